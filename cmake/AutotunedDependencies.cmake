@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+# Everything that is not ours. scripts/setup installs all of it.
+#
+# Targets to link: fmt::fmt spdlog::spdlog nlohmann_json::nlohmann_json tl::expected
+# Boost::headers yaml-cpp::yaml-cpp SQLiteCpp CLI11::CLI11 ZLIB::ZLIB LibMD::LibMD Threads::Threads
+# GTest::gtest GTest::gmock GTest::gmock_main benchmark::benchmark LibTorch::LibTorch CUPTI::CUPTI
+include_guard(GLOBAL)
+
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+find_package(fmt 9 REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json 3.11 REQUIRED)
+find_package(tl-expected REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(SQLite3 REQUIRED)
+find_package(SQLiteCpp REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(yaml-cpp REQUIRED)
+if(NOT TARGET yaml-cpp::yaml-cpp)
+  add_library(yaml-cpp::yaml-cpp INTERFACE IMPORTED GLOBAL)
+  target_link_libraries(yaml-cpp::yaml-cpp INTERFACE yaml-cpp)
+endif()
+
+find_path(AUTOTUNED_BOOST_INCLUDE_DIR boost/dll/import.hpp REQUIRED)
+if(NOT TARGET Boost::headers)
+  add_library(Boost::headers INTERFACE IMPORTED GLOBAL)
+  target_include_directories(Boost::headers INTERFACE "${AUTOTUNED_BOOST_INCLUDE_DIR}")
+  target_link_libraries(Boost::headers INTERFACE ${CMAKE_DL_LIBS})
+endif()
+
+# SHA-256.
+find_path(AUTOTUNED_LIBMD_INCLUDE_DIR sha256.h REQUIRED)
+find_library(AUTOTUNED_LIBMD_LIBRARY md REQUIRED)
+add_library(LibMD::LibMD UNKNOWN IMPORTED GLOBAL)
+set_target_properties(LibMD::LibMD PROPERTIES
+  IMPORTED_LOCATION "${AUTOTUNED_LIBMD_LIBRARY}"
+  INTERFACE_INCLUDE_DIRECTORIES "${AUTOTUNED_LIBMD_INCLUDE_DIR}")
+
+if(AUTOTUNED_WITH_LIBTORCH)
+  find_package(LibTorch 2.11.0 REQUIRED)
+  find_package(CUPTI REQUIRED)
+endif()
+if(AUTOTUNED_WITH_TESTS)
+  find_package(GTest 1.12 REQUIRED)
+endif()
+if(AUTOTUNED_WITH_BENCH)
+  find_package(benchmark REQUIRED)
+endif()

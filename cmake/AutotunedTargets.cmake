@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+# The four ways to declare a target. Sources may be headers too; paths are relative to the folder.
+#
+#   autotuned_library(autotuned_base SOURCES result.cpp ... PUBLIC tl::expected PRIVATE fmt::fmt)
+#   autotuned_executable(autotuned SOURCES main.cpp PRIVATE autotuned_daemon)
+#   autotuned_plugin(num_workers SOURCES num_workers.cpp [PRIVATE ...] [FILES extra.yaml])
+#   autotuned_test(statistics_test SOURCES statistics_test.cpp LINK autotuned_tuner
+#                  [LABELS slow gpu] [TIMEOUT 120] [SERIAL])
+#
+# A library without a .cpp file becomes an INTERFACE library.
+include_guard(GLOBAL)
+include(GoogleTest)
+
+function(autotuned_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;PUBLIC;PRIVATE")
+  _autotuned_check_arguments(autotuned_library ${name})
+  set(compiled ${arg_SOURCES})
+  list(FILTER compiled INCLUDE REGEX "\\.(c|cpp)$")
+  if(compiled)
+    add_library(${name} STATIC ${arg_SOURCES})
+    target_link_libraries(${name} PUBLIC autotuned_options ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
+  else()
+    add_library(${name} INTERFACE ${arg_SOURCES})
+    target_link_libraries(${name} INTERFACE autotuned_options ${arg_PUBLIC})
+  endif()
+endfunction()
+
+function(autotuned_executable name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;PRIVATE")
+  _autotuned_check_arguments(autotuned_executable ${name})
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE autotuned_options ${arg_PRIVATE})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${AUTOTUNED_BIN_DIR}")
+  install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endfunction()
+
+# A policy plugin: lib<name>.so in the plugin folder, never linked with LibTorch. FILES (for example
+# manifests or YAML plugins) are copied next to it.
+function(autotuned_plugin name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;PRIVATE;FILES")
+  _autotuned_check_arguments(autotuned_plugin ${name})
+  add_library(${name} MODULE ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE autotuned_options ${arg_PRIVATE})
+  # Nothing undefined: a missing symbol is an error of the build, not of somebody's run.
+  target_link_options(${name} PRIVATE
+    $<$<STREQUAL:${AUTOTUNED_SANITIZE},>:LINKER:-z,defs>)
+  set_target_properties(${name} PROPERTIES
+    PREFIX lib LIBRARY_OUTPUT_DIRECTORY "${AUTOTUNED_PLUGIN_DIR}")
+  install(TARGETS ${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/autotuned/plugins)
+  autotuned_plugin_files(${arg_FILES})
+endfunction()
+
+# Copies files such as YAML plugins into the plugin folder, again whenever they change.
+function(autotuned_plugin_files)
+  foreach(file IN LISTS ARGN)
+    cmake_path(GET file FILENAME leaf)
+    set(from "${CMAKE_CURRENT_SOURCE_DIR}/${file}")
+    set(to "${AUTOTUNED_PLUGIN_DIR}/${leaf}")
+    add_custom_command(OUTPUT "${to}"
+      COMMAND ${CMAKE_COMMAND} -E copy "${from}" "${to}"
+      DEPENDS "${from}" VERBATIM)
+    string(MAKE_C_IDENTIFIER "${leaf}" id)
+    add_custom_target(autotuned_plugin_file_${id} ALL DEPENDS "${to}")
+    install(FILES "${from}" DESTINATION ${CMAKE_INSTALL_LIBDIR}/autotuned/plugins)
+  endforeach()
+endfunction()
+
+# A GoogleTest executable in build/<preset>/tests. Test names carry the folder:
+# tests/tuner/CMakeLists.txt makes tuner.Suite.Test. Tests run in the repository root, get
+# AUTOTUNED_SOURCE_DIR and AUTOTUNED_BUILD_DIR as macros, and are killed after TIMEOUT seconds
+# (60 by default, per test). SERIAL: nothing else runs meanwhile, for tests that look at time.
+function(autotuned_test name)
+  if(NOT AUTOTUNED_WITH_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL" "TIMEOUT" "SOURCES;LINK;LABELS")
+  _autotuned_check_arguments(autotuned_test ${name})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 60)
+  endif()
+  if(AUTOTUNED_SANITIZE)
+    math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * 4")
+  endif()
+
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE autotuned_options ${arg_LINK} GTest::gmock GTest::gmock_main)
+  target_compile_definitions(${name} PRIVATE
+    AUTOTUNED_SOURCE_DIR="${CMAKE_SOURCE_DIR}" AUTOTUNED_BUILD_DIR="${CMAKE_BINARY_DIR}")
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${AUTOTUNED_TEST_DIR}")
+
+  file(RELATIVE_PATH folder "${CMAKE_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}")
+  string(REGEX REPLACE "^tests/" "" folder "${folder}")
+  string(REPLACE "/" "." prefix "${folder}")
+  string(REGEX REPLACE "\\..*" "" area "${prefix}")
+  if(arg_LABELS)
+    list(JOIN arg_LABELS "\\;" labels)
+    set(properties TIMEOUT ${arg_TIMEOUT} LABELS "${area}\\;${labels}")
+  else()
+    set(properties TIMEOUT ${arg_TIMEOUT} LABELS "${area}")
+  endif()
+  if(arg_SERIAL)
+    list(APPEND properties RUN_SERIAL TRUE)
+  endif()
+  gtest_discover_tests(${name}
+    TEST_PREFIX "${prefix}."
+    WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}"
+    DISCOVERY_MODE PRE_TEST
+    DISCOVERY_TIMEOUT 60
+    PROPERTIES ${properties})
+endfunction()
+
+macro(_autotuned_check_arguments function name)
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "${function}(${name}): unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  if(NOT arg_SOURCES)
+    message(FATAL_ERROR "${function}(${name}): no SOURCES")
+  endif()
+endmacro()
