@@ -15,6 +15,9 @@ set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_LINK_DEPENDS_NO_SHARED ON)
+# FindLibTorch.cmake writes the run path itself; CMake's own would end in an empty entry, which
+# means the current folder.
+set(CMAKE_SKIP_RPATH ON)
 
 # Line tables only: enough for a readable stack, a tenth of the size. Asserts stay on.
 set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1")

@@ -42,8 +42,9 @@ function(autotuned_plugin name)
   add_library(${name} MODULE ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE autotuned_options ${arg_PRIVATE})
   # Nothing undefined: a missing symbol is an error of the build, not of somebody's run.
-  target_link_options(${name} PRIVATE
-    $<$<STREQUAL:${AUTOTUNED_SANITIZE},>:LINKER:-z,defs>)
+  if(NOT AUTOTUNED_SANITIZE)
+    target_link_options(${name} PRIVATE LINKER:-z,defs)
+  endif()
   set_target_properties(${name} PROPERTIES
     PREFIX lib LIBRARY_OUTPUT_DIRECTORY "${AUTOTUNED_PLUGIN_DIR}")
   install(TARGETS ${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/autotuned/plugins)
@@ -92,12 +93,7 @@ function(autotuned_test name)
   string(REGEX REPLACE "^tests/" "" folder "${folder}")
   string(REPLACE "/" "." prefix "${folder}")
   string(REGEX REPLACE "\\..*" "" area "${prefix}")
-  if(arg_LABELS)
-    list(JOIN arg_LABELS "\\;" labels)
-    set(properties TIMEOUT ${arg_TIMEOUT} LABELS "${area}\\;${labels}")
-  else()
-    set(properties TIMEOUT ${arg_TIMEOUT} LABELS "${area}")
-  endif()
+  set(properties TIMEOUT ${arg_TIMEOUT})
   if(arg_SERIAL)
     list(APPEND properties RUN_SERIAL TRUE)
   endif()
@@ -107,6 +103,14 @@ function(autotuned_test name)
     DISCOVERY_MODE PRE_TEST
     DISCOVERY_TIMEOUT 60
     PROPERTIES ${properties})
+
+  # Lists do not survive PROPERTIES above, so the labels follow in a file of their own.
+  set(labels_file "${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake")
+  file(WRITE "${labels_file}" "if(${name}_TESTS)
+  set_tests_properties(\${${name}_TESTS} PROPERTIES LABELS \"${area};${arg_LABELS}\")
+endif()
+")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${labels_file}")
 endfunction()
 
 macro(_autotuned_check_arguments function name)

@@ -40,13 +40,16 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::LibTorch)
   add_library(LibTorch::LibTorch INTERFACE IMPORTED GLOBAL)
   target_include_directories(LibTorch::LibTorch SYSTEM INTERFACE
     "${_torch}/include" "${_torch}/include/torch/csrc/api/include")
-  # Relative first, so that bin/ and .deps/ can be moved together (scripts/package).
+  # Relative first, so that build/ and .deps/ can be moved together (scripts/package). A file of
+  # options, because CMake escapes the `$` of $ORIGIN once too often.
   file(RELATIVE_PATH _from_bin "${CMAKE_BINARY_DIR}/bin" "${_torch}/lib")
+  set(_options "${CMAKE_BINARY_DIR}/CMakeFiles/libtorch_link_options.txt")
+  file(CONFIGURE OUTPUT "${_options}" @ONLY CONTENT
+    "-Wl,-rpath,$ORIGIN/@_from_bin@\n-Wl,-rpath,@_torch@/lib\n")
   target_link_options(LibTorch::LibTorch INTERFACE
-    "LINKER:-rpath,$ORIGIN/${_from_bin}"
-    "LINKER:-rpath,${_torch}/lib"
+    "@${_options}"
     "LINKER:-rpath-link,${_deps}/nvidia/cu13/lib"
-    # RPATH, not RUNPATH: it must hold for what LibTorch itself needs as well.
+    # RPATH, not RUNPATH: LD_LIBRARY_PATH must not slip in another LibTorch.
     "LINKER:--disable-new-dtags")
   # torch_cpu registers its operators in static constructors; the linker sees no use of it.
   target_link_libraries(LibTorch::LibTorch INTERFACE
