@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where samples come from: stored bytes and a label per index. Transforms come after.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/json.hpp"
+#include "base/result.hpp"
+
+namespace autotuned::input {
+
+struct SampleShape {
+  int channels = 1;
+  int height = 1;
+  int width = 1;
+
+  [[nodiscard]] std::int64_t elements() const { return std::int64_t{channels} * height * width; }
+  friend bool operator==(const SampleShape&, const SampleShape&) = default;
+};
+
+// A fixed list of samples: one byte per element in the order channel, row, column, and a label.
+// Everything is const and may be called from any number of threads at once.
+class Dataset {
+ public:
+  Dataset() = default;
+  Dataset(const Dataset&) = delete;
+  Dataset& operator=(const Dataset&) = delete;
+  virtual ~Dataset() = default;
+
+  [[nodiscard]] virtual std::int64_t size() const = 0;  // 1 .. 2^32-1
+  [[nodiscard]] virtual SampleShape shape() const = 0;
+  [[nodiscard]] virtual int classes() const = 0;  // labels are 0 .. classes()-1
+
+  // REQUIRES (here and below): 0 <= index < size().
+  [[nodiscard]] virtual std::int64_t label(std::int64_t index) const = 0;
+
+  // Writes the stored bytes of one sample. REQUIRES: out.size() == shape().elements().
+  // Errors name the file that could not be read.
+  [[nodiscard]] virtual Result<void> read(std::int64_t index,
+                                          std::span<std::uint8_t> out) const = 0;
+
+  // The same bytes without a copy, valid as long as this lives; empty when they are not in memory.
+  [[nodiscard]] virtual std::span<const std::uint8_t> view(std::int64_t /*index*/) const {
+    return {};
+  }
+};
+
+// Opens a data set by its type in the recipe. Parameters that a type does not know are ignored (the
+// recipe's schema has checked them); `shuffle` is one of those: it belongs to the order, not the data.
+//
+//   idx        images, labels: files in the format of MNIST, plain or gzipped, read whole into memory
+//              limit (optional): only the first so many samples; classes (10)
+//   synthetic  samples, shape [C, H, W], classes, seed (1): a coarse pattern per class under noise,
+//              so that it can be learned; computed on every read, nothing is stored
+//
+// Errors name the file, what is wrong with it and what to do.
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_dataset(const std::string& type,
+                                                            const Json& parameters);
+
+}  // namespace autotuned::input

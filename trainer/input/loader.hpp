@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fills batches ahead of the training step, in order, into buffers that the caller owns.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/result.hpp"
+#include "trainer/input/dataset.hpp"
+#include "trainer/input/pixel_table.hpp"
+
+namespace autotuned::input {
+
+enum class PixelType {
+  uint8,    // as stored; the caller converts, with the same PixelTable
+  float32,  // converted by whoever fills the batch
+};
+
+[[nodiscard]] constexpr std::size_t bytes_of(PixelType type) {
+  return type == PixelType::uint8 ? 1 : sizeof(float);
+}
+
+// Room for one batch of LoaderSettings::batch_size samples, owned by the caller (a tensor's memory,
+// pinned memory). Any alignment that suits the type.
+struct BatchBuffer {
+  void* images = nullptr;          // batch_size x elements x bytes_of(pixel_type)
+  std::int64_t* labels = nullptr;  // batch_size
+};
+
+// Which sample comes when; fixed for the life of a loader.
+struct SampleOrder {
+  std::uint64_t seed = 1;
+  bool is_shuffled = true;
+};
+
+struct LoaderSettings {
+  int workers = 0;  // threads; 0: next() fills the batch in the caller's own thread
+  std::int64_t batch_size = 32;
+  bool drop_last = true;  // false: the last batch of an epoch may be short
+  PixelType pixel_type = PixelType::float32;
+  // The slots. At most so many batches are ready, being filled or in the caller's hands at a time:
+  // prefetch_batches plus those that the caller holds at once (usually 1). At least 1.
+  // Must stay valid until the next reconfigure() or the destructor.
+  std::vector<BatchBuffer> ring;
+};
+
+// A place in the sequence of samples: `sample` is a position in the epoch's order, not an index.
+struct Position {
+  std::int64_t epoch = 0;  // from 0
+  std::int64_t sample = 0;
+  friend auto operator<=>(const Position&, const Position&) = default;
+};
+
+struct Batch {
+  int slot = 0;              // index into LoaderSettings::ring
+  std::int64_t samples = 0;  // less than batch_size only in a short last batch
+  Position position;         // of the first sample
+  bool ends_epoch = false;   // the next batch belongs to the next epoch
+  std::int64_t wait_ns = 0;  // time spent in next(), filling included when there are no workers
+};
+
+// Since construction. producing_ns is summed over all threads that fill batches.
+struct LoaderStatistics {
+  std::int64_t samples = 0;
+  std::int64_t producing_ns = 0;
+};
+
+// The sequence of samples depends on the order, the batch size and the position alone: never on
+// workers, ring or timing. An epoch ends when fewer than batch_size samples remain (drop_last) or
+// none; the next batch then starts the next epoch.
+//
+// Threads sleep unless there is a slot to fill and the loader is resumed. Steady state allocates
+// nothing. One thread (the trainer's) calls everything; release(), fullness(), position() and
+// statistics() may also come from others, though not during reconfigure() or seek().
+class Loader {
+ public:
+  // Starts paused, at {0, 0}. `dataset` must outlive the loader. ErrorKind::invalid: see
+  // reconfigure(), or the table has another number of channels than the data.
+  [[nodiscard]] static Result<std::unique_ptr<Loader>> create(const Dataset& dataset,
+                                                              SampleOrder order, PixelTable table,
+                                                              LoaderSettings settings);
+  ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  // The next batch in order; its slot belongs to the caller until release(). Blocks until it is
+  // full; while paused it is filled in the caller's thread, so this never waits for ever.
+  // An Error (from Dataset::read, naming the file) takes the place of the batch that failed, after
+  // all batches before it, and comes again until seek() or reconfigure().
+  // REQUIRES: the caller holds fewer slots than the ring has.
+  [[nodiscard]] Result<Batch> next();
+  // Gives a slot back, in any order. REQUIRES: held since next().
+  void release(int slot);
+
+  // Threads fill the ring only between resume() and pause(). pause() returns when all are idle.
+  void resume();
+  void pause();
+
+  // The number of batches that are ready: full and not yet handed out.
+  [[nodiscard]] int fullness() const;
+
+  // Of the batch that next() returns next. A position at an epoch's very end reads as {epoch + 1, 0}.
+  [[nodiscard]] Position position() const;
+  // Discards what is ready and goes on from there. Slots that the caller holds count as released.
+  // REQUIRES: epoch >= 0, 0 <= sample <= the data set's size.
+  void seek(Position position);
+
+  // Takes on other settings at the present position(); otherwise like seek(). Whether it is paused
+  // stays as it was. ErrorKind::invalid (nothing has changed then): negative workers, a batch size
+  // below 1, or above the data set's size with drop_last, or an empty ring.
+  [[nodiscard]] Result<void> reconfigure(LoaderSettings settings);
+
+  [[nodiscard]] LoaderStatistics statistics() const;
+
+ private:
+  class State;
+  explicit Loader(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace autotuned::input
