@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON frames on a stream socket: a 4-byte little-endian length, then that many bytes of JSON.
+//
+// Both the trainer protocol (docs/trainer-protocol.md) and the session's reports travel like this.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+#include "base/descriptor.hpp"
+#include "base/json.hpp"
+#include "base/result.hpp"
+
+namespace autotuned {
+
+inline constexpr std::size_t kMaxFrameBytes = 16U << 20U;
+
+// One end of a frame stream. Used by one thread at a time. A channel on which an error other than
+// `timeout` occurred is finished: every later call fails in the same way.
+class FrameChannel {
+ public:
+  explicit FrameChannel(Descriptor socket);
+
+  // Blocks until everything is handed to the kernel. ErrorKind::crashed when the other side is gone.
+  // Never raises SIGPIPE.
+  [[nodiscard]] Result<void> send(const Json& value);
+
+  // The next frame. `timeout` with a negative duration waits for ever; ErrorKind::timeout leaves a
+  // partly received frame in place, so that the call can be repeated. ErrorKind::crashed: the other
+  // side closed. ErrorKind::invalid: too long, or not JSON.
+  [[nodiscard]] Result<Json> receive(std::chrono::nanoseconds timeout);
+
+  [[nodiscard]] int descriptor() const { return socket_.get(); }
+  // True when a whole frame is already buffered, so that poll() on the descriptor would miss it.
+  [[nodiscard]] bool has_buffered_frame() const;
+
+ private:
+  Descriptor socket_;
+  std::string received_;
+  bool is_broken_ = false;
+};
+
+}  // namespace autotuned

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Child processes: started with posix_spawn, watched by pidfd, ended as a group.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/descriptor.hpp"
+#include "base/result.hpp"
+
+namespace autotuned {
+
+struct ProcessSpec {
+  std::filesystem::path program;              // absolute; no shell, no PATH search
+  std::vector<std::string> arguments;         // without the program's own name
+  std::vector<std::string> environment;       // NAME=value, complete: nothing is inherited
+  std::vector<std::pair<int, int>> descriptors;  // {ours, number in the child}; all others are closed
+  std::filesystem::path log;  // standard output and error are appended here; empty: ours are shared
+  bool new_group = true;      // its own process group, so that it can be ended with its descendants
+};
+
+struct ProcessExit {
+  int code = 0;    // valid when signal is 0
+  int signal = 0;  // 0: exited by itself
+  // "exit code 3" or "signal 11 (Segmentation fault)".
+  [[nodiscard]] std::string message() const;
+};
+
+// A running child. The destructor ends its group with SIGKILL and reaps it. One thread at a time;
+// must be started from a thread that lives as long as the process (PR_SET_PDEATHSIG is per thread).
+class Process {
+ public:
+  [[nodiscard]] static Result<Process> start(const ProcessSpec& spec);
+  ~Process();
+  Process(Process&&) noexcept;
+  Process& operator=(Process&&) noexcept;
+
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  // Readable when the process has ended: for poll().
+  [[nodiscard]] int pidfd() const { return pidfd_.get(); }
+
+  // The way it ended, or nothing when it is still running after `timeout` (negative: wait for ever).
+  [[nodiscard]] std::optional<ProcessExit> wait(std::chrono::nanoseconds timeout);
+  // SIGTERM to the group, `grace` to leave, then SIGKILL to the group. Returns how the child ended.
+  ProcessExit terminate(std::chrono::nanoseconds grace);
+  // Sends one signal to the whole group; nothing when it has ended already.
+  void signal_group(int signal);
+
+ private:
+  Process() = default;
+  pid_t pid_ = -1;
+  bool owns_group_ = false;
+  Descriptor pidfd_;
+  std::optional<ProcessExit> exit_;
+};
+
+// For children, first thing in main(): ask to be killed with the parent (PR_SET_PDEATHSIG), and leave
+// at once when the parent `parent_pid` is already gone.
+void die_with_parent(pid_t parent_pid);
+
+// The values of these variables in our own environment as NAME=value, leaving out those not set.
+[[nodiscard]] std::vector<std::string> environment_of(const std::vector<std::string>& names);
+
+}  // namespace autotuned

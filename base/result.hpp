@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The outcome of anything that may be expected to fail.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
+
+namespace autotuned {
+
+// What went wrong, coarse enough to decide on. The names are stored and sent: never change one.
+enum class ErrorKind {
+  invalid,        // input that cannot be used: a recipe, a request, an argument
+  not_found,      // a file, run, knob or plugin that does not exist
+  io,             // the system refused to read or write
+  disk_full,      // io, and the reason is space
+  permission,     // not allowed, or owned by someone who must not be trusted
+  busy,           // locked by someone else
+  corrupt,        // a file is not what it claims to be
+  newer_version,  // written by a later version of this program
+  unsupported,    // this machine or this build cannot do it
+  out_of_memory,  // host or device memory
+  timeout,        // no answer within the time limit
+  crashed,        // the process on the other side ended
+  cancelled,      // somebody asked to stop
+  internal,       // a defect of this program
+};
+
+[[nodiscard]] std::string_view to_string(ErrorKind kind);
+// `internal` for a name that is not known.
+[[nodiscard]] ErrorKind error_kind_from(std::string_view name);
+
+// An error that a tired person can act on: what happened, where, and what to do about it.
+struct Error {
+  ErrorKind kind = ErrorKind::internal;
+  std::string what;    // one clause without a full stop: "the file ends after 1,024 of 60,000 images"
+  std::string where;   // file, file:line:column, process, table; may be empty
+  std::string remedy;  // one clause: "install the package dataset-fashion-mnist"; may be empty
+
+  // "where: what; remedy", leaving out what is empty.
+  [[nodiscard]] std::string message() const;
+};
+
+template <class T>
+using Result = tl::expected<T, Error>;
+
+[[nodiscard]] inline tl::unexpected<Error> fail(ErrorKind kind, std::string what,
+                                                std::string where = {}, std::string remedy = {}) {
+  return tl::unexpected<Error>(
+      Error{kind, std::move(what), std::move(where), std::move(remedy)});
+}
+
+// The error of the last failed system call, named by `what` and `where` (maps ENOSPC, EACCES, ENOENT,
+// ENOMEM, EAGAIN and so on to a kind, and appends the system's own text).
+[[nodiscard]] Error system_error(int error_number, std::string what, std::string where = {});
+
+}  // namespace autotuned

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers and names as people read and write them.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+
+namespace autotuned {
+
+// The candidate with the smallest edit distance (Damerau-Levenshtein, case ignored), when it is
+// close enough to be a slip: at most a third of the name's length, at least one.
+[[nodiscard]] std::optional<std::string> nearest_name(std::string_view name,
+                                                      std::span<const std::string> candidates);
+
+// "850 ms", "12.3 s", "4 min 05 s", "2 h 03 min".
+[[nodiscard]] std::string format_duration(std::chrono::nanoseconds duration);
+// "512 B", "1.5 GiB".
+[[nodiscard]] std::string format_bytes(std::int64_t bytes);
+// "12,345".
+[[nodiscard]] std::string format_count(std::int64_t count);
+// A gain for people: 1.234 → "+23.4 %", 0.98 → "-2.0 %".
+[[nodiscard]] std::string format_gain(double ratio);
+
+// "10min", "90s", "1h30min", "250ms". ErrorKind::invalid otherwise.
+[[nodiscard]] Result<std::chrono::nanoseconds> parse_duration(std::string_view text);
+// "6GiB", "512MiB", "1000". ErrorKind::invalid otherwise.
+[[nodiscard]] Result<std::int64_t> parse_bytes(std::string_view text);
+// "2%" or "0.02" → 0.02. ErrorKind::invalid otherwise.
+[[nodiscard]] Result<double> parse_ratio(std::string_view text);
+
+}  // namespace autotuned

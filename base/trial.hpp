@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is remembered of a trial: the vocabulary that the tuner decides in, the history stores and the
+// commands print.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/configuration.hpp"
+#include "base/json.hpp"
+#include "base/result.hpp"
+
+namespace autotuned {
+
+// Names are stored and printed: never change one.
+enum class Verdict {
+  running,         // written before the trial starts; seen later it means that the power went
+  accepted,        // faster, and checked to train the same model
+  rejected,        // no gain shown, slower, or not the same model
+  failed,          // out of memory, crash, timeout, ...: `failure` says which
+  not_applicable,  // the plugin has nothing to propose here
+  interrupted,     // stopped from outside; tried again when the run continues
+};
+[[nodiscard]] std::string_view to_string(Verdict verdict);
+[[nodiscard]] std::optional<Verdict> verdict_from(std::string_view name);
+
+enum class TrialKind {
+  proposal,      // a plugin's change against the incumbent
+  confirmation,  // the final configuration against the starting one
+  verification,  // a remembered best configuration against the starting one
+};
+[[nodiscard]] std::string_view to_string(TrialKind kind);
+[[nodiscard]] std::optional<TrialKind> trial_kind_from(std::string_view name);
+
+// A ratio of rates, candidate over reference, with the interval that holds at every look
+// (docs/statistics.md). `pairs` is 0 when nothing was measured; then the numbers mean nothing.
+struct Estimate {
+  double ratio = 1.0;
+  double low = 0.0;
+  double high = 0.0;
+  int pairs = 0;
+
+  friend bool operator==(const Estimate&, const Estimate&) = default;
+};
+
+// A stretch of steps under one configuration, as a trainer reports it.
+struct Block {
+  std::int64_t start_ns = 0;  // CLOCK_MONOTONIC
+  std::int64_t duration_ns = 0;
+  std::int64_t steps = 0;
+  std::int64_t samples = 0;
+  double first_loss = 0.0;
+  double last_loss = 0.0;
+  std::vector<double> losses;  // every step's, where they were asked for
+  std::int64_t data_wait_ns = 0;
+  std::int64_t cpu_ns = 0;
+  std::int64_t peak_host_memory_bytes = 0;
+  std::int64_t peak_device_memory_bytes = 0;
+
+  [[nodiscard]] double samples_per_second() const;  // 0 for an empty block
+  [[nodiscard]] static Result<Block> from_json(const Json& value);
+  [[nodiscard]] Json to_json() const;
+};
+
+// A block within a trial. `pair` counts from 1; `is_first` tells which of the pair ran first.
+struct TrialBlock {
+  int pair = 0;
+  bool is_candidate = false;
+  bool is_first = false;
+  Block block;
+};
+
+// A check of a change (docs/architecture.md, "Checks").
+struct CheckRecord {
+  std::string risk;  // exact | numerics | semantics
+  bool passed = false;
+  std::int64_t steps = 0;
+  std::string detail;  // one sentence with the numbers that decided
+};
+
+struct TrialRecord {
+  int number = 0;  // within the run, from 1
+  TrialKind kind = TrialKind::proposal;
+  std::string plugin;           // who proposed it; "autotuned" for confirmation and verification
+  Configuration reference;      // whole: what it was compared with
+  Configuration change;         // what differs
+  std::string risk;             // exact | numerics | semantics
+  double expected_gain_ratio = 1.0;
+  std::string proposal_reason;  // the plugin's sentence
+  Verdict verdict = Verdict::running;
+  std::optional<ErrorKind> failure;
+  std::string reason;           // one sentence: why this verdict
+  Estimate estimate;
+  double reference_samples_per_second = 0.0;
+  double candidate_samples_per_second = 0.0;
+  double noise_ratio = 0.0;     // robust spread of the pairs' log-ratios
+  std::int64_t peak_memory_bytes = 0;  // of the candidate's blocks
+  std::int64_t started_unix_ns = 0;
+  std::int64_t duration_ns = 0;
+
+  [[nodiscard]] Json to_json(std::string_view run_id) const;  // the contract of `run --json`, and more
+};
+
+}  // namespace autotuned

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finding, refusing and loading plugins. The only file pair that knows Boost.DLL.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/json.hpp"
+#include "base/result.hpp"
+
+namespace autotuned::plugins {
+
+// A loaded policy plugin or a YAML plugin. Libraries are never unloaded. One thread at a time.
+class Policy {
+ public:
+  Policy() = default;
+  Policy(const Policy&) = delete;
+  Policy& operator=(const Policy&) = delete;
+  virtual ~Policy() = default;
+
+  [[nodiscard]] virtual const std::string& name() const = 0;
+  // The answer to a situation (sdk/README.md). ErrorKind::invalid when the plugin returns no JSON.
+  virtual Result<Json> propose(const Json& situation) = 0;
+};
+
+// What a file in a plugin folder is, whether or not it could be used.
+struct FoundPlugin {
+  enum class State { ready, refused };
+  State state = State::refused;
+  std::string name;
+  std::string version;
+  std::string summary;
+  std::string kind;              // "policy" or "yaml"
+  std::filesystem::path path;    // canonical
+  std::string sha256;
+  std::string refusal;           // names what the file is and what was expected
+  std::shared_ptr<Policy> policy;  // set when ready
+
+  [[nodiscard]] Json to_json() const;
+};
+
+// Folders in the order of precedence: `extra` (--plugin-dir), AUTOTUNED_PLUGIN_PATH,
+// $XDG_DATA_HOME/autotuned/plugins, `built_in`. A name found earlier hides a later one.
+[[nodiscard]] std::vector<std::filesystem::path> plugin_folders(
+    const std::vector<std::filesystem::path>& extra, const std::filesystem::path& built_in);
+
+// Examines every lib*.so and *.yaml of the folders and loads those that can be trusted, sorted by name.
+// Before a file is loaded: canonical path, regular file, owned by this user or root, not writable by
+// others, in a folder of which the same holds; then its alias is read from the file; constructors of a
+// refused library never run. `without` names plugins that are left out and not loaded.
+[[nodiscard]] std::vector<FoundPlugin> find_plugins(
+    const std::vector<std::filesystem::path>& folders, const std::vector<std::string>& without);
+
+}  // namespace autotuned::plugins

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// A recipe: what to train, on what, how long, from which configuration, and what may be tuned.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/configuration.hpp"
+#include "base/json.hpp"
+#include "base/machine.hpp"
+#include "base/result.hpp"
+#include "recipes/knobs.hpp"
+#include "recipes/yaml.hpp"
+
+namespace autotuned::recipes {
+
+// A thing of a named type with parameters: a model, a data set, a transform, an optimizer. The schema
+// (recipes/schema.hpp) has checked the parameters and filled in their defaults.
+struct Typed {
+  std::string type;
+  Json parameters = Json::object();
+};
+
+struct TrainLength {
+  // Exactly one of the two is set. `steps` counts steps of the recipe's own batch size, so
+  // samples = steps x batch_size whatever batch is chosen.
+  std::optional<std::int64_t> epochs;
+  std::optional<std::int64_t> steps;
+  std::int64_t batch_size = 32;
+  bool drop_last = true;
+};
+
+struct Evaluation {
+  Typed data;
+  // "epoch" or "end".
+  std::string every = "epoch";
+};
+
+enum class LearningRateScaling { none, linear, sqrt };
+
+struct Tune {
+  std::optional<std::vector<std::string>> plugins;  // nothing: all
+  std::chrono::nanoseconds budget = std::chrono::minutes(10);
+  double min_gain_ratio = 0.02;
+  double memory_limit_ratio = 0.9;                 // of the device's memory
+  std::optional<std::int64_t> memory_limit_bytes;  // instead of the ratio
+  std::vector<std::string> allow;  // "numerics", "semantics" or knob names
+  std::int64_t batch_size_max = 1024;
+  LearningRateScaling lr_scaling = LearningRateScaling::none;
+};
+
+struct Recipe {
+  std::string name;
+  std::uint64_t seed = 1;
+  std::string device = "auto";  // auto | cpu | cuda | cuda:N
+  bool deterministic = false;
+  Typed model;
+  Typed data;
+  std::vector<Typed> input;  // transforms in written order
+  std::string loss = "cross_entropy";
+  Typed optimizer;
+  TrainLength train;
+  std::optional<Evaluation> evaluation;
+  Configuration start;  // only what the recipe names
+  Tune tune;
+  std::filesystem::path output_dir;          // absolute
+  std::chrono::nanoseconds checkpoint_every = std::chrono::minutes(10);
+  std::filesystem::path file;                // absolute; empty when read from JSON
+
+  // Every knob: the defaults, the recipe's batch size, then `start`.
+  [[nodiscard]] Configuration starting_configuration(const std::vector<Knob>& knobs) const;
+  // Whether a change of this class, or of exactly these knobs, is permitted.
+  [[nodiscard]] bool allows(RiskClass risk, const Configuration& change) const;
+  // The learning rate at a batch size, by the rule of tune.batch_size.lr_scaling.
+  [[nodiscard]] double learning_rate_at(std::int64_t batch_size) const;
+
+  // With paths resolved and defaults filled in; what a trainer is sent, and what `check --json` prints.
+  [[nodiscard]] Json to_json() const;
+  [[nodiscard]] static Result<Recipe> from_json(const Json& value);
+
+  // Identity of the job: 16 hexadecimal digits. Leaves out name, seed, output, training length and
+  // budget; counts data by its files' names and bytes.
+  [[nodiscard]] std::string hash() const;
+};
+
+// Reads and checks a recipe against the schema and against the knobs of this machine; all mistakes at
+// once. Relative paths in it are relative to the recipe's folder... except `output.dir`, which is
+// relative to the current folder, where its user expects results.
+[[nodiscard]] tl::expected<Recipe, std::vector<Diagnostic>> read_recipe(
+    const std::filesystem::path& file, const std::vector<Knob>& knobs);
+[[nodiscard]] tl::expected<Recipe, std::vector<Diagnostic>> parse_recipe(
+    std::string_view text, const std::filesystem::path& file, const std::vector<Knob>& knobs);
+
+}  // namespace autotuned::recipes

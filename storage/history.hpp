@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// The history: every run, trial, block and decision, in SQLite. The only folder that knows SQLite.
+//
+// WAL, synchronous=FULL, foreign keys; one transaction per fact: what a call has returned `ok` for
+// survives a power cut. One writer at a time per fact, any number of readers; readers never block the
+// writer. Not thread-safe: one object per thread.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/configuration.hpp"
+#include "base/identifier.hpp"
+#include "base/json.hpp"
+#include "base/result.hpp"
+#include "base/trial.hpp"
+
+namespace autotuned::storage {
+
+struct EnvironmentRow {
+  std::string key;       // Machine::key()
+  Json facts;            // Machine::to_json()
+  std::string libtorch;  // version
+  std::string build;     // of autotuned; recorded, not part of the key
+};
+
+struct RecipeRow {
+  std::string hash;  // Recipe::hash()
+  std::string name;
+  std::string path;
+  Json content;      // Recipe::to_json()
+};
+
+// Stored names: never change one.
+enum class RunState {
+  tuning,       // trials are going on, or the process died while they were
+  training,     // tuned; training is going on, or the process died while it was
+  finished,
+  failed,
+  cancelled,    // stopped by the user; the same command continues it
+};
+[[nodiscard]] std::string_view to_string(RunState state);
+
+struct RunRow {
+  RunId id;
+  std::string recipe_hash;
+  std::string recipe_name;
+  std::string environment_key;
+  RunState state = RunState::tuning;
+  Json recipe;                    // as it was
+  Configuration starting;
+  Configuration best;             // empty until tuning ended
+  double baseline_samples_per_second = 0.0;
+  double best_samples_per_second = 0.0;
+  Estimate speedup;
+  double ceiling_samples_per_second = 0.0;
+  std::string ceiling_bound_by;
+  std::int64_t started_unix_ns = 0;
+  std::int64_t ended_unix_ns = 0;  // 0: has not ended
+  std::int64_t tuning_duration_ns = 0;
+  Json training = Json::object();  // {"steps", "samples", "final_loss", "test_accuracy", "duration_ns"}
+  std::string error;               // why it failed
+  std::string output_dir;
+};
+
+struct PluginAnswerRow {
+  std::string plugin;
+  std::string version;
+  std::string sha256;
+  std::string outcome;      // empty for candidates, else why there was none or what went wrong
+  bool is_failure = false;  // threw, hung, crashed, nonsense
+  std::int64_t asked_unix_ns = 0;
+  bool is_answered = false;  // false: asked, and the process died before an answer
+};
+
+struct BestRow {
+  std::string recipe_hash;
+  std::string environment_key;
+  RunId run;
+  Configuration best;
+  Estimate speedup;
+  std::int64_t updated_unix_ns = 0;
+};
+
+struct RunFilter {
+  std::optional<std::string> recipe;       // name, or hash
+  std::optional<std::string> environment;  // key
+  std::optional<std::string> plugin;       // runs with a trial of this plugin
+  std::optional<Verdict> verdict;          // runs with a trial that ended so (of `plugin`, if given)
+  std::optional<std::int64_t> since_unix_ns;
+  std::int64_t limit = 50;
+};
+
+enum class Access { read_write, read_only };
+
+class History {
+ public:
+  // Creates the file and its folder (0700) for read_write when there is none; read_only answers
+  // not_found then. Errors name the file and what to do: busy (locked by another program for longer
+  // than 10 s), permission, corrupt (nothing is written to it), newer_version (says which), disk_full,
+  // unsupported (network file systems, where locks cannot be trusted).
+  [[nodiscard]] static Result<History> open(const std::filesystem::path& file, Access access);
+  ~History();
+  History(History&&) noexcept;
+  History& operator=(History&&) noexcept;
+
+  // $AUTOTUNED_HISTORY, else $XDG_STATE_HOME/autotuned/history.db, else below ~/.local/state.
+  [[nodiscard]] static std::filesystem::path default_path();
+
+  // --- writing ---
+  [[nodiscard]] Result<void> put_environment(const EnvironmentRow& environment);
+  [[nodiscard]] Result<void> put_recipe(const RecipeRow& recipe);
+  [[nodiscard]] Result<void> put_run(const RunRow& run);     // inserts
+  [[nodiscard]] Result<void> update_run(const RunRow& run);  // every field but the keys
+  [[nodiscard]] Result<void> put_ceiling(const RunId& run, double samples_per_second,
+                                         const std::string& bound_by);
+  // Inserts or replaces by (run, number).
+  [[nodiscard]] Result<void> put_trial(const RunId& run, const TrialRecord& trial);
+  [[nodiscard]] Result<void> put_block(const TrialId& trial, const TrialBlock& block);
+  [[nodiscard]] Result<void> put_check(const TrialId& trial, const CheckRecord& check);
+  [[nodiscard]] Result<void> put_profile(const RunId& run, const Configuration& configuration,
+                                         const Json& metrics, const Json& spans,
+                                         const Json& operators, std::int64_t taken_unix_ns);
+  [[nodiscard]] Result<void> put_plugin_asked(const RunId& run, const PluginAnswerRow& question);
+  // Answers the last open question to that plugin.
+  [[nodiscard]] Result<void> put_plugin_answered(const RunId& run, const std::string& plugin,
+                                                 const std::string& outcome, bool is_failure);
+  [[nodiscard]] Result<void> put_best(const BestRow& best);
+  [[nodiscard]] Result<bool> forget_best(const std::string& recipe_hash,
+                                         const std::string& environment_key);
+  // Trials of this run that are still `running` become `interrupted`. Returns how many.
+  [[nodiscard]] Result<int> interrupt_running_trials(const RunId& run);
+  // Blocks and checks of an interrupted trial are kept; a new attempt has a number of its own.
+
+  // --- reading ---
+  [[nodiscard]] Result<std::vector<RunRow>> runs(const RunFilter& filter) const;  // newest first
+  // By full id or by an unambiguous prefix; "last" is the newest.
+  [[nodiscard]] Result<RunRow> run(const std::string& id_or_prefix) const;
+  // The newest run of this job here that has not finished: the one that the same command continues.
+  [[nodiscard]] Result<std::optional<RunRow>> unfinished_run(const std::string& recipe_hash,
+                                                             const std::string& environment_key) const;
+  [[nodiscard]] Result<std::vector<TrialRecord>> trials(const RunId& run) const;  // by number
+  // Earlier proposals in this environment, of any job, newest last, at most `limit`.
+  [[nodiscard]] Result<std::vector<TrialRecord>> earlier_trials(const std::string& environment_key,
+                                                                const std::string& recipe_hash,
+                                                                std::int64_t limit) const;
+  [[nodiscard]] Result<std::vector<TrialBlock>> blocks(const TrialId& trial) const;
+  [[nodiscard]] Result<std::vector<CheckRecord>> checks(const TrialId& trial) const;
+  [[nodiscard]] Result<std::vector<PluginAnswerRow>> plugin_answers(const RunId& run) const;
+  [[nodiscard]] Result<std::optional<Json>> last_profile(const RunId& run) const;
+  [[nodiscard]] Result<std::optional<BestRow>> best(const std::string& recipe_hash,
+                                                    const std::string& environment_key) const;
+  // "ok", or what SQLite's integrity check found.
+  [[nodiscard]] Result<std::string> check_integrity() const;
+  [[nodiscard]] const std::filesystem::path& path() const;
+
+ private:
+  struct Connection;
+  explicit History(std::unique_ptr<Connection> connection);
+  std::unique_ptr<Connection> connection_;
+};
+
+}  // namespace autotuned::storage

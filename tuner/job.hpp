@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The training job as the tuner sees it. Implemented by the session process over trainers, and by
+// simulations in tests and benchmarks.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/configuration.hpp"
+#include "base/json.hpp"
+#include "base/result.hpp"
+#include "base/trial.hpp"
+
+namespace autotuned::tuner {
+
+struct BlockRequest {
+  std::chrono::nanoseconds minimum_duration = std::chrono::milliseconds(100);
+  std::int64_t minimum_steps = 1;
+  // Repeat one batch that is already on the device: the rate without loading and transfer.
+  bool reuse_batch = false;
+};
+
+// How the updates of two configurations compare after the same steps from the same state.
+struct UpdateComparison {
+  struct Parameter {
+    std::string name;
+    double reference_norm = 0.0;
+    double norm_ratio = 0.0;  // candidate over reference
+    double cosine = 0.0;
+  };
+  std::int64_t steps = 0;
+  bool equal = false;   // parameters and buffers, value for value
+  bool finite = false;  // no NaN or Inf in the candidate
+  std::vector<Parameter> parameters;
+  std::vector<double> reference_losses;
+  std::vector<double> candidate_losses;
+};
+
+struct Profile {
+  Json metrics = Json::object();  // docs/metrics.md
+  Json spans = Json::array();
+  Json operators = Json::array();
+};
+
+// Blocks until the answer is there. Errors mean that the *configuration* could not do it (out of
+// memory, crash, timeout, unsupported): the job itself goes on to work after any of them but
+// ErrorKind::cancelled, which means that somebody asked the run to stop.
+class Job {
+ public:
+  Job() = default;
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+  virtual ~Job() = default;
+
+  // One block under `configuration`, after switching or restarting as its knobs need and dropping
+  // their warm-up steps. Alternating between two configurations costs a live switch at most, except
+  // where two trainers do not fit into memory.
+  virtual Result<Block> run_block(const Configuration& configuration,
+                                  const BlockRequest& request) = 0;
+
+  // From the same initial state and samples, `steps` steps under each.
+  virtual Result<UpdateComparison> compare_updates(const Configuration& reference,
+                                                   const Configuration& candidate,
+                                                   std::int64_t steps) = 0;
+
+  virtual Result<Profile> profile(const Configuration& configuration) = 0;
+};
+
+}  // namespace autotuned::tuner

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a session writes what happens, as it happens: the history, and whoever watches.
+#pragma once
+
+#include <string>
+
+#include "base/result.hpp"
+#include "base/trial.hpp"
+#include "tuner/job.hpp"
+
+namespace autotuned::tuner {
+
+struct Ceiling {
+  double samples_per_second = 0.0;
+  std::string bound_by;  // what limits the job when data loading and transfer are free: "compute"
+};
+
+// Every call is one fact and durable when it returns. An error (disk full, history locked) ends the
+// session: what cannot be remembered must not be acted upon.
+class Ledger {
+ public:
+  Ledger() = default;
+  Ledger(const Ledger&) = delete;
+  Ledger& operator=(const Ledger&) = delete;
+  virtual ~Ledger() = default;
+
+  virtual Result<void> baseline(const Configuration& starting, double samples_per_second) = 0;
+  virtual Result<void> ceiling(const Ceiling& ceiling) = 0;
+  virtual Result<void> profiled(const Configuration& incumbent, const Profile& profile) = 0;
+  // The plugin is going to be asked: should it crash or hang this process, it will be known whom.
+  virtual Result<void> asking(const std::string& plugin) = 0;
+  // What came of it: "" for candidates, else why there is none, or what was wrong with the answer.
+  virtual Result<void> answered(const std::string& plugin, const std::string& outcome,
+                                bool is_failure) = 0;
+
+  // The row exists, with verdict `running`, before the first block runs.
+  virtual Result<void> trial_started(const TrialRecord& trial) = 0;
+  virtual Result<void> block_measured(const TrialRecord& trial, const TrialBlock& block,
+                                      const Estimate& estimate) = 0;
+  virtual Result<void> checked(const TrialRecord& trial, const CheckRecord& check) = 0;
+  virtual Result<void> trial_finished(const TrialRecord& trial) = 0;
+};
+
+}  // namespace autotuned::tuner
