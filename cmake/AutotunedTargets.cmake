@@ -9,7 +9,12 @@
 #
 # A library without a .cpp file becomes an INTERFACE library.
 include_guard(GLOBAL)
-include(GoogleTest)
+if(AUTOTUNED_WITH_TESTS)
+  include(GoogleTest)
+endif()
+
+# What `autotuned run` needs: programs and plugins, without tests and benchmarks.
+add_custom_target(programs)
 
 function(autotuned_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;PUBLIC;PRIVATE")
@@ -31,7 +36,12 @@ function(autotuned_executable name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE autotuned_options ${arg_PRIVATE})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${AUTOTUNED_BIN_DIR}")
-  install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  # bench/ declares its programs with this function too.
+  file(RELATIVE_PATH folder "${CMAKE_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}")
+  if(NOT folder MATCHES "^(bench|tests)")
+    add_dependencies(programs ${name})
+    install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
 endfunction()
 
 # A policy plugin: lib<name>.so in the plugin folder, never linked with LibTorch. FILES (for example
@@ -47,6 +57,7 @@ function(autotuned_plugin name)
   endif()
   set_target_properties(${name} PROPERTIES
     PREFIX lib LIBRARY_OUTPUT_DIRECTORY "${AUTOTUNED_PLUGIN_DIR}")
+  add_dependencies(programs ${name})
   install(TARGETS ${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/autotuned/plugins)
   autotuned_plugin_files(${arg_FILES})
 endfunction()
@@ -62,6 +73,7 @@ function(autotuned_plugin_files)
       DEPENDS "${from}" VERBATIM)
     string(MAKE_C_IDENTIFIER "${leaf}" id)
     add_custom_target(autotuned_plugin_file_${id} ALL DEPENDS "${to}")
+    add_dependencies(programs autotuned_plugin_file_${id})
     install(FILES "${from}" DESTINATION ${CMAKE_INSTALL_LIBDIR}/autotuned/plugins)
   endforeach()
 endfunction()
