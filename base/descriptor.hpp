@@ -2,6 +2,7 @@
 // Ownership of a file descriptor.
 #pragma once
 
+#include <chrono>
 #include <utility>
 
 #include "base/result.hpp"
@@ -37,5 +38,9 @@ struct SocketPair {
 
 // Two connected Unix stream sockets, both close-on-exec (spawn() hands one over explicitly).
 [[nodiscard]] Result<SocketPair> socket_pair();
+
+// True when a read would not block (data, end or error); false after `timeout` (negative: waits for
+// ever). Signals do not end the wait.
+[[nodiscard]] bool wait_readable(int fd, std::chrono::nanoseconds timeout);
 
 }  // namespace autotuned

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <string>
 
 #include "base/descriptor.hpp"
@@ -17,7 +18,8 @@ namespace autotuned {
 inline constexpr std::size_t kMaxFrameBytes = 16U << 20U;
 
 // One end of a frame stream. Used by one thread at a time. A channel on which an error other than
-// `timeout` occurred is finished: every later call fails in the same way.
+// `timeout` occurred is finished: every later call fails in the same way. (A value that is too long
+// to be sent is refused with ErrorKind::invalid before anything is sent, and finishes nothing.)
 class FrameChannel {
  public:
   explicit FrameChannel(Descriptor socket);
@@ -32,13 +34,15 @@ class FrameChannel {
   [[nodiscard]] Result<Json> receive(std::chrono::nanoseconds timeout);
 
   [[nodiscard]] int descriptor() const { return socket_.get(); }
-  // True when a whole frame is already buffered, so that poll() on the descriptor would miss it.
+  // True when receive() would answer without reading: a whole frame is already buffered, so that poll() on the descriptor would miss it.
   [[nodiscard]] bool has_buffered_frame() const;
 
  private:
+  tl::unexpected<Error> finish(Error error);
+
   Descriptor socket_;
   std::string received_;
-  bool is_broken_ = false;
+  std::optional<Error> failure_;  // once set, every call answers with it
 };
 
 }  // namespace autotuned

@@ -20,15 +20,15 @@ struct Gpu {
 
 struct Machine {
   std::string cpu_model;
-  int cpus_allowed = 1;       // affinity mask and cgroup quota (v1 and v2), at least 1
-  int physical_cores = 1;     // among the allowed CPUs
+  int cpus_allowed = 1;                   // affinity mask and cgroup quota (v1 and v2), at least 1
+  int physical_cores = 1;                 // among the allowed CPUs
   std::int64_t memory_allowed_bytes = 0;  // physical memory or the cgroup's limit
   // Of those that matter to training: avx2, avx512f, avx512_bf16, amx_bf16, amx_tile, f16c. Sorted.
   std::vector<std::string> cpu_features;
-  std::vector<Gpu> gpus;      // through NVML, opened at run time; empty without a driver
-  std::string gpu_driver;     // "580.65.06"; empty without a driver
-  std::string gpu_reason;     // why there is no GPU: "no NVIDIA driver (libnvidia-ml.so.1 is missing)"
-  std::string kernel;         // "Linux 6.1.0-18-amd64"
+  std::vector<Gpu> gpus;   // through NVML, opened at run time; empty without a driver
+  std::string gpu_driver;  // "580.65.06"; empty without a driver
+  std::string gpu_reason;  // why there is no GPU: "no NVIDIA driver (libnvidia-ml.so.1 is missing)"
+  std::string kernel;      // "Linux 6.1.0-18-amd64"
 
   [[nodiscard]] bool has_cpu_feature(std::string_view name) const;
   [[nodiscard]] Json to_json() const;

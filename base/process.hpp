@@ -17,10 +17,11 @@
 namespace autotuned {
 
 struct ProcessSpec {
-  std::filesystem::path program;              // absolute; no shell, no PATH search
-  std::vector<std::string> arguments;         // without the program's own name
-  std::vector<std::string> environment;       // NAME=value, complete: nothing is inherited
-  std::vector<std::pair<int, int>> descriptors;  // {ours, number in the child}; all others are closed
+  std::filesystem::path program;         // absolute; no shell, no PATH search
+  std::vector<std::string> arguments;    // without the program's own name
+  std::vector<std::string> environment;  // NAME=value, complete: nothing is inherited
+  std::vector<std::pair<int, int>>
+      descriptors;            // {ours, number in the child}; all others are closed
   std::filesystem::path log;  // standard output and error are appended here; empty: ours are shared
   bool new_group = true;      // its own process group, so that it can be ended with its descendants
 };
@@ -32,7 +33,7 @@ struct ProcessExit {
   [[nodiscard]] std::string message() const;
 };
 
-// A running child. The destructor ends its group with SIGKILL and reaps it. One thread at a time;
+// A running child. Standard input is /dev/null, signals are at their defaults. The destructor ends its group with SIGKILL and reaps it. One thread at a time;
 // must be started from a thread that lives as long as the process (PR_SET_PDEATHSIG is per thread).
 class Process {
  public:
@@ -41,6 +42,7 @@ class Process {
   Process(Process&&) noexcept;
   Process& operator=(Process&&) noexcept;
 
+  // -1 after terminate(). Stays taken (a zombie) after wait(), so that no other process gets it.
   [[nodiscard]] pid_t pid() const { return pid_; }
   // Readable when the process has ended: for poll().
   [[nodiscard]] int pidfd() const { return pidfd_.get(); }
@@ -49,12 +51,15 @@ class Process {
   [[nodiscard]] std::optional<ProcessExit> wait(std::chrono::nanoseconds timeout);
   // SIGTERM to the group, `grace` to leave, then SIGKILL to the group. Returns how the child ended.
   ProcessExit terminate(std::chrono::nanoseconds grace);
-  // Sends one signal to the whole group; nothing when it has ended already.
+  // Sends one signal to the whole group, descendants of an ended child included; nothing after
+  // terminate().
   void signal_group(int signal);
 
  private:
   Process() = default;
-  pid_t pid_ = -1;
+  void end();
+
+  pid_t pid_ = -1;  // -1: reaped, or moved from
   bool owns_group_ = false;
   Descriptor pidfd_;
   std::optional<ProcessExit> exit_;

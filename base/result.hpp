@@ -34,7 +34,7 @@ enum class ErrorKind {
 // An error that a tired person can act on: what happened, where, and what to do about it.
 struct Error {
   ErrorKind kind = ErrorKind::internal;
-  std::string what;    // one clause without a full stop: "the file ends after 1,024 of 60,000 images"
+  std::string what;  // one clause without a full stop: "the file ends after 1,024 of 60,000 images"
   std::string where;   // file, file:line:column, process, table; may be empty
   std::string remedy;  // one clause: "install the package dataset-fashion-mnist"; may be empty
 
@@ -47,8 +47,7 @@ using Result = tl::expected<T, Error>;
 
 [[nodiscard]] inline tl::unexpected<Error> fail(ErrorKind kind, std::string what,
                                                 std::string where = {}, std::string remedy = {}) {
-  return tl::unexpected<Error>(
-      Error{kind, std::move(what), std::move(where), std::move(remedy)});
+  return tl::unexpected<Error>(Error{kind, std::move(what), std::move(where), std::move(remedy)});
 }
 
 // The error of the last failed system call, named by `what` and `where` (maps ENOSPC, EACCES, ENOENT,

@@ -85,24 +85,25 @@ struct CheckRecord {
 struct TrialRecord {
   int number = 0;  // within the run, from 1
   TrialKind kind = TrialKind::proposal;
-  std::string plugin;           // who proposed it; "autotuned" for confirmation and verification
-  Configuration reference;      // whole: what it was compared with
-  Configuration change;         // what differs
-  std::string risk;             // exact | numerics | semantics
+  std::string plugin;       // who proposed it; "autotuned" for confirmation and verification
+  Configuration reference;  // whole: what it was compared with
+  Configuration change;     // what differs
+  std::string risk;         // exact | numerics | semantics
   double expected_gain_ratio = 1.0;
   std::string proposal_reason;  // the plugin's sentence
   Verdict verdict = Verdict::running;
   std::optional<ErrorKind> failure;
-  std::string reason;           // one sentence: why this verdict
+  std::string reason;  // one sentence: why this verdict
   Estimate estimate;
   double reference_samples_per_second = 0.0;
   double candidate_samples_per_second = 0.0;
-  double noise_ratio = 0.0;     // robust spread of the pairs' log-ratios
+  double noise_ratio = 0.0;            // robust spread of the pairs' log-ratios
   std::int64_t peak_memory_bytes = 0;  // of the candidate's blocks
   std::int64_t started_unix_ns = 0;
   std::int64_t duration_ns = 0;
 
-  [[nodiscard]] Json to_json(std::string_view run_id) const;  // the contract of `run --json`, and more
+  [[nodiscard]] Json to_json(
+      std::string_view run_id) const;  // the contract of `run --json`, and more
 };
 
 }  // namespace autotuned

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <vector>
+
+namespace autotuned {
+namespace {
+
+using std::filesystem::path;
+
+constexpr std::size_t kMaxHolderBytes = 256;
+
+tl::unexpected<Error> failed(const char* what, const path& where) {
+  return tl::unexpected(system_error(errno, what, where.string()));
+}
+
+path folder_of(const path& file) {
+  return file.has_parent_path() ? file.parent_path() : path(".");
+}
+
+// Up to `max_bytes` from the current position.
+Result<std::string> read_some(int fd, std::size_t max_bytes, const path& where) {
+  std::string content;
+  constexpr std::size_t kStep = std::size_t{64} << 10U;
+  while (content.size() < max_bytes) {
+    const std::size_t before = content.size();
+    content.resize(std::min(max_bytes, before + kStep));
+    const ssize_t count = ::read(fd, content.data() + before, content.size() - before);
+    content.resize(before + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+    if (count < 0 && errno != EINTR) return failed("cannot read", where);
+    if (count == 0) break;
+  }
+  return content;
+}
+
+Result<void> write_all(int fd, std::string_view content, const path& where) {
+  while (!content.empty()) {
+    const ssize_t count = ::write(fd, content.data(), content.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return failed("cannot write", where);
+    content.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return {};
+}
+
+// A rename is durable once its folder is.
+Result<void> sync_folder(const path& folder) {
+  const Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // Some file systems cannot sync a folder and say EINVAL: nothing more can be done there.
+  if (!opened.is_open() || (::fsync(opened.get()) != 0 && errno != EINVAL)) {
+    return failed("cannot sync the folder", folder);
+  }
+  return {};
+}
+
+// Removes the temporary file unless it was renamed away.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(path file) : file_(std::move(file)) {}
+  ~TemporaryFile() {
+    if (!file_.empty()) ::unlink(file_.c_str());
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  void keep() { file_.clear(); }
+
+ private:
+  path file_;
+};
+
+// A name that does not grow with the file's own, which may be as long as the system allows.
+path temporary_name(const path& folder) {
+  std::uint64_t random = 0;
+  (void)!getrandom(&random, sizeof(random), 0);
+  return folder / fmt::format(".autotuned-{:016x}.tmp", random);
+}
+
+std::string printable(std::string text) {
+  for (char& character : text) {
+    if (static_cast<unsigned char>(character) < ' ' || character == 0x7f) character = ' ';
+  }
+  while (!text.empty() && text.back() == ' ')
+    text.pop_back();
+  return text;
+}
+
+// Another user's lock in a shared folder can be taken, but not written to.
+Descriptor open_lock(const path& file) {
+  constexpr int kFlags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  Descriptor lock(::open(file.c_str(), O_RDWR | O_CREAT | kFlags, 0644));
+  if (!lock.is_open() && (errno == EACCES || errno == EROFS)) {
+    const int reason = errno;
+    lock.reset(::open(file.c_str(), O_RDONLY | kFlags));
+    if (!lock.is_open()) errno = reason;
+  }
+  return lock;
+}
+
+// False when somebody removed or replaced the file while we waited for its lock.
+bool is_still_at(const struct stat& opened, const path& file) {
+  struct stat current {};
+  return ::lstat(file.c_str(), &current) == 0 && current.st_dev == opened.st_dev &&
+         current.st_ino == opened.st_ino;
+}
+
+}  // namespace
+
+Result<std::string> read_file(const path& file, std::size_t max_bytes) {
+  // O_NONBLOCK: opening a named pipe must not wait for its writer.
+  const Descriptor input(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat status {};
+  if (!input.is_open() || ::fstat(input.get(), &status) != 0) {
+    return failed("cannot open the file", file);
+  }
+  if (!S_ISREG(status.st_mode)) {
+    return fail(ErrorKind::invalid, "it is not a regular file", file.string());
+  }
+  // The size is not believed: it may grow meanwhile, and is 0 for files of the kernel.
+  Result<std::string> content = read_some(input.get(), max_bytes + 1, file);
+  if (content && content->size() > max_bytes) {
+    return fail(ErrorKind::invalid, fmt::format("the file is larger than {} bytes", max_bytes),
+                file.string());
+  }
+  return content;
+}
+
+Result<void> write_file_atomically(const path& file, std::string_view content, bool shared) {
+  const path folder = folder_of(file);
+  const path name = temporary_name(folder);
+  Descriptor output(
+      ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, shared ? 0644 : 0600));
+  if (!output.is_open()) return failed("cannot create a file in the folder", folder);
+  TemporaryFile temporary(name);
+
+  struct stat existing {};
+  const bool replaces = ::lstat(file.c_str(), &existing) == 0 && S_ISREG(existing.st_mode);
+  if (replaces && ::fchmod(output.get(), existing.st_mode & 0777U) != 0) {
+    return failed("cannot set the mode", file);
+  }
+  if (Result<void> written = write_all(output.get(), content, file); !written) return written;
+  if (::fsync(output.get()) != 0) return failed("cannot sync the file", file);
+  // Some file systems report a failed write only here.
+  if (::close(output.release()) != 0 && errno != EINTR)
+    return failed("cannot close the file", file);
+  if (::rename(name.c_str(), file.c_str()) != 0) return failed("cannot replace the file", file);
+  temporary.keep();
+  return sync_folder(folder);
+}
+
+Result<void> publish_file(const path& temporary, const path& file) {
+  const Descriptor written(::open(temporary.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!written.is_open()) return failed("cannot open the file", temporary);
+  if (::fsync(written.get()) != 0) return failed("cannot sync the file", temporary);
+  if (::rename(temporary.c_str(), file.c_str()) != 0) {
+    return failed("cannot replace the file", file);
+  }
+  return sync_folder(folder_of(file));
+}
+
+Result<Descriptor> lock_file(const path& file, std::string_view holder, bool wait) {
+  while (true) {
+    Descriptor lock = open_lock(file);
+    struct stat status {};
+    if (!lock.is_open() || ::fstat(lock.get(), &status) != 0) {
+      return failed("cannot open the lock", file);
+    }
+    if (!S_ISREG(status.st_mode)) {
+      return fail(ErrorKind::invalid, "the lock is not a regular file", file.string());
+    }
+    if (::flock(lock.get(), wait ? LOCK_EX : LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EWOULDBLOCK) {
+        const Result<std::string> text = read_some(lock.get(), kMaxHolderBytes, file);
+        const std::string who = printable(text.value_or(""));
+        return fail(ErrorKind::busy,
+                    who.empty() ? std::string("somebody else holds the lock") : "held by " + who,
+                    file.string());
+      }
+      return failed("cannot lock", file);
+    }
+    if (!is_still_at(status, file)) continue;
+    // For people only: a holder that cannot be written down still holds the lock.
+    if (::ftruncate(lock.get(), 0) == 0) {
+      (void)write_all(lock.get(), holder.substr(0, kMaxHolderBytes), file);
+    }
+    return lock;
+  }
+}
+
+std::string last_lines(const path& file, int max_lines, std::size_t max_bytes) {
+  const Descriptor input(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat status {};
+  if (!input.is_open() || ::fstat(input.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  const off_t start = std::max<off_t>(0, status.st_size - static_cast<off_t>(max_bytes));
+  if (::lseek(input.get(), start, SEEK_SET) < 0) return {};
+  std::string text = read_some(input.get(), max_bytes, file).value_or("");
+  while (!text.empty() && text.back() == '\n')
+    text.pop_back();
+
+  std::size_t first = text.size();
+  for (int line = 0; line < max_lines && first > 0; ++line) {
+    const std::size_t newline = text.rfind('\n', first - 1);
+    if (newline == std::string::npos) return text;
+    first = newline;
+  }
+  return first < text.size() ? text.substr(first + 1) : std::string();
+}
+
+}  // namespace autotuned
