@@ -62,6 +62,8 @@ struct Block {
   std::int64_t peak_device_memory_bytes = 0;
 
   [[nodiscard]] double samples_per_second() const;  // 0 for an empty block
+  // ErrorKind::invalid names the field. A loss that is not finite travels as null and reads as NaN;
+  // `losses`, `data_wait_ns`, `cpu_ns` and the peaks may be left out.
   [[nodiscard]] static Result<Block> from_json(const Json& value);
   [[nodiscard]] Json to_json() const;
 };
@@ -102,8 +104,8 @@ struct TrialRecord {
   std::int64_t started_unix_ns = 0;
   std::int64_t duration_ns = 0;
 
-  [[nodiscard]] Json to_json(
-      std::string_view run_id) const;  // the contract of `run --json`, and more
+  // The contract of `run --json`, and more. Figures are null when nothing was measured.
+  [[nodiscard]] Json to_json(std::string_view run_id) const;
 };
 
 }  // namespace autotuned

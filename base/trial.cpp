@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/trial.hpp"
+
+#include <array>
+#include <limits>
+#include <utility>
+
+namespace autotuned {
+namespace {
+
+constexpr std::array<std::pair<Verdict, std::string_view>, 6> kVerdictNames = {{
+    {Verdict::running, "running"},
+    {Verdict::accepted, "accepted"},
+    {Verdict::rejected, "rejected"},
+    {Verdict::failed, "failed"},
+    {Verdict::not_applicable, "not_applicable"},
+    {Verdict::interrupted, "interrupted"},
+}};
+
+constexpr std::array<std::pair<TrialKind, std::string_view>, 3> kTrialKindNames = {{
+    {TrialKind::proposal, "proposal"},
+    {TrialKind::confirmation, "confirmation"},
+    {TrialKind::verification, "verification"},
+}};
+
+template <class Names, class Value>
+std::string_view name_in(const Names& names, Value value) {
+  for (const auto& [known, name] : names) {
+    if (known == value) return name;
+  }
+  return "unknown";
+}
+
+template <class Value, std::size_t kCount>
+std::optional<Value> value_in(const std::array<std::pair<Value, std::string_view>, kCount>& names,
+                              std::string_view wanted) {
+  for (const auto& [value, name] : names) {
+    if (name == wanted) return value;
+  }
+  return std::nullopt;
+}
+
+// Reads the fields of a block one by one and keeps the first error.
+class BlockReader {
+ public:
+  explicit BlockReader(const Json& object) : object_(object) {}
+
+  // Counts and times are never negative.
+  void amount(const char* field, std::int64_t& target, bool is_required) {
+    if (error_ || (!is_required && member(object_, field).is_null())) return;
+    const Result<std::int64_t> value = get_integer(object_, field);
+    if (!value) {
+      error_ = value.error();
+    } else if (*value < 0) {
+      error_ = Error{.kind = ErrorKind::invalid,
+                     .what = std::string("the field \"") + field + "\" is negative"};
+    } else {
+      target = *value;
+    }
+  }
+
+  // JSON has no NaN: a loss that is not finite travels as null.
+  void loss(const char* field, double& target) {
+    if (error_) return;
+    if (object_.contains(field) && object_[field].is_null()) {
+      target = std::numeric_limits<double>::quiet_NaN();
+      return;
+    }
+    const Result<double> value = get_number(object_, field);
+    if (value) {
+      target = *value;
+    } else {
+      error_ = value.error();
+    }
+  }
+
+  void losses(const char* field, std::vector<double>& target) {
+    const Json& list = member(object_, field);
+    if (error_ || list.is_null()) return;
+    const char* wrong = list.is_array() ? nullptr : "must be an array of numbers";
+    for (std::size_t i = 0; wrong == nullptr && i < list.size(); ++i) {
+      if (list[i].is_null()) {
+        target.push_back(std::numeric_limits<double>::quiet_NaN());
+      } else if (list[i].is_number()) {
+        target.push_back(list[i].get<double>());
+      } else {
+        wrong = "holds something that is not a number";
+      }
+    }
+    if (wrong != nullptr) {
+      error_ = Error{.kind = ErrorKind::invalid,
+                     .what = std::string("the field \"") + field + "\" " + wrong};
+    }
+  }
+
+  [[nodiscard]] const std::optional<Error>& error() const { return error_; }
+
+ private:
+  const Json& object_;
+  std::optional<Error> error_;
+};
+
+}  // namespace
+
+std::string_view to_string(Verdict verdict) {
+  return name_in(kVerdictNames, verdict);
+}
+
+std::optional<Verdict> verdict_from(std::string_view name) {
+  return value_in(kVerdictNames, name);
+}
+
+std::string_view to_string(TrialKind kind) {
+  return name_in(kTrialKindNames, kind);
+}
+
+std::optional<TrialKind> trial_kind_from(std::string_view name) {
+  return value_in(kTrialKindNames, name);
+}
+
+double Block::samples_per_second() const {
+  if (duration_ns <= 0) return 0;
+  return static_cast<double>(samples) * 1e9 / static_cast<double>(duration_ns);
+}
+
+Result<Block> Block::from_json(const Json& value) {
+  if (!value.is_object()) {
+    return fail(ErrorKind::invalid,
+                std::string("a block is an object, found ") + value.type_name());
+  }
+  Block block;
+  BlockReader reader(value);
+  reader.amount("start_ns", block.start_ns, true);
+  reader.amount("duration_ns", block.duration_ns, true);
+  reader.amount("steps", block.steps, true);
+  reader.amount("samples", block.samples, true);
+  reader.loss("first_loss", block.first_loss);
+  reader.loss("last_loss", block.last_loss);
+  reader.losses("losses", block.losses);
+  reader.amount("data_wait_ns", block.data_wait_ns, false);
+  reader.amount("cpu_ns", block.cpu_ns, false);
+  reader.amount("peak_host_memory_bytes", block.peak_host_memory_bytes, false);
+  reader.amount("peak_device_memory_bytes", block.peak_device_memory_bytes, false);
+  if (reader.error()) return tl::unexpected(*reader.error());
+  // Kept representable, so that start and duration can be added without a check.
+  if (block.start_ns > std::numeric_limits<std::int64_t>::max() - block.duration_ns) {
+    return fail(ErrorKind::invalid, "the block ends after the end of time");
+  }
+  return block;
+}
+
+Json Block::to_json() const {
+  return {{"start_ns", start_ns},
+          {"end_ns", start_ns + duration_ns},
+          {"duration_ns", duration_ns},
+          {"steps", steps},
+          {"samples", samples},
+          {"first_loss", first_loss},
+          {"last_loss", last_loss},
+          {"losses", losses},
+          {"data_wait_ns", data_wait_ns},
+          {"cpu_ns", cpu_ns},
+          {"peak_host_memory_bytes", peak_host_memory_bytes},
+          {"peak_device_memory_bytes", peak_device_memory_bytes}};
+}
+
+Json TrialRecord::to_json(std::string_view run_id) const {
+  // Nothing measured is null, never a ratio of 1.
+  const auto measured = [this](double value) { return estimate.pairs > 0 ? Json(value) : Json(); };
+  return {{"id", std::string(run_id) + "." + std::to_string(number)},
+          {"number", number},
+          {"kind", to_string(kind)},
+          {"plugin", plugin},
+          {"reference", reference.to_json()},
+          {"change", change.to_json()},
+          {"risk", risk},
+          {"expected_gain_ratio", expected_gain_ratio},
+          {"proposal_reason", proposal_reason},
+          {"verdict", to_string(verdict)},
+          {"failure", failure ? Json(to_string(*failure)) : Json()},
+          {"reason", reason},
+          {"ratio", measured(estimate.ratio)},
+          {"ratio_low", measured(estimate.low)},
+          {"ratio_high", measured(estimate.high)},
+          {"pairs", estimate.pairs},
+          {"reference_samples_per_second", measured(reference_samples_per_second)},
+          {"candidate_samples_per_second", measured(candidate_samples_per_second)},
+          {"noise_ratio", measured(noise_ratio)},
+          {"peak_memory_bytes", peak_memory_bytes},
+          {"started_unix_ns", started_unix_ns},
+          {"duration_ns", duration_ns}};
+}
+
+}  // namespace autotuned
