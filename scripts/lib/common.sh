@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2154
 # Sourced by the scripts next to this folder; sets no state but these functions and `root`.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -38,7 +39,7 @@ build() {
 # The C++ sources that git knows or would add, one a line; in a tree without git, those on disk.
 cpp_sources() {
   (
-    cd "$root"
+    cd "$root" || exit
     if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
       git ls-files --cached --others --exclude-standard -- '*.cpp' '*.hpp' '*.h'
     else

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2034,SC2154
 # System packages. Sourced by scripts/setup.
 
 packages=(
@@ -33,6 +34,15 @@ missing_packages() {
   done
 }
 
+# A certificate bundle that is there without the package was put there by an administrator, say for a
+# proxy. The package would overwrite it: hand it over as a local certificate instead.
+keep_certificates() {
+  local bundle=/etc/ssl/certs/ca-certificates.crt kept=/usr/local/share/ca-certificates/kept.crt
+  [[ -s $bundle && -n $(missing_packages ca-certificates) ]] || return 0
+  note "keeping the certificates of $bundle in $kept"
+  as_root install -D -m 644 "$bundle" "$kept"
+}
+
 install_packages() {
   local missing
   mapfile -t missing < <(missing_packages "$@")
@@ -45,6 +55,7 @@ install_packages() {
   local options=(-q -o Acquire::Retries=3 -o APT::Update::Error-Mode=any -o DPkg::Lock::Timeout=300)
   # An interrupted installation leaves packages half configured; nothing to do if there are none.
   as_root env DEBIAN_FRONTEND=noninteractive dpkg --configure -a
+  keep_certificates
   as_root apt-get "${options[@]}" update >"$log" 2>&1 || {
     tail -n 5 "$log" >&2
     stop "the package lists cannot be fetched" "apt-get update (sources in /etc/apt)" \

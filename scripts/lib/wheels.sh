@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2154
 # LibTorch and CUDA files from Python wheels. Sourced by scripts/setup.
 #
 # Wheels are unpacked, not installed: no Python is run to build or to use autotuned. Everything comes
