@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipes/checker.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/text.hpp"
+#include "recipes/scalars.hpp"
+
+namespace autotuned::recipes {
+namespace {
+
+// More do not help anybody, and a hostile file could ask for a hundred thousand.
+constexpr std::size_t kMaxProblems = 100;
+// A longer word is no slip of a known one, and comparing it is slow.
+constexpr std::size_t kMaxComparedBytes = 64;
+
+std::string below(const std::string& where, std::string_view key) {
+  return where.empty() ? std::string(key) : where + "." + std::string(key);
+}
+
+std::string in(const std::string& where) { return where.empty() ? "" : " in " + where; }
+
+std::string found_text(const YamlNode& node) {
+  switch (node.kind) {
+    case YamlNode::Kind::null:
+      return "nothing";
+    case YamlNode::Kind::sequence:
+      return "a list";
+    case YamlNode::Kind::map:
+      return "a map";
+    case YamlNode::Kind::scalar:
+      break;
+  }
+  return (node.is_quoted ? "the quoted text " : "") + quote_for_message(node.scalar);
+}
+
+template <class Named>
+std::vector<std::string> names_of(const std::vector<Named>& items, auto Named::* name) {
+  std::vector<std::string> names;
+  for (const Named& item : items) names.emplace_back(item.*name);
+  return names;
+}
+
+std::optional<Json> in_range(const Field& field, std::optional<double> value) {
+  if (!value || !field.range.contains(*value)) return std::nullopt;
+  return Json(*value);
+}
+
+std::optional<Json> duration_ns(const Field& field, const std::string& text) {
+  const Result<std::chrono::nanoseconds> duration = parse_duration(text);
+  if (!duration) return std::nullopt;
+  if (!field.range.contains(std::chrono::duration<double>(*duration).count())) return std::nullopt;
+  return Json(duration->count());
+}
+
+// {"ratio": …} or {"bytes": …}; see Checker::store.
+std::optional<Json> memory_limit(const std::string& text) {
+  const Result<double> ratio = parse_ratio(text);
+  const Range share{.minimum = 0, .maximum = 1, .open_minimum = true};
+  if (ratio && share.contains(*ratio) && (text.ends_with('%') || *ratio < 1)) {
+    return Json{{"ratio", *ratio}};
+  }
+  const Result<std::int64_t> bytes = parse_bytes(text);
+  if (!bytes || *bytes < (1 << 20)) return std::nullopt;
+  return Json{{"bytes", *bytes}};
+}
+
+}  // namespace
+
+Checker::Checker(std::string file, std::filesystem::path folder, std::vector<Diagnostic>& problems)
+    : file_(std::move(file)), folder_(std::move(folder)), problems_(problems) {}
+
+void Checker::report(const YamlNode& at, std::string message) {
+  if (problems_.size() < kMaxProblems) {
+    problems_.push_back({file_, at.line, at.column, std::move(message)});
+  }
+}
+
+std::string Checker::suggestion(std::string_view name,
+                                const std::vector<std::string>& known) const {
+  if (name.size() <= kMaxComparedBytes && problems_.size() < kMaxProblems) {
+    if (const auto nearest = nearest_name(name, known)) return "; did you mean \"" + *nearest + "\"?";
+  }
+  return "; known are " + joined(known);
+}
+
+std::nullopt_t Checker::unexpected(const Field& field, const YamlNode& node,
+                                   const std::string& where, std::string_view remedy) {
+  report(node, (where.empty() ? "" : where + ": ") + "expected " + field.expected() + ", found " +
+                   found_text(node) + std::string(remedy));
+  return std::nullopt;
+}
+
+std::optional<Json> Checker::check(const Field& field, const YamlNode& node,
+                                   const std::string& where) {
+  if (!field.keyword.empty() && node.kind == YamlNode::Kind::scalar &&
+      node.scalar == field.keyword) {
+    return Json(node.scalar);
+  }
+  const bool is_list = node.kind == YamlNode::Kind::sequence;
+  if (field.shape == Shape::list || (field.shape == Shape::single_or_list && is_list)) {
+    return check_list(field, node, where);
+  }
+  return check_single(field, node, where);
+}
+
+std::optional<Json> Checker::check_list(const Field& field, const YamlNode& node,
+                                        const std::string& where) {
+  if (node.kind != YamlNode::Kind::sequence) return unexpected(field, node, where);
+  if (field.length > 0 ? node.items.size() != field.length
+                       : node.items.empty() && field.shape == Shape::single_or_list) {
+    report(node, where + ": expected " + field.expected() + ", found a list of " +
+                     std::to_string(node.items.size()));
+    return std::nullopt;
+  }
+  Field item = field;
+  item.shape = Shape::single;
+  Json list = Json::array();
+  for (std::size_t i = 0; i < node.items.size(); ++i) {
+    const std::string item_where = where + "[" + std::to_string(i) + "]";
+    if (auto value = check_single(item, node.items[i], item_where)) {
+      list.push_back(std::move(*value));
+    }
+  }
+  if (list.size() != node.items.size()) return std::nullopt;
+  return list;
+}
+
+std::optional<Json> Checker::check_single(const Field& field, const YamlNode& node,
+                                          const std::string& where) {
+  switch (field.type) {
+    case FieldType::map:
+      if (node.kind != YamlNode::Kind::map) return unexpected(field, node, where);
+      return check_map(field.fields, field.rule, node, where, false);
+    case FieldType::typed:
+      return check_typed(field, node, where);
+    case FieldType::transforms:
+      return check_transforms(field, node, where);
+    case FieldType::knobs:
+      // The values are checked by who knows the knobs.
+      if (node.kind != YamlNode::Kind::map) return unexpected(field, node, where);
+      return Json::object();
+    default:
+      return check_scalar(field, node, where);
+  }
+}
+
+std::optional<Json> Checker::check_scalar(const Field& field, const YamlNode& node,
+                                          const std::string& where) {
+  if (node.kind != YamlNode::Kind::scalar) return unexpected(field, node, where);
+  const std::string& text = node.scalar;
+  std::optional<Json> value;
+  switch (field.type) {
+    case FieldType::boolean:
+      if (const auto flag = read_boolean(text); flag && !node.is_quoted) value = Json(*flag);
+      break;
+    case FieldType::integer:
+      if (const auto number = read_integer(text); number && !node.is_quoted &&
+                                                  field.range.contains(double(*number))) {
+        value = Json(*number);
+      }
+      break;
+    case FieldType::number:
+      if (!node.is_quoted) value = in_range(field, read_number(text));
+      break;
+    case FieldType::ratio:
+      if (const Result<double> ratio = parse_ratio(text)) value = in_range(field, *ratio);
+      break;
+    case FieldType::duration:
+      value = duration_ns(field, text);
+      break;
+    case FieldType::memory:
+      value = memory_limit(text);
+      break;
+    case FieldType::text:
+      if (is_line(text)) value = Json(text);
+      break;
+    case FieldType::name:
+      if (is_name(text)) value = Json(text);
+      break;
+    case FieldType::device:
+      if (is_device(text)) value = Json(text);
+      break;
+    case FieldType::choice:
+      if (std::ranges::find(field.choices, text) != field.choices.end()) return Json(text);
+      if (const auto nearest = text.size() <= kMaxComparedBytes
+                                   ? nearest_name(text, field.choices)
+                                   : std::nullopt) {
+        return unexpected(field, node, where, "; did you mean \"" + *nearest + "\"?");
+      }
+      break;
+    case FieldType::folder:
+      if (is_line(text)) {
+        std::error_code ignored;
+        value = Json(std::filesystem::absolute(text, ignored).lexically_normal().string());
+      }
+      break;
+    case FieldType::path:
+      if (is_line(text)) return check_file(node, where);
+      break;
+    default:
+      break;
+  }
+  if (!value) return unexpected(field, node, where);
+  return value;
+}
+
+std::optional<Json> Checker::check_file(const YamlNode& node, const std::string& where) {
+  const std::filesystem::path path = (folder_ / node.scalar).lexically_normal();
+  const std::string shown = quote_for_message(path.string());
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (!std::filesystem::exists(status)) {
+    std::string remedy;
+    if (path.string().starts_with("/usr/share/datasets/fashion-mnist/")) {
+      remedy = "; install the package dataset-fashion-mnist";
+    } else if (std::filesystem::path(node.scalar).is_relative()) {
+      remedy = "; paths are relative to the recipe's folder";
+    }
+    report(node, where + ": there is no file " + shown + remedy);
+    return std::nullopt;
+  }
+  if (!std::filesystem::is_regular_file(status)) {
+    report(node, where + ": expected the path of a file, but " + shown + " is not a regular file");
+    return std::nullopt;
+  }
+  if (::access(path.c_str(), R_OK) != 0) {
+    report(node, where + ": the file " + shown + " must not be read by this user");
+    return std::nullopt;
+  }
+  return Json(path.string());
+}
+
+Json Checker::check_map(const std::vector<Field>& fields, Rule rule, const YamlNode& node,
+                        const std::string& where, bool has_type) {
+  Json values = Json::object();
+  for (const auto& [key, value] : node.entries) {
+    if (has_type && key.scalar == "type") continue;
+    const Field* field = find_field(fields, key.scalar);
+    if (field == nullptr) {
+      std::vector<std::string> known = names_of(fields, &Field::key);
+      if (has_type) known.insert(known.begin(), "type");
+      report(key, "unknown key " + quote_for_message(key.scalar) + in(where) +
+                      suggestion(key.scalar, known));
+      continue;
+    }
+    if (auto checked = check(*field, value, below(where, field->key))) {
+      store(*field, std::move(*checked), values);
+    }
+  }
+  for (const Field& field : fields) {
+    if (node.find(field.key) != nullptr) continue;
+    if (field.is_required) {
+      report(node, "\"" + std::string(field.key) + "\" is missing" + in(where) + ": expected " +
+                       field.expected());
+    } else {
+      add_default(field, where, values);
+    }
+  }
+  if (rule != nullptr) {
+    if (std::string wrong = rule(node, values); !wrong.empty()) {
+      report(node, (where.empty() ? "" : where + ": ") + std::move(wrong));
+    }
+  }
+  return values;
+}
+
+// A default is written like any value and read by the same code.
+void Checker::add_default(const Field& field, const std::string& where, Json& values) {
+  if (field.default_text.empty()) return;
+  const auto node = parse_yaml(field.default_text, file_);
+  if (!node) return;  // a test reads every default of the table
+  if (auto value = check(field, *node, below(where, field.key))) {
+    store(field, std::move(*value), values);
+  }
+}
+
+void Checker::store(const Field& field, Json value, Json& values) const {
+  if (field.type != FieldType::memory) {
+    values[field.checked_key()] = std::move(value);
+    return;
+  }
+  for (const auto& [unit, amount] : value.items()) {
+    values[std::string(field.key) + "_" + unit] = amount;
+  }
+}
+
+const Variant* Checker::variant_of(const Field& field, const YamlNode& name,
+                                   const std::string& where) {
+  const Variant* variant = find_variant(*field.variants, name.scalar);
+  if (variant == nullptr) {
+    const std::vector<std::string> known = names_of(*field.variants, &Variant::name);
+    report(name, where + ": unknown type " + quote_for_message(name.scalar) +
+                     suggestion(name.scalar, known));
+  }
+  return variant;
+}
+
+std::optional<Json> Checker::check_typed(const Field& field, const YamlNode& node,
+                                         const std::string& where) {
+  const std::string known = joined(names_of(*field.variants, &Variant::name));
+  if (node.kind != YamlNode::Kind::map) return unexpected(field, node, where);
+  const YamlNode* type = node.find("type");
+  if (type == nullptr) {
+    report(node, "\"type\" is missing" + in(where) + ": expected one of " + known);
+    return std::nullopt;
+  }
+  if (type->kind != YamlNode::Kind::scalar) {
+    report(*type, where + ".type: expected one of " + known + ", found " + found_text(*type));
+    return std::nullopt;
+  }
+  const Variant* variant = variant_of(field, *type, where);
+  if (variant == nullptr) return std::nullopt;
+  Json values = check_map(variant->fields, variant->rule, node, where, true);
+  values["type"] = variant->name;
+  return values;
+}
+
+std::optional<Json> Checker::check_transforms(const Field& field, const YamlNode& node,
+                                              const std::string& where) {
+  if (node.kind != YamlNode::Kind::sequence) return unexpected(field, node, where);
+  Json list = Json::array();
+  for (std::size_t i = 0; i < node.items.size(); ++i) {
+    const YamlNode& item = node.items[i];
+    const std::string item_where = where + "[" + std::to_string(i) + "]";
+    const bool is_map = item.kind == YamlNode::Kind::map && item.entries.size() == 1;
+    if (!is_map && item.kind != YamlNode::Kind::scalar) {
+      report(item, item_where + ": expected NAME or NAME: {parameters}, found " +
+                       (item.kind == YamlNode::Kind::map
+                            ? "a map of " + std::to_string(item.entries.size())
+                            : found_text(item)));
+      continue;
+    }
+    const YamlNode& name = is_map ? item.entries.front().first : item;
+    const Variant* variant = variant_of(field, name, item_where);
+    if (variant == nullptr) continue;
+
+    YamlNode none;
+    none.kind = YamlNode::Kind::map;
+    none.line = name.line;
+    none.column = name.column;
+    const YamlNode* parameters = is_map ? &item.entries.front().second : &none;
+    if (parameters->kind == YamlNode::Kind::null) parameters = &none;
+    const std::string parameters_where = item_where + "." + variant->name;
+    if (parameters->kind != YamlNode::Kind::map) {
+      report(*parameters, parameters_where + ": expected a map of parameters, found " +
+                              found_text(*parameters));
+      continue;
+    }
+    Json values = check_map(variant->fields, variant->rule, *parameters, parameters_where, false);
+    values["type"] = variant->name;
+    list.push_back(std::move(values));
+  }
+  return list;
+}
+
+}  // namespace autotuned::recipes

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks a YAML tree against the table of fields and turns it into the checked recipe, the JSON of
+// Recipe::to_json: defaults filled in, units in the keys, fractions as numbers, paths absolute.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.hpp"
+#include "recipes/schema_table.hpp"
+#include "recipes/yaml.hpp"
+
+namespace autotuned::recipes {
+
+class Checker {
+ public:
+  // Paths of data are relative to `folder`, which must be absolute. `problems` outlives this.
+  Checker(std::string file, std::filesystem::path folder, std::vector<Diagnostic>& problems);
+
+  // Nothing when the value itself is wrong; a map that lacks what was wrong inside.
+  // `where` is the path of keys, such as "train.batch_size"; empty for the recipe.
+  [[nodiscard]] std::optional<Json> check(const Field& field, const YamlNode& node,
+                                          const std::string& where);
+
+  void report(const YamlNode& at, std::string message);
+  // `; did you mean "x"?`, or `; known are x, y`.
+  [[nodiscard]] std::string suggestion(std::string_view name,
+                                       const std::vector<std::string>& known) const;
+
+ private:
+  std::optional<Json> check_single(const Field& field, const YamlNode& node,
+                                   const std::string& where);
+  std::optional<Json> check_scalar(const Field& field, const YamlNode& node,
+                                   const std::string& where);
+  std::optional<Json> check_list(const Field& field, const YamlNode& node,
+                                 const std::string& where);
+  Json check_map(const std::vector<Field>& fields, Rule rule, const YamlNode& node,
+                 const std::string& where, bool has_type);
+  void add_default(const Field& field, const std::string& where, Json& values);
+  void store(const Field& field, Json value, Json& values) const;
+  std::optional<Json> check_typed(const Field& field, const YamlNode& node,
+                                  const std::string& where);
+  std::optional<Json> check_transforms(const Field& field, const YamlNode& node,
+                                       const std::string& where);
+  const Variant* variant_of(const Field& field, const YamlNode& name, const std::string& where);
+  std::optional<Json> check_file(const YamlNode& node, const std::string& where);
+  std::nullopt_t unexpected(const Field& field, const YamlNode& node, const std::string& where,
+                            std::string_view remedy = {});
+
+  std::string file_;
+  std::filesystem::path folder_;
+  std::vector<Diagnostic>& problems_;
+};
+
+}  // namespace autotuned::recipes

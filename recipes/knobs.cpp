@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipes/knobs.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/text.hpp"
+
+namespace autotuned::recipes {
+namespace {
+
+constexpr std::string_view kEnvironmentPrefix = "env.";
+constexpr std::size_t kMaxTextBytes = 4096;
+
+// How to say which values a knob takes.
+std::string domain_text(const Knob& knob) {
+  switch (knob.type) {
+    case KnobType::boolean:
+      return "on or off";
+    case KnobType::integer:
+      return "an integer from " + std::to_string(knob.minimum) + " to " +
+             std::to_string(knob.maximum);
+    case KnobType::text:
+      return "one line of text";
+    case KnobType::choice:
+      break;
+  }
+  std::string result = "one of ";
+  for (std::size_t i = 0; i < knob.choices.size(); ++i) {
+    result += (i == 0 ? "" : ", ") + knob.choices[i];
+  }
+  return result;
+}
+
+tl::unexpected<Error> outside(const Knob& knob, std::string_view found) {
+  return fail(ErrorKind::invalid,
+              "expected " + domain_text(knob) + ", found \"" + std::string(found) + "\"", knob.name);
+}
+
+bool is_environment_name(std::string_view name) {
+  if (!name.starts_with(kEnvironmentPrefix)) return false;
+  name.remove_prefix(kEnvironmentPrefix.size());
+  return !name.empty() && name.size() <= 100 && std::ranges::all_of(name, [](char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
+Knob boolean(std::string name, std::string summary) {
+  Knob knob;
+  knob.name = std::move(name);
+  knob.type = KnobType::boolean;
+  knob.default_value = false;
+  knob.summary = std::move(summary);
+  return knob;
+}
+
+Knob integer(std::string name, std::int64_t minimum, std::int64_t maximum,
+             std::int64_t default_value, std::string unit, std::string summary) {
+  Knob knob;
+  knob.name = std::move(name);
+  knob.type = KnobType::integer;
+  knob.minimum = minimum;
+  knob.maximum = maximum;
+  knob.default_value = default_value;
+  knob.unit = std::move(unit);
+  knob.summary = std::move(summary);
+  return knob;
+}
+
+// The first choice is the default.
+Knob choice(std::string name, std::vector<std::string> choices, std::string summary) {
+  Knob knob;
+  knob.name = std::move(name);
+  knob.type = KnobType::choice;
+  knob.default_value = choices.front();
+  knob.choices = std::move(choices);
+  knob.summary = std::move(summary);
+  return knob;
+}
+
+}  // namespace
+
+std::string_view to_string(KnobType type) {
+  switch (type) {
+    case KnobType::boolean:
+      return "boolean";
+    case KnobType::integer:
+      return "integer";
+    case KnobType::choice:
+      return "choice";
+    case KnobType::text:
+      break;
+  }
+  return "text";
+}
+
+std::string_view to_string(KnobSwitch how) {
+  return how == KnobSwitch::live ? "live" : "restart";
+}
+
+std::string_view to_string(RiskClass risk) {
+  switch (risk) {
+    case RiskClass::exact:
+      return "exact";
+    case RiskClass::numerics:
+      return "numerics";
+    case RiskClass::semantics:
+      break;
+  }
+  return "semantics";
+}
+
+std::optional<RiskClass> risk_class_from(std::string_view name) {
+  for (const RiskClass risk : {RiskClass::exact, RiskClass::numerics, RiskClass::semantics}) {
+    if (name == to_string(risk)) return risk;
+  }
+  return std::nullopt;
+}
+
+Json Knob::to_json() const {
+  Json json{{"name", name},
+            {"type", to_string(type)},
+            {"default", autotuned::to_json(default_value)},
+            {"unit", unit},
+            {"risk", to_string(risk)},
+            {"switch", to_string(how)},
+            {"warmup_steps", warmup_steps},
+            {"one_time_cost", one_time_cost},
+            {"available", unavailable.empty()},
+            {"summary", summary}};
+  if (type == KnobType::integer) {
+    json["minimum"] = minimum;
+    json["maximum"] = maximum;
+  }
+  if (type == KnobType::choice) json["choices"] = choices;
+  if (!unavailable.empty()) json["unavailable"] = unavailable;
+  return json;
+}
+
+std::vector<Knob> knobs_of(const Machine& machine) {
+  const std::int64_t cpus = std::max(1, machine.cpus_allowed);
+  const std::int64_t cores = std::clamp<std::int64_t>(machine.physical_cores, 1, cpus);
+  std::string needs_gpu;
+  if (machine.gpus.empty()) {
+    needs_gpu = "needs a CUDA GPU";
+    if (!machine.gpu_reason.empty()) needs_gpu += ": " + machine.gpu_reason;
+  }
+
+  std::vector<Knob> knobs;
+
+  Knob& batch_size = knobs.emplace_back(
+      integer("batch_size", 1, 1'048'576, 32, "samples",
+              "Samples per step; starts at the recipe's train.batch_size."));
+  batch_size.risk = RiskClass::semantics;
+  batch_size.warmup_steps = 2;
+
+  knobs.push_back(
+      integer("loader.prefetch_batches", 1, 16, 2, "batches per worker",
+              "How many batches each loader worker may be ahead of the training step."));
+
+  Knob& workers = knobs.emplace_back(
+      integer("loader.workers", 0, cpus, 0, "threads",
+              "Threads that prepare batches; 0 prepares them in the training thread."));
+  workers.one_time_cost = "starting the threads";
+
+  Knob& pin_memory = knobs.emplace_back(
+      boolean("loader.pin_memory", "Fill batches in page-locked memory, which a GPU copies faster."));
+  pin_memory.one_time_cost = "page-locking the batch buffers";
+  pin_memory.unavailable = needs_gpu;
+
+  Knob& non_blocking = knobs.emplace_back(boolean(
+      "transfer.non_blocking", "Copy batches to the GPU on a stream of their own, beside the step."));
+  non_blocking.unavailable = needs_gpu;
+
+  knobs.push_back(choice("transfer.dtype", {"float32", "uint8"},
+                         "Type in which batches travel to the device; uint8 is converted and "
+                         "normalised there."));
+
+  Knob& autocast = knobs.emplace_back(
+      choice("precision.autocast", {"off", "bf16", "fp16"},
+             "Run matrix products and convolutions in 16 bit; fp16 scales the loss."));
+  autocast.risk = RiskClass::numerics;
+  autocast.warmup_steps = 2;
+
+  knobs.push_back(boolean("optimizer.set_to_none",
+                          "Release gradients before the backward pass instead of filling them with "
+                          "zeros."));
+
+  Knob& threads = knobs.emplace_back(integer("threads.intra_op", 1, cpus, cores, "threads",
+                                             "Threads that share the work of one operator."));
+  threads.risk = RiskClass::numerics;
+  threads.warmup_steps = 2;
+
+  Knob& malloc = knobs.emplace_back(
+      choice("memory.malloc", {"default", "keep"},
+             "keep: large blocks of memory are not returned to the system between steps."));
+  malloc.how = KnobSwitch::restart;
+
+  Knob& layout = knobs.emplace_back(choice("layout.memory_format", {"contiguous", "channels_last"},
+                                           "Order of the dimensions of images in memory."));
+  layout.risk = RiskClass::numerics;
+  layout.warmup_steps = 2;
+  layout.one_time_cost = "converting parameters and optimizer state";
+
+  std::ranges::sort(knobs, {}, &Knob::name);
+  return knobs;
+}
+
+std::optional<Knob> find_knob(const std::vector<Knob>& knobs, std::string_view name) {
+  const auto found = std::ranges::find(knobs, name, &Knob::name);
+  if (found != knobs.end()) return *found;
+  if (!is_environment_name(name)) return std::nullopt;
+  Knob knob;
+  knob.name = name;
+  knob.type = KnobType::text;
+  knob.default_value = std::string();
+  // The strictest check: a plugin that proposes a variable may declare a higher class.
+  knob.risk = RiskClass::exact;
+  knob.how = KnobSwitch::restart;
+  knob.summary = "Environment variable of the trainer; empty leaves it unset.";
+  return knob;
+}
+
+Result<void> check_value(const Knob& knob, const KnobValue& value) {
+  bool is_inside = false;
+  switch (knob.type) {
+    case KnobType::boolean:
+      is_inside = std::holds_alternative<bool>(value);
+      break;
+    case KnobType::integer:
+      if (const auto* number = std::get_if<std::int64_t>(&value)) {
+        is_inside = *number >= knob.minimum && *number <= knob.maximum;
+      }
+      break;
+    case KnobType::choice:
+      if (const auto* text = std::get_if<std::string>(&value)) {
+        is_inside = std::ranges::find(knob.choices, *text) != knob.choices.end();
+      }
+      break;
+    case KnobType::text:
+      if (const auto* text = std::get_if<std::string>(&value)) {
+        is_inside = text->size() <= kMaxTextBytes && std::ranges::none_of(*text, [](char c) {
+          return static_cast<unsigned char>(c) < 0x20;
+        });
+      }
+      break;
+  }
+  if (!is_inside) return outside(knob, to_text(value));
+  if (!knob.unavailable.empty() && value != knob.default_value) {
+    return fail(ErrorKind::unsupported, knob.unavailable, knob.name);
+  }
+  return {};
+}
+
+Result<KnobValue> parse_value(const Knob& knob, std::string_view text) {
+  KnobValue value = std::string(text);
+  if (knob.type == KnobType::boolean) {
+    if (text == "on" || text == "true") {
+      value = true;
+    } else if (text == "off" || text == "false") {
+      value = false;
+    }
+  } else if (knob.type == KnobType::integer) {
+    std::int64_t number = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, number);
+    if (error == std::errc{} && stop == end) value = number;
+  }
+  if (const auto checked = check_value(knob, value); !checked) {
+    return tl::unexpected(checked.error());
+  }
+  return value;
+}
+
+Configuration default_configuration(const std::vector<Knob>& knobs) {
+  Configuration configuration;
+  for (const Knob& knob : knobs) configuration.set(knob.name, knob.default_value);
+  return configuration;
+}
+
+RiskClass risk_of(const std::vector<Knob>& knobs, const Configuration& change) {
+  RiskClass risk = RiskClass::exact;
+  for (const auto& [name, value] : change.values()) {
+    // An unknown knob claims nothing, so it is treated as the worst.
+    const std::optional<Knob> knob = find_knob(knobs, name);
+    risk = std::max(risk, knob ? knob->risk : RiskClass::semantics);
+  }
+  return risk;
+}
+
+bool needs_restart(const std::vector<Knob>& knobs, const Configuration& change) {
+  return std::ranges::any_of(change.values(), [&](const auto& entry) {
+    const std::optional<Knob> knob = find_knob(knobs, entry.first);
+    return !knob || knob->how == KnobSwitch::restart;
+  });
+}
+
+}  // namespace autotuned::recipes

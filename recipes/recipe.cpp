@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a file to a checked Recipe.
+#include "recipes/recipe.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <tuple>
+
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "recipes/checker.hpp"
+#include "recipes/schema_table.hpp"
+
+namespace autotuned::recipes {
+namespace {
+
+std::vector<std::string> names_of(const std::vector<Knob>& knobs) {
+  std::vector<std::string> names;
+  for (const Knob& knob : knobs) names.push_back(knob.name);
+  return names;
+}
+
+void check_start(const YamlNode& root, const std::vector<Knob>& knobs, Checker& checker,
+                 Configuration& start) {
+  const YamlNode* map = root.find("start");
+  if (map == nullptr) return;
+  for (const auto& [key, value] : map->entries) {
+    const std::string& name = key.scalar;
+    if (name == "batch_size") {
+      checker.report(key, "start: batch_size belongs to train.batch_size; move it there");
+      continue;
+    }
+    const std::optional<Knob> knob = find_knob(knobs, name);
+    if (!knob) {
+      checker.report(key, "unknown knob " + quote_for_message(name) + " in start" +
+                              checker.suggestion(name, names_of(knobs)));
+      continue;
+    }
+    if (value.kind != YamlNode::Kind::scalar) {
+      checker.report(value, "start: expected one value for " + name);
+      continue;
+    }
+    const Result<KnobValue> read = parse_value(*knob, value.scalar);
+    if (read) {
+      start.set(name, *read);
+    } else {
+      checker.report(value, "start." + name + ": " + read.error().what);
+    }
+  }
+}
+
+void check_allow(const YamlNode& root, const std::vector<Knob>& knobs, Checker& checker) {
+  const YamlNode* tune = root.find("tune");
+  const YamlNode* list = tune != nullptr ? tune->find("allow") : nullptr;
+  if (list == nullptr) return;
+  for (const YamlNode& item : list->items) {
+    const std::string& name = item.scalar;
+    // What is no word has been reported already.
+    if (item.kind != YamlNode::Kind::scalar || name.empty() || find_knob(knobs, name)) continue;
+    const std::optional<RiskClass> risk = risk_class_from(name);
+    if (risk == RiskClass::exact) {
+      checker.report(item, "tune.allow: exact changes are always tried; leave \"exact\" out");
+    } else if (!risk) {
+      std::vector<std::string> known = names_of(knobs);
+      known.insert(known.begin(), {"numerics", "semantics"});
+      checker.report(item, "tune.allow: unknown name " + quote_for_message(name) +
+                               checker.suggestion(name, known));
+    }
+  }
+}
+
+void check_batch_size_limit(const YamlNode& root, const Json& values, Checker& checker) {
+  const YamlNode* tune = root.find("tune");
+  const YamlNode* rules = tune != nullptr ? tune->find("batch_size") : nullptr;
+  const YamlNode* maximum = rules != nullptr ? rules->find("max") : nullptr;
+  if (maximum == nullptr) return;
+  const Json& largest = member(member(member(values, "tune"), "batch_size"), "max");
+  const Json& own = member(member(values, "train"), "batch_size");
+  if (largest.is_number() && own.is_number() && largest < own) {
+    checker.report(*maximum, "tune.batch_size.max: expected at least train.batch_size, " +
+                                 own.dump() + ", found " + largest.dump());
+  }
+}
+
+// In the order of the file, one per place: what is said first about a place explains the rest.
+std::vector<Diagnostic> in_order(std::vector<Diagnostic> problems) {
+  const auto place = [](const Diagnostic& problem) {
+    return std::tuple(problem.line, problem.column);
+  };
+  std::ranges::stable_sort(problems, {}, place);
+  return problems;
+}
+
+}  // namespace
+
+tl::expected<Recipe, std::vector<Diagnostic>> parse_recipe(std::string_view text,
+                                                           const std::filesystem::path& file,
+                                                           const std::vector<Knob>& knobs) {
+  std::error_code ignored;
+  const std::filesystem::path absolute =
+      std::filesystem::absolute(file, ignored).lexically_normal();
+
+  YamlReading reading = read_as_far_as_possible(text, file.string());
+  std::vector<Diagnostic>& problems = reading.problems;
+  if (!reading.root) return tl::unexpected(in_order(std::move(problems)));
+  const YamlNode& root = *reading.root;
+
+  Checker checker(file.string(), absolute.parent_path(), problems);
+  const std::optional<Json> values = checker.check(recipe_field(), root, "");
+  Configuration start;
+  if (values) {
+    check_start(root, knobs, checker, start);
+    check_allow(root, knobs, checker);
+    check_batch_size_limit(root, *values, checker);
+  }
+  if (!problems.empty()) return tl::unexpected(in_order(std::move(problems)));
+
+  Json complete = *values;
+  complete["file"] = absolute.string();
+  complete["start"] = start.to_json();
+  if (member(complete["output"], "dir").is_null()) {
+    const std::filesystem::path dir = "out" / std::filesystem::path(complete["name"]);
+    complete["output"]["dir"] = std::filesystem::absolute(dir, ignored).string();
+  }
+  Result<Recipe> recipe = Recipe::from_json(complete);
+  if (!recipe) {
+    return tl::unexpected(
+        std::vector{Diagnostic{file.string(), 0, 0, recipe.error().message()}});
+  }
+  return std::move(*recipe);
+}
+
+tl::expected<Recipe, std::vector<Diagnostic>> read_recipe(const std::filesystem::path& file,
+                                                          const std::vector<Knob>& knobs) {
+  const Result<std::string> text = read_file(file, kMaxYamlBytes);
+  if (!text) {
+    const Error& error = text.error();
+    std::string message = error.what;
+    if (!error.remedy.empty()) message += "; " + error.remedy;
+    return tl::unexpected(std::vector{Diagnostic{file.string(), 0, 0, std::move(message)}});
+  }
+  return parse_recipe(*text, file, knobs);
+}
+
+Configuration Recipe::starting_configuration(const std::vector<Knob>& knobs) const {
+  Configuration configuration = default_configuration(knobs);
+  configuration.set("batch_size", train.batch_size);
+  return configuration.with(start);
+}
+
+}  // namespace autotuned::recipes

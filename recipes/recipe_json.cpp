@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+// The recipe as JSON, its identity, and what follows from its values.
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+#include "base/digest.hpp"
+#include "recipes/recipe.hpp"
+#include "recipes/schema_table.hpp"
+
+namespace autotuned::recipes {
+namespace {
+
+constexpr std::string_view scaling_name(LearningRateScaling scaling) {
+  switch (scaling) {
+    case LearningRateScaling::none:
+      return "none";
+    case LearningRateScaling::linear:
+      return "linear";
+    case LearningRateScaling::sqrt:
+      break;
+  }
+  return "sqrt";
+}
+
+Json typed_json(const Typed& typed) {
+  Json json = typed.parameters;
+  json["type"] = typed.type;
+  return json;
+}
+
+// Reads members and remembers the first error, so that a whole object can be read in a row.
+class Reader {
+ public:
+  explicit Reader(const Json& object) : object_(object) {}
+
+  void read(const char* field, std::string& value) { keep(get_string(object_, field), value); }
+  void read(const char* field, std::int64_t& value) { keep(get_integer(object_, field), value); }
+  void read(const char* field, double& value) { keep(get_number(object_, field), value); }
+  void read(const char* field, bool& value) { keep(get_bool(object_, field), value); }
+
+  void read(const char* field, std::chrono::nanoseconds& value) {
+    std::int64_t count = value.count();
+    read(field, count);
+    value = std::chrono::nanoseconds(count);
+  }
+
+  void read(const char* field, std::optional<std::int64_t>& value) {
+    if (!has(field)) return;
+    read(field, value.emplace());
+  }
+
+  void read(const char* field, std::vector<std::string>& value) {
+    const Json& list = member(object_, field);
+    if (!list.is_array() || !std::ranges::all_of(list, &Json::is_string)) {
+      refuse(field, "a list of strings");
+      return;
+    }
+    value.assign(list.begin(), list.end());
+  }
+
+  void read(const char* field, Typed& value) {
+    const Json& typed = member(object_, field);
+    if (!read_typed(typed, value)) refuse(field, "an object with a type");
+  }
+
+  void read(const char* field, std::vector<Typed>& value) {
+    const Json& list = member(object_, field);
+    value.clear();
+    if (list.is_array()) {
+      for (const Json& item : list) {
+        if (!read_typed(item, value.emplace_back())) return refuse(field, "objects with a type");
+      }
+    } else {
+      refuse(field, "a list");
+    }
+  }
+
+  [[nodiscard]] bool has(const char* field) const { return !member(object_, field).is_null(); }
+  [[nodiscard]] Reader inside(const char* field) const { return Reader(member(object_, field)); }
+  // The error of `inner` counts as one of this.
+  void absorb(const Reader& inner) {
+    if (!error_) error_ = inner.error_;
+  }
+
+  void refuse(const char* field, const std::string& expected) {
+    if (error_) return;
+    error_ = Error{ErrorKind::invalid, "expected " + expected, std::string("field ") + field, {}};
+  }
+
+  [[nodiscard]] const std::optional<Error>& error() const { return error_; }
+
+ private:
+  template <class T>
+  void keep(Result<T> result, T& value) {
+    if (result) {
+      value = std::move(*result);
+    } else if (!error_) {
+      error_ = result.error();
+    }
+  }
+
+  static bool read_typed(const Json& typed, Typed& value) {
+    const Json& type = member(typed, "type");
+    if (!type.is_string()) return false;
+    value.type = type;
+    value.parameters = typed;
+    value.parameters.erase("type");
+    return true;
+  }
+
+  const Json& object_;
+  std::optional<Error> error_;
+};
+
+void read_train(Reader& train, TrainLength& length) {
+  train.read("epochs", length.epochs);
+  train.read("steps", length.steps);
+  train.read("batch_size", length.batch_size);
+  train.read("drop_last", length.drop_last);
+  if (length.epochs.has_value() == length.steps.has_value()) {
+    train.refuse("train", "epochs or steps, and not both");
+  }
+  if (length.batch_size < 1) train.refuse("batch_size", "at least 1");
+}
+
+void read_tune(const Json& json, Reader& reader, Tune& tune) {
+  if (member(json, "plugins").is_array()) reader.read("plugins", tune.plugins.emplace());
+  reader.read("budget_ns", tune.budget);
+  reader.read("min_gain_ratio", tune.min_gain_ratio);
+  if (reader.has("memory_limit_ratio")) reader.read("memory_limit_ratio", tune.memory_limit_ratio);
+  reader.read("memory_limit_bytes", tune.memory_limit_bytes);
+  if (reader.has("allow")) reader.read("allow", tune.allow);
+
+  Reader batch_size = reader.inside("batch_size");
+  std::string scaling;
+  batch_size.read("max", tune.batch_size_max);
+  batch_size.read("lr_scaling", scaling);
+  for (const LearningRateScaling known :
+       {LearningRateScaling::none, LearningRateScaling::linear, LearningRateScaling::sqrt}) {
+    if (scaling == scaling_name(known)) tune.lr_scaling = known;
+  }
+  if (scaling != scaling_name(tune.lr_scaling)) {
+    batch_size.refuse("lr_scaling", "none, linear or sqrt");
+  }
+  reader.absorb(batch_size);
+}
+
+Json tune_json(const Tune& tune) {
+  Json json{{"objective", "samples_per_second"},
+            {"plugins", "all"},
+            {"budget_ns", tune.budget.count()},
+            {"min_gain_ratio", tune.min_gain_ratio},
+            {"allow", tune.allow},
+            {"batch_size",
+             {{"max", tune.batch_size_max}, {"lr_scaling", scaling_name(tune.lr_scaling)}}}};
+  if (tune.plugins) json["plugins"] = *tune.plugins;
+  if (tune.memory_limit_bytes) {
+    json["memory_limit_bytes"] = *tune.memory_limit_bytes;
+  } else {
+    json["memory_limit_ratio"] = tune.memory_limit_ratio;
+  }
+  return json;
+}
+
+// The order of a set says nothing.
+std::vector<std::string> sorted(std::vector<std::string> names) {
+  std::ranges::sort(names);
+  return names;
+}
+
+// Replaces every path among the parameters by the file's name and size, so that a job keeps its
+// identity when its data moves.
+void count_files(Json& data) {
+  const Json& type = member(data, "type");
+  const Variant* variant = find_variant(data_types(), type.is_string() ? std::string(type) : "");
+  if (variant == nullptr) return;
+  for (const Field& field : variant->fields) {
+    const std::string key(field.key);
+    if (field.type != FieldType::path || !member(data, key.c_str()).is_string()) continue;
+    const std::filesystem::path path = data[key].get<std::string>();
+    std::error_code error;
+    const std::uintmax_t bytes = std::filesystem::file_size(path, error);
+    data[key] = {{"name", path.filename().string()}, {"bytes", error ? Json() : Json(bytes)}};
+  }
+}
+
+}  // namespace
+
+Json Recipe::to_json() const {
+  Json train_json{{"batch_size", train.batch_size}, {"drop_last", train.drop_last}};
+  if (train.epochs) train_json["epochs"] = *train.epochs;
+  if (train.steps) train_json["steps"] = *train.steps;
+  Json input_json = Json::array();
+  for (const Typed& transform : input) input_json.push_back(typed_json(transform));
+
+  Json json{{"autotuned", 1},
+            {"name", name},
+            {"seed", seed},
+            {"device", device},
+            {"deterministic", deterministic},
+            {"model", typed_json(model)},
+            {"data", typed_json(data)},
+            {"input", std::move(input_json)},
+            {"loss", loss},
+            {"optimizer", typed_json(optimizer)},
+            {"train", std::move(train_json)},
+            {"start", start.to_json()},
+            {"tune", tune_json(tune)},
+            {"output",
+             {{"dir", output_dir.string()}, {"checkpoint_every_ns", checkpoint_every.count()}}},
+            {"file", file.string()}};
+  if (evaluation) {
+    json["evaluate"] = {{"data", typed_json(evaluation->data)}, {"every", evaluation->every}};
+  }
+  return json;
+}
+
+Result<Recipe> Recipe::from_json(const Json& value) {
+  Recipe recipe;
+  Reader reader(value);
+  std::int64_t version = 0;
+  reader.read("autotuned", version);
+  if (version != 1) reader.refuse("autotuned", "1");
+
+  std::int64_t seed = 0;
+  std::string output_dir;
+  std::string file;
+  reader.read("name", recipe.name);
+  reader.read("seed", seed);
+  reader.read("device", recipe.device);
+  reader.read("deterministic", recipe.deterministic);
+  reader.read("model", recipe.model);
+  reader.read("data", recipe.data);
+  reader.read("input", recipe.input);
+  reader.read("loss", recipe.loss);
+  reader.read("optimizer", recipe.optimizer);
+  if (reader.has("file")) reader.read("file", file);
+  if (seed < 0) reader.refuse("seed", "0 or more");
+
+  Reader train = reader.inside("train");
+  read_train(train, recipe.train);
+  reader.absorb(train);
+
+  if (reader.has("evaluate")) {
+    Evaluation& evaluation = recipe.evaluation.emplace();
+    Reader evaluate = reader.inside("evaluate");
+    evaluate.read("data", evaluation.data);
+    evaluate.read("every", evaluation.every);
+    reader.absorb(evaluate);
+  }
+
+  Reader tune = reader.inside("tune");
+  read_tune(member(value, "tune"), tune, recipe.tune);
+  reader.absorb(tune);
+
+  Reader output = reader.inside("output");
+  output.read("dir", output_dir);
+  output.read("checkpoint_every_ns", recipe.checkpoint_every);
+  reader.absorb(output);
+
+  if (reader.error()) return tl::unexpected(*reader.error());
+  Result<Configuration> start = Configuration::from_json(member(value, "start"));
+  if (!start) return tl::unexpected(start.error());
+
+  recipe.start = std::move(*start);
+  recipe.seed = static_cast<std::uint64_t>(seed);
+  recipe.output_dir = output_dir;
+  recipe.file = file;
+  return recipe;
+}
+
+std::string Recipe::hash() const {
+  Json json = to_json();
+  for (const char* left_out : {"name", "seed", "output", "file"}) json.erase(left_out);
+  json["train"].erase("epochs");
+  json["train"].erase("steps");
+  json["tune"].erase("budget_ns");
+  count_files(json["data"]);
+  if (evaluation) count_files(json["evaluate"]["data"]);
+  json["tune"]["allow"] = sorted(tune.allow);
+  if (tune.plugins) json["tune"]["plugins"] = sorted(*tune.plugins);
+  return sha256_hex(to_line(json)).substr(0, 16);
+}
+
+bool Recipe::allows(RiskClass risk, const Configuration& change) const {
+  // A class permits what is less risky, too.
+  RiskClass permitted = RiskClass::exact;
+  for (const std::string& allowed : tune.allow) {
+    permitted = std::max(permitted, risk_class_from(allowed).value_or(RiskClass::exact));
+  }
+  if (risk <= permitted) return true;
+
+  // Else the knobs that are permitted by name must account for the risk, and the others for none.
+  const std::vector<Knob> knobs = knobs_of(Machine{});
+  bool is_any_named = false;
+  for (const auto& [knob_name, value] : change.values()) {
+    if (std::ranges::find(tune.allow, knob_name) != tune.allow.end()) {
+      is_any_named = true;
+      continue;
+    }
+    const std::optional<Knob> knob = find_knob(knobs, knob_name);
+    if (!knob || knob->risk > permitted) return false;
+  }
+  return is_any_named;
+}
+
+double Recipe::learning_rate_at(std::int64_t batch_size) const {
+  const Result<double> own = get_number(optimizer.parameters, "lr");
+  assert(own && "the schema gives every optimizer a learning rate");
+  const double growth = static_cast<double>(batch_size) / static_cast<double>(train.batch_size);
+  switch (tune.lr_scaling) {
+    case LearningRateScaling::none:
+      return *own;
+    case LearningRateScaling::linear:
+      return *own * growth;
+    case LearningRateScaling::sqrt:
+      break;
+  }
+  return *own * std::sqrt(growth);
+}
+
+}  // namespace autotuned::recipes

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// How single values of a recipe are read, strictly.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace autotuned::recipes {
+
+[[nodiscard]] std::optional<bool> read_boolean(std::string_view text);
+// Decimal digits with an optional minus; no leading zeros, no exponent.
+[[nodiscard]] std::optional<std::int64_t> read_integer(std::string_view text);
+// A decimal number or a fraction of two; finite.
+[[nodiscard]] std::optional<double> read_number(std::string_view text);
+// One non-empty line without control characters, of bounded length.
+[[nodiscard]] bool is_line(std::string_view text);
+// A line that can name a folder.
+[[nodiscard]] bool is_name(std::string_view text);
+[[nodiscard]] bool is_device(std::string_view text);
+
+}  // namespace autotuned::recipes

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipes/schema_table.hpp"
+
+namespace autotuned::recipes {
+namespace {
+
+using enum FieldType;
+
+constexpr Range kPositiveInteger{.minimum = 1};
+constexpr Range kPositive{.minimum = 0, .open_minimum = true};
+constexpr Range kNotNegative{.minimum = 0};
+constexpr Range kBatchSizes{.minimum = 1, .maximum = 1'048'576};
+constexpr Range kClasses{.minimum = 2, .maximum = 65'536};
+
+// --- models ---------------------------------------------------------------------------------------
+
+const std::vector<Variant>& model_types() {
+  static const std::vector<Variant> types{
+      {.name = "fashion_cnn",
+       .summary = "Two 3x3 convolutions (32 and 64 channels), each with ReLU and 2x2 max pooling, "
+                  "then one linear layer.",
+       .fields = {{.key = "classes",
+                   .type = integer,
+                   .summary = "Width of the output.",
+                   .default_text = "10",
+                   .range = kClasses}}},
+      {.name = "mlp",
+       .summary = "One hidden layer with ReLU on the flattened sample; small, for quick tests.",
+       .fields = {{.key = "hidden",
+                   .type = integer,
+                   .summary = "Width of the hidden layer.",
+                   .default_text = "128",
+                   .range = {.minimum = 1, .maximum = 65'536}},
+                  {.key = "classes",
+                   .type = integer,
+                   .summary = "Width of the output.",
+                   .default_text = "10",
+                   .range = kClasses}}},
+  };
+  return types;
+}
+
+// --- data -----------------------------------------------------------------------------------------
+
+Field shuffle_field() {
+  return {.key = "shuffle",
+          .type = boolean,
+          .summary = "Visit the samples of each epoch in a new order, drawn from the seed.",
+          .default_text = "true"};
+}
+
+}  // namespace
+
+const std::vector<Variant>& data_types() {
+  static const std::vector<Variant> types{
+      {.name = "idx",
+       .summary = "Images and labels in IDX files, plain or gzipped, as MNIST and Fashion-MNIST "
+                  "come.",
+       .fields = {{.key = "images",
+                   .type = path,
+                   .summary = "File with the images (unsigned bytes, three dimensions).",
+                   .is_required = true},
+                  {.key = "labels",
+                   .type = path,
+                   .summary = "File with one label (unsigned byte) per image.",
+                   .is_required = true},
+                  shuffle_field(),
+                  {.key = "limit",
+                   .type = integer,
+                   .summary = "Use only the first samples of the files.",
+                   .default_in_words = "all samples",
+                   .range = kPositiveInteger,
+                   .unit = "samples"}}},
+      {.name = "synthetic",
+       .summary = "Made-up images of bytes, always the same, whose label can be learned: for tests.",
+       .fields = {{.key = "samples",
+                   .type = integer,
+                   .summary = "How many samples an epoch has.",
+                   .is_required = true,
+                   .range = {.minimum = 1, .maximum = 1e9},
+                   .unit = "samples"},
+                  {.key = "shape",
+                   .type = integer,
+                   .summary = "Channels, height and width of a sample.",
+                   .is_required = true,
+                   .range = {.minimum = 1, .maximum = 4096},
+                   .shape = Shape::list,
+                   .length = 3},
+                  {.key = "classes",
+                   .type = integer,
+                   .summary = "How many labels there are.",
+                   .is_required = true,
+                   .range = kClasses},
+                  shuffle_field()}},
+  };
+  return types;
+}
+
+namespace {
+
+// --- transforms -----------------------------------------------------------------------------------
+
+std::string same_number_of_channels(const YamlNode& /*map*/, const Json& values) {
+  const Json& mean = member(values, "mean");
+  const Json& deviation = member(values, "std");
+  if (!mean.is_array() || !deviation.is_array() || mean.size() == deviation.size()) return {};
+  return "mean has " + std::to_string(mean.size()) + " channels, std has " +
+         std::to_string(deviation.size());
+}
+
+const std::vector<Variant>& transform_types() {
+  static const std::vector<Variant> types{
+      {.name = "scale",
+       .summary = "Multiplies every value; 1/255 turns bytes into 0 to 1.",
+       .fields = {{.key = "by",
+                   .type = number,
+                   .summary = "The factor.",
+                   .is_required = true,
+                   .range = kPositive}}},
+      {.name = "normalize",
+       .summary = "Subtracts the mean and divides by the standard deviation, per channel.",
+       .fields = {{.key = "mean",
+                   .type = number,
+                   .summary = "One for all channels, or one per channel.",
+                   .is_required = true,
+                   .shape = Shape::single_or_list},
+                  {.key = "std",
+                   .type = number,
+                   .summary = "One for all channels, or one per channel.",
+                   .is_required = true,
+                   .range = kPositive,
+                   .shape = Shape::single_or_list}},
+       .rule = same_number_of_channels},
+  };
+  return types;
+}
+
+// --- optimizers -----------------------------------------------------------------------------------
+
+Field weight_decay_field() {
+  return {.key = "weight_decay",
+          .type = number,
+          .summary = "Pulls the parameters towards 0 (added to the gradient).",
+          .default_text = "0",
+          .range = kNotNegative};
+}
+
+std::string nesterov_needs_momentum(const YamlNode& /*map*/, const Json& values) {
+  const Json& nesterov = member(values, "nesterov");
+  const Json& momentum = member(values, "momentum");
+  if (nesterov != true || !momentum.is_number() || momentum > 0) return {};
+  return "nesterov needs a momentum above 0";
+}
+
+const std::vector<Variant>& optimizer_types() {
+  static const std::vector<Variant> types{
+      {.name = "sgd",
+       .summary = "Stochastic gradient descent.",
+       .fields = {{.key = "lr",
+                   .type = number,
+                   .summary = "Learning rate at the recipe's own batch size.",
+                   .is_required = true,
+                   .range = kPositive},
+                  {.key = "momentum",
+                   .type = number,
+                   .summary = "Share of the last step that is kept.",
+                   .default_text = "0",
+                   .range = {.minimum = 0, .maximum = 1, .open_maximum = true}},
+                  weight_decay_field(),
+                  {.key = "nesterov",
+                   .type = boolean,
+                   .summary = "Look ahead along the momentum.",
+                   .default_text = "false"}},
+       .rule = nesterov_needs_momentum},
+      {.name = "adam",
+       .summary = "Adam.",
+       .fields = {{.key = "lr",
+                   .type = number,
+                   .summary = "Learning rate at the recipe's own batch size.",
+                   .default_text = "0.001",
+                   .range = kPositive},
+                  {.key = "betas",
+                   .type = number,
+                   .summary = "Decay of the running means of the gradient and of its square.",
+                   .default_text = "[0.9, 0.999]",
+                   .range = {.minimum = 0, .maximum = 1, .open_maximum = true},
+                   .shape = Shape::list,
+                   .length = 2},
+                  {.key = "eps",
+                   .type = number,
+                   .summary = "Added to the denominator.",
+                   .default_text = "1e-8",
+                   .range = kPositive},
+                  weight_decay_field()}},
+  };
+  return types;
+}
+
+// --- the recipe -----------------------------------------------------------------------------------
+
+std::string one_length(const YamlNode& map, const Json& /*values*/) {
+  const bool has_epochs = map.find("epochs") != nullptr;
+  const bool has_steps = map.find("steps") != nullptr;
+  if (has_epochs && has_steps) return "epochs and steps exclude each other; keep one of them";
+  if (!has_epochs && !has_steps) return "how long to train is missing: expected epochs or steps";
+  return {};
+}
+
+Field train_field() {
+  return {.key = "train",
+          .type = map,
+          .summary = "How long to train.",
+          .is_required = true,
+          .fields = {{.key = "epochs",
+                      .type = integer,
+                      .summary = "How often every sample is seen; this or steps.",
+                      .default_in_words = "steps is given instead",
+                      .range = {.minimum = 1, .maximum = 1e6}},
+                     {.key = "steps",
+                      .type = integer,
+                      .summary = "Steps of this batch size; another batch size sees as many samples "
+                                 "in fewer steps.",
+                      .default_in_words = "epochs is given instead",
+                      .range = {.minimum = 1, .maximum = 1e12}},
+                     {.key = "batch_size",
+                      .type = integer,
+                      .summary = "Samples per step.",
+                      .default_text = "32",
+                      .range = kBatchSizes,
+                      .unit = "samples"},
+                     {.key = "drop_last",
+                      .type = boolean,
+                      .summary = "Leave out the last batch of an epoch when it is not full.",
+                      .default_text = "true"}},
+          .rule = one_length};
+}
+
+Field tune_field() {
+  return {
+      .key = "tune",
+      .type = map,
+      .summary = "What the tuner may do.",
+      .default_text = "{}",
+      .fields = {
+          {.key = "objective",
+           .type = choice,
+           .summary = "What is made as large as possible.",
+           .default_text = "samples_per_second",
+           .choices = {"samples_per_second"}},
+          {.key = "plugins",
+           .type = text,
+           .summary = "Which plugins may propose changes; their order is the tuner's business.",
+           .default_text = "all",
+           .shape = Shape::list,
+           .keyword = "all"},
+          {.key = "budget",
+           .type = duration,
+           .summary = "Wall-clock time for tuning, training excluded; 0s only trains.",
+           .default_text = "10min",
+           .range = kNotNegative},
+          {.key = "min_gain",
+           .type = ratio,
+           .summary = "Smaller gains are not worth a change.",
+           .default_text = "2%",
+           .range = {.minimum = 0, .maximum = 1}},
+          {.key = "memory_limit",
+           .type = memory,
+           .summary = "Device memory that a configuration may use.",
+           .default_text = "90%"},
+          {.key = "allow",
+           .type = text,
+           .summary = "Changes that are tried although they do not train bit for bit the same: "
+                      "numerics, semantics (includes numerics) or single knobs.",
+           .default_in_words = "only exact changes",
+           .shape = Shape::list},
+          {.key = "batch_size",
+           .type = map,
+           .summary = "Rules for changing the batch size, where allow has it.",
+           .default_text = "{}",
+           .fields = {{.key = "max",
+                       .type = integer,
+                       .summary = "Largest batch size to try.",
+                       .default_text = "1024",
+                       .range = kBatchSizes,
+                       .unit = "samples"},
+                      {.key = "lr_scaling",
+                       .type = choice,
+                       .summary = "How the learning rate follows the batch size.",
+                       .default_text = "none",
+                       .choices = {"none", "linear", "sqrt"}}}}}};
+}
+
+Field make_recipe_field() {
+  return {
+      .type = map,
+      .summary = "What to train, on what, how long, from which configuration, and what may be tuned.",
+      .fields = {{.key = "autotuned",
+                  .type = integer,
+                  .summary = "Version of the recipe's format.",
+                  .is_required = true,
+                  .range = {.minimum = 1, .maximum = 1}},
+                 {.key = "name",
+                  .type = name,
+                  .summary = "What the history calls this job.",
+                  .is_required = true},
+                 {.key = "seed",
+                  .type = integer,
+                  .summary = "Start of every random generator.",
+                  .default_text = "1",
+                  .range = kNotNegative},
+                 {.key = "device",
+                  .type = device,
+                  .summary = "Where to train; auto takes the first GPU, or else the CPU.",
+                  .default_text = "auto"},
+                 {.key = "deterministic",
+                  .type = boolean,
+                  .summary = "Use deterministic algorithms only.",
+                  .default_text = "false"},
+                 {.key = "model",
+                  .type = typed,
+                  .summary = "What to train.",
+                  .is_required = true,
+                  .variants = &model_types()},
+                 {.key = "data",
+                  .type = typed,
+                  .summary = "What to train on.",
+                  .is_required = true,
+                  .variants = &data_types()},
+                 {.key = "input",
+                  .type = transforms,
+                  .summary = "What happens to each sample before the model sees it, in this order.",
+                  .default_text = "[]",
+                  .variants = &transform_types()},
+                 {.key = "loss",
+                  .type = choice,
+                  .summary = "What is made as small as possible.",
+                  .default_text = "cross_entropy",
+                  .choices = {"cross_entropy"}},
+                 {.key = "optimizer",
+                  .type = typed,
+                  .summary = "How parameters are updated.",
+                  .is_required = true,
+                  .variants = &optimizer_types()},
+                 train_field(),
+                 {.key = "evaluate",
+                  .type = map,
+                  .summary = "Test the model on data that it was not trained on.",
+                  .default_in_words = "no evaluation",
+                  .fields = {{.key = "data",
+                              .type = typed,
+                              .summary = "What to test on; the types of data.",
+                              .is_required = true,
+                              .variants = &data_types()},
+                             {.key = "every",
+                              .type = choice,
+                              .summary = "After every epoch, or once at the end.",
+                              .default_text = "epoch",
+                              .choices = {"epoch", "end"}}}},
+                 {.key = "start",
+                  .type = knobs,
+                  .summary = "Knobs that start with another value than their default; see "
+                             "`autotuned knobs`.",
+                  .default_text = "{}"},
+                 tune_field(),
+                 {.key = "output",
+                  .type = map,
+                  .summary = "What is left behind.",
+                  .default_text = "{}",
+                  .fields = {{.key = "dir",
+                              .type = folder,
+                              .summary = "Folder for the model, checkpoints and best.yaml, relative "
+                                         "to the current folder.",
+                              .default_in_words = "out/NAME, with the recipe's name"},
+                             {.key = "checkpoint_every",
+                              .type = duration,
+                              .summary = "How much training a crash may cost.",
+                              .default_text = "10min",
+                              .range = kPositive}}}}};
+}
+
+}  // namespace
+
+const Field& recipe_field() {
+  static const Field field = make_recipe_field();
+  return field;
+}
+
+}  // namespace autotuned::recipes

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table behind recipes/schema.hpp: every key of a recipe, described once.
+//
+// Adding a model, data set, transform or optimizer is one entry of the table in schema_table.cpp:
+// parsing, defaults, messages, the reference and the JSON Schema follow from it.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.hpp"
+#include "recipes/yaml.hpp"
+
+namespace autotuned::recipes {
+
+// How a value is written, and what it becomes in the checked recipe.
+enum class FieldType {
+  boolean,
+  integer,     // strict: 1e3 is none
+  number,      // 0.5, 1e-3 or a fraction such as 1/255
+  text,        // one line
+  name,        // text that can name a folder
+  choice,      // one of `choices`
+  device,      // auto, cpu, cuda, cuda:N
+  duration,    // 90s; KEY becomes KEY_ns
+  ratio,       // 2% or 0.02; KEY becomes KEY_ratio
+  memory,      // 90% or 6GiB; KEY becomes KEY_ratio or KEY_bytes
+  path,        // a file that must exist, relative to the recipe; becomes absolute
+  folder,      // relative to the current folder; becomes absolute
+  map,         // `fields`
+  typed,       // a map whose `type` picks one of `variants`
+  transforms,  // a list of NAME or NAME: {parameters} from `variants`
+  knobs,       // knob: value; checked against the knobs of the machine
+};
+
+// One value, a list of them, or either.
+enum class Shape { single, list, single_or_list };
+
+struct Range {
+  double minimum = -std::numeric_limits<double>::infinity();
+  double maximum = std::numeric_limits<double>::infinity();
+  bool open_minimum = false;  // minimum itself is outside
+  bool open_maximum = false;
+
+  [[nodiscard]] bool contains(double value) const;
+  // "from 1 to 16", "of at least 1", "above 0"; empty without limits.
+  [[nodiscard]] std::string text() const;
+};
+
+struct Variant;
+
+// What is wrong with a map as a whole, or nothing. `values` lacks what was wrong by itself.
+using Rule = std::string (*)(const YamlNode& map, const Json& values);
+
+struct Field {
+  std::string_view key;
+  FieldType type = FieldType::text;
+  std::string_view summary;  // one sentence
+  bool is_required = false;
+  std::string_view default_text;      // as one would write it; empty: left out of the checked recipe
+  std::string_view default_in_words;  // for people, where default_text is empty
+  Range range;
+  std::string_view unit;
+  std::vector<std::string> choices;
+  Shape shape = Shape::single;
+  std::size_t length = 0;    // a list must have exactly so many items; 0: at least one
+  std::string_view keyword;  // a word that stands instead of a list, such as `all`
+  std::vector<Field> fields;
+  const std::vector<Variant>* variants = nullptr;
+  Rule rule = nullptr;
+
+  // "an integer from 1 to 16", as messages and the reference say it.
+  [[nodiscard]] std::string expected() const;
+  // The key in the checked recipe, for types that change unit.
+  [[nodiscard]] std::string checked_key() const;
+};
+
+struct Variant {
+  std::string name;
+  std::string_view summary;  // one sentence
+  std::vector<Field> fields;
+  Rule rule = nullptr;
+};
+
+// The recipe itself, as a map without a key.
+[[nodiscard]] const Field& recipe_field();
+[[nodiscard]] const std::vector<Variant>& data_types();
+
+// Null for an unknown name.
+[[nodiscard]] const Field* find_field(const std::vector<Field>& fields, std::string_view key);
+[[nodiscard]] const Variant* find_variant(const std::vector<Variant>& variants,
+                                          std::string_view name);
+
+// "a, b, c".
+[[nodiscard]] std::string joined(const std::vector<std::string>& names);
+
+}  // namespace autotuned::recipes

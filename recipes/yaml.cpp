@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipes/yaml.hpp"
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/mark.h>
+#include <yaml-cpp/parser.h>
+
+#include <algorithm>
+#include <optional>
+#include <sstream>
+#include <unordered_map>
+
+#include "base/file.hpp"
+
+namespace autotuned::recipes {
+namespace {
+
+constexpr std::size_t kMaxDepth = 32;
+constexpr std::size_t kMaxNodes = 100'000;
+// After so many the file is not a slip of the pen any more.
+constexpr std::size_t kMaxProblems = 100;
+
+// Thrown through yaml-cpp to leave a document that is not worth reading on.
+struct Stop {};
+
+struct Place {
+  int line = 0;
+  int column = 0;
+};
+
+Place place_of(const YAML::Mark& mark) {
+  if (mark.is_null()) return {};
+  return {mark.line + 1, mark.column + 1};
+}
+
+// Builds the tree from the parser's events.
+class TreeBuilder final : public YAML::EventHandler {
+ public:
+  TreeBuilder(const std::string& file, std::vector<Diagnostic>& problems)
+      : file_(file), problems_(problems) {}
+
+  YamlNode take_root() { return std::move(root_); }
+
+  void OnDocumentStart(const YAML::Mark& /*mark*/) override {}
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    Place place = place_of(mark);
+    // `key:` with nothing behind it is reported where the next token is: move it to the key.
+    if (!open_.empty() && open_.back().key && place.line != open_.back().key->line) {
+      place = {open_.back().key->line, open_.back().key->column};
+    }
+    refuse_anchor(place, anchor);
+    add(node(YamlNode::Kind::null, place));
+  }
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t /*anchor*/) override {
+    report(place_of(mark), "aliases (*name) are not allowed in a recipe; repeat the value");
+    add(node(YamlNode::Kind::null, place_of(mark)));
+  }
+
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    refuse_tag(place_of(mark), tag);
+    refuse_anchor(place_of(mark), anchor);
+    YamlNode scalar = node(YamlNode::Kind::scalar, place_of(mark));
+    scalar.scalar = value;
+    scalar.is_quoted = tag == "!";
+    add(std::move(scalar));
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value /*style*/) override {
+    open(YamlNode::Kind::sequence, place_of(mark), tag, anchor);
+  }
+  void OnSequenceEnd() override { close(); }
+
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value /*style*/) override {
+    open(YamlNode::Kind::map, place_of(mark), tag, anchor);
+  }
+  void OnMapEnd() override { close(); }
+
+ private:
+  // A sequence or map whose end has not come yet.
+  struct Open {
+    YamlNode node;
+    std::optional<YamlNode> key;                     // of the entry that waits for its value
+    std::unordered_map<std::string, int> key_lines;  // for duplicates
+  };
+
+  YamlNode node(YamlNode::Kind kind, Place place) {
+    if (++node_count_ > kMaxNodes) {
+      report(place, "the file has more than 100,000 values");
+      throw Stop{};
+    }
+    YamlNode result;
+    result.kind = kind;
+    result.line = place.line;
+    result.column = place.column;
+    return result;
+  }
+
+  void open(YamlNode::Kind kind, Place place, const std::string& tag, YAML::anchor_t anchor) {
+    refuse_tag(place, tag);
+    refuse_anchor(place, anchor);
+    if (open_.size() >= kMaxDepth) {
+      report(place, "lists and maps are nested more than 32 deep");
+      throw Stop{};
+    }
+    open_.push_back({node(kind, place), std::nullopt, {}});
+  }
+
+  void close() {
+    YamlNode done = std::move(open_.back().node);
+    open_.pop_back();
+    add(std::move(done));
+  }
+
+  void add(YamlNode value) {
+    if (open_.empty()) {
+      root_ = std::move(value);
+      return;
+    }
+    Open& parent = open_.back();
+    if (parent.node.kind == YamlNode::Kind::sequence) {
+      parent.node.items.push_back(std::move(value));
+    } else if (!parent.key) {
+      parent.key = std::move(value);
+    } else {
+      add_entry(parent, std::move(value));
+    }
+  }
+
+  void add_entry(Open& parent, YamlNode value) {
+    YamlNode key = *std::exchange(parent.key, std::nullopt);
+    const Place place{key.line, key.column};
+    if (key.kind != YamlNode::Kind::scalar) {
+      report(place, "a key must be a word, not a list, a map or nothing");
+      return;
+    }
+    const auto [first, is_new] = parent.key_lines.emplace(key.scalar, key.line);
+    if (!is_new) {
+      report(place, "the key " + quote_for_message(key.scalar) + " is already in line " +
+                        std::to_string(first->second));
+      return;
+    }
+    parent.node.entries.emplace_back(std::move(key), std::move(value));
+  }
+
+  void refuse_anchor(Place place, YAML::anchor_t anchor) {
+    if (anchor != 0) report(place, "anchors (&name) are not allowed in a recipe");
+  }
+
+  // yaml-cpp gives "?" to a plain and "!" to a quoted value that have no tag.
+  void refuse_tag(Place place, const std::string& tag) {
+    if (!tag.empty() && tag != "?" && tag != "!") {
+      report(place, "tags (" + quote_for_message(tag) + ") are not allowed in a recipe");
+    }
+  }
+
+  void report(Place place, std::string message) {
+    problems_.push_back({file_, place.line, place.column, std::move(message)});
+    if (problems_.size() >= kMaxProblems) throw Stop{};
+  }
+
+  const std::string& file_;
+  std::vector<Diagnostic>& problems_;
+  std::vector<Open> open_;
+  std::size_t node_count_ = 0;
+  YamlNode root_;
+};
+
+// Notices only that there is another document.
+class AnotherDocument final : public YAML::EventHandler {
+ public:
+  std::optional<Place> place;
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    place = place_of(mark);
+    throw Stop{};
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+};
+
+// Bytes of the UTF-8 character at the front of `text`; 0 when it is not one.
+std::size_t utf8_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return 1;
+  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  if (lead < 0xC2 || lead > 0xF4 || text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  // Overlong forms, surrogates and what is beyond Unicode show in the second byte.
+  if ((lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xED && byte(1) > 0x9F) ||
+      (lead == 0xF0 && byte(1) < 0x90) || (lead == 0xF4 && byte(1) > 0x8F)) {
+    return 0;
+  }
+  return length;
+}
+
+// The first place that is not text: yaml-cpp would guess another encoding and go on.
+std::optional<Place> first_non_text(std::string_view text) {
+  Place place{1, 1};
+  while (!text.empty()) {
+    const auto byte = static_cast<unsigned char>(text.front());
+    const std::size_t length = utf8_length(text);
+    const bool is_control = (byte < 0x20 && byte != '\n' && byte != '\r' && byte != '\t') ||
+                            byte == 0x7F;
+    if (length == 0 || is_control) return place;
+    if (byte == '\n') {
+      place = {place.line + 1, 1};
+    } else {
+      place.column += static_cast<int>(length);
+    }
+    text.remove_prefix(length);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string Diagnostic::text() const {
+  std::string result = file;
+  if (line > 0) result += ':' + std::to_string(line) + ':' + std::to_string(column);
+  return result + ": " + message;
+}
+
+const YamlNode* YamlNode::find(std::string_view key) const {
+  for (const auto& [name, value] : entries) {
+    if (name.scalar == key) return &value;
+  }
+  return nullptr;
+}
+
+std::string quote_for_message(std::string_view text) {
+  constexpr std::size_t kMaxShown = 60;
+  std::string result = "\"";
+  std::size_t shown = 0;
+  while (!text.empty() && shown < kMaxShown) {
+    const std::size_t length = std::max<std::size_t>(1, utf8_length(text));
+    const auto byte = static_cast<unsigned char>(text.front());
+    if (byte < 0x20 || byte == 0x7F || utf8_length(text) == 0) {
+      result += byte == '\n' ? "\\n" : byte == '\t' ? "\\t" : "?";
+    } else {
+      result += text.substr(0, length);
+    }
+    text.remove_prefix(length);
+    ++shown;
+  }
+  return result + (text.empty() ? "\"" : "…\"");
+}
+
+YamlReading read_as_far_as_possible(std::string_view text, const std::string& file) {
+  YamlReading reading;
+  if (text.size() > kMaxYamlBytes) {
+    reading.problems.push_back({file, 0, 0, "the file is larger than 1 MiB"});
+    return reading;
+  }
+  if (const auto place = first_non_text(text)) {
+    reading.problems.push_back(
+        {file, place->line, place->column, "the file is not UTF-8 text from here on"});
+    return reading;
+  }
+  try {
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    TreeBuilder tree(file, reading.problems);
+    parser.HandleNextDocument(tree);
+    reading.root = tree.take_root();
+    if (reading.root->line == 0) reading.root->line = reading.root->column = 1;
+
+    AnotherDocument another;
+    try {
+      parser.HandleNextDocument(another);
+    } catch (const Stop&) {
+      reading.problems.push_back({file, another.place->line, another.place->column,
+                                  "a recipe is one document; a second one starts here"});
+    }
+  } catch (const Stop&) {
+    reading.root.reset();
+  } catch (const YAML::Exception& error) {
+    const Place place = place_of(error.mark);
+    reading.root.reset();
+    reading.problems.push_back({file, place.line, place.column, "not valid YAML: " + error.msg});
+  }
+  return reading;
+}
+
+tl::expected<YamlNode, std::vector<Diagnostic>> parse_yaml(std::string_view text,
+                                                           std::string file) {
+  YamlReading reading = read_as_far_as_possible(text, file);
+  if (!reading.problems.empty()) return tl::unexpected(std::move(reading.problems));
+  return std::move(*reading.root);
+}
+
+tl::expected<YamlNode, std::vector<Diagnostic>> read_yaml(const std::filesystem::path& file) {
+  const Result<std::string> text = read_file(file, kMaxYamlBytes);
+  if (!text) {
+    const Error& error = text.error();
+    std::string message = error.what;
+    if (!error.remedy.empty()) message += "; " + error.remedy;
+    return tl::unexpected(std::vector{Diagnostic{file.string(), 0, 0, std::move(message)}});
+  }
+  return parse_yaml(*text, file.string());
+}
+
+}  // namespace autotuned::recipes
