@@ -7,7 +7,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 step() { printf '==> %s\n' "$*"; }
 note() { printf '    %s\n' "$*"; }
 
-# stop WHAT WHERE TODO: says what is wrong, where, and what to do about it, then ends the script.
+# stop WHAT WHERE REMEDY: says what is wrong, where, and what to do about it, then ends the script.
 stop() {
   printf '\nstopped: %s\n  where: %s\n  to do: %s\n' "$1" "$2" "$3" >&2
   exit 1

@@ -20,7 +20,7 @@ unpack_wheels() {
   local options=(--no-deps --no-compile --no-cache-dir --disable-pip-version-check --quiet
     --root-user-action ignore --require-hashes --only-binary=:all: --python-version 3.11
     --implementation cp --retries 5 --timeout 60)
-  for platform in manylinux_2_28 manylinux_2_27 manylinux_2_25 manylinux_2_24 manylinux_2_17 \
+  for platform in manylinux_2_28 manylinux_2_27 manylinux_2_25 manylinux_2_24 manylinux_2_18 manylinux_2_17 \
     manylinux2014; do
     options+=(--platform "${platform}_x86_64")
   done
@@ -28,9 +28,10 @@ unpack_wheels() {
   TMPDIR=$folder.tmp python3 -m pip install "${options[@]}" --target "$folder" \
     --requirement "$list" >"$log" 2>&1 || {
     tail -n 15 "$log" >&2
+    rm -rf "$folder" "$folder.tmp"
     stop "the wheels cannot be fetched or are not what $(basename "$list") names" \
       "pip install (its last lines are above)" \
-      "check the network, then run this again; a hash that differs must not be worked around"
+      "check the network and the disk, then run this again; a hash that differs must not be worked around"
   }
 }
 
