@@ -52,7 +52,8 @@ class Dataset {
 // recipe's schema has checked them); `shuffle` is one of those: it belongs to the order, not the data.
 //
 //   idx        images, labels: files in the format of MNIST, plain or gzipped, read whole into memory
-//              limit (optional): only the first so many samples; classes (10)
+//              limit: only the first so many samples (all; more than there are is all, too)
+//              classes: a label from here on is an error (default: the highest label + 1)
 //   synthetic  samples, shape [C, H, W], classes, seed (1): a coarse pattern per class under noise,
 //              so that it can be learned; computed on every read, nothing is stored
 //

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The types of data sets behind open_dataset(), one source file each.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "base/json.hpp"
+#include "base/result.hpp"
+#include "trainer/input/dataset.hpp"
+
+namespace autotuned::input {
+
+inline constexpr std::int64_t kMostSamples = 0xffff'ffff;  // an index has 4 bytes in EpochOrder
+inline constexpr int kMostClasses = 65'536;
+inline constexpr std::int64_t kMostSide = 65'536;  // of an image
+inline constexpr std::int64_t kMostSampleBytes = std::int64_t{1} << 30U;
+
+// An integer parameter in [least, most], or `otherwise` when it is not given.
+[[nodiscard]] Result<std::int64_t> bounded_integer(const Json& parameters, const char* name,
+                                                   std::int64_t least, std::int64_t most,
+                                                   std::optional<std::int64_t> otherwise = {});
+
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_idx(const Json& parameters);
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_synthetic(const Json& parameters);
+
+}  // namespace autotuned::input

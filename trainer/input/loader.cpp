@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/input/loader.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "trainer/input/batch_ring.hpp"
+#include "trainer/input/sample_writer.hpp"
+
+namespace autotuned::input {
+namespace {
+
+// How long a thread works between two looks at the ring: long enough for the lock not to count,
+// short enough for pause(), and for threads to share a batch of slow samples.
+constexpr double kChunkNs = 100'000;
+
+std::int64_t now_ns() {
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+Result<void> check(const LoaderSettings& settings, std::int64_t dataset_size) {
+  const auto refuse = [](std::string what, std::string remedy) {
+    return fail(ErrorKind::invalid, std::move(what), "loader", std::move(remedy));
+  };
+  if (settings.workers < 0) return refuse("the number of workers is negative", "use 0 or more");
+  if (settings.batch_size < 1) return refuse("the batch size is below 1", "use 1 or more");
+  if (settings.drop_last && settings.batch_size > dataset_size) {
+    return refuse("a batch of " + std::to_string(settings.batch_size) +
+                      " never fills: the data set has " + std::to_string(dataset_size) +
+                      " samples and short batches are dropped",
+                  "use a smaller batch, or drop_last: false");
+  }
+  if (settings.ring.empty()) return refuse("the ring has no buffers", "give at least one");
+  return {};
+}
+
+}  // namespace
+
+class Loader::State {
+ public:
+  using Lock = std::unique_lock<std::mutex>;
+  using Guard = std::lock_guard<std::mutex>;
+
+  State(const Dataset& dataset, SampleOrder order, PixelTable table)
+      : samples_(dataset.size()),
+        writer_(dataset, std::move(table)),
+        callers_scratch_(writer_.make_scratch()),
+        ring_(samples_, order) {}
+  ~State() { stop_threads(); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  Result<Batch> next();
+  void release(int slot);
+  void resume();
+  bool pause();  // whether it was running
+  void seek(Position position);
+  Result<void> reconfigure(LoaderSettings settings);
+
+  int fullness() const {
+    const Guard guard(mutex_);
+    return ring_.ready_count();
+  }
+  Position position() const {
+    const Guard guard(mutex_);
+    return ring_.position();
+  }
+  LoaderStatistics statistics() const {
+    const Guard guard(mutex_);
+    return statistics_;
+  }
+
+ private:
+  // Claims, fills and finishes one chunk. REQUIRES: ring_.can_claim(). Lets go of the lock meanwhile.
+  void fill_chunk(Lock& lock, SampleWriter::Scratch& scratch);
+  std::int64_t chunk_samples() const;
+  bool is_filled_by_caller() const { return threads_.empty() || !is_running_; }
+
+  void work();
+  Result<void> start_threads(int count);
+  void stop_threads();
+
+  const std::int64_t samples_;
+  const SampleWriter writer_;
+  SampleWriter::Scratch callers_scratch_;
+
+  mutable std::mutex mutex_;       // guards all below, except threads_
+  std::condition_variable work_;   // there may be something to claim, or it is time to leave
+  std::condition_variable ready_;  // the batch that is due is ready
+  std::condition_variable idle_;   // paused, and nobody fills any more
+  BatchRing ring_;
+  PixelType pixel_type_ = PixelType::float32;
+  std::int64_t batch_size_ = 1;
+  bool is_running_ = false;
+  bool is_stopping_ = false;
+  int filling_ = 0;           // chunks in work
+  double ns_per_sample_ = 0;  // recent, for the size of a chunk
+  LoaderStatistics statistics_;
+
+  std::vector<std::jthread> threads_;  // of the thread that calls
+};
+
+Result<Batch> Loader::State::next() {
+  Lock lock(mutex_);
+  if (ring_.is_next_ready()) return ring_.deliver();
+  const std::int64_t start_ns = now_ns();
+  while (!ring_.is_next_ready()) {
+    assert(ring_.can_be_ready() && "the caller holds every slot");
+    if (is_filled_by_caller()) {
+      fill_chunk(lock, callers_scratch_);
+    } else {
+      ready_.wait(lock);
+    }
+  }
+  auto batch = ring_.deliver();
+  lock.unlock();
+  if (batch) batch->wait_ns = now_ns() - start_ns;
+  return batch;
+}
+
+void Loader::State::release(int slot) {
+  const Guard guard(mutex_);
+  ring_.release(slot);
+  if (is_running_) work_.notify_one();
+}
+
+void Loader::State::resume() {
+  const Guard guard(mutex_);
+  is_running_ = true;
+  work_.notify_all();
+}
+
+bool Loader::State::pause() {
+  Lock lock(mutex_);
+  const bool was_running = std::exchange(is_running_, false);
+  idle_.wait(lock, [this] { return filling_ == 0; });
+  return was_running;
+}
+
+void Loader::State::seek(Position position) {
+  const bool was_running = pause();
+  {
+    const Guard guard(mutex_);
+    ring_.seek(position);
+  }
+  if (was_running) resume();
+}
+
+Result<void> Loader::State::reconfigure(LoaderSettings settings) {
+  auto checked = check(settings, samples_);
+  if (!checked) return checked;
+  const bool was_running = pause();
+  {
+    const Guard guard(mutex_);
+    ring_.configure(settings, ring_.position());
+    pixel_type_ = settings.pixel_type;
+    batch_size_ = settings.batch_size;
+  }
+  auto started = start_threads(settings.workers);
+  if (was_running) resume();
+  return started;
+}
+
+void Loader::State::fill_chunk(Lock& lock, SampleWriter::Scratch& scratch) {
+  assert(ring_.can_claim());
+  const BatchRing::Chunk chunk = ring_.claim(chunk_samples());
+  ++filling_;
+  if (ring_.can_claim()) work_.notify_one();
+  const PixelType type = pixel_type_;
+  lock.unlock();
+
+  const std::int64_t start_ns = now_ns();
+  auto written = writer_.write(chunk.indices, chunk.begin, type, chunk.buffer, scratch);
+  const std::int64_t duration_ns = now_ns() - start_ns;
+
+  lock.lock();
+  ring_.finish(chunk, std::move(written));
+  --filling_;
+  const auto samples = static_cast<std::int64_t>(chunk.indices.size());
+  statistics_.samples += samples;
+  statistics_.producing_ns += duration_ns;
+  const double ns_per_sample = static_cast<double>(duration_ns) / static_cast<double>(samples);
+  constexpr double kNewShare = 0.25;
+  ns_per_sample_ = ns_per_sample_ == 0
+                       ? ns_per_sample
+                       : ns_per_sample_ + kNewShare * (ns_per_sample - ns_per_sample_);
+  if (ring_.is_next_ready()) ready_.notify_one();
+  if (!is_running_ && filling_ == 0) idle_.notify_one();
+}
+
+std::int64_t Loader::State::chunk_samples() const {
+  if (is_filled_by_caller()) return batch_size_;
+  if (ns_per_sample_ == 0) return 1;  // nothing is known yet
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(kChunkNs / ns_per_sample_));
+}
+
+void Loader::State::work() {
+  SampleWriter::Scratch scratch = writer_.make_scratch();
+  Lock lock(mutex_);
+  while (true) {
+    work_.wait(lock, [this] { return is_stopping_ || (is_running_ && ring_.can_claim()); });
+    if (is_stopping_) return;
+    fill_chunk(lock, scratch);
+  }
+}
+
+Result<void> Loader::State::start_threads(int count) {
+  if (static_cast<std::size_t>(count) == threads_.size()) return {};
+  stop_threads();
+  try {
+    for (int i = 0; i < count; ++i)
+      threads_.emplace_back([this] { work(); });
+  } catch (const std::system_error& error) {
+    stop_threads();
+    return fail(ErrorKind::out_of_memory,
+                "cannot start " + std::to_string(count) + " threads (" + error.what() + ")",
+                "loader", "use fewer workers");
+  }
+  return {};
+}
+
+void Loader::State::stop_threads() {
+  {
+    const Guard guard(mutex_);
+    is_stopping_ = true;
+    work_.notify_all();
+  }
+  threads_.clear();  // joins
+  is_stopping_ = false;
+}
+
+Result<std::unique_ptr<Loader>> Loader::create(const Dataset& dataset, SampleOrder order,
+                                               PixelTable table, LoaderSettings settings) {
+  if (table.channels != dataset.shape().channels) {
+    return fail(ErrorKind::invalid,
+                "the pixel table has " + std::to_string(table.channels) + " channels, the data " +
+                    std::to_string(dataset.shape().channels),
+                "loader");
+  }
+  std::unique_ptr<Loader> loader(
+      new Loader(std::make_unique<State>(dataset, order, std::move(table))));
+  auto configured = loader->reconfigure(std::move(settings));
+  if (!configured) return tl::unexpected(configured.error());
+  return loader;
+}
+
+Loader::Loader(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Loader::~Loader() = default;
+
+Result<Batch> Loader::next() {
+  return state_->next();
+}
+void Loader::release(int slot) {
+  state_->release(slot);
+}
+void Loader::resume() {
+  state_->resume();
+}
+void Loader::pause() {
+  state_->pause();
+}
+int Loader::fullness() const {
+  return state_->fullness();
+}
+Position Loader::position() const {
+  return state_->position();
+}
+void Loader::seek(Position position) {
+  state_->seek(position);
+}
+Result<void> Loader::reconfigure(LoaderSettings settings) {
+  return state_->reconfigure(std::move(settings));
+}
+LoaderStatistics Loader::statistics() const {
+  return state_->statistics();
+}
+
+}  // namespace autotuned::input

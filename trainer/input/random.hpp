@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random numbers by counter: any number of a stream without the ones before it.
+#pragma once
+
+#include <cstdint>
+
+namespace autotuned::input {
+
+inline constexpr std::uint64_t kGoldenGamma = 0x9e3779b97f4a7c15U;
+
+// The output function of SplitMix64 (Steele, Lea, Flood 2014): a bijection that mixes every bit.
+[[nodiscard]] constexpr std::uint64_t mix64(std::uint64_t value) {
+  value = (value ^ (value >> 30U)) * 0xbf58476d1ce4e5b9U;
+  value = (value ^ (value >> 27U)) * 0x94d049bb133111ebU;
+  return value ^ (value >> 31U);
+}
+
+// SplitMix64 with random access. Streams of different (seed, number) start at unrelated states.
+class RandomStream {
+ public:
+  constexpr RandomStream(std::uint64_t seed, std::uint64_t number)
+      : state_(mix64(mix64(seed + kGoldenGamma) + number * kGoldenGamma)) {}
+
+  [[nodiscard]] constexpr std::uint64_t at(std::uint64_t index) const {
+    return mix64(state_ + (index + 1) * kGoldenGamma);
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+}  // namespace autotuned::input
