@@ -22,7 +22,8 @@ class Policy {
   virtual ~Policy() = default;
 
   [[nodiscard]] virtual const std::string& name() const = 0;
-  // The answer to a situation (sdk/README.md). ErrorKind::invalid when the plugin returns no JSON.
+  // The answer to a situation (sdk/README.md), a JSON object. ErrorKind::invalid names the plugin when it
+  // returns nothing or no JSON, throws or reports an error.
   virtual Result<Json> propose(const Json& situation) = 0;
 };
 
@@ -33,25 +34,32 @@ struct FoundPlugin {
   std::string name;
   std::string version;
   std::string summary;
-  std::string kind;              // "policy" or "yaml"
-  std::filesystem::path path;    // canonical
+  std::string kind;            // "policy", "yaml" or "folder"
+  std::filesystem::path path;  // canonical
   std::string sha256;
-  std::string refusal;           // names what the file is and what was expected
+  std::string refusal;             // names what the file is and what was expected
   std::shared_ptr<Policy> policy;  // set when ready
 
   [[nodiscard]] Json to_json() const;
 };
 
 // Folders in the order of precedence: `extra` (--plugin-dir), AUTOTUNED_PLUGIN_PATH,
-// $XDG_DATA_HOME/autotuned/plugins, `built_in`. A name found earlier hides a later one.
+// $XDG_DATA_HOME/autotuned/plugins where it exists, `built_in`.
 [[nodiscard]] std::vector<std::filesystem::path> plugin_folders(
     const std::vector<std::filesystem::path>& extra, const std::filesystem::path& built_in);
 
 // Examines every lib*.so and *.yaml of the folders and loads those that can be trusted, sorted by name.
+// A name found earlier hides a later one, also when the earlier file is refused: a broken replacement
+// must not become the original in silence. A folder that cannot be trusted or read is one refused entry
+// of kind "folder".
+//
 // Before a file is loaded: canonical path, regular file, owned by this user or root, not writable by
 // others, in a folder of which the same holds; then its alias is read from the file; constructors of a
-// refused library never run. `without` names plugins that are left out and not loaded.
+// refused library never run. `without` names plugins that are left out and not loaded. `loading` hears
+// the name of each library right before its code runs for the first time, so that a crash in there can
+// be laid at its door.
 [[nodiscard]] std::vector<FoundPlugin> find_plugins(
-    const std::vector<std::filesystem::path>& folders, const std::vector<std::string>& without);
+    const std::vector<std::filesystem::path>& folders, const std::vector<std::string>& without,
+    const std::function<void(const std::string& name)>& loading = {});
 
 }  // namespace autotuned::plugins

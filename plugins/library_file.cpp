@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/library_file.hpp"
+
+#include <elf.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace autotuned::plugins {
+namespace {
+
+#if defined(__x86_64__)
+constexpr unsigned kOurMachine = EM_X86_64;
+#elif defined(__aarch64__)
+constexpr unsigned kOurMachine = EM_AARCH64;
+#else
+#error "name the ELF machine of this architecture"
+#endif
+
+constexpr const char* kExpected = "a plugin is a 64-bit ELF shared library of this architecture";
+
+std::string machine_name(unsigned machine) {
+  switch (machine) {
+    case EM_X86_64:
+      return "x86-64";
+    case EM_AARCH64:
+      return "AArch64";
+    case EM_386:
+      return "32-bit x86";
+    case EM_RISCV:
+      return "RISC-V";
+    case EM_PPC64:
+      return "PowerPC 64";
+    default:
+      return fmt::format("machine {}", machine);
+  }
+}
+
+class LibraryFile {
+ public:
+  explicit LibraryFile(const std::filesystem::path& file)
+      : name_(file.string()), stream_(file, std::ios::binary | std::ios::ate) {
+    if (stream_) size_ = static_cast<std::uint64_t>(stream_.tellg());
+  }
+
+  Result<void> check() {
+    if (!stream_) return fail(ErrorKind::io, "cannot be read", name_);
+    if (!read(0, &header_) || std::memcmp(header_.e_ident, ELFMAG, SELFMAG) != 0) {
+      return fail(ErrorKind::invalid, "is not an ELF file", name_, kExpected);
+    }
+    constexpr unsigned char kOurByteOrder =
+        std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
+    if (header_.e_ident[EI_CLASS] != ELFCLASS64 || header_.e_ident[EI_DATA] != kOurByteOrder ||
+        header_.e_machine != kOurMachine) {
+      return fail(ErrorKind::unsupported,
+                  fmt::format("is built for {}, this program for {}",
+                              machine_name(header_.e_machine), machine_name(kOurMachine)),
+                  name_, kExpected);
+    }
+    if (header_.e_type != ET_DYN) {
+      return fail(ErrorKind::invalid, "is an ELF file but not a shared library", name_, kExpected);
+    }
+    if (auto segments = check_segments(); !segments) return segments;
+    return check_sections();
+  }
+
+ private:
+  template <class T>
+  bool read(std::uint64_t at, T* value) {
+    if (!holds(at, sizeof(T))) return false;
+    std::array<char, sizeof(T)> bytes{};
+    stream_.seekg(static_cast<std::streamoff>(at));
+    if (!stream_.read(bytes.data(), bytes.size())) return false;
+    std::memcpy(value, bytes.data(), bytes.size());
+    return true;
+  }
+
+  [[nodiscard]] bool holds(std::uint64_t at, std::uint64_t count) const {
+    return at <= size_ && count <= size_ - at;
+  }
+
+  [[nodiscard]] tl::unexpected<Error> truncated(const char* what) const {
+    return fail(ErrorKind::corrupt,
+                fmt::format("ends after {} bytes, before the end of its {}", size_, what), name_,
+                "copy or build it again");
+  }
+
+  Result<void> check_segments() {
+    if (header_.e_phentsize != sizeof(Elf64_Phdr)) {
+      return fail(ErrorKind::corrupt, "has a damaged header", name_, kExpected);
+    }
+    for (unsigned i = 0; i < header_.e_phnum; ++i) {
+      Elf64_Phdr segment{};
+      if (!read(header_.e_phoff + i * sizeof segment, &segment)) return truncated("segment table");
+      if (!holds(segment.p_offset, segment.p_filesz)) return truncated("segments");
+    }
+    return {};
+  }
+
+  Result<void> check_sections() {
+    if (header_.e_shnum == 0 || header_.e_shentsize != sizeof(Elf64_Shdr) ||
+        header_.e_shstrndx >= header_.e_shnum) {
+      return fail(ErrorKind::invalid, "has no section table that names its symbols", name_,
+                  "strip it with `strip`, which leaves that table, or not at all");
+    }
+    for (unsigned i = 0; i < header_.e_shnum; ++i) {
+      Elf64_Shdr section{};
+      if (!read(header_.e_shoff + i * sizeof section, &section)) return truncated("section table");
+      const bool is_in_file = section.sh_type != SHT_NOBITS || i == header_.e_shstrndx;
+      if (is_in_file && !holds(section.sh_offset, section.sh_size)) return truncated("sections");
+    }
+    return {};
+  }
+
+  std::string name_;
+  std::ifstream stream_;
+  std::uint64_t size_ = 0;
+  Elf64_Ehdr header_{};
+};
+
+}  // namespace
+
+Result<void> check_library_file(const std::filesystem::path& file) {
+  return LibraryFile(file).check();
+}
+
+}  // namespace autotuned::plugins

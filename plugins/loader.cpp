@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/loader.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/dll/library_info.hpp>
+#include <boost/dll/shared_library.hpp>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "base/digest.hpp"
+#include "plugins/library_file.hpp"
+#include "plugins/sdk/autotuned_plugin.h"
+#include "plugins/trust.hpp"
+#include "plugins/yaml_plugin.hpp"
+
+namespace autotuned::plugins {
+namespace {
+
+constexpr const char* kAlias = "autotuned_plugin_v1";
+constexpr std::string_view kAliasStem = "autotuned_plugin_v";
+constexpr std::size_t kMaxAnswerBytes = 1U << 20U;
+
+class LibraryPolicy final : public Policy {
+ public:
+  LibraryPolicy(std::string name, const autotuned_plugin* descriptor)
+      : name_(std::move(name)), descriptor_(descriptor) {}
+
+  [[nodiscard]] const std::string& name() const override { return name_; }
+
+  Result<Json> propose(const Json& situation) override {
+    std::string text;
+    if (auto asked = ask(to_line(situation), &text); !asked) {
+      return tl::unexpected(std::move(asked.error()));
+    }
+    Result<Json> answer = parse_json(text, where(), kMaxAnswerBytes);
+    if (!answer) return fail(ErrorKind::invalid, answer.error().what, where());
+    if (!answer->is_object()) return fail(ErrorKind::invalid, "answered no JSON object", where());
+    if (const Json& error = member(*answer, "error"); !error.is_null()) {
+      return fail(ErrorKind::invalid,
+                  "failed: " + (error.is_string() ? error.get<std::string>() : to_line(error)),
+                  where());
+    }
+    return answer;
+  }
+
+ private:
+  [[nodiscard]] std::string where() const { return "plugin " + name_; }
+
+  // The surface forbids exceptions, but a plugin that breaks the rule must not end the session.
+  Result<void> ask(const std::string& question, std::string* text) const {
+    try {
+      const char* const answer = descriptor_->propose(question.c_str());
+      if (answer == nullptr) return fail(ErrorKind::invalid, "answered nothing (NULL)", where());
+      text->assign(answer, ::strnlen(answer, kMaxAnswerBytes + 1));
+      descriptor_->release(answer);
+      return {};
+    } catch (const std::exception& error) {
+      return fail(ErrorKind::invalid, std::string("threw an exception: ") + error.what(), where());
+    } catch (...) {
+      return fail(ErrorKind::invalid, "threw an exception of an unknown type", where());
+    }
+  }
+
+  std::string name_;
+  const autotuned_plugin* descriptor_;
+};
+
+// Reads the names of the exported symbols without loading the file.
+Result<void> check_alias(const std::filesystem::path& file) {
+  std::vector<std::string> symbols;
+  try {
+    symbols = boost::dll::library_info(file).symbols();
+  } catch (const std::exception& error) {
+    return fail(ErrorKind::corrupt, std::string("has unreadable symbols: ") + error.what(),
+                file.string());
+  }
+  if (std::ranges::find(symbols, kAlias) != symbols.end()) return {};
+  for (const std::string& symbol : symbols) {
+    if (!symbol.starts_with(kAliasStem)) continue;
+    return fail(ErrorKind::unsupported,
+                fmt::format("speaks version {} of the plugin surface, this program version 1",
+                            symbol.substr(kAliasStem.size())),
+                file.string(), "build it against this program's plugins/sdk");
+  }
+  return fail(ErrorKind::invalid, "is a shared library but no plugin", file.string(),
+              fmt::format("a plugin exports the alias {}", kAlias));
+}
+
+// Never closed: what a library registered or started must not outlive its code, so the end of the
+// process is the unload. That holds for refused ones too.
+const boost::dll::shared_library& keep(boost::dll::shared_library library) {
+  static auto* const kept = new std::vector<std::unique_ptr<boost::dll::shared_library>>;
+  kept->push_back(std::make_unique<boost::dll::shared_library>(std::move(library)));
+  return *kept->back();
+}
+
+Result<const autotuned_plugin*> load(const std::filesystem::path& file) {
+  try {
+    const boost::dll::shared_library& library = keep(boost::dll::shared_library(
+        file, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local));
+    const void* const& alias = library.get<const void*>(kAlias);
+    // An alias that is a function or holds something else points nowhere in particular.
+    Dl_info of_alias{};
+    Dl_info of_descriptor{};
+    const bool is_inside =
+        alias != nullptr && ::dladdr(static_cast<const void*>(&alias), &of_alias) != 0 &&
+        ::dladdr(alias, &of_descriptor) != 0 && of_alias.dli_fbase == of_descriptor.dli_fbase;
+    if (!is_inside) {
+      return fail(ErrorKind::invalid, fmt::format("has an alias {} that is no pointer", kAlias),
+                  file.string(), "the alias holds the address of the library's descriptor");
+    }
+    return static_cast<const autotuned_plugin*>(alias);
+  } catch (const std::exception& error) {
+    return fail(ErrorKind::unsupported, std::string("cannot be loaded: ") + error.what(),
+                file.string());
+  }
+}
+
+Result<void> check_descriptor(const autotuned_plugin& descriptor, const std::string& name,
+                              const std::string& file) {
+  if (descriptor.magic != AUTOTUNED_PLUGIN_MAGIC) {
+    return fail(ErrorKind::invalid,
+                fmt::format("has a descriptor that starts with {:#x} instead of {:#x}",
+                            descriptor.magic, AUTOTUNED_PLUGIN_MAGIC),
+                file);
+  }
+  if (descriptor.size_bytes < sizeof(autotuned_plugin)) {
+    return fail(ErrorKind::invalid,
+                fmt::format("has a descriptor of {} bytes, version 1 has {}", descriptor.size_bytes,
+                            sizeof(autotuned_plugin)),
+                file);
+  }
+  if (descriptor.name == nullptr || descriptor.version == nullptr ||
+      descriptor.summary == nullptr || descriptor.propose == nullptr ||
+      descriptor.release == nullptr) {
+    return fail(ErrorKind::invalid, "has a descriptor with an empty field", file,
+                "name, version, summary, propose and release must be set");
+  }
+  if (descriptor.name != name) {
+    return fail(ErrorKind::invalid,
+                fmt::format("calls itself '{}' but its file is '{}'", descriptor.name, name), file,
+                "the plugin NAME is the file libNAME.so");
+  }
+  return {};
+}
+
+bool is_plugin_name(std::string_view name) {
+  return !name.empty() && name.size() <= 64 && name.front() >= 'a' && name.front() <= 'z' &&
+         std::ranges::all_of(name, [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+         });
+}
+
+using Loading = std::function<void(const std::string&)>;
+
+Result<void> examine_library(FoundPlugin& found, const Loading& loading) {
+  if (auto checked = check_library_file(found.path); !checked) return checked;
+  if (auto checked = check_alias(found.path); !checked) return checked;
+  if (loading) loading(found.name);
+  const Result<const autotuned_plugin*> descriptor = load(found.path);
+  if (!descriptor) return tl::unexpected(descriptor.error());
+  if (auto checked = check_descriptor(**descriptor, found.name, found.path.string()); !checked) {
+    return checked;
+  }
+  found.version = (*descriptor)->version;
+  found.summary = (*descriptor)->summary;
+  found.policy = std::make_shared<LibraryPolicy>(found.name, *descriptor);
+  return {};
+}
+
+Result<void> examine_yaml(FoundPlugin& found) {
+  Result<YamlPlugin> plugin = read_yaml_plugin(found.path);
+  if (!plugin) return tl::unexpected(std::move(plugin.error()));
+  found.version = std::move(plugin->version);
+  found.summary = std::move(plugin->summary);
+  found.policy = std::move(plugin->policy);
+  return {};
+}
+
+Result<void> examine(FoundPlugin& found, const std::filesystem::path& folder,
+                     const Loading& loading) {
+  if (!is_plugin_name(found.name)) {
+    return fail(ErrorKind::invalid, fmt::format("'{}' is no plugin name", found.name),
+                found.path.string(), "a name has lower-case letters, digits and _, a letter first");
+  }
+  Result<std::filesystem::path> file = trusted_file(found.path, folder);
+  if (!file) return tl::unexpected(std::move(file.error()));
+  found.path = std::move(*file);
+  Result<std::string> digest = sha256_hex_of_file(found.path);
+  if (!digest) return tl::unexpected(std::move(digest.error()));
+  found.sha256 = std::move(*digest);
+  return found.kind == "yaml" ? examine_yaml(found) : examine_library(found, loading);
+}
+
+// A plugin's file by its name: libNAME.so or NAME.yaml.
+std::optional<FoundPlugin> named_by(const std::filesystem::path& file) {
+  const std::string leaf = file.filename().string();
+  FoundPlugin found;
+  found.path = file;
+  if (leaf.starts_with("lib") && leaf.ends_with(".so")) {
+    found.name = leaf.substr(3, leaf.size() - 6);
+    found.kind = "policy";
+    return found;
+  }
+  if (leaf.ends_with(".yaml")) {
+    found.name = leaf.substr(0, leaf.size() - 5);
+    found.kind = "yaml";
+    return found;
+  }
+  return std::nullopt;
+}
+
+Result<std::vector<FoundPlugin>> files_in(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::vector<FoundPlugin> files;
+  std::filesystem::directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    if (auto found = named_by(entry->path())) files.push_back(std::move(*found));
+  }
+  if (error) return tl::unexpected(system_error(error.value(), "cannot be read", folder.string()));
+  // Of a library and a YAML file with one name the library counts.
+  std::ranges::sort(files, {},
+                    [](const FoundPlugin& file) { return std::pair(file.name, file.kind); });
+  return files;
+}
+
+void refuse(FoundPlugin& found, const Error& error) {
+  found.state = FoundPlugin::State::refused;
+  found.refusal = error.message();
+}
+
+}  // namespace
+
+Json FoundPlugin::to_json() const {
+  return {{"name", name},       {"state", state == State::ready ? "ready" : "refused"},
+          {"version", version}, {"summary", summary},
+          {"kind", kind},       {"path", path.string()},
+          {"sha256", sha256},   {"refusal", refusal}};
+}
+
+std::vector<std::filesystem::path> plugin_folders(const std::vector<std::filesystem::path>& extra,
+                                                  const std::filesystem::path& built_in) {
+  std::vector<std::filesystem::path> folders = extra;
+  if (const char* const list = std::getenv("AUTOTUNED_PLUGIN_PATH"); list != nullptr) {
+    std::string_view rest = list;
+    while (!rest.empty()) {
+      const std::size_t end = std::min(rest.find(':'), rest.size());
+      if (end > 0) folders.emplace_back(rest.substr(0, end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+  }
+  std::filesystem::path data;
+  if (const char* const xdg = std::getenv("XDG_DATA_HOME"); xdg != nullptr && *xdg == '/') {
+    data = xdg;
+  } else if (const char* const home = std::getenv("HOME"); home != nullptr && *home == '/') {
+    data = std::filesystem::path(home) / ".local" / "share";
+  }
+  std::error_code ignored;
+  const std::filesystem::path own = data / "autotuned" / "plugins";
+  if (!data.empty() && std::filesystem::exists(own, ignored)) folders.push_back(own);
+  folders.push_back(built_in);
+  return folders;
+}
+
+std::vector<FoundPlugin> find_plugins(const std::vector<std::filesystem::path>& folders,
+                                      const std::vector<std::string>& without,
+                                      const Loading& loading) {
+  std::vector<FoundPlugin> plugins;
+  std::set<std::string> seen(without.begin(), without.end());
+  for (const std::filesystem::path& folder : folders) {
+    const Result<std::filesystem::path> trusted = trusted_folder(folder);
+    Result<std::vector<FoundPlugin>> files =
+        trusted ? files_in(*trusted) : tl::unexpected(trusted.error());
+    if (!files) {
+      FoundPlugin& found = plugins.emplace_back();
+      found.name = folder.string();
+      found.kind = "folder";
+      found.path = folder;
+      refuse(found, files.error());
+      continue;
+    }
+    for (FoundPlugin& found : *files) {
+      if (!seen.insert(found.name).second) continue;
+      found.state = FoundPlugin::State::ready;
+      if (const auto examined = examine(found, *trusted, loading); !examined) {
+        refuse(found, examined.error());
+      }
+      plugins.push_back(std::move(found));
+    }
+  }
+  std::ranges::stable_sort(plugins, {}, &FoundPlugin::name);
+  return plugins;
+}
+
+}  // namespace autotuned::plugins

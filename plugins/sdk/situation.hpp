@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// Typed reading of a situation (README.md). Whatever is missing or of another type is unknown: an empty
+// optional, an empty text, zero. Nothing here throws, except for want of memory.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace autotuned::sdk {
+
+using Json = nlohmann::json;
+
+// The member, or null (a static value) when `object` is no object or lacks it.
+[[nodiscard]] inline const Json& member(const Json& object, std::string_view name) {
+  static const Json kNull;
+  if (!object.is_object()) return kNull;
+  const auto found = object.find(name);
+  return found == object.end() ? kNull : *found;
+}
+
+// `value` as bool, std::int64_t, double or std::string, when it is one.
+template <class T>
+[[nodiscard]] std::optional<T> as(const Json& value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    if (value.is_boolean()) return value.get<bool>();
+  } else if constexpr (std::is_same_v<T, std::int64_t>) {
+    if (value.is_number_integer()) return value.get<std::int64_t>();
+  } else if constexpr (std::is_same_v<T, double>) {
+    if (value.is_number()) return value.get<double>();
+  } else {
+    static_assert(std::is_same_v<T, std::string>);
+    if (value.is_string()) return value.get<std::string>();
+  }
+  return std::nullopt;
+}
+
+// A knob that this trainer obeys.
+struct Knob {
+  std::string name;
+  std::string type;          // boolean | integer | choice | text
+  std::int64_t minimum = 0;  // integer
+  std::int64_t maximum = 0;  // integer
+  std::vector<std::string> choices;
+  std::string risk;         // exact | numerics | semantics
+  std::string unavailable;  // why it cannot be changed on this machine; empty: it can
+};
+
+struct Gpu {
+  std::string name;
+  int compute_capability_major = 0;
+  int compute_capability_minor = 0;
+  std::int64_t memory_bytes = 0;
+};
+
+// An earlier trial of this plugin.
+struct Trial {
+  Json change = Json::object();
+  Json reference = Json::object();  // what it was compared with, every knob; empty when not told
+  std::string verdict;              // accepted | rejected | failed | interrupted
+  std::string failure;              // out_of_memory, crashed, timeout, …; empty unless failed
+  double ratio = 0.0;               // 0 when nothing was measured
+  double ratio_low = 0.0;
+  double ratio_high = 0.0;
+  double candidate_samples_per_second = 0.0;
+  std::int64_t peak_memory_bytes = 0;  // 0: unknown
+
+  [[nodiscard]] bool is_accepted() const { return verdict == "accepted"; }
+  [[nodiscard]] bool is_rejected() const { return verdict == "rejected"; }
+  [[nodiscard]] bool is_failed() const { return verdict == "failed"; }
+};
+
+// A value type; owns the JSON that it reads.
+class Situation {
+ public:
+  explicit Situation(Json json) : json_(std::move(json)) {}
+
+  // The whole of it, for what has no function here.
+  [[nodiscard]] const Json& json() const { return json_; }
+  [[nodiscard]] const Json& section(std::string_view name) const { return member(json_, name); }
+
+  // A figure of the incumbent's last profile (docs/metrics.md); empty when it was not measured.
+  [[nodiscard]] std::optional<double> metric(std::string_view name) const {
+    const std::optional<double> value = as<double>(member(section("metrics"), name));
+    return value && std::isfinite(*value) ? value : std::nullopt;
+  }
+
+  [[nodiscard]] std::int64_t cpus_allowed() const {
+    return std::max<std::int64_t>(1, integer("environment", "cpus_allowed"));
+  }
+  [[nodiscard]] bool has_cpu_feature(std::string_view name) const {
+    const Json& features = member(section("environment"), "cpu_features");
+    return features.is_array() && std::ranges::any_of(features, [&](const Json& feature) {
+             return feature.is_string() && feature.get_ref<const std::string&>() == name;
+           });
+  }
+  // The GPU that the job runs on; empty when it runs on the CPU.
+  [[nodiscard]] std::optional<Gpu> gpu() const;
+  // Why there is none on this machine.
+  [[nodiscard]] std::string gpu_reason() const { return text("environment", "gpu_reason"); }
+  [[nodiscard]] bool is_on_gpu() const { return text("job", "device").starts_with("cuda"); }
+
+  [[nodiscard]] std::optional<Knob> knob(std::string_view name) const;
+  // The incumbent's value of a knob: empty when it does not have that knob with that type.
+  template <class T>
+  [[nodiscard]] std::optional<T> incumbent(std::string_view knob) const {
+    return as<T>(member(section("incumbent"), knob));
+  }
+  // Whether the recipe permits changes of this knob.
+  [[nodiscard]] bool permits(const Knob& knob) const;
+  // Why a knob cannot be changed here and now, as a clause; empty: it can.
+  [[nodiscard]] std::string obstacle(std::string_view knob) const;
+
+  // This plugin's own trials in this run, oldest first, and in earlier runs.
+  [[nodiscard]] std::vector<Trial> trials() const { return read_trials("trials"); }
+  [[nodiscard]] std::vector<Trial> history() const { return read_trials("history"); }
+  // Whether `trial` compared with what is the incumbent now, leaving out the knob `except`.
+  [[nodiscard]] bool is_against_incumbent(const Trial& trial, std::string_view except = {}) const;
+  // Whether this change was tried against this very incumbent, and did not win: in this run with any
+  // verdict but `interrupted`; in an earlier run when it failed or was measured and not even looked
+  // faster (what a small budget left open may be tried again).
+  [[nodiscard]] bool has_lost(const Json& change) const;
+
+  [[nodiscard]] std::int64_t integer(std::string_view part, std::string_view name) const {
+    return as<std::int64_t>(member(section(part), name)).value_or(0);
+  }
+  [[nodiscard]] std::string text(std::string_view part, std::string_view name) const {
+    return as<std::string>(member(section(part), name)).value_or("");
+  }
+
+ private:
+  [[nodiscard]] std::vector<Trial> read_trials(std::string_view name) const;
+
+  Json json_;
+};
+
+// The ratio of rates when `share` of the step's time goes away: 0.5 → 2. At most 20.
+[[nodiscard]] inline double gain_without(double share) {
+  return 1.0 / (1.0 - std::clamp(share, 0.0, 0.95));
+}
+
+// A share for people: 0.314 → "31 %", 0.004 → "0.4 %".
+[[nodiscard]] inline std::string percent(double share) {
+  const double value = share * 100.0;
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, std::abs(value) < 9.95 ? "%.1f %%" : "%.0f %%", value);
+  return buffer;
+}
+
+inline std::optional<Gpu> Situation::gpu() const {
+  if (!is_on_gpu()) return std::nullopt;
+  const std::string device = text("job", "device");
+  const std::size_t colon = device.find(':');
+  const std::size_t index =
+      colon == std::string::npos ? 0 : std::strtoul(device.c_str() + colon + 1, nullptr, 10);
+  const Json& gpus = member(section("environment"), "gpus");
+  if (!gpus.is_array() || index >= gpus.size()) return std::nullopt;
+  const Json& json = gpus[index];
+  Gpu gpu{.name = as<std::string>(member(json, "name")).value_or(""),
+          .memory_bytes = as<std::int64_t>(member(json, "memory_bytes")).value_or(0)};
+  const std::string capability =
+      as<std::string>(member(json, "compute_capability")).value_or("");  // "9.0"
+  std::sscanf(capability.c_str(), "%d.%d", &gpu.compute_capability_major,
+              &gpu.compute_capability_minor);
+  return gpu;
+}
+
+inline std::optional<Knob> Situation::knob(std::string_view name) const {
+  const Json& json = member(section("knobs"), name);
+  if (!json.is_object()) return std::nullopt;
+  Knob knob{.name = std::string(name),
+            .type = as<std::string>(member(json, "type")).value_or(""),
+            .minimum = as<std::int64_t>(member(json, "minimum")).value_or(0),
+            .maximum = as<std::int64_t>(member(json, "maximum")).value_or(0),
+            .choices = {},
+            .risk = as<std::string>(member(json, "risk")).value_or(""),
+            .unavailable = as<std::string>(member(json, "unavailable")).value_or("")};
+  if (const Json& choices = member(json, "choices"); choices.is_array()) {
+    for (const Json& choice : choices) {
+      if (choice.is_string()) knob.choices.push_back(choice.get<std::string>());
+    }
+  }
+  return knob;
+}
+
+inline bool Situation::permits(const Knob& knob) const {
+  const Json& permissions = section("permissions");
+  if (as<bool>(member(permissions, knob.risk)).value_or(knob.risk == "exact")) return true;
+  const Json& knobs = member(permissions, "knobs");
+  return knobs.is_array() && std::ranges::any_of(knobs, [&](const Json& name) {
+           return name.is_string() && name.get_ref<const std::string&>() == knob.name;
+         });
+}
+
+inline std::string Situation::obstacle(std::string_view name) const {
+  const std::optional<Knob> found = knob(name);
+  if (!found) return "the trainer has no knob " + std::string(name);
+  if (!found->unavailable.empty()) return found->name + " " + found->unavailable;
+  if (permits(*found)) return {};
+  return "the recipe does not permit changes of " + found->name + " (tune.allow: [" + found->risk +
+         "] or [" + found->name + "])";
+}
+
+inline bool Situation::is_against_incumbent(const Trial& trial, std::string_view except) const {
+  if (trial.reference.empty()) return true;
+  Json then = trial.reference;
+  Json now = section("incumbent");
+  if (!except.empty() && then.is_object() && now.is_object()) {
+    then.erase(std::string(except));
+    now.erase(std::string(except));
+  }
+  return then == now;
+}
+
+inline bool Situation::has_lost(const Json& change) const {
+  const auto lost = [&](const Trial& trial) {
+    return trial.change == change && is_against_incumbent(trial) && !trial.is_accepted() &&
+           trial.verdict != "interrupted";
+  };
+  const auto lost_for_good = [&](const Trial& trial) {
+    return lost(trial) && (trial.is_failed() || (trial.ratio > 0.0 && trial.ratio < 1.02));
+  };
+  return std::ranges::any_of(trials(), lost) || std::ranges::any_of(history(), lost_for_good);
+}
+
+inline std::vector<Trial> Situation::read_trials(std::string_view name) const {
+  std::vector<Trial> trials;
+  const Json& list = section(name);
+  if (!list.is_array()) return trials;
+  for (const Json& json : list) {
+    const auto number = [&](const char* field) {
+      return as<double>(member(json, field)).value_or(0.0);
+    };
+    Trial trial{
+        .verdict = as<std::string>(member(json, "verdict")).value_or(""),
+        .failure = as<std::string>(member(json, "failure")).value_or(""),
+        .ratio = number("ratio"),
+        .ratio_low = number("ratio_low"),
+        .ratio_high = number("ratio_high"),
+        .candidate_samples_per_second = number("candidate_samples_per_second"),
+        .peak_memory_bytes = as<std::int64_t>(member(json, "peak_memory_bytes")).value_or(0)};
+    if (const Json& change = member(json, "change"); change.is_object()) trial.change = change;
+    if (const Json& reference = member(json, "reference"); reference.is_object()) {
+      trial.reference = reference;
+    }
+    trials.push_back(std::move(trial));
+  }
+  return trials;
+}
+
+}  // namespace autotuned::sdk

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a file may be run: it, and every folder on the way to it, can be changed by nobody but this
+// user and root.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <string>
+
+#include "base/result.hpp"
+
+namespace autotuned::plugins {
+
+// Who looks: the effective user and the group whose only member is that user (Debian, Fedora and others
+// give each user one, and a umask that lets it write); -1 when there is no such group.
+struct Viewer {
+  uid_t user = 0;
+  gid_t private_group = static_cast<gid_t>(-1);
+
+  [[nodiscard]] static Viewer current();
+};
+
+// Why something with this owner and mode must not be trusted, as a clause; empty: it may be.
+// A folder above (`is_ancestor`) may be writable by all when it is sticky and root's, like /tmp: what
+// others own in it they cannot exchange.
+[[nodiscard]] std::string distrust(const struct stat& status, const Viewer& viewer,
+                                   bool is_ancestor);
+
+// The canonical path of a folder that may be trusted, all folders above it included.
+// ErrorKind::permission says which of them is not, not_found and invalid (relative, not a folder) what
+// else is wrong.
+[[nodiscard]] Result<std::filesystem::path> trusted_folder(const std::filesystem::path& folder);
+
+// The canonical path of a file directly in `folder`, a result of trusted_folder(). Symbolic links are
+// followed as long as they stay in the folder. Afterwards the path may be opened again: only this user
+// and root could have exchanged the file.
+[[nodiscard]] Result<std::filesystem::path> trusted_file(const std::filesystem::path& file,
+                                                         const std::filesystem::path& folder);
+
+}  // namespace autotuned::plugins
