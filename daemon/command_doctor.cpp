@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// doctor: one line per thing that a run needs, with what to do about it.
+#include <fmt/format.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <iostream>
+
+#include "base/text.hpp"
+#include "daemon/command_functions.hpp"
+#include "daemon/commands.hpp"
+#include "daemon/places.hpp"
+#include "daemon/report.hpp"
+#include "daemon/trainer_client.hpp"
+#include "plugins/loader.hpp"
+#include "recipes/knobs.hpp"
+#include "storage/history.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+enum class Health { ok, warning, broken };
+
+struct Finding {
+  Health health = Health::ok;
+  std::string subject;
+  std::string text;
+};
+
+const char* to_text(Health health) {
+  switch (health) {
+    case Health::ok: return "ok";
+    case Health::warning: return "warning";
+    case Health::broken: return "broken";
+  }
+  return "";
+}
+
+class NoCancel final : public CancelSource {
+ public:
+  [[nodiscard]] int descriptor() const override { return -1; }
+  bool is_requested() override { return false; }
+};
+
+Finding examine_processor(const Machine& machine) {
+  std::string features = fmt::format("{}", fmt::join(machine.cpu_features, " "));
+  if (features.empty()) features = "none of those that matter";
+  return {Health::ok, "processor",
+          fmt::format("{}, {} CPUs allowed, features: {}", machine.cpu_model, machine.cpus_allowed,
+                      features)};
+}
+
+Finding examine_precision(const Machine& machine) {
+  if (!machine.gpus.empty() || machine.has_cpu_feature("avx512_bf16") ||
+      machine.has_cpu_feature("amx_bf16")) {
+    return {Health::ok, "16-bit arithmetic", "there is hardware for it"};
+  }
+  return {Health::warning, "16-bit arithmetic",
+          "this CPU has neither AVX512-BF16 nor AMX, so mixed precision cannot help here"};
+}
+
+Finding examine_gpu(const Machine& machine) {
+  if (machine.gpus.empty()) return {Health::warning, "GPU", "none: " + machine.gpu_reason};
+  std::string names;
+  for (const Gpu& gpu : machine.gpus) {
+    names += fmt::format("{}{} ({}, compute capability {}.{})", names.empty() ? "" : ", ", gpu.name,
+                         format_bytes(gpu.memory_bytes), gpu.compute_capability_major,
+                         gpu.compute_capability_minor);
+  }
+  return {Health::ok, "GPU", names + ", driver " + machine.gpu_driver};
+}
+
+Finding examine_trainer(const Places& places) {
+  NoCancel cancel;
+  TrainerSpec spec;
+  spec.program = places.trainer;
+  spec.environment = environment_of({"PATH", "HOME"});
+  spec.environment.push_back("AUTOTUNED_PARENT_PID=" + std::to_string(getpid()));
+  spec.log = "/dev/null";
+  auto trainer = TrainerClient::start(spec, cancel);
+  if (!trainer) return {Health::broken, "trainer", trainer.error().message()};
+  const std::string text = fmt::format(
+      "{}, LibTorch {}", get_string(trainer->hello(), "trainer").value_or("?"),
+      get_string(trainer->hello(), "libtorch").value_or("?"));
+  const std::string cuda = get_string(trainer->hello(), "cuda_reason").value_or("");
+  trainer->stop();
+  return {Health::ok, "trainer", cuda.empty() ? text : text + ", CPU only: " + cuda};
+}
+
+Finding examine_plugins(const Places& places) {
+  const auto found =
+      plugins::find_plugins(plugins::plugin_folders({}, places.built_in_plugins), {});
+  std::string refused;
+  std::size_t ready = 0;
+  for (const auto& plugin : found) {
+    if (plugin.state == plugins::FoundPlugin::State::ready) {
+      ++ready;
+    } else {
+      refused += "; " + plugin.path.string() + ": " + plugin.refusal;
+    }
+  }
+  if (ready == 0) {
+    return {Health::broken, "plugins",
+            "none are ready in " + places.built_in_plugins.string() + refused};
+  }
+  return {refused.empty() ? Health::ok : Health::warning, "plugins",
+          std::to_string(ready) + " ready" + refused};
+}
+
+Finding examine_history(const std::filesystem::path& file) {
+  auto history = storage::History::open(file, storage::Access::read_only);
+  if (!history && history.error().kind == ErrorKind::not_found) {
+    return {Health::ok, "history", file.string() + " does not exist yet; the first run makes it"};
+  }
+  if (!history) return {Health::broken, "history", history.error().message()};
+  auto integrity = history->check_integrity();
+  if (!integrity) return {Health::broken, "history", integrity.error().message()};
+  if (*integrity != "ok") return {Health::broken, "history", file.string() + ": " + *integrity};
+  return {Health::ok, "history", file.string() + ", integrity ok"};
+}
+
+Finding examine_disk() {
+  struct statvfs found {};
+  const std::filesystem::path folder = std::filesystem::current_path();
+  if (statvfs(folder.c_str(), &found) != 0) return {Health::warning, "disk", "cannot be examined"};
+  const auto free_bytes =
+      static_cast<std::int64_t>(found.f_bavail) * static_cast<std::int64_t>(found.f_frsize);
+  constexpr std::int64_t kLittle = std::int64_t{1} << 30;
+  return {free_bytes < kLittle ? Health::warning : Health::ok, "disk",
+          format_bytes(free_bytes) + " free in " + folder.string()};
+}
+
+Finding examine_locks() {
+  auto folder = lock_folder();
+  if (!folder) return {Health::broken, "locks", folder.error().message()};
+  return {Health::ok, "locks", folder->string()};
+}
+
+}  // namespace
+
+int doctor(const std::filesystem::path& history_file, bool as_json) {
+  const Machine machine = detect_machine();
+  const Places places = find_places();
+  const std::filesystem::path history =
+      history_file.empty() ? storage::History::default_path() : history_file;
+  const std::vector<Finding> findings = {
+      examine_processor(machine),
+      {machine.memory_allowed_bytes < (std::int64_t{2} << 30) ? Health::warning : Health::ok,
+       "memory", format_bytes(machine.memory_allowed_bytes) + " allowed"},
+      examine_precision(machine),
+      examine_gpu(machine),
+      examine_trainer(places),
+      examine_plugins(places),
+      examine_history(history),
+      examine_locks(),
+      examine_disk()};
+  bool is_broken = false;
+  Json list = Json::array();
+  std::vector<std::vector<std::string>> rows;
+  for (const Finding& finding : findings) {
+    is_broken = is_broken || finding.health == Health::broken;
+    list.push_back(
+        {{"subject", finding.subject}, {"health", to_text(finding.health)}, {"text", finding.text}});
+    rows.push_back({to_text(finding.health), finding.subject, finding.text});
+  }
+  if (as_json) {
+    std::cout << to_line({{"machine", machine.to_json()}, {"findings", list}}) << "\n";
+  } else {
+    std::cout << table_text(rows);
+  }
+  return is_broken ? kEnvironmentUnusable : kDone;
+}
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// One function per command, free of command-line parsing. Each prints its answer on standard output (JSON
+// when asked), problems on standard error, and returns the exit code.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace autotuned::daemon {
+
+struct RunOptions {
+  std::filesystem::path recipe;
+  std::filesystem::path history;  // empty: the default place
+  std::vector<std::filesystem::path> plugin_folders;
+  std::vector<std::string> without;
+  std::vector<std::string> settings;  // KNOB=VALUE, over the recipe's start
+  std::optional<std::string> budget;
+  std::optional<std::string> output;
+  std::string block_limit = "60s";
+  bool retune = false;
+  bool tune_only = false;
+  bool require_gain = false;
+  bool as_json = false;
+};
+int run(const RunOptions& options);
+
+struct HistoryOptions {
+  std::filesystem::path history;
+  std::optional<std::string> recipe;
+  std::optional<std::string> machine;
+  std::optional<std::string> plugin;
+  std::optional<std::string> verdict;
+  std::optional<std::string> since;  // YYYY-MM-DD
+  std::int64_t limit = 50;
+  bool as_json = false;
+};
+int list_history(const HistoryOptions& options);
+
+// `id` is a run, or a trial as RUN.NUMBER.
+int show(const std::filesystem::path& history, const std::string& id, bool as_json);
+int best(const std::filesystem::path& history, const std::filesystem::path& recipe, bool as_json);
+int forget(const std::filesystem::path& history, const std::filesystem::path& recipe, bool as_json);
+
+int check(const std::filesystem::path& recipe, bool as_json);
+int print_schema(bool as_json);
+int print_knobs(bool as_json);
+int list_plugins(const std::vector<std::filesystem::path>& plugin_folders, bool as_json);
+int doctor(const std::filesystem::path& history, bool as_json);
+
+}  // namespace autotuned::daemon

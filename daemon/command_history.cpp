@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+// history, show, best, forget: what is remembered.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <ctime>
+#include <iostream>
+
+#include "base/text.hpp"
+#include "daemon/command_functions.hpp"
+#include "daemon/commands.hpp"
+#include "daemon/recipe_reading.hpp"
+#include "daemon/report.hpp"
+#include "recipes/recipe_yaml.hpp"
+#include "storage/history.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+int report_error(const Error& error, int exit_code = kWorkFailed) {
+  std::cerr << "error: " << error.message() << "\n";
+  return exit_code;
+}
+
+Result<storage::History> open_history(const std::filesystem::path& file, storage::Access access) {
+  return storage::History::open(file.empty() ? storage::History::default_path() : file, access);
+}
+
+Json row_json(const storage::RunRow& run) {
+  return {{"run", run.id.text},
+          {"recipe", run.recipe_name},
+          {"recipe_hash", run.recipe_hash},
+          {"machine", run.environment_key},
+          {"state", storage::to_string(run.state)},
+          {"started_unix_ns", run.started_unix_ns},
+          {"ended_unix_ns", run.ended_unix_ns},
+          {"baseline", {{"samples_per_second", run.baseline_samples_per_second}}},
+          {"best",
+           {{"samples_per_second", run.best_samples_per_second},
+            {"speedup", run.speedup.ratio},
+            {"speedup_low", run.speedup.low},
+            {"speedup_high", run.speedup.high},
+            {"configuration", run.best.to_json()}}},
+          {"tuning_seconds", static_cast<double>(run.tuning_duration_ns) / 1e9},
+          {"training", run.training},
+          {"output", run.output_dir},
+          {"error", run.error}};
+}
+
+// Local midnight of YYYY-MM-DD.
+std::optional<std::int64_t> day_start_ns(const std::string& text) {
+  std::tm day{};
+  const char* end = strptime(text.c_str(), "%Y-%m-%d", &day);
+  if (end == nullptr || *end != '\0') return std::nullopt;
+  day.tm_isdst = -1;
+  const std::time_t seconds = std::mktime(&day);
+  if (seconds == -1) return std::nullopt;
+  return static_cast<std::int64_t>(seconds) * 1'000'000'000;
+}
+
+// The best for this machine: of the newest run of this recipe in an environment whose machine is ours.
+Result<std::optional<storage::BestRow>> find_best(const storage::History& history,
+                                                  const std::string& recipe_hash) {
+  const Machine machine = detect_machine();
+  storage::RunFilter filter;
+  filter.recipe = recipe_hash;
+  auto runs = history.runs(filter);
+  if (!runs) return tl::unexpected(runs.error());
+  for (const storage::RunRow& run : *runs) {
+    auto environment = history.environment(run.environment_key);
+    if (!environment) return tl::unexpected(environment.error());
+    if (!*environment || machine.key((*environment)->libtorch) != run.environment_key) continue;
+    auto best = history.best(recipe_hash, run.environment_key);
+    if (!best) return tl::unexpected(best.error());
+    if (*best) return best;
+  }
+  return std::nullopt;
+}
+
+int print_trial(const storage::History& history, const storage::RunRow& run, int number,
+                bool as_json) {
+  auto trials = history.trials(run.id);
+  if (!trials) return report_error(trials.error());
+  for (const TrialRecord& trial : *trials) {
+    if (trial.number != number) continue;
+    const TrialId id{run.id, number};
+    auto blocks = history.blocks(id);
+    if (!blocks) return report_error(blocks.error());
+    auto checks = history.checks(id);
+    if (!checks) return report_error(checks.error());
+    if (as_json) {
+      Json answer = trial.to_json(run.id.text);
+      answer["blocks"] = Json::array();
+      for (const TrialBlock& block : *blocks) {
+        answer["blocks"].push_back({{"pair", block.pair},
+                                    {"is_candidate", block.is_candidate},
+                                    {"is_first", block.is_first},
+                                    {"block", block.block.to_json()}});
+      }
+      answer["checks"] = Json::array();
+      for (const CheckRecord& check : *checks) {
+        answer["checks"].push_back({{"risk", check.risk},
+                                    {"passed", check.passed},
+                                    {"steps", check.steps},
+                                    {"detail", check.detail}});
+      }
+      std::cout << to_line(answer) << "\n";
+      return kDone;
+    }
+    std::cout << fmt::format(
+        "trial     {}\nplugin    {}\nchange    {} ({})\nproposed  {}\nverdict   {}\nreason    {}\n"
+        "ratio     {}\nnoise     {:.1f} % between pairs\ntook      {}\n",
+        id.text(), trial.plugin, change_text(trial.reference, trial.change), trial.risk,
+        trial.proposal_reason, to_string(trial.verdict), trial.reason,
+        estimate_text(trial.estimate), trial.noise_ratio * 100,
+        format_duration(std::chrono::nanoseconds(trial.duration_ns)));
+    for (const CheckRecord& check : *checks) {
+      std::cout << fmt::format("check     {} {}: {}\n", check.risk,
+                               check.passed ? "passed" : "failed", check.detail);
+    }
+    std::vector<std::vector<std::string>> rows = {
+        {"pair", "side", "first", "duration", "steps", "samples/s", "waiting for data"}};
+    for (const TrialBlock& block : *blocks) {
+      const double wait = block.block.duration_ns > 0
+                              ? static_cast<double>(block.block.data_wait_ns) /
+                                    static_cast<double>(block.block.duration_ns)
+                              : 0.0;
+      rows.push_back({std::to_string(block.pair), block.is_candidate ? "candidate" : "reference",
+                      block.is_first ? "yes" : "no",
+                      format_duration(std::chrono::nanoseconds(block.block.duration_ns)),
+                      std::to_string(block.block.steps),
+                      format_count(static_cast<std::int64_t>(block.block.samples_per_second())),
+                      fmt::format("{:.1f} %", wait * 100)});
+    }
+    std::cout << "\n" << table_text(rows);
+    return kDone;
+  }
+  return report_error(Error{ErrorKind::not_found,
+                            "run " + run.id.text + " has no trial " + std::to_string(number), "",
+                            "`autotuned show " + run.id.text + "` lists them"},
+                      kUsageError);
+}
+
+}  // namespace
+
+int list_history(const HistoryOptions& options) {
+  storage::RunFilter filter;
+  filter.recipe = options.recipe;
+  filter.environment = options.machine;
+  filter.plugin = options.plugin;
+  filter.limit = options.limit;
+  if (options.verdict) {
+    filter.verdict = verdict_from(*options.verdict);
+    if (!filter.verdict) {
+      std::cerr << "error: --verdict " << *options.verdict
+                << ": expected accepted, rejected, failed, not_applicable, interrupted or running\n";
+      return kUsageError;
+    }
+  }
+  if (options.since) {
+    filter.since_unix_ns = day_start_ns(*options.since);
+    if (!filter.since_unix_ns) {
+      std::cerr << "error: --since " << *options.since << ": expected a day as YYYY-MM-DD\n";
+      return kUsageError;
+    }
+  }
+  std::vector<storage::RunRow> runs;
+  auto history = open_history(options.history, storage::Access::read_only);
+  if (history) {
+    auto found = history->runs(filter);
+    if (!found) return report_error(found.error());
+    runs = std::move(*found);
+  } else if (history.error().kind != ErrorKind::not_found) {
+    return report_error(history.error());
+  }
+  if (options.as_json) {
+    Json list = Json::array();
+    for (const storage::RunRow& run : runs) list.push_back(row_json(run));
+    std::cout << to_line(list) << "\n";
+    return kDone;
+  }
+  if (runs.empty()) {
+    std::cout << "no runs; `autotuned run RECIPE` makes one\n";
+    return kDone;
+  }
+  std::vector<std::vector<std::string>> rows = {
+      {"run", "started", "recipe", "state", "start samples/s", "best samples/s", "faster"}};
+  for (const storage::RunRow& run : runs) {
+    const auto rate = [](double value) {
+      return value > 0 ? format_count(static_cast<std::int64_t>(value + 0.5)) : std::string("-");
+    };
+    rows.push_back({run.id.text, time_text(run.started_unix_ns), run.recipe_name,
+                    std::string(storage::to_string(run.state)), rate(run.baseline_samples_per_second),
+                    rate(run.best_samples_per_second),
+                    run.best.empty() ? "-" : estimate_text(run.speedup)});
+  }
+  std::cout << table_text(rows);
+  return kDone;
+}
+
+int show(const std::filesystem::path& file, const std::string& id, bool as_json) {
+  auto history = open_history(file, storage::Access::read_only);
+  if (!history) return report_error(history.error());
+  std::string run_id = id;
+  std::optional<int> trial;
+  if (const std::size_t dot = id.rfind('.'); dot != std::string::npos) {
+    int number = 0;
+    const char* end = id.data() + id.size();
+    const auto parsed = std::from_chars(id.data() + dot + 1, end, number);
+    if (parsed.ec != std::errc{} || parsed.ptr != end) {
+      std::cerr << "error: " << id << ": expected RUN or RUN.NUMBER\n";
+      return kUsageError;
+    }
+    trial = number;
+    run_id = id.substr(0, dot);
+  }
+  auto run = history->run(run_id);
+  if (!run) return report_error(run.error(), kUsageError);
+  if (trial) return print_trial(*history, *run, *trial, as_json);
+  auto trials = history->trials(run->id);
+  if (!trials) return report_error(trials.error());
+  if (as_json) {
+    std::cout << to_line(run_json(*run, *trials)) << "\n";
+    return kDone;
+  }
+  auto answers = history->plugin_answers(run->id);
+  if (!answers) return report_error(answers.error());
+  std::cout << run_text(*run, *trials);
+  std::vector<std::vector<std::string>> rows = {{"plugin", "version", "said"}};
+  for (const auto& answer : *answers) {
+    if (answer.outcome.empty()) continue;
+    rows.push_back({answer.plugin, answer.version, answer.outcome});
+  }
+  if (rows.size() > 1) std::cout << "\n" << table_text(rows);
+  return kDone;
+}
+
+int best(const std::filesystem::path& file, const std::filesystem::path& recipe_file,
+         bool as_json) {
+  const auto knobs = recipes::knobs_of(detect_machine());
+  auto recipe = read_recipe_or_report(recipe_file, knobs, as_json);
+  if (!recipe) return kUsageError;
+  auto history = open_history(file, storage::Access::read_only);
+  if (!history) return report_error(history.error());
+  auto kept = find_best(*history, recipe->hash());
+  if (!kept) return report_error(kept.error());
+  if (!*kept) {
+    return report_error(Error{ErrorKind::not_found,
+                              "no best configuration of this recipe on this machine is known",
+                              recipe_file.string(), "`autotuned run` finds one"});
+  }
+  const storage::BestRow& row = **kept;
+  if (as_json) {
+    std::cout << to_line({{"run", row.run.text},
+                          {"configuration", row.best.to_json()},
+                          {"speedup", row.speedup.ratio},
+                          {"speedup_low", row.speedup.low},
+                          {"speedup_high", row.speedup.high},
+                          {"updated_unix_ns", row.updated_unix_ns}})
+              << "\n";
+    return kDone;
+  }
+  const std::string comment = "From run " + row.run.text + ": " + estimate_text(row.speedup) +
+                              " the speed of the starting configuration.";
+  std::cout << recipes::to_yaml(recipes::with_configuration(*recipe, row.best, knobs), comment);
+  return kDone;
+}
+
+int forget(const std::filesystem::path& file, const std::filesystem::path& recipe_file,
+           bool as_json) {
+  auto recipe = read_recipe_or_report(recipe_file, recipes::knobs_of(detect_machine()), as_json);
+  if (!recipe) return kUsageError;
+  auto history = open_history(file, storage::Access::read_write);
+  if (!history) return report_error(history.error());
+  auto kept = find_best(*history, recipe->hash());
+  if (!kept) return report_error(kept.error());
+  bool is_forgotten = false;
+  if (*kept) {
+    auto forgotten = history->forget_best((*kept)->recipe_hash, (*kept)->environment_key);
+    if (!forgotten) return report_error(forgotten.error());
+    is_forgotten = *forgotten;
+  }
+  if (as_json) {
+    std::cout << to_line({{"forgotten", is_forgotten}}) << "\n";
+  } else {
+    std::cout << (is_forgotten ? "forgotten; the next run searches anew\n"
+                               : "nothing to forget: no best configuration is known here\n");
+  }
+  return kDone;
+}
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// check, schema, knobs, plugins: what a recipe, a machine and an installation offer.
+#include <fmt/format.h>
+
+#include <iostream>
+
+#include "base/text.hpp"
+#include "daemon/command_functions.hpp"
+#include "daemon/commands.hpp"
+#include "daemon/places.hpp"
+#include "daemon/recipe_reading.hpp"
+#include "daemon/report.hpp"
+#include "plugins/loader.hpp"
+#include "recipes/schema.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+std::string domain_text(const recipes::Knob& knob) {
+  switch (knob.type) {
+    case recipes::KnobType::boolean: return "on, off";
+    case recipes::KnobType::integer:
+      return fmt::format("{} to {}", format_count(knob.minimum), format_count(knob.maximum));
+    case recipes::KnobType::choice: return fmt::format("{}", fmt::join(knob.choices, ", "));
+    case recipes::KnobType::text: return "text";
+  }
+  return "";
+}
+
+}  // namespace
+
+int check(const std::filesystem::path& file, bool as_json) {
+  const auto recipe = read_recipe_or_report(file, recipes::knobs_of(detect_machine()), as_json);
+  if (!recipe) return kUsageError;
+  if (as_json) {
+    std::cout << to_line({{"ok", true}, {"hash", recipe->hash()}, {"recipe", recipe->to_json()}})
+              << "\n";
+  } else {
+    std::cout << file.string() << ": ok\n";
+  }
+  return kDone;
+}
+
+int print_schema(bool as_json) {
+  if (as_json) {
+    std::cout << recipes::schema_json().dump(2) << "\n";
+  } else {
+    std::cout << recipes::schema_text();
+  }
+  return kDone;
+}
+
+int print_knobs(bool as_json) {
+  const auto knobs = recipes::knobs_of(detect_machine());
+  if (as_json) {
+    Json list = Json::array();
+    for (const recipes::Knob& knob : knobs) list.push_back(knob.to_json());
+    std::cout << to_line(list) << "\n";
+    return kDone;
+  }
+  std::vector<std::vector<std::string>> rows = {
+      {"knob", "values here", "default", "unit", "switch", "risk", "meaning"}};
+  for (const recipes::Knob& knob : knobs) {
+    const std::string unit = knob.unit.empty() ? "-" : knob.unit;
+    const std::string meaning =
+        knob.unavailable.empty() ? knob.summary : knob.summary + " Not here: " + knob.unavailable + ".";
+    rows.push_back({knob.name, domain_text(knob), to_text(knob.default_value), unit,
+                    std::string(recipes::to_string(knob.how)),
+                    std::string(recipes::to_string(knob.risk)), meaning});
+  }
+  std::cout << table_text(rows);
+  return kDone;
+}
+
+int list_plugins(const std::vector<std::filesystem::path>& plugin_folders, bool as_json) {
+  std::vector<std::filesystem::path> extra;
+  for (const auto& folder : plugin_folders) extra.push_back(std::filesystem::absolute(folder));
+  const auto found =
+      plugins::find_plugins(plugins::plugin_folders(extra, find_places().built_in_plugins), {});
+  if (as_json) {
+    Json list = Json::array();
+    for (const plugins::FoundPlugin& plugin : found) list.push_back(plugin.to_json());
+    std::cout << to_line(list) << "\n";
+    return kDone;
+  }
+  if (found.empty()) {
+    std::cout << "no plugins found in " << find_places().built_in_plugins.string() << "\n";
+    return kDone;
+  }
+  std::vector<std::vector<std::string>> rows = {{"plugin", "kind", "version", "state", "what it does"}};
+  for (const plugins::FoundPlugin& plugin : found) {
+    const bool is_ready = plugin.state == plugins::FoundPlugin::State::ready;
+    rows.push_back({plugin.name, plugin.kind, plugin.version, is_ready ? "ready" : "refused",
+                    is_ready ? plugin.summary : plugin.refusal});
+  }
+  std::cout << table_text(rows);
+  for (const plugins::FoundPlugin& plugin : found) {
+    if (plugin.state == plugins::FoundPlugin::State::refused) {
+      std::cout << "\n" << plugin.path.string() << ": refused: " << plugin.refusal << "\n";
+    }
+  }
+  return kDone;
+}
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/places.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <string>
+
+namespace autotuned::daemon {
+
+namespace {
+
+std::string environment_text(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string{} : std::string{value};
+}
+
+}  // namespace
+
+Places find_places() {
+  Places places;
+  std::error_code ignored;
+  places.program = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  const std::filesystem::path folder = places.program.parent_path();
+  const std::string trainer = environment_text("AUTOTUNED_TRAINER");
+  places.trainer = trainer.empty() ? folder / "autotuned-trainer" : std::filesystem::path{trainer};
+  places.built_in_plugins = folder.parent_path() / "lib" / "autotuned" / "plugins";
+  return places;
+}
+
+Result<std::filesystem::path> lock_folder() {
+  const std::string runtime = environment_text("XDG_RUNTIME_DIR");
+  const std::filesystem::path folder =
+      runtime.empty() ? std::filesystem::path{"/tmp"} / ("autotuned-" + std::to_string(getuid()))
+                      : std::filesystem::path{runtime} / "autotuned";
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    return tl::unexpected(system_error(errno, "cannot make the folder for locks", folder.string()));
+  }
+  struct stat found {};
+  if (lstat(folder.c_str(), &found) != 0) {
+    return tl::unexpected(system_error(errno, "cannot look at the folder for locks", folder.string()));
+  }
+  if (!S_ISDIR(found.st_mode) || found.st_uid != getuid() || (found.st_mode & 0022U) != 0) {
+    return fail(ErrorKind::permission,
+                "the folder for locks is not a folder of this user alone", folder.string(),
+                "remove it, or set XDG_RUNTIME_DIR to a folder of yours");
+  }
+  return folder;
+}
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/progress_view.hpp"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/configuration.hpp"
+#include "base/text.hpp"
+#include "daemon/report.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+constexpr auto kTrainingLineEvery = std::chrono::seconds(10);
+
+std::string text_of(const Json& object, const char* field) {
+  return get_string(object, field).value_or("");
+}
+
+double number_of(const Json& object, const char* field) {
+  return get_number(object, field).value_or(0.0);
+}
+
+std::string rate(double samples_per_second) {
+  return format_count(static_cast<std::int64_t>(samples_per_second + 0.5)) + " samples/s";
+}
+
+// "loader.workers 0 → 2".
+std::string change_of(const Json& trial) {
+  const auto change = Configuration::from_json(member(trial, "change"));
+  const auto reference = Configuration::from_json(member(trial, "reference"));
+  if (!change || !reference) return "?";
+  return change_text(*reference, *change);
+}
+
+int columns_of(std::FILE* out) {
+  winsize size{};
+  if (ioctl(fileno(out), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+  return size.ws_col;
+}
+
+// Cut to `columns` characters: a status line that wraps cannot be rewritten.
+std::string cut(const std::string& text, int columns) {
+  std::size_t end = 0;
+  for (int used = 0; end < text.size(); ++end) {
+    const bool starts_character = (static_cast<unsigned char>(text[end]) & 0xC0U) != 0x80U;
+    if (starts_character && used++ >= columns) break;
+  }
+  return text.substr(0, end);
+}
+
+}  // namespace
+
+ProgressView::ProgressView(std::FILE* out, bool is_live) : out_(out), is_live_(is_live) {}
+
+ProgressView::~ProgressView() { clear_status(); }
+
+void ProgressView::clear_status() {
+  if (!has_status_) return;
+  std::fputs("\r\x1b[K", out_);
+  std::fflush(out_);
+  has_status_ = false;
+}
+
+void ProgressView::line(const std::string& text) {
+  clear_status();
+  std::fputs((text + "\n").c_str(), out_);
+  std::fflush(out_);
+}
+
+void ProgressView::status(const std::string& text) {
+  if (!is_live_) return;
+  std::fputs(("\r\x1b[K" + cut(text, columns_of(out_) - 1)).c_str(), out_);
+  std::fflush(out_);
+  has_status_ = true;
+}
+
+void ProgressView::show(const Json& event) {
+  const std::string name = text_of(event, "event");
+  if (name == "run") {
+    const bool is_continued = get_bool(event, "is_continued").value_or(false);
+    line(fmt::format("{} {} of {} on {}", is_continued ? "continuing" : "run", text_of(event, "run"),
+                     text_of(event, "recipe"), text_of(event, "device")));
+    status("measuring the starting configuration ...");
+  } else if (name == "waiting") {
+    line("waiting: " + text_of(event, "for"));
+  } else if (name == "phase") {
+    status(text_of(event, "phase") + " ...");
+  } else if (name == "baseline") {
+    line("start      " + rate(number_of(event, "samples_per_second")));
+  } else if (name == "ceiling") {
+    line(fmt::format("ceiling    {}, bound by {}", rate(number_of(event, "samples_per_second")),
+                     text_of(event, "bound_by")));
+  } else if (name == "asking") {
+    status("asking " + text_of(event, "plugin") + " ...");
+  } else if (name == "answered") {
+    const std::string outcome = text_of(event, "outcome");
+    const bool is_failure = get_bool(event, "is_failure").value_or(false);
+    std::string& last = outcomes_[text_of(event, "plugin")];
+    if (outcome.empty() || outcome == last) return;
+    last = outcome;
+    line(fmt::format("{:<10} {}: {}", is_failure ? "left out" : "nothing", text_of(event, "plugin"),
+                     outcome));
+  } else if (name == "trial_started") {
+    show_trial_started(member(event, "trial"));
+  } else if (name == "block") {
+    show_block(event);
+  } else if (name == "checked") {
+    status("checking   " + trial_ + ": " + text_of(event, "detail"));
+  } else if (name == "trial_finished") {
+    show_trial_finished(member(event, "trial"));
+  } else if (name == "tuned") {
+    line(fmt::format("tuned      {:.2f} x ({:.2f} to {:.2f}): {}", number_of(event, "speedup"),
+                     number_of(event, "speedup_low"), number_of(event, "speedup_high"),
+                     text_of(event, "change")));
+  } else if (name == "training") {
+    show_training(member(event, "progress"));
+  } else if (name == "cancelling") {
+    line("stopping; once more to end at once");
+  } else if (name == "warning" || name == "error") {
+    line(name + ": " + text_of(event, "text"));
+  }
+}
+
+void ProgressView::show_trial_started(const Json& trial) {
+  const std::string kind = text_of(trial, "kind");
+  trial_ = (kind == "proposal" ? text_of(trial, "plugin") : kind) + ": " + change_of(trial);
+  status("trying     " + trial_);
+}
+
+void ProgressView::show_block(const Json& event) {
+  const auto pairs = get_integer(event, "pairs").value_or(0);
+  if (pairs == 0) return;
+  status(fmt::format("trying     {}  {} after {} pairs", trial_, format_gain(number_of(event, "ratio")), pairs));
+}
+
+void ProgressView::show_trial_finished(const Json& trial) {
+  std::string figures;
+  if (get_integer(trial, "pairs").value_or(0) > 0) {
+    figures = fmt::format(", {:.2f} x ({:.2f} to {:.2f})", number_of(trial, "ratio"),
+                          number_of(trial, "ratio_low"), number_of(trial, "ratio_high"));
+  }
+  line(fmt::format("{:<10} {}{}", text_of(trial, "verdict"), trial_, figures));
+  const std::string reason = text_of(trial, "reason");
+  if (!reason.empty() && text_of(trial, "verdict") != "accepted") line("           " + reason);
+}
+
+void ProgressView::show_training(const Json& progress) {
+  if (const Json& evaluation = member(progress, "evaluation"); evaluation.is_object()) {
+    line(fmt::format("epoch {:<4} accuracy {:.2f} %, test loss {:.4f}",
+                     get_integer(evaluation, "epoch").value_or(0),
+                     number_of(evaluation, "accuracy") * 100, number_of(evaluation, "loss")));
+    return;
+  }
+  if (member(progress, "checkpoint").is_object()) {
+    status("checkpoint written");
+    return;
+  }
+  const double done = number_of(progress, "samples");
+  const double total = std::max(number_of(progress, "samples_total"), 1.0);
+  const double speed = number_of(progress, "samples_per_second");
+  const auto left = std::chrono::nanoseconds(
+      static_cast<std::int64_t>(speed > 0 ? (total - done) / speed * 1e9 : 0));
+  const std::string text =
+      fmt::format("training   {:3.0f} %, step {}, loss {:.4f}, {}, {} left", 100 * done / total,
+                  format_count(get_integer(progress, "step").value_or(0)),
+                  number_of(progress, "loss"), rate(speed), format_duration(left));
+  status(text);
+  const auto now = std::chrono::steady_clock::now();
+  if (!is_live_ && now - last_training_line_ >= kTrainingLineEvery) {
+    last_training_line_ = now;
+    line(text);
+  }
+}
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading a recipe for a command: mistakes go to the user, all in one go.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "recipes/recipe.hpp"
+
+namespace autotuned::daemon {
+
+// The recipe, or nothing after its mistakes were printed: on standard error as file:line:column lines, or
+// on standard output as {"ok": false, "diagnostics": [...]} when `as_json`.
+[[nodiscard]] std::optional<recipes::Recipe> read_recipe_or_report(
+    const std::filesystem::path& file, const std::vector<recipes::Knob>& knobs, bool as_json);
+
+}  // namespace autotuned::daemon

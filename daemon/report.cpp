@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/report.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "base/text.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+std::size_t width_of(const std::string& text) {
+  return static_cast<std::size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+}
+
+std::string rate_text(double samples_per_second) {
+  return format_count(static_cast<std::int64_t>(samples_per_second + 0.5)) + " samples/s";
+}
+
+}  // namespace
+
+Json run_json(const storage::RunRow& run, const std::vector<TrialRecord>& trials) {
+  Json trial_list = Json::array();
+  for (const TrialRecord& trial : trials) trial_list.push_back(trial.to_json(run.id.text));
+  return {
+      {"run", run.id.text},
+      {"recipe", run.recipe_name},
+      {"state", to_string(run.state)},
+      {"baseline", {{"samples_per_second", run.baseline_samples_per_second}}},
+      {"best",
+       {{"samples_per_second", run.best_samples_per_second},
+        {"speedup", run.speedup.ratio},
+        {"speedup_low", run.speedup.low},
+        {"speedup_high", run.speedup.high},
+        {"configuration", run.best.to_json()}}},
+      {"starting", {{"configuration", run.starting.to_json()}}},
+      {"ceiling",
+       {{"samples_per_second", run.ceiling_samples_per_second}, {"bound_by", run.ceiling_bound_by}}},
+      {"trials", std::move(trial_list)},
+      {"tuning_seconds", static_cast<double>(run.tuning_duration_ns) / 1e9},
+      {"training", run.training},
+      {"output", run.output_dir},
+      {"error", run.error},
+  };
+}
+
+std::string change_text(const Configuration& reference, const Configuration& change) {
+  std::string text;
+  for (const auto& [name, value] : change.values()) {
+    if (!text.empty()) text += ", ";
+    const KnobValue* before = reference.find(name);
+    text += name + " " + (before == nullptr ? "unset" : to_text(*before)) + " → " + to_text(value);
+  }
+  return text.empty() ? "nothing" : text;
+}
+
+std::string estimate_text(const Estimate& estimate) {
+  if (estimate.pairs == 0) return "not measured";
+  return fmt::format("{:.2f} x ({:.2f} to {:.2f})", estimate.ratio, estimate.low, estimate.high);
+}
+
+std::string trial_text(const TrialRecord& trial) {
+  const std::string verdict =
+      std::string(to_string(trial.verdict)) +
+      (trial.failure ? " (" + std::string(to_string(*trial.failure)) + ")" : "");
+  return fmt::format("{:<12} {}: {}, {}; {}", verdict, trial.plugin,
+                     change_text(trial.reference, trial.change), estimate_text(trial.estimate),
+                     trial.reason);
+}
+
+std::string run_text(const storage::RunRow& run, const std::vector<TrialRecord>& trials) {
+  std::string text = fmt::format("run      {}\nrecipe   {}\nstate    {}\nstarted  {}\n", run.id.text,
+                                 run.recipe_name, to_string(run.state), time_text(run.started_unix_ns));
+  if (!run.error.empty()) text += fmt::format("error    {}\n", run.error);
+  if (!trials.empty()) {
+    std::vector<std::vector<std::string>> rows = {
+        {"trial", "plugin", "change", "verdict", "ratio", "interval", "pairs"}};
+    for (const TrialRecord& trial : trials) {
+      const bool is_measured = trial.estimate.pairs > 0;
+      rows.push_back(
+          {std::to_string(trial.number),
+           trial.kind == TrialKind::proposal ? trial.plugin : std::string(to_string(trial.kind)),
+           change_text(trial.reference, trial.change), std::string(to_string(trial.verdict)),
+           is_measured ? fmt::format("{:.3f}", trial.estimate.ratio) : "-",
+           is_measured ? fmt::format("{:.3f} to {:.3f}", trial.estimate.low, trial.estimate.high)
+                       : "-",
+           std::to_string(trial.estimate.pairs)});
+    }
+    text += "\n" + table_text(rows) + "\n";
+  }
+  if (run.best.empty()) return text;
+  text += fmt::format("start    {}\nbest     {}\nfaster   {}\n", rate_text(run.baseline_samples_per_second),
+                      rate_text(run.best_samples_per_second), estimate_text(run.speedup));
+  if (run.ceiling_samples_per_second > 0) {
+    text += fmt::format("ceiling  {} ({})\n", rate_text(run.ceiling_samples_per_second),
+                        run.ceiling_bound_by);
+  }
+  text += fmt::format("kept     {}\ntuning   {}\n",
+                      change_text(run.starting, run.starting.change_to(run.best)),
+                      format_duration(std::chrono::nanoseconds(run.tuning_duration_ns)));
+  if (const Json& steps = member(run.training, "steps"); steps.is_number()) {
+    text += fmt::format("trained  {} steps", format_count(steps.get<std::int64_t>()));
+    if (const Json& loss = member(run.training, "final_loss"); loss.is_number()) {
+      text += fmt::format(", loss {:.4f}", loss.get<double>());
+    }
+    if (const Json& accuracy = member(run.training, "test_accuracy"); accuracy.is_number()) {
+      text += fmt::format(", test accuracy {:.2f} %", accuracy.get<double>() * 100);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+std::string time_text(std::int64_t unix_time_ns) {
+  const std::time_t seconds = static_cast<std::time_t>(unix_time_ns / 1'000'000'000);
+  std::tm local{};
+  if (localtime_r(&seconds, &local) == nullptr) return "?";
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}", local);
+}
+
+std::string table_text(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()), 0);
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      line += row[i];
+      if (i + 1 < row.size()) line.append(widths[i] - width_of(row[i]) + 2, ' ');
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs and trials as JSON and as text for people.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json.hpp"
+#include "base/trial.hpp"
+#include "storage/history.hpp"
+
+namespace autotuned::daemon {
+
+// The contract of `run --json` (docs/history.md), also the answer of `show --json`.
+[[nodiscard]] Json run_json(const storage::RunRow& run, const std::vector<TrialRecord>& trials);
+
+// "loader.workers 0 → 2, batch_size 32 → 256".
+[[nodiscard]] std::string change_text(const Configuration& reference, const Configuration& change);
+
+// "1.23 x (1.18 to 1.29)".
+[[nodiscard]] std::string estimate_text(const Estimate& estimate);
+
+// One line for a finished trial: plugin, change, verdict, gain with interval, reason.
+[[nodiscard]] std::string trial_text(const TrialRecord& trial);
+
+// The whole of a run: what it was, its trials, the outcome.
+[[nodiscard]] std::string run_text(const storage::RunRow& run,
+                                   const std::vector<TrialRecord>& trials);
+
+// "2026-11-21 10:15:03" in local time.
+[[nodiscard]] std::string time_text(std::int64_t unix_time_ns);
+
+// Rows of cells as columns that line up; the first row is the heading. Counts UTF-8 characters.
+[[nodiscard]] std::string table_text(const std::vector<std::vector<std::string>>& rows);
+
+}  // namespace autotuned::daemon

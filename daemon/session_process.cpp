@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/session_process.hpp"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "base/file.hpp"
+#include "base/identifier.hpp"
+#include "base/machine.hpp"
+#include "daemon/history_ledger.hpp"
+#include "daemon/places.hpp"
+#include "daemon/plugin_advisors.hpp"
+#include "daemon/report.hpp"
+#include "daemon/session_control.hpp"
+#include "daemon/session_request.hpp"
+#include "daemon/trainer_job.hpp"
+#include "recipes/recipe_yaml.hpp"
+#include "tuner/session.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+using std::chrono::nanoseconds;
+using storage::RunState;
+
+constexpr std::int64_t kHistoryTrials = 200;
+constexpr int kTrainingAttempts = 3;
+
+std::string device_of(const recipes::Recipe& recipe, const Machine& machine) {
+  if (recipe.device == "cpu" || machine.gpus.empty()) return "cpu";
+  std::size_t index = 0;
+  if (recipe.device.starts_with("cuda:")) index = std::stoul(recipe.device.substr(5));
+  return index < machine.gpus.size() ? machine.gpus[index].uuid : "cpu";
+}
+
+// Everything that one session holds, in the order in which it is made.
+class RunningSession {
+ public:
+  RunningSession(SessionRequest request, SessionControl& control)
+      : request_(std::move(request)), control_(&control) {}
+
+  // The exit code of the command.
+  Result<int> run();
+
+ private:
+  Result<void> lock_device();
+  Result<void> open_run();
+  Result<void> continue_run(storage::RunRow row);
+  Result<void> tune();
+  Result<void> train();
+  Result<void> write_outputs();
+  Result<int> finish();
+  int end_with(const Error& error);
+  int conclude(int exit_code);
+
+  [[nodiscard]] std::filesystem::path checkpoint() const {
+    return request_.recipe.output_dir / ("checkpoint-" + run_.id.text + ".pt");
+  }
+  void report(const Json& event) { control_->report(event); }
+
+  SessionRequest request_;
+  SessionControl* control_;
+  SystemClock clock_;
+  Places places_ = find_places();
+  Machine machine_ = detect_machine();
+  std::vector<recipes::Knob> knobs_ = recipes::knobs_of(machine_);
+  std::vector<plugins::FoundPlugin> plugins_;
+  std::optional<storage::History> history_;
+  Descriptor device_lock_;
+  std::optional<TrainerJob> job_;
+  storage::RunRow run_;
+  bool has_run_ = false;
+  std::vector<TrialRecord> earlier_;
+};
+
+Result<void> RunningSession::lock_device() {
+  auto folder = lock_folder();
+  if (!folder) return tl::unexpected(folder.error());
+  const std::string device = device_of(request_.recipe, machine_);
+  const std::filesystem::path file = *folder / ("device-" + device + ".lock");
+  const std::string holder = "autotuned, process " + std::to_string(getpid()) + ", recipe " +
+                             request_.recipe.name;
+  bool is_waiting = false;
+  for (;;) {
+    auto lock = lock_file(file, holder, /*wait=*/false);
+    if (lock) {
+      device_lock_ = std::move(*lock);
+      return {};
+    }
+    if (lock.error().kind != ErrorKind::busy) return tl::unexpected(lock.error());
+    if (!is_waiting) report({{"event", "waiting"}, {"for", lock.error().what}});
+    is_waiting = true;
+    // flock has no way to wait for a lock and for a cancel at once.
+    pollfd cancel{control_->descriptor(), POLLIN, 0};
+    poll(&cancel, 1, 200);
+    if (control_->is_requested()) {
+      return fail(ErrorKind::cancelled, "stopped while another run had the device");
+    }
+  }
+}
+
+Result<void> RunningSession::open_run() {
+  const std::string libtorch = get_string(job_->hello(), "libtorch").value_or("unknown");
+  const std::string environment = machine_.key(libtorch);
+  const std::string recipe_hash = request_.recipe.hash();
+  auto stored = history_->put_environment(
+      {environment, machine_.to_json(), libtorch, get_string(job_->hello(), "trainer").value_or("")});
+  if (!stored) return stored;
+  stored = history_->put_recipe(
+      {recipe_hash, request_.recipe.name, request_.recipe.file.string(), request_.recipe.to_json()});
+  if (!stored) return stored;
+
+  std::optional<storage::RunRow> unfinished;
+  if (!request_.continue_run.empty()) {
+    auto row = history_->run(request_.continue_run);
+    if (!row) return tl::unexpected(row.error());
+    unfinished = std::move(*row);
+  } else if (!request_.retune) {
+    auto row = history_->unfinished_run(recipe_hash, environment);
+    if (!row) return tl::unexpected(row.error());
+    unfinished = std::move(*row);
+  }
+  if (unfinished) {
+    stored = continue_run(std::move(*unfinished));
+  } else {
+    run_.started_unix_ns = clock_.unix_time_ns();
+    run_.id = make_run_id(run_.started_unix_ns);
+    run_.recipe_hash = recipe_hash;
+    run_.recipe_name = request_.recipe.name;
+    run_.environment_key = environment;
+    run_.recipe = request_.recipe.to_json();
+    run_.output_dir = request_.recipe.output_dir.string();
+    run_.starting = request_.recipe.starting_configuration(knobs_);
+    stored = history_->put_run(run_);
+  }
+  if (!stored) return stored;
+  has_run_ = true;
+  report({{"event", "run"},
+          {"run", run_.id.text},
+          {"recipe", run_.recipe_name},
+          {"is_continued", unfinished.has_value()},
+          {"state", storage::to_string(run_.state)},
+          {"device", get_string(job_->facts(), "device").value_or("?")}});
+  return {};
+}
+
+Result<void> RunningSession::continue_run(storage::RunRow row) {
+  run_ = std::move(row);
+  run_.error.clear();
+  if (run_.state == RunState::cancelled) {
+    run_.state = run_.best.empty() ? RunState::tuning : RunState::training;
+  }
+  for (const PluginFault& fault : request_.faults) {
+    auto stored = history_->put_plugin_answered(run_.id, fault.plugin, fault.outcome, true);
+    if (!stored) return stored;
+    report({{"event", "answered"},
+            {"plugin", fault.plugin},
+            {"outcome", fault.outcome},
+            {"is_failure", true}});
+  }
+  // A plugin that failed once stays out for the rest of the run.
+  auto answers = history_->plugin_answers(run_.id);
+  if (!answers) return tl::unexpected(answers.error());
+  for (const auto& answer : *answers) {
+    if (answer.is_failure) request_.without.push_back(answer.plugin);
+  }
+  if (auto count = history_->interrupt_running_trials(run_.id); !count) {
+    return tl::unexpected(count.error());
+  }
+  auto trials = history_->trials(run_.id);
+  if (!trials) return tl::unexpected(trials.error());
+  earlier_ = std::move(*trials);
+  return history_->update_run(run_);
+}
+
+Result<void> RunningSession::tune() {
+  tuner::SessionInput input;
+  input.recipe = request_.recipe;
+  input.knobs = knobs_;
+  for (const Json& name : member(job_->hello(), "knobs")) {
+    if (name.is_string()) input.obeyed_knobs.push_back(name.get<std::string>());
+  }
+  input.machine = machine_;
+  input.starting = run_.starting;
+  input.job_facts = job_->facts();
+  input.coin_seed = std::random_device{}();
+  for (const TrialRecord& trial : earlier_) {
+    input.earlier_tuning_time += nanoseconds(trial.duration_ns);
+    if (trial.verdict == Verdict::running || trial.verdict == Verdict::interrupted) continue;
+    input.earlier.push_back(trial);
+  }
+  auto history = history_->earlier_trials(run_.environment_key, run_.recipe_hash, kHistoryTrials);
+  if (!history) return tl::unexpected(history.error());
+  input.history = std::move(*history);
+  if (!request_.retune && input.earlier.empty()) {
+    auto best = history_->best(run_.recipe_hash, run_.environment_key);
+    if (!best) return tl::unexpected(best.error());
+    if (*best) input.known_best = (*best)->best;
+  }
+  for (const TrialRecord& trial : earlier_) {
+    input.next_trial_number = std::max(input.next_trial_number, trial.number + 1);
+  }
+
+  HistoryLedger ledger(*history_, run_, plugins_, clock_,
+                       [this](const Json& event) { report(event); });
+  PluginAdvisors advisors(plugins_, request_.recipe.tune.plugins);
+  auto outcome = tuner::run_session(input, *job_, advisors, ledger, clock_);
+  if (!outcome) return tl::unexpected(outcome.error());
+
+  run_.state = RunState::training;
+  run_.best = outcome->best;
+  run_.baseline_samples_per_second = outcome->baseline_samples_per_second;
+  run_.best_samples_per_second = outcome->best_samples_per_second;
+  run_.speedup = outcome->speedup;
+  run_.ceiling_samples_per_second = outcome->ceiling.samples_per_second;
+  run_.ceiling_bound_by = outcome->ceiling.bound_by;
+  run_.tuning_duration_ns = outcome->tuning_time.count();
+  if (auto stored = history_->update_run(run_); !stored) return stored;
+  auto stored = history_->put_best({run_.recipe_hash, run_.environment_key, run_.id, run_.best,
+                                    run_.speedup, clock_.unix_time_ns()});
+  if (!stored) return stored;
+  report({{"event", "tuned"},
+          {"speedup", run_.speedup.ratio},
+          {"speedup_low", run_.speedup.low},
+          {"speedup_high", run_.speedup.high},
+          {"is_from_history", outcome->is_from_history},
+          {"is_budget_spent", outcome->is_budget_spent},
+          {"configuration", run_.best.to_json()},
+          {"change", change_text(run_.starting, run_.starting.change_to(run_.best))}});
+  return {};
+}
+
+Result<void> RunningSession::train() {
+  const auto on_progress = [this](const Json& progress) {
+    report({{"event", "training"}, {"progress", progress}});
+  };
+  Result<Json> trained = fail(ErrorKind::internal, "training did not start");
+  for (int attempt = 1; attempt <= kTrainingAttempts; ++attempt) {
+    trained = job_->train(run_.best, checkpoint(), on_progress);
+    const bool is_worth_repeating =
+        !trained && (trained.error().kind == ErrorKind::crashed ||
+                     trained.error().kind == ErrorKind::timeout);
+    if (!is_worth_repeating || control_->is_requested()) break;
+    report({{"event", "warning"}, {"text", trained.error().message()}});
+  }
+  if (!trained) return tl::unexpected(trained.error());
+  if (get_bool(*trained, "cancelled").value_or(false)) {
+    return fail(ErrorKind::cancelled, "stopped while training");
+  }
+  run_.training = *trained;
+  return {};
+}
+
+Result<void> RunningSession::write_outputs() {
+  const std::filesystem::path& folder = request_.recipe.output_dir;
+  const std::string comment =
+      "The best configuration of run " + run_.id.text + ": " + estimate_text(run_.speedup) +
+      " the speed of the starting one.\nIt is a recipe: `autotuned run` takes it.";
+  const recipes::Recipe best =
+      recipes::with_configuration(request_.recipe, run_.best, knobs_);
+  if (auto written = write_file_atomically(folder / "best.yaml", recipes::to_yaml(best, comment));
+      !written) {
+    return written;
+  }
+  if (request_.tune_only) return {};
+  auto saved = job_->save(folder / "model.pt");
+  if (!saved) return tl::unexpected(saved.error());
+  std::error_code ignored;
+  std::filesystem::remove(checkpoint(), ignored);
+  return {};
+}
+
+Result<int> RunningSession::finish() {
+  run_.state = RunState::finished;
+  run_.ended_unix_ns = clock_.unix_time_ns();
+  if (auto stored = history_->update_run(run_); !stored) return tl::unexpected(stored.error());
+  auto trials = history_->trials(run_.id);
+  if (!trials) return tl::unexpected(trials.error());
+  const Json result = run_json(run_, *trials);
+  auto written = write_file_atomically(request_.recipe.output_dir / "summary.json",
+                                       result.dump(2) + "\n");
+  if (!written) return tl::unexpected(written.error());
+  return conclude(0);
+}
+
+int RunningSession::conclude(int exit_code) {
+  Json event = {{"event", "result"}, {"exit_code", exit_code}};
+  if (has_run_) {
+    if (auto trials = history_->trials(run_.id)) {
+      event["result"] = run_json(run_, *trials);
+      event["text"] = run_text(run_, *trials);
+    }
+  }
+  report(event);
+  return exit_code;
+}
+
+// What has been acknowledged stays; the run gets the state from which the same command goes on.
+int RunningSession::end_with(const Error& error) {
+  const bool is_cancelled = error.kind == ErrorKind::cancelled;
+  if (has_run_) {
+    run_.error = is_cancelled ? "" : error.message();
+    if (is_cancelled) {
+      run_.state = RunState::cancelled;
+    } else if (run_.state != RunState::training) {
+      run_.state = RunState::failed;
+      run_.ended_unix_ns = clock_.unix_time_ns();
+    }
+    // When the history itself is what failed there is nothing left to write to.
+    static_cast<void>(history_->interrupt_running_trials(run_.id));
+    static_cast<void>(history_->update_run(run_));
+  }
+  if (!is_cancelled) {
+    report({{"event", "error"}, {"kind", to_string(error.kind)}, {"text", error.message()}});
+  }
+  if (is_cancelled) return conclude(130);
+  return conclude(error.kind == ErrorKind::unsupported && !has_run_ ? 4 : 1);
+}
+
+Result<int> RunningSession::run() {
+  auto history = storage::History::open(request_.history, storage::Access::read_write);
+  if (!history) return end_with(history.error());
+  history_.emplace(std::move(*history));
+  std::error_code failed;
+  const std::filesystem::path work = request_.recipe.output_dir / "log";
+  std::filesystem::create_directories(work, failed);
+  if (failed) {
+    return end_with(system_error(failed.value(), "cannot make the output folder", work.string()));
+  }
+  if (auto locked = lock_device(); !locked) return end_with(locked.error());
+
+  TrainerJobSpec spec;
+  spec.recipe = request_.recipe;
+  spec.knobs = knobs_;
+  spec.trainer = places_.trainer;
+  spec.folder = work;
+  spec.block_limit = request_.block_limit;
+  spec.device_lock = device_lock_.get();
+  if (auto folder = lock_folder()) spec.measurement_lock = *folder / "measurement.lock";
+  job_.emplace(std::move(spec), *control_);
+  report({{"event", "phase"}, {"phase", "loading"}});
+  auto started = job_->start(request_.recipe.starting_configuration(knobs_));
+  if (!started) return end_with(started.error());
+
+  if (auto opened = open_run(); !opened) return end_with(opened.error());
+  if (run_.state == RunState::tuning) {
+    plugins_ = plugins::find_plugins(
+        plugins::plugin_folders(request_.plugin_folders, places_.built_in_plugins),
+        request_.without);
+    if (auto tuned = tune(); !tuned) return end_with(tuned.error());
+  }
+  if (!request_.tune_only) {
+    if (auto trained = train(); !trained) return end_with(trained.error());
+  }
+  if (auto written = write_outputs(); !written) return end_with(written.error());
+  auto finished = finish();
+  if (!finished) return end_with(finished.error());
+  return finished;
+}
+
+}  // namespace
+
+int run_session_process(int control_descriptor) {
+  SessionControl control{Descriptor(control_descriptor)};
+  auto frame = control.receive_request();
+  if (!frame) return 1;
+  auto request = SessionRequest::from_json(*frame);
+  if (!request) {
+    control.report({{"event", "error"}, {"kind", "internal"}, {"text", request.error().message()}});
+    control.report({{"event", "result"}, {"exit_code", 1}});
+    return 0;
+  }
+  RunningSession session(std::move(*request), control);
+  static_cast<void>(session.run());
+  return 0;
+}
+
+}  // namespace autotuned::daemon

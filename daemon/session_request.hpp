@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a supervisor tells the session process it starts.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/json.hpp"
+#include "base/result.hpp"
+#include "recipes/recipe.hpp"
+
+namespace autotuned::daemon {
+
+// A plugin that took a session of this run down.
+struct PluginFault {
+  std::string plugin;
+  std::string outcome;  // "did not answer within 2 s"
+};
+
+struct SessionRequest {
+  recipes::Recipe recipe;
+  std::filesystem::path history;
+  std::vector<std::filesystem::path> plugin_folders;  // --plugin-dir, in order
+  std::vector<std::string> without;                   // plugins left out
+  bool retune = false;     // search anew: neither a remembered best nor an unfinished run counts
+  bool tune_only = false;  // do not train
+  // Set when a session of this run died and is started again: continue exactly that run.
+  std::string continue_run;
+  std::vector<PluginFault> faults;  // to be recorded, and left out
+  std::chrono::nanoseconds block_limit = std::chrono::seconds(60);
+
+  [[nodiscard]] Json to_json() const;
+  [[nodiscard]] static Result<SessionRequest> from_json(const Json& value);
+};
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/supervisor.hpp"
+
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <csignal>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/frame.hpp"
+#include "base/process.hpp"
+#include "base/text.hpp"
+#include "daemon/places.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using std::chrono::nanoseconds;
+
+constexpr int kControlInSession = 3;
+constexpr nanoseconds kFrameLimit = std::chrono::seconds(10);
+
+// How one session process ended.
+struct SessionEnd {
+  std::optional<int> exit_code;  // of the command, when the session reported a result
+  std::string blamed_plugin;     // that was being asked when the session died
+  bool hung = false;             // the plugin did not answer in time
+  std::string message;           // how the process ended
+};
+
+// One session process, from start to end.
+class Attempt {
+ public:
+  Attempt(Process process, Descriptor socket, const SupervisorLimits& limits,
+          const std::function<void(const Json&)>& on_event)
+      : limits_(&limits),
+        on_event_(&on_event),
+        process_(std::move(process)),
+        channel_(std::move(socket)),
+        // Asio owns a copy: closing it must not close the channel's.
+        readable_(context_, dup(channel_.descriptor())),
+        signals_(context_, SIGINT, SIGTERM),
+        answer_timer_(context_),
+        cancel_timer_(context_) {}
+
+  Result<void> send(const Json& request) { return channel_.send(request); }
+
+  SessionEnd run() {
+    wait_for_event();
+    wait_for_signal();
+    context_.run();
+    if (auto exit = process_.wait(std::chrono::seconds(5))) {
+      end_.message = exit->message();
+    } else {
+      process_.terminate(std::chrono::seconds(1));
+      end_.message = "it closed its socket and went on";
+    }
+    end_.blamed_plugin = asked_;
+    return end_;
+  }
+
+  [[nodiscard]] const std::string& run_id() const { return run_id_; }
+  [[nodiscard]] bool is_cancelled() const { return signal_count_ > 0; }
+
+ private:
+  void wait_for_event() {
+    readable_.async_wait(asio::posix::stream_descriptor::wait_read, [this](const error_code& error) {
+      if (error) return;
+      do {
+        auto frame = channel_.receive(kFrameLimit);
+        if (!frame) return stop();  // the session has ended
+        take(*frame);
+      } while (channel_.has_buffered_frame());
+      wait_for_event();
+    });
+  }
+
+  void take(const Json& event) {
+    const std::string name = get_string(event, "event").value_or("");
+    if (name == "run") run_id_ = get_string(event, "run").value_or("");
+    if (name == "asking") {
+      asked_ = get_string(event, "plugin").value_or("?");
+      answer_timer_.expires_after(limits_->plugin_answer);
+      answer_timer_.async_wait([this](const error_code& error) {
+        if (error || asked_.empty()) return;
+        end_.hung = true;
+        process_.signal_group(SIGKILL);
+      });
+    }
+    if (name == "answered") {
+      asked_.clear();
+      answer_timer_.cancel();
+    }
+    if (name == "result") {
+      end_.exit_code = static_cast<int>(get_integer(event, "exit_code").value_or(1));
+    }
+    (*on_event_)(event);
+  }
+
+  void wait_for_signal() {
+    signals_.async_wait([this](const error_code& error, int) {
+      if (error) return;
+      ++signal_count_;
+      if (signal_count_ > 1 || !channel_.send(Json{{"request", "cancel"}})) {
+        process_.signal_group(SIGKILL);
+      } else {
+        (*on_event_)(Json{{"event", "cancelling"}});
+        cancel_timer_.expires_after(limits_->cancel_grace);
+        cancel_timer_.async_wait([this](const error_code& timer_error) {
+          if (!timer_error) process_.signal_group(SIGKILL);
+        });
+      }
+      wait_for_signal();
+    });
+  }
+
+  void stop() {
+    signals_.cancel();
+    answer_timer_.cancel();
+    cancel_timer_.cancel();
+  }
+
+  const SupervisorLimits* limits_;
+  const std::function<void(const Json&)>* on_event_;
+  asio::io_context context_{1};
+  Process process_;
+  FrameChannel channel_;
+  asio::posix::stream_descriptor readable_;
+  asio::signal_set signals_;
+  asio::steady_timer answer_timer_;
+  asio::steady_timer cancel_timer_;
+  std::string run_id_;
+  std::string asked_;
+  int signal_count_ = 0;
+  SessionEnd end_;
+};
+
+// Our own environment goes to the session: it is this very program.
+std::vector<std::string> own_environment() {
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string text = *variable;
+    if (!text.starts_with("AUTOTUNED_PARENT_PID=")) variables.push_back(text);
+  }
+  variables.push_back("AUTOTUNED_PARENT_PID=" + std::to_string(getpid()));
+  return variables;
+}
+
+}  // namespace
+
+Result<int> supervise(SessionRequest request, const SupervisorLimits& limits,
+                      const std::function<void(const Json&)>& on_event) {
+  int unexplained = 0;
+  for (;;) {
+    auto sockets = socket_pair();
+    if (!sockets) return tl::unexpected(sockets.error());
+    ProcessSpec spec;
+    spec.program = find_places().program;
+    spec.arguments = {"session-process"};
+    spec.environment = own_environment();
+    spec.descriptors = {{sockets->theirs.get(), kControlInSession}};
+    auto process = Process::start(spec);
+    if (!process) return tl::unexpected(process.error());
+    sockets->theirs.reset();
+    Attempt attempt(std::move(*process), std::move(sockets->ours), limits, on_event);
+    if (auto sent = attempt.send(request.to_json()); !sent) return tl::unexpected(sent.error());
+
+    const SessionEnd end = attempt.run();
+    if (end.exit_code) return *end.exit_code;
+    if (attempt.is_cancelled()) return 130;
+    if (!attempt.run_id().empty()) request.continue_run = attempt.run_id();
+    request.faults.clear();
+    if (!end.blamed_plugin.empty()) {
+      const std::string outcome =
+          end.hung ? "did not answer within " + format_duration(limits.plugin_answer)
+                   : "ended the process that asked it: " + end.message;
+      on_event({{"event", "warning"},
+                {"text", "plugin " + end.blamed_plugin + " " + outcome +
+                             "; the run goes on without it"}});
+      request.faults.push_back({end.blamed_plugin, outcome});
+      request.without.push_back(end.blamed_plugin);
+      continue;
+    }
+    if (++unexplained > limits.unexplained_deaths) {
+      return fail(ErrorKind::crashed, "the session process ended again and again: " + end.message,
+                  request.continue_run, "the same command continues this run");
+    }
+    on_event({{"event", "warning"},
+              {"text", "the session process ended (" + end.message + "); it is started again"}});
+  }
+}
+
+}  // namespace autotuned::daemon

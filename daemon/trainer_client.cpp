@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/trainer_client.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <utility>
+
+#include "base/file.hpp"
+#include "base/text.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::nanoseconds;
+
+constexpr int kProtocol = 1;
+constexpr int kSocketInTrainer = 3;
+constexpr int kLockInTrainer = 4;
+// Loading LibTorch from a cold disk takes long; a program that is no trainer never says hello.
+constexpr nanoseconds kHelloLimit = std::chrono::seconds(120);
+// `train` writes a checkpoint before it answers.
+constexpr nanoseconds kCancelGrace = std::chrono::seconds(30);
+constexpr nanoseconds kStopGrace = std::chrono::seconds(2);
+constexpr nanoseconds kFrameLimit = std::chrono::seconds(30);
+
+enum class Woken { trainer, cancel, timeout };
+
+// Waits until the trainer has something to say (or has ended: its socket closes), a cancel is there, or
+// the deadline passes.
+Woken wait_for(int trainer, int cancel, Clock::time_point deadline) {
+  for (;;) {
+    std::array<pollfd, 2> polled{{{trainer, POLLIN, 0}, {cancel, POLLIN, 0}}};
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    if (left <= 0) return Woken::timeout;
+    const int wait_ms = static_cast<int>(std::min<std::int64_t>(left, 60'000));
+    const int ready = poll(polled.data(), cancel >= 0 ? 2 : 1, wait_ms);
+    if (ready < 0 && errno != EINTR) return Woken::trainer;  // receive() reports what is wrong
+    if (ready <= 0) continue;
+    if (polled[0].revents != 0) return Woken::trainer;
+    if (polled[1].revents != 0) return Woken::cancel;
+  }
+}
+
+Error error_from(const Json& error) {
+  const auto text = [&error](const char* field) { return get_string(error, field).value_or(""); };
+  return Error{error_kind_from(text("kind")), text("what"), text("where"), text("remedy")};
+}
+
+}  // namespace
+
+TrainerClient::TrainerClient(Process process, FrameChannel channel, CancelSource& cancel,
+                             std::filesystem::path log)
+    : process_(std::move(process)),
+      channel_(std::move(channel)),
+      cancel_(&cancel),
+      log_(std::move(log)) {}
+
+Result<TrainerClient> TrainerClient::start(const TrainerSpec& spec, CancelSource& cancel) {
+  auto sockets = socket_pair();
+  if (!sockets) return tl::unexpected(sockets.error());
+  ProcessSpec process_spec;
+  process_spec.program = spec.program;
+  process_spec.environment = spec.environment;
+  process_spec.descriptors = {{sockets->theirs.get(), kSocketInTrainer}};
+  if (spec.inherited_lock >= 0) {
+    process_spec.descriptors.emplace_back(spec.inherited_lock, kLockInTrainer);
+  }
+  process_spec.log = spec.log;
+  auto process = Process::start(process_spec);
+  if (!process) return tl::unexpected(process.error());
+  sockets->theirs.reset();
+
+  TrainerClient client(std::move(*process), FrameChannel(std::move(sockets->ours)), cancel, spec.log);
+  const auto deadline = Clock::now() + kHelloLimit;
+  switch (wait_for(client.channel_.descriptor(), cancel.is_requested() ? -1 : cancel.descriptor(),
+                   deadline)) {
+    case Woken::timeout:
+      return client.end(ErrorKind::timeout, "the trainer did not say hello within 2 minutes");
+    case Woken::cancel:
+      client.end(ErrorKind::cancelled, "");
+      return fail(ErrorKind::cancelled, "stopped while the trainer was starting");
+    case Woken::trainer: break;
+  }
+  auto frame = client.channel_.receive(kFrameLimit);
+  if (!frame) return client.end(ErrorKind::crashed, "the trainer ended before it said hello");
+  client.hello_ = member(*frame, "hello");
+  const auto protocol = get_integer(client.hello_, "protocol");
+  if (!protocol || *protocol != kProtocol) {
+    const std::string theirs = protocol ? std::to_string(*protocol) : "none";
+    client.end(ErrorKind::unsupported, "");
+    return fail(ErrorKind::unsupported,
+                "the trainer speaks protocol " + theirs + ", this program speaks protocol " +
+                    std::to_string(kProtocol),
+                spec.program.string(), "use the trainer that was built with this program");
+  }
+  return client;
+}
+
+Result<Json> TrainerClient::request(const std::string& name, Json fields, nanoseconds limit,
+                                    const std::function<void(const Json&)>& on_progress) {
+  if (!is_alive_) return fail(ErrorKind::crashed, "the trainer has ended", log_.string());
+  if (cancel_->is_requested() && name != "stop") {
+    return fail(ErrorKind::cancelled, "stopped before the request '" + name + "'");
+  }
+  const std::int64_t id = next_id_++;
+  fields["id"] = id;
+  fields["request"] = name;
+  if (auto sent = channel_.send(fields); !sent) {
+    return end(ErrorKind::crashed, "the trainer ended before the request '" + name + "'");
+  }
+  return wait_for_answer(id, name, limit, on_progress);
+}
+
+Result<Json> TrainerClient::wait_for_answer(std::int64_t id, const std::string& name,
+                                            nanoseconds limit,
+                                            const std::function<void(const Json&)>& on_progress) {
+  auto deadline = Clock::now() + limit;
+  bool is_cancelled = false;
+  for (;;) {
+    if (!channel_.has_buffered_frame()) {
+      const int cancel = is_cancelled ? -1 : cancel_->descriptor();
+      const Woken woken = wait_for(channel_.descriptor(), cancel, deadline);
+      if (woken == Woken::timeout) {
+        if (is_cancelled) {
+          end(ErrorKind::timeout, "");
+          return fail(ErrorKind::cancelled, "stopped; the trainer had to be ended");
+        }
+        return end(ErrorKind::timeout,
+                   "no answer to '" + name + "' within " + format_duration(limit));
+      }
+      if (woken == Woken::cancel) {
+        if (cancel_->is_requested()) {
+          is_cancelled = true;
+          deadline = Clock::now() + kCancelGrace;
+          if (!channel_.send(Json{{"request", "cancel"}})) {
+            return end(ErrorKind::crashed, "the trainer ended during '" + name + "'");
+          }
+        }
+        continue;
+      }
+    }
+    auto frame = channel_.receive(kFrameLimit);
+    if (!frame) {
+      if (is_cancelled) {
+        end(ErrorKind::crashed, "");
+        return fail(ErrorKind::cancelled, "stopped; the trainer had ended");
+      }
+      return end(frame.error().kind == ErrorKind::invalid ? ErrorKind::internal : frame.error().kind,
+                 "the trainer ended during '" + name + "'");
+    }
+    if (get_integer(*frame, "id").value_or(-1) != id) {
+      return end(ErrorKind::internal, "the trainer answered a question that was not asked");
+    }
+    if (const Json& progress = member(*frame, "progress"); !progress.is_null()) {
+      if (on_progress) on_progress(progress);
+      if (!is_cancelled) deadline = Clock::now() + limit;
+      continue;
+    }
+    if (const Json& ok = member(*frame, "ok"); ok.is_object()) return ok;
+    const Json& error = member(*frame, "error");
+    if (!error.is_object()) {
+      return end(ErrorKind::internal, "the trainer's answer to '" + name + "' has no 'ok' or 'error'");
+    }
+    Error told = error_from(error);
+    if (told.kind == ErrorKind::internal) end(ErrorKind::internal, "");
+    return tl::unexpected(std::move(told));
+  }
+}
+
+void TrainerClient::stop() {
+  if (!is_alive_) return;
+  is_alive_ = false;
+  const Json question = {{"id", next_id_++}, {"request", "stop"}};
+  if (!channel_.send(question) || !process_.wait(kStopGrace)) process_.terminate(kStopGrace);
+}
+
+tl::unexpected<Error> TrainerClient::end(ErrorKind kind, const std::string& what) {
+  is_alive_ = false;
+  // A crashing process closes its socket a moment before its exit status is there.
+  auto exit = process_.wait(kind == ErrorKind::crashed ? kStopGrace : nanoseconds{0});
+  std::string text = what;
+  if (exit) text += " (" + exit->message() + ")";
+  process_.terminate(std::chrono::milliseconds(500));
+  if (exit && exit->signal == SIGKILL && kind == ErrorKind::crashed) {
+    text += ", which the system does when memory runs out";
+  }
+  const std::string tail = last_lines(log_, 5);
+  if (!tail.empty()) text += "; the last lines of its log:\n" + tail;
+  return fail(kind, text, log_.string());
+}
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// One trainer process and the conversation with it (docs/trainer-protocol.md).
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/frame.hpp"
+#include "base/json.hpp"
+#include "base/process.hpp"
+#include "base/result.hpp"
+
+namespace autotuned::daemon {
+
+// Asks to stop: readable when somebody sent "cancel". Stays requested once it was.
+class CancelSource {
+ public:
+  CancelSource() = default;
+  CancelSource(const CancelSource&) = delete;
+  CancelSource& operator=(const CancelSource&) = delete;
+  virtual ~CancelSource() = default;
+
+  // A descriptor for poll(), or -1 for none.
+  [[nodiscard]] virtual int descriptor() const = 0;
+  // Reads what has arrived, without blocking. True from the first request on.
+  virtual bool is_requested() = 0;
+};
+
+struct TrainerSpec {
+  std::filesystem::path program;
+  std::vector<std::string> environment;  // complete, NAME=value
+  std::filesystem::path log;
+  int inherited_lock = -1;  // a device lock that lives as long as the trainer; -1 for none
+};
+
+// A trainer that has said hello. Requests block until there is an answer, the time limit passes, the
+// trainer ends or a cancel arrives. After `crashed`, `timeout` and `internal` the process has been
+// ended and every further request answers `crashed`. One thread.
+class TrainerClient {
+ public:
+  // `cancel` must outlive the client. Errors: not_found (no such program), crashed (with the last lines
+  // of its log), timeout, unsupported (another protocol version).
+  [[nodiscard]] static Result<TrainerClient> start(const TrainerSpec& spec, CancelSource& cancel);
+
+  [[nodiscard]] const Json& hello() const { return hello_; }
+  [[nodiscard]] bool is_alive() const { return is_alive_; }
+  [[nodiscard]] pid_t pid() const { return process_.pid(); }
+
+  // Sends {"request": name, ...fields} and waits. A cancel is passed on; then the trainer has
+  // `kCancelGrace` to answer, and the answer counts: `train` answers ok.
+  Result<Json> request(const std::string& name, Json fields, std::chrono::nanoseconds limit,
+                       const std::function<void(const Json&)>& on_progress = {});
+
+  // Asks it to stop and ends it when it does not.
+  void stop();
+
+ private:
+  TrainerClient(Process process, FrameChannel channel, CancelSource& cancel,
+                std::filesystem::path log);
+
+  Result<Json> wait_for_answer(std::int64_t id, const std::string& name,
+                               std::chrono::nanoseconds limit,
+                               const std::function<void(const Json&)>& on_progress);
+  tl::unexpected<Error> end(ErrorKind kind, const std::string& what);
+
+  Process process_;
+  FrameChannel channel_;
+  CancelSource* cancel_;
+  std::filesystem::path log_;
+  Json hello_;
+  std::int64_t next_id_ = 1;
+  bool is_alive_ = true;
+};
+
+}  // namespace autotuned::daemon

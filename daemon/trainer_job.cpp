@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/trainer_job.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/file.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr nanoseconds kLoadLimit = std::chrono::minutes(5);  // reads the data
+constexpr std::size_t kTrainersAtOnce = 2;
+constexpr std::int64_t kProfileSteps = 20;
+constexpr std::int64_t kProfileWarmupSteps = 3;
+
+// Everything of our own environment that a trainer may see. LD_LIBRARY_PATH is left out on purpose: a
+// toolkit's libraries there would take the place of those that LibTorch was built with.
+const std::vector<std::string>& inherited_variables() {
+  static const std::vector<std::string> names = {
+      "HOME",           "LANG",          "LC_ALL",          "PATH",
+      "TMPDIR",         "TZ",            "XDG_CACHE_HOME",  "CUDA_VISIBLE_DEVICES",
+      "CUDA_MODULE_LOADING", "OMP_NUM_THREADS", "ASAN_OPTIONS", "UBSAN_OPTIONS"};
+  return names;
+}
+
+Result<tuner::UpdateComparison> comparison_from(const Json& answer) {
+  tuner::UpdateComparison comparison;
+  const auto equal = get_bool(answer, "equal");
+  const auto finite = get_bool(answer, "finite");
+  if (!equal) return tl::unexpected(equal.error());
+  if (!finite) return tl::unexpected(finite.error());
+  comparison.equal = *equal;
+  comparison.finite = *finite;
+  // JSON has no NaN: a number that is missing or null is one that could not be computed.
+  const auto number = [](const Json& object, const char* field) {
+    return get_number(object, field).value_or(std::nan(""));
+  };
+  for (const Json& parameter : member(answer, "parameters")) {
+    comparison.parameters.push_back({get_string(parameter, "name").value_or("?"),
+                                     number(parameter, "reference_norm"),
+                                     number(parameter, "norm_ratio"), number(parameter, "cosine")});
+  }
+  return comparison;
+}
+
+std::vector<double> losses_of(const Json& block) {
+  std::vector<double> losses;
+  for (const Json& loss : member(block, "losses")) {
+    losses.push_back(loss.is_number() ? loss.get<double>() : std::nan(""));
+  }
+  return losses;
+}
+
+}  // namespace
+
+struct TrainerJob::Trainer {
+  TrainerClient client;
+  std::string key;              // of its restart knobs
+  Configuration configuration;  // that it is prepared for
+};
+
+TrainerJob::TrainerJob(TrainerJobSpec spec, CancelSource& cancel)
+    : spec_(std::move(spec)), cancel_(&cancel) {}
+
+TrainerJob::~TrainerJob() { stop(); }
+
+void TrainerJob::stop() {
+  for (Trainer& trainer : trainers_) trainer.client.stop();
+  trainers_.clear();
+}
+
+void TrainerJob::drop_dead() {
+  trainers_.remove_if([](const Trainer& trainer) { return !trainer.client.is_alive(); });
+}
+
+std::string TrainerJob::restart_key(const Configuration& configuration) const {
+  Configuration restart;
+  for (const auto& [name, value] : configuration.values()) {
+    const auto knob = recipes::find_knob(spec_.knobs, name);
+    if (knob && knob->how == recipes::KnobSwitch::restart) restart.set(name, value);
+  }
+  return restart.canonical_text();
+}
+
+Result<void> TrainerJob::start(const Configuration& configuration) {
+  auto trainer = trainer_for(configuration);
+  if (!trainer) return tl::unexpected(trainer.error());
+  return {};
+}
+
+Result<TrainerJob::Trainer*> TrainerJob::start_trainer(const Configuration& configuration) {
+  TrainerSpec spec;
+  spec.program = spec_.trainer;
+  spec.log = spec_.folder / ("trainer-" + std::to_string(++started_) + ".log");
+  spec.inherited_lock = spec_.device_lock;
+  spec.environment = environment_of(inherited_variables());
+  spec.environment.push_back("AUTOTUNED_PARENT_PID=" + std::to_string(getpid()));
+  bool has_wait_policy = false;
+  for (const auto& [name, value] : configuration.values()) {
+    if (!name.starts_with("env.")) continue;
+    spec.environment.push_back(name.substr(4) + "=" + to_text(value));
+    has_wait_policy = has_wait_policy || name == "env.OMP_WAIT_POLICY";
+  }
+  // Spinning threads of a waiting trainer slow the working one down many times over.
+  if (!has_wait_policy) spec.environment.emplace_back("OMP_WAIT_POLICY=passive");
+
+  auto client = TrainerClient::start(spec, *cancel_);
+  if (!client) return tl::unexpected(client.error());
+  auto loaded = client->request("load",
+                                {{"recipe", spec_.recipe.to_json()},
+                                 {"configuration", configuration.to_json()}},
+                                kLoadLimit);
+  if (!loaded) return tl::unexpected(loaded.error());
+  hello_ = client->hello();
+  facts_ = *loaded;
+  trainers_.push_front(Trainer{std::move(*client), restart_key(configuration), configuration});
+  return &trainers_.front();
+}
+
+Result<TrainerJob::Trainer*> TrainerJob::trainer_for(const Configuration& configuration) {
+  drop_dead();
+  const std::string key = restart_key(configuration);
+  const auto found = std::find_if(trainers_.begin(), trainers_.end(),
+                                  [&key](const Trainer& trainer) { return trainer.key == key; });
+  if (found != trainers_.end()) {
+    trainers_.splice(trainers_.begin(), trainers_, found);
+    auto prepared = prepare(trainers_.front(), configuration);
+    if (!prepared) return tl::unexpected(prepared.error());
+    return &trainers_.front();
+  }
+  if (trainers_.size() >= kTrainersAtOnce) {
+    trainers_.back().client.stop();
+    trainers_.pop_back();
+  }
+  auto started = start_trainer(configuration);
+  if (!started && started.error().kind == ErrorKind::out_of_memory && !trainers_.empty()) {
+    // Two do not fit: from here on they alternate by restart.
+    stop();
+    return start_trainer(configuration);
+  }
+  return started;
+}
+
+Result<Json> TrainerJob::ask(Trainer& trainer, const std::string& name, Json fields,
+                             nanoseconds limit) {
+  return trainer.client.request(name, std::move(fields), limit);
+}
+
+Result<void> TrainerJob::prepare(Trainer& trainer, const Configuration& configuration) {
+  if (trainer.configuration == configuration) return {};
+  auto prepared = ask(trainer, "prepare", {{"configuration", configuration.to_json()}},
+                      spec_.block_limit);
+  if (!prepared) {
+    // A trainer that could not take it on is in between: it must be told everything next time.
+    trainer.configuration = Configuration{};
+    return tl::unexpected(prepared.error());
+  }
+  // The first steps under another value run cold: they belong to neither configuration.
+  int warmup_steps = 0;
+  for (const auto& [name, value] : trainer.configuration.change_to(configuration).values()) {
+    if (const auto knob = recipes::find_knob(spec_.knobs, name)) {
+      warmup_steps = std::max(warmup_steps, knob->warmup_steps);
+    }
+  }
+  trainer.configuration = configuration;
+  if (warmup_steps == 0) return {};
+  auto warmed = ask(trainer, "run", {{"minimum_ns", 0}, {"minimum_steps", warmup_steps}},
+                    spec_.block_limit);
+  if (!warmed) return tl::unexpected(warmed.error());
+  return {};
+}
+
+Result<Block> TrainerJob::run_block(const Configuration& configuration,
+                                    const tuner::BlockRequest& request) {
+  auto trainer = trainer_for(configuration);
+  if (!trainer) return tl::unexpected(trainer.error());
+  auto lock = lock_file(spec_.measurement_lock, std::to_string(getpid()), /*wait=*/true);
+  if (!lock) return tl::unexpected(lock.error());
+  auto answer = ask(**trainer, "run",
+                    {{"minimum_ns", request.minimum_duration.count()},
+                     {"minimum_steps", request.minimum_steps},
+                     {"reuse_batch", request.reuse_batch}},
+                    request.minimum_duration * 4 + spec_.block_limit);
+  if (!answer) return tl::unexpected(answer.error());
+  return Block::from_json(*answer);
+}
+
+Result<Json> TrainerJob::run_steps(Trainer& trainer, const Configuration& configuration,
+                                   std::int64_t steps, const std::string& checkpoint) {
+  auto prepared = prepare(trainer, configuration);
+  if (!prepared) return tl::unexpected(prepared.error());
+  auto restored = ask(trainer, "restore", {{"name", "initial"}}, spec_.block_limit);
+  if (!restored) return restored;
+  auto block = ask(trainer, "steps", {{"count", steps}}, spec_.block_limit * 2);
+  if (!block) return block;
+  auto kept = ask(trainer, "checkpoint", {{"name", checkpoint}}, spec_.block_limit);
+  if (!kept) return kept;
+  return block;
+}
+
+Result<tuner::UpdateComparison> TrainerJob::compare_updates(const Configuration& reference,
+                                                            const Configuration& candidate,
+                                                            std::int64_t steps) {
+  auto first = trainer_for(reference);
+  if (!first) return tl::unexpected(first.error());
+  auto reference_block = run_steps(**first, reference, steps, "reference");
+  if (!reference_block) return tl::unexpected(reference_block.error());
+  // Passed on by file: the candidate may need a trainer of its own, and the first may have to leave.
+  const std::filesystem::path file = spec_.folder / "reference.checkpoint";
+  const bool is_other_trainer = restart_key(reference) != restart_key(candidate);
+  if (is_other_trainer) {
+    auto exported = ask(**first, "export", {{"name", "reference"}, {"path", file.string()}},
+                        spec_.block_limit);
+    if (!exported) return tl::unexpected(exported.error());
+  }
+
+  auto second = trainer_for(candidate);
+  if (!second) return tl::unexpected(second.error());
+  Trainer& trainer = **second;
+  if (is_other_trainer) {
+    auto imported = ask(trainer, "import", {{"name", "reference"}, {"path", file.string()}},
+                        spec_.block_limit);
+    std::error_code ignored;
+    std::filesystem::remove(file, ignored);
+    if (!imported) return tl::unexpected(imported.error());
+  }
+  auto candidate_block = run_steps(trainer, candidate, steps, "candidate");
+  if (!candidate_block) return tl::unexpected(candidate_block.error());
+  auto answer = ask(trainer, "compare",
+                    {{"base", "initial"}, {"reference", "reference"}, {"candidate", "candidate"}},
+                    spec_.block_limit);
+  if (!answer) return tl::unexpected(answer.error());
+  for (const char* name : {"reference", "candidate"}) {
+    auto dropped = ask(trainer, "drop", {{"name", name}}, spec_.block_limit);
+    if (!dropped) return tl::unexpected(dropped.error());
+  }
+  auto comparison = comparison_from(*answer);
+  if (!comparison) return comparison;
+  comparison->steps = steps;
+  comparison->reference_losses = losses_of(*reference_block);
+  comparison->candidate_losses = losses_of(*candidate_block);
+  return comparison;
+}
+
+Result<tuner::Profile> TrainerJob::profile(const Configuration& configuration) {
+  auto trainer = trainer_for(configuration);
+  if (!trainer) return tl::unexpected(trainer.error());
+  auto answer = ask(**trainer, "profile",
+                    {{"count", kProfileSteps}, {"warmup_steps", kProfileWarmupSteps}, {"path", ""}},
+                    spec_.block_limit * 2);
+  if (!answer) return tl::unexpected(answer.error());
+  return tuner::Profile{member(*answer, "metrics"), member(*answer, "spans"),
+                        member(*answer, "operators")};
+}
+
+Result<Json> TrainerJob::train(const Configuration& configuration,
+                               const std::filesystem::path& checkpoint,
+                               const std::function<void(const Json&)>& on_progress) {
+  // A fresh process: nothing of the trials is left in it, neither memory nor settings.
+  stop();
+  auto trainer = start_trainer(configuration);
+  if (!trainer) return tl::unexpected(trainer.error());
+  constexpr nanoseconds kProgressEvery = std::chrono::milliseconds(500);
+  // Each progress frame starts the limit anew; an evaluation of the whole test set sends none.
+  constexpr nanoseconds kSilenceLimit = std::chrono::minutes(10);
+  return (*trainer)->client.request("train",
+                                    {{"configuration", configuration.to_json()},
+                                     {"checkpoint_path", checkpoint.string()},
+                                     {"resume", true},
+                                     {"checkpoint_every_ns", spec_.recipe.checkpoint_every.count()},
+                                     {"progress_every_ns", kProgressEvery.count()}},
+                                    kSilenceLimit, on_progress);
+}
+
+Result<Json> TrainerJob::save(const std::filesystem::path& file) {
+  if (trainers_.empty()) return fail(ErrorKind::internal, "there is no trained model to save");
+  return ask(trainers_.front(), "save", {{"path", file.string()}}, kLoadLimit);
+}
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The training job over trainer processes: switches live where it can, keeps a second trainer for
+// configurations that differ in a knob that needs a restart, and replaces a trainer that died.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/descriptor.hpp"
+#include "daemon/trainer_client.hpp"
+#include "recipes/knobs.hpp"
+#include "recipes/recipe.hpp"
+#include "tuner/job.hpp"
+
+namespace autotuned::daemon {
+
+struct TrainerJobSpec {
+  recipes::Recipe recipe;
+  std::vector<recipes::Knob> knobs;
+  std::filesystem::path trainer;
+  std::filesystem::path folder;  // for logs and exchanged checkpoints; must exist
+  std::chrono::nanoseconds block_limit = std::chrono::seconds(60);  // beyond the block's own length
+  int device_lock = -1;                     // inherited by every trainer
+  std::filesystem::path measurement_lock;   // held around each block: devices share the CPUs
+};
+
+class TrainerJob final : public tuner::Job {
+ public:
+  // `cancel` must outlive the job.
+  TrainerJob(TrainerJobSpec spec, CancelSource& cancel);
+  ~TrainerJob() override;
+
+  // Starts a trainer for `configuration` and loads the recipe. The trainer's hello and its answer to
+  // `load` are then known.
+  Result<void> start(const Configuration& configuration);
+  [[nodiscard]] const Json& hello() const { return hello_; }
+  [[nodiscard]] const Json& facts() const { return facts_; }
+
+  Result<Block> run_block(const Configuration& configuration,
+                          const tuner::BlockRequest& request) override;
+  Result<tuner::UpdateComparison> compare_updates(const Configuration& reference,
+                                                  const Configuration& candidate,
+                                                  std::int64_t steps) override;
+  Result<tuner::Profile> profile(const Configuration& configuration) override;
+
+  // Trains to the recipe's end with `configuration` in a trainer of its own; every other one is
+  // stopped first. Returns the answer to `train`, and leaves that trainer for save().
+  Result<Json> train(const Configuration& configuration, const std::filesystem::path& checkpoint,
+                     const std::function<void(const Json&)>& on_progress);
+  // Writes the model that train() left.
+  Result<Json> save(const std::filesystem::path& file);
+  void stop();
+
+ private:
+  struct Trainer;
+  using TrainerList = std::list<Trainer>;
+
+  // A live trainer whose restart knobs match, prepared for `configuration`.
+  Result<Trainer*> trainer_for(const Configuration& configuration);
+  Result<Trainer*> start_trainer(const Configuration& configuration);
+  Result<void> prepare(Trainer& trainer, const Configuration& configuration);
+  Result<Json> ask(Trainer& trainer, const std::string& name, Json fields,
+                   std::chrono::nanoseconds limit);
+  Result<Json> run_steps(Trainer& trainer, const Configuration& configuration, std::int64_t steps,
+                         const std::string& checkpoint);
+  [[nodiscard]] std::string restart_key(const Configuration& configuration) const;
+  void drop_dead();
+
+  TrainerJobSpec spec_;
+  CancelSource* cancel_;
+  Json hello_;
+  Json facts_;
+  TrainerList trainers_;  // most recently used first
+  int started_ = 0;       // numbers the logs
+};
+
+}  // namespace autotuned::daemon
