@@ -27,16 +27,17 @@ namespace autotuned::tuner {
 
 struct SessionInput {
   recipes::Recipe recipe;
-  std::vector<recipes::Knob> knobs;      // with their domains on this machine
+  std::vector<recipes::Knob> knobs;       // with their domains on this machine
   std::vector<std::string> obeyed_knobs;  // those that the trainer can change
   Machine machine;
-  Configuration starting;                 // every knob
-  Json job_facts = Json::object();        // the trainer's answer to `load`
-  std::uint64_t coin_seed = 1;            // for the order within pairs
+  Configuration starting;           // every knob
+  Json job_facts = Json::object();  // the trainer's answer to `load`
+  std::uint64_t coin_seed = 1;      // for the order within pairs
   // What an earlier, interrupted process of the same run finished, in order; and the tuning time that
   // it used. `running` and `interrupted` trials are left out: they are tried again.
   std::vector<TrialRecord> earlier;
   std::chrono::nanoseconds earlier_tuning_time{0};
+  int next_trial_number = 1;  // interrupted attempts keep theirs
   // The plugins' earlier trials in this environment (other runs), for the situation's "history".
   std::vector<TrialRecord> history;
   // A remembered best configuration: verified against the starting one and, when it holds, used
@@ -45,10 +46,10 @@ struct SessionInput {
 };
 
 struct SessionOutcome {
-  Configuration best;           // what to train with; the starting configuration when nothing held
+  Configuration best;  // what to train with; the starting configuration when nothing held
   double baseline_samples_per_second = 0.0;  // from the confirmation's blocks where there are any
   double best_samples_per_second = 0.0;
-  Estimate speedup;             // best over starting, from fresh blocks; 1, 1, 1 when they are the same
+  Estimate speedup;  // best over starting, from fresh blocks; 1, 1, 1 when they are the same
   Ceiling ceiling;
   std::vector<TrialRecord> trials;  // of the whole run, the earlier ones included
   std::chrono::nanoseconds tuning_time{0};

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/comparison.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <cstddef>
+
+namespace autotuned::tuner {
+namespace {
+
+// Before there are pairs to learn from: a shared machine, weighing as much as one pair.
+constexpr double kPriorNoise = 0.07;
+// Timer resolution and rounding: less noise than this is not believed.
+constexpr double kLeastNoise = 0.004;
+// Pairs count for the noise of a pair as far as they ran at its speed (10 % apart: 0.6) and recently
+// (30 pairs ago: 0.4).
+constexpr double kLevelWidth = 0.1;
+constexpr double kMemoryPairs = 30.0;
+// Standard deviation over mean absolute deviation of a normal distribution.
+constexpr double kSpreadPerMeanDeviation = 1.2533;
+constexpr double kSpreadPerMedianDeviation = 1.4826;
+
+double median_of(std::vector<double> values) {
+  assert(!values.empty());
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  if (values.size() % 2 == 1) return *middle;
+  return (*std::max_element(values.begin(), middle) + *middle) / 2.0;
+}
+
+}  // namespace
+
+Comparison::Comparison(ComparisonRules rules) : rules_(rules) {
+  estimate_.high = kNoUpperEnd;
+}
+
+double Comparison::expected_noise(double log_level) const {
+  double total = kPriorNoise;
+  double weights = 1.0;
+  // Deviations from the median do not move when all log-ratios do: the interval relies on it.
+  if (pairs_.size() >= 2) {
+    const double centre = median_of(log_ratios());
+    for (std::size_t i = 0; i < pairs_.size(); ++i) {
+      const double apart = (log_level - log_levels_[i]) / kLevelWidth;
+      const double age = static_cast<double>(pairs_.size() - i) / kMemoryPairs;
+      const double weight = std::exp(-0.5 * apart * apart - age);
+      total += weight * kSpreadPerMeanDeviation * std::abs(pairs_[i].log_ratio - centre);
+      weights += weight;
+    }
+  }
+  return std::max(kLeastNoise, total / weights);
+}
+
+void Comparison::add(double log_ratio, double log_level) {
+  assert(std::isfinite(log_ratio) && std::isfinite(log_level));
+  pairs_.push_back({log_ratio, expected_noise(log_level)});
+  log_levels_.push_back(log_level);
+
+  const double low = interval_end(pairs_, Side::above, rules_.accept_error_ratio, 0.0);
+  const double high = interval_end(pairs_, Side::below, rules_.reject_error_ratio,
+                                   std::log1p(rules_.min_gain_ratio));
+  estimate_.ratio = std::exp(median_of(log_ratios()));
+  estimate_.low = std::exp(low);
+  estimate_.high = std::min(kNoUpperEnd, std::exp(high));
+  estimate_.pairs = static_cast<int>(pairs_.size());
+}
+
+Decision Comparison::decision() const {
+  const double worth_it = 1.0 + rules_.min_gain_ratio;
+  if (estimate_.low > 1.0 && estimate_.ratio >= worth_it) return Decision::accept;
+  if (estimate_.high < worth_it) return Decision::reject;
+  return Decision::undecided;
+}
+
+double Comparison::noise_ratio() const {
+  if (pairs_.size() < 2) return 0.0;
+  std::vector<double> deviations = log_ratios();
+  const double centre = median_of(deviations);
+  for (double& value : deviations)
+    value = std::abs(value - centre);
+  return kSpreadPerMedianDeviation * median_of(std::move(deviations));
+}
+
+std::vector<double> Comparison::log_ratios() const {
+  std::vector<double> values;
+  values.reserve(pairs_.size());
+  for (const ObservedPair& pair : pairs_)
+    values.push_back(pair.log_ratio);
+  return values;
+}
+
+}  // namespace autotuned::tuner
