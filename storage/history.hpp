@@ -6,11 +6,13 @@
 // writer. Not thread-safe: one object per thread.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/configuration.hpp"
@@ -32,18 +34,19 @@ struct RecipeRow {
   std::string hash;  // Recipe::hash()
   std::string name;
   std::string path;
-  Json content;      // Recipe::to_json()
+  Json content;  // Recipe::to_json()
 };
 
 // Stored names: never change one.
 enum class RunState {
-  tuning,       // trials are going on, or the process died while they were
-  training,     // tuned; training is going on, or the process died while it was
+  tuning,    // trials are going on, or the process died while they were
+  training,  // tuned; training is going on, or the process died while it was
   finished,
   failed,
-  cancelled,    // stopped by the user; the same command continues it
+  cancelled,  // stopped by the user; the same command continues it
 };
 [[nodiscard]] std::string_view to_string(RunState state);
+[[nodiscard]] std::optional<RunState> run_state_from(std::string_view name);
 
 struct RunRow {
   RunId id;
@@ -51,9 +54,9 @@ struct RunRow {
   std::string recipe_name;
   std::string environment_key;
   RunState state = RunState::tuning;
-  Json recipe;                    // as it was
+  Json recipe;  // as it was
   Configuration starting;
-  Configuration best;             // empty until tuning ended
+  Configuration best;  // empty until tuning ended
   double baseline_samples_per_second = 0.0;
   double best_samples_per_second = 0.0;
   Estimate speedup;
@@ -62,8 +65,9 @@ struct RunRow {
   std::int64_t started_unix_ns = 0;
   std::int64_t ended_unix_ns = 0;  // 0: has not ended
   std::int64_t tuning_duration_ns = 0;
-  Json training = Json::object();  // {"steps", "samples", "final_loss", "test_accuracy", "duration_ns"}
-  std::string error;               // why it failed
+  // {"steps", "samples", "final_loss", "test_accuracy", "duration_ns"}
+  Json training = Json::object();
+  std::string error;  // why it failed
   std::string output_dir;
 };
 
@@ -90,20 +94,25 @@ struct RunFilter {
   std::optional<std::string> recipe;       // name, or hash
   std::optional<std::string> environment;  // key
   std::optional<std::string> plugin;       // runs with a trial of this plugin
-  std::optional<Verdict> verdict;          // runs with a trial that ended so (of `plugin`, if given)
+  std::optional<Verdict> verdict;  // runs with a trial that ended so (of `plugin`, if given)
   std::optional<std::int64_t> since_unix_ns;
-  std::int64_t limit = 50;
+  std::int64_t limit = 50;  // -1: all
 };
 
 enum class Access { read_write, read_only };
+
+// How long a call waits for another program that is writing. SQLite itself holds a lock for
+// milliseconds; only a stopped or stuck program holds it longer.
+inline constexpr std::chrono::milliseconds kLockTimeout{10'000};
 
 class History {
  public:
   // Creates the file and its folder (0700) for read_write when there is none; read_only answers
   // not_found then. Errors name the file and what to do: busy (locked by another program for longer
-  // than 10 s), permission, corrupt (nothing is written to it), newer_version (says which), disk_full,
-  // unsupported (network file systems, where locks cannot be trusted).
-  [[nodiscard]] static Result<History> open(const std::filesystem::path& file, Access access);
+  // than `lock_timeout`), permission, corrupt (nothing is written to it), newer_version (says which),
+  // disk_full, unsupported (network file systems, where locks cannot be trusted), invalid (a folder).
+  [[nodiscard]] static Result<History> open(const std::filesystem::path& file, Access access,
+                                            std::chrono::milliseconds lock_timeout = kLockTimeout);
   ~History();
   History(History&&) noexcept;
   History& operator=(History&&) noexcept;
@@ -112,13 +121,16 @@ class History {
   [[nodiscard]] static std::filesystem::path default_path();
 
   // --- writing ---
+  // Each call is one transaction. not_found: a row that it refers to does not exist; invalid: a row
+  // that is only inserted exists already.
+  // Environments, recipes and best configurations replace an earlier row with the same key.
   [[nodiscard]] Result<void> put_environment(const EnvironmentRow& environment);
   [[nodiscard]] Result<void> put_recipe(const RecipeRow& recipe);
   [[nodiscard]] Result<void> put_run(const RunRow& run);     // inserts
-  [[nodiscard]] Result<void> update_run(const RunRow& run);  // every field but the keys
+  [[nodiscard]] Result<void> update_run(const RunRow& run);  // every field but keys and ceiling
   [[nodiscard]] Result<void> put_ceiling(const RunId& run, double samples_per_second,
                                          const std::string& bound_by);
-  // Inserts or replaces by (run, number).
+  // Inserts or replaces by (run, number); blocks and checks stay.
   [[nodiscard]] Result<void> put_trial(const RunId& run, const TrialRecord& trial);
   [[nodiscard]] Result<void> put_block(const TrialId& trial, const TrialBlock& block);
   [[nodiscard]] Result<void> put_check(const TrialId& trial, const CheckRecord& check);
@@ -138,19 +150,27 @@ class History {
 
   // --- reading ---
   [[nodiscard]] Result<std::vector<RunRow>> runs(const RunFilter& filter) const;  // newest first
+  [[nodiscard]] Result<std::optional<EnvironmentRow>> environment(const std::string& key) const;
   // By full id or by an unambiguous prefix; "last" is the newest.
   [[nodiscard]] Result<RunRow> run(const std::string& id_or_prefix) const;
-  // The newest run of this job here that has not finished: the one that the same command continues.
-  [[nodiscard]] Result<std::optional<RunRow>> unfinished_run(const std::string& recipe_hash,
-                                                             const std::string& environment_key) const;
+  // The run that the same command continues: the newest of this job here, failed ones left out, when
+  // it is tuning, training or cancelled. A run that finished later supersedes an unfinished one.
+  // `tuning` and `training` may also mean that a living process is at it: take the device lock first.
+  [[nodiscard]] Result<std::optional<RunRow>> unfinished_run(
+      const std::string& recipe_hash, const std::string& environment_key) const;
   [[nodiscard]] Result<std::vector<TrialRecord>> trials(const RunId& run) const;  // by number
-  // Earlier proposals in this environment, of any job, newest last, at most `limit`.
+  // Earlier proposals that were accepted, rejected or failed in this environment, of any job, newest
+  // last. Over `limit`, those of this job are kept before others, newer before older. The run
+  // `except` is left out.
   [[nodiscard]] Result<std::vector<TrialRecord>> earlier_trials(const std::string& environment_key,
                                                                 const std::string& recipe_hash,
-                                                                std::int64_t limit) const;
+                                                                std::int64_t limit,
+                                                                const RunId& except = {}) const;
+  // In the order in which they ran.
   [[nodiscard]] Result<std::vector<TrialBlock>> blocks(const TrialId& trial) const;
   [[nodiscard]] Result<std::vector<CheckRecord>> checks(const TrialId& trial) const;
   [[nodiscard]] Result<std::vector<PluginAnswerRow>> plugin_answers(const RunId& run) const;
+  // {"configuration", "metrics", "spans", "operators", "taken_unix_ns"}
   [[nodiscard]] Result<std::optional<Json>> last_profile(const RunId& run) const;
   [[nodiscard]] Result<std::optional<BestRow>> best(const std::string& recipe_hash,
                                                     const std::string& environment_key) const;

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// An open history: the database with its pragmas, and the border at which exceptions end.
+#pragma once
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "storage/history.hpp"
+#include "storage/sql.hpp"
+
+namespace autotuned::storage {
+
+struct History::Connection {
+  std::filesystem::path file;  // absolute
+  std::unique_ptr<SQLite::Database> database;
+
+  [[nodiscard]] static Result<std::unique_ptr<Connection>> open(
+      const std::filesystem::path& file, Access access, std::chrono::milliseconds lock_timeout);
+
+  // Runs `work()`, which returns a Result. What it throws becomes an Error; `doing` completes
+  // "cannot ...".
+  template <class Work>
+  auto guard(std::string_view doing, Work work) const -> decltype(work()) {
+    try {
+      return work();
+    } catch (const SQLite::Exception& exception) {
+      sqlite3* const handle = database ? database->getHandle() : nullptr;
+      return tl::unexpected(sql_error(exception, handle, doing, file));
+    } catch (const DamagedRow& row) {
+      return tl::unexpected(
+          corrupt_error("cannot " + std::string(doing) + ": " + row.what(), file));
+    } catch (const std::bad_alloc&) {
+      return fail(ErrorKind::out_of_memory, "cannot " + std::string(doing), file);
+    }
+  }
+
+  template <class Work>
+  auto read(std::string_view doing, Work work) const -> decltype(work(*database)) {
+    return guard(doing, [&] { return work(*database); });
+  }
+
+  // In one transaction: everything or, after any error, nothing.
+  template <class Work>
+  auto write(std::string_view doing, Work work) -> decltype(work(*database)) {
+    return read(doing, [&](SQLite::Database& open) -> decltype(work(open)) {
+      // IMMEDIATE, because a read lock that wants to become a write lock cannot wait for another one.
+      SQLite::Transaction transaction(open, SQLite::TransactionBehavior::IMMEDIATE);
+      auto outcome = work(open);
+      if (outcome) transaction.commit();
+      return outcome;
+    });
+  }
+};
+
+}  // namespace autotuned::storage

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/history.hpp"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <utility>
+
+#include "storage/connection.hpp"
+
+namespace autotuned::storage {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array kRunStates = {RunState::tuning, RunState::training, RunState::finished,
+                                   RunState::failed, RunState::cancelled};
+
+fs::path home_folder() {
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0') return home;
+  const passwd* user = ::getpwuid(::geteuid());
+  return user != nullptr && user->pw_dir != nullptr ? fs::path(user->pw_dir) : fs::path(".");
+}
+
+}  // namespace
+
+std::string_view to_string(RunState state) {
+  switch (state) {
+    case RunState::tuning:
+      return "tuning";
+    case RunState::training:
+      return "training";
+    case RunState::finished:
+      return "finished";
+    case RunState::failed:
+      return "failed";
+    case RunState::cancelled:
+      return "cancelled";
+  }
+  std::abort();
+}
+
+std::optional<RunState> run_state_from(std::string_view name) {
+  for (const RunState state : kRunStates) {
+    if (to_string(state) == name) return state;
+  }
+  return std::nullopt;
+}
+
+History::History(std::unique_ptr<Connection> connection) : connection_(std::move(connection)) {}
+History::~History() = default;
+History::History(History&&) noexcept = default;
+History& History::operator=(History&&) noexcept = default;
+
+Result<History> History::open(const fs::path& file, Access access,
+                              std::chrono::milliseconds lock_timeout) {
+  auto connection = Connection::open(file, access, lock_timeout);
+  if (!connection) return tl::unexpected(connection.error());
+  return History(*std::move(connection));
+}
+
+fs::path History::default_path() {
+  if (const char* file = std::getenv("AUTOTUNED_HISTORY"); file != nullptr && *file != '\0') {
+    return file;
+  }
+  // The XDG specification tells to ignore a relative path.
+  const char* state = std::getenv("XDG_STATE_HOME");
+  const fs::path folder =
+      state != nullptr && *state == '/' ? fs::path(state) : home_folder() / ".local" / "state";
+  return folder / "autotuned" / "history.db";
+}
+
+const fs::path& History::path() const {
+  return connection_->file;
+}
+
+}  // namespace autotuned::storage

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "storage/connection.hpp"
+#include "storage/rows.hpp"
+#include "storage/run_query.hpp"
+
+namespace autotuned::storage {
+namespace {
+
+using Database = SQLite::Database;
+
+// Every row of a query, read by `from`.
+template <class Item>
+std::vector<Item> all(const Database& database, const std::string& sql,
+                      const std::vector<Value>& values, Item (*from)(const Row&)) {
+  SQLite::Statement statement = prepare(database, sql, values);
+  std::vector<Item> items;
+  while (statement.executeStep())
+    items.push_back(from(Row(statement)));
+  return items;
+}
+
+template <class Item>
+std::optional<Item> first(const Database& database, const std::string& sql,
+                          const std::vector<Value>& values, Item (*from)(const Row&)) {
+  SQLite::Statement statement = prepare(database, sql, values);
+  if (!statement.executeStep()) return std::nullopt;
+  return from(Row(statement));
+}
+
+PluginAnswerRow answer_from(const Row& row) {
+  return {.plugin = row.text("name"),
+          .version = row.text("version"),
+          .sha256 = row.text("sha256"),
+          .outcome = row.text("outcome"),
+          .is_failure = row.boolean("is_failure"),
+          .asked_unix_ns = row.integer("asked_unix_ns"),
+          .is_answered = row.boolean("is_answered")};
+}
+
+EnvironmentRow environment_from(const Row& row) {
+  return {.key = row.text("key"),
+          .facts = row.json("facts"),
+          .libtorch = row.text("libtorch_version"),
+          .build = row.text("build")};
+}
+
+Json profile_from(const Row& row) {
+  return {{"configuration", row.json("configuration")},
+          {"metrics", row.json("metrics")},
+          {"spans", row.json("spans")},
+          {"operators", row.json("operators")},
+          {"taken_unix_ns", row.integer("taken_unix_ns")}};
+}
+
+std::string ids_of(const std::vector<RunRow>& runs) {
+  std::string ids;
+  for (const RunRow& run : runs)
+    ids += (ids.empty() ? "" : ", ") + run.id.text;
+  return ids;
+}
+
+}  // namespace
+
+Result<std::vector<RunRow>> History::runs(const RunFilter& filter) const {
+  return connection_->read("list runs",
+                           [&](const Database& database) -> Result<std::vector<RunRow>> {
+                             const RunQuery query = run_query(filter);
+                             return all(database, query.sql, query.values, run_from);
+                           });
+}
+
+Result<std::optional<EnvironmentRow>> History::environment(const std::string& key) const {
+  return connection_->read(
+      "find the environment",
+      [&](const Database& database) -> Result<std::optional<EnvironmentRow>> {
+        return first(database, "SELECT * FROM environments WHERE key = ?", {text(key)},
+                     environment_from);
+      });
+}
+
+Result<RunRow> History::run(const std::string& id_or_prefix) const {
+  return connection_->read("find the run", [&](const Database& database) -> Result<RunRow> {
+    constexpr std::size_t kMostShown = 5;
+    std::vector<RunRow> found;
+    if (id_or_prefix == "last") {
+      const RunQuery query = run_query({.limit = 1});
+      found = all(database, query.sql, query.values, run_from);
+    } else if (!id_or_prefix.empty()) {
+      // Not LIKE, which has wildcards. U+10FFFF sorts after every character of an id.
+      found = all(database,
+                  "SELECT * FROM runs WHERE id >= ?1 AND id <= ?1 || char(1114111) "
+                  "ORDER BY id LIMIT ?2",
+                  {text(id_or_prefix), integer(kMostShown + 1)}, run_from);
+    }
+    if (found.empty()) {
+      return fail(ErrorKind::not_found, "there is no run '" + id_or_prefix + "'", path(),
+                  "'autotuned history' lists the runs");
+    }
+    if (found.size() > 1 && found.front().id.text != id_or_prefix) {
+      const bool has_more = found.size() > kMostShown;
+      if (has_more) found.pop_back();
+      return fail(ErrorKind::invalid,
+                  "'" + id_or_prefix + "' begins the ids of several runs: " + ids_of(found) +
+                      (has_more ? ", ..." : ""),
+                  path(), "give more of the id");
+    }
+    return std::move(found.front());
+  });
+}
+
+Result<std::optional<RunRow>> History::unfinished_run(const std::string& recipe_hash,
+                                                      const std::string& environment_key) const {
+  return connection_->read(
+      "look for an unfinished run", [&](const Database& database) -> Result<std::optional<RunRow>> {
+        auto newest =
+            first(database,
+                  "SELECT * FROM runs WHERE recipe_hash = ? AND environment_key = ? "
+                  "AND state <> 'failed' ORDER BY started_unix_ns DESC, sequence DESC LIMIT 1",
+                  {text(recipe_hash), text(environment_key)}, run_from);
+        if (newest && newest->state == RunState::finished) newest.reset();
+        return newest;
+      });
+}
+
+Result<std::vector<TrialRecord>> History::trials(const RunId& run) const {
+  return connection_->read(
+      "read trials", [&](const Database& database) -> Result<std::vector<TrialRecord>> {
+        return all(database, "SELECT * FROM trials WHERE run_id = ? ORDER BY number",
+                   {text(run.text)}, trial_from);
+      });
+}
+
+Result<std::vector<TrialRecord>> History::earlier_trials(const std::string& environment_key,
+                                                         const std::string& recipe_hash,
+                                                         std::int64_t limit,
+                                                         const RunId& except) const {
+  return connection_->read(
+      "read earlier trials", [&](const Database& database) -> Result<std::vector<TrialRecord>> {
+        auto newest_first = all(
+            database,
+            "SELECT trials.* FROM runs JOIN trials ON trials.run_id = runs.id "
+            "WHERE runs.environment_key = ? AND runs.id <> ? AND trials.kind = 'proposal' "
+            "AND trials.verdict IN ('accepted', 'rejected', 'failed') "
+            "ORDER BY runs.recipe_hash = ? DESC, trials.started_unix_ns DESC, trials.number DESC "
+            "LIMIT ?",
+            {text(environment_key), text(except.text), text(recipe_hash), integer(limit)},
+            trial_from);
+        std::ranges::reverse(newest_first);
+        std::ranges::stable_sort(newest_first, {}, &TrialRecord::started_unix_ns);
+        return newest_first;
+      });
+}
+
+Result<std::vector<TrialBlock>> History::blocks(const TrialId& trial) const {
+  return connection_->read(
+      "read blocks", [&](const Database& database) -> Result<std::vector<TrialBlock>> {
+        return all(database,
+                   "SELECT * FROM blocks WHERE run_id = ? AND trial_number = ? "
+                   "ORDER BY pair, is_first DESC, is_candidate",
+                   {text(trial.run.text), integer(trial.number)}, block_from);
+      });
+}
+
+Result<std::vector<CheckRecord>> History::checks(const TrialId& trial) const {
+  return connection_->read(
+      "read checks", [&](const Database& database) -> Result<std::vector<CheckRecord>> {
+        return all(database,
+                   "SELECT * FROM checks WHERE run_id = ? AND trial_number = ? ORDER BY sequence",
+                   {text(trial.run.text), integer(trial.number)}, check_from);
+      });
+}
+
+Result<std::vector<PluginAnswerRow>> History::plugin_answers(const RunId& run) const {
+  return connection_->read(
+      "read answers of plugins",
+      [&](const Database& database) -> Result<std::vector<PluginAnswerRow>> {
+        return all(database,
+                   "SELECT plugin_answers.*, name, version, sha256 FROM plugin_answers "
+                   "JOIN plugins ON plugins.sequence = plugin_answers.plugin "
+                   "WHERE run_id = ? ORDER BY plugin_answers.sequence",
+                   {text(run.text)}, answer_from);
+      });
+}
+
+Result<std::optional<Json>> History::last_profile(const RunId& run) const {
+  return connection_->read(
+      "read the profile", [&](const Database& database) -> Result<std::optional<Json>> {
+        return first(database,
+                     "SELECT * FROM profiles WHERE run_id = ? ORDER BY sequence DESC LIMIT 1",
+                     {text(run.text)}, profile_from);
+      });
+}
+
+Result<std::optional<BestRow>> History::best(const std::string& recipe_hash,
+                                             const std::string& environment_key) const {
+  return connection_->read(
+      "read the best configuration",
+      [&](const Database& database) -> Result<std::optional<BestRow>> {
+        return first(
+            database,
+            "SELECT * FROM best_configurations WHERE recipe_hash = ? AND environment_key = ?",
+            {text(recipe_hash), text(environment_key)}, best_from);
+      });
+}
+
+Result<std::string> History::check_integrity() const {
+  return connection_->read(
+      "check the history", [&](const Database& database) -> Result<std::string> {
+        std::string findings;
+        const auto add = [&](const std::string& finding) {
+          findings += (findings.empty() ? "" : "\n") + finding;
+        };
+        SQLite::Statement pages(database, "PRAGMA integrity_check");
+        while (pages.executeStep())
+          add(pages.getColumn(0).getString());
+        SQLite::Statement references(database, "PRAGMA foreign_key_check");
+        while (references.executeStep()) {
+          add("a row of " + references.getColumn(0).getString() + " refers to a missing row of " +
+              references.getColumn(2).getString());
+        }
+        return findings;
+      });
+}
+
+}  // namespace autotuned::storage

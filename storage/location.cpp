@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/location.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <vector>
+
+#include "base/descriptor.hpp"
+
+namespace autotuned::storage {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kElsewhere =
+    "choose a file on a local disk with --history or AUTOTUNED_HISTORY";
+
+struct NamedType {
+  std::uint64_t type;
+  std::string_view name;
+};
+
+// linux/magic.h has some of these, the sources of each file system the others.
+constexpr std::array kNetworkTypes = {
+    NamedType{0x6969, "NFS"},
+    NamedType{0xFF534D42, "CIFS"},
+    NamedType{0xFE534D42, "SMB"},
+    NamedType{0x517B, "SMB"},
+    NamedType{0x5346414F, "AFS"},
+    NamedType{0x6B414653, "AFS"},
+    NamedType{0x73757245, "Coda"},
+    NamedType{0x00C36400, "Ceph"},
+    NamedType{0x0BD00BD0, "Lustre"},
+    NamedType{0x47504653, "GPFS"},
+    NamedType{0x19830326, "BeeGFS"},
+    NamedType{0x20030528, "OrangeFS"},
+    NamedType{0xAAD7AAEA, "PanFS"},
+    NamedType{0x01161970, "GFS2"},
+    NamedType{0x7461636F, "OCFS2"},
+    NamedType{0x564C, "NCP"},
+    NamedType{0x786F4256, "VirtualBox shared folders"},
+};
+
+fs::path nearest_existing(fs::path path) {
+  std::error_code ignored;
+  while (!fs::exists(path, ignored) && path.has_relative_path())
+    path = path.parent_path();
+  return path;
+}
+
+// Makes the entries of a folder durable, so that a power cut does not take a new one away.
+Result<void> sync_folder(const fs::path& folder) {
+  const Descriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!descriptor.is_open() || ::fsync(descriptor.get()) != 0) {
+    // Some file systems cannot sync a folder; a folder may be writable and not readable.
+    if (errno == EINVAL || errno == EACCES) return {};
+    return tl::unexpected(system_error(errno, "cannot sync the folder", folder));
+  }
+  return {};
+}
+
+Result<void> make_folders(const fs::path& folder) {
+  std::vector<fs::path> missing;
+  std::error_code ignored;
+  for (fs::path path = folder; !fs::exists(path, ignored) && path.has_relative_path();
+       path = path.parent_path()) {
+    missing.push_back(path);
+  }
+  while (!missing.empty()) {
+    const fs::path path = missing.back();
+    missing.pop_back();
+    if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+      return tl::unexpected(system_error(errno, "cannot make the folder", path));
+    }
+    if (auto synced = sync_folder(path.parent_path()); !synced) return synced;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<std::string_view> network_file_system(std::uint64_t type) {
+  for (const NamedType& known : kNetworkTypes) {
+    if (known.type == type) return known.name;
+  }
+  return std::nullopt;
+}
+
+Result<void> check_file_system(const fs::path& file) {
+  const fs::path existing = nearest_existing(file);
+  struct statfs facts {};
+  if (::statfs(existing.c_str(), &facts) != 0) {
+    return tl::unexpected(system_error(errno, "cannot look at the file system", existing));
+  }
+  // f_type is signed on some architectures; the magic numbers are 32 bits.
+  const auto type = static_cast<std::uint64_t>(facts.f_type) & 0xFFFFFFFFU;
+  if (const auto name = network_file_system(type)) {
+    return fail(ErrorKind::unsupported,
+                "the history cannot be kept on " + std::string(*name) +
+                    ", a network file system, where locks cannot be trusted",
+                file, std::string(kElsewhere));
+  }
+  return {};
+}
+
+Result<void> make_file(const fs::path& file) {
+  if (auto made = make_folders(file.parent_path()); !made) return made;
+  // mknod and not open: closing a descriptor of this file would drop the locks that another
+  // connection of this process holds on it (fcntl(2), "advisory record locking").
+  if (::mknod(file.c_str(), S_IFREG | 0600, 0) != 0 && errno != EEXIST) {
+    return tl::unexpected(system_error(errno, "cannot make the history", file));
+  }
+  return {};
+}
+
+Result<void> check_writable(const fs::path& file) {
+  const auto refuse = [](const char* what, const fs::path& where) -> Result<void> {
+    Error error = system_error(errno, what, where);
+    // A file system that is mounted read-only is no different to the user.
+    if (errno != ENOENT) error.kind = ErrorKind::permission;
+    error.remedy = "check owner and mode, or choose another file with --history";
+    return tl::unexpected(std::move(error));
+  };
+  if (::faccessat(AT_FDCWD, file.c_str(), R_OK | W_OK, AT_EACCESS) != 0) {
+    return refuse("cannot write to the history", file);
+  }
+  const fs::path folder = file.parent_path();
+  if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
+    return refuse("cannot write beside the history", folder);
+  }
+  return {};
+}
+
+}  // namespace autotuned::storage

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/rows.hpp"
+
+#include <limits>
+
+namespace autotuned::storage {
+namespace {
+
+Value configuration_text(const Configuration& configuration) {
+  return json_text(configuration.to_json());
+}
+
+// JSON has no NaN and no infinity: a loss that is not finite is null there, and NaN afterwards.
+Value losses_text(const std::vector<double>& losses) {
+  return json_text(Json(losses));
+}
+
+std::vector<double> losses_from(const Row& row, const char* column) {
+  const Json stored = row.json(column);
+  if (!stored.is_array()) throw DamagedRow(std::string("column ") + column + ": no list");
+  std::vector<double> losses;
+  losses.reserve(stored.size());
+  for (const Json& loss : stored) {
+    losses.push_back(loss.is_number() ? loss.get<double>()
+                                      : std::numeric_limits<double>::quiet_NaN());
+  }
+  return losses;
+}
+
+Estimate speedup_from(const Row& row) {
+  return {.ratio = row.real("speedup_ratio"),
+          .low = row.real("speedup_low_ratio"),
+          .high = row.real("speedup_high_ratio"),
+          .pairs = row.small_integer("speedup_pairs")};
+}
+
+void append_speedup(Fields& fields, const Estimate& speedup) {
+  fields.push_back({"speedup_ratio", real(speedup.ratio)});
+  fields.push_back({"speedup_low_ratio", real(speedup.low)});
+  fields.push_back({"speedup_high_ratio", real(speedup.high)});
+  fields.push_back({"speedup_pairs", integer(speedup.pairs)});
+}
+
+}  // namespace
+
+Fields key_fields(const RunRow& run) {
+  return {{"id", text(run.id.text)},
+          {"recipe_hash", text(run.recipe_hash)},
+          {"environment_key", text(run.environment_key)}};
+}
+
+Fields ceiling_fields(double samples_per_second, const std::string& bound_by) {
+  return {{"ceiling_samples_per_second", real(samples_per_second)},
+          {"ceiling_bound_by", text(bound_by)}};
+}
+
+Fields progress_fields(const RunRow& run) {
+  Fields fields = {
+      {"recipe_name", text(run.recipe_name)},
+      {"state", text(to_string(run.state))},
+      {"recipe", json_text(run.recipe)},
+      {"starting_configuration", configuration_text(run.starting)},
+      {"best_configuration", configuration_text(run.best)},
+      {"baseline_samples_per_second", real(run.baseline_samples_per_second)},
+      {"best_samples_per_second", real(run.best_samples_per_second)},
+      {"started_unix_ns", integer(run.started_unix_ns)},
+      {"ended_unix_ns", integer(run.ended_unix_ns)},
+      {"tuning_duration_ns", integer(run.tuning_duration_ns)},
+      {"training", json_text(run.training)},
+      {"error", text(run.error)},
+      {"output_dir", text(run.output_dir)},
+  };
+  append_speedup(fields, run.speedup);
+  return fields;
+}
+
+RunRow run_from(const Row& row) {
+  return {
+      .id = RunId{row.text("id")},
+      .recipe_hash = row.text("recipe_hash"),
+      .recipe_name = row.text("recipe_name"),
+      .environment_key = row.text("environment_key"),
+      .state = row.name("state", &run_state_from),
+      .recipe = row.json("recipe"),
+      .starting = row.configuration("starting_configuration"),
+      .best = row.configuration("best_configuration"),
+      .baseline_samples_per_second = row.real("baseline_samples_per_second"),
+      .best_samples_per_second = row.real("best_samples_per_second"),
+      .speedup = speedup_from(row),
+      .ceiling_samples_per_second = row.real("ceiling_samples_per_second"),
+      .ceiling_bound_by = row.text("ceiling_bound_by"),
+      .started_unix_ns = row.integer("started_unix_ns"),
+      .ended_unix_ns = row.integer("ended_unix_ns"),
+      .tuning_duration_ns = row.integer("tuning_duration_ns"),
+      .training = row.json("training"),
+      .error = row.text("error"),
+      .output_dir = row.text("output_dir"),
+  };
+}
+
+Fields fields_of(const RunId& run, const TrialRecord& trial) {
+  return {
+      {"run_id", text(run.text)},
+      {"number", integer(trial.number)},
+      {"kind", text(to_string(trial.kind))},
+      {"plugin", text(trial.plugin)},
+      {"reference_configuration", configuration_text(trial.reference)},
+      {"change", configuration_text(trial.change)},
+      {"risk", text(trial.risk)},
+      {"expected_gain_ratio", real(trial.expected_gain_ratio)},
+      {"proposal_reason", text(trial.proposal_reason)},
+      {"verdict", text(to_string(trial.verdict))},
+      {"failure", trial.failure ? text(to_string(*trial.failure)) : Value{}},
+      {"reason", text(trial.reason)},
+      {"ratio", real(trial.estimate.ratio)},
+      {"low_ratio", real(trial.estimate.low)},
+      {"high_ratio", real(trial.estimate.high)},
+      {"pairs", integer(trial.estimate.pairs)},
+      {"reference_samples_per_second", real(trial.reference_samples_per_second)},
+      {"candidate_samples_per_second", real(trial.candidate_samples_per_second)},
+      {"noise_ratio", real(trial.noise_ratio)},
+      {"peak_memory_bytes", integer(trial.peak_memory_bytes)},
+      {"started_unix_ns", integer(trial.started_unix_ns)},
+      {"duration_ns", integer(trial.duration_ns)},
+  };
+}
+
+TrialRecord trial_from(const Row& row) {
+  TrialRecord trial{
+      .number = row.small_integer("number"),
+      .kind = row.name("kind", &trial_kind_from),
+      .plugin = row.text("plugin"),
+      .reference = row.configuration("reference_configuration"),
+      .change = row.configuration("change"),
+      .risk = row.text("risk"),
+      .expected_gain_ratio = row.real("expected_gain_ratio"),
+      .proposal_reason = row.text("proposal_reason"),
+      .verdict = row.name("verdict", &verdict_from),
+      .reason = row.text("reason"),
+      .estimate = {.ratio = row.real("ratio"),
+                   .low = row.real("low_ratio"),
+                   .high = row.real("high_ratio"),
+                   .pairs = row.small_integer("pairs")},
+      .reference_samples_per_second = row.real("reference_samples_per_second"),
+      .candidate_samples_per_second = row.real("candidate_samples_per_second"),
+      .noise_ratio = row.real("noise_ratio"),
+      .peak_memory_bytes = row.integer("peak_memory_bytes"),
+      .started_unix_ns = row.integer("started_unix_ns"),
+      .duration_ns = row.integer("duration_ns"),
+  };
+  if (!row.is_null("failure")) trial.failure = error_kind_from(row.text("failure"));
+  return trial;
+}
+
+Fields fields_of(const TrialId& trial, const TrialBlock& measured) {
+  const Block& block = measured.block;
+  return {
+      {"run_id", text(trial.run.text)},
+      {"trial_number", integer(trial.number)},
+      {"pair", integer(measured.pair)},
+      {"is_candidate", boolean(measured.is_candidate)},
+      {"is_first", boolean(measured.is_first)},
+      {"start_monotonic_ns", integer(block.start_ns)},
+      {"duration_ns", integer(block.duration_ns)},
+      {"steps", integer(block.steps)},
+      {"samples", integer(block.samples)},
+      {"first_loss", real(block.first_loss)},
+      {"last_loss", real(block.last_loss)},
+      {"losses", losses_text(block.losses)},
+      {"data_wait_ns", integer(block.data_wait_ns)},
+      {"cpu_ns", integer(block.cpu_ns)},
+      {"peak_host_memory_bytes", integer(block.peak_host_memory_bytes)},
+      {"peak_device_memory_bytes", integer(block.peak_device_memory_bytes)},
+  };
+}
+
+TrialBlock block_from(const Row& row) {
+  return {
+      .pair = row.small_integer("pair"),
+      .is_candidate = row.boolean("is_candidate"),
+      .is_first = row.boolean("is_first"),
+      .block = {.start_ns = row.integer("start_monotonic_ns"),
+                .duration_ns = row.integer("duration_ns"),
+                .steps = row.integer("steps"),
+                .samples = row.integer("samples"),
+                .first_loss = row.real("first_loss"),
+                .last_loss = row.real("last_loss"),
+                .losses = losses_from(row, "losses"),
+                .data_wait_ns = row.integer("data_wait_ns"),
+                .cpu_ns = row.integer("cpu_ns"),
+                .peak_host_memory_bytes = row.integer("peak_host_memory_bytes"),
+                .peak_device_memory_bytes = row.integer("peak_device_memory_bytes")},
+  };
+}
+
+Fields fields_of(const TrialId& trial, const CheckRecord& check) {
+  return {{"run_id", text(trial.run.text)}, {"trial_number", integer(trial.number)},
+          {"risk", text(check.risk)},       {"passed", boolean(check.passed)},
+          {"steps", integer(check.steps)},  {"detail", text(check.detail)}};
+}
+
+CheckRecord check_from(const Row& row) {
+  return {.risk = row.text("risk"),
+          .passed = row.boolean("passed"),
+          .steps = row.integer("steps"),
+          .detail = row.text("detail")};
+}
+
+Fields fields_of(const BestRow& best) {
+  Fields fields = {{"recipe_hash", text(best.recipe_hash)},
+                   {"environment_key", text(best.environment_key)},
+                   {"run_id", text(best.run.text)},
+                   {"configuration", configuration_text(best.best)},
+                   {"updated_unix_ns", integer(best.updated_unix_ns)}};
+  append_speedup(fields, best.speedup);
+  return fields;
+}
+
+BestRow best_from(const Row& row) {
+  return {.recipe_hash = row.text("recipe_hash"),
+          .environment_key = row.text("environment_key"),
+          .run = RunId{row.text("run_id")},
+          .best = row.configuration("configuration"),
+          .speedup = speedup_from(row),
+          .updated_unix_ns = row.integer("updated_unix_ns")};
+}
+
+}  // namespace autotuned::storage

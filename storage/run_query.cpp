@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/run_query.hpp"
+
+namespace autotuned::storage {
+
+RunQuery run_query(const RunFilter& filter) {
+  RunQuery query;
+  std::string conditions;
+  const auto require = [&](const std::string& condition) {
+    conditions += (conditions.empty() ? " WHERE " : " AND ") + condition;
+  };
+  if (filter.recipe) {
+    require("? IN (recipe_name, recipe_hash)");
+    query.values.push_back(text(*filter.recipe));
+  }
+  if (filter.environment) {
+    require("environment_key = ?");
+    query.values.push_back(text(*filter.environment));
+  }
+  if (filter.since_unix_ns) {
+    require("started_unix_ns >= ?");
+    query.values.push_back(integer(*filter.since_unix_ns));
+  }
+  if (filter.plugin || filter.verdict) {
+    std::string trial = "EXISTS (SELECT 1 FROM trials WHERE trials.run_id = runs.id";
+    if (filter.plugin) {
+      trial += " AND trials.plugin = ?";
+      query.values.push_back(text(*filter.plugin));
+    }
+    if (filter.verdict) {
+      trial += " AND trials.verdict = ?";
+      query.values.push_back(text(to_string(*filter.verdict)));
+    }
+    require(trial + ")");
+  }
+  query.sql =
+      "SELECT * FROM runs" + conditions + " ORDER BY started_unix_ns DESC, sequence DESC LIMIT ?";
+  query.values.push_back(integer(filter.limit));
+  return query;
+}
+
+}  // namespace autotuned::storage

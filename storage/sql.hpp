@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows as lists of named fields, and what SQLite throws as an Error. Inside storage/ only: functions
+// here throw SQLite::Exception and DamagedRow, which Connection (connection.hpp) catches.
+#pragma once
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/configuration.hpp"
+#include "base/json.hpp"
+#include "base/result.hpp"
+
+namespace autotuned::storage {
+
+// monostate is NULL.
+using Value = std::variant<std::monostate, std::int64_t, double, std::string>;
+
+// A NaN becomes NULL: a measurement that is no number must not cost its row.
+[[nodiscard]] Value real(double value);
+[[nodiscard]] inline Value integer(std::int64_t value) {
+  return value;
+}
+[[nodiscard]] inline Value boolean(bool value) {
+  return std::int64_t{value};
+}
+[[nodiscard]] inline Value text(std::string_view value) {
+  return std::string(value);
+}
+[[nodiscard]] Value json_text(const Json& value);
+
+struct Field {
+  const char* column;
+  Value value;
+};
+using Fields = std::vector<Field>;
+
+// A statement with the values bound to its parameters in order.
+[[nodiscard]] SQLite::Statement prepare(const SQLite::Database& database, const std::string& sql,
+                                        const std::vector<Value>& values);
+
+void insert(SQLite::Database& database, const std::string& table, const Fields& fields);
+// Inserts, or updates the row with the same values in `keys` (a unique constraint, "a, b").
+void upsert(SQLite::Database& database, const std::string& table, const std::string& keys,
+            const Fields& fields);
+// Returns how many rows matched `where` (with parameters, "id = ?").
+int update(SQLite::Database& database, const std::string& table, const Fields& fields,
+           const std::string& where, const std::vector<Value>& where_values);
+
+// A stored value that this program could not have written.
+class DamagedRow : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// The current row of a statement, by column name. A column that is missing, of another type or not
+// what it should be (JSON, a known name) throws.
+class Row {
+ public:
+  explicit Row(const SQLite::Statement& statement) : statement_(statement) {}
+
+  [[nodiscard]] std::int64_t integer(const char* column) const;
+  [[nodiscard]] int small_integer(const char* column) const;
+  [[nodiscard]] bool boolean(const char* column) const { return integer(column) != 0; }
+  [[nodiscard]] double real(const char* column) const;  // NULL is NaN
+  [[nodiscard]] std::string text(const char* column) const;
+  [[nodiscard]] bool is_null(const char* column) const;
+  [[nodiscard]] Json json(const char* column) const;
+  [[nodiscard]] Configuration configuration(const char* column) const;
+
+  // A stored name, through its `..._from` function.
+  template <class Enumeration>
+  [[nodiscard]] Enumeration name(const char* column,
+                                 std::optional<Enumeration> (*from)(std::string_view)) const {
+    const std::string stored = text(column);
+    if (const auto known = from(stored)) return *known;
+    damaged(column, "'" + stored + "' is not a known name");
+  }
+
+ private:
+  [[nodiscard]] SQLite::Column column(const char* name, int type) const;
+  [[noreturn]] void damaged(const char* column, const std::string& what) const;
+
+  const SQLite::Statement& statement_;
+};
+
+// What SQLite reported while `doing` ("store a block") to the database `file`. `handle` may be null.
+[[nodiscard]] Error sql_error(const SQLite::Exception& exception, sqlite3* handle,
+                              std::string_view doing, const std::string& file);
+// The error for a file that is not, or no longer, what it should be.
+[[nodiscard]] Error corrupt_error(std::string what, const std::string& file);
+
+}  // namespace autotuned::storage
