@@ -43,7 +43,8 @@ class Configuration {
   // The knobs whose value in `other` differs from here, with the value they have in `other`.
   [[nodiscard]] Configuration change_to(const Configuration& other) const;
 
-  // "batch_size=32 loader.workers=2", sorted by name: for people, logs and hashing.
+  // "batch_size=32 loader.workers=2", sorted by name: for people, logs and hashing. As long as each
+  // knob has one type, different configurations have different texts.
   [[nodiscard]] std::string canonical_text() const;
   // 16 hexadecimal digits over canonical_text(); stable between versions.
   [[nodiscard]] std::string hash() const;

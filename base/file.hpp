@@ -28,8 +28,10 @@ namespace autotuned {
                                         const std::filesystem::path& file);
 
 // An exclusive flock. Held until the last copy of the descriptor closes, in this process or in a
-// child that inherited it. The file's text says who holds it.
-// ErrorKind::busy (with that text in `what`) when somebody else holds it and `wait` is false.
+// child that inherited it. The file's text says who holds it; it is never removed. Where the file is
+// another user's, that text cannot be written and may be out of date.
+// ErrorKind::busy (with that text in `what`) when somebody else holds it and `wait` is false;
+// ErrorKind::cancelled when the handler of a signal interrupts the waiting.
 [[nodiscard]] Result<Descriptor> lock_file(const std::filesystem::path& file,
                                            std::string_view holder, bool wait);
 

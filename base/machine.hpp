@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.hpp"
@@ -15,7 +16,7 @@ struct Gpu {
   std::string name;
   int compute_capability_major = 0;
   int compute_capability_minor = 0;
-  std::int64_t memory_bytes = 0;
+  std::int64_t memory_bytes = 0;  // 0: it has none of its own, or does not tell
 };
 
 struct Machine {
@@ -27,8 +28,9 @@ struct Machine {
   std::vector<std::string> cpu_features;
   std::vector<Gpu> gpus;   // through NVML, opened at run time; empty without a driver
   std::string gpu_driver;  // "580.65.06"; empty without a driver
-  std::string gpu_reason;  // why there is no GPU: "no NVIDIA driver (libnvidia-ml.so.1 is missing)"
-  std::string kernel;      // "Linux 6.1.0-18-amd64"
+  // Why there is no GPU, or why one was left out: "no NVIDIA driver (libnvidia-ml.so.1 is missing)".
+  std::string gpu_reason;
+  std::string kernel;  // "Linux 6.1.0-18-amd64"
 
   [[nodiscard]] bool has_cpu_feature(std::string_view name) const;
   [[nodiscard]] Json to_json() const;
@@ -38,7 +40,7 @@ struct Machine {
 };
 
 [[nodiscard]] Machine detect_machine();
-// The same, reading /proc and /sys below another root: for tests.
+// The same, reading /proc and /sys below another root, and without GPUs: for tests.
 [[nodiscard]] Machine detect_machine_below(const std::string& root);
 
 }  // namespace autotuned

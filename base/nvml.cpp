@@ -21,6 +21,7 @@ struct NvmlMemory {
   unsigned long long used;
 };
 constexpr int kNvmlSuccess = 0;
+constexpr int kNvmlNotSupported = 3;
 constexpr std::size_t kNvmlTextBytes = 96;  // NVML_DEVICE_UUID_V2_BUFFER_SIZE, the longest
 
 using NvmlText = std::array<char, kNvmlTextBytes>;
@@ -85,7 +86,9 @@ std::string describe(const Nvml& nvml, unsigned index, Gpu& gpu) {
   }
   gpu.name = text_of(text);
   NvmlMemory memory{};
-  if (int code = nvml.device_get_memory_info(device, &memory); code != kNvmlSuccess) {
+  // A GPU that shares the host's memory has none of its own to report: it stays 0.
+  if (int code = nvml.device_get_memory_info(device, &memory);
+      code != kNvmlSuccess && code != kNvmlNotSupported) {
     return failure(nvml, "nvmlDeviceGetMemoryInfo", code);
   }
   if (!std::in_range<std::int64_t>(memory.total)) return "its memory size makes no sense";
@@ -133,9 +136,11 @@ NvmlReport read_nvml(const char* library) {
   if (opened == nullptr) {
     const char* error = ::dlerror();
     const std::string_view text = error != nullptr ? error : "";
-    report.reason = text.find("No such file") != std::string_view::npos
-                        ? fmt::format("no NVIDIA driver ({} is missing)", library)
-                        : fmt::format("the NVIDIA driver cannot be loaded ({})", text);
+    // It may be there and miss a library of its own.
+    const bool is_missing = text.starts_with(std::string(library) + ":") &&
+                            text.find("No such file") != std::string_view::npos;
+    report.reason = is_missing ? fmt::format("no NVIDIA driver ({} is missing)", library)
+                               : fmt::format("the NVIDIA driver cannot be loaded ({})", text);
     return report;
   }
   Nvml nvml;

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <spawn.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +13,11 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+
+// glibc 2.36 declares these without saying that they are C; later versions do.
+extern "C" {
+#include <sys/pidfd.h>
+}
 
 namespace autotuned {
 namespace {

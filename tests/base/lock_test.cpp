@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include "base/file.hpp"
+#include "base/process.hpp"
+#include "tests/base/temporary_folder.hpp"
+
+namespace autotuned {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(LockFile, OneHolderAtATime) {
+  const TemporaryFolder folder;
+  const auto file = folder / "device.lock";
+  Result<Descriptor> first = lock_file(file, "run r-1 (process 7)", false);
+  ASSERT_TRUE(first.has_value());
+  const Result<Descriptor> second = lock_file(file, "run r-2", false);
+  ASSERT_FALSE(second.has_value());
+  EXPECT_EQ(second.error().kind, ErrorKind::busy);
+  EXPECT_EQ(second.error().what, "held by run r-1 (process 7)");
+  EXPECT_EQ(second.error().where, file.string());
+  first->reset();
+  EXPECT_TRUE(lock_file(file, "run r-3", false).has_value());
+  EXPECT_EQ(folder.read("device.lock"), "run r-3");
+}
+
+TEST(LockFile, AShorterHolderReplacesALongerOne) {
+  const TemporaryFolder folder;
+  { const auto lock = lock_file(folder / "l", "a rather long name", false); }
+  { const auto lock = lock_file(folder / "l", "short", false); }
+  EXPECT_EQ(folder.read("l"), "short");
+}
+
+TEST(LockFile, TheHoldersTextIsBoundedAndPrintable) {
+  const TemporaryFolder folder;
+  const auto lock = lock_file(folder / "l", "a\x1b[31m\n" + std::string(10'000, 'x'), false);
+  const auto refused = lock_file(folder / "l", "b", false);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_LT(refused.error().what.size(), 300U);
+  EXPECT_EQ(refused.error().what.find('\x1b'), std::string::npos);
+  EXPECT_EQ(refused.error().what.find('\n'), std::string::npos);
+}
+
+TEST(LockFile, NobodyNamedIsSaidSo) {
+  const TemporaryFolder folder;
+  const auto lock = lock_file(folder / "l", "", false);
+  EXPECT_EQ(lock_file(folder / "l", "b", false).error().what, "somebody else holds the lock");
+}
+
+TEST(LockFile, AChildThatInheritedItKeepsIt) {
+  const TemporaryFolder folder;
+  Result<Descriptor> lock = lock_file(folder / "l", "us", false);
+  ASSERT_TRUE(lock.has_value());
+  ProcessSpec spec;
+  spec.program = AUTOTUNED_TEST_CHILD;
+  spec.arguments = {"wait"};
+  // The child writes its byte into the lock's own file: nobody needs it.
+  spec.descriptors = {{lock->get(), 3}};
+  Result<Process> child = Process::start(spec);
+  ASSERT_TRUE(child.has_value());
+  lock->reset();
+  EXPECT_EQ(lock_file(folder / "l", "other", false).error().kind, ErrorKind::busy);
+  child->terminate(std::chrono::nanoseconds::zero());
+  EXPECT_TRUE(lock_file(folder / "l", "other", false).has_value());
+}
+
+TEST(LockFile, WaitingEndsWithTheRelease) {
+  const TemporaryFolder folder;
+  Result<Descriptor> first = lock_file(folder / "l", "first", false);
+  ASSERT_TRUE(first.has_value());
+  std::jthread waiter([&] { EXPECT_TRUE(lock_file(folder / "l", "second", true).has_value()); });
+  first->reset();
+  waiter.join();
+  EXPECT_EQ(folder.read("l"), "second");
+}
+
+// Else two processes could each hold the lock of a file of this name.
+TEST(LockFile, AFileReplacedWhileWaitingIsNotTheLock) {
+  const TemporaryFolder folder;
+  for (int i = 0; i < 50; ++i) {
+    Result<Descriptor> first = lock_file(folder / "l", "first", false);
+    ASSERT_TRUE(first.has_value());
+    Result<Descriptor> second = fail(ErrorKind::internal, "not tried");
+    std::jthread waiter([&] { second = lock_file(folder / "l", "second", true); });
+    std::filesystem::remove(folder / "l");
+    first->reset();
+    waiter.join();
+    ASSERT_TRUE(second.has_value());
+    EXPECT_EQ(lock_file(folder / "l", "third", false).error().kind, ErrorKind::busy);
+  }
+}
+
+TEST(LockFile, DoesNotFollowLinksOrWaitForPipes) {
+  const TemporaryFolder folder;
+  folder.write("precious", "content");
+  std::filesystem::create_symlink(folder / "precious", folder / "link");
+  EXPECT_FALSE(lock_file(folder / "link", "x", false).has_value());
+  EXPECT_EQ(folder.read("precious"), "content");
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_EQ(lock_file(folder / "pipe", "x", false).error().kind, ErrorKind::invalid);
+  EXPECT_EQ(lock_file(folder / "no" / "l", "x", false).error().kind, ErrorKind::not_found);
+}
+
+TEST(LockFile, IsNotInheritedByAccident) {
+  const TemporaryFolder folder;
+  Result<Descriptor> lock = lock_file(folder / "l", "us", false);
+  ProcessSpec spec;
+  spec.program = AUTOTUNED_TEST_CHILD;
+  spec.arguments = {"exit", "0"};
+  Result<Process> child = Process::start(spec);
+  ASSERT_TRUE(child.has_value());
+  lock->reset();
+  EXPECT_TRUE(lock_file(folder / "l", "other", false).has_value());
+}
+
+}  // namespace
+}  // namespace autotuned

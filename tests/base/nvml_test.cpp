@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/nvml.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "tests/base/temporary_folder.hpp"
+
+namespace autotuned {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing::StartsWith;
+
+class NvmlTest : public testing::Test {
+ protected:
+  void TearDown() override {
+    for (const char* name : {"FAKE_NVML", "FAKE_NVML_LONG_NAME", "FAKE_NVML_MUCH_MEMORY"}) {
+      ::unsetenv(name);
+    }
+  }
+  static NvmlReport read(const std::string& script) {
+    ::setenv("FAKE_NVML", script.c_str(), 1);
+    return read_nvml(AUTOTUNED_FAKE_NVML);
+  }
+};
+
+TEST_F(NvmlTest, DescribesEveryGpu) {
+  const NvmlReport report = read("2");
+  EXPECT_EQ(report.driver, "580.65.06");
+  EXPECT_EQ(report.reason, "");
+  ASSERT_THAT(report.gpus, SizeIs(2));
+  EXPECT_EQ(report.gpus[1].uuid, "GPU-1");
+  EXPECT_EQ(report.gpus[1].name, "Fake GPU 1");
+  EXPECT_EQ(report.gpus[1].compute_capability_major, 9);
+  EXPECT_EQ(report.gpus[1].compute_capability_minor, 0);
+  EXPECT_EQ(report.gpus[1].memory_bytes, std::int64_t{80} << 30U);
+}
+
+TEST_F(NvmlTest, NoLibraryIsAReason) {
+  const NvmlReport report = read_nvml("libautotuned-no-such-driver.so.1");
+  EXPECT_EQ(report.reason, "no NVIDIA driver (libautotuned-no-such-driver.so.1 is missing)");
+  EXPECT_THAT(report.gpus, IsEmpty());
+  EXPECT_EQ(report.driver, "");
+}
+
+TEST_F(NvmlTest, ALibraryThatIsNoneIsAReason) {
+  const TemporaryFolder folder;
+  const auto file = folder.write("libnvidia-ml.so.1", "not a library");
+  EXPECT_THAT(read_nvml(file.c_str()).reason, StartsWith("the NVIDIA driver cannot be loaded ("));
+}
+
+TEST_F(NvmlTest, AMissingFunctionIsAReason) {
+  ::setenv("FAKE_NVML", "1", 1);
+  const NvmlReport report = read_nvml(AUTOTUNED_FAKE_NVML_OLD);
+  EXPECT_THAT(report.reason, HasSubstr("lacks nvmlDeviceGetUUID"));
+  EXPECT_THAT(report.gpus, IsEmpty());
+}
+
+TEST_F(NvmlTest, NoGpuIsAReason) {
+  const NvmlReport report = read("0");
+  EXPECT_EQ(report.reason, "the NVIDIA driver lists no GPU");
+  EXPECT_EQ(report.driver, "580.65.06");
+}
+
+TEST_F(NvmlTest, EveryFailingCallIsAReason) {
+  for (const char* call :
+       {"nvmlInit_v2", "nvmlSystemGetDriverVersion", "nvmlDeviceGetCount_v2",
+        "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetUUID", "nvmlDeviceGetName",
+        "nvmlDeviceGetMemoryInfo", "nvmlDeviceGetCudaComputeCapability"}) {
+    const NvmlReport report = read(std::string("1 ") + call + " 9");
+    EXPECT_THAT(report.gpus, IsEmpty()) << call;
+    EXPECT_THAT(report.reason, HasSubstr(std::string(call) + " failed: Driver Not Loaded"));
+  }
+  // A code for which the library has no text.
+  EXPECT_THAT(read("1 nvmlInit_v2 77").reason, HasSubstr("nvmlInit_v2 failed: 77"));
+}
+
+TEST_F(NvmlTest, OneLostGpuDoesNotHideTheOthers) {
+  const NvmlReport report = read("3 nvmlDeviceGetName 15 1");
+  ASSERT_THAT(report.gpus, SizeIs(2));
+  EXPECT_EQ(report.gpus[0].uuid, "GPU-0");
+  EXPECT_EQ(report.gpus[1].uuid, "GPU-2");
+  EXPECT_EQ(report.reason, "GPU 1 is left out (nvmlDeviceGetName failed: GPU is lost)");
+}
+
+TEST_F(NvmlTest, AGpuWithoutMemoryOfItsOwnIsKept) {
+  const NvmlReport report = read("1 nvmlDeviceGetMemoryInfo 3");
+  ASSERT_THAT(report.gpus, SizeIs(1));
+  EXPECT_EQ(report.gpus[0].memory_bytes, 0);
+}
+
+TEST_F(NvmlTest, NonsenseIsSurvived) {
+  ::setenv("FAKE_NVML_LONG_NAME", "1", 1);
+  NvmlReport report = read("1");
+  ASSERT_THAT(report.gpus, SizeIs(1));
+  EXPECT_THAT(report.gpus[0].name, SizeIs(95));
+  ::setenv("FAKE_NVML_MUCH_MEMORY", "1", 1);
+  report = read("1");
+  EXPECT_THAT(report.gpus, IsEmpty());
+  EXPECT_THAT(report.reason, HasSubstr("makes no sense"));
+  ::unsetenv("FAKE_NVML_MUCH_MEMORY");
+  EXPECT_THAT(read("4294967295").gpus, SizeIs(1024));
+}
+
+}  // namespace
+}  // namespace autotuned

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/trial.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace autotuned {
+namespace {
+
+using testing::HasSubstr;
+
+Json example_block() {
+  return *parse_json(
+      R"({"start_ns": 5, "end_ns": 105, "duration_ns": 100, "steps": 4, "samples": 128,
+      "first_loss": 2.5, "last_loss": 2.25, "losses": [2.5, 2.25], "data_wait_ns": 7, "cpu_ns": 90,
+      "peak_host_memory_bytes": 1000, "peak_device_memory_bytes": 0})",
+      "test");
+}
+
+TEST(Verdict, NamesReadBack) {
+  for (const Verdict verdict : {Verdict::running, Verdict::accepted, Verdict::rejected,
+                                Verdict::failed, Verdict::not_applicable, Verdict::interrupted}) {
+    EXPECT_EQ(verdict_from(to_string(verdict)), verdict);
+  }
+  EXPECT_EQ(to_string(Verdict::not_applicable), "not_applicable");
+  EXPECT_EQ(verdict_from("maybe"), std::nullopt);
+}
+
+TEST(TrialKind, NamesReadBack) {
+  for (const TrialKind kind :
+       {TrialKind::proposal, TrialKind::confirmation, TrialKind::verification}) {
+    EXPECT_EQ(trial_kind_from(to_string(kind)), kind);
+  }
+  EXPECT_EQ(trial_kind_from(""), std::nullopt);
+}
+
+TEST(Block, RoundTrip) {
+  const Result<Block> block = Block::from_json(example_block());
+  ASSERT_TRUE(block.has_value());
+  EXPECT_EQ(block->steps, 4);
+  EXPECT_EQ(block->losses, (std::vector{2.5, 2.25}));
+  EXPECT_EQ(block->to_json(), example_block());
+  EXPECT_DOUBLE_EQ(block->samples_per_second(), 128e7);
+}
+
+TEST(Block, AnEmptyOneHasNoRate) {
+  EXPECT_EQ(Block().samples_per_second(), 0.0);
+}
+
+TEST(Block, DetailsMayBeLeftOut) {
+  Json json = example_block();
+  for (const char* field : {"losses", "data_wait_ns", "cpu_ns", "peak_host_memory_bytes",
+                            "peak_device_memory_bytes", "end_ns"}) {
+    json.erase(field);
+  }
+  EXPECT_TRUE(Block::from_json(json).has_value());
+}
+
+TEST(Block, EveryFigureThatCountsIsRequired) {
+  for (const char* field :
+       {"start_ns", "duration_ns", "steps", "samples", "first_loss", "last_loss"}) {
+    Json json = example_block();
+    json.erase(field);
+    const Result<Block> block = Block::from_json(json);
+    ASSERT_FALSE(block.has_value()) << field;
+    EXPECT_THAT(block.error().what, HasSubstr(field));
+  }
+}
+
+TEST(Block, NonsenseIsRefused) {
+  for (const auto& [field, text] :
+       std::array<std::pair<const char*, const char*>, 10>{{{"duration_ns", "-1"},
+                                                            {"steps", "-4"},
+                                                            {"steps", "1.5"},
+                                                            {"samples", "\"many\""},
+                                                            {"first_loss", "\"low\""},
+                                                            {"losses", "3"},
+                                                            {"losses", "[1, \"x\"]"},
+                                                            {"cpu_ns", "-1"},
+                                                            {"peak_host_memory_bytes", "true"},
+                                                            {"start_ns", "9223372036854775807"}}}) {
+    Json json = example_block();
+    json[field] = *parse_json(text, "test");
+    const Result<Block> block = Block::from_json(json);
+    ASSERT_FALSE(block.has_value()) << field << " " << text;
+    EXPECT_EQ(block.error().kind, ErrorKind::invalid);
+  }
+  EXPECT_FALSE(Block::from_json(Json()).has_value());
+  EXPECT_FALSE(Block::from_json(Json::array()).has_value());
+}
+
+// The check of the losses depends on it: a training that diverged must not read as loss 0.
+TEST(Block, LossesThatAreNotFiniteStayNotFinite) {
+  Block block = *Block::from_json(example_block());
+  block.last_loss = std::numeric_limits<double>::quiet_NaN();
+  block.losses[1] = std::numeric_limits<double>::infinity();
+  const Result<Block> back = Block::from_json(*parse_json(to_line(block.to_json()), "test"));
+  ASSERT_TRUE(back.has_value());
+  EXPECT_FALSE(std::isfinite(back->last_loss));
+  EXPECT_FALSE(std::isfinite(back->losses[1]));
+  EXPECT_EQ(back->first_loss, 2.5);
+}
+
+TEST(TrialRecord, JsonHoldsTheContract) {
+  TrialRecord trial;
+  trial.number = 3;
+  trial.plugin = "num_workers";
+  trial.change.set("loader.workers", std::int64_t{2});
+  trial.verdict = Verdict::accepted;
+  trial.reason = "faster";
+  trial.estimate = {.ratio = 1.5, .low = 1.4, .high = 1.6, .pairs = 7};
+  const Json json = trial.to_json("r-1");
+  EXPECT_EQ(json["id"], "r-1.3");
+  EXPECT_EQ(json["plugin"], "num_workers");
+  EXPECT_EQ(json["change"], (Json{{"loader.workers", 2}}));
+  EXPECT_EQ(json["verdict"], "accepted");
+  EXPECT_EQ(json["ratio"], 1.5);
+  EXPECT_EQ(json["ratio_low"], 1.4);
+  EXPECT_EQ(json["ratio_high"], 1.6);
+  EXPECT_EQ(json["reason"], "faster");
+  EXPECT_TRUE(json["failure"].is_null());
+}
+
+TEST(TrialRecord, WhatWasNotMeasuredIsNull) {
+  TrialRecord trial;
+  trial.verdict = Verdict::failed;
+  trial.failure = ErrorKind::out_of_memory;
+  const Json json = trial.to_json("r-1");
+  EXPECT_TRUE(json["ratio"].is_null());
+  EXPECT_TRUE(json["ratio_low"].is_null());
+  EXPECT_TRUE(json["candidate_samples_per_second"].is_null());
+  EXPECT_EQ(json["failure"], "out_of_memory");
+}
+
+}  // namespace
+}  // namespace autotuned
