@@ -88,17 +88,17 @@ inline void release(const char* answer) {
 // Makes this library a policy plugin; once, at global scope. PROPOSE is a function
 // `autotuned::sdk::Answer propose(const autotuned::sdk::Situation&)`; the others are string literals.
 // NAME is that of the file: lib<NAME>.so.
-#define AUTOTUNED_PLUGIN(NAME, VERSION, SUMMARY, PROPOSE)                                    \
-  namespace {                                                                                \
-  const char* autotuned_propose(const char* situation_json) {                                \
-    return ::autotuned::sdk::detail::answer(PROPOSE, situation_json);                        \
-  }                                                                                          \
-  constexpr autotuned_plugin kAutotunedDescriptor = {                                        \
-      AUTOTUNED_PLUGIN_MAGIC, sizeof(autotuned_plugin),         NAME, VERSION, SUMMARY,      \
-      autotuned_propose,      ::autotuned::sdk::detail::release};                            \
-  }                                                                                          \
-  extern "C" {                                                                               \
-  extern __attribute__((visibility("default"), used)) const void* const autotuned_plugin_v1; \
-  const void* const autotuned_plugin_v1 = &kAutotunedDescriptor;                             \
-  }                                                                                          \
+#define AUTOTUNED_PLUGIN(NAME, VERSION, SUMMARY, PROPOSE)                               \
+  namespace {                                                                           \
+  const char* autotuned_propose(const char* situation_json) {                           \
+    return ::autotuned::sdk::detail::answer(PROPOSE, situation_json);                   \
+  }                                                                                     \
+  constexpr autotuned_plugin kAutotunedDescriptor = {                                   \
+      AUTOTUNED_PLUGIN_MAGIC, sizeof(autotuned_plugin),         NAME, VERSION, SUMMARY, \
+      autotuned_propose,      ::autotuned::sdk::detail::release};                       \
+  }                                                                                     \
+  extern "C" {                                                                          \
+  extern __attribute__((visibility("default"))) const void* const autotuned_plugin_v1;  \
+  const void* const autotuned_plugin_v1 = &kAutotunedDescriptor;                        \
+  }                                                                                     \
   static_assert(true, "needs a semicolon")

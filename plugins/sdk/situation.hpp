@@ -125,10 +125,12 @@ class Situation {
   [[nodiscard]] std::vector<Trial> history() const { return read_trials("history"); }
   // Whether `trial` compared with what is the incumbent now, leaving out the knob `except`.
   [[nodiscard]] bool is_against_incumbent(const Trial& trial, std::string_view except = {}) const;
-  // Whether this change was tried against this very incumbent, and did not win: in this run with any
-  // verdict but `interrupted`; in an earlier run when it failed or was measured and not even looked
-  // faster (what a small budget left open may be tried again).
+  // Whether this change was tried in this run against this very incumbent and did not win. History does
+  // not count here: it may be of another job, or of a run whose budget left the question open.
   [[nodiscard]] bool has_lost(const Json& change) const;
+  // What to expect of a change: the ratio that it gave against this very incumbent in an earlier run
+  // here, where there is one (not below 1: it may be tried, but late), else `predicted`.
+  [[nodiscard]] double expected_gain(const Json& change, double predicted) const;
 
   [[nodiscard]] std::int64_t integer(std::string_view part, std::string_view name) const {
     return as<std::int64_t>(member(section(part), name)).value_or(0);
@@ -194,7 +196,11 @@ inline std::optional<Knob> Situation::knob(std::string_view name) const {
 
 inline bool Situation::permits(const Knob& knob) const {
   const Json& permissions = section("permissions");
-  if (as<bool>(member(permissions, knob.risk)).value_or(knob.risk == "exact")) return true;
+  const auto allows = [&](const char* risk) {
+    return as<bool>(member(permissions, risk)).value_or(false);
+  };
+  if (knob.risk == "exact" || allows("semantics")) return true;
+  if (knob.risk == "numerics" && allows("numerics")) return true;
   const Json& knobs = member(permissions, "knobs");
   return knobs.is_array() && std::ranges::any_of(knobs, [&](const Json& name) {
            return name.is_string() && name.get_ref<const std::string&>() == knob.name;
@@ -222,14 +228,19 @@ inline bool Situation::is_against_incumbent(const Trial& trial, std::string_view
 }
 
 inline bool Situation::has_lost(const Json& change) const {
-  const auto lost = [&](const Trial& trial) {
-    return trial.change == change && is_against_incumbent(trial) && !trial.is_accepted() &&
-           trial.verdict != "interrupted";
-  };
-  const auto lost_for_good = [&](const Trial& trial) {
-    return lost(trial) && (trial.is_failed() || (trial.ratio > 0.0 && trial.ratio < 1.02));
-  };
-  return std::ranges::any_of(trials(), lost) || std::ranges::any_of(history(), lost_for_good);
+  return std::ranges::any_of(trials(), [&](const Trial& trial) {
+    return trial.change == change && (trial.is_rejected() || trial.is_failed()) &&
+           is_against_incumbent(trial);
+  });
+}
+
+inline double Situation::expected_gain(const Json& change, double predicted) const {
+  for (const Trial& trial : history()) {
+    const bool is_same = trial.change == change && trial.ratio > 0.0 && !trial.reference.empty() &&
+                         is_against_incumbent(trial);
+    if (is_same) predicted = std::max(1.0, trial.ratio);
+  }
+  return predicted;
 }
 
 inline std::vector<Trial> Situation::read_trials(std::string_view name) const {

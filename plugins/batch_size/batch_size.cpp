@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many samples per step? A step has costs that do not depend on its size: starting operators,
+// updating parameters, waking threads. More samples share them, until memory or the caches run out.
+//
+// The search jumps up by four while the time per sample still falls, guided by a model of its own
+// trials, and steps back where it went too far. What is kept is always a size that was run.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/text.hpp"
+#include "plugins/sdk/plugin.hpp"
+
+namespace autotuned::plugins {
+namespace {
+
+using sdk::Answer;
+using sdk::Situation;
+using sdk::Trial;
+
+constexpr const char* kBatchSize = "batch_size";
+constexpr std::int64_t kJump = 4;
+// A step up that promises less is not worth the samples of its trial.
+constexpr double kLeastGain = 1.02;
+// The model of memory is a line through measured peaks; an allocator rounds.
+constexpr double kMemoryMargin = 0.95;
+// Starting an operator and its share of the backward pass, on the CPU that starts it.
+constexpr double kOperatorOverheadNs = 4'000.0;
+constexpr double kUnknownOverheadShare = 0.2;
+
+// The size that a trial ran; 0 when it is none of a batch size.
+std::int64_t size_of(const Trial& trial) {
+  return sdk::as<std::int64_t>(sdk::member(trial.change, kBatchSize)).value_or(0);
+}
+
+// The size that it was compared with; 0 when not told.
+std::int64_t reference_of(const Trial& trial) {
+  return sdk::as<std::int64_t>(sdk::member(trial.reference, kBatchSize)).value_or(0);
+}
+
+struct MemoryUse {
+  double fixed_bytes = 0.0;
+  double bytes_per_sample = 0.0;  // 0: not known
+};
+
+// A line through the two largest sizes that were measured. With one size, everything is taken to grow
+// with the batch: more than it will.
+MemoryUse memory_use(const Situation& situation, std::int64_t now,
+                     const std::vector<Trial>& trials) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> peaks;
+  const auto peak = situation.metric(situation.is_on_gpu() ? "memory.peak_device_bytes"
+                                                           : "memory.peak_host_bytes");
+  if (peak && *peak > 0.0) peaks.emplace_back(now, std::llround(*peak));
+  for (const Trial& trial : trials) {
+    const bool has_peak = size_of(trial) > 0 && trial.peak_memory_bytes > 0 && !trial.is_failed();
+    if (has_peak && situation.is_against_incumbent(trial, kBatchSize)) {
+      peaks.emplace_back(size_of(trial), trial.peak_memory_bytes);
+    }
+  }
+  if (peaks.empty()) return {};
+  std::ranges::sort(peaks, std::greater<>());
+  const auto& [size, bytes] = peaks.front();
+  const auto smaller = std::ranges::find_if(
+      peaks, [&](const auto& other) { return other.first < peaks.front().first; });
+  if (smaller != peaks.end() && smaller->second < bytes) {
+    const double slope =
+        static_cast<double>(bytes - smaller->second) / static_cast<double>(size - smaller->first);
+    return {static_cast<double>(bytes) - slope * static_cast<double>(size), slope};
+  }
+  return {0.0, static_cast<double>(bytes) / static_cast<double>(size)};
+}
+
+std::int64_t memory_limit_bytes(const Situation& situation) {
+  const std::int64_t limit = situation.integer("permissions", "memory_limit_bytes");
+  if (limit > 0) return limit;
+  const std::int64_t memory = situation.is_on_gpu()
+                                  ? situation.integer("job", "device_memory_bytes")
+                                  : situation.integer("environment", "memory_allowed_bytes");
+  return memory / 10 * 9;
+}
+
+struct Limit {
+  std::int64_t size = 0;
+  std::string cause;
+};
+
+Limit limit_of(const Situation& situation, const MemoryUse& memory) {
+  Limit limit{situation.knob(kBatchSize)->maximum, "the knob's largest value"};
+  const auto lower = [&](std::int64_t size, std::string cause) {
+    if (size < limit.size) limit = {size, std::move(cause)};
+  };
+  if (const std::int64_t most = situation.integer("permissions", "batch_size_max"); most > 0) {
+    lower(most, "the recipe's tune.batch_size.max");
+  }
+  if (const std::int64_t all = situation.integer("job", "train_samples"); all > 0) {
+    lower(all, "the size of the data set");
+  }
+  const std::int64_t bytes = memory_limit_bytes(situation);
+  if (bytes > 0 && memory.bytes_per_sample > 0.0) {
+    const double room = static_cast<double>(bytes) * kMemoryMargin - memory.fixed_bytes;
+    const double fits = std::clamp(room / memory.bytes_per_sample, 0.0, 1e15);
+    lower(static_cast<std::int64_t>(fits), "the memory limit of " + format_bytes(bytes));
+  }
+  return limit;
+}
+
+// The share of the step's time that does not depend on the batch size, at the size of now.
+struct Overhead {
+  double share = 0.0;
+  bool is_measured = false;  // by an own trial
+};
+
+Overhead overhead_of(const Situation& situation, std::int64_t now,
+                     const std::vector<Trial>& trials) {
+  // Time per sample is a + c / size: two sizes, whose rates were compared, give c.
+  for (auto trial = trials.rbegin(); trial != trials.rend(); ++trial) {
+    const auto size = static_cast<double>(size_of(*trial));
+    const auto reference = static_cast<double>(reference_of(*trial));
+    if (size <= reference || reference <= 0.0 || trial->ratio <= 0.0) continue;
+    if (trial->is_failed() || !situation.is_against_incumbent(*trial, kBatchSize)) continue;
+    // In units of the reference's time per sample.
+    const double fixed = (1.0 - 1.0 / trial->ratio) / (1.0 / reference - 1.0 / size);
+    const double rest = 1.0 - fixed / reference;
+    const double at_now = fixed / static_cast<double>(now);
+    return {std::clamp(at_now / std::max(at_now + rest, 1e-6), 0.0, 0.95), true};
+  }
+  const auto operators = situation.metric("operators.count_per_step");
+  const auto duration = situation.metric("step.duration_ns");
+  if (!operators || !duration || *duration <= 0.0) return {kUnknownOverheadShare, false};
+  return {std::clamp(*operators * kOperatorOverheadNs / *duration, 0.02, 0.9), false};
+}
+
+double predicted_gain(const Overhead& overhead, std::int64_t now, std::int64_t size) {
+  const double kept = static_cast<double>(now) / static_cast<double>(size);
+  return std::max(1.0, sdk::gain_without(overhead.share * (1.0 - kept)));
+}
+
+// What was tried from the incumbent's own size and lost: the smallest such size above it.
+std::optional<Trial> smallest_loss(const Situation& situation, std::int64_t now,
+                                   const std::vector<Trial>& trials) {
+  std::optional<Trial> smallest;
+  for (const Trial& trial : trials) {
+    const bool is_loss = (trial.is_rejected() || trial.is_failed()) && size_of(trial) > now &&
+                         situation.is_against_incumbent(trial);
+    if (is_loss && (!smallest || size_of(trial) <= size_of(*smallest))) smallest = trial;
+  }
+  return smallest;
+}
+
+// A handy size: a multiple of 8 from 16 up, so that vectors and tensor cores are filled.
+std::int64_t rounded(std::int64_t size) {
+  return size >= 16 ? size / 8 * 8 : size;
+}
+
+struct Step {
+  std::int64_t size = 0;  // 0: no further
+  std::string why_not;
+};
+
+// The next size above the incumbent's, without regard to limits.
+Step step_up(std::int64_t now, const std::optional<Trial>& loss) {
+  if (!loss) return {now * kJump, {}};
+  const std::int64_t lost = size_of(*loss);
+  if (loss->is_failed()) {
+    const std::int64_t middle = lost >= now * 3 ? now * 2 : rounded(now + (lost - now) / 2);
+    if (middle >= now + now / 4 && middle < lost) return {middle, {}};
+    return {0, "batches of " + format_count(lost) + " failed (" +
+                   (loss->failure.empty() ? "no reason given" : loss->failure) +
+                   ") and there is no useful size below"};
+  }
+  // Slower at four times the size may be faster at twice; equally fast will not be.
+  const bool is_flat = loss->ratio > 0.98 && loss->ratio < kLeastGain;
+  if (!is_flat && lost >= now * 3) return {now * 2, {}};
+  return {0, "batches of " + format_count(lost) + " were not faster than " + format_count(now)};
+}
+
+// Down from a size that was reached by a jump and is followed by slower ones: the fastest may lie below.
+std::optional<std::int64_t> step_down(const Situation& situation, std::int64_t now,
+                                      const std::optional<Trial>& loss,
+                                      const std::vector<Trial>& trials) {
+  if (!loss || !loss->is_rejected() || loss->ratio <= 0.0 || loss->ratio > 0.98) {
+    return std::nullopt;
+  }
+  const std::int64_t half = rounded(now / 2);
+  const bool was_jumped_over = std::ranges::any_of(trials, [&](const Trial& trial) {
+    return trial.is_accepted() && size_of(trial) == now && reference_of(trial) > 0 &&
+           reference_of(trial) < half;
+  });
+  if (!was_jumped_over || situation.has_lost({{kBatchSize, half}})) return std::nullopt;
+  return half;
+}
+
+std::string reason_of(const Situation& situation, const Overhead& overhead, std::int64_t now,
+                      std::int64_t size, const MemoryUse& memory) {
+  std::string reason;
+  const auto operators = situation.metric("operators.count_per_step");
+  if (overhead.is_measured) {
+    reason = "about " + sdk::percent(overhead.share) + " of a step of " + format_count(now) +
+             " samples does not depend on their number";
+  } else if (operators) {
+    reason = "each step starts " + format_count(std::llround(*operators)) + " operators for " +
+             format_count(now) + " samples, about " + sdk::percent(overhead.share) + " of its time";
+  } else {
+    reason = "the fixed costs of a step are shared by " + format_count(now) + " samples only";
+  }
+  reason += "; " + format_count(size) + " samples would share it";
+  if (memory.bytes_per_sample > 0.0) {
+    const double bytes = memory.fixed_bytes + memory.bytes_per_sample * static_cast<double>(size);
+    reason += " and need at most about " + format_bytes(std::llround(bytes));
+  }
+  return reason;
+}
+
+Answer propose(const Situation& situation) {
+  std::string obstacle = situation.obstacle(kBatchSize);
+  if (!obstacle.empty()) return sdk::none(std::move(obstacle));
+  const std::int64_t now = situation.incumbent<std::int64_t>(kBatchSize).value_or(0);
+  if (now <= 0) return sdk::none("the incumbent has no batch size");
+
+  const std::vector<Trial> trials = situation.trials();
+  const MemoryUse memory = memory_use(situation, now, trials);
+  const Limit limit = limit_of(situation, memory);
+  const Overhead overhead = overhead_of(situation, now, trials);
+  const std::optional<Trial> loss = smallest_loss(situation, now, trials);
+
+  const auto propose_size = [&](std::int64_t size, double gain, std::string reason) {
+    const sdk::Json change = {{kBatchSize, size}};
+    return sdk::propose_one(change, situation.expected_gain(change, gain), std::move(reason));
+  };
+  if (const auto half = step_down(situation, now, loss, trials)) {
+    return propose_size(*half, kLeastGain,
+                        "batches of " + format_count(size_of(*loss)) + " were slower than " +
+                            format_count(now) + ", so the fastest may be smaller still");
+  }
+  Step step = step_up(now, loss);
+  if (step.size == 0) return sdk::none(std::move(step.why_not));
+  const std::int64_t size =
+      std::min(step.size, step.size > limit.size ? rounded(limit.size) : step.size);
+  // Less than a quarter more is not worth a trial.
+  if (size < now + std::max<std::int64_t>(1, now / 4) || situation.has_lost({{kBatchSize, size}})) {
+    return sdk::none("batches of " + format_count(now) + " are as large as " + limit.cause +
+                     " allows");
+  }
+  const double gain = predicted_gain(overhead, now, size);
+  // The first jump is made whatever is predicted: no model knows how well threads share small batches.
+  if (overhead.is_measured && gain < kLeastGain) {
+    return sdk::none("the time per sample hardly falls any more: " + format_count(size) +
+                     " samples would give " + format_gain(gain));
+  }
+  return propose_size(size, gain, reason_of(situation, overhead, now, size, memory));
+}
+
+}  // namespace
+}  // namespace autotuned::plugins
+
+AUTOTUNED_PLUGIN("batch_size", "1.0",
+                 "Grows the batch while the time per sample falls and memory lasts.",
+                 autotuned::plugins::propose);

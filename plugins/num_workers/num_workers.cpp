@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many threads should prepare batches? As many as it takes to produce samples at the rate at which
+// the step could use them, and no more: on the CPU they take time from the training itself.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plugins/sdk/plugin.hpp"
+
+namespace autotuned::plugins {
+namespace {
+
+using sdk::Answer;
+using sdk::Situation;
+
+constexpr const char* kWorkers = "loader.workers";
+// A step that waits less than this has nothing to win that could be measured.
+constexpr double kLeastWaitRatio = 0.02;
+constexpr double kBusyRatio = 0.9;
+
+struct Demand {
+  double wait_ratio = 0.0;
+  double compute_ns = 0.0;                  // of a step, without waiting for data
+  std::optional<double> production_ns;      // of a step's samples, by one worker
+  std::optional<double> utilization_ratio;  // of the CPUs that we may use
+};
+
+std::optional<Demand> demand_of(const Situation& situation, std::int64_t workers) {
+  const auto wait = situation.metric("step.data_wait_ratio");
+  const auto duration = situation.metric("step.duration_ns");
+  if (!wait || !duration || *duration <= 0.0) return std::nullopt;
+  Demand demand{.wait_ratio = std::clamp(*wait, 0.0, 1.0),
+                .production_ns = std::nullopt,
+                .utilization_ratio = situation.metric("cpu.utilization_ratio")};
+  demand.compute_ns = *duration * (1.0 - demand.wait_ratio);
+  const auto sample = situation.metric("loader.sample_ns");
+  const auto samples = situation.metric("step.samples");
+  if (sample && samples && *sample > 0.0 && *samples > 0.0) {
+    demand.production_ns = *sample * *samples;
+  } else if (workers == 0) {
+    // The training thread prepares the batch itself, so its wait is the work.
+    demand.production_ns = *duration * demand.wait_ratio;
+  }
+  return demand;
+}
+
+// The fewest workers that keep up with the step, at least one.
+std::int64_t workers_needed(const Demand& demand, std::int64_t now, std::int64_t most) {
+  const double compute_ns = std::max(demand.compute_ns, 1.0);
+  const double share = std::max(1.0 - demand.wait_ratio, 1e-3);
+  const double needed =
+      demand.production_ns ? *demand.production_ns / compute_ns : static_cast<double>(now) / share;
+  return static_cast<std::int64_t>(
+      std::ceil(std::clamp(needed, 1.0, static_cast<double>(std::max<std::int64_t>(1, most)))));
+}
+
+// The step with `workers` takes as long as the slower of computing and producing. Workers also need
+// CPU time: where none is idle, nothing can be won.
+double predicted_gain(const Demand& demand, std::int64_t workers) {
+  double gain = sdk::gain_without(demand.wait_ratio);
+  if (demand.production_ns) {
+    const double step_ns = demand.compute_ns / std::max(1.0 - demand.wait_ratio, 1e-3);
+    const double produced_ns = *demand.production_ns / static_cast<double>(workers);
+    gain = std::min(gain, step_ns / std::max(produced_ns, 1.0));
+  }
+  if (demand.utilization_ratio && *demand.utilization_ratio > 0.0) {
+    gain = std::min(gain, 1.0 / *demand.utilization_ratio);
+  }
+  return std::max(gain, 1.0);
+}
+
+std::string count_of_workers(std::int64_t count) {
+  return std::to_string(count) + (count == 1 ? " worker" : " workers");
+}
+
+std::string idle_clause(const Demand& demand) {
+  if (!demand.utilization_ratio) return {};
+  const double idle = std::clamp(1.0 - *demand.utilization_ratio, 0.0, 1.0);
+  return " and " + sdk::percent(idle) + " of the CPU time is unused";
+}
+
+std::string reason_for_more(const Demand& demand, std::int64_t now, std::int64_t needed) {
+  const std::string share = sdk::percent(demand.wait_ratio);
+  if (now == 0) {
+    return "preparing batches takes " + share + " of the step in the training thread" +
+           idle_clause(demand) + "; " + count_of_workers(needed) + " would keep up";
+  }
+  return "with " + count_of_workers(now) + " the step waits " + share + " of its time for data" +
+         idle_clause(demand);
+}
+
+// Counts worth trying, best guess first.
+std::vector<std::int64_t> counts_to_try(const Demand& demand, std::int64_t now,
+                                        std::int64_t needed) {
+  const bool is_busy = demand.utilization_ratio.value_or(0.0) > kBusyRatio;
+  if (demand.wait_ratio >= kLeastWaitRatio) {
+    if (needed <= now) return {now + 1};
+    std::vector<std::int64_t> counts = {needed, needed - 1};
+    if (!is_busy) counts.push_back(needed + 1);
+    std::erase_if(counts, [&](std::int64_t count) { return count <= now; });
+    return counts;
+  }
+  // More workers than needed cost something only where they compete for the CPUs.
+  if (demand.production_ns && is_busy && needed < now) return {needed};
+  return {};
+}
+
+Answer propose(const Situation& situation) {
+  std::string obstacle = situation.obstacle(kWorkers);
+  if (!obstacle.empty()) return sdk::none(std::move(obstacle));
+  const auto now = situation.incumbent<std::int64_t>(kWorkers);
+  const auto demand = now ? demand_of(situation, *now) : std::nullopt;
+  if (!demand) return sdk::none("the profile does not say how long the step waits for data");
+
+  const std::int64_t most = std::min(situation.knob(kWorkers)->maximum, situation.cpus_allowed());
+  const std::int64_t needed = workers_needed(*demand, *now, most);
+  const std::vector<std::int64_t> counts = counts_to_try(*demand, *now, needed);
+  if (counts.empty()) {
+    return sdk::none("the step waits only " + sdk::percent(demand->wait_ratio) +
+                     " of its time for data");
+  }
+  Answer answer;
+  for (const std::int64_t count : counts) {
+    const sdk::Json change = {{kWorkers, count}};
+    if (count > most || situation.has_lost(change)) continue;
+    const bool is_more = count > *now;
+    answer.add(change,
+               situation.expected_gain(change, is_more ? predicted_gain(*demand, count) : 1.03),
+               is_more ? reason_for_more(*demand, *now, needed)
+                       : count_of_workers(*now) + " compete with the training for " +
+                             std::to_string(situation.cpus_allowed()) + " busy CPUs, and " +
+                             count_of_workers(needed) + " would keep up");
+  }
+  if (!answer.candidates.empty()) return answer;
+  return sdk::none(*now >= most
+                       ? "all " + std::to_string(most) + " CPUs have a worker already"
+                       : "the counts near " + std::to_string(needed) +
+                             " were tried and were not faster than " + std::to_string(*now));
+}
+
+}  // namespace
+}  // namespace autotuned::plugins
+
+AUTOTUNED_PLUGIN("num_workers", "1.0",
+                 "Chooses how many threads prepare batches, from what one of them can do.",
+                 autotuned::plugins::propose);

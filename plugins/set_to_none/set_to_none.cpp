@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients that are released need neither be filled with zeros nor added to.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "plugins/sdk/plugin.hpp"
+
+namespace autotuned::plugins {
+namespace {
+
+using sdk::Answer;
+using sdk::Situation;
+
+constexpr const char* kRelease = "optimizer.set_to_none";
+// Less than a tenth of a percent of the step cannot be measured.
+constexpr double kLeastShare = 0.001;
+
+Answer propose(const Situation& situation) {
+  std::string obstacle = situation.obstacle(kRelease);
+  if (!obstacle.empty()) return sdk::none(std::move(obstacle));
+  if (situation.incumbent<bool>(kRelease) == true) {
+    return sdk::none("gradients are released already");
+  }
+  if (situation.metric("gradients.complete") == 0.0) {
+    return sdk::none(
+        "some parameters get no gradient in a step; an optimizer treats a released gradient "
+        "otherwise than a zero one, so this would not be the same training");
+  }
+  const auto zero_grad = situation.metric("step.zero_grad_ratio");
+  const auto fill = situation.metric("operators.fill_ratio");
+  if (!zero_grad && !fill) {
+    return sdk::none("the profile does not say what filling gradients costs");
+  }
+  const double share = std::max(zero_grad.value_or(0.0), fill.value_or(0.0));
+  if (share < kLeastShare) {
+    return sdk::none("filling gradients with zeros takes only " + sdk::percent(share) +
+                     " of the step");
+  }
+  const sdk::Json change = {{kRelease, true}};
+  if (situation.has_lost(change)) {
+    return sdk::none("releasing gradients was tried and was not faster");
+  }
+  // What is filled is also added to in the backward pass: about the same traffic again.
+  return sdk::propose_one(change, situation.expected_gain(change, sdk::gain_without(2.0 * share)),
+                          "filling gradients with zeros takes " + sdk::percent(share) +
+                              " of the step, and adding to them about as much");
+}
+
+}  // namespace
+}  // namespace autotuned::plugins
+
+AUTOTUNED_PLUGIN("set_to_none", "1.0", "Releases gradients instead of filling them with zeros.",
+                 autotuned::plugins::propose);

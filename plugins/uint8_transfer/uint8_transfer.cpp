@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data that was 8-bit need not become float before it travels to the device.
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "base/text.hpp"
+#include "plugins/sdk/plugin.hpp"
+
+namespace autotuned::plugins {
+namespace {
+
+using sdk::Answer;
+using sdk::Situation;
+
+constexpr const char* kType = "transfer.dtype";
+// A quarter of the bytes remains.
+constexpr double kSavedBytes = 0.75;
+// Part of preparing a sample that is the conversion; a guess, and small where the CPU also trains.
+constexpr double kConversionShare = 0.3;
+
+Answer propose(const Situation& situation) {
+  std::string obstacle = situation.obstacle(kType);
+  if (!obstacle.empty()) return sdk::none(std::move(obstacle));
+  if (situation.incumbent<std::string>(kType) == "uint8") {
+    return sdk::none("batches travel as uint8 already");
+  }
+  const auto share = situation.metric("loader.float_from_uint8_ratio");
+  if (!share) return sdk::none("the profile does not say what type the data had");
+  if (*share < 1.0) return sdk::none("the samples are not 8-bit data, converted to float");
+  const sdk::Json change = {{kType, "uint8"}};
+  if (situation.has_lost(change)) return sdk::none("uint8 was tried and was not faster");
+
+  const double transfer = situation.metric("step.transfer_ratio").value_or(0.0);
+  const double wait = situation.metric("step.data_wait_ratio").value_or(0.0);
+  const double gain = sdk::gain_without(transfer * kSavedBytes + wait * kConversionShare);
+  std::string reason = "the samples are 8-bit data";
+  if (const auto bytes = situation.metric("transfer.bytes_per_step"); bytes && *bytes > 0.0) {
+    reason += ", yet each step moves " + format_bytes(std::llround(*bytes)) + " of floats";
+  } else {
+    reason += " that travel as floats";
+  }
+  reason += " (" + sdk::percent(transfer) + " of the step copying, " + sdk::percent(wait) +
+            " waiting for data); uint8 is a quarter of that";
+  return sdk::propose_one(change, situation.expected_gain(change, gain), std::move(reason));
+}
+
+}  // namespace
+}  // namespace autotuned::plugins
+
+AUTOTUNED_PLUGIN("uint8_transfer", "1.0",
+                 "Moves 8-bit data to the device as it is and converts it there.",
+                 autotuned::plugins::propose);
