@@ -16,9 +16,6 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kApplicationId =
     0x4174756E;  // "Atun"; file(1) and others read it at byte 68
-constexpr const char* kOpening = "open the history";
-
-enum class Schema { none, present };
 
 // A URI that opens the file as it lies there: no locks, no write-ahead log, nothing made beside it.
 std::string immutable_uri(const fs::path& file) {
@@ -41,16 +38,16 @@ bool has_log(const fs::path& file) {
   return !error && size > 0;
 }
 
-// Whether the database is ours and of a version that we know.
-Result<Schema> check_identity(SQLite::Database& database, const fs::path& file) {
+// The schema version, 0 for an empty database. An error when it is not ours, or newer than we are.
+Result<std::int64_t> stored_version(SQLite::Database& database, const fs::path& file) {
   const auto number = [&](const char* sql) { return database.execAndGet(sql).getInt64(); };
   // One transaction: between two statements another process may make the schema.
-  SQLite::Transaction snapshot(database);
+  const SQLite::Transaction snapshot(database);
   const std::int64_t application = number("PRAGMA application_id");
   const std::int64_t version = number("PRAGMA user_version");
   const auto known = static_cast<std::int64_t>(migrations().size());
   if (application == 0 && version == 0 && number("SELECT count(*) FROM sqlite_schema") == 0) {
-    return Schema::none;
+    return 0;
   }
   if (application != kApplicationId || version < 1) {
     return tl::unexpected(Error{ErrorKind::corrupt,
@@ -63,17 +60,24 @@ Result<Schema> check_identity(SQLite::Database& database, const fs::path& file) 
                     ", this program knows versions up to " + std::to_string(known),
                 file, "use the newer autotuned, or another file with --history");
   }
-  return Schema::present;
+  return version;
 }
 
 // Refuses what is not ours before anything can touch it: an ordinary connection makes files beside
 // it, and may move a log that another program left into it. Reading without locks can go wrong while
-// somebody writes; then there is no answer here and check_identity() decides under a lock.
+// somebody writes; then there is no answer here and stored_version() decides under a lock.
 Result<void> check_untouched(const fs::path& file) {
+  constexpr std::uintmax_t kSmallestPage = 512;
+  std::error_code error;
+  const std::uintmax_t size = fs::file_size(file, error);
+  // SQLite takes a file of one byte for an empty one, and would write over it.
+  if (!error && size > 0 && size < kSmallestPage) {
+    return tl::unexpected(corrupt_error("the file is not a database: it is too short", file));
+  }
   try {
     SQLite::Database database(immutable_uri(file), SQLite::OPEN_READONLY | SQLite::OPEN_URI);
-    if (const auto schema = check_identity(database, file); !schema) {
-      return tl::unexpected(schema.error());
+    if (const auto version = stored_version(database, file); !version) {
+      return tl::unexpected(version.error());
     }
   } catch (const SQLite::Exception&) {
   }
@@ -122,23 +126,57 @@ Result<void> check_pragmas(SQLite::Database& database, std::chrono::milliseconds
 Result<void> migrate(SQLite::Database& database, const fs::path& file) {
   const auto steps = migrations();
   for (;;) {
+    // Read before the lock is taken, because nearly every start finds the schema up to date.
+    const auto version = stored_version(database, file);
+    if (!version) return tl::unexpected(version.error());
+    if (*version == static_cast<std::int64_t>(steps.size())) return {};
+
     SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
-    const std::int64_t version = database.execAndGet("PRAGMA user_version").getInt64();
-    if (version >= static_cast<std::int64_t>(steps.size())) break;
-    database.exec(steps[static_cast<std::size_t>(version)]);
+    if (database.execAndGet("PRAGMA user_version").getInt64() != *version) continue;
+    database.exec(steps[static_cast<std::size_t>(*version)]);
     database.exec("PRAGMA application_id = " + std::to_string(kApplicationId));
-    database.exec("PRAGMA user_version = " + std::to_string(version + 1));
+    database.exec("PRAGMA user_version = " + std::to_string(*version + 1));
     transaction.commit();
   }
-  // Whoever was faster may have been a newer program.
-  const auto schema = check_identity(database, file);
-  if (!schema) return tl::unexpected(schema.error());
-  return {};
 }
 
 void checkpoint_on_close(SQLite::Database& database, bool is_wanted) {
   sqlite3_db_config(database.getHandle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, is_wanted ? 0 : 1,
                     nullptr);
+}
+
+// Everything that can be said about the file before a connection may change something.
+Result<void> check_place(const fs::path& file, bool is_writer) {
+  std::error_code error;
+  if (!file.has_filename() || fs::is_directory(file, error)) {
+    return fail(ErrorKind::invalid, "the history must be a file", file, "name a file");
+  }
+  if (auto checked = check_file_system(file); !checked) return checked;
+  if (is_writer) {
+    if (auto made = make_file(file); !made) return made;
+    if (auto checked = check_writable(file); !checked) return checked;
+  } else if (auto checked = check_readable(file); !checked) {
+    return checked;
+  }
+  return check_untouched(file);
+}
+
+Result<void> set_up_writer(SQLite::Database& database, std::chrono::milliseconds lock_timeout,
+                           const fs::path& file) {
+  use_write_ahead_log(database, lock_timeout);
+  database.exec("PRAGMA synchronous = FULL");
+  database.exec("PRAGMA foreign_keys = ON");
+  if (auto checked = check_pragmas(database, lock_timeout, file); !checked) return checked;
+  return migrate(database, file);
+}
+
+Result<void> set_up_reader(SQLite::Database& database, std::int64_t version, const fs::path& file) {
+  if (version == 0) {
+    return fail(ErrorKind::not_found, "the history is empty", file,
+                "'autotuned run RECIPE' starts one");
+  }
+  database.exec("PRAGMA query_only = ON");
+  return {};
 }
 
 }  // namespace
@@ -147,56 +185,39 @@ Result<std::unique_ptr<History::Connection>> History::Connection::open(
     const fs::path& given, Access access, std::chrono::milliseconds lock_timeout) {
   auto connection = std::make_unique<Connection>();
   std::error_code error;
-  connection->file = fs::absolute(given, error);
-  const fs::path& file = connection->file;
+  const fs::path file = connection->file = fs::absolute(given, error);
   const bool is_writer = access == Access::read_write;
-
-  if (given.empty() || fs::is_directory(file, error)) {
-    return fail(ErrorKind::invalid, "the history must be a file", given, "name a file");
+  if (auto checked = check_place(file, is_writer); !checked) {
+    return tl::unexpected(checked.error());
   }
-  if (auto checked = check_file_system(file); !checked) return tl::unexpected(checked.error());
-  if (is_writer) {
-    if (auto made = make_file(file); !made) return tl::unexpected(made.error());
-    if (auto checked = check_writable(file); !checked) return tl::unexpected(checked.error());
-  } else if (!fs::exists(file, error)) {
-    return fail(ErrorKind::not_found, "there is no history yet", file,
-                "'autotuned run RECIPE' starts one");
-  }
-  if (auto checked = check_untouched(file); !checked) return tl::unexpected(checked.error());
 
-  auto opened = connection->guard(kOpening, [&]() -> Result<void> {
-    auto& database = connection->database;
-    const int timeout_ms = static_cast<int>(lock_timeout.count());
-    // Where nothing can be made beside the file, and no log is waiting, it is read as it lies there.
-    // Otherwise readers open it for writing too: they clean up after a writer that was killed.
-    if (!is_writer && !check_writable(file) && !has_log(file)) {
-      database = std::make_unique<SQLite::Database>(
-          immutable_uri(file), SQLite::OPEN_READONLY | SQLite::OPEN_URI, timeout_ms);
-    } else {
-      database =
-          std::make_unique<SQLite::Database>(file.string(), SQLite::OPEN_READWRITE, timeout_ms);
-    }
-    checkpoint_on_close(*database, false);
-    const auto schema = check_identity(*database, file);
-    if (!schema) return tl::unexpected(schema.error());
-    if (!is_writer) {
-      if (*schema == Schema::none) {
-        return fail(ErrorKind::not_found, "the history is empty", file,
-                    "'autotuned run RECIPE' starts one");
-      }
-      database->exec("PRAGMA query_only = ON");
-    } else {
-      use_write_ahead_log(*database, lock_timeout);
-      database->exec("PRAGMA synchronous = FULL");
-      database->exec("PRAGMA foreign_keys = ON");
-      if (auto checked = check_pragmas(*database, lock_timeout, file); !checked) return checked;
-      if (auto migrated = migrate(*database, file); !migrated) return migrated;
-    }
-    checkpoint_on_close(*database, true);
-    return {};
+  // Where nothing can be made beside the file, and no log is waiting, it is read as it lies there.
+  // Otherwise readers open it for writing too: they clean up after a writer that was killed.
+  const bool is_writable = is_writer || check_writable(file).has_value();
+  const bool is_immutable = !is_writable && !has_log(file);
+  auto opened = connection->guard("open the history", [&]() -> Result<void> {
+    connection->database = std::make_unique<SQLite::Database>(
+        is_immutable ? immutable_uri(file) : file.string(),
+        is_immutable ? SQLite::OPEN_READONLY | SQLite::OPEN_URI : SQLite::OPEN_READWRITE,
+        static_cast<int>(lock_timeout.count()));
+    SQLite::Database& database = *connection->database;
+    // Closing must not move the log of a file that turns out not to be ours.
+    checkpoint_on_close(database, false);
+    const auto version = stored_version(database, file);
+    if (!version) return tl::unexpected(version.error());
+    auto ready = is_writer ? set_up_writer(database, lock_timeout, file)
+                           : set_up_reader(database, *version, file);
+    checkpoint_on_close(database, ready.has_value());
+    return ready;
   });
-  if (!opened) return tl::unexpected(opened.error());
-  return connection;
+  if (opened) return connection;
+  if (!is_writable && opened.error().kind == ErrorKind::io) {
+    return fail(ErrorKind::permission,
+                "the program that wrote the history was killed, and tidying up after it needs "
+                "the right to write",
+                file, "run 'autotuned history' once as the owner of the file");
+  }
+  return tl::unexpected(opened.error());
 }
 
 }  // namespace autotuned::storage

@@ -72,12 +72,11 @@ Result<std::vector<RunRow>> History::runs(const RunFilter& filter) const {
 }
 
 Result<std::optional<EnvironmentRow>> History::environment(const std::string& key) const {
-  return connection_->read(
-      "find the environment",
-      [&](const Database& database) -> Result<std::optional<EnvironmentRow>> {
-        return first(database, "SELECT * FROM environments WHERE key = ?", {text(key)},
-                     environment_from);
-      });
+  return connection_->read("find the environment",
+                           [&](const Database& database) -> Result<std::optional<EnvironmentRow>> {
+                             return first(database, "SELECT * FROM environments WHERE key = ?",
+                                          {text(key)}, environment_from);
+                           });
 }
 
 Result<RunRow> History::run(const std::string& id_or_prefix) const {

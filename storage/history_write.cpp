@@ -9,8 +9,8 @@ namespace {
 
 using Database = SQLite::Database;
 
-Result<void> must_match(int rows, const std::string& what) {
-  if (rows == 0) return fail(ErrorKind::not_found, "there is no " + what + " in the history");
+Result<void> must_match(int rows, const std::string& what, const std::filesystem::path& file) {
+  if (rows == 0) return fail(ErrorKind::not_found, "there is no " + what, file);
   return {};
 }
 
@@ -56,7 +56,7 @@ Result<void> History::put_run(const RunRow& run) {
 Result<void> History::update_run(const RunRow& run) {
   return connection_->write("update the run", [&](Database& database) {
     return must_match(update(database, "runs", progress_fields(run), "id = ?", {text(run.id.text)}),
-                      "run " + run.id.text);
+                      "run " + run.id.text, path());
   });
 }
 
@@ -65,7 +65,7 @@ Result<void> History::put_ceiling(const RunId& run, double samples_per_second,
   return connection_->write("store the ceiling", [&](Database& database) {
     return must_match(update(database, "runs", ceiling_fields(samples_per_second, bound_by),
                              "id = ?", {text(run.text)}),
-                      "run " + run.text);
+                      "run " + run.text, path());
   });
 }
 
@@ -138,7 +138,7 @@ Result<void> History::put_plugin_answered(const RunId& run, const std::string& p
                             " JOIN plugins ON plugins.sequence = plugin_answers.plugin"
                             " WHERE run_id = ? AND name = ? AND is_answered = 0)",
                             {text(run.text), text(plugin)});
-    return must_match(rows, "open question to " + plugin + " of run " + run.text);
+    return must_match(rows, "open question to " + plugin + " of run " + run.text, path());
   });
 }
 

@@ -75,11 +75,23 @@ Result<void> make_folders(const fs::path& folder) {
     const fs::path path = missing.back();
     missing.pop_back();
     if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-      return tl::unexpected(system_error(errno, "cannot make the folder", path));
+      Error refusal = system_error(errno, "cannot make the folder", path);
+      // not_found would say that there is no history yet.
+      if (refusal.kind == ErrorKind::not_found) refusal.kind = ErrorKind::io;
+      return tl::unexpected(std::move(refusal));
     }
     if (auto synced = sync_folder(path.parent_path()); !synced) return synced;
   }
   return {};
+}
+
+// The error of a failed faccessat().
+Result<void> refuse(const char* what, const fs::path& where) {
+  Error error = system_error(errno, what, where);
+  // A file system that is mounted read-only is no different to the user.
+  error.kind = ErrorKind::permission;
+  error.remedy = "check owner and mode, or choose another file with --history";
+  return tl::unexpected(std::move(error));
 }
 
 }  // namespace
@@ -118,14 +130,16 @@ Result<void> make_file(const fs::path& file) {
   return {};
 }
 
+Result<void> check_readable(const fs::path& file) {
+  if (::faccessat(AT_FDCWD, file.c_str(), R_OK, AT_EACCESS) == 0) return {};
+  if (errno == ENOENT || errno == ENOTDIR) {
+    return fail(ErrorKind::not_found, "there is no history yet", file,
+                "'autotuned run RECIPE' starts one");
+  }
+  return refuse("cannot read the history", file);
+}
+
 Result<void> check_writable(const fs::path& file) {
-  const auto refuse = [](const char* what, const fs::path& where) -> Result<void> {
-    Error error = system_error(errno, what, where);
-    // A file system that is mounted read-only is no different to the user.
-    if (errno != ENOENT) error.kind = ErrorKind::permission;
-    error.remedy = "check owner and mode, or choose another file with --history";
-    return tl::unexpected(std::move(error));
-  };
   if (::faccessat(AT_FDCWD, file.c_str(), R_OK | W_OK, AT_EACCESS) != 0) {
     return refuse("cannot write to the history", file);
   }

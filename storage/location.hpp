@@ -22,6 +22,8 @@ namespace autotuned::storage {
 // Makes the missing folders (0700) and an empty file (0600) when there is none. REQUIRES: absolute.
 [[nodiscard]] Result<void> make_file(const std::filesystem::path& file);
 
+// ErrorKind::not_found when there is no such file, permission when this process may not read it.
+[[nodiscard]] Result<void> check_readable(const std::filesystem::path& file);
 // Whether this process may write to the file and make others beside it, as WAL needs.
 [[nodiscard]] Result<void> check_writable(const std::filesystem::path& file);
 

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// What may be opened, how, and what is refused without being touched.
+#include <SQLiteCpp/SQLiteCpp.h>
+#include <gmock/gmock.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <map>
+
+#include "storage/history.hpp"
+#include "storage/location.hpp"
+#include "tests/base/temporary_folder.hpp"
+#include "tests/storage/sample.hpp"
+
+namespace autotuned::storage {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr std::chrono::milliseconds kShort{20};
+
+class OpenTest : public ::testing::Test {
+ protected:
+  // Every file of the folder with its bytes.
+  [[nodiscard]] std::map<std::string, std::string> content() const {
+    std::map<std::string, std::string> files;
+    for (const std::string& name : names_in(folder_.path()))
+      files[name] = folder_.read(name);
+    return files;
+  }
+
+  // Both ways of opening fail like this and leave the folder as it is, byte for byte.
+  void expect_refused(ErrorKind kind, const std::string& what) const {
+    const auto before = content();
+    ASSERT_TRUE(before.contains("history.db"));
+    for (const Access access : {Access::read_write, Access::read_only}) {
+      const auto history = History::open(file_, access, kShort);
+      ASSERT_FALSE(history);
+      EXPECT_EQ(history.error().kind, kind) << history.error().message();
+      EXPECT_THAT(history.error().what, HasSubstr(what));
+      EXPECT_EQ(history.error().where, file_);
+      EXPECT_NE(history.error().remedy, "");
+    }
+    EXPECT_TRUE(content() == before);
+  }
+
+  TemporaryFolder folder_;
+  const std::filesystem::path file_ = folder_ / "history.db";
+};
+
+unsigned mode_of(const std::filesystem::path& path) {
+  struct stat facts {};
+  EXPECT_EQ(::stat(path.c_str(), &facts), 0);
+  return facts.st_mode & 0777U;
+}
+
+TEST_F(OpenTest, NewHistoryIsPrivate) {
+  const auto file = folder_ / "a/b/history.db";
+  const History history = open_with_run(file);
+  EXPECT_EQ(mode_of(folder_ / "a"), 0700U);
+  EXPECT_EQ(mode_of(folder_ / "a/b"), 0700U);
+  for (const std::string& name : names_in(file.parent_path()))
+    EXPECT_EQ(mode_of(file.parent_path() / name), 0600U) << name;
+  EXPECT_EQ(history.path(), file);
+}
+
+TEST_F(OpenTest, NothingIsLeftBesideAClosedHistory) {
+  static_cast<void>(open_with_run(file_));
+  EXPECT_THAT(names_in(folder_.path()), ElementsAre("history.db"));
+  EXPECT_EQ(History::open(file_, Access::read_only)->runs({}).value().size(), 1U);
+  EXPECT_THAT(names_in(folder_.path()), ElementsAre("history.db"));
+}
+
+TEST_F(OpenTest, WritesAreDurableAndTheFileIsOurs) {
+  static_cast<void>(open_with_run(file_));
+  SQLite::Database database(file_.string());
+  EXPECT_EQ(database.execAndGet("PRAGMA journal_mode").getString(), "wal");
+  EXPECT_EQ(database.execAndGet("PRAGMA user_version").getInt(), 1);
+  EXPECT_EQ(database.execAndGet("PRAGMA application_id").getInt(), 0x4174756E);
+}
+
+TEST_F(OpenTest, ReadOnlyNeedsAHistory) {
+  EXPECT_EQ(History::open(file_, Access::read_only).error().kind, ErrorKind::not_found);
+  EXPECT_THAT(names_in(folder_.path()), ElementsAre());
+  folder_.write("history.db", "");
+  EXPECT_EQ(History::open(file_, Access::read_only).error().kind, ErrorKind::not_found);
+}
+
+TEST_F(OpenTest, EmptyFileBecomesAHistory) {
+  folder_.write("history.db", "");
+  EXPECT_TRUE(History::open(file_, Access::read_write));
+  EXPECT_TRUE(History::open(file_, Access::read_only));
+}
+
+TEST_F(OpenTest, ReadOnlyCannotWrite) {
+  static_cast<void>(open_with_run(file_));
+  auto history = History::open(file_, Access::read_only).value();
+  EXPECT_EQ(history.put_environment(sample_environment()).error().kind, ErrorKind::permission);
+}
+
+TEST_F(OpenTest, SpecialNamesAreFiles) {
+  for (const char* name : {":memory:", "a b?c#d%20é.db", "file:x.db"}) {
+    const auto file = folder_ / name;
+    static_cast<void>(open_with_run(file));
+    EXPECT_TRUE(std::filesystem::exists(file)) << name;
+    EXPECT_EQ(History::open(file, Access::read_only)->runs({}).value().size(), 1U) << name;
+  }
+}
+
+TEST_F(OpenTest, FolderIsRefused) {
+  EXPECT_EQ(History::open(folder_.path(), Access::read_write).error().kind, ErrorKind::invalid);
+  EXPECT_EQ(History::open("", Access::read_write).error().kind, ErrorKind::invalid);
+}
+
+TEST_F(OpenTest, FolderThatCannotBeMadeIsNamed) {
+  folder_.write("file", "");
+  const auto history = History::open(folder_ / "file/below/history.db", Access::read_write);
+  ASSERT_FALSE(history);
+  EXPECT_EQ(history.error().kind, ErrorKind::io) << history.error().message();
+  EXPECT_THAT(history.error().where, StartsWith(folder_ / "file"));
+}
+
+TEST_F(OpenTest, NewerVersionIsRefused) {
+  static_cast<void>(open_with_run(file_));
+  run_sql(file_, "PRAGMA user_version = 99");
+  expect_refused(ErrorKind::newer_version, "version 99");
+}
+
+// The newer program was killed: its version number is in the log alone, and both must stay.
+TEST_F(OpenTest, NewerVersionInTheLogIsRefused) {
+  static_cast<void>(open_with_run(file_));
+  {
+    SQLite::Database database(file_.string(), SQLite::OPEN_READWRITE);
+    sqlite3_db_config(database.getHandle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+    database.exec("PRAGMA user_version = 99");
+  }
+  ASSERT_THAT(folder_.read("history.db-wal"), ::testing::Not(""));
+  const auto before = content();
+  for (const Access access : {Access::read_write, Access::read_only}) {
+    EXPECT_EQ(History::open(file_, access).error().kind, ErrorKind::newer_version);
+  }
+  EXPECT_TRUE(content().at("history.db") == before.at("history.db"));
+  EXPECT_TRUE(content().at("history.db-wal") == before.at("history.db-wal"));
+}
+
+TEST_F(OpenTest, ForeignDatabasesAreRefused) {
+  run_sql(file_, "CREATE TABLE bookmarks (url TEXT)");
+  expect_refused(ErrorKind::corrupt, "not a history");
+}
+
+TEST_F(OpenTest, ForeignDatabasesWithALogAreRefused) {
+  run_sql(file_, "PRAGMA journal_mode = WAL; PRAGMA application_id = 7; CREATE TABLE t (x)");
+  expect_refused(ErrorKind::corrupt, "not a history");
+}
+
+TEST_F(OpenTest, ForeignEmptyDatabaseIsRefused) {
+  run_sql(file_, "PRAGMA user_version = 3");
+  expect_refused(ErrorKind::corrupt, "not a history");
+}
+
+TEST_F(OpenTest, FileThatIsNoDatabaseIsRefused) {
+  // SQLite takes a file of one byte for an empty one.
+  for (const std::size_t size : {1U, 100U, 10'000U}) {
+    const std::string text(size, 'x');
+    folder_.write("history.db", text);
+    expect_refused(ErrorKind::corrupt, "not a database");
+  }
+}
+
+TEST_F(OpenTest, TruncatedHistoryIsRefused) {
+  static_cast<void>(open_with_run(file_));
+  const std::string whole = folder_.read("history.db");
+  const std::string half = whole.substr(0, whole.size() / 2);
+  folder_.write("history.db", half);
+  for (const Access access : {Access::read_write, Access::read_only}) {
+    EXPECT_EQ(History::open(file_, access).error().kind, ErrorKind::corrupt);
+    EXPECT_TRUE(folder_.read("history.db") == half);
+  }
+}
+
+TEST_F(OpenTest, HistoryOfEveryReleasedVersionOpens) {
+  const std::filesystem::path data =
+      std::filesystem::path(AUTOTUNED_SOURCE_DIR) / "tests/storage/data";
+  int versions = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(data)) {
+    ++versions;
+    for (const Access access : {Access::read_only, Access::read_write}) {
+      std::filesystem::copy_file(entry.path(), file_,
+                                 std::filesystem::copy_options::overwrite_existing);
+      const auto history = History::open(file_, access);
+      ASSERT_TRUE(history) << entry.path() << ": " << history.error().message();
+      const auto run = history->run("r-20261121-7f3a9c");
+      ASSERT_TRUE(run) << run.error().message();
+      EXPECT_EQ(run->recipe_name, "fashion");
+      EXPECT_EQ(run->starting.integer("loader.workers"), 0);
+      EXPECT_EQ(history->trials(run->id).value().at(0).plugin, "num_workers");
+      EXPECT_EQ(history->blocks({run->id, 1}).value().at(0).block.steps, 12);
+      EXPECT_EQ(history->checks({run->id, 1}).value().at(0).risk, "exact");
+      EXPECT_EQ(history->plugin_answers(run->id).value().at(0).sha256, "aa");
+      EXPECT_TRUE(history->last_profile(run->id).value());
+      EXPECT_EQ(history->best("h1", "e1").value()->speedup.ratio, 2.0);
+      EXPECT_EQ(history->check_integrity().value(), "ok");
+    }
+  }
+  EXPECT_EQ(versions, 1) << "one file per released schema version";
+}
+
+TEST_F(OpenTest, LockedHistoryIsBusy) {
+  History history = open_with_run(file_);
+  SQLite::Database other(file_.string(), SQLite::OPEN_READWRITE);
+  other.exec("BEGIN IMMEDIATE");
+  auto blocked = History::open(file_, Access::read_write, kShort);
+  ASSERT_TRUE(blocked) << blocked.error().message();
+  const auto put = blocked->put_environment(sample_environment());
+  ASSERT_FALSE(put);
+  EXPECT_EQ(put.error().kind, ErrorKind::busy);
+  EXPECT_EQ(put.error().where, file_);
+  EXPECT_EQ(blocked->runs({}).value().size(), 1U) << "readers do not wait for a writer";
+  other.exec("COMMIT");
+  EXPECT_TRUE(blocked->put_environment(sample_environment()));
+}
+
+TEST_F(OpenTest, NewHistoryLockedByAnotherIsBusy) {
+  folder_.write("history.db", "");
+  SQLite::Database other(file_.string(), SQLite::OPEN_READWRITE);
+  other.exec("BEGIN EXCLUSIVE");
+  EXPECT_EQ(History::open(file_, Access::read_write, kShort).error().kind, ErrorKind::busy);
+}
+
+std::string outcome(const std::filesystem::path& file, Access access) {
+  const auto history = History::open(file, access, kShort);
+  if (!history) return std::string(to_string(history.error().kind));
+  const auto runs = history->runs({});
+  return runs ? std::to_string(runs->size()) + " runs" : runs.error().message();
+}
+
+TEST_F(OpenTest, ReadOnlyFileCanBeRead) {
+  static_cast<void>(open_with_run(file_));
+  ASSERT_EQ(::chmod(file_.c_str(), 0400), 0);
+  const auto answer = as_ordinary_user(folder_.path(), [&] {
+    return outcome(file_, Access::read_write) + ", " + outcome(file_, Access::read_only);
+  });
+  EXPECT_EQ(answer, "permission, 1 runs");
+  EXPECT_THAT(names_in(folder_.path()), ElementsAre("history.db"));
+}
+
+TEST_F(OpenTest, ReadOnlyFolderCanBeRead) {
+  static_cast<void>(open_with_run(file_));
+  ASSERT_EQ(::chmod(folder_.path().c_str(), 0500), 0);
+  const auto answer = as_ordinary_user(folder_.path(), [&] {
+    return outcome(file_, Access::read_write) + ", " + outcome(file_, Access::read_only) + ", " +
+           outcome(folder_ / "new.db", Access::read_write);
+  });
+  ASSERT_EQ(::chmod(folder_.path().c_str(), 0700), 0);
+  EXPECT_EQ(answer, "permission, 1 runs, permission");
+}
+
+TEST_F(OpenTest, UnreadableFileIsAQuestionOfPermission) {
+  static_cast<void>(open_with_run(file_));
+  ASSERT_EQ(::chmod(file_.c_str(), 0), 0);
+  const auto answer = as_ordinary_user(folder_.path(), [&] {
+    return outcome(file_, Access::read_write) + ", " + outcome(file_, Access::read_only);
+  });
+  EXPECT_EQ(answer, "permission, permission");
+}
+
+// The writer was killed, and its log can be neither replayed nor ignored.
+TEST_F(OpenTest, ReadOnlyFolderWithALogIsAQuestionOfPermission) {
+  static_cast<void>(open_with_run(file_));
+  {
+    SQLite::Database database(file_.string(), SQLite::OPEN_READWRITE);
+    sqlite3_db_config(database.getHandle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+    database.exec("DELETE FROM runs");
+  }
+  std::filesystem::remove(folder_ / "history.db-shm");
+  ASSERT_EQ(::chmod(folder_.path().c_str(), 0500), 0);
+  const auto answer =
+      as_ordinary_user(folder_.path(), [&] { return outcome(file_, Access::read_only); });
+  ASSERT_EQ(::chmod(folder_.path().c_str(), 0700), 0);
+  EXPECT_EQ(answer, "permission");
+  EXPECT_EQ(outcome(file_, Access::read_only), "0 runs") << "the log was kept";
+}
+
+TEST(LocationTest, NetworkFileSystemsAreKnown) {
+  EXPECT_EQ(network_file_system(0x6969), "NFS");
+  EXPECT_EQ(network_file_system(0xFF534D42), "CIFS");
+  EXPECT_EQ(network_file_system(0x0BD00BD0), "Lustre");
+  EXPECT_FALSE(network_file_system(0xEF53)) << "ext4";
+  EXPECT_FALSE(network_file_system(0x01021994)) << "tmpfs";
+  EXPECT_FALSE(network_file_system(0x65735546)) << "FUSE";
+}
+
+TEST(DefaultPathTest, FollowsTheEnvironment) {
+  ASSERT_EQ(::setenv("AUTOTUNED_HISTORY", "some/file.db", 1), 0);
+  EXPECT_EQ(History::default_path(), "some/file.db");
+  ASSERT_EQ(::unsetenv("AUTOTUNED_HISTORY"), 0);
+  ASSERT_EQ(::setenv("XDG_STATE_HOME", "/state", 1), 0);
+  EXPECT_EQ(History::default_path(), "/state/autotuned/history.db");
+  ASSERT_EQ(::setenv("XDG_STATE_HOME", "relative", 1), 0);
+  ASSERT_EQ(::setenv("HOME", "/people/ada", 1), 0);
+  EXPECT_EQ(History::default_path(), "/people/ada/.local/state/autotuned/history.db");
+  ASSERT_EQ(::unsetenv("XDG_STATE_HOME"), 0);
+  EXPECT_EQ(History::default_path(), "/people/ada/.local/state/autotuned/history.db");
+  ASSERT_EQ(::unsetenv("HOME"), 0);
+  EXPECT_THAT(History::default_path().string(),
+              ::testing::EndsWith("/.local/state/autotuned/history.db"));
+}
+
+}  // namespace
+}  // namespace autotuned::storage
