@@ -37,6 +37,7 @@ struct ByteStream::State {
   std::size_t end = 0;
   bool is_gzip = false;
   bool is_member_done = false;  // at the end of a gzip member, its checksum verified
+  bool is_damaged = false;
   z_stream zlib{};
 
   ~State() {
@@ -86,6 +87,7 @@ struct ByteStream::State {
 
   // One call of inflate on what is buffered; returns what it wrote.
   Result<std::size_t> inflate_into(std::span<std::uint8_t> out) {
+    if (is_damaged) return fail(ErrorKind::corrupt, "the gzip data is damaged", where, kFetchAgain);
     if (is_member_done) {
       const auto another = starts_gzip_member();
       if (!another) return tl::unexpected(another.error());
@@ -106,13 +108,12 @@ struct ByteStream::State {
     zlib.avail_out = static_cast<unsigned>(room);
     const int code = inflate(&zlib, Z_NO_FLUSH);
     begin = end - zlib.avail_in;
-    if (code == Z_STREAM_END) {
-      is_member_done = true;
-    } else if (code == Z_MEM_ERROR) {
+    if (code == Z_MEM_ERROR) {
       return fail(ErrorKind::out_of_memory, "no memory to unpack the file", where);
-    } else if (code != Z_OK && code != Z_BUF_ERROR) {
-      return fail(ErrorKind::corrupt, "the gzip data is damaged", where, kFetchAgain);
     }
+    is_member_done = code == Z_STREAM_END;
+    // Told by the next call: what was written until here is good.
+    is_damaged = !is_member_done && code != Z_OK && code != Z_BUF_ERROR;
     return room - zlib.avail_out;
   }
 
@@ -169,7 +170,12 @@ ByteStream::Outcome ByteStream::read(std::span<std::uint8_t> out) {
 
 Result<void> ByteStream::expect_end() {
   State& state = *state_;
-  while (state.is_gzip && !state.is_member_done) {
+  while (state.is_gzip) {
+    if (state.is_member_done) {
+      const auto another = state.starts_gzip_member();
+      if (!another) return tl::unexpected(another.error());
+      if (!*another) break;
+    }
     std::uint8_t extra = 0;
     auto count = state.inflate_into({&extra, 1});
     if (!count) {

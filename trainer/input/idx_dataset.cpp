@@ -20,7 +20,6 @@ namespace {
 constexpr std::uint8_t kUnsignedBytes = 0x08;
 constexpr std::size_t kImageDimensions = 3;
 constexpr std::size_t kLabelDimensions = 1;
-constexpr const char* kFetchAgain = "copy or download it again";
 
 // Not a vector: that would fill the memory with zeros first, and with it touch all that a damaged
 // header asks for.
@@ -122,17 +121,13 @@ Result<Bytes> read_items(IdxFile& file, std::int64_t count, std::int64_t item_by
   const std::string of = " of " + format_count(file.count()) + " " + file.items;
   // No overflow: count < 2^32 and item_bytes <= 2^30.
   const auto wanted = static_cast<std::uint64_t>(count * item_bytes);
-  if (wanted > file.stream.most_bytes()) {
-    return fail(ErrorKind::corrupt,
-                "is too short for the " + format_count(file.count()) + " " + file.items + " of " +
-                    format_bytes(item_bytes) + " that its header claims",
-                file.where, kFetchAgain);
-  }
-  Bytes bytes{std::unique_ptr<std::uint8_t[]>(new (std::nothrow) std::uint8_t[wanted]), wanted};
+  // No more memory than the file can fill, whatever its header claims.
+  const std::uint64_t room = std::min(wanted, file.stream.most_bytes());
+  Bytes bytes{std::unique_ptr<std::uint8_t[]>(new (std::nothrow) std::uint8_t[room]), room};
   if (bytes.data == nullptr) {
     return fail(
         ErrorKind::out_of_memory,
-        "no memory for " + format_bytes(static_cast<std::int64_t>(wanted)) + " of " + file.items,
+        "no memory for " + format_bytes(static_cast<std::int64_t>(room)) + " of " + file.items,
         file.where, "set `data.limit` to use fewer samples");
   }
   auto outcome = file.stream.read({bytes.data.get(), bytes.size});
@@ -141,6 +136,7 @@ Result<Bytes> read_items(IdxFile& file, std::int64_t count, std::int64_t item_by
     outcome.cut_short->what += " after " + format_count(whole) + of;
     return tl::unexpected(*outcome.cut_short);
   }
+  assert(room == wanted);  // else read() could not have filled it
   if (count == file.count()) {
     auto end = file.stream.expect_end();
     if (!end) {

@@ -5,9 +5,10 @@
 #include <cassert>
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
+#include <stop_token>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -53,7 +54,7 @@ class Loader::State {
         writer_(dataset, std::move(table)),
         callers_scratch_(writer_.make_scratch()),
         ring_(samples_, order) {}
-  ~State() { stop_threads(); }
+  ~State() { keep_threads(0); }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
@@ -83,9 +84,9 @@ class Loader::State {
   std::int64_t chunk_samples() const;
   bool is_filled_by_caller() const { return threads_.empty() || !is_running_; }
 
-  void work();
-  Result<void> start_threads(int count);
-  void stop_threads();
+  void work(const std::stop_token& stop, SampleWriter::Scratch scratch);
+  Result<void> set_threads(std::size_t count);
+  void keep_threads(std::size_t count);  // ends all others
 
   const std::int64_t samples_;
   const SampleWriter writer_;
@@ -99,7 +100,6 @@ class Loader::State {
   PixelType pixel_type_ = PixelType::float32;
   std::int64_t batch_size_ = 1;
   bool is_running_ = false;
-  bool is_stopping_ = false;
   int filling_ = 0;           // chunks in work
   double ns_per_sample_ = 0;  // recent, for the size of a chunk
   LoaderStatistics statistics_;
@@ -157,13 +157,13 @@ Result<void> Loader::State::reconfigure(LoaderSettings settings) {
   auto checked = check(settings, samples_);
   if (!checked) return checked;
   const bool was_running = pause();
-  {
+  auto started = set_threads(static_cast<std::size_t>(settings.workers));
+  if (started) {
     const Guard guard(mutex_);
     ring_.configure(settings, ring_.position());
     pixel_type_ = settings.pixel_type;
     batch_size_ = settings.batch_size;
   }
-  auto started = start_threads(settings.workers);
   if (was_running) resume();
   return started;
 }
@@ -201,24 +201,27 @@ std::int64_t Loader::State::chunk_samples() const {
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(kChunkNs / ns_per_sample_));
 }
 
-void Loader::State::work() {
-  SampleWriter::Scratch scratch = writer_.make_scratch();
+void Loader::State::work(const std::stop_token& stop, SampleWriter::Scratch scratch) {
   Lock lock(mutex_);
   while (true) {
-    work_.wait(lock, [this] { return is_stopping_ || (is_running_ && ring_.can_claim()); });
-    if (is_stopping_) return;
+    work_.wait(lock, [&] { return stop.stop_requested() || (is_running_ && ring_.can_claim()); });
+    if (stop.stop_requested()) return;
     fill_chunk(lock, scratch);
   }
 }
 
-Result<void> Loader::State::start_threads(int count) {
-  if (static_cast<std::size_t>(count) == threads_.size()) return {};
-  stop_threads();
+Result<void> Loader::State::set_threads(std::size_t count) {
+  const std::size_t before = threads_.size();
+  if (count < before) keep_threads(count);
   try {
-    for (int i = 0; i < count; ++i)
-      threads_.emplace_back([this] { work(); });
-  } catch (const std::system_error& error) {
-    stop_threads();
+    while (threads_.size() < count) {
+      threads_.emplace_back(
+          [this, scratch = writer_.make_scratch()](const std::stop_token& stop) mutable {
+            work(stop, std::move(scratch));
+          });
+    }
+  } catch (const std::exception& error) {
+    keep_threads(before);
     return fail(ErrorKind::out_of_memory,
                 "cannot start " + std::to_string(count) + " threads (" + error.what() + ")",
                 "loader", "use fewer workers");
@@ -226,14 +229,14 @@ Result<void> Loader::State::start_threads(int count) {
   return {};
 }
 
-void Loader::State::stop_threads() {
+void Loader::State::keep_threads(std::size_t count) {
   {
     const Guard guard(mutex_);
-    is_stopping_ = true;
+    for (std::size_t i = count; i < threads_.size(); ++i)
+      threads_[i].request_stop();
     work_.notify_all();
   }
-  threads_.clear();  // joins
-  is_stopping_ = false;
+  threads_.resize(count);  // joins
 }
 
 Result<std::unique_ptr<Loader>> Loader::create(const Dataset& dataset, SampleOrder order,

@@ -108,8 +108,9 @@ class Loader {
   void seek(Position position);
 
   // Takes on other settings at the present position(); otherwise like seek(). Whether it is paused
-  // stays as it was. ErrorKind::invalid (nothing has changed then): negative workers, a batch size
-  // below 1, or above the data set's size with drop_last, or an empty ring.
+  // stays as it was. On an Error nothing has changed.
+  // ErrorKind::invalid: negative workers, a batch size below 1, or above the data set's size with
+  // drop_last, or an empty ring. ErrorKind::out_of_memory: the threads cannot be started.
   [[nodiscard]] Result<void> reconfigure(LoaderSettings settings);
 
   [[nodiscard]] LoaderStatistics statistics() const;
