@@ -60,9 +60,13 @@ void Comparison::add(double log_ratio, double log_level) {
   const double low = interval_end(pairs_, Side::above, rules_.accept_error_ratio, 0.0);
   const double high = interval_end(pairs_, Side::below, rules_.reject_error_ratio,
                                    std::log1p(rules_.min_gain_ratio));
+  // What was refuted once stays refuted: the bets hold at all looks together.
+  estimate_.low = std::max(estimate_.low, std::exp(low));
+  estimate_.high = std::min(estimate_.high, std::exp(high));
   estimate_.ratio = std::exp(median_of(log_ratios()));
-  estimate_.low = std::exp(low);
-  estimate_.high = std::min(kNoUpperEnd, std::exp(high));
+  if (estimate_.low <= estimate_.high) {
+    estimate_.ratio = std::clamp(estimate_.ratio, estimate_.low, estimate_.high);
+  }
   estimate_.pairs = static_cast<int>(pairs_.size());
 }
 

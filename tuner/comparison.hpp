@@ -41,8 +41,8 @@ class Comparison {
   [[nodiscard]] Decision decision() const;
 
   // The median ratio. `low` is above the true ratio with probability at most accept_error_ratio,
-  // `high` below it with at most reject_error_ratio, at all looks together. While there are too few
-  // pairs to refute anything they are 0 and kNoUpperEnd.
+  // `high` below it with at most reject_error_ratio, at all looks together; so they only ever close in.
+  // While there are too few pairs to refute anything they are 0 and kNoUpperEnd.
   [[nodiscard]] const Estimate& estimate() const { return estimate_; }
 
   // Robust spread of the log-ratios: 1.4826 x median absolute deviation; 0 for fewer than two pairs.

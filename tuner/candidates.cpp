@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/candidates.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <tuple>
+
+namespace autotuned::tuner {
+namespace {
+
+using recipes::RiskClass;
+
+// More expected of a change than when it lost: this many times the gain that was expected then.
+constexpr double kGrownSignal = 1.5;
+constexpr std::array<std::string_view, 3> kLoadingPrefixes = {"loader.", "transfer.", "input."};
+
+bool is_obeyed(const std::string& name, const SessionInput& input) {
+  // The environment is set when the trainer starts, whatever the trainer.
+  return name.starts_with("env.") ||
+         std::ranges::find(input.obeyed_knobs, name) != input.obeyed_knobs.end();
+}
+
+std::optional<std::string> fault_of_value(const std::string& name, const KnobValue& value,
+                                          const SessionInput& input) {
+  const auto knob = recipes::find_knob(input.knobs, name);
+  if (!knob) return "it proposed the unknown knob " + name;
+  if (!is_obeyed(name, input)) return "it proposed " + name + ", which this trainer does not obey";
+  if (auto checked = recipes::check_value(*knob, value); !checked) {
+    return "it proposed " + name + "=" + to_text(value) + ": " + checked.error().what;
+  }
+  const std::int64_t* size = std::get_if<std::int64_t>(&value);
+  if (name == "batch_size" && size != nullptr && *size > input.recipe.tune.batch_size_max) {
+    return "it proposed a batch of " + to_text(value) + ", the recipe permits " +
+           std::to_string(input.recipe.tune.batch_size_max);
+  }
+  return std::nullopt;
+}
+
+bool has_lost(const TrialRecord& trial) {
+  return trial.kind == TrialKind::proposal &&
+         (trial.verdict == Verdict::rejected || trial.verdict == Verdict::failed);
+}
+
+}  // namespace
+
+std::optional<std::string> fault_of(const Candidate& candidate, const SessionInput& input) {
+  for (const auto& [name, value] : candidate.change.values()) {
+    if (auto fault = fault_of_value(name, value, input)) return fault;
+  }
+  const RiskClass risk = recipes::risk_of(input.knobs, candidate.change);
+  if (!input.recipe.allows(risk, candidate.change)) {
+    return "it proposed " + candidate.change.canonical_text() + ", a change of class " +
+           std::string(recipes::to_string(risk)) + " that the recipe does not permit";
+  }
+  return std::nullopt;
+}
+
+bool is_about_loading(const Configuration& change) {
+  return std::ranges::all_of(change.values(), [](const auto& entry) {
+    return std::ranges::any_of(
+        kLoadingPrefixes, [&](std::string_view prefix) { return entry.first.starts_with(prefix); });
+  });
+}
+
+std::optional<std::string> why_skipped(const Candidate& candidate, const Configuration& incumbent,
+                                       const std::vector<Configuration>& past_incumbents,
+                                       const std::vector<TrialRecord>& trials) {
+  const Configuration target = incumbent.with(candidate.change);
+  const std::string what = candidate.change.canonical_text();
+  if (target == incumbent) return what + " is what the job runs with already";
+  if (std::ranges::find(past_incumbents, target) != past_incumbents.end()) {
+    return what + " leads back to a configuration that was beaten";
+  }
+  const Configuration change = incumbent.change_to(target);
+  int losses = 0;
+  double expected_then = 1.0;
+  for (const TrialRecord& trial : trials) {
+    if (!has_lost(trial)) continue;
+    if (trial.reference == incumbent && trial.change == change) {
+      return what + " was tried against this incumbent";
+    }
+    if (trial.change != change) continue;
+    ++losses;
+    expected_then = std::max(expected_then, trial.expected_gain_ratio);
+  }
+  if (losses == 0) return std::nullopt;
+  if (losses > 1) return what + " lost twice";
+  const double grown = 1.0 + kGrownSignal * (expected_then - 1.0);
+  if (candidate.expected_gain_ratio <= grown) {
+    return what + " lost before and no more is expected of it now";
+  }
+  return std::nullopt;
+}
+
+bool is_tried_before(const Candidate& a, const Candidate& b, const SessionInput& input) {
+  const auto key = [&](const Candidate& candidate) {
+    return std::tuple(-std::round(candidate.expected_gain_ratio * 100.0),
+                      static_cast<int>(recipes::risk_of(input.knobs, candidate.change)),
+                      candidate.change.values().size(), candidate.plugin);
+  };
+  return key(a) < key(b);
+}
+
+}  // namespace autotuned::tuner

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does a change still train the same model? From compared updates to the record of a check, by risk
+// class (docs/architecture.md, "Checks").
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "base/trial.hpp"
+#include "tuner/job.hpp"
+#include "tuner/session.hpp"
+
+namespace autotuned::tuner {
+
+// Exact: parameters and buffers are equal, value for value.
+[[nodiscard]] CheckRecord check_equal(const UpdateComparison& updates);
+
+// Numerics: everything is finite; each parameter's update has a norm of 0.8 to 1.25 times the
+// reference's and a cosine of at least 0.8 with it; each step's loss is within 10 % (of 0.1 at least).
+// A parameter whose reference update is under a thousandth of the largest one is mostly rounding: of it
+// is asked only that it moves and stays under a hundredth.
+[[nodiscard]] CheckRecord check_numerics(const UpdateComparison& updates);
+
+// Semantics: another training job by design, so only that it stays finite; `rule` (what became of
+// batch size and learning rate) goes into the detail.
+[[nodiscard]] CheckRecord check_semantics(const UpdateComparison& updates, const std::string& rule);
+
+// Runs the checks that `change` to `incumbent` demands, in the order run; stops after the first that
+// fails. Errors are those of the job.
+//
+// The part of the change that claims to be exact is compared with the incumbent. One that is not
+// bit for bit but that the recipe permits as numerics is checked as that. Numerics are compared with
+// the *starting* configuration, so that small deviations cannot pile up, at the starting batch size, so
+// that another batch does not hide them.
+[[nodiscard]] Result<std::vector<CheckRecord>> run_checks(const SessionInput& input, Job& job,
+                                                          const Configuration& incumbent,
+                                                          const Configuration& change);
+
+}  // namespace autotuned::tuner

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// The search: look at the incumbent, ask the plugins, try the most promising proposal, again.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "tuner/candidates.hpp"
+#include "tuner/session_run.hpp"
+#include "tuner/situation.hpp"
+
+namespace autotuned::tuner {
+namespace {
+
+using std::chrono::nanoseconds;
+using std::chrono::seconds;
+
+constexpr nanoseconds kMostTrialTime = seconds(30);
+constexpr int kTrialShare = 3;  // of the remaining budget, one in so many
+constexpr nanoseconds kMostReserve = seconds(20);
+constexpr int kReserveShare = 5;  // of the whole budget
+constexpr int kReservePairs = 10;
+constexpr int kCeilingPairs = 5;
+constexpr int kSlowCeilingPairs = 2;
+constexpr double kSlowBlockError = 0.05;
+constexpr double kAtCeiling = 1.02;
+constexpr double kWaitAtCeiling = 0.02;
+// The guard against plugins that never run out of proposals that cost no time.
+constexpr std::size_t kMostTrials = 200;
+
+}  // namespace
+
+Result<void> SessionRun::measure_ceiling() {
+  std::vector<double> ratios;
+  std::vector<double> rates;
+  ceiling_ = {.samples_per_second = 0.0, .bound_by = "unknown"};
+  ceiling_ratio_ = 0.0;
+  const int pairs = has_slow_blocks_ ? kSlowCeilingPairs : kCeilingPairs;
+  for (int i = 0; i < pairs; ++i) {
+    auto normal = job_->run_block(incumbent(), {});
+    if (!normal) return tl::unexpected(normal.error());
+    auto free_loading = job_->run_block(incumbent(), {.reuse_batch = true});
+    if (!free_loading) {
+      if (free_loading.error().kind == ErrorKind::cancelled) {
+        return tl::unexpected(free_loading.error());
+      }
+      return ledger_->ceiling(ceiling_);  // this trainer cannot tell
+    }
+    const double rate = normal->samples_per_second();
+    const double free_rate = free_loading->samples_per_second();
+    if (!(rate > 0.0) || !(free_rate > 0.0)) return ledger_->ceiling(ceiling_);
+    rates.push_back(rate);
+    ratios.push_back(free_rate / rate);
+  }
+  std::ranges::sort(ratios);
+  std::ranges::sort(rates);
+  ceiling_ratio_ = std::max(1.0, ratios[ratios.size() / 2]);
+  ceiling_.samples_per_second = ceiling_ratio_ * rates[rates.size() / 2];
+  ceiling_.bound_by = "compute";
+  return ledger_->ceiling(ceiling_);
+}
+
+Result<void> SessionRun::look_at_incumbent() {
+  if (auto measured = measure_ceiling(); !measured) return measured;
+  profile_ = {};
+  auto profile = job_->profile(incumbent());
+  if (!profile) {
+    if (profile.error().kind == ErrorKind::cancelled) return tl::unexpected(profile.error());
+    return {};  // plugins see no metrics and say so
+  }
+  profile_ = std::move(*profile);
+  return ledger_->profiled(incumbent(), profile_);
+}
+
+// Both must say so: a few pairs of blocks can err by more than this on a noisy machine.
+bool SessionRun::is_at_loading_ceiling() const {
+  if (ceiling_ratio_ == 0.0 || ceiling_ratio_ > kAtCeiling) return false;
+  const auto waiting = get_number(profile_.metrics, "step.data_wait_ratio");
+  return !waiting || *waiting <= kWaitAtCeiling;
+}
+
+std::optional<std::string> SessionRun::reason_to_skip(const Candidate& candidate) const {
+  if (is_about_loading(candidate.change) && is_at_loading_ceiling()) {
+    return fmt::format(
+        "{} is about loading, and without any loading the job would be {:.1f} % faster",
+        candidate.change.canonical_text(), (ceiling_ratio_ - 1.0) * 100.0);
+  }
+  return why_skipped(candidate, incumbent(), past_incumbents_, trials_);
+}
+
+Result<void> SessionRun::leave_out(const std::string& plugin, const std::string& fault) {
+  left_out_.insert(plugin);
+  return ledger_->answered(plugin, fault, true);
+}
+
+// Puts the first candidate that may be tried into proposals_.
+Result<void> SessionRun::ask(const std::string& plugin) {
+  proposals_.erase(plugin);
+  if (left_out_.contains(plugin)) return {};
+  if (auto stored = ledger_->asking(plugin); !stored) return stored;
+  auto answer = advisors_->ask(
+      plugin, situation_for(plugin, *input_, incumbent(), profile_.metrics, trials_));
+  if (!answer) return leave_out(plugin, answer.error().message());
+  auto advice = parse_advice(*answer, plugin);
+  if (!advice) return leave_out(plugin, advice.error().what);
+  for (const Candidate& candidate : advice->candidates) {
+    if (auto fault = fault_of(candidate, *input_)) return leave_out(plugin, *fault);
+  }
+
+  std::string outcome = advice->none_because;
+  for (Candidate& candidate : advice->candidates) {
+    auto reason = reason_to_skip(candidate);
+    if (!reason) {
+      outcome.clear();
+      proposals_.insert_or_assign(plugin, std::move(candidate));
+      break;
+    }
+    outcome = "skipped: " + *reason;
+  }
+  return ledger_->answered(plugin, outcome, false);
+}
+
+const Candidate* SessionRun::next_candidate() const {
+  const Candidate* best = nullptr;
+  for (const auto& [plugin, candidate] : proposals_) {
+    if (best == nullptr || is_tried_before(candidate, *best, *input_)) best = &candidate;
+  }
+  return best;
+}
+
+std::optional<TrialPlan> SessionRun::plan_trial() const {
+  TrialPlan plan;
+  plan.rules.min_gain_ratio = input_->recipe.tune.min_gain_ratio;
+  if (has_slow_blocks_) plan.rules.accept_error_ratio = kSlowBlockError;
+  const nanoseconds reserve =
+      std::max(least_time(kReservePairs),
+               std::min(kMostReserve, input_->recipe.tune.budget / kReserveShare));
+  const nanoseconds usable = remaining() - reserve;
+  const nanoseconds needed = least_time(fewest_pairs(plan.rules.accept_error_ratio) + 1);
+  if (usable < needed) return std::nullopt;
+  plan.time_share = std::max(needed, std::min(usable / kTrialShare, kMostTrialTime));
+  plan.most_time = usable;
+  return plan;
+}
+
+Result<void> SessionRun::search() {
+  if (auto looked = look_at_incumbent(); !looked) return looked;
+  std::vector<std::string> to_ask = advisors_->names();
+  while (trials_.size() < kMostTrials) {
+    for (const std::string& plugin : to_ask) {
+      if (auto asked = ask(plugin); !asked) return asked;
+    }
+    const Candidate* const best = next_candidate();
+    if (best == nullptr) return {};
+    const std::optional<TrialPlan> plan = plan_trial();
+    if (!plan) {
+      is_budget_spent_ = true;
+      return {};
+    }
+
+    const Candidate candidate = *best;
+    TrialRecord trial =
+        new_trial(TrialKind::proposal, incumbent(), incumbent().with(candidate.change));
+    trial.plugin = candidate.plugin;
+    trial.expected_gain_ratio = candidate.expected_gain_ratio;
+    trial.proposal_reason = candidate.reason;
+    auto done = runner_.run(std::move(trial), *plan);
+    if (!done) return tl::unexpected(done.error());
+    trials_.push_back(std::move(*done));
+    if (trials_.back().verdict != Verdict::accepted) {
+      to_ask = {candidate.plugin};
+      continue;
+    }
+    past_incumbents_.push_back(incumbent());
+    accepted_.push_back(trials_.back().reference.with(trials_.back().change));
+    // The bottleneck has moved.
+    if (auto looked = look_at_incumbent(); !looked) return looked;
+    to_ask = advisors_->names();
+  }
+  return {};
+}
+
+}  // namespace autotuned::tuner

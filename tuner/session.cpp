@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of a session around the search: baseline, remembered configurations, confirmation.
+#include "tuner/session.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "tuner/candidates.hpp"
+#include "tuner/session_run.hpp"
+
+namespace autotuned::tuner {
+namespace {
+
+using std::chrono::nanoseconds;
+using std::chrono::seconds;
+
+constexpr const char* kOwnName = "autotuned";
+constexpr int kBaselineBlocks = 5;
+constexpr double kConfirmationError = 0.01;
+constexpr int kConfirmationPairs = 10;  // the fewest that a confirmation is given time for
+constexpr double kWantedHalfWidth = 0.03;
+constexpr nanoseconds kTighteningTime = seconds(20);
+constexpr nanoseconds kMostVerificationTime = seconds(30);
+constexpr nanoseconds kSlowBlock = seconds(1);
+
+Error with_remedy(Error error) {
+  if (error.kind != ErrorKind::cancelled && error.remedy.empty()) {
+    error.remedy = "the starting configuration must run before anything can be tuned";
+  }
+  return error;
+}
+
+}  // namespace
+
+SessionRun::SessionRun(const SessionInput& input, Job& job, Advisors& advisors, Ledger& ledger,
+                       const Clock& clock)
+    : input_(&input),
+      job_(&job),
+      advisors_(&advisors),
+      ledger_(&ledger),
+      clock_(&clock),
+      runner_(input, job, ledger, clock),
+      started_(clock.now()) {}
+
+nanoseconds SessionRun::elapsed() const {
+  return input_->earlier_tuning_time + (clock_->now() - started_);
+}
+
+nanoseconds SessionRun::remaining() const {
+  return std::max(nanoseconds{0}, input_->recipe.tune.budget - elapsed());
+}
+
+// What an earlier process decided stands: the configurations it accepted, those that a confirmation
+// refused, and that the search was over when a confirmation had begun.
+void SessionRun::restore() {
+  next_number_ = input_->next_trial_number;
+  for (const TrialRecord& trial : input_->earlier) {
+    next_number_ = std::max(next_number_, trial.number + 1);
+    trials_.push_back(trial);
+    const bool is_accepted = trial.verdict == Verdict::accepted;
+    const Configuration candidate = trial.reference.with(trial.change);
+    if (trial.kind == TrialKind::proposal && is_accepted) {
+      past_incumbents_.push_back(incumbent());
+      accepted_.push_back(candidate);
+    }
+    if (trial.kind == TrialKind::confirmation) {
+      is_searched_ = true;
+      if (!is_accepted && !accepted_.empty()) accepted_.pop_back();
+    }
+  }
+}
+
+Result<void> SessionRun::measure_baseline() {
+  // The first block pays for threads, caches and memory.
+  auto warm = job_->run_block(input_->starting, {});
+  if (!warm) return tl::unexpected(with_remedy(warm.error()));
+  std::vector<double> rates;
+  const nanoseconds started = clock_->now();
+  for (int i = 0; i < kBaselineBlocks; ++i) {
+    auto block = job_->run_block(input_->starting, {});
+    if (!block) return tl::unexpected(with_remedy(block.error()));
+    if (!(block->samples_per_second() > 0.0)) {
+      return fail(ErrorKind::internal, "a block of the starting configuration has no rate");
+    }
+    rates.push_back(block->samples_per_second());
+    has_slow_blocks_ = nanoseconds(block->duration_ns) > kSlowBlock;
+    if (has_slow_blocks_ && i >= 1) break;
+  }
+  pair_time_ = std::max<nanoseconds>(
+      nanoseconds(1), 2 * (clock_->now() - started) / static_cast<std::int64_t>(rates.size()));
+  std::ranges::nth_element(rates, rates.begin() + static_cast<std::ptrdiff_t>(rates.size() / 2));
+  baseline_rate_ = rates[rates.size() / 2];
+  return ledger_->baseline(input_->starting, baseline_rate_);
+}
+
+TrialRecord SessionRun::new_trial(TrialKind kind, const Configuration& reference,
+                                  const Configuration& candidate) {
+  TrialRecord trial;
+  trial.number = next_number_++;
+  trial.kind = kind;
+  trial.plugin = kOwnName;
+  trial.reference = reference;
+  trial.change = reference.change_to(candidate);
+  trial.risk = recipes::to_string(recipes::risk_of(input_->knobs, trial.change));
+  return trial;
+}
+
+Result<void> SessionRun::verify_known_best() {
+  Candidate known{.plugin = kOwnName, .change = input_->starting.change_to(*input_->known_best)};
+  known.reason = "the best configuration of an earlier run here";
+  // A recipe that now permits less, or a machine that can do less, makes it unusable.
+  if (fault_of(known, *input_)) return {};
+
+  TrialRecord trial =
+      new_trial(TrialKind::verification, input_->starting, input_->starting.with(known.change));
+  trial.proposal_reason = known.reason;
+  TrialPlan plan;
+  plan.rules = {kConfirmationError, kConfirmationError, input_->recipe.tune.min_gain_ratio};
+  plan.time_share =
+      std::max(least_time(kConfirmationPairs), std::min(kMostVerificationTime, remaining() / 2));
+  plan.most_time = std::max(plan.time_share, remaining());
+  auto done = runner_.run(std::move(trial), plan);
+  if (!done) return tl::unexpected(done.error());
+  trials_.push_back(std::move(*done));
+  return {};
+}
+
+// Leaves in accepted_ what holds against the starting configuration in fresh blocks, and the
+// confirmation as the last trial; accepted_ is empty when nothing holds.
+Result<void> SessionRun::confirm() {
+  if (!trials_.empty() && trials_.back().kind == TrialKind::confirmation &&
+      trials_.back().verdict == Verdict::accepted) {
+    return {};  // an earlier process came this far
+  }
+  while (!accepted_.empty()) {
+    TrialRecord trial = new_trial(TrialKind::confirmation, input_->starting, accepted_.back());
+    trial.proposal_reason = "the final configuration against the starting one, in fresh blocks";
+    TrialPlan plan;
+    plan.rules = {kConfirmationError, kConfirmationError, input_->recipe.tune.min_gain_ratio};
+    // Each of those that may have to be fallen back to keeps its part of what is left. A confirmation
+    // is worth running over the budget for: without it everything before was for nothing.
+    const nanoseconds part = remaining() / static_cast<std::int64_t>(accepted_.size());
+    plan.time_share = std::max(least_time(kConfirmationPairs), part);
+    plan.most_time = plan.time_share;
+    plan.wanted_half_width_ratio = kWantedHalfWidth;
+    plan.extra_time = std::min(kTighteningTime, part);
+    plan.is_checked = false;  // every change in it was
+    auto done = runner_.run(std::move(trial), plan);
+    if (!done) return tl::unexpected(done.error());
+    trials_.push_back(std::move(*done));
+    if (trials_.back().verdict == Verdict::accepted) return {};
+    accepted_.pop_back();
+  }
+  return {};
+}
+
+SessionOutcome SessionRun::outcome_of(const TrialRecord* decisive) const {
+  SessionOutcome outcome;
+  outcome.best = input_->starting;
+  outcome.baseline_samples_per_second = baseline_rate_;
+  outcome.best_samples_per_second = baseline_rate_;
+  outcome.speedup = {.ratio = 1.0, .low = 1.0, .high = 1.0, .pairs = 0};
+  if (decisive != nullptr) {
+    outcome.best = decisive->reference.with(decisive->change);
+    outcome.baseline_samples_per_second = decisive->reference_samples_per_second;
+    outcome.best_samples_per_second = decisive->candidate_samples_per_second;
+    outcome.speedup = decisive->estimate;
+    outcome.is_from_history = decisive->kind == TrialKind::verification;
+  }
+  outcome.ceiling = ceiling_;
+  outcome.trials = trials_;
+  outcome.tuning_time = elapsed();
+  outcome.is_budget_spent = is_budget_spent_;
+  return outcome;
+}
+
+// What came of a remembered configuration, when that settles the session.
+Result<std::optional<SessionOutcome>> SessionRun::use_known_best() {
+  auto verification = std::ranges::find(trials_, TrialKind::verification, &TrialRecord::kind);
+  if (verification == trials_.end() && trials_.empty() && input_->known_best) {
+    if (input_->starting.change_to(*input_->known_best).empty()) {
+      // The earlier run found nothing faster than what the recipe says.
+      if (auto measured = measure_ceiling(); !measured) return tl::unexpected(measured.error());
+      SessionOutcome outcome = outcome_of(nullptr);
+      outcome.is_from_history = true;
+      return outcome;
+    }
+    if (auto verified = verify_known_best(); !verified) return tl::unexpected(verified.error());
+    verification = std::ranges::find(trials_, TrialKind::verification, &TrialRecord::kind);
+  }
+  if (verification == trials_.end() || verification->verdict != Verdict::accepted) {
+    return std::nullopt;
+  }
+  accepted_ = {verification->reference.with(verification->change)};
+  if (auto measured = measure_ceiling(); !measured) return tl::unexpected(measured.error());
+  return outcome_of(&*verification);
+}
+
+Result<SessionOutcome> SessionRun::run() {
+  restore();
+  if (auto measured = measure_baseline(); !measured) return tl::unexpected(measured.error());
+  auto known = use_known_best();
+  if (!known) return tl::unexpected(known.error());
+  if (*known) return std::move(**known);
+
+  auto searched = is_searched_ ? measure_ceiling() : search();
+  if (!searched) return tl::unexpected(searched.error());
+  if (auto confirmed = confirm(); !confirmed) return tl::unexpected(confirmed.error());
+  return outcome_of(accepted_.empty() ? nullptr : &trials_.back());
+}
+
+Result<SessionOutcome> run_session(const SessionInput& input, Job& job, Advisors& advisors,
+                                   Ledger& ledger, const Clock& clock) {
+  return SessionRun(input, job, advisors, ledger, clock).run();
+}
+
+}  // namespace autotuned::tuner

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of a session and its steps. Only session.cpp and search.cpp include this.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tuner/session.hpp"
+#include "tuner/trial.hpp"
+
+namespace autotuned::tuner {
+
+class SessionRun {
+ public:
+  SessionRun(const SessionInput& input, Job& job, Advisors& advisors, Ledger& ledger,
+             const Clock& clock);
+
+  Result<SessionOutcome> run();
+
+ private:
+  using nanoseconds = std::chrono::nanoseconds;
+
+  // --- session.cpp ---
+  void restore();
+  Result<void> measure_baseline();
+  Result<std::optional<SessionOutcome>> use_known_best();
+  Result<void> verify_known_best();
+  Result<void> confirm();
+  [[nodiscard]] SessionOutcome outcome_of(const TrialRecord* decisive) const;
+  [[nodiscard]] nanoseconds elapsed() const;
+  [[nodiscard]] nanoseconds remaining() const;
+  [[nodiscard]] nanoseconds least_time(int pairs) const { return pairs * pair_time_; }
+  [[nodiscard]] TrialRecord new_trial(TrialKind kind, const Configuration& reference,
+                                      const Configuration& candidate);
+  [[nodiscard]] const Configuration& incumbent() const {
+    return accepted_.empty() ? input_->starting : accepted_.back();
+  }
+
+  // --- search.cpp ---
+  // Profiles the incumbent and measures its ceiling.
+  Result<void> look_at_incumbent();
+  Result<void> measure_ceiling();
+  Result<void> search();
+  Result<void> ask(const std::string& plugin);
+  Result<void> leave_out(const std::string& plugin, const std::string& fault);
+  [[nodiscard]] bool is_at_loading_ceiling() const;
+  [[nodiscard]] std::optional<std::string> reason_to_skip(const Candidate& candidate) const;
+  [[nodiscard]] const Candidate* next_candidate() const;
+  // The time that the next trial may take; nothing when the budget is spent.
+  [[nodiscard]] std::optional<TrialPlan> plan_trial() const;
+
+  const SessionInput* input_;
+  Job* job_;
+  Advisors* advisors_;
+  Ledger* ledger_;
+  const Clock* clock_;
+  TrialRunner runner_;
+
+  nanoseconds started_{0};
+  nanoseconds pair_time_{0};  // wall clock of a pair of the starting configuration's blocks
+  bool has_slow_blocks_ = false;
+  int next_number_ = 1;
+  std::vector<TrialRecord> trials_;
+  std::vector<Configuration> accepted_;  // each builds on the one before
+  std::vector<Configuration> past_incumbents_;
+  double baseline_rate_ = 0.0;
+  Ceiling ceiling_;
+  double ceiling_ratio_ = 0.0;  // over the incumbent's rate; 0: not known
+  Profile profile_;
+  std::map<std::string, Candidate> proposals_;  // one per plugin that has any
+  std::set<std::string> left_out_;
+  bool is_searched_ = false;
+  bool is_budget_spent_ = false;
+};
+
+}  // namespace autotuned::tuner

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/situation.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace autotuned::tuner {
+namespace {
+
+constexpr int kSchema = 1;
+
+Json knobs_json(const SessionInput& input) {
+  Json knobs = Json::object();
+  for (const recipes::Knob& knob : input.knobs) {
+    if (std::ranges::find(input.obeyed_knobs, knob.name) == input.obeyed_knobs.end()) continue;
+    Json json = knob.to_json();
+    json["switch"] = recipes::to_string(knob.how);
+    knobs[knob.name] = std::move(json);
+  }
+  return knobs;
+}
+
+Json recipe_json(const SessionInput& input) {
+  const recipes::Recipe& recipe = input.recipe;
+  Json transforms = Json::array();
+  for (const recipes::Typed& transform : recipe.input)
+    transforms.push_back(transform.type);
+  const std::int64_t per_epoch = get_integer(input.job_facts, "train_samples").value_or(0);
+  const std::int64_t total = recipe.train.epochs
+                                 ? *recipe.train.epochs * per_epoch
+                                 : recipe.train.steps.value_or(0) * recipe.train.batch_size;
+  return {{"batch_size", recipe.train.batch_size},
+          {"train_samples_total", total},
+          {"optimizer", recipe.optimizer.type},
+          {"model", recipe.model.type},
+          {"data", recipe.data.type},
+          {"input", std::move(transforms)},
+          {"deterministic", recipe.deterministic}};
+}
+
+std::string_view scaling_name(recipes::LearningRateScaling scaling) {
+  switch (scaling) {
+    case recipes::LearningRateScaling::none:
+      return "none";
+    case recipes::LearningRateScaling::linear:
+      return "linear";
+    case recipes::LearningRateScaling::sqrt:
+      return "sqrt";
+  }
+  return "none";
+}
+
+Json permissions_json(const SessionInput& input) {
+  const recipes::Tune& tune = input.recipe.tune;
+  Json knobs = Json::array();
+  bool allows_numerics = false;
+  bool allows_semantics = false;
+  for (const std::string& name : tune.allow) {
+    if (name == "numerics") {
+      allows_numerics = true;
+    } else if (name == "semantics") {
+      allows_semantics = allows_numerics = true;  // a class permits what is less risky
+    } else {
+      knobs.push_back(name);
+    }
+  }
+  return {{"exact", true},
+          {"numerics", allows_numerics},
+          {"semantics", allows_semantics},
+          {"knobs", std::move(knobs)},
+          {"batch_size_max", tune.batch_size_max},
+          {"lr_scaling", scaling_name(tune.lr_scaling)},
+          {"memory_limit_bytes", memory_limit_bytes(input)}};
+}
+
+Json trials_json(const std::vector<TrialRecord>& trials, const std::string& plugin) {
+  Json list = Json::array();
+  for (const TrialRecord& trial : trials) {
+    if (trial.plugin == plugin && trial.kind == TrialKind::proposal) {
+      list.push_back(trial.to_json(""));
+    }
+  }
+  return list;
+}
+
+}  // namespace
+
+bool is_on_gpu(const SessionInput& input) {
+  return get_string(input.job_facts, "device").value_or("cpu").starts_with("cuda");
+}
+
+std::int64_t memory_limit_bytes(const SessionInput& input) {
+  const recipes::Tune& tune = input.recipe.tune;
+  if (tune.memory_limit_bytes) return *tune.memory_limit_bytes;
+  const std::int64_t memory = is_on_gpu(input)
+                                  ? get_integer(input.job_facts, "device_memory_bytes").value_or(0)
+                                  : input.machine.memory_allowed_bytes;
+  return static_cast<std::int64_t>(static_cast<double>(memory) * tune.memory_limit_ratio);
+}
+
+Json situation_for(const std::string& plugin, const SessionInput& input,
+                   const Configuration& incumbent, const Json& metrics,
+                   const std::vector<TrialRecord>& trials) {
+  return {{"schema", kSchema},
+          {"metrics", metrics},
+          {"environment", input.machine.to_json()},
+          {"job", input.job_facts},
+          {"recipe", recipe_json(input)},
+          {"knobs", knobs_json(input)},
+          {"starting", input.starting.to_json()},
+          {"incumbent", incumbent.to_json()},
+          {"permissions", permissions_json(input)},
+          {"trials", trials_json(trials, plugin)},
+          {"history", trials_json(input.history, plugin)}};
+}
+
+}  // namespace autotuned::tuner
