@@ -206,13 +206,14 @@ std::string last_lines(const path& file, int max_lines, std::size_t max_bytes) {
   while (!text.empty() && text.back() == '\n')
     text.pop_back();
 
-  std::size_t first = text.size();
-  for (int line = 0; line < max_lines && first > 0; ++line) {
-    const std::size_t newline = text.rfind('\n', first - 1);
+  if (max_lines <= 0) return {};
+  std::size_t line_end = text.size();
+  for (int line = 1;; ++line) {
+    const std::size_t newline = line_end == 0 ? std::string::npos : text.rfind('\n', line_end - 1);
     if (newline == std::string::npos) return text;
-    first = newline;
+    if (line == max_lines) return text.substr(newline + 1);
+    line_end = newline;
   }
-  return first < text.size() ? text.substr(first + 1) : std::string();
 }
 
 }  // namespace autotuned

@@ -47,6 +47,8 @@ int index_of(void* handle) {
 
 }  // namespace
 
+// The names are NVML's.
+// NOLINTBEGIN(readability-identifier-naming)
 #define AUTOTUNED_FAKE extern "C" __attribute__((visibility("default")))
 
 AUTOTUNED_FAKE int nvmlInit_v2() {
@@ -96,3 +98,4 @@ AUTOTUNED_FAKE int nvmlDeviceGetCudaComputeCapability(void* device, int* major, 
   *minor = 0;
   return result_of("nvmlDeviceGetCudaComputeCapability", index_of(device));
 }
+// NOLINTEND(readability-identifier-naming)
