@@ -24,20 +24,6 @@ std::string below(const std::string& where, std::string_view key) {
 
 std::string in(const std::string& where) { return where.empty() ? "" : " in " + where; }
 
-std::string found_text(const YamlNode& node) {
-  switch (node.kind) {
-    case YamlNode::Kind::null:
-      return "nothing";
-    case YamlNode::Kind::sequence:
-      return "a list";
-    case YamlNode::Kind::map:
-      return "a map";
-    case YamlNode::Kind::scalar:
-      break;
-  }
-  return (node.is_quoted ? "the quoted text " : "") + quote_for_message(node.scalar);
-}
-
 template <class Named>
 std::vector<std::string> names_of(const std::vector<Named>& items, auto Named::* name) {
   std::vector<std::string> names;
@@ -70,6 +56,20 @@ std::optional<Json> memory_limit(const std::string& text) {
 }
 
 }  // namespace
+
+std::string found_text(const YamlNode& node) {
+  switch (node.kind) {
+    case YamlNode::Kind::null:
+      return "nothing";
+    case YamlNode::Kind::sequence:
+      return "a list";
+    case YamlNode::Kind::map:
+      return "a map";
+    case YamlNode::Kind::scalar:
+      break;
+  }
+  return (node.is_quoted ? "the quoted text " : "") + quote_for_message(node.scalar);
+}
 
 Checker::Checker(std::string file, std::filesystem::path folder, std::vector<Diagnostic>& problems)
     : file_(std::move(file)), folder_(std::move(folder)), problems_(problems) {}

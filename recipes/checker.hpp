@@ -15,6 +15,9 @@
 
 namespace autotuned::recipes {
 
+// How a message names a value: "1e3", a list, nothing.
+[[nodiscard]] std::string found_text(const YamlNode& node);
+
 class Checker {
  public:
   // Paths of data are relative to `folder`, which must be absolute. `problems` outlives this.

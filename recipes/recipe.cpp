@@ -3,7 +3,6 @@
 #include "recipes/recipe.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <tuple>
 
 #include "base/file.hpp"
@@ -37,7 +36,7 @@ void check_start(const YamlNode& root, const std::vector<Knob>& knobs, Checker& 
       continue;
     }
     if (value.kind != YamlNode::Kind::scalar) {
-      checker.report(value, "start: expected one value for " + name);
+      checker.report(value, "start." + name + ": expected one value, found " + found_text(value));
       continue;
     }
     const Result<KnobValue> read = parse_value(*knob, value.scalar);
@@ -82,12 +81,17 @@ void check_batch_size_limit(const YamlNode& root, const Json& values, Checker& c
   }
 }
 
-// In the order of the file, one per place: what is said first about a place explains the rest.
-std::vector<Diagnostic> in_order(std::vector<Diagnostic> problems) {
-  const auto place = [](const Diagnostic& problem) {
-    return std::tuple(problem.line, problem.column);
+auto place_of(const Diagnostic& problem) { return std::tuple(problem.line, problem.column); }
+
+// In the order of the file. Where one of the first `refused` says that a value is not allowed to be
+// there at all, nothing else about it is of interest.
+std::vector<Diagnostic> in_order(std::vector<Diagnostic> problems, std::size_t refused) {
+  const auto checked = problems.begin() + static_cast<std::ptrdiff_t>(refused);
+  const auto is_refused = [&](const Diagnostic& problem) {
+    return std::ranges::find(problems.begin(), checked, place_of(problem), place_of) != checked;
   };
-  std::ranges::stable_sort(problems, {}, place);
+  problems.erase(std::remove_if(checked, problems.end(), is_refused), problems.end());
+  std::ranges::stable_sort(problems, {}, place_of);
   return problems;
 }
 
@@ -102,7 +106,8 @@ tl::expected<Recipe, std::vector<Diagnostic>> parse_recipe(std::string_view text
 
   YamlReading reading = read_as_far_as_possible(text, file.string());
   std::vector<Diagnostic>& problems = reading.problems;
-  if (!reading.root) return tl::unexpected(in_order(std::move(problems)));
+  const std::size_t refused = problems.size();
+  if (!reading.root) return tl::unexpected(std::move(problems));
   const YamlNode& root = *reading.root;
 
   Checker checker(file.string(), absolute.parent_path(), problems);
@@ -113,7 +118,7 @@ tl::expected<Recipe, std::vector<Diagnostic>> parse_recipe(std::string_view text
     check_allow(root, knobs, checker);
     check_batch_size_limit(root, *values, checker);
   }
-  if (!problems.empty()) return tl::unexpected(in_order(std::move(problems)));
+  if (!problems.empty()) return tl::unexpected(in_order(std::move(problems), refused));
 
   Json complete = *values;
   complete["file"] = absolute.string();
@@ -122,6 +127,9 @@ tl::expected<Recipe, std::vector<Diagnostic>> parse_recipe(std::string_view text
     const std::filesystem::path dir = "out" / std::filesystem::path(complete["name"]);
     complete["output"]["dir"] = std::filesystem::absolute(dir, ignored).string();
   }
+  // The default limit gives way to a larger batch size of the recipe's own.
+  Json& largest = complete["tune"]["batch_size"]["max"];
+  largest = std::max(largest, complete["train"]["batch_size"]);
   Result<Recipe> recipe = Recipe::from_json(complete);
   if (!recipe) {
     return tl::unexpected(

@@ -2,6 +2,7 @@
 // The table of fields as a reference for people and as JSON Schema for editors.
 #include "recipes/schema.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/machine.hpp"
@@ -13,6 +14,19 @@ namespace {
 
 // --- for people -----------------------------------------------------------------------------------
 
+constexpr std::size_t kColumns = 100;
+
+// Adds a paragraph whose lines all start with `indent`.
+void add_paragraph(std::string_view words, const std::string& indent, std::string& text) {
+  while (!words.empty()) {
+    const std::size_t room = kColumns - indent.size();
+    std::size_t length = words.size();
+    if (length > room) length = std::min(words.rfind(' ', room), length);
+    text += indent + std::string(words.substr(0, length)) + "\n";
+    words.remove_prefix(std::min(length + 1, words.size()));
+  }
+}
+
 void describe(const Field& field, const std::string& indent, std::string& text) {
   text += indent + std::string(field.key) + ": " + field.expected();
   if (field.is_required) {
@@ -23,14 +37,16 @@ void describe(const Field& field, const std::string& indent, std::string& text) 
     text += "; default " + std::string(field.default_text);
   }
   if (!field.unit.empty()) text += "; in " + std::string(field.unit);
-  text += "\n" + indent + "    " + std::string(field.summary) + "\n";
+  text += "\n";
+  add_paragraph(field.summary, indent + "    ", text);
   for (const Field& inner : field.fields) describe(inner, indent + "  ", text);
 }
 
 void describe(const std::vector<Variant>& variants, const std::string& heading, std::string& text) {
   text += "\n" + heading + "\n";
   for (const Variant& variant : variants) {
-    text += "\n  " + variant.name + "\n      " + std::string(variant.summary) + "\n";
+    text += "\n  " + variant.name + "\n";
+    add_paragraph(variant.summary, "      ", text);
     for (const Field& field : variant.fields) describe(field, "    ", text);
   }
 }

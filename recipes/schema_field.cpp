@@ -40,7 +40,8 @@ std::string single_expected(const Field& field) {
     case FieldType::device:
       return "auto, cpu, cuda or cuda:N";
     case FieldType::duration:
-      return with_range("a duration such as 90s, 10min or 1h30min", field.range);
+      return std::string("a duration such as 90s, 10min or 1h30min") +
+             (field.range.open_minimum ? ", above 0s" : "");
     case FieldType::ratio:
       return with_range("a share such as 2% or 0.02,", field.range);
     case FieldType::memory:
