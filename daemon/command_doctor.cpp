@@ -30,9 +30,12 @@ struct Finding {
 
 const char* to_text(Health health) {
   switch (health) {
-    case Health::ok: return "ok";
-    case Health::warning: return "warning";
-    case Health::broken: return "broken";
+    case Health::ok:
+      return "ok";
+    case Health::warning:
+      return "warning";
+    case Health::broken:
+      return "broken";
   }
   return "";
 }
@@ -80,9 +83,9 @@ Finding examine_trainer(const Places& places) {
   spec.log = "/dev/null";
   auto trainer = TrainerClient::start(spec, cancel);
   if (!trainer) return {Health::broken, "trainer", trainer.error().message()};
-  const std::string text = fmt::format(
-      "{}, LibTorch {}", get_string(trainer->hello(), "trainer").value_or("?"),
-      get_string(trainer->hello(), "libtorch").value_or("?"));
+  const std::string text =
+      fmt::format("{}, LibTorch {}", get_string(trainer->hello(), "trainer").value_or("?"),
+                  get_string(trainer->hello(), "libtorch").value_or("?"));
   const std::string cuda = get_string(trainer->hello(), "cuda_reason").value_or("");
   trainer->stop();
   return {Health::ok, "trainer", cuda.empty() ? text : text + ", CPU only: " + cuda};
@@ -160,8 +163,9 @@ int doctor(const std::filesystem::path& history_file, bool as_json) {
   std::vector<std::vector<std::string>> rows;
   for (const Finding& finding : findings) {
     is_broken = is_broken || finding.health == Health::broken;
-    list.push_back(
-        {{"subject", finding.subject}, {"health", to_text(finding.health)}, {"text", finding.text}});
+    list.push_back({{"subject", finding.subject},
+                    {"health", to_text(finding.health)},
+                    {"text", finding.text}});
     rows.push_back({to_text(finding.health), finding.subject, finding.text});
   }
   if (as_json) {

@@ -136,10 +136,10 @@ int print_trial(const storage::History& history, const storage::RunRow& run, int
     std::cout << "\n" << table_text(rows);
     return kDone;
   }
-  return report_error(Error{ErrorKind::not_found,
-                            "run " + run.id.text + " has no trial " + std::to_string(number), "",
-                            "`autotuned show " + run.id.text + "` lists them"},
-                      kUsageError);
+  return report_error(
+      Error{ErrorKind::not_found, "run " + run.id.text + " has no trial " + std::to_string(number),
+            "", "`autotuned show " + run.id.text + "` lists them"},
+      kUsageError);
 }
 
 }  // namespace
@@ -153,8 +153,9 @@ int list_history(const HistoryOptions& options) {
   if (options.verdict) {
     filter.verdict = verdict_from(*options.verdict);
     if (!filter.verdict) {
-      std::cerr << "error: --verdict " << *options.verdict
-                << ": expected accepted, rejected, failed, not_applicable, interrupted or running\n";
+      std::cerr
+          << "error: --verdict " << *options.verdict
+          << ": expected accepted, rejected, failed, not_applicable, interrupted or running\n";
       return kUsageError;
     }
   }
@@ -176,7 +177,8 @@ int list_history(const HistoryOptions& options) {
   }
   if (options.as_json) {
     Json list = Json::array();
-    for (const storage::RunRow& run : runs) list.push_back(row_json(run));
+    for (const storage::RunRow& run : runs)
+      list.push_back(row_json(run));
     std::cout << to_line(list) << "\n";
     return kDone;
   }
@@ -191,8 +193,8 @@ int list_history(const HistoryOptions& options) {
       return value > 0 ? format_count(static_cast<std::int64_t>(value + 0.5)) : std::string("-");
     };
     rows.push_back({run.id.text, time_text(run.started_unix_ns), run.recipe_name,
-                    std::string(storage::to_string(run.state)), rate(run.baseline_samples_per_second),
-                    rate(run.best_samples_per_second),
+                    std::string(storage::to_string(run.state)),
+                    rate(run.baseline_samples_per_second), rate(run.best_samples_per_second),
                     run.best.empty() ? "-" : estimate_text(run.speedup)});
   }
   std::cout << table_text(rows);

@@ -19,11 +19,14 @@ namespace {
 
 std::string domain_text(const recipes::Knob& knob) {
   switch (knob.type) {
-    case recipes::KnobType::boolean: return "on, off";
+    case recipes::KnobType::boolean:
+      return "on, off";
     case recipes::KnobType::integer:
       return fmt::format("{} to {}", format_count(knob.minimum), format_count(knob.maximum));
-    case recipes::KnobType::choice: return fmt::format("{}", fmt::join(knob.choices, ", "));
-    case recipes::KnobType::text: return "text";
+    case recipes::KnobType::choice:
+      return fmt::format("{}", fmt::join(knob.choices, ", "));
+    case recipes::KnobType::text:
+      return "text";
   }
   return "";
 }
@@ -55,7 +58,8 @@ int print_knobs(bool as_json) {
   const auto knobs = recipes::knobs_of(detect_machine());
   if (as_json) {
     Json list = Json::array();
-    for (const recipes::Knob& knob : knobs) list.push_back(knob.to_json());
+    for (const recipes::Knob& knob : knobs)
+      list.push_back(knob.to_json());
     std::cout << to_line(list) << "\n";
     return kDone;
   }
@@ -63,8 +67,9 @@ int print_knobs(bool as_json) {
       {"knob", "values here", "default", "unit", "switch", "risk", "meaning"}};
   for (const recipes::Knob& knob : knobs) {
     const std::string unit = knob.unit.empty() ? "-" : knob.unit;
-    const std::string meaning =
-        knob.unavailable.empty() ? knob.summary : knob.summary + " Not here: " + knob.unavailable + ".";
+    const std::string meaning = knob.unavailable.empty()
+                                    ? knob.summary
+                                    : knob.summary + " Not here: " + knob.unavailable + ".";
     rows.push_back({knob.name, domain_text(knob), to_text(knob.default_value), unit,
                     std::string(recipes::to_string(knob.how)),
                     std::string(recipes::to_string(knob.risk)), meaning});
@@ -75,12 +80,14 @@ int print_knobs(bool as_json) {
 
 int list_plugins(const std::vector<std::filesystem::path>& plugin_folders, bool as_json) {
   std::vector<std::filesystem::path> extra;
-  for (const auto& folder : plugin_folders) extra.push_back(std::filesystem::absolute(folder));
+  for (const auto& folder : plugin_folders)
+    extra.push_back(std::filesystem::absolute(folder));
   const auto found =
       plugins::find_plugins(plugins::plugin_folders(extra, find_places().built_in_plugins), {});
   if (as_json) {
     Json list = Json::array();
-    for (const plugins::FoundPlugin& plugin : found) list.push_back(plugin.to_json());
+    for (const plugins::FoundPlugin& plugin : found)
+      list.push_back(plugin.to_json());
     std::cout << to_line(list) << "\n";
     return kDone;
   }
@@ -88,7 +95,8 @@ int list_plugins(const std::vector<std::filesystem::path>& plugin_folders, bool 
     std::cout << "no plugins found in " << find_places().built_in_plugins.string() << "\n";
     return kDone;
   }
-  std::vector<std::vector<std::string>> rows = {{"plugin", "kind", "version", "state", "what it does"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"plugin", "kind", "version", "state", "what it does"}};
   for (const plugins::FoundPlugin& plugin : found) {
     const bool is_ready = plugin.state == plugins::FoundPlugin::State::ready;
     rows.push_back({plugin.name, plugin.kind, plugin.version, is_ready ? "ready" : "refused",

@@ -28,7 +28,8 @@ int usage_error(const std::string& text) {
 std::string apply_settings(const std::vector<std::string>& settings,
                            const std::vector<recipes::Knob>& knobs, recipes::Recipe& recipe) {
   std::vector<std::string> names;
-  for (const recipes::Knob& knob : knobs) names.push_back(knob.name);
+  for (const recipes::Knob& knob : knobs)
+    names.push_back(knob.name);
   for (const std::string& setting : settings) {
     const std::size_t equals = setting.find('=');
     if (equals == std::string::npos) return "-s " + setting + ": expected KNOB=VALUE";
@@ -64,7 +65,8 @@ int run(const RunOptions& options) {
   }
   if (options.budget) {
     auto budget = parse_duration(*options.budget);
-    if (!budget) return usage_error("--budget " + *options.budget + ": " + budget.error().message());
+    if (!budget)
+      return usage_error("--budget " + *options.budget + ": " + budget.error().message());
     recipe->tune.budget = *budget;
   }
   if (options.output) recipe->output_dir = std::filesystem::absolute(*options.output);

@@ -12,11 +12,14 @@ namespace autotuned::daemon {
 namespace {
 
 constexpr const char* kDescription =
-    "autotuned runs a training job, finds out where its time goes, tries one optimisation at a time,\n"
-    "keeps what is measured to be faster and checked to train the same model, and trains with that.";
+    "autotuned runs a training job, finds out where its time goes, tries one optimisation at a "
+    "time,\n"
+    "keeps what is measured to be faster and checked to train the same model, and trains with "
+    "that.";
 
 constexpr const char* kFooter =
-    "Exit codes: 0 done, 1 the work failed, 2 usage or recipe error, 3 nothing faster found (only with\n"
+    "Exit codes: 0 done, 1 the work failed, 2 usage or recipe error, 3 nothing faster found (only "
+    "with\n"
     "--require-gain), 4 environment unusable, 130 cancelled.";
 
 // Options that several commands share.
@@ -25,8 +28,9 @@ void add_json(CLI::App& command, bool& as_json) {
 }
 
 void add_history(CLI::App& command, std::filesystem::path& history) {
-  command.add_option("--history", history,
-                     "History file (default: $AUTOTUNED_HISTORY, else below $XDG_STATE_HOME)")
+  command
+      .add_option("--history", history,
+                  "History file (default: $AUTOTUNED_HISTORY, else below $XDG_STATE_HOME)")
       ->type_name("FILE");
 }
 
@@ -37,20 +41,26 @@ void add_recipe(CLI::App& command, std::filesystem::path& recipe) {
 void add_run(CLI::App& app, RunOptions& options) {
   CLI::App& command = *app.add_subcommand("run", "Tune if needed, then train");
   add_recipe(command, options.recipe);
-  command.add_option("--budget", options.budget, "Time for tuning, instead of the recipe's (90s, 10min)")
+  command
+      .add_option("--budget", options.budget,
+                  "Time for tuning, instead of the recipe's (90s, 10min)")
       ->type_name("TIME");
   command.add_option("-s,--set", options.settings, "Start from this knob value (KNOB=VALUE)")
       ->type_name("KNOB=VALUE");
   command.add_option("--output", options.output, "Output folder, instead of the recipe's")
       ->type_name("DIR");
-  command.add_flag("--tune-only", options.tune_only, "Tune and keep the best configuration; no training");
-  command.add_flag("--retune", options.retune, "Search anew although a best configuration is known");
-  command.add_flag("--require-gain", options.require_gain, "Exit with 3 when nothing faster was found");
+  command.add_flag("--tune-only", options.tune_only,
+                   "Tune and keep the best configuration; no training");
+  command.add_flag("--retune", options.retune,
+                   "Search anew although a best configuration is known");
+  command.add_flag("--require-gain", options.require_gain,
+                   "Exit with 3 when nothing faster was found");
   command.add_option("--plugin-dir", options.plugin_folders, "Look for plugins here first")
       ->type_name("DIR");
   command.add_option("--without", options.without, "Leave this plugin out")->type_name("NAME");
-  command.add_option("--block-limit", options.block_limit,
-                     "A block of steps that takes longer than this has hung")
+  command
+      .add_option("--block-limit", options.block_limit,
+                  "A block of steps that takes longer than this has hung")
       ->type_name("TIME")
       ->capture_default_str();
   add_history(command, options.history);
@@ -59,14 +69,16 @@ void add_run(CLI::App& app, RunOptions& options) {
 
 void add_history_list(CLI::App& app, HistoryOptions& options) {
   CLI::App& command = *app.add_subcommand("history", "List runs, newest first");
-  command.add_option("--recipe", options.recipe, "Only runs of this recipe (its name)")->type_name("NAME");
+  command.add_option("--recipe", options.recipe, "Only runs of this recipe (its name)")
+      ->type_name("NAME");
   command.add_option("--machine", options.machine, "Only runs of this environment (its key)")
       ->type_name("KEY");
   command.add_option("--plugin", options.plugin, "Only runs in which this plugin was tried")
       ->type_name("NAME");
   command.add_option("--verdict", options.verdict, "Only runs with a trial that ended so")
       ->type_name("VERDICT");
-  command.add_option("--since", options.since, "Only runs from this day on")->type_name("YYYY-MM-DD");
+  command.add_option("--since", options.since, "Only runs from this day on")
+      ->type_name("YYYY-MM-DD");
   command.add_option("--limit", options.limit, "At most this many")->capture_default_str();
   add_history(command, options.history);
   add_json(command, options.as_json);
@@ -98,13 +110,16 @@ int run_command(int argc, char** argv) {
       *app.add_subcommand("best", "The kept configuration of a recipe here, as a recipe");
   CLI::App& forget_command =
       *app.add_subcommand("forget", "Drop the kept configuration of a recipe here");
-  for (CLI::App* command : {&best_command, &forget_command}) add_recipe(*command, recipe);
+  for (CLI::App* command : {&best_command, &forget_command})
+    add_recipe(*command, recipe);
   CLI::App& check_command = *app.add_subcommand("check", "Check a recipe and do nothing else");
   add_recipe(check_command, recipe);
-  CLI::App& schema_command = *app.add_subcommand("schema", "The recipe reference (--json: JSON Schema)");
-  CLI::App& knobs_command =
-      *app.add_subcommand("knobs", "The knobs that can be tuned, with their domains on this machine");
-  CLI::App& plugins_command = *app.add_subcommand("plugins", "The plugins found, and why any is refused");
+  CLI::App& schema_command =
+      *app.add_subcommand("schema", "The recipe reference (--json: JSON Schema)");
+  CLI::App& knobs_command = *app.add_subcommand(
+      "knobs", "The knobs that can be tuned, with their domains on this machine");
+  CLI::App& plugins_command =
+      *app.add_subcommand("plugins", "The plugins found, and why any is refused");
   plugins_command.add_option("--plugin-dir", plugin_folders, "Look for plugins here first")
       ->type_name("DIR");
   CLI::App& doctor_command =

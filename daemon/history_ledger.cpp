@@ -92,7 +92,9 @@ Result<void> HistoryLedger::block_measured(const TrialRecord& trial, const Trial
 
 Result<void> HistoryLedger::checked(const TrialRecord& trial, const CheckRecord& check) {
   if (auto stored = history_->put_check(id_of(trial), check); !stored) return stored;
-  events_({{"event", "checked"}, {"trial", trial.number}, {"passed", check.passed},
+  events_({{"event", "checked"},
+           {"trial", trial.number},
+           {"passed", check.passed},
            {"detail", check.detail}});
   return {};
 }

@@ -40,12 +40,12 @@ Result<std::filesystem::path> lock_folder() {
   }
   struct stat found {};
   if (lstat(folder.c_str(), &found) != 0) {
-    return tl::unexpected(system_error(errno, "cannot look at the folder for locks", folder.string()));
+    return tl::unexpected(
+        system_error(errno, "cannot look at the folder for locks", folder.string()));
   }
   if (!S_ISDIR(found.st_mode) || found.st_uid != getuid() || (found.st_mode & 0022U) != 0) {
-    return fail(ErrorKind::permission,
-                "the folder for locks is not a folder of this user alone", folder.string(),
-                "remove it, or set XDG_RUNTIME_DIR to a folder of yours");
+    return fail(ErrorKind::permission, "the folder for locks is not a folder of this user alone",
+                folder.string(), "remove it, or set XDG_RUNTIME_DIR to a folder of yours");
   }
   return folder;
 }

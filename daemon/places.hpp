@@ -9,8 +9,8 @@
 namespace autotuned::daemon {
 
 struct Places {
-  std::filesystem::path program;          // the running `autotuned`
-  std::filesystem::path trainer;          // autotuned-trainer beside it, or $AUTOTUNED_TRAINER
+  std::filesystem::path program;           // the running `autotuned`
+  std::filesystem::path trainer;           // autotuned-trainer beside it, or $AUTOTUNED_TRAINER
   std::filesystem::path built_in_plugins;  // ../lib/autotuned/plugins
 };
 

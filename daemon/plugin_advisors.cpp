@@ -16,7 +16,8 @@ PluginAdvisors::PluginAdvisors(const std::vector<plugins::FoundPlugin>& plugins,
 
 std::vector<std::string> PluginAdvisors::names() const {
   std::vector<std::string> names;
-  for (const plugins::FoundPlugin* plugin : taking_part_) names.push_back(plugin->name);
+  for (const plugins::FoundPlugin* plugin : taking_part_)
+    names.push_back(plugin->name);
   return names;
 }
 

@@ -57,7 +57,9 @@ std::string cut(const std::string& text, int columns) {
 
 ProgressView::ProgressView(std::FILE* out, bool is_live) : out_(out), is_live_(is_live) {}
 
-ProgressView::~ProgressView() { clear_status(); }
+ProgressView::~ProgressView() {
+  clear_status();
+}
 
 void ProgressView::clear_status() {
   if (!has_status_) return;
@@ -83,8 +85,8 @@ void ProgressView::show(const Json& event) {
   const std::string name = text_of(event, "event");
   if (name == "run") {
     const bool is_continued = get_bool(event, "is_continued").value_or(false);
-    line(fmt::format("{} {} of {} on {}", is_continued ? "continuing" : "run", text_of(event, "run"),
-                     text_of(event, "recipe"), text_of(event, "device")));
+    line(fmt::format("{} {} of {} on {}", is_continued ? "continuing" : "run",
+                     text_of(event, "run"), text_of(event, "recipe"), text_of(event, "device")));
     status("measuring the starting configuration ...");
   } else if (name == "waiting") {
     line("waiting: " + text_of(event, "for"));
@@ -135,7 +137,8 @@ void ProgressView::show_trial_started(const Json& trial) {
 void ProgressView::show_block(const Json& event) {
   const auto pairs = get_integer(event, "pairs").value_or(0);
   if (pairs == 0) return;
-  status(fmt::format("trying     {}  {} after {} pairs", trial_, format_gain(number_of(event, "ratio")), pairs));
+  status(fmt::format("trying     {}  {} after {} pairs", trial_,
+                     format_gain(number_of(event, "ratio")), pairs));
 }
 
 void ProgressView::show_trial_finished(const Json& trial) {

@@ -36,7 +36,7 @@ class ProgressView {
   std::FILE* out_;
   bool is_live_;
   bool has_status_ = false;
-  std::string trial_;  // of the trial in progress, as its line begins
+  std::string trial_;                            // of the trial in progress, as its line begins
   std::map<std::string, std::string> outcomes_;  // last sentence by plugin, to say each once
   std::chrono::steady_clock::time_point last_training_line_{};
 };

@@ -14,8 +14,9 @@ namespace autotuned::daemon {
 namespace {
 
 std::size_t width_of(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
+  }));
 }
 
 std::string rate_text(double samples_per_second) {
@@ -26,7 +27,8 @@ std::string rate_text(double samples_per_second) {
 
 Json run_json(const storage::RunRow& run, const std::vector<TrialRecord>& trials) {
   Json trial_list = Json::array();
-  for (const TrialRecord& trial : trials) trial_list.push_back(trial.to_json(run.id.text));
+  for (const TrialRecord& trial : trials)
+    trial_list.push_back(trial.to_json(run.id.text));
   return {
       {"run", run.id.text},
       {"recipe", run.recipe_name},
@@ -40,7 +42,8 @@ Json run_json(const storage::RunRow& run, const std::vector<TrialRecord>& trials
         {"configuration", run.best.to_json()}}},
       {"starting", {{"configuration", run.starting.to_json()}}},
       {"ceiling",
-       {{"samples_per_second", run.ceiling_samples_per_second}, {"bound_by", run.ceiling_bound_by}}},
+       {{"samples_per_second", run.ceiling_samples_per_second},
+        {"bound_by", run.ceiling_bound_by}}},
       {"trials", std::move(trial_list)},
       {"tuning_seconds", static_cast<double>(run.tuning_duration_ns) / 1e9},
       {"training", run.training},
@@ -74,8 +77,9 @@ std::string trial_text(const TrialRecord& trial) {
 }
 
 std::string run_text(const storage::RunRow& run, const std::vector<TrialRecord>& trials) {
-  std::string text = fmt::format("run      {}\nrecipe   {}\nstate    {}\nstarted  {}\n", run.id.text,
-                                 run.recipe_name, to_string(run.state), time_text(run.started_unix_ns));
+  std::string text =
+      fmt::format("run      {}\nrecipe   {}\nstate    {}\nstarted  {}\n", run.id.text,
+                  run.recipe_name, to_string(run.state), time_text(run.started_unix_ns));
   if (!run.error.empty()) text += fmt::format("error    {}\n", run.error);
   if (!trials.empty()) {
     std::vector<std::vector<std::string>> rows = {
@@ -94,7 +98,8 @@ std::string run_text(const storage::RunRow& run, const std::vector<TrialRecord>&
     text += "\n" + table_text(rows) + "\n";
   }
   if (run.best.empty()) return text;
-  text += fmt::format("start    {}\nbest     {}\nfaster   {}\n", rate_text(run.baseline_samples_per_second),
+  text += fmt::format("start    {}\nbest     {}\nfaster   {}\n",
+                      rate_text(run.baseline_samples_per_second),
                       rate_text(run.best_samples_per_second), estimate_text(run.speedup));
   if (run.ceiling_samples_per_second > 0) {
     text += fmt::format("ceiling  {} ({})\n", rate_text(run.ceiling_samples_per_second),
@@ -127,7 +132,8 @@ std::string table_text(const std::vector<std::vector<std::string>>& rows) {
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()), 0);
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
+    for (std::size_t i = 0; i < row.size(); ++i)
+      widths[i] = std::max(widths[i], width_of(row[i]));
   }
   std::string text;
   for (const auto& row : rows) {

@@ -17,7 +17,9 @@ bool SessionControl::is_requested() {
   return is_requested_;
 }
 
-Result<Json> SessionControl::receive_request() { return channel_.receive(std::chrono::seconds(10)); }
+Result<Json> SessionControl::receive_request() {
+  return channel_.receive(std::chrono::seconds(10));
+}
 
 void SessionControl::report(const Json& event) {
   if (!channel_.send(event)) is_requested_ = true;

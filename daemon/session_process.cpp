@@ -85,8 +85,8 @@ Result<void> RunningSession::lock_device() {
   if (!folder) return tl::unexpected(folder.error());
   const std::string device = device_of(request_.recipe, machine_);
   const std::filesystem::path file = *folder / ("device-" + device + ".lock");
-  const std::string holder = "autotuned, process " + std::to_string(getpid()) + ", recipe " +
-                             request_.recipe.name;
+  const std::string holder =
+      "autotuned, process " + std::to_string(getpid()) + ", recipe " + request_.recipe.name;
   bool is_waiting = false;
   for (;;) {
     auto lock = lock_file(file, holder, /*wait=*/false);
@@ -110,11 +110,11 @@ Result<void> RunningSession::open_run() {
   const std::string libtorch = get_string(job_->hello(), "libtorch").value_or("unknown");
   const std::string environment = machine_.key(libtorch);
   const std::string recipe_hash = request_.recipe.hash();
-  auto stored = history_->put_environment(
-      {environment, machine_.to_json(), libtorch, get_string(job_->hello(), "trainer").value_or("")});
+  auto stored = history_->put_environment({environment, machine_.to_json(), libtorch,
+                                           get_string(job_->hello(), "trainer").value_or("")});
   if (!stored) return stored;
-  stored = history_->put_recipe(
-      {recipe_hash, request_.recipe.name, request_.recipe.file.string(), request_.recipe.to_json()});
+  stored = history_->put_recipe({recipe_hash, request_.recipe.name, request_.recipe.file.string(),
+                                 request_.recipe.to_json()});
   if (!stored) return stored;
 
   std::optional<storage::RunRow> unfinished;
@@ -244,9 +244,8 @@ Result<void> RunningSession::train() {
   Result<Json> trained = fail(ErrorKind::internal, "training did not start");
   for (int attempt = 1; attempt <= kTrainingAttempts; ++attempt) {
     trained = job_->train(run_.best, checkpoint(), on_progress);
-    const bool is_worth_repeating =
-        !trained && (trained.error().kind == ErrorKind::crashed ||
-                     trained.error().kind == ErrorKind::timeout);
+    const bool is_worth_repeating = !trained && (trained.error().kind == ErrorKind::crashed ||
+                                                 trained.error().kind == ErrorKind::timeout);
     if (!is_worth_repeating || control_->is_requested()) break;
     report({{"event", "warning"}, {"text", trained.error().message()}});
   }
@@ -263,8 +262,7 @@ Result<void> RunningSession::write_outputs() {
   const std::string comment =
       "The best configuration of run " + run_.id.text + ": " + estimate_text(run_.speedup) +
       " the speed of the starting one.\nIt is a recipe: `autotuned run` takes it.";
-  const recipes::Recipe best =
-      recipes::with_configuration(request_.recipe, run_.best, knobs_);
+  const recipes::Recipe best = recipes::with_configuration(request_.recipe, run_.best, knobs_);
   if (auto written = write_file_atomically(folder / "best.yaml", recipes::to_yaml(best, comment));
       !written) {
     return written;
@@ -284,8 +282,8 @@ Result<int> RunningSession::finish() {
   auto trials = history_->trials(run_.id);
   if (!trials) return tl::unexpected(trials.error());
   const Json result = run_json(run_, *trials);
-  auto written = write_file_atomically(request_.recipe.output_dir / "summary.json",
-                                       result.dump(2) + "\n");
+  auto written =
+      write_file_atomically(request_.recipe.output_dir / "summary.json", result.dump(2) + "\n");
   if (!written) return tl::unexpected(written.error());
   return conclude(0);
 }

@@ -5,15 +5,20 @@ namespace autotuned::daemon {
 
 Json SessionRequest::to_json() const {
   Json folders = Json::array();
-  for (const auto& folder : plugin_folders) folders.push_back(folder.string());
+  for (const auto& folder : plugin_folders)
+    folders.push_back(folder.string());
   Json fault_list = Json::array();
   for (const PluginFault& fault : faults) {
     fault_list.push_back({{"plugin", fault.plugin}, {"outcome", fault.outcome}});
   }
-  return {{"recipe", recipe.to_json()}, {"history", history.string()},
-          {"plugin_folders", folders},  {"without", without},
-          {"retune", retune},           {"tune_only", tune_only},
-          {"continue_run", continue_run}, {"faults", fault_list},
+  return {{"recipe", recipe.to_json()},
+          {"history", history.string()},
+          {"plugin_folders", folders},
+          {"without", without},
+          {"retune", retune},
+          {"tune_only", tune_only},
+          {"continue_run", continue_run},
+          {"faults", fault_list},
           {"block_limit_ns", block_limit.count()}};
 }
 

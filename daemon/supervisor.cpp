@@ -72,15 +72,16 @@ class Attempt {
 
  private:
   void wait_for_event() {
-    readable_.async_wait(asio::posix::stream_descriptor::wait_read, [this](const error_code& error) {
-      if (error) return;
-      do {
-        auto frame = channel_.receive(kFrameLimit);
-        if (!frame) return stop();  // the session has ended
-        take(*frame);
-      } while (channel_.has_buffered_frame());
-      wait_for_event();
-    });
+    readable_.async_wait(asio::posix::stream_descriptor::wait_read,
+                         [this](const error_code& error) {
+                           if (error) return;
+                           do {
+                             auto frame = channel_.receive(kFrameLimit);
+                             if (!frame) return stop();  // the session has ended
+                             take(*frame);
+                           } while (channel_.has_buffered_frame());
+                           wait_for_event();
+                         });
   }
 
   void take(const Json& event) {
@@ -183,8 +184,8 @@ Result<int> supervise(SessionRequest request, const SupervisorLimits& limits,
           end.hung ? "did not answer within " + format_duration(limits.plugin_answer)
                    : "ended the process that asked it: " + end.message;
       on_event({{"event", "warning"},
-                {"text", "plugin " + end.blamed_plugin + " " + outcome +
-                             "; the run goes on without it"}});
+                {"text",
+                 "plugin " + end.blamed_plugin + " " + outcome + "; the run goes on without it"}});
       request.faults.push_back({end.blamed_plugin, outcome});
       request.without.push_back(end.blamed_plugin);
       continue;

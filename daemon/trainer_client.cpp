@@ -76,7 +76,8 @@ Result<TrainerClient> TrainerClient::start(const TrainerSpec& spec, CancelSource
   if (!process) return tl::unexpected(process.error());
   sockets->theirs.reset();
 
-  TrainerClient client(std::move(*process), FrameChannel(std::move(sockets->ours)), cancel, spec.log);
+  TrainerClient client(std::move(*process), FrameChannel(std::move(sockets->ours)), cancel,
+                       spec.log);
   const auto deadline = Clock::now() + kHelloLimit;
   switch (wait_for(client.channel_.descriptor(), cancel.is_requested() ? -1 : cancel.descriptor(),
                    deadline)) {
@@ -85,7 +86,8 @@ Result<TrainerClient> TrainerClient::start(const TrainerSpec& spec, CancelSource
     case Woken::cancel:
       client.end(ErrorKind::cancelled, "");
       return fail(ErrorKind::cancelled, "stopped while the trainer was starting");
-    case Woken::trainer: break;
+    case Woken::trainer:
+      break;
   }
   auto frame = client.channel_.receive(kFrameLimit);
   if (!frame) return client.end(ErrorKind::crashed, "the trainer ended before it said hello");
@@ -151,8 +153,9 @@ Result<Json> TrainerClient::wait_for_answer(std::int64_t id, const std::string& 
         end(ErrorKind::crashed, "");
         return fail(ErrorKind::cancelled, "stopped; the trainer had ended");
       }
-      return end(frame.error().kind == ErrorKind::invalid ? ErrorKind::internal : frame.error().kind,
-                 "the trainer ended during '" + name + "'");
+      return end(
+          frame.error().kind == ErrorKind::invalid ? ErrorKind::internal : frame.error().kind,
+          "the trainer ended during '" + name + "'");
     }
     if (get_integer(*frame, "id").value_or(-1) != id) {
       return end(ErrorKind::internal, "the trainer answered a question that was not asked");
@@ -165,7 +168,8 @@ Result<Json> TrainerClient::wait_for_answer(std::int64_t id, const std::string& 
     if (const Json& ok = member(*frame, "ok"); ok.is_object()) return ok;
     const Json& error = member(*frame, "error");
     if (!error.is_object()) {
-      return end(ErrorKind::internal, "the trainer's answer to '" + name + "' has no 'ok' or 'error'");
+      return end(ErrorKind::internal,
+                 "the trainer's answer to '" + name + "' has no 'ok' or 'error'");
     }
     Error told = error_from(error);
     if (told.kind == ErrorKind::internal) end(ErrorKind::internal, "");

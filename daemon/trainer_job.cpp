@@ -23,10 +23,18 @@ constexpr std::int64_t kProfileWarmupSteps = 3;
 // Everything of our own environment that a trainer may see. LD_LIBRARY_PATH is left out on purpose: a
 // toolkit's libraries there would take the place of those that LibTorch was built with.
 const std::vector<std::string>& inherited_variables() {
-  static const std::vector<std::string> names = {
-      "HOME",           "LANG",          "LC_ALL",          "PATH",
-      "TMPDIR",         "TZ",            "XDG_CACHE_HOME",  "CUDA_VISIBLE_DEVICES",
-      "CUDA_MODULE_LOADING", "OMP_NUM_THREADS", "ASAN_OPTIONS", "UBSAN_OPTIONS"};
+  static const std::vector<std::string> names = {"HOME",
+                                                 "LANG",
+                                                 "LC_ALL",
+                                                 "PATH",
+                                                 "TMPDIR",
+                                                 "TZ",
+                                                 "XDG_CACHE_HOME",
+                                                 "CUDA_VISIBLE_DEVICES",
+                                                 "CUDA_MODULE_LOADING",
+                                                 "OMP_NUM_THREADS",
+                                                 "ASAN_OPTIONS",
+                                                 "UBSAN_OPTIONS"};
   return names;
 }
 
@@ -69,10 +77,13 @@ struct TrainerJob::Trainer {
 TrainerJob::TrainerJob(TrainerJobSpec spec, CancelSource& cancel)
     : spec_(std::move(spec)), cancel_(&cancel) {}
 
-TrainerJob::~TrainerJob() { stop(); }
+TrainerJob::~TrainerJob() {
+  stop();
+}
 
 void TrainerJob::stop() {
-  for (Trainer& trainer : trainers_) trainer.client.stop();
+  for (Trainer& trainer : trainers_)
+    trainer.client.stop();
   trainers_.clear();
 }
 
@@ -113,10 +124,9 @@ Result<TrainerJob::Trainer*> TrainerJob::start_trainer(const Configuration& conf
 
   auto client = TrainerClient::start(spec, *cancel_);
   if (!client) return tl::unexpected(client.error());
-  auto loaded = client->request("load",
-                                {{"recipe", spec_.recipe.to_json()},
-                                 {"configuration", configuration.to_json()}},
-                                kLoadLimit);
+  auto loaded = client->request(
+      "load", {{"recipe", spec_.recipe.to_json()}, {"configuration", configuration.to_json()}},
+      kLoadLimit);
   if (!loaded) return tl::unexpected(loaded.error());
   hello_ = client->hello();
   facts_ = *loaded;
@@ -155,8 +165,8 @@ Result<Json> TrainerJob::ask(Trainer& trainer, const std::string& name, Json fie
 
 Result<void> TrainerJob::prepare(Trainer& trainer, const Configuration& configuration) {
   if (trainer.configuration == configuration) return {};
-  auto prepared = ask(trainer, "prepare", {{"configuration", configuration.to_json()}},
-                      spec_.block_limit);
+  auto prepared =
+      ask(trainer, "prepare", {{"configuration", configuration.to_json()}}, spec_.block_limit);
   if (!prepared) {
     // A trainer that could not take it on is in between: it must be told everything next time.
     trainer.configuration = Configuration{};
@@ -164,15 +174,16 @@ Result<void> TrainerJob::prepare(Trainer& trainer, const Configuration& configur
   }
   // The first steps under another value run cold: they belong to neither configuration.
   int warmup_steps = 0;
-  for (const auto& [name, value] : trainer.configuration.change_to(configuration).values()) {
+  const Configuration change = trainer.configuration.change_to(configuration);
+  for (const auto& [name, value] : change.values()) {
     if (const auto knob = recipes::find_knob(spec_.knobs, name)) {
       warmup_steps = std::max(warmup_steps, knob->warmup_steps);
     }
   }
   trainer.configuration = configuration;
   if (warmup_steps == 0) return {};
-  auto warmed = ask(trainer, "run", {{"minimum_ns", 0}, {"minimum_steps", warmup_steps}},
-                    spec_.block_limit);
+  auto warmed =
+      ask(trainer, "run", {{"minimum_ns", 0}, {"minimum_steps", warmup_steps}}, spec_.block_limit);
   if (!warmed) return tl::unexpected(warmed.error());
   return {};
 }
@@ -216,8 +227,8 @@ Result<tuner::UpdateComparison> TrainerJob::compare_updates(const Configuration&
   const std::filesystem::path file = spec_.folder / "reference.checkpoint";
   const bool is_other_trainer = restart_key(reference) != restart_key(candidate);
   if (is_other_trainer) {
-    auto exported = ask(**first, "export", {{"name", "reference"}, {"path", file.string()}},
-                        spec_.block_limit);
+    auto exported =
+        ask(**first, "export", {{"name", "reference"}, {"path", file.string()}}, spec_.block_limit);
     if (!exported) return tl::unexpected(exported.error());
   }
 
@@ -225,8 +236,8 @@ Result<tuner::UpdateComparison> TrainerJob::compare_updates(const Configuration&
   if (!second) return tl::unexpected(second.error());
   Trainer& trainer = **second;
   if (is_other_trainer) {
-    auto imported = ask(trainer, "import", {{"name", "reference"}, {"path", file.string()}},
-                        spec_.block_limit);
+    auto imported =
+        ask(trainer, "import", {{"name", "reference"}, {"path", file.string()}}, spec_.block_limit);
     std::error_code ignored;
     std::filesystem::remove(file, ignored);
     if (!imported) return tl::unexpected(imported.error());

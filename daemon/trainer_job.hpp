@@ -26,8 +26,8 @@ struct TrainerJobSpec {
   std::filesystem::path trainer;
   std::filesystem::path folder;  // for logs and exchanged checkpoints; must exist
   std::chrono::nanoseconds block_limit = std::chrono::seconds(60);  // beyond the block's own length
-  int device_lock = -1;                     // inherited by every trainer
-  std::filesystem::path measurement_lock;   // held around each block: devices share the CPUs
+  int device_lock = -1;                                             // inherited by every trainer
+  std::filesystem::path measurement_lock;  // held around each block: devices share the CPUs
 };
 
 class TrainerJob final : public tuner::Job {
