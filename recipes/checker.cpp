@@ -22,12 +22,15 @@ std::string below(const std::string& where, std::string_view key) {
   return where.empty() ? std::string(key) : where + "." + std::string(key);
 }
 
-std::string in(const std::string& where) { return where.empty() ? "" : " in " + where; }
+std::string in(const std::string& where) {
+  return where.empty() ? "" : " in " + where;
+}
 
 template <class Named>
-std::vector<std::string> names_of(const std::vector<Named>& items, auto Named::* name) {
+std::vector<std::string> names_of(const std::vector<Named>& items, auto Named::*name) {
   std::vector<std::string> names;
-  for (const Named& item : items) names.emplace_back(item.*name);
+  for (const Named& item : items)
+    names.emplace_back(item.*name);
   return names;
 }
 
@@ -83,7 +86,8 @@ void Checker::report(const YamlNode& at, std::string message) {
 std::string Checker::suggestion(std::string_view name,
                                 const std::vector<std::string>& known) const {
   if (name.size() <= kMaxComparedBytes && problems_.size() < kMaxProblems) {
-    if (const auto nearest = nearest_name(name, known)) return "; did you mean \"" + *nearest + "\"?";
+    if (const auto nearest = nearest_name(name, known))
+      return "; did you mean \"" + *nearest + "\"?";
   }
   return "; known are " + joined(known);
 }
@@ -159,8 +163,8 @@ std::optional<Json> Checker::check_scalar(const Field& field, const YamlNode& no
       if (const auto flag = read_boolean(text); flag && !node.is_quoted) value = Json(*flag);
       break;
     case FieldType::integer:
-      if (const auto number = read_integer(text); number && !node.is_quoted &&
-                                                  field.range.contains(double(*number))) {
+      if (const auto number = read_integer(text);
+          number && !node.is_quoted && field.range.contains(double(*number))) {
         value = Json(*number);
       }
       break;
@@ -187,9 +191,8 @@ std::optional<Json> Checker::check_scalar(const Field& field, const YamlNode& no
       break;
     case FieldType::choice:
       if (std::ranges::find(field.choices, text) != field.choices.end()) return Json(text);
-      if (const auto nearest = text.size() <= kMaxComparedBytes
-                                   ? nearest_name(text, field.choices)
-                                   : std::nullopt) {
+      if (const auto nearest =
+              text.size() <= kMaxComparedBytes ? nearest_name(text, field.choices) : std::nullopt) {
         return unexpected(field, node, where, "; did you mean \"" + *nearest + "\"?");
       }
       break;
@@ -347,8 +350,8 @@ std::optional<Json> Checker::check_transforms(const Field& field, const YamlNode
     if (parameters->kind == YamlNode::Kind::null) parameters = &none;
     const std::string parameters_where = item_where + "." + variant->name;
     if (parameters->kind != YamlNode::Kind::map) {
-      report(*parameters, parameters_where + ": expected a map of parameters, found " +
-                              found_text(*parameters));
+      report(*parameters,
+             parameters_where + ": expected a map of parameters, found " + found_text(*parameters));
       continue;
     }
     Json values = check_map(variant->fields, variant->rule, *parameters, parameters_where, false);

@@ -34,7 +34,8 @@ std::string domain_text(const Knob& knob) {
 
 tl::unexpected<Error> outside(const Knob& knob, std::string_view found) {
   return fail(ErrorKind::invalid,
-              "expected " + domain_text(knob) + ", found \"" + std::string(found) + "\"", knob.name);
+              "expected " + domain_text(knob) + ", found \"" + std::string(found) + "\"",
+              knob.name);
 }
 
 bool is_environment_name(std::string_view name) {
@@ -148,9 +149,9 @@ std::vector<Knob> knobs_of(const Machine& machine) {
 
   std::vector<Knob> knobs;
 
-  Knob& batch_size = knobs.emplace_back(
-      integer("batch_size", 1, 1'048'576, 32, "samples",
-              "Samples per step; starts at the recipe's train.batch_size."));
+  Knob& batch_size =
+      knobs.emplace_back(integer("batch_size", 1, 1'048'576, 32, "samples",
+                                 "Samples per step; starts at the recipe's train.batch_size."));
   batch_size.risk = RiskClass::semantics;
   batch_size.warmup_steps = 2;
 
@@ -163,13 +164,14 @@ std::vector<Knob> knobs_of(const Machine& machine) {
               "Threads that prepare batches; 0 prepares them in the training thread."));
   workers.one_time_cost = "starting the threads";
 
-  Knob& pin_memory = knobs.emplace_back(
-      boolean("loader.pin_memory", "Fill batches in page-locked memory, which a GPU copies faster."));
+  Knob& pin_memory = knobs.emplace_back(boolean(
+      "loader.pin_memory", "Fill batches in page-locked memory, which a GPU copies faster."));
   pin_memory.one_time_cost = "page-locking the batch buffers";
   pin_memory.unavailable = needs_gpu;
 
-  Knob& non_blocking = knobs.emplace_back(boolean(
-      "transfer.non_blocking", "Copy batches to the GPU on a stream of their own, beside the step."));
+  Knob& non_blocking = knobs.emplace_back(
+      boolean("transfer.non_blocking",
+              "Copy batches to the GPU on a stream of their own, beside the step."));
   non_blocking.unavailable = needs_gpu;
 
   knobs.push_back(choice("transfer.dtype", {"float32", "uint8"},
@@ -240,8 +242,8 @@ Result<void> check_value(const Knob& knob, const KnobValue& value) {
     case KnobType::text:
       if (const auto* text = std::get_if<std::string>(&value)) {
         is_inside = text->size() <= kMaxTextBytes && std::ranges::none_of(*text, [](char c) {
-          return static_cast<unsigned char>(c) < 0x20;
-        });
+                      return static_cast<unsigned char>(c) < 0x20;
+                    });
       }
       break;
   }
@@ -274,7 +276,8 @@ Result<KnobValue> parse_value(const Knob& knob, std::string_view text) {
 
 Configuration default_configuration(const std::vector<Knob>& knobs) {
   Configuration configuration;
-  for (const Knob& knob : knobs) configuration.set(knob.name, knob.default_value);
+  for (const Knob& knob : knobs)
+    configuration.set(knob.name, knob.default_value);
   return configuration;
 }
 

@@ -40,10 +40,10 @@ struct Knob {
   std::string unit;                  // "threads", "batches", "samples"; empty for none
   RiskClass risk = RiskClass::exact;
   KnobSwitch how = KnobSwitch::live;
-  int warmup_steps = 1;              // steps to drop after a switch to another value
-  std::string one_time_cost;         // what a switch pays once, in words; empty for nothing
-  std::string unavailable;           // why it cannot be changed on this machine; empty: it can
-  std::string summary;               // one sentence
+  int warmup_steps = 1;       // steps to drop after a switch to another value
+  std::string one_time_cost;  // what a switch pays once, in words; empty for nothing
+  std::string unavailable;    // why it cannot be changed on this machine; empty: it can
+  std::string summary;        // one sentence
 
   [[nodiscard]] Json to_json() const;
 };

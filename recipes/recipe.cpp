@@ -15,7 +15,8 @@ namespace {
 
 std::vector<std::string> names_of(const std::vector<Knob>& knobs) {
   std::vector<std::string> names;
-  for (const Knob& knob : knobs) names.push_back(knob.name);
+  for (const Knob& knob : knobs)
+    names.push_back(knob.name);
   return names;
 }
 
@@ -81,7 +82,9 @@ void check_batch_size_limit(const YamlNode& root, const Json& values, Checker& c
   }
 }
 
-auto place_of(const Diagnostic& problem) { return std::tuple(problem.line, problem.column); }
+auto place_of(const Diagnostic& problem) {
+  return std::tuple(problem.line, problem.column);
+}
 
 // In the order of the file. Where one of the first `refused` says that a value is not allowed to be
 // there at all, nothing else about it is of interest.
@@ -132,8 +135,7 @@ tl::expected<Recipe, std::vector<Diagnostic>> parse_recipe(std::string_view text
   largest = std::max(largest, complete["train"]["batch_size"]);
   Result<Recipe> recipe = Recipe::from_json(complete);
   if (!recipe) {
-    return tl::unexpected(
-        std::vector{Diagnostic{file.string(), 0, 0, recipe.error().message()}});
+    return tl::unexpected(std::vector{Diagnostic{file.string(), 0, 0, recipe.error().message()}});
   }
   return std::move(*recipe);
 }

@@ -48,7 +48,7 @@ struct Tune {
   double min_gain_ratio = 0.02;
   double memory_limit_ratio = 0.9;                 // of the device's memory
   std::optional<std::int64_t> memory_limit_bytes;  // instead of the ratio
-  std::vector<std::string> allow;  // "numerics", "semantics" or knob names
+  std::vector<std::string> allow;                  // "numerics", "semantics" or knob names
   std::int64_t batch_size_max = 1024;
   LearningRateScaling lr_scaling = LearningRateScaling::none;
 };
@@ -67,9 +67,9 @@ struct Recipe {
   std::optional<Evaluation> evaluation;
   Configuration start;  // only what the recipe names
   Tune tune;
-  std::filesystem::path output_dir;          // absolute
+  std::filesystem::path output_dir;  // absolute
   std::chrono::nanoseconds checkpoint_every = std::chrono::minutes(10);
-  std::filesystem::path file;                // absolute; empty when read from JSON
+  std::filesystem::path file;  // absolute; empty when read from JSON
 
   // Every knob: the defaults, the recipe's batch size, then `start`.
   [[nodiscard]] Configuration starting_configuration(const std::vector<Knob>& knobs) const;

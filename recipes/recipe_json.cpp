@@ -192,24 +192,25 @@ Json Recipe::to_json() const {
   if (train.epochs) train_json["epochs"] = *train.epochs;
   if (train.steps) train_json["steps"] = *train.steps;
   Json input_json = Json::array();
-  for (const Typed& transform : input) input_json.push_back(typed_json(transform));
+  for (const Typed& transform : input)
+    input_json.push_back(typed_json(transform));
 
-  Json json{{"autotuned", 1},
-            {"name", name},
-            {"seed", seed},
-            {"device", device},
-            {"deterministic", deterministic},
-            {"model", typed_json(model)},
-            {"data", typed_json(data)},
-            {"input", std::move(input_json)},
-            {"loss", loss},
-            {"optimizer", typed_json(optimizer)},
-            {"train", std::move(train_json)},
-            {"start", start.to_json()},
-            {"tune", tune_json(tune)},
-            {"output",
-             {{"dir", output_dir.string()}, {"checkpoint_every_ns", checkpoint_every.count()}}},
-            {"file", file.string()}};
+  Json json{
+      {"autotuned", 1},
+      {"name", name},
+      {"seed", seed},
+      {"device", device},
+      {"deterministic", deterministic},
+      {"model", typed_json(model)},
+      {"data", typed_json(data)},
+      {"input", std::move(input_json)},
+      {"loss", loss},
+      {"optimizer", typed_json(optimizer)},
+      {"train", std::move(train_json)},
+      {"start", start.to_json()},
+      {"tune", tune_json(tune)},
+      {"output", {{"dir", output_dir.string()}, {"checkpoint_every_ns", checkpoint_every.count()}}},
+      {"file", file.string()}};
   if (evaluation) {
     json["evaluate"] = {{"data", typed_json(evaluation->data)}, {"every", evaluation->every}};
   }
@@ -272,7 +273,8 @@ Result<Recipe> Recipe::from_json(const Json& value) {
 
 std::string Recipe::hash() const {
   Json json = to_json();
-  for (const char* left_out : {"name", "seed", "output", "file"}) json.erase(left_out);
+  for (const char* left_out : {"name", "seed", "output", "file"})
+    json.erase(left_out);
   json["train"].erase("epochs");
   json["train"].erase("steps");
   json["tune"].erase("budget_ns");

@@ -27,18 +27,18 @@ std::string flow(const Json& value) {
   if (value.is_string() && is_plain(value.get_ref<const std::string&>())) return value;
   if (!value.is_array()) return to_line(value);
   std::string items;
-  for (const Json& item : value) items += (items.empty() ? "" : ", ") + flow(item);
+  for (const Json& item : value)
+    items += (items.empty() ? "" : ", ") + flow(item);
   return "[" + items + "]";
 }
 
 std::string duration_text(std::int64_t ns) {
-  constexpr std::array<std::pair<std::int64_t, const char*>, 6> kUnits{
-      {{3'600'000'000'000, "h"},
-       {60'000'000'000, "min"},
-       {1'000'000'000, "s"},
-       {1'000'000, "ms"},
-       {1'000, "us"},
-       {1, "ns"}}};
+  constexpr std::array<std::pair<std::int64_t, const char*>, 6> kUnits{{{3'600'000'000'000, "h"},
+                                                                        {60'000'000'000, "min"},
+                                                                        {1'000'000'000, "s"},
+                                                                        {1'000'000, "ms"},
+                                                                        {1'000, "us"},
+                                                                        {1, "ns"}}};
   if (ns == 0) return "0s";
   const auto unit =
       std::ranges::find_if(kUnits, [&](const auto& known) { return ns % known.first == 0; });
@@ -49,8 +49,8 @@ std::string duration_text(std::int64_t ns) {
 std::string share_text(double ratio) {
   if (ratio == 1) return "100%";
   std::array<char, 512> buffer;
-  const auto [end, error] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), ratio,
-                                          std::chars_format::fixed);
+  const auto [end, error] =
+      std::to_chars(buffer.data(), buffer.data() + buffer.size(), ratio, std::chars_format::fixed);
   assert(error == std::errc{});
   return {buffer.data(), end};
 }

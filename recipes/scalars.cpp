@@ -20,7 +20,9 @@ std::optional<T> read_whole(std::string_view text) {
   return value;
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 std::optional<double> read_decimal(std::string_view text) {
   // from_chars also reads "inf" and "nan".
@@ -59,8 +61,9 @@ bool is_line(std::string_view text) {
 }
 
 bool is_name(std::string_view text) {
-  return is_line(text) && text.size() <= kMaxNameBytes && text.find('/') == std::string_view::npos &&
-         text != "." && text != ".." && text.front() != ' ' && text.back() != ' ';
+  return is_line(text) && text.size() <= kMaxNameBytes &&
+         text.find('/') == std::string_view::npos && text != "." && text != ".." &&
+         text.front() != ' ' && text.back() != ' ';
 }
 
 bool is_device(std::string_view text) {

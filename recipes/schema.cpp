@@ -39,7 +39,8 @@ void describe(const Field& field, const std::string& indent, std::string& text) 
   if (!field.unit.empty()) text += "; in " + std::string(field.unit);
   text += "\n";
   add_paragraph(field.summary, indent + "    ", text);
-  for (const Field& inner : field.fields) describe(inner, indent + "  ", text);
+  for (const Field& inner : field.fields)
+    describe(inner, indent + "  ", text);
 }
 
 void describe(const std::vector<Variant>& variants, const std::string& heading, std::string& text) {
@@ -47,7 +48,8 @@ void describe(const std::vector<Variant>& variants, const std::string& heading, 
   for (const Variant& variant : variants) {
     text += "\n  " + variant.name + "\n";
     add_paragraph(variant.summary, "      ", text);
-    for (const Field& field : variant.fields) describe(field, "    ", text);
+    for (const Field& field : variant.fields)
+      describe(field, "    ", text);
   }
 }
 
@@ -130,7 +132,9 @@ Json one_of(Json first, Json second) {
   return {{"anyOf", Json::array({std::move(first), std::move(second)})}};
 }
 
-Json text_schema(const char* pattern) { return {{"type", "string"}, {"pattern", pattern}}; }
+Json text_schema(const char* pattern) {
+  return {{"type", "string"}, {"pattern", pattern}};
+}
 
 Json single_schema(const Field& field) {
   switch (field.type) {
@@ -193,7 +197,8 @@ Json schema_of(const Field& field) {
 std::string schema_text() {
   std::string text;
   const std::vector<Field>& fields = recipe_field().fields;
-  for (const Field& field : fields) describe(field, "", text);
+  for (const Field& field : fields)
+    describe(field, "", text);
   for (const Field& field : fields) {
     if (field.variants == nullptr) continue;
     const bool is_list = field.type == FieldType::transforms;
@@ -208,8 +213,8 @@ Json schema_json() {
   schema["$schema"] = "https://json-schema.org/draft/2020-12/schema";
   schema["title"] = "autotuned recipe";
   // One of the two, which a list of required keys cannot say.
-  schema["properties"]["train"]["oneOf"] =
-      Json::array({{{"required", Json::array({"epochs"})}}, {{"required", Json::array({"steps"})}}});
+  schema["properties"]["train"]["oneOf"] = Json::array(
+      {{{"required", Json::array({"epochs"})}}, {{"required", Json::array({"steps"})}}});
   return schema;
 }
 

@@ -60,7 +60,7 @@ struct Field {
   FieldType type = FieldType::text;
   std::string_view summary;  // one sentence
   bool is_required = false;
-  std::string_view default_text;      // as one would write it; empty: left out of the checked recipe
+  std::string_view default_text;  // as one would write it; empty: left out of the checked recipe
   std::string_view default_in_words;  // for people, where default_text is empty
   Range range;
   std::string_view unit;

@@ -218,8 +218,8 @@ std::optional<Place> first_non_text(std::string_view text) {
   while (!text.empty()) {
     const auto byte = static_cast<unsigned char>(text.front());
     const std::size_t length = utf8_length(text);
-    const bool is_control = (byte < 0x20 && byte != '\n' && byte != '\r' && byte != '\t') ||
-                            byte == 0x7F;
+    const bool is_control =
+        (byte < 0x20 && byte != '\n' && byte != '\r' && byte != '\t') || byte == 0x7F;
     if (length == 0 || is_control) return place;
     if (byte == '\n') {
       place = {place.line + 1, 1};

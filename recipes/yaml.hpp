@@ -29,10 +29,10 @@ struct YamlNode {
   Kind kind = Kind::null;
   int line = 0;
   int column = 0;
-  std::string scalar;      // as written, without quotes
-  bool is_quoted = false;  // a quoted scalar is text, whatever it looks like
-  std::vector<YamlNode> items;                              // sequence
-  std::vector<std::pair<YamlNode, YamlNode>> entries;       // map, in written order; keys are scalars
+  std::string scalar;           // as written, without quotes
+  bool is_quoted = false;       // a quoted scalar is text, whatever it looks like
+  std::vector<YamlNode> items;  // sequence
+  std::vector<std::pair<YamlNode, YamlNode>> entries;  // map, in written order; keys are scalars
 
   [[nodiscard]] const YamlNode* find(std::string_view key) const;
 };

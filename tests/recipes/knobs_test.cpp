@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipes/knobs.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "tests/recipes/samples.hpp"
+
+namespace autotuned::recipes {
+namespace {
+
+Knob knob(std::string_view name) {
+  const std::optional<Knob> found = find_knob(sample_knobs(), name);
+  EXPECT_TRUE(found) << name;
+  return found.value_or(Knob{});
+}
+
+Machine machine_with_gpu() {
+  Machine machine = sample_machine();
+  machine.gpus.emplace_back();
+  return machine;
+}
+
+TEST(Knobs, AreSortedAndComplete) {
+  EXPECT_TRUE(std::ranges::is_sorted(sample_knobs(), {}, &Knob::name));
+  for (const Knob& knob : sample_knobs()) {
+    EXPECT_FALSE(knob.summary.empty()) << knob.name;
+    EXPECT_GE(knob.warmup_steps, 1) << knob.name;
+    EXPECT_TRUE(check_value(knob, knob.default_value)) << knob.name;
+  }
+}
+
+TEST(Knobs, FitTheMachine) {
+  EXPECT_EQ(knob("loader.workers").maximum, 8);
+  EXPECT_EQ(knob("threads.intra_op").maximum, 8);
+  EXPECT_EQ(knob("threads.intra_op").default_value, KnobValue(std::int64_t{4}));
+
+  Machine odd = sample_machine();
+  odd.cpus_allowed = 2;
+  odd.physical_cores = 64;
+  EXPECT_EQ(find_knob(knobs_of(odd), "threads.intra_op")->default_value,
+            KnobValue(std::int64_t{2}));
+}
+
+TEST(Knobs, SayWhyTheyCannotBeChanged) {
+  EXPECT_EQ(knob("loader.pin_memory").unavailable, "needs a CUDA GPU: no NVIDIA driver");
+  EXPECT_TRUE(check_value(knob("loader.pin_memory"), false));
+  const auto refused = check_value(knob("loader.pin_memory"), true);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::unsupported);
+  EXPECT_EQ(refused.error().message(), "loader.pin_memory: needs a CUDA GPU: no NVIDIA driver");
+
+  const auto there = find_knob(knobs_of(machine_with_gpu()), "loader.pin_memory");
+  EXPECT_TRUE(check_value(*there, true));
+}
+
+TEST(Knobs, RefuseValuesOutsideTheirDomain) {
+  const auto kind = [](std::string_view name, const KnobValue& value) {
+    const auto checked = check_value(knob(name), value);
+    return checked ? std::string("ok") : std::string(to_string(checked.error().kind));
+  };
+  EXPECT_EQ(kind("loader.workers", std::int64_t{8}), "ok");
+  EXPECT_EQ(kind("loader.workers", std::int64_t{9}), "invalid");
+  EXPECT_EQ(kind("loader.workers", std::int64_t{-1}), "invalid");
+  EXPECT_EQ(kind("loader.workers", 1.0), "invalid");
+  EXPECT_EQ(kind("loader.workers", true), "invalid");
+  EXPECT_EQ(kind("precision.autocast", std::string("bf16")), "ok");
+  EXPECT_EQ(kind("precision.autocast", std::string("fp8")), "invalid");
+  EXPECT_EQ(kind("precision.autocast", false), "invalid");
+  EXPECT_EQ(kind("optimizer.set_to_none", std::int64_t{1}), "invalid");
+  EXPECT_EQ(kind("env.LD_BIND_NOW", std::string("1")), "ok");
+  EXPECT_EQ(kind("env.LD_BIND_NOW", std::string("a\nb")), "invalid");
+  EXPECT_EQ(kind("env.LD_BIND_NOW", std::string("a\0b", 3)), "invalid");
+}
+
+TEST(Knobs, ReadWhatAPersonWrites) {
+  const auto read = [](std::string_view name, std::string_view text) {
+    const auto value = parse_value(knob(name), text);
+    return value ? to_text(*value) : "error: " + value.error().message();
+  };
+  EXPECT_EQ(read("optimizer.set_to_none", "on"), "on");
+  EXPECT_EQ(read("optimizer.set_to_none", "false"), "off");
+  EXPECT_EQ(read("optimizer.set_to_none", "yes"),
+            "error: optimizer.set_to_none: expected on or off, found \"yes\"");
+  EXPECT_EQ(read("loader.workers", "3"), "3");
+  EXPECT_EQ(read("loader.workers", "1e1"),
+            "error: loader.workers: expected an integer from 0 to 8, found \"1e1\"");
+  EXPECT_EQ(read("loader.workers", ""),
+            "error: loader.workers: expected an integer from 0 to 8, found \"\"");
+  EXPECT_EQ(read("precision.autocast", "off"), "off");
+  EXPECT_EQ(read("precision.autocast", "bf61"),
+            "error: precision.autocast: expected one of off, bf16, fp16, found \"bf61\"");
+  EXPECT_EQ(read("env.OMP_WAIT_POLICY", "active"), "active");
+}
+
+TEST(Knobs, FindEnvironmentVariables) {
+  EXPECT_EQ(knob("env.OMP_WAIT_POLICY").how, KnobSwitch::restart);
+  for (const char* name : {"env.", "env.lower", "env.A-B", "env.A=B", "ENV.A", "env", "nothing"}) {
+    EXPECT_FALSE(find_knob(sample_knobs(), name)) << name;
+  }
+}
+
+TEST(Knobs, ClassifyChanges) {
+  const auto change = [](std::initializer_list<std::string> names) {
+    Configuration configuration;
+    for (const std::string& name : names)
+      configuration.set(name, std::int64_t{1});
+    return configuration;
+  };
+  EXPECT_EQ(risk_of(sample_knobs(), change({})), RiskClass::exact);
+  EXPECT_EQ(risk_of(sample_knobs(), change({"loader.workers"})), RiskClass::exact);
+  EXPECT_EQ(risk_of(sample_knobs(), change({"loader.workers", "precision.autocast"})),
+            RiskClass::numerics);
+  EXPECT_EQ(risk_of(sample_knobs(), change({"precision.autocast", "batch_size"})),
+            RiskClass::semantics);
+  EXPECT_EQ(risk_of(sample_knobs(), change({"unheard.of"})), RiskClass::semantics);
+  EXPECT_FALSE(needs_restart(sample_knobs(), change({"loader.workers", "batch_size"})));
+  EXPECT_TRUE(needs_restart(sample_knobs(), change({"loader.workers", "memory.malloc"})));
+  EXPECT_TRUE(needs_restart(sample_knobs(), change({"env.A"})));
+}
+
+TEST(Knobs, NamesOfRiskClassesReadBack) {
+  for (const RiskClass risk : {RiskClass::exact, RiskClass::numerics, RiskClass::semantics}) {
+    EXPECT_EQ(risk_class_from(to_string(risk)), risk);
+  }
+  EXPECT_FALSE(risk_class_from("harmless"));
+}
+
+TEST(Knobs, DescribeThemselvesAsJson) {
+  const Json workers = knob("loader.workers").to_json();
+  EXPECT_EQ(workers["name"], "loader.workers");
+  EXPECT_EQ(workers["type"], "integer");
+  EXPECT_EQ(workers["minimum"], 0);
+  EXPECT_EQ(workers["maximum"], 8);
+  EXPECT_EQ(workers["default"], 0);
+  EXPECT_EQ(workers["switch"], "live");
+  EXPECT_EQ(workers["risk"], "exact");
+  EXPECT_EQ(workers["available"], true);
+  const Json pin = knob("loader.pin_memory").to_json();
+  EXPECT_EQ(pin["default"], false);
+  EXPECT_EQ(pin["available"], false);
+  EXPECT_EQ(knob("precision.autocast").to_json()["choices"], Json({"off", "bf16", "fp16"}));
+}
+
+// docs/knobs.md holds one row per knob, in the words of the table.
+TEST(Knobs, DocumentIsUpToDate) {
+  Machine larger = sample_machine();
+  larger.cpus_allowed = 32;
+  larger.physical_cores = 16;
+  const std::vector<Knob> others = knobs_of(larger);
+
+  std::string table =
+      "| knob | values | default | switch | risk | meaning |\n|---|---|---|---|---|---|\n";
+  for (const Knob& knob : sample_knobs()) {
+    const Knob other = *find_knob(others, knob.name);
+    std::string values = "off, on";
+    if (knob.type == KnobType::integer) {
+      values = std::to_string(knob.minimum) + " to " +
+               (knob.maximum == other.maximum ? std::to_string(knob.maximum) : "the CPUs allowed");
+    } else if (knob.type == KnobType::choice) {
+      values.clear();
+      for (const std::string& choice : knob.choices) {
+        values += (values.empty() ? "" : ", ") + choice;
+      }
+    }
+    if (!knob.unavailable.empty()) values += "; needs a CUDA GPU";
+    std::string standard = "the physical cores allowed";
+    if (knob.default_value == other.default_value) {
+      standard = to_text(knob.default_value) + (knob.unit.empty() ? "" : " " + knob.unit);
+    }
+    table += "| `" + knob.name + "` | " + values + " | " + standard + " | " +
+             std::string(to_string(knob.how)) + " | " + std::string(to_string(knob.risk)) + " | " +
+             knob.summary + " |\n";
+  }
+  std::ifstream file(AUTOTUNED_SOURCE_DIR "/docs/knobs.md");
+  std::stringstream document;
+  document << file.rdbuf();
+  EXPECT_NE(document.str().find("\n" + table + "\n"), std::string::npos)
+      << "docs/knobs.md must hold this table:\n"
+      << table;
+}
+
+}  // namespace
+}  // namespace autotuned::recipes

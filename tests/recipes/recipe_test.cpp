@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipes/recipe.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/recipes/samples.hpp"
+
+namespace autotuned::recipes {
+namespace {
+
+using testing::ElementsAre;
+using namespace std::chrono_literals;
+
+// Every key with another value than its default.
+constexpr std::string_view kFullRecipe = R"(autotuned: 1
+name: full
+seed: 7
+device: cuda:1
+deterministic: true
+model: {type: fashion_cnn, classes: 12}
+data: {type: synthetic, samples: 640, shape: [3, 28, 14], classes: 12, shuffle: false}
+input:
+  - scale: {by: 1/255}
+  - normalize: {mean: [0.1, 0.2, -0.3], std: 0.5}
+loss: cross_entropy
+optimizer: {type: sgd, lr: 1e-2, momentum: 0.9, weight_decay: 1e-4, nesterov: on}
+train: {steps: 100, batch_size: 64, drop_last: false}
+evaluate:
+  data: {type: synthetic, samples: 10, shape: [3, 28, 14], classes: 12}
+  every: end
+start: {loader.workers: 4, optimizer.set_to_none: on, precision.autocast: "off", env.A_B: x y}
+tune:
+  objective: samples_per_second
+  plugins: [amp, batch_size]
+  budget: 1h30min
+  min_gain: 0.5%
+  memory_limit: 6GiB
+  allow: [numerics, batch_size]
+  batch_size: {max: 256, lr_scaling: sqrt}
+output: {dir: /tmp/somewhere/../else, checkpoint_every: 90s}
+)";
+
+TEST(Recipe, ReadsEveryKey) {
+  const Recipe recipe = right(kFullRecipe);
+  EXPECT_EQ(recipe.name, "full");
+  EXPECT_EQ(recipe.seed, 7U);
+  EXPECT_EQ(recipe.device, "cuda:1");
+  EXPECT_TRUE(recipe.deterministic);
+  EXPECT_EQ(recipe.model.type, "fashion_cnn");
+  EXPECT_EQ(recipe.model.parameters, Json({{"classes", 12}}));
+  EXPECT_EQ(recipe.data.type, "synthetic");
+  EXPECT_EQ(recipe.data.parameters,
+            Json({{"samples", 640}, {"shape", {3, 28, 14}}, {"classes", 12}, {"shuffle", false}}));
+  ASSERT_EQ(recipe.input.size(), 2U);
+  EXPECT_EQ(recipe.input[0].type, "scale");
+  EXPECT_EQ(recipe.input[0].parameters, Json({{"by", 1.0 / 255.0}}));
+  EXPECT_EQ(recipe.input[1].parameters, Json({{"mean", {0.1, 0.2, -0.3}}, {"std", 0.5}}));
+  EXPECT_EQ(recipe.optimizer.parameters,
+            Json({{"lr", 0.01}, {"momentum", 0.9}, {"weight_decay", 1e-4}, {"nesterov", true}}));
+  EXPECT_FALSE(recipe.train.epochs);
+  EXPECT_EQ(recipe.train.steps, 100);
+  EXPECT_EQ(recipe.train.batch_size, 64);
+  EXPECT_FALSE(recipe.train.drop_last);
+  ASSERT_TRUE(recipe.evaluation);
+  EXPECT_EQ(recipe.evaluation->data.parameters["samples"], 10);
+  EXPECT_EQ(recipe.evaluation->every, "end");
+  EXPECT_EQ(recipe.start.canonical_text(),
+            "env.A_B=\"x y\" loader.workers=4 optimizer.set_to_none=on precision.autocast=off");
+  ASSERT_TRUE(recipe.tune.plugins);
+  EXPECT_THAT(*recipe.tune.plugins, ElementsAre("amp", "batch_size"));
+  EXPECT_EQ(recipe.tune.budget, 90min);
+  EXPECT_DOUBLE_EQ(recipe.tune.min_gain_ratio, 0.005);
+  EXPECT_EQ(recipe.tune.memory_limit_bytes, std::int64_t{6} << 30);
+  EXPECT_THAT(recipe.tune.allow, ElementsAre("numerics", "batch_size"));
+  EXPECT_EQ(recipe.tune.batch_size_max, 256);
+  EXPECT_EQ(recipe.tune.lr_scaling, LearningRateScaling::sqrt);
+  EXPECT_EQ(recipe.output_dir, "/tmp/else");
+  EXPECT_EQ(recipe.checkpoint_every, 90s);
+  EXPECT_EQ(recipe.file, std::filesystem::current_path() / "recipe.yaml");
+}
+
+TEST(Recipe, FillsInDefaults) {
+  const Recipe recipe = right(
+      "autotuned: 1\n"
+      "name: short\n"
+      "model: {type: mlp}\n"
+      "data: {type: synthetic, samples: 9, shape: [1, 2, 3], classes: 2}\n"
+      "optimizer: {type: adam}\n"
+      "train: {epochs: 3}\n");
+  EXPECT_EQ(recipe.seed, 1U);
+  EXPECT_EQ(recipe.device, "auto");
+  EXPECT_FALSE(recipe.deterministic);
+  EXPECT_EQ(recipe.model.parameters, Json({{"hidden", 128}, {"classes", 10}}));
+  EXPECT_EQ(recipe.data.parameters["shuffle"], true);
+  EXPECT_TRUE(recipe.input.empty());
+  EXPECT_EQ(recipe.loss, "cross_entropy");
+  EXPECT_EQ(recipe.optimizer.parameters,
+            Json({{"lr", 0.001}, {"betas", {0.9, 0.999}}, {"eps", 1e-8}, {"weight_decay", 0.0}}));
+  EXPECT_EQ(recipe.train.epochs, 3);
+  EXPECT_EQ(recipe.train.batch_size, 32);
+  EXPECT_TRUE(recipe.train.drop_last);
+  EXPECT_FALSE(recipe.evaluation);
+  EXPECT_TRUE(recipe.start.empty());
+  EXPECT_FALSE(recipe.tune.plugins);
+  EXPECT_EQ(recipe.tune.budget, 10min);
+  EXPECT_DOUBLE_EQ(recipe.tune.min_gain_ratio, 0.02);
+  EXPECT_DOUBLE_EQ(recipe.tune.memory_limit_ratio, 0.9);
+  EXPECT_FALSE(recipe.tune.memory_limit_bytes);
+  EXPECT_TRUE(recipe.tune.allow.empty());
+  EXPECT_EQ(recipe.tune.batch_size_max, 1024);
+  EXPECT_EQ(recipe.tune.lr_scaling, LearningRateScaling::none);
+  EXPECT_EQ(recipe.output_dir, std::filesystem::current_path() / "out/short");
+  EXPECT_EQ(recipe.checkpoint_every, 10min);
+}
+
+TEST(Recipe, TakesAMemoryLimitAsShareOrSize) {
+  const auto tune = [](const std::string& limit) {
+    return right(std::string(kQuickRecipe) + "tune: {memory_limit: " + limit + "}\n").tune;
+  };
+  EXPECT_DOUBLE_EQ(tune("50%").memory_limit_ratio, 0.5);
+  EXPECT_DOUBLE_EQ(tune("0.25").memory_limit_ratio, 0.25);
+  EXPECT_DOUBLE_EQ(tune("100%").memory_limit_ratio, 1.0);
+  EXPECT_FALSE(tune("50%").memory_limit_bytes);
+  EXPECT_EQ(tune("512MiB").memory_limit_bytes, 512 << 20);
+  EXPECT_EQ(tune("2000000000").memory_limit_bytes, 2'000'000'000);
+}
+
+TEST(Recipe, ALargeBatchSizeRaisesTheDefaultLimit) {
+  EXPECT_EQ(right(changed(kQuickRecipe, "batch_size: 8", "batch_size: 4096")).tune.batch_size_max,
+            4096);
+}
+
+TEST(Recipe, StartsFromDefaultsItsBatchSizeAndItsOwnKnobs) {
+  const Recipe recipe = right(std::string(kQuickRecipe) + "start: {loader.workers: 3}\n");
+  EXPECT_EQ(recipe.starting_configuration(sample_knobs()).canonical_text(),
+            "batch_size=8 layout.memory_format=contiguous loader.pin_memory=off "
+            "loader.prefetch_batches=2 loader.workers=3 memory.malloc=default "
+            "optimizer.set_to_none=off precision.autocast=off threads.intra_op=4 "
+            "transfer.dtype=float32 transfer.non_blocking=off");
+}
+
+TEST(Recipe, ScalesTheLearningRate) {
+  const auto rate = [](const std::string& rule) {
+    return right(std::string(kQuickRecipe) + "tune: {batch_size: {lr_scaling: " + rule + "}}\n")
+        .learning_rate_at(32);
+  };
+  EXPECT_DOUBLE_EQ(rate("none"), 0.1);
+  EXPECT_DOUBLE_EQ(rate("linear"), 0.4);
+  EXPECT_DOUBLE_EQ(rate("sqrt"), 0.2);
+}
+
+TEST(Recipe, AllowsExactlyWhatItSays) {
+  const auto allows = [](const std::string& list, RiskClass risk,
+                         std::initializer_list<std::string> names) {
+    Configuration change;
+    for (const std::string& name : names)
+      change.set(name, std::int64_t{1});
+    return right(std::string(kQuickRecipe) + "tune: {allow: [" + list + "]}\n")
+        .allows(risk, change);
+  };
+  using enum RiskClass;
+  EXPECT_TRUE(allows("", exact, {"loader.workers"}));
+  EXPECT_FALSE(allows("", numerics, {"precision.autocast"}));
+  EXPECT_FALSE(allows("", semantics, {"batch_size"}));
+
+  EXPECT_TRUE(allows("numerics", numerics, {"precision.autocast"}));
+  EXPECT_FALSE(allows("numerics", semantics, {"batch_size"}));
+  EXPECT_TRUE(allows("semantics", numerics, {"precision.autocast"}));
+  EXPECT_TRUE(allows("semantics", semantics, {"batch_size"}));
+
+  EXPECT_TRUE(allows("batch_size", semantics, {"batch_size"}));
+  EXPECT_FALSE(allows("batch_size", numerics, {"precision.autocast"}));
+  EXPECT_FALSE(allows("batch_size", semantics, {"batch_size", "precision.autocast"}));
+  EXPECT_TRUE(allows("batch_size, numerics", semantics, {"batch_size", "precision.autocast"}));
+  EXPECT_TRUE(allows("batch_size", semantics, {"batch_size", "loader.workers"}));
+  EXPECT_TRUE(allows("precision.autocast", numerics, {"precision.autocast", "loader.workers"}));
+  // Declared riskier than the knob is: nobody permitted that.
+  EXPECT_FALSE(allows("batch_size", numerics, {"transfer.dtype"}));
+  EXPECT_FALSE(allows("batch_size", semantics, {"batch_size", "unheard.of"}));
+}
+
+TEST(Recipe, SurvivesJson) {
+  for (const std::string_view text : {kFullRecipe, kQuickRecipe}) {
+    const Recipe recipe = right(text);
+    const Json json = recipe.to_json();
+    const auto again = Recipe::from_json(*parse_json(to_line(json), "recipe"));
+    ASSERT_TRUE(again) << again.error().message();
+    EXPECT_EQ(again->to_json(), json);
+    EXPECT_EQ(again->hash(), recipe.hash());
+  }
+}
+
+TEST(Recipe, RefusesJsonThatIsNone) {
+  EXPECT_FALSE(Recipe::from_json(Json()));
+  EXPECT_FALSE(Recipe::from_json(Json::array()));
+  const Json json = right(kFullRecipe).to_json();
+  ASSERT_TRUE(Recipe::from_json(json));
+  // Every member in turn with a value of a type that no member has, at every depth.
+  const auto try_all = [&](const auto& self, const Json::json_pointer& at) -> void {
+    for (const auto& [key, value] : json.at(at).items()) {
+      const Json::json_pointer inside = at / key;
+      // What a model and the like take is theirs to check, and any knob may be in a configuration.
+      static const std::vector<std::string> kFree{"objective", "plugins", "memory_limit_bytes"};
+      const bool is_free = std::ranges::find(kFree, key) != kFree.end();
+      if (!is_free) {
+        Json broken = json;
+        broken[inside] = Json::array({Json::array()});
+        EXPECT_FALSE(Recipe::from_json(broken)) << inside.to_string();
+      }
+      if (key == "train" || key == "tune" || key == "output" || key == "batch_size") {
+        if (value.is_object()) self(self, inside);
+      }
+    }
+  };
+  try_all(try_all, Json::json_pointer(""));
+}
+
+TEST(RecipeHash, IsStable) {
+  // Stored in histories: a change makes every best configuration there unknown.
+  EXPECT_EQ(right(kQuickRecipe).hash(), "bc41b152b9010618");
+  EXPECT_EQ(right(kFullRecipe).hash(), "756411d77f4295b3");
+}
+
+TEST(RecipeHash, LeavesOutWhatIsNotTheJob) {
+  const std::string hash = right(kFullRecipe).hash();
+  const auto same = [&](std::string_view from, std::string_view to) {
+    EXPECT_EQ(right(changed(kFullRecipe, from, to)).hash(), hash) << to;
+  };
+  same("name: full", "name: other");
+  same("seed: 7", "seed: 8");
+  same("steps: 100", "steps: 1000");
+  same("steps: 100", "epochs: 2");
+  same("budget: 1h30min", "budget: 5s");
+  same("/tmp/somewhere/../else", "/tmp/nowhere");
+  same("checkpoint_every: 90s", "checkpoint_every: 1h");
+  same("[amp, batch_size]", "[batch_size, amp]");
+  same("[numerics, batch_size]", "[batch_size, numerics]");
+  same("1/255", "2/510");
+  EXPECT_EQ(parse_recipe(kFullRecipe, "/tmp/elsewhere.yaml", sample_knobs())->hash(), hash);
+}
+
+TEST(RecipeHash, CountsWhatIsTheJob) {
+  const std::string hash = right(kFullRecipe).hash();
+  const auto other = [&](std::string_view from, std::string_view to) {
+    EXPECT_NE(right(changed(kFullRecipe, from, to)).hash(), hash) << to;
+  };
+  other("device: cuda:1", "device: cpu");
+  other("deterministic: true", "deterministic: false");
+  other("fashion_cnn, classes: 12", "fashion_cnn, classes: 13");
+  other("samples: 640", "samples: 641");
+  other("1/255", "1/256");
+  other("lr: 1e-2", "lr: 0.02");
+  other("batch_size: 64", "batch_size: 32");
+  other("drop_last: false", "drop_last: true");
+  other("samples: 10", "samples: 11");
+  other("loader.workers: 4", "loader.workers: 2");
+  other("allow: [numerics, batch_size]", "allow: [numerics]");
+  other("lr_scaling: sqrt", "lr_scaling: linear");
+  other("min_gain: 0.5%", "min_gain: 1%");
+}
+
+TEST(RecipeHash, CountsFilesByNameAndSize) {
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / "autotuned-recipe-hash-test";
+  const auto write = [&](const char* place, const std::string& content) {
+    std::filesystem::create_directories(folder / place);
+    std::ofstream(folder / place / "images") << content;
+    std::ofstream(folder / place / "labels") << "l";
+  };
+  const std::string text =
+      changed(kQuickRecipe, "synthetic, samples: 64, shape: [1, 8, 8], classes: 4",
+              "idx, images: images, labels: labels");
+  const auto hash = [&](const char* place) {
+    return parse_recipe(text, folder / place / "recipe.yaml", sample_knobs()).value().hash();
+  };
+  write("here", "1234");
+  write("there", "abcd");
+  write("longer", "12345");
+  EXPECT_EQ(hash("here"), hash("there"));
+  EXPECT_NE(hash("here"), hash("longer"));
+  const Recipe before = parse_recipe(text, folder / "here/recipe.yaml", sample_knobs()).value();
+  const std::string known = before.hash();
+  std::filesystem::remove_all(folder);
+  EXPECT_NE(before.hash(), known);  // and does not fail
+}
+
+TEST(Recipe, TheMainJobIsRightWhereItsDataIs) {
+  if (!std::filesystem::exists("/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz")) {
+    GTEST_SKIP() << "the package dataset-fashion-mnist is not installed";
+  }
+  const auto recipe = read_recipe(AUTOTUNED_SOURCE_DIR "/recipes/fashion_cnn.yaml", sample_knobs());
+  ASSERT_TRUE(recipe) << recipe.error().front().text();
+  EXPECT_EQ(recipe->model.type, "fashion_cnn");
+  EXPECT_EQ(recipe->train.epochs, 2);
+}
+
+}  // namespace
+}  // namespace autotuned::recipes
