@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// The typed reading that plugin authors rely on: nothing throws, the unknown stays unknown.
+#include "plugins/sdk/situation.hpp"
+
+#include <gmock/gmock.h>
+
+#include "plugins/sdk/plugin.hpp"
+#include "tests/plugins/loader_scene.hpp"
+
+namespace autotuned::sdk {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+Json fashion() {
+  return plugins::situation("fashion_cnn_cpu");
+}
+
+TEST(Situation, ReadsMetricsAndKnowsWhatItDoesNotKnow) {
+  Json json = fashion();
+  json["metrics"]["a.text"] = "9";
+  json["metrics"]["nothing"] = nullptr;
+  const Situation situation(json);
+  EXPECT_EQ(situation.metric("step.data_wait_ratio"), 0.06);
+  EXPECT_EQ(situation.metric("step.samples"), 32.0);
+  EXPECT_EQ(situation.metric("step.no_such_thing"), std::nullopt);
+  EXPECT_EQ(situation.metric("a.text"), std::nullopt);
+  EXPECT_EQ(situation.metric("nothing"), std::nullopt);
+}
+
+TEST(Situation, SurvivesAnyJson) {
+  for (const char* text : {"{}", "[]", "3", "null", R"({"metrics": 3, "knobs": [], "trials": {}})",
+                           R"({"knobs": {"batch_size": 5}, "trials": [3, {"change": 4}],
+                               "environment": {"gpus": {}, "cpu_features": "avx2"},
+                               "job": {"device": "cuda:99999999999999999999"}})"}) {
+    const Situation situation(Json::parse(text));
+    EXPECT_EQ(situation.metric("step.samples"), std::nullopt) << text;
+    EXPECT_EQ(situation.cpus_allowed(), 1) << text;
+    EXPECT_FALSE(situation.has_cpu_feature("avx2")) << text;
+    EXPECT_EQ(situation.gpu().has_value(), false) << text;
+    EXPECT_EQ(situation.knob("batch_size").has_value(), false) << text;
+    EXPECT_THAT(situation.obstacle("batch_size"), HasSubstr("no knob batch_size")) << text;
+    EXPECT_FALSE(situation.has_lost({{"batch_size", 64}})) << text;
+  }
+}
+
+TEST(Situation, ReadsKnobs) {
+  const Situation situation(fashion());
+  const auto workers = situation.knob("loader.workers");
+  ASSERT_TRUE(workers);
+  EXPECT_EQ(workers->type, "integer");
+  EXPECT_EQ(workers->maximum, 4);
+  EXPECT_EQ(situation.knob("precision.autocast")->choices.size(), 3U);
+  EXPECT_EQ(situation.incumbent<std::int64_t>("batch_size"), 32);
+  EXPECT_EQ(situation.incumbent<bool>("batch_size"), std::nullopt);
+  EXPECT_EQ(situation.incumbent<std::string>("transfer.dtype"), "float32");
+}
+
+TEST(Situation, SaysWhyAKnobCannotBeChanged) {
+  Json json = fashion();
+  json["permissions"]["numerics"] = false;
+  json["permissions"]["knobs"] = Json::array();
+  const Situation situation(json);
+  EXPECT_THAT(situation.obstacle("loader.workers"), IsEmpty());
+  EXPECT_THAT(situation.obstacle("precision.autocast"), HasSubstr("tune.allow: [numerics]"));
+  EXPECT_THAT(situation.obstacle("batch_size"),
+              HasSubstr("tune.allow: [semantics] or [batch_size]"));
+  EXPECT_THAT(situation.obstacle("loader.pin_memory"), HasSubstr("needs a CUDA GPU"));
+  EXPECT_THAT(situation.obstacle("loader.wrokers"), HasSubstr("no knob loader.wrokers"));
+}
+
+TEST(Situation, PermitsByClassOrByName) {
+  Json json = fashion();
+  json["permissions"] = {{"knobs", {"precision.autocast"}}};
+  EXPECT_THAT(Situation(json).obstacle("precision.autocast"), IsEmpty());
+  EXPECT_FALSE(Situation(json).obstacle("threads.intra_op").empty());
+  // Who agrees to another training agrees to other rounding.
+  json["permissions"] = {{"numerics", false}, {"semantics", true}};
+  EXPECT_THAT(Situation(json).obstacle("threads.intra_op"), IsEmpty());
+  EXPECT_THAT(Situation(json).obstacle("batch_size"), IsEmpty());
+}
+
+TEST(Situation, FindsTheGpuOfTheJob) {
+  const Situation situation(plugins::situation("resnet18_gpu"));
+  EXPECT_EQ(situation.gpu()->name, "NVIDIA H100");
+  EXPECT_EQ(situation.gpu()->compute_capability_major, 9);
+  EXPECT_EQ(Situation(fashion()).gpu().has_value(), false);
+}
+
+TEST(Situation, RemembersWhatLostAgainstThisVeryIncumbent) {
+  Json json = fashion();
+  plugins::tell(json, {{"loader.workers", 1}}, "rejected", 0.99);
+  plugins::tell(json, {{"loader.workers", 2}}, "interrupted", 0.0);
+  plugins::tell(json, {{"loader.workers", 3}}, "failed", 0.0);
+  EXPECT_TRUE(Situation(json).has_lost({{"loader.workers", 1}}));
+  EXPECT_FALSE(Situation(json).has_lost({{"loader.workers", 2}}));
+  EXPECT_TRUE(Situation(json).has_lost({{"loader.workers", 3}}));
+  json["incumbent"]["batch_size"] = 128;
+  EXPECT_FALSE(Situation(json).has_lost({{"loader.workers", 1}}));
+}
+
+TEST(Situation, ExpectsWhatAnEarlierRunSaw) {
+  Json json = fashion();
+  const Json change = {{"precision.autocast", "bf16"}};
+  EXPECT_EQ(Situation(json).expected_gain(change, 1.5), 1.5);
+  json["history"].push_back(plugins::trial_of(json, change, "accepted", 2.1));
+  EXPECT_EQ(Situation(json).expected_gain(change, 1.5), 2.1);
+  json["history"].push_back(plugins::trial_of(json, change, "rejected", 0.7));
+  EXPECT_EQ(Situation(json).expected_gain(change, 1.5), 1.0);
+  // It is a hint, not a ban: the other run may have been another job.
+  EXPECT_FALSE(Situation(json).has_lost(change));
+  json["incumbent"]["batch_size"] = 128;
+  EXPECT_EQ(Situation(json).expected_gain(change, 1.5), 1.5);
+}
+
+TEST(Numbers, AreWrittenForPeople) {
+  EXPECT_EQ(percent(0.314), "31 %");
+  EXPECT_EQ(percent(0.004), "0.4 %");
+  EXPECT_EQ(percent(0.0996), "10 %");
+  EXPECT_EQ(percent(1.0), "100 %");
+  EXPECT_DOUBLE_EQ(gain_without(0.5), 2.0);
+  EXPECT_DOUBLE_EQ(gain_without(-1.0), 1.0);
+  EXPECT_NEAR(gain_without(2.0), 20.0, 1e-9);
+}
+
+Json answer_to(Answer (*propose)(const Situation&), const char* text) {
+  const char* const answer = detail::answer(propose, text);
+  Json json = answer == nullptr ? Json() : Json::parse(answer);
+  detail::release(answer);
+  return json;
+}
+
+TEST(Facade, WritesAnswers) {
+  const Json answer = answer_to(
+      [](const Situation&) {
+        return propose_one({{"batch_size", 64}}, 1.25, "more at once");
+      },
+      "{}");
+  EXPECT_EQ(answer, Json::parse(R"({"candidates": [{"change": {"batch_size": 64},
+      "expected_gain_ratio": 1.25, "reason": "more at once"}], "none_because": ""})"));
+  EXPECT_EQ(answer_to([](const Situation&) { return none("all is well"); }, "{}"),
+            Json::parse(R"({"candidates": [], "none_because": "all is well"})"));
+}
+
+TEST(Facade, TurnsExceptionsIntoErrors) {
+  const auto fail = [](const Situation&) -> Answer { throw std::runtime_error("\xff broken"); };
+  EXPECT_THAT(answer_to(fail, "{}").at("error").get<std::string>(), HasSubstr("broken"));
+  const auto odd = [](const Situation&) -> Answer { throw 3; };
+  EXPECT_THAT(answer_to(odd, "{}").at("error").get<std::string>(), HasSubstr("unknown type"));
+  const auto fine = [](const Situation&) { return none("fine"); };
+  EXPECT_TRUE(answer_to(fine, "{not JSON").contains("error"));
+}
+
+}  // namespace
+}  // namespace autotuned::sdk
