@@ -4,6 +4,7 @@
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -28,11 +29,12 @@ struct History::Connection {
   // "cannot ...".
   template <class Work>
   auto guard(std::string_view doing, Work work) const -> decltype(work()) {
+    errno = 0;
     try {
       return work();
     } catch (const SQLite::Exception& exception) {
-      sqlite3* const handle = database ? database->getHandle() : nullptr;
-      return tl::unexpected(sql_error(exception, handle, doing, file));
+      return tl::unexpected(
+          sql_error(exception, database ? database->getHandle() : nullptr, doing, file));
     } catch (const DamagedRow& row) {
       return tl::unexpected(
           corrupt_error("cannot " + std::string(doing) + ": " + row.what(), file));

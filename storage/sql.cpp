@@ -192,10 +192,15 @@ Configuration Row::configuration(const char* name) const {
 
 Error sql_error(const SQLite::Exception& exception, sqlite3* handle, std::string_view doing,
                 const std::string& file) {
+  const int last_error = errno;
   const int extended_code = exception.getExtendedErrorCode();
   const int code = exception.getErrorCode() & 0xFF;
   const bool has_system_error = code == SQLITE_IOERR || code == SQLITE_CANTOPEN;
-  const int error_number = handle != nullptr && has_system_error ? sqlite3_system_errno(handle) : 0;
+  int error_number = handle != nullptr && has_system_error ? sqlite3_system_errno(handle) : 0;
+  // SQLite notes no reason for a failed COMMIT.
+  if (has_system_error && error_number == 0 && is_out_of_space(last_error)) {
+    error_number = last_error;
+  }
   const ErrorKind kind = kind_of(code, extended_code, error_number);
 
   std::string what = "cannot " + std::string(doing) + ": " + exception.what();

@@ -91,6 +91,7 @@ class Row {
 };
 
 // What SQLite reported while `doing` ("store a block") to the database `file`. `handle` may be null.
+// errno must be 0 at the start of what is done and untouched since its end.
 [[nodiscard]] Error sql_error(const SQLite::Exception& exception, sqlite3* handle,
                               std::string_view doing, const std::string& file);
 // The error for a file that is not, or no longer, what it should be.

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was acknowledged survives a power cut, and a full or failing disk costs one call.
+#include <SQLiteCpp/SQLiteCpp.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <random>
+#include <stdexcept>
+
+#include "storage/history.hpp"
+#include "tests/base/temporary_folder.hpp"
+#include "tests/storage/power_vfs.hpp"
+#include "tests/storage/sample.hpp"
+
+namespace autotuned::storage {
+namespace {
+
+const std::string kRun = "r-1";
+constexpr int kLargeFact = 25;
+
+// Stores facts until one fails or `most` are stored. Returns how many succeeded, from the environment
+// (1), recipe (2), run (3) and trial (4) on to the blocks.
+int store_facts(const std::filesystem::path& file, int most) {
+  int stored = 0;
+  auto history = History::open(file, Access::read_write);
+  const auto put = [&](const Result<void>& outcome) {
+    if (outcome) ++stored;
+    return outcome.has_value();
+  };
+  if (!history || !put(history->put_environment(sample_environment())) ||
+      !put(history->put_recipe(sample_recipe())) || !put(history->put_run(sample_run(kRun))) ||
+      !put(history->put_trial(RunId{kRun}, sample_trial()))) {
+    return stored;
+  }
+  const Json large(std::string(4'500'000, 'x'));
+  while (stored < most) {
+    // Some facts are larger than a page; one is so large that the log is moved into the database; and
+    // now and then the history is closed, which moves it too and deletes it.
+    TrialBlock block = sample_block(stored);
+    block.block.losses.assign(stored % 3 == 0 ? 3000U : 3U, 0.125);
+    const bool is_large = stored == kLargeFact;
+    if (!put(is_large ? history->put_profile(RunId{kRun}, {}, large, {}, {}, 1)
+                      : history->put_block({RunId{kRun}, 1}, block))) {
+      return stored;
+    }
+    if (stored % 11 == 0) {
+      history = fail(ErrorKind::cancelled, "closed");
+      history = History::open(file, Access::read_write);
+      if (!history) return stored;
+    }
+  }
+  return stored;
+}
+
+// How many of the facts above are there; -1 for a damaged history.
+int count_facts(const std::filesystem::path& file) {
+  const PowerVfs no_faults;  // and no waiting for a real disk
+  const auto history = History::open(file, Access::read_write);
+  if (!history || history->check_integrity().value_or("") != "ok") return -1;
+  const auto count = [&](const char* table) {
+    return SQLite::Database(file.string())
+        .execAndGet(std::string("SELECT count(*) FROM ") + table)
+        .getInt();
+  };
+  return count("environments") + count("recipes") + count("runs") + count("trials") +
+         count("blocks") + count("profiles");
+}
+
+// Cuts the power at a random operation of storing `most` facts, for each seed, and looks at the disk.
+void cut_power(int most, std::uint64_t seeds) {
+  std::uint64_t operations = 0;
+  {
+    const PowerVfs vfs;
+    const TemporaryFolder folder;
+    ASSERT_EQ(store_facts(folder / "history.db", most), most);
+    operations = vfs.operations();
+  }
+  std::mt19937_64 random(static_cast<std::uint64_t>(most));
+  std::uint64_t cut_while_storing = 0;
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+    const TemporaryFolder before;
+    const TemporaryFolder after;
+    int acknowledged = 0;
+    {
+      PowerVfs vfs;
+      vfs.arm(Fault::power_loss, 1 + random() % operations);
+      acknowledged = store_facts(before / "history.db", most);
+      vfs.write_disk(after.path(), seed);
+    }
+    if (acknowledged > 0 && acknowledged < most) ++cut_while_storing;
+    const int found = count_facts(after / "history.db");
+    ASSERT_GE(found, acknowledged) << "seed " << seed;
+    ASSERT_LE(found, acknowledged + 1) << "seed " << seed;
+  }
+  EXPECT_GT(cut_while_storing, seeds / 2);
+}
+
+TEST(PowerLossTest, NothingAcknowledgedIsLost) {
+  cut_power(kLargeFact, 170);
+}
+
+TEST(PowerLossTest, NothingAcknowledgedIsLostWhenTheLogIsMoved) {
+  cut_power(kLargeFact + 5, 30);
+}
+
+// The test above would not be worth much if it passed without the syncs.
+TEST(PowerLossTest, WithoutFullSyncFactsAreLost) {
+  int lost = 0;
+  for (std::uint64_t seed = 0; seed < 50 && lost == 0; ++seed) {
+    const TemporaryFolder before;
+    const TemporaryFolder after;
+    const auto file = before / "history.db";
+    constexpr int kRows = 20;
+    {
+      const PowerVfs vfs;
+      static_cast<void>(open_with_run(file));
+      SQLite::Database database(file.string(), SQLite::OPEN_READWRITE);
+      database.exec("PRAGMA synchronous = NORMAL");
+      for (int row = 0; row < kRows; ++row) {
+        database.exec("INSERT INTO environments VALUES ('n" + std::to_string(row) +
+                      "', '{}', '', '')");
+      }
+      vfs.write_disk(after.path(), seed);
+    }
+    const int found = count_facts(after / "history.db");
+    ASSERT_GE(found, 0) << "consistent even so";
+    if (found < kRows + 3) ++lost;
+  }
+  EXPECT_GT(lost, 0);
+}
+
+class FaultTest : public ::testing::TestWithParam<Fault> {};
+
+// The n-th operation fails, for every n until a run meets no fault.
+TEST_P(FaultTest, CostsOneCallAndNothingThatWasAcknowledged) {
+  constexpr int kFewFacts = 14;
+  int failed = 0;
+  for (std::uint64_t operation = 1;; ++operation) {
+    ASSERT_LT(operation, 2000U);
+    const TemporaryFolder folder;
+    const auto file = folder / "history.db";
+    int acknowledged = 0;
+    bool was_reached = false;
+    {
+      PowerVfs vfs;
+      vfs.arm(GetParam(), operation);
+      acknowledged = store_facts(file, kFewFacts);
+      was_reached = vfs.operations() >= operation;
+    }
+    if (acknowledged < kFewFacts) ++failed;
+    const int found = count_facts(file);
+    ASSERT_GE(found, acknowledged) << "operation " << operation;
+    ASSERT_LE(found, acknowledged + 1) << "operation " << operation;
+    if (!was_reached) break;
+  }
+  EXPECT_GT(failed, 20);
+}
+
+INSTANTIATE_TEST_SUITE_P(Faults, FaultTest, ::testing::Values(Fault::disk_full, Fault::write_error),
+                         [](const auto& fault) {
+                           return fault.param == Fault::disk_full ? "DiskFull" : "WriteError";
+                         });
+
+TEST(DiskFullTest, IsNamedAndLeavesTheHistoryWhole) {
+  const TemporaryFolder folder;
+  PowerVfs vfs;
+  History history = open_with_run(folder / "history.db", kRun);
+  vfs.arm(Fault::disk_full, 1);
+  const auto put = history.put_environment(sample_environment("e2"));
+  ASSERT_FALSE(put);
+  EXPECT_EQ(put.error().kind, ErrorKind::disk_full) << put.error().message();
+  EXPECT_EQ(history.runs({}).value().size(), 1U);
+  vfs.arm(Fault::disk_full, 0);
+  EXPECT_TRUE(history.put_environment(sample_environment("e2"))) << "space was made";
+  EXPECT_EQ(history.check_integrity().value(), "ok");
+}
+
+// The same with the system's own refusal to let a file grow.
+TEST(DiskFullTest, LimitOfTheSystemIsNamed) {
+  const TemporaryFolder folder;
+  const auto file = folder / "history.db";
+  must(open_with_run(file, kRun).put_trial(RunId{kRun}, sample_trial()));
+  const int child = start_child([&] {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{400'000, 400'000};
+    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) return 1;
+    auto history = History::open(file, Access::read_write).value();
+    for (int pair = 1; pair < 1000; ++pair) {
+      TrialBlock block = sample_block(pair);
+      block.block.losses.assign(3000, 0.125);
+      const auto put = history.put_block({RunId{kRun}, 1}, block);
+      if (put) continue;
+      const bool is_clean =
+          put.error().kind == ErrorKind::disk_full &&
+          history.blocks({RunId{kRun}, 1}).value().size() + 1 == static_cast<std::size_t>(pair);
+      if (!is_clean) throw std::runtime_error(put.error().message());
+      return pair > 5 ? 0 : 2;
+    }
+    return 3;
+  });
+  EXPECT_EQ(wait_for(child), 0);
+  EXPECT_GT(count_facts(file), 5);
+}
+
+}  // namespace
+}  // namespace autotuned::storage
