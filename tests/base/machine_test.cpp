@@ -111,6 +111,9 @@ TEST_F(MachineTest, TheStrictestGroupAboveLimits) {
   root_.write("sys/fs/cgroup/memory.max", "max\n");
   EXPECT_EQ(detect().cpus_allowed, 1);
   EXPECT_EQ(detect().memory_allowed_bytes, 3 * kGib);
+  root_.write("sys/fs/cgroup/user.slice/job/cpu.max", "200000 100000\n");
+  root_.write("sys/fs/cgroup/user.slice/cpu.max", "400000 100000\n");
+  EXPECT_EQ(detect().cpus_allowed, 2);
 }
 
 TEST_F(MachineTest, GroupsOfVersionOneLimit) {
@@ -146,8 +149,9 @@ TEST_F(MachineTest, AMountThatShowsAPartIsFollowed) {
   root_.write("sys/fs/cgroup/memory.max", std::to_string(kGib));
   EXPECT_EQ(detect().cpus_allowed, 2);
   EXPECT_EQ(detect().memory_allowed_bytes, kGib);
-  // Our group lies elsewhere: only the mount's own limit can be seen.
+  // Our group lies elsewhere, although its name begins alike: only the mount's own limit can be seen.
   mount("30 23 0:26 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup rw\n", "0::/docker/abcdef\n");
+  root_.write("sys/fs/cgroupdef/cpu.max", "100000 100000");
   EXPECT_EQ(detect().cpus_allowed, 8);
   EXPECT_EQ(detect().memory_allowed_bytes, kGib);
 }

@@ -5,10 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <string>
@@ -59,6 +61,14 @@ std::string output_of(ProcessSpec spec) {
   Process process = Process::start(spec).value();
   EXPECT_EQ(process.wait(kForEver)->message(), "exit code 0");
   return folder.read("log");
+}
+
+// What was written last; empty when nothing was.
+std::string read_line(const Descriptor& line) {
+  std::string text(16, '\0');
+  const ssize_t count = ::recv(line.get(), text.data(), text.size(), MSG_DONTWAIT);
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+  return text;
 }
 
 TEST(Process, ReportsHowItEnded) {
@@ -137,8 +147,9 @@ TEST(Process, OnlyTheNamedDescriptorsAreOpen) {
   const Descriptor high(::fcntl(low.get(), F_DUPFD, 200));
   EXPECT_EQ(output_of(child({"descriptors"})), "0\n1\n2\n");
   ProcessSpec spec = child({"descriptors"});
-  spec.descriptors = {{low.get(), 3}, {high.get(), 7}};
-  EXPECT_EQ(output_of(spec), "0\n1\n2\n3\n7\n");
+  spec.descriptors = {{low.get(), 3}, {high.get(), 150}};
+  const Descriptor between(::fcntl(low.get(), F_DUPFD, 100));
+  EXPECT_EQ(output_of(spec), "0\n1\n2\n3\n150\n");
 }
 
 TEST(Process, NumbersThatCollideAreSorted) {
@@ -153,14 +164,26 @@ TEST(Process, NumbersThatCollideAreSorted) {
   spec.descriptors = {{a, b}, {b, a}, {c, c}};
   Process process = Process::start(spec).value();
   EXPECT_EQ(process.wait(kForEver)->code, 0);
-  const auto read_line = [](const Descriptor& line) {
-    std::string text(16, '\0');
-    text.resize(static_cast<std::size_t>(::read(line.get(), text.data(), text.size())));
-    return text;
-  };
   EXPECT_EQ(read_line(first.ours), std::to_string(b));
   EXPECT_EQ(read_line(second.ours), std::to_string(a));
   EXPECT_EQ(read_line(third.ours), std::to_string(c));
+}
+
+// Wanted numbers that are free here are where the copies made on the way could lie.
+TEST(Process, NumbersThatAreFreeHereAreSorted) {
+  SocketPair first = socket_pair().value();
+  SocketPair second = socket_pair().value();
+  const int free = Descriptor(::fcntl(0, F_DUPFD_CLOEXEC, 3)).get();
+  ASSERT_GE(free, 3);
+  for (int offset = 0; offset < 6; ++offset) {
+    const int one = free + offset + 1;
+    const int other = free + offset;
+    ProcessSpec spec = child({"write", std::to_string(one), std::to_string(other)});
+    spec.descriptors = {{first.theirs.get(), one}, {second.theirs.get(), other}};
+    EXPECT_EQ(Process::start(spec).value().wait(kForEver)->code, 0);
+    EXPECT_EQ(read_line(first.ours), std::to_string(one));
+    EXPECT_EQ(read_line(second.ours), std::to_string(other));
+  }
 }
 
 TEST(Process, SignalsAreAtTheirDefaults) {
@@ -232,6 +255,8 @@ TEST(Process, TerminateReachesGrandchildrenOfAChildThatHasEnded) {
   Connected started = Connected::start({"grandchild-stays"});
   ASSERT_TRUE(started.is_ready());
   EXPECT_EQ(started.process.wait(kForEver)->code, 5);
+  // Until then the group's number must not go to anybody else, so the child is still there.
+  EXPECT_EQ(::kill(started.process.pid(), 0), 0);
   EXPECT_EQ(started.process.terminate(1h).code, 5);
   EXPECT_TRUE(started.is_abandoned());
 }

@@ -20,6 +20,7 @@ const std::vector<std::string> kKnobs = {"loader.workers", "loader.pin_memory", 
 TEST(NearestName, FindsSlips) {
   EXPECT_EQ(nearest_name("loader.worker", kKnobs), "loader.workers");
   EXPECT_EQ(nearest_name("bacth_size", kKnobs), "batch_size");  // two neighbours swapped
+  EXPECT_EQ(nearest_name("rl", kKnobs), "lr");                  // which counts as one
   EXPECT_EQ(nearest_name("BATCH_SIZE", kKnobs), "batch_size");  // case does not count
   EXPECT_EQ(nearest_name("lt", kKnobs), "lr");                  // one is always allowed
 }
