@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/metrics.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <string_view>
+
+namespace autotuned::profiler {
+namespace {
+
+using enum MetricKind;
+
+// Sorted by name. docs/metrics.md repeats this table; a test compares the two.
+constexpr std::array kDefinitions = {
+    MetricDefinition{"cpu.utilization_ratio", "1", ratio,
+                     "CPU time of the trainer over wall time and CPUs allowed"},
+    MetricDefinition{"gradients.complete", "1", ratio,
+                     "1 when every parameter got a gradient in every profiled step, else 0"},
+    MetricDefinition{"loader.float_from_uint8_ratio", "1", ratio,
+                     "share of the input bytes handed over as float32 although stored as 8 bit"},
+    MetricDefinition{"loader.sample_ns", "ns", duration,
+                     "thread time that it takes to produce one sample"},
+    MetricDefinition{"memory.peak_device_bytes", "bytes", size,
+                     "largest device memory in use; 0 on the CPU"},
+    MetricDefinition{"memory.peak_host_bytes", "bytes", size,
+                     "largest resident host memory of the trainer"},
+    MetricDefinition{"operators.count_per_step", "1", count, "operator calls in one step"},
+    MetricDefinition{"operators.fill_ratio", "1", ratio,
+                     "share of the step in which gradients are filled with zeros"},
+    MetricDefinition{"operators.gemm_conv_ratio", "1", ratio,
+                     "share of the step in matrix products and convolutions, with their backwards"},
+    MetricDefinition{"operators.mean_ns", "ns", duration, "mean self time of an operator call"},
+    MetricDefinition{"parameters.bytes", "bytes", size, "bytes of all parameters"},
+    MetricDefinition{"parameters.count", "1", count, "numbers in all parameters"},
+    MetricDefinition{"samples_per_second", "1/s", rate, "samples trained per second of step time"},
+    MetricDefinition{"step.backward_ratio", "1", ratio, "share of the step in the backward pass"},
+    MetricDefinition{"step.data_wait_ratio", "1", ratio,
+                     "share of the step spent waiting for, or without workers making, the batch"},
+    MetricDefinition{"step.duration_ns", "ns", duration, "mean duration of a step"},
+    MetricDefinition{"step.forward_ratio", "1", ratio, "share of the step in the forward pass"},
+    MetricDefinition{"step.loss_ratio", "1", ratio, "share of the step in the loss"},
+    MetricDefinition{"step.optimizer_ratio", "1", ratio, "share of the step in the optimizer"},
+    MetricDefinition{"step.other_ratio", "1", ratio, "share of the step in none of the others"},
+    MetricDefinition{"step.samples", "1", count, "mean number of samples in a step"},
+    MetricDefinition{"step.transfer_ratio", "1", ratio,
+                     "share of the step spent handing the batch to the device"},
+    MetricDefinition{"step.zero_grad_ratio", "1", ratio,
+                     "share of the step in which gradients are reset"},
+    MetricDefinition{"transfer.bytes_per_step", "bytes", size,
+                     "bytes of input and target that a step hands to the device"},
+    MetricDefinition{"transfer.pageable_ratio", "1", ratio,
+                     "share of these bytes copied from memory that is not pinned; 0 on the CPU"},
+};
+
+double over(std::int64_t part, std::int64_t whole) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0.0;
+}
+
+bool is_fill(const OperatorTotal& one) {
+  return one.span == span::kZeroGrad && (one.name == "aten::zero_" || one.name == "aten::fill_" ||
+                                         one.name == "aten::_foreach_zero_");
+}
+
+}  // namespace
+
+std::span<const MetricDefinition> metric_definitions() {
+  return kDefinitions;
+}
+
+const char* to_string(MetricKind kind) {
+  switch (kind) {
+    case duration:
+      return "duration";
+    case count:
+      return "count";
+    case rate:
+      return "rate";
+    case ratio:
+      return "ratio";
+    case size:
+      return "size";
+  }
+  return "";
+}
+
+Metrics metrics_of(const ProfileFacts& facts) {
+  const SpanTotal* step = find_total(facts.spans, span::kStep);
+  assert(facts.steps > 0 && step != nullptr);
+
+  Metrics metrics;
+  std::int64_t named_ns = 0;
+  const auto phase = [&](const char* metric, const char* name) {
+    const SpanTotal* total = find_total(facts.spans, name);
+    const std::int64_t ns = total != nullptr ? total->total_ns : 0;
+    named_ns += ns;
+    metrics[metric] = over(ns, step->total_ns);
+  };
+  phase("step.data_wait_ratio", span::kDataWait);
+  phase("step.transfer_ratio", span::kTransfer);
+  phase("step.zero_grad_ratio", span::kZeroGrad);
+  phase("step.forward_ratio", span::kForward);
+  phase("step.loss_ratio", span::kLoss);
+  phase("step.backward_ratio", span::kBackward);
+  phase("step.optimizer_ratio", span::kOptimizer);
+  metrics["step.other_ratio"] = over(step->total_ns - named_ns, step->total_ns);
+  metrics["step.duration_ns"] = over(step->total_ns, facts.steps);
+  metrics["step.samples"] = over(facts.samples, facts.steps);
+  metrics["samples_per_second"] = 1e9 * over(facts.samples, step->total_ns);
+
+  metrics["loader.sample_ns"] = over(facts.loader_thread_ns, facts.loader_samples);
+  metrics["loader.float_from_uint8_ratio"] = facts.is_float_from_uint8 ? 1.0 : 0.0;
+  metrics["transfer.bytes_per_step"] = over(facts.transfer_bytes, facts.steps);
+  metrics["transfer.pageable_ratio"] = over(facts.pageable_transfer_bytes, facts.transfer_bytes);
+
+  std::int64_t calls = 0;
+  std::int64_t self_ns = 0;
+  std::int64_t gemm_conv_ns = 0;
+  std::int64_t fill_ns = 0;
+  for (const OperatorTotal& one : facts.operators) {
+    if (!one.name.starts_with("aten::")) continue;  // autograd's nodes hold operators
+    calls += one.calls;
+    self_ns += one.self_ns;
+    if (is_gemm_or_convolution(one.name)) gemm_conv_ns += one.self_ns;
+    if (is_fill(one)) fill_ns += one.self_ns;
+  }
+  metrics["operators.count_per_step"] = over(calls, facts.steps);
+  metrics["operators.mean_ns"] = over(self_ns, calls);
+  metrics["operators.gemm_conv_ratio"] = over(gemm_conv_ns, step->total_ns);
+  metrics["operators.fill_ratio"] = over(fill_ns, step->total_ns);
+
+  metrics["memory.peak_host_bytes"] = static_cast<double>(facts.peak_host_bytes);
+  metrics["memory.peak_device_bytes"] = static_cast<double>(facts.peak_device_bytes);
+  metrics["cpu.utilization_ratio"] =
+      over(facts.cpu_ns, facts.wall_ns * std::max(1, facts.cpus_allowed));
+  metrics["parameters.count"] = static_cast<double>(facts.parameters);
+  metrics["parameters.bytes"] = static_cast<double>(facts.parameter_bytes);
+  metrics["gradients.complete"] = facts.has_every_gradient ? 1.0 : 0.0;
+  return metrics;
+}
+
+}  // namespace autotuned::profiler

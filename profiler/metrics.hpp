@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Named figures of a profile: what plugins and findings read. docs/metrics.md explains each.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "profiler/operators.hpp"
+#include "profiler/spans.hpp"
+
+namespace autotuned::profiler {
+
+// Values by metric name. A metric is absent only where its definition says so.
+using Metrics = std::map<std::string, double>;
+
+enum class MetricKind { duration, count, rate, ratio, size };
+
+struct MetricDefinition {
+  const char* name;
+  const char* unit;
+  MetricKind kind;
+  const char* meaning;  // one sentence
+};
+
+// Every metric that metrics_of() makes, sorted by name.
+[[nodiscard]] std::span<const MetricDefinition> metric_definitions();
+[[nodiscard]] const char* to_string(MetricKind kind);
+
+// What was seen over a number of profiled steps.
+struct ProfileFacts {
+  std::int64_t steps = 0;
+  std::int64_t samples = 0;
+  std::int64_t wall_ns = 0;
+  std::int64_t cpu_ns = 0;  // of the whole process
+  int cpus_allowed = 1;
+  std::vector<SpanTotal> spans;
+  std::vector<OperatorTotal> operators;
+
+  std::int64_t loader_samples = 0;    // produced meanwhile, by whatever thread
+  std::int64_t loader_thread_ns = 0;  // thread time that they took
+  bool is_float_from_uint8 = false;   // samples stored as 8 bit, handed over as float32
+
+  std::int64_t transfer_bytes = 0;           // handed over to the device, or used in place by it
+  std::int64_t pageable_transfer_bytes = 0;  // of these, copied from memory that is not pinned
+
+  std::int64_t peak_host_bytes = 0;
+  std::int64_t peak_device_bytes = 0;
+  std::int64_t parameters = 0;
+  std::int64_t parameter_bytes = 0;
+  bool has_every_gradient = false;
+};
+
+// A pure function. REQUIRES: steps > 0, and spans with a `step`.
+[[nodiscard]] Metrics metrics_of(const ProfileFacts& facts);
+
+}  // namespace autotuned::profiler

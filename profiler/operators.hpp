@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Totals of tensor operators, as plain data: no LibTorch here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace autotuned::profiler {
+
+struct OperatorTotal {
+  std::string name;  // "aten::addmm"
+  std::string span;  // the innermost span of the thread when it was called; empty on other threads
+  std::int64_t calls = 0;
+  std::int64_t total_ns = 0;
+  std::int64_t self_ns = 0;  // without the operators that it called
+
+  friend bool operator==(const OperatorTotal&, const OperatorTotal&) = default;
+};
+
+// Sums over the spans, largest self time first, at most `limit` (0: all). `span` comes back empty.
+[[nodiscard]] std::vector<OperatorTotal> by_name(const std::vector<OperatorTotal>& operators,
+                                                 std::size_t limit);
+
+// Matrix products and convolutions, forward and backward: what 16-bit arithmetic speeds up.
+[[nodiscard]] bool is_gemm_or_convolution(const std::string& name);
+
+}  // namespace autotuned::profiler

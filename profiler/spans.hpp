@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Spans: named stretches of time on one thread, recorded only while somebody profiles.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace autotuned::profiler {
+
+// The spans of a training step. `step` holds all others.
+namespace span {
+inline constexpr const char* kStep = "step";
+inline constexpr const char* kDataWait = "data_wait";
+inline constexpr const char* kTransfer = "transfer";
+inline constexpr const char* kZeroGrad = "zero_grad";
+inline constexpr const char* kForward = "forward";
+inline constexpr const char* kLoss = "loss";
+inline constexpr const char* kBackward = "backward";
+inline constexpr const char* kOptimizer = "optimizer";
+}  // namespace span
+
+struct SpanRecord {
+  const char* name = nullptr;  // static storage
+  std::int64_t start_ns = 0;   // CLOCK_MONOTONIC
+  std::int64_t end_ns = 0;
+  std::ptrdiff_t parent = -1;  // index of the enclosing record; -1 for none
+};
+
+// Collects the spans of the thread that constructed it, from construction to stop() or destruction.
+// At most one per thread at a time. Spans must not be open at either end.
+class SpanRecorder {
+ public:
+  explicit SpanRecorder(std::size_t expected_spans = 1024);
+  ~SpanRecorder();
+  SpanRecorder(const SpanRecorder&) = delete;
+  SpanRecorder& operator=(const SpanRecorder&) = delete;
+
+  void stop();
+  [[nodiscard]] const std::vector<SpanRecord>& records() const { return records_; }
+
+  // The recorder of the calling thread; null while nobody profiles.
+  [[nodiscard]] static SpanRecorder* current() { return current_; }
+  // The innermost open span's name; empty outside of all.
+  [[nodiscard]] const char* open_span() const {
+    return open_ < 0 ? "" : records_[static_cast<std::size_t>(open_)].name;
+  }
+
+ private:
+  friend class Span;
+  std::ptrdiff_t begin(const char* name);
+  void end(std::ptrdiff_t index);
+
+  static thread_local constinit SpanRecorder* current_;
+  std::vector<SpanRecord> records_;
+  std::ptrdiff_t open_ = -1;
+};
+
+// Records its own lifetime. Without a recorder it costs one branch on a thread-local pointer.
+class Span {
+ public:
+  explicit Span(const char* name) : recorder_(SpanRecorder::current()) {
+    if (recorder_ != nullptr) [[unlikely]] index_ = recorder_->begin(name);
+  }
+  ~Span() {
+    if (recorder_ != nullptr) [[unlikely]] recorder_->end(index_);
+  }
+  Span(const Span&) = delete;
+  Span& operator=(const Span&) = delete;
+
+ private:
+  SpanRecorder* recorder_;
+  std::ptrdiff_t index_ = 0;
+};
+
+struct SpanTotal {
+  std::string name;
+  std::int64_t count = 0;
+  std::int64_t total_ns = 0;
+  std::int64_t self_ns = 0;  // without the spans inside
+
+  friend bool operator==(const SpanTotal&, const SpanTotal&) = default;
+};
+
+// Sums by name, in the order in which the names first began.
+[[nodiscard]] std::vector<SpanTotal> totals_of(const std::vector<SpanRecord>& records);
+// Null when no span of that name was recorded.
+[[nodiscard]] const SpanTotal* find_total(const std::vector<SpanTotal>& totals,
+                                          std::string_view name);
+
+// CLOCK_MONOTONIC, the clock of spans, blocks and the trainer protocol.
+[[nodiscard]] std::int64_t now_ns();
+
+}  // namespace autotuned::profiler

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/checkpoint.hpp"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Dict.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/isfinite.h>
+#include <torch/csrc/jit/serialization/pickle.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <span>
+#include <string_view>
+
+#include "base/digest.hpp"
+#include "base/file.hpp"
+
+namespace autotuned::trainer {
+namespace {
+
+// Keys of a file: a group and the tensor's own name.
+constexpr std::string_view kParameters = "parameters/";
+constexpr std::string_view kBuffers = "buffers/";
+constexpr std::string_view kOptimizer = "optimizer/";
+constexpr std::string_view kOthers = "others/";
+constexpr const char* kNote = "note";
+constexpr const char* kNumbers = "numbers";  // epoch, sample, steps, samples
+constexpr std::size_t kMaxCheckpointBytes = std::size_t{1} << 40U;
+
+using Dictionary = c10::Dict<std::string, at::Tensor>;
+
+at::Tensor to_host(const at::Tensor& tensor) {
+  return tensor.detach().to(at::kCPU).contiguous();
+}
+
+at::Tensor bytes_of(const std::string& text) {
+  const at::Tensor bytes = at::empty({static_cast<std::int64_t>(text.size())}, at::kByte);
+  std::ranges::copy(text, bytes.mutable_data_ptr<std::uint8_t>());
+  return bytes;
+}
+
+void insert_all(Dictionary& dictionary, std::string_view group, const NamedTensors& tensors) {
+  for (const auto& [name, tensor] : tensors) {
+    dictionary.insert(std::string(group) + name, to_host(tensor));
+  }
+}
+
+Result<std::int64_t> write_dictionary(const std::filesystem::path& file,
+                                      const Dictionary& dictionary) {
+  const std::vector<char> bytes = torch::jit::pickle_save(dictionary);
+  const auto written = write_file_atomically(file, std::string_view(bytes.data(), bytes.size()));
+  if (!written) return tl::unexpected(written.error());
+  return static_cast<std::int64_t>(bytes.size());
+}
+
+tl::unexpected<Error> corrupt(const std::filesystem::path& file, const std::string& what) {
+  return fail(ErrorKind::corrupt, what, file.string(), "delete the file");
+}
+
+bool are_alike(const NamedTensors& some, const NamedTensors& others) {
+  return std::ranges::equal(some, others, [](const auto& left, const auto& right) {
+    return left.first == right.first && left.second.sizes() == right.second.sizes() &&
+           left.second.scalar_type() == right.second.scalar_type();
+  });
+}
+
+double norm_of(const at::Tensor& update) {
+  return update.norm().item<double>();
+}
+
+ParameterComparison compare_updates(const std::string& name, const at::Tensor& reference,
+                                    const at::Tensor& candidate) {
+  ParameterComparison result{
+      .name = name, .reference_norm = norm_of(reference), .candidate_norm = norm_of(candidate)};
+  const bool is_reference_zero = result.reference_norm == 0.0;
+  const bool is_candidate_zero = result.candidate_norm == 0.0;
+  if (is_reference_zero && is_candidate_zero) return result;
+  if (is_reference_zero || is_candidate_zero) {
+    result.norm_ratio = is_reference_zero ? std::numeric_limits<double>::infinity() : 0.0;
+    result.cosine = 0.0;
+    return result;
+  }
+  result.norm_ratio = result.candidate_norm / result.reference_norm;
+  result.cosine = (reference * candidate).sum().item<double>() /
+                  (result.reference_norm * result.candidate_norm);
+  return result;
+}
+
+}  // namespace
+
+std::int64_t Checkpoint::bytes() const {
+  std::int64_t total = 0;
+  for (const NamedTensors* group : {&parameters, &buffers, &optimizer, &others}) {
+    for (const auto& [name, tensor] : *group) total += static_cast<std::int64_t>(tensor.nbytes());
+  }
+  return total;
+}
+
+Result<std::int64_t> write_checkpoint(const std::filesystem::path& file,
+                                      const Checkpoint& checkpoint, const std::string& note) {
+  Dictionary dictionary;
+  insert_all(dictionary, kParameters, checkpoint.parameters);
+  insert_all(dictionary, kBuffers, checkpoint.buffers);
+  insert_all(dictionary, kOptimizer, checkpoint.optimizer);
+  insert_all(dictionary, kOthers, checkpoint.others);
+  const at::Tensor numbers = at::empty({4}, at::kLong);
+  auto* const number = numbers.mutable_data_ptr<std::int64_t>();
+  number[0] = checkpoint.position.epoch;
+  number[1] = checkpoint.position.sample;
+  number[2] = checkpoint.steps;
+  number[3] = checkpoint.samples;
+  dictionary.insert(kNumbers, numbers);
+  dictionary.insert(kNote, bytes_of(note));
+  return write_dictionary(file, dictionary);
+}
+
+Result<CheckpointFile> read_checkpoint(const std::filesystem::path& file) {
+  const auto bytes = read_file(file, kMaxCheckpointBytes);
+  if (!bytes) return tl::unexpected(bytes.error());
+  CheckpointFile result;
+  bool has_numbers = false;
+  try {
+    const c10::IValue value = torch::jit::pickle_load({bytes->begin(), bytes->end()});
+    if (!value.isGenericDict()) return corrupt(file, "is not a checkpoint");
+    for (const auto& entry : value.toGenericDict()) {
+      if (!entry.key().isString() || !entry.value().isTensor()) {
+        return corrupt(file, "is not a checkpoint");
+      }
+      const std::string& key = entry.key().toStringRef();
+      const at::Tensor& tensor = entry.value().toTensor();
+      const auto put = [&](std::string_view group, NamedTensors& into) {
+        if (!key.starts_with(group)) return;
+        into.emplace_back(key.substr(group.size()), tensor);
+      };
+      put(kParameters, result.checkpoint.parameters);
+      put(kBuffers, result.checkpoint.buffers);
+      put(kOptimizer, result.checkpoint.optimizer);
+      put(kOthers, result.checkpoint.others);
+      if (key == kNote && tensor.scalar_type() == at::kByte) {
+        const auto* const text = reinterpret_cast<const char*>(tensor.const_data_ptr());
+        result.note.assign(text, tensor.nbytes());
+      }
+      if (key == kNumbers && tensor.scalar_type() == at::kLong && tensor.numel() == 4) {
+        const auto* const number = tensor.const_data_ptr<std::int64_t>();
+        result.checkpoint.position = {.epoch = number[0], .sample = number[1]};
+        result.checkpoint.steps = number[2];
+        result.checkpoint.samples = number[3];
+        has_numbers = number[0] >= 0 && number[1] >= 0;
+      }
+    }
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
+  } catch (const std::exception& error) {
+    const std::string message = error.what();
+    return corrupt(file, "cannot be read: " + message.substr(0, message.find('\n')));
+  }
+  if (!has_numbers) return corrupt(file, "is not a checkpoint");
+  return result;
+}
+
+Result<std::int64_t> write_model(const std::filesystem::path& file, const Checkpoint& checkpoint) {
+  Dictionary dictionary;
+  insert_all(dictionary, "", checkpoint.parameters);
+  insert_all(dictionary, "", checkpoint.buffers);
+  return write_dictionary(file, dictionary);
+}
+
+std::string digest_of(const Checkpoint& checkpoint) {
+  const at::NoGradGuard no_grad;
+  Sha256 sha;
+  for (const NamedTensors* group : {&checkpoint.parameters, &checkpoint.buffers}) {
+    for (const auto& [name, tensor] : *group) {
+      std::string header = name + " " + c10::toString(tensor.scalar_type());
+      for (const std::int64_t size : tensor.sizes()) header += " " + std::to_string(size);
+      sha.update(header + "\n");
+      at::Tensor values = to_host(tensor);
+      if (values.is_floating_point()) values = values + 0.0;  // -0 becomes +0
+      sha.update(std::as_bytes(
+          std::span(static_cast<const char*>(values.const_data_ptr()), values.nbytes())));
+    }
+  }
+  return sha.finish();
+}
+
+Result<Comparison> compare(const Checkpoint& base, const Checkpoint& reference,
+                           const Checkpoint& candidate) {
+  const at::NoGradGuard no_grad;
+  for (const Checkpoint* other : {&reference, &candidate}) {
+    if (!are_alike(base.parameters, other->parameters) ||
+        !are_alike(base.buffers, other->buffers)) {
+      return fail(ErrorKind::invalid, "the checkpoints are of different models");
+    }
+  }
+  Comparison result{.is_equal = true, .is_finite = true};
+  const auto look_at = [&result](const at::Tensor& one, const at::Tensor& two) {
+    result.is_equal = result.is_equal && at::equal(one, two);
+    result.is_finite = result.is_finite && at::isfinite(two).all().item<bool>();
+  };
+  for (std::size_t i = 0; i < base.buffers.size(); ++i) {
+    look_at(to_host(reference.buffers[i].second), to_host(candidate.buffers[i].second));
+  }
+  for (std::size_t i = 0; i < base.parameters.size(); ++i) {
+    const at::Tensor one = to_host(reference.parameters[i].second);
+    const at::Tensor two = to_host(candidate.parameters[i].second);
+    look_at(one, two);
+    const at::Tensor from = to_host(base.parameters[i].second).to(at::kDouble);
+    result.parameters.push_back(compare_updates(
+        base.parameters[i].first, one.to(at::kDouble) - from, two.to(at::kDouble) - from));
+  }
+  return result;
+}
+
+}  // namespace autotuned::trainer

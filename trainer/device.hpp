@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices that LibTorch can train on here, and what the process uses of them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace autotuned::trainer {
+
+struct Devices {
+  std::vector<std::string> names;  // "cpu", "cuda:0", ...
+  std::string cuda_reason;         // why there is no CUDA device; empty when there is one
+};
+
+// Opens LibTorch's CUDA half when there is a driver. Once per process, before any tensor is made.
+[[nodiscard]] Devices open_devices();
+
+// The device that a recipe's `device` (auto, cpu, cuda, cuda:N) means: a name out of `devices`.
+// ErrorKind::unsupported when it is not there.
+[[nodiscard]] Result<std::string> choose_device(const std::string& wanted, const Devices& devices);
+
+[[nodiscard]] std::string libtorch_version();
+
+// Of a device name; 0 for the CPU.
+[[nodiscard]] std::int64_t device_memory_bytes(const std::string& device);
+// Largest memory in LibTorch's hands since reset_device_peak(); 0 for the CPU.
+[[nodiscard]] std::int64_t device_peak_bytes(const std::string& device);
+void reset_device_peak(const std::string& device);
+// Returns unused cached blocks to the driver; nothing on the CPU.
+void release_device_cache(const std::string& device);
+
+}  // namespace autotuned::trainer

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/feed.hpp"
+
+#include <ATen/DeviceAccelerator.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/index_select.h>
+#include <c10/core/Event.h>
+#include <c10/core/StreamGuard.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <optional>
+#include <vector>
+
+#include "profiler/spans.hpp"
+
+namespace autotuned::trainer {
+namespace {
+
+using profiler::Span;
+
+// The same memory seen as channels_last. An image with one channel is laid out alike in both formats,
+// but LibTorch decides by the strides, and those of the plain format say "contiguous".
+at::Tensor as_channels_last(const at::Tensor& images) {
+  if (images.size(1) != 1) return images.contiguous(at::MemoryFormat::ChannelsLast);
+  const std::int64_t rows = images.size(2);
+  const std::int64_t columns = images.size(3);
+  return images.as_strided(images.sizes(), {rows * columns, 1, columns, 1});
+}
+
+struct HostSlot {
+  at::Tensor images;
+  at::Tensor labels;
+  at::Tensor direct;  // images as the model takes them, where no copy is needed
+};
+
+// Where batches land on the device; two of them, so that one can be filled while the other is used.
+struct Landing {
+  at::Tensor images;
+  at::Tensor labels;
+  std::optional<c10::Event> copied;
+  std::optional<c10::Event> used;
+};
+
+}  // namespace
+
+class Feed::State {
+ public:
+  State(const input::Dataset& dataset, const input::PixelTable& table, at::Device device)
+      : shape_(dataset.shape()), table_(table), device_(device) {}
+
+  Result<void> start(const input::Dataset& dataset, input::SampleOrder order,
+                     const FeedSettings& settings) {
+    Buffers buffers = allocate(settings);
+    auto loader =
+        input::Loader::create(dataset, order, table_, loader_settings(settings, buffers.ring));
+    if (!loader) return tl::unexpected(loader.error());
+    loader_ = std::move(*loader);
+    take(settings, std::move(buffers));
+    return {};
+  }
+
+  Result<void> configure(const FeedSettings& settings) {
+    Buffers buffers = allocate(settings);
+    held_.reset();
+    give_back_ahead();
+    const auto changed = loader_->reconfigure(loader_settings(settings, buffers.ring));
+    if (!changed) return changed;
+    take(settings, std::move(buffers));
+    return {};
+  }
+
+  Result<DeviceBatch> next() {
+    assert(!held_);
+    const at::NoGradGuard no_grad;
+    if (device_.is_cpu()) return next_on_host();
+    if (!ahead_) {
+      if (auto started = start_copy(); !started) return tl::unexpected(started.error());
+    }
+    held_ = std::exchange(ahead_, std::nullopt);
+    const Span span(profiler::span::kTransfer);
+    return landed(*held_);
+  }
+
+  void done() {
+    assert(held_);
+    if (held_->slot >= 0) {
+      if (!device_.is_cpu()) wait_for_copy(*held_);
+      loader_->release(held_->slot);
+    }
+    if (held_->landing != nullptr && held_->landing->used) {
+      held_->landing->used->record(compute_stream());
+    }
+    held_.reset();
+  }
+
+  void run_ahead() {
+    if (device_.is_cpu() || !settings_.non_blocking || ahead_) return;
+    // An error comes again from the next call of next().
+    (void)start_copy();
+  }
+
+  input::Position position() const { return ahead_ ? ahead_->position : loader_->position(); }
+
+  void seek(input::Position position) {
+    held_.reset();
+    give_back_ahead();
+    loader_->seek(position);
+  }
+
+  int fullness() const { return loader_->fullness() + (ahead_ ? 1 : 0); }
+  input::Loader& loader() { return *loader_; }
+  const FeedSettings& settings() const { return settings_; }
+
+ private:
+  // A batch that was taken from the loader.
+  struct Taken {
+    int slot = -1;  // -1: given back already
+    std::int64_t samples = 0;
+    std::int64_t wait_ns = 0;
+    input::Position position;
+    bool ends_epoch = false;
+    Landing* landing = nullptr;
+  };
+
+  struct Buffers {
+    std::vector<HostSlot> ring;
+    at::Tensor converted;  // on the CPU, behind a uint8 transfer
+    std::array<Landing, 2> landings;
+  };
+
+  bool is_direct(const FeedSettings& settings) const {
+    return device_.is_cpu() && !settings.is_uint8 &&
+           (!settings.is_channels_last || shape_.channels == 1);
+  }
+
+  Buffers allocate(const FeedSettings& settings) const {
+    const std::array<std::int64_t, 4> sizes = {settings.batch_size, shape_.channels, shape_.height,
+                                               shape_.width};
+    const auto images = at::dtype(settings.is_uint8 ? at::kByte : at::kFloat);
+    const bool is_pinned = settings.pin_memory && !device_.is_cpu();
+    Buffers buffers;
+    // One batch is in the step's hands, and one more where copies run ahead.
+    const int held = !device_.is_cpu() && settings.non_blocking ? 2 : 1;
+    const int slots = settings.workers * settings.prefetch_batches + held;
+    for (int i = 0; i < slots; ++i) {
+      HostSlot& slot = buffers.ring.emplace_back();
+      slot.images = at::empty(sizes, images.pinned_memory(is_pinned));
+      slot.labels = at::empty({settings.batch_size}, at::dtype(at::kLong).pinned_memory(is_pinned));
+      if (is_direct(settings)) {
+        slot.direct = settings.is_channels_last ? as_channels_last(slot.images) : slot.images;
+      }
+    }
+    if (device_.is_cpu()) {
+      if (settings.is_uint8) buffers.converted = at::empty(sizes, at::kFloat);
+      return buffers;
+    }
+    for (Landing& landing : buffers.landings) {
+      landing.images = at::empty(sizes, images.device(device_));
+      landing.labels = at::empty({settings.batch_size}, at::dtype(at::kLong).device(device_));
+      if (settings.non_blocking) {
+        landing.copied.emplace(device_.type());
+        landing.used.emplace(device_.type());
+      }
+    }
+    return buffers;
+  }
+
+  input::LoaderSettings loader_settings(const FeedSettings& settings,
+                                        const std::vector<HostSlot>& ring) const {
+    input::LoaderSettings result{
+        .workers = settings.workers,
+        .batch_size = settings.batch_size,
+        .drop_last = settings.drop_last,
+        .pixel_type = settings.is_uint8 ? input::PixelType::uint8 : input::PixelType::float32};
+    for (const HostSlot& slot : ring) {
+      result.ring.push_back(
+          {slot.images.mutable_data_ptr(), slot.labels.mutable_data_ptr<std::int64_t>()});
+    }
+    return result;
+  }
+
+  void take(const FeedSettings& settings, Buffers buffers) {
+    // Copies into the old buffers may still be under way.
+    if (!device_.is_cpu()) at::accelerator::synchronizeDevice(device_.index());
+    settings_ = settings;
+    buffers_ = std::move(buffers);
+    if (device_.is_cpu()) return;
+    if (settings.is_uint8 && !device_table_.defined()) {
+      device_table_ = at::from_blob(table_.values.data(),
+                                    {static_cast<std::int64_t>(table_.values.size())}, at::kFloat)
+                          .to(device_);
+    }
+    if (settings.non_blocking && !copy_stream_) {
+      copy_stream_ =
+          c10::impl::VirtualGuardImpl(device_.type()).getStreamFromGlobalPool(device_, false);
+    }
+  }
+
+  Result<Taken> take_from_loader() {
+    const Span span(profiler::span::kDataWait);
+    auto batch = loader_->next();
+    if (!batch) return tl::unexpected(batch.error());
+    return Taken{.slot = batch->slot,
+                 .samples = batch->samples,
+                 .wait_ns = batch->wait_ns,
+                 .position = batch->position,
+                 .ends_epoch = batch->ends_epoch};
+  }
+
+  static at::Tensor first(const at::Tensor& tensor, std::int64_t samples) {
+    return samples == tensor.size(0) ? tensor : tensor.narrow(0, 0, samples);
+  }
+
+  DeviceBatch described(const Taken& taken) const {
+    const std::int64_t image_bytes =
+        shape_.elements() * (settings_.is_uint8 ? std::int64_t{1} : std::int64_t{sizeof(float)});
+    return {.samples = taken.samples,
+            .wait_ns = taken.wait_ns,
+            .bytes = taken.samples * (image_bytes + std::int64_t{sizeof(std::int64_t)}),
+            .ends_epoch = taken.ends_epoch};
+  }
+
+  Result<DeviceBatch> next_on_host() {
+    auto taken = take_from_loader();
+    if (!taken) return tl::unexpected(taken.error());
+    held_ = *taken;
+    const Span span(profiler::span::kTransfer);
+    const HostSlot& slot = buffers_.ring[static_cast<std::size_t>(taken->slot)];
+    DeviceBatch batch = described(*taken);
+    batch.labels = first(slot.labels, taken->samples);
+    if (slot.direct.defined()) {
+      batch.images = first(slot.direct, taken->samples);
+      return batch;
+    }
+    at::Tensor images = first(slot.images, taken->samples);
+    if (settings_.is_uint8) {
+      convert(images, buffers_.converted);
+      images = first(buffers_.converted, taken->samples);
+    }
+    batch.images = settings_.is_channels_last ? as_channels_last(images) : images;
+    return batch;
+  }
+
+  void convert(const at::Tensor& bytes, const at::Tensor& numbers) const {
+    const auto elements = static_cast<std::size_t>(shape_.elements());
+    const std::uint8_t* const from = bytes.const_data_ptr<std::uint8_t>();
+    float* const to = numbers.mutable_data_ptr<float>();
+    constexpr std::int64_t kBytesPerTask = 65536;  // below, waking a thread costs more than it saves
+    const std::int64_t grain = std::max<std::int64_t>(1, kBytesPerTask / shape_.elements());
+    at::parallel_for(0, bytes.size(0), grain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::size_t offset = static_cast<std::size_t>(i) * elements;
+        input::convert_sample(table_, {from + offset, elements}, to + offset);
+      }
+    });
+  }
+
+  // --- a GPU only, from here on ---------------------------------------------------------------------
+
+  c10::Stream compute_stream() const {
+    return at::accelerator::getCurrentStream(device_.index());
+  }
+
+  // Takes a batch from the loader and enqueues its copy.
+  Result<void> start_copy() {
+    auto taken = take_from_loader();
+    if (!taken) return tl::unexpected(taken.error());
+    const Span span(profiler::span::kTransfer);
+    const at::NoGradGuard no_grad;
+    taken->landing = &buffers_.landings[next_landing_];
+    next_landing_ = 1 - next_landing_;
+    Landing& landing = *taken->landing;
+    const HostSlot& slot = buffers_.ring[static_cast<std::size_t>(taken->slot)];
+    const auto copy = [&](bool is_asynchronous) {
+      first(landing.images, taken->samples).copy_(first(slot.images, taken->samples), is_asynchronous);
+      first(landing.labels, taken->samples).copy_(first(slot.labels, taken->samples), is_asynchronous);
+    };
+    if (settings_.non_blocking) {
+      const c10::StreamGuard guard(*copy_stream_);
+      landing.used->block(*copy_stream_);
+      copy(true);
+      landing.copied->record(*copy_stream_);
+    } else {
+      copy(false);
+      loader_->release(taken->slot);
+      taken->slot = -1;
+    }
+    ahead_ = *taken;
+    return {};
+  }
+
+  static void wait_for_copy(const Taken& taken) {
+    if (taken.landing != nullptr && taken.landing->copied) taken.landing->copied->synchronize();
+  }
+
+  DeviceBatch landed(const Taken& taken) const {
+    if (taken.landing->copied) taken.landing->copied->block(compute_stream());
+    DeviceBatch batch = described(taken);
+    batch.labels = first(taken.landing->labels, taken.samples);
+    batch.images = first(taken.landing->images, taken.samples);
+    if (settings_.is_uint8) batch.images = look_up(batch.images);
+    if (settings_.is_channels_last) batch.images = as_channels_last(batch.images);
+    return batch;
+  }
+
+  at::Tensor look_up(const at::Tensor& bytes) const {
+    at::Tensor indices = bytes.to(at::kInt);
+    if (shape_.channels > 1) {
+      indices += at::arange(0, 256L * shape_.channels, 256, indices.options())
+                     .view({1, shape_.channels, 1, 1});
+    }
+    return device_table_.index_select(0, indices.view(-1)).view(bytes.sizes());
+  }
+
+  void give_back_ahead() {
+    if (!ahead_) return;
+    wait_for_copy(*ahead_);
+    const input::Position position = ahead_->position;
+    ahead_.reset();
+    loader_->seek(position);  // counts the slot as released
+  }
+
+  input::SampleShape shape_;
+  input::PixelTable table_;
+  at::Device device_;
+  FeedSettings settings_;
+  Buffers buffers_;
+  std::unique_ptr<input::Loader> loader_;  // after the buffers that its threads write to
+  std::optional<Taken> held_;              // between next() and done()
+  std::optional<Taken> ahead_;             // copied or being copied, not yet asked for
+  std::size_t next_landing_ = 0;
+  std::optional<c10::Stream> copy_stream_;
+  at::Tensor device_table_;
+};
+
+Feed::Feed(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Feed::~Feed() = default;
+
+Result<std::unique_ptr<Feed>> Feed::create(const input::Dataset& dataset, input::SampleOrder order,
+                                           const input::PixelTable& table, at::Device device,
+                                           const FeedSettings& settings) {
+  auto state = std::make_unique<State>(dataset, table, device);
+  if (auto started = state->start(dataset, order, settings); !started) {
+    return tl::unexpected(started.error());
+  }
+  return std::unique_ptr<Feed>(new Feed(std::move(state)));
+}
+
+Result<void> Feed::configure(const FeedSettings& settings) {
+  return state_->configure(settings);
+}
+const FeedSettings& Feed::settings() const {
+  return state_->settings();
+}
+Result<DeviceBatch> Feed::next() {
+  return state_->next();
+}
+void Feed::done() {
+  state_->done();
+}
+void Feed::run_ahead() {
+  state_->run_ahead();
+}
+void Feed::resume() {
+  state_->loader().resume();
+}
+void Feed::pause() {
+  state_->loader().pause();
+}
+int Feed::fullness() const {
+  return state_->fullness();
+}
+input::Position Feed::position() const {
+  return state_->position();
+}
+void Feed::seek(input::Position position) {
+  state_->seek(position);
+}
+input::LoaderStatistics Feed::statistics() const {
+  return state_->loader().statistics();
+}
+
+}  // namespace autotuned::trainer

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batches as tensors on the device: the loader's ring, the transfer, and the conversion behind a uint8
+// transfer. Private to trainer/: includes LibTorch.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "base/result.hpp"
+#include "trainer/input/loader.hpp"
+
+namespace autotuned::trainer {
+
+struct FeedSettings {
+  int workers = 0;
+  int prefetch_batches = 2;  // per worker
+  std::int64_t batch_size = 32;
+  bool drop_last = true;
+  bool is_uint8 = false;  // bytes travel to the device and become numbers there
+  bool pin_memory = false;
+  bool non_blocking = false;
+  bool is_channels_last = false;
+
+  friend bool operator==(const FeedSettings&, const FeedSettings&) = default;
+};
+
+struct DeviceBatch {
+  at::Tensor images;  // float32 (samples, channels, rows, columns), in the settings' memory format
+  at::Tensor labels;  // int64 (samples)
+  std::int64_t samples = 0;
+  std::int64_t wait_ns = 0;   // for the loader
+  std::int64_t bytes = 0;     // handed over to the device
+  bool ends_epoch = false;
+};
+
+// On the CPU a float32 batch is used where the loader wrote it, without a copy.
+//
+// On a GPU the batch is copied; with non_blocking on a stream of its own, one batch ahead of the step.
+// That part is written against LibTorch's device-generic interface and has not been run on a GPU yet.
+//
+// One thread. Functions throw c10::Error where they allocate or copy.
+class Feed {
+ public:
+  // `dataset` must outlive the feed.
+  [[nodiscard]] static Result<std::unique_ptr<Feed>> create(const input::Dataset& dataset,
+                                                            input::SampleOrder order,
+                                                            const input::PixelTable& table,
+                                                            at::Device device,
+                                                            const FeedSettings& settings);
+  ~Feed();
+  Feed(const Feed&) = delete;
+  Feed& operator=(const Feed&) = delete;
+
+  // Takes on other settings at the present position; the ring starts empty. On an error everything is
+  // as it was.
+  [[nodiscard]] Result<void> configure(const FeedSettings& settings);
+  [[nodiscard]] const FeedSettings& settings() const;
+
+  // The next batch, spans `data_wait` and `transfer`. Its tensors are valid until done().
+  [[nodiscard]] Result<DeviceBatch> next();
+  // REQUIRES: the step that used the batch of the last next() is enqueued on the device.
+  void done();
+  // Starts the copy of the following batch, where copies run ahead. Call when the step is enqueued.
+  void run_ahead();
+
+  void resume();
+  void pause();
+  [[nodiscard]] int fullness() const;  // batches that are ready
+
+  // Of the batch that next() gives next.
+  [[nodiscard]] input::Position position() const;
+  // Also gives up a batch that is in the caller's hands, after a step that failed.
+  void seek(input::Position position);
+  [[nodiscard]] input::LoaderStatistics statistics() const;
+
+ private:
+  class State;
+  explicit Feed(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace autotuned::trainer

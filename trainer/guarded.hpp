@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where LibTorch's exceptions end. Private to trainer/: includes LibTorch.
+#pragma once
+
+#include <c10/util/Exception.h>
+
+#include <exception>
+#include <new>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "base/result.hpp"
+
+namespace autotuned::trainer {
+
+[[nodiscard]] inline Error error_from(const c10::Error& error, const std::string& where) {
+  const std::string message = error.what_without_backtrace();
+  const auto says = [&message](std::string_view text) {
+    return message.find(text) != std::string::npos;
+  };
+  const bool is_memory = dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
+                         says("can't allocate memory") || says("out of memory");
+  return Error{is_memory ? ErrorKind::out_of_memory : ErrorKind::internal,
+               message.substr(0, message.find('\n')), where, ""};
+}
+
+// Calls `work`, which returns a Result, and makes an Error of whatever it throws.
+template <class Work>
+[[nodiscard]] std::invoke_result_t<Work> guarded(const std::string& where, Work&& work) {
+  try {
+    return work();
+  } catch (const c10::Error& error) {
+    return tl::unexpected(error_from(error, where));
+  } catch (const std::bad_alloc&) {
+    return fail(ErrorKind::out_of_memory, "no memory left", where);
+  } catch (const std::exception& error) {
+    const std::string message = error.what();
+    return fail(ErrorKind::internal, message.substr(0, message.find('\n')), where);
+  }
+}
+
+}  // namespace autotuned::trainer

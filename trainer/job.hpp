@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// A training job under a configuration: steps, blocks, checkpoints, profiles. LibTorch stays behind it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/configuration.hpp"
+#include "base/json.hpp"
+#include "base/machine.hpp"
+#include "base/result.hpp"
+#include "base/trial.hpp"
+#include "profiler/metrics.hpp"
+#include "profiler/operators.hpp"
+#include "profiler/spans.hpp"
+#include "recipes/recipe.hpp"
+#include "trainer/comparison.hpp"
+#include "trainer/device.hpp"
+
+namespace autotuned::trainer {
+
+// Asked between steps, at most every few milliseconds: true ends what is going on.
+using CancelCheck = std::function<bool()>;
+
+struct JobFacts {
+  std::int64_t parameters = 0;
+  std::int64_t parameter_bytes = 0;
+  std::int64_t train_samples = 0;
+  std::int64_t test_samples = 0;  // 0 without evaluation
+  std::vector<std::int64_t> sample_shape;
+  std::int64_t classes = 0;
+  std::string device;
+  std::int64_t device_memory_bytes = 0;
+};
+
+struct Prepared {
+  std::vector<std::string> changed;  // knob names
+  std::int64_t switch_ns = 0;
+};
+
+struct RunRequest {
+  std::int64_t minimum_ns = 0;
+  std::int64_t minimum_steps = 1;
+  std::int64_t warmup_steps = 0;  // before the clock starts
+  bool reuse_batch = false;
+};
+
+struct JobProfile {
+  profiler::Metrics metrics;
+  std::vector<profiler::SpanTotal> spans;
+  std::vector<profiler::OperatorTotal> operators;
+};
+
+// A stretch of training, for those who train rather than measure.
+struct StretchLimits {
+  std::int64_t steps = 1;
+  std::int64_t deadline_ns = INT64_MAX;  // CLOCK_MONOTONIC; checked after each step
+  bool stops_at_epoch_end = false;
+};
+struct Stretch {
+  std::int64_t steps = 0;
+  std::int64_t samples = 0;
+  std::vector<double> losses;
+  bool ended_epoch = false;
+  bool was_cancelled = false;
+};
+
+struct TestResult {
+  std::int64_t samples = 0;
+  double accuracy = 0.0;
+  double loss = 0.0;  // mean over samples
+  bool was_cancelled = false;
+};
+
+// The knobs that prepare() and load() obey.
+[[nodiscard]] std::vector<std::string> obeyed_knobs();
+
+// One thread. ErrorKind::out_of_memory leaves the job able to go on: gradients and the batch at work
+// are dropped, the parameters are those of before or after the failed step, or in between; restore a
+// checkpoint before results matter. Errors of LibTorch are ErrorKind::internal.
+class Job {
+ public:
+  class State;  // job_state.hpp, private to trainer/
+
+  // `configuration` names every knob. A model in the initial state, which a checkpoint named `initial`
+  // keeps. Restart knobs take effect here and nowhere else.
+  [[nodiscard]] static Result<std::unique_ptr<Job>> load(const recipes::Recipe& recipe,
+                                                         const Configuration& configuration,
+                                                         const Machine& machine,
+                                                         const Devices& devices);
+  ~Job();
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  [[nodiscard]] const JobFacts& facts() const;
+  [[nodiscard]] const recipes::Recipe& recipe() const;
+  [[nodiscard]] const Configuration& configuration() const;
+  // Since the initial state; checkpoints carry them.
+  [[nodiscard]] std::int64_t steps() const;
+  [[nodiscard]] std::int64_t samples() const;
+
+  // ErrorKind::invalid: a value outside its domain, or a change to a restart knob. Nothing has changed
+  // after an error.
+  [[nodiscard]] Result<Prepared> prepare(const Configuration& configuration);
+
+  [[nodiscard]] Result<Block> run(const RunRequest& request, const CancelCheck& is_cancelled);
+  // Exactly `count` steps, every loss read.
+  [[nodiscard]] Result<Block> run_steps(std::int64_t count, const CancelCheck& is_cancelled);
+  [[nodiscard]] Result<JobProfile> profile(std::int64_t steps, std::int64_t warmup_steps,
+                                           const CancelCheck& is_cancelled);
+
+  // Loader threads work between resume_loading() and pause_loading(); the calls above do both.
+  void resume_loading();
+  void pause_loading();
+  // Cancelling is not an error here: the stretch so far counts.
+  [[nodiscard]] Result<Stretch> advance(const StretchLimits& limits,
+                                        const CancelCheck& is_cancelled);
+  // Over the recipe's test data. ErrorKind::invalid without any.
+  [[nodiscard]] Result<TestResult> evaluate(const CancelCheck& is_cancelled);
+
+  // Checkpoints in memory, by name. Each returns the bytes that it holds.
+  [[nodiscard]] Result<std::int64_t> keep(const std::string& name);
+  [[nodiscard]] Result<void> restore(const std::string& name);
+  [[nodiscard]] Result<void> drop(const std::string& name);
+  // Files. `note` is text that the caller gets back.
+  [[nodiscard]] Result<std::int64_t> export_to(const std::filesystem::path& file,
+                                               const std::string& name, const std::string& note);
+  [[nodiscard]] Result<std::string> import_from(const std::filesystem::path& file,
+                                                const std::string& name);
+  [[nodiscard]] Result<Comparison> compare(const std::string& base, const std::string& reference,
+                                           const std::string& candidate) const;
+
+  [[nodiscard]] Result<std::string> digest();
+  [[nodiscard]] Result<std::int64_t> save_model(const std::filesystem::path& file);
+
+ private:
+  explicit Job(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace autotuned::trainer

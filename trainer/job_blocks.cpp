@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loops of a job: blocks, profiles, training, evaluation.
+#include <ATen/DeviceAccelerator.h>
+#include <ATen/TensorOperators.h>
+
+#include <utility>
+
+#include "profiler/spans.hpp"
+#include "profiler/torch_operators.hpp"
+#include "trainer/job_state.hpp"
+#include "trainer/process_memory.hpp"
+#include "trainer/step_clock.hpp"
+
+namespace autotuned::trainer {
+namespace {
+
+using profiler::now_ns;
+using profiler::Span;
+
+double read(const at::Tensor& scalar) {
+  return scalar.item().toDouble();
+}
+
+std::vector<double> read_all(const std::vector<at::Tensor>& scalars) {
+  std::vector<double> values;
+  values.reserve(scalars.size());
+  for (const at::Tensor& scalar : scalars)
+    values.push_back(read(scalar));
+  return values;
+}
+
+tl::unexpected<Error> cancelled() {
+  return fail(ErrorKind::cancelled, "stopped by request");
+}
+
+// Loader threads run for its life.
+class LoadingScope {
+ public:
+  explicit LoadingScope(Feed& feed) : feed_(feed) { feed_.resume(); }
+  ~LoadingScope() { feed_.pause(); }
+  LoadingScope(const LoadingScope&) = delete;
+  LoadingScope& operator=(const LoadingScope&) = delete;
+
+ private:
+  Feed& feed_;
+};
+
+}  // namespace
+
+// What a block adds up between construction and finish().
+class Job::State::BlockRecord {
+ public:
+  explicit BlockRecord(State& job, bool keeps_losses = false)
+      : job_(&job), keeps_losses_(keeps_losses) {
+    host_peak_.start();
+    reset_device_peak(job.facts_.device);
+    job.synchronize();
+    cpu_before_ns_ = process_cpu_ns();
+    block_.start_ns = now_ns();
+  }
+
+  void add(StepTaken& taken) {
+    block_.steps += 1;
+    block_.samples += taken.samples;
+    block_.data_wait_ns += taken.wait_ns;
+    if (!keeps_losses_ && losses_.size() == 2) losses_.pop_back();
+    losses_.push_back(std::move(taken.loss));
+  }
+
+  std::int64_t steps() const { return block_.steps; }
+  std::int64_t elapsed_ns() const { return now_ns() - block_.start_ns; }
+
+  Block finish() {
+    job_->synchronize();
+    block_.duration_ns = elapsed_ns();
+    block_.cpu_ns = process_cpu_ns() - cpu_before_ns_;
+    block_.peak_host_memory_bytes = host_peak_.peak_bytes();
+    block_.peak_device_memory_bytes = device_peak_bytes(job_->facts_.device);
+    const std::vector<double> losses = read_all(losses_);
+    if (!losses.empty()) {
+      block_.first_loss = losses.front();
+      block_.last_loss = losses.back();
+    }
+    if (keeps_losses_) block_.losses = losses;
+    return block_;
+  }
+
+ private:
+  State* job_;
+  bool keeps_losses_;
+  std::vector<at::Tensor> losses_;
+  HostMemoryPeak host_peak_;
+  std::int64_t cpu_before_ns_ = 0;
+  Block block_;
+};
+
+Result<Job::State::StepTaken> Job::State::step() {
+  const Span span(profiler::span::kStep);
+  auto batch = feed_->next();
+  if (!batch) return tl::unexpected(batch.error());
+  StepTaken taken = learn_from(*batch);
+  feed_->run_ahead();
+  feed_->done();
+  return taken;
+}
+
+Job::State::StepTaken Job::State::step_on(const DeviceBatch& batch) {
+  const Span span(profiler::span::kStep);
+  return learn_from(batch);
+}
+
+Job::State::StepTaken Job::State::learn_from(const DeviceBatch& batch) {
+  at::Tensor loss = learner_->step(batch);
+  steps_ += 1;
+  samples_ += batch.samples;
+  return {std::move(loss), batch.samples, batch.wait_ns, batch.bytes, batch.ends_epoch};
+}
+
+Result<void> Job::State::warm_up(std::int64_t steps, const CancelCheck& is_cancelled) {
+  CancelPoll cancel(is_cancelled);
+  for (std::int64_t i = 0; i < steps; ++i) {
+    if (auto taken = step(); !taken) return tl::unexpected(taken.error());
+    if (cancel()) return cancelled();
+  }
+  return {};
+}
+
+void Job::State::synchronize() const {
+  if (!device_.is_cpu()) at::accelerator::synchronizeDevice(device_.index());
+}
+
+Result<Block> Job::State::run(const RunRequest& request, const CancelCheck& is_cancelled) {
+  std::optional<LoadingScope> loading;
+  std::optional<DeviceBatch> reused;
+  if (request.reuse_batch) {
+    auto batch = feed_->next();
+    if (!batch) return tl::unexpected(batch.error());
+    reused = std::move(*batch);
+    reused->wait_ns = 0;
+  } else {
+    loading.emplace(*feed_);
+  }
+  const auto step = [&]() -> Result<StepTaken> {
+    return reused ? step_on(*reused) : this->step();
+  };
+  CancelPoll cancel(is_cancelled);
+  for (std::int64_t i = 0; i < request.warmup_steps; ++i) {
+    if (auto taken = step(); !taken) return tl::unexpected(taken.error());
+    if (cancel()) return cancelled();
+  }
+
+  BlockRecord record(*this);
+  RingRule ring(feed_->fullness());
+  for (;;) {
+    auto taken = step();
+    if (!taken) return tl::unexpected(taken.error());
+    record.add(*taken);
+    if (cancel()) return cancelled();
+    if (record.steps() < request.minimum_steps) continue;
+    const std::int64_t elapsed = record.elapsed_ns();
+    if (elapsed < request.minimum_ns) continue;
+    const RingRule::Next next = ring.after(elapsed, request.minimum_ns, feed_->fullness());
+    if (next == RingRule::Next::end) break;
+    if (next == RingRule::Next::start_over) record = BlockRecord(*this);
+  }
+  Block block = record.finish();
+  if (reused) feed_->done();
+  return block;
+}
+
+Result<Block> Job::State::run_steps(std::int64_t count, const CancelCheck& is_cancelled) {
+  const LoadingScope loading(*feed_);
+  CancelPoll cancel(is_cancelled);
+  BlockRecord record(*this, /*keeps_losses=*/true);
+  for (std::int64_t i = 0; i < count; ++i) {
+    auto taken = step();
+    if (!taken) return tl::unexpected(taken.error());
+    record.add(*taken);
+    if (cancel()) return cancelled();
+  }
+  return record.finish();
+}
+
+Result<JobProfile> Job::State::profile(std::int64_t count, std::int64_t warmup_steps,
+                                       const CancelCheck& is_cancelled) {
+  const LoadingScope loading(*feed_);
+  if (auto warm = warm_up(warmup_steps, is_cancelled); !warm) return tl::unexpected(warm.error());
+  CancelPoll cancel(is_cancelled);
+  const input::LoaderStatistics loaded_before = feed_->statistics();
+  std::vector<bool> has_gradient(learner_->parameter_tensors());
+  profiler::ProfileFacts facts{.cpus_allowed = cpus_allowed_, .has_every_gradient = true};
+  HostMemoryPeak host_peak;
+  host_peak.start();
+  reset_device_peak(facts_.device);
+  synchronize();
+  {
+    const auto watch =
+        learner_->watch_gradients([&has_gradient](std::size_t i) { has_gradient[i] = true; });
+    profiler::SpanRecorder spans(static_cast<std::size_t>(count) * 10);
+    profiler::OperatorRecorder operators;
+    const std::int64_t cpu_before = process_cpu_ns();
+    const std::int64_t start = now_ns();
+    for (std::int64_t i = 0; i < count; ++i) {
+      has_gradient.assign(has_gradient.size(), false);
+      auto taken = step();
+      if (!taken) return tl::unexpected(taken.error());
+      facts.steps += 1;
+      facts.samples += taken->samples;
+      facts.transfer_bytes += taken->bytes;
+      for (const bool has : has_gradient) {
+        facts.has_every_gradient = facts.has_every_gradient && has;
+      }
+      if (cancel()) return cancelled();
+    }
+    synchronize();
+    facts.wall_ns = now_ns() - start;
+    facts.cpu_ns = process_cpu_ns() - cpu_before;
+    facts.operators = operators.stop();
+    spans.stop();
+    facts.spans = profiler::totals_of(spans.records());
+  }
+  const input::LoaderStatistics loaded = feed_->statistics();
+  facts.loader_samples = loaded.samples - loaded_before.samples;
+  facts.loader_thread_ns = loaded.producing_ns - loaded_before.producing_ns;
+  facts.is_float_from_uint8 = !feed_->settings().is_uint8;
+  if (!device_.is_cpu() && !feed_->settings().pin_memory) {
+    facts.pageable_transfer_bytes = facts.transfer_bytes;
+  }
+  facts.peak_host_bytes = host_peak.peak_bytes();
+  facts.peak_device_bytes = device_peak_bytes(facts_.device);
+  facts.parameters = facts_.parameters;
+  facts.parameter_bytes = facts_.parameter_bytes;
+  return JobProfile{profiler::metrics_of(facts), facts.spans,
+                    profiler::by_name(facts.operators, 0)};
+}
+
+Result<Stretch> Job::State::advance(const StretchLimits& limits, const CancelCheck& is_cancelled) {
+  CancelPoll cancel(is_cancelled);
+  Stretch stretch;
+  std::vector<at::Tensor> losses;
+  while (stretch.steps < limits.steps) {
+    auto taken = step();
+    if (!taken) return tl::unexpected(taken.error());
+    stretch.steps += 1;
+    stretch.samples += taken->samples;
+    losses.push_back(std::move(taken->loss));
+    stretch.ended_epoch = taken->ends_epoch;
+    if (taken->ends_epoch && limits.stops_at_epoch_end) break;
+    stretch.was_cancelled = cancel();
+    if (stretch.was_cancelled || now_ns() >= limits.deadline_ns) break;
+  }
+  stretch.losses = read_all(losses);
+  return stretch;
+}
+
+Result<TestResult> Job::State::evaluate(const CancelCheck& is_cancelled) {
+  if (test_data_ == nullptr) return fail(ErrorKind::invalid, "the recipe has no test data");
+  FeedSettings settings = feed_->settings();
+  settings.drop_last = false;
+  auto feed = Feed::create(*test_data_, {.seed = recipe_.seed, .is_shuffled = false}, table_,
+                           device_, settings);
+  if (!feed) return tl::unexpected(feed.error());
+  const LoadingScope loading(**feed);
+  CancelPoll cancel(is_cancelled);
+  TestResult result;
+  at::Tensor loss_sum;
+  at::Tensor correct;
+  for (bool is_done = false; !is_done && !result.was_cancelled;) {
+    auto batch = (*feed)->next();
+    if (!batch) return tl::unexpected(batch.error());
+    const Learner::Score score = learner_->score(*batch);
+    loss_sum = loss_sum.defined() ? loss_sum + score.loss_sum : score.loss_sum;
+    correct = correct.defined() ? correct + score.correct : score.correct;
+    (*feed)->done();
+    result.samples += batch->samples;
+    is_done = batch->ends_epoch;
+    result.was_cancelled = cancel();
+  }
+  result.loss = read(loss_sum) / static_cast<double>(result.samples);
+  result.accuracy = read(correct) / static_cast<double>(result.samples);
+  return result;
+}
+
+}  // namespace autotuned::trainer

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/job_state.hpp"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+
+#include <cstdlib>
+#include <utility>
+
+#include "profiler/spans.hpp"
+#include "trainer/process_memory.hpp"
+
+namespace autotuned::trainer {
+namespace {
+
+constexpr const char* kInitial = "initial";
+
+FeedSettings feed_settings_of(const recipes::Recipe& recipe, const Configuration& configuration) {
+  return {.workers = static_cast<int>(configuration.integer("loader.workers")),
+          .prefetch_batches = static_cast<int>(configuration.integer("loader.prefetch_batches")),
+          .batch_size = configuration.integer("batch_size"),
+          .drop_last = recipe.train.drop_last,
+          .is_uint8 = configuration.text("transfer.dtype") == "uint8",
+          .pin_memory = configuration.flag("loader.pin_memory"),
+          .non_blocking = configuration.flag("transfer.non_blocking"),
+          .is_channels_last = configuration.text("layout.memory_format") == "channels_last"};
+}
+
+std::optional<at::ScalarType> autocast_type(const std::string& value) {
+  if (value == "bf16") return at::kBFloat16;
+  if (value == "fp16") return at::kHalf;
+  return std::nullopt;
+}
+
+LearnerSettings learner_settings_of(const recipes::Recipe& recipe,
+                                    const Configuration& configuration) {
+  return {.autocast = autocast_type(configuration.text("precision.autocast")),
+          .set_to_none = configuration.flag("optimizer.set_to_none"),
+          .is_channels_last = configuration.text("layout.memory_format") == "channels_last",
+          .learning_rate = recipe.learning_rate_at(configuration.integer("batch_size"))};
+}
+
+Result<void> check(const Configuration& configuration, const std::vector<recipes::Knob>& knobs) {
+  for (const recipes::Knob& knob : knobs) {
+    if (configuration.find(knob.name) == nullptr) {
+      return fail(ErrorKind::invalid, "the configuration has no value for it", knob.name);
+    }
+  }
+  for (const auto& [name, value] : configuration.values()) {
+    const auto knob = recipes::find_knob(knobs, name);
+    if (!knob) return fail(ErrorKind::invalid, "this trainer has no such knob", name);
+    if (auto checked = recipes::check_value(*knob, value); !checked) return checked;
+  }
+  return {};
+}
+
+// A trainer gets env.NAME from whoever starts it; all that is left is to see that it did.
+Result<void> check_environment(const Configuration& configuration) {
+  for (const auto& [name, value] : configuration.values()) {
+    if (!name.starts_with("env.")) continue;
+    const char* const actual = std::getenv(name.c_str() + 4);
+    if (to_text(value) != (actual != nullptr ? actual : "")) {
+      return fail(ErrorKind::invalid, "the trainer was not started with this value", name,
+                  "start another trainer");
+    }
+  }
+  return {};
+}
+
+Result<input::PixelTable> pixel_table_of(const recipes::Recipe& recipe, int channels) {
+  std::vector<input::Transform> transforms;
+  for (const recipes::Typed& transform : recipe.input) {
+    transforms.push_back({transform.type, transform.parameters});
+  }
+  return input::make_pixel_table(transforms, channels);
+}
+
+tl::unexpected<Error> no_checkpoint(const std::string& name) {
+  return fail(ErrorKind::not_found, "there is no checkpoint of this name", name);
+}
+
+}  // namespace
+
+std::vector<std::string> obeyed_knobs() {
+  return {"batch_size",
+          "env.*",
+          "layout.memory_format",
+          "loader.pin_memory",
+          "loader.prefetch_batches",
+          "loader.workers",
+          "memory.malloc",
+          "optimizer.set_to_none",
+          "precision.autocast",
+          "threads.intra_op",
+          "transfer.dtype",
+          "transfer.non_blocking"};
+}
+
+Job::State::State(recipes::Recipe recipe, const Machine& machine, const std::string& device)
+    : recipe_(std::move(recipe)),
+      knobs_(recipes::knobs_of(machine)),
+      cpus_allowed_(machine.cpus_allowed),
+      device_(device) {
+  facts_.device = device;
+}
+
+Result<void> Job::State::load(const Configuration& configuration) {
+  if (auto checked = check(configuration, knobs_); !checked) return checked;
+  if (auto checked = check_environment(configuration); !checked) return checked;
+  if (auto set = set_malloc_policy(configuration.text("memory.malloc")); !set) return set;
+  at::set_num_threads(static_cast<int>(configuration.integer("threads.intra_op")));
+  at::globalContext().setDeterministicAlgorithms(recipe_.deterministic, /*warn_only=*/false);
+
+  if (auto opened = open_data(); !opened) return opened;
+  auto learner = Learner::create(recipe_, train_data_->shape(), device_);
+  if (!learner) return tl::unexpected(learner.error());
+  learner_ = std::move(*learner);
+  for (const input::Dataset* one : {train_data_.get(), test_data_.get()}) {
+    if (one != nullptr && one->classes() > learner_->classes()) {
+      return fail(ErrorKind::invalid,
+                  "the data has " + std::to_string(one->classes()) + " classes, the model " +
+                      std::to_string(learner_->classes()),
+                  "model", "set classes of the model");
+    }
+  }
+  const bool is_shuffled = get_bool(recipe_.data.parameters, "shuffle").value_or(true);
+  auto feed = Feed::create(*train_data_, {.seed = recipe_.seed, .is_shuffled = is_shuffled}, table_,
+                           device_, feed_settings_of(recipe_, configuration));
+  if (!feed) return tl::unexpected(feed.error());
+  feed_ = std::move(*feed);
+  learner_->configure(learner_settings_of(recipe_, configuration));
+  configuration_ = configuration;
+  checkpoints_[kInitial] = capture();
+  describe();
+  return {};
+}
+
+Result<void> Job::State::open_data() {
+  auto data = input::open_dataset(recipe_.data.type, recipe_.data.parameters);
+  if (!data) return tl::unexpected(data.error());
+  train_data_ = std::move(*data);
+  if (recipe_.evaluation) {
+    const recipes::Typed& test = recipe_.evaluation->data;
+    auto opened = input::open_dataset(test.type, test.parameters);
+    if (!opened) return tl::unexpected(opened.error());
+    test_data_ = std::move(*opened);
+    if (test_data_->shape() != train_data_->shape()) {
+      return fail(ErrorKind::invalid, "its samples have another shape than the training data's",
+                  "evaluate.data");
+    }
+  }
+  auto table = pixel_table_of(recipe_, train_data_->shape().channels);
+  if (!table) return tl::unexpected(table.error());
+  table_ = std::move(*table);
+  return {};
+}
+
+Result<Prepared> Job::State::prepare(const Configuration& configuration) {
+  const std::int64_t start = profiler::now_ns();
+  if (auto checked = check(configuration, knobs_); !checked) {
+    return tl::unexpected(checked.error());
+  }
+  Prepared prepared;
+  const Configuration change = configuration_.change_to(configuration);
+  for (const auto& [name, value] : change.values()) {
+    if (recipes::find_knob(knobs_, name)->how == recipes::KnobSwitch::restart) {
+      return fail(ErrorKind::invalid, "cannot be changed while the trainer runs", name,
+                  "start another trainer");
+    }
+    prepared.changed.push_back(name);
+  }
+  // A variable that is named no more is as good as an empty one.
+  for (const auto& [name, value] : configuration_.values()) {
+    if (configuration.find(name) == nullptr && to_text(value) != "") {
+      return fail(ErrorKind::invalid, "cannot be changed while the trainer runs", name,
+                  "start another trainer");
+    }
+  }
+  // First what can fail.
+  const FeedSettings feed_settings = feed_settings_of(recipe_, configuration);
+  if (feed_settings != feed_->settings()) {
+    if (auto done = feed_->configure(feed_settings); !done) return tl::unexpected(done.error());
+  }
+  learner_->configure(learner_settings_of(recipe_, configuration));
+  at::set_num_threads(static_cast<int>(configuration.integer("threads.intra_op")));
+  configuration_ = configuration;
+  prepared.switch_ns = profiler::now_ns() - start;
+  return prepared;
+}
+
+Checkpoint Job::State::capture() {
+  Checkpoint checkpoint = learner_->capture();
+  checkpoint.position = feed_->position();
+  checkpoint.steps = steps_;
+  checkpoint.samples = samples_;
+  return checkpoint;
+}
+
+Result<std::int64_t> Job::State::keep(const std::string& name) {
+  Checkpoint checkpoint = capture();
+  const std::int64_t bytes = checkpoint.bytes();
+  checkpoints_[name] = std::move(checkpoint);
+  return bytes;
+}
+
+Result<void> Job::State::restore(const std::string& name) {
+  const auto checkpoint = find(name);
+  if (!checkpoint) return tl::unexpected(checkpoint.error());
+  if ((*checkpoint)->position.sample > train_data_->size()) {
+    return fail(ErrorKind::invalid, "the checkpoint is of other data", name);
+  }
+  if (auto done = learner_->restore(**checkpoint); !done) return done;
+  feed_->seek((*checkpoint)->position);
+  steps_ = (*checkpoint)->steps;
+  samples_ = (*checkpoint)->samples;
+  return {};
+}
+
+Result<void> Job::State::drop(const std::string& name) {
+  if (name == kInitial) return fail(ErrorKind::invalid, "is always kept", name);
+  if (checkpoints_.erase(name) == 0) return no_checkpoint(name);
+  return {};
+}
+
+Result<const Checkpoint*> Job::State::find(const std::string& name) const {
+  const auto found = checkpoints_.find(name);
+  if (found == checkpoints_.end()) return no_checkpoint(name);
+  return &found->second;
+}
+
+void Job::State::put(const std::string& name, Checkpoint checkpoint) {
+  checkpoints_[name] = std::move(checkpoint);
+}
+
+void Job::State::abandon_step() {
+  learner_->drop_gradients();
+  feed_->seek(feed_->position());
+  release_device_cache(facts_.device);
+}
+
+void Job::State::describe() {
+  const input::SampleShape shape = train_data_->shape();
+  facts_.parameters = learner_->parameter_count();
+  facts_.parameter_bytes = learner_->parameter_bytes();
+  facts_.train_samples = train_data_->size();
+  facts_.test_samples = test_data_ != nullptr ? test_data_->size() : 0;
+  facts_.sample_shape = {shape.channels, shape.height, shape.width};
+  facts_.classes = learner_->classes();
+  facts_.device_memory_bytes = device_memory_bytes(facts_.device);
+}
+
+}  // namespace autotuned::trainer

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is behind a Job. Private to trainer/: includes LibTorch, throws its exceptions.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/checkpoint.hpp"
+#include "trainer/feed.hpp"
+#include "trainer/input/dataset.hpp"
+#include "trainer/input/pixel_table.hpp"
+#include "trainer/job.hpp"
+#include "trainer/learner.hpp"
+
+namespace autotuned::trainer {
+
+class Job::State {
+ public:
+  State(recipes::Recipe recipe, const Machine& machine, const std::string& device);
+
+  // job_state.cpp: the functions of Job with these names.
+  Result<void> load(const Configuration& configuration);
+  Result<Prepared> prepare(const Configuration& configuration);
+  Checkpoint capture();
+  Result<std::int64_t> keep(const std::string& name);
+  Result<void> restore(const std::string& name);
+  Result<void> drop(const std::string& name);
+  [[nodiscard]] Result<const Checkpoint*> find(const std::string& name) const;
+  void put(const std::string& name, Checkpoint checkpoint);
+
+  // job_blocks.cpp
+  Result<Block> run(const RunRequest& request, const CancelCheck& is_cancelled);
+  Result<Block> run_steps(std::int64_t count, const CancelCheck& is_cancelled);
+  Result<JobProfile> profile(std::int64_t steps, std::int64_t warmup_steps,
+                             const CancelCheck& is_cancelled);
+  Result<Stretch> advance(const StretchLimits& limits, const CancelCheck& is_cancelled);
+  Result<TestResult> evaluate(const CancelCheck& is_cancelled);
+
+  // After an error in a step: what it held is released, so that others can be tried.
+  void abandon_step();
+
+  [[nodiscard]] Feed& feed() { return *feed_; }
+  [[nodiscard]] const JobFacts& facts() const { return facts_; }
+  [[nodiscard]] const recipes::Recipe& recipe() const { return recipe_; }
+  [[nodiscard]] const Configuration& configuration() const { return configuration_; }
+  [[nodiscard]] std::int64_t steps() const { return steps_; }
+  [[nodiscard]] std::int64_t samples() const { return samples_; }
+
+ private:
+  struct StepTaken {
+    at::Tensor loss;  // a scalar on the device
+    std::int64_t samples = 0;
+    std::int64_t wait_ns = 0;
+    std::int64_t bytes = 0;
+    bool ends_epoch = false;
+  };
+  class BlockRecord;
+
+  Result<void> open_data();
+  void describe();
+  Result<StepTaken> step();
+  StepTaken step_on(const DeviceBatch& batch);
+  StepTaken learn_from(const DeviceBatch& batch);
+  // Steps that nobody looks at.
+  Result<void> warm_up(std::int64_t steps, const CancelCheck& is_cancelled);
+  void synchronize() const;
+
+  recipes::Recipe recipe_;
+  std::vector<recipes::Knob> knobs_;
+  int cpus_allowed_;
+  at::Device device_;
+  JobFacts facts_;
+  Configuration configuration_;
+  std::unique_ptr<input::Dataset> train_data_;
+  std::unique_ptr<input::Dataset> test_data_;  // null without evaluation
+  input::PixelTable table_;
+  std::unique_ptr<Learner> learner_;
+  std::unique_ptr<Feed> feed_;  // after the data, which its threads read
+  std::map<std::string, Checkpoint, std::less<>> checkpoints_;
+  std::int64_t steps_ = 0;
+  std::int64_t samples_ = 0;
+};
+
+}  // namespace autotuned::trainer

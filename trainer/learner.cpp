@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/learner.hpp"
+
+#include <ATen/Context.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_zero.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/empty_strided.h>
+
+#include <map>
+#include <mutex>
+
+#include "profiler/spans.hpp"
+#include "trainer/models/model.hpp"
+
+namespace autotuned::trainer {
+namespace {
+
+using profiler::Span;
+
+// The same values, laid out as asked. The strides are spelled out: a tensor with one channel counts as
+// contiguous in both formats, and LibTorch then goes by its strides.
+at::Tensor in_format(const at::Tensor& tensor, bool is_channels_last) {
+  if (tensor.dim() != 4) return tensor;
+  const auto plain = c10::contiguous_strides(tensor.sizes());
+  const std::vector<std::int64_t> strides =
+      is_channels_last ? c10::get_channels_last_strides_2d(tensor.sizes())
+                       : std::vector<std::int64_t>(plain.begin(), plain.end());
+  if (tensor.strides() == at::IntArrayRef(strides)) return tensor;
+  return at::empty_strided(tensor.sizes(), strides, tensor.options()).copy_(tensor);
+}
+
+at::Tensor generator_state(at::Device device) {
+  at::Generator generator = at::globalContext().defaultGenerator(device);
+  const std::scoped_lock lock(generator.mutex());
+  return generator.get_state();
+}
+
+void set_generator_state(at::Device device, const at::Tensor& state) {
+  at::Generator generator = at::globalContext().defaultGenerator(device);
+  const std::scoped_lock lock(generator.mutex());
+  generator.set_state(state);
+}
+
+std::string state_name(const char* list, const std::string& parameter) {
+  return std::string(list) + "/" + parameter;
+}
+
+using TensorsByName = std::map<std::string, at::Tensor, std::less<>>;
+
+TensorsByName by_name(const NamedTensors& tensors) {
+  return {tensors.begin(), tensors.end()};
+}
+
+// Whether `saved` has these tensors, alike in shape and type.
+bool holds(const TensorsByName& saved, const std::string& name, const at::Tensor& live) {
+  const auto found = saved.find(name);
+  return found != saved.end() && found->second.sizes() == live.sizes() &&
+         found->second.scalar_type() == live.scalar_type();
+}
+
+}  // namespace
+
+Learner::Learner(std::shared_ptr<Model> model, at::Device device)
+    : model_(std::move(model)), device_(device), scaler_(device) {
+  for (const auto& parameter : model_->named_parameters()) {
+    names_.push_back(parameter.key());
+    parameters_.push_back(parameter.value());
+  }
+  for (const auto& buffer : model_->named_buffers()) {
+    buffers_.emplace_back(buffer.key(), buffer.value());
+  }
+}
+
+Result<std::unique_ptr<Learner>> Learner::create(const recipes::Recipe& recipe,
+                                                 input::SampleShape sample, at::Device device) {
+  if (recipe.loss != "cross_entropy") {
+    return fail(ErrorKind::unsupported, "this trainer has no loss '" + recipe.loss + "'");
+  }
+  at::manual_seed(recipe.seed);
+  auto model = make_model(recipe.model, sample);
+  if (!model) return tl::unexpected(model.error());
+  (*model)->to(device);
+  std::unique_ptr<Learner> learner(new Learner(std::move(*model), device));
+  auto optimizer = make_optimizer(recipe.optimizer, learner->parameters_);
+  if (!optimizer) return tl::unexpected(optimizer.error());
+  learner->optimizer_ = std::move(*optimizer);
+  return learner;
+}
+
+void Learner::configure(const LearnerSettings& settings) {
+  if (settings.is_channels_last != settings_.is_channels_last) {
+    set_memory_format(settings.is_channels_last);
+  }
+  settings_ = settings;
+}
+
+at::Tensor Learner::step(const DeviceBatch& batch) {
+  {
+    const Span span(profiler::span::kZeroGrad);
+    zero_gradients();
+  }
+  at::Tensor loss;
+  {
+    const AutocastGuard autocast(device_.type(), settings_.autocast);
+    at::Tensor logits;
+    {
+      const Span span(profiler::span::kForward);
+      logits = model_->forward(batch.images);
+    }
+    const Span span(profiler::span::kLoss);
+    loss = at::cross_entropy_loss(logits, batch.labels);
+  }
+  {
+    const Span span(profiler::span::kBackward);
+    if (settings_.autocast == at::kHalf) {
+      scaler_.scale(loss).backward();
+    } else {
+      loss.backward();
+    }
+  }
+  {
+    const Span span(profiler::span::kOptimizer);
+    step_optimizer();
+  }
+  return loss.detach();
+}
+
+void Learner::zero_gradients() {
+  if (settings_.set_to_none) {
+    drop_gradients();
+    return;
+  }
+  const std::vector<at::Tensor> all = gradients();
+  if (all.empty()) return;
+  const at::NoGradGuard no_grad;
+  at::_foreach_zero_(all);
+}
+
+void Learner::step_optimizer() {
+  if (settings_.autocast == at::kHalf && !scaler_.unscale(gradients())) return;
+  optimizer_->step(settings_.learning_rate);
+}
+
+Learner::Score Learner::score(const DeviceBatch& batch) {
+  const at::NoGradGuard no_grad;
+  const AutocastGuard autocast(device_.type(), settings_.autocast);
+  model_->eval();
+  const at::Tensor logits = model_->forward(batch.images);
+  model_->train();
+  return {.loss_sum = at::cross_entropy_loss(logits, batch.labels).to(at::kDouble) *
+                      static_cast<double>(batch.samples),
+          .correct = logits.argmax(1).eq(batch.labels).sum()};
+}
+
+std::unique_ptr<Learner::GradientWatch> Learner::watch_gradients(
+    std::function<void(std::size_t)> on_gradient) {
+  return std::make_unique<GradientWatch>(parameters_, std::move(on_gradient));
+}
+
+Learner::GradientWatch::GradientWatch(std::vector<at::Tensor> parameters,
+                                      std::function<void(std::size_t)> on_gradient)
+    : parameters_(std::move(parameters)) {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    hooks_.push_back(parameters_[i].register_hook(
+        [i, on_gradient](const at::Tensor& /*gradient*/) { on_gradient(i); }));
+  }
+}
+
+Learner::GradientWatch::~GradientWatch() {
+  for (std::size_t i = 0; i < hooks_.size(); ++i) parameters_[i].remove_hook(hooks_[i]);
+}
+
+Checkpoint Learner::capture() {
+  const at::NoGradGuard no_grad;
+  Checkpoint checkpoint;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    checkpoint.parameters.emplace_back(names_[i], parameters_[i].detach().clone());
+  }
+  for (const auto& [name, buffer] : buffers_) {
+    checkpoint.buffers.emplace_back(name, buffer.detach().clone());
+  }
+  for (const Optimizer::StateList& list : optimizer_->state()) {
+    for (std::size_t i = 0; i < list.tensors->size(); ++i) {
+      const at::Tensor& tensor = (*list.tensors)[i];
+      if (!tensor.defined()) continue;
+      checkpoint.optimizer.emplace_back(state_name(list.name, names_[i]), tensor.clone());
+    }
+  }
+  checkpoint.others.emplace_back("scaler/scale", scaler_.scale_tensor().clone());
+  checkpoint.others.emplace_back("scaler/growth", scaler_.growth_tensor().clone());
+  checkpoint.others.emplace_back("generator/cpu", generator_state(at::kCPU));
+  if (!device_.is_cpu()) {
+    checkpoint.others.emplace_back("generator/device", generator_state(device_));
+  }
+  return checkpoint;
+}
+
+Result<void> Learner::restore(const Checkpoint& checkpoint) {
+  const at::NoGradGuard no_grad;
+  const TensorsByName parameters = by_name(checkpoint.parameters);
+  const TensorsByName buffers = by_name(checkpoint.buffers);
+  const TensorsByName optimizer = by_name(checkpoint.optimizer);
+  const TensorsByName others = by_name(checkpoint.others);
+  bool fits = parameters.size() == parameters_.size() && buffers.size() == buffers_.size();
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    fits = fits && holds(parameters, names_[i], parameters_[i]);
+  }
+  for (const auto& [name, buffer] : buffers_) fits = fits && holds(buffers, name, buffer);
+  fits = fits && holds(others, "scaler/scale", scaler_.scale_tensor()) &&
+         holds(others, "scaler/growth", scaler_.growth_tensor()) && others.contains("generator/cpu");
+  if (!fits) return fail(ErrorKind::invalid, "the checkpoint is of another model");
+
+  drop_gradients();
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    parameters_[i].copy_(parameters.at(names_[i]));
+  }
+  for (auto& [name, buffer] : buffers_) buffer.copy_(buffers.at(name));
+  for (const Optimizer::StateList& list : optimizer_->state()) {
+    for (std::size_t i = 0; i < list.tensors->size(); ++i) {
+      at::Tensor& tensor = (*list.tensors)[i];
+      const auto found = optimizer.find(state_name(list.name, names_[i]));
+      if (found == optimizer.end()) {
+        tensor.reset();
+      } else if (tensor.defined()) {
+        tensor.copy_(found->second);
+      } else if (found->second.dim() == 0) {
+        tensor = found->second.clone();  // a count, kept on the host
+      } else {
+        tensor = at::empty_like(parameters_[i]).copy_(found->second);
+      }
+    }
+  }
+  scaler_.scale_tensor().copy_(others.at("scaler/scale"));
+  scaler_.growth_tensor().copy_(others.at("scaler/growth"));
+  set_generator_state(at::kCPU, others.at("generator/cpu"));
+  if (const auto found = others.find("generator/device"); found != others.end()) {
+    if (!device_.is_cpu()) set_generator_state(device_, found->second);
+  }
+  return {};
+}
+
+void Learner::drop_gradients() {
+  for (at::Tensor& parameter : parameters_) parameter.mutable_grad().reset();
+}
+
+void Learner::set_memory_format(bool is_channels_last) {
+  const at::NoGradGuard no_grad;
+  drop_gradients();
+  for (at::Tensor& parameter : parameters_) {
+    parameter.set_data(in_format(parameter.detach(), is_channels_last));
+  }
+  for (const Optimizer::StateList& list : optimizer_->state()) {
+    for (at::Tensor& tensor : *list.tensors) {
+      if (tensor.defined()) tensor = in_format(tensor, is_channels_last);
+    }
+  }
+}
+
+std::vector<at::Tensor> Learner::gradients() const {
+  std::vector<at::Tensor> all;
+  all.reserve(parameters_.size());
+  for (const at::Tensor& parameter : parameters_) {
+    if (parameter.grad().defined()) all.push_back(parameter.grad());
+  }
+  return all;
+}
+
+std::int64_t Learner::classes() const {
+  return model_->classes();
+}
+
+std::int64_t Learner::parameter_count() const {
+  std::int64_t count = 0;
+  for (const at::Tensor& parameter : parameters_) count += parameter.numel();
+  return count;
+}
+
+std::int64_t Learner::parameter_bytes() const {
+  std::int64_t bytes = 0;
+  for (const at::Tensor& parameter : parameters_) {
+    bytes += static_cast<std::int64_t>(parameter.nbytes());
+  }
+  return bytes;
+}
+
+}  // namespace autotuned::trainer

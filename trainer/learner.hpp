@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// The model in training: forward, loss, backward, optimizer, and its whole state. Private to trainer/.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "recipes/recipe.hpp"
+#include "trainer/checkpoint.hpp"
+#include "trainer/feed.hpp"
+#include "trainer/optimizer.hpp"
+#include "trainer/precision.hpp"
+
+namespace autotuned::trainer {
+
+class Model;
+
+struct LearnerSettings {
+  std::optional<at::ScalarType> autocast;
+  bool set_to_none = false;
+  bool is_channels_last = false;
+  double learning_rate = 0.0;
+
+  friend bool operator==(const LearnerSettings&, const LearnerSettings&) = default;
+};
+
+// One thread. Functions throw c10::Error.
+class Learner {
+ public:
+  // Seeds LibTorch's generators with the recipe's seed and builds the model from them.
+  [[nodiscard]] static Result<std::unique_ptr<Learner>> create(const recipes::Recipe& recipe,
+                                                               input::SampleShape sample,
+                                                               at::Device device);
+
+  void configure(const LearnerSettings& settings);
+  [[nodiscard]] const LearnerSettings& settings() const { return settings_; }
+
+  // One step on a batch; the loss as a scalar on the device, not yet waited for.
+  [[nodiscard]] at::Tensor step(const DeviceBatch& batch);
+
+  struct Score {
+    at::Tensor loss_sum;  // over samples
+    at::Tensor correct;   // number of samples
+  };
+  // Without gradients, in evaluation mode. Scalars on the device.
+  [[nodiscard]] Score score(const DeviceBatch& batch);
+
+  // Calls `on_gradient(i)` whenever parameter i gets a gradient, until the returned object goes away.
+  class GradientWatch;
+  [[nodiscard]] std::unique_ptr<GradientWatch> watch_gradients(
+      std::function<void(std::size_t)> on_gradient);
+
+  // Copies of everything but position and counts.
+  [[nodiscard]] Checkpoint capture();
+  // ErrorKind::invalid when the checkpoint is of another model; then nothing has changed.
+  [[nodiscard]] Result<void> restore(const Checkpoint& checkpoint);
+
+  void drop_gradients();
+
+  [[nodiscard]] std::size_t parameter_tensors() const { return parameters_.size(); }
+  [[nodiscard]] std::int64_t parameter_count() const;
+  [[nodiscard]] std::int64_t parameter_bytes() const;
+  [[nodiscard]] std::int64_t classes() const;
+
+ private:
+  Learner(std::shared_ptr<Model> model, at::Device device);
+
+  void zero_gradients();
+  void step_optimizer();
+  void set_memory_format(bool is_channels_last);
+  [[nodiscard]] std::vector<at::Tensor> gradients() const;
+
+  std::shared_ptr<Model> model_;
+  at::Device device_;
+  std::vector<std::string> names_;
+  std::vector<at::Tensor> parameters_;
+  NamedTensors buffers_;
+  std::unique_ptr<Optimizer> optimizer_;
+  LossScaler scaler_;
+  LearnerSettings settings_;
+};
+
+class Learner::GradientWatch {
+ public:
+  GradientWatch(std::vector<at::Tensor> parameters, std::function<void(std::size_t)> on_gradient);
+  ~GradientWatch();
+  GradientWatch(const GradientWatch&) = delete;
+  GradientWatch& operator=(const GradientWatch&) = delete;
+
+ private:
+  std::vector<at::Tensor> parameters_;
+  std::vector<unsigned> hooks_;
+};
+
+}  // namespace autotuned::trainer

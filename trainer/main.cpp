@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// autotuned-trainer: the process that trains. Started by a session, which talks to it on descriptor 3.
+#include <fcntl.h>
+
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include "base/descriptor.hpp"
+#include "base/frame.hpp"
+#include "base/machine.hpp"
+#include "base/process.hpp"
+#include "trainer/device.hpp"
+#include "trainer/server.hpp"
+
+namespace {
+
+constexpr int kSocket = 3;
+
+}  // namespace
+
+int main() {
+  if (const char* const text = std::getenv("AUTOTUNED_PARENT_PID")) {
+    const std::string_view digits = text;
+    pid_t parent = 0;
+    std::from_chars(digits.data(), digits.data() + digits.size(), parent);
+    autotuned::die_with_parent(parent);
+  }
+  if (fcntl(kSocket, F_SETFD, FD_CLOEXEC) != 0) {
+    std::fputs(
+        "autotuned-trainer: descriptor 3 is not a socket of a session\n"
+        "This program is started by `autotuned run`; docs/trainer-protocol.md describes what it "
+        "speaks.\n",
+        stderr);
+    return 2;
+  }
+  autotuned::FrameChannel channel{autotuned::Descriptor(kSocket)};
+  autotuned::trainer::Server server(std::move(channel), autotuned::detect_machine(),
+                                    autotuned::trainer::open_devices());
+  return server.serve() ? 0 : 1;
+}

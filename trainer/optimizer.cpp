@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/optimizer.hpp"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/_foreach_addcdiv.h>
+#include <ATen/ops/_foreach_addcmul.h>
+#include <ATen/ops/_foreach_div.h>
+#include <ATen/ops/_foreach_lerp.h>
+#include <ATen/ops/_foreach_mul.h>
+#include <ATen/ops/_foreach_sqrt.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <cmath>
+#include <cstdint>
+
+#include "base/json.hpp"
+
+namespace autotuned::trainer {
+namespace {
+
+class Sgd final : public Optimizer {
+ public:
+  struct Options {
+    double momentum = 0.0;
+    double weight_decay = 0.0;
+    bool is_nesterov = false;
+  };
+
+  Sgd(std::vector<at::Tensor> parameters, Options options)
+      : parameters_(std::move(parameters)), options_(options), momentum_(parameters_.size()) {}
+
+  void step(double learning_rate) override {
+    const at::NoGradGuard no_grad;
+    std::vector<at::Tensor> grads;
+    std::vector<at::Tensor> stepped;
+    std::vector<at::Tensor> kept;  // momentum of those that had one before
+    std::vector<at::Tensor> kept_grads;
+    std::vector<std::size_t> indices;
+    grads.reserve(parameters_.size());
+    stepped.reserve(parameters_.size());
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      const at::Tensor& grad = parameters_[i].grad();
+      if (!grad.defined()) continue;
+      grads.push_back(grad);
+      stepped.push_back(parameters_[i]);
+      indices.push_back(i);
+    }
+    if (stepped.empty()) return;
+    if (options_.weight_decay != 0.0) {
+      grads = at::_foreach_add(grads, stepped, options_.weight_decay);
+    }
+    if (options_.momentum == 0.0) {
+      at::_foreach_add_(stepped, grads, -learning_rate);
+      return;
+    }
+
+    std::vector<at::Tensor> momenta;
+    momenta.reserve(stepped.size());
+    for (std::size_t i = 0; i < stepped.size(); ++i) {
+      at::Tensor& momentum = momentum_[indices[i]];
+      if (momentum.defined()) {
+        kept.push_back(momentum);
+        kept_grads.push_back(grads[i]);
+      } else {
+        momentum = at::empty_like(stepped[i]).copy_(grads[i]);
+      }
+      momenta.push_back(momentum);
+    }
+    if (!kept.empty()) {
+      at::_foreach_mul_(kept, options_.momentum);
+      at::_foreach_add_(kept, kept_grads);
+    }
+    if (options_.is_nesterov) {
+      at::_foreach_add_(stepped, at::_foreach_add(grads, momenta, options_.momentum),
+                        -learning_rate);
+    } else {
+      at::_foreach_add_(stepped, momenta, -learning_rate);
+    }
+  }
+
+  std::vector<StateList> state() override { return {{"momentum", &momentum_}}; }
+
+ private:
+  std::vector<at::Tensor> parameters_;
+  Options options_;
+  std::vector<at::Tensor> momentum_;
+};
+
+class Adam final : public Optimizer {
+ public:
+  struct Options {
+    double beta1 = 0.9;
+    double beta2 = 0.999;
+    double epsilon = 1e-8;
+    double weight_decay = 0.0;
+  };
+
+  Adam(std::vector<at::Tensor> parameters, Options options)
+      : parameters_(std::move(parameters)),
+        options_(options),
+        mean_(parameters_.size()),
+        mean_of_squares_(parameters_.size()),
+        steps_(parameters_.size()) {}
+
+  void step(double learning_rate) override {
+    const at::NoGradGuard no_grad;
+    std::vector<at::Tensor> grads;
+    std::vector<at::Tensor> stepped;
+    std::vector<at::Tensor> means;
+    std::vector<at::Tensor> squares;
+    std::vector<at::Scalar> step_sizes;
+    std::vector<at::Scalar> corrections;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      const at::Tensor& grad = parameters_[i].grad();
+      if (!grad.defined()) continue;
+      if (!mean_[i].defined()) {
+        mean_of_squares_[i] = at::zeros_like(parameters_[i]);
+        steps_[i] = at::zeros({}, at::kLong);
+        mean_[i] = at::zeros_like(parameters_[i]);
+      }
+      grads.push_back(grad);
+      stepped.push_back(parameters_[i]);
+      means.push_back(mean_[i]);
+      squares.push_back(mean_of_squares_[i]);
+      const auto count = static_cast<double>(++*steps_[i].mutable_data_ptr<std::int64_t>());
+      step_sizes.emplace_back(-learning_rate / (1.0 - std::pow(options_.beta1, count)));
+      corrections.emplace_back(std::sqrt(1.0 - std::pow(options_.beta2, count)));
+    }
+    if (stepped.empty()) return;
+    if (options_.weight_decay != 0.0) {
+      grads = at::_foreach_add(grads, stepped, options_.weight_decay);
+    }
+    at::_foreach_lerp_(means, grads, 1.0 - options_.beta1);
+    at::_foreach_mul_(squares, options_.beta2);
+    at::_foreach_addcmul_(squares, grads, grads, 1.0 - options_.beta2);
+    std::vector<at::Tensor> denominators = at::_foreach_sqrt(squares);
+    at::_foreach_div_(denominators, corrections);
+    at::_foreach_add_(denominators, options_.epsilon);
+    at::_foreach_addcdiv_(stepped, means, denominators, step_sizes);
+  }
+
+  std::vector<StateList> state() override {
+    return {{"mean", &mean_}, {"mean_of_squares", &mean_of_squares_}, {"steps", &steps_}};
+  }
+
+ private:
+  std::vector<at::Tensor> parameters_;
+  Options options_;
+  std::vector<at::Tensor> mean_;
+  std::vector<at::Tensor> mean_of_squares_;
+  std::vector<at::Tensor> steps_;  // on the host, one number each
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Optimizer>> make_optimizer(const recipes::Typed& spec,
+                                                  std::vector<at::Tensor> parameters) {
+  const auto decay = get_number(spec.parameters, "weight_decay");
+  if (!decay) return tl::unexpected(decay.error());
+  if (spec.type == "sgd") {
+    const auto momentum = get_number(spec.parameters, "momentum");
+    const auto nesterov = get_bool(spec.parameters, "nesterov");
+    if (!momentum) return tl::unexpected(momentum.error());
+    if (!nesterov) return tl::unexpected(nesterov.error());
+    return std::make_unique<Sgd>(
+        std::move(parameters),
+        Sgd::Options{.momentum = *momentum, .weight_decay = *decay, .is_nesterov = *nesterov});
+  }
+  if (spec.type == "adam") {
+    const auto epsilon = get_number(spec.parameters, "eps");
+    if (!epsilon) return tl::unexpected(epsilon.error());
+    const Json& betas = member(spec.parameters, "betas");
+    if (!betas.is_array() || betas.size() != 2 || !betas[0].is_number() || !betas[1].is_number()) {
+      return fail(ErrorKind::invalid, "betas: expected two numbers", "optimizer adam");
+    }
+    return std::make_unique<Adam>(std::move(parameters), Adam::Options{.beta1 = betas[0],
+                                                                       .beta2 = betas[1],
+                                                                       .epsilon = *epsilon,
+                                                                       .weight_decay = *decay});
+  }
+  return fail(ErrorKind::unsupported, "this trainer has no optimizer '" + spec.type + "'");
+}
+
+}  // namespace autotuned::trainer

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// 16-bit arithmetic: autocast for a scope, and loss scaling for fp16. Private to trainer/.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <vector>
+
+namespace autotuned::trainer {
+
+// Autocast on this thread for the life of the object; nothing without a type. The cache of cast
+// weights is emptied at the end, so that the next forward pass casts the updated ones.
+class AutocastGuard {
+ public:
+  AutocastGuard(at::DeviceType device, std::optional<at::ScalarType> type);
+  ~AutocastGuard();
+  AutocastGuard(const AutocastGuard&) = delete;
+  AutocastGuard& operator=(const AutocastGuard&) = delete;
+
+ private:
+  at::DeviceType device_;
+  bool is_active_;
+  bool was_enabled_ = false;
+  at::ScalarType previous_type_ = at::kFloat;
+};
+
+// PyTorch's GradScaler with its default constants. Everything stays on the device, except that one
+// flag is read per step to decide whether the optimizer may step.
+class LossScaler {
+ public:
+  explicit LossScaler(at::Device device);
+
+  [[nodiscard]] at::Tensor scale(const at::Tensor& loss) const;
+  // Divides the gradients by the scale and adapts it. False: a gradient is not finite, so the
+  // optimizer must skip this step.
+  [[nodiscard]] bool unscale(const std::vector<at::Tensor>& gradients);
+
+  // For checkpoints, to be copied from and into.
+  [[nodiscard]] at::Tensor& scale_tensor() { return scale_; }
+  [[nodiscard]] at::Tensor& growth_tensor() { return growth_; }
+
+ private:
+  at::Tensor scale_;
+  at::Tensor growth_;  // finite steps since the scale last changed
+};
+
+}  // namespace autotuned::trainer

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/process_memory.hpp"
+
+#include <fcntl.h>
+#include <malloc.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <climits>
+#include <ctime>
+#include <string_view>
+
+#include "base/descriptor.hpp"
+
+namespace autotuned::trainer {
+namespace {
+
+// The value of a line such as "VmHWM:   123456 kB" in /proc/self/status, in bytes; 0 when not there.
+std::int64_t status_bytes(std::string_view name) {
+  const Descriptor file(open("/proc/self/status", O_RDONLY | O_CLOEXEC));
+  char buffer[8192];
+  const ssize_t length = file.is_open() ? read(file.get(), buffer, sizeof(buffer)) : 0;
+  if (length <= 0) return 0;
+  const std::string_view text(buffer, static_cast<std::size_t>(length));
+  const std::size_t line = text.find(name);
+  if (line == std::string_view::npos) return 0;
+  const std::size_t digits = text.find_first_of("0123456789", line);
+  if (digits == std::string_view::npos) return 0;
+  std::int64_t kibibytes = 0;
+  std::from_chars(text.data() + digits, text.data() + text.size(), kibibytes);
+  return kibibytes * 1024;
+}
+
+}  // namespace
+
+std::int64_t process_cpu_ns() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
+
+void HostMemoryPeak::start() {
+  const Descriptor file(open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC));
+  is_reset_ = file.is_open() && write(file.get(), "5", 1) == 1;
+  at_start_bytes_ = is_reset_ ? 0 : status_bytes("VmRSS:");
+}
+
+std::int64_t HostMemoryPeak::peak_bytes() const {
+  return is_reset_ ? status_bytes("VmHWM:") : std::max(at_start_bytes_, status_bytes("VmRSS:"));
+}
+
+Result<void> set_malloc_policy(const std::string& policy) {
+  static bool is_kept = false;
+  if (policy == "default") {
+    if (!is_kept) return {};
+    return fail(ErrorKind::invalid, "cannot be changed while the trainer runs", "memory.malloc",
+                "start another trainer");
+  }
+  if (policy != "keep") return fail(ErrorKind::invalid, "expected default or keep", "memory.malloc");
+  if (mallopt(M_MMAP_THRESHOLD, INT_MAX) != 1 || mallopt(M_TRIM_THRESHOLD, INT_MAX) != 1) {
+    return fail(ErrorKind::unsupported, "the C library refused it", "memory.malloc");
+  }
+  is_kept = true;
+  return {};
+}
+
+}  // namespace autotuned::trainer

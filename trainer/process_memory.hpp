@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What this process uses of the host, and how it handles memory. Linux and glibc.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.hpp"
+
+namespace autotuned::trainer {
+
+// CPU time of all threads of the process.
+[[nodiscard]] std::int64_t process_cpu_ns();
+
+// Largest resident memory since the last start(), of the whole process. Where the kernel does not let
+// us reset its own record, the larger of the two values at start() and at peak_bytes().
+class HostMemoryPeak {
+ public:
+  void start();
+  [[nodiscard]] std::int64_t peak_bytes() const;
+
+ private:
+  bool is_reset_ = false;
+  std::int64_t at_start_bytes_ = 0;
+};
+
+// The knob memory.malloc: "default" is glibc's way; "keep" makes it keep large blocks for the next
+// step, because returning them to the system costs a page fault per 4 KiB in every step. Once kept,
+// always kept: ErrorKind::invalid for a change back in the same process.
+[[nodiscard]] Result<void> set_malloc_policy(const std::string& policy);
+
+}  // namespace autotuned::trainer

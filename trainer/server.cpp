@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/server.hpp"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "base/configuration.hpp"
+#include "base/file.hpp"
+#include "recipes/recipe.hpp"
+#include "trainer/training.hpp"
+
+namespace autotuned::trainer {
+namespace {
+
+constexpr int kProtocol = 1;
+constexpr const char* kTrainer = "autotuned-trainer 0.1.0";
+constexpr std::size_t kMaxOperators = 200;
+
+bool is_cancel(const Json& frame) {
+  return get_string(frame, "request").value_or("") == "cancel";
+}
+
+Json to_json(const Error& error) {
+  return {{"kind", to_string(error.kind)},
+          {"what", error.what},
+          {"where", error.where},
+          {"remedy", error.remedy}};
+}
+
+Json to_json(const JobFacts& facts) {
+  return {{"parameters", facts.parameters},
+          {"parameter_bytes", facts.parameter_bytes},
+          {"train_samples", facts.train_samples},
+          {"test_samples", facts.test_samples},
+          {"sample_shape", facts.sample_shape},
+          {"sample_dtype", "uint8"},
+          {"classes", facts.classes},
+          {"device", facts.device},
+          {"device_memory_bytes", facts.device_memory_bytes}};
+}
+
+Json to_json(const JobProfile& profile) {
+  Json spans = Json::array();
+  for (const profiler::SpanTotal& span : profile.spans) {
+    spans.push_back({{"name", span.name},
+                     {"count", span.count},
+                     {"total_ns", span.total_ns},
+                     {"self_ns", span.self_ns}});
+  }
+  Json operators = Json::array();
+  for (const profiler::OperatorTotal& one : profile.operators) {
+    if (operators.size() == kMaxOperators) break;
+    operators.push_back({{"name", one.name},
+                         {"calls", one.calls},
+                         {"total_ns", one.total_ns},
+                         {"self_ns", one.self_ns}});
+  }
+  return {{"metrics", profile.metrics}, {"spans", spans}, {"operators", operators}};
+}
+
+Json to_json(const TrainingSummary& summary) {
+  Json json = {{"steps", summary.steps},
+               {"samples", summary.samples},
+               {"epochs", summary.epochs},
+               {"duration_ns", summary.duration_ns},
+               {"evaluation_ns", summary.evaluation_ns},
+               {"final_loss", summary.final_loss},
+               {"test_accuracy", nullptr},
+               {"test_loss", nullptr},
+               {"cancelled", summary.was_cancelled},
+               {"resumed_from_step", summary.resumed_from_step}};
+  if (summary.test) {
+    json["test_accuracy"] = summary.test->accuracy;
+    json["test_loss"] = summary.test->loss;
+  }
+  return json;
+}
+
+// Absent fields take their default; others must be right.
+Result<std::int64_t> integer_or(const Json& request, const char* field, std::int64_t otherwise) {
+  if (member(request, field).is_null()) return otherwise;
+  return get_integer(request, field);
+}
+
+Result<std::int64_t> count_or(const Json& request, const char* field, std::int64_t otherwise) {
+  const auto value = integer_or(request, field, otherwise);
+  if (value && *value < 0) return fail(ErrorKind::invalid, "must not be negative", field);
+  return value;
+}
+
+}  // namespace
+
+Server::Server(FrameChannel channel, Machine machine, Devices devices)
+    : channel_(std::move(channel)), machine_(std::move(machine)), devices_(std::move(devices)) {}
+
+Server::~Server() = default;
+
+bool Server::serve() {
+  send({{"hello",
+         {{"protocol", kProtocol},
+          {"trainer", kTrainer},
+          {"libtorch", libtorch_version()},
+          {"pid", getpid()},
+          {"devices", devices_.names},
+          {"cuda_reason", devices_.cuda_reason},
+          {"knobs", obeyed_knobs()}}}});
+  while (!is_stopped_ && !is_gone_) {
+    auto request = receive();
+    if (!request) break;
+    if (is_cancel(*request)) continue;  // came after the answer to what it meant
+    answer(*request);
+  }
+  return is_stopped_;
+}
+
+void Server::send(const Json& frame) {
+  if (!channel_.send(frame)) is_gone_ = true;
+}
+
+Result<Json> Server::receive() {
+  if (pending_.empty()) return channel_.receive(std::chrono::nanoseconds(-1));
+  Json first = std::move(pending_.front());
+  pending_.pop_front();
+  return first;
+}
+
+bool Server::is_cancelled() {
+  auto frame = channel_.receive(std::chrono::nanoseconds(0));
+  if (!frame) {
+    is_gone_ = frame.error().kind != ErrorKind::timeout;
+    return is_gone_;
+  }
+  if (is_cancel(*frame)) return true;
+  pending_.push_back(std::move(*frame));
+  return false;
+}
+
+void Server::answer(const Json& request) {
+  Json frame = {{"id", member(request, "id")}};
+  const auto name = get_string(request, "request");
+  auto result = name ? handle(*name, request) : Result<Json>(tl::unexpected(name.error()));
+  if (result) {
+    frame["ok"] = std::move(*result);
+  } else {
+    frame["error"] = to_json(result.error());
+  }
+  send(frame);
+}
+
+Result<Json> Server::handle(const std::string& name, const Json& request) {
+  if (name == "stop") {
+    is_stopped_ = true;
+    return Json::object();
+  }
+  if (name == "load") return load(request);
+  if (job_ == nullptr) return fail(ErrorKind::invalid, "nothing is loaded", name);
+  if (name == "prepare") return prepare(request);
+  if (name == "run" || name == "steps") return run(request);
+  if (name == "profile") return profile(request);
+  if (name == "compare") return compare(request);
+  if (name == "train") return train(request);
+  if (name == "digest") {
+    return job_->digest().map([](const std::string& sha) { return Json{{"sha256", sha}}; });
+  }
+  return handle_checkpoint(name, request);
+}
+
+Result<Json> Server::load(const Json& request) {
+  const auto recipe = recipes::Recipe::from_json(member(request, "recipe"));
+  if (!recipe) return tl::unexpected(recipe.error());
+  const auto configuration = Configuration::from_json(member(request, "configuration"));
+  if (!configuration) return tl::unexpected(configuration.error());
+  job_.reset();  // two would not fit
+  auto job = Job::load(*recipe, *configuration, machine_, devices_);
+  if (!job) return tl::unexpected(job.error());
+  job_ = std::move(*job);
+  return to_json(job_->facts());
+}
+
+Result<Json> Server::prepare(const Json& request) {
+  const auto configuration = Configuration::from_json(member(request, "configuration"));
+  if (!configuration) return tl::unexpected(configuration.error());
+  const auto prepared = job_->prepare(*configuration);
+  if (!prepared) return tl::unexpected(prepared.error());
+  return Json{{"changed", prepared->changed}, {"switch_ns", prepared->switch_ns}};
+}
+
+Result<Json> Server::run(const Json& request) {
+  const CancelCheck cancel = [this] { return is_cancelled(); };
+  const auto as_json = [](const Block& block) { return block.to_json(); };
+  if (get_string(request, "request").value_or("") == "steps") {
+    const auto count = count_or(request, "count", -1);
+    if (!count) return tl::unexpected(count.error());
+    return job_->run_steps(*count, cancel).map(as_json);
+  }
+  RunRequest run;
+  for (const auto& [field, value] :
+       {std::pair{"minimum_ns", &run.minimum_ns}, std::pair{"minimum_steps", &run.minimum_steps},
+        std::pair{"warmup_steps", &run.warmup_steps}}) {
+    const auto read = count_or(request, field, *value);
+    if (!read) return tl::unexpected(read.error());
+    *value = *read;
+  }
+  if (const Json& reuse = member(request, "reuse_batch"); !reuse.is_null()) {
+    const auto read = get_bool(request, "reuse_batch");
+    if (!read) return tl::unexpected(read.error());
+    run.reuse_batch = *read;
+  }
+  return job_->run(run, cancel).map(as_json);
+}
+
+Result<Json> Server::profile(const Json& request) {
+  const auto count = count_or(request, "count", -1);
+  if (!count) return tl::unexpected(count.error());
+  if (*count == 0) return fail(ErrorKind::invalid, "must be at least 1", "count");
+  const auto warmup = count_or(request, "warmup_steps", 0);
+  if (!warmup) return tl::unexpected(warmup.error());
+  const auto profile = job_->profile(*count, *warmup, [this] { return is_cancelled(); });
+  if (!profile) return tl::unexpected(profile.error());
+  Json json = to_json(*profile);
+  const std::string path = get_string(request, "path").value_or("");
+  if (!path.empty()) {
+    if (auto written = write_file_atomically(path, to_line(json)); !written) {
+      return tl::unexpected(written.error());
+    }
+  }
+  return json;
+}
+
+Result<Json> Server::compare(const Json& request) {
+  const auto base = get_string(request, "base");
+  if (!base) return tl::unexpected(base.error());
+  const auto reference = get_string(request, "reference");
+  if (!reference) return tl::unexpected(reference.error());
+  const auto candidate = get_string(request, "candidate");
+  if (!candidate) return tl::unexpected(candidate.error());
+  const auto comparison = job_->compare(*base, *reference, *candidate);
+  if (!comparison) return tl::unexpected(comparison.error());
+  Json parameters = Json::array();
+  for (const ParameterComparison& one : comparison->parameters) {
+    parameters.push_back({{"name", one.name},
+                          {"reference_norm", one.reference_norm},
+                          {"candidate_norm", one.candidate_norm},
+                          {"norm_ratio", one.norm_ratio},
+                          {"cosine", one.cosine}});
+  }
+  return Json{{"equal", comparison->is_equal},
+              {"finite", comparison->is_finite},
+              {"parameters", parameters}};
+}
+
+Result<Json> Server::train(const Json& request) {
+  if (auto prepared = prepare(request); !prepared) return prepared;
+  const auto path = get_string(request, "checkpoint_path");
+  if (!path) return tl::unexpected(path.error());
+  const auto resume = get_bool(request, "resume");
+  if (!resume) return tl::unexpected(resume.error());
+  TrainRequest train{.checkpoint_path = *path, .resume = *resume};
+  for (const auto& [field, value] :
+       {std::pair{"checkpoint_every_ns", &train.checkpoint_every_ns},
+        std::pair{"progress_every_ns", &train.progress_every_ns}}) {
+    const auto read = count_or(request, field, *value);
+    if (!read) return tl::unexpected(read.error());
+    *value = *read;
+  }
+  const ProgressSink on_progress = [this, id = member(request, "id")](const Json& progress) {
+    send({{"id", id}, {"progress", progress}});
+  };
+  return trainer::train(*job_, train, on_progress, [this] { return is_cancelled(); })
+      .map([](const TrainingSummary& summary) { return to_json(summary); });
+}
+
+Result<Json> Server::handle_checkpoint(const std::string& name, const Json& request) {
+  const auto bytes_json = [](std::int64_t bytes) { return Json{{"bytes", bytes}}; };
+  const auto empty_json = [] { return Json::object(); };
+  const auto needs_path = name == "export" || name == "import" || name == "save";
+  const auto path = needs_path ? get_string(request, "path") : Result<std::string>("");
+  if (!path) return tl::unexpected(path.error());
+  if (name == "save") return job_->save_model(*path).map(bytes_json);
+  if (name != "checkpoint" && name != "restore" && name != "drop" && !needs_path) {
+    return fail(ErrorKind::invalid, "there is no such request", name);
+  }
+  const auto checkpoint = get_string(request, "name");
+  if (!checkpoint) return tl::unexpected(checkpoint.error());
+  if (name == "checkpoint") return job_->keep(*checkpoint).map(bytes_json);
+  if (name == "restore") return job_->restore(*checkpoint).map(empty_json);
+  if (name == "drop") return job_->drop(*checkpoint).map(empty_json);
+  if (name == "export") return job_->export_to(*path, *checkpoint, "").map(bytes_json);
+  return job_->import_from(*path, *checkpoint).map([](const std::string&) {
+    return Json::object();
+  });
+}
+
+}  // namespace autotuned::trainer

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// When to stop stepping: two small rules of the measuring loop.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "profiler/spans.hpp"
+
+namespace autotuned::trainer {
+
+// Asks `is_cancelled` at most every few milliseconds: it is a system call.
+class CancelPoll {
+ public:
+  explicit CancelPoll(const std::function<bool()>& is_cancelled) : is_cancelled_(is_cancelled) {}
+
+  [[nodiscard]] bool operator()() {
+    const std::int64_t now = profiler::now_ns();
+    if (!is_cancelled_ || now < next_ns_) return false;
+    next_ns_ = now + kPeriodNs;
+    return is_cancelled_();
+  }
+
+ private:
+  static constexpr std::int64_t kPeriodNs = 4'000'000;
+  const std::function<bool()>& is_cancelled_;
+  std::int64_t next_ns_ = 0;
+};
+
+// A block that ends with fewer ready batches than it started with has lived off work done before its
+// clock started: a full ring would hide a slow loader. So a block that is long enough goes on until
+// the ring is as full as at its start. Where that does not happen within another minimum length, the
+// loader is the slower side and the ring will not fill again: what was measured so far becomes
+// warm-up, and the block starts over with what is in the ring now.
+class RingRule {
+ public:
+  explicit RingRule(int fullness) : target_(fullness) {}
+
+  enum class Next { end, go_on, start_over };
+
+  // REQUIRES: elapsed_ns >= minimum_ns. Says `start_over` at most as often as there were batches.
+  [[nodiscard]] Next after(std::int64_t elapsed_ns, std::int64_t minimum_ns, int fullness) {
+    // Without a minimum nobody wants a rate.
+    if (fullness >= target_ || minimum_ns == 0) return Next::end;
+    if (elapsed_ns < 2 * minimum_ns) return Next::go_on;
+    target_ = fullness;
+    return Next::start_over;
+  }
+
+ private:
+  int target_;
+};
+
+}  // namespace autotuned::trainer

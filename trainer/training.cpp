@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/training.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <system_error>
+
+#include "profiler/spans.hpp"
+
+namespace autotuned::trainer {
+namespace {
+
+using profiler::now_ns;
+
+constexpr const char* kCheckpoint = "training";
+
+std::int64_t divide_up(std::int64_t what, std::int64_t by) {
+  return (what + by - 1) / by;
+}
+
+class Training {
+ public:
+  Training(Job& job, const TrainRequest& request, const ProgressSink& on_progress,
+           const CancelCheck& is_cancelled)
+      : job_(job),
+        request_(request),
+        on_progress_(on_progress),
+        is_cancelled_(is_cancelled),
+        plan_(plan_of(job.recipe().train, job.configuration().integer("batch_size"),
+                      job.facts().train_samples)),
+        evaluates_epochs_(job.recipe().evaluation && job.recipe().evaluation->every == "epoch") {}
+
+  Result<TrainingSummary> run() {
+    if (auto started = start(); !started) return tl::unexpected(started.error());
+    next_checkpoint_ns_ = now_ns() + request_.checkpoint_every_ns;
+    progress_.ns = now_ns();
+    progress_.samples = job_.samples();
+    job_.resume_loading();
+    auto done = go();
+    job_.pause_loading();
+    if (!done) return tl::unexpected(done.error());
+    summary_.steps = job_.steps();
+    summary_.samples = job_.samples();
+    summary_.epochs = job_.steps() / plan_.steps_per_epoch;
+    return summary_;
+  }
+
+ private:
+  Result<void> start() {
+    std::error_code ignored;
+    if (!request_.resume || !std::filesystem::exists(request_.checkpoint_path, ignored)) {
+      return job_.restore("initial");
+    }
+    const auto note = job_.import_from(request_.checkpoint_path, kCheckpoint);
+    if (!note) return tl::unexpected(note.error());
+    const auto read = parse_json(*note, request_.checkpoint_path.string());
+    if (!read) return tl::unexpected(read.error());
+    const Json expected = identity();
+    for (const auto& [field, value] : expected.items()) {
+      if (member(*read, field.c_str()) == value) continue;
+      return fail(ErrorKind::invalid, "the checkpoint is of another " + field,
+                  request_.checkpoint_path.string(), "delete it to train from the start");
+    }
+    if (auto restored = job_.restore(kCheckpoint); !restored) return restored;
+    summary_.resumed_from_step = job_.steps();
+    summary_.duration_ns = get_integer(*read, "duration_ns").value_or(0);
+    summary_.evaluation_ns = get_integer(*read, "evaluation_ns").value_or(0);
+    summary_.final_loss = get_number(*read, "final_loss").value_or(0.0);
+    return job_.drop(kCheckpoint);
+  }
+
+  // What a checkpoint must share with the training that goes on from it.
+  Json identity() const {
+    return {{"recipe", job_.recipe().hash()},
+            {"seed", job_.recipe().seed},
+            {"batch size", job_.configuration().integer("batch_size")}};
+  }
+
+  Result<void> go() {
+    bool is_evaluated = false;
+    while (job_.steps() < plan_.steps) {
+      auto stretch = advance();
+      if (!stretch) return tl::unexpected(stretch.error());
+      is_evaluated = false;
+      if (stretch->was_cancelled) return stop();
+      if (stretch->ended_epoch && evaluates_epochs_) {
+        if (auto evaluated = evaluate(); !evaluated) return evaluated;
+        if (summary_.was_cancelled) return stop();
+        is_evaluated = true;
+      }
+      if (now_ns() >= next_checkpoint_ns_ && job_.steps() < plan_.steps) {
+        if (auto written = write_checkpoint(); !written) return written;
+      }
+    }
+    // So that nothing is trained twice when the model cannot be saved.
+    if (auto written = write_checkpoint(); !written) return written;
+    if (job_.recipe().evaluation && !is_evaluated) {
+      if (auto evaluated = evaluate(); !evaluated) return evaluated;
+    }
+    return {};
+  }
+
+  Result<void> stop() {
+    summary_.was_cancelled = true;
+    return write_checkpoint();
+  }
+
+  Result<Stretch> advance() {
+    const std::int64_t steps_before = job_.steps();
+    const std::int64_t start = now_ns();
+    const StretchLimits limits{
+        .steps = plan_.steps - steps_before,
+        .deadline_ns = std::min(next_checkpoint_ns_, progress_.ns + request_.progress_every_ns),
+        .stops_at_epoch_end = evaluates_epochs_};
+    auto stretch = job_.advance(limits, is_cancelled_);
+    if (!stretch) return stretch;
+    summary_.duration_ns += now_ns() - start;
+    const auto bad = std::ranges::find_if_not(stretch->losses,
+                                              [](double loss) { return std::isfinite(loss); });
+    if (bad != stretch->losses.end()) {
+      const auto step = steps_before + (bad - stretch->losses.begin()) + 1;
+      return fail(ErrorKind::invalid, "the loss is not finite at step " + std::to_string(step),
+                  "training", "lower the learning rate");
+    }
+    summary_.final_loss = stretch->losses.back();
+    if (now_ns() >= progress_.ns + request_.progress_every_ns || job_.steps() == plan_.steps) {
+      report();
+    }
+    return stretch;
+  }
+
+  void report() {
+    const std::int64_t now = now_ns();
+    const auto seconds = static_cast<double>(now - progress_.ns) / 1e9;
+    const std::int64_t epoch =
+        std::min(plan_.epochs, (job_.steps() - 1) / plan_.steps_per_epoch + 1);
+    on_progress_({{"step", job_.steps()},
+                  {"steps_total", plan_.steps},
+                  {"epoch", epoch},
+                  {"epochs_total", plan_.epochs},
+                  {"samples", job_.samples()},
+                  {"samples_total", plan_.samples},
+                  {"samples_per_second",
+                   static_cast<double>(job_.samples() - progress_.samples) / seconds},
+                  {"loss", summary_.final_loss}});
+    progress_ = {.ns = now, .samples = job_.samples()};
+  }
+
+  Result<void> evaluate() {
+    const std::int64_t start = now_ns();
+    job_.pause_loading();
+    const auto test = job_.evaluate(is_cancelled_);
+    job_.resume_loading();
+    if (!test) return tl::unexpected(test.error());
+    if (test->was_cancelled) {
+      summary_.was_cancelled = true;
+      return {};
+    }
+    const std::int64_t took = now_ns() - start;
+    summary_.evaluation_ns += took;
+    summary_.test = *test;
+    on_progress_({{"evaluation",
+                   {{"epoch", divide_up(job_.steps(), plan_.steps_per_epoch)},
+                    {"accuracy", test->accuracy},
+                    {"loss", test->loss},
+                    {"samples", test->samples}}}});
+    progress_.ns += took;  // the rate of training leaves it out
+    return {};
+  }
+
+  Result<void> write_checkpoint() {
+    Json note = identity();
+    note["duration_ns"] = summary_.duration_ns;
+    note["evaluation_ns"] = summary_.evaluation_ns;
+    note["final_loss"] = summary_.final_loss;
+    if (auto kept = job_.keep(kCheckpoint); !kept) return tl::unexpected(kept.error());
+    const std::int64_t start = now_ns();
+    const auto bytes = job_.export_to(request_.checkpoint_path, kCheckpoint, to_line(note));
+    (void)job_.drop(kCheckpoint);
+    if (!bytes) return tl::unexpected(bytes.error());
+    on_progress_({{"checkpoint", {{"step", job_.steps()}, {"bytes", *bytes}}}});
+    progress_.ns += now_ns() - start;
+    next_checkpoint_ns_ = now_ns() + request_.checkpoint_every_ns;
+    return {};
+  }
+
+  Job& job_;
+  const TrainRequest& request_;
+  const ProgressSink& on_progress_;
+  const CancelCheck& is_cancelled_;
+  TrainingPlan plan_;
+  bool evaluates_epochs_;
+  TrainingSummary summary_;
+  std::int64_t next_checkpoint_ns_ = 0;
+  struct {
+    std::int64_t ns = 0;
+    std::int64_t samples = 0;
+  } progress_;  // as of the last report
+};
+
+}  // namespace
+
+TrainingPlan plan_of(const recipes::TrainLength& length, std::int64_t batch_size,
+                     std::int64_t train_samples) {
+  TrainingPlan plan;
+  plan.steps_per_epoch = std::max<std::int64_t>(
+      1, length.drop_last ? train_samples / batch_size : divide_up(train_samples, batch_size));
+  plan.steps = length.epochs ? *length.epochs * plan.steps_per_epoch
+                             : divide_up(length.steps.value_or(1) * length.batch_size, batch_size);
+  plan.epochs = divide_up(plan.steps, plan.steps_per_epoch);
+  const std::int64_t samples_per_epoch =
+      length.drop_last ? plan.steps_per_epoch * batch_size : train_samples;
+  plan.samples = plan.steps / plan.steps_per_epoch * samples_per_epoch +
+                 plan.steps % plan.steps_per_epoch * batch_size;
+  return plan;
+}
+
+Result<TrainingSummary> train(Job& job, const TrainRequest& request,
+                              const ProgressSink& on_progress, const CancelCheck& is_cancelled) {
+  return Training(job, request, on_progress, is_cancelled).run();
+}
+
+}  // namespace autotuned::trainer
