@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// How often is the verdict wrong? Replays recorded noise, or times equal work live, through the code
+// that decides in production, and prints rates with exact bounds as Markdown.
+//
+//   verdicts [--data FOLDER] [--windows N]
+//   verdicts --live [--verdicts N] [--block-ms MS] [--pairs N] [--disturb]
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <boost/math/distributions/beta.hpp>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <random>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tuner/comparison.hpp"
+
+namespace autotuned::bench {
+namespace {
+
+using tuner::Comparison;
+using tuner::Decision;
+
+constexpr double kWindowSeconds = 30.0;
+
+struct Row {
+  std::string name;
+  double gain_ratio = 1.0;
+  int verdicts = 0;
+  int accepted = 0;
+  int rejected = 0;
+  int truth_outside = 0;  // of the interval
+  std::vector<double> accept_seconds;
+};
+
+struct Bounds {
+  double low = 0.0;
+  double high = 1.0;
+};
+
+// Clopper and Pearson's two-sided bounds at 95 %.
+Bounds exact_bounds(int events, int trials) {
+  Bounds bounds;
+  const double k = events;
+  const double n = trials;
+  if (events > 0) {
+    bounds.low = boost::math::quantile(boost::math::beta_distribution<>(k, n - k + 1.0), 0.025);
+  }
+  if (events < trials) {
+    bounds.high = boost::math::quantile(boost::math::beta_distribution<>(k + 1.0, n - k), 0.975);
+  }
+  return bounds;
+}
+
+void print_header(const char* title) {
+  std::printf("\n%s\n\n", title);
+  std::printf(
+      "| noise | true gain | verdicts | accepted | 95 %% bounds | rejected | truth outside the "
+      "interval | median time to accept |\n|---|---|---|---|---|---|---|---|\n");
+}
+
+void print(Row row) {
+  const Bounds bounds = exact_bounds(row.accepted, row.verdicts);
+  const auto percent = [&](int count) { return 100.0 * count / row.verdicts; };
+  std::string median = "-";
+  if (!row.accept_seconds.empty()) {
+    auto& times = row.accept_seconds;
+    std::ranges::nth_element(times, times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2));
+    char text[32];
+    std::snprintf(text, sizeof text, "%.2f s", times[times.size() / 2]);
+    median = text;
+  }
+  std::printf("| %s | %+.0f %% | %d | %.2f %% | %.2f to %.2f %% | %.1f %% | %.2f %% | %s |\n",
+              row.name.c_str(), (row.gain_ratio - 1.0) * 100.0, row.verdicts, percent(row.accepted),
+              bounds.low * 100.0, bounds.high * 100.0, percent(row.rejected),
+              percent(row.truth_outside), median.c_str());
+  std::fflush(stdout);
+}
+
+// Counts a comparison that has ended after `seconds`.
+void count(Row& row, const Comparison& comparison, double seconds) {
+  ++row.verdicts;
+  const Estimate& estimate = comparison.estimate();
+  if (estimate.low > row.gain_ratio || estimate.high < row.gain_ratio) ++row.truth_outside;
+  if (comparison.decision() == Decision::reject) ++row.rejected;
+  if (comparison.decision() == Decision::accept) {
+    ++row.accepted;
+    row.accept_seconds.push_back(seconds);
+  }
+}
+
+// --- replay ---
+
+struct RecordedBlock {
+  double start_s = 0.0;
+  double end_s = 0.0;
+  double log_rate = 0.0;
+};
+
+std::vector<RecordedBlock> read_trace(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  std::string line;
+  std::getline(stream, line);  // names of the columns
+  std::vector<RecordedBlock> blocks;
+  while (std::getline(stream, line)) {
+    std::istringstream fields(line);
+    double start_ns = 0.0;
+    double duration_ns = 0.0;
+    double steps = 0.0;
+    char comma = 0;
+    if (!(fields >> start_ns >> comma >> duration_ns >> comma >> steps)) continue;
+    blocks.push_back(
+        {start_ns / 1e9, (start_ns + duration_ns) / 1e9, std::log(steps / duration_ns)});
+  }
+  return blocks;
+}
+
+// One comparison over the window that starts with block `begin`. The candidate's blocks are those of
+// the trace, sped up; false when the window goes beyond the trace.
+bool replay_window(const std::vector<RecordedBlock>& trace, std::size_t begin,
+                   std::mt19937_64& coins, Row& row) {
+  const double end_s = trace[begin].start_s + kWindowSeconds;
+  if (trace.back().end_s < end_s) return false;
+  const double log_gain = std::log(row.gain_ratio);
+  Comparison comparison({});
+  double now_s = trace[begin].start_s;
+  for (std::size_t i = begin; i + 1 < trace.size() && trace[i + 1].end_s <= end_s; i += 2) {
+    const double first = trace[i].log_rate;
+    const double second = trace[i + 1].log_rate;
+    const bool is_candidate_first = (coins() & 1U) != 0;
+    comparison.add((is_candidate_first ? first - second : second - first) + log_gain,
+                   (first + second + log_gain) / 2.0);
+    now_s = trace[i + 1].end_s;
+    if (comparison.decision() != Decision::undecided) break;
+  }
+  count(row, comparison, now_s - trace[begin].start_s);
+  return true;
+}
+
+int replay(const std::filesystem::path& folder, int windows) {
+  print_header("Replayed noise, overlapping windows of 30 s, fresh coins for each");
+  for (const double gain : {1.0, 1.05, 2.0}) {
+    for (const char* name : {"quiet2", "disturbed2", "disturbed1"}) {
+      const auto trace = read_trace(folder / (std::string(name) + ".csv"));
+      if (trace.size() < 2) {
+        std::fprintf(stderr, "no trace in %s\n", (folder / name).c_str());
+        return 1;
+      }
+      Row row{.name = name, .gain_ratio = gain};
+      std::mt19937_64 coins(1);
+      while (row.verdicts < windows) {
+        for (std::size_t begin = 0; begin < trace.size(); ++begin) {
+          if (!replay_window(trace, begin, coins, row)) break;
+        }
+      }
+      print(std::move(row));
+    }
+  }
+  return 0;
+}
+
+// --- live ---
+
+using SteadyClock = std::chrono::steady_clock;
+
+// A step of about 20 us over 8 KiB. Returned so that it cannot be left out.
+float step(std::vector<float>& data, int passes) {
+  float sum = 0.0F;
+  for (int pass = 0; pass < passes; ++pass) {
+    for (float& value : data)
+      value = value * 0.999F + 0.001F;
+    sum += data[static_cast<std::size_t>(pass) % data.size()];
+  }
+  return sum;
+}
+
+// Steps per second of a block of steps of `passes`.
+double run_block(std::vector<float>& data, int passes, std::chrono::nanoseconds least) {
+  static volatile float sink = 0.0F;
+  const auto started = SteadyClock::now();
+  std::int64_t steps = 0;
+  auto now = started;
+  do {
+    sink = sink + step(data, passes);
+    ++steps;
+    now = SteadyClock::now();
+  } while (now - started < least);
+  return static_cast<double>(steps) / std::chrono::duration<double>(now - started).count();
+}
+
+// Uses the CPU on and off, for twice to sixty times a block.
+void disturb(const std::atomic<bool>& is_over, std::chrono::nanoseconds block) {
+  std::mt19937_64 engine(3);
+  std::uniform_real_distribution<double> blocks(2.0, 60.0);
+  std::vector<float> data(std::size_t{1} << 11U, 1.0F);
+  while (!is_over) {
+    const auto rest = std::chrono::duration_cast<std::chrono::nanoseconds>(blocks(engine) * block);
+    std::this_thread::sleep_for(rest);
+    run_block(data, 20,
+              std::chrono::duration_cast<std::chrono::nanoseconds>(blocks(engine) * block));
+  }
+}
+
+struct LiveOptions {
+  int verdicts = 1000;
+  int block_ms = 3;
+  int pairs = 40;
+  bool is_disturbed = false;
+};
+
+int live(const LiveOptions& options) {
+  constexpr int kPasses = 105;  // a candidate of 100 passes a step is 5 % faster
+  const std::chrono::nanoseconds block = std::chrono::milliseconds(options.block_ms);
+  std::atomic<bool> is_over = false;
+  std::vector<std::jthread> disturbers;
+  if (options.is_disturbed) {
+    for (unsigned i = 0; i < std::thread::hardware_concurrency(); ++i) {
+      disturbers.emplace_back([&] { disturb(is_over, block); });
+    }
+  }
+  print_header("Timed live, one thread");
+  std::vector<float> data(std::size_t{1} << 11U, 1.0F);
+  std::mt19937_64 coins(std::random_device{}());
+  for (const int candidate_passes : {kPasses, 100}) {
+    Row row{.name = options.is_disturbed ? "live, disturbed" : "live"};
+    row.gain_ratio = static_cast<double>(kPasses) / candidate_passes;
+    for (int verdict = 0; verdict < options.verdicts; ++verdict) {
+      Comparison comparison({});
+      const auto started = SteadyClock::now();
+      for (int pair = 0; pair < options.pairs; ++pair) {
+        const bool is_candidate_first = (coins() & 1U) != 0;
+        const double first =
+            std::log(run_block(data, is_candidate_first ? candidate_passes : kPasses, block));
+        const double second =
+            std::log(run_block(data, is_candidate_first ? kPasses : candidate_passes, block));
+        comparison.add(is_candidate_first ? first - second : second - first,
+                       (first + second) / 2.0);
+        if (comparison.decision() != Decision::undecided) break;
+      }
+      count(row, comparison, std::chrono::duration<double>(SteadyClock::now() - started).count());
+    }
+    print(std::move(row));
+  }
+  is_over = true;
+  return 0;
+}
+
+}  // namespace
+}  // namespace autotuned::bench
+
+int main(int argc, char** argv) {
+  CLI::App app("Error rates of the tuner's verdicts, with exact bounds.");
+  std::string data = "bench/data/noise";
+  int windows = 1000;
+  bool is_live = false;
+  autotuned::bench::LiveOptions options;
+  app.add_option("--data", data, "folder of the recorded noise");
+  app.add_option("--windows", windows, "verdicts per row, at least")->check(CLI::PositiveNumber);
+  app.add_flag("--live", is_live, "time equal work now, instead of replaying");
+  app.add_option("--verdicts", options.verdicts, "live verdicts per row")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--block-ms", options.block_ms, "length of a live block")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--pairs", options.pairs, "pairs of a live verdict, at most")
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--disturb", options.is_disturbed, "keep every CPU busy on and off meanwhile");
+  CLI11_PARSE(app, argc, argv);
+  return is_live ? autotuned::bench::live(options) : autotuned::bench::replay(data, windows);
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// What plugins answer, sensible or not, and what a session makes of it.
+#include <gmock/gmock.h>
+
+#include <limits>
+
+#include "tests/tuner/simulation.hpp"
+#include "tuner/candidates.hpp"
+
+namespace autotuned::tuner {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST(Advice, ReadsCandidatesInOrder) {
+  Json answer = propose({{"loader.workers", 2}}, 1.5);
+  answer["candidates"].push_back(
+      {{"change", {{"transfer.dtype", "uint8"}}}, {"expected_gain_ratio", 1}, {"reason", "b"}});
+  const auto advice = parse_advice(answer, "loading");
+  ASSERT_TRUE(advice);
+  ASSERT_EQ(advice->candidates.size(), 2U);
+  EXPECT_EQ(advice->candidates[0].plugin, "loading");
+  EXPECT_EQ(advice->candidates[0].expected_gain_ratio, 1.5);
+  EXPECT_EQ(advice->candidates[1].change.text("transfer.dtype"), "uint8");
+}
+
+TEST(Advice, NonsenseIsNamed) {
+  const auto with = [](const char* field, const Json& value) {
+    Json answer = propose({{"loader.workers", 2}});
+    answer["candidates"][0][field] = value;
+    return answer;
+  };
+  const std::vector<std::pair<Json, std::string>> cases = {
+      {Json(), "not an object"},
+      {Json::array(), "not an object"},
+      {Json::object(), "candidates is not an array"},
+      {{{"candidates", 3}}, "candidates is not an array"},
+      {{{"candidates", Json::array()}}, "neither a candidate nor a reason"},
+      {{{"candidates", {1}}}, "candidates[0] is not an object"},
+      {{{"error", "division by zero"}}, "division by zero"},
+      {with("change", Json::object()), "names no knob"},
+      {with("change", 7), "change"},
+      {with("change", {{"loader.workers", Json::array()}}), "change"},
+      {with("expected_gain_ratio", "much"), "expected_gain_ratio"},
+      {with("expected_gain_ratio", -1.0), "not above 0"},
+      {with("expected_gain_ratio", std::numeric_limits<double>::quiet_NaN()),
+       "expected_gain_ratio"},
+      {with("reason", ""), "reason is empty"},
+      {with("reason", Json()), "reason"},
+  };
+  for (const auto& [answer, message] : cases) {
+    const auto advice = parse_advice(answer, "odd");
+    ASSERT_FALSE(advice) << answer;
+    EXPECT_EQ(advice.error().kind, ErrorKind::invalid);
+    EXPECT_THAT(advice.error().what, HasSubstr(message)) << answer;
+    EXPECT_THAT(advice.error().where, HasSubstr("odd"));
+  }
+}
+
+TEST(Advice, FaultsLeaveThePluginOutAndNobodyElse) {
+  const std::vector<std::pair<Json, std::string>> faults = {
+      {propose({{"loader.wrokers", 2}}), "unknown knob"},
+      {propose({{"loader.workers", 99}}), "loader.workers=99"},
+      {propose({{"loader.workers", "many"}}), "loader.workers"},
+      {propose({{"memory.malloc", "keep"}}), "does not obey"},
+      {propose({{"transfer.non_blocking", true}}), "transfer.non_blocking"},  // needs CUDA
+      {propose({{"batch_size", 4096}}), "permits 1024"},
+      {propose({{"batch_size", 64}}), "does not permit"},
+      {Json("nonsense"), "not an object"},
+  };
+  for (const auto& [answer, message] : faults) {
+    Simulation simulation;
+    std::erase(simulation.input.obeyed_knobs, "memory.malloc");
+    simulation.input.recipe.tune.allow = {"numerics"};
+    simulation.advisors.plugins["faulty"] = [answer = answer](const Json&) { return answer; };
+    simulation.advisors.plugins["loading"] = once({{"loader.workers", 2}});
+    simulation.job.rate = [](const Configuration& configuration) {
+      return configuration.integer("loader.workers") == 2 ? 1500.0 : 1000.0;
+    };
+    const auto outcome = simulation.run();
+    ASSERT_TRUE(outcome) << answer;
+    EXPECT_THAT(simulation.ledger.faults["faulty"], HasSubstr(message)) << answer;
+    EXPECT_EQ(simulation.ledger.faults.size(), 1U);
+    EXPECT_EQ(outcome->best.integer("loader.workers"), 2);
+    const auto asked = std::ranges::count(simulation.ledger.events, "asking faulty");
+    EXPECT_EQ(asked, 1) << "asked again after a fault";
+  }
+}
+
+TEST(Advice, AnErrorOfThePluginIsItsFault) {
+  Simulation simulation;
+  simulation.advisors.plugins["hanging"] = [](const Json&) -> Result<Json> {
+    return fail(ErrorKind::timeout, "no answer in 2 s");
+  };
+  ASSERT_TRUE(simulation.run());
+  EXPECT_THAT(simulation.ledger.faults["hanging"], HasSubstr("no answer in 2 s"));
+}
+
+TEST(Advice, APluginSearchesOnItsOwnTrials) {
+  Simulation simulation;
+  simulation.advisors.plugins["loading"] = [](const Json& situation) -> Result<Json> {
+    std::int64_t workers = 1;
+    for (const Json& trial : situation["trials"]) {
+      if (trial["verdict"] != "accepted") return none("one more did not help");
+      workers = trial["change"]["loader.workers"].get<std::int64_t>() + 1;
+    }
+    return propose({{"loader.workers", workers}});
+  };
+  simulation.job.rate = [](const Configuration& configuration) {
+    return 1000.0 * (1.0 + 0.3 * static_cast<double>(std::min<std::int64_t>(
+                                     3, configuration.integer("loader.workers"))));
+  };
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->best.integer("loader.workers"), 3);
+  EXPECT_EQ(outcome->trials.size(), 5U);  // 1, 2, 3, 4 in vain, confirmation
+}
+
+TEST(Advice, ShowsThePluginWhatItsPageSays) {
+  Simulation simulation;
+  simulation.advisors.plugins["loading"] = once({{"loader.workers", 2}});
+  simulation.advisors.plugins["other"] = once({{"optimizer.set_to_none", true}});
+  TrialRecord old;
+  old.plugin = "loading";
+  old.change.set("loader.workers", std::int64_t{1});
+  old.verdict = Verdict::rejected;
+  simulation.input.history = {old};
+  ASSERT_TRUE(simulation.run());
+  const Json& first = simulation.advisors.situations[0];
+  EXPECT_EQ(first["schema"], 1);
+  EXPECT_EQ(first["metrics"]["step.data_wait_ratio"], 0.5);
+  EXPECT_EQ(first["environment"]["cpus_allowed"], 4);
+  EXPECT_EQ(first["job"]["device"], "cpu");
+  EXPECT_EQ(first["recipe"]["train_samples_total"], 60000);
+  EXPECT_EQ(first["recipe"]["optimizer"], "sgd");
+  EXPECT_EQ(first["knobs"]["loader.workers"]["maximum"], 4);
+  EXPECT_EQ(first["knobs"]["loader.workers"]["switch"], "live");
+  EXPECT_EQ(first["knobs"]["loader.workers"]["risk"], "exact");
+  EXPECT_EQ(first["starting"], simulation.input.starting.to_json());
+  EXPECT_EQ(first["permissions"]["lr_scaling"], "linear");
+  EXPECT_EQ(first["permissions"]["numerics"], true);
+  EXPECT_GT(first["permissions"]["memory_limit_bytes"], 0);
+  EXPECT_THAT(first["trials"], IsEmpty());
+  EXPECT_EQ(first["history"].size(), 1U);
+  EXPECT_THAT(simulation.advisors.situations[1]["history"], IsEmpty()) << "of another plugin";
+  const Json& last = simulation.advisors.situations.back();
+  for (const Json& trial : last["trials"]) {
+    EXPECT_TRUE(trial.contains("ratio_low") && trial.contains("failure") &&
+                trial.contains("reference"));
+  }
+}
+
+TEST(Advice, OscillatingPluginsComeToAnEnd) {
+  // Each undoes what the other did, for ever.
+  Simulation simulation;
+  simulation.advisors.plugins["on"] = [](const Json&) {
+    return propose({{"optimizer.fused", true}});
+  };
+  simulation.advisors.plugins["off"] = [](const Json&) {
+    return propose({{"optimizer.fused", false}});
+  };
+  simulation.job.rate = [&](const Configuration& configuration) {
+    // Whatever was proposed last looks faster.
+    const bool is_candidate = !simulation.ledger.trials.empty() &&
+                              simulation.ledger.trials.rbegin()->second.reference != configuration;
+    return is_candidate ? 1500.0 : 1000.0;
+  };
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome);
+  EXPECT_LE(outcome->trials.size(), 3U);
+}
+
+TEST(Advice, EndlessProposalsComeToAnEnd) {
+  Simulation simulation;
+  int asked = 0;
+  simulation.advisors.plugins["endless"] = [&](const Json&) {
+    return propose({{"env.SETTING", std::to_string(++asked)}});
+  };
+  simulation.job.fault = [&](const Configuration& configuration) -> std::optional<Error> {
+    if (configuration.find("env.SETTING") == nullptr) return std::nullopt;
+    return Error{.kind = ErrorKind::crashed, .what = "at once"};  // and it costs no time
+  };
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome);
+  EXPECT_LE(asked, 1000);
+}
+
+class WhySkipped : public testing::Test {
+ protected:
+  static Configuration workers(std::int64_t count) {
+    Configuration configuration;
+    configuration.set("loader.workers", count);
+    return configuration;
+  }
+  TrialRecord lost(const Configuration& reference, std::int64_t count, double expected) {
+    TrialRecord trial;
+    trial.reference = reference;
+    trial.change = workers(count);
+    trial.expected_gain_ratio = expected;
+    trial.verdict = Verdict::rejected;
+    return trial;
+  }
+  SessionInput input_ = simulated_input();
+  Configuration incumbent_ = input_.starting;
+  Configuration other_ = [this] {
+    Configuration other = input_.starting;
+    other.set("optimizer.fused", true);
+    return other;
+  }();
+};
+
+TEST_F(WhySkipped, AFreshChangeIsTried) {
+  EXPECT_FALSE(why_skipped({"p", workers(2), 1.3, "r"}, incumbent_, {}, {}));
+}
+
+TEST_F(WhySkipped, WhatRunsAlreadyAndWhatWasBeatenIsNot) {
+  EXPECT_TRUE(why_skipped({"p", workers(0), 1.3, "r"}, incumbent_, {}, {}));
+  EXPECT_TRUE(
+      why_skipped({"p", workers(2), 1.3, "r"}, incumbent_, {incumbent_.with(workers(2))}, {}));
+}
+
+TEST_F(WhySkipped, NeverTwiceAgainstOneIncumbent) {
+  const std::vector<TrialRecord> trials = {lost(incumbent_, 2, 1.1)};
+  EXPECT_TRUE(why_skipped({"p", workers(2), 9.0, "r"}, incumbent_, {}, trials));
+  EXPECT_FALSE(why_skipped({"p", workers(3), 1.1, "r"}, incumbent_, {}, trials));
+}
+
+TEST_F(WhySkipped, OneSecondChanceWhenMoreIsExpected) {
+  std::vector<TrialRecord> trials = {lost(other_, 2, 1.2)};
+  EXPECT_TRUE(why_skipped({"p", workers(2), 1.2, "r"}, incumbent_, {}, trials));
+  EXPECT_FALSE(why_skipped({"p", workers(2), 1.4, "r"}, incumbent_, {}, trials));
+  Configuration third = other_;
+  third.set("optimizer.set_to_none", true);
+  trials.push_back(lost(third, 2, 1.4));
+  EXPECT_TRUE(why_skipped({"p", workers(2), 3.0, "r"}, incumbent_, {}, trials));
+}
+
+TEST(Candidates, OrderByGainThenRiskThenFewness) {
+  const SessionInput input = simulated_input();
+  const auto candidate = [](const char* plugin, const char* knob, const KnobValue& value,
+                            double gain) {
+    Candidate made{.plugin = plugin, .expected_gain_ratio = gain};
+    made.change.set(knob, value);
+    return made;
+  };
+  const Candidate exact = candidate("b", "loader.workers", std::int64_t{2}, 1.3);
+  const Candidate numerics = candidate("a", "precision.autocast", std::string("bf16"), 1.3);
+  const Candidate semantics = candidate("a", "batch_size", std::int64_t{64}, 1.3);
+  const Candidate large = candidate("z", "batch_size", std::int64_t{64}, 1.31);
+  Candidate both = exact;
+  both.plugin = "a";
+  both.change.set("loader.prefetch_batches", std::int64_t{4});
+  EXPECT_TRUE(is_tried_before(large, exact, input));
+  EXPECT_TRUE(is_tried_before(exact, numerics, input));
+  EXPECT_TRUE(is_tried_before(numerics, semantics, input));
+  EXPECT_TRUE(is_tried_before(exact, both, input));
+  EXPECT_FALSE(is_tried_before(exact, exact, input));
+}
+
+TEST(Candidates, AboutLoading) {
+  Configuration change;
+  change.set("loader.workers", std::int64_t{2});
+  change.set("transfer.dtype", std::string("uint8"));
+  EXPECT_TRUE(is_about_loading(change));
+  change.set("optimizer.fused", true);
+  EXPECT_FALSE(is_about_loading(change));
+}
+
+}  // namespace
+}  // namespace autotuned::tuner

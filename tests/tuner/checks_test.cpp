@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+// The check must reject what loss curves cannot show: here are the updates that such defects make.
+#include "tuner/checks.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "tests/tuner/simulation.hpp"
+
+namespace autotuned::tuner {
+namespace {
+
+using testing::HasSubstr;
+using Vector = std::vector<double>;
+
+double norm(const Vector& v) {
+  double sum = 0.0;
+  for (const double x : v)
+    sum += x * x;
+  return std::sqrt(sum);
+}
+
+double dot(const Vector& a, const Vector& b) {
+  double sum = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    sum += a[i] * b[i];
+  return sum;
+}
+
+// A model of three parameters that is trained with momentum on gradients which a test can spoil.
+struct Training {
+  // What the defect makes of a gradient: parameter, element, value.
+  std::function<double(int, std::size_t, double)> spoil = [](int, std::size_t, double g) {
+    return g;
+  };
+  double momentum = 0.9;
+
+  [[nodiscard]] std::vector<Vector> updates(std::int64_t steps) const {
+    const std::vector<double> scales = {1.0, 0.05,
+                                        1e-7};  // the last: a bias before a normalisation
+    std::vector<Vector> updates;
+    for (int p = 0; p < 3; ++p) {
+      Vector update(64, 0.0);
+      Vector velocity(64, 0.0);
+      std::mt19937_64 engine(static_cast<std::uint64_t>(p) + 1);
+      std::normal_distribution<double> normal(0.5, 1.0);
+      Vector direction(64);
+      for (double& d : direction)
+        d = normal(engine);
+      for (std::int64_t s = 0; s < steps; ++s) {
+        for (std::size_t i = 0; i < 64; ++i) {
+          const double noisy = direction[i] + 0.3 * normal(engine);
+          const double gradient = spoil(p, i, scales[static_cast<std::size_t>(p)] * noisy);
+          velocity[i] = momentum * velocity[i] + gradient;
+          update[i] -= 0.1 * velocity[i];
+        }
+      }
+      updates.push_back(std::move(update));
+    }
+    return updates;
+  }
+};
+
+UpdateComparison compare(const Training& reference, const Training& candidate, std::int64_t steps) {
+  UpdateComparison comparison{.steps = steps, .equal = false, .finite = true};
+  const auto a = reference.updates(steps);
+  const auto b = candidate.updates(steps);
+  for (std::size_t p = 0; p < a.size(); ++p) {
+    const double an = norm(a[p]);
+    const double bn = norm(b[p]);
+    comparison.parameters.push_back(
+        {"p" + std::to_string(p), an, bn / an, bn > 0.0 ? dot(a[p], b[p]) / (an * bn) : 0.0});
+  }
+  // The losses agree: none of the defects below would be seen in them.
+  comparison.reference_losses.assign(static_cast<std::size_t>(steps), 2.3);
+  comparison.candidate_losses.assign(static_cast<std::size_t>(steps), 2.31);
+  return comparison;
+}
+
+TEST(Checks, NumericsAcceptRounding) {
+  Training rounded;
+  rounded.spoil = [](int p, std::size_t i, double g) {
+    const double rounding = 1.0 + 0.004 * (static_cast<double>((i * 7) % 5) - 2.0);
+    // What is rounding only in the reference may point anywhere.
+    return p == 2 ? -2.0 * g : g * rounding;
+  };
+  for (const std::int64_t steps : {1, 8}) {
+    const CheckRecord check = check_numerics(compare({}, rounded, steps));
+    EXPECT_TRUE(check.passed) << check.detail;
+    EXPECT_EQ(check.risk, "numerics");
+    EXPECT_EQ(check.steps, steps);
+    EXPECT_THAT(check.detail, HasSubstr("2 of 3 updates"));
+  }
+}
+
+TEST(Checks, NumericsRejectHalvedGradients) {
+  Training halved;
+  halved.spoil = [](int, std::size_t, double g) { return g / 2.0; };
+  for (const std::int64_t steps : {1, 8}) {
+    const CheckRecord check = check_numerics(compare({}, halved, steps));
+    EXPECT_FALSE(check.passed);
+    EXPECT_THAT(check.detail, HasSubstr("0.500 times"));
+  }
+}
+
+TEST(Checks, NumericsRejectDoubledGradients) {
+  Training doubled;
+  doubled.spoil = [](int, std::size_t, double g) { return g * 2.0; };
+  EXPECT_FALSE(check_numerics(compare({}, doubled, 8)).passed);
+}
+
+TEST(Checks, NumericsRejectFrozenLayers) {
+  for (const int frozen : {0, 1, 2}) {
+    Training training;
+    training.spoil = [frozen](int p, std::size_t, double g) { return p == frozen ? 0.0 : g; };
+    const CheckRecord check = check_numerics(compare({}, training, 8));
+    EXPECT_FALSE(check.passed) << frozen;
+    EXPECT_THAT(check.detail, HasSubstr("p" + std::to_string(frozen)));
+  }
+}
+
+TEST(Checks, NumericsRejectHalfOfTheGradientsZeroed) {
+  Training training;
+  training.spoil = [](int, std::size_t i, double g) { return i % 2 == 0 ? 0.0 : g; };
+  for (const std::int64_t steps : {1, 8}) {
+    EXPECT_FALSE(check_numerics(compare({}, training, steps)).passed);
+  }
+}
+
+TEST(Checks, NumericsRejectLostMomentum) {
+  Training training;
+  training.momentum = 0.0;
+  EXPECT_TRUE(check_numerics(compare({}, training, 1)).passed) << "one step cannot tell";
+  const CheckRecord check = check_numerics(compare({}, training, 8));
+  EXPECT_FALSE(check.passed);
+}
+
+TEST(Checks, NumericsRejectTurnedGradients) {
+  Training training;
+  training.spoil = [](int p, std::size_t i, double g) { return p == 1 && i < 32 ? -g : g; };
+  const CheckRecord check = check_numerics(compare({}, training, 8));
+  EXPECT_FALSE(check.passed);
+  EXPECT_THAT(check.detail, HasSubstr("cosine"));
+}
+
+TEST(Checks, NumericsRejectANegligibleParameterThatGrows) {
+  Training training;
+  training.spoil = [](int p, std::size_t, double g) { return p == 2 ? g * 1e6 : g; };
+  const CheckRecord check = check_numerics(compare({}, training, 8));
+  EXPECT_FALSE(check.passed);
+  EXPECT_THAT(check.detail, HasSubstr("hardly moves"));
+}
+
+TEST(Checks, NumericsRejectLossesApart) {
+  UpdateComparison updates = compare({}, {}, 8);
+  EXPECT_TRUE(check_numerics(updates).passed);
+  updates.candidate_losses[5] = 2.6;
+  const CheckRecord check = check_numerics(updates);
+  EXPECT_FALSE(check.passed);
+  EXPECT_THAT(check.detail, HasSubstr("step 6"));
+  updates.candidate_losses.pop_back();
+  EXPECT_FALSE(check_numerics(updates).passed);
+}
+
+TEST(Checks, NothingFiniteOrNothingMovedIsRejected) {
+  const double nan = std::nan("");
+  UpdateComparison updates = compare({}, {}, 8);
+  updates.finite = false;
+  EXPECT_FALSE(check_numerics(updates).passed);
+  EXPECT_FALSE(check_semantics(updates, "rule").passed);
+  updates = compare({}, {}, 8);
+  updates.parameters[0].norm_ratio = nan;
+  EXPECT_FALSE(check_numerics(updates).passed);
+  updates = compare({}, {}, 8);
+  updates.parameters[0].cosine = nan;
+  EXPECT_FALSE(check_numerics(updates).passed);
+  updates = compare({}, {}, 8);
+  updates.candidate_losses[0] = std::numeric_limits<double>::infinity();
+  EXPECT_FALSE(check_numerics(updates).passed);
+  EXPECT_FALSE(check_semantics(updates, "rule").passed);
+  updates.parameters.clear();
+  EXPECT_FALSE(check_numerics(updates).passed);
+}
+
+TEST(Checks, ExactMeansEqual) {
+  UpdateComparison updates = compare({}, {}, 8);
+  updates.equal = false;
+  EXPECT_FALSE(check_equal(updates).passed);
+  EXPECT_THAT(check_equal(updates).detail, HasSubstr("lowest cosine 1.000000000"));
+  updates.equal = true;
+  EXPECT_TRUE(check_equal(updates).passed);
+}
+
+// Which comparisons are asked of the job, and what is made of them.
+class RunChecks : public testing::Test {
+ protected:
+  struct Asked {
+    Configuration reference;
+    Configuration candidate;
+    std::int64_t steps;
+  };
+
+  RunChecks() {
+    job_.updates = [this](const Configuration& reference, const Configuration& candidate,
+                          std::int64_t steps) {
+      asked_.push_back({reference, candidate, steps});
+      UpdateComparison updates = SimulatedJob::equal(steps);
+      updates.equal = is_equal_;
+      return updates;
+    };
+  }
+
+  std::vector<CheckRecord> run(const Configuration& change) {
+    auto checks = run_checks(input_, job_, incumbent_, change);
+    EXPECT_TRUE(checks);
+    return *checks;
+  }
+
+  static Configuration change(const std::string& knob, const KnobValue& value) {
+    Configuration change;
+    change.set(knob, value);
+    return change;
+  }
+
+  FakeClock clock_;
+  SimulatedJob job_{clock_};
+  SessionInput input_ = simulated_input();
+  Configuration incumbent_ = input_.starting.with(change("optimizer.fused", true));
+  bool is_equal_ = true;
+  std::vector<Asked> asked_;
+};
+
+TEST_F(RunChecks, ExactIsComparedWithTheIncumbent) {
+  const auto checks = run(change("loader.workers", std::int64_t{2}));
+  ASSERT_EQ(checks.size(), 1U);
+  EXPECT_TRUE(checks[0].passed);
+  ASSERT_EQ(asked_.size(), 1U);
+  EXPECT_EQ(asked_[0].reference, incumbent_);
+}
+
+TEST_F(RunChecks, NumericsAreComparedWithTheStart) {
+  const auto checks = run(change("precision.autocast", std::string("bf16")));
+  ASSERT_EQ(checks.size(), 1U);
+  EXPECT_EQ(checks[0].risk, "numerics");
+  ASSERT_EQ(asked_.size(), 2U);
+  EXPECT_EQ(asked_[0].steps, 1);
+  EXPECT_EQ(asked_[1].steps, 8);
+  EXPECT_EQ(asked_[0].reference, input_.starting);
+  EXPECT_TRUE(asked_[0].candidate.flag("optimizer.fused")) << "the whole candidate";
+}
+
+TEST_F(RunChecks, NumericsAreComparedAtTheStartingBatchSize) {
+  incumbent_.set("batch_size", std::int64_t{128});
+  run(change("precision.autocast", std::string("bf16")));
+  EXPECT_EQ(asked_[0].candidate.integer("batch_size"), 32);
+}
+
+TEST_F(RunChecks, SemanticsNameTheLearningRateRule) {
+  const auto checks = run(change("batch_size", std::int64_t{64}));
+  ASSERT_EQ(checks.size(), 1U);
+  EXPECT_EQ(checks[0].risk, "semantics");
+  EXPECT_THAT(
+      checks[0].detail,
+      HasSubstr("batch size 64 instead of 32, learning rate 0.2 instead of 0.1 (rule: linear)"));
+}
+
+TEST_F(RunChecks, WhatIsNotEqualMayPassAsNumericsWhenPermitted) {
+  is_equal_ = false;
+  const auto checks = run(change("loader.workers", std::int64_t{2}));
+  ASSERT_EQ(checks.size(), 2U);
+  EXPECT_FALSE(checks[0].passed);
+  EXPECT_THAT(checks[0].detail, HasSubstr("checked as numerics"));
+  EXPECT_TRUE(checks[1].passed);
+}
+
+TEST_F(RunChecks, WhatIsNotEqualFailsOtherwise) {
+  is_equal_ = false;
+  input_.recipe.tune.allow = {};
+  const auto checks = run(change("loader.workers", std::int64_t{2}));
+  ASSERT_EQ(checks.size(), 1U);
+  EXPECT_FALSE(checks[0].passed);
+}
+
+TEST_F(RunChecks, ADeviceThatDoesNotRepeatItselfIsComparedByUpdates) {
+  is_equal_ = false;
+  input_.recipe.tune.allow = {};
+  input_.job_facts["device"] = "cuda:0";
+  const auto checks = run(change("loader.workers", std::int64_t{2}));
+  ASSERT_EQ(checks.size(), 1U);
+  EXPECT_TRUE(checks[0].passed);
+  EXPECT_EQ(checks[0].risk, "exact");
+  EXPECT_THAT(checks[0].detail, HasSubstr("two runs of one configuration differ"));
+  EXPECT_EQ(asked_[1].reference, asked_[1].candidate);
+}
+
+TEST_F(RunChecks, AMixedChangePassesEveryCheckOfItsParts) {
+  Configuration mixed = change("loader.workers", std::int64_t{2});
+  mixed.set("precision.autocast", std::string("bf16"));
+  mixed.set("batch_size", std::int64_t{64});
+  const auto checks = run(mixed);
+  ASSERT_EQ(checks.size(), 3U);
+  EXPECT_EQ(asked_[0].candidate.integer("batch_size"), 32) << "the exact part alone";
+}
+
+}  // namespace
+}  // namespace autotuned::tuner

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// A training job, plugins, ledger and clock that exist in memory only, so that a whole session replays
+// in milliseconds.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "tuner/session.hpp"
+
+namespace autotuned::tuner {
+
+class FakeClock final : public Clock {
+ public:
+  [[nodiscard]] std::chrono::nanoseconds now() const override { return now_; }
+  [[nodiscard]] std::int64_t unix_time_ns() const override {
+    return 1'700'000'000'000'000'000 + now_.count();
+  }
+  void advance(std::chrono::nanoseconds by) { now_ += by; }
+
+ private:
+  std::chrono::nanoseconds now_{0};
+};
+
+// Rates by configuration, noise, faults, and updates that differ as the test says.
+class SimulatedJob final : public Job {
+ public:
+  explicit SimulatedJob(FakeClock& clock) : clock_(&clock) {}
+
+  std::function<double(const Configuration&)> rate = [](const Configuration&) { return 1000.0; };
+  std::function<std::optional<Error>(const Configuration&)> fault = [](const Configuration&) {
+    return std::nullopt;
+  };
+  std::function<UpdateComparison(const Configuration&, const Configuration&, std::int64_t)>
+      updates = [](const Configuration&, const Configuration&, std::int64_t steps) {
+        return equal(steps);
+      };
+  std::function<Json(const Configuration&)> metrics = [](const Configuration&) {
+    return Json{{"step.data_wait_ratio", 0.5}};
+  };
+  double noise = 0.01;
+  double ceiling_ratio = 2.0;  // of the rate, with a batch that is reused
+  std::int64_t step_ns = 10'000'000;
+  std::int64_t peak_memory_bytes = 0;
+  int cancel_at_block = 0;  // 0: never
+  int blocks = 0;
+
+  static UpdateComparison equal(std::int64_t steps) {
+    UpdateComparison updates{.steps = steps, .equal = true, .finite = true};
+    updates.parameters.push_back({"weight", 1.0, 1.0, 1.0});
+    updates.reference_losses.assign(static_cast<std::size_t>(steps), 2.0);
+    updates.candidate_losses = updates.reference_losses;
+    return updates;
+  }
+
+  Result<Block> run_block(const Configuration& configuration,
+                          const BlockRequest& request) override {
+    ++blocks;
+    if (cancel_at_block > 0 && blocks >= cancel_at_block) {
+      return fail(ErrorKind::cancelled, "asked to stop");
+    }
+    if (auto error = fault(configuration)) return tl::unexpected(*error);
+    const double free = request.reuse_batch ? ceiling_ratio : 1.0;
+    const double per_second = rate(configuration) * free * std::exp(noise * normal_(engine_));
+    const std::int64_t steps = std::max<std::int64_t>(
+        request.minimum_steps, (request.minimum_duration.count() + step_ns - 1) / step_ns);
+    Block block;
+    block.start_ns = clock_->now().count();
+    block.duration_ns = steps * step_ns;
+    block.steps = steps;
+    // Samples are whole, so a long block keeps the rate exact enough.
+    block.samples = std::llround(per_second * static_cast<double>(block.duration_ns) / 1e9 * 1e3);
+    block.peak_host_memory_bytes = peak_memory_bytes;
+    clock_->advance(std::chrono::nanoseconds(block.duration_ns));
+    return block;
+  }
+
+  Result<UpdateComparison> compare_updates(const Configuration& reference,
+                                           const Configuration& candidate,
+                                           std::int64_t steps) override {
+    clock_->advance(std::chrono::milliseconds(50));
+    if (auto error = fault(candidate)) return tl::unexpected(*error);
+    return updates(reference, candidate, steps);
+  }
+
+  Result<Profile> profile(const Configuration& configuration) override {
+    clock_->advance(std::chrono::milliseconds(300));
+    if (auto error = fault(configuration)) return tl::unexpected(*error);
+    Profile profile;
+    profile.metrics = metrics(configuration);
+    return profile;
+  }
+
+ private:
+  FakeClock* clock_;
+  std::mt19937_64 engine_{11};
+  std::normal_distribution<double> normal_;
+};
+
+class SimulatedAdvisors final : public Advisors {
+ public:
+  using Plugin = std::function<Result<Json>(const Json& situation)>;
+
+  std::map<std::string, Plugin> plugins;
+  std::vector<Json> situations;  // as they were shown, in order
+
+  [[nodiscard]] std::vector<std::string> names() const override {
+    std::vector<std::string> names;
+    for (const auto& [name, plugin] : plugins)
+      names.push_back(name);
+    return names;
+  }
+  Result<Json> ask(const std::string& plugin, const Json& situation) override {
+    situations.push_back(situation);
+    return plugins.at(plugin)(situation);
+  }
+};
+
+inline Json none(const std::string& because) {
+  return {{"candidates", Json::array()}, {"none_because", because}};
+}
+
+inline Json propose(const Json& change, double gain = 1.3) {
+  return {
+      {"candidates", {{{"change", change}, {"expected_gain_ratio", gain}, {"reason", "a test"}}}},
+      {"none_because", ""}};
+}
+
+// Proposes `change` until it has been tried, then nothing.
+inline SimulatedAdvisors::Plugin once(const Json& change, double gain = 1.3) {
+  return [change, gain](const Json& situation) -> Result<Json> {
+    for (const auto& [name, value] : change.items()) {
+      if (situation["incumbent"][name] == value) return none("it is on");
+    }
+    for (const Json& trial : situation["trials"]) {
+      if (trial["change"] == change) return none("it was tried");
+    }
+    return propose(change, gain);
+  };
+}
+
+// Keeps everything; can fail, or let the session die, at the n-th call.
+class MemoryLedger final : public Ledger {
+ public:
+  int die_after_call = 0;  // 0: never; else that call is kept and the session ends
+  int fail_at_call = 0;    // 0: never; else that call is not kept
+  int calls = 0;
+  std::map<int, TrialRecord> trials;  // by number, as last written
+  std::map<int, int> blocks;
+  std::vector<std::pair<int, CheckRecord>> checks;
+  std::vector<std::string> events;
+  std::map<std::string, std::string> faults;
+  std::vector<Ceiling> ceilings;
+
+  Result<void> baseline(const Configuration&, double) override {
+    return keep("baseline", [] {});
+  }
+  Result<void> ceiling(const Ceiling& ceiling) override {
+    return keep("ceiling", [&] { ceilings.push_back(ceiling); });
+  }
+  Result<void> profiled(const Configuration&, const Profile&) override {
+    return keep("profiled", [] {});
+  }
+  Result<void> asking(const std::string& plugin) override {
+    return keep("asking " + plugin, [] {});
+  }
+  Result<void> answered(const std::string& plugin, const std::string& outcome,
+                        bool is_failure) override {
+    return keep("answered " + plugin + ": " + outcome, [&] {
+      if (is_failure) faults[plugin] = outcome;
+    });
+  }
+  Result<void> trial_started(const TrialRecord& trial) override {
+    return keep("started", [&] { trials[trial.number] = trial; });
+  }
+  Result<void> block_measured(const TrialRecord& trial, const TrialBlock&,
+                              const Estimate&) override {
+    return keep("block", [&] { ++blocks[trial.number]; });
+  }
+  Result<void> checked(const TrialRecord& trial, const CheckRecord& check) override {
+    return keep("checked", [&] { checks.emplace_back(trial.number, check); });
+  }
+  Result<void> trial_finished(const TrialRecord& trial) override {
+    return keep("finished", [&] { trials[trial.number] = trial; });
+  }
+
+  // What the session process passes on to the next one.
+  void pass_on(SessionInput& input) const {
+    input.earlier.clear();
+    input.earlier_tuning_time = std::chrono::nanoseconds{0};
+    for (const auto& [number, trial] : trials) {
+      input.next_trial_number = number + 1;
+      input.earlier_tuning_time += std::chrono::nanoseconds(trial.duration_ns);
+      if (trial.verdict != Verdict::running && trial.verdict != Verdict::interrupted) {
+        input.earlier.push_back(trial);
+      }
+    }
+  }
+
+ private:
+  template <class Keep>
+  Result<void> keep(const std::string& event, Keep what) {
+    ++calls;
+    if (calls == fail_at_call) return fail(ErrorKind::disk_full, "no space left", "history.db");
+    what();
+    events.push_back(event);
+    if (calls == die_after_call) return fail(ErrorKind::internal, "the process died here");
+    return {};
+  }
+};
+
+// A recipe for a four-CPU machine on which everything is permitted.
+inline SessionInput simulated_input() {
+  SessionInput input;
+  input.machine.cpus_allowed = 4;
+  input.machine.physical_cores = 4;
+  input.machine.memory_allowed_bytes = 8LL << 30;
+  input.knobs = recipes::knobs_of(input.machine);
+  for (const recipes::Knob& knob : input.knobs)
+    input.obeyed_knobs.push_back(knob.name);
+  input.recipe.name = "simulated";
+  input.recipe.optimizer = {"sgd", {{"lr", 0.1}, {"momentum", 0.9}}};
+  input.recipe.train.epochs = 1;
+  input.recipe.train.batch_size = 32;
+  input.recipe.tune.allow = {"numerics", "semantics"};
+  input.recipe.tune.budget = std::chrono::minutes(5);
+  input.recipe.tune.lr_scaling = recipes::LearningRateScaling::linear;
+  input.starting = input.recipe.starting_configuration(input.knobs);
+  input.job_facts = {{"device", "cpu"}, {"train_samples", 60000}, {"device_memory_bytes", 0}};
+  return input;
+}
+
+// A session with everything it needs.
+struct Simulation {
+  FakeClock clock;
+  SimulatedJob job{clock};
+  SimulatedAdvisors advisors;
+  MemoryLedger ledger;
+  SessionInput input = simulated_input();
+
+  Result<SessionOutcome> run() { return run_session(input, job, advisors, ledger, clock); }
+};
+
+}  // namespace autotuned::tuner
