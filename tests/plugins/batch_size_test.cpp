@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include "tests/plugins/loader_scene.hpp"
+
+namespace autotuned::plugins {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr const char* kBatchSize = "batch_size";
+
+Json change(int size) {
+  return {{kBatchSize, size}};
+}
+
+// Samples per second, relative, of a step whose fixed costs are worth `fixed` samples.
+double rate(int size, double fixed) {
+  return size / (size + fixed);
+}
+
+// Asks until there is nothing more, as the tuner would; `measure` is the rate at a size, 0 for a
+// failure. Returns the sizes in the order in which they were tried.
+template <class Measure>
+std::vector<int> search(Json& json, const Measure& measure) {
+  std::vector<int> tried;
+  for (int question = 0; question < 20; ++question) {
+    const Json next = first_change(ask("batch_size", json));
+    if (next.is_null()) return tried;
+    const int size = next.at(kBatchSize);
+    const int now = json.at("incumbent").at(kBatchSize);
+    tried.push_back(size);
+    const double ratio = measure(size) / measure(now);
+    const char* verdict = ratio == 0 ? "failed" : ratio > 1.02 ? "accepted" : "rejected";
+    tell(json, change(size), verdict, ratio);
+  }
+  ADD_FAILURE() << "the search does not end";
+  return tried;
+}
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::Le;
+
+TEST(BatchSize, StartsWithALargeJump) {
+  const Json answer = ask("batch_size", situation("fashion_cnn_cpu"));
+  EXPECT_EQ(first_change(answer), change(128));
+  EXPECT_THAT(first_reason(answer),
+              AllOf(HasSubstr("each step starts 160 operators for 32 samples"),
+                    HasSubstr("128 samples would share it"), HasSubstr("GiB")));
+  EXPECT_GT(first_gain(answer), 1.02);
+  EXPECT_LT(first_gain(answer), 2.0);
+}
+
+TEST(BatchSize, GrowsAsLongAsTheTimePerSampleFalls) {
+  Json json = situation("fashion_cnn_cpu");
+  EXPECT_THAT(search(json, [](int size) { return rate(size, 200); }), ElementsAre(128, 512, 1024));
+  EXPECT_EQ(json["incumbent"][kBatchSize], 1024);
+  EXPECT_THAT(none_because(ask("batch_size", json)), HasSubstr("tune.batch_size.max"));
+}
+
+TEST(BatchSize, StopsWhereNothingIsLeftToWin) {
+  Json json = situation("fashion_cnn_cpu");
+  // Fixed costs of 8 samples: 20 % at 32, 6 % at 128, and then too little to look for.
+  EXPECT_THAT(search(json, [](int size) { return rate(size, 8); }), ElementsAre(128, 512));
+  EXPECT_THAT(none_because(ask("batch_size", json)), HasSubstr("hardly falls"));
+}
+
+TEST(BatchSize, GivesUpAfterOneTrialWhereSizeDoesNotMatter) {
+  Json json = situation("fashion_cnn_cpu");
+  EXPECT_THAT(search(json, [](int) { return 1.0; }), ElementsAre(128));
+  EXPECT_THAT(none_because(ask("batch_size", json)), HasSubstr("128 were not faster than 32"));
+}
+
+TEST(BatchSize, StepsBackWhereItWentTooFar) {
+  Json json = situation("fashion_cnn_cpu");
+  // The caches run out above 64.
+  const auto measure = [](int size) { return size <= 64 ? rate(size, 20) : 0.5; };
+  EXPECT_THAT(search(json, measure), ElementsAre(128, 64, 256));
+  EXPECT_EQ(json["incumbent"][kBatchSize], 64);
+}
+
+TEST(BatchSize, LooksBelowAJumpThatWasFollowedBySlowerOnes) {
+  Json json = situation("fashion_cnn_cpu");
+  const auto measure = [](int size) {
+    return size == 32 ? 1.0 : size == 64 ? 1.5 : size == 128 ? 1.4 : 1.0;
+  };
+  EXPECT_THAT(search(json, measure), ElementsAre(128, 512, 64));
+  EXPECT_EQ(json["incumbent"][kBatchSize], 64);
+}
+
+TEST(BatchSize, GoesSmallerAfterRunningOutOfMemory) {
+  Json json = situation("fashion_cnn_cpu");
+  json["metrics"].erase("memory.peak_host_bytes");
+  const auto measure = [](int size) { return size > 200 ? 0.0 : rate(size, 200); };
+  EXPECT_THAT(search(json, measure), ElementsAre(128, 512, 256, 192));
+  EXPECT_EQ(json["incumbent"][kBatchSize], 192);
+  EXPECT_THAT(none_because(ask("batch_size", json)), HasSubstr("out_of_memory"));
+}
+
+// Memory is 300 MiB and 4 MiB per sample; the limit is 2 GiB, so 437 samples would just fit.
+TEST(BatchSize, StaysBelowTheMemoryLimit) {
+  Json json = situation("fashion_cnn_cpu");
+  const auto memory = [](int size) { return (300LL << 20) + size * (4LL << 20); };
+  json["metrics"]["memory.peak_host_bytes"] = memory(32);
+  json["permissions"]["memory_limit_bytes"] = 2LL << 30;
+  std::vector<int> tried;
+  for (int question = 0; question < 20; ++question) {
+    const Json next = first_change(ask("batch_size", json));
+    if (next.is_null()) break;
+    const int size = next.at(kBatchSize);
+    tried.push_back(size);
+    EXPECT_LE(memory(size), 2LL << 30) << size;
+    tell(json, next, "accepted", 1.3);
+    json["trials"].back()["peak_memory_bytes"] = memory(size);
+    json["metrics"]["memory.peak_host_bytes"] = memory(size);
+  }
+  ASSERT_FALSE(tried.empty());
+  EXPECT_GT(tried.back(), 330) << "the model should come close to the limit";
+  EXPECT_THAT(none_because(ask("batch_size", json)), HasSubstr("memory limit of 2.0 GiB"));
+}
+
+TEST(BatchSize, NeedsNoTrialToKnowThatNothingFits) {
+  Json json = situation("fashion_cnn_cpu");
+  json["permissions"]["memory_limit_bytes"] = json["metrics"]["memory.peak_host_bytes"];
+  EXPECT_THAT(none_because(ask("batch_size", json)),
+              AllOf(HasSubstr("as large as"), HasSubstr("memory limit")));
+}
+
+TEST(BatchSize, LooksAtTheMemoryOfTheGpuThere) {
+  Json json = situation("resnet18_gpu");
+  // 1.5 GiB at 32 samples; without a limit of the recipe 90 % of the device counts.
+  json["permissions"]["memory_limit_bytes"] = 0;
+  json["job"]["device_memory_bytes"] = 4LL << 30;
+  const Json answer = ask("batch_size", json);
+  EXPECT_EQ(first_change(answer), change(72));
+}
+
+TEST(BatchSize, NeverExceedsTheDataSetOrTheRecipe) {
+  Json json = situation("fashion_cnn_cpu");
+  json["job"]["train_samples"] = 100;
+  EXPECT_EQ(first_change(ask("batch_size", json)), change(96));
+  json["permissions"]["batch_size_max"] = 48;
+  EXPECT_THAT(search(json, [](int size) { return rate(size, 200); }), Each(Le(48)));
+  json["incumbent"][kBatchSize] = 48;
+  EXPECT_THAT(none_because(ask("batch_size", json)), HasSubstr("tune.batch_size.max"));
+}
+
+TEST(BatchSize, AsksForPermission) {
+  Json json = situation("fashion_cnn_cpu");
+  json["permissions"]["knobs"] = Json::array();
+  EXPECT_THAT(none_because(ask("batch_size", json)), HasSubstr("does not permit"));
+}
+
+TEST(BatchSize, StartsAnewAgainstAnotherIncumbent) {
+  Json json = situation("fashion_cnn_cpu");
+  tell(json, change(128), "rejected", 1.0);
+  json["incumbent"]["precision.autocast"] = "bf16";
+  EXPECT_EQ(first_change(ask("batch_size", json)), change(128));
+}
+
+TEST(BatchSize, SurvivesOddNumbers) {
+  for (const int now : {1, 2, 3, 5, 17}) {
+    Json json = situation("fashion_cnn_cpu");
+    json["incumbent"][kBatchSize] = now;
+    EXPECT_THAT(search(json, [](int size) { return rate(size, 30); }), Each(Le(1024))) << now;
+  }
+  Json json = situation("fashion_cnn_cpu");
+  json["metrics"] = Json::object();
+  EXPECT_EQ(first_change(ask("batch_size", json)), change(128));
+  json["incumbent"][kBatchSize] = 0;
+  EXPECT_THAT(none_because(ask("batch_size", json)), HasSubstr("no batch size"));
+}
+
+}  // namespace
+}  // namespace autotuned::plugins

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include "tests/plugins/loader_scene.hpp"
+
+namespace autotuned::plugins {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(IntraOpThreads, WalksFromTheIncumbent) {
+  Json json = situation("fashion_cnn_cpu");
+  EXPECT_EQ(first_change(ask("intra_op_threads", json)), Json({{"threads.intra_op", 1}}));
+  EXPECT_EQ(first_reason(ask("intra_op_threads", json)),
+            "operators are shared by 2 threads on 4 CPUs (2 cores)");
+  json["incumbent"]["threads.intra_op"] = 4;
+  // The cores first, then the neighbour.
+  EXPECT_EQ(first_change(ask("intra_op_threads", json)), Json({{"threads.intra_op", 2}}));
+  json["environment"]["cpus_allowed"] = 1;
+  EXPECT_THAT(none_because(ask("intra_op_threads", json)), HasSubstr("cpus_allowed is 1"));
+}
+
+TEST(MemoryMalloc, KeepsLargeBlocksOnTheCpu) {
+  Json json = situation("fashion_cnn_cpu");
+  const Json answer = ask("memory_malloc", json);
+  EXPECT_EQ(first_change(answer), Json({{"memory.malloc", "keep"}}));
+  EXPECT_THAT(first_reason(answer), AllOf(HasSubstr("12 ms"), HasSubstr("500.0 MiB")));
+  json["incumbent"]["memory.malloc"] = "keep";
+  EXPECT_THAT(none_because(ask("memory_malloc", json)), HasSubstr("is set or was tried"));
+  EXPECT_THAT(none_because(ask("memory_malloc", situation("resnet18_gpu"))),
+              HasSubstr("job.device is cuda:1"));
+}
+
+TEST(ChannelsLast, FollowsTheShareOfConvolutions) {
+  Json json = situation("fashion_cnn_cpu");
+  const Json answer = ask("channels_last", json);
+  EXPECT_EQ(first_change(answer), Json({{"layout.memory_format", "channels_last"}}));
+  EXPECT_THAT(first_reason(answer), HasSubstr("62 % of the step"));
+  json["metrics"]["operators.gemm_conv_ratio"] = 0.2;
+  EXPECT_THAT(none_because(ask("channels_last", json)), HasSubstr("is 20 %"));
+}
+
+}  // namespace
+}  // namespace autotuned::plugins

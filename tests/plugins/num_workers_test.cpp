@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include "tests/plugins/loader_scene.hpp"
+
+namespace autotuned::plugins {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr const char* kWorkers = "loader.workers";
+
+// A step of `step_ms` of which `wait` is waiting, with batches that take a worker `batch_ms`.
+Json starving(double step_ms, double wait, double batch_ms, int workers, double utilization) {
+  Json json = situation("fashion_cnn_cpu");
+  json["metrics"]["step.duration_ns"] = step_ms * 1e6;
+  json["metrics"]["step.data_wait_ratio"] = wait;
+  json["metrics"]["loader.sample_ns"] = batch_ms * 1e6 / 32;
+  json["metrics"]["cpu.utilization_ratio"] = utilization;
+  json["environment"]["cpus_allowed"] = 16;
+  json["knobs"][kWorkers]["maximum"] = 16;
+  json["incumbent"][kWorkers] = workers;
+  return json;
+}
+
+std::vector<int> counts(const Json& answer) {
+  std::vector<int> all;
+  for (const Json& candidate : answer.at("candidates")) {
+    all.push_back(candidate.at("change").at(kWorkers).get<int>());
+  }
+  return all;
+}
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(NumWorkers, OneIsEnoughWhereLoadingIsQuick) {
+  // W6: 6 % of a step in the training thread.
+  const Json answer = ask("num_workers", situation("fashion_cnn_cpu"));
+  EXPECT_THAT(counts(answer), ElementsAre(1, 2));
+  EXPECT_THAT(first_reason(answer),
+              AllOf(HasSubstr("6.0 % of the step in the training thread"),
+                    HasSubstr("30 % of the CPU time is unused"), HasSubstr("1 worker would")));
+  EXPECT_NEAR(first_gain(answer), 1.064, 0.001);
+}
+
+TEST(NumWorkers, PredictsTheCountFromWhatOneWorkerCanDo) {
+  // Computing takes 20 ms of a step, a batch 110 ms of one worker: 5.5 of them.
+  const Json answer = ask("num_workers", starving(130, 110.0 / 130, 110, 0, 0.1));
+  EXPECT_THAT(counts(answer), ElementsAre(6, 5, 7));
+  EXPECT_NEAR(first_gain(answer), 6.5, 0.01);
+}
+
+TEST(NumWorkers, ExpectsNoMoreThanTheWorkersCanProduce) {
+  Json json = starving(130, 110.0 / 130, 110, 0, 0.1);
+  json["environment"]["cpus_allowed"] = 2;
+  const Json answer = ask("num_workers", json);
+  EXPECT_THAT(counts(answer), ElementsAre(2, 1));
+  EXPECT_NEAR(first_gain(answer), 130.0 / 55, 0.01);
+}
+
+TEST(NumWorkers, ExpectsNoMoreThanTheCpusHaveLeft) {
+  const Json answer = ask("num_workers", starving(100, 0.5, 50, 0, 0.95));
+  EXPECT_NEAR(first_gain(answer), 1 / 0.95, 0.001);
+  // Nothing idle, so not one more than needed either.
+  EXPECT_THAT(counts(answer), ElementsAre(1));
+}
+
+TEST(NumWorkers, GoesUphillAfterAnAcceptance) {
+  Json json = starving(130, 110.0 / 130, 110, 0, 0.1);
+  tell(json, {{kWorkers, 6}}, "accepted", 5.5);
+  // Now it still waits a little, though six should do.
+  json["metrics"]["step.duration_ns"] = 21e6;
+  json["metrics"]["step.data_wait_ratio"] = 0.05;
+  EXPECT_THAT(counts(ask("num_workers", json)), ElementsAre(7));
+  tell(json, {{kWorkers, 7}}, "rejected", 1.0);
+  EXPECT_THAT(none_because(ask("num_workers", json)), HasSubstr("not faster than 6"));
+}
+
+TEST(NumWorkers, TriesTheNeighboursAfterALoss) {
+  Json json = starving(130, 110.0 / 130, 110, 0, 0.1);
+  tell(json, {{kWorkers, 6}}, "rejected", 0.9);
+  EXPECT_THAT(counts(ask("num_workers", json)), ElementsAre(5, 7));
+  // Against another incumbent everything is open again.
+  json["incumbent"]["batch_size"] = 64;
+  EXPECT_THAT(counts(ask("num_workers", json)), ElementsAre(6, 5, 7));
+}
+
+TEST(NumWorkers, TakesThemAwayWhereTheyCompeteForTheCpus) {
+  const Json answer = ask("num_workers", starving(100, 0.001, 60, 8, 0.99));
+  EXPECT_THAT(counts(answer), ElementsAre(1));
+  EXPECT_THAT(first_reason(answer), AllOf(HasSubstr("8 workers compete"), HasSubstr("1 worker")));
+  EXPECT_THAT(counts(ask("num_workers", starving(100, 0.001, 60, 8, 0.5))), IsEmpty());
+}
+
+TEST(NumWorkers, SaysWhyThereIsNothingToDo) {
+  EXPECT_THAT(none_because(ask("num_workers", starving(100, 0.004, 60, 1, 0.5))),
+              HasSubstr("waits only 0.4 % of its time for data"));
+  Json json = starving(100, 0.5, 5000, 16, 0.5);
+  EXPECT_THAT(none_because(ask("num_workers", json)), HasSubstr("all 16 CPUs"));
+  json["metrics"].erase("step.data_wait_ratio");
+  EXPECT_THAT(none_because(ask("num_workers", json)), HasSubstr("does not say"));
+  json["knobs"].erase(kWorkers);
+  EXPECT_THAT(none_because(ask("num_workers", json)), HasSubstr("no knob"));
+}
+
+TEST(NumWorkers, ManagesWithoutTheTimeOfASample) {
+  // In the training thread the wait is the production.
+  Json json = starving(100, 0.75, 0, 0, 0.1);
+  json["metrics"].erase("loader.sample_ns");
+  EXPECT_THAT(counts(ask("num_workers", json)), ElementsAre(3, 2, 4));
+  // Two busy workers that are waited for three quarters of the time: eight.
+  json["incumbent"][kWorkers] = 2;
+  EXPECT_THAT(counts(ask("num_workers", json)), ElementsAre(8, 7, 9));
+}
+
+// `paced` models with no compute at all: every count that the machine has is still finite.
+TEST(NumWorkers, SurvivesAStepThatOnlyWaits) {
+  EXPECT_THAT(counts(ask("num_workers", starving(100, 1.0, 100, 0, 0.1))), ElementsAre(16, 15));
+  EXPECT_THAT(counts(ask("num_workers", starving(100, 1.5, 100, 0, 0.1))), ElementsAre(16, 15));
+}
+
+}  // namespace
+}  // namespace autotuned::plugins

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include "tests/plugins/loader_scene.hpp"
+
+namespace autotuned::plugins {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(PinnedMemory, SaysThatThereIsNoGpu) {
+  EXPECT_EQ(none_because(ask("pinned_memory", situation("fashion_cnn_cpu"))),
+            "the job runs on the CPU, where nothing is copied to a GPU (no NVIDIA driver "
+            "(libnvidia-ml.so.1 is missing))");
+}
+
+TEST(PinnedMemory, PinsAndCopiesBesideTheStep) {
+  Json json = situation("resnet18_gpu");
+  const Json answer = ask("pinned_memory", json);
+  EXPECT_EQ(first_change(answer),
+            Json({{"loader.pin_memory", true}, {"transfer.non_blocking", true}}));
+  EXPECT_THAT(first_reason(answer), AllOf(HasSubstr("25 % of the step"), HasSubstr("18.4 MiB"),
+                                          HasSubstr("100 % of it from pageable memory")));
+  EXPECT_NEAR(first_gain(answer), 1 / 0.75, 1e-9);
+  json["incumbent"]["loader.pin_memory"] = true;
+  EXPECT_EQ(first_change(ask("pinned_memory", json)), Json({{"transfer.non_blocking", true}}));
+  tell(json, {{"transfer.non_blocking", true}}, "rejected", 1.0);
+  EXPECT_THAT(none_because(ask("pinned_memory", json)), HasSubstr("was tried"));
+  json["incumbent"]["transfer.non_blocking"] = true;
+  EXPECT_THAT(none_because(ask("pinned_memory", json)), HasSubstr("already"));
+}
+
+TEST(PinnedMemory, NeedsSomethingToGain) {
+  Json json = situation("resnet18_gpu");
+  json["metrics"]["step.transfer_ratio"] = 0.001;
+  EXPECT_THAT(none_because(ask("pinned_memory", json)), HasSubstr("only 0.1 %"));
+  json["metrics"].erase("step.transfer_ratio");
+  EXPECT_THAT(none_because(ask("pinned_memory", json)), HasSubstr("does not say"));
+}
+
+}  // namespace
+}  // namespace autotuned::plugins

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include "tests/plugins/loader_scene.hpp"
+
+namespace autotuned::plugins {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(SetToNone, ProposesItByTheShareOfFilling) {
+  const Json answer = ask("set_to_none", situation("fashion_cnn_cpu"));
+  EXPECT_EQ(first_change(answer), Json({{"optimizer.set_to_none", true}}));
+  EXPECT_THAT(first_reason(answer), HasSubstr("1.2 % of the step"));
+  EXPECT_NEAR(first_gain(answer), 1 / (1 - 0.024), 1e-9);
+}
+
+TEST(SetToNone, DoesNotReleaseWhatTheOptimizerMissesThen) {
+  Json json = situation("fashion_cnn_cpu");
+  json["metrics"]["gradients.complete"] = 0;
+  EXPECT_THAT(none_because(ask("set_to_none", json)), HasSubstr("not be the same training"));
+  json["metrics"].erase("gradients.complete");
+  EXPECT_FALSE(first_change(ask("set_to_none", json)).is_null()) << "the check decides then";
+}
+
+TEST(SetToNone, SaysWhyNot) {
+  Json json = situation("fashion_cnn_cpu");
+  tell(json, {{"optimizer.set_to_none", true}}, "rejected", 1.001);
+  EXPECT_THAT(none_because(ask("set_to_none", json)), HasSubstr("was tried"));
+  json["metrics"]["step.zero_grad_ratio"] = 0.0002;
+  json["metrics"].erase("operators.fill_ratio");
+  EXPECT_THAT(none_because(ask("set_to_none", json)), HasSubstr("only 0.0 %"));
+  json["metrics"].erase("step.zero_grad_ratio");
+  EXPECT_THAT(none_because(ask("set_to_none", json)), HasSubstr("does not say"));
+  json["incumbent"]["optimizer.set_to_none"] = true;
+  EXPECT_THAT(none_because(ask("set_to_none", json)), HasSubstr("already"));
+}
+
+}  // namespace
+}  // namespace autotuned::plugins

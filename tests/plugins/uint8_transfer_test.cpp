@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include "tests/plugins/loader_scene.hpp"
+
+namespace autotuned::plugins {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(Uint8Transfer, ProposesItForEightBitData) {
+  const Json answer = ask("uint8_transfer", situation("fashion_cnn_cpu"));
+  EXPECT_EQ(first_change(answer), Json({{"transfer.dtype", "uint8"}}));
+  EXPECT_THAT(first_reason(answer), AllOf(HasSubstr("98.0 KiB of floats"), HasSubstr("0.4 %")));
+  EXPECT_LT(first_gain(answer), 1.05);
+  EXPECT_GT(first_gain(ask("uint8_transfer", situation("resnet18_gpu"))), 1.2);
+}
+
+TEST(Uint8Transfer, SaysWhyNot) {
+  Json json = situation("fashion_cnn_cpu");
+  tell(json, {{"transfer.dtype", "uint8"}}, "rejected", 1.0);
+  EXPECT_THAT(none_because(ask("uint8_transfer", json)), HasSubstr("was tried"));
+  json["metrics"]["loader.float_from_uint8_ratio"] = 0.0;
+  EXPECT_THAT(none_because(ask("uint8_transfer", json)), HasSubstr("not 8-bit"));
+  json["metrics"].erase("loader.float_from_uint8_ratio");
+  EXPECT_THAT(none_because(ask("uint8_transfer", json)), HasSubstr("does not say"));
+  json["incumbent"]["transfer.dtype"] = "uint8";
+  EXPECT_THAT(none_because(ask("uint8_transfer", json)), HasSubstr("already"));
+}
+
+}  // namespace
+}  // namespace autotuned::plugins
