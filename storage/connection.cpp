@@ -14,8 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kApplicationId =
-    0x4174756E;  // "Atun"; file(1) and others read it at byte 68
+// "Atun", at byte 68 of the file.
+constexpr std::int64_t kApplicationId = 0x4174756E;
 
 // A URI that opens the file as it lies there: no locks, no write-ahead log, nothing made beside it.
 std::string immutable_uri(const fs::path& file) {
