@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a file to a checked Recipe.
+// From a file to a checked Recipe, and what follows from its values.
 #include "recipes/recipe.hpp"
 
 #include <algorithm>
+#include <cassert>
+#include <cmath>
 #include <tuple>
 
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "recipes/checker.hpp"
 #include "recipes/schema_table.hpp"
+#include "recipes/utf8.hpp"
 
 namespace autotuned::recipes {
 namespace {
@@ -156,6 +159,43 @@ Configuration Recipe::starting_configuration(const std::vector<Knob>& knobs) con
   Configuration configuration = default_configuration(knobs);
   configuration.set("batch_size", train.batch_size);
   return configuration.with(start);
+}
+
+bool Recipe::allows(RiskClass risk, const Configuration& change) const {
+  // A class permits what is less risky, too.
+  RiskClass permitted = RiskClass::exact;
+  for (const std::string& allowed : tune.allow) {
+    permitted = std::max(permitted, risk_class_from(allowed).value_or(RiskClass::exact));
+  }
+  if (risk <= permitted) return true;
+
+  // Else the knobs that are permitted by name must account for the risk, and the others for none.
+  const std::vector<Knob> knobs = knobs_of(Machine{});
+  bool is_any_named = false;
+  for (const auto& [knob_name, value] : change.values()) {
+    if (std::ranges::find(tune.allow, knob_name) != tune.allow.end()) {
+      is_any_named = true;
+      continue;
+    }
+    const std::optional<Knob> knob = find_knob(knobs, knob_name);
+    if (!knob || knob->risk > permitted) return false;
+  }
+  return is_any_named;
+}
+
+double Recipe::learning_rate_at(std::int64_t batch_size) const {
+  const Result<double> own = get_number(optimizer.parameters, "lr");
+  assert(own && "the schema gives every optimizer a learning rate");
+  const double growth = static_cast<double>(batch_size) / static_cast<double>(train.batch_size);
+  switch (tune.lr_scaling) {
+    case LearningRateScaling::none:
+      return *own;
+    case LearningRateScaling::linear:
+      return *own * growth;
+    case LearningRateScaling::sqrt:
+      break;
+  }
+  return *own * std::sqrt(growth);
 }
 
 }  // namespace autotuned::recipes

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The recipe as JSON, its identity, and what follows from its values.
+// The recipe as JSON, and its identity.
 #include <algorithm>
-#include <cassert>
-#include <cmath>
 
 #include "base/digest.hpp"
 #include "recipes/recipe.hpp"
@@ -121,7 +119,14 @@ void read_train(Reader& train, TrainLength& length) {
   if (length.epochs.has_value() == length.steps.has_value()) {
     train.refuse("train", "epochs or steps, and not both");
   }
-  if (length.batch_size < 1) train.refuse("batch_size", "at least 1");
+  // Within these bounds samples can be counted without overflow.
+  constexpr std::int64_t kMost = 1'000'000'000'000;
+  const std::int64_t count = length.epochs.value_or(length.steps.value_or(0));
+  if (count < 1 || count > kMost)
+    train.refuse("train", "a length from 1 to " + std::to_string(kMost));
+  if (length.batch_size < 1 || length.batch_size > 1'048'576) {
+    train.refuse("batch_size", "an integer from 1 to 1048576");
+  }
 }
 
 void read_tune(const Json& json, Reader& reader, Tune& tune) {
@@ -238,6 +243,9 @@ Result<Recipe> Recipe::from_json(const Json& value) {
   reader.read("optimizer", recipe.optimizer);
   if (reader.has("file")) reader.read("file", file);
   if (seed < 0) reader.refuse("seed", "0 or more");
+  if (!get_number(recipe.optimizer.parameters, "lr")) {
+    reader.refuse("optimizer", "a learning rate, lr");
+  }
 
   Reader train = reader.inside("train");
   read_train(train, recipe.train);
@@ -283,43 +291,6 @@ std::string Recipe::hash() const {
   json["tune"]["allow"] = sorted(tune.allow);
   if (tune.plugins) json["tune"]["plugins"] = sorted(*tune.plugins);
   return sha256_hex(to_line(json)).substr(0, 16);
-}
-
-bool Recipe::allows(RiskClass risk, const Configuration& change) const {
-  // A class permits what is less risky, too.
-  RiskClass permitted = RiskClass::exact;
-  for (const std::string& allowed : tune.allow) {
-    permitted = std::max(permitted, risk_class_from(allowed).value_or(RiskClass::exact));
-  }
-  if (risk <= permitted) return true;
-
-  // Else the knobs that are permitted by name must account for the risk, and the others for none.
-  const std::vector<Knob> knobs = knobs_of(Machine{});
-  bool is_any_named = false;
-  for (const auto& [knob_name, value] : change.values()) {
-    if (std::ranges::find(tune.allow, knob_name) != tune.allow.end()) {
-      is_any_named = true;
-      continue;
-    }
-    const std::optional<Knob> knob = find_knob(knobs, knob_name);
-    if (!knob || knob->risk > permitted) return false;
-  }
-  return is_any_named;
-}
-
-double Recipe::learning_rate_at(std::int64_t batch_size) const {
-  const Result<double> own = get_number(optimizer.parameters, "lr");
-  assert(own && "the schema gives every optimizer a learning rate");
-  const double growth = static_cast<double>(batch_size) / static_cast<double>(train.batch_size);
-  switch (tune.lr_scaling) {
-    case LearningRateScaling::none:
-      return *own;
-    case LearningRateScaling::linear:
-      return *own * growth;
-    case LearningRateScaling::sqrt:
-      break;
-  }
-  return *own * std::sqrt(growth);
 }
 
 }  // namespace autotuned::recipes

@@ -109,6 +109,20 @@ const Variant* find_variant(const std::vector<Variant>& variants, std::string_vi
   return found == variants.end() ? nullptr : &*found;
 }
 
+std::vector<std::string> keys_of(const std::vector<Field>& fields) {
+  std::vector<std::string> keys;
+  for (const Field& field : fields)
+    keys.emplace_back(field.key);
+  return keys;
+}
+
+std::vector<std::string> names_of(const std::vector<Variant>& variants) {
+  std::vector<std::string> names;
+  for (const Variant& variant : variants)
+    names.push_back(variant.name);
+  return names;
+}
+
 std::string joined(const std::vector<std::string>& names) {
   std::string result;
   for (const std::string& name : names) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table behind recipes/schema.hpp: every key of a recipe, described once.
 //
-// Adding a model, data set, transform or optimizer is one entry of the table in schema_table.cpp:
+// Adding a model, data set, transform or optimizer is one entry in schema_types.cpp:
 // parsing, defaults, messages, the reference and the JSON Schema follow from it.
 #pragma once
 
@@ -87,12 +87,18 @@ struct Variant {
 
 // The recipe itself, as a map without a key.
 [[nodiscard]] const Field& recipe_field();
+[[nodiscard]] const std::vector<Variant>& model_types();
 [[nodiscard]] const std::vector<Variant>& data_types();
+[[nodiscard]] const std::vector<Variant>& transform_types();
+[[nodiscard]] const std::vector<Variant>& optimizer_types();
 
 // Null for an unknown name.
 [[nodiscard]] const Field* find_field(const std::vector<Field>& fields, std::string_view key);
 [[nodiscard]] const Variant* find_variant(const std::vector<Variant>& variants,
                                           std::string_view name);
+
+[[nodiscard]] std::vector<std::string> keys_of(const std::vector<Field>& fields);
+[[nodiscard]] std::vector<std::string> names_of(const std::vector<Variant>& variants);
 
 // "a, b, c".
 [[nodiscard]] std::string joined(const std::vector<std::string>& names);

@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "base/file.hpp"
+#include "recipes/utf8.hpp"
 
 namespace autotuned::recipes {
 namespace {
@@ -194,24 +195,6 @@ class AnotherDocument final : public YAML::EventHandler {
   void OnMapEnd() override {}
 };
 
-// Bytes of the UTF-8 character at the front of `text`; 0 when it is not one.
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return 1;
-  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  // Overlong forms, surrogates and what is beyond Unicode show in the second byte.
-  if ((lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xED && byte(1) > 0x9F) ||
-      (lead == 0xF0 && byte(1) < 0x90) || (lead == 0xF4 && byte(1) > 0x8F)) {
-    return 0;
-  }
-  return length;
-}
-
 // The first place that is not text: yaml-cpp would guess another encoding and go on.
 std::optional<Place> first_non_text(std::string_view text) {
   Place place{1, 1};
@@ -244,24 +227,6 @@ const YamlNode* YamlNode::find(std::string_view key) const {
     if (name.scalar == key) return &value;
   }
   return nullptr;
-}
-
-std::string quote_for_message(std::string_view text) {
-  constexpr std::size_t kMaxShown = 60;
-  std::string result = "\"";
-  std::size_t shown = 0;
-  while (!text.empty() && shown < kMaxShown) {
-    const std::size_t length = std::max<std::size_t>(1, utf8_length(text));
-    const auto byte = static_cast<unsigned char>(text.front());
-    if (byte < 0x20 || byte == 0x7F || utf8_length(text) == 0) {
-      result += byte == '\n' ? "\\n" : byte == '\t' ? "\\t" : "?";
-    } else {
-      result += text.substr(0, length);
-    }
-    text.remove_prefix(length);
-    ++shown;
-  }
-  return result + (text.empty() ? "\"" : "…\"");
 }
 
 YamlReading read_as_far_as_possible(std::string_view text, const std::string& file) {

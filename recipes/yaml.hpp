@@ -39,9 +39,6 @@ struct YamlNode {
 
 inline constexpr std::size_t kMaxYamlBytes = 1U << 20U;
 
-// What somebody wrote, in quotation marks, shortened and without control characters.
-[[nodiscard]] std::string quote_for_message(std::string_view text);
-
 // Reads one document. Refused with a position: aliases and anchors, tags, duplicate keys, keys that are
 // not scalars, more than one document, depth over 32, more than 100,000 nodes, over kMaxYamlBytes.
 [[nodiscard]] tl::expected<YamlNode, std::vector<Diagnostic>> parse_yaml(std::string_view text,

@@ -220,6 +220,25 @@ TEST(Recipe, RefusesJsonThatIsNone) {
   try_all(try_all, Json::json_pointer(""));
 }
 
+TEST(Recipe, RefusesJsonOutOfBounds) {
+  const Json json = right(kFullRecipe).to_json();
+  const auto with = [&](const char* pointer, const Json& value) {
+    Json broken = json;
+    broken[Json::json_pointer(pointer)] = value;
+    return Recipe::from_json(broken).has_value();
+  };
+  EXPECT_TRUE(with("/train/steps", 1));
+  EXPECT_FALSE(with("/train/steps", 0));
+  EXPECT_FALSE(with("/train/steps", std::int64_t{1} << 60));
+  EXPECT_FALSE(with("/train/epochs", 1));  // and steps
+  EXPECT_FALSE(with("/train/batch_size", 0));
+  EXPECT_FALSE(with("/train/batch_size", std::int64_t{1} << 40));
+  EXPECT_FALSE(with("/seed", -1));
+  EXPECT_FALSE(with("/optimizer/lr", nullptr));
+  EXPECT_FALSE(with("/autotuned", 2));
+  EXPECT_FALSE(with("/tune/batch_size/lr_scaling", "cubic"));
+}
+
 TEST(RecipeHash, IsStable) {
   // Stored in histories: a change makes every best configuration there unknown.
   EXPECT_EQ(right(kQuickRecipe).hash(), "bc41b152b9010618");

@@ -6,6 +6,8 @@
 
 #include <string>
 
+#include "recipes/utf8.hpp"
+
 namespace autotuned::recipes {
 namespace {
 
@@ -136,7 +138,7 @@ TEST(Yaml, RefusesWhatIsNotUtf8) {
   EXPECT_THAT(refusals("a: ü€😀\r\n"), SizeIs(0));
 }
 
-TEST(Yaml, QuotesForMessages) {
+TEST(Utf8, QuotesForMessages) {
   EXPECT_EQ(quote_for_message("a\nb\x01"), "\"a\\nb?\"");
   EXPECT_EQ(quote_for_message("ü"), "\"ü\"");
   EXPECT_EQ(quote_for_message("\xff"), "\"?\"");
