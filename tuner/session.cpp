@@ -169,6 +169,10 @@ SessionOutcome SessionRun::outcome_of(const TrialRecord* decisive) const {
     outcome.is_from_history = decisive->kind == TrialKind::verification;
   }
   outcome.ceiling = ceiling_;
+  // What was measured side by side is the ratio: the machine's speed drifts between then and now.
+  if (ceiling_ratio_ > 0.0) {
+    outcome.ceiling.samples_per_second = ceiling_ratio_ * outcome.best_samples_per_second;
+  }
   outcome.trials = trials_;
   outcome.tuning_time = elapsed();
   outcome.is_budget_spent = is_budget_spent_;
