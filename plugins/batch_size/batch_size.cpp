@@ -120,7 +120,8 @@ Overhead overhead_of(const Situation& situation, std::int64_t now,
   for (auto trial = trials.rbegin(); trial != trials.rend(); ++trial) {
     const auto size = static_cast<double>(size_of(*trial));
     const auto reference = static_cast<double>(reference_of(*trial));
-    if (size <= reference || reference <= 0.0 || trial->ratio <= 0.0) continue;
+    // A size that was slower met another limit, of which this model knows nothing.
+    if (size <= reference || reference <= 0.0 || trial->ratio <= 1.0) continue;
     if (trial->is_failed() || !situation.is_against_incumbent(*trial, kBatchSize)) continue;
     // In units of the reference's time per sample.
     const double fixed = (1.0 - 1.0 / trial->ratio) / (1.0 / reference - 1.0 / size);
@@ -139,14 +140,29 @@ double predicted_gain(const Overhead& overhead, std::int64_t now, std::int64_t s
   return std::max(1.0, sdk::gain_without(overhead.share * (1.0 - kept)));
 }
 
-// What was tried from the incumbent's own size and lost: the smallest such size above it.
-std::optional<Trial> smallest_loss(const Situation& situation, std::int64_t now,
-                                   const std::vector<Trial>& trials) {
-  std::optional<Trial> smallest;
+// A size that is known to be worse than the incumbent's.
+struct Loss {
+  std::int64_t size = 0;
+  std::optional<std::string> failure;  // why it could not run
+  double ratio = 0.0;                  // its rate over that of now; 0: not compared directly
+};
+
+// The smallest such size above the incumbent's. The incumbent is the best so far, so what lost to one
+// of its predecessors is worse than it too, and so is a predecessor.
+std::optional<Loss> smallest_loss(const Situation& situation, std::int64_t now,
+                                  const std::vector<Trial>& trials) {
+  std::optional<Loss> smallest;
+  const auto consider = [&](Loss loss) {
+    if (loss.size > now && (!smallest || loss.size <= smallest->size)) smallest = std::move(loss);
+  };
   for (const Trial& trial : trials) {
-    const bool is_loss = (trial.is_rejected() || trial.is_failed()) && size_of(trial) > now &&
-                         situation.is_against_incumbent(trial);
-    if (is_loss && (!smallest || size_of(trial) <= size_of(*smallest))) smallest = trial;
+    if (!situation.is_against_incumbent(trial, kBatchSize)) continue;
+    if (trial.is_accepted()) consider({reference_of(trial), std::nullopt, 0.0});
+    if (trial.is_failed()) consider({size_of(trial), trial.failure, 0.0});
+    const bool is_direct = reference_of(trial) == now || reference_of(trial) == 0;
+    if (trial.is_rejected()) {
+      consider({size_of(trial), std::nullopt, is_direct ? trial.ratio : 0.0});
+    }
   }
   return smallest;
 }
@@ -162,29 +178,28 @@ struct Step {
 };
 
 // The next size above the incumbent's, without regard to limits.
-Step step_up(std::int64_t now, const std::optional<Trial>& loss) {
+Step step_up(std::int64_t now, const std::optional<Loss>& loss) {
   if (!loss) return {now * kJump, {}};
-  const std::int64_t lost = size_of(*loss);
-  if (loss->is_failed()) {
-    const std::int64_t middle = lost >= now * 3 ? now * 2 : rounded(now + (lost - now) / 2);
-    if (middle >= now + now / 4 && middle < lost) return {middle, {}};
-    return {0, "batches of " + format_count(lost) + " failed (" +
-                   (loss->failure.empty() ? "no reason given" : loss->failure) +
+  if (loss->failure) {
+    const std::int64_t middle =
+        loss->size >= now * 3 ? now * 2 : rounded(now + (loss->size - now) / 2);
+    if (middle >= now + now / 4 && middle > now && middle < loss->size) return {middle, {}};
+    return {0, "batches of " + format_count(loss->size) + " failed (" +
+                   (loss->failure->empty() ? "no reason given" : *loss->failure) +
                    ") and there is no useful size below"};
   }
   // Slower at four times the size may be faster at twice; equally fast will not be.
   const bool is_flat = loss->ratio > 0.98 && loss->ratio < kLeastGain;
-  if (!is_flat && lost >= now * 3) return {now * 2, {}};
-  return {0, "batches of " + format_count(lost) + " were not faster than " + format_count(now)};
+  if (!is_flat && loss->size >= now * 3) return {now * 2, {}};
+  return {0,
+          "batches of " + format_count(loss->size) + " were not faster than " + format_count(now)};
 }
 
 // Down from a size that was reached by a jump and is followed by slower ones: the fastest may lie below.
 std::optional<std::int64_t> step_down(const Situation& situation, std::int64_t now,
-                                      const std::optional<Trial>& loss,
+                                      const std::optional<Loss>& loss,
                                       const std::vector<Trial>& trials) {
-  if (!loss || !loss->is_rejected() || loss->ratio <= 0.0 || loss->ratio > 0.98) {
-    return std::nullopt;
-  }
+  if (!loss || loss->ratio <= 0.0 || loss->ratio > 0.98) return std::nullopt;
   const std::int64_t half = rounded(now / 2);
   const bool was_jumped_over = std::ranges::any_of(trials, [&](const Trial& trial) {
     return trial.is_accepted() && size_of(trial) == now && reference_of(trial) > 0 &&
@@ -225,7 +240,7 @@ Answer propose(const Situation& situation) {
   const MemoryUse memory = memory_use(situation, now, trials);
   const Limit limit = limit_of(situation, memory);
   const Overhead overhead = overhead_of(situation, now, trials);
-  const std::optional<Trial> loss = smallest_loss(situation, now, trials);
+  const std::optional<Loss> loss = smallest_loss(situation, now, trials);
 
   const auto propose_size = [&](std::int64_t size, double gain, std::string reason) {
     const sdk::Json change = {{kBatchSize, size}};
@@ -233,15 +248,14 @@ Answer propose(const Situation& situation) {
   };
   if (const auto half = step_down(situation, now, loss, trials)) {
     return propose_size(*half, kLeastGain,
-                        "batches of " + format_count(size_of(*loss)) + " were slower than " +
+                        "batches of " + format_count(loss->size) + " were slower than " +
                             format_count(now) + ", so the fastest may be smaller still");
   }
   Step step = step_up(now, loss);
   if (step.size == 0) return sdk::none(std::move(step.why_not));
-  const std::int64_t size =
-      std::min(step.size, step.size > limit.size ? rounded(limit.size) : step.size);
+  const std::int64_t size = step.size > limit.size ? rounded(limit.size) : step.size;
   // Less than a quarter more is not worth a trial.
-  if (size < now + std::max<std::int64_t>(1, now / 4) || situation.has_lost({{kBatchSize, size}})) {
+  if (size < now + std::max<std::int64_t>(1, now / 4)) {
     return sdk::none("batches of " + format_count(now) + " are as large as " + limit.cause +
                      " allows");
   }

@@ -77,7 +77,7 @@ TEST(BatchSize, StepsBackWhereItWentTooFar) {
   Json json = situation("fashion_cnn_cpu");
   // The caches run out above 64.
   const auto measure = [](int size) { return size <= 64 ? rate(size, 20) : 0.5; };
-  EXPECT_THAT(search(json, measure), ElementsAre(128, 64, 256));
+  EXPECT_THAT(search(json, measure), ElementsAre(128, 64));
   EXPECT_EQ(json["incumbent"][kBatchSize], 64);
 }
 
