@@ -31,9 +31,10 @@ bool is_gemm_or_convolution(const std::string& name) {
   std::string_view rest = name;
   if (!rest.starts_with("aten::")) return false;
   rest.remove_prefix(6);
-  while (rest.starts_with('_')) rest.remove_prefix(1);
-  constexpr std::array<std::string_view, 8> kProducts = {
-      "mm", "addmm", "bmm", "baddbmm", "addbmm", "addmv", "mv", "linear"};
+  while (rest.starts_with('_'))
+    rest.remove_prefix(1);
+  constexpr std::array<std::string_view, 8> kProducts = {"mm",     "addmm", "bmm", "baddbmm",
+                                                         "addbmm", "addmv", "mv",  "linear"};
   if (std::ranges::find(kProducts, rest) != kProducts.end()) return true;
   constexpr std::array<std::string_view, 7> kFamilies = {
       "conv", "mkldnn_conv", "mkldnn_linear", "cudnn_conv", "slow_conv", "thnn_conv", "addmm_"};

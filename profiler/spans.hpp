@@ -62,10 +62,12 @@ class SpanRecorder {
 class Span {
  public:
   explicit Span(const char* name) : recorder_(SpanRecorder::current()) {
-    if (recorder_ != nullptr) [[unlikely]] index_ = recorder_->begin(name);
+    if (recorder_ != nullptr) [[unlikely]]
+      index_ = recorder_->begin(name);
   }
   ~Span() {
-    if (recorder_ != nullptr) [[unlikely]] recorder_->end(index_);
+    if (recorder_ != nullptr) [[unlikely]]
+      recorder_->end(index_);
   }
   Span(const Span&) = delete;
   Span& operator=(const Span&) = delete;

@@ -96,7 +96,8 @@ ParameterComparison compare_updates(const std::string& name, const at::Tensor& r
 std::int64_t Checkpoint::bytes() const {
   std::int64_t total = 0;
   for (const NamedTensors* group : {&parameters, &buffers, &optimizer, &others}) {
-    for (const auto& [name, tensor] : *group) total += static_cast<std::int64_t>(tensor.nbytes());
+    for (const auto& [name, tensor] : *group)
+      total += static_cast<std::int64_t>(tensor.nbytes());
   }
   return total;
 }
@@ -176,7 +177,8 @@ std::string digest_of(const Checkpoint& checkpoint) {
   for (const NamedTensors* group : {&checkpoint.parameters, &checkpoint.buffers}) {
     for (const auto& [name, tensor] : *group) {
       std::string header = name + " " + c10::toString(tensor.scalar_type());
-      for (const std::int64_t size : tensor.sizes()) header += " " + std::to_string(size);
+      for (const std::int64_t size : tensor.sizes())
+        header += " " + std::to_string(size);
       sha.update(header + "\n");
       at::Tensor values = to_host(tensor);
       if (values.is_floating_point()) values = values + 0.0;  // -0 becomes +0

@@ -29,7 +29,8 @@ std::string open_cuda(std::vector<std::string>& names) {
   }
   try {
     const int count = at::accelerator::deviceCount();
-    for (int i = 0; i < count; ++i) names.push_back("cuda:" + std::to_string(i));
+    for (int i = 0; i < count; ++i)
+      names.push_back("cuda:" + std::to_string(i));
     return count > 0 ? "" : "the NVIDIA driver shows no GPU";
   } catch (const std::exception& error) {
     return first_line(error.what());
@@ -62,8 +63,7 @@ std::string libtorch_version() {
 std::int64_t device_memory_bytes(const std::string& device) {
   const at::Device parsed_device = parsed(device);
   if (parsed_device.is_cpu()) return 0;
-  return static_cast<std::int64_t>(
-      at::accelerator::getMemoryInfo(parsed_device.index()).second);
+  return static_cast<std::int64_t>(at::accelerator::getMemoryInfo(parsed_device.index()).second);
 }
 
 std::int64_t device_peak_bytes(const std::string& device) {

@@ -251,7 +251,8 @@ class Feed::State {
     const auto elements = static_cast<std::size_t>(shape_.elements());
     const std::uint8_t* const from = bytes.const_data_ptr<std::uint8_t>();
     float* const to = numbers.mutable_data_ptr<float>();
-    constexpr std::int64_t kBytesPerTask = 65536;  // below, waking a thread costs more than it saves
+    constexpr std::int64_t kBytesPerTask =
+        65536;  // below, waking a thread costs more than it saves
     const std::int64_t grain = std::max<std::int64_t>(1, kBytesPerTask / shape_.elements());
     at::parallel_for(0, bytes.size(0), grain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
@@ -263,9 +264,7 @@ class Feed::State {
 
   // --- a GPU only, from here on ---------------------------------------------------------------------
 
-  c10::Stream compute_stream() const {
-    return at::accelerator::getCurrentStream(device_.index());
-  }
+  c10::Stream compute_stream() const { return at::accelerator::getCurrentStream(device_.index()); }
 
   // Takes a batch from the loader and enqueues its copy.
   Result<void> start_copy() {
@@ -278,8 +277,10 @@ class Feed::State {
     Landing& landing = *taken->landing;
     const HostSlot& slot = buffers_.ring[static_cast<std::size_t>(taken->slot)];
     const auto copy = [&](bool is_asynchronous) {
-      first(landing.images, taken->samples).copy_(first(slot.images, taken->samples), is_asynchronous);
-      first(landing.labels, taken->samples).copy_(first(slot.labels, taken->samples), is_asynchronous);
+      first(landing.images, taken->samples)
+          .copy_(first(slot.images, taken->samples), is_asynchronous);
+      first(landing.labels, taken->samples)
+          .copy_(first(slot.labels, taken->samples), is_asynchronous);
     };
     if (settings_.non_blocking) {
       const c10::StreamGuard guard(*copy_stream_);

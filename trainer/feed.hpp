@@ -30,8 +30,8 @@ struct DeviceBatch {
   at::Tensor images;  // float32 (samples, channels, rows, columns), in the settings' memory format
   at::Tensor labels;  // int64 (samples)
   std::int64_t samples = 0;
-  std::int64_t wait_ns = 0;   // for the loader
-  std::int64_t bytes = 0;     // handed over to the device
+  std::int64_t wait_ns = 0;  // for the loader
+  std::int64_t bytes = 0;    // handed over to the device
   bool ends_epoch = false;
 };
 

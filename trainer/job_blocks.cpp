@@ -120,7 +120,7 @@ Result<void> Job::State::warm_up(std::int64_t steps, const CancelCheck& is_cance
   CancelPoll cancel(is_cancelled);
   for (std::int64_t i = 0; i < steps; ++i) {
     if (auto taken = step(); !taken) return tl::unexpected(taken.error());
-    if (cancel()) return cancelled();
+    if (cancel(now_ns())) return cancelled();
   }
   return {};
 }
@@ -140,13 +140,11 @@ Result<Block> Job::State::run(const RunRequest& request, const CancelCheck& is_c
   } else {
     loading.emplace(*feed_);
   }
-  const auto step = [&]() -> Result<StepTaken> {
-    return reused ? step_on(*reused) : this->step();
-  };
+  const auto step = [&]() -> Result<StepTaken> { return reused ? step_on(*reused) : this->step(); };
   CancelPoll cancel(is_cancelled);
   for (std::int64_t i = 0; i < request.warmup_steps; ++i) {
     if (auto taken = step(); !taken) return tl::unexpected(taken.error());
-    if (cancel()) return cancelled();
+    if (cancel(now_ns())) return cancelled();
   }
 
   BlockRecord record(*this);
@@ -155,7 +153,7 @@ Result<Block> Job::State::run(const RunRequest& request, const CancelCheck& is_c
     auto taken = step();
     if (!taken) return tl::unexpected(taken.error());
     record.add(*taken);
-    if (cancel()) return cancelled();
+    if (cancel(now_ns())) return cancelled();
     if (record.steps() < request.minimum_steps) continue;
     const std::int64_t elapsed = record.elapsed_ns();
     if (elapsed < request.minimum_ns) continue;
@@ -176,7 +174,7 @@ Result<Block> Job::State::run_steps(std::int64_t count, const CancelCheck& is_ca
     auto taken = step();
     if (!taken) return tl::unexpected(taken.error());
     record.add(*taken);
-    if (cancel()) return cancelled();
+    if (cancel(now_ns())) return cancelled();
   }
   return record.finish();
 }
@@ -210,7 +208,7 @@ Result<JobProfile> Job::State::profile(std::int64_t count, std::int64_t warmup_s
       for (const bool has : has_gradient) {
         facts.has_every_gradient = facts.has_every_gradient && has;
       }
-      if (cancel()) return cancelled();
+      if (cancel(now_ns())) return cancelled();
     }
     synchronize();
     facts.wall_ns = now_ns() - start;
@@ -246,7 +244,7 @@ Result<Stretch> Job::State::advance(const StretchLimits& limits, const CancelChe
     losses.push_back(std::move(taken->loss));
     stretch.ended_epoch = taken->ends_epoch;
     if (taken->ends_epoch && limits.stops_at_epoch_end) break;
-    stretch.was_cancelled = cancel();
+    stretch.was_cancelled = cancel(now_ns());
     if (stretch.was_cancelled || now_ns() >= limits.deadline_ns) break;
   }
   stretch.losses = read_all(losses);
@@ -274,7 +272,7 @@ Result<TestResult> Job::State::evaluate(const CancelCheck& is_cancelled) {
     (*feed)->done();
     result.samples += batch->samples;
     is_done = batch->ends_epoch;
-    result.was_cancelled = cancel();
+    result.was_cancelled = cancel(now_ns());
   }
   result.loss = read(loss_sum) / static_cast<double>(result.samples);
   result.accuracy = read(correct) / static_cast<double>(result.samples);

@@ -168,7 +168,8 @@ Learner::GradientWatch::GradientWatch(std::vector<at::Tensor> parameters,
 }
 
 Learner::GradientWatch::~GradientWatch() {
-  for (std::size_t i = 0; i < hooks_.size(); ++i) parameters_[i].remove_hook(hooks_[i]);
+  for (std::size_t i = 0; i < hooks_.size(); ++i)
+    parameters_[i].remove_hook(hooks_[i]);
 }
 
 Checkpoint Learner::capture() {
@@ -206,16 +207,19 @@ Result<void> Learner::restore(const Checkpoint& checkpoint) {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     fits = fits && holds(parameters, names_[i], parameters_[i]);
   }
-  for (const auto& [name, buffer] : buffers_) fits = fits && holds(buffers, name, buffer);
+  for (const auto& [name, buffer] : buffers_)
+    fits = fits && holds(buffers, name, buffer);
   fits = fits && holds(others, "scaler/scale", scaler_.scale_tensor()) &&
-         holds(others, "scaler/growth", scaler_.growth_tensor()) && others.contains("generator/cpu");
+         holds(others, "scaler/growth", scaler_.growth_tensor()) &&
+         others.contains("generator/cpu");
   if (!fits) return fail(ErrorKind::invalid, "the checkpoint is of another model");
 
   drop_gradients();
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     parameters_[i].copy_(parameters.at(names_[i]));
   }
-  for (auto& [name, buffer] : buffers_) buffer.copy_(buffers.at(name));
+  for (auto& [name, buffer] : buffers_)
+    buffer.copy_(buffers.at(name));
   for (const Optimizer::StateList& list : optimizer_->state()) {
     for (std::size_t i = 0; i < list.tensors->size(); ++i) {
       at::Tensor& tensor = (*list.tensors)[i];
@@ -241,7 +245,8 @@ Result<void> Learner::restore(const Checkpoint& checkpoint) {
 }
 
 void Learner::drop_gradients() {
-  for (at::Tensor& parameter : parameters_) parameter.mutable_grad().reset();
+  for (at::Tensor& parameter : parameters_)
+    parameter.mutable_grad().reset();
 }
 
 void Learner::set_memory_format(bool is_channels_last) {
@@ -272,7 +277,8 @@ std::int64_t Learner::classes() const {
 
 std::int64_t Learner::parameter_count() const {
   std::int64_t count = 0;
-  for (const at::Tensor& parameter : parameters_) count += parameter.numel();
+  for (const at::Tensor& parameter : parameters_)
+    count += parameter.numel();
   return count;
 }
 

@@ -176,10 +176,10 @@ Result<std::unique_ptr<Optimizer>> make_optimizer(const recipes::Typed& spec,
     if (!betas.is_array() || betas.size() != 2 || !betas[0].is_number() || !betas[1].is_number()) {
       return fail(ErrorKind::invalid, "betas: expected two numbers", "optimizer adam");
     }
-    return std::make_unique<Adam>(std::move(parameters), Adam::Options{.beta1 = betas[0],
-                                                                       .beta2 = betas[1],
-                                                                       .epsilon = *epsilon,
-                                                                       .weight_decay = *decay});
+    return std::make_unique<Adam>(
+        std::move(parameters),
+        Adam::Options{
+            .beta1 = betas[0], .beta2 = betas[1], .epsilon = *epsilon, .weight_decay = *decay});
   }
   return fail(ErrorKind::unsupported, "this trainer has no optimizer '" + spec.type + "'");
 }

@@ -57,7 +57,8 @@ Result<void> set_malloc_policy(const std::string& policy) {
     return fail(ErrorKind::invalid, "cannot be changed while the trainer runs", "memory.malloc",
                 "start another trainer");
   }
-  if (policy != "keep") return fail(ErrorKind::invalid, "expected default or keep", "memory.malloc");
+  if (policy != "keep")
+    return fail(ErrorKind::invalid, "expected default or keep", "memory.malloc");
   if (mallopt(M_MMAP_THRESHOLD, INT_MAX) != 1 || mallopt(M_TRIM_THRESHOLD, INT_MAX) != 1) {
     return fail(ErrorKind::unsupported, "the C library refused it", "memory.malloc");
   }

@@ -260,9 +260,8 @@ Result<Json> Server::train(const Json& request) {
   const auto resume = get_bool(request, "resume");
   if (!resume) return tl::unexpected(resume.error());
   TrainRequest train{.checkpoint_path = *path, .resume = *resume};
-  for (const auto& [field, value] :
-       {std::pair{"checkpoint_every_ns", &train.checkpoint_every_ns},
-        std::pair{"progress_every_ns", &train.progress_every_ns}}) {
+  for (const auto& [field, value] : {std::pair{"checkpoint_every_ns", &train.checkpoint_every_ns},
+                                     std::pair{"progress_every_ns", &train.progress_every_ns}}) {
     const auto read = count_or(request, field, *value);
     if (!read) return tl::unexpected(read.error());
     *value = *read;

@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <functional>
 
-#include "profiler/spans.hpp"
-
 namespace autotuned::trainer {
 
 // Asks `is_cancelled` at most every few milliseconds: it is a system call.
@@ -14,17 +12,17 @@ class CancelPoll {
  public:
   explicit CancelPoll(const std::function<bool()>& is_cancelled) : is_cancelled_(is_cancelled) {}
 
-  [[nodiscard]] bool operator()() {
-    const std::int64_t now = profiler::now_ns();
-    if (!is_cancelled_ || now < next_ns_) return false;
-    next_ns_ = now + kPeriodNs;
+  [[nodiscard]] bool operator()(std::int64_t now_ns) {
+    if (!is_cancelled_ || now_ns < next_ns_) return false;
+    next_ns_ = now_ns + kPeriodNs;
     return is_cancelled_();
   }
 
- private:
   static constexpr std::int64_t kPeriodNs = 4'000'000;
+
+ private:
   const std::function<bool()>& is_cancelled_;
-  std::int64_t next_ns_ = 0;
+  std::int64_t next_ns_ = INT64_MIN;
 };
 
 // A block that ends with fewer ready batches than it started with has lived off work done before its

@@ -115,8 +115,8 @@ class Training {
     auto stretch = job_.advance(limits, is_cancelled_);
     if (!stretch) return stretch;
     summary_.duration_ns += now_ns() - start;
-    const auto bad = std::ranges::find_if_not(stretch->losses,
-                                              [](double loss) { return std::isfinite(loss); });
+    const auto bad =
+        std::ranges::find_if_not(stretch->losses, [](double loss) { return std::isfinite(loss); });
     if (bad != stretch->losses.end()) {
       const auto step = steps_before + (bad - stretch->losses.begin()) + 1;
       return fail(ErrorKind::invalid, "the loss is not finite at step " + std::to_string(step),
@@ -134,15 +134,15 @@ class Training {
     const auto seconds = static_cast<double>(now - progress_.ns) / 1e9;
     const std::int64_t epoch =
         std::min(plan_.epochs, (job_.steps() - 1) / plan_.steps_per_epoch + 1);
-    on_progress_({{"step", job_.steps()},
-                  {"steps_total", plan_.steps},
-                  {"epoch", epoch},
-                  {"epochs_total", plan_.epochs},
-                  {"samples", job_.samples()},
-                  {"samples_total", plan_.samples},
-                  {"samples_per_second",
-                   static_cast<double>(job_.samples() - progress_.samples) / seconds},
-                  {"loss", summary_.final_loss}});
+    on_progress_(
+        {{"step", job_.steps()},
+         {"steps_total", plan_.steps},
+         {"epoch", epoch},
+         {"epochs_total", plan_.epochs},
+         {"samples", job_.samples()},
+         {"samples_total", plan_.samples},
+         {"samples_per_second", static_cast<double>(job_.samples() - progress_.samples) / seconds},
+         {"loss", summary_.final_loss}});
     progress_ = {.ns = now, .samples = job_.samples()};
   }
 

@@ -33,12 +33,12 @@ struct TrainRequest {
 };
 
 struct TrainingSummary {
-  std::int64_t steps = 0;    // of the whole training, like all that follow
+  std::int64_t steps = 0;  // of the whole training, like all that follow
   std::int64_t samples = 0;
-  std::int64_t epochs = 0;   // completed
+  std::int64_t epochs = 0;       // completed
   std::int64_t duration_ns = 0;  // in steps, without evaluation and checkpoints
   std::int64_t evaluation_ns = 0;
-  double final_loss = 0.0;   // of the last step
+  double final_loss = 0.0;  // of the last step
   std::optional<TestResult> test;
   bool was_cancelled = false;
   std::int64_t resumed_from_step = 0;
