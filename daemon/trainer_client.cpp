@@ -66,6 +66,7 @@ Result<TrainerClient> TrainerClient::start(const TrainerSpec& spec, CancelSource
   if (!sockets) return tl::unexpected(sockets.error());
   ProcessSpec process_spec;
   process_spec.program = spec.program;
+  process_spec.arguments = spec.arguments;
   process_spec.environment = spec.environment;
   process_spec.descriptors = {{sockets->theirs.get(), kSocketInTrainer}};
   if (spec.inherited_lock >= 0) {

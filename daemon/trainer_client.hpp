@@ -32,6 +32,7 @@ class CancelSource {
 
 struct TrainerSpec {
   std::filesystem::path program;
+  std::vector<std::string> arguments;
   std::vector<std::string> environment;  // complete, NAME=value
   std::filesystem::path log;
   int inherited_lock = -1;  // a device lock that lives as long as the trainer; -1 for none
