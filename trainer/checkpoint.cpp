@@ -8,7 +8,9 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/isfinite.h>
+#include <caffe2/serialize/inline_container.h>
 #include <torch/csrc/jit/serialization/pickle.h>
+#include <torch/csrc/jit/serialization/pickler.h>
 
 #include <algorithm>
 #include <cmath>
@@ -50,12 +52,38 @@ void insert_all(Dictionary& dictionary, std::string_view group, const NamedTenso
   }
 }
 
+// What Python's torch.save writes. torch::pickle_save would tag the dictionary with its type, which
+// torch.load refuses unless it is told to trust the file.
+std::string archive_of(const Dictionary& dictionary) {
+  std::string pickled;
+  torch::jit::Pickler pickler(
+      [&pickled](const char* data, std::size_t size) { pickled.append(data, size); }, nullptr,
+      nullptr, nullptr, nullptr, /*tag_aggregates=*/false);
+  pickler.protocol();
+  pickler.pushIValue(dictionary);
+  pickler.stop();
+
+  std::string archive;
+  caffe2::serialize::PyTorchStreamWriter writer([&archive](const void* data, std::size_t size) {
+    archive.append(static_cast<const char*>(data), size);
+    return size;
+  });
+  for (std::size_t i = 0; i < pickler.tensorData().size(); ++i) {
+    const c10::Storage& storage = pickler.tensorData()[i].storage();
+    writer.writeRecord("data/" + std::to_string(i), storage.data(), storage.nbytes());
+  }
+  writer.writeRecord("data.pkl", pickled.data(), pickled.size());
+  writer.writeEndOfFile();
+  return archive;
+}
+
 Result<std::int64_t> write_dictionary(const std::filesystem::path& file,
                                       const Dictionary& dictionary) {
-  const std::vector<char> bytes = torch::jit::pickle_save(dictionary);
-  const auto written = write_file_atomically(file, std::string_view(bytes.data(), bytes.size()));
-  if (!written) return tl::unexpected(written.error());
-  return static_cast<std::int64_t>(bytes.size());
+  const std::string archive = archive_of(dictionary);
+  if (auto written = write_file_atomically(file, archive); !written) {
+    return tl::unexpected(written.error());
+  }
+  return static_cast<std::int64_t>(archive.size());
 }
 
 tl::unexpected<Error> corrupt(const std::filesystem::path& file, const std::string& what) {

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of a step, against LibTorch's own.
+#include <ATen/autocast_mode.h>
+#include <gmock/gmock.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/sgd.h>
+
+#include "tests/trainer/small_job.hpp"
+#include "trainer/feed.hpp"
+#include "trainer/models/model.hpp"
+#include "trainer/optimizer.hpp"
+#include "trainer/precision.hpp"
+
+namespace autotuned::trainer {
+namespace {
+
+std::vector<at::Tensor> some_parameters() {
+  at::manual_seed(3);
+  std::vector<at::Tensor> parameters;
+  for (const std::vector<std::int64_t>& shape :
+       {std::vector<std::int64_t>{5, 3}, {7}, {4, 2, 3, 3}}) {
+    parameters.push_back(at::randn(shape).set_requires_grad(true));
+  }
+  return parameters;
+}
+
+void set_gradients(const std::vector<at::Tensor>& parameters, int step) {
+  at::manual_seed(static_cast<std::uint64_t>(100 + step));
+  for (const at::Tensor& parameter : parameters) {
+    parameter.mutable_grad() = at::randn(parameter.sizes());
+  }
+}
+
+std::unique_ptr<Optimizer> optimizer(const recipes::Typed& spec,
+                                     const std::vector<at::Tensor>& parameters) {
+  return value_of(make_optimizer(spec, parameters));
+}
+
+TEST(Optimizer, SgdComputesPyTorchsBits) {
+  for (const bool is_nesterov : {false, true}) {
+    for (const double momentum : {0.0, 0.9}) {
+      for (const double decay : {0.0, 0.01}) {
+        if (is_nesterov && momentum == 0.0) continue;
+        const std::vector<at::Tensor> ours = some_parameters();
+        const std::vector<at::Tensor> theirs = some_parameters();
+        const auto sgd = optimizer({"sgd",
+                                    {{"lr", 0.1},
+                                     {"momentum", momentum},
+                                     {"weight_decay", decay},
+                                     {"nesterov", is_nesterov}}},
+                                   ours);
+        torch::optim::SGD reference(
+            theirs, torch::optim::SGDOptions(0.1).momentum(momentum).weight_decay(decay).nesterov(
+                        is_nesterov));
+        for (int step = 0; step < 5; ++step) {
+          set_gradients(ours, step);
+          set_gradients(theirs, step);
+          sgd->step(0.1);
+          reference.step();
+        }
+        for (std::size_t i = 0; i < ours.size(); ++i)
+          EXPECT_TRUE(at::equal(ours[i], theirs[i]));
+      }
+    }
+  }
+}
+
+TEST(Optimizer, AdamComputesWhatPyTorchDoes) {
+  for (const double decay : {0.0, 0.01}) {
+    const std::vector<at::Tensor> ours = some_parameters();
+    const std::vector<at::Tensor> theirs = some_parameters();
+    const auto adam = optimizer(
+        {"adam", {{"lr", 0.1}, {"betas", {0.9, 0.99}}, {"eps", 1e-8}, {"weight_decay", decay}}},
+        ours);
+    torch::optim::Adam reference(
+        theirs, torch::optim::AdamOptions(0.1).betas({0.9, 0.99}).eps(1e-8).weight_decay(decay));
+    for (int step = 0; step < 5; ++step) {
+      set_gradients(ours, step);
+      set_gradients(theirs, step);
+      adam->step(0.1);
+      reference.step();
+    }
+    // LibTorch's C++ class multiplies and adds where PyTorch interpolates: another last bit.
+    for (std::size_t i = 0; i < ours.size(); ++i) {
+      EXPECT_TRUE(at::allclose(ours[i], theirs[i], 1e-5, 1e-7));
+    }
+  }
+}
+
+TEST(Optimizer, LeavesAParameterWithoutGradientAlone) {
+  for (const recipes::Typed& spec :
+       {recipes::Typed{
+            "sgd", {{"lr", 0.1}, {"momentum", 0.9}, {"weight_decay", 0.1}, {"nesterov", false}}},
+        recipes::Typed{
+            "adam", {{"lr", 0.1}, {"betas", {0.9, 0.99}}, {"eps", 1e-8}, {"weight_decay", 0.1}}}}) {
+    const std::vector<at::Tensor> parameters = some_parameters();
+    const auto one = optimizer(spec, parameters);
+    set_gradients(parameters, 0);
+    one->step(0.1);
+    set_gradients(parameters, 1);
+    parameters[1].mutable_grad().reset();
+    const at::Tensor before = parameters[1].detach().clone();
+    const at::Tensor other_before = parameters[0].detach().clone();
+    one->step(0.1);
+    EXPECT_TRUE(at::equal(parameters[1], before));
+    EXPECT_FALSE(at::equal(parameters[0], other_before));
+  }
+}
+
+TEST(LossScaler, UnscalesAndSkipsWhatIsNotFinite) {
+  LossScaler scaler(at::kCPU);
+  const float scale = scaler.scale_tensor().item<float>();
+  EXPECT_EQ(scale, 65536.0F);
+  std::vector<at::Tensor> gradients = {at::full({3}, 65536.0F), at::full({2}, -131072.0F)};
+  EXPECT_TRUE(scaler.unscale(gradients));
+  EXPECT_TRUE(at::equal(gradients[0], at::ones({3})));
+  EXPECT_TRUE(at::equal(gradients[1], at::full({2}, -2.0F)));
+  gradients[1][0] = std::numeric_limits<float>::infinity();
+  EXPECT_FALSE(scaler.unscale(gradients));
+  EXPECT_EQ(scaler.scale_tensor().item<float>(), scale / 2);
+  EXPECT_EQ(scaler.growth_tensor().item<int>(), 0);
+}
+
+TEST(LossScaler, GrowsAfterManyFiniteSteps) {
+  LossScaler scaler(at::kCPU);
+  const std::vector<at::Tensor> gradients = {at::ones({1})};
+  for (int i = 0; i < 2000; ++i)
+    ASSERT_TRUE(scaler.unscale(gradients));
+  EXPECT_EQ(scaler.scale_tensor().item<float>(), 131072.0F);
+}
+
+TEST(Autocast, CastsInsideAndNotOutside) {
+  const at::Tensor a = at::ones({4, 4});
+  {
+    const AutocastGuard guard(at::kCPU, at::kBFloat16);
+    EXPECT_EQ(at::mm(a, a).scalar_type(), at::kBFloat16);
+    const AutocastGuard off(at::kCPU, std::nullopt);
+    EXPECT_EQ(at::mm(a, a).scalar_type(), at::kBFloat16);
+  }
+  EXPECT_EQ(at::mm(a, a).scalar_type(), at::kFloat);
+  EXPECT_FALSE(at::autocast::is_autocast_enabled(at::kCPU));
+}
+
+// A weight that is updated between two forward passes must be cast again.
+TEST(Autocast, ForgetsCastWeights) {
+  const at::Tensor input = at::ones({1, 2});
+  at::Tensor weight = at::ones({2, 2}).set_requires_grad(true);
+  const auto product = [&] {
+    const AutocastGuard guard(at::kCPU, at::kBFloat16);
+    return at::mm(input, weight).to(at::kFloat);
+  };
+  EXPECT_TRUE(at::equal(product(), at::full({1, 2}, 2.0F)));
+  weight.data().fill_(3.0F);
+  EXPECT_TRUE(at::equal(product(), at::full({1, 2}, 6.0F)));
+}
+
+struct FeedParts {
+  std::unique_ptr<input::Dataset> data;
+  input::PixelTable table;
+  std::unique_ptr<Feed> feed;
+};
+
+FeedParts feed_of(int channels, const FeedSettings& settings) {
+  FeedParts parts;
+  parts.data = value_of(input::open_dataset(
+      "synthetic", {{"samples", 50}, {"shape", {channels, 6, 5}}, {"classes", 3}}));
+  const std::vector<input::Transform> transforms = {{"scale", {{"by", "1/255"}}},
+                                                    {"normalize", {{"mean", 0.3}, {"std", 0.7}}}};
+  parts.table = value_of(input::make_pixel_table(transforms, channels));
+  parts.feed = value_of(Feed::create(*parts.data, {.seed = 1}, parts.table, at::kCPU, settings));
+  return parts;
+}
+
+TEST(Feed, MemoryFormatAndTransferTypeGiveTheSameNumbers) {
+  for (const int channels : {1, 3}) {
+    FeedParts plain = feed_of(channels, {.batch_size = 8});
+    for (const bool is_uint8 : {false, true}) {
+      for (const bool is_channels_last : {false, true}) {
+        SCOPED_TRACE(testing::Message() << channels << is_uint8 << is_channels_last);
+        FeedParts other = feed_of(channels, {.workers = 1,
+                                             .batch_size = 8,
+                                             .is_uint8 = is_uint8,
+                                             .is_channels_last = is_channels_last});
+        plain.feed->seek({});
+        other.feed->resume();
+        for (int i = 0; i < 4; ++i) {
+          const DeviceBatch expected = value_of(plain.feed->next());
+          const DeviceBatch batch = value_of(other.feed->next());
+          EXPECT_TRUE(at::equal(batch.images, expected.images));
+          EXPECT_TRUE(at::equal(batch.labels, expected.labels));
+          EXPECT_EQ(batch.images.suggest_memory_format(), is_channels_last
+                                                              ? at::MemoryFormat::ChannelsLast
+                                                              : at::MemoryFormat::Contiguous);
+          EXPECT_EQ(batch.bytes, 8 * (channels * 30 * (is_uint8 ? 1 : 4) + 8));
+          plain.feed->done();
+          other.feed->done();
+        }
+      }
+    }
+  }
+}
+
+TEST(Feed, AShortLastBatchIsShort) {
+  FeedParts parts = feed_of(
+      1, {.batch_size = 16, .drop_last = false, .is_uint8 = true, .is_channels_last = true});
+  for (const std::int64_t samples : {16, 16, 16, 2}) {
+    const DeviceBatch batch = value_of(parts.feed->next());
+    EXPECT_EQ(batch.images.size(0), samples);
+    EXPECT_EQ(batch.labels.size(0), samples);
+    EXPECT_EQ(batch.ends_epoch, samples == 2);
+    parts.feed->done();
+  }
+}
+
+// One channel looks contiguous either way: only the strides tell LibTorch which kernels to take.
+TEST(Model, ChannelsLastReachesTheConvolutionsOfOneChannelImages) {
+  const FeedParts parts = feed_of(1, {.batch_size = 4, .is_channels_last = true});
+  const DeviceBatch batch = value_of(parts.feed->next());
+  torch::nn::Conv2d convolution(torch::nn::Conv2dOptions(1, 8, 3).padding(1));
+  EXPECT_EQ(convolution->forward(batch.images).suggest_memory_format(),
+            at::MemoryFormat::ChannelsLast);
+}
+
+TEST(Model, NamesItsParametersAsPyTorchWould) {
+  const auto model = value_of(
+      make_model({"fashion_cnn", {{"classes", 10}}}, {.channels = 1, .height = 28, .width = 28}));
+  std::vector<std::string> names;
+  std::int64_t count = 0;
+  for (const auto& parameter : model->named_parameters()) {
+    names.push_back(parameter.key());
+    count += parameter.value().numel();
+  }
+  EXPECT_THAT(names, testing::ElementsAre("conv1.weight", "conv1.bias", "conv2.weight",
+                                          "conv2.bias", "linear.weight", "linear.bias"));
+  EXPECT_EQ(count, 320 + 18496 + 31370);
+  EXPECT_EQ(model->forward(at::zeros({2, 1, 28, 28})).sizes(), (at::IntArrayRef{2, 10}));
+}
+
+}  // namespace
+}  // namespace autotuned::trainer

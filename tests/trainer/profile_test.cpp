@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Profiles of real steps.
+#include <gmock/gmock.h>
+
+#include "profiler/metrics.hpp"
+#include "tests/trainer/small_job.hpp"
+#include "trainer/job.hpp"
+
+namespace autotuned::trainer {
+namespace {
+
+using profiler::OperatorTotal;
+
+std::int64_t calls_of(const JobProfile& profile, const std::string& name) {
+  for (const OperatorTotal& one : profile.operators) {
+    if (one.name == name) return one.calls;
+  }
+  return 0;
+}
+
+TEST(Profile, HasEveryMetricAndOperator) {
+  const auto job = load(small_cnn_recipe());
+  const JobProfile profile = value_of(job->profile(6, 2, never));
+  for (const profiler::MetricDefinition& metric : profiler::metric_definitions()) {
+    EXPECT_TRUE(profile.metrics.contains(metric.name)) << metric.name;
+  }
+  EXPECT_EQ(job->steps(), 8);
+  EXPECT_EQ(profile.metrics.at("step.samples"), 20.0);
+  EXPECT_EQ(profile.metrics.at("gradients.complete"), 1.0);
+  EXPECT_EQ(profile.metrics.at("parameters.count"), static_cast<double>(job->facts().parameters));
+  EXPECT_EQ(profile.metrics.at("transfer.bytes_per_step"), 20.0 * (2 * 12 * 12 * 4 + 8));
+  EXPECT_GT(profile.metrics.at("loader.sample_ns"), 0.0);
+  EXPECT_GT(profile.metrics.at("operators.gemm_conv_ratio"), 0.0);
+  EXPECT_LT(profile.metrics.at("operators.gemm_conv_ratio"), 1.0);
+  EXPECT_GT(profile.metrics.at("memory.peak_host_bytes"), 1e6);
+  EXPECT_EQ(calls_of(profile, "aten::conv2d"), 12);
+  EXPECT_EQ(calls_of(profile, "aten::convolution_backward"), 12);
+  EXPECT_TRUE(std::ranges::is_sorted(profile.operators, std::greater{}, &OperatorTotal::self_ns));
+}
+
+TEST(Profile, TheSpansOfAStepAddUp) {
+  const auto job = load(small_recipe());
+  const JobProfile profile = value_of(job->profile(5, 0, never));
+  ASSERT_FALSE(profile.spans.empty());
+  const profiler::SpanTotal& step = profile.spans.front();
+  EXPECT_EQ(step.name, "step");
+  EXPECT_EQ(step.count, 5);
+  std::int64_t inside = 0;
+  for (const profiler::SpanTotal& span : profile.spans) {
+    EXPECT_EQ(span.count, 5) << span.name;
+    if (span.name != "step") inside += span.total_ns;
+  }
+  EXPECT_EQ(profile.spans.size(), 8U);
+  EXPECT_EQ(step.total_ns - inside, step.self_ns);
+}
+
+TEST(Profile, SeesTheFillsOfGradientsOnlyWhereTheyAre) {
+  const recipes::Recipe recipe = small_cnn_recipe();
+  const auto job = load(recipe);
+  EXPECT_GT(value_of(job->profile(4, 1, never)).metrics.at("operators.fill_ratio"), 0.0);
+  value_of(job->prepare(with(starting(recipe), "optimizer.set_to_none", true)));
+  EXPECT_EQ(value_of(job->profile(4, 1, never)).metrics.at("operators.fill_ratio"), 0.0);
+}
+
+TEST(Profile, SeesTheTransferType) {
+  const recipes::Recipe recipe = small_recipe();
+  const auto job = load(recipe);
+  EXPECT_EQ(value_of(job->profile(2, 0, never)).metrics.at("loader.float_from_uint8_ratio"), 1.0);
+  value_of(job->prepare(with(starting(recipe), "transfer.dtype", "uint8")));
+  EXPECT_EQ(value_of(job->profile(2, 0, never)).metrics.at("loader.float_from_uint8_ratio"), 0.0);
+}
+
+TEST(Profile, DoesNotChangeTheTraining) {
+  const auto one = load(small_cnn_recipe());
+  value_of(one->profile(6, 2, never));
+  const auto two = load(small_cnn_recipe());
+  value_of(two->run_steps(8, never));
+  EXPECT_EQ(value_of(one->digest()), value_of(two->digest()));
+}
+
+}  // namespace
+}  // namespace autotuned::trainer

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/training.hpp"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "base/file.hpp"
+#include "tests/trainer/small_job.hpp"
+
+namespace autotuned::trainer {
+namespace {
+
+using recipes::TrainLength;
+
+TEST(TrainingPlan, CountsEpochsInWholeBatches) {
+  const TrainLength length{.epochs = 2, .steps = {}, .batch_size = 32, .drop_last = true};
+  const TrainingPlan plan = plan_of(length, 32, 1000);
+  EXPECT_EQ(plan.steps_per_epoch, 31);
+  EXPECT_EQ(plan.steps, 62);
+  EXPECT_EQ(plan.epochs, 2);
+  EXPECT_EQ(plan.samples, 62 * 32);
+}
+
+TEST(TrainingPlan, KeepsTheRestWithoutDropLast) {
+  const TrainLength length{.epochs = 2, .steps = {}, .batch_size = 32, .drop_last = false};
+  const TrainingPlan plan = plan_of(length, 300, 1000);
+  EXPECT_EQ(plan.steps_per_epoch, 4);
+  EXPECT_EQ(plan.steps, 8);
+  EXPECT_EQ(plan.samples, 2000);
+}
+
+TEST(TrainingPlan, StepsMeanSamplesOfTheRecipesBatch) {
+  const TrainLength length{.epochs = {}, .steps = 100, .batch_size = 32, .drop_last = true};
+  EXPECT_EQ(plan_of(length, 32, 1000).steps, 100);
+  EXPECT_EQ(plan_of(length, 64, 1000).steps, 50);
+  EXPECT_EQ(plan_of(length, 300, 1000).steps, 11);  // 3200 samples, rounded up
+  EXPECT_EQ(plan_of(length, 300, 1000).epochs, 4);
+}
+
+struct Trained {
+  TrainingSummary summary;
+  std::string digest;
+  std::vector<Json> progress;
+};
+
+Trained train_all(Job& job, const TrainRequest& request, const CancelCheck& is_cancelled = never) {
+  Trained trained;
+  const ProgressSink sink = [&trained](const Json& frame) { trained.progress.push_back(frame); };
+  trained.summary = value_of(train(job, request, sink, is_cancelled));
+  trained.digest = value_of(job.digest());
+  return trained;
+}
+
+TEST(Training, TrainsToTheEndAndEvaluates) {
+  const Folder folder;
+  const auto job = load(small_recipe());
+  const Trained trained = train_all(*job, {.checkpoint_path = folder / "c"});
+  EXPECT_EQ(trained.summary.steps, 20);
+  EXPECT_EQ(trained.summary.samples, 400);
+  EXPECT_EQ(trained.summary.epochs, 2);
+  EXPECT_FALSE(trained.summary.was_cancelled);
+  EXPECT_GT(trained.summary.duration_ns, 0);
+  EXPECT_GT(trained.summary.evaluation_ns, 0);
+  ASSERT_TRUE(trained.summary.test);
+  EXPECT_GT(trained.summary.test->accuracy, 0.5);
+
+  int evaluations = 0;
+  for (const Json& frame : trained.progress) {
+    if (const Json& one = member(frame, "evaluation"); !one.is_null()) {
+      EXPECT_EQ(one["epoch"], ++evaluations);
+    }
+  }
+  EXPECT_EQ(evaluations, 2);
+  const auto last = std::find_if(trained.progress.rbegin(), trained.progress.rend(),
+                                 [](const Json& frame) { return frame.contains("step"); });
+  ASSERT_NE(last, trained.progress.rend());
+  EXPECT_EQ((*last)["step"], 20);
+  EXPECT_EQ((*last)["steps_total"], 20);
+  EXPECT_EQ((*last)["epoch"], 2);
+  EXPECT_EQ((*last)["samples_total"], 400);
+}
+
+TEST(Training, EvaluatesOnceAtTheEndWhereTheRecipeSaysSo) {
+  const Folder folder;
+  recipes::Recipe recipe = small_recipe();
+  recipe.evaluation->every = "end";
+  const auto job = load(recipe);
+  const Trained trained = train_all(*job, {.checkpoint_path = folder / "c"});
+  EXPECT_TRUE(trained.summary.test);
+  EXPECT_EQ(std::ranges::count_if(trained.progress,
+                                  [](const Json& frame) { return frame.contains("evaluation"); }),
+            1);
+}
+
+TEST(Training, WithoutTestDataThereIsNoAccuracy) {
+  const Folder folder;
+  recipes::Recipe recipe = small_recipe();
+  recipe.evaluation.reset();
+  const auto job = load(recipe);
+  EXPECT_FALSE(train_all(*job, {.checkpoint_path = folder / "c"}).summary.test);
+}
+
+TEST(Training, NothingOfTheTrialsStaysInTheModel) {
+  const Folder folder;
+  const auto fresh = load(small_recipe());
+  const std::string expected = train_all(*fresh, {.checkpoint_path = folder / "a"}).digest;
+  const auto used = load(small_recipe());
+  value_of(used->run_steps(17, never));
+  value_of(used->run({.minimum_steps = 3, .reuse_batch = true}, never));
+  EXPECT_EQ(train_all(*used, {.checkpoint_path = folder / "b"}).digest, expected);
+}
+
+TEST(Training, InterruptedAnywhereItEndsInTheSameBits) {
+  const Folder folder;
+  recipes::Recipe recipe = small_cnn_recipe();
+  recipe.train.epochs = 1;
+  const auto whole_job = load(recipe);
+  const Trained whole = train_all(*whole_job, {.checkpoint_path = folder / "whole"});
+  // A cancel that is asked for after each of the first steps; polls are milliseconds apart, so several
+  // rounds may pass before the next one.
+  const TrainRequest request{.checkpoint_path = folder / "c", .resume = true};
+  Trained last;
+  int rounds = 0;
+  do {
+    const auto job = load(recipe);
+    int asked = 0;
+    last = train_all(*job, request, [&] { return rounds < 5 && ++asked > 0; });
+    EXPECT_EQ(last.summary.was_cancelled, last.summary.steps < whole.summary.steps);
+    ++rounds;
+  } while (last.summary.was_cancelled);
+  EXPECT_EQ(rounds, 6);  // each of the first five was cut short after one step
+  EXPECT_EQ(last.digest, whole.digest);
+  EXPECT_EQ(last.summary.resumed_from_step, 5);
+  EXPECT_EQ(last.summary.steps, whole.summary.steps);
+  EXPECT_EQ(last.summary.final_loss, whole.summary.final_loss);
+  EXPECT_EQ(last.summary.test->accuracy, whole.summary.test->accuracy);
+}
+
+TEST(Training, ResumesFromAPeriodicCheckpoint) {
+  const Folder folder;
+  const auto job = load(small_recipe());
+  const Trained whole =
+      train_all(*job, {.checkpoint_path = folder / "c", .checkpoint_every_ns = 0});
+  const auto writes = std::ranges::count_if(
+      whole.progress, [](const Json& frame) { return frame.contains("checkpoint"); });
+  EXPECT_EQ(writes, 20);  // after every step, since every step is due
+  // As if the power had gone after the last one: all is there.
+  const auto again = load(small_recipe());
+  const Trained resumed = train_all(*again, {.checkpoint_path = folder / "c", .resume = true});
+  EXPECT_EQ(resumed.summary.resumed_from_step, 20);
+  EXPECT_EQ(resumed.digest, whole.digest);
+  EXPECT_EQ(resumed.summary.final_loss, whole.summary.final_loss);
+  EXPECT_TRUE(resumed.summary.test);
+}
+
+TEST(Training, WithoutResumeACheckpointIsOverwritten) {
+  const Folder folder;
+  const auto job = load(small_recipe());
+  train_all(*job, {.checkpoint_path = folder / "c"});
+  const Trained again = train_all(*job, {.checkpoint_path = folder / "c"});
+  EXPECT_EQ(again.summary.resumed_from_step, 0);
+}
+
+TEST(Training, RefusesTheCheckpointOfAnotherTraining) {
+  const Folder folder;
+  const TrainRequest request{.checkpoint_path = folder / "c", .resume = true};
+  const recipes::Recipe recipe = small_recipe();
+  const auto job = load(recipe);
+  train_all(*job, request);
+  const auto refusal = [&](const recipes::Recipe& other, const Configuration& configuration) {
+    const auto theirs = load(other, configuration);
+    const auto result = train(
+        *theirs, request, [](const Json&) {}, never);
+    return result ? "accepted" : result.error().what;
+  };
+  recipes::Recipe seed = recipe;
+  seed.seed = 8;
+  EXPECT_EQ(refusal(seed, starting(seed)), "the checkpoint is of another seed");
+  recipes::Recipe rate = recipe;
+  rate.optimizer.parameters["lr"] = 0.06;
+  EXPECT_EQ(refusal(rate, starting(rate)), "the checkpoint is of another recipe");
+  EXPECT_EQ(refusal(recipe, with(starting(recipe), "batch_size", std::int64_t{40})),
+            "the checkpoint is of another batch size");
+  ASSERT_TRUE(write_file_atomically(folder / "c", "rubbish"));
+  const auto corrupt = train(
+      *job, request, [](const Json&) {}, never);
+  ASSERT_FALSE(corrupt);
+  EXPECT_EQ(corrupt.error().kind, ErrorKind::corrupt);
+}
+
+TEST(Training, NamesTheStepWhoseLossIsNotFinite) {
+  const Folder folder;
+  recipes::Recipe recipe = small_recipe();
+  recipe.optimizer.parameters["lr"] = 1e30;
+  const auto job = load(recipe);
+  const auto result = train(
+      *job, {.checkpoint_path = folder / "c"}, [](const Json&) {}, never);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().kind, ErrorKind::invalid);
+  EXPECT_THAT(result.error().what, testing::MatchesRegex("the loss is not finite at step [2-9]"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "c"));
+}
+
+TEST(Training, SaysWhereTheCheckpointCannotBeWritten) {
+  const Folder folder;
+  const auto job = load(small_recipe());
+  const auto result = train(
+      *job, {.checkpoint_path = folder / "missing" / "c"}, [](const Json&) {}, never);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().kind, ErrorKind::not_found);
+}
+
+}  // namespace
+}  // namespace autotuned::trainer
