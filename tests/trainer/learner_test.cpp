@@ -222,6 +222,36 @@ TEST(Model, ChannelsLastReachesTheConvolutionsOfOneChannelImages) {
             at::MemoryFormat::ChannelsLast);
 }
 
+// The order of ReLU and pooling is ours to choose as long as no bit shows it.
+TEST(Model, FashionCnnComputesConvolutionReluPooling) {
+  at::manual_seed(5);
+  const auto model = value_of(
+      make_model({"fashion_cnn", {{"classes", 10}}}, {.channels = 2, .height = 9, .width = 8}));
+  const at::Tensor images = at::randn({6, 2, 9, 8});
+  const auto gradients_of = [&](const at::Tensor& logits) {
+    model->zero_grad();
+    logits.square().sum().backward();
+    std::vector<at::Tensor> gradients;
+    for (const at::Tensor& parameter : model->parameters())
+      gradients.push_back(parameter.grad());
+    return gradients;
+  };
+  const at::Tensor ours = model->forward(images);
+  const std::vector<at::Tensor> our_gradients = gradients_of(ours);
+
+  const auto p = model->named_parameters();
+  at::Tensor x = at::conv2d(images, p["conv1.weight"], p["conv1.bias"], 1, 1);
+  x = at::max_pool2d(at::relu(x), 2);
+  x = at::max_pool2d(at::relu(at::conv2d(x, p["conv2.weight"], p["conv2.bias"], 1, 1)), 2);
+  const at::Tensor written = at::linear(x.flatten(1), p["linear.weight"], p["linear.bias"]);
+  const std::vector<at::Tensor> written_gradients = gradients_of(written);
+
+  EXPECT_TRUE(at::equal(ours, written));
+  for (std::size_t i = 0; i < our_gradients.size(); ++i) {
+    EXPECT_TRUE(at::equal(our_gradients[i], written_gradients[i])) << i;
+  }
+}
+
 TEST(Model, NamesItsParametersAsPyTorchWould) {
   const auto model = value_of(
       make_model({"fashion_cnn", {{"classes", 10}}}, {.channels = 1, .height = 28, .width = 28}));

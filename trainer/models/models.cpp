@@ -8,7 +8,8 @@
 namespace autotuned::trainer {
 namespace {
 
-// Two 3x3 convolutions, each with ReLU and 2x2 max pooling, then one linear layer.
+// Two 3x3 convolutions, each with ReLU and 2x2 max pooling, then one linear layer. ReLU comes after the
+// pooling: the same bits, forward and backward, for a quarter of the work.
 class FashionCnn final : public Model {
  public:
   FashionCnn(input::SampleShape sample, std::int64_t classes)
@@ -19,8 +20,8 @@ class FashionCnn final : public Model {
             "linear", torch::nn::Linear(64 * (sample.height / 4) * (sample.width / 4), classes))) {}
 
   at::Tensor forward(const at::Tensor& images) override {
-    at::Tensor x = at::max_pool2d(at::relu(conv1_->forward(images)), 2);
-    x = at::max_pool2d(at::relu(conv2_->forward(x)), 2);
+    at::Tensor x = at::relu(at::max_pool2d(conv1_->forward(images), 2));
+    x = at::relu(at::max_pool2d(conv2_->forward(x), 2));
     return linear_->forward(x.flatten(1));
   }
 
