@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The small language of YAML plugins (sdk/README.md): facts, conditions over them, values to try and
-// sentences. Everything is parsed when the file is read; evaluating cannot fail, only not know.
+// The small language of YAML plugins (sdk/README.md): facts, conditions over them and sentences.
+// Everything is parsed when the file is read; evaluating cannot fail, only not know.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +19,11 @@ namespace autotuned::plugins {
 // What went wrong, without a place: the caller knows where the text stood.
 template <class T>
 using Parsed = tl::expected<T, std::string>;
+
+inline constexpr std::size_t kMostExpressionCharacters = 500;
+
+// Without blanks at either end.
+[[nodiscard]] std::string_view trimmed(std::string_view text);
 
 // A named figure of a situation: `environment.cpus_allowed`, `job.device`, `recipe.optimizer`,
 // `starting.batch_size`, `incumbent.loader.workers`; any other name is a metric.
@@ -60,35 +65,6 @@ class Condition {
   std::variant<Literal, Fact> right_;
   std::vector<Fact> left_;  // exactly one; a Fact has no empty state
   Operator operator_ = Operator::less;
-};
-
-// The values of one knob that an alternative tries: a literal, a fact, several of them, or the
-// neighbours of the incumbent's value in a range such as `1..environment.cpus_allowed`.
-class Values {
- public:
-  struct Literal {
-    std::string text;
-    bool is_quoted = false;
-  };
-  [[nodiscard]] static Parsed<Values> parse_scalar(std::string_view text, bool is_quoted);
-  void append(Values other);
-
-  [[nodiscard]] bool may_be_several() const { return items_.size() > 1 || has_range_; }
-  // In the knob's type and domain; values outside of it are left out. An error when a value can never
-  // be of the knob's type.
-  [[nodiscard]] Parsed<std::vector<Json>> resolve(const sdk::Situation& situation,
-                                                  const sdk::Knob& knob) const;
-
- private:
-  using Bound = std::variant<std::int64_t, Fact>;
-  struct Range {
-    Bound low;
-    Bound high;
-  };
-  [[nodiscard]] static Parsed<Bound> parse_bound(std::string_view text);
-
-  std::vector<std::variant<Literal, Fact, Range>> items_;
-  bool has_range_ = false;
 };
 
 // `the step spends {step.zero_grad_ratio} of its time on filling`.

@@ -19,14 +19,20 @@ constexpr const char* kRule =
     "plugins and the folders above them must be owned by this user or root and writable by nobody "
     "else";
 
-Result<void> check_folders(const std::filesystem::path& folder, const Viewer& viewer) {
+// Asking for the group may go to the network, and the answer does not change.
+const Viewer& viewer() {
+  static const Viewer kViewer = Viewer::current();
+  return kViewer;
+}
+
+Result<void> check_folders(const std::filesystem::path& folder) {
   for (std::filesystem::path at = folder;; at = at.parent_path()) {
     struct stat status {};
     if (::lstat(at.c_str(), &status) != 0) {
       return tl::unexpected(system_error(errno, "cannot be examined", at.string()));
     }
     if (!S_ISDIR(status.st_mode)) return fail(ErrorKind::invalid, "is not a folder", at.string());
-    const std::string reason = distrust(status, viewer, at != folder);
+    const std::string reason = distrust(status, viewer(), at != folder);
     if (!reason.empty()) return fail(ErrorKind::permission, reason, at.string(), kRule);
     if (at == at.root_path()) return {};
   }
@@ -73,7 +79,7 @@ Result<std::filesystem::path> trusted_folder(const std::filesystem::path& folder
   if (error) {
     return tl::unexpected(system_error(error.value(), "cannot be opened", folder.string()));
   }
-  if (auto checked = check_folders(canonical, Viewer::current()); !checked) {
+  if (auto checked = check_folders(canonical); !checked) {
     return tl::unexpected(std::move(checked.error()));
   }
   return canonical;
@@ -101,7 +107,7 @@ Result<std::filesystem::path> trusted_file(const std::filesystem::path& file,
   if (!S_ISREG(status.st_mode)) {
     return fail(ErrorKind::invalid, "is not a regular file", canonical.string());
   }
-  const std::string reason = distrust(status, Viewer::current(), false);
+  const std::string reason = distrust(status, viewer(), false);
   if (!reason.empty()) return fail(ErrorKind::permission, reason, canonical.string(), kRule);
   return canonical;
 }

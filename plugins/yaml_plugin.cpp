@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "plugins/expression.hpp"
 #include "plugins/sdk/plugin.hpp"
+#include "plugins/values.hpp"
 
 namespace autotuned::plugins {
 namespace {

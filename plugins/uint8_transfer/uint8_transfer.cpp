@@ -28,7 +28,7 @@ Answer propose(const Situation& situation) {
   }
   const auto share = situation.metric("loader.float_from_uint8_ratio");
   if (!share) return sdk::none("the profile does not say what type the data had");
-  if (*share < 1.0) return sdk::none("the samples are not 8-bit data, converted to float");
+  if (*share < 0.999) return sdk::none("the samples are not 8-bit data, converted to float");
   const sdk::Json change = {{kType, "uint8"}};
   if (situation.has_lost(change)) return sdk::none("uint8 was tried and was not faster");
 

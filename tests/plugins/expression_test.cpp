@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "plugins/values.hpp"
 #include "tests/plugins/loader_scene.hpp"
 
 namespace autotuned::plugins {
