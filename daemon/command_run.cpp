@@ -89,22 +89,29 @@ int run(const RunOptions& options) {
 
   Json result;
   std::string text;
+  std::string problem;
   ProgressView view(stderr, isatty(STDERR_FILENO) != 0);
   auto exit_code = supervise(std::move(request), SupervisorLimits{}, [&](const Json& event) {
     view.show(event);
+    if (get_string(event, "event").value_or("") == "error") {
+      problem = get_string(event, "text").value_or("");
+    }
     if (get_string(event, "event").value_or("") != "result") return;
     result = member(event, "result");
     text = get_string(event, "text").value_or("");
   });
   if (!exit_code) {
-    view.show({{"event", "error"}, {"text", exit_code.error().message()}});
-    return kWorkFailed;
+    problem = exit_code.error().message();
+    view.show({{"event", "error"}, {"text", problem}});
   }
   if (options.as_json) {
+    // It may have ended before there was a run to tell about.
+    if (!result.is_object()) result = {{"run", nullptr}, {"error", problem}};
     std::cout << to_line(result) << "\n";
   } else if (!text.empty()) {
     std::cout << "\n" << text;
   }
+  if (!exit_code) return kWorkFailed;
   if (*exit_code == kDone && options.require_gain) {
     const double low = get_number(member(result, "best"), "speedup_low").value_or(1.0);
     if (low <= 1.0) return kNothingFaster;

@@ -53,6 +53,8 @@ class RunningSession {
   Result<void> lock_device();
   Result<void> open_run();
   Result<void> continue_run(storage::RunRow row);
+  Result<void> record_fault(const PluginFault& fault);
+  void load_plugins();
   Result<void> tune();
   Result<void> train();
   Result<void> write_outputs();
@@ -158,12 +160,7 @@ Result<void> RunningSession::continue_run(storage::RunRow row) {
     run_.state = run_.best.empty() ? RunState::tuning : RunState::training;
   }
   for (const PluginFault& fault : request_.faults) {
-    auto stored = history_->put_plugin_answered(run_.id, fault.plugin, fault.outcome, true);
-    if (!stored) return stored;
-    report({{"event", "answered"},
-            {"plugin", fault.plugin},
-            {"outcome", fault.outcome},
-            {"is_failure", true}});
+    if (auto stored = record_fault(fault); !stored) return stored;
   }
   // A plugin that failed once stays out for the rest of the run.
   auto answers = history_->plugin_answers(run_.id);
@@ -178,6 +175,32 @@ Result<void> RunningSession::continue_run(storage::RunRow row) {
   if (!trials) return tl::unexpected(trials.error());
   earlier_ = std::move(*trials);
   return history_->update_run(run_);
+}
+
+Result<void> RunningSession::record_fault(const PluginFault& fault) {
+  if (fault.is_loading) {
+    // Nobody had asked it anything yet.
+    storage::PluginAnswerRow question;
+    question.plugin = fault.plugin;
+    question.asked_unix_ns = clock_.unix_time_ns();
+    if (auto stored = history_->put_plugin_asked(run_.id, question); !stored) return stored;
+  }
+  auto stored = history_->put_plugin_answered(run_.id, fault.plugin, fault.outcome, true);
+  if (!stored) return stored;
+  report({{"event", "answered"},
+          {"plugin", fault.plugin},
+          {"outcome", fault.outcome},
+          {"is_failure", true}});
+  return {};
+}
+
+void RunningSession::load_plugins() {
+  plugins_ = plugins::find_plugins(
+      plugins::plugin_folders(request_.plugin_folders, places_.built_in_plugins), request_.without,
+      [this](const std::string& name) {
+        report({{"event", "loading_plugin"}, {"plugin", name}});
+      });
+  report({{"event", "plugins_loaded"}});
 }
 
 Result<void> RunningSession::tune() {
@@ -270,8 +293,6 @@ Result<void> RunningSession::write_outputs() {
   if (request_.tune_only) return {};
   auto saved = job_->save(folder / "model.pt");
   if (!saved) return tl::unexpected(saved.error());
-  std::error_code ignored;
-  std::filesystem::remove(checkpoint(), ignored);
   return {};
 }
 
@@ -285,6 +306,9 @@ Result<int> RunningSession::finish() {
   auto written =
       write_file_atomically(request_.recipe.output_dir / "summary.json", result.dump(2) + "\n");
   if (!written) return tl::unexpected(written.error());
+  // Only now is there nothing left to resume.
+  std::error_code ignored;
+  std::filesystem::remove(checkpoint(), ignored);
   return conclude(0);
 }
 
@@ -349,9 +373,7 @@ Result<int> RunningSession::run() {
 
   if (auto opened = open_run(); !opened) return end_with(opened.error());
   if (run_.state == RunState::tuning) {
-    plugins_ = plugins::find_plugins(
-        plugins::plugin_folders(request_.plugin_folders, places_.built_in_plugins),
-        request_.without);
+    load_plugins();
     if (auto tuned = tune(); !tuned) return end_with(tuned.error());
   }
   if (!request_.tune_only) {

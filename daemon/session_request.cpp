@@ -9,7 +9,8 @@ Json SessionRequest::to_json() const {
     folders.push_back(folder.string());
   Json fault_list = Json::array();
   for (const PluginFault& fault : faults) {
-    fault_list.push_back({{"plugin", fault.plugin}, {"outcome", fault.outcome}});
+    fault_list.push_back(
+        {{"plugin", fault.plugin}, {"outcome", fault.outcome}, {"is_loading", fault.is_loading}});
   }
   return {{"recipe", recipe.to_json()},
           {"history", history.string()},
@@ -49,8 +50,9 @@ Result<SessionRequest> SessionRequest::from_json(const Json& value) {
     if (name.is_string()) request.without.push_back(name.get<std::string>());
   }
   for (const Json& fault : member(value, "faults")) {
-    request.faults.push_back(
-        {get_string(fault, "plugin").value_or(""), get_string(fault, "outcome").value_or("")});
+    request.faults.push_back({get_string(fault, "plugin").value_or(""),
+                              get_string(fault, "outcome").value_or(""),
+                              get_bool(fault, "is_loading").value_or(false)});
   }
   return request;
 }

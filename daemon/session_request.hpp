@@ -16,7 +16,8 @@ namespace autotuned::daemon {
 // A plugin that took a session of this run down.
 struct PluginFault {
   std::string plugin;
-  std::string outcome;  // "did not answer within 2 s"
+  std::string outcome;      // "did not answer within 2 s"
+  bool is_loading = false;  // it had not been asked, its library was being loaded
 };
 
 struct SessionRequest {

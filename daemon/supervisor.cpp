@@ -31,7 +31,8 @@ constexpr nanoseconds kFrameLimit = std::chrono::seconds(10);
 // How one session process ended.
 struct SessionEnd {
   std::optional<int> exit_code;  // of the command, when the session reported a result
-  std::string blamed_plugin;     // that was being asked when the session died
+  std::string blamed_plugin;     // that was being loaded or asked when the session died
+  bool is_loading = false;       // it was being loaded
   bool hung = false;             // the plugin did not answer in time
   std::string message;           // how the process ended
 };
@@ -63,7 +64,7 @@ class Attempt {
       process_.terminate(std::chrono::seconds(1));
       end_.message = "it closed its socket and went on";
     }
-    end_.blamed_plugin = asked_;
+    end_.blamed_plugin = blamed_;
     return end_;
   }
 
@@ -87,17 +88,18 @@ class Attempt {
   void take(const Json& event) {
     const std::string name = get_string(event, "event").value_or("");
     if (name == "run") run_id_ = get_string(event, "run").value_or("");
-    if (name == "asking") {
-      asked_ = get_string(event, "plugin").value_or("?");
+    if (name == "asking" || name == "loading_plugin") {
+      blamed_ = get_string(event, "plugin").value_or("?");
+      end_.is_loading = name == "loading_plugin";
       answer_timer_.expires_after(limits_->plugin_answer);
       answer_timer_.async_wait([this](const error_code& error) {
-        if (error || asked_.empty()) return;
+        if (error || blamed_.empty()) return;
         end_.hung = true;
         process_.signal_group(SIGKILL);
       });
     }
-    if (name == "answered") {
-      asked_.clear();
+    if (name == "answered" || name == "plugins_loaded") {
+      blamed_.clear();
       answer_timer_.cancel();
     }
     if (name == "result") {
@@ -139,7 +141,7 @@ class Attempt {
   asio::steady_timer answer_timer_;
   asio::steady_timer cancel_timer_;
   std::string run_id_;
-  std::string asked_;
+  std::string blamed_;  // runs code of this plugin
   int signal_count_ = 0;
   SessionEnd end_;
 };
@@ -182,11 +184,12 @@ Result<int> supervise(SessionRequest request, const SupervisorLimits& limits,
     if (!end.blamed_plugin.empty()) {
       const std::string outcome =
           end.hung ? "did not answer within " + format_duration(limits.plugin_answer)
-                   : "ended the process that asked it: " + end.message;
+                   : std::string("ended the process that ") +
+                         (end.is_loading ? "loaded" : "asked") + " it: " + end.message;
       on_event({{"event", "warning"},
                 {"text",
                  "plugin " + end.blamed_plugin + " " + outcome + "; the run goes on without it"}});
-      request.faults.push_back({end.blamed_plugin, outcome});
+      request.faults.push_back({end.blamed_plugin, outcome, end.is_loading});
       request.without.push_back(end.blamed_plugin);
       continue;
     }

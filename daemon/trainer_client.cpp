@@ -27,7 +27,6 @@ constexpr nanoseconds kHelloLimit = std::chrono::seconds(120);
 // `train` writes a checkpoint before it answers.
 constexpr nanoseconds kCancelGrace = std::chrono::seconds(30);
 constexpr nanoseconds kStopGrace = std::chrono::seconds(2);
-constexpr nanoseconds kFrameLimit = std::chrono::seconds(30);
 
 enum class Woken { trainer, cancel, timeout };
 
@@ -80,18 +79,21 @@ Result<TrainerClient> TrainerClient::start(const TrainerSpec& spec, CancelSource
   TrainerClient client(std::move(*process), FrameChannel(std::move(sockets->ours)), cancel,
                        spec.log);
   const auto deadline = Clock::now() + kHelloLimit;
-  switch (wait_for(client.channel_.descriptor(), cancel.is_requested() ? -1 : cancel.descriptor(),
-                   deadline)) {
-    case Woken::timeout:
-      return client.end(ErrorKind::timeout, "the trainer did not say hello within 2 minutes");
-    case Woken::cancel:
-      client.end(ErrorKind::cancelled, "");
-      return fail(ErrorKind::cancelled, "stopped while the trainer was starting");
-    case Woken::trainer:
-      break;
+  auto frame = client.receive_before(deadline, /*is_cancellable=*/true);
+  if (!frame) {
+    switch (frame.error().kind) {
+      case ErrorKind::timeout:
+        return client.end(ErrorKind::timeout, "the trainer did not say hello within 2 minutes");
+      case ErrorKind::cancelled:
+        client.end(ErrorKind::cancelled, "");
+        return fail(ErrorKind::cancelled, "stopped while the trainer was starting");
+      case ErrorKind::invalid:
+        return client.end(ErrorKind::unsupported, "the program that should be a trainer said " +
+                                                      frame.error().what + " instead of hello");
+      default:
+        return client.end(ErrorKind::crashed, "the trainer ended before it said hello");
+    }
   }
-  auto frame = client.channel_.receive(kFrameLimit);
-  if (!frame) return client.end(ErrorKind::crashed, "the trainer ended before it said hello");
   client.hello_ = member(*frame, "hello");
   const auto protocol = get_integer(client.hello_, "protocol");
   if (!protocol || *protocol != kProtocol) {
@@ -120,43 +122,48 @@ Result<Json> TrainerClient::request(const std::string& name, Json fields, nanose
   return wait_for_answer(id, name, limit, on_progress);
 }
 
+// The next frame. Its parts may arrive one by one: only a whole one counts. ErrorKind::cancelled when
+// somebody asked to stop meanwhile.
+Result<Json> TrainerClient::receive_before(Clock::time_point deadline, bool is_cancellable) {
+  for (;;) {
+    auto frame = channel_.receive(nanoseconds{0});
+    if (frame || frame.error().kind != ErrorKind::timeout) return frame;
+    const int cancel = is_cancellable ? cancel_->descriptor() : -1;
+    const Woken woken = wait_for(channel_.descriptor(), cancel, deadline);
+    if (woken == Woken::timeout) return fail(ErrorKind::timeout, "no answer");
+    if (woken == Woken::cancel && cancel_->is_requested()) {
+      return fail(ErrorKind::cancelled, "stopped");
+    }
+  }
+}
+
 Result<Json> TrainerClient::wait_for_answer(std::int64_t id, const std::string& name,
                                             nanoseconds limit,
                                             const std::function<void(const Json&)>& on_progress) {
   auto deadline = Clock::now() + limit;
   bool is_cancelled = false;
   for (;;) {
-    if (!channel_.has_buffered_frame()) {
-      const int cancel = is_cancelled ? -1 : cancel_->descriptor();
-      const Woken woken = wait_for(channel_.descriptor(), cancel, deadline);
-      if (woken == Woken::timeout) {
-        if (is_cancelled) {
-          end(ErrorKind::timeout, "");
-          return fail(ErrorKind::cancelled, "stopped; the trainer had to be ended");
-        }
-        return end(ErrorKind::timeout,
-                   "no answer to '" + name + "' within " + format_duration(limit));
-      }
-      if (woken == Woken::cancel) {
-        if (cancel_->is_requested()) {
-          is_cancelled = true;
-          deadline = Clock::now() + kCancelGrace;
-          if (!channel_.send(Json{{"request", "cancel"}})) {
-            return end(ErrorKind::crashed, "the trainer ended during '" + name + "'");
-          }
-        }
-        continue;
-      }
+    auto frame = receive_before(deadline, !is_cancelled);
+    if (!frame && frame.error().kind == ErrorKind::cancelled) {
+      is_cancelled = true;
+      deadline = Clock::now() + kCancelGrace;
+      if (channel_.send(Json{{"request", "cancel"}})) continue;
+      frame = fail(ErrorKind::crashed, "gone");
     }
-    auto frame = channel_.receive(kFrameLimit);
     if (!frame) {
+      const ErrorKind kind = frame.error().kind;
       if (is_cancelled) {
-        end(ErrorKind::crashed, "");
-        return fail(ErrorKind::cancelled, "stopped; the trainer had ended");
+        end(kind, "");
+        return fail(ErrorKind::cancelled, "stopped; the trainer had to be ended");
       }
-      return end(
-          frame.error().kind == ErrorKind::invalid ? ErrorKind::internal : frame.error().kind,
-          "the trainer ended during '" + name + "'");
+      if (kind == ErrorKind::timeout) {
+        return end(kind, "no answer to '" + name + "' within " + format_duration(limit));
+      }
+      if (kind == ErrorKind::invalid) {
+        return end(ErrorKind::internal, "the trainer's answer to '" + name +
+                                            "' is no frame of JSON: " + frame.error().what);
+      }
+      return end(kind, "the trainer ended during '" + name + "'");
     }
     if (get_integer(*frame, "id").value_or(-1) != id) {
       return end(ErrorKind::internal, "the trainer answered a question that was not asked");
@@ -167,12 +174,17 @@ Result<Json> TrainerClient::wait_for_answer(std::int64_t id, const std::string& 
       continue;
     }
     if (const Json& ok = member(*frame, "ok"); ok.is_object()) return ok;
+    // Whatever it failed with, it failed because it was to stop.
+    if (is_cancelled) return fail(ErrorKind::cancelled, "stopped during '" + name + "'");
     const Json& error = member(*frame, "error");
     if (!error.is_object()) {
       return end(ErrorKind::internal,
                  "the trainer's answer to '" + name + "' has no 'ok' or 'error'");
     }
     Error told = error_from(error);
+    if (told.kind == ErrorKind::cancelled) {
+      return end(ErrorKind::internal, "the trainer cancelled '" + name + "' by itself");
+    }
     if (told.kind == ErrorKind::internal) end(ErrorKind::internal, "");
     return tl::unexpected(std::move(told));
   }

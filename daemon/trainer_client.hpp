@@ -63,6 +63,7 @@ class TrainerClient {
   TrainerClient(Process process, FrameChannel channel, CancelSource& cancel,
                 std::filesystem::path log);
 
+  Result<Json> receive_before(std::chrono::steady_clock::time_point deadline, bool is_cancellable);
   Result<Json> wait_for_answer(std::int64_t id, const std::string& name,
                                std::chrono::nanoseconds limit,
                                const std::function<void(const Json&)>& on_progress);

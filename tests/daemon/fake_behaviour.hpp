@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a fake trainer does: a model of its speed, and faults.
+//
+//   {"rate": 1000, "noise": 0.01, "seed": 1, "reuse_batch": 2.0,
+//    "factors": {"optimizer.set_to_none=on": 1.3},       rate by value of a knob
+//    "not_equal": ["precision.autocast=bf16"],           trains another model bit for bit
+//    "updates": {"precision.autocast=bf16": {"norm_ratio": 3.0, "cosine": 0.2}},
+//    "metrics": {...}, "knobs": [...], "protocol": 1, "train_steps": 10,
+//    "faults": [{"do": "exit", "code": 3, ...}]}
+//
+// A fault happens at every request that fits all of its conditions: "at" (the N-th line of the record,
+// counted over all trainers of a test from 1), "request" (its name; "hello" before the greeting,
+// "train_step" before a step of training), "step" (of training), "when" (values of knobs, as text), "once". What it may "do" is
+// in fake_trainer.cpp.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "base/configuration.hpp"
+#include "base/json.hpp"
+
+namespace autotuned {
+
+class FakeBehaviour {
+ public:
+  explicit FakeBehaviour(const std::filesystem::path& file);
+
+  [[nodiscard]] double number(const char* field, double otherwise) const;
+  [[nodiscard]] Json knobs() const;
+  [[nodiscard]] Json metrics(const Json& configuration) const;
+  // Samples per second of the next block.
+  [[nodiscard]] double rate(const Json& configuration, bool reuses_batch) const;
+  [[nodiscard]] Json comparison(const Json& candidate) const;
+
+  [[nodiscard]] std::filesystem::path gate() const { return record_.parent_path() / "gate"; }
+
+  // Records the request; the fault that is due, or null.
+  Json fault_at(const std::string& request, const Json& configuration, const Json& fields);
+
+ private:
+  std::filesystem::path record_;
+  Json behaviour_;
+  std::int64_t line_ = 0;  // the last one written
+};
+
+// Empty when there is no such file.
+[[nodiscard]] std::string read_text(const std::filesystem::path& file);
+void write_text(const std::filesystem::path& file, const std::string& text);
+[[nodiscard]] int parent_of(int process);
+
+}  // namespace autotuned

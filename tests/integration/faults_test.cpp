@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trainers that fail: in a trial, in the starting configuration, while training.
+#include <gmock/gmock.h>
+
+#include "tests/integration/scene.hpp"
+
+namespace autotuned {
+namespace {
+
+using testing::HasSubstr;
+
+struct TrialFault {
+  const char* name;
+  Json fault;
+  const char* kind;
+  const char* reason;
+};
+
+void PrintTo(const TrialFault& fault, std::ostream* out) {
+  *out << fault.fault.dump();
+}
+
+class FaultInTrial : public testing::TestWithParam<TrialFault> {};
+
+TEST_P(FaultInTrial, FailsTheTrialAndTheRunGoesOn) {
+  Json behaviour = Scene::fast_job();
+  Json fault = GetParam().fault;
+  fault["request"] = "run";
+  fault["when"] = {"optimizer.set_to_none=on"};
+  behaviour["faults"] = {fault};
+  const Scene scene{behaviour};
+  const Outcome outcome = scene.run({"--block-limit", "1s"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto failed = trials_with(outcome.json(), "failed");
+  ASSERT_EQ(failed.size(), 1);
+  EXPECT_EQ(failed[0].at("plugin"), "set_to_none");
+  EXPECT_EQ(failed[0].at("failure"), GetParam().kind);
+  EXPECT_THAT(failed[0].at("reason").get<std::string>(), HasSubstr(GetParam().reason));
+  EXPECT_TRUE(failed[0].at("ratio").is_null());
+  EXPECT_NEAR(outcome.json().at("best").at("speedup").get<double>(), 1.2, 0.03);
+  EXPECT_EQ(outcome.json().at("training").at("steps"), 10);
+  EXPECT_TRUE(scene.all_ended());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Trainers, FaultInTrial,
+    testing::Values(
+        TrialFault{"exit", {{"do", "exit"}, {"code", 7}}, "crashed", "exit code 7"},
+        TrialFault{"log", {{"do", "exit"}, {"code", 7}}, "crashed", "fake: exit at run"},
+        TrialFault{"abort", {{"do", "abort"}}, "crashed", "signal 6"},
+        TrialFault{"killed", {{"do", "kill_self"}}, "crashed", "when memory runs out"},
+        TrialFault{"hang", {{"do", "hang"}}, "timeout", "no answer to 'run' within"},
+        TrialFault{"half_frame", {{"do", "half_frame"}}, "timeout", "no answer to 'run' within"},
+        TrialFault{
+            "half_frame_and_exit", {{"do", "half_frame_and_exit"}}, "crashed", "exit code 0"},
+        TrialFault{"garbage", {{"do", "garbage"}}, "internal", "JSON"},
+        TrialFault{"empty_block", {{"do", "empty_ok"}}, "invalid", "start_ns"},
+        TrialFault{"other_id", {{"do", "other_id"}}, "internal", "not asked"},
+        TrialFault{"cancelled", {{"do", "error"}, {"kind", "cancelled"}}, "internal", "cancelled"},
+        TrialFault{"out_of_memory",
+                   {{"do", "error"}, {"kind", "out_of_memory"}},
+                   "out_of_memory",
+                   "the fake says out_of_memory"},
+        TrialFault{"unsupported",
+                   {{"do", "error"}, {"kind", "unsupported"}},
+                   "unsupported",
+                   "the fake says unsupported"},
+        TrialFault{"internal",
+                   {{"do", "error"}, {"kind", "internal"}},
+                   "internal",
+                   "the fake says internal"}),
+    [](const auto& instance) { return std::string(instance.param.name); });
+
+TEST(FaultInStart, FailsTheRunWithTheReason) {
+  const Scene scene{
+      {{"faults", {{{"do", "error"}, {"kind", "out_of_memory"}, {"request", "run"}}}}}};
+  const Outcome outcome = scene.run();
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("the fake says out_of_memory"));
+  EXPECT_THAT(outcome.err, HasSubstr("the starting configuration must run"));
+  EXPECT_EQ(outcome.json().at("state"), "failed");
+  EXPECT_THAT(outcome.json().at("error").get<std::string>(), HasSubstr("out_of_memory"));
+
+  // A new attempt is a new run.
+  scene.fake().behave(Scene::fast_job());
+  EXPECT_EQ(scene.run().code, 0);
+  EXPECT_EQ(scene.runs().size(), 2);
+}
+
+TEST(FaultInStart, CrashWhileLoadingIsReported) {
+  const Scene scene{{{"faults", {{{"do", "abort"}, {"request", "load"}}}}}};
+  const Outcome outcome = scene.run();
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("signal 6"));
+  EXPECT_THAT(outcome.json().at("error").get<std::string>(), HasSubstr("signal 6"));
+  EXPECT_EQ(scene.runs().size(), 0);
+}
+
+TEST(FaultInStart, AnotherProtocolIsRefused) {
+  const Scene scene{{{"protocol", 2}}};
+  const Outcome outcome = scene.run();
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_THAT(outcome.err, HasSubstr("speaks protocol 2, this program speaks protocol 1"));
+}
+
+TEST(FaultInStart, ProgramThatIsNoTrainerIsNamed) {
+  Scene scene;
+  scene.set("AUTOTUNED_TRAINER=/bin/true");
+  const Outcome outcome = scene.run();
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("before it said hello"));
+}
+
+TEST(FaultInTraining, IsResumedFromTheCheckpoint) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = Json::array();
+  for (const int step : {3, 4}) {
+    behaviour["faults"].push_back(
+        {{"do", "abort"}, {"request", "train_step"}, {"step", step}, {"once", true}});
+  }
+  const Scene scene{behaviour};
+  const Outcome outcome = scene.run();
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.json().at("training").at("steps"), 10);
+  EXPECT_EQ(outcome.json().at("training").at("resumed_from_step"), 4);
+  EXPECT_THAT(outcome.err, HasSubstr("warning: "));
+  EXPECT_THAT(outcome.err, HasSubstr("signal 6"));
+}
+
+TEST(FaultInTraining, ThatStaysFailsAndTheSameCommandGoesOn) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"do", "abort"}, {"request", "train_step"}, {"step", 5}}};
+  const Scene scene{behaviour};
+  const Outcome outcome = scene.run();
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("signal 6"));
+  EXPECT_EQ(outcome.json().at("state"), "training");
+
+  scene.fake().behave(Scene::fast_job());
+  scene.fake().forget_requests();
+  const Outcome again = scene.run();
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(again.json().at("run"), outcome.json().at("run"));
+  EXPECT_EQ(again.json().at("error"), "");
+  EXPECT_EQ(again.json().at("training").at("resumed_from_step"), 5);
+  EXPECT_TRUE(scene.fake().requests("run").empty());
+}
+
+TEST(FaultInTraining, ModelThatCannotBeSavedIsAnError) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"do", "error"}, {"kind", "disk_full"}, {"request", "save"}}};
+  const Scene scene{behaviour};
+  const Outcome outcome = scene.run();
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("the fake says disk_full"));
+  // The work is not lost.
+  scene.fake().behave(Scene::fast_job());
+  const Outcome again = scene.run();
+  EXPECT_EQ(again.code, 0);
+  EXPECT_EQ(again.json().at("training").at("resumed_from_step"), 10);
+  EXPECT_EQ(scene.folder().read("out/model.pt"), "trained for 10 steps\n");
+}
+
+}  // namespace
+}  // namespace autotuned

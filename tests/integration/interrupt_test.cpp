@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ctrl-C. The fake sends the signal in the middle of a request and waits for the cancel to arrive.
+#include <gmock/gmock.h>
+
+#include <csignal>
+
+#include "tests/integration/scene.hpp"
+
+namespace autotuned {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Interrupt, WhileTuningKeepsWhatIsFinished) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {
+      {{"do", "interrupt"}, {"request", "run"}, {"when", {"memory.malloc=keep"}}, {"once", true}}};
+  const Scene scene{behaviour};
+  const Outcome outcome = scene.run();
+  EXPECT_EQ(outcome.code, 130);
+  EXPECT_THAT(outcome.err, HasSubstr("stopping; once more to end at once"));
+  const Json stopped = outcome.json();
+  EXPECT_EQ(stopped.at("state"), "cancelled");
+  EXPECT_EQ(stopped.at("error"), "");
+  const auto interrupted = trials_with(stopped, "interrupted");
+  ASSERT_EQ(interrupted.size(), 1);
+  EXPECT_EQ(interrupted[0].at("plugin"), "memory_malloc");
+  EXPECT_TRUE(scene.all_ended());
+
+  const Outcome again = scene.run();
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_THAT(again.err, HasSubstr("continuing " + stopped.at("run").get<std::string>()));
+  EXPECT_EQ(again.json().at("run"), stopped.at("run"));
+  EXPECT_EQ(again.json().at("trials").size(),
+            stopped.at("trials").size() + 3 - trials_with(stopped, "accepted").size());
+  for (std::size_t i = 0; i < stopped.at("trials").size(); ++i) {
+    EXPECT_EQ(again.json().at("trials").at(i), stopped.at("trials").at(i));
+  }
+  EXPECT_NEAR(again.json().at("best").at("speedup").get<double>(), 1.56, 0.03);
+}
+
+TEST(Interrupt, WhileTrainingResumesFromTheCheckpoint) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {
+      {{"do", "interrupt"}, {"request", "train_step"}, {"step", 4}, {"once", true}}};
+  const Scene scene{behaviour};
+  const Outcome outcome = scene.run();
+  EXPECT_EQ(outcome.code, 130);
+  EXPECT_EQ(outcome.json().at("state"), "cancelled");
+  EXPECT_FALSE(std::filesystem::exists(scene.folder() / "out/model.pt"));
+  EXPECT_TRUE(scene.all_ended());
+
+  scene.fake().forget_requests();
+  const Outcome again = scene.run();
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(again.json().at("run"), outcome.json().at("run"));
+  EXPECT_EQ(again.json().at("training").at("resumed_from_step"), 5);
+  EXPECT_EQ(again.json().at("training").at("steps"), 10);
+  // Nothing is measured a second time.
+  EXPECT_TRUE(scene.fake().requests("run").empty());
+}
+
+TEST(Interrupt, WhileATrainerStarts) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"do", "interrupt"}, {"request", "hello"}, {"once", true}}};
+  const Scene scene{behaviour};
+  // It waits for a cancel that never comes: a trainer that has not said hello is ended.
+  const Outcome outcome = scene.run();
+  EXPECT_EQ(outcome.code, 130);
+  EXPECT_EQ(scene.runs().size(), 0);
+  EXPECT_TRUE(scene.all_ended());
+  EXPECT_EQ(scene.run().code, 0);
+}
+
+TEST(Interrupt, SecondOneEndsAtOnce) {
+  for (const char* request : {"run", "train_step"}) {
+    SCOPED_TRACE(request);
+    Json behaviour = Scene::fast_job();
+    behaviour["faults"] = {{{"do", "interrupt_twice"}, {"request", request}, {"once", true}}};
+    const Scene scene{behaviour};
+    const Outcome outcome = scene.run();
+    EXPECT_EQ(outcome.code, 130);
+    EXPECT_TRUE(scene.all_ended());
+    EXPECT_TRUE(outcome.json().is_object());
+    const Outcome again = scene.run();
+    EXPECT_EQ(again.code, 0) << again.err;
+    EXPECT_EQ(scene.runs().size(), 1);
+  }
+}
+
+TEST(Interrupt, WhileWaitingForTheDevice) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"do", "pause"}, {"request", "train"}}};
+  const Scene first{behaviour};
+  Scene second;
+  second.set("XDG_RUNTIME_DIR=" + (first.folder() / "run").string());
+  Running holder = first.start_run();
+  ASSERT_TRUE(holder.wait_for("\ntuned "));
+  Running waiter = second.start_run();
+  ASSERT_TRUE(waiter.wait_for("waiting: "));
+  waiter.signal(SIGTERM);
+  EXPECT_EQ(waiter.finish().code, 130);
+  const Descriptor gate = first.fake().open_gate();
+  EXPECT_EQ(holder.finish().code, 0);
+}
+
+}  // namespace
+}  // namespace autotuned

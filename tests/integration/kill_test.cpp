@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trainer, session or program are killed at one moment after another; the same command must end with the
+// right result, and what had been acknowledged must be there, once and unchanged.
+//
+// The moments are requests to the trainer and steps of training, which the fake counts; it does the
+// killing itself.
+#include <gmock/gmock.h>
+
+#include <map>
+
+#include "storage/history.hpp"
+#include "tests/integration/scene.hpp"
+
+namespace autotuned {
+namespace {
+
+constexpr int kKilled = 128 + 9;
+
+// Finished trials by number.
+std::map<int, Json> finished_trials(const Scene& scene) {
+  std::map<int, Json> trials;
+  auto history = storage::History::open(scene.history(), storage::Access::read_only);
+  if (!history) return trials;
+  const auto run = history->run("last");
+  if (!run) return trials;
+  const auto records = history->trials(run->id);
+  EXPECT_TRUE(records);
+  for (const TrialRecord& trial : *records) {
+    if (trial.verdict == Verdict::running || trial.verdict == Verdict::interrupted) continue;
+    trials[trial.number] = trial.to_json(run->id.text);
+  }
+  return trials;
+}
+
+void expect_right_result(const Scene& scene, const Outcome& outcome) {
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json run = outcome.json();
+  EXPECT_EQ(run.at("state"), "finished");
+  EXPECT_NEAR(run.at("best").at("speedup").get<double>(), 1.56, 0.03);
+  EXPECT_EQ(run.at("best").at("configuration").at("optimizer.set_to_none"), true);
+  EXPECT_EQ(run.at("best").at("configuration").at("memory.malloc"), "keep");
+  EXPECT_EQ(run.at("training").at("steps"), 10);
+  EXPECT_EQ(scene.folder().read("out/model.pt"), "trained for 10 steps\n");
+  // Each proposal is decided once, whatever was interrupted; the last word is a confirmation.
+  std::map<std::string, int> decided;
+  for (const Json& trial : trials_with(run, "accepted")) {
+    ++decided[trial.at("kind").get<std::string>() + trial.at("change").dump()];
+  }
+  for (const auto& [what, count] : decided)
+    EXPECT_EQ(count, 1) << what;
+  EXPECT_TRUE(trials_with(run, "running").empty());
+  EXPECT_EQ(decided.size(), 3);
+  EXPECT_TRUE(scene.all_ended());
+  const auto history = storage::History::open(scene.history(), storage::Access::read_only);
+  ASSERT_TRUE(history);
+  EXPECT_EQ(history->check_integrity().value_or("?"), "ok");
+}
+
+// How many requests and steps a run without a fault makes.
+int moments_of_a_run() {
+  static const int count = [] {
+    const Scene scene;
+    EXPECT_EQ(scene.run().code, 0);
+    return static_cast<int>(scene.fake().requests().size());
+  }();
+  return count;
+}
+
+class Kill : public testing::TestWithParam<std::string> {};
+
+TEST_P(Kill, AtAnyMomentCostsNothingThatWasAcknowledged) {
+  // Spread over the run, closer together where training is.
+  const int end = moments_of_a_run();
+  std::vector<int> moments;
+  for (int moment = 2; moment < end - 12; moment += std::max(1, end / 12))
+    moments.push_back(moment);
+  for (const int moment : {end - 9, end - 3, end - 1})
+    moments.push_back(moment);
+
+  for (const int moment : moments) {
+    SCOPED_TRACE(GetParam() + " at request " + std::to_string(moment));
+    Json behaviour = Scene::fast_job();
+    behaviour["faults"] = {{{"do", GetParam()}, {"at", moment}}};
+    const Scene scene{behaviour};
+    Outcome outcome = scene.run();
+    if (GetParam() == "kill_program") {
+      ASSERT_EQ(outcome.code, kKilled) << outcome.err;
+      ASSERT_TRUE(scene.all_ended());
+      const auto before = finished_trials(scene);
+      outcome = scene.run();
+      const auto after = finished_trials(scene);
+      for (const auto& [number, trial] : before) {
+        ASSERT_TRUE(after.contains(number));
+        EXPECT_EQ(after.at(number), trial);
+      }
+      EXPECT_EQ(scene.runs().size(), 1);
+    }
+    if (GetParam() == "kill_self" && outcome.code != 0) {
+      // A trainer that dies before or in the baseline fails that run.
+      ASSERT_THAT(outcome.err, testing::HasSubstr("signal 9"));
+      outcome = scene.run();
+    }
+    if (GetParam() == "kill_self" && !trials_with(outcome.json(), "failed").empty()) {
+      // The candidate is to blame as far as anybody can tell: the trial is lost, the run is not.
+      EXPECT_EQ(outcome.code, 0);
+      EXPECT_EQ(outcome.json().at("training").at("steps"), 10);
+      EXPECT_TRUE(scene.all_ended());
+      continue;
+    }
+    expect_right_result(scene, outcome);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Processes, Kill,
+                         testing::Values("kill_program", "kill_session", "kill_self"),
+                         [](const auto& instance) { return instance.param; });
+
+TEST(Kill, TrainingGoesOnFromItsCheckpoint) {
+  for (const std::string victim : {"kill_program", "kill_session", "kill_self"}) {
+    SCOPED_TRACE(victim);
+    Json behaviour = Scene::fast_job();
+    behaviour["faults"] = {
+        {{"do", victim}, {"request", "train_step"}, {"step", 6}, {"once", true}}};
+    const Scene scene{behaviour};
+    Outcome outcome = scene.run();
+    if (victim == "kill_program") {
+      EXPECT_EQ(outcome.code, kKilled);
+      outcome = scene.run();
+    }
+    expect_right_result(scene, outcome);
+    EXPECT_EQ(outcome.json().at("training").at("resumed_from_step"), 6);
+  }
+}
+
+TEST(Kill, SessionThatDiesAgainAndAgainGivesUp) {
+  const Scene scene{{{"faults", {{{"do", "kill_session"}, {"request", "profile"}}}}}};
+  const Outcome outcome = scene.run();
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, testing::HasSubstr("ended again and again"));
+  EXPECT_THAT(outcome.json().at("error").get<std::string>(), testing::HasSubstr("signal 9"));
+  EXPECT_TRUE(scene.all_ended());
+
+  scene.fake().behave(Scene::fast_job());
+  expect_right_result(scene, scene.run());
+  EXPECT_EQ(scene.runs().size(), 1);
+}
+
+}  // namespace
+}  // namespace autotuned

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plugins that misbehave: named, remembered, and the run goes on without them.
+#include <gmock/gmock.h>
+
+#include "storage/history.hpp"
+#include "tests/integration/scene.hpp"
+
+namespace autotuned {
+namespace {
+
+using testing::HasSubstr;
+
+class Misbehaving : public testing::TestWithParam<const char*> {};
+
+// The answer that the history holds of a plugin; empty when it was never asked.
+storage::PluginAnswerRow answer_of(const Scene& scene, const std::string& plugin) {
+  const auto history = storage::History::open(scene.history(), storage::Access::read_only);
+  EXPECT_TRUE(history);
+  const auto run = history->run("last");
+  EXPECT_TRUE(run);
+  const auto answers = history->plugin_answers(run->id);
+  EXPECT_TRUE(answers);
+  storage::PluginAnswerRow found;
+  int failures = 0;
+  for (const auto& answer : *answers) {
+    if (answer.plugin != plugin) continue;
+    found = answer;
+    if (answer.is_failure) ++failures;
+  }
+  EXPECT_LE(failures, 1) << plugin << " was asked again after it had failed";
+  return found;
+}
+
+TEST_P(Misbehaving, IsNamedAndLeftOut) {
+  const std::string name = GetParam();
+  const Scene scene;
+  scene.write_recipe("  plugins: [set_to_none, " + name + "]\n");
+  const Outcome outcome = scene.run({"--plugin-dir", Scene::fixture(name)});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NEAR(outcome.json().at("best").at("speedup").get<double>(), 1.3, 0.03);
+  EXPECT_EQ(outcome.json().at("training").at("steps"), 10);
+  EXPECT_EQ(scene.runs().size(), 1);
+  EXPECT_THAT(outcome.err, HasSubstr(name));
+
+  const auto answer = answer_of(scene, name);
+  EXPECT_TRUE(answer.is_answered);
+  EXPECT_TRUE(answer.is_failure);
+  EXPECT_NE(answer.outcome, "");
+  EXPECT_THAT(scene.command({"show", "last"}).out, HasSubstr(name));
+  EXPECT_TRUE(scene.all_ended());
+}
+
+INSTANTIATE_TEST_SUITE_P(Plugins, Misbehaving,
+                         testing::Values("throws", "hangs", "crashes", "nonsense", "unknown_knob",
+                                         "crashes_at_loading"),
+                         [](const auto& instance) { return std::string(instance.param); });
+
+TEST(Plugins, SeveralThatMisbehaveAreLeftOutOneByOne) {
+  const Scene scene;
+  scene.write_recipe("  plugins: all\n");
+  std::vector<std::string> options;
+  for (const char* name : {"crashes", "throws", "crashes_at_loading", "nonsense"}) {
+    options.emplace_back("--plugin-dir");
+    options.push_back(Scene::fixture(name));
+  }
+  const Outcome outcome = scene.run(options);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NEAR(outcome.json().at("best").at("speedup").get<double>(), 1.56, 0.03);
+  for (const char* name : {"crashes", "throws", "crashes_at_loading", "nonsense"}) {
+    EXPECT_TRUE(answer_of(scene, name).is_failure) << name;
+  }
+}
+
+TEST(Plugins, OneThatRefusesToLoadIsNotNeeded) {
+  const Scene scene;
+  const Outcome outcome = scene.run({"--plugin-dir", Scene::fixture("undefined_symbol")});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(scene.command({"plugins", "--plugin-dir", Scene::fixture("undefined_symbol")}).out,
+              HasSubstr("refused"));
+}
+
+}  // namespace
+}  // namespace autotuned

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `run` promises: the JSON, the exit codes, the options, what a second run does.
+#include <gmock/gmock.h>
+
+#include "tests/integration/scene.hpp"
+
+namespace autotuned {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+std::vector<std::string> kinds_of(const Json& run) {
+  std::vector<std::string> kinds;
+  for (const Json& trial : run.at("trials"))
+    kinds.push_back(trial.at("kind"));
+  return kinds;
+}
+
+TEST(Run, TunesTrainsAndReports) {
+  const Scene scene;
+  const Outcome outcome = scene.run();
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json run = outcome.json();
+
+  EXPECT_THAT(run.at("run").get<std::string>(), testing::StartsWith("r-"));
+  EXPECT_EQ(run.at("recipe"), "small");
+  EXPECT_EQ(run.at("state"), "finished");
+  EXPECT_NEAR(run.at("baseline").at("samples_per_second").get<double>(), 1000, 30);
+  const Json& best = run.at("best");
+  EXPECT_NEAR(best.at("samples_per_second").get<double>(), 1560, 50);
+  EXPECT_NEAR(best.at("speedup").get<double>(), 1.56, 0.03);
+  EXPECT_LE(best.at("speedup_low"), best.at("speedup"));
+  EXPECT_GE(best.at("speedup_high"), best.at("speedup"));
+  EXPECT_GT(best.at("speedup_low"), 1.0);
+  EXPECT_EQ(best.at("configuration").at("optimizer.set_to_none"), true);
+  EXPECT_EQ(best.at("configuration").at("memory.malloc"), "keep");
+  EXPECT_EQ(best.at("configuration").at("batch_size"), 8);
+  EXPECT_NEAR(run.at("ceiling").at("samples_per_second").get<double>(), 4 * 1560, 300);
+  EXPECT_EQ(run.at("ceiling").at("bound_by"), "compute");
+  EXPECT_GT(run.at("tuning_seconds"), 0.0);
+  EXPECT_EQ(run.at("training").at("steps"), 10);
+  EXPECT_EQ(run.at("training").at("final_loss"), 0.5);
+  EXPECT_EQ(run.at("training").at("test_accuracy"), 0.75);
+
+  ASSERT_THAT(kinds_of(run), ElementsAre("proposal", "proposal", "confirmation"));
+  int number = 0;
+  for (const Json& trial : run.at("trials")) {
+    EXPECT_EQ(trial.at("id"), run.at("run").get<std::string>() + "." + std::to_string(++number));
+    EXPECT_EQ(trial.at("verdict"), "accepted");
+    EXPECT_LE(trial.at("ratio_low"), trial.at("ratio"));
+    EXPECT_GE(trial.at("ratio_high"), trial.at("ratio"));
+    EXPECT_NE(trial.at("reason"), "");
+    EXPECT_FALSE(trial.at("change").empty());
+    EXPECT_NE(trial.at("plugin"), "");
+  }
+  EXPECT_EQ(scene.folder().read("out/model.pt"), "trained for 10 steps\n");
+  EXPECT_EQ(Json::parse(scene.folder().read("out/summary.json")), run);
+  EXPECT_TRUE(scene.all_ended());
+}
+
+TEST(Run, SaysOnStandardErrorWhatHappens) {
+  const Scene scene;
+  const Outcome outcome = scene.command({"run", scene.recipe().string()});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("start      "));
+  EXPECT_THAT(outcome.err, HasSubstr("accepted   set_to_none: optimizer.set_to_none off → on"));
+  EXPECT_THAT(outcome.err, HasSubstr("tuned      1.5"));
+  EXPECT_THAT(outcome.out, HasSubstr("trained  10 steps, loss 0.5000, test accuracy 75.00 %"));
+}
+
+TEST(Run, SecondRunVerifiesWhatIsKnown) {
+  const Scene scene;
+  ASSERT_EQ(scene.run().code, 0);
+  const Outcome second = scene.run();
+  ASSERT_EQ(second.code, 0) << second.err;
+  EXPECT_THAT(kinds_of(second.json()), ElementsAre("verification"));
+  EXPECT_NEAR(second.json().at("best").at("speedup").get<double>(), 1.56, 0.03);
+  EXPECT_EQ(second.json().at("training").at("steps"), 10);
+
+  const Outcome searched = scene.run({"--retune"});
+  EXPECT_THAT(kinds_of(searched.json()), ElementsAre("proposal", "proposal", "confirmation"));
+  EXPECT_EQ(scene.runs().size(), 3);
+}
+
+TEST(Run, RemembersThatNothingIsFaster) {
+  const Scene scene{Json::object()};
+  const Json first = scene.run().json();
+  EXPECT_EQ(first.at("best").at("speedup"), 1.0);
+  EXPECT_THAT(kinds_of(first), ElementsAre("proposal", "proposal"));
+  EXPECT_EQ(trials_with(first, "rejected").size(), 2);
+  const Outcome second = scene.run();
+  EXPECT_EQ(second.code, 0);
+  EXPECT_TRUE(second.json().at("trials").empty());
+}
+
+TEST(Run, KnownBestThatNoLongerHoldsIsSearchedAnew) {
+  const Scene scene;
+  ASSERT_EQ(scene.run().code, 0);
+  scene.fake().behave(
+      {{"factors", {{"memory.malloc=keep", 1.4}, {"optimizer.set_to_none=on", 0.5}}}});
+  const Json second = scene.run().json();
+  EXPECT_EQ(second.at("trials").at(0).at("kind"), "verification");
+  EXPECT_EQ(second.at("trials").at(0).at("verdict"), "rejected");
+  EXPECT_NEAR(second.at("best").at("speedup").get<double>(), 1.4, 0.03);
+  EXPECT_EQ(second.at("best").at("configuration").at("optimizer.set_to_none"), false);
+}
+
+TEST(Run, TuneOnlyDoesNotTrain) {
+  const Scene scene;
+  const Outcome outcome = scene.run({"--tune-only"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_TRUE(outcome.json().at("training").empty());
+  EXPECT_TRUE(scene.fake().requests("train").empty());
+  EXPECT_TRUE(std::filesystem::exists(scene.folder() / "out/best.yaml"));
+  EXPECT_FALSE(std::filesystem::exists(scene.folder() / "out/model.pt"));
+}
+
+TEST(Run, StartsFromSettings) {
+  const Scene scene;
+  const Json run = scene.run({"-s", "optimizer.set_to_none=on", "--tune-only"}).json();
+  EXPECT_EQ(run.at("starting").at("configuration").at("optimizer.set_to_none"), true);
+  EXPECT_NEAR(run.at("best").at("speedup").get<double>(), 1.2, 0.03);
+}
+
+TEST(Run, LeavesPluginsOut) {
+  const Scene scene;
+  const Json run = scene.run({"--without", "set_to_none"}).json();
+  ASSERT_THAT(kinds_of(run), ElementsAre("proposal", "confirmation"));
+  EXPECT_EQ(run.at("trials").at(0).at("plugin"), "memory_malloc");
+}
+
+TEST(Run, SwitchesLiveWhereItCanAndRestartsWhereItMust) {
+  const Scene scene;
+  const Json run = scene.run({"--tune-only"}).json();
+  ASSERT_EQ(trials_with(run, "accepted").size(), 3);
+  EXPECT_EQ(scene.fake().requests("hello").size(), 2);
+  EXPECT_GT(scene.fake().requests("prepare").size(), 10);
+}
+
+TEST(Run, ChangedModelIsRejectedHoweverFast) {
+  Json behaviour = Scene::fast_job();
+  behaviour["not_equal"] = {"optimizer.set_to_none=on"};
+  const Scene scene{behaviour};
+  const Json run = scene.run({"--tune-only"}).json();
+  const auto rejected = trials_with(run, "rejected");
+  ASSERT_EQ(rejected.size(), 1);
+  EXPECT_EQ(rejected[0].at("plugin"), "set_to_none");
+  EXPECT_THAT(rejected[0].at("reason").get<std::string>(), HasSubstr("not train the same model"));
+  EXPECT_NEAR(run.at("best").at("speedup").get<double>(), 1.2, 0.03);
+}
+
+TEST(Run, RequireGainTellsByExitCode) {
+  const Scene fast;
+  EXPECT_EQ(fast.run({"--require-gain"}).code, 0);
+  const Scene even{Json::object()};
+  EXPECT_EQ(even.run({"--require-gain"}).code, 3);
+}
+
+TEST(Run, UsageErrorsExitWith2) {
+  const Scene scene;
+  EXPECT_EQ(scene.command({}).code, 2);
+  EXPECT_EQ(scene.command({"run"}).code, 2);
+  EXPECT_EQ(scene.command({"rnu"}).code, 2);
+  EXPECT_EQ(scene.run({"--budget", "soon"}).code, 2);
+  EXPECT_EQ(scene.run({"--block-limit", "0s"}).code, 2);
+  const Outcome misspelt = scene.run({"-s", "loader.wrokers=2"});
+  EXPECT_EQ(misspelt.code, 2);
+  EXPECT_THAT(misspelt.err, HasSubstr("did you mean 'loader.workers'?"));
+  EXPECT_EQ(scene.run({"-s", "loader.workers=many"}).code, 2);
+  EXPECT_TRUE(scene.fake().requests().empty());
+}
+
+TEST(Run, EveryMistakeOfARecipeIsReportedAtOnce) {
+  const Scene scene;
+  scene.folder().write("recipe.yaml",
+                       "autotuned: 1\n"
+                       "name: small\n"
+                       "model: {type: mpl, classes: 4}\n"
+                       "data: {type: synthetic, samples: -1, shape: [1, 8, 8], classes: 4}\n"
+                       "optimizer: {type: sgd, lr: fast}\n"
+                       "train: {epochs: 1, batch_size: 8}\n"
+                       "tuen: {}\n");
+  const std::string file = scene.recipe().string();
+  const Outcome outcome = scene.command({"run", file});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr(file + ":3:15: "));
+  EXPECT_THAT(outcome.err, HasSubstr(file + ":4:34: "));
+  EXPECT_THAT(outcome.err, HasSubstr(file + ":5:28: "));
+  EXPECT_THAT(outcome.err, HasSubstr(file + ":7:1: "));
+  EXPECT_EQ(outcome.out, "");
+  const Json listed = scene.run().json();
+  EXPECT_EQ(listed.at("ok"), false);
+  EXPECT_EQ(listed.at("diagnostics").size(), 4);
+}
+
+TEST(Run, TrainerThatIsMissingIsNamed) {
+  Scene scene;
+  scene.set("AUTOTUNED_TRAINER=/nowhere/trainer");
+  const Outcome outcome = scene.run();
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("/nowhere/trainer"));
+  EXPECT_THAT(outcome.json().at("error").get<std::string>(), HasSubstr("/nowhere/trainer"));
+}
+
+TEST(Run, OutputFolderThatCannotBeMadeIsNamed) {
+  const Scene scene;
+  scene.folder().write("out", "a file");
+  const Outcome outcome = scene.run();
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr((scene.folder() / "out").string()));
+  EXPECT_TRUE(scene.fake().requests().empty());
+}
+
+// The lock is the device's: the same folder of locks, two histories.
+TEST(Run, SecondRunOnTheSameDeviceWaits) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"do", "pause"}, {"request", "train"}}};
+  const Scene first{behaviour};
+  Scene second;
+  second.set("XDG_RUNTIME_DIR=" + (first.folder() / "run").string());
+  Running holder = first.start_run();
+  ASSERT_TRUE(holder.wait_for("\ntuned "));
+  Running waiter = second.start_run();
+  ASSERT_TRUE(waiter.wait_for("waiting: "));
+  EXPECT_TRUE(second.fake().requests().empty());
+  const Descriptor gate = first.fake().open_gate();
+  EXPECT_EQ(holder.finish().code, 0);
+  const Outcome outcome = waiter.finish();
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NEAR(outcome.json().at("best").at("speedup").get<double>(), 1.56, 0.03);
+}
+
+}  // namespace
+}  // namespace autotuned

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/integration/scene.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <csignal>
+
+namespace autotuned {
+
+namespace {
+
+constexpr const char* kProgram = AUTOTUNED_BUILD_DIR "/bin/autotuned";
+
+struct Pipe {
+  Descriptor reading;
+  Descriptor writing;
+};
+
+Pipe make_pipe() {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+// Appends what there is; false at the end of the stream.
+bool read_into(const Descriptor& from, std::string& text) {
+  std::array<char, 4096> bytes{};
+  const ssize_t count = read(from.get(), bytes.data(), bytes.size());
+  if (count > 0) text.append(bytes.data(), static_cast<std::size_t>(count));
+  return count > 0;
+}
+
+}  // namespace
+
+Json Outcome::json() const {
+  const std::size_t end = out.find_last_not_of('\n');
+  if (end == std::string::npos) return nullptr;
+  const std::size_t start = out.rfind('\n', end);
+  auto value = parse_json(out.substr(start == std::string::npos ? 0 : start + 1), "output");
+  EXPECT_TRUE(value) << out;
+  return value ? *value : Json();
+}
+
+Running::Running(const std::vector<std::string>& command,
+                 const std::vector<std::string>& environment) {
+  Pipe out = make_pipe();
+  Pipe err = make_pipe();
+  ProcessSpec spec;
+  spec.program = command.at(0);
+  spec.arguments.assign(command.begin() + 1, command.end());
+  spec.environment = environment;
+  spec.descriptors = {{out.writing.get(), STDOUT_FILENO}, {err.writing.get(), STDERR_FILENO}};
+  auto process = Process::start(spec);
+  if (!process) throw std::runtime_error(process.error().message());
+  process_.emplace(std::move(*process));
+  out_ = std::move(out.reading);
+  err_ = std::move(err.reading);
+}
+
+bool Running::read_some() {
+  std::array<pollfd, 2> polled{{{out_.get(), POLLIN, 0}, {err_.get(), POLLIN, 0}}};
+  if (poll(polled.data(), polled.size(), -1) < 0) return false;
+  if (polled[0].revents != 0 && !read_into(out_, outcome_.out)) out_.reset();
+  if (polled[1].revents != 0 && !read_into(err_, outcome_.err)) err_.reset();
+  return out_.is_open() || err_.is_open();
+}
+
+bool Running::wait_for(const std::string& text) {
+  while (outcome_.err.find(text) == std::string::npos) {
+    if (!read_some()) return outcome_.err.find(text) != std::string::npos;
+  }
+  return true;
+}
+
+Outcome Running::finish() {
+  while (read_some()) {
+  }
+  const auto exit = process_->wait(std::chrono::nanoseconds(-1));
+  outcome_.code = exit->signal != 0 ? 128 + exit->signal : exit->code;
+  return outcome_;
+}
+
+void Running::signal(int number) {
+  kill(process_->pid(), number);
+}
+
+Json Scene::fast_job() {
+  return {{"factors", {{"optimizer.set_to_none=on", 1.3}, {"memory.malloc=keep", 1.2}}}};
+}
+
+Scene::Scene(const Json& behaviour) : fake_(behaviour) {
+  for (const char* name : {"run", "tmp", "data"}) {
+    std::filesystem::create_directory(folder() / name);
+    chmod((folder() / name).c_str(), 0700);
+  }
+  environment_ = {"PATH=/usr/bin:/bin",
+                  "LANG=C.UTF-8",
+                  "HOME=" + folder().path().string(),
+                  "TMPDIR=" + (folder() / "tmp").string(),
+                  "XDG_RUNTIME_DIR=" + (folder() / "run").string(),
+                  "XDG_DATA_HOME=" + (folder() / "data").string(),
+                  "XDG_STATE_HOME=" + (folder() / "xdg-state").string(),
+                  "AUTOTUNED_HISTORY=" + history().string(),
+                  "AUTOTUNED_TRAINER=" + fake_.trainer().string()};
+  for (const std::string& sanitizer : environment_of({"ASAN_OPTIONS", "UBSAN_OPTIONS"})) {
+    environment_.push_back(sanitizer);
+  }
+  write_recipe();
+}
+
+void Scene::write_recipe(const std::string& tune, const std::string& top) const {
+  folder().write("recipe.yaml",
+                 "autotuned: 1\n"
+                 "name: small\n"
+                 "device: cpu\n"
+                 "model: {type: mlp, hidden: 16, classes: 4}\n"
+                 "data: {type: synthetic, samples: 64, shape: [1, 8, 8], classes: 4}\n"
+                 "optimizer: {type: sgd, lr: 0.1}\n"
+                 "train: {epochs: 1, batch_size: 8}\n" +
+                     top + "tune:\n" +
+                     (tune.empty() ? "  plugins: [set_to_none, memory_malloc]\n" : tune) +
+                     "output: {dir: '" + (folder() / "out").string() + "'}\n");
+}
+
+std::string Scene::fixture(const std::string& name) {
+  return AUTOTUNED_BUILD_DIR "/tests/fixture_plugins/" + name;
+}
+
+void Scene::set(const std::string& variable) {
+  const std::string name = variable.substr(0, variable.find('=') + 1);
+  std::erase_if(environment_, [&](const std::string& old) { return old.starts_with(name); });
+  environment_.push_back(variable);
+}
+
+Running Scene::start(const std::vector<std::string>& arguments) const {
+  std::vector<std::string> command = {kProgram};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return {command, environment_};
+}
+
+Outcome Scene::command(const std::vector<std::string>& arguments) const {
+  return start(arguments).finish();
+}
+
+Running Scene::start_run(const std::vector<std::string>& options) const {
+  std::vector<std::string> arguments = {"run", recipe().string(), "--json"};
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  return start(arguments);
+}
+
+Outcome Scene::run(const std::vector<std::string>& options) const {
+  return start_run(options).finish();
+}
+
+bool Scene::all_ended() const {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream input(entry.path() / "environ", std::ios::binary);
+    const std::string environment{std::istreambuf_iterator<char>(input), {}};
+    if (environment.find(folder().path().string()) == std::string::npos) continue;
+    const Descriptor process(static_cast<int>(syscall(SYS_pidfd_open, std::stoi(name), 0)));
+    if (process.is_open() && !wait_readable(process.get(), std::chrono::seconds(20))) return false;
+  }
+  return true;
+}
+
+Json Scene::runs() const {
+  return command({"history", "--json"}).json();
+}
+
+Json Scene::last_run() const {
+  return command({"show", "last", "--json"}).json();
+}
+
+std::vector<Json> trials_with(const Json& run, const std::string& verdict) {
+  std::vector<Json> found;
+  for (const Json& trial : member(run, "trials")) {
+    if (trial.at("verdict") == verdict) found.push_back(trial);
+  }
+  return found;
+}
+
+}  // namespace autotuned

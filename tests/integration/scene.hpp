@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// `autotuned` as a user runs it, in a home of its own: history, locks, output and temporary files are all
+// below one folder.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/descriptor.hpp"
+#include "base/json.hpp"
+#include "base/process.hpp"
+#include "tests/daemon/fake_scene.hpp"
+
+namespace autotuned {
+
+struct Outcome {
+  int code = 0;  // 128 + signal when one ended it
+  std::string out;
+  std::string err;
+
+  // The last line of standard output; null when it is no JSON.
+  [[nodiscard]] Json json() const;
+};
+
+// A program that runs; the destructor ends it.
+class Running {
+ public:
+  Running(const std::vector<std::string>& command, const std::vector<std::string>& environment);
+
+  // Reads standard error until `text` is in it. False when it ended before.
+  bool wait_for(const std::string& text);
+  Outcome finish();
+  void signal(int number);
+  [[nodiscard]] pid_t pid() const { return process_->pid(); }
+
+ private:
+  bool read_some();
+
+  std::optional<Process> process_;
+  Descriptor out_;
+  Descriptor err_;
+  Outcome outcome_;
+};
+
+class Scene {
+ public:
+  // `tune` and `data` are lines of the recipe; the default lets two plugins propose.
+  explicit Scene(const Json& behaviour = fast_job());
+
+  // Releasing gradients gives 30 %, keeping memory (which needs another trainer) 20 %.
+  [[nodiscard]] static Json fast_job();
+
+  void write_recipe(const std::string& tune = "", const std::string& top = "") const;
+  [[nodiscard]] std::filesystem::path recipe() const { return folder() / "recipe.yaml"; }
+  [[nodiscard]] std::filesystem::path history() const { return folder() / "state/history.db"; }
+  [[nodiscard]] const TemporaryFolder& folder() const { return fake_.folder(); }
+  [[nodiscard]] const FakeScene& fake() const { return fake_; }
+  [[nodiscard]] static std::string fixture(const std::string& name);
+
+  // `variable` replaces NAME=value of the program's environment.
+  void set(const std::string& variable);
+  [[nodiscard]] Running start(const std::vector<std::string>& arguments) const;
+  [[nodiscard]] Outcome command(const std::vector<std::string>& arguments) const;
+  // run --json of the recipe with these options.
+  [[nodiscard]] Outcome run(const std::vector<std::string>& options = {}) const;
+  [[nodiscard]] Running start_run(const std::vector<std::string>& options = {}) const;
+
+  // Waits until every process of this scene has ended; false when one does not.
+  [[nodiscard]] bool all_ended() const;
+  // Runs in the history, newest first, and the trials of the newest.
+  [[nodiscard]] Json runs() const;
+  [[nodiscard]] Json last_run() const;
+
+ private:
+  FakeScene fake_;
+  std::vector<std::string> environment_;
+};
+
+// The trials of `run --json` or `show --json` that ended so.
+[[nodiscard]] std::vector<Json> trials_with(const Json& run, const std::string& verdict);
+
+}  // namespace autotuned
