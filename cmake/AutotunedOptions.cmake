@@ -31,8 +31,10 @@ file(MAKE_DIRECTORY "${AUTOTUNED_BIN_DIR}" "${AUTOTUNED_PLUGIN_DIR}")
 
 find_program(AUTOTUNED_CCACHE ccache)
 if(AUTOTUNED_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # The sloppiness is what precompiled headers need; see "PRECOMPILED HEADERS" in ccache(1).
+  # The sloppiness is what precompiled headers need; see "PRECOMPILED HEADERS" in ccache(1). With the base
+  # folder and without the build folder in the hash, one clone profits from what another compiled.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+      CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
       ${AUTOTUNED_CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${AUTOTUNED_CCACHE})
