@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "base/text.hpp"
+#include "recipes/utf8.hpp"
 
 namespace autotuned::recipes {
 namespace {
@@ -34,8 +34,7 @@ std::string domain_text(const Knob& knob) {
 
 tl::unexpected<Error> outside(const Knob& knob, std::string_view found) {
   return fail(ErrorKind::invalid,
-              "expected " + domain_text(knob) + ", found \"" + std::string(found) + "\"",
-              knob.name);
+              "expected " + domain_text(knob) + ", found " + quote_for_message(found), knob.name);
 }
 
 bool is_environment_name(std::string_view name) {

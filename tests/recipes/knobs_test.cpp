@@ -96,6 +96,10 @@ TEST(Knobs, ReadWhatAPersonWrites) {
   EXPECT_EQ(read("precision.autocast", "bf61"),
             "error: precision.autocast: expected one of off, bf16, fp16, found \"bf61\"");
   EXPECT_EQ(read("env.OMP_WAIT_POLICY", "active"), "active");
+  // A message is one line of bounded length, whatever was written.
+  EXPECT_EQ(read("loader.workers", "1\n\x1b[2J"),
+            "error: loader.workers: expected an integer from 0 to 8, found \"1\\n?[2J\"");
+  EXPECT_LT(read("loader.workers", std::string(10'000, 'x')).size(), 200U);
 }
 
 TEST(Knobs, FindEnvironmentVariables) {

@@ -3,6 +3,7 @@
 // preset watch what the assertions cannot see. Deterministic: a failure names its round.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <random>
 #include <sstream>
@@ -88,7 +89,10 @@ void read(const std::string& text) {
   for (const Diagnostic& problem : recipe.error()) {
     ASSERT_FALSE(problem.message.empty()) << text;
     ASSERT_GE(problem.line, 0) << text;
-    ASSERT_EQ(problem.text().find('\n'), std::string::npos) << problem.text();
+    ASSERT_LE(problem.message.size(), 1000U) << problem.text();
+    ASSERT_TRUE(std::ranges::none_of(problem.message, [](char c) {
+      return static_cast<unsigned char>(c) < 0x20;
+    })) << problem.text();
   }
 }
 
