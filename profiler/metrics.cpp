@@ -22,7 +22,7 @@ constexpr std::array kDefinitions = {
     MetricDefinition{"loader.sample_ns", "ns", duration,
                      "thread time that it takes to produce one sample"},
     MetricDefinition{"memory.peak_device_bytes", "bytes", size,
-                     "largest device memory in use; 0 on the CPU"},
+                     "largest device memory in LibTorch's hands; 0 on the CPU"},
     MetricDefinition{"memory.peak_host_bytes", "bytes", size,
                      "largest resident host memory of the trainer"},
     MetricDefinition{"operators.count_per_step", "1", count, "operator calls in one step"},

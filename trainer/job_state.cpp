@@ -67,6 +67,19 @@ Result<void> check_environment(const Configuration& configuration) {
   return {};
 }
 
+// What a running trainer cannot change, as text. A variable that is empty is as good as one not named.
+std::string restart_part(const Configuration& configuration,
+                         const std::vector<recipes::Knob>& knobs) {
+  std::string part;
+  for (const auto& [name, value] : configuration.values()) {
+    const auto knob = recipes::find_knob(knobs, name);
+    const std::string text = to_text(value);
+    if (!knob || knob->how != recipes::KnobSwitch::restart || text.empty()) continue;
+    part += (part.empty() ? "" : " ") + name + "=" + text;
+  }
+  return part;
+}
+
 Result<input::PixelTable> pixel_table_of(const recipes::Recipe& recipe, int channels) {
   std::vector<input::Transform> transforms;
   for (const recipes::Typed& transform : recipe.input) {
@@ -160,21 +173,16 @@ Result<Prepared> Job::State::prepare(const Configuration& configuration) {
   if (auto checked = check(configuration, knobs_); !checked) {
     return tl::unexpected(checked.error());
   }
+  const std::string started_with = restart_part(configuration_, knobs_);
+  if (restart_part(configuration, knobs_) != started_with) {
+    return fail(ErrorKind::invalid,
+                "cannot change while the trainer runs: it was started with " + started_with,
+                "prepare", "start another trainer");
+  }
   Prepared prepared;
   const Configuration change = configuration_.change_to(configuration);
   for (const auto& [name, value] : change.values()) {
-    if (recipes::find_knob(knobs_, name)->how == recipes::KnobSwitch::restart) {
-      return fail(ErrorKind::invalid, "cannot be changed while the trainer runs", name,
-                  "start another trainer");
-    }
     prepared.changed.push_back(name);
-  }
-  // A variable that is named no more is as good as an empty one.
-  for (const auto& [name, value] : configuration_.values()) {
-    if (configuration.find(name) == nullptr && to_text(value) != "") {
-      return fail(ErrorKind::invalid, "cannot be changed while the trainer runs", name,
-                  "start another trainer");
-    }
   }
   // First what can fail.
   const FeedSettings feed_settings = feed_settings_of(recipe_, configuration);

@@ -47,7 +47,12 @@ class Training {
 
  private:
   Result<void> start() {
+    // Now rather than at the first checkpoint.
     std::error_code ignored;
+    const std::filesystem::path folder = request_.checkpoint_path.parent_path();
+    if (!std::filesystem::is_directory(folder, ignored)) {
+      return fail(ErrorKind::not_found, "there is no such folder for checkpoints", folder.string());
+    }
     if (!request_.resume || !std::filesystem::exists(request_.checkpoint_path, ignored)) {
       return job_.restore("initial");
     }

@@ -216,6 +216,8 @@ TEST(Job, RefusesConfigurationsOutsideOfTheKnobs) {
   EXPECT_EQ(kind_of(with(start, "batch_size", std::int64_t{201})),
             "invalid");  // more than there is
   EXPECT_EQ(kind_of(Configuration{}), "invalid");
+  EXPECT_EQ(kind_of(with(start, "env.OMP_SCHEDULE", "")), "accepted");  // as good as not named
+  EXPECT_EQ(kind_of(start), "accepted");
   // Nothing of that stuck.
   EXPECT_EQ(job->configuration(), start);
   const auto fresh = load(recipe);

@@ -210,6 +210,7 @@ TEST(Training, SaysWhereTheCheckpointCannotBeWritten) {
       *job, {.checkpoint_path = folder / "missing" / "c"}, [](const Json&) {}, never);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().kind, ErrorKind::not_found);
+  EXPECT_EQ(job->steps(), 0);
 }
 
 }  // namespace
