@@ -54,8 +54,10 @@ std::optional<std::int64_t> day_start_ns(const std::string& text) {
   const char* end = strptime(text.c_str(), "%Y-%m-%d", &day);
   if (end == nullptr || *end != '\0') return std::nullopt;
   day.tm_isdst = -1;
+  const int day_of_month = day.tm_mday;
   const std::time_t seconds = std::mktime(&day);
-  if (seconds == -1) return std::nullopt;
+  // mktime makes the 3rd of March of the 31st of February.
+  if (seconds == -1 || day.tm_mday != day_of_month) return std::nullopt;
   return static_cast<std::int64_t>(seconds) * 1'000'000'000;
 }
 

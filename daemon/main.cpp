@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // autotuned: the commands, and the session process that `run` starts.
+#include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <iostream>
@@ -11,6 +12,8 @@
 
 int main(int argc, char** argv) {
   constexpr int kControl = 3;
+  // A file that may not grow is an error to report, like a full disk, not a reason to die.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     if (argc == 2 && std::string_view(argv[1]) == "session-process") {
       const char* parent = std::getenv("AUTOTUNED_PARENT_PID");

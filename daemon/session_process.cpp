@@ -249,11 +249,7 @@ Result<void> RunningSession::tune() {
                                        run_.ceiling_bound_by);
   if (!ceiling) return ceiling;
   if (auto stored = history_->update_run(run_); !stored) return stored;
-  // Relative to the confirmation's blocks now.
-  auto stored =
-      history_->put_ceiling(run_.id, run_.ceiling_samples_per_second, run_.ceiling_bound_by);
-  if (!stored) return stored;
-  stored = history_->put_best({run_.recipe_hash, run_.environment_key, run_.id, run_.best,
+  auto stored = history_->put_best({run_.recipe_hash, run_.environment_key, run_.id, run_.best,
                                     run_.speedup, clock_.unix_time_ns()});
   if (!stored) return stored;
   report({{"event", "tuned"},

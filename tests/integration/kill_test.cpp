@@ -56,31 +56,26 @@ void expect_right_result(const Scene& scene, const Outcome& outcome) {
   EXPECT_EQ(history->check_integrity().value_or("?"), "ok");
 }
 
-// How many requests and steps a run without a fault makes.
-int moments_of_a_run() {
-  static const int count = [] {
-    const Scene scene;
-    EXPECT_EQ(scene.run().code, 0);
-    return static_cast<int>(scene.fake().requests().size());
-  }();
-  return count;
+// Spread over tuning, where runs differ in length, and at each turn of training.
+std::vector<Json> moments() {
+  std::vector<Json> moments;
+  for (int request = 2; request <= 110; request += 12)
+    moments.push_back({{"at", request}});
+  for (const char* request : {"profile", "compare", "train", "save"})
+    moments.push_back({{"request", request}, {"once", true}});
+  for (const int step : {0, 9})
+    moments.push_back({{"request", "train_step"}, {"step", step}, {"once", true}});
+  return moments;
 }
 
 class Kill : public testing::TestWithParam<std::string> {};
 
 TEST_P(Kill, AtAnyMomentCostsNothingThatWasAcknowledged) {
-  // Spread over the run, closer together where training is.
-  const int end = moments_of_a_run();
-  std::vector<int> moments;
-  for (int moment = 2; moment < end - 12; moment += std::max(1, end / 12))
-    moments.push_back(moment);
-  for (const int moment : {end - 9, end - 3, end - 1})
-    moments.push_back(moment);
-
-  for (const int moment : moments) {
-    SCOPED_TRACE(GetParam() + " at request " + std::to_string(moment));
+  for (Json moment : moments()) {
+    SCOPED_TRACE(GetParam() + " at " + moment.dump());
+    moment["do"] = GetParam();
     Json behaviour = Scene::fast_job();
-    behaviour["faults"] = {{{"do", GetParam()}, {"at", moment}}};
+    behaviour["faults"] = Json::array({moment});
     const Scene scene{behaviour};
     Outcome outcome = scene.run();
     if (GetParam() == "kill_program") {

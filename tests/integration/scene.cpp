@@ -139,8 +139,21 @@ void Scene::set(const std::string& variable) {
   environment_.push_back(variable);
 }
 
+void Scene::become_nobody() {
+  if (geteuid() != 0) return;
+  is_nobody_ = true;
+  constexpr uid_t kNobody = 65534;
+  EXPECT_EQ(lchown(folder().path().c_str(), kNobody, kNobody), 0);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder().path())) {
+    EXPECT_EQ(lchown(entry.path().c_str(), kNobody, kNobody), 0);
+  }
+}
+
 Running Scene::start(const std::vector<std::string>& arguments) const {
   std::vector<std::string> command = {kProgram};
+  if (is_nobody_) {
+    command = {"/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", kProgram};
+  }
   command.insert(command.end(), arguments.begin(), arguments.end());
   return {command, environment_};
 }
@@ -160,16 +173,35 @@ Outcome Scene::run(const std::vector<std::string>& options) const {
 }
 
 bool Scene::all_ended() const {
+  for (const int number : processes()) {
+    const Descriptor process(static_cast<int>(syscall(SYS_pidfd_open, number, 0)));
+    if (process.is_open() && !wait_readable(process.get(), std::chrono::seconds(20))) return false;
+  }
+  return true;
+}
+
+bool Scene::kill_trainer() const {
+  for (const int number : processes()) {
+    const auto program =
+        std::filesystem::read_symlink("/proc/" + std::to_string(number) + "/exe").filename();
+    if (program == "autotuned-trainer") return kill(number, SIGKILL) == 0;
+  }
+  return false;
+}
+
+// Those whose environment names our folder.
+std::vector<int> Scene::processes() const {
+  std::vector<int> found;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     const std::string name = entry.path().filename();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     std::ifstream input(entry.path() / "environ", std::ios::binary);
     const std::string environment{std::istreambuf_iterator<char>(input), {}};
-    if (environment.find(folder().path().string()) == std::string::npos) continue;
-    const Descriptor process(static_cast<int>(syscall(SYS_pidfd_open, std::stoi(name), 0)));
-    if (process.is_open() && !wait_readable(process.get(), std::chrono::seconds(20))) return false;
+    if (environment.find(folder().path().string()) != std::string::npos) {
+      found.push_back(std::stoi(name));
+    }
   }
-  return true;
+  return found;
 }
 
 Json Scene::runs() const {

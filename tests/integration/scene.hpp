@@ -58,6 +58,9 @@ class Scene {
   [[nodiscard]] const FakeScene& fake() const { return fake_; }
   [[nodiscard]] static std::string fixture(const std::string& name);
 
+  // Hands the folder to a user without rights and runs commands as that one, when the tests run as
+  // root, for whom every file is writable.
+  void become_nobody();
   // `variable` replaces NAME=value of the program's environment.
   void set(const std::string& variable);
   [[nodiscard]] Running start(const std::vector<std::string>& arguments) const;
@@ -68,13 +71,18 @@ class Scene {
 
   // Waits until every process of this scene has ended; false when one does not.
   [[nodiscard]] bool all_ended() const;
+  // SIGKILL to the trainer of this scene; false when there is none.
+  [[nodiscard]] bool kill_trainer() const;
   // Runs in the history, newest first, and the trials of the newest.
   [[nodiscard]] Json runs() const;
   [[nodiscard]] Json last_run() const;
 
  private:
+  [[nodiscard]] std::vector<int> processes() const;
+
   FakeScene fake_;
   std::vector<std::string> environment_;
+  bool is_nobody_ = false;
 };
 
 // The trials of `run --json` or `show --json` that ended so.

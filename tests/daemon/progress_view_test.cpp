@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/progress_view.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace autotuned::daemon {
+namespace {
+
+std::string shown(bool is_live, const std::vector<Json>& events) {
+  char* text = nullptr;
+  std::size_t size = 0;
+  std::FILE* out = open_memstream(&text, &size);
+  {
+    ProgressView view(out, is_live);
+    for (const Json& event : events)
+      view.show(event);
+  }
+  std::fclose(out);
+  std::string result(text, size);
+  std::free(text);
+  return result;
+}
+
+Json trial(const char* verdict, int pairs) {
+  return {{"kind", "proposal"},
+          {"plugin", "set_to_none"},
+          {"reference", {{"optimizer.set_to_none", false}}},
+          {"change", {{"optimizer.set_to_none", true}}},
+          {"verdict", verdict},
+          {"reason", "because"},
+          {"pairs", pairs},
+          {"ratio", 1.3},
+          {"ratio_low", 1.25},
+          {"ratio_high", 1.35}};
+}
+
+TEST(ProgressView, OneLinePerEvent) {
+  EXPECT_EQ(
+      shown(false,
+            {{{"event", "run"}, {"run", "r-1"}, {"recipe", "small"}, {"device", "cpu"}},
+             {{"event", "waiting"}, {"for", "somebody"}},
+             {{"event", "phase"}, {"phase", "loading"}},
+             {{"event", "baseline"}, {"samples_per_second", 1000.4}},
+             {{"event", "ceiling"}, {"samples_per_second", 4000.0}, {"bound_by", "compute"}},
+             {{"event", "asking"}, {"plugin", "amp"}},
+             {{"event", "answered"}, {"plugin", "amp"}, {"outcome", "no"}, {"is_failure", false}},
+             {{"event", "answered"}, {"plugin", "amp"}, {"outcome", "no"}, {"is_failure", false}},
+             {{"event", "answered"}, {"plugin", "bad"}, {"outcome", "threw"}, {"is_failure", true}},
+             {{"event", "trial_started"}, {"trial", trial("running", 0)}},
+             {{"event", "block"}, {"pairs", 3}, {"ratio", 1.2}},
+             {{"event", "trial_finished"}, {"trial", trial("accepted", 20)}},
+             {{"event", "trial_started"}, {"trial", trial("running", 0)}},
+             {{"event", "trial_finished"}, {"trial", trial("failed", 0)}},
+             {{"event", "tuned"},
+              {"speedup", 1.3},
+              {"speedup_low", 1.25},
+              {"speedup_high", 1.35},
+              {"change", "x off → on"}},
+             {{"event", "training"},
+              {"progress", {{"evaluation", {{"epoch", 1}, {"accuracy", 0.875}, {"loss", 0.25}}}}}},
+             {{"event", "cancelling"}},
+             {{"event", "something_new"}},
+             {{"event", "warning"}, {"text", "odd"}},
+             {{"event", "error"}, {"text", "bad"}}}),
+      "run r-1 of small on cpu\n"
+      "waiting: somebody\n"
+      "start      1,000 samples/s\n"
+      "ceiling    4,000 samples/s, bound by compute\n"
+      "nothing    amp: no\n"
+      "left out   bad: threw\n"
+      "accepted   set_to_none: optimizer.set_to_none off → on, 1.30 x (1.25 to 1.35)\n"
+      "failed     set_to_none: optimizer.set_to_none off → on\n"
+      "           because\n"
+      "tuned      1.30 x (1.25 to 1.35): x off → on\n"
+      "epoch 1    accuracy 87.50 %, test loss 0.2500\n"
+      "stopping; once more to end at once\n"
+      "warning: odd\n"
+      "error: bad\n");
+}
+
+TEST(ProgressView, LiveLineIsReplacedAndLeavesNothing) {
+  EXPECT_EQ(shown(true, {{{"event", "phase"}, {"phase", "loading"}},
+                         {{"event", "baseline"}, {"samples_per_second", 10.0}},
+                         {{"event", "asking"}, {"plugin", "amp"}}}),
+            "\r\x1b[Kloading ...\r\x1b[Kstart      10 samples/s\n\r\x1b[Kasking amp ...\r\x1b[K");
+}
+
+TEST(ProgressView, SurvivesEventsWithoutTheirFields) {
+  for (const char* name :
+       {"run", "waiting", "phase", "baseline", "ceiling", "asking", "answered", "trial_started",
+        "block", "checked", "trial_finished", "tuned", "training", "warning", "error"}) {
+    shown(false, {{{"event", name}}});
+    shown(true, {{{"event", name}}});
+  }
+  EXPECT_EQ(shown(false, {Json(), Json::array(), {{"event", 1}}}), "");
+}
+
+}  // namespace
+}  // namespace autotuned::daemon

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/report.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <ctime>
+
+namespace autotuned::daemon {
+namespace {
+
+Configuration configuration(bool set_to_none, std::int64_t workers) {
+  Configuration result;
+  result.set("loader.workers", workers);
+  result.set("optimizer.set_to_none", set_to_none);
+  return result;
+}
+
+storage::RunRow sample_run() {
+  setenv("TZ", "UTC", 1);
+  tzset();
+  storage::RunRow run;
+  run.id = {"r-20261121-7f3a9c"};
+  run.recipe_name = "small";
+  run.state = storage::RunState::finished;
+  run.starting = configuration(false, 0);
+  run.best = configuration(true, 0);
+  run.baseline_samples_per_second = 1000;
+  run.best_samples_per_second = 1300;
+  run.speedup = {.ratio = 1.3, .low = 1.25, .high = 1.35, .pairs = 20};
+  run.ceiling_samples_per_second = 5000;
+  run.ceiling_bound_by = "compute";
+  run.started_unix_ns = 1'700'000'000'000'000'000;
+  run.tuning_duration_ns = 2'500'000'000;
+  run.training = {{"steps", 1200}, {"final_loss", 0.25}, {"test_accuracy", 0.875}};
+  run.output_dir = "/out";
+  return run;
+}
+
+TrialRecord sample_trial() {
+  TrialRecord trial;
+  trial.number = 1;
+  trial.plugin = "set_to_none";
+  trial.reference = configuration(false, 0);
+  trial.change.set("optimizer.set_to_none", true);
+  trial.risk = "exact";
+  trial.verdict = Verdict::accepted;
+  trial.reason = "faster";
+  trial.estimate = {.ratio = 1.3, .low = 1.25, .high = 1.35, .pairs = 20};
+  return trial;
+}
+
+TEST(Report, RunAsText) {
+  TrialRecord failed = sample_trial();
+  failed.number = 2;
+  failed.verdict = Verdict::failed;
+  failed.failure = ErrorKind::timeout;
+  failed.estimate = {};
+  EXPECT_EQ(run_text(sample_run(), {sample_trial(), failed}),
+            "run      r-20261121-7f3a9c\n"
+            "recipe   small\n"
+            "state    finished\n"
+            "started  2023-11-14 22:13:20\n"
+            "\n"
+            "trial  plugin       change                          verdict   ratio  interval        "
+            "pairs\n"
+            "1      set_to_none  optimizer.set_to_none off → on  accepted  1.300  1.250 to 1.350  "
+            "20\n"
+            "2      set_to_none  optimizer.set_to_none off → on  failed    -      -               "
+            "0\n"
+            "\n"
+            "start    1,000 samples/s\n"
+            "best     1,300 samples/s\n"
+            "faster   1.30 x (1.25 to 1.35)\n"
+            "ceiling  5,000 samples/s (compute)\n"
+            "kept     optimizer.set_to_none off → on\n"
+            "tuning   2.5 s\n"
+            "trained  1,200 steps, loss 0.2500, test accuracy 87.50 %\n");
+}
+
+TEST(Report, FailedRunTellsWhyAndPromisesNothing) {
+  storage::RunRow run = sample_run();
+  run.state = storage::RunState::failed;
+  run.best = {};
+  run.error = "out of memory";
+  EXPECT_EQ(run_text(run, {}),
+            "run      r-20261121-7f3a9c\n"
+            "recipe   small\n"
+            "state    failed\n"
+            "started  2023-11-14 22:13:20\n"
+            "error    out of memory\n");
+}
+
+TEST(Report, RunAsJson) {
+  const Json run = run_json(sample_run(), {sample_trial()});
+  EXPECT_EQ(run.at("run"), "r-20261121-7f3a9c");
+  EXPECT_EQ(run.at("baseline").at("samples_per_second"), 1000.0);
+  EXPECT_EQ(run.at("best").at("speedup_low"), 1.25);
+  EXPECT_EQ(run.at("best").at("configuration").at("optimizer.set_to_none"), true);
+  EXPECT_EQ(run.at("tuning_seconds"), 2.5);
+  EXPECT_EQ(run.at("trials").at(0).at("id"), "r-20261121-7f3a9c.1");
+}
+
+TEST(Report, TrialOnOneLine) {
+  TrialRecord trial = sample_trial();
+  EXPECT_EQ(trial_text(trial),
+            "accepted     set_to_none: optimizer.set_to_none off → on, 1.30 x (1.25 to 1.35); "
+            "faster");
+  trial.verdict = Verdict::failed;
+  trial.failure = ErrorKind::out_of_memory;
+  trial.estimate = {};
+  trial.reason = "no memory";
+  EXPECT_EQ(trial_text(trial),
+            "failed (out_of_memory) set_to_none: optimizer.set_to_none off → on, not measured; no "
+            "memory");
+}
+
+TEST(Report, ChangeOfNothingAndOfAKnobThatWasUnset) {
+  EXPECT_EQ(change_text({}, {}), "nothing");
+  Configuration change;
+  change.set("env.MALLOC_ARENA_MAX", std::string("1"));
+  EXPECT_EQ(change_text({}, change), "env.MALLOC_ARENA_MAX unset → 1");
+}
+
+TEST(Report, ColumnsCountCharactersNotBytes) {
+  EXPECT_EQ(table_text({{"a", "b"}, {"→→", "c"}, {"x"}}), "a   b\n→→  c\nx\n");
+}
+
+}  // namespace
+}  // namespace autotuned::daemon

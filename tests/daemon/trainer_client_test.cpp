@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/trainer_client.hpp"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include "tests/daemon/fake_scene.hpp"
+#include "tests/daemon/fake_session.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+class TrainerClientTest : public testing::Test {
+ protected:
+  Result<TrainerClient> start(const Json& faults, const Json& more = Json::object()) {
+    Json behaviour = more;
+    behaviour["faults"] = faults;
+    scene_.behave(behaviour);
+    TrainerSpec spec;
+    spec.program = scene_.trainer();
+    spec.environment = {"PATH=/usr/bin:/bin"};
+    spec.log = scene_.folder() / "trainer.log";
+    return TrainerClient::start(spec, cancel_);
+  }
+  static Json prepared() { return {{"configuration", Json::object()}}; }
+
+  FakeScene scene_;
+  CancelSwitch cancel_;
+};
+
+TEST_F(TrainerClientTest, AsksAndStops) {
+  auto client = start(Json::array());
+  ASSERT_TRUE(client) << client.error().message();
+  EXPECT_EQ(client->hello().at("trainer"), "fake 1");
+  EXPECT_TRUE(client->request("load", prepared(), seconds(20)));
+  auto block = client->request("run", {{"minimum_ns", 1000}}, seconds(20));
+  ASSERT_TRUE(block);
+  EXPECT_GT(block->at("samples"), 0);
+  client->stop();
+  EXPECT_FALSE(client->is_alive());
+  EXPECT_EQ(client->request("run", {}, seconds(20)).error().kind, ErrorKind::crashed);
+  EXPECT_EQ(scene_.requests("stop").size(), 1);
+}
+
+TEST_F(TrainerClientTest, MissingProgramIsNamed) {
+  TrainerSpec spec;
+  spec.program = "/nowhere/trainer";
+  const auto client = TrainerClient::start(spec, cancel_);
+  ASSERT_FALSE(client);
+  EXPECT_EQ(client.error().kind, ErrorKind::not_found);
+  EXPECT_THAT(client.error().message(), HasSubstr("/nowhere/trainer"));
+}
+
+TEST_F(TrainerClientTest, HelloThatIsNone) {
+  struct Case {
+    Json fault;
+    ErrorKind kind;
+    const char* text;
+  };
+  const std::vector<Case> cases = {
+      {{{"do", "exit"}, {"code", 9}, {"request", "hello"}}, ErrorKind::crashed, "exit code 9"},
+      {{{"do", "half_frame_and_exit"}, {"request", "hello"}}, ErrorKind::crashed, "said hello"},
+      {{{"do", "garbage"}, {"request", "hello"}}, ErrorKind::unsupported, "instead of hello"}};
+  for (const Case& one : cases) {
+    const auto client = start(Json::array({one.fault}));
+    ASSERT_FALSE(client);
+    EXPECT_EQ(client.error().kind, one.kind) << client.error().message();
+    EXPECT_THAT(client.error().message(), HasSubstr(one.text));
+    EXPECT_THAT(client.error().message(), HasSubstr("fake: "));  // the log's last lines
+  }
+  const auto other = start(Json::array(), {{"protocol", 2}});
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().kind, ErrorKind::unsupported);
+}
+
+TEST_F(TrainerClientTest, EachFaultHasItsKind) {
+  struct Case {
+    Json fault;
+    ErrorKind kind;
+    bool lives;
+  };
+  const std::vector<Case> cases = {
+      {{{"do", "exit"}}, ErrorKind::crashed, false},
+      {{{"do", "abort"}}, ErrorKind::crashed, false},
+      {{{"do", "half_frame_and_exit"}}, ErrorKind::crashed, false},
+      {{{"do", "hang"}}, ErrorKind::timeout, false},
+      {{{"do", "half_frame"}}, ErrorKind::timeout, false},
+      {{{"do", "garbage"}}, ErrorKind::internal, false},
+      {{{"do", "other_id"}}, ErrorKind::internal, false},
+      {{{"do", "no_answer_in_it"}}, ErrorKind::internal, false},
+      {{{"do", "error"}, {"kind", "internal"}}, ErrorKind::internal, false},
+      {{{"do", "error"}, {"kind", "cancelled"}}, ErrorKind::internal, false},
+      {{{"do", "error"}, {"kind", "out_of_memory"}}, ErrorKind::out_of_memory, true},
+      {{{"do", "error"}, {"kind", "unsupported"}}, ErrorKind::unsupported, true}};
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.fault.dump());
+    Json fault = one.fault;
+    fault["request"] = "digest";
+    auto client = start(Json::array({fault}));
+    ASSERT_TRUE(client);
+    const auto limit = one.kind == ErrorKind::timeout ? std::chrono::milliseconds(50)
+                                                      : std::chrono::milliseconds(20'000);
+    const auto answer = client->request("digest", Json::object(), limit);
+    ASSERT_FALSE(answer);
+    EXPECT_EQ(answer.error().kind, one.kind) << answer.error().message();
+    EXPECT_EQ(client->is_alive(), one.lives);
+    if (one.lives) {
+      EXPECT_TRUE(client->request("restore", {{"name", "initial"}}, seconds(20)));
+    } else if (one.fault.at("do") != "error") {
+      EXPECT_THAT(answer.error().message(), HasSubstr("fake: "));
+    }
+  }
+}
+
+TEST_F(TrainerClientTest, CancelIsPassedOnAndTheAnswerCounts) {
+  auto client = start({{{"do", "pause"}, {"request", "train_step"}, {"step", 3}}});
+  ASSERT_TRUE(client);
+  std::optional<Descriptor> gate;
+  const Json request = {{"checkpoint_path", (scene_.folder() / "checkpoint").string()},
+                        {"resume", true}};
+  // It waits before the fourth step: the cancel is there before it goes on.
+  const auto trained = client->request("train", request, seconds(20), [&](const Json& progress) {
+    if (get_integer(progress, "step").value_or(0) != 3) return;
+    cancel_.request();
+    gate.emplace(scene_.open_gate());
+  });
+  ASSERT_TRUE(trained) << trained.error().message();
+  EXPECT_TRUE(client->is_alive());
+  // The next request is not even sent.
+  EXPECT_EQ(client->request("run", {}, seconds(20)).error().kind, ErrorKind::cancelled);
+  EXPECT_TRUE(scene_.requests("run").empty());
+}
+
+}  // namespace
+}  // namespace autotuned::daemon

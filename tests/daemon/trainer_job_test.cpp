@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/trainer_job.hpp"
+
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "tests/daemon/fake_scene.hpp"
+#include "tests/daemon/fake_session.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+class TrainerJobTest : public testing::Test {
+ protected:
+  TrainerJob& job() {
+    if (job_) return *job_;
+    Machine machine;
+    machine.cpus_allowed = 4;
+    machine.physical_cores = 4;
+    TrainerJobSpec spec;
+    spec.knobs = recipes::knobs_of(machine);
+    spec.recipe = *recipes::parse_recipe(
+        "autotuned: 1\n"
+        "name: small\n"
+        "model: {type: mlp, hidden: 16, classes: 4}\n"
+        "data: {type: synthetic, samples: 64, shape: [1, 8, 8], classes: 4}\n"
+        "optimizer: {type: sgd, lr: 0.1}\n"
+        "train: {epochs: 1, batch_size: 8}\n",
+        "recipe.yaml", spec.knobs);
+    spec.trainer = scene_.trainer();
+    spec.folder = scene_.folder().path();
+    spec.measurement_lock = scene_.folder() / "measurement.lock";
+    start_ = spec.recipe.starting_configuration(spec.knobs);
+    return job_.emplace(std::move(spec), cancel_);
+  }
+  [[nodiscard]] Configuration with(const std::string& knob, KnobValue value) const {
+    Configuration configuration = start_;
+    configuration.set(knob, std::move(value));
+    return configuration;
+  }
+  // How many processes answered.
+  [[nodiscard]] std::size_t trainers() const {
+    std::set<int> found;
+    for (const Json& request : scene_.requests())
+      found.insert(request.at("trainer").get<int>());
+    return found.size();
+  }
+
+  FakeScene scene_;
+  CancelSwitch cancel_;
+  std::optional<TrainerJob> job_;
+  Configuration start_;
+};
+
+TEST_F(TrainerJobTest, SwitchesLiveWithWarmUp) {
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().run_block(start_, {}));
+  EXPECT_TRUE(scene_.requests("prepare").empty());
+  ASSERT_TRUE(job().run_block(with("loader.workers", std::int64_t{2}), {}));
+  EXPECT_EQ(trainers(), 1);
+  EXPECT_EQ(scene_.requests("prepare").size(), 1);
+  // Steps that the switch makes cold are run before the block, and thrown away.
+  const auto runs = scene_.requests("run");
+  ASSERT_EQ(runs.size(), 3);
+  EXPECT_EQ(runs[1].at("minimum_ns"), 0);
+  EXPECT_GT(runs[1].at("minimum_steps"), 0);
+}
+
+TEST_F(TrainerJobTest, RestartKnobGetsASecondTrainerThatStays) {
+  ASSERT_TRUE(job().start(start_));
+  const Configuration keep = with("memory.malloc", std::string("keep"));
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(job().run_block(start_, {}));
+    ASSERT_TRUE(job().run_block(keep, {}));
+  }
+  EXPECT_EQ(trainers(), 2);
+}
+
+TEST_F(TrainerJobTest, DeadTrainerIsReplaced) {
+  scene_.behave({{"faults", {{{"do", "abort"}, {"request", "run"}, {"once", true}}}}});
+  ASSERT_TRUE(job().start(start_));
+  const auto failed = job().run_block(start_, {});
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().kind, ErrorKind::crashed);
+  EXPECT_TRUE(job().run_block(start_, {}));
+  EXPECT_EQ(trainers(), 2);
+}
+
+TEST_F(TrainerJobTest, FailedSwitchIsToldEverythingAgain) {
+  scene_.behave(
+      {{"faults",
+        {{{"do", "error"}, {"kind", "out_of_memory"}, {"request", "prepare"}, {"once", true}}}}});
+  ASSERT_TRUE(job().start(start_));
+  EXPECT_EQ(job().run_block(with("optimizer.set_to_none", true), {}).error().kind,
+            ErrorKind::out_of_memory);
+  ASSERT_TRUE(job().run_block(start_, {}));
+  EXPECT_EQ(scene_.requests("prepare").size(), 2);
+  EXPECT_EQ(trainers(), 1);
+}
+
+TEST_F(TrainerJobTest, TwoThatDoNotFitAlternate) {
+  scene_.behave(
+      {{"faults", {{{"do", "error"}, {"kind", "out_of_memory"}, {"request", "load"}, {"at", 5}}}}});
+  ASSERT_TRUE(job().start(start_));          // hello, load
+  ASSERT_TRUE(job().run_block(start_, {}));  // run, then hello, load
+  ASSERT_TRUE(job().run_block(with("memory.malloc", std::string("keep")), {}));
+  EXPECT_EQ(trainers(), 3);
+  EXPECT_EQ(scene_.requests("stop").size(), 1);
+}
+
+TEST_F(TrainerJobTest, ComparesWithinOneTrainerAndAcrossTwo) {
+  scene_.behave({{"not_equal", {"memory.malloc=keep"}},
+                 {"updates", {{"memory.malloc=keep", {{"norm_ratio", 1.5}, {"cosine", 0.5}}}}}});
+  ASSERT_TRUE(job().start(start_));
+  const auto same = job().compare_updates(start_, with("optimizer.set_to_none", true), 6);
+  ASSERT_TRUE(same) << same.error().message();
+  EXPECT_TRUE(same->equal);
+  EXPECT_EQ(same->steps, 6);
+  EXPECT_EQ(same->reference_losses.size(), 6);
+  EXPECT_EQ(same->candidate_losses.size(), 6);
+  EXPECT_TRUE(scene_.requests("export").empty());
+
+  const auto other = job().compare_updates(start_, with("memory.malloc", std::string("keep")), 6);
+  ASSERT_TRUE(other) << other.error().message();
+  EXPECT_FALSE(other->equal);
+  ASSERT_EQ(other->parameters.size(), 1);
+  EXPECT_EQ(other->parameters[0].norm_ratio, 1.5);
+  EXPECT_EQ(other->parameters[0].cosine, 0.5);
+  EXPECT_EQ(scene_.requests("export").size(), 1);
+  EXPECT_EQ(scene_.requests("import").size(), 1);
+  EXPECT_FALSE(std::filesystem::exists(scene_.folder() / "reference.checkpoint"));
+}
+
+TEST_F(TrainerJobTest, TrainsInAFreshTrainer) {
+  ASSERT_TRUE(job().start(start_));
+  int progress = 0;
+  const auto trained =
+      job().train(start_, scene_.folder() / "checkpoint", [&](const Json&) { ++progress; });
+  ASSERT_TRUE(trained) << trained.error().message();
+  EXPECT_EQ(trained->at("steps"), 10);
+  EXPECT_EQ(progress, 11);
+  EXPECT_EQ(trainers(), 2);
+  EXPECT_TRUE(job().save(scene_.folder() / "model"));
+  EXPECT_EQ(scene_.folder().read("model"), "trained for 10 steps\n");
+}
+
+}  // namespace
+}  // namespace autotuned::daemon

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is remembered, and the commands that tell it.
+#include <gmock/gmock.h>
+
+#include "tests/integration/scene.hpp"
+
+namespace autotuned {
+namespace {
+
+using testing::HasSubstr;
+
+// One run for all tests that only read.
+class Commands : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    scene_ = new Scene;
+    const Outcome outcome = scene_->run();
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    run_ = new Json(outcome.json());
+  }
+  static void TearDownTestSuite() {
+    delete scene_;
+    delete run_;
+  }
+  [[nodiscard]] static std::string id() { return run_->at("run"); }
+
+  static Scene* scene_;
+  static Json* run_;
+};
+Scene* Commands::scene_ = nullptr;
+Json* Commands::run_ = nullptr;
+
+TEST_F(Commands, HistoryListsRuns) {
+  const Json runs = scene_->runs();
+  ASSERT_EQ(runs.size(), 1);
+  EXPECT_EQ(runs[0].at("run"), id());
+  EXPECT_EQ(runs[0].at("recipe"), "small");
+  EXPECT_EQ(runs[0].at("state"), "finished");
+  EXPECT_EQ(runs[0].at("best").at("speedup"), run_->at("best").at("speedup"));
+  EXPECT_EQ(runs[0].at("training").at("steps"), 10);
+  EXPECT_THAT(scene_->command({"history"}).out, HasSubstr(id()));
+}
+
+TEST_F(Commands, HistoryFilters) {
+  const std::string machine = scene_->runs()[0].at("machine");
+  const std::vector<std::pair<std::vector<std::string>, std::size_t>> filters = {
+      {{"--recipe", "small"}, 1},
+      {{"--recipe", "large"}, 0},
+      {{"--machine", machine}, 1},
+      {{"--machine", "0123456789abcdef"}, 0},
+      {{"--plugin", "set_to_none"}, 1},
+      {{"--plugin", "amp"}, 0},
+      {{"--verdict", "accepted"}, 1},
+      {{"--verdict", "failed"}, 0},
+      {{"--since", "2020-01-01"}, 1},
+      {{"--since", "2199-01-01"}, 0},
+      {{"--plugin", "set_to_none", "--verdict", "rejected"}, 0},
+      {{"--limit", "0"}, 0}};
+  for (const auto& [filter, expected] : filters) {
+    std::vector<std::string> arguments = {"history", "--json"};
+    arguments.insert(arguments.end(), filter.begin(), filter.end());
+    const Outcome outcome = scene_->command(arguments);
+    EXPECT_EQ(outcome.code, 0);
+    EXPECT_EQ(outcome.json().size(), expected) << filter.at(1);
+  }
+  EXPECT_EQ(scene_->command({"history", "--verdict", "fine"}).code, 2);
+  EXPECT_EQ(scene_->command({"history", "--since", "yesterday"}).code, 2);
+  EXPECT_EQ(scene_->command({"history", "--since", "2026-02-31"}).code, 2);
+}
+
+TEST_F(Commands, ShowTellsWhatRunSaid) {
+  EXPECT_EQ(scene_->last_run(), *run_);
+  EXPECT_EQ(scene_->command({"show", id(), "--json"}).json(), *run_);
+  EXPECT_EQ(scene_->command({"show", id().substr(0, 12), "--json"}).json(), *run_);
+  const std::string text = scene_->command({"show", id()}).out;
+  EXPECT_THAT(text, HasSubstr("set_to_none"));
+  EXPECT_THAT(text, HasSubstr("confirmation"));
+  EXPECT_EQ(scene_->command({"show", "r-20010101-000000"}).code, 2);
+}
+
+TEST_F(Commands, ShowTellsATrialWithItsBlocksAndChecks) {
+  const Json trial = scene_->command({"show", id() + ".1", "--json"}).json();
+  EXPECT_EQ(trial.at("id"), id() + ".1");
+  EXPECT_EQ(trial.at("blocks").size(), 2 * trial.at("pairs").get<std::size_t>());
+  ASSERT_EQ(trial.at("checks").size(), 1);
+  EXPECT_EQ(trial.at("checks")[0].at("risk"), "exact");
+  EXPECT_EQ(trial.at("checks")[0].at("passed"), true);
+  // What the report says follows from the blocks.
+  int candidates = 0;
+  for (const Json& block : trial.at("blocks")) {
+    if (block.at("is_candidate")) ++candidates;
+    EXPECT_GT(block.at("block").at("duration_ns"), 0);
+  }
+  EXPECT_EQ(candidates, trial.at("pairs"));
+  const std::string text = scene_->command({"show", "last.1"}).out;
+  EXPECT_THAT(text, HasSubstr("optimizer.set_to_none off → on"));
+  EXPECT_THAT(text, HasSubstr("check     exact passed"));
+
+  const Outcome none = scene_->command({"show", id() + ".99"});
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.err, HasSubstr("has no trial 99"));
+  EXPECT_EQ(scene_->command({"show", id() + ".x"}).code, 2);
+}
+
+TEST_F(Commands, BestIsARecipe) {
+  const Outcome best = scene_->command({"best", scene_->recipe().string()});
+  ASSERT_EQ(best.code, 0) << best.err;
+  const auto file = scene_->folder().write("best.yaml", best.out);
+  EXPECT_EQ(scene_->command({"check", file.string()}).code, 0);
+  const Json checked = scene_->command({"check", file.string(), "--json"}).json();
+  EXPECT_EQ(checked.at("recipe").at("start").at("memory.malloc"), "keep");
+  const Outcome written = scene_->command({"check", (scene_->folder() / "out/best.yaml").string()});
+  EXPECT_EQ(written.code, 0) << written.err;
+
+  const Json known = scene_->command({"best", scene_->recipe().string(), "--json"}).json();
+  EXPECT_EQ(known.at("run"), id());
+  EXPECT_EQ(known.at("configuration"), run_->at("best").at("configuration"));
+  EXPECT_EQ(known.at("speedup_low"), run_->at("best").at("speedup_low"));
+}
+
+TEST(Forget, LetsTheNextRunSearchAnew) {
+  const Scene scene;
+  const std::string recipe = scene.recipe().string();
+  const Outcome unknown = scene.command({"best", recipe});
+  EXPECT_EQ(unknown.code, 1);
+  ASSERT_EQ(scene.run({"--tune-only"}).code, 0);
+  EXPECT_EQ(scene.command({"forget", recipe, "--json"}).json().at("forgotten"), true);
+  EXPECT_EQ(scene.command({"forget", recipe, "--json"}).json().at("forgotten"), false);
+  EXPECT_EQ(scene.command({"best", recipe}).code, 1);
+  EXPECT_EQ(scene.run({"--tune-only"}).json().at("trials").size(), 3);
+}
+
+TEST(CommandsAlone, WorkWithoutAHistory) {
+  const Scene scene;
+  EXPECT_EQ(scene.command({"history", "--json"}).json(), Json::array());
+  EXPECT_EQ(scene.command({"history"}).code, 0);
+  EXPECT_EQ(scene.command({"show", "last"}).code, 1);
+  EXPECT_EQ(scene.command({"doctor", "--json"}).code, 0);
+  EXPECT_FALSE(std::filesystem::exists(scene.history()));
+  for (const char* command : {"schema", "knobs", "plugins"}) {
+    EXPECT_TRUE(parse_json(scene.command({command, "--json"}).out, command)) << command;
+    EXPECT_NE(scene.command({command}).out, "");
+  }
+}
+
+TEST(CommandsAlone, SessionProcessIsNotForPeople) {
+  const Scene scene;
+  EXPECT_EQ(scene.command({"session-process"}).code, 2);
+}
+
+}  // namespace
+}  // namespace autotuned

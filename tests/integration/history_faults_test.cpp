@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// A history that cannot be used, and a disk that is full: said clearly, and nothing is damaged.
+#include <gmock/gmock.h>
+#include <sqlite3.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <regex>
+
+#include "storage/history.hpp"
+#include "tests/integration/scene.hpp"
+
+namespace autotuned {
+namespace {
+
+using testing::HasSubstr;
+
+void execute(const std::filesystem::path& file, sqlite3** database, const char* sql) {
+  ASSERT_EQ(sqlite3_open(file.c_str(), database), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(*database, sql, nullptr, nullptr, nullptr), SQLITE_OK)
+      << sqlite3_errmsg(*database);
+}
+
+void expect_refused(const Scene& scene, const std::string& reason) {
+  const std::string before = scene.folder().read("state/history.db");
+  const Outcome outcome = scene.run();
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr(scene.history().string()));
+  EXPECT_THAT(outcome.err, HasSubstr(reason));
+  EXPECT_THAT(outcome.json().at("error").get<std::string>(), HasSubstr(reason));
+  EXPECT_EQ(scene.folder().read("state/history.db"), before);
+  EXPECT_TRUE(scene.fake().requests("run").empty());
+}
+
+TEST(HistoryFault, FileThatIsNoHistoryIsLeftAlone) {
+  const Scene scene;
+  scene.folder().write("state/history.db", std::string(5000, 'x'));
+  expect_refused(scene, "not");
+  EXPECT_TRUE(scene.fake().requests().empty());
+}
+
+TEST(HistoryFault, NewerOneIsLeftAlone) {
+  const Scene scene;
+  ASSERT_EQ(scene.run({"--tune-only"}).code, 0);
+  sqlite3* database = nullptr;
+  execute(scene.history(), &database, "PRAGMA user_version=99; PRAGMA wal_checkpoint(TRUNCATE)");
+  sqlite3_close(database);
+  scene.fake().forget_requests();
+  expect_refused(scene, "99");
+}
+
+TEST(HistoryFault, DamagedOneIsLeftAlone) {
+  const Scene scene;
+  ASSERT_EQ(scene.run({"--tune-only"}).code, 0);
+  std::string bytes = scene.folder().read("state/history.db");
+  for (std::size_t i = 100; i < 400; ++i)
+    bytes[i] = '\x7f';
+  scene.folder().write("state/history.db", bytes);
+  scene.fake().forget_requests();
+  expect_refused(scene, "");
+}
+
+TEST(HistoryFault, LockedOneIsNamed) {
+  const Scene scene;
+  ASSERT_EQ(scene.run({"--tune-only"}).code, 0);
+  scene.fake().forget_requests();
+  sqlite3* database = nullptr;
+  execute(scene.history(), &database, "BEGIN EXCLUSIVE");
+  expect_refused(scene, "locked");
+  sqlite3_close(database);
+  EXPECT_EQ(scene.run({"--tune-only"}).code, 0);
+}
+
+TEST(HistoryFault, OneThatCannotBeWrittenIsNamed) {
+  Scene scene;
+  ASSERT_EQ(scene.run({"--tune-only"}).code, 0);
+  scene.fake().forget_requests();
+  chmod(scene.history().c_str(), 0400);
+  scene.become_nobody();
+  expect_refused(scene, "Permission denied");
+  // Reading needs no more than that.
+  EXPECT_EQ(scene.runs().size(), 1);
+}
+
+TEST(HistoryFault, OutputFolderThatCannotBeWrittenIsNamed) {
+  Scene scene;
+  std::filesystem::create_directory(scene.folder() / "out");
+  scene.become_nobody();
+  chmod((scene.folder() / "out").c_str(), 0500);
+  const Outcome outcome = scene.run();
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr((scene.folder() / "out").string()));
+  EXPECT_TRUE(scene.fake().requests().empty());
+}
+
+// No file may grow beyond the limit: a disk that fills up, without needing one.
+TEST(DiskFull, LosesNothingThatWasAcknowledged) {
+  const Scene whole;
+  ASSERT_EQ(whole.run().code, 0);
+  rlimit usual{};
+  getrlimit(RLIMIT_FSIZE, &usual);
+  int stopped = 0;
+  for (const rlim_t limit : {20'000U, 100'000U, 200'000U, 300'000U, 400'000U}) {
+    SCOPED_TRACE(limit);
+    const Scene scene;
+    rlimit little = usual;
+    little.rlim_cur = limit;
+    setrlimit(RLIMIT_FSIZE, &little);
+    Running running = scene.start_run();
+    setrlimit(RLIMIT_FSIZE, &usual);
+    const Outcome outcome = running.finish();
+    EXPECT_TRUE(scene.all_ended());
+    if (outcome.code != 0) {
+      ++stopped;
+      EXPECT_EQ(outcome.code, 1);
+      EXPECT_THAT(outcome.err, HasSubstr("error: "));
+      EXPECT_THAT(outcome.err, HasSubstr(scene.history().string()));
+      EXPECT_THAT(outcome.err, testing::Not(HasSubstr("started again")));
+    }
+
+    // Every trial whose end was announced is there, and the work goes on.
+    std::size_t announced = 0;
+    for (std::size_t at = 0; (at = outcome.err.find("\naccepted ", at)) != std::string::npos; ++at)
+      ++announced;
+    if (announced > 0) {
+      EXPECT_GE(trials_with(scene.last_run(), "accepted").size(), announced);
+    }
+    const Outcome again = scene.run();
+    ASSERT_EQ(again.code, 0) << again.err;
+    EXPECT_NEAR(again.json().at("best").at("speedup").get<double>(), 1.56, 0.03);
+    const auto history = storage::History::open(scene.history(), storage::Access::read_only);
+    ASSERT_TRUE(history);
+    EXPECT_EQ(history->check_integrity().value_or("?"), "ok");
+  }
+  EXPECT_GE(stopped, 3);
+}
+
+}  // namespace
+}  // namespace autotuned

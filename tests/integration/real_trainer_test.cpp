@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole product, LibTorch included, on jobs of a few seconds.
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "tests/integration/scene.hpp"
+
+namespace autotuned {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kSynthetic =
+    "data: {type: synthetic, samples: 4096, shape: [1, 8, 8], classes: 4}\n";
+
+class RealTrainer : public testing::Test {
+ protected:
+  RealTrainer() { scene_.set("AUTOTUNED_TRAINER=" AUTOTUNED_BUILD_DIR "/bin/autotuned-trainer"); }
+
+  void write_recipe(const std::string& data, int epochs) const {
+    scene_.folder().write("recipe.yaml",
+                          "autotuned: 1\n"
+                          "name: small\n"
+                          "device: cpu\n"
+                          "model: {type: mlp, hidden: 16, classes: 4}\n" +
+                              data +
+                              "input:\n"
+                              "  - scale: {by: 1/255}\n"
+                              "optimizer: {type: sgd, lr: 0.1}\n"
+                              "train: {epochs: " +
+                              std::to_string(epochs) +
+                              ", batch_size: 32}\n"
+                              "tune: {plugins: [set_to_none], budget: 4s}\n"
+                              "output: {dir: '" +
+                              (scene_.folder() / "out").string() + "'}\n");
+  }
+
+  // IDX files: `count` images of 8 x 8 in the header, `bytes` of them in the file.
+  void write_images(int count, std::size_t bytes, char label) const {
+    const auto number = [](int value) {
+      return std::string{'\0', '\0', static_cast<char>(value >> 8),
+                         static_cast<char>(value & 0xff)};
+    };
+    scene_.folder().write("images", std::string("\0\0\x08\x03", 4) + number(count) + number(8) +
+                                        number(8) + std::string(bytes, '\x10'));
+    scene_.folder().write("labels", std::string("\0\0\x08\x01", 4) + number(count) +
+                                        std::string(static_cast<std::size_t>(count), label));
+  }
+  [[nodiscard]] std::string idx() const {
+    return "data: {type: idx, images: '" + (scene_.folder() / "images").string() + "', labels: '" +
+           (scene_.folder() / "labels").string() + "'}\n";
+  }
+
+  Scene scene_;
+};
+
+TEST_F(RealTrainer, TunesTrainsAndWritesTheModel) {
+  write_recipe(kSynthetic, 2);
+  const Outcome outcome = scene_.run();
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json run = outcome.json();
+  EXPECT_EQ(run.at("training").at("steps"), 256);
+  EXPECT_GT(run.at("baseline").at("samples_per_second"), 0.0);
+  EXPECT_GE(run.at("best").at("speedup"), 1.0);
+  EXPECT_GT(std::filesystem::file_size(scene_.folder() / "out/model.pt"), 1000);
+  EXPECT_TRUE(scene_.all_ended());
+}
+
+TEST_F(RealTrainer, KilledWhileTrainingResumes) {
+  write_recipe(kSynthetic, 300);
+  Running running = scene_.start_run();
+  ASSERT_TRUE(running.wait_for("\ntraining "));
+  ASSERT_TRUE(scene_.kill_trainer());
+  const Outcome outcome = running.finish();
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("signal 9"));
+  EXPECT_EQ(outcome.json().at("training").at("steps"), 300 * 128);
+  EXPECT_TRUE(std::filesystem::exists(scene_.folder() / "out/model.pt"));
+}
+
+TEST_F(RealTrainer, MissingDataIsNamed) {
+  write_recipe(idx(), 1);
+  const Outcome outcome = scene_.run();
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_THAT(outcome.err, HasSubstr((scene_.folder() / "images").string()));
+}
+
+TEST_F(RealTrainer, TruncatedDataIsNamed) {
+  write_images(64, 10 * 64 + 5, 1);
+  write_recipe(idx(), 1);
+  const Outcome outcome = scene_.run();
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr((scene_.folder() / "images").string()));
+}
+
+TEST_F(RealTrainer, LabelOutOfRangeIsNamed) {
+  write_images(64, 64 * 64, 9);
+  write_recipe(idx(), 1);
+  const Outcome outcome = scene_.run();
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("9"));
+  EXPECT_THAT(outcome.err, HasSubstr((scene_.folder() / "labels").string()));
+}
+
+}  // namespace
+}  // namespace autotuned
