@@ -21,6 +21,15 @@ constexpr double kMemoryPairs = 30.0;
 constexpr double kSpreadPerMeanDeviation = 1.2533;
 constexpr double kSpreadPerMedianDeviation = 1.4826;
 
+// A row of bad luck at the start must not cost a gain for good; two pairs more are cheap.
+constexpr int kFewestPairsToReject = 7;
+
+SignTest patient_test(double error_ratio) {
+  SignTest test = fastest_test(error_ratio);
+  test.fewest_pairs = std::max(test.fewest_pairs, kFewestPairsToReject);
+  return test;
+}
+
 double median_of(std::vector<double> values) {
   assert(!values.empty());
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -57,8 +66,9 @@ void Comparison::add(double log_ratio, double log_level) {
   pairs_.push_back({log_ratio, expected_noise(log_level)});
   log_levels_.push_back(log_level);
 
-  const double low = interval_end(pairs_, Side::above, rules_.accept_error_ratio, 0.0);
-  const double high = interval_end(pairs_, Side::below, rules_.reject_error_ratio,
+  const double low =
+      interval_end(pairs_, Side::above, fastest_test(rules_.accept_error_ratio), 0.0);
+  const double high = interval_end(pairs_, Side::below, patient_test(rules_.reject_error_ratio),
                                    std::log1p(rules_.min_gain_ratio));
   // What was refuted once stays refuted: the bets hold at all looks together.
   estimate_.low = std::max(estimate_.low, std::exp(low));

@@ -40,16 +40,18 @@ double stake(double distance, double gain, double noise) {
 
 }  // namespace
 
-int fewest_pairs(double error_ratio) {
+SignTest fastest_test(double error_ratio) {
   assert(error_ratio > 0.0 && error_ratio < 1.0);
-  return static_cast<int>(std::ceil(-std::log2(error_ratio)));
+  return {error_ratio, static_cast<int>(std::ceil(-std::log2(error_ratio)))};
 }
 
-double all_in_share(double error_ratio) {
-  return std::ldexp(1.0 / error_ratio, -fewest_pairs(error_ratio));
+double SignTest::all_in_share() const {
+  const double share = std::ldexp(1.0 / error_ratio, -fewest_pairs);
+  assert(share > 0.0 && share <= 1.0);
+  return share;
 }
 
-double wealth(std::span<const ObservedPair> pairs, double shift, Side side, double error_ratio) {
+double wealth(std::span<const ObservedPair> pairs, double shift, Side side, const SignTest& test) {
   const double direction = side == Side::above ? 1.0 : -1.0;
   double all_in = 1.0;
   std::array<double, kBettors.size()> money;
@@ -64,17 +66,17 @@ double wealth(std::span<const ObservedPair> pairs, double shift, Side side, doub
       money[i] = std::min(kEnough, money[i] * (1.0 + sign * staked));
     }
   }
-  const double share = all_in_share(error_ratio);
+  const double share = test.all_in_share();
   double others = 0.0;
   for (std::size_t i = 0; i < kBettors.size(); ++i)
     others += kBettors[i].share * money[i];
   return share * all_in + (1.0 - share) * others;
 }
 
-double interval_end(std::span<const ObservedPair> pairs, Side side, double error_ratio,
+double interval_end(std::span<const ObservedPair> pairs, Side side, const SignTest& test,
                     double landmark) {
   const double direction = side == Side::above ? 1.0 : -1.0;
-  if (static_cast<int>(pairs.size()) < fewest_pairs(error_ratio)) {
+  if (static_cast<int>(pairs.size()) < test.fewest_pairs) {
     return -direction * std::numeric_limits<double>::infinity();
   }
   const auto [least, most] = std::ranges::minmax_element(pairs, {}, &ObservedPair::log_ratio);
@@ -82,7 +84,7 @@ double interval_end(std::span<const ObservedPair> pairs, Side side, double error
   const double start = (side == Side::above ? *least : *most).log_ratio - direction * kResolution;
   const double end = (side == Side::above ? *most : *least).log_ratio + direction * kResolution;
   const auto is_refuted = [&](double shift) {
-    return wealth(pairs, shift, side, error_ratio) >= 1.0 / error_ratio;
+    return wealth(pairs, shift, side, test) >= 1.0 / test.error_ratio;
   };
 
   std::array<double, kScanSteps + 1> looks;

@@ -137,7 +137,8 @@ std::optional<TrialPlan> SessionRun::plan_trial() const {
       std::max(least_time(kReservePairs),
                std::min(kMostReserve, input_->recipe.tune.budget / kReserveShare));
   const nanoseconds usable = remaining() - reserve;
-  const nanoseconds needed = least_time(fewest_pairs(plan.rules.accept_error_ratio) + 1);
+  const nanoseconds needed =
+      least_time(fastest_test(plan.rules.accept_error_ratio).fewest_pairs + 1);
   if (usable < needed) return std::nullopt;
   plan.time_share = std::max(needed, std::min(usable / kTrialShare, kMostTrialTime));
   plan.most_time = usable;

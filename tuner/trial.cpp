@@ -117,7 +117,7 @@ Result<void> TrialRunner::measure(TrialRecord& trial, const TrialPlan& plan,
   std::mt19937_64 coins = coins_for(input_->coin_seed, trial.number);
   const Comparison& comparison = measurement.comparison;
   const std::int64_t memory_limit = memory_limit_bytes(*input_);
-  const int fewest = fewest_pairs(plan.rules.accept_error_ratio);
+  const int fewest = fastest_test(plan.rules.accept_error_ratio).fewest_pairs;
   nanoseconds started{0};
   nanoseconds share = plan.time_share;
   nanoseconds accepted_at{0};

@@ -44,9 +44,9 @@ TEST(Comparison, AcceptsAtTheFifthPairAtFivePercent) {
   EXPECT_EQ(comparison.decision(), Decision::accept);
 }
 
-TEST(Comparison, RejectsASlowerCandidateAtTheFifthPair) {
+TEST(Comparison, RejectsASlowerCandidateAtTheSeventhPair) {
   Comparison comparison({});
-  for (int pair = 1; pair <= 5; ++pair) {
+  for (int pair = 1; pair <= 7; ++pair) {
     EXPECT_EQ(comparison.decision(), Decision::undecided) << pair;
     comparison.add(-0.3);
   }
