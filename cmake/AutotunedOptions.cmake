@@ -65,7 +65,7 @@ target_compile_definitions(autotuned_options INTERFACE
 
 if(AUTOTUNED_SANITIZE)
   target_compile_options(autotuned_options INTERFACE
-    -fsanitize=${AUTOTUNED_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer
+    -O1 -fsanitize=${AUTOTUNED_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer
     # Instrumented code confuses these analyses of GCC 12.
     -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds)
   if(AUTOTUNED_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
