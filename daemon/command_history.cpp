@@ -27,27 +27,6 @@ Result<storage::History> open_history(const std::filesystem::path& file, storage
   return storage::History::open(file.empty() ? storage::History::default_path() : file, access);
 }
 
-Json row_json(const storage::RunRow& run) {
-  return {{"run", run.id.text},
-          {"recipe", run.recipe_name},
-          {"recipe_hash", run.recipe_hash},
-          {"machine", run.environment_key},
-          {"state", storage::to_string(run.state)},
-          {"started_unix_ns", run.started_unix_ns},
-          {"ended_unix_ns", run.ended_unix_ns},
-          {"baseline", {{"samples_per_second", run.baseline_samples_per_second}}},
-          {"best",
-           {{"samples_per_second", run.best_samples_per_second},
-            {"speedup", run.speedup.ratio},
-            {"speedup_low", run.speedup.low},
-            {"speedup_high", run.speedup.high},
-            {"configuration", run.best.to_json()}}},
-          {"tuning_seconds", static_cast<double>(run.tuning_duration_ns) / 1e9},
-          {"training", run.training},
-          {"output", run.output_dir},
-          {"error", run.error}};
-}
-
 // Local midnight of YYYY-MM-DD.
 std::optional<std::int64_t> day_start_ns(const std::string& text) {
   std::tm day{};
@@ -180,7 +159,7 @@ int list_history(const HistoryOptions& options) {
   if (options.as_json) {
     Json list = Json::array();
     for (const storage::RunRow& run : runs)
-      list.push_back(row_json(run));
+      list.push_back(run_summary_json(run));
     std::cout << to_line(list) << "\n";
     return kDone;
   }

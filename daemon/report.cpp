@@ -25,31 +25,36 @@ std::string rate_text(double samples_per_second) {
 
 }  // namespace
 
+Json run_summary_json(const storage::RunRow& run) {
+  return {{"run", run.id.text},
+          {"recipe", run.recipe_name},
+          {"recipe_hash", run.recipe_hash},
+          {"machine", run.environment_key},
+          {"state", storage::to_string(run.state)},
+          {"started_unix_ns", run.started_unix_ns},
+          {"ended_unix_ns", run.ended_unix_ns},
+          {"baseline", {{"samples_per_second", run.baseline_samples_per_second}}},
+          {"best",
+           {{"samples_per_second", run.best_samples_per_second},
+            {"speedup", run.speedup.ratio},
+            {"speedup_low", run.speedup.low},
+            {"speedup_high", run.speedup.high},
+            {"configuration", run.best.to_json()}}},
+          {"tuning_seconds", static_cast<double>(run.tuning_duration_ns) / 1e9},
+          {"training", run.training},
+          {"output", run.output_dir},
+          {"error", run.error}};
+}
+
 Json run_json(const storage::RunRow& run, const std::vector<TrialRecord>& trials) {
-  Json trial_list = Json::array();
+  Json json = run_summary_json(run);
+  json["starting"] = {{"configuration", run.starting.to_json()}};
+  json["ceiling"] = {{"samples_per_second", run.ceiling_samples_per_second},
+                     {"bound_by", run.ceiling_bound_by}};
+  json["trials"] = Json::array();
   for (const TrialRecord& trial : trials)
-    trial_list.push_back(trial.to_json(run.id.text));
-  return {
-      {"run", run.id.text},
-      {"recipe", run.recipe_name},
-      {"state", to_string(run.state)},
-      {"baseline", {{"samples_per_second", run.baseline_samples_per_second}}},
-      {"best",
-       {{"samples_per_second", run.best_samples_per_second},
-        {"speedup", run.speedup.ratio},
-        {"speedup_low", run.speedup.low},
-        {"speedup_high", run.speedup.high},
-        {"configuration", run.best.to_json()}}},
-      {"starting", {{"configuration", run.starting.to_json()}}},
-      {"ceiling",
-       {{"samples_per_second", run.ceiling_samples_per_second},
-        {"bound_by", run.ceiling_bound_by}}},
-      {"trials", std::move(trial_list)},
-      {"tuning_seconds", static_cast<double>(run.tuning_duration_ns) / 1e9},
-      {"training", run.training},
-      {"output", run.output_dir},
-      {"error", run.error},
-  };
+    json["trials"].push_back(trial.to_json(run.id.text));
+  return json;
 }
 
 std::string change_text(const Configuration& reference, const Configuration& change) {

@@ -11,6 +11,9 @@
 
 namespace autotuned::daemon {
 
+// A run without its trials: an element of `history --json`.
+[[nodiscard]] Json run_summary_json(const storage::RunRow& run);
+
 // The contract of `run --json` (docs/history.md), also the answer of `show --json`.
 [[nodiscard]] Json run_json(const storage::RunRow& run, const std::vector<TrialRecord>& trials);
 

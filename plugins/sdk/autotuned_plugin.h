@@ -16,9 +16,10 @@ extern "C" {
 #define AUTOTUNED_PLUGIN_MAGIC UINT64_C(0x3176676c70747561) /* "autplgv1", little-endian */
 
 typedef struct autotuned_plugin {
-  uint64_t magic;      /* AUTOTUNED_PLUGIN_MAGIC */
-  uint64_t size_bytes; /* sizeof(autotuned_plugin) when the plugin was built; fields are only added */
-  const char* name;    /* [a-z][a-z0-9_]*, the file is lib<name>.so */
+  uint64_t magic; /* AUTOTUNED_PLUGIN_MAGIC */
+  uint64_t
+      size_bytes;   /* sizeof(autotuned_plugin) when the plugin was built; fields are only added */
+  const char* name; /* [a-z][a-z0-9_]*, the file is lib<name>.so */
   const char* version; /* of the plugin, for the history */
   const char* summary; /* one sentence */
 
