@@ -187,7 +187,7 @@ TEST(Job, ABlockLastsItsMinimum) {
   const auto job = load(recipe, with(starting(recipe), "loader.workers", std::int64_t{2}));
   const Block block = value_of(job->run({.minimum_ns = 20'000'000}, never));
   EXPECT_GE(block.duration_ns, 20'000'000);
-  EXPECT_GT(block.steps, 1);
+  EXPECT_GE(block.steps, 1);
 }
 
 TEST(Job, ReusingABatchNeedsNoLoader) {
