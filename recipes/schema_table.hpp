@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table behind recipes/schema.hpp: every key of a recipe, described once.
 //
-// Adding a model, data set, transform or optimizer is one entry in schema_types.cpp:
+// Adding a model, data set, transform or optimizer is one entry in schema_models.cpp or schema_data.cpp:
 // parsing, defaults, messages, the reference and the JSON Schema follow from it.
 #pragma once
 
