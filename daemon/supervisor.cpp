@@ -34,7 +34,8 @@ struct SessionEnd {
   std::string blamed_plugin;     // that was being loaded or asked when the session died
   bool is_loading = false;       // it was being loaded
   bool hung = false;             // the plugin did not answer in time
-  std::string message;           // how the process ended
+  bool was_killed = false;  // by SIGKILL from elsewhere: a person, or the kernel without memory
+  std::string message;      // how the process ended
 };
 
 // One session process, from start to end.
@@ -60,6 +61,7 @@ class Attempt {
     context_.run();
     if (auto exit = process_.wait(std::chrono::seconds(5))) {
       end_.message = exit->message();
+      end_.was_killed = exit->signal == SIGKILL && !end_.hung;
     } else {
       process_.terminate(std::chrono::seconds(1));
       end_.message = "it closed its socket and went on";
@@ -162,6 +164,7 @@ std::vector<std::string> own_environment() {
 Result<int> supervise(SessionRequest request, const SupervisorLimits& limits,
                       const std::function<void(const Json&)>& on_event) {
   int unexplained = 0;
+  std::string suspect;  // worked when the session was killed
   for (;;) {
     auto sockets = socket_pair();
     if (!sockets) return tl::unexpected(sockets.error());
@@ -181,7 +184,10 @@ Result<int> supervise(SessionRequest request, const SupervisorLimits& limits,
     if (attempt.is_cancelled()) return 130;
     if (!attempt.run_id().empty()) request.continue_run = attempt.run_id();
     request.faults.clear();
-    if (!end.blamed_plugin.empty()) {
+    // A plugin that uses up the memory is killed again; a stray kill hardly hits the same one twice.
+    const bool is_stray = end.was_killed && suspect != end.blamed_plugin;
+    suspect = end.blamed_plugin;
+    if (!end.blamed_plugin.empty() && !is_stray) {
       const std::string outcome =
           end.hung ? "did not answer within " + format_duration(limits.plugin_answer)
                    : std::string("ended the process that ") +

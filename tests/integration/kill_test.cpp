@@ -2,11 +2,14 @@
 // Trainer, session or program are killed at one moment after another; the same command must end with the
 // right result, and what had been acknowledged must be there, once and unchanged.
 //
-// The moments are requests to the trainer and steps of training, which the fake counts; it does the
-// killing itself.
+// Most moments are requests to the trainer and steps of training, which the fake counts; it does the
+// killing itself. The last test kills whenever it likes.
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <map>
+#include <random>
+#include <thread>
 
 #include "storage/history.hpp"
 #include "tests/integration/scene.hpp"
@@ -16,18 +19,21 @@ namespace {
 
 constexpr int kKilled = 128 + 9;
 
-// Finished trials by number.
-std::map<int, Json> finished_trials(const Scene& scene) {
-  std::map<int, Json> trials;
+// Finished trials of all runs by id.
+std::map<std::string, Json> finished_trials(const Scene& scene) {
+  std::map<std::string, Json> trials;
   auto history = storage::History::open(scene.history(), storage::Access::read_only);
   if (!history) return trials;
-  const auto run = history->run("last");
-  if (!run) return trials;
-  const auto records = history->trials(run->id);
-  EXPECT_TRUE(records);
-  for (const TrialRecord& trial : *records) {
-    if (trial.verdict == Verdict::running || trial.verdict == Verdict::interrupted) continue;
-    trials[trial.number] = trial.to_json(run->id.text);
+  const auto runs = history->runs({});
+  EXPECT_TRUE(runs);
+  for (const auto& run : *runs) {
+    const auto records = history->trials(run.id);
+    EXPECT_TRUE(records);
+    for (const TrialRecord& trial : *records) {
+      if (trial.verdict == Verdict::running || trial.verdict == Verdict::interrupted) continue;
+      const Json json = trial.to_json(run.id.text);
+      trials[json.at("id")] = json;
+    }
   }
   return trials;
 }
@@ -49,7 +55,9 @@ void expect_right_result(const Scene& scene, const Outcome& outcome) {
   for (const auto& [what, count] : decided)
     EXPECT_EQ(count, 1) << what;
   EXPECT_TRUE(trials_with(run, "running").empty());
-  EXPECT_EQ(decided.size(), 3);
+  // What was killed after its end was stored is only verified.
+  const bool is_verified = trials_with(run, "accepted").at(0).at("kind") == "verification";
+  EXPECT_EQ(decided.size(), is_verified ? 1 : 3);
   EXPECT_TRUE(scene.all_ended());
   const auto history = storage::History::open(scene.history(), storage::Access::read_only);
   ASSERT_TRUE(history);
@@ -125,6 +133,55 @@ TEST(Kill, TrainingGoesOnFromItsCheckpoint) {
     }
     expect_right_result(scene, outcome);
     EXPECT_EQ(outcome.json().at("training").at("resumed_from_step"), 6);
+  }
+}
+
+TEST(Kill, AtRandomMomentsEndsInTheRightResult) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  {
+    const Scene whole;
+    ASSERT_EQ(whole.run().code, 0);
+  }
+  const auto length = Clock::now() - start;
+  const unsigned seed = std::random_device()();
+  std::mt19937 random(seed);
+  const std::vector<std::string> victims = {"program", "session", "trainer"};
+  for (int i = 0; i < 15; ++i) {
+    const std::string& victim = victims[static_cast<std::size_t>(i) % victims.size()];
+    const auto moment = length * std::uniform_real_distribution(0.0, 1.0)(random);
+    SCOPED_TRACE("seed " + std::to_string(seed) + ", kill " + std::to_string(i) + ": " + victim +
+                 " after " + std::to_string(moment / std::chrono::milliseconds(1)) + " ms");
+    const Scene scene;
+    Running running = scene.start_run();
+    std::this_thread::sleep_for(moment);
+    bool has_killed = false;
+    if (victim == "program") {
+      has_killed = kill(running.pid(), SIGKILL) == 0;
+    } else if (victim == "session") {
+      has_killed = scene.kill_session(running.pid());
+    } else {
+      has_killed = scene.kill_trainer();
+    }
+    Outcome outcome = running.finish();
+    ASSERT_TRUE(scene.all_ended());
+    const auto before = finished_trials(scene);
+    if (outcome.code != 0) {
+      EXPECT_TRUE(has_killed) << outcome.err;
+      outcome = scene.run();
+      const auto after = finished_trials(scene);
+      for (const auto& [number, trial] : before) {
+        ASSERT_TRUE(after.contains(number));
+        EXPECT_EQ(after.at(number), trial);
+      }
+    }
+    if (victim == "trainer" && !trials_with(outcome.json(), "failed").empty()) {
+      EXPECT_EQ(outcome.code, 0);
+      EXPECT_EQ(outcome.json().at("training").at("steps"), 10);
+      continue;
+    }
+    expect_right_result(scene, outcome);
+    if (testing::Test::HasFailure()) return;
   }
 }
 

@@ -51,8 +51,8 @@ TEST_P(Misbehaving, IsNamedAndLeftOut) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Plugins, Misbehaving,
-                         testing::Values("throws", "hangs", "crashes", "nonsense", "unknown_knob",
-                                         "crashes_at_loading"),
+                         testing::Values("throws", "hangs", "crashes", "is_killed", "nonsense",
+                                         "unknown_knob", "crashes_at_loading"),
                          [](const auto& instance) { return std::string(instance.param); });
 
 TEST(Plugins, SeveralThatMisbehaveAreLeftOutOneByOne) {

@@ -181,10 +181,19 @@ bool Scene::all_ended() const {
 }
 
 bool Scene::kill_trainer() const {
+  return kill_one("autotuned-trainer", 0);
+}
+
+bool Scene::kill_session(pid_t program) const {
+  return kill_one("autotuned", program);
+}
+
+bool Scene::kill_one(const std::string& executable, pid_t spared) const {
   for (const int number : processes()) {
+    std::error_code gone;
     const auto program =
-        std::filesystem::read_symlink("/proc/" + std::to_string(number) + "/exe").filename();
-    if (program == "autotuned-trainer") return kill(number, SIGKILL) == 0;
+        std::filesystem::read_symlink("/proc/" + std::to_string(number) + "/exe", gone).filename();
+    if (program == executable && number != spared) return kill(number, SIGKILL) == 0;
   }
   return false;
 }

@@ -71,14 +71,18 @@ class Scene {
 
   // Waits until every process of this scene has ended; false when one does not.
   [[nodiscard]] bool all_ended() const;
-  // SIGKILL to the trainer of this scene; false when there is none.
+  // SIGKILL to a trainer of this scene; false when there is none.
   [[nodiscard]] bool kill_trainer() const;
+  // SIGKILL to the session process that `program` started; false when there is none.
+  [[nodiscard]] bool kill_session(pid_t program) const;
   // Runs in the history, newest first, and the trials of the newest.
   [[nodiscard]] Json runs() const;
   [[nodiscard]] Json last_run() const;
 
  private:
   [[nodiscard]] std::vector<int> processes() const;
+  // Kills the first process of this executable, other than `spared`.
+  [[nodiscard]] bool kill_one(const std::string& executable, pid_t spared) const;
 
   FakeScene fake_;
   std::vector<std::string> environment_;
