@@ -78,7 +78,7 @@ TEST(HistoryFault, OneThatCannotBeWrittenIsNamed) {
   ASSERT_EQ(scene.run({"--tune-only"}).code, 0);
   scene.fake().forget_requests();
   chmod(scene.history().c_str(), 0400);
-  scene.become_nobody();
+  scene.obey_permissions();
   expect_refused(scene, "Permission denied");
   // Reading needs no more than that.
   EXPECT_EQ(scene.runs().size(), 1);
@@ -87,7 +87,7 @@ TEST(HistoryFault, OneThatCannotBeWrittenIsNamed) {
 TEST(HistoryFault, OutputFolderThatCannotBeWrittenIsNamed) {
   Scene scene;
   std::filesystem::create_directory(scene.folder() / "out");
-  scene.become_nobody();
+  scene.obey_permissions();
   chmod((scene.folder() / "out").c_str(), 0500);
   const Outcome outcome = scene.run();
   EXPECT_EQ(outcome.code, 1);

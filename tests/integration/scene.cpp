@@ -139,20 +139,15 @@ void Scene::set(const std::string& variable) {
   environment_.push_back(variable);
 }
 
-void Scene::become_nobody() {
-  if (geteuid() != 0) return;
-  is_nobody_ = true;
-  constexpr uid_t kNobody = 65534;
-  EXPECT_EQ(lchown(folder().path().c_str(), kNobody, kNobody), 0);
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder().path())) {
-    EXPECT_EQ(lchown(entry.path().c_str(), kNobody, kNobody), 0);
-  }
+void Scene::obey_permissions() {
+  obeys_permissions_ = true;
 }
 
 Running Scene::start(const std::vector<std::string>& arguments) const {
   std::vector<std::string> command = {kProgram};
-  if (is_nobody_) {
-    command = {"/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", kProgram};
+  if (obeys_permissions_ && geteuid() == 0) {
+    command = {"/usr/bin/setpriv", "--bounding-set=-dac_override,-dac_read_search",
+               "--inh-caps=-dac_override,-dac_read_search", kProgram};
   }
   command.insert(command.end(), arguments.begin(), arguments.end());
   return {command, environment_};

@@ -58,9 +58,9 @@ class Scene {
   [[nodiscard]] const FakeScene& fake() const { return fake_; }
   [[nodiscard]] static std::string fixture(const std::string& name);
 
-  // Hands the folder to a user without rights and runs commands as that one, when the tests run as
-  // root, for whom every file is writable.
-  void become_nobody();
+  // From here on commands obey the modes of files, even when the tests run as root, for whom otherwise
+  // every file is writable.
+  void obey_permissions();
   // `variable` replaces NAME=value of the program's environment.
   void set(const std::string& variable);
   [[nodiscard]] Running start(const std::vector<std::string>& arguments) const;
@@ -86,7 +86,7 @@ class Scene {
 
   FakeScene fake_;
   std::vector<std::string> environment_;
-  bool is_nobody_ = false;
+  bool obeys_permissions_ = false;
 };
 
 // The trials of `run --json` or `show --json` that ended so.
