@@ -170,8 +170,8 @@ class History {
   [[nodiscard]] Result<std::vector<TrialBlock>> blocks(const TrialId& trial) const;
   [[nodiscard]] Result<std::vector<CheckRecord>> checks(const TrialId& trial) const;
   [[nodiscard]] Result<std::vector<PluginAnswerRow>> plugin_answers(const RunId& run) const;
-  // {"configuration", "metrics", "spans", "operators", "taken_unix_ns"}
-  [[nodiscard]] Result<std::optional<Json>> last_profile(const RunId& run) const;
+  // Oldest first; {"configuration", "metrics", "spans", "operators", "taken_unix_ns"}
+  [[nodiscard]] Result<std::vector<Json>> profiles(const RunId& run) const;
   [[nodiscard]] Result<std::optional<BestRow>> best(const std::string& recipe_hash,
                                                     const std::string& environment_key) const;
   // "ok", or what SQLite's integrity check found.

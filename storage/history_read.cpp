@@ -183,12 +183,11 @@ Result<std::vector<PluginAnswerRow>> History::plugin_answers(const RunId& run) c
       });
 }
 
-Result<std::optional<Json>> History::last_profile(const RunId& run) const {
+Result<std::vector<Json>> History::profiles(const RunId& run) const {
   return connection_->read(
-      "read the profile", [&](const Database& database) -> Result<std::optional<Json>> {
-        return first(database,
-                     "SELECT * FROM profiles WHERE run_id = ? ORDER BY sequence DESC LIMIT 1",
-                     {text(run.text)}, profile_from);
+      "read profiles", [&](const Database& database) -> Result<std::vector<Json>> {
+        return all(database, "SELECT * FROM profiles WHERE run_id = ? ORDER BY sequence",
+                   {text(run.text)}, profile_from);
       });
 }
 

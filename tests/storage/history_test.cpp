@@ -185,8 +185,8 @@ TEST_F(HistoryTest, ChecksComeBack) {
   EXPECT_TRUE(checks[1].passed);
 }
 
-TEST_F(HistoryTest, LastProfileComesBack) {
-  EXPECT_FALSE(history_.last_profile(run_).value());
+TEST_F(HistoryTest, ProfilesComeBackInTheirOrder) {
+  EXPECT_TRUE(history_.profiles(run_).value().empty());
   const Configuration incumbent = sample_run().best;
   ASSERT_TRUE(history_.put_profile(run_, {}, {{"a", 1}}, Json::array(), Json::array(), 1));
   ASSERT_TRUE(history_.put_profile(run_, incumbent, {{"step.duration_ns", 8.1}},
@@ -196,7 +196,10 @@ TEST_F(HistoryTest, LastProfileComesBack) {
                          {"spans", {"span"}},
                          {"operators", {"operator"}},
                          {"taken_unix_ns", 2}};
-  EXPECT_EQ(history_.last_profile(run_).value(), expected);
+  const auto profiles = history_.profiles(run_).value();
+  ASSERT_EQ(profiles.size(), 2U);
+  EXPECT_EQ(profiles[0].at("metrics"), Json({{"a", 1}}));
+  EXPECT_EQ(profiles[1], expected);
 }
 
 TEST_F(HistoryTest, AnswerClosesTheLastOpenQuestion) {

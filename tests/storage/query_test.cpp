@@ -80,7 +80,7 @@ bool read_everything(const std::filesystem::path& file) {
   is_whole &= history->trials(run).has_value();
   is_whole &= history->blocks({run, 1}).has_value();
   is_whole &= history->plugin_answers(run).has_value();
-  is_whole &= history->last_profile(run).has_value();
+  is_whole &= history->profiles(run).has_value();
   is_whole &= history->best("h1", "e1").has_value();
   return is_whole;
 }
