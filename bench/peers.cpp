@@ -4,7 +4,7 @@
 //
 //   bench/peers/setup && build/release/bin/peers recipes/fashion_cnn.yaml
 //
-// First every setting that a person would try is timed for the peer and the fastest few go into the
+// The peer says which settings a person would try; all are timed first and the fastest few go into the
 // comparison, so that we are compared with its best here and today.
 #include <fmt/format.h>
 
@@ -15,70 +15,24 @@
 #include <random>
 #include <vector>
 
-#include "base/machine.hpp"
 #include "base/process.hpp"
-#include "daemon/places.hpp"
+#include "bench/recipe_job.hpp"
 #include "daemon/trainer_client.hpp"
-#include "daemon/trainer_job.hpp"
-#include "recipes/recipe.hpp"
 #include "tuner/comparison.hpp"
 
 namespace {
 
 using namespace autotuned;
+using bench::value_of;
 using std::chrono::nanoseconds;
 
 constexpr nanoseconds kLimit = std::chrono::minutes(5);  // torch.compile takes its time
-
-class NeverCancelled final : public daemon::CancelSource {
- public:
-  [[nodiscard]] int descriptor() const override { return -1; }
-  bool is_requested() override { return false; }
-};
-
-[[noreturn]] void stop_with(const Error& error) {
-  fmt::print(stderr, "error: {}\n", error.message());
-  std::exit(1);
-}
-
-template <class T>
-T value_of(Result<T> result) {
-  if (!result) stop_with(result.error());
-  return std::move(*result);
-}
-
-double median_of(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
 
 double rate_of(daemon::TrainerClient& peer, const Json& settings, nanoseconds duration) {
   value_of(peer.request("prepare", {{"configuration", settings}}, kLimit));
   const Json answer = value_of(
       peer.request("run", {{"minimum_ns", duration.count()}, {"minimum_steps", 1}}, kLimit));
   return value_of(Block::from_json(answer)).samples_per_second();
-}
-
-std::vector<Json> peer_settings(int cpus, bool with_autocast) {
-  std::vector<Json> all;
-  for (const int batch_size : {32, 64, 128, 256, 512}) {
-    for (const bool channels_last : {false, true}) {
-      for (int threads = 1; threads <= cpus; ++threads) {
-        for (const bool compile : {false, true}) {
-          for (const bool autocast : {false, true}) {
-            if (autocast && !with_autocast) continue;
-            all.push_back({{"batch_size", batch_size},
-                           {"channels_last", channels_last},
-                           {"threads", threads},
-                           {"compile", compile},
-                           {"autocast", autocast},
-                           {"fused", true}});
-          }
-        }
-      }
-    }
-  }
-  return all;
 }
 
 }  // namespace
@@ -101,53 +55,20 @@ int main(int argc, char** argv) {
   app.add_option("--block", block_seconds, "Seconds of a block")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
 
-  const Machine machine = detect_machine();
-  const auto knobs = recipes::knobs_of(machine);
-  auto recipe = recipes::read_recipe(recipe_file, knobs);
-  if (!recipe) {
-    for (const auto& diagnostic : recipe.error())
-      fmt::print(stderr, "{}\n", diagnostic.text());
-    return 2;
-  }
-  Configuration ours = recipe->starting_configuration(knobs);
-  for (const std::string& setting : settings) {
-    const std::size_t equals = setting.find('=');
-    const std::string name = setting.substr(0, equals);
-    const auto knob = recipes::find_knob(knobs, name);
-    if (!knob || equals == std::string::npos) {
-      fmt::print(stderr, "error: -s {}: no such knob\n", setting);
-      return 2;
-    }
-    ours.set(name, value_of(recipes::parse_value(*knob, setting.substr(equals + 1))));
-  }
-
-  const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / fmt::format("autotuned-peers-{}", getpid());
-  std::filesystem::create_directories(folder);
-  NeverCancelled cancel;
-  daemon::TrainerJobSpec spec;
-  spec.recipe = *recipe;
-  spec.knobs = knobs;
-  spec.trainer = daemon::find_places().trainer;
-  spec.folder = folder;
-  spec.measurement_lock = folder / "measurement.lock";
-  daemon::TrainerJob job(std::move(spec), cancel);
-
+  bench::RecipeJob job(recipe_file, settings);
   daemon::TrainerSpec peer_spec;
   peer_spec.program = std::filesystem::absolute(python);
   peer_spec.arguments = {std::filesystem::absolute(script).string()};
   peer_spec.environment = environment_of({"HOME", "LANG", "PATH", "TMPDIR"});
   peer_spec.environment.emplace_back("OMP_WAIT_POLICY=passive");
-  peer_spec.log = folder / "peer.log";
-  daemon::TrainerClient peer = value_of(daemon::TrainerClient::start(peer_spec, cancel));
-  value_of(peer.request("load", Json::object(), kLimit));
+  peer_spec.log = job.folder() / "peer.log";
+  daemon::TrainerClient peer = value_of(daemon::TrainerClient::start(peer_spec, job.cancel()));
+  const Json loaded = value_of(peer.request("load", Json::object(), kLimit));
 
   // Rough times, best of three: only to leave out what is far from the best.
   const nanoseconds rough = std::chrono::milliseconds(300);
   std::vector<std::pair<double, Json>> tried;
-  const bool has_bf16 =
-      machine.has_cpu_feature("avx512_bf16") || machine.has_cpu_feature("amx_bf16");
-  for (const Json& candidate : peer_settings(machine.cpus_allowed, has_bf16)) {
+  for (const Json& candidate : member(loaded, "settings")) {
     double best = 0.0;
     for (int i = 0; i < 3; ++i)
       best = std::max(best, rate_of(peer, candidate, rough));
@@ -155,8 +76,8 @@ int main(int argc, char** argv) {
   }
   std::ranges::sort(tried, [](const auto& a, const auto& b) { return a.first > b.first; });
 
-  fmt::print("Machine: {}, {} CPUs. Ours: {}.\n\n", machine.cpu_model, machine.cpus_allowed,
-             ours.canonical_text());
+  fmt::print("Machine: {}, {} CPUs. Ours: {}.\n\n", job.machine().cpu_model,
+             job.machine().cpus_allowed, job.start().canonical_text());
   fmt::print(
       "| PyTorch {} by hand | peer samples/s | ours samples/s | ours / peer | interval | pairs |\n",
       get_string(peer.hello(), "libtorch").value_or("?"));
@@ -169,15 +90,14 @@ int main(int argc, char** argv) {
     std::vector<double> our_rates;
     std::vector<double> peer_rates;
     rate_of(peer, theirs, block);
-    value_of(job.run_block(ours, {.minimum_duration = block}));
+    (void)job.samples_per_second(job.start(), block);
     for (int pair = 0; pair < pairs; ++pair) {
       double our_rate = 0.0;
       double peer_rate = 0.0;
       const bool are_we_first = (coin() & 1U) != 0;
       for (const bool is_first : {true, false}) {
         if (is_first == are_we_first) {
-          our_rate =
-              value_of(job.run_block(ours, {.minimum_duration = block})).samples_per_second();
+          our_rate = job.samples_per_second(job.start(), block);
         } else {
           peer_rate = rate_of(peer, theirs, block);
         }
@@ -188,11 +108,9 @@ int main(int argc, char** argv) {
     }
     const Estimate& estimate = comparison.estimate();
     fmt::print("| {} | {:.0f} | {:.0f} | {:.3f} | {:.3f} to {:.3f} | {} |\n", theirs.dump(),
-               median_of(peer_rates), median_of(our_rates), estimate.ratio, estimate.low,
-               estimate.high, estimate.pairs);
+               bench::median_of(peer_rates), bench::median_of(our_rates), estimate.ratio,
+               estimate.low, estimate.high, estimate.pairs);
   }
-  job.stop();
   peer.stop();
-  std::filesystem::remove_all(folder);
   return 0;
 }

@@ -10,6 +10,7 @@
 #include "daemon/command_functions.hpp"
 #include "daemon/commands.hpp"
 #include "daemon/places.hpp"
+#include "daemon/plugin_survey.hpp"
 #include "daemon/report.hpp"
 #include "daemon/trainer_client.hpp"
 #include "plugins/loader.hpp"
@@ -40,12 +41,6 @@ const char* to_text(Health health) {
   return "";
 }
 
-class NoCancel final : public CancelSource {
- public:
-  [[nodiscard]] int descriptor() const override { return -1; }
-  bool is_requested() override { return false; }
-};
-
 Finding examine_processor(const Machine& machine) {
   std::string features = fmt::format("{}", fmt::join(machine.cpu_features, " "));
   if (features.empty()) features = "none of those that matter";
@@ -75,7 +70,7 @@ Finding examine_gpu(const Machine& machine) {
 }
 
 Finding examine_trainer(const Places& places) {
-  NoCancel cancel;
+  NeverCancelled cancel;
   TrainerSpec spec;
   spec.program = places.trainer;
   spec.environment = environment_of({"PATH", "HOME"});
@@ -92,23 +87,23 @@ Finding examine_trainer(const Places& places) {
 }
 
 Finding examine_plugins(const Places& places) {
-  const auto found =
-      plugins::find_plugins(plugins::plugin_folders({}, places.built_in_plugins), {});
-  std::string refused;
+  const auto found = survey_plugins(plugins::plugin_folders({}, places.built_in_plugins));
+  if (!found) return {Health::broken, "plugins", found.error().message()};
+  std::string unusable;
   std::size_t ready = 0;
-  for (const auto& plugin : found) {
-    if (plugin.state == plugins::FoundPlugin::State::ready) {
+  for (const SurveyedPlugin& plugin : *found) {
+    if (plugin.is_ready()) {
       ++ready;
     } else {
-      refused += "; " + plugin.path.string() + ": " + plugin.refusal;
+      unusable += "; " + plugin.path.string() + ": " + plugin.refusal;
     }
   }
   if (ready == 0) {
     return {Health::broken, "plugins",
-            "none are ready in " + places.built_in_plugins.string() + refused};
+            "none are ready in " + places.built_in_plugins.string() + unusable};
   }
-  return {refused.empty() ? Health::ok : Health::warning, "plugins",
-          std::to_string(ready) + " ready" + refused};
+  return {unusable.empty() ? Health::ok : Health::warning, "plugins",
+          std::to_string(ready) + " ready" + unusable};
 }
 
 Finding examine_history(const std::filesystem::path& file) {

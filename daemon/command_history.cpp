@@ -2,13 +2,14 @@
 // history, show, best, forget: what is remembered.
 #include <fmt/format.h>
 
-#include <charconv>
 #include <ctime>
 #include <iostream>
+#include <map>
 
 #include "base/text.hpp"
 #include "daemon/command_functions.hpp"
 #include "daemon/commands.hpp"
+#include "daemon/history_reading.hpp"
 #include "daemon/recipe_reading.hpp"
 #include "daemon/report.hpp"
 #include "recipes/recipe_yaml.hpp"
@@ -17,15 +18,6 @@
 namespace autotuned::daemon {
 
 namespace {
-
-int report_error(const Error& error, int exit_code = kWorkFailed) {
-  std::cerr << "error: " << error.message() << "\n";
-  return exit_code;
-}
-
-Result<storage::History> open_history(const std::filesystem::path& file, storage::Access access) {
-  return storage::History::open(file.empty() ? storage::History::default_path() : file, access);
-}
 
 // Local midnight of YYYY-MM-DD.
 std::optional<std::int64_t> day_start_ns(const std::string& text) {
@@ -59,68 +51,58 @@ Result<std::optional<storage::BestRow>> find_best(const storage::History& histor
   return std::nullopt;
 }
 
-int print_trial(const storage::History& history, const storage::RunRow& run, int number,
-                bool as_json) {
-  auto trials = history.trials(run.id);
-  if (!trials) return report_error(trials.error());
-  for (const TrialRecord& trial : *trials) {
-    if (trial.number != number) continue;
-    const TrialId id{run.id, number};
-    auto blocks = history.blocks(id);
-    if (!blocks) return report_error(blocks.error());
-    auto checks = history.checks(id);
-    if (!checks) return report_error(checks.error());
-    if (as_json) {
-      Json answer = trial.to_json(run.id.text);
-      answer["blocks"] = Json::array();
-      for (const TrialBlock& block : *blocks) {
-        answer["blocks"].push_back({{"pair", block.pair},
-                                    {"is_candidate", block.is_candidate},
-                                    {"is_first", block.is_first},
-                                    {"block", block.block.to_json()}});
-      }
-      answer["checks"] = Json::array();
-      for (const CheckRecord& check : *checks) {
-        answer["checks"].push_back({{"risk", check.risk},
-                                    {"passed", check.passed},
-                                    {"steps", check.steps},
-                                    {"detail", check.detail}});
-      }
-      std::cout << to_line(answer) << "\n";
-      return kDone;
-    }
-    std::cout << fmt::format(
-        "trial     {}\nplugin    {}\nchange    {} ({})\nproposed  {}\nverdict   {}\nreason    {}\n"
-        "ratio     {}\nnoise     {:.1f} % between pairs\ntook      {}\n",
-        id.text(), trial.plugin, change_text(trial.reference, trial.change), trial.risk,
-        trial.proposal_reason, to_string(trial.verdict), trial.reason,
-        estimate_text(trial.estimate), trial.noise_ratio * 100,
-        format_duration(std::chrono::nanoseconds(trial.duration_ns)));
-    for (const CheckRecord& check : *checks) {
-      std::cout << fmt::format("check     {} {}: {}\n", check.risk,
-                               check.passed ? "passed" : "failed", check.detail);
-    }
-    std::vector<std::vector<std::string>> rows = {
-        {"pair", "side", "first", "duration", "steps", "samples/s", "waiting for data"}};
+int print_trial(const storage::History& history, const storage::RunRow& run,
+                const TrialRecord& trial, bool as_json) {
+  const TrialId id{run.id, trial.number};
+  auto blocks = history.blocks(id);
+  if (!blocks) return report_error(blocks.error());
+  auto checks = history.checks(id);
+  if (!checks) return report_error(checks.error());
+  if (as_json) {
+    Json answer = trial.to_json(run.id.text);
+    answer["blocks"] = Json::array();
     for (const TrialBlock& block : *blocks) {
-      const double wait = block.block.duration_ns > 0
-                              ? static_cast<double>(block.block.data_wait_ns) /
-                                    static_cast<double>(block.block.duration_ns)
-                              : 0.0;
-      rows.push_back({std::to_string(block.pair), block.is_candidate ? "candidate" : "reference",
-                      block.is_first ? "yes" : "no",
-                      format_duration(std::chrono::nanoseconds(block.block.duration_ns)),
-                      std::to_string(block.block.steps),
-                      format_count(static_cast<std::int64_t>(block.block.samples_per_second())),
-                      fmt::format("{:.1f} %", wait * 100)});
+      answer["blocks"].push_back({{"pair", block.pair},
+                                  {"is_candidate", block.is_candidate},
+                                  {"is_first", block.is_first},
+                                  {"block", block.block.to_json()}});
     }
-    std::cout << "\n" << table_text(rows);
+    answer["note"] = stand_in_note(run.recipe);
+    answer["checks"] = Json::array();
+    for (const CheckRecord& check : *checks)
+      answer["checks"].push_back(check_json(check));
+    std::cout << to_line(answer) << "\n";
     return kDone;
   }
-  return report_error(
-      Error{ErrorKind::not_found, "run " + run.id.text + " has no trial " + std::to_string(number),
-            "", "`autotuned show " + run.id.text + "` lists them"},
-      kUsageError);
+  std::cout << fmt::format(
+      "trial     {}\nplugin    {}\nchange    {} ({})\nproposed  {}\nverdict   {}\nreason    {}\n"
+      "ratio     {}\nnoise     {:.1f} % between pairs\ntook      {}\n",
+      id.text(), trial.plugin, change_text(trial.reference, trial.change), trial.risk,
+      trial.proposal_reason, to_string(trial.verdict), trial.reason, estimate_text(trial.estimate),
+      trial.noise_ratio * 100, format_duration(std::chrono::nanoseconds(trial.duration_ns)));
+  if (const std::string note = stand_in_note(run.recipe); !note.empty()) {
+    std::cout << fmt::format("note      {}\n", note);
+  }
+  for (const CheckRecord& check : *checks) {
+    std::cout << fmt::format("check     {} {}: {}\n", check.risk,
+                             check.passed ? "passed" : "failed", check.detail);
+  }
+  std::vector<std::vector<std::string>> rows = {
+      {"pair", "side", "first", "duration", "steps", "samples/s", "waiting for data"}};
+  for (const TrialBlock& block : *blocks) {
+    const double wait = block.block.duration_ns > 0
+                            ? static_cast<double>(block.block.data_wait_ns) /
+                                  static_cast<double>(block.block.duration_ns)
+                            : 0.0;
+    rows.push_back({std::to_string(block.pair), block.is_candidate ? "candidate" : "reference",
+                    block.is_first ? "yes" : "no",
+                    format_duration(std::chrono::nanoseconds(block.block.duration_ns)),
+                    std::to_string(block.block.steps),
+                    format_count(static_cast<std::int64_t>(block.block.samples_per_second())),
+                    fmt::format("{:.1f} %", wait * 100)});
+  }
+  std::cout << "\n" << table_text(rows);
+  return kDone;
 }
 
 }  // namespace
@@ -169,6 +151,7 @@ int list_history(const HistoryOptions& options) {
   }
   std::vector<std::vector<std::string>> rows = {
       {"run", "started", "recipe", "state", "start samples/s", "best samples/s", "faster"}};
+  std::map<std::string, std::string> notes;  // the runs that each is about
   for (const storage::RunRow& run : runs) {
     const auto rate = [](double value) {
       return value > 0 ? format_count(static_cast<std::int64_t>(value + 0.5)) : std::string("-");
@@ -177,39 +160,30 @@ int list_history(const HistoryOptions& options) {
                     std::string(storage::to_string(run.state)),
                     rate(run.baseline_samples_per_second), rate(run.best_samples_per_second),
                     run.best.empty() ? "-" : estimate_text(run.speedup)});
+    if (const std::string note = stand_in_note(run.recipe); !note.empty()) {
+      std::string& runs_with_it = notes[note];
+      runs_with_it += (runs_with_it.empty() ? "" : ", ") + run.id.text;
+    }
   }
   std::cout << table_text(rows);
+  for (const auto& [note, runs_with_it] : notes)
+    std::cout << "\n" << runs_with_it << ": " << note << "\n";
   return kDone;
 }
 
 int show(const std::filesystem::path& file, const std::string& id, bool as_json) {
   auto history = open_history(file, storage::Access::read_only);
   if (!history) return report_error(history.error());
-  std::string run_id = id;
-  std::optional<int> trial;
-  if (const std::size_t dot = id.rfind('.'); dot != std::string::npos) {
-    int number = 0;
-    const char* end = id.data() + id.size();
-    const auto parsed = std::from_chars(id.data() + dot + 1, end, number);
-    if (parsed.ec != std::errc{} || parsed.ptr != end) {
-      std::cerr << "error: " << id << ": expected RUN or RUN.NUMBER\n";
-      return kUsageError;
-    }
-    trial = number;
-    run_id = id.substr(0, dot);
-  }
-  auto run = history->run(run_id);
-  if (!run) return report_error(run.error(), kUsageError);
-  if (trial) return print_trial(*history, *run, *trial, as_json);
-  auto trials = history->trials(run->id);
-  if (!trials) return report_error(trials.error());
+  auto named = find_named_run(*history, id);
+  if (!named) return report_error(named.error(), exit_code_of(named.error()));
+  if (named->trial) return print_trial(*history, named->run, *named->trial, as_json);
   if (as_json) {
-    std::cout << to_line(run_json(*run, *trials)) << "\n";
+    std::cout << to_line(run_json(named->run, named->trials)) << "\n";
     return kDone;
   }
-  auto answers = history->plugin_answers(run->id);
+  auto answers = history->plugin_answers(named->run.id);
   if (!answers) return report_error(answers.error());
-  std::cout << run_text(*run, *trials);
+  std::cout << run_text(named->run, named->trials);
   std::vector<std::vector<std::string>> rows = {{"plugin", "version", "said"}};
   for (const auto& answer : *answers) {
     if (answer.outcome.empty()) continue;
@@ -234,18 +208,21 @@ int best(const std::filesystem::path& file, const std::filesystem::path& recipe_
                               recipe_file.string(), "`autotuned run` finds one"});
   }
   const storage::BestRow& row = **kept;
+  const std::string note = stand_in_note(recipe->to_json());
   if (as_json) {
     std::cout << to_line({{"run", row.run.text},
                           {"configuration", row.best.to_json()},
                           {"speedup", row.speedup.ratio},
                           {"speedup_low", row.speedup.low},
                           {"speedup_high", row.speedup.high},
-                          {"updated_unix_ns", row.updated_unix_ns}})
+                          {"updated_unix_ns", row.updated_unix_ns},
+                          {"note", note}})
               << "\n";
     return kDone;
   }
   const std::string comment = "From run " + row.run.text + ": " + estimate_text(row.speedup) +
-                              " the speed of the starting configuration.";
+                              " the speed of the starting configuration." +
+                              (note.empty() ? "" : "\nNote: " + note + ".");
   std::cout << recipes::to_yaml(recipes::with_configuration(*recipe, row.best, knobs), comment);
   return kDone;
 }

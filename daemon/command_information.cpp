@@ -7,7 +7,9 @@
 #include "base/text.hpp"
 #include "daemon/command_functions.hpp"
 #include "daemon/commands.hpp"
+#include "daemon/history_reading.hpp"
 #include "daemon/places.hpp"
+#include "daemon/plugin_survey.hpp"
 #include "daemon/recipe_reading.hpp"
 #include "daemon/report.hpp"
 #include "plugins/loader.hpp"
@@ -82,31 +84,31 @@ int list_plugins(const std::vector<std::filesystem::path>& plugin_folders, bool 
   std::vector<std::filesystem::path> extra;
   for (const auto& folder : plugin_folders)
     extra.push_back(std::filesystem::absolute(folder));
-  const auto found =
-      plugins::find_plugins(plugins::plugin_folders(extra, find_places().built_in_plugins), {});
+  const auto built_in = find_places().built_in_plugins;
+  const auto found = survey_plugins(plugins::plugin_folders(extra, built_in));
+  if (!found) return report_error(found.error());
   if (as_json) {
     Json list = Json::array();
-    for (const plugins::FoundPlugin& plugin : found)
+    for (const SurveyedPlugin& plugin : *found)
       list.push_back(plugin.to_json());
     std::cout << to_line(list) << "\n";
     return kDone;
   }
-  if (found.empty()) {
-    std::cout << "no plugins found in " << find_places().built_in_plugins.string() << "\n";
+  if (found->empty()) {
+    std::cout << "no plugins found in " << built_in.string() << "\n";
     return kDone;
   }
   std::vector<std::vector<std::string>> rows = {
       {"plugin", "kind", "version", "state", "what it does"}};
-  for (const plugins::FoundPlugin& plugin : found) {
-    const bool is_ready = plugin.state == plugins::FoundPlugin::State::ready;
-    rows.push_back({plugin.name, plugin.kind, plugin.version, is_ready ? "ready" : "refused",
-                    is_ready ? plugin.summary : plugin.refusal});
+  for (const SurveyedPlugin& plugin : *found) {
+    rows.push_back({plugin.name, plugin.kind, plugin.version.empty() ? "-" : plugin.version,
+                    plugin.state, plugin.is_ready() ? plugin.summary : plugin.refusal});
   }
   std::cout << table_text(rows);
-  for (const plugins::FoundPlugin& plugin : found) {
-    if (plugin.state == plugins::FoundPlugin::State::refused) {
-      std::cout << "\n" << plugin.path.string() << ": refused: " << plugin.refusal << "\n";
-    }
+  for (const SurveyedPlugin& plugin : *found) {
+    if (plugin.is_ready()) continue;
+    std::cout << "\n"
+              << plugin.path.string() << ": " << plugin.state << ": " << plugin.refusal << "\n";
   }
   return kDone;
 }

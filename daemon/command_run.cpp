@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fcntl.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cmath>
 #include <iostream>
 
 #include "base/text.hpp"
@@ -12,6 +8,7 @@
 #include "daemon/commands.hpp"
 #include "daemon/progress_view.hpp"
 #include "daemon/recipe_reading.hpp"
+#include "daemon/settings.hpp"
 #include "daemon/supervisor.hpp"
 #include "storage/history.hpp"
 
@@ -24,44 +21,14 @@ int usage_error(const std::string& text) {
   return kUsageError;
 }
 
-// Applies -s KNOB=VALUE. Empty, or what is wrong.
-std::string apply_settings(const std::vector<std::string>& settings,
-                           const std::vector<recipes::Knob>& knobs, recipes::Recipe& recipe) {
-  std::vector<std::string> names;
-  for (const recipes::Knob& knob : knobs)
-    names.push_back(knob.name);
-  for (const std::string& setting : settings) {
-    const std::size_t equals = setting.find('=');
-    if (equals == std::string::npos) return "-s " + setting + ": expected KNOB=VALUE";
-    const std::string name = setting.substr(0, equals);
-    const auto knob = recipes::find_knob(knobs, name);
-    if (!knob) {
-      const auto near = nearest_name(name, names);
-      return "-s " + setting + ": there is no knob '" + name + "'" +
-             (near ? "; did you mean '" + *near + "'?" : "; `autotuned knobs` lists them");
-    }
-    auto value = recipes::parse_value(*knob, setting.substr(equals + 1));
-    if (!value) return "-s " + setting + ": " + value.error().message();
-    if (auto checked = recipes::check_value(*knob, *value); !checked) {
-      return "-s " + setting + ": " + checked.error().message();
-    }
-    if (name == "batch_size") {
-      recipe.train.batch_size = std::get<std::int64_t>(*value);
-    } else {
-      recipe.start.set(name, std::move(*value));
-    }
-  }
-  return {};
-}
-
 }  // namespace
 
 int run(const RunOptions& options) {
   const auto knobs = recipes::knobs_of(detect_machine());
   auto recipe = read_recipe_or_report(options.recipe, knobs, options.as_json);
   if (!recipe) return kUsageError;
-  if (const std::string wrong = apply_settings(options.settings, knobs, *recipe); !wrong.empty()) {
-    return usage_error(wrong);
+  if (auto applied = apply_settings(options.settings, knobs, *recipe); !applied) {
+    return usage_error(applied.error().message());
   }
   if (options.budget) {
     auto budget = parse_duration(*options.budget);

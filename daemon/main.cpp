@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// autotuned: the commands, and the session process that `run` starts.
+// autotuned: the commands, and the processes that they start of this same program.
 #include <csignal>
 #include <cstdlib>
 #include <exception>
@@ -8,21 +8,35 @@
 
 #include "base/process.hpp"
 #include "daemon/commands.hpp"
+#include "daemon/own_process.hpp"
+#include "daemon/plugin_survey.hpp"
 #include "daemon/session_process.hpp"
 
+namespace {
+
+// A child of this program leaves with its parent.
+int run_child(int (*role)(int)) {
+  const char* parent = std::getenv("AUTOTUNED_PARENT_PID");
+  if (parent == nullptr) {
+    std::cerr << "autotuned: this command is for `autotuned` itself\n";
+    return autotuned::daemon::kUsageError;
+  }
+  autotuned::die_with_parent(std::atoi(parent));
+  return role(autotuned::daemon::kControlDescriptor);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
-  constexpr int kControl = 3;
   // A file that may not grow is an error to report, like a full disk, not a reason to die.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
-    if (argc == 2 && std::string_view(argv[1]) == "session-process") {
-      const char* parent = std::getenv("AUTOTUNED_PARENT_PID");
-      if (parent == nullptr) {
-        std::cerr << "autotuned: session-process is started by `autotuned run` only\n";
-        return autotuned::daemon::kUsageError;
-      }
-      autotuned::die_with_parent(std::atoi(parent));
-      return autotuned::daemon::run_session_process(kControl);
+    const std::string_view role = argc == 2 ? argv[1] : "";
+    if (role == autotuned::daemon::kSessionProcess) {
+      return run_child(autotuned::daemon::run_session_process);
+    }
+    if (role == autotuned::daemon::kPluginProcess) {
+      return run_child(autotuned::daemon::run_plugin_process);
     }
     return autotuned::daemon::run_command(argc, argv);
   } catch (const std::exception& error) {

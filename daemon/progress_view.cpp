@@ -25,10 +25,6 @@ double number_of(const Json& object, const char* field) {
   return get_number(object, field).value_or(0.0);
 }
 
-std::string rate(double samples_per_second) {
-  return format_count(static_cast<std::int64_t>(samples_per_second + 0.5)) + " samples/s";
-}
-
 // "loader.workers 0 → 2".
 std::string change_of(const Json& trial) {
   const auto change = Configuration::from_json(member(trial, "change"));
@@ -93,9 +89,10 @@ void ProgressView::show(const Json& event) {
   } else if (name == "phase") {
     status(text_of(event, "phase") + " ...");
   } else if (name == "baseline") {
-    line("start      " + rate(number_of(event, "samples_per_second")));
+    line("start      " + rate_text(number_of(event, "samples_per_second")));
   } else if (name == "ceiling") {
-    line(fmt::format("ceiling    {}, bound by {}", rate(number_of(event, "samples_per_second")),
+    line(fmt::format("ceiling    {}, bound by {}",
+                     rate_text(number_of(event, "samples_per_second")),
                      text_of(event, "bound_by")));
   } else if (name == "asking") {
     status("asking " + text_of(event, "plugin") + " ...");
@@ -142,11 +139,11 @@ void ProgressView::show_block(const Json& event) {
 }
 
 void ProgressView::show_trial_finished(const Json& trial) {
-  std::string figures;
-  if (get_integer(trial, "pairs").value_or(0) > 0) {
-    figures = fmt::format(", {:.2f} x ({:.2f} to {:.2f})", number_of(trial, "ratio"),
-                          number_of(trial, "ratio_low"), number_of(trial, "ratio_high"));
-  }
+  const Estimate estimate{.ratio = number_of(trial, "ratio"),
+                          .low = number_of(trial, "ratio_low"),
+                          .high = number_of(trial, "ratio_high"),
+                          .pairs = static_cast<int>(get_integer(trial, "pairs").value_or(0))};
+  const std::string figures = estimate.pairs > 0 ? ", " + estimate_text(estimate) : "";
   line(fmt::format("{:<10} {}{}", text_of(trial, "verdict"), trial_, figures));
   const std::string reason = text_of(trial, "reason");
   if (!reason.empty() && text_of(trial, "verdict") != "accepted") line("           " + reason);
@@ -171,7 +168,7 @@ void ProgressView::show_training(const Json& progress) {
   const std::string text =
       fmt::format("training   {:3.0f} %, step {}, loss {:.4f}, {}, {} left", 100 * done / total,
                   format_count(get_integer(progress, "step").value_or(0)),
-                  number_of(progress, "loss"), rate(speed), format_duration(left));
+                  number_of(progress, "loss"), rate_text(speed), format_duration(left));
   status(text);
   const auto now = std::chrono::steady_clock::now();
   if (!is_live_ && now - last_training_line_ >= kTrainingLineEvery) {

@@ -8,6 +8,7 @@
 #include <ctime>
 
 #include "base/text.hpp"
+#include "tuner/comparison.hpp"
 
 namespace autotuned::daemon {
 
@@ -17,10 +18,6 @@ std::size_t width_of(const std::string& text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
   }));
-}
-
-std::string rate_text(double samples_per_second) {
-  return format_count(static_cast<std::int64_t>(samples_per_second + 0.5)) + " samples/s";
 }
 
 }  // namespace
@@ -43,7 +40,8 @@ Json run_summary_json(const storage::RunRow& run) {
           {"tuning_seconds", static_cast<double>(run.tuning_duration_ns) / 1e9},
           {"training", run.training},
           {"output", run.output_dir},
-          {"error", run.error}};
+          {"error", run.error},
+          {"note", stand_in_note(run.recipe)}};
 }
 
 Json run_json(const storage::RunRow& run, const std::vector<TrialRecord>& trials) {
@@ -55,6 +53,13 @@ Json run_json(const storage::RunRow& run, const std::vector<TrialRecord>& trials
   for (const TrialRecord& trial : trials)
     json["trials"].push_back(trial.to_json(run.id.text));
   return json;
+}
+
+Json check_json(const CheckRecord& check) {
+  return {{"risk", check.risk},
+          {"passed", check.passed},
+          {"steps", check.steps},
+          {"detail", check.detail}};
 }
 
 std::string change_text(const Configuration& reference, const Configuration& change) {
@@ -69,7 +74,31 @@ std::string change_text(const Configuration& reference, const Configuration& cha
 
 std::string estimate_text(const Estimate& estimate) {
   if (estimate.pairs == 0) return "not measured";
-  return fmt::format("{:.2f} x ({:.2f} to {:.2f})", estimate.ratio, estimate.low, estimate.high);
+  return fmt::format("{:.2f} x ({})", estimate.ratio, interval_text(estimate, 2));
+}
+
+std::string interval_text(const Estimate& estimate, int decimals) {
+  const auto end = [&](double value) {
+    const bool is_known = value > 0.0 && value < tuner::kNoUpperEnd;
+    return is_known ? fmt::format("{:.{}f}", value, decimals) : std::string("unknown");
+  };
+  return end(estimate.low) + " to " + end(estimate.high);
+}
+
+std::string gain_text(const Estimate& estimate) {
+  if (estimate.pairs == 0) return "not measured";
+  const auto end = [&](double value, const char* unknown) {
+    const bool is_known = value > 0.0 && value < tuner::kNoUpperEnd;
+    return is_known ? format_gain(value) : std::string(unknown);
+  };
+  return fmt::format("{} (between {} and {}, {} pairs of blocks)", format_gain(estimate.ratio),
+                     end(estimate.low, "an unknown loss"), end(estimate.high, "an unknown gain"),
+                     estimate.pairs);
+}
+
+std::string stand_in_note(const Json& recipe) {
+  if (get_string(member(recipe, "model"), "type").value_or("") != "paced") return {};
+  return "the model `paced` stands in for an accelerator: rates are those of the input side";
 }
 
 std::string trial_text(const TrialRecord& trial) {
@@ -86,6 +115,9 @@ std::string run_text(const storage::RunRow& run, const std::vector<TrialRecord>&
       fmt::format("run      {}\nrecipe   {}\nstate    {}\nstarted  {}\n", run.id.text,
                   run.recipe_name, to_string(run.state), time_text(run.started_unix_ns));
   if (!run.error.empty()) text += fmt::format("error    {}\n", run.error);
+  if (const std::string note = stand_in_note(run.recipe); !note.empty()) {
+    text += fmt::format("note     {}\n", note);
+  }
   if (!trials.empty()) {
     std::vector<std::vector<std::string>> rows = {
         {"trial", "plugin", "change", "verdict", "ratio", "interval", "pairs"}};
@@ -96,8 +128,7 @@ std::string run_text(const storage::RunRow& run, const std::vector<TrialRecord>&
            trial.kind == TrialKind::proposal ? trial.plugin : std::string(to_string(trial.kind)),
            change_text(trial.reference, trial.change), std::string(to_string(trial.verdict)),
            is_measured ? fmt::format("{:.3f}", trial.estimate.ratio) : "-",
-           is_measured ? fmt::format("{:.3f} to {:.3f}", trial.estimate.low, trial.estimate.high)
-                       : "-",
+           is_measured ? interval_text(trial.estimate, 3) : "-",
            std::to_string(trial.estimate.pairs)});
     }
     text += "\n" + table_text(rows) + "\n";
@@ -124,6 +155,10 @@ std::string run_text(const storage::RunRow& run, const std::vector<TrialRecord>&
     text += "\n";
   }
   return text;
+}
+
+std::string rate_text(double samples_per_second) {
+  return format_count(static_cast<std::int64_t>(samples_per_second + 0.5)) + " samples/s";
 }
 
 std::string time_text(std::int64_t unix_time_ns) {

@@ -17,11 +17,22 @@ namespace autotuned::daemon {
 // The contract of `run --json` (docs/history.md), also the answer of `show --json`.
 [[nodiscard]] Json run_json(const storage::RunRow& run, const std::vector<TrialRecord>& trials);
 
+[[nodiscard]] Json check_json(const CheckRecord& check);
+
 // "loader.workers 0 → 2, batch_size 32 → 256".
 [[nodiscard]] std::string change_text(const Configuration& reference, const Configuration& change);
 
-// "1.23 x (1.18 to 1.29)".
+// "1.23 x (1.18 to 1.29)". An end that too few pairs have not shown yet is "unknown".
 [[nodiscard]] std::string estimate_text(const Estimate& estimate);
+// "1.18 to 1.29".
+[[nodiscard]] std::string interval_text(const Estimate& estimate, int decimals);
+// "+23.4 % (between +18.0 % and +29.1 %, 22 pairs of blocks)".
+[[nodiscard]] std::string gain_text(const Estimate& estimate);
+// "1,234 samples/s".
+[[nodiscard]] std::string rate_text(double samples_per_second);
+
+// What must be said beside every result of this recipe (Recipe::to_json()), or nothing.
+[[nodiscard]] std::string stand_in_note(const Json& recipe);
 
 // One line for a finished trial: plugin, change, verdict, gain with interval, reason.
 [[nodiscard]] std::string trial_text(const TrialRecord& trial);

@@ -219,7 +219,8 @@ Result<void> RunningSession::tune() {
     if (trial.verdict == Verdict::running || trial.verdict == Verdict::interrupted) continue;
     input.earlier.push_back(trial);
   }
-  auto history = history_->earlier_trials(run_.environment_key, run_.recipe_hash, kHistoryTrials);
+  auto history =
+      history_->earlier_trials(run_.environment_key, run_.recipe_hash, kHistoryTrials, run_.id);
   if (!history) return tl::unexpected(history.error());
   input.history = std::move(*history);
   if (!request_.retune && input.earlier.empty()) {
@@ -285,9 +286,11 @@ Result<void> RunningSession::train() {
 
 Result<void> RunningSession::write_outputs() {
   const std::filesystem::path& folder = request_.recipe.output_dir;
-  const std::string comment =
-      "The best configuration of run " + run_.id.text + ": " + estimate_text(run_.speedup) +
-      " the speed of the starting one.\nIt is a recipe: `autotuned run` takes it.";
+  const std::string note = stand_in_note(run_.recipe);
+  const std::string comment = "The best configuration of run " + run_.id.text + ": " +
+                              estimate_text(run_.speedup) + " the speed of the starting one.\n" +
+                              (note.empty() ? "" : "Note: " + note + ".\n") +
+                              "It is a recipe: `autotuned run` takes it.";
   const recipes::Recipe best = recipes::with_configuration(request_.recipe, run_.best, knobs_);
   if (auto written = write_file_atomically(folder / "best.yaml", recipes::to_yaml(best, comment));
       !written) {

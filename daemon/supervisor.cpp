@@ -15,7 +15,7 @@
 #include "base/frame.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
-#include "daemon/places.hpp"
+#include "daemon/own_process.hpp"
 
 namespace autotuned::daemon {
 
@@ -25,7 +25,6 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 using std::chrono::nanoseconds;
 
-constexpr int kControlInSession = 3;
 constexpr nanoseconds kFrameLimit = std::chrono::seconds(10);
 
 // How one session process ended.
@@ -148,17 +147,6 @@ class Attempt {
   SessionEnd end_;
 };
 
-// Our own environment goes to the session: it is this very program.
-std::vector<std::string> own_environment() {
-  std::vector<std::string> variables;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    const std::string text = *variable;
-    if (!text.starts_with("AUTOTUNED_PARENT_PID=")) variables.push_back(text);
-  }
-  variables.push_back("AUTOTUNED_PARENT_PID=" + std::to_string(getpid()));
-  return variables;
-}
-
 }  // namespace
 
 Result<int> supervise(SessionRequest request, const SupervisorLimits& limits,
@@ -166,17 +154,9 @@ Result<int> supervise(SessionRequest request, const SupervisorLimits& limits,
   int unexplained = 0;
   std::string suspect;  // worked when the session was killed
   for (;;) {
-    auto sockets = socket_pair();
-    if (!sockets) return tl::unexpected(sockets.error());
-    ProcessSpec spec;
-    spec.program = find_places().program;
-    spec.arguments = {"session-process"};
-    spec.environment = own_environment();
-    spec.descriptors = {{sockets->theirs.get(), kControlInSession}};
-    auto process = Process::start(spec);
-    if (!process) return tl::unexpected(process.error());
-    sockets->theirs.reset();
-    Attempt attempt(std::move(*process), std::move(sockets->ours), limits, on_event);
+    auto session = start_own_process(kSessionProcess, /*is_silent=*/false);
+    if (!session) return tl::unexpected(session.error());
+    Attempt attempt(std::move(session->process), std::move(session->socket), limits, on_event);
     if (auto sent = attempt.send(request.to_json()); !sent) return tl::unexpected(sent.error());
 
     const SessionEnd end = attempt.run();

@@ -30,6 +30,13 @@ class CancelSource {
   virtual bool is_requested() = 0;
 };
 
+// For work that is short, or that nobody waits for.
+class NeverCancelled final : public CancelSource {
+ public:
+  [[nodiscard]] int descriptor() const override { return -1; }
+  bool is_requested() override { return false; }
+};
+
 struct TrainerSpec {
   std::filesystem::path program;
   std::vector<std::string> arguments;

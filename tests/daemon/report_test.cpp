@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <ctime>
 
+#include "tuner/comparison.hpp"
+
 namespace autotuned::daemon {
 namespace {
 
@@ -99,6 +101,27 @@ TEST(Report, RunAsJson) {
   EXPECT_EQ(run.at("best").at("configuration").at("optimizer.set_to_none"), true);
   EXPECT_EQ(run.at("tuning_seconds"), 2.5);
   EXPECT_EQ(run.at("trials").at(0).at("id"), "r-20261121-7f3a9c.1");
+}
+
+TEST(Report, ModelThatStandsInForAnAcceleratorIsNamed) {
+  storage::RunRow run = sample_run();
+  EXPECT_EQ(run_json(run, {}).at("note"), "");
+  EXPECT_EQ(run_text(run, {}).find("paced"), std::string::npos);
+  run.recipe = {{"model", {{"type", "paced"}, {"step_ms", 25}}}};
+  const std::string note =
+      "the model `paced` stands in for an accelerator: rates are those of the input side";
+  EXPECT_EQ(run_json(run, {}).at("note"), note);
+  EXPECT_NE(run_text(run, {}).find("note     " + note + "\n"), std::string::npos);
+}
+
+TEST(Report, EndsOfAnIntervalThatAreNotKnownYet) {
+  const Estimate estimate{.ratio = 1.1, .low = 0.0, .high = tuner::kNoUpperEnd, .pairs = 2};
+  EXPECT_EQ(estimate_text(estimate), "1.10 x (unknown to unknown)");
+  EXPECT_EQ(gain_text(estimate),
+            "+10.0 % (between an unknown loss and an unknown gain, 2 pairs of blocks)");
+  EXPECT_EQ(gain_text({.ratio = 0.9, .low = 0.8, .high = 1.1, .pairs = 7}),
+            "-10.0 % (between -20.0 % and +10.0 %, 7 pairs of blocks)");
+  EXPECT_EQ(gain_text({}), "not measured");
 }
 
 TEST(Report, TrialOnOneLine) {

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/history_reading.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <iostream>
+#include <utility>
+
+namespace autotuned::daemon {
+
+int report_error(const Error& error, int exit_code) {
+  std::cerr << "error: " << error.message() << "\n";
+  return exit_code;
+}
+
+Result<storage::History> open_history(const std::filesystem::path& file, storage::Access access) {
+  return storage::History::open(file.empty() ? storage::History::default_path() : file, access);
+}
+
+Result<NamedRun> find_named_run(const storage::History& history, const std::string& name) {
+  std::string run_name = name;
+  std::optional<int> number;
+  if (const std::size_t dot = name.rfind('.'); dot != std::string::npos) {
+    const char* const end = name.data() + name.size();
+    const auto parsed = std::from_chars(name.data() + dot + 1, end, number.emplace());
+    if (parsed.ec != std::errc{} || parsed.ptr != end) {
+      return fail(ErrorKind::invalid, "expected RUN or RUN.NUMBER", name);
+    }
+    run_name = name.substr(0, dot);
+  }
+  auto run = history.run(run_name);
+  if (!run) return tl::unexpected(run.error());
+  auto trials = history.trials(run->id);
+  if (!trials) return tl::unexpected(trials.error());
+  NamedRun named{std::move(*run), std::move(*trials), std::nullopt};
+  if (!number) return named;
+  const auto trial = std::ranges::find(named.trials, *number, &TrialRecord::number);
+  if (trial == named.trials.end()) {
+    return fail(ErrorKind::not_found,
+                "run " + named.run.id.text + " has no trial " + std::to_string(*number), "",
+                "`autotuned show " + named.run.id.text + "` lists them");
+  }
+  named.trial = *trial;
+  return named;
+}
+
+int exit_code_of(const Error& error) {
+  const bool is_name = error.kind == ErrorKind::not_found || error.kind == ErrorKind::invalid;
+  return is_name ? kUsageError : kWorkFailed;
+}
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/own_process.hpp"
+
+#include <unistd.h>
+
+#include <utility>
+#include <vector>
+
+#include "daemon/places.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+std::vector<std::string> own_environment() {
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string text = *variable;
+    if (!text.starts_with("AUTOTUNED_PARENT_PID=")) variables.push_back(text);
+  }
+  variables.push_back("AUTOTUNED_PARENT_PID=" + std::to_string(getpid()));
+  return variables;
+}
+
+}  // namespace
+
+Result<OwnProcess> start_own_process(const std::string& role, bool is_silent) {
+  auto sockets = socket_pair();
+  if (!sockets) return tl::unexpected(sockets.error());
+  ProcessSpec spec;
+  spec.program = find_places().program;
+  spec.arguments = {role};
+  spec.environment = own_environment();
+  spec.descriptors = {{sockets->theirs.get(), kControlDescriptor}};
+  if (is_silent) spec.log = "/dev/null";
+  auto process = Process::start(spec);
+  if (!process) return tl::unexpected(process.error());
+  return OwnProcess{std::move(*process), std::move(sockets->ours)};
+}
+
+}  // namespace autotuned::daemon
