@@ -42,6 +42,9 @@ int list_history(const HistoryOptions& options);
 
 // `id` is a run, or a trial as RUN.NUMBER.
 int show(const std::filesystem::path& history, const std::string& id, bool as_json);
+int explain(const std::filesystem::path& history, const std::string& id, bool as_json);
+int compare(const std::filesystem::path& history, const std::string& a, const std::string& b,
+            bool as_json);
 int best(const std::filesystem::path& history, const std::filesystem::path& recipe, bool as_json);
 int forget(const std::filesystem::path& history, const std::filesystem::path& recipe, bool as_json);
 

@@ -98,6 +98,7 @@ int run_command(int argc, char** argv) {
   std::filesystem::path history;
   std::filesystem::path recipe;
   std::string id;
+  std::string other_id;
   std::vector<std::filesystem::path> plugin_folders;
   bool as_json = false;
 
@@ -106,6 +107,13 @@ int run_command(int argc, char** argv) {
 
   CLI::App& show_command = *app.add_subcommand("show", "One run, or one trial (RUN.NUMBER)");
   show_command.add_option("ID", id, "A run, the beginning of its name, or 'last'")->required();
+  CLI::App& explain_command = *app.add_subcommand(
+      "explain", "The story of a run: what was slow, what was tried, what it gave, what it cost");
+  explain_command.add_option("ID", id, "A run, the beginning of its name, or 'last'")->required();
+  CLI::App& compare_command =
+      *app.add_subcommand("compare", "Two runs or two trials: what differs, and how much");
+  compare_command.add_option("A", id, "A run or a trial (RUN.NUMBER)")->required();
+  compare_command.add_option("B", other_id, "The other one")->required();
   CLI::App& best_command =
       *app.add_subcommand("best", "The kept configuration of a recipe here, as a recipe");
   CLI::App& forget_command =
@@ -124,11 +132,13 @@ int run_command(int argc, char** argv) {
       ->type_name("DIR");
   CLI::App& doctor_command =
       *app.add_subcommand("doctor", "What works on this machine, what does not, and what to do");
-  for (CLI::App* command : {&show_command, &best_command, &forget_command, &doctor_command}) {
+  for (CLI::App* command : {&show_command, &explain_command, &compare_command, &best_command,
+                            &forget_command, &doctor_command}) {
     add_history(*command, history);
   }
-  for (CLI::App* command : {&show_command, &best_command, &forget_command, &check_command,
-                            &schema_command, &knobs_command, &plugins_command, &doctor_command}) {
+  for (CLI::App* command :
+       {&show_command, &explain_command, &compare_command, &best_command, &forget_command,
+        &check_command, &schema_command, &knobs_command, &plugins_command, &doctor_command}) {
     add_json(*command, as_json);
   }
 
@@ -140,6 +150,8 @@ int run_command(int argc, char** argv) {
   if (app.got_subcommand("run")) return run(run_options);
   if (app.got_subcommand("history")) return list_history(history_options);
   if (show_command.parsed()) return show(history, id, as_json);
+  if (explain_command.parsed()) return explain(history, id, as_json);
+  if (compare_command.parsed()) return compare(history, id, other_id, as_json);
   if (best_command.parsed()) return best(history, recipe, as_json);
   if (forget_command.parsed()) return forget(history, recipe, as_json);
   if (check_command.parsed()) return check(recipe, as_json);

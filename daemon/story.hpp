@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The story of a run: what was slow, what was tried, what came of it, what is left and what it cost.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.hpp"
+#include "base/trial.hpp"
+#include "storage/history.hpp"
+
+namespace autotuned::daemon {
+
+// Everything that the history holds of one run.
+struct RunRecord {
+  storage::RunRow run;
+  std::optional<storage::EnvironmentRow> environment;
+  std::vector<TrialRecord> trials;                 // by number
+  std::map<int, std::vector<CheckRecord>> checks;  // by trial number
+  std::vector<storage::PluginAnswerRow> answers;   // as they were asked
+  std::vector<Json> profiles;                      // oldest first, see History::profiles()
+};
+
+[[nodiscard]] Result<RunRecord> read_run(const storage::History& history,
+                                         const storage::RunRow& run,
+                                         std::vector<TrialRecord> trials);
+
+// The last profile that was taken of this configuration; null when there is none.
+[[nodiscard]] const Json* profile_of(const RunRecord& record, const Configuration& configuration);
+
+// What became of a trial, finer than its verdict. The names are part of `explain --json`.
+enum class Outcome {
+  kept,          // a change in the best configuration
+  dropped,       // accepted, and given up when the whole did not hold
+  held,          // a confirmation or verification that was accepted
+  did_not_hold,  // one that was not
+  slower,
+  no_gain,
+  wrong_result,  // it does not train the same model
+  rejected,      // for another reason, which the trial tells
+  failed,
+  interrupted,
+};
+[[nodiscard]] std::string_view to_string(Outcome outcome);
+
+// Of every trial, by number.
+[[nodiscard]] std::map<int, Outcome> outcomes_of(const RunRecord& record);
+
+// The accepted change that was given up because this confirmation did not hold; null for none.
+[[nodiscard]] const TrialRecord* dropped_by(const RunRecord& record,
+                                            const TrialRecord& confirmation);
+
+// Plugins without a trial, with what they said last.
+struct Silence {
+  std::string plugin;
+  std::string because;
+  bool is_failure = false;
+};
+[[nodiscard]] std::vector<Silence> silent_plugins(const RunRecord& record);
+
+// How much training pays for the tuning: at `seconds` with the best configuration, or after `samples`, both
+// have taken as long as training with the starting one would. The interval follows the speed-up's; without
+// an upper end it may never pay.
+struct BreakEven {
+  double seconds = 0.0;
+  double samples = 0.0;
+  double samples_low = 0.0;
+  std::optional<double> samples_high;
+};
+// Nothing when the run is not confirmed to be faster.
+[[nodiscard]] std::optional<BreakEven> break_even(const storage::RunRow& run);
+
+// Where the time of a profiled step went, largest first; shares add up to 1.
+struct Share {
+  std::string metric;  // "step.forward_ratio"
+  std::string text;    // "forward pass"
+  double ratio = 0.0;
+};
+[[nodiscard]] std::vector<Share> shares_of(const Json& profile);
+// Operators by their share of the step, largest first, at most `limit`.
+[[nodiscard]] std::vector<Share> operators_of(const Json& profile, std::size_t limit);
+
+// Share of the ceiling that the best configuration reaches; nothing when one of the two is unknown.
+[[nodiscard]] std::optional<double> reached_ceiling_ratio(const storage::RunRow& run);
+
+[[nodiscard]] Json story_json(const RunRecord& record);
+// Plain sentences under headings, one on each line.
+[[nodiscard]] std::string story_text(const RunRecord& record);
+
+}  // namespace autotuned::daemon
