@@ -28,6 +28,8 @@ constexpr std::array kDefinitions = {
     MetricDefinition{"operators.count_per_step", "1", count, "operator calls in one step"},
     MetricDefinition{"operators.fill_ratio", "1", ratio,
                      "share of the step in which gradients are filled with zeros"},
+    MetricDefinition{"operators.gather_ratio", "1", ratio,
+                     "share of the step in gather and its backward, LibTorch's or row selection"},
     MetricDefinition{"operators.gemm_conv_ratio", "1", ratio,
                      "share of the step in matrix products and convolutions, with their backwards"},
     MetricDefinition{"operators.mean_ns", "ns", duration, "mean self time of an operator call"},
@@ -40,6 +42,8 @@ constexpr std::array kDefinitions = {
     MetricDefinition{"step.duration_ns", "ns", duration, "mean duration of a step"},
     MetricDefinition{"step.forward_ratio", "1", ratio, "share of the step in the forward pass"},
     MetricDefinition{"step.loss_ratio", "1", ratio, "share of the step in the loss"},
+    MetricDefinition{"step.loss_reading_ratio", "1", ratio,
+                     "share of the step in reading the loss as a number, the wait for it included"},
     MetricDefinition{"step.optimizer_ratio", "1", ratio, "share of the step in the optimizer"},
     MetricDefinition{"step.other_ratio", "1", ratio, "share of the step in none of the others"},
     MetricDefinition{"step.samples", "1", count, "mean number of samples in a step"},
@@ -103,6 +107,7 @@ Metrics metrics_of(const ProfileFacts& facts) {
   phase("step.loss_ratio", span::kLoss);
   phase("step.backward_ratio", span::kBackward);
   phase("step.optimizer_ratio", span::kOptimizer);
+  phase("step.loss_reading_ratio", span::kLossReading);
   metrics["step.other_ratio"] = over(step->total_ns - named_ns, step->total_ns);
   metrics["step.duration_ns"] = over(step->total_ns, facts.steps);
   metrics["step.samples"] = over(facts.samples, facts.steps);
@@ -117,7 +122,9 @@ Metrics metrics_of(const ProfileFacts& facts) {
   std::int64_t self_ns = 0;
   std::int64_t gemm_conv_ns = 0;
   std::int64_t fill_ns = 0;
+  std::int64_t gather_ns = 0;
   for (const OperatorTotal& one : facts.operators) {
+    if (is_gather(one.name)) gather_ns += one.total_ns;
     if (!one.name.starts_with("aten::")) continue;  // autograd's nodes hold operators
     calls += one.calls;
     self_ns += one.self_ns;
@@ -128,6 +135,7 @@ Metrics metrics_of(const ProfileFacts& facts) {
   metrics["operators.mean_ns"] = over(self_ns, calls);
   metrics["operators.gemm_conv_ratio"] = over(gemm_conv_ns, step->total_ns);
   metrics["operators.fill_ratio"] = over(fill_ns, step->total_ns);
+  metrics["operators.gather_ratio"] = over(gather_ns, step->total_ns);
 
   metrics["memory.peak_host_bytes"] = static_cast<double>(facts.peak_host_bytes);
   metrics["memory.peak_device_bytes"] = static_cast<double>(facts.peak_device_bytes);

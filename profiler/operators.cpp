@@ -42,4 +42,10 @@ bool is_gemm_or_convolution(const std::string& name) {
                              [rest](std::string_view family) { return rest.starts_with(family); });
 }
 
+bool is_gather(const std::string& name) {
+  if (name == "aten::gather" || name == "GatherBackward0") return true;
+  // The engine's frame around a node is named after it too.
+  return name.ends_with("GatherRows") && !name.starts_with("autograd::engine::");
+}
+
 }  // namespace autotuned::profiler

@@ -26,4 +26,8 @@ struct OperatorTotal {
 // Matrix products and convolutions, forward and backward: what 16-bit arithmetic speeds up.
 [[nodiscard]] bool is_gemm_or_convolution(const std::string& name);
 
+// gather and the autograd nodes of its backward, LibTorch's own and that of the trainer's row selection.
+// None of them calls another, so their total times add up.
+[[nodiscard]] bool is_gather(const std::string& name);
+
 }  // namespace autotuned::profiler

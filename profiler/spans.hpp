@@ -20,6 +20,7 @@ inline constexpr const char* kForward = "forward";
 inline constexpr const char* kLoss = "loss";
 inline constexpr const char* kBackward = "backward";
 inline constexpr const char* kOptimizer = "optimizer";
+inline constexpr const char* kLossReading = "loss_reading";
 }  // namespace span
 
 struct SpanRecord {

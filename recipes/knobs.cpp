@@ -203,6 +203,14 @@ std::vector<Knob> knobs_of(const Machine& machine) {
   layout.warmup_steps = 2;
   layout.one_time_cost = "converting parameters and optimizer state";
 
+  knobs.push_back(choice("rewrite.gather", {"gather", "indexing"},
+                         "indexing: a gather that selects whole rows copies them row by row."));
+
+  // Deferred first: PyTorch by itself reads nothing.
+  knobs.push_back(choice("train.loss_reading", {"deferred", "every_step"},
+                         "every_step: the loss is read as a number after every step, which waits "
+                         "for the device."));
+
   std::ranges::sort(knobs, {}, &Knob::name);
   return knobs;
 }

@@ -111,6 +111,10 @@ Job::State::StepTaken Job::State::step_on(const DeviceBatch& batch) {
 
 Job::State::StepTaken Job::State::learn_from(const DeviceBatch& batch) {
   at::Tensor loss = learner_->step(batch);
+  if (reads_every_loss_) {
+    const Span span(profiler::span::kLossReading);
+    (void)read(loss);  // what a loop does that prints or averages it
+  }
   steps_ += 1;
   samples_ += batch.samples;
   return {std::move(loss), batch.samples, batch.wait_ns, batch.bytes, batch.ends_epoch};

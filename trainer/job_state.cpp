@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "profiler/spans.hpp"
+#include "trainer/gather.hpp"
 #include "trainer/process_memory.hpp"
 
 namespace autotuned::trainer {
@@ -104,7 +105,9 @@ std::vector<std::string> obeyed_knobs() {
           "memory.malloc",
           "optimizer.set_to_none",
           "precision.autocast",
+          "rewrite.gather",
           "threads.intra_op",
+          "train.loss_reading",
           "transfer.dtype",
           "transfer.non_blocking"};
 }
@@ -142,6 +145,7 @@ Result<void> Job::State::load(const Configuration& configuration) {
   if (!feed) return tl::unexpected(feed.error());
   feed_ = std::move(*feed);
   learner_->configure(learner_settings_of(recipe_, configuration));
+  configure_steps(configuration);
   configuration_ = configuration;
   checkpoints_[kInitial] = capture();
   describe();
@@ -189,11 +193,22 @@ Result<Prepared> Job::State::prepare(const Configuration& configuration) {
   if (feed_settings != feed_->settings()) {
     if (auto done = feed_->configure(feed_settings); !done) return tl::unexpected(done.error());
   }
+  configure_steps(configuration);
   learner_->configure(learner_settings_of(recipe_, configuration));
   at::set_num_threads(static_cast<int>(configuration.integer("threads.intra_op")));
   configuration_ = configuration;
   prepared.switch_ns = profiler::now_ns() - start;
   return prepared;
+}
+
+void Job::State::configure_steps(const Configuration& configuration) {
+  reads_every_loss_ = configuration.text("train.loss_reading") == "every_step";
+  const bool is_indexing = configuration.text("rewrite.gather") == "indexing";
+  if (!is_indexing) {
+    gather_rewrite_.reset();
+  } else if (gather_rewrite_ == nullptr) {
+    gather_rewrite_ = rewrite_gather();
+  }
 }
 
 Checkpoint Job::State::capture() {

@@ -62,6 +62,8 @@ class Job::State {
   class BlockRecord;
 
   Result<void> open_data();
+  // Knobs that neither the feed nor the learner obeys.
+  void configure_steps(const Configuration& configuration);
   void describe();
   Result<StepTaken> step();
   StepTaken step_on(const DeviceBatch& batch);
@@ -80,6 +82,8 @@ class Job::State {
   std::unique_ptr<input::Dataset> test_data_;  // null without evaluation
   input::PixelTable table_;
   std::unique_ptr<Learner> learner_;
+  std::shared_ptr<const void> gather_rewrite_;  // null: LibTorch's own
+  bool reads_every_loss_ = false;
   std::unique_ptr<Feed> feed_;  // after the data, which its threads read
   std::map<std::string, Checkpoint, std::less<>> checkpoints_;
   std::int64_t steps_ = 0;

@@ -41,5 +41,18 @@ TEST(ChannelsLast, FollowsTheShareOfConvolutions) {
   EXPECT_THAT(none_because(ask("channels_last", json)), HasSubstr("is 20 %"));
 }
 
+TEST(DeferredLossReading, OnlyWhereTheLossIsReadAtEveryStep) {
+  Json json = situation("resnet18_gpu");
+  EXPECT_THAT(none_because(ask("deferred_loss_reading", json)),
+              HasSubstr("train.loss_reading is deferred"));
+  json["incumbent"]["train.loss_reading"] = "every_step";
+  json["metrics"]["step.loss_reading_ratio"] = 0.37;
+  const Json answer = ask("deferred_loss_reading", json);
+  EXPECT_EQ(first_change(answer), Json({{"train.loss_reading", "deferred"}}));
+  EXPECT_THAT(first_reason(answer), HasSubstr("takes 37 % of it"));
+  tell(json, {{"train.loss_reading", "deferred"}}, "rejected", 1.0);
+  EXPECT_FALSE(none_because(ask("deferred_loss_reading", json)).empty());
+}
+
 }  // namespace
 }  // namespace autotuned::plugins

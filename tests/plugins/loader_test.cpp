@@ -54,10 +54,11 @@ TEST(Loader, LoadsAPluginThatWasStripped) {
 TEST(Loader, FindsEveryBuiltInPlugin) {
   const std::vector<FoundPlugin> found = find_plugins(
       {std::filesystem::path(AUTOTUNED_BUILD_DIR) / "lib" / "autotuned" / "plugins"}, {});
-  EXPECT_THAT(names_of(found),
-              ::testing::IsSupersetOf({"amp", "batch_size", "channels_last", "intra_op_threads",
-                                       "memory_malloc", "num_workers", "pinned_memory",
-                                       "set_to_none", "uint8_transfer"}));
+  EXPECT_THAT(
+      names_of(found),
+      ::testing::IsSupersetOf({"amp", "batch_size", "channels_last", "deferred_loss_reading",
+                               "gather_to_indexing", "intra_op_threads", "memory_malloc",
+                               "num_workers", "pinned_memory", "set_to_none", "uint8_transfer"}));
   for (const FoundPlugin& plugin : found) {
     EXPECT_EQ(plugin.state, State::ready) << plugin.refusal;
     EXPECT_THAT(plugin.version, ::testing::Not(IsEmpty())) << plugin.name;

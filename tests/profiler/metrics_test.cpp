@@ -18,9 +18,9 @@ ProfileFacts some_facts() {
   facts.wall_ns = 2000;
   facts.cpu_ns = 3000;
   facts.cpus_allowed = 2;
-  facts.spans = {{"step", 4, 1000, 100},    {"data_wait", 4, 200, 200}, {"transfer", 4, 50, 50},
+  facts.spans = {{"step", 4, 1000, 95},     {"data_wait", 4, 200, 200}, {"transfer", 4, 50, 50},
                  {"zero_grad", 4, 20, 20},  {"forward", 4, 250, 250},   {"loss", 4, 30, 30},
-                 {"backward", 4, 300, 300}, {"optimizer", 4, 50, 50}};
+                 {"backward", 4, 300, 300}, {"optimizer", 4, 50, 50},   {"loss_reading", 4, 5, 5}};
   facts.operators = {{"aten::conv2d", "forward", 4, 150, 10},
                      {"aten::mkldnn_convolution", "forward", 4, 140, 140},
                      {"aten::addmm", "forward", 4, 60, 60},
@@ -28,7 +28,9 @@ ProfileFacts some_facts() {
                      {"aten::zero_", "zero_grad", 8, 16, 4},
                      {"aten::fill_", "zero_grad", 8, 12, 12},
                      {"aten::fill_", "backward", 1, 7, 7},
-                     {"ConvolutionBackward0", "backward", 4, 300, 110}};
+                     {"ConvolutionBackward0", "backward", 4, 300, 110},
+                     {"aten::gather", "forward", 4, 20, 15},
+                     {"GatherBackward0", "backward", 4, 30, 5}};
   facts.loader_samples = 128;
   facts.loader_thread_ns = 1280;
   facts.is_float_from_uint8 = true;
@@ -54,15 +56,17 @@ TEST(Metrics, AreComputedFromTheFacts) {
                             {"step.loss_ratio", 0.03},
                             {"step.backward_ratio", 0.3},
                             {"step.optimizer_ratio", 0.05},
-                            {"step.other_ratio", 0.1},
+                            {"step.loss_reading_ratio", 0.005},
+                            {"step.other_ratio", 0.095},
                             {"loader.sample_ns", 10.0},
                             {"loader.float_from_uint8_ratio", 1.0},
                             {"transfer.bytes_per_step", 1000.0},
                             {"transfer.pageable_ratio", 0.25},
                             {"operators.gemm_conv_ratio", 0.4},
                             {"operators.fill_ratio", 0.016},
-                            {"operators.count_per_step", 33.0 / 4},
-                            {"operators.mean_ns", 423.0 / 33},
+                            {"operators.gather_ratio", 0.05},
+                            {"operators.count_per_step", 37.0 / 4},
+                            {"operators.mean_ns", 438.0 / 37},
                             {"memory.peak_host_bytes", 111.0},
                             {"memory.peak_device_bytes", 222.0},
                             {"cpu.utilization_ratio", 0.75},
@@ -134,6 +138,17 @@ TEST(Operators, AddsUpOverSpans) {
               testing::ElementsAre(OperatorTotal{"aten::mm", "", 1, 50, 50},
                                    OperatorTotal{"aten::fill_", "", 3, 25, 15}));
   EXPECT_EQ(by_name(operators, 1).size(), 1U);
+}
+
+TEST(Operators, KnowsGatherAndItsBackward) {
+  for (const char* name : {"aten::gather", "GatherBackward0", "autotuned::trainer::GatherRows"}) {
+    EXPECT_TRUE(is_gather(name)) << name;
+  }
+  for (const char* name :
+       {"aten::scatter_add_", "autograd::engine::evaluate_function: GatherBackward0",
+        "autograd::engine::evaluate_function: autotuned::trainer::GatherRows"}) {
+    EXPECT_FALSE(is_gather(name)) << name;
+  }
 }
 
 TEST(Operators, KnowsProductsAndConvolutions) {

@@ -203,7 +203,8 @@ TEST(RecipeErrors, AllAreReportedAtOnceInTheOrderOfTheFile) {
           "recipe.yaml:11:16: tune.allow: unknown name \"everything\"; known are numerics, "
           "semantics, batch_size, layout.memory_format, loader.pin_memory, "
           "loader.prefetch_batches, loader.workers, memory.malloc, optimizer.set_to_none, "
-          "precision.autocast, threads.intra_op, transfer.dtype, transfer.non_blocking",
+          "precision.autocast, rewrite.gather, threads.intra_op, train.loss_reading, "
+          "transfer.dtype, transfer.non_blocking",
           "recipe.yaml:11:37: tune.budget: expected a duration such as 90s, 10min or 1h30min, "
           "found \"10 fortnights\""));
 }

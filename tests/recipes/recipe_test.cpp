@@ -140,8 +140,9 @@ TEST(Recipe, StartsFromDefaultsItsBatchSizeAndItsOwnKnobs) {
   EXPECT_EQ(recipe.starting_configuration(sample_knobs()).canonical_text(),
             "batch_size=8 layout.memory_format=contiguous loader.pin_memory=off "
             "loader.prefetch_batches=2 loader.workers=3 memory.malloc=default "
-            "optimizer.set_to_none=off precision.autocast=off threads.intra_op=4 "
-            "transfer.dtype=float32 transfer.non_blocking=off");
+            "optimizer.set_to_none=off precision.autocast=off rewrite.gather=gather "
+            "threads.intra_op=4 train.loss_reading=deferred transfer.dtype=float32 "
+            "transfer.non_blocking=off");
 }
 
 TEST(Recipe, ScalesTheLearningRate) {

@@ -76,6 +76,7 @@ TEST(Job, ExactKnobsTrainTheSameBits) {
   EXPECT_EQ(digest_under(*job, with(start, "loader.workers", std::int64_t{2}), 25), expected);
   EXPECT_EQ(digest_under(*job, with(start, "transfer.dtype", "uint8"), 25), expected);
   EXPECT_EQ(digest_under(*job, with(start, "optimizer.set_to_none", true), 25), expected);
+  EXPECT_EQ(digest_under(*job, with(start, "train.loss_reading", "every_step"), 25), expected);
   Configuration all = with(start, "loader.workers", std::int64_t{1});
   all.set("loader.prefetch_batches", std::int64_t{4});
   all.set("transfer.dtype", "uint8");

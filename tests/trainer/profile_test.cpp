@@ -70,6 +70,24 @@ TEST(Profile, SeesTheTransferType) {
   EXPECT_EQ(value_of(job->profile(2, 0, never)).metrics.at("loader.float_from_uint8_ratio"), 0.0);
 }
 
+TEST(Profile, SeesTheLossReadOnlyWhereItIs) {
+  const recipes::Recipe recipe = small_recipe();
+  const auto job = load(recipe);
+  const auto reading = [&] {
+    return value_of(job->profile(4, 0, never)).metrics.at("step.loss_reading_ratio");
+  };
+  EXPECT_EQ(reading(), 0.0);
+  value_of(job->prepare(with(starting(recipe), "train.loss_reading", "every_step")));
+  EXPECT_GT(reading(), 0.0);
+  value_of(job->prepare(starting(recipe)));
+  EXPECT_EQ(reading(), 0.0);
+}
+
+TEST(Profile, SeesNoGatherWhereThereIsNone) {
+  const auto job = load(small_recipe());
+  EXPECT_EQ(value_of(job->profile(2, 0, never)).metrics.at("operators.gather_ratio"), 0.0);
+}
+
 TEST(Profile, DoesNotChangeTheTraining) {
   const auto one = load(small_cnn_recipe());
   value_of(one->profile(6, 2, never));
