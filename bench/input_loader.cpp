@@ -7,12 +7,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "trainer/input/dataset.hpp"
 #include "trainer/input/epoch_order.hpp"
 #include "trainer/input/loader.hpp"
-#include "trainer/input/pixel_table.hpp"
+#include "trainer/input/pipeline.hpp"
 
 namespace {
 
@@ -30,7 +31,7 @@ class StoredImages final : public Dataset {
       bytes_[i] = static_cast<std::uint8_t>(i * 31);
   }
   std::int64_t size() const override { return kSamples; }
-  SampleShape shape() const override { return kShape; }
+  SampleType type() const override { return type_of(Element::uint8, kShape); }
   int classes() const override { return 10; }
   std::int64_t label(std::int64_t index) const override { return index % 10; }
   Result<void> read(std::int64_t index, std::span<std::uint8_t> out) const override {
@@ -52,9 +53,9 @@ const StoredImages& images() {
   return stored;
 }
 
-PixelTable table() {
+Pipeline pipeline() {
   const Transform scale{"scale", Json{{"by", 1.0 / 255}}};
-  return *make_pixel_table({&scale, 1}, kShape.channels);
+  return std::move(*Pipeline::compile(images().type(), {&scale, 1}, 1));
 }
 
 void count(benchmark::State& state, std::int64_t batch_size, PixelType type) {
@@ -67,7 +68,8 @@ void count(benchmark::State& state, std::int64_t batch_size, PixelType type) {
 void plain_loop(benchmark::State& state) {
   const std::int64_t batch_size = state.range(0);
   const auto elements = static_cast<std::size_t>(kShape.elements());
-  const PixelTable values = table();
+  const Pipeline scaled = pipeline();
+  const PixelTable& values = *scaled.table();
   EpochOrder order(kSamples, 1, true);
   const auto indices = order.of_epoch(0);
   std::vector<float> batch(static_cast<std::size_t>(batch_size) * elements);
@@ -100,7 +102,8 @@ void loader(benchmark::State& state) {
   for (std::size_t i = 0; i < slots; ++i) {
     settings.ring.push_back({pixels[i].data(), labels[i].data()});
   }
-  auto made = Loader::create(images(), {}, table(), settings);
+  const Pipeline scaled = pipeline();
+  auto made = Loader::create(images(), {}, scaled, settings);
   if (!made) {
     state.SkipWithError(made.error().message().c_str());
     return;

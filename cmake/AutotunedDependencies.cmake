@@ -2,8 +2,9 @@
 # Everything that is not ours. scripts/setup installs all of it.
 #
 # Targets to link: fmt::fmt spdlog::spdlog nlohmann_json::nlohmann_json tl::expected
-# Boost::headers yaml-cpp::yaml-cpp SQLiteCpp CLI11::CLI11 ZLIB::ZLIB LibMD::LibMD Threads::Threads
-# GTest::gtest GTest::gmock GTest::gmock_main benchmark::benchmark LibTorch::LibTorch CUPTI::CUPTI
+# Boost::headers yaml-cpp::yaml-cpp SQLiteCpp CLI11::CLI11 JPEG::JPEG ZLIB::ZLIB LibMD::LibMD
+# Threads::Threads GTest::gtest GTest::gmock GTest::gmock_main benchmark::benchmark
+# LibTorch::LibTorch CUPTI::CUPTI
 include_guard(GLOBAL)
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
@@ -12,6 +13,7 @@ find_package(fmt 9 REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(tl-expected REQUIRED)
+find_package(JPEG REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(SQLite3 REQUIRED)
 find_package(SQLiteCpp REQUIRED)

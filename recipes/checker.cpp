@@ -7,6 +7,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/file_pattern.hpp"
 #include "base/text.hpp"
 #include "recipes/scalars.hpp"
 #include "recipes/utf8.hpp"
@@ -198,6 +199,9 @@ std::optional<Json> Checker::check_scalar(const Field& field, const YamlNode& no
     case FieldType::path:
       if (is_line(text)) return check_file(node, where);
       break;
+    case FieldType::files:
+      if (is_line(text)) return check_files(field, node, where);
+      break;
     default:
       break;
   }
@@ -229,6 +233,34 @@ std::optional<Json> Checker::check_file(const YamlNode& node, const std::string&
     return std::nullopt;
   }
   return Json(path.string());
+}
+
+std::optional<Json> Checker::check_files(const Field& field, const YamlNode& node,
+                                         const std::string& where) {
+  const std::filesystem::path folder = as_pattern(folder_.string());
+  const std::string pattern = (folder / node.scalar).lexically_normal().string();
+  const std::string shown = quote_for_message(pattern);
+  const Result<std::vector<std::string>> files = files_matching(pattern);
+  if (!files) {
+    report(node, where + ": " + files.error().message());
+    return std::nullopt;
+  }
+  if (files->empty()) {
+    std::string remedy;
+    if (!field.remedy.empty()) remedy = "; " + std::string(field.remedy);
+    if (std::filesystem::path(node.scalar).is_relative()) {
+      remedy += "; patterns are relative to the recipe's folder";
+    }
+    report(node, where + ": no file matches " + shown + remedy);
+    return std::nullopt;
+  }
+  for (const std::string& file : *files) {
+    if (::access(file.c_str(), R_OK) == 0) continue;
+    report(node,
+           where + ": the file " + quote_for_message(file) + " must not be read by this user");
+    return std::nullopt;
+  }
+  return Json(pattern);
 }
 
 Json Checker::check_map(const std::vector<Field>& fields, Rule rule, const YamlNode& node,

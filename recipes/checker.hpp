@@ -50,6 +50,8 @@ class Checker {
                                        const std::string& where);
   const Variant* variant_of(const Field& field, const YamlNode& name, const std::string& where);
   std::optional<Json> check_file(const YamlNode& node, const std::string& where);
+  std::optional<Json> check_files(const Field& field, const YamlNode& node,
+                                  const std::string& where);
   std::nullopt_t unexpected(const Field& field, const YamlNode& node, const std::string& where,
                             std::string_view remedy = {});
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/digest.hpp"
+#include "base/file_pattern.hpp"
 #include "recipes/recipe.hpp"
 #include "recipes/schema_table.hpp"
 
@@ -174,19 +175,41 @@ std::vector<std::string> sorted(std::vector<std::string> names) {
   return names;
 }
 
-// Replaces every path among the parameters by the file's name and size, so that a job keeps its
-// identity when its data moves.
+// A file counts by its name and size.
+Json counted(const std::filesystem::path& file) {
+  std::error_code error;
+  const std::uintmax_t bytes = std::filesystem::file_size(file, error);
+  return {{"name", file.filename().string()}, {"bytes", error ? Json() : Json(bytes)}};
+}
+
+// All files of one pattern or of a list of such, in an order of their own.
+Json counted_files(const Json& patterns) {
+  std::vector<Json> all;
+  for (const Json& pattern : patterns.is_array() ? patterns : Json::array({patterns})) {
+    if (!pattern.is_string()) continue;
+    for (const std::string& file :
+         files_matching(pattern.get<std::string>()).value_or(std::vector<std::string>())) {
+      all.push_back(counted(file));
+    }
+  }
+  std::ranges::sort(all);
+  return all;
+}
+
+// Replaces every file among the parameters by what it counts, so that a job keeps its identity when
+// its data moves.
 void count_files(Json& data) {
   const Json& type = member(data, "type");
   const Variant* variant = find_variant(data_types(), type.is_string() ? std::string(type) : "");
   if (variant == nullptr) return;
   for (const Field& field : variant->fields) {
     const std::string key(field.key);
-    if (field.type != FieldType::path || !member(data, key.c_str()).is_string()) continue;
-    const std::filesystem::path path = data[key].get<std::string>();
-    std::error_code error;
-    const std::uintmax_t bytes = std::filesystem::file_size(path, error);
-    data[key] = {{"name", path.filename().string()}, {"bytes", error ? Json() : Json(bytes)}};
+    const Json& value = member(data, key.c_str());
+    if (field.type == FieldType::path && value.is_string()) {
+      data[key] = counted(data[key].get<std::string>());
+    } else if (field.type == FieldType::files && !value.is_null()) {
+      data[key] = counted_files(value);
+    }
   }
 }
 

@@ -166,6 +166,7 @@ Json single_schema(const Field& field) {
     case FieldType::text:
     case FieldType::name:
     case FieldType::path:
+    case FieldType::files:
     case FieldType::folder:
       break;
   }
@@ -177,7 +178,7 @@ Json schema_of(const Field& field) {
   if (field.shape != Shape::single) {
     Json list{{"type", "array"}, {"items", schema}};
     if (field.length > 0) list["minItems"] = list["maxItems"] = field.length;
-    if (field.shape == Shape::single_or_list) list["minItems"] = 1;
+    if (field.shape == Shape::single_or_list && field.length == 0) list["minItems"] = 1;
     schema = field.shape == Shape::list ? list : one_of(std::move(schema), list);
     if (!field.keyword.empty()) schema = one_of({{"const", field.keyword}}, std::move(schema));
   }

@@ -18,6 +18,43 @@ Field shuffle_field() {
           .default_text = "true"};
 }
 
+Field samples_field() {
+  return {.key = "samples",
+          .type = integer,
+          .summary = "How many samples an epoch has.",
+          .is_required = true,
+          .range = {.minimum = 1, .maximum = 1e9},
+          .unit = "samples"};
+}
+
+Field shape_field() {
+  return {.key = "shape",
+          .type = integer,
+          .summary = "Channels, height and width of a sample.",
+          .is_required = true,
+          .range = {.minimum = 1, .maximum = 4096},
+          .shape = Shape::list,
+          .length = 3};
+}
+
+Field classes_field() {
+  return {.key = "classes",
+          .type = integer,
+          .summary = "How many labels there are.",
+          .is_required = true,
+          .range = kClasses};
+}
+
+Field size_field() {
+  return {.key = "size",
+          .type = integer,
+          .summary = "Pixels of both sides, or [height, width].",
+          .is_required = true,
+          .range = {.minimum = 1, .maximum = 65'536},
+          .shape = Shape::single_or_list,
+          .length = 2};
+}
+
 std::string same_number_of_channels(const YamlNode& /*map*/, const Json& values) {
   const Json& mean = member(values, "mean");
   const Json& deviation = member(values, "std");
@@ -32,6 +69,20 @@ std::string same_number_of_channels(const YamlNode& /*map*/, const Json& values)
 
 const std::vector<Variant>& data_types() {
   static const std::vector<Variant> types{
+      {.name = "cifar10",
+       .summary = "CIFAR-10 in its binary version: 3 x 32 x 32 bytes and ten classes. Data of type "
+                  "synthetic with shape [3, 32, 32] and 10 classes has the same form.",
+       .fields = {{.key = "files",
+                   .type = FieldType::files,
+                   .summary =
+                       "The files, such as cifar-10-batches-bin/data_batch_*.bin; read whole "
+                       "into memory.",
+                   .is_required = true,
+                   .shape = Shape::single_or_list,
+                   .remedy = "unpack the binary version of CIFAR-10 there, or use data of type "
+                             "synthetic with shape [3, 32, 32] and 10 classes, which has the same "
+                             "form"},
+                  shuffle_field()}},
       {.name = "idx",
        .summary = "Images and labels in IDX files, plain or gzipped, as MNIST and Fashion-MNIST "
                   "come.",
@@ -50,28 +101,44 @@ const std::vector<Variant>& data_types() {
                    .default_in_words = "all samples",
                    .range = kPositiveInteger,
                    .unit = "samples"}}},
-      {.name = "synthetic",
+      {.name = "jpeg_files",
        .summary =
-           "Made-up images of bytes, always the same, whose label can be learned: for tests.",
-       .fields = {{.key = "samples",
-                   .type = integer,
-                   .summary = "How many samples an epoch has.",
+           "JPEG files, read when they are needed. Their sizes are looked at before training "
+           "(of the first 20,000).",
+       .fields = {{.key = "files",
+                   .type = FieldType::files,
+                   .summary = "The files, such as photos/*.jpg or photos/*/*.jpg.",
                    .is_required = true,
+                   .shape = Shape::single_or_list,
+                   .remedy =
+                       "put JPEG files there (scripts/setup --photos makes those of .deps/photos)"},
+                  {.key = "repeat_to",
+                   .type = integer,
+                   .summary =
+                       "Go through the files again and again until there are so many samples.",
+                   .default_in_words = "each file once",
                    .range = {.minimum = 1, .maximum = 1e9},
                    .unit = "samples"},
-                  {.key = "shape",
-                   .type = integer,
-                   .summary = "Channels, height and width of a sample.",
-                   .is_required = true,
-                   .range = {.minimum = 1, .maximum = 4096},
-                   .shape = Shape::list,
-                   .length = 3},
+                  {.key = "labels",
+                   .type = choice,
+                   .summary = "random: any class, always the same for a sample; folder_names: the "
+                              "folder that a file lies in, numbered in the order of the names.",
+                   .default_text = "folder_names",
+                   .choices = {"random", "folder_names"}},
                   {.key = "classes",
                    .type = integer,
                    .summary = "How many labels there are.",
-                   .is_required = true,
+                   .default_in_words = "10 where they are random, else the number of folders",
                    .range = kClasses},
                   shuffle_field()}},
+      {.name = "synthetic",
+       .summary =
+           "Made-up images of bytes, always the same, whose label can be learned: for tests.",
+       .fields = {samples_field(), shape_field(), classes_field(), shuffle_field()}},
+      {.name = "synthetic_normal",
+       .summary = "Floats drawn from the standard normal distribution, with labels in turn: for "
+                  "measuring, as nothing can be learned from them.",
+       .fields = {samples_field(), shape_field(), classes_field(), shuffle_field()}},
   };
   return types;
 }
@@ -80,6 +147,34 @@ const std::vector<Variant>& data_types() {
 
 const std::vector<Variant>& transform_types() {
   static const std::vector<Variant> types{
+      {.name = "decode_jpeg",
+       .summary = "Makes a picture of red, green and blue bytes out of a JPEG file, as PIL does."},
+      {.name = "random_crop",
+       .summary = "Cuts a part out of the picture, anywhere within it.",
+       .fields = {size_field()}},
+      {.name = "center_crop",
+       .summary = "Cuts the middle out of the picture.",
+       .fields = {size_field()}},
+      {.name = "resize",
+       .summary =
+           "Makes a picture of bytes larger or smaller, whatever its proportions: bilinear with "
+           "antialiasing, the same bytes as PIL's.",
+       .fields = {size_field()}},
+      {.name = "random_mask",
+       .summary = "Sets pixels drawn by chance to 0, in all channels.",
+       .fields = {{.key = "ratio",
+                   .type = number,
+                   .summary = "Share of the pixels that are drawn, in steps of 1/65536.",
+                   .is_required = true,
+                   .range = {.minimum = 0, .maximum = 1}},
+                  {.key = "dilate",
+                   .type = choice,
+                   .summary = "4-neighbour: also the pixels above, below and beside those drawn.",
+                   .default_text = "none",
+                   .choices = {"none", "4-neighbour"}}}},
+      {.name = "rgb_to_yuv",
+       .summary = "Brightness and two differences of colour, as in JPEG: floats from 0 to 255."},
+      {.name = "to_float", .summary = "Turns bytes into floats from 0 to 1."},
       {.name = "scale",
        .summary = "Multiplies every value; 1/255 turns bytes into 0 to 1.",
        .fields = {{.key = "by",

@@ -48,6 +48,8 @@ std::string single_expected(const Field& field) {
       return "a share such as 90% or a size such as 6GiB";
     case FieldType::path:
       return "the path of a file";
+    case FieldType::files:
+      return "a pattern of files such as photos/*.jpg";
     case FieldType::folder:
       return "the path of a folder";
     case FieldType::map:
@@ -86,7 +88,9 @@ std::string Range::text() const {
 std::string Field::expected() const {
   std::string result = single_expected(*this);
   if (shape == Shape::single) return result;
-  if (shape == Shape::single_or_list) return result + ", or a list of such";
+  if (shape == Shape::single_or_list) {
+    return result + ", or a list of " + (length > 0 ? std::to_string(length) + " " : "") + "such";
+  }
   result = length > 0 ? "a list of " + std::to_string(length) + ", each " + result
                       : "a list, each item " + result;
   return keyword.empty() ? result : std::string(keyword) + ", or " + result;

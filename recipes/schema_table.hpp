@@ -29,6 +29,7 @@ enum class FieldType {
   ratio,       // 2% or 0.02; KEY becomes KEY_ratio
   memory,      // 90% or 6GiB; KEY becomes KEY_ratio or KEY_bytes
   path,        // a file that must exist, relative to the recipe; becomes absolute
+  files,       // a pattern that matches files, relative to the recipe; becomes absolute
   folder,      // relative to the current folder; becomes absolute
   map,         // `fields`
   typed,       // a map whose `type` picks one of `variants`
@@ -71,6 +72,7 @@ struct Field {
   std::vector<Field> fields;
   const std::vector<Variant>* variants = nullptr;
   Rule rule = nullptr;
+  std::string_view remedy;  // what to do when there are no such files
 
   // "an integer from 1 to 16", as messages and the reference say it.
   [[nodiscard]] std::string expected() const;

@@ -51,14 +51,14 @@ struct Landing {
 
 class Feed::State {
  public:
-  State(const input::Dataset& dataset, const input::PixelTable& table, at::Device device)
-      : shape_(dataset.shape()), table_(table), device_(device) {}
+  State(const input::Pipeline& pipeline, at::Device device)
+      : shape_(pipeline.shape()), pipeline_(pipeline), device_(device) {}
 
   Result<void> start(const input::Dataset& dataset, input::SampleOrder order,
                      const FeedSettings& settings) {
     Buffers buffers = allocate(settings);
     auto loader =
-        input::Loader::create(dataset, order, table_, loader_settings(settings, buffers.ring));
+        input::Loader::create(dataset, order, pipeline_, loader_settings(settings, buffers.ring));
     if (!loader) return tl::unexpected(loader.error());
     loader_ = std::move(*loader);
     take(settings, std::move(buffers));
@@ -192,9 +192,10 @@ class Feed::State {
     buffers_ = std::move(buffers);
     if (device_.is_cpu()) return;
     if (settings.is_uint8 && !device_table_.defined()) {
-      device_table_ = at::from_blob(table_.values.data(),
-                                    {static_cast<std::int64_t>(table_.values.size())}, at::kFloat)
-                          .to(device_);
+      std::vector<float> values = pipeline_.table()->values;
+      device_table_ =
+          at::from_blob(values.data(), {static_cast<std::int64_t>(values.size())}, at::kFloat)
+              .to(device_);
     }
     if (settings.non_blocking && !copy_stream_) {
       copy_stream_ =
@@ -257,7 +258,7 @@ class Feed::State {
     at::parallel_for(0, bytes.size(0), grain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         const std::size_t offset = static_cast<std::size_t>(i) * elements;
-        input::convert_sample(table_, {from + offset, elements}, to + offset);
+        input::convert_sample(*pipeline_.table(), {from + offset, elements}, to + offset);
       }
     });
   }
@@ -328,7 +329,7 @@ class Feed::State {
   }
 
   input::SampleShape shape_;
-  input::PixelTable table_;
+  const input::Pipeline& pipeline_;
   at::Device device_;
   FeedSettings settings_;
   Buffers buffers_;
@@ -344,9 +345,9 @@ Feed::Feed(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Feed::~Feed() = default;
 
 Result<std::unique_ptr<Feed>> Feed::create(const input::Dataset& dataset, input::SampleOrder order,
-                                           const input::PixelTable& table, at::Device device,
+                                           const input::Pipeline& pipeline, at::Device device,
                                            const FeedSettings& settings) {
-  auto state = std::make_unique<State>(dataset, table, device);
+  auto state = std::make_unique<State>(pipeline, device);
   if (auto started = state->start(dataset, order, settings); !started) {
     return tl::unexpected(started.error());
   }

@@ -43,10 +43,11 @@ struct DeviceBatch {
 // One thread. Functions throw c10::Error where they allocate or copy.
 class Feed {
  public:
-  // `dataset` must outlive the feed.
+  // `dataset` and `pipeline` must outlive the feed. ErrorKind::unsupported: bytes are to travel of a
+  // pipeline that gives none (also from configure()).
   [[nodiscard]] static Result<std::unique_ptr<Feed>> create(const input::Dataset& dataset,
                                                             input::SampleOrder order,
-                                                            const input::PixelTable& table,
+                                                            const input::Pipeline& pipeline,
                                                             at::Device device,
                                                             const FeedSettings& settings);
   ~Feed();

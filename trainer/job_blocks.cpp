@@ -224,7 +224,8 @@ Result<JobProfile> Job::State::profile(std::int64_t count, std::int64_t warmup_s
   const input::LoaderStatistics loaded = feed_->statistics();
   facts.loader_samples = loaded.samples - loaded_before.samples;
   facts.loader_thread_ns = loaded.producing_ns - loaded_before.producing_ns;
-  facts.is_float_from_uint8 = !feed_->settings().is_uint8;
+  facts.is_float_from_uint8 =
+      train_pipeline_.table() != nullptr && !feed_->settings().is_uint8;
   if (!device_.is_cpu() && !feed_->settings().pin_memory) {
     facts.pageable_transfer_bytes = facts.transfer_bytes;
   }
@@ -259,8 +260,8 @@ Result<TestResult> Job::State::evaluate(const CancelCheck& is_cancelled) {
   if (test_data_ == nullptr) return fail(ErrorKind::invalid, "the recipe has no test data");
   FeedSettings settings = feed_->settings();
   settings.drop_last = false;
-  auto feed = Feed::create(*test_data_, {.seed = recipe_.seed, .is_shuffled = false}, table_,
-                           device_, settings);
+  auto feed = Feed::create(*test_data_, {.seed = recipe_.seed, .is_shuffled = false},
+                           test_pipeline_, device_, settings);
   if (!feed) return tl::unexpected(feed.error());
   const LoadingScope loading(**feed);
   CancelPoll cancel(is_cancelled);

@@ -81,12 +81,12 @@ std::string restart_part(const Configuration& configuration,
   return part;
 }
 
-Result<input::PixelTable> pixel_table_of(const recipes::Recipe& recipe, int channels) {
+Result<input::Pipeline> pipeline_of(const recipes::Recipe& recipe, const input::Dataset& data) {
   std::vector<input::Transform> transforms;
   for (const recipes::Typed& transform : recipe.input) {
     transforms.push_back({transform.type, transform.parameters});
   }
-  return input::make_pixel_table(transforms, channels);
+  return input::Pipeline::compile(data.type(), transforms, recipe.seed);
 }
 
 tl::unexpected<Error> no_checkpoint(const std::string& name) {
@@ -128,7 +128,7 @@ Result<void> Job::State::load(const Configuration& configuration) {
   at::globalContext().setDeterministicAlgorithms(recipe_.deterministic, /*warn_only=*/false);
 
   if (auto opened = open_data(); !opened) return opened;
-  auto learner = Learner::create(recipe_, train_data_->shape(), device_);
+  auto learner = Learner::create(recipe_, train_pipeline_.shape(), device_);
   if (!learner) return tl::unexpected(learner.error());
   learner_ = std::move(*learner);
   for (const input::Dataset* one : {train_data_.get(), test_data_.get()}) {
@@ -140,8 +140,8 @@ Result<void> Job::State::load(const Configuration& configuration) {
     }
   }
   const bool is_shuffled = get_bool(recipe_.data.parameters, "shuffle").value_or(true);
-  auto feed = Feed::create(*train_data_, {.seed = recipe_.seed, .is_shuffled = is_shuffled}, table_,
-                           device_, feed_settings_of(recipe_, configuration));
+  auto feed = Feed::create(*train_data_, {.seed = recipe_.seed, .is_shuffled = is_shuffled},
+                           train_pipeline_, device_, feed_settings_of(recipe_, configuration));
   if (!feed) return tl::unexpected(feed.error());
   feed_ = std::move(*feed);
   learner_->configure(learner_settings_of(recipe_, configuration));
@@ -156,19 +156,25 @@ Result<void> Job::State::open_data() {
   auto data = input::open_dataset(recipe_.data.type, recipe_.data.parameters);
   if (!data) return tl::unexpected(data.error());
   train_data_ = std::move(*data);
+  auto pipeline = pipeline_of(recipe_, *train_data_);
+  if (!pipeline) return tl::unexpected(pipeline.error());
+  train_pipeline_ = std::move(*pipeline);
   if (recipe_.evaluation) {
     const recipes::Typed& test = recipe_.evaluation->data;
     auto opened = input::open_dataset(test.type, test.parameters);
     if (!opened) return tl::unexpected(opened.error());
     test_data_ = std::move(*opened);
-    if (test_data_->shape() != train_data_->shape()) {
+    pipeline = pipeline_of(recipe_, *test_data_);
+    if (!pipeline) {
+      pipeline.error().where = "evaluate.data, " + pipeline.error().where;
+      return tl::unexpected(pipeline.error());
+    }
+    test_pipeline_ = std::move(*pipeline);
+    if (test_pipeline_.shape() != train_pipeline_.shape()) {
       return fail(ErrorKind::invalid, "its samples have another shape than the training data's",
                   "evaluate.data");
     }
   }
-  auto table = pixel_table_of(recipe_, train_data_->shape().channels);
-  if (!table) return tl::unexpected(table.error());
-  table_ = std::move(*table);
   return {};
 }
 
@@ -262,7 +268,7 @@ void Job::State::abandon_step() {
 }
 
 void Job::State::describe() {
-  const input::SampleShape shape = train_data_->shape();
+  const input::SampleShape shape = train_pipeline_.shape();
   facts_.parameters = learner_->parameter_count();
   facts_.parameter_bytes = learner_->parameter_bytes();
   facts_.train_samples = train_data_->size();

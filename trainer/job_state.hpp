@@ -13,7 +13,7 @@
 #include "trainer/checkpoint.hpp"
 #include "trainer/feed.hpp"
 #include "trainer/input/dataset.hpp"
-#include "trainer/input/pixel_table.hpp"
+#include "trainer/input/pipeline.hpp"
 #include "trainer/job.hpp"
 #include "trainer/learner.hpp"
 
@@ -80,7 +80,8 @@ class Job::State {
   Configuration configuration_;
   std::unique_ptr<input::Dataset> train_data_;
   std::unique_ptr<input::Dataset> test_data_;  // null without evaluation
-  input::PixelTable table_;
+  input::Pipeline train_pipeline_;
+  input::Pipeline test_pipeline_;
   std::unique_ptr<Learner> learner_;
   std::shared_ptr<const void> gather_rewrite_;  // null: LibTorch's own
   bool reads_every_loss_ = false;

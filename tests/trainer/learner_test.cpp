@@ -157,7 +157,7 @@ TEST(Autocast, ForgetsCastWeights) {
 
 struct FeedParts {
   std::unique_ptr<input::Dataset> data;
-  input::PixelTable table;
+  std::unique_ptr<input::Pipeline> pipeline;
   std::unique_ptr<Feed> feed;
 };
 
@@ -167,8 +167,10 @@ FeedParts feed_of(int channels, const FeedSettings& settings) {
       "synthetic", {{"samples", 50}, {"shape", {channels, 6, 5}}, {"classes", 3}}));
   const std::vector<input::Transform> transforms = {{"scale", {{"by", "1/255"}}},
                                                     {"normalize", {{"mean", 0.3}, {"std", 0.7}}}};
-  parts.table = value_of(input::make_pixel_table(transforms, channels));
-  parts.feed = value_of(Feed::create(*parts.data, {.seed = 1}, parts.table, at::kCPU, settings));
+  parts.pipeline = std::make_unique<input::Pipeline>(
+      value_of(input::Pipeline::compile(parts.data->type(), transforms, 1)));
+  parts.feed =
+      value_of(Feed::create(*parts.data, {.seed = 1}, *parts.pipeline, at::kCPU, settings));
   return parts;
 }
 

@@ -50,7 +50,8 @@ BatchRing::Chunk BatchRing::claim(std::int64_t most_samples) {
   const std::int64_t begin = slot.claimed;
   slot.claimed = std::min(begin + most_samples, slot.batch.samples);
   if (slot.claimed == slot.batch.samples) claiming_ = kNone;
-  return {index, begin, slot.buffer,
+  const Position& first = slot.batch.position;
+  return {index, begin, slot.buffer, Position{first.epoch, first.sample + begin},
           std::span(slot.indices)
               .subspan(static_cast<std::size_t>(begin),
                        static_cast<std::size_t>(slot.claimed - begin))};

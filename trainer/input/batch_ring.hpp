@@ -26,6 +26,7 @@ class BatchRing {
     int slot = 0;
     std::int64_t begin = 0;  // sample in the batch
     BatchBuffer buffer;
+    Position position;  // of that sample
     std::span<const std::uint32_t> indices;
   };
 

@@ -1,15 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/input/dataset.hpp"
 
+#include "base/file_pattern.hpp"
 #include "trainer/input/dataset_types.hpp"
 
 namespace autotuned::input {
 
 Result<std::unique_ptr<Dataset>> open_dataset(const std::string& type, const Json& parameters) {
+  if (type == "cifar10") return open_cifar10(parameters);
   if (type == "idx") return open_idx(parameters);
+  if (type == "jpeg_files") return open_jpeg_files(parameters);
   if (type == "synthetic") return open_synthetic(parameters);
+  if (type == "synthetic_normal") return open_synthetic_normal(parameters);
   return fail(ErrorKind::unsupported, "the data set type `" + type + "` is not known", "data",
-              "use idx or synthetic");
+              "use cifar10, idx, jpeg_files, synthetic or synthetic_normal");
+}
+
+Result<void> Dataset::read(std::int64_t index, std::span<std::uint8_t> /*out*/) const {
+  return fail(ErrorKind::internal, "the samples are encoded", name(index));
+}
+
+Result<void> Dataset::read_encoded(std::int64_t index, std::vector<std::uint8_t>& /*out*/) const {
+  return fail(ErrorKind::internal, "the samples are not encoded", name(index));
+}
+
+std::string Dataset::name(std::int64_t index) const {
+  return "sample " + std::to_string(index) + " of the data";
+}
+
+Result<std::vector<std::string>> file_list(const Json& parameters, const char* name) {
+  const Json& value = member(parameters, name);
+  const Json patterns = value.is_array() ? value : Json::array({value});
+  std::vector<std::string> files;
+  for (const Json& pattern : patterns) {
+    if (!pattern.is_string()) {
+      return fail(ErrorKind::invalid, "`" + std::string(name) + "` names no files", "data",
+                  "give a pattern such as photos/*.jpg, or a list of such");
+    }
+    const auto text = pattern.get<std::string>();
+    auto found = files_matching(text);
+    if (!found) return tl::unexpected(found.error());
+    if (found->empty()) {
+      return fail(ErrorKind::not_found, "no file matches", text,
+                  "check `" + std::string(name) + "` in the recipe");
+    }
+    files.insert(files.end(), found->begin(), found->end());
+  }
+  if (files.empty())
+    return fail(ErrorKind::invalid, "`" + std::string(name) + "` is empty", "data");
+  return files;
 }
 
 Result<std::int64_t> bounded_integer(const Json& parameters, const char* name, std::int64_t least,

@@ -1,27 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where samples come from: stored bytes and a label per index. Transforms come after.
+// Where samples come from: what is stored and a label per index. Transforms come after.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/json.hpp"
 #include "base/result.hpp"
+#include "trainer/input/sample.hpp"
 
 namespace autotuned::input {
 
-struct SampleShape {
-  int channels = 1;
-  int height = 1;
-  int width = 1;
-
-  [[nodiscard]] std::int64_t elements() const { return std::int64_t{channels} * height * width; }
-  friend bool operator==(const SampleShape&, const SampleShape&) = default;
-};
-
-// A fixed list of samples: one byte per element in the order channel, row, column, and a label.
+// A fixed list of samples and their labels.
 // Everything is const and may be called from any number of threads at once.
 class Dataset {
  public:
@@ -31,21 +24,26 @@ class Dataset {
   virtual ~Dataset() = default;
 
   [[nodiscard]] virtual std::int64_t size() const = 0;  // 1 .. 2^32-1
-  [[nodiscard]] virtual SampleShape shape() const = 0;
+  [[nodiscard]] virtual SampleType type() const = 0;
   [[nodiscard]] virtual int classes() const = 0;  // labels are 0 .. classes()-1
 
   // REQUIRES (here and below): 0 <= index < size().
   [[nodiscard]] virtual std::int64_t label(std::int64_t index) const = 0;
 
-  // Writes the stored bytes of one sample. REQUIRES: out.size() == shape().elements().
-  // Errors name the file that could not be read.
-  [[nodiscard]] virtual Result<void> read(std::int64_t index,
-                                          std::span<std::uint8_t> out) const = 0;
+  // Writes the stored bytes of one sample. REQUIRES: not encoded; `out` has room for exactly the
+  // elements, aligned for them. Errors name the file that could not be read.
+  [[nodiscard]] virtual Result<void> read(std::int64_t index, std::span<std::uint8_t> out) const;
+  // The bytes of one encoded sample; `out` takes their size. REQUIRES: encoded.
+  [[nodiscard]] virtual Result<void> read_encoded(std::int64_t index,
+                                                  std::vector<std::uint8_t>& out) const;
 
   // The same bytes without a copy, valid as long as this lives; empty when they are not in memory.
   [[nodiscard]] virtual std::span<const std::uint8_t> view(std::int64_t /*index*/) const {
     return {};
   }
+
+  // What errors about this sample call it: its file, where it has one of its own.
+  [[nodiscard]] virtual std::string name(std::int64_t index) const;
 };
 
 // Opens a data set by its type in the recipe. Parameters that a type does not know are ignored (the
@@ -54,8 +52,14 @@ class Dataset {
 //   idx        images, labels: files in the format of MNIST, plain or gzipped, read whole into memory
 //              limit: only the first so many samples (all; more than there are is all, too)
 //              classes: a label from here on is an error (default: the highest label + 1)
+//   cifar10    files: patterns of binary files; whole in memory
+//   jpeg_files files: patterns; read on demand, looked at when opened (the first 20,000)
+//              repeat_to: so many samples, going through the files again and again (each once)
+//              labels: folder_names (numbered by name), or random (drawn from index and seed)
+//              classes: 10 where labels are random, else the number of folders
 //   synthetic  samples, shape [C, H, W], classes, seed (1): a coarse pattern per class under noise,
 //              so that it can be learned; computed on every read, nothing is stored
+//   synthetic_normal  the same parameters: normal floats, labels in turn
 //
 // Errors name the file, what is wrong with it and what to do.
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_dataset(const std::string& type,

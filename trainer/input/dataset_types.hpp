@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/json.hpp"
 #include "base/result.hpp"
@@ -22,7 +24,22 @@ inline constexpr std::int64_t kMostSampleBytes = std::int64_t{1} << 30U;
                                                    std::int64_t least, std::int64_t most,
                                                    std::optional<std::int64_t> otherwise = {});
 
+// The files of a parameter that holds a pattern, or a list of such: in the order of the list, each
+// pattern's sorted. ErrorKind::not_found for a pattern that matches none.
+[[nodiscard]] Result<std::vector<std::string>> file_list(const Json& parameters, const char* name);
+
+struct SyntheticParameters {
+  std::int64_t samples = 1;
+  SampleShape shape;
+  int classes = 1;
+  std::uint64_t seed = 1;
+};
+[[nodiscard]] Result<SyntheticParameters> synthetic_parameters(const Json& parameters);
+
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_cifar10(const Json& parameters);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_idx(const Json& parameters);
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_jpeg_files(const Json& parameters);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_synthetic(const Json& parameters);
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_synthetic_normal(const Json& parameters);
 
 }  // namespace autotuned::input

@@ -10,15 +10,6 @@
 #include "trainer/input/random.hpp"
 
 namespace autotuned::input {
-namespace {
-
-// Uniform in [0, bound); the bias is below bound / 2^64.
-std::uint64_t below(std::uint64_t random, std::uint64_t bound) {
-  __extension__ using Wide = unsigned __int128;
-  return static_cast<std::uint64_t>((static_cast<Wide>(random) * bound) >> 64U);
-}
-
-}  // namespace
 
 EpochOrder::EpochOrder(std::int64_t samples, std::uint64_t seed, bool is_shuffled)
     : seed_(seed), is_shuffled_(is_shuffled) {

@@ -2,11 +2,19 @@
 // Which sample stands at which position of an epoch.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 namespace autotuned::input {
+
+// A place in the sequence of samples: `sample` is a position in the epoch's order, not an index.
+struct Position {
+  std::int64_t epoch = 0;  // from 0
+  std::int64_t sample = 0;
+  friend auto operator<=>(const Position&, const Position&) = default;
+};
 
 // The permutation of one epoch at a time. The sample at a position depends on (seed, epoch, position)
 // and the number of samples alone, so that any epoch can be entered anywhere without replaying others.

@@ -153,7 +153,7 @@ class IdxDataset final : public Dataset {
       : images_(std::move(images)), labels_(std::move(labels)), shape_(shape), classes_(classes) {}
 
   std::int64_t size() const override { return static_cast<std::int64_t>(labels_.size); }
-  SampleShape shape() const override { return shape_; }
+  SampleType type() const override { return type_of(Element::uint8, shape_); }
   int classes() const override { return classes_; }
   std::int64_t label(std::int64_t index) const override {
     assert(index >= 0 && index < size());

@@ -26,7 +26,8 @@ std::int64_t now_ns() {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-Result<void> check(const LoaderSettings& settings, std::int64_t dataset_size) {
+Result<void> check(const LoaderSettings& settings, std::int64_t dataset_size,
+                   const Pipeline& pipeline) {
   const auto refuse = [](std::string what, std::string remedy) {
     return fail(ErrorKind::invalid, std::move(what), "loader", std::move(remedy));
   };
@@ -39,6 +40,11 @@ Result<void> check(const LoaderSettings& settings, std::int64_t dataset_size) {
                   "use a smaller batch, or drop_last: false");
   }
   if (settings.ring.empty()) return refuse("the ring has no buffers", "give at least one");
+  if (settings.pixel_type == PixelType::uint8 && pipeline.table() == nullptr) {
+    return fail(ErrorKind::unsupported,
+                "batches cannot travel as uint8: " + pipeline.why_no_table(), "transfer.dtype",
+                "use float32");
+  }
   return {};
 }
 
@@ -49,9 +55,10 @@ class Loader::State {
   using Lock = std::unique_lock<std::mutex>;
   using Guard = std::lock_guard<std::mutex>;
 
-  State(const Dataset& dataset, SampleOrder order, PixelTable table)
+  State(const Dataset& dataset, SampleOrder order, const Pipeline& pipeline)
       : samples_(dataset.size()),
-        writer_(dataset, std::move(table)),
+        pipeline_(pipeline),
+        writer_(dataset, pipeline),
         callers_scratch_(writer_.make_scratch()),
         ring_(samples_, order) {}
   ~State() { keep_threads(0); }
@@ -89,6 +96,7 @@ class Loader::State {
   void keep_threads(std::size_t count);  // ends all others
 
   const std::int64_t samples_;
+  const Pipeline& pipeline_;
   const SampleWriter writer_;
   SampleWriter::Scratch callers_scratch_;
 
@@ -154,7 +162,7 @@ void Loader::State::seek(Position position) {
 }
 
 Result<void> Loader::State::reconfigure(LoaderSettings settings) {
-  auto checked = check(settings, samples_);
+  auto checked = check(settings, samples_, pipeline_);
   if (!checked) return checked;
   const bool was_running = pause();
   auto started = set_threads(static_cast<std::size_t>(settings.workers));
@@ -177,7 +185,7 @@ void Loader::State::fill_chunk(Lock& lock, SampleWriter::Scratch& scratch) {
   lock.unlock();
 
   const std::int64_t start_ns = now_ns();
-  auto written = writer_.write(chunk.indices, chunk.begin, type, chunk.buffer, scratch);
+  auto written = writer_.write(chunk, type, scratch);
   const std::int64_t duration_ns = now_ns() - start_ns;
 
   lock.lock();
@@ -240,15 +248,8 @@ void Loader::State::keep_threads(std::size_t count) {
 }
 
 Result<std::unique_ptr<Loader>> Loader::create(const Dataset& dataset, SampleOrder order,
-                                               PixelTable table, LoaderSettings settings) {
-  if (table.channels != dataset.shape().channels) {
-    return fail(ErrorKind::invalid,
-                "the pixel table has " + std::to_string(table.channels) + " channels, the data " +
-                    std::to_string(dataset.shape().channels),
-                "loader");
-  }
-  std::unique_ptr<Loader> loader(
-      new Loader(std::make_unique<State>(dataset, order, std::move(table))));
+                                               const Pipeline& pipeline, LoaderSettings settings) {
+  std::unique_ptr<Loader> loader(new Loader(std::make_unique<State>(dataset, order, pipeline)));
   auto configured = loader->reconfigure(std::move(settings));
   if (!configured) return tl::unexpected(configured.error());
   return loader;

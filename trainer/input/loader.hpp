@@ -9,18 +9,9 @@
 
 #include "base/result.hpp"
 #include "trainer/input/dataset.hpp"
-#include "trainer/input/pixel_table.hpp"
+#include "trainer/input/pipeline.hpp"
 
 namespace autotuned::input {
-
-enum class PixelType {
-  uint8,    // as stored; the caller converts, with the same PixelTable
-  float32,  // converted by whoever fills the batch
-};
-
-[[nodiscard]] constexpr std::size_t bytes_of(PixelType type) {
-  return type == PixelType::uint8 ? 1 : sizeof(float);
-}
 
 // Room for one batch of LoaderSettings::batch_size samples, owned by the caller (a tensor's memory,
 // pinned memory). Any alignment that suits the type.
@@ -46,13 +37,6 @@ struct LoaderSettings {
   std::vector<BatchBuffer> ring;
 };
 
-// A place in the sequence of samples: `sample` is a position in the epoch's order, not an index.
-struct Position {
-  std::int64_t epoch = 0;  // from 0
-  std::int64_t sample = 0;
-  friend auto operator<=>(const Position&, const Position&) = default;
-};
-
 struct Batch {
   int slot = 0;              // index into LoaderSettings::ring
   std::int64_t samples = 0;  // less than batch_size only in a short last batch
@@ -76,10 +60,11 @@ struct LoaderStatistics {
 // statistics() may also come from others, though not during reconfigure() or seek().
 class Loader {
  public:
-  // Starts paused, at {0, 0}. `dataset` must outlive the loader. ErrorKind::invalid: see
-  // reconfigure(), or the table has another number of channels than the data.
+  // Starts paused, at {0, 0}. `dataset` and `pipeline` must outlive the loader. Errors: see
+  // reconfigure(). REQUIRES: the pipeline was compiled for the data's type.
   [[nodiscard]] static Result<std::unique_ptr<Loader>> create(const Dataset& dataset,
-                                                              SampleOrder order, PixelTable table,
+                                                              SampleOrder order,
+                                                              const Pipeline& pipeline,
                                                               LoaderSettings settings);
   ~Loader();
   Loader(const Loader&) = delete;
@@ -110,7 +95,8 @@ class Loader {
   // Takes on other settings at the present position(); otherwise like seek(). Whether it is paused
   // stays as it was. On an Error nothing has changed.
   // ErrorKind::invalid: negative workers, a batch size below 1, or above the data set's size with
-  // drop_last, or an empty ring. ErrorKind::out_of_memory: the threads cannot be started.
+  // drop_last, or an empty ring. ErrorKind::unsupported: uint8 of a pipeline without a table.
+  // ErrorKind::out_of_memory: the threads cannot be started.
   [[nodiscard]] Result<void> reconfigure(LoaderSettings settings);
 
   [[nodiscard]] LoaderStatistics statistics() const;

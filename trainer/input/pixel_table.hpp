@@ -5,21 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
-#include "base/json.hpp"
 #include "base/result.hpp"
+#include "trainer/input/transform.hpp"
 
 namespace autotuned::input {
-
-// A per-sample transform as the recipe names it. Known here:
-//   scale      by: a number, or text such as "1/255"
-//   normalize  mean, std: a number for all channels, or a list with one per channel
-struct Transform {
-  std::string type;
-  Json parameters = Json::object();
-};
 
 // What a byte becomes. Whoever converts, a loader thread on the host or the trainer behind a `uint8`
 // transfer, looks up this table, so both give the same bits.
@@ -33,12 +24,20 @@ struct PixelTable {
   }
 };
 
-// The table of these transforms, applied in this order to v = float(byte):
-//   scale:     v = float(double(v) * by)             one rounding; by = 1/255 gives PyTorch's v / 255
-//   normalize: v = (v - float(mean)) / float(std)    two roundings, as torchvision's Normalize
-// Without transforms the table holds 0.0f .. 255.0f.
-// ErrorKind::invalid: a parameter is missing, not finite, zero where it divides, or its list has
-// another length than there are channels. ErrorKind::unsupported: a transform not known here.
+// How the pixels of a batch travel to the device.
+enum class PixelType {
+  uint8,    // as bytes; the caller converts, with the same PixelTable
+  float32,  // converted by whoever fills the batch
+};
+
+[[nodiscard]] constexpr std::size_t bytes_of(PixelType type) {
+  return type == PixelType::uint8 ? 1 : sizeof(float);
+}
+
+// The table of these point-wise transforms (see PointOperation), applied in this order to
+// v = float(byte). Without transforms it holds 0.0f .. 255.0f.
+// ErrorKind::invalid: a parameter cannot be used, or some byte becomes infinite.
+// ErrorKind::unsupported: a transform that is not point-wise.
 [[nodiscard]] Result<PixelTable> make_pixel_table(std::span<const Transform> transforms,
                                                   int channels);
 

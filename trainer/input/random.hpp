@@ -15,6 +15,12 @@ inline constexpr std::uint64_t kGoldenGamma = 0x9e3779b97f4a7c15U;
   return value ^ (value >> 31U);
 }
 
+// 64 random bits as a number in [0, bound); the bias is below bound / 2^64.
+[[nodiscard]] constexpr std::uint64_t below(std::uint64_t random, std::uint64_t bound) {
+  __extension__ using Wide = unsigned __int128;
+  return static_cast<std::uint64_t>((static_cast<Wide>(random) * bound) >> 64U);
+}
+
 // SplitMix64 with random access. Streams of different (seed, number) start at unrelated states.
 class RandomStream {
  public:

@@ -2,8 +2,6 @@
 #include "trainer/input/sample_writer.hpp"
 
 #include <algorithm>
-#include <cassert>
-#include <cstring>
 #include <exception>
 #include <new>
 #include <string>
@@ -27,25 +25,43 @@ void prefetch(std::span<const std::uint8_t> bytes) {
 
 }  // namespace
 
-SampleWriter::SampleWriter(const Dataset& dataset, PixelTable table)
+SampleWriter::SampleWriter(const Dataset& dataset, const Pipeline& pipeline)
     : dataset_(dataset),
-      table_(std::move(table)),
-      elements_(static_cast<std::size_t>(dataset.shape().elements())) {
-  assert(table_.channels == dataset.shape().channels);
+      pipeline_(pipeline),
+      stored_(dataset.type().element),
+      elements_(static_cast<std::size_t>(pipeline.shape().elements())) {
+  if (stored_ != Element::encoded) {
+    const SampleShape shape = dataset.type().shape();
+    stored_bytes_ = static_cast<std::size_t>(shape.elements()) * bytes_of(stored_);
+  }
 }
 
-Result<void> SampleWriter::write(std::span<const std::uint32_t> indices, std::int64_t first,
-                                 PixelType type, const BatchBuffer& buffer,
+SampleWriter::Scratch SampleWriter::make_scratch() const {
+  Scratch scratch = pipeline_.make_scratch();
+  scratch.stored.resize(stored_bytes_);
+  return scratch;
+}
+
+Result<void> SampleWriter::write(const BatchRing::Chunk& chunk, PixelType type,
                                  Scratch& scratch) const {
+  const auto& indices = chunk.indices;
+  const std::size_t image_bytes = elements_ * bytes_of(type);
   try {
     for (std::size_t i = 0; i < indices.size(); ++i) {
       if (i + kPrefetchDistance < indices.size()) {
         prefetch(dataset_.view(indices[i + kPrefetchDistance]));
       }
-      const std::size_t position = static_cast<std::size_t>(first) + i;
-      buffer.labels[position] = dataset_.label(indices[i]);
-      auto written = write_image(indices[i], position, type, buffer.images, scratch);
-      if (!written) return written;
+      const std::size_t at = static_cast<std::size_t>(chunk.begin) + i;
+      chunk.buffer.labels[at] = dataset_.label(indices[i]);
+      Position position = chunk.position;
+      position.sample += static_cast<std::int64_t>(i);
+      auto written =
+          write_image(indices[i], position, type,
+                      static_cast<std::uint8_t*>(chunk.buffer.images) + at * image_bytes, scratch);
+      if (!written) {
+        if (written.error().where.empty()) written.error().where = dataset_.name(indices[i]);
+        return written;
+      }
     }
     return {};
   } catch (const std::bad_alloc&) {
@@ -56,21 +72,29 @@ Result<void> SampleWriter::write(std::span<const std::uint32_t> indices, std::in
   }
 }
 
-Result<void> SampleWriter::write_image(std::int64_t index, std::size_t position, PixelType type,
-                                       void* images, Scratch& scratch) const {
-  if (type == PixelType::uint8) {
-    const std::span<std::uint8_t> out(static_cast<std::uint8_t*>(images) + position * elements_,
-                                      elements_);
-    return dataset_.read(index, out);
+Result<void> SampleWriter::write_image(std::int64_t index, Position position, PixelType type,
+                                       std::uint8_t* out, Scratch& scratch) const {
+  const bool is_as_stored = type == PixelType::uint8 || stored_ == Element::float32;
+  if (!pipeline_.has_stages() && is_as_stored) return dataset_.read(index, {out, stored_bytes_});
+  auto bytes = stored_bytes(index, scratch);
+  if (!bytes) return tl::unexpected(std::move(bytes.error()));
+  if (!pipeline_.has_stages()) {
+    convert_sample(*pipeline_.table(), *bytes, reinterpret_cast<float*>(out));
+    return {};
   }
-  auto bytes = dataset_.view(index);
-  if (bytes.empty()) {
-    auto read = dataset_.read(index, scratch);
-    if (!read) return read;
-    bytes = scratch;
-  }
-  convert_sample(table_, bytes, static_cast<float*>(images) + position * elements_);
-  return {};
+  Sample sample{.element = stored_, .bytes = *bytes};
+  if (stored_ != Element::encoded) sample.shape = pipeline_.stored().shape();
+  return pipeline_.run(sample, position, type, out, scratch);
+}
+
+Result<std::span<const std::uint8_t>> SampleWriter::stored_bytes(std::int64_t index,
+                                                                 Scratch& scratch) const {
+  const auto view = dataset_.view(index);
+  if (!view.empty()) return view;
+  auto read = stored_ == Element::encoded ? dataset_.read_encoded(index, scratch.stored)
+                                          : dataset_.read(index, scratch.stored);
+  if (!read) return tl::unexpected(std::move(read.error()));
+  return std::span<const std::uint8_t>(scratch.stored);
 }
 
 }  // namespace autotuned::input

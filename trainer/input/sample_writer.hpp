@@ -5,38 +5,38 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "base/result.hpp"
+#include "trainer/input/batch_ring.hpp"
 #include "trainer/input/dataset.hpp"
-#include "trainer/input/loader.hpp"
-#include "trainer/input/pixel_table.hpp"
+#include "trainer/input/pipeline.hpp"
 
 namespace autotuned::input {
 
 // Const and free of locks: any number of threads at once, each with a scratch of its own.
 class SampleWriter {
  public:
-  // `dataset` must outlive this. REQUIRES: as many channels in both.
-  SampleWriter(const Dataset& dataset, PixelTable table);
+  // Both must outlive this. REQUIRES: the pipeline was compiled for the data's type.
+  SampleWriter(const Dataset& dataset, const Pipeline& pipeline);
 
   // Room for one sample; kept by a thread between calls.
-  using Scratch = std::vector<std::uint8_t>;
-  [[nodiscard]] Scratch make_scratch() const { return Scratch(elements_); }
+  using Scratch = Pipeline::Scratch;
+  [[nodiscard]] Scratch make_scratch() const;
 
-  // Writes samples `first`, `first` + 1, ... of a batch, whose data set indices are `indices`.
   // An exception from the data set becomes an Error.
-  [[nodiscard]] Result<void> write(std::span<const std::uint32_t> indices, std::int64_t first,
-                                   PixelType type, const BatchBuffer& buffer,
+  [[nodiscard]] Result<void> write(const BatchRing::Chunk& chunk, PixelType type,
                                    Scratch& scratch) const;
 
  private:
-  Result<void> write_image(std::int64_t index, std::size_t position, PixelType type, void* images,
+  Result<void> write_image(std::int64_t index, Position position, PixelType type, std::uint8_t* out,
                            Scratch& scratch) const;
+  Result<std::span<const std::uint8_t>> stored_bytes(std::int64_t index, Scratch& scratch) const;
 
   const Dataset& dataset_;
-  PixelTable table_;
-  std::size_t elements_;
+  const Pipeline& pipeline_;
+  const Element stored_;
+  std::size_t stored_bytes_ = 0;  // of every sample; unless encoded
+  std::size_t elements_;          // of what leaves the pipeline
 };
 
 }  // namespace autotuned::input

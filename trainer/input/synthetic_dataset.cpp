@@ -21,7 +21,7 @@ class SyntheticDataset final : public Dataset {
       : samples_(samples), shape_(shape), classes_(classes), seed_(seed) {}
 
   std::int64_t size() const override { return samples_; }
-  SampleShape shape() const override { return shape_; }
+  SampleType type() const override { return type_of(Element::uint8, shape_); }
   int classes() const override { return classes_; }
   // In turn, so that any stretch of samples holds every class.
   std::int64_t label(std::int64_t index) const override { return index % classes_; }
@@ -90,7 +90,7 @@ Result<SampleShape> shape_from(const Json& shape) {
 
 }  // namespace
 
-Result<std::unique_ptr<Dataset>> open_synthetic(const Json& parameters) {
+Result<SyntheticParameters> synthetic_parameters(const Json& parameters) {
   const auto samples = bounded_integer(parameters, "samples", 1, kMostSamples);
   if (!samples) return tl::unexpected(samples.error());
   const auto classes = bounded_integer(parameters, "classes", 1, kMostClasses);
@@ -100,8 +100,14 @@ Result<std::unique_ptr<Dataset>> open_synthetic(const Json& parameters) {
   if (!seed) return tl::unexpected(seed.error());
   const auto shape = shape_from(member(parameters, "shape"));
   if (!shape) return tl::unexpected(shape.error());
-  return std::make_unique<SyntheticDataset>(*samples, *shape, static_cast<int>(*classes),
-                                            static_cast<std::uint64_t>(*seed));
+  return SyntheticParameters{*samples, *shape, static_cast<int>(*classes),
+                             static_cast<std::uint64_t>(*seed)};
+}
+
+Result<std::unique_ptr<Dataset>> open_synthetic(const Json& parameters) {
+  const auto made = synthetic_parameters(parameters);
+  if (!made) return tl::unexpected(made.error());
+  return std::make_unique<SyntheticDataset>(made->samples, made->shape, made->classes, made->seed);
 }
 
 }  // namespace autotuned::input

@@ -44,7 +44,7 @@ class IdxDataset : public IdxFixture {
   }
   void expect_all(const Dataset& dataset, std::int64_t count) const {
     ASSERT_EQ(dataset.size(), count);
-    EXPECT_EQ(dataset.shape(), (SampleShape{1, kHeight, kWidth}));
+    EXPECT_EQ(dataset.type().shape(), (SampleShape{1, kHeight, kWidth}));
     EXPECT_EQ(dataset.classes(), 10);
     std::vector<std::uint8_t> bytes(kBytes);
     for (std::int64_t i = 0; i < count; ++i) {

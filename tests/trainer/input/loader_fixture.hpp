@@ -34,7 +34,7 @@ class NumberedDataset : public Dataset {
   }
 
   std::int64_t size() const override { return size_; }
-  SampleShape shape() const override { return {2, 2, 2}; }
+  SampleType type() const override { return type_of(Element::uint8, {2, 2, 2}); }
   int classes() const override { return 1; }
   std::int64_t label(std::int64_t index) const override { return index * 3; }
   Result<void> read(std::int64_t index, std::span<std::uint8_t> out) const override {
@@ -60,12 +60,12 @@ class NumberedDataset : public Dataset {
 };
 
 // Value v + 1000 for channel 1, so that a wrong channel shows.
-inline PixelTable numbered_table() {
-  PixelTable table{2, {}};
-  for (int i = 0; i < 512; ++i) {
-    table.values.push_back(static_cast<float>(i < 256 ? i : i - 256 + 1000));
-  }
-  return table;
+inline const Pipeline& numbered_pipeline() {
+  static const Pipeline pipeline = [] {
+    const Transform add{"normalize", Json{{"mean", {0, -1000}}, {"std", 1}}};
+    return std::move(*Pipeline::compile(type_of(Element::uint8, {2, 2, 2}), {&add, 1}, 1));
+  }();
+  return pipeline;
 }
 
 // Memory behind a ring. Keep it until the loader has another ring or is gone.
@@ -154,7 +154,7 @@ class Expected {
 
 inline std::unique_ptr<Loader> make_loader(const Dataset& dataset, SampleOrder order,
                                            LoaderSettings settings) {
-  auto loader = Loader::create(dataset, order, numbered_table(), std::move(settings));
+  auto loader = Loader::create(dataset, order, numbered_pipeline(), std::move(settings));
   EXPECT_TRUE(loader) << (loader ? "" : loader.error().message());
   return loader ? std::move(*loader) : nullptr;
 }

@@ -254,10 +254,6 @@ TEST(Loader, RefusesSettingsThatCannotWorkAndKeepsTheOldOnes) {
   settings.ring.clear();
   EXPECT_THAT(what(settings), HasSubstr("ring"));
   expect_batches(*loader, buffers, job, expected, 5);
-
-  const auto wrong_table = Loader::create(dataset, kShuffled, PixelTable{1, {}}, settings);
-  ASSERT_FALSE(wrong_table);
-  EXPECT_THAT(wrong_table.error().what, HasSubstr("1 channels, the data 2"));
 }
 
 TEST(Loader, MayHaveABatchLargerThanTheData) {

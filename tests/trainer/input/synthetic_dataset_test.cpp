@@ -23,7 +23,7 @@ std::unique_ptr<Dataset> open(const Json& values) {
 }
 
 std::vector<std::uint8_t> sample_of(const Dataset& dataset, std::int64_t index) {
-  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(dataset.shape().elements()));
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(dataset.type().shape().elements()));
   EXPECT_TRUE(dataset.read(index, bytes));
   return bytes;
 }
@@ -31,7 +31,7 @@ std::vector<std::uint8_t> sample_of(const Dataset& dataset, std::int64_t index) 
 TEST(SyntheticDataset, IsAsLargeAsAskedForAndStoresNothing) {
   const auto dataset = open(parameters(4'000'000'000, {3, 17, 5}, 1000));
   EXPECT_EQ(dataset->size(), 4'000'000'000);
-  EXPECT_EQ(dataset->shape(), (SampleShape{3, 17, 5}));
+  EXPECT_EQ(dataset->type().shape(), (SampleShape{3, 17, 5}));
   EXPECT_EQ(dataset->classes(), 1000);
   EXPECT_EQ(dataset->label(3'999'999'999), 999);
   EXPECT_TRUE(dataset->view(0).empty());
@@ -51,7 +51,7 @@ TEST(SyntheticDataset, FillsShapesOfAnySize) {
   for (const std::int64_t side : {1, 2, 3, 4, 5, 7, 31}) {
     const auto dataset = open(parameters(10, {2, side, side + 1}, 2));
     // Noise makes a byte that nothing wrote unlikely to stay 0 in all of 64 samples.
-    std::vector<std::uint8_t> seen(static_cast<std::size_t>(dataset->shape().elements()));
+    std::vector<std::uint8_t> seen(static_cast<std::size_t>(dataset->type().shape().elements()));
     for (std::int64_t i = 0; i < 10; ++i) {
       const auto bytes = sample_of(*dataset, i);
       for (std::size_t k = 0; k < seen.size(); ++k)
@@ -65,7 +65,7 @@ TEST(SyntheticDataset, FillsShapesOfAnySize) {
 TEST(SyntheticDataset, CanBeLearned) {
   constexpr std::int64_t kClasses = 10;
   const auto dataset = open(parameters(1000, {1, 28, 28}, kClasses));
-  const auto elements = static_cast<std::size_t>(dataset->shape().elements());
+  const auto elements = static_cast<std::size_t>(dataset->type().shape().elements());
   std::vector<std::vector<double>> means(kClasses, std::vector<double>(elements));
   for (std::int64_t i = 0; i < 200; ++i) {
     const auto bytes = sample_of(*dataset, i);
@@ -106,6 +106,40 @@ TEST(SyntheticDataset, RefusesSizesOutOfRange) {
   EXPECT_THAT(what(parameters(1, {1, "1", 1}, 2)), HasSubstr("`shape`"));
   EXPECT_THAT(what(parameters(1, {65536, 65536, 65536}, 2)), HasSubstr("`shape`"));
   EXPECT_THAT(what(Json::object()), HasSubstr("samples"));
+}
+
+TEST(SyntheticNormalDataset, IsDrawnFromTheStandardNormalDistribution) {
+  auto opened = open_dataset("synthetic_normal", parameters(1000, {3, 50, 41}, 7));
+  ASSERT_TRUE(opened) << opened.error().message();
+  const Dataset& dataset = **opened;
+  EXPECT_EQ(dataset.type(), type_of(Element::float32, {3, 50, 41}));
+  EXPECT_EQ(dataset.label(9), 2);
+  const auto floats_of = [&](std::int64_t index) {
+    std::vector<float> values(3 * 50 * 41);
+    EXPECT_TRUE(dataset.read(
+        index, {reinterpret_cast<std::uint8_t*>(values.data()), values.size() * sizeof(float)}));
+    return values;
+  };
+  EXPECT_EQ(floats_of(5), floats_of(5));
+  EXPECT_NE(floats_of(5), floats_of(6));
+  double sum = 0;
+  double squares = 0;
+  double within_one = 0;
+  double beyond_three = 0;
+  double count = 0;
+  for (std::int64_t i = 0; i < 100; ++i) {
+    for (const float value : floats_of(i)) {
+      sum += static_cast<double>(value);
+      squares += static_cast<double>(value) * static_cast<double>(value);
+      within_one += std::abs(value) < 1 ? 1 : 0;
+      beyond_three += std::abs(value) > 3 ? 1 : 0;
+      count += 1;
+    }
+  }
+  EXPECT_NEAR(sum / count, 0, 0.006);
+  EXPECT_NEAR(squares / count, 1, 0.01);
+  EXPECT_NEAR(within_one / count, 0.6827, 0.003);
+  EXPECT_NEAR(beyond_three / count, 0.0027, 0.0003);
 }
 
 }  // namespace

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes what PyTorch, torchvision and PIL make of small pictures, beside this script.
+
+usage: make_fixtures.py
+
+The tests of trainer/input compare with these files. They are kept in the tree, so that no test needs
+Python. Made with Pillow 13.0.0, torch 2.11.0 and torchvision 0.29.2.
+
+A file NAME.raw holds numbers alone, in the order channel, row, column; its shape and type are in
+fixtures.json.
+"""
+
+import json
+import pathlib
+
+import torch
+import torchvision.transforms.functional as F
+from PIL import Image
+
+FOLDER = pathlib.Path(__file__).resolve().parent
+index = {}
+
+
+def save(name, tensor, **facts):
+    """A tensor (channel, row, column) as NAME.raw."""
+    tensor = tensor.contiguous()
+    (FOLDER / f"{name}.raw").write_bytes(tensor.numpy().tobytes())
+    index[name] = {"shape": list(tensor.shape), "type": str(tensor.dtype).removeprefix("torch."), **facts}
+
+
+def picture(height, width, seed):
+    """Smooth colours, edges and some noise, so that upsampling and rounding show."""
+    generator = torch.Generator().manual_seed(seed)
+    y = torch.linspace(0, 1, height).view(1, -1, 1)
+    x = torch.linspace(0, 1, width).view(1, 1, -1)
+    phase = torch.tensor([0.0, 2.1, 4.2]).view(3, 1, 1)
+    waves = torch.sin(9 * x + phase) * torch.cos(7 * y - phase) * 90 + 128
+    edges = 60 * (((x * 6).floor() + (y * 5).floor()) % 2)
+    noise = torch.randint(-12, 13, (3, height, width), generator=generator)
+    return (waves + edges + noise).clamp(0, 255).to(torch.uint8)
+
+
+def pixels(image):
+    return F.pil_to_tensor(image.convert("RGB"))
+
+
+def make_jpegs():
+    """Every file decoded as Image.open(file).convert("RGB") does."""
+    subsamplings = {"444": 0, "422": 1, "420": 2}
+    kinds = [(name, {"subsampling": value}) for name, value in subsamplings.items()]
+    kinds.append(("progressive", {"subsampling": 2, "progressive": True}))
+    kinds.append(("restarts", {"subsampling": 2, "restart_marker_blocks": 3}))
+    for name, options in kinds:
+        for height, width in ((37, 51), (16, 32)):
+            image = F.to_pil_image(picture(height, width, seed=height))
+            file = f"{name}_{height}x{width}.jpg"
+            image.save(FOLDER / file, quality=88, **options)
+            with Image.open(FOLDER / file) as read:
+                save(f"{name}_{height}x{width}", pixels(read), jpeg=file)
+    for height, width in ((37, 51), (1, 1)):
+        image = F.to_pil_image(picture(height, width, seed=3)).convert("L")
+        file = f"grey_{height}x{width}.jpg"
+        image.save(FOLDER / file, quality=75)
+        with Image.open(FOLDER / file) as read:
+            save(f"grey_{height}x{width}", pixels(read), jpeg=file)
+    F.to_pil_image(picture(16, 16, seed=4)).convert("CMYK").save(FOLDER / "cmyk.jpg")
+
+
+def make_resized():
+    """Image.resize with BILINEAR, up, down, along one side, from odd sizes and single pixels.
+
+    In two calls, as Pillow 13 resizes rows first where they become fewer and columns more; before, columns
+    always came first.
+    """
+    cases = [((32, 32), (70, 70)), ((37, 51), (16, 23)), ((37, 51), (37, 20)), ((37, 51), (53, 51)),
+             ((37, 51), (37, 51)), ((40, 3), (7, 64)), ((1, 1), (5, 4)), ((61, 47), (1, 1))]
+    for number, (source, target) in enumerate(cases):
+        tensor = picture(*source, seed=10 + number)
+        resized = F.to_pil_image(tensor)
+        for size in ((target[1], source[0]), (target[1], target[0])):
+            resized = resized.resize(size, Image.Resampling.BILINEAR)
+        save(f"resize_{number}_source", tensor)
+        save(f"resize_{number}", pixels(resized), source=f"resize_{number}_source")
+
+
+def make_dilated():
+    """A mask dilated by a convolution with a cross, cells outside counting as clear."""
+    cross = torch.tensor([[0.0, 1, 0], [1, 1, 1], [0, 1, 0]]).view(1, 1, 3, 3)
+    for height, width in ((9, 64), (20, 131), (1, 5), (6, 1)):
+        generator = torch.Generator().manual_seed(width)
+        mask = (torch.rand((1, height, width), generator=generator) < 0.1).float()
+        dilated = torch.nn.functional.conv2d(mask.unsqueeze(0), cross, padding=1).squeeze(0) > 0
+        save(f"mask_{height}x{width}", mask.to(torch.uint8))
+        save(f"dilated_{height}x{width}", dilated.to(torch.uint8), source=f"mask_{height}x{width}")
+
+
+def make_numbers():
+    """Colour, and what torchvision makes of bytes."""
+    tensor = picture(24, 17, seed=7)
+    matrix = torch.tensor([[0.299, 0.587, 0.114], [-0.16874, -0.33126, 0.5], [0.5, -0.41869, -0.08131]])
+    yuv = (matrix @ tensor.float().reshape(3, -1)).view(3, 24, 17)
+    yuv = yuv + torch.tensor([0.0, 128, 128]).view(3, 1, 1)
+    save("numbers_source", tensor)
+    save("yuv", yuv, source="numbers_source")
+    as_float = F.to_tensor(F.to_pil_image(tensor))
+    save("to_float", as_float, source="numbers_source")
+    mean, std = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+    save("normalized", F.normalize(as_float, mean, std), source="numbers_source")
+    save("center_10x9", F.center_crop(tensor, [10, 9]), source="numbers_source")
+    save("center_11x8", F.center_crop(tensor, [11, 8]), source="numbers_source")
+
+
+if __name__ == "__main__":
+    make_jpegs()
+    make_resized()
+    make_dilated()
+    make_numbers()
+    (FOLDER / "fixtures.json").write_text(json.dumps(index, indent=1, sort_keys=True) + "\n")
+    total = sum(file.stat().st_size for file in FOLDER.iterdir())
+    print(f"{len(index)} fixtures, {total} bytes in all")

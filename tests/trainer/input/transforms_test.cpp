@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each transform against what PIL, torchvision and PyTorch make of the same bytes.
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "tests/trainer/input/fixtures.hpp"
+#include "trainer/input/mask.hpp"
+
+namespace autotuned::input {
+namespace {
+
+using testing::ElementsAreArray;
+
+Json size_of(const SampleShape& shape) {
+  return {{"size", {shape.height, shape.width}}};
+}
+
+TEST(Resize, GivesTheBytesOfPil) {
+  int compared = 0;
+  for (const auto& [name, facts] : fixture_index().items()) {
+    if (!name.starts_with("resize_") || !facts.contains("source")) continue;
+    SCOPED_TRACE(name);
+    const Fixture expected = fixture(name);
+    const Fixture source = fixture(facts["source"]);
+    const Pipeline pipeline = pipeline_of(source.type(), {{"resize", size_of(expected.shape)}});
+    EXPECT_EQ(pipeline.shape(), expected.shape);
+    EXPECT_TRUE(run<std::uint8_t>(pipeline, source.sample()) == expected.bytes);
+    ++compared;
+  }
+  EXPECT_EQ(compared, 8);
+}
+
+TEST(CenterCrop, CutsWhereTorchvisionDoes) {
+  const Fixture source = fixture("numbers_source");
+  for (const char* name : {"center_10x9", "center_11x8"}) {
+    const Fixture expected = fixture(name);
+    const Pipeline pipeline =
+        pipeline_of(source.type(), {{"center_crop", size_of(expected.shape)}});
+    EXPECT_THAT(run<std::uint8_t>(pipeline, source.sample()), ElementsAreArray(expected.bytes));
+  }
+}
+
+// Of floats it cuts out the same pixels.
+TEST(Crop, TakesFloatsToo) {
+  const Fixture source = fixture("numbers_source");
+  const std::vector<Transform> crop_first = {{"random_crop", {{"size", 7}}}, {"to_float"}};
+  const std::vector<Transform> crop_last = {{"to_float"}, {"random_crop", {{"size", 7}}}};
+  const auto first = run<float>(pipeline_of(source.type(), crop_first), source.sample());
+  const auto last = run<float>(pipeline_of(source.type(), crop_last), source.sample());
+  EXPECT_EQ(first, last);
+}
+
+TEST(RandomCrop, ReachesEveryOffsetAndNoOther) {
+  std::vector<std::uint8_t> bytes(6 * 5);
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<std::uint8_t>(i);
+  const SampleShape shape{1, 6, 5};
+  const Pipeline pipeline =
+      pipeline_of(type_of(Element::uint8, shape), {{"random_crop", {{"size", {4, 3}}}}});
+  std::vector<int> seen(bytes.size());
+  for (std::int64_t i = 0; i < 9000; ++i) {
+    const auto cut = run<std::uint8_t>(pipeline, {Element::uint8, shape, bytes}, {0, i});
+    ++seen[cut[0]];
+    EXPECT_EQ(cut[11], cut[0] + 3 * 5 + 2);
+  }
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const bool is_possible = i / 5 <= 2 && i % 5 <= 2;
+    EXPECT_NEAR(seen[i], is_possible ? 1000 : 0, is_possible ? 150 : 0) << i;
+  }
+}
+
+TEST(ToFloatAndNormalize, GiveTheBitsOfTorchvision) {
+  const Fixture source = fixture("numbers_source");
+  const Transform normalize{"normalize",
+                            {{"mean", {0.485, 0.456, 0.406}}, {"std", {0.229, 0.224, 0.225}}}};
+  EXPECT_EQ(run<float>(pipeline_of(source.type(), {{"to_float"}}), source.sample()),
+            fixture("to_float").floats());
+  EXPECT_EQ(run<float>(pipeline_of(source.type(), {{"to_float"}, normalize}), source.sample()),
+            fixture("normalized").floats());
+  // By arithmetic instead of by a table.
+  const Fixture floats = fixture("to_float");
+  EXPECT_EQ(run<float>(pipeline_of(floats.type(), {normalize}), floats.sample()),
+            fixture("normalized").floats());
+}
+
+// A matrix product fuses multiplications with additions, so that the last bits may differ.
+TEST(RgbToYuv, IsTheMatrixProductOfPyTorch) {
+  const Fixture source = fixture("numbers_source");
+  const std::vector<float> expected = fixture("yuv").floats();
+  const auto yuv = run<float>(pipeline_of(source.type(), {{"rgb_to_yuv"}}), source.sample());
+  ASSERT_EQ(yuv.size(), expected.size());
+  for (std::size_t i = 0; i < yuv.size(); ++i)
+    EXPECT_NEAR(yuv[i], expected[i], 4e-5F) << i;
+
+  // Of floats it is the same, and what follows sees the scale of 0 to 255.
+  const Pipeline of_floats =
+      pipeline_of(source.type(), {{"scale", {{"by", 1}}}, {"rgb_to_yuv"}, {"scale", {{"by", 2}}}});
+  const auto doubled = run<float>(of_floats, source.sample());
+  for (std::size_t i = 0; i < yuv.size(); ++i)
+    EXPECT_EQ(doubled[i], 2 * yuv[i]) << i;
+}
+
+TEST(Mask, DilatesAsAConvolutionWithACross) {
+  int compared = 0;
+  for (const auto& [name, facts] : fixture_index().items()) {
+    if (!name.starts_with("dilated_")) continue;
+    SCOPED_TRACE(name);
+    const Fixture expected = fixture(name);
+    const Fixture source = fixture(facts["source"]);
+    Mask mask;
+    mask.reshape(source.shape.height, source.shape.width);
+    for (int cell = 0; cell < source.shape.height * source.shape.width; ++cell) {
+      if (source.bytes[static_cast<std::size_t>(cell)] != 0) {
+        mask.set(cell / source.shape.width, cell % source.shape.width);
+      }
+    }
+    mask.dilate();
+    std::vector<std::uint8_t> dilated;
+    for (int row = 0; row < mask.height(); ++row) {
+      for (int column = 0; column < mask.width(); ++column)
+        dilated.push_back(mask.contains(row, column) ? 1 : 0);
+    }
+    EXPECT_THAT(dilated, ElementsAreArray(expected.bytes));
+    ++compared;
+  }
+  EXPECT_EQ(compared, 4);
+}
+
+TEST(Mask, DrawsAsManyCellsAsAsked) {
+  for (const std::uint32_t parts : {0U, 1U, 6554U, 16384U, 32768U, 65535U, 65536U}) {
+    Mask mask;
+    mask.reshape(256, 250);
+    std::int64_t count = 0;
+    for (std::uint64_t i = 0; i < 16; ++i) {
+      mask.draw(parts, RandomStream(7, i));
+      for (int row = 0; row < 256; ++row) {
+        for (int column = 0; column < 250; ++column)
+          count += mask.contains(row, column) ? 1 : 0;
+      }
+    }
+    const double cells = 16 * 256 * 250;
+    const double ratio = parts / 65536.0;
+    const double deviation = std::sqrt(cells * ratio * (1 - ratio));
+    EXPECT_NEAR(static_cast<double>(count), cells * ratio, 5 * deviation) << parts;
+  }
+}
+
+// The digits of the ratio, from the lowest that is set: see Mask::draw.
+TEST(Mask, DrawsWordsAsDocumented) {
+  const RandomStream draws(3, 4);
+  Mask mask;
+  mask.reshape(2, 70);
+  mask.draw(0b0110'0000'0000'0000, draws);
+  std::uint64_t next = 0;
+  for (int row = 0; row < 2; ++row) {
+    for (std::size_t word = 0; word < 2; ++word) {
+      const std::uint64_t lowest = draws.at(next);
+      const std::uint64_t expected = (lowest | draws.at(next + 1)) & draws.at(next + 2);
+      next += 3;
+      EXPECT_EQ(mask.row_of(row)[word], word == 0 ? expected : expected & 0x3fU);
+    }
+  }
+}
+
+TEST(RandomMask, ClearsTheSamePixelsInAllChannelsOfBytesAndFloats) {
+  const SampleShape shape{3, 20, 70};
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(shape.elements()), 9);
+  const Sample sample{Element::uint8, shape, bytes};
+  const Transform mask{"random_mask", {{"ratio", 0.25}, {"dilate", "4-neighbour"}}};
+  const Pipeline pipeline = pipeline_of(type_of(Element::uint8, shape), {mask});
+  const auto masked = run<std::uint8_t>(pipeline, sample);
+  const auto floats = run<float>(
+      pipeline_of(type_of(Element::uint8, shape), {{"scale", {{"by", 1}}}, mask}), sample);
+  const std::size_t plane = 20 * 70;
+  std::size_t cleared = 0;
+  for (std::size_t i = 0; i < masked.size(); ++i) {
+    EXPECT_TRUE(masked[i] == 0 || masked[i] == 9);
+    EXPECT_EQ(masked[i], masked[i % plane]);
+    EXPECT_EQ(floats[i], static_cast<float>(masked[i]));
+    cleared += masked[i] == 0 ? 1 : 0;
+  }
+  // 1 - 0.75^5 of the inner ones.
+  EXPECT_NEAR(static_cast<double>(cleared) / static_cast<double>(masked.size()), 0.76, 0.05);
+  EXPECT_NE(run<std::uint8_t>(pipeline, sample, {0, 1}), masked);
+}
+
+}  // namespace
+}  // namespace autotuned::input

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/input/jpeg_decoder.hpp"
+#include "trainer/input/transform_types.hpp"
+
+namespace autotuned::input {
+namespace {
+
+struct DecodeMemory final : StageMemory {
+  JpegDecoder decoder;
+};
+
+class DecodeJpegStage final : public Stage {
+ public:
+  explicit DecodeJpegStage(SampleType output) : output_(output) {}
+
+  SampleType output() const override { return output_; }
+  std::unique_ptr<StageMemory> make_memory() const override {
+    return std::make_unique<DecodeMemory>();
+  }
+
+  Result<Sample> apply(const Sample& sample, const RandomStream& /*draws*/, StageMemory* memory,
+                       SampleRoom& room) const override {
+    JpegDecoder& decoder = static_cast<DecodeMemory*>(memory)->decoder;
+    const auto shape = decoder.begin(sample.bytes);
+    if (!shape) return tl::unexpected(shape.error());
+    if (output_.is_complete &&
+        !(output_.height.contains(shape->height) && output_.width.contains(shape->width))) {
+      return fail(ErrorKind::invalid,
+                  "has " + std::to_string(shape->height) + " x " + std::to_string(shape->width) +
+                      " pixels, which it had not when training began",
+                  {}, "do not change the data during training");
+    }
+    std::uint8_t* bytes = nullptr;
+    const Sample picture = room.take(Element::uint8, *shape, bytes);
+    auto decoded = decoder.decode(bytes);
+    if (!decoded) return tl::unexpected(std::move(decoded.error()));
+    return picture;
+  }
+
+ private:
+  SampleType output_;
+};
+
+}  // namespace
+
+MadeStage make_decode_jpeg(const Transform& /*transform*/, const SampleType& input) {
+  SampleType output = input;
+  output.element = Element::uint8;
+  return std::make_unique<DecodeJpegStage>(output);
+}
+
+}  // namespace autotuned::input

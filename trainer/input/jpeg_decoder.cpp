@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/input/jpeg_decoder.hpp"
+
+// jpeglib.h does not include what it needs.
+#include <cstdio>
+// clang-format off
+#include <jpeglib.h>
+#include <jerror.h>
+// clang-format on
+
+#include <algorithm>
+#include <array>
+#include <csetjmp>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace autotuned::input {
+namespace {
+
+constexpr int kRgb = 3;
+// What PIL takes for an attack.
+constexpr std::int64_t kMostPixels = 178'956'970;
+// A small file can ask for any number of passes over a large picture.
+constexpr int kMostScans = 500;
+
+// Warnings of libjpeg after which every pixel is still what it should be.
+bool is_harmless(int warning) {
+  return warning == JWRN_EXTRANEOUS_DATA || warning == JWRN_ADOBE_XFORM ||
+         warning == JWRN_JFIF_MAJOR;
+}
+
+// An error leaves libjpeg by longjmp: between setjmp and there nothing may need a destructor.
+struct Trap {
+  jpeg_error_mgr manager{};  // first, so that a pointer to it is one to this
+  std::jmp_buf target{};
+  std::array<char, JMSG_LENGTH_MAX> message{};
+  bool is_cut = false;
+};
+
+Trap& trap_of(j_common_ptr info) {
+  return *reinterpret_cast<Trap*>(info->err);
+}
+
+[[noreturn]] void leave(j_common_ptr info) {
+  Trap& trap = trap_of(info);
+  info->err->format_message(info, trap.message.data());
+  std::longjmp(trap.target, 1);
+}
+
+void take_warning(j_common_ptr info, int level) {
+  if (level < 0 && !is_harmless(info->err->msg_code)) leave(info);
+}
+
+void print_nothing(j_common_ptr /*info*/) {}
+
+// All the bytes are there from the start: whoever asks for more has reached the end.
+boolean at_end(j_decompress_ptr info) {
+  auto* const common = reinterpret_cast<j_common_ptr>(info);
+  trap_of(common).is_cut = true;
+  leave(common);
+}
+
+void skip(j_decompress_ptr info, long count) {
+  if (count <= 0) return;
+  if (static_cast<std::size_t>(count) > info->src->bytes_in_buffer) at_end(info);
+  info->src->next_input_byte += count;
+  info->src->bytes_in_buffer -= static_cast<std::size_t>(count);
+}
+
+void do_nothing(j_decompress_ptr /*info*/) {}
+
+void count_scans(j_common_ptr info) {
+  if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMostScans) return;
+  Trap& trap = trap_of(info);
+  std::snprintf(trap.message.data(), trap.message.size(), "more than %d scans", kMostScans);
+  std::longjmp(trap.target, 1);
+}
+
+}  // namespace
+
+struct JpegDecoder::State {
+  Trap trap;
+  jpeg_source_mgr source{};
+  jpeg_progress_mgr progress{};
+  jpeg_decompress_struct info{};
+  std::vector<std::uint8_t> row;  // red, green, blue, red, ...
+
+  // False when it jumped out.
+  bool read_header(std::span<const std::uint8_t> file) {
+    if (setjmp(trap.target) != 0) return false;
+    source.next_input_byte = file.data();
+    source.bytes_in_buffer = file.size();
+    jpeg_read_header(&info, TRUE);
+    return true;
+  }
+
+  bool read_picture(std::uint8_t* out) {
+    if (setjmp(trap.target) != 0) return false;
+    read_rows(out);
+    return true;
+  }
+
+  void read_rows(std::uint8_t* out) {
+    jpeg_start_decompress(&info);
+    const std::size_t width = info.output_width;
+    const std::size_t plane = width * info.output_height;
+    const bool is_grey = info.output_components == 1;
+    while (info.output_scanline < info.output_height) {
+      JSAMPROW line = is_grey ? out : row.data();
+      jpeg_read_scanlines(&info, &line, 1);
+      if (is_grey) {
+        std::copy_n(line, width, out + plane);
+        std::copy_n(line, width, out + 2 * plane);
+      } else {
+        for (std::size_t x = 0; x < width; ++x) {
+          out[x] = line[kRgb * x];
+          out[plane + x] = line[kRgb * x + 1];
+          out[2 * plane + x] = line[kRgb * x + 2];
+        }
+      }
+      out += width;
+    }
+  }
+
+  tl::unexpected<Error> failure() const {
+    if (trap.is_cut) {
+      return fail(ErrorKind::corrupt, "the file ends in the middle of the picture", {},
+                  "copy or download it again");
+    }
+    const int code = trap.manager.msg_code;
+    if (code == JERR_NO_SOI) {
+      return fail(ErrorKind::corrupt, "is not a JPEG file", {},
+                  "give JPEG files only, or convert it");
+    }
+    const bool is_out_of_memory = code == JERR_OUT_OF_MEMORY;
+    return fail(is_out_of_memory ? ErrorKind::out_of_memory : ErrorKind::corrupt,
+                std::string("the picture cannot be decoded (") + trap.message.data() + ")", {},
+                "copy or download it again, or convert it");
+  }
+};
+
+JpegDecoder::JpegDecoder() : state_(std::make_unique<State>()) {
+  State& state = *state_;
+  state.info.err = jpeg_std_error(&state.trap.manager);
+  state.trap.manager.error_exit = leave;
+  state.trap.manager.emit_message = take_warning;
+  state.trap.manager.output_message = print_nothing;
+  // Only a program built against another libjpeg than it runs with fails here.
+  if (setjmp(state.trap.target) != 0) return;
+  jpeg_create_decompress(&state.info);
+  state.source.init_source = do_nothing;
+  state.source.fill_input_buffer = at_end;
+  state.source.skip_input_data = skip;
+  state.source.resync_to_restart = jpeg_resync_to_restart;
+  state.source.term_source = do_nothing;
+  state.progress.progress_monitor = count_scans;
+  state.info.src = &state.source;
+  state.info.progress = &state.progress;
+}
+
+JpegDecoder::~JpegDecoder() {
+  jpeg_destroy_decompress(&state_->info);
+}
+
+Result<SampleShape> JpegDecoder::begin(std::span<const std::uint8_t> file) {
+  State& state = *state_;
+  jpeg_abort_decompress(&state.info);
+  state.trap.is_cut = false;
+  if (!state.read_header(file)) return state.failure();
+  jpeg_decompress_struct& info = state.info;
+  if (info.num_components != 1 && info.num_components != kRgb) {
+    return fail(
+        ErrorKind::unsupported,
+        "has " + std::to_string(info.num_components) + " colour components (CMYK), not grey or RGB",
+        {}, "convert it to RGB");
+  }
+  if (std::int64_t{info.image_width} * info.image_height > kMostPixels) {
+    return fail(ErrorKind::unsupported,
+                "claims " + std::to_string(info.image_height) + " x " +
+                    std::to_string(info.image_width) + " pixels",
+                {}, "make it smaller");
+  }
+  if (info.num_components == kRgb) info.out_color_space = JCS_RGB;
+  info.dct_method = JDCT_ISLOW;
+  state.row.resize(std::size_t{info.image_width} * kRgb);
+  return SampleShape{kRgb, static_cast<int>(info.image_height), static_cast<int>(info.image_width)};
+}
+
+Result<void> JpegDecoder::decode(std::uint8_t* out) {
+  const bool is_decoded = state_->read_picture(out);
+  // Not jpeg_finish_decompress: what may follow the picture does not matter.
+  jpeg_abort_decompress(&state_->info);
+  if (!is_decoded) return state_->failure();
+  return {};
+}
+
+}  // namespace autotuned::input

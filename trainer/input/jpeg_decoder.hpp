@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pictures out of JPEG files: the one place that knows libjpeg.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/result.hpp"
+#include "trainer/input/sample.hpp"
+
+namespace autotuned::input {
+
+// Decodes as PIL does: the accurate integer transform, smooth upsampling of colour, grey pictures as
+// RGB, no rotation by the camera's notes. Baseline and progressive files; CMYK is refused
+// (ErrorKind::unsupported). A damaged or cut file is ErrorKind::corrupt, whatever could still be seen
+// of it. Errors lack `where`.
+//
+// Kept between pictures. One thread at a time.
+class JpegDecoder {
+ public:
+  JpegDecoder();
+  ~JpegDecoder();
+  JpegDecoder(const JpegDecoder&) = delete;
+  JpegDecoder& operator=(const JpegDecoder&) = delete;
+
+  // Reads the header: the shape of the picture, 3 x height x width. `file` may be the beginning of a
+  // file as long as that holds the header, and must stay valid until decode().
+  [[nodiscard]] Result<SampleShape> begin(std::span<const std::uint8_t> file);
+
+  // Writes the picture of the last begin(): channel, row, column. REQUIRES: begin() was successful
+  // and is used once; `out` has room for its shape.
+  [[nodiscard]] Result<void> decode(std::uint8_t* out);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace autotuned::input

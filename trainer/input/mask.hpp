@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// A set of cells of a picture, 64 to a word: cell x of a row is bit x % 64 of word x / 64. Bits beyond
+// the width are clear.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "trainer/input/random.hpp"
+
+namespace autotuned::input {
+
+class Mask {
+ public:
+  // Clears every cell. REQUIRES: height, width >= 1. Takes memory only where it grows.
+  void reshape(int height, int width);
+
+  // Sets every cell or clears it, by chance. The ratio is `parts` of 65,536: its binary digits from the
+  // lowest that is set to the highest, 16 at most, take one random word each; a digit 1 unites the
+  // word with what there is, a digit 0 intersects. Words are drawn in the order of rows, words and
+  // digits. Changing this changes what recipes train.
+  void draw(std::uint32_t parts, const RandomStream& draws);
+
+  void set(int row, int column) {
+    words_[static_cast<std::size_t>(row) * words_per_row_ + static_cast<std::size_t>(column) / 64] |=
+        std::uint64_t{1} << (static_cast<unsigned>(column) % 64U);
+  }
+
+  // Also sets the four neighbours of every cell that is set.
+  void dilate();
+
+  [[nodiscard]] bool contains(int row, int column) const {
+    return ((row_of(row)[column / 64] >> (static_cast<unsigned>(column) % 64U)) & 1U) != 0;
+  }
+
+  [[nodiscard]] const std::uint64_t* row_of(int row) const {
+    return words_.data() + static_cast<std::size_t>(row) * words_per_row_;
+  }
+  [[nodiscard]] int height() const { return height_; }
+  [[nodiscard]] int width() const { return width_; }
+
+ private:
+  int height_ = 0;
+  int width_ = 0;
+  std::size_t words_per_row_ = 0;
+  std::uint64_t last_word_ = 0;  // the bits of a row's last word that are cells
+  std::vector<std::uint64_t> words_;
+  std::vector<std::uint64_t> before_;  // of dilate()
+};
+
+}  // namespace autotuned::input

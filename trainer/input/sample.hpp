@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a sample is, from where it is stored to where the model sees it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace autotuned::input {
+
+struct SampleShape {
+  int channels = 1;
+  int height = 1;
+  int width = 1;
+
+  [[nodiscard]] std::int64_t elements() const { return std::int64_t{channels} * height * width; }
+  friend bool operator==(const SampleShape&, const SampleShape&) = default;
+};
+
+enum class Element {
+  encoded,  // a picture file's bytes
+  uint8,    // 0 .. 255, in the order channel, row, column
+  float32,  // in the same order
+};
+
+[[nodiscard]] constexpr std::size_t bytes_of(Element element) {
+  return element == Element::float32 ? sizeof(float) : 1;
+}
+
+// From the least to the most, in pixels.
+struct Extent {
+  int least = 1;
+  int most = 1;
+
+  [[nodiscard]] bool is_fixed() const { return least == most; }
+  [[nodiscard]] bool contains(int size) const { return least <= size && size <= most; }
+  friend bool operator==(const Extent&, const Extent&) = default;
+};
+
+// What is known of every sample before one is read. An encoded one has the shape that it decodes to.
+struct SampleType {
+  Element element = Element::uint8;
+  int channels = 1;
+  Extent height;
+  Extent width;
+  // False: not every sample has been looked at, so that there may be smaller and larger ones.
+  bool is_complete = true;
+
+  [[nodiscard]] bool has_one_shape() const {
+    return is_complete && height.is_fixed() && width.is_fixed();
+  }
+  // REQUIRES: has_one_shape().
+  [[nodiscard]] SampleShape shape() const { return {channels, height.least, width.least}; }
+  friend bool operator==(const SampleType&, const SampleType&) = default;
+  // "3 x 533 x 800", "3 x 100 to 200 x 50".
+  [[nodiscard]] std::string text() const;
+};
+
+// Of one shape.
+[[nodiscard]] constexpr SampleType type_of(Element element, SampleShape shape) {
+  return {element, shape.channels, {shape.height, shape.height}, {shape.width, shape.width}, true};
+}
+
+// One sample between two transforms. Does not own its bytes.
+struct Sample {
+  Element element = Element::uint8;
+  SampleShape shape;                    // of no meaning for an encoded one
+  std::span<const std::uint8_t> bytes;  // aligned for floats where it holds them
+
+  [[nodiscard]] const float* floats() const { return reinterpret_cast<const float*>(bytes.data()); }
+};
+
+}  // namespace autotuned::input
