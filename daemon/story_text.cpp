@@ -229,11 +229,11 @@ std::string cost(const storage::RunRow& run) {
         count(pays->samples), count(pays->samples_low), high,
         format_duration(nanoseconds(static_cast<std::int64_t>(pays->seconds * 1e9))));
     if (samples) {
-      text += fmt::format("This training had {} samples: {}.\n", count(*samples),
-                          *samples >= pays->samples
-                              ? "it has"
-                              : "it has not yet; the next run of this job here starts from what "
-                                "was kept");
+      const bool is_repaid = *samples >= pays->samples;
+      text += fmt::format("This training had {} samples, so it has {}.\n", count(*samples),
+                          is_repaid ? "repaid itself"
+                                    : "not repaid itself yet; the next run of this job here starts "
+                                      "from what was kept");
     }
   } else if (!run.best.empty()) {
     text +=

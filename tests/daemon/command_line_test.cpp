@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// The commands that tell stories, options of `run`, and plugins that take down who looks at them: the
+// real `autotuned` over a fake trainer.
+#include <gmock/gmock.h>
+
+#include "storage/history.hpp"
+#include "tests/integration/scene.hpp"
+
+namespace autotuned {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+// One run with a gain, a rejected change and a wrong one.
+class Stories : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    scene_ = new Scene{{{"factors",
+                         {{"optimizer.set_to_none=on", 1.3},
+                          {"memory.malloc=keep", 0.8},
+                          {"threads.intra_op=1", 1.5}}},
+                        {"not_equal", {"threads.intra_op=1"}},
+                        {"updates", {{"threads.intra_op=1", {{"norm_ratio", 3.0}}}}}}};
+    scene_->write_recipe(
+        "  plugins: [set_to_none, memory_malloc, intra_op_threads, amp]\n"
+        "  allow: [numerics]\n");
+    const Outcome outcome = scene_->run();
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    run_ = new Json(outcome.json());
+  }
+  static void TearDownTestSuite() {
+    delete scene_;
+    delete run_;
+  }
+  [[nodiscard]] static std::string id() { return run_->at("run"); }
+  // The trial of a plugin.
+  [[nodiscard]] static Json trial_of(const std::string& plugin) {
+    for (const Json& trial : run_->at("trials")) {
+      if (trial.at("plugin") == plugin) return trial;
+    }
+    return Json();
+  }
+
+  static Scene* scene_;
+  static Json* run_;
+};
+Scene* Stories::scene_ = nullptr;
+Json* Stories::run_ = nullptr;
+
+TEST_F(Stories, ExplainTellsWhatShowKnows) {
+  const Outcome explained = scene_->command({"explain", id()});
+  ASSERT_EQ(explained.code, 0) << explained.err;
+  EXPECT_THAT(explained.out, HasSubstr("waited 30 % of the time for data"));
+  EXPECT_THAT(explained.out, HasSubstr("set_to_none proposed optimizer.set_to_none off → on"));
+  EXPECT_THAT(explained.out, HasSubstr("Kept: +"));
+  EXPECT_THAT(explained.out, HasSubstr("Rejected, slower: -"));
+  EXPECT_THAT(explained.out, HasSubstr("It holds: 1.3"));
+  EXPECT_THAT(explained.out, HasSubstr("It repays itself after "));
+  EXPECT_THAT(explained.out, Not(HasSubstr("stands in for an accelerator")));
+  EXPECT_EQ(scene_->command({"explain", "last"}).out, explained.out);
+  EXPECT_EQ(scene_->command({"explain", id().substr(0, 12)}).out, explained.out);
+}
+
+TEST_F(Stories, ExplainAsJson) {
+  const Json story = scene_->command({"explain", "last", "--json"}).json();
+  EXPECT_EQ(story.at("run"), id());
+  EXPECT_EQ(story.at("best").at("speedup"), run_->at("best").at("speedup"));
+  EXPECT_EQ(story.at("start").at("profile").at("metrics").at("step.data_wait_ratio"), 0.3);
+  ASSERT_EQ(story.at("trials").size(), run_->at("trials").size());
+  for (const Json& trial : story.at("trials")) {
+    const std::string plugin = trial.at("plugin");
+    const std::string expected = plugin == "set_to_none"     ? "kept"
+                                 : plugin == "memory_malloc" ? "slower"
+                                 : plugin == "autotuned"     ? "held"
+                                                             : "wrong_result";
+    EXPECT_EQ(trial.at("outcome"), expected) << plugin;
+  }
+  EXPECT_GT(story.at("break_even").at("samples"), 0.0);
+}
+
+TEST_F(Stories, ExplainIsAboutRuns) {
+  const Outcome trial = scene_->command({"explain", id() + ".1"});
+  EXPECT_EQ(trial.code, 2);
+  EXPECT_THAT(trial.err, HasSubstr("expected a run, found a trial"));
+  EXPECT_EQ(scene_->command({"explain", "r-20010101-000000"}).code, 2);
+  EXPECT_EQ(scene_->command({"explain"}).code, 2);
+}
+
+TEST_F(Stories, CompareTwoTrials) {
+  const std::string a = trial_of("set_to_none").at("id");
+  const std::string b = trial_of("memory_malloc").at("id");
+  const Outcome compared = scene_->command({"compare", a, b});
+  ASSERT_EQ(compared.code, 0) << compared.err;
+  EXPECT_THAT(compared.out, HasSubstr("environment: the same"));
+  EXPECT_THAT(compared.out, HasSubstr("memory.malloc"));
+  EXPECT_THAT(compared.out, HasSubstr("not measured side by side"));
+  EXPECT_THAT(compared.out, HasSubstr("A: exact check passed"));
+  const Json json = scene_->command({"compare", a, b, "--json"}).json();
+  EXPECT_EQ(json.at("a").at("name"), a);
+  EXPECT_EQ(json.at("a").at("ratio"), trial_of("set_to_none").at("ratio"));
+  EXPECT_LT(json.at("ratio"), 1.0);
+  EXPECT_EQ(json.at("is_side_by_side"), false);
+}
+
+TEST_F(Stories, CompareRunsAndWhatDoesNotExist) {
+  const Json json = scene_->command({"compare", "last", "last.1", "--json"}).json();
+  EXPECT_EQ(json.at("a").at("name"), id());
+  EXPECT_EQ(json.at("b").at("name"), id() + ".1");
+  EXPECT_EQ(scene_->command({"compare", "last"}).code, 2);
+  const Outcome none = scene_->command({"compare", "last", "last.99"});
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.err, HasSubstr("has no trial 99"));
+}
+
+// What the history holds of a run of the model `paced`.
+std::string put_paced_run(const Scene& scene) {
+  std::filesystem::create_directories(scene.history().parent_path());
+  auto history = storage::History::open(scene.history(), storage::Access::read_write);
+  EXPECT_TRUE(history);
+  EXPECT_TRUE(history->put_environment({"e1", {{"cpu_model", "a CPU"}}, "2.11.0", "0"}));
+  EXPECT_TRUE(history->put_recipe({"h1", "photos", "photos.yaml", Json::object()}));
+  storage::RunRow run;
+  run.id = {"r-20261121-7f3a9c"};
+  run.recipe_hash = "h1";
+  run.recipe_name = "photos";
+  run.environment_key = "e1";
+  run.state = storage::RunState::finished;
+  run.recipe = {{"model", {{"type", "paced"}, {"step_ms", 25}}}};
+  EXPECT_TRUE(history->put_run(run));
+  TrialRecord trial;
+  trial.number = 1;
+  trial.plugin = "num_workers";
+  EXPECT_TRUE(history->put_trial(run.id, trial));
+  return run.id.text;
+}
+
+TEST(Paced, IsNamedWhereverAResultIsPrinted) {
+  const Scene scene;
+  const std::string id = put_paced_run(scene);
+  const std::vector<std::vector<std::string>> commands = {
+      {"history"}, {"show", id}, {"show", id + ".1"}, {"explain", id}, {"compare", id, id}};
+  for (std::vector<std::string> command : commands) {
+    const Outcome text = scene.command(command);
+    EXPECT_THAT(text.out, HasSubstr("the model `paced` stands in for an accelerator: rates are "
+                                    "those of the input side"))
+        << command[0] << text.err;
+    command.emplace_back("--json");
+    EXPECT_THAT(scene.command(command).out, HasSubstr("stands in for an accelerator"));
+  }
+}
+
+TEST(RunOptions, BudgetOverrulesTheRecipe) {
+  const Scene scene;
+  scene.write_recipe("  plugins: [set_to_none]\n  budget: 1ms\n");
+  EXPECT_TRUE(trials_with(scene.run({"--tune-only"}).json(), "accepted").empty());
+  const Outcome more = scene.run({"--tune-only", "--retune", "--budget", "1min"});
+  EXPECT_EQ(more.code, 0) << more.err;
+  EXPECT_FALSE(trials_with(more.json(), "accepted").empty());
+}
+
+TEST(RunOptions, RetuneLeavesAnUnfinishedRunBehind) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"request", "train"}, {"do", "interrupt"}, {"once", true}}};
+  const Scene scene{behaviour};
+  EXPECT_EQ(scene.run().code, 130);
+  const Outcome retuned = scene.run({"--retune", "--tune-only"});
+  EXPECT_EQ(retuned.code, 0) << retuned.err;
+  EXPECT_EQ(retuned.json().at("trials").size(), 3);
+  EXPECT_EQ(scene.runs().size(), 2);
+}
+
+TEST(RunOptions, SettingsThatAreWrongAreNamedBeforeAnythingStarts) {
+  const Scene scene;
+  const Outcome unknown = scene.run({"-s", "loader.wrokers=1"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("did you mean 'loader.workers'?"));
+  const Outcome outside = scene.run({"-s", "loader.workers=100000"});
+  EXPECT_EQ(outside.code, 2);
+  EXPECT_THAT(outside.err, HasSubstr("expected an integer from 0 to "));
+  EXPECT_TRUE(scene.fake().requests().empty());
+  EXPECT_FALSE(std::filesystem::exists(scene.history()));
+}
+
+TEST(RunOptions, SeveralSettingsAreTheStart) {
+  const Scene scene;
+  const Json run =
+      scene.run({"--tune-only", "-s", "memory.malloc=keep", "-s", "batch_size=16"}).json();
+  const Json& start = run.at("starting").at("configuration");
+  EXPECT_EQ(start.at("memory.malloc"), "keep");
+  EXPECT_EQ(start.at("batch_size"), 16);
+}
+
+// A run that goes on after its session died knows its own trials as its own, not as history.
+TEST(EarlierTrials, AreThoseOfOtherRuns) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"request", "profile"},
+                          {"when", {"optimizer.set_to_none=on"}},
+                          {"do", "kill_session"},
+                          {"once", true}}};
+  const Scene scene{behaviour};
+  scene.write_recipe("  plugins: [recalls]\n");
+  const Outcome outcome = scene.run({"--tune-only", "--plugin-dir", Scene::fixture("recalls")});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  ASSERT_THAT(outcome.err, HasSubstr("it is started again"));
+  const auto history = storage::History::open(scene.history(), storage::Access::read_only);
+  ASSERT_TRUE(history);
+  const auto answers = history->plugin_answers(history->run("last")->id);
+  ASSERT_TRUE(answers);
+  ASSERT_FALSE(answers->empty());
+  EXPECT_EQ(answers->back().outcome, "it was shown 0 trials of other runs");
+}
+
+Json plugin_named(const Json& list, const std::string& name) {
+  for (const Json& plugin : list) {
+    if (plugin.at("name") == name) return plugin;
+  }
+  ADD_FAILURE() << name << " is not listed";
+  return Json::object();
+}
+
+TEST(PluginSurvey, OneThatCrashesOrHangsAtLoadingIsListed) {
+  const Scene scene;
+  std::vector<std::string> command = {"plugins"};
+  for (const char* name : {"crashes_at_loading", "hangs_at_loading", "undefined_symbol"}) {
+    command.emplace_back("--plugin-dir");
+    command.push_back(Scene::fixture(name));
+  }
+  const Outcome text = scene.command(command);
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("signal 11 (Segmentation fault)"));
+  command.emplace_back("--json");
+  const Json list = scene.command(command).json();
+  const Json crashed = plugin_named(list, "crashes_at_loading");
+  EXPECT_EQ(crashed.at("state"), "crashed");
+  EXPECT_THAT(crashed.at("refusal").get<std::string>(), HasSubstr("signal 11"));
+  EXPECT_THAT(crashed.at("path").get<std::string>(), HasSubstr("libcrashes_at_loading.so"));
+  EXPECT_EQ(crashed.at("sha256").get<std::string>().size(), 64);
+  const Json hung = plugin_named(list, "hangs_at_loading");
+  EXPECT_EQ(hung.at("state"), "crashed");
+  EXPECT_THAT(hung.at("refusal").get<std::string>(),
+              HasSubstr("did not return when it was loaded: no answer within 2"));
+  EXPECT_EQ(plugin_named(list, "undefined_symbol").at("state"), "refused");
+  EXPECT_EQ(plugin_named(list, "set_to_none").at("state"), "ready");
+  EXPECT_TRUE(scene.all_ended());
+}
+
+TEST(PluginSurvey, DoctorGoesOnWithoutOneThatCrashes) {
+  Scene scene;
+  scene.set("AUTOTUNED_PLUGIN_PATH=" + Scene::fixture("crashes_at_loading"));
+  const Outcome outcome = scene.command({"doctor", "--json"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const Json& finding : outcome.json().at("findings")) {
+    if (finding.at("subject") != "plugins") continue;
+    EXPECT_EQ(finding.at("health"), "warning");
+    EXPECT_THAT(finding.at("text").get<std::string>(), HasSubstr("signal 11"));
+  }
+}
+
+TEST(PluginSurvey, ItsProcessIsNotForPeople) {
+  const Scene scene;
+  EXPECT_EQ(scene.command({"plugin-process"}).code, 2);
+}
+
+}  // namespace
+}  // namespace autotuned
