@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/recipe_job.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "daemon/places.hpp"
+#include "daemon/settings.hpp"
+
+namespace autotuned::bench {
+
+double median_of(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+RecipeJob::RecipeJob(const std::filesystem::path& recipe_file,
+                     const std::vector<std::string>& settings)
+    : machine_(detect_machine()),
+      knobs_(recipes::knobs_of(machine_)),
+      folder_(std::filesystem::temp_directory_path() /
+              fmt::format("autotuned-bench-{}", getpid())) {
+  auto recipe = recipes::read_recipe(recipe_file, knobs_);
+  if (!recipe) {
+    for (const auto& diagnostic : recipe.error())
+      fmt::print(stderr, "{}\n", diagnostic.text());
+    std::exit(2);
+  }
+  if (auto applied = daemon::apply_settings(settings, knobs_, *recipe); !applied) {
+    fmt::print(stderr, "error: {}\n", applied.error().message());
+    std::exit(2);
+  }
+  start_ = recipe->starting_configuration(knobs_);
+  std::filesystem::create_directories(folder_);
+  daemon::TrainerJobSpec spec;
+  spec.recipe = std::move(*recipe);
+  spec.knobs = knobs_;
+  spec.trainer = daemon::find_places().trainer;
+  spec.folder = folder_;
+  spec.measurement_lock = folder_ / "measurement.lock";
+  job_ = std::make_unique<daemon::TrainerJob>(std::move(spec), cancel_);
+}
+
+RecipeJob::~RecipeJob() {
+  job_->stop();
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+double RecipeJob::samples_per_second(const Configuration& configuration,
+                                     std::chrono::nanoseconds duration) {
+  return value_of(job_->run_block(configuration, {.minimum_duration = duration}))
+      .samples_per_second();
+}
+
+}  // namespace autotuned::bench

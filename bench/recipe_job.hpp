@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The job of a recipe in our trainer, for programs that time it in blocks of their own.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/machine.hpp"
+#include "base/result.hpp"
+#include "daemon/trainer_client.hpp"
+#include "daemon/trainer_job.hpp"
+#include "recipes/knobs.hpp"
+#include "recipes/recipe.hpp"
+
+namespace autotuned::bench {
+
+// A benchmark has nobody to hand an error to: it says what is wrong and ends.
+template <class T>
+T value_of(Result<T> result) {
+  if (!result) {
+    fmt::print(stderr, "error: {}\n", result.error().message());
+    std::exit(1);
+  }
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
+
+// Of an odd or even number of values, the upper middle. REQUIRES: not empty.
+[[nodiscard]] double median_of(std::vector<double> values);
+
+class RecipeJob {
+ public:
+  // `settings` are KNOB=VALUE over the recipe's start. Mistakes end the program with status 2.
+  RecipeJob(const std::filesystem::path& recipe, const std::vector<std::string>& settings);
+  ~RecipeJob();
+  RecipeJob(const RecipeJob&) = delete;
+  RecipeJob& operator=(const RecipeJob&) = delete;
+
+  [[nodiscard]] const Machine& machine() const { return machine_; }
+  [[nodiscard]] const std::vector<recipes::Knob>& knobs() const { return knobs_; }
+  [[nodiscard]] const Configuration& start() const { return start_; }
+  [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
+  [[nodiscard]] daemon::CancelSource& cancel() { return cancel_; }
+
+  // Of one block.
+  [[nodiscard]] double samples_per_second(const Configuration& configuration,
+                                          std::chrono::nanoseconds duration);
+
+ private:
+  Machine machine_;
+  std::vector<recipes::Knob> knobs_;
+  Configuration start_;
+  std::filesystem::path folder_;  // temporary
+  daemon::NeverCancelled cancel_;
+  std::unique_ptr<daemon::TrainerJob> job_;
+};
+
+}  // namespace autotuned::bench

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every combination of values of some knobs, timed: what a search should have found.
+//
+//   build/release/bin/scan recipes/photo_masking_input.yaml --knob loader.workers=0,1,2
+//     --knob loader.prefetch_batches=1,2,4,8,16
+//
+// Each round runs one block of every combination, in a new random order; a combination's figure is the
+// median over the rounds of its rate over the round's geometric mean, so that a slow minute of the machine
+// counts for all alike.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <sstream>
+
+#include "bench/recipe_job.hpp"
+
+namespace {
+
+using namespace autotuned;
+using bench::value_of;
+
+struct Combination {
+  Configuration configuration;
+  std::string name;
+  std::vector<double> rates;
+  std::vector<double> log_ratios;  // to the round's mean
+};
+
+// NAME=VALUE,VALUE,... times what there is.
+std::vector<Combination> multiplied(const std::vector<Combination>& all, const std::string& text,
+                                    const std::vector<recipes::Knob>& knobs) {
+  const std::size_t equals = text.find('=');
+  const std::string name = text.substr(0, equals);
+  const auto knob = recipes::find_knob(knobs, name);
+  if (equals == std::string::npos || !knob) {
+    fmt::print(stderr, "error: --knob {}: expected KNOB=VALUE,VALUE,...\n", text);
+    std::exit(2);
+  }
+  std::vector<Combination> result;
+  for (const Combination& one : all) {
+    std::istringstream values(text.substr(equals + 1));
+    for (std::string value; std::getline(values, value, ',');) {
+      Combination& more = result.emplace_back(one);
+      more.configuration.set(name, value_of(recipes::parse_value(*knob, value)));
+      more.name += (more.name.empty() ? "" : " ") + name + "=" + value;
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Times every combination of values of some knobs."};
+  std::filesystem::path recipe;
+  std::vector<std::string> settings;
+  std::vector<std::string> knobs;
+  int rounds = 7;
+  double block_seconds = 1.0;
+  app.add_option("RECIPE", recipe, "The job")->required();
+  app.add_option("--knob", knobs, "KNOB=VALUE,VALUE,...; may be repeated")->required();
+  app.add_option("-s,--set", settings, "KNOB=VALUE for all combinations");
+  app.add_option("--rounds", rounds, "Blocks of each combination")->capture_default_str();
+  app.add_option("--block", block_seconds, "Seconds of a block")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+
+  bench::RecipeJob job(recipe, settings);
+  std::vector<Combination> all{{job.start(), {}, {}, {}}};
+  for (const std::string& knob : knobs)
+    all = multiplied(all, knob, job.knobs());
+
+  const std::chrono::nanoseconds block(static_cast<std::int64_t>(block_seconds * 1e9));
+  std::vector<std::size_t> order(all.size());
+  for (std::size_t i = 0; i < order.size(); ++i)
+    order[i] = i;
+  std::mt19937_64 random(std::random_device{}());
+  for (int round = 0; round < rounds; ++round) {
+    std::ranges::shuffle(order, random);
+    double sum = 0.0;
+    for (const std::size_t i : order) {
+      all[i].rates.push_back(job.samples_per_second(all[i].configuration, block));
+      sum += std::log(all[i].rates.back());
+    }
+    const double mean = sum / static_cast<double>(all.size());
+    for (Combination& one : all)
+      one.log_ratios.push_back(std::log(one.rates.back()) - mean);
+  }
+
+  const auto figure = [](const Combination& one) { return bench::median_of(one.log_ratios); };
+  std::ranges::sort(all, std::ranges::greater(), figure);
+  fmt::print("Machine: {}, {} CPUs. {} combinations, {} rounds.\n\n", job.machine().cpu_model,
+             job.machine().cpus_allowed, all.size(), rounds);
+  fmt::print("| configuration | samples/s (median) | of the best |\n|---|---|---|\n");
+  for (const Combination& one : all) {
+    fmt::print("| {} | {:.1f} | {:.1f} % |\n", one.name, bench::median_of(one.rates),
+               100.0 * std::exp(figure(one) - figure(all.front())));
+  }
+  return 0;
+}
