@@ -18,7 +18,7 @@
 
 namespace autotuned::recipes {
 
-// A thing of a named type with parameters: a model, a data set, a transform, an optimizer. The schema
+// A thing of a named type with parameters: a model, a data set, a transform, an optimizer... The schema
 // (recipes/schema.hpp) has checked the parameters and filled in their defaults.
 struct Typed {
   std::string type;
@@ -63,6 +63,7 @@ struct Recipe {
   std::vector<Typed> input;  // transforms in written order
   std::string loss = "cross_entropy";
   Typed optimizer;
+  Typed schedule{"constant"};  // see recipes/schedule.hpp
   TrainLength train;
   std::optional<Evaluation> evaluation;
   Configuration start;  // only what the recipe names
@@ -75,7 +76,8 @@ struct Recipe {
   [[nodiscard]] Configuration starting_configuration(const std::vector<Knob>& knobs) const;
   // Whether a change of this class, or of exactly these knobs, is permitted.
   [[nodiscard]] bool allows(RiskClass risk, const Configuration& change) const;
-  // The learning rate at a batch size, by the rule of tune.batch_size.lr_scaling.
+  // The learning rate at a batch size, by the rule of tune.batch_size.lr_scaling; the schedule comes on
+  // top.
   [[nodiscard]] double learning_rate_at(std::int64_t batch_size) const;
 
   // With paths resolved and defaults filled in; what a trainer is sent, and what `check --json` prints.

@@ -5,6 +5,7 @@
 #include "base/digest.hpp"
 #include "base/file_pattern.hpp"
 #include "recipes/recipe.hpp"
+#include "recipes/schedule.hpp"
 #include "recipes/schema_table.hpp"
 
 namespace autotuned::recipes {
@@ -198,9 +199,9 @@ Json counted_files(const Json& patterns) {
 
 // Replaces every file among the parameters by what it counts, so that a job keeps its identity when
 // its data moves.
-void count_files(Json& data) {
+void count_files(Json& data, const std::vector<Variant>& types) {
   const Json& type = member(data, "type");
-  const Variant* variant = find_variant(data_types(), type.is_string() ? std::string(type) : "");
+  const Variant* variant = find_variant(types, type.is_string() ? std::string(type) : "");
   if (variant == nullptr) return;
   for (const Field& field : variant->fields) {
     const std::string key(field.key);
@@ -239,6 +240,8 @@ Json Recipe::to_json() const {
       {"tune", tune_json(tune)},
       {"output", {{"dir", output_dir.string()}, {"checkpoint_every_ns", checkpoint_every.count()}}},
       {"file", file.string()}};
+  // Left out where it says nothing, so that a job keeps its identity.
+  if (schedule.type != "constant") json["schedule"] = typed_json(schedule);
   if (evaluation) {
     json["evaluate"] = {{"data", typed_json(evaluation->data)}, {"every", evaluation->every}};
   }
@@ -264,6 +267,7 @@ Result<Recipe> Recipe::from_json(const Json& value) {
   reader.read("input", recipe.input);
   reader.read("loss", recipe.loss);
   reader.read("optimizer", recipe.optimizer);
+  if (reader.has("schedule")) reader.read("schedule", recipe.schedule);
   if (reader.has("file")) reader.read("file", file);
   if (seed < 0) reader.refuse("seed", "0 or more");
   if (!get_number(recipe.optimizer.parameters, "lr")) {
@@ -292,6 +296,9 @@ Result<Recipe> Recipe::from_json(const Json& value) {
   reader.absorb(output);
 
   if (reader.error()) return tl::unexpected(*reader.error());
+  if (auto checked = check_schedule(recipe.schedule); !checked) {
+    return tl::unexpected(checked.error());
+  }
   Result<Configuration> start = Configuration::from_json(member(value, "start"));
   if (!start) return tl::unexpected(start.error());
 
@@ -309,8 +316,9 @@ std::string Recipe::hash() const {
   json["train"].erase("epochs");
   json["train"].erase("steps");
   json["tune"].erase("budget_ns");
-  count_files(json["data"]);
-  if (evaluation) count_files(json["evaluate"]["data"]);
+  count_files(json["model"], model_types());
+  count_files(json["data"], data_types());
+  if (evaluation) count_files(json["evaluate"]["data"], data_types());
   json["tune"]["allow"] = sorted(tune.allow);
   if (tune.plugins) json["tune"]["plugins"] = sorted(*tune.plugins);
   return sha256_hex(to_line(json)).substr(0, 16);

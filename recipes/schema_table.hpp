@@ -93,6 +93,7 @@ struct Variant {
 [[nodiscard]] const std::vector<Variant>& data_types();
 [[nodiscard]] const std::vector<Variant>& transform_types();
 [[nodiscard]] const std::vector<Variant>& optimizer_types();
+[[nodiscard]] const std::vector<Variant>& schedule_types();
 
 // Null for an unknown name.
 [[nodiscard]] const Field* find_field(const std::vector<Field>& fields, std::string_view key);

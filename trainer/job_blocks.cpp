@@ -110,7 +110,7 @@ Job::State::StepTaken Job::State::step_on(const DeviceBatch& batch) {
 }
 
 Job::State::StepTaken Job::State::learn_from(const DeviceBatch& batch) {
-  at::Tensor loss = learner_->step(batch);
+  at::Tensor loss = learner_->step(batch, learning_rate());
   if (reads_every_loss_) {
     const Span span(profiler::span::kLossReading);
     (void)read(loss);  // what a loop does that prints or averages it

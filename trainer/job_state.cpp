@@ -8,8 +8,10 @@
 #include <utility>
 
 #include "profiler/spans.hpp"
+#include "recipes/schedule.hpp"
 #include "trainer/gather.hpp"
 #include "trainer/process_memory.hpp"
+#include "trainer/training.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -33,12 +35,10 @@ std::optional<at::ScalarType> autocast_type(const std::string& value) {
   return std::nullopt;
 }
 
-LearnerSettings learner_settings_of(const recipes::Recipe& recipe,
-                                    const Configuration& configuration) {
+LearnerSettings learner_settings_of(const Configuration& configuration) {
   return {.autocast = autocast_type(configuration.text("precision.autocast")),
           .set_to_none = configuration.flag("optimizer.set_to_none"),
-          .is_channels_last = configuration.text("layout.memory_format") == "channels_last",
-          .learning_rate = recipe.learning_rate_at(configuration.integer("batch_size"))};
+          .is_channels_last = configuration.text("layout.memory_format") == "channels_last"};
 }
 
 Result<void> check(const Configuration& configuration, const std::vector<recipes::Knob>& knobs) {
@@ -144,7 +144,7 @@ Result<void> Job::State::load(const Configuration& configuration) {
                            train_pipeline_, device_, feed_settings_of(recipe_, configuration));
   if (!feed) return tl::unexpected(feed.error());
   feed_ = std::move(*feed);
-  learner_->configure(learner_settings_of(recipe_, configuration));
+  learner_->configure(learner_settings_of(configuration));
   configure_steps(configuration);
   configuration_ = configuration;
   checkpoints_[kInitial] = capture();
@@ -200,7 +200,7 @@ Result<Prepared> Job::State::prepare(const Configuration& configuration) {
     if (auto done = feed_->configure(feed_settings); !done) return tl::unexpected(done.error());
   }
   configure_steps(configuration);
-  learner_->configure(learner_settings_of(recipe_, configuration));
+  learner_->configure(learner_settings_of(configuration));
   at::set_num_threads(static_cast<int>(configuration.integer("threads.intra_op")));
   configuration_ = configuration;
   prepared.switch_ns = profiler::now_ns() - start;
@@ -223,6 +223,17 @@ Checkpoint Job::State::capture() {
   checkpoint.steps = steps_;
   checkpoint.samples = samples_;
   return checkpoint;
+}
+
+double Job::State::learning_rate() const {
+  const std::int64_t batch_size = configuration_.integer("batch_size");
+  const TrainingPlan plan = plan_of(recipe_.train, batch_size, train_data_->size());
+  const std::int64_t samples_per_epoch =
+      recipe_.train.drop_last ? plan.steps_per_epoch * batch_size : train_data_->size();
+  return recipe_.learning_rate_at(batch_size) *
+         recipes::schedule_factor(
+             recipe_.schedule, samples_,
+             {.samples_per_epoch = samples_per_epoch, .samples = plan.samples});
 }
 
 Result<std::int64_t> Job::State::keep(const std::string& name) {

@@ -68,6 +68,8 @@ class Job::State {
   Result<StepTaken> step();
   StepTaken step_on(const DeviceBatch& batch);
   StepTaken learn_from(const DeviceBatch& batch);
+  // For the next step: by the batch size and the samples seen so far.
+  [[nodiscard]] double learning_rate() const;
   // Steps that nobody looks at.
   Result<void> warm_up(std::int64_t steps, const CancelCheck& is_cancelled);
   void synchronize() const;

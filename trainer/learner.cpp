@@ -4,7 +4,6 @@
 #include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_zero.h>
-#include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty_strided.h>
 
 #include <map>
@@ -42,6 +41,18 @@ void set_generator_state(at::Device device, const at::Tensor& state) {
   generator.set_state(state);
 }
 
+// Also when forward throws, training goes on in training mode.
+class EvaluationMode {
+ public:
+  explicit EvaluationMode(Model& model) : model_(model) { model_.eval(); }
+  ~EvaluationMode() { model_.train(); }
+  EvaluationMode(const EvaluationMode&) = delete;
+  EvaluationMode& operator=(const EvaluationMode&) = delete;
+
+ private:
+  Model& model_;
+};
+
 std::string state_name(const char* list, const std::string& parameter) {
   return std::string(list) + "/" + parameter;
 }
@@ -61,8 +72,8 @@ bool holds(const TensorsByName& saved, const std::string& name, const at::Tensor
 
 }  // namespace
 
-Learner::Learner(std::shared_ptr<Model> model, at::Device device)
-    : model_(std::move(model)), device_(device), scaler_(device) {
+Learner::Learner(std::shared_ptr<Model> model, Loss loss, at::Device device)
+    : model_(std::move(model)), loss_(loss), device_(device), scaler_(device) {
   for (const auto& parameter : model_->named_parameters()) {
     names_.push_back(parameter.key());
     parameters_.push_back(parameter.value());
@@ -74,14 +85,13 @@ Learner::Learner(std::shared_ptr<Model> model, at::Device device)
 
 Result<std::unique_ptr<Learner>> Learner::create(const recipes::Recipe& recipe,
                                                  input::SampleShape sample, at::Device device) {
-  if (recipe.loss != "cross_entropy") {
-    return fail(ErrorKind::unsupported, "this trainer has no loss '" + recipe.loss + "'");
-  }
+  const auto loss = loss_from(recipe.loss);
+  if (!loss) return tl::unexpected(loss.error());
   at::manual_seed(recipe.seed);
   auto model = make_model(recipe.model, sample);
   if (!model) return tl::unexpected(model.error());
   (*model)->to(device);
-  std::unique_ptr<Learner> learner(new Learner(std::move(*model), device));
+  std::unique_ptr<Learner> learner(new Learner(std::move(*model), *loss, device));
   auto optimizer = make_optimizer(recipe.optimizer, learner->parameters_);
   if (!optimizer) return tl::unexpected(optimizer.error());
   learner->optimizer_ = std::move(*optimizer);
@@ -95,7 +105,7 @@ void Learner::configure(const LearnerSettings& settings) {
   settings_ = settings;
 }
 
-at::Tensor Learner::step(const DeviceBatch& batch) {
+at::Tensor Learner::step(const DeviceBatch& batch, double learning_rate) {
   {
     const Span span(profiler::span::kZeroGrad);
     zero_gradients();
@@ -109,7 +119,7 @@ at::Tensor Learner::step(const DeviceBatch& batch) {
       logits = model_->forward(batch.images);
     }
     const Span span(profiler::span::kLoss);
-    loss = at::cross_entropy_loss(logits, batch.labels);
+    loss = loss_of(loss_, logits, batch.labels);
   }
   {
     const Span span(profiler::span::kBackward);
@@ -121,7 +131,7 @@ at::Tensor Learner::step(const DeviceBatch& batch) {
   }
   {
     const Span span(profiler::span::kOptimizer);
-    step_optimizer();
+    step_optimizer(learning_rate);
   }
   return loss.detach();
 }
@@ -137,18 +147,19 @@ void Learner::zero_gradients() {
   at::_foreach_zero_(all);
 }
 
-void Learner::step_optimizer() {
+void Learner::step_optimizer(double learning_rate) {
   if (settings_.autocast == at::kHalf && !scaler_.unscale(gradients())) return;
-  optimizer_->step(settings_.learning_rate);
+  optimizer_->step(learning_rate);
 }
 
 Learner::Score Learner::score(const DeviceBatch& batch) {
   const at::NoGradGuard no_grad;
   const AutocastGuard autocast(device_.type(), settings_.autocast);
-  model_->eval();
-  const at::Tensor logits = model_->forward(batch.images);
-  model_->train();
-  return {.loss_sum = at::cross_entropy_loss(logits, batch.labels).to(at::kDouble) *
+  const at::Tensor logits = [&] {
+    const EvaluationMode evaluation_mode(*model_);
+    return model_->forward(batch.images);
+  }();
+  return {.loss_sum = loss_of(loss_, logits, batch.labels).to(at::kDouble) *
                       static_cast<double>(batch.samples),
           .correct = logits.argmax(1).eq(batch.labels).sum()};
 }

@@ -15,6 +15,7 @@
 #include "recipes/recipe.hpp"
 #include "trainer/checkpoint.hpp"
 #include "trainer/feed.hpp"
+#include "trainer/loss.hpp"
 #include "trainer/optimizer.hpp"
 #include "trainer/precision.hpp"
 
@@ -26,7 +27,6 @@ struct LearnerSettings {
   std::optional<at::ScalarType> autocast;
   bool set_to_none = false;
   bool is_channels_last = false;
-  double learning_rate = 0.0;
 
   friend bool operator==(const LearnerSettings&, const LearnerSettings&) = default;
 };
@@ -43,7 +43,7 @@ class Learner {
   [[nodiscard]] const LearnerSettings& settings() const { return settings_; }
 
   // One step on a batch; the loss as a scalar on the device, not yet waited for.
-  [[nodiscard]] at::Tensor step(const DeviceBatch& batch);
+  [[nodiscard]] at::Tensor step(const DeviceBatch& batch, double learning_rate);
 
   struct Score {
     at::Tensor loss_sum;  // over samples
@@ -70,14 +70,15 @@ class Learner {
   [[nodiscard]] std::int64_t classes() const;
 
  private:
-  Learner(std::shared_ptr<Model> model, at::Device device);
+  Learner(std::shared_ptr<Model> model, Loss loss, at::Device device);
 
   void zero_gradients();
-  void step_optimizer();
+  void step_optimizer(double learning_rate);
   void set_memory_format(bool is_channels_last);
   [[nodiscard]] std::vector<at::Tensor> gradients() const;
 
   std::shared_ptr<Model> model_;
+  Loss loss_;
   at::Device device_;
   std::vector<std::string> names_;
   std::vector<at::Tensor> parameters_;

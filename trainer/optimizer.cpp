@@ -96,6 +96,7 @@ class Adam final : public Optimizer {
     double beta2 = 0.999;
     double epsilon = 1e-8;
     double weight_decay = 0.0;
+    bool decays_parameters = false;  // AdamW: and not by way of the gradients
   };
 
   Adam(std::vector<at::Tensor> parameters, Options options)
@@ -131,7 +132,11 @@ class Adam final : public Optimizer {
     }
     if (stepped.empty()) return;
     if (options_.weight_decay != 0.0) {
-      grads = at::_foreach_add(grads, stepped, options_.weight_decay);
+      if (options_.decays_parameters) {
+        at::_foreach_mul_(stepped, 1.0 - learning_rate * options_.weight_decay);
+      } else {
+        grads = at::_foreach_add(grads, stepped, options_.weight_decay);
+      }
     }
     at::_foreach_lerp_(means, grads, 1.0 - options_.beta1);
     at::_foreach_mul_(squares, options_.beta2);
@@ -169,17 +174,19 @@ Result<std::unique_ptr<Optimizer>> make_optimizer(const recipes::Typed& spec,
         std::move(parameters),
         Sgd::Options{.momentum = *momentum, .weight_decay = *decay, .is_nesterov = *nesterov});
   }
-  if (spec.type == "adam") {
+  if (spec.type == "adam" || spec.type == "adamw") {
     const auto epsilon = get_number(spec.parameters, "eps");
     if (!epsilon) return tl::unexpected(epsilon.error());
     const Json& betas = member(spec.parameters, "betas");
     if (!betas.is_array() || betas.size() != 2 || !betas[0].is_number() || !betas[1].is_number()) {
-      return fail(ErrorKind::invalid, "betas: expected two numbers", "optimizer adam");
+      return fail(ErrorKind::invalid, "betas: expected two numbers", "optimizer " + spec.type);
     }
-    return std::make_unique<Adam>(
-        std::move(parameters),
-        Adam::Options{
-            .beta1 = betas[0], .beta2 = betas[1], .epsilon = *epsilon, .weight_decay = *decay});
+    return std::make_unique<Adam>(std::move(parameters),
+                                  Adam::Options{.beta1 = betas[0],
+                                                .beta2 = betas[1],
+                                                .epsilon = *epsilon,
+                                                .weight_decay = *decay,
+                                                .decays_parameters = spec.type == "adamw"});
   }
   return fail(ErrorKind::unsupported, "this trainer has no optimizer '" + spec.type + "'");
 }

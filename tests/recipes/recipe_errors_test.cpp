@@ -76,8 +76,17 @@ constexpr Mistake kMistakes[] = {
     {"bad_device", "name: quick", "name: quick\ndevice: gpu",
      "3:9: device: expected auto, cpu, cuda or cuda:N, found \"gpu\""},
     {"bad_choice", "name: quick", "name: quick\nloss: cross_entrophy",
-     "3:7: loss: expected cross_entropy, found \"cross_entrophy\"; did you mean "
+     "3:7: loss: expected one of cross_entropy, mse, found \"cross_entrophy\"; did you mean "
      "\"cross_entropy\"?"},
+    {"unknown_schedule", "name: quick", "name: quick\nschedule: {type: cosines}",
+     "3:18: schedule: unknown type \"cosines\"; did you mean \"cosine\"?"},
+    {"gap_in_schedule", "name: quick", "name: quick\nschedule: {type: step}",
+     "3:11: \"step_epochs\" is missing in schedule: expected an integer from 1 to 1000000"},
+    {"heads_that_do_not_divide", "type: mlp, hidden: 16",
+     "type: vit, size: tiny, embed: 30, heads: 4",
+     "3:8: model: embed, 30, must be a multiple of heads, 4"},
+    {"no_such_model_file", "type: mlp, hidden: 16", "type: torchscript, file: /nowhere.pt",
+     "3:35: model.file: there is no file \"/nowhere.pt\""},
     {"list_of_wrong_length", "[1, 8, 8]", "[8, 8]",
      "4:45: data.shape: expected a list of 3, each an integer from 1 to 4096, found a list of 2"},
     {"item_out_of_range", "[1, 8, 8]", "[1, 8, 0]",

@@ -309,6 +309,20 @@ TEST(RecipeHash, CountsFilesByNameAndSize) {
   EXPECT_NE(before.hash(), known);  // and does not fail
 }
 
+TEST(RecipeHash, CountsAModelFileByNameAndSize) {
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / "autotuned-recipe-model-hash-test";
+  const auto hash = [&](const char* place, const std::string& content) {
+    std::filesystem::create_directories(folder / place);
+    std::ofstream(folder / place / "net.pt") << content;
+    const std::string text = changed(kQuickRecipe, "mlp, hidden: 16", "torchscript, file: net.pt");
+    return parse_recipe(text, folder / place / "recipe.yaml", sample_knobs()).value().hash();
+  };
+  EXPECT_EQ(hash("here", "1234"), hash("there", "abcd"));
+  EXPECT_NE(hash("here", "1234"), hash("here", "12345"));
+  std::filesystem::remove_all(folder);
+}
+
 TEST(Recipe, TheMainJobIsRightWhereItsDataIs) {
   if (!std::filesystem::exists("/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz")) {
     GTEST_SKIP() << "the package dataset-fashion-mnist is not installed";

@@ -30,6 +30,7 @@ TEST(RecipeYaml, ReadsBackAsTheSameRecipe) {
   with("start: {loader.workers: 2, optimizer.set_to_none: on, precision.autocast: off}\n");
   with("start: {env.A: 'on', env.B: '# no comment', env.C: \"a\\\"b\\\\\", env.D: '1'}\n");
   with("output: {dir: 'a: b, {c}'}\ndevice: cuda:3\nseed: 9223372036854775807\n");
+  with("schedule: {type: cosine, warmup_ratio: 0.05, min_lr_ratio: 1/3}\nloss: mse\n");
   with("evaluate: {data: {type: synthetic, samples: 1, shape: [1, 1, 1], classes: 2}}\n");
   for (const char* name : {"'null'", "true", "1e3", "'- a'", "ü€", "a: b", "'#a'", "\"'\""}) {
     expect_same_after_writing(

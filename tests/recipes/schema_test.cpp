@@ -75,7 +75,7 @@ TEST(Schema, JsonFollowsTheTable) {
   EXPECT_EQ(properties["train"]["properties"]["batch_size"]["maximum"], 1'048'576);
   EXPECT_EQ(properties["tune"]["properties"]["batch_size"]["properties"]["lr_scaling"]["enum"],
             Json({"none", "linear", "sqrt"}));
-  ASSERT_EQ(properties["model"]["oneOf"].size(), 2U);
+  ASSERT_EQ(properties["model"]["oneOf"].size(), model_types().size());
   EXPECT_EQ(properties["model"]["oneOf"][0]["properties"]["type"]["const"], "fashion_cnn");
   EXPECT_EQ(properties["data"]["oneOf"][0]["required"], Json({"images", "labels", "type"}));
   EXPECT_TRUE(properties["start"]["properties"].contains("loader.workers"));

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the learning rate changes in the course of a training. Pure.
+#pragma once
+
+#include <cstdint>
+
+#include "base/result.hpp"
+#include "recipes/recipe.hpp"
+
+namespace autotuned::recipes {
+
+// How long a training is, in samples; both at least 1.
+struct CourseLength {
+  std::int64_t samples_per_epoch = 1;
+  std::int64_t samples = 1;
+};
+
+// What the learning rate is multiplied with once `samples_seen` samples were trained on. Depends on the
+// samples alone, so that another batch size follows the same course; beyond the end it stays as there.
+// REQUIRES: check_schedule(schedule).
+[[nodiscard]] double schedule_factor(const Typed& schedule, std::int64_t samples_seen,
+                                     const CourseLength& length);
+
+// ErrorKind::invalid for an unknown type, or a parameter that is missing.
+[[nodiscard]] Result<void> check_schedule(const Typed& schedule);
+
+}  // namespace autotuned::recipes

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model from a file that Python wrote with torch.jit.script(model).save(file).
+#include <ATen/Context.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/runtime/graph_executor.h>
+#include <torch/csrc/jit/serialization/import.h>
+
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "trainer/models/families.hpp"
+
+namespace autotuned::trainer {
+namespace {
+
+constexpr const char* kHowToSave = "save it in Python with torch.jit.script(model).save(FILE)";
+
+// The last line of a message: what went wrong, below a trace of the model's source.
+std::string essence(const std::string& message) {
+  const std::size_t end = message.find_last_not_of(" \n");
+  if (end == std::string::npos) return "no reason given";
+  const std::size_t before = message.rfind('\n', end);
+  const std::size_t start = before == std::string::npos ? 0 : before + 1;
+  return message.substr(start, end + 1 - start);
+}
+
+template <class Work>
+Result<std::invoke_result_t<Work>> explained(const std::string& what, const std::string& file,
+                                             const std::string& remedy, Work&& work) {
+  try {
+    return work();
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
+  } catch (const c10::Error& error) {
+    const std::string message = error.what_without_backtrace();
+    return fail(ErrorKind::invalid, what + ": " + essence(message), file, remedy);
+  } catch (const std::exception& error) {
+    return fail(ErrorKind::invalid, what + ": " + essence(error.what()), file, remedy);
+  }
+}
+
+std::string shape_text(const at::Tensor& tensor) {
+  std::ostringstream text;
+  text << tensor.scalar_type() << tensor.sizes();
+  return text.str();
+}
+
+// LibTorch's CPU generator as it was.
+class GeneratorKept {
+ public:
+  GeneratorKept() : generator_(at::globalContext().defaultGenerator(at::kCPU)) {
+    const std::scoped_lock lock(generator_.mutex());
+    state_ = generator_.get_state();
+  }
+  ~GeneratorKept() {
+    const std::scoped_lock lock(generator_.mutex());
+    generator_.set_state(state_);
+  }
+  GeneratorKept(const GeneratorKept&) = delete;
+  GeneratorKept& operator=(const GeneratorKept&) = delete;
+
+ private:
+  at::Generator generator_;
+  at::Tensor state_;
+};
+
+// Its parameters and buffers are the script's own tensors, under the same names; a parameter that the
+// script does not train counts as a buffer.
+class TorchScriptModel final : public Model {
+ public:
+  TorchScriptModel(torch::jit::Module script, std::int64_t classes)
+      : Model(classes), script_(std::move(script)) {
+    std::set<const void*> seen;
+    mirror(script_, *this, "", seen);
+    train(true);
+  }
+
+  at::Tensor forward(const at::Tensor& images) override {
+    at::Tensor logits = script_.forward({images}).toTensor();
+    for (const Buffer& buffer : buffers_of_script_) {
+      TORCH_CHECK(buffer.owner->getSlot(buffer.slot).toTensor().is_same(buffer.tensor),
+                  "the TorchScript model gives its buffer ", buffer.name,
+                  " another tensor in forward; change it in place, with copy_()");
+    }
+    return logits;
+  }
+
+  void train(bool on) override {
+    Model::train(on);
+    script_.train(on);
+  }
+
+ private:
+  // Where the script keeps a buffer. Checkpoints hold on to the tensor, so it must stay there.
+  struct Buffer {
+    c10::intrusive_ptr<c10::ivalue::Object> owner;
+    std::size_t slot;
+    at::Tensor tensor;
+    std::string name;
+  };
+
+  // A tensor that has two names gets the first.
+  void mirror(const torch::jit::Module& from, torch::nn::Module& into, const std::string& prefix,
+              std::set<const void*>& seen) {
+    const auto object = from._ivalue();
+    const auto type = object->type();
+    for (std::size_t slot = 0; slot < type->numAttributes(); ++slot) {
+      const c10::IValue& value = object->getSlot(slot);
+      if (!value.isTensor() || !value.toTensor().defined()) continue;
+      const at::Tensor& tensor = value.toTensor();
+      const std::string& name = type->getAttributeName(slot);
+      const bool is_new = seen.insert(tensor.unsafeGetTensorImpl()).second;
+      if (type->is_parameter(slot) && tensor.requires_grad()) {
+        if (is_new) into.register_parameter(name, tensor);
+        continue;
+      }
+      if (is_new) into.register_buffer(name, tensor);
+      buffers_of_script_.push_back({object, slot, tensor, prefix + name});
+    }
+    for (const auto& child : from.named_children()) {
+      const auto copy = into.register_module(child.name, std::make_shared<torch::nn::Module>());
+      mirror(child.value, *copy, prefix + child.name + ".", seen);
+    }
+  }
+
+  torch::jit::Module script_;
+  std::vector<Buffer> buffers_of_script_;
+};
+
+bool has_trained_parameter(const torch::jit::Module& script) {
+  for (const at::Tensor& parameter : script.parameters()) {
+    if (parameter.requires_grad()) return true;
+  }
+  return false;
+}
+
+// How many classes the script tells apart, found by letting it look at black images.
+Result<std::int64_t> classes_of(torch::jit::Module& script, input::SampleShape sample,
+                                const std::string& file) {
+  constexpr std::int64_t kSamples = 2;
+  const GeneratorKept generator_kept;
+  const at::NoGradGuard no_grad;
+  script.eval();
+  const auto output =
+      explained("forward fails on two samples of " + std::to_string(sample.channels) + " x " +
+                    std::to_string(sample.height) + " x " + std::to_string(sample.width),
+                file, "give the model samples of the shape that it was made for", [&] {
+                  return script.forward(
+                      {at::zeros({kSamples, sample.channels, sample.height, sample.width})});
+                });
+  if (!output) return tl::unexpected(output.error());
+  constexpr const char* kRemedy = "let forward(images) return logits of shape (samples, classes)";
+  if (!output->isTensor()) {
+    return fail(ErrorKind::invalid, "forward returns a " + output->tagKind() + " and not a tensor",
+                file, kRemedy);
+  }
+  const at::Tensor& logits = output->toTensor();
+  if (!logits.is_floating_point() || logits.dim() != 2 || logits.size(0) != kSamples ||
+      logits.size(1) < 2) {
+    return fail(ErrorKind::invalid, "forward returns " + shape_text(logits) + " for two samples",
+                file, kRemedy);
+  }
+  return logits.size(1);
+}
+
+}  // namespace
+
+MadeModel make_torchscript(const recipes::Typed& spec, input::SampleShape sample) {
+  ModelParameters parameters(spec);
+  const std::string file = parameters.text("file");
+  const std::int64_t expected = parameters.has("classes") ? parameters.integer("classes") : 0;
+  if (parameters.error()) return tl::unexpected(*parameters.error());
+
+  // The default executor computes wrong gradients from the third call on; this one calls operator by
+  // operator, with LibTorch's own gradients.
+  torch::jit::getExecutorMode() = true;
+  torch::jit::getProfilingMode() = false;
+
+  auto script = explained("this is no TorchScript model", file, kHowToSave,
+                          [&] { return torch::jit::load(file, at::kCPU); });
+  if (!script) return tl::unexpected(script.error());
+  if (!script->find_method("forward")) {
+    return fail(ErrorKind::invalid, "the TorchScript model has no method forward", file,
+                kHowToSave);
+  }
+  if (!has_trained_parameter(*script)) {
+    return fail(ErrorKind::invalid, "the TorchScript model has no parameters to train", file,
+                std::string(kHowToSave) + ", without freezing it");
+  }
+  const auto classes = classes_of(*script, sample, file);
+  if (!classes) return tl::unexpected(classes.error());
+  if (expected != 0 && expected != *classes) {
+    return fail(ErrorKind::invalid,
+                "the TorchScript model tells " + std::to_string(*classes) +
+                    " classes apart, the recipe says " + std::to_string(expected),
+                file, "leave classes out of the recipe's model");
+  }
+  return std::make_shared<TorchScriptModel>(std::move(*script), *classes);
+}
+
+}  // namespace autotuned::trainer
