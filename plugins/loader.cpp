@@ -106,13 +106,16 @@ Result<const autotuned_plugin*> load(const std::filesystem::path& file) {
   try {
     const boost::dll::shared_library& library = keep(boost::dll::shared_library(
         file, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local));
-    const void* const& alias = library.get<const void*>(kAlias);
-    // An alias that is a function or holds something else points nowhere in particular.
+    // An alias that is a function or holds something else lies anywhere and points nowhere in particular:
+    // its bytes are copied.
+    const auto& bytes = library.get<const unsigned char>(kAlias);
+    const void* alias = nullptr;
+    std::memcpy(&alias, &bytes, sizeof alias);
     Dl_info of_alias{};
     Dl_info of_descriptor{};
-    const bool is_inside =
-        alias != nullptr && ::dladdr(static_cast<const void*>(&alias), &of_alias) != 0 &&
-        ::dladdr(alias, &of_descriptor) != 0 && of_alias.dli_fbase == of_descriptor.dli_fbase;
+    const bool is_inside = alias != nullptr && ::dladdr(&bytes, &of_alias) != 0 &&
+                           ::dladdr(alias, &of_descriptor) != 0 &&
+                           of_alias.dli_fbase == of_descriptor.dli_fbase;
     if (!is_inside) {
       return fail(ErrorKind::invalid, fmt::format("has an alias {} that is no pointer", kAlias),
                   file.string(), "the alias holds the address of the library's descriptor");
