@@ -14,15 +14,16 @@ namespace {
 std::atomic<std::int64_t> allocations = 0;
 }
 
-void* operator new(std::size_t bytes) {
+// Not inlined: GCC 12 would see memory of `new` given to free() and warn.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
   ++allocations;
   if (void* memory = std::malloc(bytes)) return memory;
   throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept {
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
   std::free(memory);
 }
-void operator delete(void* memory, std::size_t) noexcept {
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
   std::free(memory);
 }
 
