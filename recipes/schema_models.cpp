@@ -109,7 +109,7 @@ const std::vector<Variant>& model_types() {
        .summary = "ResNet-50 as in torchvision, for images of 3 channels.",
        .fields = {classes_field("1000")}},
       {.name = "vit",
-       .summary = "Vision Transformer as in timm, for images of 3 channels whose height and width "
+       .summary = "Vision Transformer as in timm, for images whose height and width "
                   "are multiples of the patch.",
        .fields = {{.key = "size",
                    .type = choice,

@@ -122,7 +122,7 @@ class ResNet final : public Model {
       }
     }
     fc_ = register_module("fc", torch::nn::Linear(channels, classes));
-    for (const auto& module : modules()) {
+    for (const auto& module : modules(/*include_self=*/false)) {
       if (auto* conv = module->as<torch::nn::Conv2dImpl>()) {
         torch::nn::init::kaiming_normal_(conv->weight, 0.0, torch::kFanOut, torch::kReLU);
       }

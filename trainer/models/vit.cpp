@@ -148,7 +148,7 @@ class Vit final : public Model {
       const at::NoGradGuard no_grad;
       class_token_.normal_(0.0, kClassTokenDeviation);
     }
-    for (const auto& module : modules()) {
+    for (const auto& module : modules(/*include_self=*/false)) {
       auto* const linear = module->as<torch::nn::LinearImpl>();
       if (linear == nullptr) continue;
       fill_normal(linear->weight, kWeightDeviation);
@@ -197,9 +197,6 @@ MadeModel make_vit(const recipes::Typed& spec, input::SampleShape sample) {
   shape.patch_dropout = parameters.number("patch_dropout");
   const std::int64_t classes = parameters.integer("classes");
   if (parameters.error()) return tl::unexpected(*parameters.error());
-  if (sample.channels != 3) {
-    return unfit(spec.type, "needs samples of 3 channels", sample, "use colour images");
-  }
   if (sample.height % shape.patch != 0 || sample.width % shape.patch != 0) {
     return unfit(spec.type,
                  "needs samples whose height and width are multiples of the patch, " +
