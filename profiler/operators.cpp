@@ -45,7 +45,7 @@ bool is_gemm_or_convolution(const std::string& name) {
 bool is_gather(const std::string& name) {
   if (name == "aten::gather" || name == "GatherBackward0") return true;
   // The engine's frame around a node is named after it too.
-  return name.ends_with("GatherRows") && !name.starts_with("autograd::engine::");
+  return name.starts_with("torch::autograd::CppNode<") && name.ends_with("::GatherRows>");
 }
 
 }  // namespace autotuned::profiler

@@ -27,7 +27,7 @@ TEST(GatherToIndexing, SaysWhyNot) {
   Json json = gathering(0.4);
   tell(json, {{"rewrite.gather", "indexing"}}, "rejected", 1.001);
   EXPECT_THAT(none_because(ask(kPlugin, json)), HasSubstr("was tried"));
-  EXPECT_THAT(none_because(ask(kPlugin, gathering(0.0004))), HasSubstr("only 0.0 %"));
+  EXPECT_THAT(none_because(ask(kPlugin, gathering(0.002))), HasSubstr("only 0.2 %"));
   EXPECT_THAT(none_because(ask(kPlugin, gathering(0.0))), HasSubstr("does not use gather"));
   json["metrics"].erase("operators.gather_ratio");
   EXPECT_THAT(none_because(ask(kPlugin, json)), HasSubstr("does not say"));

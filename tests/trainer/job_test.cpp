@@ -85,6 +85,17 @@ TEST(Job, ExactKnobsTrainTheSameBits) {
   EXPECT_NE(digest_under(*job, start, 24), expected);  // the comparison can fail
 }
 
+TEST(Job, SelectsRowsInsteadOfGatherWithTheSameBits) {
+  const recipes::Recipe recipe = patch_dropout_recipe();
+  const auto job = load(recipe);
+  const Configuration start = starting(recipe);
+  const Configuration indexing = with(start, "rewrite.gather", "indexing");
+  const std::string expected = digest_under(*job, start, 25);
+  EXPECT_EQ(digest_under(*job, indexing, 25), expected);
+  EXPECT_EQ(digest_under(*job, start, 25), expected);
+  EXPECT_NE(digest_under(*job, indexing, 24), expected);  // the comparison can fail
+}
+
 TEST(Job, SwitchingInTheMiddleKeepsTheSequenceOfSamples) {
   const recipes::Recipe recipe = small_recipe();
   const auto job = load(recipe);

@@ -83,6 +83,32 @@ TEST(Profile, SeesTheLossReadOnlyWhereItIs) {
   EXPECT_EQ(reading(), 0.0);
 }
 
+TEST(Profile, SeesGatherAndWhatTakesItsPlace) {
+  const recipes::Recipe recipe = patch_dropout_recipe();
+  const auto job = load(recipe);
+  const auto expect_gathers = [&](const std::string& backward, const std::string& no_backward) {
+    const JobProfile profile = value_of(job->profile(4, 1, never));
+    EXPECT_EQ(calls_of(profile, "aten::gather"), 4);
+    const auto calls_of_node = [&](const std::string& node) {
+      std::int64_t calls = 0;
+      for (const OperatorTotal& one : profile.operators) {
+        if (profiler::is_gather(one.name) && one.name.find(node) != std::string::npos)
+          calls += one.calls;
+      }
+      return calls;
+    };
+    EXPECT_EQ(calls_of_node(backward), 4);
+    EXPECT_EQ(calls_of_node(no_backward), 0);
+    EXPECT_GT(profile.metrics.at("operators.gather_ratio"), 0.0);
+    EXPECT_LT(profile.metrics.at("operators.gather_ratio"), 1.0);
+  };
+  expect_gathers("GatherBackward0", "GatherRows");
+  value_of(job->prepare(with(starting(recipe), "rewrite.gather", "indexing")));
+  expect_gathers("GatherRows", "GatherBackward0");
+  value_of(job->prepare(starting(recipe)));
+  expect_gathers("GatherBackward0", "GatherRows");
+}
+
 TEST(Profile, SeesNoGatherWhereThereIsNone) {
   const auto job = load(small_recipe());
   EXPECT_EQ(value_of(job->profile(2, 0, never)).metrics.at("operators.gather_ratio"), 0.0);

@@ -62,6 +62,21 @@ inline recipes::Recipe small_cnn_recipe() {
   return recipe;
 }
 
+// The same with patch dropout, which draws random numbers and uses the operator gather.
+inline recipes::Recipe patch_dropout_recipe() {
+  recipes::Recipe recipe = small_recipe();
+  recipe.model = {"vit",
+                  {{"size", "tiny"},
+                   {"patch", 2},
+                   {"embed", 24},
+                   {"depth", 0},
+                   {"heads", 3},
+                   {"pool", "avg"},
+                   {"patch_dropout", 0.5},
+                   {"classes", 4}}};
+  return recipe;
+}
+
 inline Configuration starting(const recipes::Recipe& recipe) {
   return recipe.starting_configuration(recipes::knobs_of(test_machine()));
 }
