@@ -23,10 +23,10 @@ struct RowSelection {
   at::Tensor indices;  // (batches, selected), int64, a view where possible
 };
 
-// Nothing unless gather(source, dim, index) selects whole rows: dimensions are the same before `dim`, all of
-// them and more than one element after it, and the index is expanded (stride 0) over those after it.
-// Along the first dimension LibTorch has fast code of its own that adds in another order. `dim` counts
-// from the end when negative. Indices are not looked at.
+// Nothing unless gather(source, dim, index) selects whole rows: source and index have the same sizes
+// but for `dim`, with more than one element after it, and the index is expanded (stride 0) over the
+// dimensions after it. Along the first dimension LibTorch has fast code of its own, which adds in
+// another order. `dim` counts from the end when negative. Indices are not looked at.
 [[nodiscard]] std::optional<RowSelection> row_selection(at::IntArrayRef source_sizes,
                                                         std::int64_t dim, const at::Tensor& index);
 
