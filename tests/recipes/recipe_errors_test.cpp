@@ -86,7 +86,7 @@ constexpr Mistake kMistakes[] = {
      "type: vit, size: tiny, embed: 30, heads: 4",
      "3:8: model: embed, 30, must be a multiple of heads, 4"},
     {"no_such_model_file", "type: mlp, hidden: 16", "type: torchscript, file: /nowhere.pt",
-     "3:35: model.file: there is no file \"/nowhere.pt\""},
+     "3:34: model.file: there is no file \"/nowhere.pt\""},
     {"list_of_wrong_length", "[1, 8, 8]", "[8, 8]",
      "4:45: data.shape: expected a list of 3, each an integer from 1 to 4096, found a list of 2"},
     {"item_out_of_range", "[1, 8, 8]", "[1, 8, 0]",
@@ -111,11 +111,16 @@ constexpr Mistake kMistakes[] = {
     {"unknown_type", "type: mlp, hidden: 16", "type: fashion_cn",
      "3:15: model: unknown type \"fashion_cn\"; did you mean \"fashion_cnn\"?"},
     {"unknown_type_without_neighbour", "type: mlp, hidden: 16", "type: transformer",
-     "3:15: model: unknown type \"transformer\"; known are fashion_cnn, mlp"},
+     "3:15: model: unknown type \"transformer\"; known are fashion_cnn, mlp, simple_cnn, "
+     "pooling_cnn, "
+     "resnet18, resnet50, vit, paced, torchscript"},
     {"missing_type", "type: mlp, ", "",
-     "3:8: \"type\" is missing in model: expected one of fashion_cnn, mlp"},
+     "3:8: \"type\" is missing in model: expected one of fashion_cnn, mlp, simple_cnn, "
+     "pooling_cnn, "
+     "resnet18, resnet50, vit, paced, torchscript"},
     {"type_is_a_list", "type: mlp", "type: [mlp]",
-     "3:15: model.type: expected one of fashion_cnn, mlp, found a list"},
+     "3:15: model.type: expected one of fashion_cnn, mlp, simple_cnn, pooling_cnn, "
+     "resnet18, resnet50, vit, paced, torchscript, found a list"},
     {"typed_is_a_word", "{type: mlp, hidden: 16, classes: 4}", "mlp",
      "3:8: model: expected a map with a type, found \"mlp\""},
     {"unknown_transform",

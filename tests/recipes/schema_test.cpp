@@ -77,7 +77,7 @@ TEST(Schema, JsonFollowsTheTable) {
             Json({"none", "linear", "sqrt"}));
   ASSERT_EQ(properties["model"]["oneOf"].size(), model_types().size());
   EXPECT_EQ(properties["model"]["oneOf"][0]["properties"]["type"]["const"], "fashion_cnn");
-  EXPECT_EQ(properties["data"]["oneOf"][0]["required"], Json({"images", "labels", "type"}));
+  EXPECT_EQ(properties["data"]["oneOf"][0]["required"], Json({"files", "type"}));
   EXPECT_TRUE(properties["start"]["properties"].contains("loader.workers"));
   EXPECT_FALSE(properties["start"]["properties"].contains("batch_size"));
 }

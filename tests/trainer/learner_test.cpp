@@ -3,110 +3,14 @@
 #include <ATen/autocast_mode.h>
 #include <gmock/gmock.h>
 #include <torch/nn/modules/conv.h>
-#include <torch/optim/adam.h>
-#include <torch/optim/sgd.h>
 
 #include "tests/trainer/small_job.hpp"
 #include "trainer/feed.hpp"
 #include "trainer/models/model.hpp"
-#include "trainer/optimizer.hpp"
 #include "trainer/precision.hpp"
 
 namespace autotuned::trainer {
 namespace {
-
-std::vector<at::Tensor> some_parameters() {
-  at::manual_seed(3);
-  std::vector<at::Tensor> parameters;
-  for (const std::vector<std::int64_t>& shape :
-       {std::vector<std::int64_t>{5, 3}, {7}, {4, 2, 3, 3}}) {
-    parameters.push_back(at::randn(shape).set_requires_grad(true));
-  }
-  return parameters;
-}
-
-void set_gradients(const std::vector<at::Tensor>& parameters, int step) {
-  at::manual_seed(static_cast<std::uint64_t>(100 + step));
-  for (const at::Tensor& parameter : parameters) {
-    parameter.mutable_grad() = at::randn(parameter.sizes());
-  }
-}
-
-std::unique_ptr<Optimizer> optimizer(const recipes::Typed& spec,
-                                     const std::vector<at::Tensor>& parameters) {
-  return value_of(make_optimizer(spec, parameters));
-}
-
-TEST(Optimizer, SgdComputesPyTorchsBits) {
-  for (const bool is_nesterov : {false, true}) {
-    for (const double momentum : {0.0, 0.9}) {
-      for (const double decay : {0.0, 0.01}) {
-        if (is_nesterov && momentum == 0.0) continue;
-        const std::vector<at::Tensor> ours = some_parameters();
-        const std::vector<at::Tensor> theirs = some_parameters();
-        const auto sgd = optimizer({"sgd",
-                                    {{"lr", 0.1},
-                                     {"momentum", momentum},
-                                     {"weight_decay", decay},
-                                     {"nesterov", is_nesterov}}},
-                                   ours);
-        torch::optim::SGD reference(
-            theirs, torch::optim::SGDOptions(0.1).momentum(momentum).weight_decay(decay).nesterov(
-                        is_nesterov));
-        for (int step = 0; step < 5; ++step) {
-          set_gradients(ours, step);
-          set_gradients(theirs, step);
-          sgd->step(0.1);
-          reference.step();
-        }
-        for (std::size_t i = 0; i < ours.size(); ++i)
-          EXPECT_TRUE(at::equal(ours[i], theirs[i]));
-      }
-    }
-  }
-}
-
-TEST(Optimizer, AdamComputesWhatPyTorchDoes) {
-  for (const double decay : {0.0, 0.01}) {
-    const std::vector<at::Tensor> ours = some_parameters();
-    const std::vector<at::Tensor> theirs = some_parameters();
-    const auto adam = optimizer(
-        {"adam", {{"lr", 0.1}, {"betas", {0.9, 0.99}}, {"eps", 1e-8}, {"weight_decay", decay}}},
-        ours);
-    torch::optim::Adam reference(
-        theirs, torch::optim::AdamOptions(0.1).betas({0.9, 0.99}).eps(1e-8).weight_decay(decay));
-    for (int step = 0; step < 5; ++step) {
-      set_gradients(ours, step);
-      set_gradients(theirs, step);
-      adam->step(0.1);
-      reference.step();
-    }
-    // LibTorch's C++ class multiplies and adds where PyTorch interpolates: another last bit.
-    for (std::size_t i = 0; i < ours.size(); ++i) {
-      EXPECT_TRUE(at::allclose(ours[i], theirs[i], 1e-5, 1e-7));
-    }
-  }
-}
-
-TEST(Optimizer, LeavesAParameterWithoutGradientAlone) {
-  for (const recipes::Typed& spec :
-       {recipes::Typed{
-            "sgd", {{"lr", 0.1}, {"momentum", 0.9}, {"weight_decay", 0.1}, {"nesterov", false}}},
-        recipes::Typed{
-            "adam", {{"lr", 0.1}, {"betas", {0.9, 0.99}}, {"eps", 1e-8}, {"weight_decay", 0.1}}}}) {
-    const std::vector<at::Tensor> parameters = some_parameters();
-    const auto one = optimizer(spec, parameters);
-    set_gradients(parameters, 0);
-    one->step(0.1);
-    set_gradients(parameters, 1);
-    parameters[1].mutable_grad().reset();
-    const at::Tensor before = parameters[1].detach().clone();
-    const at::Tensor other_before = parameters[0].detach().clone();
-    one->step(0.1);
-    EXPECT_TRUE(at::equal(parameters[1], before));
-    EXPECT_FALSE(at::equal(parameters[0], other_before));
-  }
-}
 
 TEST(LossScaler, UnscalesAndSkipsWhatIsNotFinite) {
   LossScaler scaler(at::kCPU);
