@@ -45,6 +45,13 @@ Result<void> HistoryLedger::profiled(const Configuration& incumbent,
   return {};
 }
 
+Result<void> HistoryLedger::not_profiled(const Error& error) {
+  events_({{"event", "warning"},
+           {"text", "the job could not be profiled, so most plugins know nothing to propose: " +
+                        error.message()}});
+  return {};
+}
+
 Result<void> HistoryLedger::asking(const std::string& plugin) {
   storage::PluginAnswerRow question;
   question.plugin = plugin;

@@ -19,6 +19,8 @@ constexpr nanoseconds kLoadLimit = std::chrono::minutes(5);  // reads the data
 constexpr std::size_t kTrainersAtOnce = 2;
 constexpr std::int64_t kProfileSteps = 20;
 constexpr std::int64_t kProfileWarmupSteps = 3;
+// Of a job whose steps take seconds, fewer must do: the budget is for trials.
+constexpr nanoseconds kProfileLimit = std::chrono::seconds(10);
 
 // Everything of our own environment that a trainer may see. LD_LIBRARY_PATH is left out on purpose: a
 // toolkit's libraries there would take the place of those that LibTorch was built with.
@@ -264,7 +266,10 @@ Result<tuner::Profile> TrainerJob::profile(const Configuration& configuration) {
   auto trainer = trainer_for(configuration);
   if (!trainer) return tl::unexpected(trainer.error());
   auto answer = ask(**trainer, "profile",
-                    {{"count", kProfileSteps}, {"warmup_steps", kProfileWarmupSteps}, {"path", ""}},
+                    {{"count", kProfileSteps},
+                     {"warmup_steps", kProfileWarmupSteps},
+                     {"maximum_ns", kProfileLimit.count()},
+                     {"path", ""}},
                     spec_.block_limit * 2);
   if (!answer) return tl::unexpected(answer.error());
   return tuner::Profile{member(*answer, "metrics"), member(*answer, "spans"),

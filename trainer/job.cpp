@@ -68,8 +68,9 @@ Result<Block> Job::run_steps(std::int64_t count, const CancelCheck& is_cancelled
 }
 
 Result<JobProfile> Job::profile(std::int64_t steps, std::int64_t warmup_steps,
-                                const CancelCheck& is_cancelled) {
-  return guarded_steps(*state_, [&] { return state_->profile(steps, warmup_steps, is_cancelled); });
+                                const CancelCheck& is_cancelled, std::int64_t maximum_ns) {
+  return guarded_steps(
+      *state_, [&] { return state_->profile(steps, warmup_steps, is_cancelled, maximum_ns); });
 }
 
 void Job::resume_loading() {

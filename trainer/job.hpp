@@ -110,8 +110,10 @@ class Job {
   [[nodiscard]] Result<Block> run(const RunRequest& request, const CancelCheck& is_cancelled);
   // Exactly `count` steps, every loss read.
   [[nodiscard]] Result<Block> run_steps(std::int64_t count, const CancelCheck& is_cancelled);
+  // Once `maximum_ns` are over, warm-up included, no further step begins, save a first one.
   [[nodiscard]] Result<JobProfile> profile(std::int64_t steps, std::int64_t warmup_steps,
-                                           const CancelCheck& is_cancelled);
+                                           const CancelCheck& is_cancelled,
+                                           std::int64_t maximum_ns = INT64_MAX);
 
   // Loader threads work between resume_loading() and pause_loading(); the calls above do both.
   void resume_loading();

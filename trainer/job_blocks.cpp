@@ -120,11 +120,13 @@ Job::State::StepTaken Job::State::learn_from(const DeviceBatch& batch) {
   return {std::move(loss), batch.samples, batch.wait_ns, batch.bytes, batch.ends_epoch};
 }
 
-Result<void> Job::State::warm_up(std::int64_t steps, const CancelCheck& is_cancelled) {
+Result<void> Job::State::warm_up(std::int64_t steps, const CancelCheck& is_cancelled,
+                                 std::int64_t deadline_ns) {
   CancelPoll cancel(is_cancelled);
   for (std::int64_t i = 0; i < steps; ++i) {
     if (auto taken = step(); !taken) return tl::unexpected(taken.error());
     if (cancel(now_ns())) return cancelled();
+    if (now_ns() >= deadline_ns) break;
   }
   return {};
 }
@@ -184,9 +186,15 @@ Result<Block> Job::State::run_steps(std::int64_t count, const CancelCheck& is_ca
 }
 
 Result<JobProfile> Job::State::profile(std::int64_t count, std::int64_t warmup_steps,
-                                       const CancelCheck& is_cancelled) {
+                                       const CancelCheck& is_cancelled, std::int64_t maximum_ns) {
+  const auto after = [begin = now_ns()](std::int64_t ns) {
+    return ns < INT64_MAX - begin ? begin + ns : INT64_MAX;
+  };
+  const std::int64_t deadline = after(maximum_ns);
   const LoadingScope loading(*feed_);
-  if (auto warm = warm_up(warmup_steps, is_cancelled); !warm) return tl::unexpected(warm.error());
+  if (auto warm = warm_up(warmup_steps, is_cancelled, after(maximum_ns / 4)); !warm) {
+    return tl::unexpected(warm.error());
+  }
   CancelPoll cancel(is_cancelled);
   const input::LoaderStatistics loaded_before = feed_->statistics();
   std::vector<bool> has_gradient(learner_->parameter_tensors());
@@ -213,6 +221,7 @@ Result<JobProfile> Job::State::profile(std::int64_t count, std::int64_t warmup_s
         facts.has_every_gradient = facts.has_every_gradient && has;
       }
       if (cancel(now_ns())) return cancelled();
+      if (now_ns() >= deadline) break;
     }
     synchronize();
     facts.wall_ns = now_ns() - start;
@@ -224,8 +233,7 @@ Result<JobProfile> Job::State::profile(std::int64_t count, std::int64_t warmup_s
   const input::LoaderStatistics loaded = feed_->statistics();
   facts.loader_samples = loaded.samples - loaded_before.samples;
   facts.loader_thread_ns = loaded.producing_ns - loaded_before.producing_ns;
-  facts.is_float_from_uint8 =
-      train_pipeline_.table() != nullptr && !feed_->settings().is_uint8;
+  facts.is_float_from_uint8 = train_pipeline_.table() != nullptr && !feed_->settings().is_uint8;
   if (!device_.is_cpu() && !feed_->settings().pin_memory) {
     facts.pageable_transfer_bytes = facts.transfer_bytes;
   }

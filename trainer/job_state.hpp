@@ -37,7 +37,7 @@ class Job::State {
   Result<Block> run(const RunRequest& request, const CancelCheck& is_cancelled);
   Result<Block> run_steps(std::int64_t count, const CancelCheck& is_cancelled);
   Result<JobProfile> profile(std::int64_t steps, std::int64_t warmup_steps,
-                             const CancelCheck& is_cancelled);
+                             const CancelCheck& is_cancelled, std::int64_t maximum_ns);
   Result<Stretch> advance(const StretchLimits& limits, const CancelCheck& is_cancelled);
   Result<TestResult> evaluate(const CancelCheck& is_cancelled);
 
@@ -70,8 +70,9 @@ class Job::State {
   StepTaken learn_from(const DeviceBatch& batch);
   // For the next step: by the batch size and the samples seen so far.
   [[nodiscard]] double learning_rate() const;
-  // Steps that nobody looks at.
-  Result<void> warm_up(std::int64_t steps, const CancelCheck& is_cancelled);
+  // Steps that nobody looks at; at least one, and none that begins after `deadline_ns`.
+  Result<void> warm_up(std::int64_t steps, const CancelCheck& is_cancelled,
+                       std::int64_t deadline_ns);
   void synchronize() const;
 
   recipes::Recipe recipe_;

@@ -219,7 +219,10 @@ Result<Json> Server::profile(const Json& request) {
   if (*count == 0) return fail(ErrorKind::invalid, "must be at least 1", "count");
   const auto warmup = count_or(request, "warmup_steps", 0);
   if (!warmup) return tl::unexpected(warmup.error());
-  const auto profile = job_->profile(*count, *warmup, [this] { return is_cancelled(); });
+  const auto maximum = count_or(request, "maximum_ns", INT64_MAX);
+  if (!maximum) return tl::unexpected(maximum.error());
+  const auto profile = job_->profile(
+      *count, *warmup, [this] { return is_cancelled(); }, *maximum);
   if (!profile) return tl::unexpected(profile.error());
   Json json = to_json(*profile);
   const std::string path = get_string(request, "path").value_or("");

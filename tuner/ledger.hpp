@@ -27,6 +27,8 @@ class Ledger {
   virtual Result<void> baseline(const Configuration& starting, double samples_per_second) = 0;
   virtual Result<void> ceiling(const Ceiling& ceiling) = 0;
   virtual Result<void> profiled(const Configuration& incumbent, const Profile& profile) = 0;
+  // There is none, so plugins that go by its metrics will have nothing to propose.
+  virtual Result<void> not_profiled(const Error& error) = 0;
   // The plugin is going to be asked: should it crash or hang this process, it will be known whom.
   virtual Result<void> asking(const std::string& plugin) = 0;
   // What came of it: "" for candidates, else why there is none, or what was wrong with the answer.

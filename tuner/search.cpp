@@ -67,7 +67,7 @@ Result<void> SessionRun::look_at_incumbent() {
   auto profile = job_->profile(incumbent());
   if (!profile) {
     if (profile.error().kind == ErrorKind::cancelled) return tl::unexpected(profile.error());
-    return {};  // plugins see no metrics and say so
+    return ledger_->not_profiled(profile.error());
   }
   profile_ = std::move(*profile);
   return ledger_->profiled(incumbent(), profile_);

@@ -54,6 +54,13 @@ TEST(Profile, TheSpansOfAStepAddUp) {
   EXPECT_EQ(step.total_ns - inside, step.self_ns);
 }
 
+TEST(Profile, OfSlowStepsHasFewer) {
+  const auto job = load(small_recipe());
+  const JobProfile profile = value_of(job->profile(5, 3, never, /*maximum_ns=*/1));
+  EXPECT_EQ(profile.spans.front().count, 1);
+  EXPECT_EQ(job->steps(), 2);  // one to warm up
+}
+
 TEST(Profile, SeesTheFillsOfGradientsOnlyWhereTheyAre) {
   const recipes::Recipe recipe = small_cnn_recipe();
   const auto job = load(recipe);

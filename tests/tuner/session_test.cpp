@@ -215,6 +215,15 @@ TEST(Session, TheBudgetIsKept) {
   }
 }
 
+TEST(Session, AProfileThatFailsIsToldAndTheRunGoesOn) {
+  Simulation simulation;
+  add_three_plugins(simulation);
+  simulation.job.profile_fault = Error{ErrorKind::timeout, "no answer within 2 min", {}, {}};
+  ASSERT_TRUE(simulation.run());
+  EXPECT_THAT(simulation.ledger.events, testing::Contains("not profiled: no answer within 2 min"));
+  EXPECT_FALSE(simulation.ledger.trials.empty());
+}
+
 TEST(Session, ASpentBudgetIsSaid) {
   Simulation simulation;
   add_three_plugins(simulation);

@@ -46,6 +46,7 @@ class SimulatedJob final : public Job {
   std::function<Json(const Configuration&)> metrics = [](const Configuration&) {
     return Json{{"step.data_wait_ratio", 0.5}};
   };
+  std::optional<Error> profile_fault;
   double noise = 0.01;
   double ceiling_ratio = 2.0;  // of the rate, with a batch that is reused
   std::int64_t step_ns = 10'000'000;
@@ -94,6 +95,7 @@ class SimulatedJob final : public Job {
   Result<Profile> profile(const Configuration& configuration) override {
     clock_->advance(std::chrono::milliseconds(300));
     if (auto error = fault(configuration)) return tl::unexpected(*error);
+    if (profile_fault) return tl::unexpected(*profile_fault);
     Profile profile;
     profile.metrics = metrics(configuration);
     return profile;
@@ -168,6 +170,9 @@ class MemoryLedger final : public Ledger {
   }
   Result<void> profiled(const Configuration&, const Profile&) override {
     return keep("profiled", [] {});
+  }
+  Result<void> not_profiled(const Error& error) override {
+    return keep("not profiled: " + error.what, [] {});
   }
   Result<void> asking(const std::string& plugin) override {
     return keep("asking " + plugin, [] {});
