@@ -7,6 +7,7 @@
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/csrc/jit/serialization/import.h>
 
+#include <algorithm>
 #include <exception>
 #include <mutex>
 #include <optional>
@@ -22,13 +23,14 @@ namespace {
 
 constexpr const char* kHowToSave = "save it in Python with torch.jit.script(model).save(FILE)";
 
-// The last line of a message: what went wrong, below a trace of the model's source.
+// The first sentence of a message's last line: what went wrong, below a trace of the model's source and
+// without general advice.
 std::string essence(const std::string& message) {
   const std::size_t end = message.find_last_not_of(" \n");
   if (end == std::string::npos) return "no reason given";
   const std::size_t before = message.rfind('\n', end);
   const std::size_t start = before == std::string::npos ? 0 : before + 1;
-  return message.substr(start, end + 1 - start);
+  return message.substr(start, std::min(message.find(". ", start), end + 1) - start);
 }
 
 template <class Work>

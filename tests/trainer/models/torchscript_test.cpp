@@ -162,7 +162,11 @@ def forward(self, x):
 
 TEST_F(TorchScript, NamesWhatCannotBeTrained) {
   std::ofstream(folder_ / "net.pt") << "not a model";
-  EXPECT_THAT(error_of(spec()), HasSubstr("no TorchScript model"));
+  EXPECT_EQ(error_of(spec()),
+            (folder_ / "net.pt").string() +
+                ": this is no TorchScript model: PytorchStreamReader failed reading zip archive: "
+                "failed finding central directory; save it in Python with "
+                "torch.jit.script(model).save(FILE)");
 
   torch::jit::Module("Empty").save(folder_ / "net.pt");
   EXPECT_THAT(error_of(spec()), HasSubstr("no method forward"));
