@@ -161,7 +161,7 @@ def forward(self, x):
 }
 
 TEST_F(TorchScript, NamesWhatCannotBeTrained) {
-  std::ofstream(folder_ / "net.pt") << "not a model";
+  std::ofstream(folder_ / "net.pt") << std::string(10'000, 'x');
   EXPECT_EQ(error_of(spec()),
             (folder_ / "net.pt").string() +
                 ": this is no TorchScript model: PytorchStreamReader failed reading zip archive: "
