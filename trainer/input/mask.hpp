@@ -23,8 +23,9 @@ class Mask {
   void draw(std::uint32_t parts, const RandomStream& draws);
 
   void set(int row, int column) {
-    words_[static_cast<std::size_t>(row) * words_per_row_ + static_cast<std::size_t>(column) / 64] |=
-        std::uint64_t{1} << (static_cast<unsigned>(column) % 64U);
+    words_[static_cast<std::size_t>(row) * words_per_row_ +
+           static_cast<std::size_t>(column) / 64] |= std::uint64_t{1}
+                                                     << (static_cast<unsigned>(column) % 64U);
   }
 
   // Also sets the four neighbours of every cell that is set.
