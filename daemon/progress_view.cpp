@@ -116,6 +116,9 @@ void ProgressView::show(const Json& event) {
     line(fmt::format("tuned      {:.2f} x ({:.2f} to {:.2f}): {}", number_of(event, "speedup"),
                      number_of(event, "speedup_low"), number_of(event, "speedup_high"),
                      text_of(event, "change")));
+    if (member(event, "is_budget_spent") == true) {
+      line("           the budget did not suffice for every proposal; --budget gives more");
+    }
   } else if (name == "training") {
     show_training(member(event, "progress"));
   } else if (name == "cancelling") {

@@ -57,6 +57,7 @@ TEST(ProgressView, OneLinePerEvent) {
               {"speedup", 1.3},
               {"speedup_low", 1.25},
               {"speedup_high", 1.35},
+              {"is_budget_spent", true},
               {"change", "x off → on"}},
              {{"event", "training"},
               {"progress", {{"evaluation", {{"epoch", 1}, {"accuracy", 0.875}, {"loss", 0.25}}}}}},
@@ -74,6 +75,7 @@ TEST(ProgressView, OneLinePerEvent) {
       "failed     set_to_none: optimizer.set_to_none off → on\n"
       "           because\n"
       "tuned      1.30 x (1.25 to 1.35): x off → on\n"
+      "           the budget did not suffice for every proposal; --budget gives more\n"
       "epoch 1    accuracy 87.50 %, test loss 0.2500\n"
       "stopping; once more to end at once\n"
       "warning: odd\n"
