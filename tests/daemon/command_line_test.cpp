@@ -3,6 +3,8 @@
 // real `autotuned` over a fake trainer.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "storage/history.hpp"
 #include "tests/integration/scene.hpp"
 
@@ -250,11 +252,12 @@ TEST(PluginSurvey, DoctorGoesOnWithoutOneThatCrashes) {
   scene.set("AUTOTUNED_PLUGIN_PATH=" + Scene::fixture("crashes_at_loading"));
   const Outcome outcome = scene.command({"doctor", "--json"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  for (const Json& finding : outcome.json().at("findings")) {
-    if (finding.at("subject") != "plugins") continue;
-    EXPECT_EQ(finding.at("health"), "warning");
-    EXPECT_THAT(finding.at("text").get<std::string>(), HasSubstr("signal 11"));
-  }
+  const Json findings = outcome.json().at("findings");
+  const auto about_plugins = std::ranges::find_if(
+      findings, [](const Json& finding) { return finding.at("subject") == "plugins"; });
+  ASSERT_NE(about_plugins, findings.end());
+  EXPECT_EQ(about_plugins->at("health"), "warning");
+  EXPECT_THAT(about_plugins->at("text").get<std::string>(), HasSubstr("signal 11"));
 }
 
 TEST(PluginSurvey, ItsProcessIsNotForPeople) {
