@@ -21,6 +21,7 @@ constexpr std::int64_t kProfileSteps = 20;
 constexpr std::int64_t kProfileWarmupSteps = 3;
 // Of a job whose steps take seconds, fewer must do: the budget is for trials.
 constexpr nanoseconds kProfileLimit = std::chrono::seconds(10);
+constexpr nanoseconds kSlowStep = std::chrono::seconds(1);
 
 // Everything of our own environment that a trainer may see. LD_LIBRARY_PATH is left out on purpose: a
 // toolkit's libraries there would take the place of those that LibTorch was built with.
@@ -74,6 +75,7 @@ struct TrainerJob::Trainer {
   TrainerClient client;
   std::string key;              // of its restart knobs
   Configuration configuration;  // that it is prepared for
+  nanoseconds step{0};          // of the last block; 0 before the first
 };
 
 TrainerJob::TrainerJob(TrainerJobSpec spec, CancelSource& cancel)
@@ -183,6 +185,8 @@ Result<void> TrainerJob::prepare(Trainer& trainer, const Configuration& configur
     }
   }
   trainer.configuration = configuration;
+  // What is cold is warm after a second, and more steps of a slow job would cost the trials their budget.
+  if (trainer.step >= kSlowStep) warmup_steps = std::min(warmup_steps, 1);
   if (warmup_steps == 0) return {};
   auto warmed =
       ask(trainer, "run", {{"minimum_ns", 0}, {"minimum_steps", warmup_steps}}, spec_.block_limit);
@@ -202,7 +206,11 @@ Result<Block> TrainerJob::run_block(const Configuration& configuration,
                      {"reuse_batch", request.reuse_batch}},
                     request.minimum_duration * 4 + spec_.block_limit);
   if (!answer) return tl::unexpected(answer.error());
-  return Block::from_json(*answer);
+  auto block = Block::from_json(*answer);
+  if (block && block->steps > 0) {
+    (*trainer)->step = nanoseconds(block->duration_ns / block->steps);
+  }
+  return block;
 }
 
 Result<Json> TrainerJob::run_steps(Trainer& trainer, const Configuration& configuration,

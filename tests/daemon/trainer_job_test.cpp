@@ -67,6 +67,22 @@ TEST_F(TrainerJobTest, SwitchesLiveWithWarmUp) {
   EXPECT_GT(runs[1].at("minimum_steps"), 0);
 }
 
+TEST_F(TrainerJobTest, WarmsAFastJobUpWithAllSteps) {
+  scene_.behave({{"rate", 1000}});  // 8 ms a step
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().run_block(start_, {}));
+  ASSERT_TRUE(job().run_block(with("layout.memory_format", std::string("channels_last")), {}));
+  EXPECT_EQ(scene_.requests("run").at(1).at("minimum_steps"), 2);
+}
+
+TEST_F(TrainerJobTest, WarmsASlowJobUpWithOneStep) {
+  scene_.behave({{"rate", 4}});  // 2 s a step
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().run_block(start_, {}));
+  ASSERT_TRUE(job().run_block(with("layout.memory_format", std::string("channels_last")), {}));
+  EXPECT_EQ(scene_.requests("run").at(1).at("minimum_steps"), 1);
+}
+
 TEST_F(TrainerJobTest, RestartKnobGetsASecondTrainerThatStays) {
   ASSERT_TRUE(job().start(start_));
   const Configuration keep = with("memory.malloc", std::string("keep"));
