@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <ostream>
 
 #include "tests/recipes/samples.hpp"
 
@@ -22,6 +23,10 @@ struct Mistake {
   const char* to;
   const char* message;
 };
+
+void PrintTo(const Mistake& mistake, std::ostream* out) {
+  *out << mistake.name;
+}
 
 class Mistakes : public testing::TestWithParam<Mistake> {};
 
