@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Compiler, linker and output folders, shared by every target through `autotuned_options`.
 include_guard(GLOBAL)
-include(GNUInstallDirs)
 
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)

@@ -3,7 +3,7 @@
 # wants a CUDA compiler, which building `autotuned` does not need.
 #
 # Input:  AUTOTUNED_DEPS_DIR
-# Output: LibTorch::LibTorch, LibTorch_VERSION
+# Output: LibTorch::LibTorch, LibTorch_VERSION, LibTorch_BUILD_RPATH, LibTorch_INSTALL_RPATH
 #
 # Linked are torch_cpu and c10 alone. libtorch_cuda.so needs the GPU libraries of
 # `scripts/setup --cuda`; the trainer opens it at run time where a GPU and those libraries exist.
@@ -43,6 +43,8 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::LibTorch)
   # Relative first, so that build/ and .deps/ can be moved together (scripts/package). A file of
   # options, because CMake escapes the `$` of $ORIGIN once too often.
   file(RELATIVE_PATH _from_bin "${CMAKE_BINARY_DIR}/bin" "${_torch}/lib")
+  set(LibTorch_INSTALL_RPATH "${_torch}/lib")
+  set(LibTorch_BUILD_RPATH "$ORIGIN/${_from_bin}:${LibTorch_INSTALL_RPATH}")
   set(_options "${CMAKE_BINARY_DIR}/CMakeFiles/libtorch_link_options.txt")
   file(CONFIGURE OUTPUT "${_options}" @ONLY CONTENT
     "-Wl,-rpath,$ORIGIN/@_from_bin@\n-Wl,-rpath,@_torch@/lib\n")

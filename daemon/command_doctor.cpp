@@ -2,7 +2,6 @@
 // doctor: one line per thing that a run needs, with what to do about it.
 #include <fmt/format.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
 #include <iostream>
 
@@ -13,6 +12,7 @@
 #include "daemon/plugin_survey.hpp"
 #include "daemon/report.hpp"
 #include "daemon/trainer_client.hpp"
+#include "daemon/trainer_environment.hpp"
 #include "plugins/loader.hpp"
 #include "recipes/knobs.hpp"
 #include "storage/history.hpp"
@@ -73,11 +73,16 @@ Finding examine_trainer(const Places& places) {
   NeverCancelled cancel;
   TrainerSpec spec;
   spec.program = places.trainer;
-  spec.environment = environment_of({"PATH", "HOME"});
-  spec.environment.push_back("AUTOTUNED_PARENT_PID=" + std::to_string(getpid()));
+  spec.environment = trainer_environment();
   spec.log = "/dev/null";
   auto trainer = TrainerClient::start(spec, cancel);
-  if (!trainer) return {Health::broken, "trainer", trainer.error().message()};
+  if (!trainer) {
+    std::string text = places.trainer.string() + ": " + trainer.error().message();
+    if (trainer.error().kind == ErrorKind::crashed) {
+      text += "; where LibTorch was moved, AUTOTUNED_LIBTORCH names its folder";
+    }
+    return {Health::broken, "trainer", text};
+  }
   const std::string text =
       fmt::format("{}, LibTorch {}", get_string(trainer->hello(), "trainer").value_or("?"),
                   get_string(trainer->hello(), "libtorch").value_or("?"));

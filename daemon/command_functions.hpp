@@ -51,7 +51,22 @@ int forget(const std::filesystem::path& history, const std::filesystem::path& re
 int check(const std::filesystem::path& recipe, bool as_json);
 int print_schema(bool as_json);
 int print_knobs(bool as_json);
-int list_plugins(const std::vector<std::filesystem::path>& plugin_folders, bool as_json);
+
+struct ListPluginsOptions {
+  std::filesystem::path history;
+  std::vector<std::filesystem::path> plugin_folders;
+  std::optional<std::string> required;  // fails unless this one is ready
+  bool as_json = false;
+};
+int list_plugins(const ListPluginsOptions& options);
+
+struct NewPluginOptions {
+  std::string name;
+  std::filesystem::path into = ".";  // the plugin's folder is made in here
+  bool is_yaml = false;              // else a policy plugin in C++
+  bool as_json = false;
+};
+int new_plugin(const NewPluginOptions& options);
 int doctor(const std::filesystem::path& history, bool as_json);
 
 }  // namespace autotuned::daemon

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// check, schema, knobs, plugins: what a recipe, a machine and an installation offer.
+// check, schema, knobs: what a recipe and a machine offer.
 #include <fmt/format.h>
 
 #include <iostream>
@@ -7,12 +7,8 @@
 #include "base/text.hpp"
 #include "daemon/command_functions.hpp"
 #include "daemon/commands.hpp"
-#include "daemon/history_reading.hpp"
-#include "daemon/places.hpp"
-#include "daemon/plugin_survey.hpp"
 #include "daemon/recipe_reading.hpp"
 #include "daemon/report.hpp"
-#include "plugins/loader.hpp"
 #include "recipes/schema.hpp"
 
 namespace autotuned::daemon {
@@ -77,39 +73,6 @@ int print_knobs(bool as_json) {
                     std::string(recipes::to_string(knob.risk)), meaning});
   }
   std::cout << table_text(rows);
-  return kDone;
-}
-
-int list_plugins(const std::vector<std::filesystem::path>& plugin_folders, bool as_json) {
-  std::vector<std::filesystem::path> extra;
-  for (const auto& folder : plugin_folders)
-    extra.push_back(std::filesystem::absolute(folder));
-  const auto built_in = find_places().built_in_plugins;
-  const auto found = survey_plugins(plugins::plugin_folders(extra, built_in));
-  if (!found) return report_error(found.error());
-  if (as_json) {
-    Json list = Json::array();
-    for (const SurveyedPlugin& plugin : *found)
-      list.push_back(plugin.to_json());
-    std::cout << to_line(list) << "\n";
-    return kDone;
-  }
-  if (found->empty()) {
-    std::cout << "no plugins found in " << built_in.string() << "\n";
-    return kDone;
-  }
-  std::vector<std::vector<std::string>> rows = {
-      {"plugin", "kind", "version", "state", "what it does"}};
-  for (const SurveyedPlugin& plugin : *found) {
-    rows.push_back({plugin.name, plugin.kind, plugin.version.empty() ? "-" : plugin.version,
-                    plugin.state, plugin.is_ready() ? plugin.summary : plugin.refusal});
-  }
-  std::cout << table_text(rows);
-  for (const SurveyedPlugin& plugin : *found) {
-    if (plugin.is_ready()) continue;
-    std::cout << "\n"
-              << plugin.path.string() << ": " << plugin.state << ": " << plugin.refusal << "\n";
-  }
   return kDone;
 }
 

@@ -84,6 +84,38 @@ void add_history_list(CLI::App& app, HistoryOptions& options) {
   add_json(command, options.as_json);
 }
 
+CLI::App& add_plugins(CLI::App& app, ListPluginsOptions& options) {
+  CLI::App& command = *app.add_subcommand(
+      "plugins", "The plugins found, how they did so far, and why any is refused");
+  command.add_option("--plugin-dir", options.plugin_folders, "Look for plugins here first")
+      ->type_name("DIR");
+  command.add_option("--require", options.required, "Exit with 1 unless this plugin is ready")
+      ->type_name("NAME");
+  add_history(command, options.history);
+  add_json(command, options.as_json);
+  return command;
+}
+
+CLI::App& add_new_plugin(CLI::App& plugins, NewPluginOptions& options) {
+  CLI::App& command = *plugins.add_subcommand("new", "Write a plugin to start from into NAME/");
+  command.add_option("NAME", options.name, "Lower-case letters, digits and _, a letter first")
+      ->required();
+  CLI::Option* yaml =
+      command.add_flag("--yaml", options.is_yaml, "A list of values to try; no code");
+  command.add_flag("--policy")->description("In C++ (the default)")->excludes(yaml);
+  command.add_option("--into", options.into, "Make the folder NAME in here")
+      ->type_name("DIR")
+      ->capture_default_str();
+  add_json(command, options.as_json);
+  for (const char* kind : {"--extension", "--workload"}) {
+    command.add_flag_callback(
+        kind,
+        [] { throw CLI::ValidationError("there are no such plugins yet: --policy or --yaml"); },
+        "Not there yet");
+  }
+  return command;
+}
+
 }  // namespace
 
 int run_command(int argc, char** argv) {
@@ -99,7 +131,8 @@ int run_command(int argc, char** argv) {
   std::filesystem::path recipe;
   std::string id;
   std::string other_id;
-  std::vector<std::filesystem::path> plugin_folders;
+  ListPluginsOptions list_plugins_options;
+  NewPluginOptions new_plugin_options;
   bool as_json = false;
 
   add_run(app, run_options);
@@ -126,10 +159,9 @@ int run_command(int argc, char** argv) {
       *app.add_subcommand("schema", "The recipe reference (--json: JSON Schema)");
   CLI::App& knobs_command = *app.add_subcommand(
       "knobs", "The knobs that can be tuned, with their domains on this machine");
-  CLI::App& plugins_command =
-      *app.add_subcommand("plugins", "The plugins found, and why any is refused");
-  plugins_command.add_option("--plugin-dir", plugin_folders, "Look for plugins here first")
-      ->type_name("DIR");
+  const CLI::App& plugins_command = add_plugins(app, list_plugins_options);
+  const CLI::App& new_plugin_command =
+      add_new_plugin(*app.get_subcommand("plugins"), new_plugin_options);
   CLI::App& doctor_command =
       *app.add_subcommand("doctor", "What works on this machine, what does not, and what to do");
   for (CLI::App* command : {&show_command, &explain_command, &compare_command, &best_command,
@@ -138,7 +170,7 @@ int run_command(int argc, char** argv) {
   }
   for (CLI::App* command :
        {&show_command, &explain_command, &compare_command, &best_command, &forget_command,
-        &check_command, &schema_command, &knobs_command, &plugins_command, &doctor_command}) {
+        &check_command, &schema_command, &knobs_command, &doctor_command}) {
     add_json(*command, as_json);
   }
 
@@ -157,7 +189,8 @@ int run_command(int argc, char** argv) {
   if (check_command.parsed()) return check(recipe, as_json);
   if (schema_command.parsed()) return print_schema(as_json);
   if (knobs_command.parsed()) return print_knobs(as_json);
-  if (plugins_command.parsed()) return list_plugins(plugin_folders, as_json);
+  if (new_plugin_command.parsed()) return new_plugin(new_plugin_options);
+  if (plugins_command.parsed()) return list_plugins(list_plugins_options);
   return doctor(history, as_json);
 }
 

@@ -27,6 +27,7 @@ Places find_places() {
   const std::string trainer = environment_text("AUTOTUNED_TRAINER");
   places.trainer = trainer.empty() ? folder / "autotuned-trainer" : std::filesystem::path{trainer};
   places.built_in_plugins = folder.parent_path() / "lib" / "autotuned" / "plugins";
+  places.templates = folder.parent_path() / "share" / "autotuned" / "templates";
   return places;
 }
 

@@ -12,6 +12,7 @@ struct Places {
   std::filesystem::path program;           // the running `autotuned`
   std::filesystem::path trainer;           // autotuned-trainer beside it, or $AUTOTUNED_TRAINER
   std::filesystem::path built_in_plugins;  // ../lib/autotuned/plugins
+  std::filesystem::path templates;         // ../share/autotuned/templates, for `plugins new`
 };
 
 // From /proc/self/exe. The trainer need not exist: starting it says so.

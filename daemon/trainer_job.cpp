@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/file.hpp"
+#include "daemon/trainer_environment.hpp"
 
 namespace autotuned::daemon {
 
@@ -22,24 +23,6 @@ constexpr std::int64_t kProfileWarmupSteps = 3;
 // Of a job whose steps take seconds, fewer must do: the budget is for trials.
 constexpr nanoseconds kProfileLimit = std::chrono::seconds(10);
 constexpr nanoseconds kSlowStep = std::chrono::seconds(1);
-
-// Everything of our own environment that a trainer may see. LD_LIBRARY_PATH is left out on purpose: a
-// toolkit's libraries there would take the place of those that LibTorch was built with.
-const std::vector<std::string>& inherited_variables() {
-  static const std::vector<std::string> names = {"HOME",
-                                                 "LANG",
-                                                 "LC_ALL",
-                                                 "PATH",
-                                                 "TMPDIR",
-                                                 "TZ",
-                                                 "XDG_CACHE_HOME",
-                                                 "CUDA_VISIBLE_DEVICES",
-                                                 "CUDA_MODULE_LOADING",
-                                                 "OMP_NUM_THREADS",
-                                                 "ASAN_OPTIONS",
-                                                 "UBSAN_OPTIONS"};
-  return names;
-}
 
 Result<tuner::UpdateComparison> comparison_from(const Json& answer) {
   tuner::UpdateComparison comparison;
@@ -115,8 +98,7 @@ Result<TrainerJob::Trainer*> TrainerJob::start_trainer(const Configuration& conf
   spec.program = spec_.trainer;
   spec.log = spec_.folder / ("trainer-" + std::to_string(++started_) + ".log");
   spec.inherited_lock = spec_.device_lock;
-  spec.environment = environment_of(inherited_variables());
-  spec.environment.push_back("AUTOTUNED_PARENT_PID=" + std::to_string(getpid()));
+  spec.environment = trainer_environment();
   bool has_wait_policy = false;
   for (const auto& [name, value] : configuration.values()) {
     if (!name.starts_with("env.")) continue;

@@ -17,6 +17,7 @@
 
 #include "base/digest.hpp"
 #include "plugins/library_file.hpp"
+#include "plugins/plugin_name.hpp"
 #include "plugins/sdk/autotuned_plugin.h"
 #include "plugins/trust.hpp"
 #include "plugins/yaml_plugin.hpp"
@@ -155,13 +156,6 @@ Result<void> check_descriptor(const autotuned_plugin& descriptor, const std::str
   return {};
 }
 
-bool is_plugin_name(std::string_view name) {
-  return !name.empty() && name.size() <= 64 && name.front() >= 'a' && name.front() <= 'z' &&
-         std::ranges::all_of(name, [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-         });
-}
-
 using Loading = std::function<void(const std::string&)>;
 
 Result<void> examine_library(FoundPlugin& found, const Loading& loading) {
@@ -192,7 +186,7 @@ Result<void> examine(FoundPlugin& found, const std::filesystem::path& folder,
                      const Loading& loading) {
   if (!is_plugin_name(found.name)) {
     return fail(ErrorKind::invalid, fmt::format("'{}' is no plugin name", found.name),
-                found.path.string(), "a name has lower-case letters, digits and _, a letter first");
+                found.path.string(), kPluginNameRule);
   }
   Result<std::filesystem::path> file = trusted_file(found.path, folder);
   if (!file) return tl::unexpected(std::move(file.error()));

@@ -79,5 +79,60 @@ TEST(Plugins, OneThatRefusesToLoadIsNotNeeded) {
               HasSubstr("refused"));
 }
 
+Json listed(const Scene& scene, const std::string& plugin,
+            const std::vector<std::string>& options = {}) {
+  std::vector<std::string> command = {"plugins", "--json"};
+  command.insert(command.end(), options.begin(), options.end());
+  for (const Json& found : scene.command(command).json()) {
+    if (found.at("name") == plugin) return found;
+  }
+  return nullptr;
+}
+
+TEST(Plugins, AreListedWithTheirRecord) {
+  const Scene scene;
+  EXPECT_EQ(listed(scene, "set_to_none").at("record").at("asked"), 0) << "without a history";
+
+  scene.write_recipe("  plugins: [set_to_none, crashes]\n");
+  ASSERT_EQ(scene.run({"--plugin-dir", Scene::fixture("crashes")}).code, 0);
+  const Json good = listed(scene, "set_to_none").at("record");
+  EXPECT_GE(good.at("asked"), 2);
+  EXPECT_EQ(good.at("proposed"), 1);
+  EXPECT_EQ(good.at("accepted"), 1);
+  EXPECT_EQ(good.at("failed"), 0);
+  EXPECT_EQ(listed(scene, "amp").at("record").at("asked"), 0) << "the recipe leaves it out";
+
+  const Json bad = listed(scene, "crashes", {"--plugin-dir", Scene::fixture("crashes")});
+  EXPECT_EQ(bad.at("state"), "ready");
+  EXPECT_EQ(bad.at("record").at("failed"), 1);
+  EXPECT_THAT(bad.at("record").at("last_failure").get<std::string>(), HasSubstr("signal"));
+  const std::string text =
+      scene.command({"plugins", "--plugin-dir", Scene::fixture("crashes")}).out;
+  EXPECT_THAT(text, HasSubstr("proposed 1, accepted 1"));
+  EXPECT_THAT(text, HasSubstr("crashes failed last: "));
+}
+
+TEST(Plugins, AHistoryThatCannotBeReadCostsTheRecords) {
+  const Scene scene;
+  const auto file = scene.folder().write("no.db", "no history, but longer than nothing at all");
+  const Outcome outcome = scene.command({"plugins", "--json", "--history", file.string()});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("no.db"));
+  EXPECT_GE(outcome.json().size(), 11);
+}
+
+TEST(Plugins, OneMayBeRequired) {
+  const Scene scene;
+  EXPECT_EQ(scene.command({"plugins", "--require", "amp"}).code, 0);
+  const Outcome missing = scene.command({"plugins", "--require", "nobody", "--json"});
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_THAT(missing.err, HasSubstr("there is no plugin 'nobody'"));
+  const Outcome refused =
+      scene.command({"plugins", "--plugin-dir", Scene::fixture("undefined_symbol"), "--require",
+                     "undefined_symbol"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("undefined_symbol is refused"));
+}
+
 }  // namespace
 }  // namespace autotuned

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the plugins did so far, on this machine and others whose runs are in the history.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "base/json.hpp"
+#include "base/result.hpp"
+#include "storage/history.hpp"
+
+namespace autotuned::daemon {
+
+struct PluginRecord {
+  std::int64_t asked = 0;     // questions
+  std::int64_t proposed = 0;  // trials of its proposals
+  std::int64_t accepted = 0;  // those that won
+  std::int64_t failed =
+      0;  // questions that it crashed, hung or threw at, or answered with nonsense
+  std::string last_failure;  // what came of the last of those
+
+  [[nodiscard]] Json to_json() const;
+  // "asked 12, proposed 3, accepted 1, failed 2"; "-" when it was never asked.
+  [[nodiscard]] std::string text() const;
+};
+
+// By name, of every version. Reads all runs.
+[[nodiscard]] Result<std::map<std::string, PluginRecord>> plugin_records(
+    const storage::History& history);
+
+}  // namespace autotuned::daemon
