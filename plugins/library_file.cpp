@@ -32,7 +32,7 @@ std::string machine_name(unsigned machine) {
     case EM_AARCH64:
       return "AArch64";
     case EM_386:
-      return "32-bit x86";
+      return "x86";
     case EM_RISCV:
       return "RISC-V";
     case EM_PPC64:
@@ -40,6 +40,15 @@ std::string machine_name(unsigned machine) {
     default:
       return fmt::format("machine {}", machine);
   }
+}
+
+constexpr unsigned char kOurByteOrder =
+    std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
+
+// "64-bit x86-64". With the other byte order the machine's number cannot be read.
+std::string architecture(unsigned char width, unsigned char byte_order, unsigned machine) {
+  if (byte_order != kOurByteOrder) return "a machine of the other byte order";
+  return fmt::format("{}-bit {}", width == ELFCLASS64 ? 64 : 32, machine_name(machine));
 }
 
 class LibraryFile {
@@ -54,13 +63,13 @@ class LibraryFile {
     if (!read(0, &header_) || std::memcmp(header_.e_ident, ELFMAG, SELFMAG) != 0) {
       return fail(ErrorKind::invalid, "is not an ELF file", name_, kExpected);
     }
-    constexpr unsigned char kOurByteOrder =
-        std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
     if (header_.e_ident[EI_CLASS] != ELFCLASS64 || header_.e_ident[EI_DATA] != kOurByteOrder ||
         header_.e_machine != kOurMachine) {
       return fail(ErrorKind::unsupported,
                   fmt::format("is built for {}, this program for {}",
-                              machine_name(header_.e_machine), machine_name(kOurMachine)),
+                              architecture(header_.e_ident[EI_CLASS], header_.e_ident[EI_DATA],
+                                           header_.e_machine),
+                              architecture(ELFCLASS64, kOurByteOrder, kOurMachine)),
                   name_, kExpected);
     }
     if (header_.e_type != ET_DYN) {

@@ -104,7 +104,24 @@ TEST_F(Refusal, AnotherArchitecture) {
   const std::uint16_t other = EM_S390;
   std::memcpy(content.data() + offsetof(Elf64_Ehdr, e_machine), &other, sizeof other);
   add_changed(content);
-  EXPECT_THAT(refusal(), AllOf(HasSubstr("built for machine 22"), HasSubstr("this program for")));
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("built for 64-bit machine 22"),
+                               HasSubstr("this program for 64-bit ")));
+}
+
+TEST_F(Refusal, AnotherWidth) {
+  std::string content = content_of(fixture_library("marks"));
+  content[EI_CLASS] = ELFCLASS32;
+  add_changed(content);
+  EXPECT_THAT(refusal(),
+              AllOf(HasSubstr("built for 32-bit "), HasSubstr("this program for 64-bit ")));
+}
+
+TEST_F(Refusal, AnotherByteOrder) {
+  std::string content = content_of(fixture_library("marks"));
+  content[EI_DATA] = static_cast<char>(content[EI_DATA] == ELFDATA2LSB ? ELFDATA2MSB : ELFDATA2LSB);
+  add_changed(content);
+  EXPECT_THAT(refusal(),
+              HasSubstr("built for a machine of the other byte order, this program for"));
 }
 
 TEST_F(Refusal, AProgramInsteadOfALibrary) {
