@@ -56,7 +56,8 @@ int check_required(const std::vector<SurveyedPlugin>& plugins, const std::string
                          "--plugin-dir names the folder of its file"});
   }
   if (found->is_ready()) return kDone;
-  return report_error({ErrorKind::invalid, "plugin " + name + " is " + found->state, "", ""});
+  return report_error({ErrorKind::invalid,
+                       "plugin " + name + " is " + found->state + ": " + found->refusal, "", ""});
 }
 
 }  // namespace
