@@ -4,7 +4,7 @@
 # Targets to link: fmt::fmt spdlog::spdlog nlohmann_json::nlohmann_json tl::expected
 # Boost::headers yaml-cpp::yaml-cpp SQLiteCpp CLI11::CLI11 JPEG::JPEG ZLIB::ZLIB LibMD::LibMD
 # Threads::Threads GTest::gtest GTest::gmock GTest::gmock_main benchmark::benchmark
-# LibTorch::LibTorch CUPTI::CUPTI
+# LibTorch::LibTorch CUPTI::CUPTI simdjson::simdjson
 include_guard(GLOBAL)
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
@@ -15,6 +15,7 @@ find_package(nlohmann_json 3.11 REQUIRED)
 find_package(tl-expected REQUIRED)
 find_package(JPEG REQUIRED)
 find_package(ZLIB REQUIRED)
+find_package(simdjson REQUIRED)
 find_package(SQLite3 REQUIRED)
 find_package(SQLiteCpp REQUIRED)
 find_package(CLI11 REQUIRED)

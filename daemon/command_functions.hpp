@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -68,5 +69,14 @@ struct NewPluginOptions {
 };
 int new_plugin(const NewPluginOptions& options);
 int doctor(const std::filesystem::path& history, bool as_json);
+
+struct AnalyzeOptions {
+  std::vector<std::filesystem::path> traces;  // of one job: one file for each rank
+  std::string view = "overview";              // or operators, kernels
+  std::size_t top = 0;                        // rows of a table; 0: all in JSON, ten in text
+  bool as_json = false;
+};
+int analyze(const AnalyzeOptions& options);
+int print_findings(bool as_json);
 
 }  // namespace autotuned::daemon

@@ -116,6 +116,21 @@ CLI::App& add_new_plugin(CLI::App& plugins, NewPluginOptions& options) {
   return command;
 }
 
+void add_analyze(CLI::App& app, AnalyzeOptions& options) {
+  CLI::App& command = *app.add_subcommand(
+      "analyze",
+      "Where the time went in traces that torch.profiler wrote, and what to do about it");
+  command.add_option("TRACE", options.traces, "*.pt.trace.json or .json.gz; one for each rank")
+      ->required()
+      ->type_name("FILE");
+  command.add_option("--view", options.view, "What to print")
+      ->check(CLI::IsMember({"overview", "operators", "kernels"}))
+      ->capture_default_str();
+  command.add_option("--top", options.top, "Rows of a table (default: 10, with --json all)")
+      ->check(CLI::PositiveNumber);
+  add_json(command, options.as_json);
+}
+
 }  // namespace
 
 int run_command(int argc, char** argv) {
@@ -137,6 +152,8 @@ int run_command(int argc, char** argv) {
 
   add_run(app, run_options);
   add_history_list(app, history_options);
+  AnalyzeOptions analyze_options;
+  add_analyze(app, analyze_options);
 
   CLI::App& show_command = *app.add_subcommand("show", "One run, or one trial (RUN.NUMBER)");
   show_command.add_option("ID", id, "A run, the beginning of its name, or 'last'")->required();
@@ -164,6 +181,9 @@ int run_command(int argc, char** argv) {
       add_new_plugin(*app.get_subcommand("plugins"), new_plugin_options);
   CLI::App& doctor_command =
       *app.add_subcommand("doctor", "What works on this machine, what does not, and what to do");
+  CLI::App& findings_command = *app.add_subcommand(
+      "findings", "The rules that analyze knows: when each fires, and what acts on it");
+  add_json(findings_command, as_json);
   for (CLI::App* command : {&show_command, &explain_command, &compare_command, &best_command,
                             &forget_command, &doctor_command}) {
     add_history(*command, history);
@@ -181,6 +201,8 @@ int run_command(int argc, char** argv) {
   }
   if (app.got_subcommand("run")) return run(run_options);
   if (app.got_subcommand("history")) return list_history(history_options);
+  if (app.got_subcommand("analyze")) return analyze(analyze_options);
+  if (findings_command.parsed()) return print_findings(as_json);
   if (show_command.parsed()) return show(history, id, as_json);
   if (explain_command.parsed()) return explain(history, id, as_json);
   if (compare_command.parsed()) return compare(history, id, other_id, as_json);

@@ -9,6 +9,7 @@ packages=(
   libboost1.81-dev libyaml-cpp-dev libsqlite3-dev libsqlitecpp-dev libfmt-dev libspdlog-dev
   nlohmann-json3-dev libexpected-dev libcli11-dev libjpeg62-turbo-dev
   zlib1g-dev libmd-dev
+  libsimdjson-dev
   # tests and benchmarks
   libgtest-dev libgmock-dev libbenchmark-dev
   # the data of the main job

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/trace_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/text.hpp"
+#include "daemon/report.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+using analysis::DeviceUse;
+using analysis::Finding;
+using analysis::KernelRow;
+using analysis::OperatorRow;
+using analysis::Part;
+using analysis::Rule;
+using analysis::TraceAnalysis;
+using Rows = std::vector<std::vector<std::string>>;
+
+constexpr std::size_t kLongestName = 72;
+constexpr std::size_t kTopByDefault = 10;
+
+double microseconds(double ns) {
+  return ns / 1e3;
+}
+
+template <class Row>
+std::size_t shown(const std::vector<Row>& rows, std::size_t top) {
+  return top == 0 ? rows.size() : std::min(top, rows.size());
+}
+
+Json operators_json(const std::vector<OperatorRow>& rows, std::size_t top) {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < shown(rows, top); ++i) {
+    const auto us = [](std::int64_t ns) { return microseconds(static_cast<double>(ns)); };
+    list.push_back({{"name", rows[i].name},
+                    {"calls", rows[i].calls},
+                    {"host_total_us", us(rows[i].host_total_ns)},
+                    {"host_self_us", us(rows[i].host_self_ns)},
+                    {"device_total_us", us(rows[i].device_total_ns)},
+                    {"device_self_us", us(rows[i].device_self_ns)}});
+  }
+  return list;
+}
+
+Json kernels_json(const std::vector<KernelRow>& rows, std::size_t top) {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < shown(rows, top); ++i) {
+    const KernelRow& row = rows[i];
+    const auto us = [](std::int64_t ns) { return microseconds(static_cast<double>(ns)); };
+    list.push_back({{"name", row.name},
+                    {"calls", row.calls},
+                    {"total_us", us(row.total_ns)},
+                    {"mean_us", us(row.total_ns) / static_cast<double>(row.calls)},
+                    {"min_us", us(row.min_ns)},
+                    {"max_us", us(row.max_ns)},
+                    {"tensor_cores", analysis::to_string(row.tensor_cores)},
+                    {"blocks_per_sm", row.blocks_per_sm},
+                    {"occupancy_percent", row.occupancy_percent}});
+  }
+  return list;
+}
+
+Json or_null(const std::optional<double>& value) {
+  return value ? Json(*value) : Json();
+}
+
+// Without a device every figure is null.
+Json device_json(const std::optional<DeviceUse>& use) {
+  const auto figure = [&](double DeviceUse::*member) {
+    return use ? Json((*use).*member) : Json();
+  };
+  return {{"utilization", figure(&DeviceUse::utilization)},
+          {"sm_efficiency", use ? or_null(use->sm_efficiency) : Json()},
+          {"achieved_occupancy_percent", use ? or_null(use->achieved_occupancy_percent) : Json()},
+          {"tensor_core_ratio", figure(&DeviceUse::tensor_core_ratio)}};
+}
+
+Json findings_json(const std::vector<Finding>& findings) {
+  Json list = Json::array();
+  for (const Finding& finding : findings) {
+    const auto word = [](const char* text) { return *text == '\0' ? Json() : Json(text); };
+    list.push_back({{"id", finding.rule->id},
+                    {"evidence", finding.evidence},
+                    {"plugin", word(finding.rule->plugin)},
+                    {"knob", word(finding.rule->knob)},
+                    {"advice", finding.rule->advice}});
+  }
+  return list;
+}
+
+template <class Figure>
+Json parts_json(const Figure& part_ns) {
+  Json parts = Json::object();
+  for (std::size_t i = 0; i < analysis::kParts; ++i) {
+    const auto part = static_cast<Part>(i);
+    parts[analysis::to_string(part)] = microseconds(part_ns(part));
+  }
+  return parts;
+}
+
+Json rank_json(const TraceAnalysis& rank, std::size_t top) {
+  Json devices = Json::array();
+  for (const DeviceUse& use : rank.devices) {
+    Json device = device_json(use);
+    device["device"] = use.device;
+    devices.push_back(std::move(device));
+  }
+  const analysis::Overall own = analysis::overall_of({rank});
+  return {{"rank", rank.rank},
+          {"file", rank.file},
+          {"events", rank.events},
+          {"steps", rank.breakdown.steps.size()},
+          {"step_us", microseconds(own.step_ns)},
+          {"parts_us",
+           parts_json([&](Part part) { return own.part_ns[static_cast<std::size_t>(part)]; })},
+          {"gpu", device_json(own.device)},
+          {"devices", devices},
+          {"findings", findings_json(own.findings)},
+          {"operators", operators_json(rank.operators, top)},
+          {"kernels", kernels_json(rank.kernels, top)},
+          {"damage", rank.damage},
+          {"notes", rank.notes}};
+}
+
+std::string time_text(double ns) {
+  return ns < 1e6 ? fmt::format("{:.1f} us", ns / 1e3) : fmt::format("{:.2f} ms", ns / 1e6);
+}
+
+std::string share_text(double part, double whole) {
+  return whole > 0 ? fmt::format("{:.1f} %", 100 * part / whole) : std::string("-");
+}
+
+std::string short_name(const std::string& name) {
+  if (name.size() <= kLongestName) return name;
+  std::size_t end = kLongestName - 3;
+  // Not in the middle of a character.
+  while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0U) == 0x80U)
+    --end;
+  return name.substr(0, end) + "...";
+}
+
+std::string percent_text(const std::optional<double>& ratio) {
+  return ratio ? fmt::format("{:.1f} %", 100 * *ratio) : std::string("unknown");
+}
+
+std::string device_text(const TraceAnalysis& rank, const DeviceUse& use) {
+  std::string name = fmt::format("GPU {}", use.device);
+  for (const traces::DeviceProperties& device : rank.properties) {
+    if (device.id != use.device) continue;
+    name += fmt::format(" ({}, compute capability {}.{}, {})", device.name, device.compute_major,
+                        device.compute_minor, format_bytes(device.memory_bytes));
+  }
+  const auto occupancy = use.achieved_occupancy_percent
+                             ? std::optional(*use.achieved_occupancy_percent / 100)
+                             : std::nullopt;
+  return fmt::format(
+      "{}: utilization {}, est. SM efficiency {}, est. achieved occupancy {}, tensor cores in {} "
+      "of "
+      "the kernel time\n",
+      name, percent_text(use.utilization), percent_text(use.sm_efficiency), percent_text(occupancy),
+      percent_text(use.tensor_core_ratio));
+}
+
+std::string findings_text(const std::vector<Finding>& findings) {
+  if (findings.empty()) return "\nno findings\n";
+  std::string text = "\nfindings\n";
+  for (const Finding& finding : findings) {
+    text += fmt::format("  {}: {}\n", finding.rule->id, finding.evidence);
+    const std::string plugin = finding.rule->plugin;
+    const std::string knob = finding.rule->knob;
+    std::string who;
+    if (!plugin.empty()) who = " [plugin " + plugin + ", " + knob + "]";
+    if (plugin.empty() && !knob.empty()) who = " [" + knob + "]";
+    text += fmt::format("    → {}{}\n", finding.rule->advice, who);
+  }
+  return text;
+}
+
+std::string overview_text(const std::vector<TraceAnalysis>& ranks, const analysis::Overall& all) {
+  std::string text;
+  Rows rows = {{"part", "of a step", "share"}};
+  for (std::size_t i = 0; i < analysis::kParts; ++i) {
+    rows.push_back({analysis::to_string(static_cast<Part>(i)), time_text(all.part_ns[i]),
+                    share_text(all.part_ns[i], all.step_ns)});
+  }
+  rows.push_back({"step", time_text(all.step_ns), ""});
+  text += "\n" + table_text(rows);
+  if (ranks.size() > 1) {
+    Rows per_rank = {
+        {"rank", "step", "Kernel", "Communication", "DataLoader", "CPU Exec", "Other"}};
+    for (const TraceAnalysis& rank : ranks) {
+      std::vector<std::string> row = {std::to_string(rank.rank),
+                                      time_text(rank.breakdown.mean_step_ns())};
+      for (const Part part :
+           {Part::kernel, Part::communication, Part::data_loading, Part::cpu, Part::other}) {
+        row.push_back(fmt::format("{:.1f} %", 100 * rank.breakdown.ratio_of(part)));
+      }
+      per_rank.push_back(std::move(row));
+    }
+    text += "\n" + table_text(per_rank);
+  }
+  std::string devices;
+  for (const TraceAnalysis& rank : ranks) {
+    for (const DeviceUse& use : rank.devices)
+      devices += device_text(rank, use);
+  }
+  if (!devices.empty()) text += "\n" + devices;
+  return text + findings_text(all.findings);
+}
+
+std::string operators_text(const std::vector<OperatorRow>& rows, std::size_t top) {
+  Rows table = {{"operator", "calls", "host self", "host total", "device self", "device total"}};
+  for (std::size_t i = 0; i < shown(rows, top); ++i) {
+    const auto text = [](std::int64_t ns) { return time_text(static_cast<double>(ns)); };
+    table.push_back({short_name(rows[i].name), format_count(rows[i].calls),
+                     text(rows[i].host_self_ns), text(rows[i].host_total_ns),
+                     text(rows[i].device_self_ns), text(rows[i].device_total_ns)});
+  }
+  return "\n" + table_text(table);
+}
+
+std::string kernels_text(const std::vector<KernelRow>& rows, std::size_t top) {
+  if (rows.empty()) return "\nno kernels: nothing ran on a GPU\n";
+  Rows table = {{"kernel", "calls", "total", "mean", "max", "tensor cores", "blocks per SM",
+                 "est. occupancy"}};
+  for (std::size_t i = 0; i < shown(rows, top); ++i) {
+    const KernelRow& row = rows[i];
+    const auto total = static_cast<double>(row.total_ns);
+    table.push_back(
+        {short_name(row.name), format_count(row.calls), time_text(total),
+         time_text(total / static_cast<double>(row.calls)),
+         time_text(static_cast<double>(row.max_ns)), analysis::to_string(row.tensor_cores),
+         fmt::format("{:.2f}", row.blocks_per_sm), fmt::format("{:.0f} %", row.occupancy_percent)});
+  }
+  return "\n" + table_text(table);
+}
+
+}  // namespace
+
+Json traces_json(const std::vector<TraceAnalysis>& ranks, std::size_t top) {
+  const analysis::Overall all = analysis::overall_of(ranks);
+  Json json = rank_json(ranks.front(), top);
+  if (ranks.size() == 1) return json;
+  json.erase("rank");
+  json.erase("file");
+  json.erase("devices");
+  json["step_us"] = microseconds(all.step_ns);
+  json["parts_us"] =
+      parts_json([&](Part part) { return all.part_ns[static_cast<std::size_t>(part)]; });
+  json["gpu"] = device_json(all.device);
+  json["findings"] = findings_json(all.findings);
+  json["operators"] = operators_json(all.operators, top);
+  json["kernels"] = kernels_json(all.kernels, top);
+  json["damage"] = Json::array();
+  json["notes"] = Json::array();
+  json["events"] = 0;
+  json["ranks"] = Json::array();
+  for (const TraceAnalysis& rank : ranks) {
+    json["events"] = json["events"].get<std::int64_t>() + rank.events;
+    for (const std::string& what : rank.damage)
+      json["damage"].push_back(rank.file + ": " + what);
+    for (const std::string& what : rank.notes)
+      json["notes"].push_back(rank.file + ": " + what);
+    json["ranks"].push_back(rank_json(rank, top));
+  }
+  return json;
+}
+
+std::string traces_text(const std::vector<TraceAnalysis>& ranks, TraceView view, std::size_t top) {
+  const analysis::Overall all = analysis::overall_of(ranks);
+  std::string text;
+  for (const TraceAnalysis& rank : ranks) {
+    text += fmt::format("{}: {} events, {}{}\n", rank.file, format_count(rank.events),
+                        format_count(static_cast<std::int64_t>(rank.breakdown.steps.size())) +
+                            (rank.breakdown.steps.size() == 1 ? " step" : " steps"),
+                        ranks.size() > 1 ? fmt::format(", rank {}", rank.rank) : std::string());
+    for (const std::string& what : rank.notes)
+      text += "  note: " + what + "\n";
+  }
+  const std::size_t most = top == 0 ? kTopByDefault : top;
+  switch (view) {
+    case TraceView::overview:
+      return text + overview_text(ranks, all);
+    case TraceView::operators:
+      return text + operators_text(all.operators, most);
+    case TraceView::kernels:
+      return text + kernels_text(all.kernels, most);
+  }
+  return text;
+}
+
+Json rules_json() {
+  Json list = Json::array();
+  for (const Rule& rule : analysis::rules()) {
+    const auto word = [](const char* text) { return *text == '\0' ? Json() : Json(text); };
+    list.push_back({{"id", rule.id},
+                    {"signal", rule.signal},
+                    {"threshold", rule.threshold},
+                    {"fires", rule.is_below ? "under" : "over"},
+                    {"evidence", rule.evidence},
+                    {"plugin", word(rule.plugin)},
+                    {"knob", word(rule.knob)},
+                    {"advice", rule.advice}});
+  }
+  return list;
+}
+
+std::string rules_text() {
+  Rows rows = {{"finding", "when", "plugin", "knob", "advice"}};
+  for (const Rule& rule : analysis::rules()) {
+    const auto word = [](const char* text) { return *text == '\0' ? std::string("-") : text; };
+    rows.push_back({rule.id, std::string(rule.signal) + " " + analysis::condition_text(rule),
+                    word(rule.plugin), word(rule.knob), rule.advice});
+  }
+  return table_text(rows);
+}
+
+}  // namespace autotuned::daemon

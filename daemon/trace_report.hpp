@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The analysis of traces as JSON and as text for people.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "base/json.hpp"
+#include "profiler/analysis/trace_analysis.hpp"
+
+namespace autotuned::daemon {
+
+enum class TraceView { overview, operators, kernels };
+
+// The contract of `analyze --json` (docs/commands.md). At most `top` operators and kernels; 0: all.
+// REQUIRES: `ranks` is not empty, here and below.
+[[nodiscard]] Json traces_json(const std::vector<analysis::TraceAnalysis>& ranks, std::size_t top);
+
+[[nodiscard]] std::string traces_text(const std::vector<analysis::TraceAnalysis>& ranks,
+                                      TraceView view, std::size_t top);
+
+// The table of rules.
+[[nodiscard]] Json rules_json();
+[[nodiscard]] std::string rules_text();
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/analysis/device_use.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "profiler/analysis/tensor_cores.hpp"
+
+namespace autotuned::analysis {
+namespace {
+
+using traces::EventKind;
+
+struct Busy {
+  Interval time;
+  double blocks_per_sm = 0;
+};
+
+double as_double(std::int64_t ns) {
+  return static_cast<double>(ns);
+}
+
+// The integral of min(1, blocks per multiprocessor of everything that runs) over the window, in ns.
+double covered_ns(const std::vector<Busy>& kernels, Interval window) {
+  struct Change {
+    std::int64_t time_ns;
+    double blocks_per_sm;
+    int running;
+  };
+  std::vector<Change> changes;
+  for (const Busy& kernel : kernels) {
+    const Interval time{std::max(kernel.time.start_ns, window.start_ns),
+                        std::min(kernel.time.end_ns, window.end_ns)};
+    if (time.start_ns >= time.end_ns) continue;
+    changes.push_back({time.start_ns, kernel.blocks_per_sm, 1});
+    changes.push_back({time.end_ns, -kernel.blocks_per_sm, -1});
+  }
+  std::ranges::sort(changes, {}, &Change::time_ns);
+  double sum_ns = 0;
+  double blocks = 0;
+  int running = 0;
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    if (i > 0) {
+      sum_ns += std::min(1.0, blocks) * as_double(changes[i].time_ns - changes[i - 1].time_ns);
+    }
+    running += changes[i].running;
+    // Sums of fractions leave crumbs: nothing runs, so nothing is covered.
+    blocks = running == 0 ? 0.0 : std::max(0.0, blocks + changes[i].blocks_per_sm);
+  }
+  return sum_ns;
+}
+
+struct Kernels {
+  Intervals times;
+  std::vector<Busy> with_blocks;
+  double occupancy_sum = 0;  // weighted with the ns within the window
+  double occupancy_ns = 0;
+  double all_ns = 0;
+  double tensor_ns = 0;
+  double unknown_ns = 0;
+};
+
+}  // namespace
+
+std::vector<DeviceUse> device_uses(const traces::Trace& trace, Interval window) {
+  const traces::Events& events = trace.events;
+  std::vector<TensorCores> use_of_name(trace.names.size(), TensorCores::no);
+  std::vector<bool> is_known(trace.names.size());
+  std::map<int, Kernels> devices;
+  for (std::size_t row = 0; row < events.size(); ++row) {
+    if (events.kind[row] != EventKind::kernel) continue;
+    const traces::DeviceDetail& detail = trace.details[events.detail[row]];
+    const Interval time{events.start_ns[row], events.end_ns(row)};
+    Kernels& kernels = devices[detail.device];
+    kernels.times.push_back(time);
+    if (detail.blocks_per_sm > 0) kernels.with_blocks.push_back({time, detail.blocks_per_sm});
+    const double inside_ns = as_double(std::max<std::int64_t>(
+        0, std::min(time.end_ns, window.end_ns) - std::max(time.start_ns, window.start_ns)));
+    if (!std::isnan(detail.occupancy_percent)) {
+      kernels.occupancy_sum += static_cast<double>(detail.occupancy_percent) * inside_ns;
+      kernels.occupancy_ns += inside_ns;
+    }
+    const traces::NameId name = events.name[row];
+    if (!is_known[name]) use_of_name[name] = tensor_cores_of(trace.names.text(name));
+    is_known[name] = true;
+    const double ns = as_double(time.length_ns());
+    kernels.all_ns += ns;
+    if (use_of_name[name] == TensorCores::yes) kernels.tensor_ns += ns;
+    if (use_of_name[name] == TensorCores::unknown) kernels.unknown_ns += ns;
+  }
+
+  std::vector<DeviceUse> uses;
+  const double window_ns = std::max(1.0, as_double(window.length_ns()));
+  for (auto& [device, kernels] : devices) {
+    DeviceUse use;
+    use.device = device;
+    use.utilization =
+        as_double(length_within_ns(merged(std::move(kernels.times)), window)) / window_ns;
+    if (!kernels.with_blocks.empty()) {
+      use.sm_efficiency = covered_ns(kernels.with_blocks, window) / window_ns;
+    }
+    if (kernels.occupancy_ns > 0) {
+      use.achieved_occupancy_percent = kernels.occupancy_sum / kernels.occupancy_ns;
+    }
+    if (kernels.all_ns > 0) {
+      use.tensor_core_ratio = kernels.tensor_ns / kernels.all_ns;
+      use.unknown_tensor_core_ratio = kernels.unknown_ns / kernels.all_ns;
+    }
+    uses.push_back(use);
+  }
+  return uses;
+}
+
+}  // namespace autotuned::analysis

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the rules of findings.hpp look at: named figures of one trace.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "profiler/analysis/breakdown.hpp"
+#include "profiler/analysis/device_use.hpp"
+#include "profiler/analysis/launches.hpp"
+#include "profiler/analysis/tables.hpp"
+#include "profiler/traces/trace.hpp"
+
+namespace autotuned::analysis {
+
+// Values by name. The end of a name is its unit: `_ratio` (of the time of all steps, where nothing else is
+// said), `_ns`, `_bytes`, `_count`. A signal that this trace cannot tell is absent.
+using Signals = std::map<std::string, double>;
+
+// All that is known about one trace, by reference.
+struct Known {
+  const traces::Trace& trace;
+  const Launches& launches;
+  const Breakdown& breakdown;
+  const std::vector<DeviceUse>& devices;
+  const std::vector<OperatorRow>& operators;
+};
+
+[[nodiscard]] Signals signals_of(const Known& known);
+
+// The parts of it: from the host's events, and, where there are any, from the devices'.
+void add_host_signals(const Known& known, Signals& signals);
+void add_device_signals(const Known& known, Signals& signals);
+
+// Moments of all steps together, in ns; at least 1.
+[[nodiscard]] double steps_ns(const Breakdown& breakdown);
+
+}  // namespace autotuned::analysis

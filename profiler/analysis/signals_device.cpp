@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "profiler/analysis/signals.hpp"
+#include "profiler/operators.hpp"
+
+namespace autotuned::analysis {
+namespace {
+
+using traces::EventKind;
+using traces::Events;
+using traces::Trace;
+
+constexpr int kFirstWithTensorCores = 7;  // compute capability
+
+bool has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+double inside_ns(const Events& events, Row row, Interval window) {
+  return static_cast<double>(
+      std::max<std::int64_t>(0, std::min(events.end_ns(row), window.end_ns) -
+                                    std::max(events.start_ns[row], window.start_ns)));
+}
+
+void add_copy_signals(const Known& known, Signals& signals) {
+  const Events& events = known.trace.events;
+  const Interval window = known.breakdown.window();
+  double to_device_ns = 0;
+  double from_device_ns = 0;
+  double pageable_ns = 0;
+  double bytes = 0;
+  for (const DeviceEvent& event : known.launches.device_events) {
+    if (events.kind[event.row] != EventKind::copy) continue;
+    const std::string& name = known.trace.name_of(event.row);
+    const double ns = inside_ns(events, event.row, window);
+    if (has(name, "HtoD")) {
+      to_device_ns += ns;
+      if (has(name, "Pageable")) pageable_ns += ns;
+      if (ns > 0) bytes += static_cast<double>(known.trace.details[events.detail[event.row]].bytes);
+    } else if (has(name, "DtoH")) {
+      from_device_ns += ns;
+    }
+  }
+  const double all = steps_ns(known.breakdown);
+  signals["copies.host_to_device_ratio"] = to_device_ns / all;
+  signals["copies.device_to_host_ratio"] = from_device_ns / all;
+  signals["copies.pageable_ratio"] = pageable_ns / all;
+  signals["copies.per_step_bytes"] = bytes / static_cast<double>(known.breakdown.steps.size());
+}
+
+// Waits of the host for the device, and calls that wait without need.
+void add_waiting_signals(const Known& known, Signals& signals) {
+  const Trace& trace = known.trace;
+  const Events& events = trace.events;
+  const Interval window = known.breakdown.window();
+  Intervals scalar_reads;
+  for (Row row = 0; row < events.size(); ++row) {
+    if (events.kind[row] == EventKind::cpu_operator &&
+        trace.name_of(row) == "aten::_local_scalar_dense") {
+      scalar_reads.push_back({events.start_ns[row], events.end_ns(row)});
+    }
+  }
+  scalar_reads = merged(std::move(scalar_reads));
+  double waiting_ns = 0;
+  double synchronous_copy_ns = 0;
+  double synchronous_fill_ns = 0;
+  for (const Row call : known.launches.calls) {
+    const std::string& name = trace.name_of(call);
+    const double ns = inside_ns(events, call, window);
+    if (has(name, "Synchronize")) {
+      const Interval time{events.start_ns[call], events.end_ns(call)};
+      const auto in_reads = static_cast<double>(length_within_ns(scalar_reads, time));
+      waiting_ns += std::max(0.0, ns - in_reads);
+    }
+    if (name == "cudaMemcpy" || name == "hipMemcpy") synchronous_copy_ns += ns;
+    if (name == "cudaMemset" || name == "hipMemset") synchronous_fill_ns += ns;
+  }
+  const double all = steps_ns(known.breakdown);
+  signals["waiting.synchronize_ratio"] = waiting_ns / all;
+  signals["waiting.synchronous_copy_ratio"] = synchronous_copy_ns / all;
+  signals["waiting.synchronous_fill_ratio"] = synchronous_fill_ns / all;
+}
+
+// Stretches in which the device that works most has nothing to do, and why.
+void add_gap_signals(const Known& known, Signals& signals) {
+  const Events& events = known.trace.events;
+  const Interval window = known.breakdown.window();
+  std::map<int, std::int64_t> busy;
+  for (const DeviceEvent& event : known.launches.device_events) {
+    busy[known.trace.details[events.detail[event.row]].device] += events.length_ns[event.row];
+  }
+  const int device =
+      std::ranges::max_element(busy, {}, [](const auto& one) { return one.second; })->first;
+  const Intervals& loading = known.breakdown.all[static_cast<std::size_t>(Part::data_loading)];
+  double launch_wait_ns = 0;
+  std::int64_t longest_gap_ns = 0;
+  std::int64_t free_from_ns = 0;
+  bool is_first = true;
+  double kernels = 0;
+  double kernel_ns = 0;
+  double shorter = 0;
+  for (const DeviceEvent& event : known.launches.device_events) {
+    if (known.trace.details[events.detail[event.row]].device != device) continue;
+    const std::int64_t start_ns = events.start_ns[event.row];
+    if (events.kind[event.row] == EventKind::kernel) {
+      ++kernels;
+      kernel_ns += static_cast<double>(events.length_ns[event.row]);
+      if (event.launch != kNoRow && events.length_ns[event.row] < events.length_ns[event.launch]) {
+        ++shorter;
+      }
+    }
+    const Interval gap{std::max(free_from_ns, window.start_ns), std::min(start_ns, window.end_ns)};
+    if (!is_first && gap.start_ns < gap.end_ns) {
+      longest_gap_ns = std::max(longest_gap_ns, gap.length_ns());
+      if (event.launch != kNoRow && events.start_ns[event.launch] > free_from_ns) {
+        launch_wait_ns += static_cast<double>(gap.length_ns() - length_within_ns(loading, gap));
+      }
+    }
+    free_from_ns =
+        is_first ? events.end_ns(event.row) : std::max(free_from_ns, events.end_ns(event.row));
+    is_first = false;
+  }
+  signals["device.launch_wait_ratio"] = launch_wait_ns / steps_ns(known.breakdown);
+  signals["device.longest_gap_ns"] = static_cast<double>(longest_gap_ns);
+  if (kernels > 0) {
+    signals["kernels.mean_ns"] = kernel_ns / kernels;
+    signals["kernels.shorter_than_launch_share_ratio"] = shorter / kernels;
+    signals["kernels.per_step_count"] = kernels / static_cast<double>(known.breakdown.steps.size());
+  }
+}
+
+void add_kernel_signals(const Known& known, Signals& signals) {
+  const Trace& trace = known.trace;
+  double tensor_ratio = 0;
+  double unknown_ratio = 0;
+  const DeviceUse* least_used = nullptr;
+  for (const DeviceUse& device : known.devices) {
+    if (least_used == nullptr || device.utilization < least_used->utilization) {
+      least_used = &device;
+    }
+    tensor_ratio = std::max(tensor_ratio, device.tensor_core_ratio);
+    unknown_ratio = std::max(unknown_ratio, device.unknown_tensor_core_ratio);
+  }
+  if (least_used == nullptr) return;
+  signals["device.utilization_ratio"] = least_used->utilization;
+  if (least_used->sm_efficiency) {
+    signals["device.unfilled_ratio"] =
+        std::max(0.0, least_used->utilization - *least_used->sm_efficiency);
+    signals["device.sm_efficiency_ratio"] = *least_used->sm_efficiency;
+  }
+  if (least_used->achieved_occupancy_percent) {
+    signals["device.occupancy_ratio"] = *least_used->achieved_occupancy_percent / 100;
+  }
+  double layout_ns = 0;
+  double kernel_ns = 0;
+  for (Row row = 0; row < trace.events.size(); ++row) {
+    if (trace.events.kind[row] != EventKind::kernel) continue;
+    const auto ns = static_cast<double>(trace.events.length_ns[row]);
+    kernel_ns += ns;
+    const std::string& name = trace.name_of(row);
+    if (has(name, "nchwToNhwc") || has(name, "nhwcToNchw")) layout_ns += ns;
+  }
+  if (kernel_ns > 0) signals["kernels.layout_conversion_share_ratio"] = layout_ns / kernel_ns;
+
+  double eligible_ns = 0;
+  for (const OperatorRow& row : known.operators) {
+    if (profiler::is_gemm_or_convolution(row.name)) {
+      eligible_ns += static_cast<double>(row.device_self_ns);
+    }
+  }
+  const bool has_tensor_cores = std::ranges::any_of(trace.devices, [](const auto& device) {
+    return device.compute_major >= kFirstWithTensorCores;
+  });
+  if (has_tensor_cores && kernel_ns > 0) {
+    signals["device.tensor_core_share_ratio"] = tensor_ratio;
+    signals["kernels.without_tensor_cores_share_ratio"] =
+        tensor_ratio == 0 && unknown_ratio == 0 ? eligible_ns / kernel_ns : 0.0;
+  }
+}
+
+void add_parallel_signals(const Known& known, Signals& signals) {
+  bool is_data_parallel = false;
+  bool is_distributed = false;
+  bool has_nccl = known.trace.backend == "nccl";
+  for (traces::NameId id = 0; id < known.trace.names.size(); ++id) {
+    const std::string& name = known.trace.names.text(id);
+    is_data_parallel = is_data_parallel || name == "DataParallel.forward";
+    is_distributed = is_distributed || name == "DistributedDataParallel.forward";
+    has_nccl = has_nccl || name.starts_with("nccl");
+  }
+  signals["distributed.devices_of_data_parallel_count"] =
+      is_data_parallel ? static_cast<double>(known.devices.size()) : 0.0;
+  signals["distributed.without_nccl_count"] = is_distributed && !has_nccl ? 1.0 : 0.0;
+}
+
+}  // namespace
+
+void add_device_signals(const Known& known, Signals& signals) {
+  add_copy_signals(known, signals);
+  add_waiting_signals(known, signals);
+  add_gap_signals(known, signals);
+  add_kernel_signals(known, signals);
+  add_parallel_signals(known, signals);
+}
+
+}  // namespace autotuned::analysis

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Totals by operator and by kernel, over everything that was recorded, inside and outside of steps.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "profiler/analysis/launches.hpp"
+#include "profiler/analysis/tensor_cores.hpp"
+#include "profiler/traces/trace.hpp"
+
+namespace autotuned::analysis {
+
+struct OperatorRow {
+  std::string name;
+  std::int64_t calls = 0;
+  std::int64_t host_total_ns = 0;
+  std::int64_t host_self_ns = 0;  // without operators and calls of the runtime inside
+  std::int64_t device_total_ns =
+      0;  // kernels, copies and fills that it and what it called launched
+  std::int64_t device_self_ns = 0;
+
+  friend bool operator==(const OperatorRow&, const OperatorRow&) = default;
+};
+
+// Largest self time (host and device together) first. An operator whose only child is another of its name
+// counts once.
+[[nodiscard]] std::vector<OperatorRow> operator_table(const traces::Trace& trace,
+                                                      const Launches& launches);
+
+struct KernelRow {
+  std::string name;
+  std::int64_t calls = 0;
+  std::int64_t total_ns = 0;
+  std::int64_t min_ns = 0;
+  std::int64_t max_ns = 0;
+  // Means weighted by duration; kernels without the figure count as 0.
+  double blocks_per_sm = 0;
+  double occupancy_percent = 0;
+  TensorCores tensor_cores = TensorCores::no;
+};
+
+// Largest total first.
+[[nodiscard]] std::vector<KernelRow> kernel_table(const traces::Trace& trace);
+
+}  // namespace autotuned::analysis

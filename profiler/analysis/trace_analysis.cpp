@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/analysis/trace_analysis.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <functional>
+#include <map>
+
+namespace autotuned::analysis {
+namespace {
+
+// Of the devices of all ranks.
+std::optional<DeviceUse> mean_use(const std::vector<TraceAnalysis>& ranks) {
+  DeviceUse mean;
+  double count = 0;
+  double with_efficiency = 0;
+  double with_occupancy = 0;
+  for (const TraceAnalysis& rank : ranks) {
+    for (const DeviceUse& device : rank.devices) {
+      ++count;
+      mean.utilization += device.utilization;
+      mean.tensor_core_ratio += device.tensor_core_ratio;
+      mean.unknown_tensor_core_ratio += device.unknown_tensor_core_ratio;
+      if (device.sm_efficiency) {
+        mean.sm_efficiency = mean.sm_efficiency.value_or(0) + *device.sm_efficiency;
+        ++with_efficiency;
+      }
+      if (device.achieved_occupancy_percent) {
+        mean.achieved_occupancy_percent =
+            mean.achieved_occupancy_percent.value_or(0) + *device.achieved_occupancy_percent;
+        ++with_occupancy;
+      }
+    }
+  }
+  if (count == 0) return std::nullopt;
+  mean.utilization /= count;
+  mean.tensor_core_ratio /= count;
+  mean.unknown_tensor_core_ratio /= count;
+  if (mean.sm_efficiency) *mean.sm_efficiency /= with_efficiency;
+  if (mean.achieved_occupancy_percent) *mean.achieved_occupancy_percent /= with_occupancy;
+  return mean;
+}
+
+std::vector<OperatorRow> summed_operators(const std::vector<TraceAnalysis>& ranks) {
+  std::map<std::string, OperatorRow> sums;
+  for (const TraceAnalysis& rank : ranks) {
+    for (const OperatorRow& row : rank.operators) {
+      OperatorRow& sum = sums[row.name];
+      sum.name = row.name;
+      sum.calls += row.calls;
+      sum.host_total_ns += row.host_total_ns;
+      sum.host_self_ns += row.host_self_ns;
+      sum.device_total_ns += row.device_total_ns;
+      sum.device_self_ns += row.device_self_ns;
+    }
+  }
+  std::vector<OperatorRow> table;
+  for (auto& [name, row] : sums)
+    table.push_back(std::move(row));
+  std::ranges::stable_sort(table, std::greater{}, [](const OperatorRow& row) {
+    return row.host_self_ns + row.device_self_ns;
+  });
+  return table;
+}
+
+std::vector<KernelRow> summed_kernels(const std::vector<TraceAnalysis>& ranks) {
+  std::map<std::string, KernelRow> sums;
+  for (const TraceAnalysis& rank : ranks) {
+    for (const KernelRow& row : rank.kernels) {
+      const auto [found, is_new] = sums.try_emplace(row.name, row);
+      if (is_new) continue;
+      KernelRow& sum = found->second;
+      const auto before = static_cast<double>(sum.total_ns);
+      const auto added = static_cast<double>(row.total_ns);
+      const double all = std::max(1.0, before + added);
+      sum.blocks_per_sm = (sum.blocks_per_sm * before + row.blocks_per_sm * added) / all;
+      sum.occupancy_percent =
+          (sum.occupancy_percent * before + row.occupancy_percent * added) / all;
+      sum.calls += row.calls;
+      sum.total_ns += row.total_ns;
+      sum.min_ns = std::min(sum.min_ns, row.min_ns);
+      sum.max_ns = std::max(sum.max_ns, row.max_ns);
+    }
+  }
+  std::vector<KernelRow> table;
+  for (auto& [name, row] : sums)
+    table.push_back(std::move(row));
+  std::ranges::stable_sort(table, std::greater{}, &KernelRow::total_ns);
+  return table;
+}
+
+// The mean of each signal over the ranks that have it, and what only several ranks tell.
+Signals signals_of_all(const std::vector<TraceAnalysis>& ranks, double step_ns) {
+  Signals sums;
+  std::map<std::string, double> counts;
+  double most = 0;
+  double sum = 0;
+  for (const TraceAnalysis& rank : ranks) {
+    for (const auto& [name, value] : rank.signals) {
+      sums[name] += value;
+      ++counts[name];
+    }
+    // What a rank does itself: a rank that is early waits inside of communication.
+    const double own_ns =
+        rank.breakdown.mean_step_ns() - rank.breakdown.mean_part_ns(Part::communication);
+    most = std::max(most, own_ns);
+    sum += own_ns;
+  }
+  for (auto& [name, value] : sums)
+    value /= counts[name];
+  const double mean = sum / static_cast<double>(ranks.size());
+  if (step_ns > 0) sums["ranks.imbalance_ratio"] = (most - mean) / step_ns;
+  return sums;
+}
+
+}  // namespace
+
+TraceAnalysis analyze(const traces::Trace& trace, int default_rank) {
+  TraceAnalysis analysis;
+  analysis.file = trace.file;
+  analysis.rank = trace.rank.value_or(default_rank);
+  analysis.events = static_cast<std::int64_t>(trace.events.size());
+  analysis.properties = trace.devices;
+  analysis.is_complete = trace.is_complete;
+  analysis.damage = trace.damage;
+  analysis.notes = trace.notes;
+  const Launches launches = launches_of(trace);
+  analysis.breakdown = breakdown_of(trace, launches);
+  analysis.devices = device_uses(trace, analysis.breakdown.window());
+  analysis.operators = operator_table(trace, launches);
+  analysis.kernels = kernel_table(trace);
+  analysis.signals =
+      signals_of({trace, launches, analysis.breakdown, analysis.devices, analysis.operators});
+  analysis.findings = findings_of(analysis.signals);
+  if (!analysis.breakdown.has_steps) {
+    analysis.notes.emplace_back(
+        "no steps are marked (profiler.step() was not called): all of it counts as one step");
+  }
+  if (analysis.breakdown.unfinished_steps > 0) {
+    analysis.notes.push_back(
+        "steps left out at the end, where the recording stopped before the "
+        "device was done: " +
+        std::to_string(analysis.breakdown.unfinished_steps));
+  }
+  return analysis;
+}
+
+Overall overall_of(const std::vector<TraceAnalysis>& ranks) {
+  assert(!ranks.empty());
+  Overall all;
+  all.device = mean_use(ranks);
+  for (const TraceAnalysis& rank : ranks) {
+    all.step_ns += rank.breakdown.mean_step_ns() / static_cast<double>(ranks.size());
+    for (std::size_t part = 0; part < kParts; ++part) {
+      all.part_ns[part] +=
+          rank.breakdown.mean_part_ns(static_cast<Part>(part)) / static_cast<double>(ranks.size());
+    }
+  }
+  const bool is_one = ranks.size() == 1;
+  all.operators = is_one ? ranks.front().operators : summed_operators(ranks);
+  all.kernels = is_one ? ranks.front().kernels : summed_kernels(ranks);
+  all.signals = is_one ? ranks.front().signals : signals_of_all(ranks, all.step_ns);
+  all.findings = findings_of(all.signals);
+  return all;
+}
+
+}  // namespace autotuned::analysis

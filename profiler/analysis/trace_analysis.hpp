@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that `autotuned analyze` says about a trace, and about those of several ranks together.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "profiler/analysis/breakdown.hpp"
+#include "profiler/analysis/device_use.hpp"
+#include "profiler/analysis/findings.hpp"
+#include "profiler/analysis/signals.hpp"
+#include "profiler/analysis/tables.hpp"
+#include "profiler/traces/trace.hpp"
+
+namespace autotuned::analysis {
+
+struct TraceAnalysis {
+  std::string file;
+  int rank = 0;
+  std::int64_t events = 0;
+  std::vector<traces::DeviceProperties> properties;
+  Breakdown breakdown;
+  std::vector<DeviceUse> devices;
+  std::vector<OperatorRow> operators;
+  std::vector<KernelRow> kernels;
+  Signals signals;
+  std::vector<Finding> findings;
+  bool is_complete = true;  // Trace::is_complete
+  std::vector<std::string> damage;
+  std::vector<std::string> notes;
+};
+
+// A pure function. REQUIRES: the trace has at least one event. Where the trace names no rank, `rank` is
+// `default_rank`.
+[[nodiscard]] TraceAnalysis analyze(const traces::Trace& trace, int default_rank = 0);
+
+// Means over the ranks for figures of time and use, sums for the tables, and the rules over the means and
+// over what differs between ranks. For one rank, that rank's own. REQUIRES: not empty.
+struct Overall {
+  double step_ns = 0;
+  std::array<double, kParts> part_ns{};
+  std::optional<DeviceUse> device;  // mean over all devices; nothing without one
+  std::vector<OperatorRow> operators;
+  std::vector<KernelRow> kernels;
+  Signals signals;
+  std::vector<Finding> findings;
+};
+[[nodiscard]] Overall overall_of(const std::vector<TraceAnalysis>& ranks);
+
+}  // namespace autotuned::analysis

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an event is, from the words that PyTorch's versions and back ends use for it.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "profiler/traces/trace.hpp"
+
+namespace autotuned::traces {
+
+enum class Category {
+  host,  // operators and annotations: the name decides
+  annotation,
+  python_function,
+  runtime_call,
+  kernel,
+  copy,
+  fill,
+  overhead,
+  passed_over,  // known, and nothing that is analysed
+  unknown,
+};
+
+// `text` is the event's "cat", in any case.
+[[nodiscard]] Category category_of(std::string_view text);
+
+// What an event of this category and name is; nothing for those that are passed over.
+[[nodiscard]] std::optional<EventKind> kind_of(Category category, std::string_view name);
+
+}  // namespace autotuned::traces

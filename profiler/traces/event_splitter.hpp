@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cuts a trace into the elements of its list of events, in one pass and little memory, so that one
+// broken event costs that event and not the file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "profiler/traces/byte_stream.hpp"
+
+namespace autotuned::traces {
+
+class EventSplitter {
+ public:
+  explicit EventSplitter(ByteStream& stream) : stream_(stream) {}
+
+  // Goes to the list: the value of the member "traceEvents" of the outermost object, or the outermost
+  // list. ErrorKind::corrupt when there is none. Errors of this class name a byte, not the file.
+  [[nodiscard]] Result<void> find_list();
+
+  // The next element from '{' to its '}'; nothing at the end of the list. Valid until the next call, with
+  // at least kPadding readable bytes behind it. ErrorKind::corrupt when the file ends before the list
+  // does, or is damaged beyond use from here on.
+  // REQUIRES: find_list() succeeded.
+  [[nodiscard]] Result<std::optional<std::string_view>> next();
+
+  // The last element was no JSON: goes back to the next place inside of it that looks like the beginning
+  // of an event, if any. For a string that lacks its end, and so swallowed what follows.
+  void resume_inside();
+
+  // Everything but the list (in its place stands "[]"), at most kMaxRestBytes. To be called after the
+  // list's end.
+  [[nodiscard]] std::string take_rest();
+
+  // Where the last element began, in bytes of the unpacked file.
+  [[nodiscard]] std::int64_t offset() const { return element_offset_; }
+  // How often next() gave up an element without an end and went on behind its beginning.
+  [[nodiscard]] std::int64_t lost() const { return lost_; }
+
+  static constexpr std::size_t kPadding = 64;
+  static constexpr std::size_t kMaxElementBytes = std::size_t{32} << 20U;
+  static constexpr std::size_t kMaxRestBytes = std::size_t{64} << 20U;
+
+ private:
+  // Reads more behind what is unread; false at the end of the file. Moves the unread to the front.
+  bool fill();
+  [[nodiscard]] std::optional<char> peek();  // the next byte, not taken
+  [[nodiscard]] std::optional<char> take();  // and kept in rest_
+  [[nodiscard]] std::optional<char> next_visible();
+  [[nodiscard]] std::string take_string();
+  void take_value();
+  // The length of the element at begin_; nothing when the file or the limit ends it first.
+  [[nodiscard]] std::optional<std::size_t> measure_element();
+  [[nodiscard]] bool resume_in(std::size_t length);
+  [[nodiscard]] tl::unexpected<Error> broken(const std::string& what) const;
+
+  ByteStream& stream_;
+  std::string buffer_;  // [begin_, end_) is unread, then at least kPadding more bytes
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+  std::int64_t consumed_ = 0;  // bytes of the file that left the front of buffer_
+  std::int64_t element_offset_ = 0;
+  std::size_t element_length_ = 0;  // it lies before begin_
+  std::int64_t rescanned_bytes_ = 0;
+  std::int64_t lost_ = 0;
+  std::optional<Error> stream_error_;
+  std::string rest_;
+  bool is_bare_list_ = false;
+};
+
+}  // namespace autotuned::traces

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers and strings as they stand in a trace.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace autotuned::traces {
+
+// Microseconds in decimal ("4423779779975.504") → nanoseconds, exactly; further digits are dropped.
+// Nothing for what is no number or does not fit.
+[[nodiscard]] std::optional<std::int64_t> nanoseconds_from(std::string_view microseconds);
+
+// A whole number, with or without quotation marks.
+[[nodiscard]] std::optional<std::int64_t> integer_from(std::string_view token);
+// A number of a device, a stream, a rank: -1 for what is none.
+[[nodiscard]] std::int32_t small_integer_from(std::string_view token);
+
+// The content of a JSON string with its escapes resolved. Escapes that JSON does not know, such as those
+// of a Windows path, are kept as they are and counted in `invalid_escapes`.
+[[nodiscard]] std::string unescaped(std::string_view content, std::int64_t& invalid_escapes);
+
+// A copy of an event that a JSON parser accepts: control characters in strings become blanks, bytes that
+// are not UTF-8 become '?', and words that are no JSON (N/A, nan, inf) become null.
+[[nodiscard]] std::string mended(std::string_view event);
+
+}  // namespace autotuned::traces

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// One element of a trace's list of events, as pieces of its text.
+#pragma once
+
+#include <string_view>
+
+namespace autotuned::traces {
+
+// Strings come without their quotation marks and with their escapes; empty: not there.
+struct RawEvent {
+  std::string_view phase;
+  std::string_view category;
+  std::string_view name;
+  std::string_view process;
+  std::string_view thread;
+  std::string_view start;
+  std::string_view length;
+  // from "args"
+  std::string_view external_id;
+  std::string_view correlation;
+  std::string_view device;
+  std::string_view stream;
+  std::string_view bytes;
+  std::string_view blocks_per_sm;
+  std::string_view occupancy;
+  std::string_view input_types;
+  std::string_view allocated;
+  std::string_view device_type;
+  std::string_view device_id;
+};
+
+}  // namespace autotuned::traces

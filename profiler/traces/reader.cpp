@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+// The only file that includes simdjson: it parses one event at a time, in place.
+#include "profiler/traces/reader.hpp"
+
+#include <fmt/format.h>
+#include <simdjson.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "base/text.hpp"
+#include "profiler/traces/event_splitter.hpp"
+#include "profiler/traces/numbers.hpp"
+#include "profiler/traces/trace_builder.hpp"
+
+namespace autotuned::traces {
+namespace {
+
+namespace json = simdjson::ondemand;
+using simdjson::error_code;
+
+constexpr std::size_t kMaxEvents = 200'000'000;  // 9 GB of columns
+
+// The bytes of a string up to its closing quotation mark, escapes as they are.
+std::string_view content_of(json::raw_json_string text) {
+  const char* const begin = text.raw();
+  const char* end = begin;
+  while (*end != '"')
+    end += *end == '\\' ? 2 : 1;
+  return {begin, static_cast<std::size_t>(end - begin)};
+}
+
+std::string_view trimmed(std::string_view token) {
+  while (!token.empty() && (token.back() == ' ' || token.back() == '\n' || token.back() == '\r' ||
+                            token.back() == '\t')) {
+    token.remove_suffix(1);
+  }
+  return token;
+}
+
+struct Field {
+  std::string_view key;
+  std::string_view RawEvent::*value;
+};
+constexpr std::array kArguments = {
+    Field{"External id", &RawEvent::external_id},
+    Field{"external id", &RawEvent::external_id},
+    Field{"correlation", &RawEvent::correlation},
+    Field{"device", &RawEvent::device},
+    Field{"stream", &RawEvent::stream},
+    Field{"bytes", &RawEvent::bytes},
+    Field{"blocks per SM", &RawEvent::blocks_per_sm},
+    Field{"est. achieved occupancy %", &RawEvent::occupancy},
+    Field{"Input type", &RawEvent::input_types},
+    Field{"Bytes", &RawEvent::bytes},
+    Field{"Total Allocated", &RawEvent::allocated},
+    Field{"Device Type", &RawEvent::device_type},
+    Field{"Device Id", &RawEvent::device_id},
+};
+constexpr std::array kMembers = {
+    Field{"ph", &RawEvent::phase},   Field{"cat", &RawEvent::category},
+    Field{"name", &RawEvent::name},  Field{"pid", &RawEvent::process},
+    Field{"tid", &RawEvent::thread}, Field{"ts", &RawEvent::start},
+    Field{"dur", &RawEvent::length},
+};
+
+template <std::size_t count>
+const Field* find_field(const std::array<Field, count>& fields, std::string_view key) {
+  for (const Field& field : fields) {
+    if (field.key == key) return &field;
+  }
+  return nullptr;
+}
+
+// The text of a value: the content of a string, a whole list, a bare word.
+error_code text_of(json::value value, std::string_view& text) {
+  json::json_type type{};
+  if (const auto error = value.type().get(type)) return error;
+  if (type == json::json_type::string) {
+    json::raw_json_string string;
+    if (const auto error = value.get_raw_json_string().get(string)) return error;
+    text = content_of(string);
+    return simdjson::SUCCESS;
+  }
+  if (type == json::json_type::array) {
+    json::array array;
+    if (const auto error = value.get_array().get(array)) return error;
+    return array.raw_json().get(text);
+  }
+  if (type == json::json_type::object) return simdjson::SUCCESS;
+  text = trimmed(value.raw_json_token());
+  return simdjson::SUCCESS;
+}
+
+// Whether all is known that "args" can tell, so that the rest of them (shapes, strides) need not be read.
+bool has_arguments(const RawEvent& event) {
+  if (event.external_id.empty()) return false;
+  if (event.category == "cpu_op") return !event.input_types.empty();
+  if (event.correlation.empty()) return false;
+  if (event.category == "cuda_runtime" || event.category == "cuda_driver") return true;
+  return event.category == "kernel" && !event.device.empty() && !event.stream.empty() &&
+         !event.blocks_per_sm.empty() && !event.occupancy.empty();
+}
+
+bool has_members(const RawEvent& event) {
+  return !event.phase.empty() && !event.category.empty() && !event.name.empty() &&
+         !event.process.empty() && !event.thread.empty() && !event.start.empty() &&
+         !event.length.empty();
+}
+
+error_code read_arguments(json::object object, RawEvent& event) {
+  for (auto member : object) {
+    json::field field;
+    if (const auto error = std::move(member).get(field)) return error;
+    if (const Field* known = find_field(kArguments, content_of(field.key()))) {
+      if (const auto error = text_of(field.value(), event.*known->value)) return error;
+      if (has_arguments(event)) break;
+    }
+  }
+  return simdjson::SUCCESS;
+}
+
+// Stops when `is_enough(event)`.
+template <class Enough>
+error_code read_members(json::object object, RawEvent& event, const Enough& is_enough) {
+  for (auto member : object) {
+    json::field field;
+    if (const auto error = std::move(member).get(field)) return error;
+    const std::string_view key = content_of(field.key());
+    if (key == "args") {
+      json::object arguments;
+      if (field.value().get_object().get(arguments)) continue;  // no object: no arguments
+      if (const auto error = read_arguments(arguments, event)) return error;
+      if (has_members(event)) break;
+    } else if (const Field* known = find_field(kMembers, key)) {
+      if (const auto error = text_of(field.value(), event.*known->value)) return error;
+      if (is_enough(event)) break;
+    }
+  }
+  return simdjson::SUCCESS;
+}
+
+class Reader {
+ public:
+  explicit Reader(EventSplitter& splitter) : splitter_(splitter) {}
+
+  // Damage is kept for finish(); the error is that of a file without any event.
+  Result<Trace> read() {
+    if (auto found = splitter_.find_list(); !found) return tl::unexpected(found.error());
+    std::optional<Error> end;
+    while (trace_.events.size() < kMaxEvents) {
+      const auto element = splitter_.next();
+      if (!element) end = element.error();
+      if (!element || !*element) break;
+      ++trace_.elements;
+      read_element(**element);
+    }
+    if (trace_.events.size() == 0) {
+      if (end) return tl::unexpected(*end);
+      return fail(ErrorKind::corrupt,
+                  fmt::format("the list of events has nothing to analyse ({} elements)",
+                              format_count(trace_.elements)));
+    }
+    finish(end);
+    return builder_.take();
+  }
+
+ private:
+  void read_element(std::string_view element) {
+    RawEvent event;
+    error_code error = parse(element, event);
+    std::string copy;  // `event` points into it
+    if (error) {
+      copy = mended(element);
+      const std::size_t length = copy.size();
+      copy.append(EventSplitter::kPadding, ' ');
+      event = {};
+      error = parse({copy.data(), length}, event);
+      builder_.note(error ? "is no JSON and was left out" : "was no JSON and had to be mended",
+                    splitter_.offset());
+      if (error) {
+        splitter_.resume_inside();
+        return;
+      }
+    }
+    builder_.add(event, splitter_.offset());
+  }
+
+  // Stops early at what is passed over: calls of Python functions are often the most of a trace.
+  error_code parse(std::string_view element, RawEvent& event) {
+    json::document document;
+    if (const auto error =
+            parser_
+                .iterate(element.data(), element.size(), element.size() + EventSplitter::kPadding)
+                .get(document)) {
+      return error;
+    }
+    json::object object;
+    if (const auto error = document.get_object().get(object)) return error;
+    return read_members(object, event, [&](const RawEvent& so_far) {
+      if (!so_far.phase.empty() && so_far.phase != "X" && so_far.phase != "i") return true;
+      if (so_far.phase != "X" || so_far.category.empty()) return false;
+      const Category category = builder_.category_named(so_far.category);
+      return category == Category::passed_over || category == Category::python_function;
+    });
+  }
+
+  void finish(const std::optional<Error>& end) {
+    if (splitter_.lost() > 0) {
+      trace_.damage.push_back(format_count(splitter_.lost()) +
+                              " events have no end and were left out");
+    }
+    trace_.is_complete = !end;
+    if (end) {
+      trace_.damage.push_back(end->message() + "; everything before was read");
+    } else if (trace_.events.size() >= kMaxEvents) {
+      trace_.damage.push_back("only the first " + format_count(kMaxEvents) + " events were read");
+    } else {
+      read_rest();
+    }
+  }
+
+  // What stands around the list: devices, and the rank.
+  void read_rest() {
+    std::string rest = splitter_.take_rest();
+    const std::size_t length = rest.size();
+    rest.append(EventSplitter::kPadding, ' ');
+    if (!parse_rest({rest.data(), length})) return;
+    std::string copy = mended({rest.data(), length});
+    const std::size_t copy_length = copy.size();
+    copy.append(EventSplitter::kPadding, ' ');
+    if (parse_rest({copy.data(), copy_length})) {
+      trace_.damage.emplace_back(
+          "what stands around the list of events is no JSON: devices and rank may be missing");
+    }
+  }
+
+  error_code parse_rest(std::string_view text) {
+    trace_.devices.clear();
+    json::document document;
+    if (const auto error =
+            parser_.iterate(text.data(), text.size(), text.size() + EventSplitter::kPadding)
+                .get(document)) {
+      return error;
+    }
+    json::object object;
+    if (const auto error = document.get_object().get(object)) return error;
+    for (auto member : object) {
+      json::field field;
+      if (const auto error = std::move(member).get(field)) return error;
+      const std::string_view key = content_of(field.key());
+      error_code error = simdjson::SUCCESS;
+      if (key == "deviceProperties") error = read_devices(field.value());
+      if (key == "distributedInfo") error = read_distribution(field.value());
+      if (error && error != simdjson::INCORRECT_TYPE) return error;
+    }
+    return simdjson::SUCCESS;
+  }
+
+  error_code read_devices(json::value value) {
+    json::array list;
+    if (const auto error = value.get_array().get(list)) return error;
+    for (auto item : list) {
+      json::object object;
+      if (const auto error = item.get_object().get(object)) return error;
+      DeviceProperties device;
+      for (auto member : object) {
+        json::field field;
+        if (const auto error = std::move(member).get(field)) return error;
+        const std::string_view key = content_of(field.key());
+        std::string_view text;
+        if (const auto error = text_of(field.value(), text)) return error;
+        if (key == "name") device.name = unescaped(text, invalid_escapes_);
+        if (key == "id") device.id = small_integer_from(text);
+        if (key == "totalGlobalMem") device.memory_bytes = integer_from(text).value_or(0);
+        if (key == "computeMajor") device.compute_major = small_integer_from(text);
+        if (key == "computeMinor") device.compute_minor = small_integer_from(text);
+      }
+      trace_.devices.push_back(std::move(device));
+    }
+    return simdjson::SUCCESS;
+  }
+
+  error_code read_distribution(json::value value) {
+    json::object object;
+    if (const auto error = value.get_object().get(object)) return error;
+    for (auto member : object) {
+      json::field field;
+      if (const auto error = std::move(member).get(field)) return error;
+      const std::string_view key = content_of(field.key());
+      std::string_view text;
+      if (const auto error = text_of(field.value(), text)) return error;
+      if (key == "rank" && small_integer_from(text) >= 0) trace_.rank = small_integer_from(text);
+      if (key == "world_size") trace_.world_size = std::max(small_integer_from(text), 1);
+      if (key == "backend") trace_.backend = std::string(text);
+    }
+    return simdjson::SUCCESS;
+  }
+
+  EventSplitter& splitter_;
+  json::parser parser_;
+  TraceBuilder builder_;
+  Trace& trace_ = builder_.trace();
+  std::int64_t invalid_escapes_ = 0;  // around the list: nobody asks
+};
+
+}  // namespace
+
+Result<Trace> read_trace(const std::filesystem::path& file) {
+  auto stream = ByteStream::open(file);
+  if (!stream) return tl::unexpected(stream.error());
+  EventSplitter splitter(*stream);
+  auto trace = Reader(splitter).read();
+  if (!trace) {
+    Error error = trace.error();
+    if (error.where != file.string()) {
+      error.where = error.where.empty() ? file.string() : file.string() + ", " + error.where;
+    }
+    if (error.remedy.empty()) error.remedy = "give a trace that torch.profiler wrote";
+    return tl::unexpected(std::move(error));
+  }
+  trace->file = file.string();
+  return trace;
+}
+
+}  // namespace autotuned::traces

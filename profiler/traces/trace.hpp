@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// A trace that torch.profiler (Kineto) wrote, as columns: one row per event that has a duration.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "profiler/traces/name_table.hpp"
+
+namespace autotuned::traces {
+
+enum class EventKind : std::uint8_t {
+  step,          // ProfilerStep#N
+  data_loading,  // enumerate(DataLoader)#….__next__: the training thread waits for, or makes, a batch
+  communication,  // nccl:…, gloo:…, on the host
+  cpu_operator,
+  annotation,    // record_function, Optimizer.step
+  runtime_call,  // cuda…, cu…, hip…: calls of the device's runtime or driver
+  kernel,
+  copy,
+  fill,      // a memset of the device
+  overhead,  // of the profiler itself
+};
+
+// "Not in the trace" for ids and indices.
+inline constexpr std::int64_t kNoId = std::numeric_limits<std::int64_t>::min();
+inline constexpr std::uint32_t kNoDetail = std::numeric_limits<std::uint32_t>::max();
+
+// What ran on a device. Figures that the trace lacks are NaN; ids are -1.
+struct DeviceDetail {
+  std::int32_t device = -1;
+  std::int32_t stream = -1;
+  std::int64_t bytes = 0;  // of a copy or a fill
+  float blocks_per_sm = std::numeric_limits<float>::quiet_NaN();
+  float occupancy_percent = std::numeric_limits<float>::quiet_NaN();  // 0 to 100
+};
+
+// Columns of equal length. Rows are in the order of the file, which need not be that of time.
+struct Events {
+  std::vector<EventKind> kind;
+  std::vector<NameId> name;
+  std::vector<std::uint32_t> thread;      // index into Trace::threads
+  std::vector<std::int64_t> start_ns;     // on the trace's own clock
+  std::vector<std::int64_t> length_ns;    // never negative
+  std::vector<std::int64_t> external_id;  // of the operator that launched this; kNoId: none
+  std::vector<std::int64_t> correlation;  // shared by a launch and what it launched; kNoId: none
+  // Kernel, copy, fill: index into Trace::details. Operators: the NameId of the input types, where
+  // shapes were recorded. kNoDetail: none.
+  std::vector<std::uint32_t> detail;
+
+  [[nodiscard]] std::size_t size() const { return kind.size(); }
+  [[nodiscard]] std::int64_t end_ns(std::size_t row) const {
+    return start_ns[row] + length_ns[row];
+  }
+};
+
+struct Thread {
+  std::string process;  // as written: a number, or a word such as "Spans"
+  std::string thread;
+};
+
+// Memory of one device after an allocation or a release.
+struct MemoryPoint {
+  std::int64_t time_ns = 0;
+  std::int64_t bytes = 0;            // negative for a release
+  std::int64_t allocated_bytes = 0;  // afterwards
+  std::int32_t device_type = 0;      // 0 is the CPU, 1 CUDA
+  std::int32_t device = -1;
+};
+
+struct DeviceProperties {
+  int id = 0;
+  std::string name;
+  std::int64_t memory_bytes = 0;
+  int compute_major = 0;
+  int compute_minor = 0;
+};
+
+struct Trace {
+  std::string file;
+  NameTable names;
+  Events events;
+  std::vector<DeviceDetail> details;
+  std::vector<Thread> threads;
+  std::vector<MemoryPoint> memory;
+  std::vector<DeviceProperties> devices;
+
+  std::optional<int> rank;  // where the job was distributed
+  int world_size = 1;
+  std::string backend;  // "nccl"
+
+  std::int64_t elements = 0;          // of the file's list of events, read or passed over
+  std::int64_t python_functions = 0;  // passed over: modules are not analysed
+  bool has_input_types = false;       // record_shapes=True
+  bool is_complete = true;            // false: the file ends, or is damaged, inside the list
+
+  // What could not be read, one sentence each with its place. Everything else was read.
+  std::vector<std::string> damage;
+  // What is there but not understood, such as the categories of another accelerator.
+  std::vector<std::string> notes;
+
+  [[nodiscard]] const std::string& name_of(std::size_t row) const {
+    return names.text(events.name[row]);
+  }
+};
+
+[[nodiscard]] inline bool is_on_device(EventKind kind) {
+  return kind == EventKind::kernel || kind == EventKind::copy || kind == EventKind::fill;
+}
+
+}  // namespace autotuned::traces

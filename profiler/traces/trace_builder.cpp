@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/traces/trace_builder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <optional>
+
+#include "base/text.hpp"
+#include "profiler/traces/numbers.hpp"
+
+namespace autotuned::traces {
+namespace {
+
+constexpr std::size_t kMaxUnknownCategories = 8;
+constexpr std::size_t kLongestCategory = 40;
+// Of all events together, 115 days: no sum of them overflows.
+constexpr std::int64_t kMostTimeNs = 10'000'000'000'000'000;
+
+float figure_from(std::string_view token) {
+  float value = 0;
+  const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), value);
+  const bool is_good = error == std::errc() && std::isfinite(value) && value >= 0;
+  return is_good ? value : std::numeric_limits<float>::quiet_NaN();
+}
+
+}  // namespace
+
+Category TraceBuilder::category_named(std::string_view text) {
+  const NameId id = categories_.intern(text);
+  if (id == known_categories_.size()) known_categories_.push_back(category_of(text));
+  return known_categories_[id];
+}
+
+void TraceBuilder::add(const RawEvent& event, std::int64_t offset) {
+  if (event.phase == "i") {
+    if (event.name == "[memory]") add_memory(event, offset);
+    return;
+  }
+  if (event.phase != "X") {
+    if (event.phase.empty()) note("has no \"ph\" and was left out", offset);
+    return;
+  }
+  const Category category = category_named(event.category);
+  if (category == Category::python_function) ++trace_.python_functions;
+  if (category == Category::unknown) {
+    ++unknown_categories_[std::string(event.category.substr(0, kLongestCategory))];
+    // A hostile file may have a million of them.
+    if (unknown_categories_.size() > kMaxUnknownCategories) {
+      unknown_categories_.erase(std::prev(unknown_categories_.end()));
+    }
+  }
+  if (!kind_of(category, {})) return;
+  const NameId name = name_id(event.name, offset);
+  add_duration(*kind_of(category, trace_.names.text(name)), name, event, offset);
+}
+
+void TraceBuilder::add_duration(EventKind kind, NameId name, const RawEvent& event,
+                                std::int64_t offset) {
+  const auto start = nanoseconds_from(event.start);
+  auto length = nanoseconds_from(event.length);
+  if (!start || !length) {
+    note("has no usable \"ts\" and \"dur\" and was left out", offset);
+    return;
+  }
+  if (*length < 0) {
+    note("has a negative \"dur\", taken as 0", offset);
+    length = 0;
+  }
+  if (*length > kMostTimeNs - time_ns_) {
+    note("is too long to be true and was left out", offset);
+    return;
+  }
+  time_ns_ += *length;
+  Events& events = trace_.events;
+  events.kind.push_back(kind);
+  events.name.push_back(name);
+  events.thread.push_back(thread_index(event));
+  events.start_ns.push_back(*start);
+  events.length_ns.push_back(*length);
+  events.external_id.push_back(integer_from(event.external_id).value_or(kNoId));
+  events.correlation.push_back(integer_from(event.correlation).value_or(kNoId));
+  events.detail.push_back(detail_of(kind, event));
+}
+
+std::uint32_t TraceBuilder::detail_of(EventKind kind, const RawEvent& event) {
+  if (kind == EventKind::cpu_operator && !event.input_types.empty()) {
+    trace_.has_input_types = true;
+    return trace_.names.intern(event.input_types);
+  }
+  if (!is_on_device(kind)) return kNoDetail;
+  DeviceDetail detail;
+  detail.device = small_integer_from(event.device);
+  // Traces of some back ends name the device by the process only.
+  if (detail.device < 0) detail.device = small_integer_from(event.process);
+  detail.stream = small_integer_from(event.stream.empty() ? event.thread : event.stream);
+  detail.bytes = std::max<std::int64_t>(integer_from(event.bytes).value_or(0), 0);
+  detail.blocks_per_sm = figure_from(event.blocks_per_sm);
+  detail.occupancy_percent = figure_from(event.occupancy);
+  trace_.details.push_back(detail);
+  return static_cast<std::uint32_t>(trace_.details.size() - 1);
+}
+
+void TraceBuilder::add_memory(const RawEvent& event, std::int64_t offset) {
+  const auto time = nanoseconds_from(event.start);
+  const auto bytes = integer_from(event.bytes);
+  if (!time || !bytes) {
+    note("is an allocation without time or size and was left out", offset);
+    return;
+  }
+  trace_.memory.push_back({.time_ns = *time,
+                           .bytes = *bytes,
+                           .allocated_bytes = integer_from(event.allocated).value_or(0),
+                           .device_type = small_integer_from(event.device_type),
+                           .device = small_integer_from(event.device_id)});
+}
+
+NameId TraceBuilder::name_id(std::string_view content, std::int64_t offset) {
+  if (content.find('\\') == std::string_view::npos) return trace_.names.intern(content);
+  std::int64_t invalid = 0;
+  const NameId id = trace_.names.intern(unescaped(content, invalid));
+  if (invalid > 0) note("has a name with an escape that JSON does not know, kept as it is", offset);
+  return id;
+}
+
+std::uint32_t TraceBuilder::thread_index(const RawEvent& event) {
+  const std::uint64_t key = (std::uint64_t{thread_words_.intern(event.process)} << 32U) |
+                            thread_words_.intern(event.thread);
+  const auto [found, is_new] =
+      thread_indices_.try_emplace(key, static_cast<std::uint32_t>(trace_.threads.size()));
+  if (is_new) trace_.threads.push_back({std::string(event.process), std::string(event.thread)});
+  return found->second;
+}
+
+void TraceBuilder::note(const std::string& what, std::int64_t offset) {
+  Mishap& mishap = mishaps_[what];
+  if (mishap.count++ == 0) mishap.first_offset = offset;
+}
+
+Trace TraceBuilder::take() {
+  for (const auto& [what, mishap] : mishaps_) {
+    trace_.damage.push_back(fmt::format(
+        "{} {} (the first at byte {})",
+        mishap.count == 1 ? "one event" : format_count(mishap.count) + " events, each of which",
+        what, format_count(mishap.first_offset)));
+  }
+  for (const auto& [category, count] : unknown_categories_) {
+    trace_.notes.push_back(fmt::format("{} events of the unknown category \"{}\" were passed over",
+                                       format_count(count), category));
+  }
+  Trace trace = std::move(trace_);
+  *this = TraceBuilder();
+  return trace;
+}
+
+}  // namespace autotuned::traces

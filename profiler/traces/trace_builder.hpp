@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes the columns of a trace from its events, one at a time, and keeps what is wrong with them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "profiler/traces/classification.hpp"
+#include "profiler/traces/raw_event.hpp"
+#include "profiler/traces/trace.hpp"
+
+namespace autotuned::traces {
+
+class TraceBuilder {
+ public:
+  // `offset` is where the event stands in the file, in bytes.
+  void add(const RawEvent& event, std::int64_t offset);
+
+  // An event that "is …" or "has …".
+  void note(const std::string& what, std::int64_t offset);
+
+  // category_of(), remembered.
+  [[nodiscard]] Category category_named(std::string_view text);
+
+  [[nodiscard]] Trace& trace() { return trace_; }
+
+  // With the damage and the notes. The builder is empty afterwards.
+  [[nodiscard]] Trace take();
+
+ private:
+  // How often something went wrong, and where first.
+  struct Mishap {
+    std::int64_t count = 0;
+    std::int64_t first_offset = 0;
+  };
+
+  void add_duration(EventKind kind, NameId name, const RawEvent& event, std::int64_t offset);
+  void add_memory(const RawEvent& event, std::int64_t offset);
+  [[nodiscard]] std::uint32_t detail_of(EventKind kind, const RawEvent& event);
+  [[nodiscard]] NameId name_id(std::string_view content, std::int64_t offset);
+  [[nodiscard]] std::uint32_t thread_index(const RawEvent& event);
+
+  Trace trace_;
+  NameTable categories_;
+  std::vector<Category> known_categories_;  // by id
+  NameTable thread_words_;
+  std::unordered_map<std::uint64_t, std::uint32_t> thread_indices_;
+  std::map<std::string, Mishap> mishaps_;
+  std::map<std::string, std::int64_t> unknown_categories_;
+  std::int64_t time_ns_ = 0;  // of all events together
+};
+
+}  // namespace autotuned::traces

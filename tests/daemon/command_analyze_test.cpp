@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// `autotuned analyze` and `findings`, from the command line to what they print.
+#include <gmock/gmock.h>
+
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "daemon/commands.hpp"
+#include "tests/base/temporary_folder.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+struct Printed {
+  int code = 0;
+  std::string out;
+  std::string err;
+};
+
+Printed run(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "autotuned");
+  std::vector<char*> words;
+  for (std::string& argument : arguments)
+    words.push_back(argument.data());
+  words.push_back(nullptr);
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  Printed printed;
+  printed.code = run_command(static_cast<int>(arguments.size()), words.data());
+  printed.out = testing::internal::GetCapturedStdout();
+  printed.err = testing::internal::GetCapturedStderr();
+  return printed;
+}
+
+std::string data_file(const std::string& name) {
+  return std::string(AUTOTUNED_SOURCE_DIR) + "/tests/profiler/data/" + name + ".pt.trace.json.gz";
+}
+
+Json analysis_of(const std::vector<std::string>& files) {
+  std::vector<std::string> arguments = {"analyze", "--json"};
+  arguments.insert(arguments.end(), files.begin(), files.end());
+  const Printed printed = run(arguments);
+  EXPECT_EQ(printed.code, kDone) << printed.err;
+  const auto json = parse_json(printed.out, "analyze --json");
+  EXPECT_TRUE(json) << printed.out;
+  return json.value_or(Json());
+}
+
+bool has_finding(const Json& analysis, const std::string& id) {
+  return std::ranges::any_of(analysis.at("findings"),
+                             [&](const Json& finding) { return finding.at("id") == id; });
+}
+
+double sum_of_parts(const Json& analysis) {
+  double sum = 0;
+  for (const auto& part : analysis.at("parts_us").items())
+    sum += part.value().get<double>();
+  return sum;
+}
+
+TEST(Analyze, JsonOfACpuTrace) {
+  const Json json = analysis_of({data_file("classifier")});
+  EXPECT_EQ(json.at("steps"), 4);
+  EXPECT_EQ(json.at("parts_us").size(), 8U);
+  EXPECT_NEAR(sum_of_parts(json), json.at("step_us"), 0.01);
+  for (const char* figure :
+       {"utilization", "sm_efficiency", "achieved_occupancy_percent", "tensor_core_ratio"})
+    EXPECT_TRUE(json.at("gpu").at(figure).is_null()) << figure;
+  EXPECT_TRUE(has_finding(json, "data_loading"));
+  EXPECT_TRUE(has_finding(json, "loading_in_training_process"));
+  EXPECT_GT(json.at("operators").size(), 50U);
+  EXPECT_TRUE(json.at("kernels").empty());
+  EXPECT_FALSE(json.contains("ranks"));
+}
+
+TEST(Analyze, JsonOfSeveralRanks) {
+  const Json one = analysis_of({data_file("rank1")});
+  const Json json = analysis_of({data_file("rank1"), data_file("rank0")});
+  ASSERT_EQ(json.at("ranks").size(), 2U);
+  EXPECT_EQ(json.at("ranks")[0].at("rank"), 0);
+  EXPECT_EQ(json.at("ranks")[1], one);
+  EXPECT_NEAR(sum_of_parts(json), json.at("step_us"), 0.01);
+  const double mean =
+      (json.at("ranks")[0].at("step_us").get<double>() + one.at("step_us").get<double>()) / 2;
+  EXPECT_NEAR(json.at("step_us"), mean, 1e-6);
+  for (const char* id : {"pageable_copies", "gradient_fills", "layout_conversions"})
+    EXPECT_TRUE(has_finding(json, id) || has_finding(one, id)) << id;
+  EXPECT_GT(json.at("gpu").at("tensor_core_ratio"), 0.1);
+  EXPECT_EQ(json.at("kernels").size(), 6U);
+}
+
+TEST(Analyze, ViewsForPeople) {
+  const std::string file = data_file("rank0");
+  EXPECT_THAT(run({"analyze", file}).out,
+              AllOf(HasSubstr("4 steps"), HasSubstr("Communication"), HasSubstr("NVIDIA A10G"),
+                    HasSubstr("findings"), HasSubstr("plugin pinned_memory")));
+  const Printed operators = run({"analyze", "--view", "operators", "--top", "3", file});
+  EXPECT_THAT(operators.out, AllOf(HasSubstr("host self"), HasSubstr("aten::mm")));
+  EXPECT_EQ(std::ranges::count(operators.out, '\n'),
+            6);  // the file, a blank, the heading, three rows
+  EXPECT_THAT(run({"analyze", "--view", "kernels", file}).out,
+              AllOf(HasSubstr("ampere_sgemm"), HasSubstr("tensor cores")));
+  EXPECT_THAT(run({"analyze", "--view", "kernels", data_file("workers")}).out,
+              HasSubstr("no kernels"));
+}
+
+TEST(Analyze, NamesDamageAndAnalysesTheRest) {
+  const TemporaryFolder folder;
+  const auto packed = read_file(data_file("workers"), 1 << 20);
+  ASSERT_TRUE(packed);
+  const auto file = folder.write("half.json.gz", packed->substr(0, packed->size() * 2 / 3));
+  const Printed printed = run({"analyze", file.string()});
+  EXPECT_EQ(printed.code, kWorkFailed);
+  EXPECT_THAT(printed.err, AllOf(HasSubstr("half.json.gz"), HasSubstr("damaged")));
+  EXPECT_THAT(printed.out, HasSubstr("DataLoader"));
+
+  const Printed both = run({"analyze", (folder / "none.json").string(), data_file("workers")});
+  EXPECT_EQ(both.code, kUsageError);
+  EXPECT_THAT(both.err, HasSubstr("none.json"));
+  EXPECT_THAT(both.out, HasSubstr("6 steps"));
+}
+
+TEST(Analyze, RefusesWhatIsNoTrace) {
+  const TemporaryFolder folder;
+  for (const char* content : {"", "{}", "not json", "{\"traceEvents\": []}"}) {
+    const Printed printed = run({"analyze", folder.write("trace.json", content).string()});
+    EXPECT_EQ(printed.code, kWorkFailed) << content;
+    EXPECT_THAT(printed.err, AllOf(HasSubstr("error: "), HasSubstr("trace.json")));
+    EXPECT_THAT(printed.out, Not(HasSubstr("step")));
+  }
+  EXPECT_EQ(run({"analyze"}).code, kUsageError);
+  EXPECT_EQ(run({"analyze", "--view", "other", data_file("workers")}).code, kUsageError);
+}
+
+TEST(Findings, PrintTheTable) {
+  EXPECT_THAT(run({"findings"}).out, AllOf(HasSubstr("pageable_copies"), HasSubstr("pinned_memory"),
+                                           HasSubstr("over 1.0 %")));
+  const auto json = parse_json(run({"findings", "--json"}).out, "findings");
+  ASSERT_TRUE(json);
+  EXPECT_GT(json->size(), 25U);
+  EXPECT_EQ((*json)[0].at("id"), "data_loading");
+}
+
+}  // namespace
+}  // namespace autotuned::daemon

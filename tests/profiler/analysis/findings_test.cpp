@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/analysis/findings.hpp"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <set>
+
+#include "profiler/analysis/trace_analysis.hpp"
+#include "recipes/knobs.hpp"
+#include "tests/profiler/trace_text.hpp"
+
+namespace autotuned::analysis {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+std::vector<std::string> ids_of(const std::vector<Finding>& findings) {
+  std::vector<std::string> ids;
+  for (const Finding& finding : findings)
+    ids.emplace_back(finding.rule->id);
+  return ids;
+}
+
+TraceAnalysis analysis_of(const TraceText& text) {
+  const auto trace = read_trace_text(text.text());
+  EXPECT_TRUE(trace) << trace.error().message();
+  return analyze(*trace);
+}
+
+TEST(Rules, NameOnlyWhatExists) {
+  std::set<std::string> knobs;
+  for (const recipes::Knob& knob : recipes::knobs_of(Machine{}))
+    knobs.insert(knob.name);
+  std::set<std::string> ids;
+  for (const Rule& rule : rules()) {
+    EXPECT_TRUE(ids.insert(rule.id).second) << rule.id;
+    const std::string plugin = rule.plugin;
+    EXPECT_TRUE(plugin.empty() ||
+                std::filesystem::exists(std::string(AUTOTUNED_SOURCE_DIR) + "/plugins/" + plugin))
+        << rule.id;
+    const std::string knob = rule.knob;
+    EXPECT_TRUE(knob.empty() || knobs.contains(knob)) << rule.id << " " << knob;
+    EXPECT_TRUE(plugin.empty() || !knob.empty()) << rule.id;
+    EXPECT_STRNE(rule.advice, "") << rule.id;
+  }
+}
+
+TEST(Rules, FireOnTheirSideOfTheThreshold) {
+  for (const Rule& rule : rules()) {
+    const double side = rule.is_below ? -1e-6 : 1e-6;
+    EXPECT_THAT(ids_of(findings_of({{rule.signal, rule.threshold + side}})), Contains(rule.id));
+    EXPECT_THAT(ids_of(findings_of({{rule.signal, rule.threshold}})), Not(Contains(rule.id)));
+  }
+  EXPECT_THAT(findings_of({}), IsEmpty());
+}
+
+TEST(Rules, EvidenceHasTheFigures) {
+  const auto findings =
+      findings_of({{"device.utilization_ratio", 0.3154}, {"device.longest_gap_ns", 612e6}});
+  ASSERT_EQ(findings.size(), 2U);
+  EXPECT_EQ(findings[0].evidence, "kernels run in 31.5 % of the time only");
+  EXPECT_EQ(findings[1].evidence, "the GPU does nothing for 612.0 ms at a stretch");
+}
+
+// Each signal of the table, and each in an evidence, is one that some trace has.
+TEST(Rules, UseSignalsThatExist) {
+  std::set<std::string> known = {"ranks.imbalance_ratio"};
+  const std::string folder = std::string(AUTOTUNED_SOURCE_DIR) + "/tests/profiler/data/";
+  for (const char* name : {"classifier", "workers", "rank0"}) {
+    const auto trace = traces::read_trace(folder + name + ".pt.trace.json.gz");
+    ASSERT_TRUE(trace);
+    for (const auto& [signal, value] : analyze(*trace).signals)
+      known.insert(signal);
+  }
+  // The traces above have no periodic wait, no full memory, and few steps.
+  known.insert({"loading.periodic_wait_ratio", "loading.wait_period_count", "loading.unnamed_ratio",
+                "memory.peak_ratio", "memory.peak_bytes", "step.slowest_over_median",
+                "step.first_over_median", "operators.small_host_ratio"});
+  for (const Rule& rule : rules()) {
+    EXPECT_TRUE(known.contains(rule.signal)) << rule.id << " " << rule.signal;
+    const std::string evidence = rule.evidence;
+    for (std::size_t at = evidence.find('{'); at != std::string::npos;
+         at = evidence.find('{', at + 1)) {
+      const std::string name = evidence.substr(at + 1, evidence.find('}', at) - at - 1);
+      EXPECT_TRUE(known.contains(name)) << rule.id << " " << name;
+    }
+  }
+}
+
+constexpr const char* kWaiting = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__";
+
+TEST(Findings, AWaitEveryFewStepsIsThatOfSlowWorkers) {
+  TraceText text;
+  for (int i = 0; i < 16; ++i) {
+    text.step(i, i * 100, 100).event("user_annotation", kWaiting, i * 100, i % 4 == 0 ? 60 : 2);
+    text.event("cpu_op", "aten::mm", i * 100 + 60, 30);
+  }
+  const TraceAnalysis analysis = analysis_of(text);
+  EXPECT_THAT(ids_of(analysis.findings), Contains("periodic_wait"));
+  EXPECT_DOUBLE_EQ(analysis.signals.at("loading.wait_period_count"), 4);
+  EXPECT_DOUBLE_EQ(analysis.signals.at("loading.periodic_wait_ratio"), 0.15);
+  EXPECT_THAT(ids_of(analysis.findings), Contains("data_loading"));
+  EXPECT_THAT(ids_of(analysis.findings), Not(Contains("loading_in_training_process")));
+}
+
+TEST(Findings, UnevenWaitsAreNotPeriodic) {
+  TraceText text;
+  for (int i = 0; i < 16; ++i) {
+    text.step(i, i * 100, 100);
+    text.event("user_annotation", kWaiting, i * 100, i == 1 || i == 4 || i == 11 ? 60 : 2);
+  }
+  EXPECT_THAT(ids_of(analysis_of(text).findings), Not(Contains("periodic_wait")));
+}
+
+TEST(Findings, LoadingWithoutANameMayHide) {
+  TraceText text;
+  text.step(1, 0, 100).event("cpu_op", "aten::mm", 50, 50);
+  EXPECT_THAT(ids_of(analysis_of(text).findings), Contains("loading_hidden"));
+  text.event("user_annotation", kWaiting, 0, 50);
+  EXPECT_THAT(ids_of(analysis_of(text).findings), Not(Contains("loading_hidden")));
+}
+
+TEST(Findings, PageableCopiesAndWaitingForThem) {
+  TraceText text;
+  text.step(1, 0, 100).event("cpu_op", "aten::copy_", 0, 60, {{"External id", 1}});
+  text.event("cuda_runtime", "cudaMemcpyAsync", 5, 5, {{"correlation", 1}, {"External id", 1}});
+  text.event("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", 12, 30,
+             {{"correlation", 1}, {"device", 0}, {"bytes", 1 << 20}});
+  text.event("cuda_runtime", "cudaStreamSynchronize", 10, 40, {{"External id", 1}});
+  const TraceAnalysis analysis = analysis_of(text);
+  EXPECT_DOUBLE_EQ(analysis.signals.at("copies.pageable_ratio"), 0.3);
+  EXPECT_DOUBLE_EQ(analysis.signals.at("waiting.synchronize_ratio"), 0.4);
+  for (const char* id : {"pageable_copies", "exposed_copies", "heavy_transfer", "synchronization"})
+    EXPECT_THAT(ids_of(analysis.findings), Contains(id));
+}
+
+TEST(Findings, ReadingANumberIsNotOtherWaiting) {
+  TraceText text;
+  text.step(1, 0, 100).event("cpu_op", "aten::item", 0, 50);
+  text.event("cpu_op", "aten::_local_scalar_dense", 1, 48, {{"External id", 1}});
+  text.event("cuda_runtime", "cudaStreamSynchronize", 5, 40, {{"External id", 1}});
+  text.kernel("a", 2, 10, 30);
+  const TraceAnalysis analysis = analysis_of(text);
+  EXPECT_THAT(ids_of(analysis.findings), Contains("scalar_reads"));
+  EXPECT_DOUBLE_EQ(analysis.signals.at("waiting.synchronize_ratio"), 0);
+}
+
+TEST(Findings, FillingGradientsButNotReleasingThem) {
+  TraceText text;
+  text.step(1, 0, 100).event("user_annotation", "Optimizer.zero_grad#SGD.zero_grad", 10, 20);
+  EXPECT_DOUBLE_EQ(analysis_of(text).signals.at("gradients.fill_ratio"), 0);
+  text.event("cpu_op", "aten::zero_", 12, 5);
+  EXPECT_DOUBLE_EQ(analysis_of(text).signals.at("gradients.fill_ratio"), 0.2);
+}
+
+TEST(Findings, TensorCoresThatNobodyUses) {
+  TraceText text;
+  text.json()["deviceProperties"] = {{{"id", 0}, {"computeMajor", 8}, {"totalGlobalMem", 1000}}};
+  text.step(1, 0, 100).event("cpu_op", "aten::mm", 0, 10, {{"External id", 1}});
+  text.kernel("ampere_sgemm_128x64_nn", 5, 10, 60, {{"External id", 1}});
+  EXPECT_THAT(ids_of(analysis_of(text).findings), Contains("tensor_cores_unused"));
+  text.kernel("ampere_fp16_s16816gemm", 6, 75, 5, {{"External id", 1}});
+  EXPECT_THAT(ids_of(analysis_of(text).findings), Not(Contains("tensor_cores_unused")));
+}
+
+TEST(Findings, MemoryOfTheDevice) {
+  TraceText text;
+  text.json()["deviceProperties"] = {{{"id", 0}, {"computeMajor", 8}, {"totalGlobalMem", 1000}}};
+  text.step(1, 0, 100).kernel("a", 5, 10, 60);
+  const auto allocate = [&](int total) {
+    text.json()["traceEvents"].push_back(
+        {{"ph", "i"},
+         {"name", "[memory]"},
+         {"ts", 5},
+         {"args",
+          {{"Bytes", 10}, {"Total Allocated", total}, {"Device Type", 1}, {"Device Id", 0}}}});
+  };
+  allocate(300);
+  EXPECT_THAT(ids_of(analysis_of(text).findings), Contains("memory_unused"));
+  allocate(950);
+  EXPECT_THAT(ids_of(analysis_of(text).findings), Contains("memory_full"));
+}
+
+TEST(Findings, ADeviceThatWaitsForLaunches) {
+  TraceText text;
+  text.step(1, 0, 100);
+  for (int i = 0; i < 10; ++i)
+    text.kernel("tiny", i * 10, i * 10 + 5, 2);
+  const TraceAnalysis analysis = analysis_of(text);
+  // Nine gaps of eight between the kernels: each was launched after the one before had ended.
+  EXPECT_DOUBLE_EQ(analysis.signals.at("device.launch_wait_ratio"), 0.72);
+  EXPECT_THAT(ids_of(analysis.findings), Contains("launch_bound"));
+  EXPECT_THAT(ids_of(analysis.findings), Contains("low_utilization"));
+}
+
+TEST(Findings, EightBitDataConvertedOnTheHost) {
+  TraceText text;
+  text.step(1, 0, 100);
+  text.event("cpu_op", "aten::copy_", 0, 10,
+             {{"Input type", {"float", "unsigned char", "Scalar"}}});
+  EXPECT_THAT(ids_of(analysis_of(text).findings), Contains("float_from_uint8"));
+  TraceText other;
+  other.step(1, 0, 100);
+  other.event("cpu_op", "aten::copy_", 0, 10,
+              {{"Input type", {"unsigned char", "float", "Scalar"}}});
+  EXPECT_THAT(ids_of(analysis_of(other).findings), Not(Contains("float_from_uint8")));
+}
+
+TEST(Findings, ARankThatTheOthersWaitFor) {
+  std::vector<TraceAnalysis> ranks;
+  for (const int work : {40, 40, 90}) {
+    TraceText text;
+    text.step(1, 0, 100).event("cpu_op", "aten::mm", 0, work);
+    text.event("user_annotation", "gloo:all_reduce", work, 100 - work);
+    ranks.push_back(analysis_of(text));
+  }
+  const Overall all = overall_of(ranks);
+  EXPECT_THAT(ids_of(all.findings), Contains("straggler"));
+  EXPECT_NEAR(all.signals.at("ranks.imbalance_ratio"), (90.0 - 170.0 / 3) / 100, 1e-9);
+  EXPECT_DOUBLE_EQ(all.step_ns, 100'000);
+  EXPECT_EQ(all.operators.front().calls, 3);
+}
+
+}  // namespace
+}  // namespace autotuned::analysis

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Traces written by hand, in Kineto's form.
+#pragma once
+
+#include <string>
+
+#include "base/json.hpp"
+#include "profiler/traces/reader.hpp"
+#include "tests/base/temporary_folder.hpp"
+
+namespace autotuned {
+
+// Times are microseconds.
+class TraceText {
+ public:
+  TraceText& event(const std::string& category, const std::string& name, double start,
+                   double length, const Json& arguments = Json::object(), int thread = 1) {
+    const bool is_device = category == "kernel" || category.starts_with("gpu_mem");
+    json_["traceEvents"].push_back({{"ph", "X"},
+                                    {"cat", category},
+                                    {"name", name},
+                                    {"pid", is_device ? arguments.value("device", 0) : 100},
+                                    {"tid", thread},
+                                    {"ts", start},
+                                    {"dur", length},
+                                    {"args", arguments}});
+    return *this;
+  }
+  TraceText& step(int number, double start, double length) {
+    return event("user_annotation", "ProfilerStep#" + std::to_string(number), start, length);
+  }
+  // A call of the runtime and the kernel that it launches.
+  TraceText& kernel(const std::string& name, double call, double start, double length,
+                    Json arguments = Json::object()) {
+    const int correlation = ++correlation_;
+    arguments["correlation"] = correlation;
+    if (!arguments.contains("device")) arguments["device"] = 0;
+    Json call_arguments = {{"correlation", correlation}};
+    if (arguments.contains("External id")) call_arguments["External id"] = arguments["External id"];
+    event("cuda_runtime", "cudaLaunchKernel", call, 1, call_arguments);
+    return event("kernel", name, start, length, arguments, 7);
+  }
+  Json& json() { return json_; }
+  [[nodiscard]] std::string text() const { return json_.dump(1); }
+
+ private:
+  Json json_ = {{"traceEvents", Json::array()}};
+  int correlation_ = 0;
+};
+
+// Reads `text` as a file of its own.
+inline Result<traces::Trace> read_trace_text(const std::string& text) {
+  const TemporaryFolder folder;
+  auto trace = traces::read_trace(folder.write("trace.json", text));
+  if (trace) trace->file = "trace.json";
+  return trace;
+}
+
+}  // namespace autotuned
