@@ -57,7 +57,7 @@ BatchRing::Chunk BatchRing::claim(std::int64_t most_samples) {
                        static_cast<std::size_t>(slot.claimed - begin))};
 }
 
-void BatchRing::finish(const Chunk& chunk, Result<void> written) {
+bool BatchRing::fill(const Chunk& chunk, Result<void> written) {
   Slot& slot = slots_[static_cast<std::size_t>(chunk.slot)];
   assert(slot.stage == Stage::filling);
   if (!written) {
@@ -68,9 +68,20 @@ void BatchRing::finish(const Chunk& chunk, Result<void> written) {
     }
   }
   slot.filled += static_cast<std::int64_t>(chunk.indices.size());
-  if (slot.filled < slot.batch.samples) return;
-  slot.stage = Stage::ready;
-  if (!slot.error) ++ready_count_;
+  return slot.filled == slot.batch.samples;
+}
+
+const Batch* BatchRing::filled(int slot) const {
+  const Slot& found = slots_[static_cast<std::size_t>(slot)];
+  assert(found.stage == Stage::filling && found.filled == found.batch.samples);
+  return found.error ? nullptr : &found.batch;
+}
+
+void BatchRing::complete(int slot) {
+  Slot& found = slots_[static_cast<std::size_t>(slot)];
+  assert(found.stage == Stage::filling && found.filled == found.batch.samples);
+  found.stage = Stage::ready;
+  if (!found.error) ++ready_count_;
 }
 
 bool BatchRing::is_next_ready() const {

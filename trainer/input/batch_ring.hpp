@@ -40,9 +40,13 @@ class BatchRing {
   [[nodiscard]] bool can_claim() const;
   // REQUIRES: can_claim(), most_samples >= 1.
   [[nodiscard]] Chunk claim(std::int64_t most_samples);
-  // Fails the batch when `written` is an Error: of several the one of the first sample counts, and
-  // no further batch begins.
-  void finish(const Chunk& chunk, Result<void> written);
+  // Counts the chunk as filled, or fails its batch when `written` is an Error: of several the one of the
+  // first sample counts, and no further batch begins. Whether nothing of the batch is missing now: it
+  // waits for complete() then.
+  [[nodiscard]] bool fill(const Chunk& chunk, Result<void> written);
+  // The batch of a slot; null when it has failed. REQUIRES: fill() gave true for it.
+  [[nodiscard]] const Batch* filled(int slot) const;
+  void complete(int slot);
 
   // Whether the batch that is due is full or has failed.
   [[nodiscard]] bool is_next_ready() const;

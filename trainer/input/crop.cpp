@@ -12,7 +12,7 @@ std::string pixels(int height, int width) {
   return std::to_string(height) + " x " + std::to_string(width) + " pixels";
 }
 
-class CropStage final : public Stage {
+class CropStage final : public CutStage {
  public:
   CropStage(Size size, bool is_random, const SampleType& input)
       : size_(size), is_random_(is_random), channels_(input.channels), element_(input.element) {}
@@ -21,17 +21,24 @@ class CropStage final : public Stage {
     return type_of(element_, {channels_, size_.height, size_.width});
   }
 
-  Result<Sample> apply(const Sample& sample, const RandomStream& draws, StageMemory* /*memory*/,
-                       SampleRoom& room) const override {
-    const SampleShape& from = sample.shape;
+  Result<Window> window(const SampleShape& from, const RandomStream& draws) const override {
     if (from.height < size_.height || from.width < size_.width) {
       return fail(ErrorKind::invalid,
                   "the picture has " + pixels(from.height, from.width) +
                       ", too few for a crop of " + pixels(size_.height, size_.width),
                   {}, "leave it out, or take a smaller crop");
     }
-    const auto top = static_cast<std::size_t>(offset(from.height - size_.height, draws, 0));
-    const auto left = static_cast<std::size_t>(offset(from.width - size_.width, draws, 1));
+    return Window{offset(from.height - size_.height, draws, 0),
+                  offset(from.width - size_.width, draws, 1), size_.height, size_.width};
+  }
+
+  Result<Sample> apply(const Sample& sample, const RandomStream& draws, StageMemory* /*memory*/,
+                       SampleRoom& room) const override {
+    const SampleShape& from = sample.shape;
+    const auto kept = window(from, draws);
+    if (!kept) return tl::unexpected(kept.error());
+    const auto top = static_cast<std::size_t>(kept->top);
+    const auto left = static_cast<std::size_t>(kept->left);
     std::uint8_t* to = nullptr;
     const Sample result = room.take(element_, {channels_, size_.height, size_.width}, to);
     const std::size_t row_bytes = static_cast<std::size_t>(size_.width) * bytes_of(element_);

@@ -9,7 +9,7 @@ struct DecodeMemory final : StageMemory {
   JpegDecoder decoder;
 };
 
-class DecodeJpegStage final : public Stage {
+class DecodeJpegStage final : public PartStage {
  public:
   explicit DecodeJpegStage(SampleType output) : output_(output) {}
 
@@ -21,15 +21,8 @@ class DecodeJpegStage final : public Stage {
   Result<Sample> apply(const Sample& sample, const RandomStream& /*draws*/, StageMemory* memory,
                        SampleRoom& room) const override {
     JpegDecoder& decoder = static_cast<DecodeMemory*>(memory)->decoder;
-    const auto shape = decoder.begin(sample.bytes);
+    const auto shape = begin(decoder, sample);
     if (!shape) return tl::unexpected(shape.error());
-    if (output_.is_complete &&
-        !(output_.height.contains(shape->height) && output_.width.contains(shape->width))) {
-      return fail(ErrorKind::invalid,
-                  "has " + std::to_string(shape->height) + " x " + std::to_string(shape->width) +
-                      " pixels, which it had not when training began",
-                  {}, "do not change the data during training");
-    }
     std::uint8_t* bytes = nullptr;
     const Sample picture = room.take(Element::uint8, *shape, bytes);
     auto decoded = decoder.decode(bytes);
@@ -37,7 +30,35 @@ class DecodeJpegStage final : public Stage {
     return picture;
   }
 
+  Result<Sample> apply_part(const Sample& sample, const CutStage& cut,
+                            const RandomStream& cut_draws, StageMemory* memory,
+                            SampleRoom& room) const override {
+    JpegDecoder& decoder = static_cast<DecodeMemory*>(memory)->decoder;
+    const auto shape = begin(decoder, sample);
+    if (!shape) return tl::unexpected(shape.error());
+    const auto part = cut.window(*shape, cut_draws);
+    if (!part) return tl::unexpected(part.error());
+    std::uint8_t* bytes = nullptr;
+    const Sample picture =
+        room.take(Element::uint8, {shape->channels, part->height, part->width}, bytes);
+    auto decoded = decoder.decode_part(*part, bytes);
+    if (!decoded) return tl::unexpected(std::move(decoded.error()));
+    return picture;
+  }
+
  private:
+  Result<SampleShape> begin(JpegDecoder& decoder, const Sample& sample) const {
+    auto shape = decoder.begin(sample.bytes);
+    if (shape && output_.is_complete &&
+        !(output_.height.contains(shape->height) && output_.width.contains(shape->width))) {
+      return fail(ErrorKind::invalid,
+                  "has " + std::to_string(shape->height) + " x " + std::to_string(shape->width) +
+                      " pixels, which it had not when training began",
+                  {}, "do not change the data during training");
+    }
+    return shape;
+  }
+
   SampleType output_;
 };
 

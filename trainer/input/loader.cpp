@@ -7,6 +7,8 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <new>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -48,6 +50,23 @@ Result<void> check(const LoaderSettings& settings, std::int64_t dataset_size,
   return {};
 }
 
+// For each slot, when the pipeline has stages over whole batches.
+Result<std::vector<std::vector<float>>> room_to_assemble(const LoaderSettings& settings,
+                                                         const Pipeline& pipeline) {
+  std::vector<std::vector<float>> assembled;
+  if (!pipeline.has_batch_stages(settings.pixel_type)) return assembled;
+  const std::size_t bytes =
+      static_cast<std::size_t>(settings.batch_size) * pipeline.written_bytes(settings.pixel_type);
+  try {
+    for (std::size_t i = 0; i < settings.ring.size(); ++i)
+      assembled.emplace_back((bytes + sizeof(float) - 1) / sizeof(float));
+  } catch (const std::bad_alloc&) {
+    return fail(ErrorKind::out_of_memory, "no memory to assemble batches", "loader",
+                "use smaller batches, or input.point_ops: fused");
+  }
+  return assembled;
+}
+
 }  // namespace
 
 class Loader::State {
@@ -57,9 +76,11 @@ class Loader::State {
 
   State(const Dataset& dataset, SampleOrder order, const Pipeline& pipeline)
       : samples_(dataset.size()),
-        pipeline_(pipeline),
-        writer_(dataset, pipeline),
-        callers_scratch_(writer_.make_scratch()),
+        dataset_(dataset),
+        first_pipeline_(pipeline),
+        pipeline_(&pipeline),
+        writer_(std::in_place, dataset, pipeline),
+        callers_scratch_(writer_->make_scratch()),
         ring_(samples_, order) {}
   ~State() { keep_threads(0); }
   State(const State&) = delete;
@@ -91,14 +112,24 @@ class Loader::State {
   std::int64_t chunk_samples() const;
   bool is_filled_by_caller() const { return threads_.empty() || !is_running_; }
 
+  Result<void> write(BatchRing::Chunk chunk, PixelType type, SampleWriter::Scratch& scratch);
+  // From here on; threads keep what they need for one pipeline, so that another takes other threads.
+  Result<void> use(const Pipeline& pipeline, std::size_t threads);
+
   void work(const std::stop_token& stop, SampleWriter::Scratch scratch);
   Result<void> set_threads(std::size_t count);
   void keep_threads(std::size_t count);  // ends all others
 
   const std::int64_t samples_;
-  const Pipeline& pipeline_;
-  const SampleWriter writer_;
+  const Dataset& dataset_;
+  const Pipeline& first_pipeline_;
+
+  // Changed only while no thread fills.
+  const Pipeline* pipeline_;
+  std::optional<SampleWriter> writer_;
   SampleWriter::Scratch callers_scratch_;
+  std::vector<std::vector<float>>
+      assembled_;  // a slot's batch before the stages over the whole of it
 
   mutable std::mutex mutex_;       // guards all below, except threads_
   std::condition_variable work_;   // there may be something to claim, or it is time to leave
@@ -162,15 +193,25 @@ void Loader::State::seek(Position position) {
 }
 
 Result<void> Loader::State::reconfigure(LoaderSettings settings) {
-  auto checked = check(settings, samples_, pipeline_);
+  const Pipeline& pipeline = settings.pipeline != nullptr ? *settings.pipeline : first_pipeline_;
+  assert(pipeline.shape() == first_pipeline_.shape());
+  auto checked = check(settings, samples_, pipeline);
   if (!checked) return checked;
   const bool was_running = pause();
-  auto started = set_threads(static_cast<std::size_t>(settings.workers));
+  const std::size_t threads_before = threads_.size();
+  const Pipeline& pipeline_before = *pipeline_;
+  auto assembled = room_to_assemble(settings, pipeline);
+  auto started = assembled ? use(pipeline, static_cast<std::size_t>(settings.workers))
+                           : tl::unexpected(assembled.error());
   if (started) {
     const Guard guard(mutex_);
+    assembled_ = std::move(*assembled);
     ring_.configure(settings, ring_.position());
     pixel_type_ = settings.pixel_type;
     batch_size_ = settings.batch_size;
+  } else if (&pipeline_before != pipeline_) {
+    // These threads were there before: only a machine in distress has no room for them now.
+    (void)use(pipeline_before, threads_before);
   }
   if (was_running) resume();
   return started;
@@ -185,11 +226,22 @@ void Loader::State::fill_chunk(Lock& lock, SampleWriter::Scratch& scratch) {
   lock.unlock();
 
   const std::int64_t start_ns = now_ns();
-  auto written = writer_.write(chunk, type, scratch);
-  const std::int64_t duration_ns = now_ns() - start_ns;
+  auto written = write(chunk, type, scratch);
+  std::int64_t duration_ns = now_ns() - start_ns;
 
   lock.lock();
-  ring_.finish(chunk, std::move(written));
+  if (ring_.fill(chunk, std::move(written))) {
+    const Batch* const batch = ring_.filled(chunk.slot);
+    if (batch != nullptr && pipeline_->has_batch_stages(type)) {
+      lock.unlock();
+      const std::int64_t filled_ns = now_ns();
+      pipeline_->finish_batch(assembled_[static_cast<std::size_t>(chunk.slot)].data(),
+                              batch->samples, batch->position, type, chunk.buffer.images, scratch);
+      duration_ns += now_ns() - filled_ns;
+      lock.lock();
+    }
+    ring_.complete(chunk.slot);
+  }
   --filling_;
   const auto samples = static_cast<std::int64_t>(chunk.indices.size());
   statistics_.samples += samples;
@@ -201,6 +253,14 @@ void Loader::State::fill_chunk(Lock& lock, SampleWriter::Scratch& scratch) {
                        : ns_per_sample_ + kNewShare * (ns_per_sample - ns_per_sample_);
   if (ring_.is_next_ready()) ready_.notify_one();
   if (!is_running_ && filling_ == 0) idle_.notify_one();
+}
+
+Result<void> Loader::State::write(BatchRing::Chunk chunk, PixelType type,
+                                  SampleWriter::Scratch& scratch) {
+  if (pipeline_->has_batch_stages(type)) {
+    chunk.buffer.images = assembled_[static_cast<std::size_t>(chunk.slot)].data();
+  }
+  return writer_->write(chunk, type, scratch);
 }
 
 std::int64_t Loader::State::chunk_samples() const {
@@ -218,13 +278,23 @@ void Loader::State::work(const std::stop_token& stop, SampleWriter::Scratch scra
   }
 }
 
+Result<void> Loader::State::use(const Pipeline& pipeline, std::size_t threads) {
+  if (&pipeline != pipeline_) {
+    keep_threads(0);
+    pipeline_ = &pipeline;
+    writer_.emplace(dataset_, pipeline);
+    callers_scratch_ = writer_->make_scratch();
+  }
+  return set_threads(threads);
+}
+
 Result<void> Loader::State::set_threads(std::size_t count) {
   const std::size_t before = threads_.size();
   if (count < before) keep_threads(count);
   try {
     while (threads_.size() < count) {
       threads_.emplace_back(
-          [this, scratch = writer_.make_scratch()](const std::stop_token& stop) mutable {
+          [this, scratch = writer_->make_scratch()](const std::stop_token& stop) mutable {
             work(stop, std::move(scratch));
           });
     }

@@ -35,6 +35,9 @@ struct LoaderSettings {
   // prefetch_batches plus those that the caller holds at once (usually 1). At least 1.
   // Must stay valid until the next reconfigure() or the destructor.
   std::vector<BatchBuffer> ring;
+  // Another form of the one that the loader was created with: the same shape, and it must outlive the
+  // loader's use of it. Null: the one that it was created with.
+  const Pipeline* pipeline = nullptr;
 };
 
 struct Batch {

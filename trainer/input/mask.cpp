@@ -45,8 +45,9 @@ void Mask::draw(std::uint32_t parts, const RandomStream& draws) {
 void Mask::dilate() {
   before_ = words_;
   const std::size_t count = words_per_row_;
-  for (std::size_t at = 0; at < words_.size(); ++at) {
-    const std::size_t column = at % count;
+  std::size_t column = 0;
+  for (std::size_t at = 0; at < words_.size();
+       ++at, column = column + 1 == count ? 0 : column + 1) {
     const std::uint64_t self = before_[at];
     std::uint64_t word = self | self << 1U | self >> 1U;
     if (column > 0) word |= before_[at - 1] >> (kBits - 1);

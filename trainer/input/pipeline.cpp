@@ -2,6 +2,7 @@
 #include "trainer/input/pipeline.hpp"
 
 #include <cassert>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <map>
@@ -54,6 +55,129 @@ Error at_transform(Error error, std::size_t index, const std::string& type) {
   return error;
 }
 
+// Adds the time from its beginning to its end, where somebody asked for it.
+class PartClock {
+ public:
+  PartClock(std::vector<std::int64_t>& part_ns, std::size_t part)
+      : part_ns_(part < part_ns.size() ? &part_ns[part] : nullptr) {
+    if (part_ns_ != nullptr) start_ = std::chrono::steady_clock::now();
+  }
+  ~PartClock() {
+    if (part_ns_ == nullptr) return;
+    *part_ns_ += std::chrono::nanoseconds(std::chrono::steady_clock::now() - start_).count();
+  }
+  PartClock(const PartClock&) = delete;
+  PartClock& operator=(const PartClock&) = delete;
+
+ private:
+  std::int64_t* part_ns_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+// One transform, where it runs.
+struct Placed {
+  const Transform* transform = nullptr;
+  const TransformKind* kind = nullptr;
+  std::size_t index = 0;   // in the recipe
+  std::uint64_t seed = 0;  // of its draws
+};
+
+Result<std::vector<Placed>> placed_as_written(std::span<const Transform> transforms,
+                                              std::uint64_t seed) {
+  std::vector<Placed> placed;
+  std::map<std::string_view, std::uint64_t> drawing;  // how many of a name
+  for (std::size_t i = 0; i < transforms.size(); ++i) {
+    const TransformKind* const kind = find_transform(transforms[i].type);
+    if (kind == nullptr) {
+      return fail(ErrorKind::unsupported, "the transform `" + transforms[i].type + "` is not known",
+                  "input[" + std::to_string(i) + "]", "known are " + transform_names());
+    }
+    std::uint64_t draws_seed = 0;
+    if (kind->draws != Draws::none) {
+      const std::uint64_t ordinal = drawing[kind->name]++;
+      draws_seed = mix64(seed + kGoldenGamma) + hash_of(kind->name) + ordinal;
+    }
+    placed.push_back({&transforms[i], kind, i, draws_seed});
+  }
+  return placed;
+}
+
+// Moves every cut ahead of what lets it pass. Whether there was any such.
+bool move_cuts_first(std::vector<Placed>& placed) {
+  bool has_moved = false;
+  for (std::size_t i = 1; i < placed.size(); ++i) {
+    if (!placed[i].kind->is_cut) continue;
+    for (std::size_t at = i; at > 0 && lets_cuts_pass(*placed[at - 1].kind); --at) {
+      std::swap(placed[at - 1], placed[at]);
+      has_moved = true;
+    }
+  }
+  return has_moved;
+}
+
+bool is_cut_of_part(const std::vector<Placed>& placed, std::size_t at) {
+  return placed[at].kind->gives_parts && at + 1 < placed.size() && placed[at + 1].kind->is_cut;
+}
+
+// Where those begin that end at `end` and all have the property.
+std::size_t first_of_run(const std::vector<Placed>& placed, std::size_t end,
+                         bool TransformKind::*property) {
+  while (end > 0 && placed[end - 1].kind->*property)
+    --end;
+  return end;
+}
+
+std::string names_of(const std::vector<Placed>& placed, std::size_t first, std::size_t end) {
+  std::string names;
+  for (std::size_t i = first; i < end; ++i)
+    names += (names.empty() ? "" : " + ") + placed[i].transform->type;
+  return names;
+}
+
+struct Made {
+  std::vector<std::unique_ptr<Stage>> stages;
+  std::vector<SampleType> types;  // before each, and behind the last
+  std::string makes_floats;       // the transform that does
+};
+
+Result<Made> make_stages(const SampleType& stored, const std::vector<Placed>& placed) {
+  Made made;
+  made.types.push_back(stored);
+  for (const auto& [transform, kind, index, seed] : placed) {
+    const SampleType& type = made.types.back();
+    if (auto error = misplaced(*kind, type, made.makes_floats)) {
+      return tl::unexpected(at_transform(std::move(*error), index, transform->type));
+    }
+    auto stage = kind->make(*transform, type);
+    if (!stage) return tl::unexpected(at_transform(stage.error(), index, transform->type));
+    const SampleType output = (*stage)->output();
+    if (type.element != Element::float32 && output.element == Element::float32) {
+      made.makes_floats = kind->name;
+    }
+    made.stages.push_back(std::move(*stage));
+    made.types.push_back(output);
+  }
+  return made;
+}
+
+// The table as the last of the stages.
+class TableStage final : public PixelStage {
+ public:
+  TableStage(PixelTable table, SampleType output) : table_(std::move(table)), output_(output) {}
+
+  SampleType output() const override { return output_; }
+  void apply_rows(const PixelRows& rows, const StageMemory* /*memory*/) const override {
+    for (int channel = 0; channel < rows.channels; ++channel) {
+      convert_channel(table_, channel, {rows.from_channel<std::uint8_t>(channel), rows.count()},
+                      rows.to_channel<float>(channel));
+    }
+  }
+
+ private:
+  PixelTable table_;
+  SampleType output_;
+};
+
 Result<void> check_end(const SampleType& end) {
   if (end.element == Element::encoded) {
     return fail(ErrorKind::invalid, "the samples are picture files", "input",
@@ -70,55 +194,70 @@ Result<void> check_end(const SampleType& end) {
 }  // namespace
 
 Result<Pipeline> Pipeline::compile(const SampleType& stored, std::span<const Transform> transforms,
-                                   std::uint64_t seed) {
+                                   std::uint64_t seed, PipelineForm form) {
+  auto placed = placed_as_written(transforms, seed);
+  if (!placed) return tl::unexpected(placed.error());
+  auto made = make_stages(stored, *placed);  // also for the errors of what is written
+  if (!made) return tl::unexpected(made.error());
+  if (auto checked = check_end(made->types.back()); !checked) {
+    return tl::unexpected(checked.error());
+  }
   Pipeline pipeline;
   pipeline.stored_ = stored;
-  SampleType type = stored;
-  std::string_view makes_floats;  // the transform that does
-  std::size_t first_of_tail = 0;  // of the point-wise transforms at the end
-  SampleType before_tail = stored;
-  std::map<std::string_view, std::uint64_t> drawing;  // how many of a name
-  for (std::size_t i = 0; i < transforms.size(); ++i) {
-    const Transform& transform = transforms[i];
-    const TransformKind* const kind = find_transform(transform.type);
-    if (kind == nullptr) {
-      return fail(ErrorKind::unsupported, "the transform `" + transform.type + "` is not known",
-                  "input[" + std::to_string(i) + "]", "known are " + transform_names());
-    }
-    if (auto error = misplaced(*kind, type, makes_floats)) {
-      return tl::unexpected(at_transform(std::move(*error), i, transform.type));
-    }
-    auto stage = kind->make(transform, type);
-    if (!stage) return tl::unexpected(at_transform(stage.error(), i, transform.type));
-    const SampleType output = (*stage)->output();
-    if (type.element != Element::float32 && output.element == Element::float32) {
-      makes_floats = kind->name;
-    }
-    std::uint64_t draws_seed = 0;
-    if (kind->draws) {
-      const std::uint64_t ordinal = drawing[kind->name]++;
-      draws_seed = mix64(seed + kGoldenGamma) + hash_of(kind->name) + ordinal;
-    }
-    type = output;
-    pipeline.steps_.push_back({std::move(*stage), draws_seed});
-    if (!kind->is_point_wise) {
-      first_of_tail = i + 1;
-      before_tail = type;
-    }
+  pipeline.form_ = form;
+  pipeline.shape_ = made->types.back().shape();
+  auto moved = *placed;
+  pipeline.chances_.can_move_crop = move_cuts_first(moved);
+  for (std::size_t i = 0; i < moved.size(); ++i)
+    pipeline.chances_.can_decode_crop |= is_cut_of_part(moved, i);
+  if (pipeline.chances_.can_move_crop && (form.crops_first || form.decodes_crop)) {
+    placed = std::move(moved);
+    made = make_stages(stored, *placed);
+    if (!made) return tl::unexpected(made.error());
   }
-  if (auto checked = check_end(type); !checked) return tl::unexpected(checked.error());
-  pipeline.shape_ = type.shape();
-  if (before_tail.element == Element::float32) {
-    pipeline.why_no_table_ = makes_floats.empty()
-                                 ? "the data consists of floats"
-                                 : "`" + std::string(makes_floats) +
-                                       "` makes floats that do not come from one byte each";
-    return pipeline;
+
+  // From the end: point-wise transforms on bytes are the table, what is pixel-wise before it the pass.
+  const std::size_t end = placed->size();
+  std::size_t table_at = first_of_run(*placed, end, &TransformKind::is_point_wise);
+  if (made->types[table_at].element == Element::float32) {
+    pipeline.why_no_table_ =
+        made->makes_floats.empty()
+            ? "the data consists of floats"
+            : "`" + made->makes_floats + "` makes floats that do not come from one byte each";
+    table_at = end;
+  } else {
+    std::vector<Transform> tail;
+    for (std::size_t i = table_at; i < end; ++i)
+      tail.push_back(*(*placed)[i].transform);
+    auto table = make_pixel_table(tail, pipeline.shape_.channels);
+    if (!table) return tl::unexpected(table.error());
+    pipeline.table_ = std::move(*table);
   }
-  auto table = make_pixel_table(transforms.subspan(first_of_tail), type.channels);
-  if (!table) return tl::unexpected(table.error());
-  pipeline.table_ = std::move(*table);
-  pipeline.steps_.resize(first_of_tail);
+  std::size_t pass_at = first_of_run(*placed, table_at, &TransformKind::is_pixel_wise);
+  pipeline.chances_.pixel_stages = static_cast<int>(table_at - pass_at);
+  pipeline.before_pass_ = made->types[pass_at].element;
+  const bool has_pass = form.point_ops != PointOps::per_sample;
+  if (!has_pass) pass_at = table_at;
+
+  for (std::size_t i = 0; i < pass_at; ++i) {
+    const std::size_t first = i;
+    Step step{std::move(made->stages[i]), (*placed)[i].seed, nullptr, 0};
+    if (form.decodes_crop && is_cut_of_part(*placed, i)) {
+      ++i;
+      step.cut = std::move(made->stages[i]);
+      step.cut_seed = (*placed)[i].seed;
+    }
+    pipeline.parts_.push_back(names_of(*placed, first, i + 1));
+    pipeline.steps_.push_back(std::move(step));
+  }
+  if (pass_at < end) pipeline.parts_.push_back(names_of(*placed, pass_at, end));
+  for (std::size_t i = pass_at; i < table_at; ++i)
+    pipeline.pass_.append(std::move(made->stages[i]), (*placed)[i].seed);
+  if (has_pass && pipeline.table_) {
+    pipeline.pass_.append(
+        std::make_unique<TableStage>(*pipeline.table_, type_of(Element::float32, pipeline.shape_)),
+        0);
+  }
   return pipeline;
 }
 
@@ -126,28 +265,57 @@ Pipeline::Scratch Pipeline::make_scratch() const {
   Scratch scratch;
   for (const Step& step : steps_)
     scratch.memories.push_back(step.stage->make_memory());
+  scratch.pass = pass_.make_scratch();
   return scratch;
+}
+
+Element Pipeline::written_element(PixelType type) const {
+  if (has_batch_stages(type)) return before_pass_;
+  return type == PixelType::uint8 ? Element::uint8 : Element::float32;
+}
+
+Result<Sample> Pipeline::apply(const Step& step, const Sample& sample, std::uint64_t place,
+                               StageMemory* memory, SampleRoom& room) {
+  if (step.cut == nullptr) {
+    return step.stage->apply(sample, RandomStream(step.seed, place), memory, room);
+  }
+  return static_cast<const PartStage&>(*step.stage)
+      .apply_part(sample, static_cast<const CutStage&>(*step.cut),
+                  RandomStream(step.cut_seed, place), memory, room);
 }
 
 Result<void> Pipeline::run(const Sample& stored, Position position, PixelType type, void* out,
                            Scratch& scratch) const {
   assert(table_ || type == PixelType::float32);
-  const bool is_table_last = table_ && type == PixelType::float32;
+  const std::size_t pass_stages_now = form_.point_ops == PointOps::fused ? pass_stages(type) : 0;
+  const bool is_table_last = pass_.size() == 0 && table_ && type == PixelType::float32;
+  const bool is_step_last = pass_stages_now == 0 && !is_table_last;
   Sample sample = stored;
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     SampleRoom& room = scratch.rooms[i % 2];
-    room.lend(i + 1 == steps_.size() && !is_table_last ? out : nullptr);
-    const RandomStream draws(steps_[i].seed, place_of(position));
-    auto made = steps_[i].stage->apply(sample, draws, scratch.memories[i].get(), room);
+    room.lend(i + 1 == steps_.size() && is_step_last ? out : nullptr);
+    const PartClock clock(scratch.part_ns, i);
+    auto made = apply(steps_[i], sample, place_of(position), scratch.memories[i].get(), room);
     if (!made) return tl::unexpected(std::move(made.error()));
     sample = *made;
   }
-  if (is_table_last) {
+  const PartClock clock(scratch.part_ns, steps_.size());
+  if (pass_stages_now > 0) {
+    pass_.run(sample, place_of(position), pass_stages_now, out, scratch.pass);
+  } else if (is_table_last) {
     convert_sample(*table_, sample.bytes, static_cast<float*>(out));
   } else if (steps_.empty()) {
     std::memcpy(out, sample.bytes.data(), sample.bytes.size());
   }
   return {};
+}
+
+void Pipeline::finish_batch(void* assembled, std::int64_t samples, Position first, PixelType type,
+                            void* batch, Scratch& scratch) const {
+  assert(has_batch_stages(type));
+  const PartClock clock(scratch.part_ns, steps_.size());
+  pass_.run_over_batch({before_pass_, shape_, assembled, samples, place_of(first)},
+                       pass_stages(type), batch, scratch.pass);
 }
 
 }  // namespace autotuned::input

@@ -12,10 +12,19 @@
 
 #include "base/result.hpp"
 #include "trainer/input/epoch_order.hpp"
+#include "trainer/input/pipeline_form.hpp"
+#include "trainer/input/pixel_pass.hpp"
 #include "trainer/input/pixel_table.hpp"
 #include "trainer/input/transform.hpp"
 
 namespace autotuned::input {
+
+// What another form would change.
+struct PipelineChances {
+  bool can_move_crop = false;
+  bool can_decode_crop = false;
+  int pixel_stages = 0;  // at the end, those in a table not counted
+};
 
 // Stages that run one after the other. The longest point-wise tail on bytes is not among them: it is a
 // table, so that bytes can also travel to the device and become numbers there, with the same bits.
@@ -34,7 +43,7 @@ class Pipeline {
   // what it is asked for, and what to do.
   [[nodiscard]] static Result<Pipeline> compile(const SampleType& stored,
                                                 std::span<const Transform> transforms,
-                                                std::uint64_t seed);
+                                                std::uint64_t seed, PipelineForm form = {});
 
   [[nodiscard]] const SampleType& stored() const { return stored_; }
   // Of what the model sees.
@@ -43,31 +52,71 @@ class Pipeline {
   [[nodiscard]] const PixelTable* table() const { return table_ ? &*table_ : nullptr; }
   // Without a table: why there is none, for people.
   [[nodiscard]] const std::string& why_no_table() const { return why_no_table_; }
-  [[nodiscard]] bool has_stages() const { return !steps_.empty(); }
+  // Whether a sample is more than what is stored and a look into the table.
+  [[nodiscard]] bool has_stages() const { return !steps_.empty() || pass_.size() > table_stages(); }
+  [[nodiscard]] const PipelineForm& form() const { return form_; }
+  [[nodiscard]] const PipelineChances& chances() const { return chances_; }
+
+  // What runs one after the other, for people: "decode_jpeg + random_crop".
+  [[nodiscard]] const std::vector<std::string>& parts() const { return parts_; }
+
+  // What run() writes of a sample: what the model sees, or the step before that if finish_batch() makes
+  // the rest.
+  [[nodiscard]] bool has_batch_stages(PixelType type) const {
+    return form_.point_ops == PointOps::per_batch && pass_stages(type) > 0;
+  }
+  [[nodiscard]] Element written_element(PixelType type) const;
+  [[nodiscard]] std::size_t written_bytes(PixelType type) const {
+    return static_cast<std::size_t>(shape_.elements()) * bytes_of(written_element(type));
+  }
 
   struct Scratch {
     std::vector<std::uint8_t> stored;  // of the caller, for what it reads
     std::array<SampleRoom, 2> rooms;
     std::vector<std::unique_ptr<StageMemory>> memories;
+    PixelPass::Scratch pass;
+    // As many as there are parts(), or none: what each took is then added.
+    std::vector<std::int64_t> part_ns;
   };
   [[nodiscard]] Scratch make_scratch() const;
 
-  // Writes shape().elements() bytes or floats to `out`. Errors lack `where` where a sample is at fault.
+  // Writes written_bytes(type) to `out`. Errors lack `where` where a sample is at fault.
   // REQUIRES: for PixelType::uint8 a table.
   [[nodiscard]] Result<void> run(const Sample& sample, Position position, PixelType type, void* out,
                                  Scratch& scratch) const;
+  // From `samples` samples that run() wrote to `assembled`, one after the other, the batch: what the model
+  // sees of them. `assembled` is used up. REQUIRES: has_batch_stages(type).
+  void finish_batch(void* assembled, std::int64_t samples, Position first, PixelType type,
+                    void* batch, Scratch& scratch) const;
 
  private:
   struct Step {
     std::unique_ptr<const Stage> stage;
-    std::uint64_t seed = 0;  // of its draws
+    std::uint64_t seed = 0;            // of its draws
+    std::unique_ptr<const Stage> cut;  // of which the stage makes just that part, or null
+    std::uint64_t cut_seed = 0;
   };
+
+  [[nodiscard]] std::size_t table_stages() const { return table_ ? 1 : 0; }
+  // How many stages of the pass lead to that type.
+  [[nodiscard]] std::size_t pass_stages(PixelType type) const {
+    return pass_.size() == 0 || type == PixelType::float32 ? pass_.size()
+                                                           : pass_.size() - table_stages();
+  }
+  [[nodiscard]] static Result<Sample> apply(const Step& step, const Sample& sample,
+                                            std::uint64_t place, StageMemory* memory,
+                                            SampleRoom& room);
 
   SampleType stored_;
   SampleShape shape_;
+  PipelineForm form_;
+  PipelineChances chances_;
   std::vector<Step> steps_;
+  PixelPass pass_;  // the pixel-wise stages at the end and the table, unless per_sample
+  Element before_pass_ = Element::uint8;  // what it takes
   std::optional<PixelTable> table_;
   std::string why_no_table_;
+  std::vector<std::string> parts_;  // of the steps, then of the pass or the table
 };
 
 }  // namespace autotuned::input

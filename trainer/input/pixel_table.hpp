@@ -44,5 +44,8 @@ enum class PixelType {
 // Converts one sample (channel, row, column). REQUIRES: bytes.size() is a multiple of
 // table.channels, and `out` holds as many floats.
 void convert_sample(const PixelTable& table, std::span<const std::uint8_t> bytes, float* out);
+// Converts numbers of one channel. REQUIRES: 0 <= channel < table.channels.
+void convert_channel(const PixelTable& table, int channel, std::span<const std::uint8_t> bytes,
+                     float* out);
 
 }  // namespace autotuned::input

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/input/point_wise.hpp"
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 #include "trainer/input/pixel_table.hpp"
 #include "trainer/input/transform_types.hpp"
+#include "trainer/input/vector_code.hpp"
 
 namespace autotuned::input {
 namespace {
@@ -34,30 +35,41 @@ Result<std::vector<float>> per_channel(const Transform& transform, const char* n
   return numbers;
 }
 
+AUTOTUNED_VECTOR_CODE void divide(float* values, std::size_t count, float by) {
+  for (std::size_t i = 0; i < count; ++i)
+    values[i] = values[i] / by;
+}
+
+AUTOTUNED_VECTOR_CODE void multiply(float* values, std::size_t count, double by) {
+  for (std::size_t i = 0; i < count; ++i)
+    values[i] = static_cast<float>(static_cast<double>(values[i]) * by);
+}
+
+AUTOTUNED_VECTOR_CODE void subtract_and_divide(float* values, std::size_t count, float mean,
+                                               float std) {
+  for (std::size_t i = 0; i < count; ++i)
+    values[i] = (values[i] - mean) / std;
+}
+
 // Bytes become numbers by a table, numbers by arithmetic.
-class PointWiseStage final : public Stage {
+class PointWiseStage final : public PixelStage {
  public:
   PointWiseStage(PointOperation operation, PixelTable table, SampleType output)
       : operation_(std::move(operation)), table_(std::move(table)), output_(output) {}
 
   SampleType output() const override { return output_; }
 
-  Result<Sample> apply(const Sample& sample, const RandomStream& /*draws*/, StageMemory* /*memory*/,
-                       SampleRoom& room) const override {
-    std::uint8_t* bytes = nullptr;
-    const Sample result = room.take(Element::float32, sample.shape, bytes);
-    auto* const values = reinterpret_cast<float*>(bytes);
-    if (sample.element == Element::uint8) {
-      convert_sample(table_, sample.bytes, values);
-      return result;
+  void apply_rows(const PixelRows& rows, const StageMemory* /*memory*/) const override {
+    for (int channel = 0; channel < rows.channels; ++channel) {
+      auto* const values = rows.to_channel<float>(channel);
+      if (rows.from_element == Element::uint8) {
+        convert_channel(table_, channel, {rows.from_channel<std::uint8_t>(channel), rows.count()},
+                        values);
+        continue;
+      }
+      std::copy_n(rows.from_channel<float>(channel), rows.count(), values);
+      operation_.apply(values, rows.count(), channel);
     }
-    std::memcpy(bytes, sample.bytes.data(), sample.bytes.size());
-    const auto count = static_cast<std::size_t>(sample.shape.height) *
-                       static_cast<std::size_t>(sample.shape.width);
-    for (int channel = 0; channel < sample.shape.channels; ++channel) {
-      operation_.apply(values + static_cast<std::size_t>(channel) * count, count, channel);
-    }
-    return result;
   }
 
  private:
@@ -104,18 +116,14 @@ Result<PointOperation> PointOperation::create(const Transform& transform, int ch
 void PointOperation::apply(float* values, std::size_t count, int channel) const {
   switch (kind_) {
     case Kind::to_float:
-      for (std::size_t i = 0; i < count; ++i)
-        values[i] = values[i] / 255.0F;
+      divide(values, count, 255.0F);
       return;
     case Kind::scale:
-      for (std::size_t i = 0; i < count; ++i)
-        values[i] = static_cast<float>(static_cast<double>(values[i]) * by_);
+      multiply(values, count, by_);
       return;
     case Kind::normalize:
-      const float mean = mean_[static_cast<std::size_t>(channel)];
-      const float std = std_[static_cast<std::size_t>(channel)];
-      for (std::size_t i = 0; i < count; ++i)
-        values[i] = (values[i] - mean) / std;
+      subtract_and_divide(values, count, mean_[static_cast<std::size_t>(channel)],
+                          std_[static_cast<std::size_t>(channel)]);
   }
 }
 

@@ -2,8 +2,10 @@
 // Colour and brightness apart: the full-range matrix of JPEG, on the scale 0 to 255, without rounding.
 #include <array>
 #include <cstddef>
+#include <cstdint>
 
 #include "trainer/input/transform_types.hpp"
+#include "trainer/input/vector_code.hpp"
 
 namespace autotuned::input {
 namespace {
@@ -21,38 +23,55 @@ constexpr std::array<Row, kChannels> kMatrix = {{{{0.299F, 0.587F, 0.114F}, 0.0F
 // From left to right, each step rounded: a matrix product that fuses multiplication and addition may
 // differ in the last bits.
 template <class T>
-void convert(const T* rgb, std::size_t count, float* yuv) {
-  const T* const red = rgb;
-  const T* const green = rgb + count;
-  const T* const blue = green + count;
-  for (std::size_t row = 0; row < kMatrix.size(); ++row) {
-    const auto [weight, offset] = kMatrix[row];
-    float* const out = yuv + row * count;
-    for (std::size_t i = 0; i < count; ++i) {
-      out[i] = weight[0] * static_cast<float>(red[i]) + weight[1] * static_cast<float>(green[i]) +
-               weight[2] * static_cast<float>(blue[i]) + offset;
-    }
+float weighted(const Row& row, T red, T green, T blue) {
+  return row.weight[0] * static_cast<float>(red) + row.weight[1] * static_cast<float>(green) +
+         row.weight[2] * static_cast<float>(blue) + row.offset;
+}
+
+// Twice the same loop: code for several processors cannot be a template.
+AUTOTUNED_VECTOR_CODE void convert_bytes(const std::uint8_t* __restrict red,
+                                         const std::uint8_t* __restrict green,
+                                         const std::uint8_t* __restrict blue, std::size_t count,
+                                         float* __restrict y, float* __restrict u,
+                                         float* __restrict v) {
+  for (std::size_t i = 0; i < count; ++i) {
+    y[i] = weighted(kMatrix[0], red[i], green[i], blue[i]);
+    u[i] = weighted(kMatrix[1], red[i], green[i], blue[i]);
+    v[i] = weighted(kMatrix[2], red[i], green[i], blue[i]);
   }
 }
 
-class RgbToYuvStage final : public Stage {
+AUTOTUNED_VECTOR_CODE void convert_floats(const float* __restrict red,
+                                          const float* __restrict green,
+                                          const float* __restrict blue, std::size_t count,
+                                          float* __restrict y, float* __restrict u,
+                                          float* __restrict v) {
+  for (std::size_t i = 0; i < count; ++i) {
+    y[i] = weighted(kMatrix[0], red[i], green[i], blue[i]);
+    u[i] = weighted(kMatrix[1], red[i], green[i], blue[i]);
+    v[i] = weighted(kMatrix[2], red[i], green[i], blue[i]);
+  }
+}
+
+template <class T, class Convert>
+void convert(const PixelRows& rows, Convert convert_pixels) {
+  convert_pixels(rows.from_channel<T>(0), rows.from_channel<T>(1), rows.from_channel<T>(2),
+                 rows.count(), rows.to_channel<float>(0), rows.to_channel<float>(1),
+                 rows.to_channel<float>(2));
+}
+
+class RgbToYuvStage final : public PixelStage {
  public:
   explicit RgbToYuvStage(SampleType output) : output_(output) {}
 
   SampleType output() const override { return output_; }
 
-  Result<Sample> apply(const Sample& sample, const RandomStream& /*draws*/, StageMemory* /*memory*/,
-                       SampleRoom& room) const override {
-    std::uint8_t* bytes = nullptr;
-    const Sample result = room.take(Element::float32, sample.shape, bytes);
-    auto* const yuv = reinterpret_cast<float*>(bytes);
-    const std::size_t count = static_cast<std::size_t>(sample.shape.elements()) / kChannels;
-    if (sample.element == Element::uint8) {
-      convert(sample.bytes.data(), count, yuv);
+  void apply_rows(const PixelRows& rows, const StageMemory* /*memory*/) const override {
+    if (rows.from_element == Element::uint8) {
+      convert<std::uint8_t>(rows, convert_bytes);
     } else {
-      convert(sample.floats(), count, yuv);
+      convert<float>(rows, convert_floats);
     }
-    return result;
   }
 
  private:

@@ -62,6 +62,14 @@ struct SampleType {
   return {element, shape.channels, {shape.height, shape.height}, {shape.width, shape.width}, true};
 }
 
+// A part of a picture, in pixels.
+struct Window {
+  int top = 0;
+  int left = 0;
+  int height = 1;
+  int width = 1;
+};
+
 // One sample between two transforms. Does not own its bytes.
 struct Sample {
   Element element = Element::uint8;

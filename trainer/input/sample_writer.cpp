@@ -26,10 +26,7 @@ void prefetch(std::span<const std::uint8_t> bytes) {
 }  // namespace
 
 SampleWriter::SampleWriter(const Dataset& dataset, const Pipeline& pipeline)
-    : dataset_(dataset),
-      pipeline_(pipeline),
-      stored_(dataset.type().element),
-      elements_(static_cast<std::size_t>(pipeline.shape().elements())) {
+    : dataset_(dataset), pipeline_(pipeline), stored_(dataset.type().element) {
   if (stored_ != Element::encoded) {
     const SampleShape shape = dataset.type().shape();
     stored_bytes_ = static_cast<std::size_t>(shape.elements()) * bytes_of(stored_);
@@ -45,7 +42,7 @@ SampleWriter::Scratch SampleWriter::make_scratch() const {
 Result<void> SampleWriter::write(const BatchRing::Chunk& chunk, PixelType type,
                                  Scratch& scratch) const {
   const auto& indices = chunk.indices;
-  const std::size_t image_bytes = elements_ * bytes_of(type);
+  const std::size_t image_bytes = pipeline_.written_bytes(type);
   try {
     for (std::size_t i = 0; i < indices.size(); ++i) {
       if (i + kPrefetchDistance < indices.size()) {
@@ -74,7 +71,7 @@ Result<void> SampleWriter::write(const BatchRing::Chunk& chunk, PixelType type,
 
 Result<void> SampleWriter::write_image(std::int64_t index, Position position, PixelType type,
                                        std::uint8_t* out, Scratch& scratch) const {
-  const bool is_as_stored = type == PixelType::uint8 || stored_ == Element::float32;
+  const bool is_as_stored = stored_ == pipeline_.written_element(type);
   if (!pipeline_.has_stages() && is_as_stored) return dataset_.read(index, {out, stored_bytes_});
   auto bytes = stored_bytes(index, scratch);
   if (!bytes) return tl::unexpected(std::move(bytes.error()));

@@ -23,6 +23,7 @@ class SampleWriter {
   using Scratch = Pipeline::Scratch;
   [[nodiscard]] Scratch make_scratch() const;
 
+  // To `chunk.buffer.images` goes what Pipeline::run() writes, for the whole batch from there on.
   // An exception from the data set becomes an Error.
   [[nodiscard]] Result<void> write(const BatchRing::Chunk& chunk, PixelType type,
                                    Scratch& scratch) const;
@@ -36,7 +37,6 @@ class SampleWriter {
   const Pipeline& pipeline_;
   const Element stored_;
   std::size_t stored_bytes_ = 0;  // of every sample; unless encoded
-  std::size_t elements_;          // of what leaves the pipeline
 };
 
 }  // namespace autotuned::input

@@ -16,16 +16,26 @@ constexpr std::array kKinds = {
                   .takes_encoded = true,
                   .takes_uint8 = false,
                   .takes_float32 = false,
+                  .gives_parts = true,
                   .make = make_decode_jpeg},
-    TransformKind{.name = "random_crop", .draws = true, .make = make_random_crop},
-    TransformKind{.name = "center_crop", .make = make_center_crop},
-    TransformKind{.name = "resize", .takes_float32 = false, .make = make_resize},
-    TransformKind{.name = "random_mask", .draws = true, .make = make_random_mask},
-    TransformKind{.name = "rgb_to_yuv", .make = make_rgb_to_yuv},
     TransformKind{
-        .name = "to_float", .takes_float32 = false, .is_point_wise = true, .make = make_point_wise},
-    TransformKind{.name = "scale", .is_point_wise = true, .make = make_point_wise},
-    TransformKind{.name = "normalize", .is_point_wise = true, .make = make_point_wise},
+        .name = "random_crop", .is_cut = true, .draws = Draws::of_sample, .make = make_random_crop},
+    TransformKind{.name = "center_crop", .is_cut = true, .make = make_center_crop},
+    TransformKind{.name = "resize", .takes_float32 = false, .make = make_resize},
+    TransformKind{.name = "random_mask",
+                  .is_pixel_wise = true,
+                  .draws = Draws::of_pixels,
+                  .make = make_random_mask},
+    TransformKind{.name = "rgb_to_yuv", .is_pixel_wise = true, .make = make_rgb_to_yuv},
+    TransformKind{.name = "to_float",
+                  .takes_float32 = false,
+                  .is_pixel_wise = true,
+                  .is_point_wise = true,
+                  .make = make_point_wise},
+    TransformKind{
+        .name = "scale", .is_pixel_wise = true, .is_point_wise = true, .make = make_point_wise},
+    TransformKind{
+        .name = "normalize", .is_pixel_wise = true, .is_point_wise = true, .make = make_point_wise},
 };
 
 std::optional<double> number_in(std::string_view text) {
@@ -36,6 +46,22 @@ std::optional<double> number_in(std::string_view text) {
 }
 
 }  // namespace
+
+Result<Sample> PixelStage::apply(const Sample& sample, const RandomStream& draws,
+                                 StageMemory* memory, SampleRoom& room) const {
+  begin_sample(sample.shape, draws, memory);
+  std::uint8_t* bytes = nullptr;
+  const Sample result = room.take(output().element, sample.shape, bytes);
+  PixelRows rows{.rows = sample.shape.height,
+                 .width = sample.shape.width,
+                 .channels = sample.shape.channels,
+                 .from_element = sample.element,
+                 .from = sample.bytes.data(),
+                 .to = bytes};
+  rows.from_stride = rows.to_stride = rows.count();
+  apply_rows(rows, memory);
+  return result;
+}
 
 const TransformKind* find_transform(std::string_view name) {
   const auto* const found = std::ranges::find(kKinds, name, &TransformKind::name);

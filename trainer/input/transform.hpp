@@ -75,19 +75,91 @@ class Stage {
                                              StageMemory* memory, SampleRoom& room) const = 0;
 };
 
-// What a transform is, whatever its parameters. Where it may stand follows from this.
+// A stage that keeps a part of the picture as it is.
+class CutStage : public Stage {
+ public:
+  // Which part of a picture of that shape; an error where it does not hold one. Depends on the size of
+  // the picture and the draws alone.
+  [[nodiscard]] virtual Result<Window> window(const SampleShape& from,
+                                              const RandomStream& draws) const = 0;
+};
+
+// A stage that can make a part of its picture without the rest.
+class PartStage : public Stage {
+ public:
+  // What `cut` would give of the picture that apply() gives, bit for bit.
+  [[nodiscard]] virtual Result<Sample> apply_part(const Sample& sample, const CutStage& cut,
+                                                  const RandomStream& cut_draws,
+                                                  StageMemory* memory, SampleRoom& room) const = 0;
+};
+
+// Rows of a picture on their way through a pixel-wise stage. Between two channels lie a stride's
+// elements; from and to do not overlap.
+struct PixelRows {
+  int first_row = 0;
+  int rows = 1;
+  int width = 1;
+  int channels = 1;
+  Element from_element = Element::uint8;
+  const void* from = nullptr;  // channel 0 of the first row
+  std::size_t from_stride = 0;
+  void* to = nullptr;
+  std::size_t to_stride = 0;
+
+  [[nodiscard]] std::size_t count() const {
+    return static_cast<std::size_t>(rows) * static_cast<std::size_t>(width);
+  }
+  template <class T>
+  [[nodiscard]] const T* from_channel(int channel) const {
+    return static_cast<const T*>(from) + static_cast<std::size_t>(channel) * from_stride;
+  }
+  template <class T>
+  [[nodiscard]] T* to_channel(int channel) const {
+    return static_cast<T*>(to) + static_cast<std::size_t>(channel) * to_stride;
+  }
+};
+
+// A stage that keeps the shape and makes every pixel out of the channels of that pixel alone, so that
+// it can work on any rows in any order. Cannot fail.
+class PixelStage : public Stage {
+ public:
+  // Draws what is random about a sample. Before its first rows.
+  virtual void begin_sample(const SampleShape& /*shape*/, const RandomStream& /*draws*/,
+                            StageMemory* /*memory*/) const {}
+  virtual void apply_rows(const PixelRows& rows, const StageMemory* memory) const = 0;
+
+  [[nodiscard]] Result<Sample> apply(const Sample& sample, const RandomStream& draws,
+                                     StageMemory* memory, SampleRoom& room) const final;
+};
+
+enum class Draws {
+  none,
+  of_sample,  // a few for the whole picture, which may depend on its size
+  of_pixels,  // for every pixel, counted from the corner: a part of the picture would get others
+};
+
+// What a transform needs and gives, whatever its parameters. Where it may stand and where it may be moved
+// to follow from this alone.
 struct TransformKind {
   std::string_view name;
   // What it takes; a refusal says why not in its own words.
   bool takes_encoded = false;
   bool takes_uint8 = true;
   bool takes_float32 = true;
+  bool is_cut = false;         // its stage is a CutStage
+  bool gives_parts = false;    // its stage is a PartStage
+  bool is_pixel_wise = false;  // its stage is a PixelStage
   bool is_point_wise = false;  // every number depends on its own byte or number and channel alone
-  bool draws = false;          // random numbers
+  Draws draws = Draws::none;
   // ErrorKind::invalid or unsupported, named by the parameter.
   Result<std::unique_ptr<Stage>> (*make)(const Transform& transform,
                                          const SampleType& input) = nullptr;
 };
+
+// Whether a cut right behind `kind` gives the same when it stands right before it.
+[[nodiscard]] constexpr bool lets_cuts_pass(const TransformKind& kind) {
+  return kind.is_pixel_wise && kind.draws != Draws::of_pixels;
+}
 
 // Null for a name that is not known.
 [[nodiscard]] const TransformKind* find_transform(std::string_view name);

@@ -25,6 +25,10 @@ Result<void> broken(const char* where) {
   return fail(ErrorKind::io, "cannot read", where);
 }
 
+void finish(BatchRing& ring, const BatchRing::Chunk& chunk, Result<void> written) {
+  if (ring.fill(chunk, std::move(written))) ring.complete(chunk.slot);
+}
+
 TEST(BatchRing, SharesTheBatchThatIsNeededFirst) {
   BatchRing ring = ring_of(100, 8, 2);
   const auto first = ring.claim(3);
@@ -43,11 +47,11 @@ TEST(BatchRing, DeliversInOrderHoweverThreadsFinish) {
   const auto a = ring.claim(2);
   const auto b = ring.claim(2);
   const auto c = ring.claim(4);
-  ring.finish(c, {});
-  ring.finish(b, {});
+  finish(ring, c, {});
+  finish(ring, b, {});
   EXPECT_FALSE(ring.is_next_ready());
   EXPECT_EQ(ring.ready_count(), 1);
-  ring.finish(a, {});
+  finish(ring, a, {});
   ASSERT_TRUE(ring.is_next_ready());
   EXPECT_EQ(ring.deliver()->slot, a.slot);
   EXPECT_EQ(ring.position(), (Position{0, 4}));
@@ -58,8 +62,8 @@ TEST(BatchRing, DeliversInOrderHoweverThreadsFinish) {
 
 TEST(BatchRing, BeginsOnlyAsManyBatchesAsThereAreSlots) {
   BatchRing ring = ring_of(100, 4, 2);
-  ring.finish(ring.claim(4), {});
-  ring.finish(ring.claim(4), {});
+  finish(ring, ring.claim(4), {});
+  finish(ring, ring.claim(4), {});
   EXPECT_FALSE(ring.can_claim());
   const auto first = ring.deliver();
   const auto second = ring.deliver();
@@ -77,10 +81,10 @@ TEST(BatchRing, NamesTheFirstSampleThatFailed) {
     const auto a = ring.claim(2);
     const auto b = ring.claim(2);
     const auto c = ring.claim(4);
-    ring.finish(is_reversed ? c : b, broken(is_reversed ? "c" : "b"));
-    ring.finish(is_reversed ? b : c, broken(is_reversed ? "b" : "c"));
+    finish(ring, is_reversed ? c : b, broken(is_reversed ? "c" : "b"));
+    finish(ring, is_reversed ? b : c, broken(is_reversed ? "b" : "c"));
     EXPECT_FALSE(ring.is_next_ready());
-    ring.finish(a, {});
+    finish(ring, a, {});
     ASSERT_TRUE(ring.is_next_ready());
     EXPECT_EQ(ring.deliver().error().where, "b");
     EXPECT_EQ(ring.deliver().error().where, "b");

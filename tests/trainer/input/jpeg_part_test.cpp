@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// A part of a picture has the bytes that the whole has there, whatever the file.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+// clang-format off
+#include <jpeglib.h>
+// clang-format on
+
+#include "tests/trainer/input/fixtures.hpp"
+#include "trainer/input/jpeg_decoder.hpp"
+#include "trainer/input/random.hpp"
+
+namespace autotuned::input {
+namespace {
+
+struct File {
+  int height = 1;
+  int width = 1;
+  int quality = 90;
+  int across = 1;  // luminance samples to one of colour
+  int down = 1;
+  bool is_grey = false;
+  bool is_progressive = false;
+  int restart_rows = 0;
+
+  [[nodiscard]] std::string text() const {
+    return std::to_string(height) + " x " + std::to_string(width) + " quality " +
+           std::to_string(quality) + " sampling " + std::to_string(across) + "x" +
+           std::to_string(down) + (is_grey ? " grey" : "") +
+           (is_progressive ? " progressive" : "") + " restarts " + std::to_string(restart_rows);
+  }
+};
+
+// Waves under noise: every block has high and low frequencies, every neighbour differs.
+std::vector<std::uint8_t> encoded(const File& file) {
+  jpeg_compress_struct info{};
+  jpeg_error_mgr errors{};
+  info.err = jpeg_std_error(&errors);
+  jpeg_create_compress(&info);
+  unsigned char* memory = nullptr;
+  unsigned long size = 0;
+  jpeg_mem_dest(&info, &memory, &size);
+  info.image_height = static_cast<JDIMENSION>(file.height);
+  info.image_width = static_cast<JDIMENSION>(file.width);
+  info.input_components = file.is_grey ? 1 : 3;
+  info.in_color_space = file.is_grey ? JCS_GRAYSCALE : JCS_RGB;
+  jpeg_set_defaults(&info);
+  jpeg_set_quality(&info, file.quality, TRUE);
+  info.comp_info[0].h_samp_factor = file.across;
+  info.comp_info[0].v_samp_factor = file.down;
+  info.restart_in_rows = file.restart_rows;
+  if (file.is_progressive) jpeg_simple_progression(&info);
+  jpeg_start_compress(&info, TRUE);
+  const auto components = static_cast<std::size_t>(info.input_components);
+  std::vector<std::uint8_t> row(static_cast<std::size_t>(file.width) * components);
+  for (int y = 0; y < file.height; ++y) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const double wave = 60 * std::sin(0.13 * y + 0.29 * static_cast<double>(i % 97)) + 128;
+      const auto noise = mix64(static_cast<std::uint64_t>(y) * 100'003 + i) % 90;
+      row[i] =
+          static_cast<std::uint8_t>(std::clamp(wave + static_cast<double>(noise) - 45, 0.0, 255.0));
+    }
+    JSAMPROW line = row.data();
+    jpeg_write_scanlines(&info, &line, 1);
+  }
+  jpeg_finish_compress(&info);
+  std::vector<std::uint8_t> bytes(memory, memory + size);
+  jpeg_destroy_compress(&info);
+  std::free(memory);
+  return bytes;
+}
+
+class Parts {
+ public:
+  explicit Parts(std::vector<std::uint8_t> file) : file_(std::move(file)) {
+    shape_ = decoder_.begin(file_).value_or(SampleShape{});
+    whole_.resize(static_cast<std::size_t>(shape_.elements()));
+    const auto decoded = decoder_.decode(whole_.data());
+    EXPECT_TRUE(decoded) << (decoded ? "" : decoded.error().message());
+  }
+
+  [[nodiscard]] const SampleShape& shape() const { return shape_; }
+
+  [[nodiscard]] bool is_same(const Window& part) {
+    std::vector<std::uint8_t> bytes(
+        static_cast<std::size_t>(SampleShape{3, part.height, part.width}.elements()));
+    EXPECT_TRUE(decoder_.begin(file_));
+    const auto decoded = decoder_.decode_part(part, bytes.data());
+    EXPECT_TRUE(decoded) << (decoded ? "" : decoded.error().message());
+    const std::uint8_t* at = bytes.data();
+    for (int channel = 0; channel < 3; ++channel) {
+      for (int y = 0; y < part.height; ++y, at += part.width) {
+        const std::int64_t row = std::int64_t{channel} * shape_.height + part.top + y;
+        const std::uint8_t* const expected = whole_.data() + row * shape_.width + part.left;
+        if (!std::equal(at, at + part.width, expected)) return false;
+      }
+    }
+    return true;
+  }
+
+  // At every corner and edge, and `count` anywhere; of sizes from one pixel to the whole.
+  void expect_same(int count, std::uint64_t seed) {
+    const RandomStream random(seed, 0);
+    std::uint64_t drawn = 0;
+    const auto draw = [&](int bound) {
+      return static_cast<int>(below(random.at(drawn++), static_cast<std::uint64_t>(bound)));
+    };
+    for (int i = 0; i < count; ++i) {
+      Window part;
+      part.height = 1 + draw(shape_.height);
+      part.width = 1 + draw(shape_.width);
+      const int down = shape_.height - part.height;
+      const int right = shape_.width - part.width;
+      part.top = i % 9 / 3 == 0 ? 0 : i % 9 / 3 == 1 ? down : draw(down + 1);
+      part.left = i % 3 == 0 ? 0 : i % 3 == 1 ? right : draw(right + 1);
+      EXPECT_TRUE(is_same(part)) << part.height << " x " << part.width << " at " << part.top << ", "
+                                 << part.left;
+    }
+    EXPECT_TRUE(is_same({0, 0, shape_.height, shape_.width}));
+  }
+
+ private:
+  JpegDecoder decoder_;
+  std::vector<std::uint8_t> file_;
+  SampleShape shape_;
+  std::vector<std::uint8_t> whole_;
+};
+
+TEST(JpegPart, HasTheBytesOfTheWhole) {
+  std::uint64_t seed = 0;
+  for (const auto& [height, width] : {std::pair{97, 131}, {64, 96}, {33, 18}, {5, 70}, {71, 3}}) {
+    for (const int quality : {30, 90, 100}) {
+      for (const auto& [across, down] :
+           {std::pair{1, 1}, {2, 1}, {2, 2}, {1, 2}, {4, 1}, {4, 2}, {2, 4}}) {
+        for (const bool is_progressive : {false, true}) {
+          for (const int restart_rows : {0, 1}) {
+            const File file{height, width, quality,        across,
+                            down,   false, is_progressive, restart_rows};
+            SCOPED_TRACE(file.text());
+            Parts(encoded(file)).expect_same(27, ++seed);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(JpegPart, OfGreyPictures) {
+  std::uint64_t seed = 1000;
+  for (const auto& [across, down] : {std::pair{1, 1}, {2, 2}}) {
+    for (const bool is_progressive : {false, true}) {
+      const File file{83, 101, 90, across, down, true, is_progressive, 0};
+      SCOPED_TRACE(file.text());
+      Parts(encoded(file)).expect_same(90, ++seed);
+    }
+  }
+}
+
+// Every column and every line once as the first and once as the last of a part.
+TEST(JpegPart, AtEveryColumnAndLine) {
+  for (const auto& [across, down] : {std::pair{1, 1}, {2, 1}, {2, 2}}) {
+    const File file{70, 75, 85, across, down, false, false, 0};
+    SCOPED_TRACE(file.text());
+    Parts parts(encoded(file));
+    for (int at = 0; at < 75; ++at) {
+      EXPECT_TRUE(parts.is_same({0, at, 70, 75 - at})) << "columns from " << at;
+      EXPECT_TRUE(parts.is_same({20, 0, 20, at + 1})) << "columns to " << at;
+    }
+    for (int at = 0; at < 70; ++at) {
+      EXPECT_TRUE(parts.is_same({at, 9, 70 - at, 33})) << "lines from " << at;
+      EXPECT_TRUE(parts.is_same({0, 9, at + 1, 33})) << "lines to " << at;
+    }
+  }
+}
+
+TEST(JpegPart, OfTheFilesThatOthersMade) {
+  int compared = 0;
+  for (const auto& [name, facts] : fixture_index().items()) {
+    if (!facts.contains("jpeg")) continue;
+    SCOPED_TRACE(name);
+    Parts(bytes_of_file(fixture_path(facts["jpeg"])))
+        .expect_same(60, static_cast<std::uint64_t>(++compared));
+  }
+  EXPECT_EQ(compared, 12);
+}
+
+// What is above a part or in it is read; damage there is found or gives another picture, never harm.
+TEST(JpegPart, SurvivesDamage) {
+  JpegDecoder decoder;
+  int refused = 0;
+  for (const char* name : {"420_37x51.jpg", "progressive_37x51.jpg", "restarts_37x51.jpg"}) {
+    const auto file = bytes_of_file(fixture_path(name));
+    std::vector<std::uint8_t> out(std::size_t{3} * 16 * 20);
+    for (std::size_t at = 0; at < file.size(); ++at) {
+      auto damaged = file;
+      damaged[at] = static_cast<std::uint8_t>(damaged[at] ^ 0x5aU);
+      const auto shape = decoder.begin(damaged);
+      if (!shape || shape->height < 36 || shape->width < 41 || shape->elements() > (1 << 20))
+        continue;
+      if (!decoder.decode_part({20, 21, 16, 20}, out.data())) ++refused;
+    }
+    for (std::size_t length = 0; length < file.size(); ++length) {
+      const std::vector<std::uint8_t> cut(file.begin(),
+                                          file.begin() + static_cast<std::ptrdiff_t>(length));
+      if (decoder.begin(cut) && !decoder.decode_part({20, 21, 16, 20}, out.data())) ++refused;
+    }
+  }
+  EXPECT_GT(refused, 100);
+}
+
+TEST(JpegPart, APipelineThatCutsGivesTheSame) {
+  const File file{120, 160, 90, 2, 2, false, false, 0};
+  const auto bytes = encoded(file);
+  const SampleType stored = type_of(Element::encoded, {3, 120, 160});
+  const std::vector<Transform> transforms = {
+      {"decode_jpeg"},
+      {"random_crop", {{"size", {40, 48}}}},
+      {"random_mask", {{"ratio", 0.25}, {"dilate", "4-neighbour"}}},
+      {"rgb_to_yuv"},
+      {"scale", {{"by", "1/255"}}}};
+  const Pipeline whole = pipeline_of(stored, transforms);
+  const auto part = Pipeline::compile(stored, transforms, 1,
+                                      {.decodes_crop = true, .point_ops = PointOps::fused});
+  ASSERT_TRUE(part);
+  const Sample sample{Element::encoded, {}, bytes};
+  for (std::int64_t i = 0; i < 50; ++i)
+    EXPECT_EQ(run<float>(*part, sample, {1, i}), run<float>(whole, sample, {1, i})) << i;
+
+  const auto small = encoded({30, 160, 90, 2, 2, false, false, 0});
+  SampleType any = stored;
+  any.is_complete = false;
+  for (const bool decodes_crop : {false, true}) {
+    const auto pipeline = Pipeline::compile(any, transforms, 1, {.decodes_crop = decodes_crop});
+    ASSERT_TRUE(pipeline);
+    std::vector<float> out(std::size_t{3} * 40 * 48);
+    auto scratch = pipeline->make_scratch();
+    const auto refused =
+        pipeline->run({Element::encoded, {}, small}, {}, PixelType::float32, out.data(), scratch);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().what,
+              "the picture has 30 x 160 pixels, too few for a crop of 40 x 48 pixels");
+  }
+}
+
+}  // namespace
+}  // namespace autotuned::input

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whatever form a pipeline has, what comes out is the same.
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "tests/trainer/input/fixtures.hpp"
+#include "tests/trainer/input/loader_fixture.hpp"
+
+namespace autotuned::input {
+namespace {
+
+const Transform kDecode{"decode_jpeg"};
+const Transform kYuv{"rgb_to_yuv"};
+const Transform kToFloat{"to_float"};
+const Transform kScale{"scale", {{"by", "1/255"}}};
+const Transform kNormalize{"normalize", {{"mean", {0.1, 0.2, 0.3}}, {"std", {0.5, 0.25, 2}}}};
+const Transform kMask{"random_mask", {{"ratio", 0.25}, {"dilate", "4-neighbour"}}};
+
+Transform crop(int height, int width) {
+  return {"random_crop", {{"size", {height, width}}}};
+}
+Transform center(int size) {
+  return {"center_crop", {{"size", size}}};
+}
+
+std::vector<PipelineForm> all_forms() {
+  std::vector<PipelineForm> forms;
+  for (const bool crops_first : {false, true}) {
+    for (const bool decodes_crop : {false, true}) {
+      for (const PointOps ops : {PointOps::per_sample, PointOps::fused, PointOps::per_batch})
+        forms.push_back({crops_first, decodes_crop, ops});
+    }
+  }
+  return forms;
+}
+
+Pipeline formed(const SampleType& stored, const std::vector<Transform>& transforms,
+                PipelineForm form) {
+  auto pipeline = Pipeline::compile(stored, transforms, 1, form);
+  EXPECT_TRUE(pipeline) << (pipeline ? "" : pipeline.error().message());
+  return pipeline ? std::move(*pipeline) : Pipeline();
+}
+
+// A batch of samples as a loader makes it, every byte of it.
+std::vector<std::uint8_t> batch_of(const Pipeline& pipeline, const std::vector<Sample>& samples,
+                                   PixelType type) {
+  const auto elements = static_cast<std::size_t>(pipeline.shape().elements());
+  std::vector<std::uint8_t> batch(samples.size() * elements * bytes_of(type));
+  std::vector<std::uint8_t> assembled(samples.size() * pipeline.written_bytes(type));
+  const bool is_finished_later = pipeline.has_batch_stages(type);
+  auto& written = is_finished_later ? assembled : batch;
+  auto scratch = pipeline.make_scratch();
+  const Position first{3, 41};
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const Position position{first.epoch, first.sample + static_cast<std::int64_t>(i)};
+    const auto done = pipeline.run(samples[i], position, type,
+                                   written.data() + i * pipeline.written_bytes(type), scratch);
+    EXPECT_TRUE(done) << (done ? "" : done.error().message());
+  }
+  if (is_finished_later) {
+    pipeline.finish_batch(assembled.data(), static_cast<std::int64_t>(samples.size()), first, type,
+                          batch.data(), scratch);
+  }
+  return batch;
+}
+
+void expect_one_result(const SampleType& stored, const std::vector<Sample>& samples,
+                       const std::vector<Transform>& transforms) {
+  const Pipeline written = formed(stored, transforms, {});
+  const auto expected = batch_of(written, samples, PixelType::float32);
+  for (const PipelineForm& form : all_forms()) {
+    SCOPED_TRACE(testing::Message()
+                 << form.crops_first << form.decodes_crop << static_cast<int>(form.point_ops));
+    const Pipeline other = formed(stored, transforms, form);
+    EXPECT_EQ(other.shape(), written.shape());
+    EXPECT_EQ(batch_of(other, samples, PixelType::float32), expected);
+    if (other.table() == nullptr) continue;
+    // The bytes that travel, and the table behind them.
+    const auto bytes = batch_of(other, samples, PixelType::uint8);
+    const auto elements = static_cast<std::size_t>(other.shape().elements());
+    std::vector<float> floats(bytes.size());
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      convert_sample(*other.table(), std::span(bytes).subspan(i * elements, elements),
+                     floats.data() + i * elements);
+    }
+    EXPECT_EQ(std::memcmp(floats.data(), expected.data(), expected.size()), 0);
+  }
+}
+
+TEST(PipelineForms, GiveTheSameBytes) {
+  const Fixture source = fixture("numbers_source");  // 3 x 37 x 51 or so
+  std::vector<std::uint8_t> other(source.bytes.rbegin(), source.bytes.rend());
+  const std::vector<Sample> samples = {
+      source.sample(), {source.element, source.shape, other}, source.sample()};
+  for (const auto& transforms : std::vector<std::vector<Transform>>{
+           {},
+           {kScale},
+           {kMask},
+           {kYuv, kScale},
+           {kToFloat, kNormalize},
+           {crop(11, 13), kMask, kYuv, kScale},
+           {kToFloat, kNormalize, crop(9, 16)},
+           {kYuv, crop(7, 5), kScale},
+           {kMask, crop(10, 10), kToFloat},
+           {kToFloat, kMask, crop(8, 9), kNormalize, kYuv},
+           {kScale, kYuv, crop(12, 12), kMask, center(7), kNormalize},
+           {{"resize", {{"size", 19}}}, kMask, kToFloat, crop(6, 6)},
+           {crop(14, 14), kToFloat, crop(6, 7), kMask},
+       }) {
+    std::string names;
+    for (const Transform& transform : transforms)
+      names += transform.type + " ";
+    SCOPED_TRACE(names);
+    expect_one_result(source.type(), samples, transforms);
+  }
+}
+
+TEST(PipelineForms, OfFloatsToo) {
+  const Fixture floats = fixture("normalized");
+  expect_one_result(floats.type(), {floats.sample(), floats.sample()},
+                    {kMask, kScale, crop(5, 4), kNormalize});
+}
+
+TEST(PipelineForms, OfPicturesTooLargeForTheNearestCache) {
+  const SampleShape shape{3, 5, 3000};
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(shape.elements()));
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<std::uint8_t>(mix64(i));
+  expect_one_result(type_of(Element::uint8, shape), {{Element::uint8, shape, bytes}},
+                    {kMask, kYuv, kMask, kScale});
+}
+
+// A crop passes what declares that it changes pixels one by one, and nothing else.
+TEST(PipelineForms, SayWhatTheyWouldChange) {
+  const SampleType files = type_of(Element::encoded, {3, 100, 90});
+  const SampleType pixels = type_of(Element::uint8, {3, 100, 90});
+  const auto chances = [](const SampleType& stored, const std::vector<Transform>& transforms) {
+    const PipelineChances found = formed(stored, transforms, {}).chances();
+    return std::tuple(found.can_move_crop, found.can_decode_crop, found.pixel_stages);
+  };
+  using Chances = std::tuple<bool, bool, int>;
+  EXPECT_EQ(chances(files, {kDecode, crop(8, 8), kMask, kYuv, kScale}), Chances(false, true, 3));
+  EXPECT_EQ(chances(files, {kDecode, kToFloat, crop(8, 8)}), Chances(true, true, 0));
+  EXPECT_EQ(chances(files, {kDecode, kMask, crop(8, 8), kToFloat}), Chances(false, false, 0));
+  EXPECT_EQ(chances(files, {kDecode, {"resize", {{"size", 50}}}, crop(8, 8)}),
+            Chances(false, false, 0));
+  EXPECT_EQ(chances(pixels, {crop(8, 8), kMask, kToFloat}), Chances(false, false, 1));
+  EXPECT_EQ(chances(pixels, {crop(80, 80), kYuv, kScale, crop(8, 8)}), Chances(true, false, 0));
+}
+
+// With the crop first, what is left may be a table, so that bytes can travel.
+TEST(PipelineForms, CropsFirstMakeRoomForATable) {
+  const SampleType pixels = type_of(Element::uint8, {3, 20, 20});
+  const std::vector<Transform> transforms = {kToFloat, crop(8, 8), kNormalize};
+  EXPECT_EQ(formed(pixels, transforms, {}).table(), nullptr);
+  EXPECT_NE(formed(pixels, transforms, {.crops_first = true}).table(), nullptr);
+}
+
+// Errors name the place in the recipe, not where a transform was moved to.
+TEST(PipelineForms, ErrorsAreThoseOfTheRecipe) {
+  const SampleType pixels = type_of(Element::uint8, {3, 20, 20});
+  for (const PipelineForm& form : all_forms()) {
+    const auto large = Pipeline::compile(pixels, std::vector{kToFloat, center(21)}, 1, form);
+    ASSERT_FALSE(large);
+    EXPECT_EQ(large.error().where, "input[1].center_crop");
+  }
+}
+
+// The declarations are what the stages are.
+TEST(TransformKinds, DeclareTheirStages) {
+  const SampleType files = type_of(Element::encoded, {3, 20, 20});
+  const SampleType pixels = type_of(Element::uint8, {3, 20, 20});
+  for (const Transform& transform : {kDecode, crop(3, 3), center(3), kMask, kYuv, kToFloat, kScale,
+                                     kNormalize, Transform{"resize", {{"size", 5}}}}) {
+    SCOPED_TRACE(transform.type);
+    const TransformKind& kind = *find_transform(transform.type);
+    const auto stage = kind.make(transform, kind.takes_encoded ? files : pixels);
+    ASSERT_TRUE(stage);
+    EXPECT_EQ(dynamic_cast<const CutStage*>(stage->get()) != nullptr, kind.is_cut);
+    EXPECT_EQ(dynamic_cast<const PartStage*>(stage->get()) != nullptr, kind.gives_parts);
+    EXPECT_EQ(dynamic_cast<const PixelStage*>(stage->get()) != nullptr, kind.is_pixel_wise);
+    EXPECT_TRUE(kind.is_pixel_wise || !kind.is_point_wise);
+    EXPECT_FALSE(kind.is_cut && kind.is_pixel_wise);
+  }
+}
+
+// Pictures of noise, read from nowhere.
+class Noise final : public NumberedDataset {
+ public:
+  using NumberedDataset::NumberedDataset;
+  SampleType type() const override { return type_of(Element::uint8, {3, 12, 16}); }
+  Result<void> read(std::int64_t index, std::span<std::uint8_t> out) const override {
+    if (on_read) {
+      if (auto allowed = on_read(index); !allowed) return allowed;
+    }
+    for (std::size_t i = 0; i < out.size(); ++i)
+      out[i] = static_cast<std::uint8_t>(mix64(static_cast<std::uint64_t>(index) * 1000 + i));
+    return {};
+  }
+};
+
+const std::vector<Transform> kLoaded = {kToFloat, crop(6, 6), kMask, kYuv, kScale};
+
+// Two epochs and a bit of what a loader gives, whose pipeline is another one every few batches.
+std::vector<std::vector<float>> samples_of(const std::vector<const Pipeline*>& forms, int workers) {
+  const Noise dataset(22);
+  constexpr std::size_t kBatch = 4;
+  constexpr std::size_t kElements = 108;
+  std::vector<std::vector<float>> images(5, std::vector<float>(kBatch * kElements));
+  std::vector<std::vector<std::int64_t>> labels(images.size(), std::vector<std::int64_t>(kBatch));
+  LoaderSettings settings{.workers = workers, .batch_size = kBatch, .drop_last = false};
+  for (std::size_t i = 0; i < images.size(); ++i)
+    settings.ring.push_back({images[i].data(), labels[i].data()});
+  auto loader = Loader::create(dataset, {.seed = 5}, *forms.front(), settings);
+  EXPECT_TRUE(loader);
+  (*loader)->resume();
+  std::vector<std::vector<float>> samples;
+  for (std::size_t n = 0; samples.size() < 60; ++n) {
+    if (n % 3 == 2) {
+      settings.pipeline = forms[n % forms.size()];
+      settings.workers = workers == 0 ? 0 : 1 + static_cast<int>(n) % workers;
+      EXPECT_TRUE((*loader)->reconfigure(settings));
+    }
+    const auto batch = (*loader)->next();
+    EXPECT_TRUE(batch);
+    const float* from = images[static_cast<std::size_t>(batch->slot)].data();
+    for (std::int64_t i = 0; i < batch->samples; ++i, from += kElements)
+      samples.emplace_back(from, from + kElements);
+    (*loader)->release(batch->slot);
+  }
+  samples.resize(60);
+  return samples;
+}
+
+TEST(PipelineForms, SwitchInALoaderThatRuns) {
+  std::vector<Pipeline> made;
+  for (const PipelineForm& form : all_forms())
+    made.push_back(formed(Noise(1).type(), kLoaded, form));
+  std::vector<const Pipeline*> forms;
+  for (const Pipeline& one : made)
+    forms.push_back(&one);
+  const auto expected = samples_of({forms.front()}, 0);
+  EXPECT_EQ(std::set<std::vector<float>>(expected.begin(), expected.end()).size(), 60U);
+  for (const int workers : {0, 1, 3}) {
+    EXPECT_EQ(samples_of(forms, workers), expected) << workers;
+    EXPECT_EQ(samples_of({forms[2]}, workers), expected) << workers;  // per batch throughout
+  }
+}
+
+TEST(PipelineForms, AFailedSampleFailsItsBatchAlsoPerBatch) {
+  Noise dataset(22);
+  dataset.on_read = [](std::int64_t index) -> Result<void> {
+    if (index == 9) return fail(ErrorKind::corrupt, "is broken");
+    return {};
+  };
+  const Pipeline pipeline = formed(dataset.type(), kLoaded, {.point_ops = PointOps::per_batch});
+  std::vector<std::vector<float>> images(3, std::vector<float>(4 * 108));
+  std::vector<std::vector<std::int64_t>> labels(3, std::vector<std::int64_t>(4));
+  LoaderSettings settings{.workers = 2, .batch_size = 4};
+  for (std::size_t i = 0; i < images.size(); ++i)
+    settings.ring.push_back({images[i].data(), labels[i].data()});
+  auto loader = Loader::create(dataset, {.is_shuffled = false}, pipeline, settings);
+  ASSERT_TRUE(loader);
+  (*loader)->resume();
+  for (int i = 0; i < 2; ++i) {
+    const auto batch = (*loader)->next();
+    ASSERT_TRUE(batch);
+    (*loader)->release(batch->slot);
+  }
+  const auto broken = (*loader)->next();
+  ASSERT_FALSE(broken);
+  EXPECT_EQ(broken.error().where, "sample 9 of the data");
+}
+
+}  // namespace
+}  // namespace autotuned::input

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/input/pipeline_form.hpp"
+
+#include <string>
+
+namespace autotuned::input {
+
+PipelineForm pipeline_form_of(const Configuration& configuration) {
+  PipelineForm form{.crops_first = configuration.text("input.order") == "crop_first",
+                    .decodes_crop = configuration.text("input.decode") == "crop"};
+  const std::string point_ops = configuration.text("input.point_ops");
+  if (point_ops == "fused") form.point_ops = PointOps::fused;
+  if (point_ops == "per_batch") form.point_ops = PointOps::per_batch;
+  return form;
+}
+
+}  // namespace autotuned::input

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ways in which the transforms of a recipe can run.
+#pragma once
+
+#include <compare>
+
+#include "base/configuration.hpp"
+
+namespace autotuned::input {
+
+// How the pixel-wise transforms at the end run.
+enum class PointOps {
+  per_sample,  // one after the other over a sample; of those that end in a table, one look into it
+  fused,       // a few rows at a time through all of them, straight into the batch
+  per_batch,   // one after the other over the whole batch, in one thread, once it is assembled
+};
+
+// In which order and how the transforms run. What comes out is the same, bit for bit.
+struct PipelineForm {
+  bool crops_first = false;   // crops stand as far ahead as what their neighbours declare allows
+  bool decodes_crop = false;  // the same, and a crop that then follows a decoder is made by it
+  PointOps point_ops = PointOps::per_sample;
+
+  friend auto operator<=>(const PipelineForm&, const PipelineForm&) = default;
+};
+
+// By the knobs input.order, input.decode and input.point_ops. REQUIRES: all of them, in their domains.
+[[nodiscard]] PipelineForm pipeline_form_of(const Configuration& configuration);
+
+}  // namespace autotuned::input
