@@ -154,6 +154,16 @@ std::vector<Knob> knobs_of(const Machine& machine) {
   batch_size.risk = RiskClass::semantics;
   batch_size.warmup_steps = 2;
 
+  knobs.push_back(choice("input.decode", {"full", "crop"},
+                         "crop: of a picture that is cropped, only the crop is decoded."));
+
+  knobs.push_back(choice("input.order", {"written", "crop_first"},
+                         "crop_first: crops run as early as they give the same pixels."));
+
+  knobs.push_back(choice("input.point_ops", {"per_sample", "fused", "per_batch"},
+                         "How transforms of single pixels run: one by one, in one pass over a "
+                         "sample, or one by one over the batch."));
+
   knobs.push_back(
       integer("loader.prefetch_batches", 1, 16, 2, "batches per worker",
               "How many batches each loader worker may be ahead of the training step."));

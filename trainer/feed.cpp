@@ -52,13 +52,16 @@ struct Landing {
 class Feed::State {
  public:
   State(const input::Pipeline& pipeline, at::Device device)
-      : shape_(pipeline.shape()), pipeline_(pipeline), device_(device) {}
+      : shape_(pipeline.shape()),
+        first_pipeline_(pipeline),
+        pipeline_(&pipeline),
+        device_(device) {}
 
   Result<void> start(const input::Dataset& dataset, input::SampleOrder order,
                      const FeedSettings& settings) {
     Buffers buffers = allocate(settings);
     auto loader =
-        input::Loader::create(dataset, order, pipeline_, loader_settings(settings, buffers.ring));
+        input::Loader::create(dataset, order, *pipeline_, loader_settings(settings, buffers.ring));
     if (!loader) return tl::unexpected(loader.error());
     loader_ = std::move(*loader);
     take(settings, std::move(buffers));
@@ -177,7 +180,9 @@ class Feed::State {
         .workers = settings.workers,
         .batch_size = settings.batch_size,
         .drop_last = settings.drop_last,
-        .pixel_type = settings.is_uint8 ? input::PixelType::uint8 : input::PixelType::float32};
+        .pixel_type = settings.is_uint8 ? input::PixelType::uint8 : input::PixelType::float32,
+        .ring = {},
+        .pipeline = settings.pipeline};
     for (const HostSlot& slot : ring) {
       result.ring.push_back(
           {slot.images.mutable_data_ptr(), slot.labels.mutable_data_ptr<std::int64_t>()});
@@ -190,9 +195,12 @@ class Feed::State {
     if (!device_.is_cpu()) at::accelerator::synchronizeDevice(device_.index());
     settings_ = settings;
     buffers_ = std::move(buffers);
+    const input::Pipeline* const pipeline =
+        settings.pipeline != nullptr ? settings.pipeline : &first_pipeline_;
+    if (std::exchange(pipeline_, pipeline) != pipeline) device_table_.reset();
     if (device_.is_cpu()) return;
     if (settings.is_uint8 && !device_table_.defined()) {
-      std::vector<float> values = pipeline_.table()->values;
+      std::vector<float> values = pipeline_->table()->values;
       device_table_ =
           at::from_blob(values.data(), {static_cast<std::int64_t>(values.size())}, at::kFloat)
               .to(device_);
@@ -258,7 +266,7 @@ class Feed::State {
     at::parallel_for(0, bytes.size(0), grain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         const std::size_t offset = static_cast<std::size_t>(i) * elements;
-        input::convert_sample(*pipeline_.table(), {from + offset, elements}, to + offset);
+        input::convert_sample(*pipeline_->table(), {from + offset, elements}, to + offset);
       }
     });
   }
@@ -329,7 +337,8 @@ class Feed::State {
   }
 
   input::SampleShape shape_;
-  const input::Pipeline& pipeline_;
+  const input::Pipeline& first_pipeline_;
+  const input::Pipeline* pipeline_;
   at::Device device_;
   FeedSettings settings_;
   Buffers buffers_;

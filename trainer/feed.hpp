@@ -22,6 +22,8 @@ struct FeedSettings {
   bool pin_memory = false;
   bool non_blocking = false;
   bool is_channels_last = false;
+  // Another form of the pipeline that the feed was created with; null: that one. Must outlive its use.
+  const input::Pipeline* pipeline = nullptr;
 
   friend bool operator==(const FeedSettings&, const FeedSettings&) = default;
 };

@@ -33,6 +33,10 @@ struct JobFacts {
   std::int64_t test_samples = 0;  // 0 without evaluation
   std::vector<std::int64_t> sample_shape;
   std::int64_t classes = 0;
+  // What input.order, input.decode and input.point_ops could change.
+  bool can_move_crop = false;
+  bool can_decode_crop = false;
+  std::int64_t pixel_stages = 0;
   std::string device;
   std::int64_t device_memory_bytes = 0;
 };

@@ -233,7 +233,8 @@ Result<JobProfile> Job::State::profile(std::int64_t count, std::int64_t warmup_s
   const input::LoaderStatistics loaded = feed_->statistics();
   facts.loader_samples = loaded.samples - loaded_before.samples;
   facts.loader_thread_ns = loaded.producing_ns - loaded_before.producing_ns;
-  facts.is_float_from_uint8 = train_pipeline_.table() != nullptr && !feed_->settings().is_uint8;
+  facts.is_float_from_uint8 =
+      feed_->settings().pipeline->table() != nullptr && !feed_->settings().is_uint8;
   if (!device_.is_cpu() && !feed_->settings().pin_memory) {
     facts.pageable_transfer_bytes = facts.transfer_bytes;
   }
@@ -266,10 +267,13 @@ Result<Stretch> Job::State::advance(const StretchLimits& limits, const CancelChe
 
 Result<TestResult> Job::State::evaluate(const CancelCheck& is_cancelled) {
   if (test_data_ == nullptr) return fail(ErrorKind::invalid, "the recipe has no test data");
+  const auto pipelines = pipelines_of(configuration_);
+  if (!pipelines) return tl::unexpected(pipelines.error());
   FeedSettings settings = feed_->settings();
   settings.drop_last = false;
+  settings.pipeline = &(*pipelines)->test;
   auto feed = Feed::create(*test_data_, {.seed = recipe_.seed, .is_shuffled = false},
-                           test_pipeline_, device_, settings);
+                           (*pipelines)->test, device_, settings);
   if (!feed) return tl::unexpected(feed.error());
   const LoadingScope loading(**feed);
   CancelPoll cancel(is_cancelled);

@@ -18,7 +18,8 @@ namespace {
 
 constexpr const char* kInitial = "initial";
 
-FeedSettings feed_settings_of(const recipes::Recipe& recipe, const Configuration& configuration) {
+FeedSettings feed_settings_of(const recipes::Recipe& recipe, const Configuration& configuration,
+                              const input::Pipeline& pipeline) {
   return {.workers = static_cast<int>(configuration.integer("loader.workers")),
           .prefetch_batches = static_cast<int>(configuration.integer("loader.prefetch_batches")),
           .batch_size = configuration.integer("batch_size"),
@@ -26,7 +27,8 @@ FeedSettings feed_settings_of(const recipes::Recipe& recipe, const Configuration
           .is_uint8 = configuration.text("transfer.dtype") == "uint8",
           .pin_memory = configuration.flag("loader.pin_memory"),
           .non_blocking = configuration.flag("transfer.non_blocking"),
-          .is_channels_last = configuration.text("layout.memory_format") == "channels_last"};
+          .is_channels_last = configuration.text("layout.memory_format") == "channels_last",
+          .pipeline = &pipeline};
 }
 
 std::optional<at::ScalarType> autocast_type(const std::string& value) {
@@ -81,12 +83,13 @@ std::string restart_part(const Configuration& configuration,
   return part;
 }
 
-Result<input::Pipeline> pipeline_of(const recipes::Recipe& recipe, const input::Dataset& data) {
+Result<input::Pipeline> pipeline_of(const recipes::Recipe& recipe, const input::Dataset& data,
+                                    const input::PipelineForm& form) {
   std::vector<input::Transform> transforms;
   for (const recipes::Typed& transform : recipe.input) {
     transforms.push_back({transform.type, transform.parameters});
   }
-  return input::Pipeline::compile(data.type(), transforms, recipe.seed);
+  return input::Pipeline::compile(data.type(), transforms, recipe.seed, form);
 }
 
 tl::unexpected<Error> no_checkpoint(const std::string& name) {
@@ -98,6 +101,9 @@ tl::unexpected<Error> no_checkpoint(const std::string& name) {
 std::vector<std::string> obeyed_knobs() {
   return {"batch_size",
           "env.*",
+          "input.decode",
+          "input.order",
+          "input.point_ops",
           "layout.memory_format",
           "loader.pin_memory",
           "loader.prefetch_batches",
@@ -128,7 +134,10 @@ Result<void> Job::State::load(const Configuration& configuration) {
   at::globalContext().setDeterministicAlgorithms(recipe_.deterministic, /*warn_only=*/false);
 
   if (auto opened = open_data(); !opened) return opened;
-  auto learner = Learner::create(recipe_, train_pipeline_.shape(), device_);
+  const auto pipelines = pipelines_of(configuration);
+  if (!pipelines) return tl::unexpected(pipelines.error());
+  const input::Pipeline& pipeline = (*pipelines)->train;
+  auto learner = Learner::create(recipe_, pipeline.shape(), device_);
   if (!learner) return tl::unexpected(learner.error());
   learner_ = std::move(*learner);
   for (const input::Dataset* one : {train_data_.get(), test_data_.get()}) {
@@ -141,14 +150,14 @@ Result<void> Job::State::load(const Configuration& configuration) {
   }
   const bool is_shuffled = get_bool(recipe_.data.parameters, "shuffle").value_or(true);
   auto feed = Feed::create(*train_data_, {.seed = recipe_.seed, .is_shuffled = is_shuffled},
-                           train_pipeline_, device_, feed_settings_of(recipe_, configuration));
+                           pipeline, device_, feed_settings_of(recipe_, configuration, pipeline));
   if (!feed) return tl::unexpected(feed.error());
   feed_ = std::move(*feed);
   learner_->configure(learner_settings_of(configuration));
   configure_steps(configuration);
   configuration_ = configuration;
   checkpoints_[kInitial] = capture();
-  describe();
+  describe(pipeline);
   return {};
 }
 
@@ -156,26 +165,35 @@ Result<void> Job::State::open_data() {
   auto data = input::open_dataset(recipe_.data.type, recipe_.data.parameters);
   if (!data) return tl::unexpected(data.error());
   train_data_ = std::move(*data);
-  auto pipeline = pipeline_of(recipe_, *train_data_);
-  if (!pipeline) return tl::unexpected(pipeline.error());
-  train_pipeline_ = std::move(*pipeline);
   if (recipe_.evaluation) {
     const recipes::Typed& test = recipe_.evaluation->data;
     auto opened = input::open_dataset(test.type, test.parameters);
     if (!opened) return tl::unexpected(opened.error());
     test_data_ = std::move(*opened);
-    pipeline = pipeline_of(recipe_, *test_data_);
+  }
+  return {};
+}
+
+Result<const Job::State::Pipelines*> Job::State::pipelines_of(const Configuration& configuration) {
+  const input::PipelineForm form = input::pipeline_form_of(configuration);
+  const auto found = pipelines_.find(form);
+  if (found != pipelines_.end()) return &found->second;
+  auto pipeline = pipeline_of(recipe_, *train_data_, form);
+  if (!pipeline) return tl::unexpected(pipeline.error());
+  Pipelines pipelines{std::move(*pipeline), {}};
+  if (test_data_ != nullptr) {
+    pipeline = pipeline_of(recipe_, *test_data_, form);
     if (!pipeline) {
       pipeline.error().where = "evaluate.data, " + pipeline.error().where;
       return tl::unexpected(pipeline.error());
     }
-    test_pipeline_ = std::move(*pipeline);
-    if (test_pipeline_.shape() != train_pipeline_.shape()) {
+    pipelines.test = std::move(*pipeline);
+    if (pipelines.test.shape() != pipelines.train.shape()) {
       return fail(ErrorKind::invalid, "its samples have another shape than the training data's",
                   "evaluate.data");
     }
   }
-  return {};
+  return &pipelines_.emplace(form, std::move(pipelines)).first->second;
 }
 
 Result<Prepared> Job::State::prepare(const Configuration& configuration) {
@@ -195,7 +213,9 @@ Result<Prepared> Job::State::prepare(const Configuration& configuration) {
     prepared.changed.push_back(name);
   }
   // First what can fail.
-  const FeedSettings feed_settings = feed_settings_of(recipe_, configuration);
+  const auto pipelines = pipelines_of(configuration);
+  if (!pipelines) return tl::unexpected(pipelines.error());
+  const FeedSettings feed_settings = feed_settings_of(recipe_, configuration, (*pipelines)->train);
   if (feed_settings != feed_->settings()) {
     if (auto done = feed_->configure(feed_settings); !done) return tl::unexpected(done.error());
   }
@@ -278,14 +298,17 @@ void Job::State::abandon_step() {
   release_device_cache(facts_.device);
 }
 
-void Job::State::describe() {
-  const input::SampleShape shape = train_pipeline_.shape();
+void Job::State::describe(const input::Pipeline& pipeline) {
+  const input::SampleShape shape = pipeline.shape();
   facts_.parameters = learner_->parameter_count();
   facts_.parameter_bytes = learner_->parameter_bytes();
   facts_.train_samples = train_data_->size();
   facts_.test_samples = test_data_ != nullptr ? test_data_->size() : 0;
   facts_.sample_shape = {shape.channels, shape.height, shape.width};
   facts_.classes = learner_->classes();
+  facts_.can_move_crop = pipeline.chances().can_move_crop;
+  facts_.can_decode_crop = pipeline.chances().can_decode_crop;
+  facts_.pixel_stages = pipeline.chances().pixel_stages;
   facts_.device_memory_bytes = device_memory_bytes(facts_.device);
 }
 

@@ -59,12 +59,17 @@ class Job::State {
     std::int64_t bytes = 0;
     bool ends_epoch = false;
   };
+  struct Pipelines {
+    input::Pipeline train;
+    input::Pipeline test;  // of nothing without evaluation
+  };
   class BlockRecord;
 
   Result<void> open_data();
+  Result<const Pipelines*> pipelines_of(const Configuration& configuration);
   // Knobs that neither the feed nor the learner obeys.
   void configure_steps(const Configuration& configuration);
-  void describe();
+  void describe(const input::Pipeline& pipeline);
   Result<StepTaken> step();
   StepTaken step_on(const DeviceBatch& batch);
   StepTaken learn_from(const DeviceBatch& batch);
@@ -83,8 +88,8 @@ class Job::State {
   Configuration configuration_;
   std::unique_ptr<input::Dataset> train_data_;
   std::unique_ptr<input::Dataset> test_data_;  // null without evaluation
-  input::Pipeline train_pipeline_;
-  input::Pipeline test_pipeline_;
+  // By form. Kept, so that switching back costs nothing; elements of a map stay where they are.
+  std::map<input::PipelineForm, Pipelines> pipelines_;
   std::unique_ptr<Learner> learner_;
   std::shared_ptr<const void> gather_rewrite_;  // null: LibTorch's own
   bool reads_every_loss_ = false;

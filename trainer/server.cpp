@@ -39,6 +39,9 @@ Json to_json(const JobFacts& facts) {
           {"sample_shape", facts.sample_shape},
           {"sample_dtype", "uint8"},
           {"classes", facts.classes},
+          {"can_move_crop", facts.can_move_crop},
+          {"can_decode_crop", facts.can_decode_crop},
+          {"pixel_stages", facts.pixel_stages},
           {"device", facts.device},
           {"device_memory_bytes", facts.device_memory_bytes}};
 }

@@ -8,9 +8,10 @@ namespace {
 
 // Whatever a plugin is asked, it answers in the form that was agreed.
 TEST(BuiltIn, AnswersAreWellFormed) {
-  for (const char* plugin : {"amp", "batch_size", "channels_last", "deferred_loss_reading",
-                             "gather_to_indexing", "intra_op_threads", "memory_malloc",
-                             "num_workers", "pinned_memory", "set_to_none", "uint8_transfer"}) {
+  for (const char* plugin :
+       {"amp", "batch_size", "channels_last", "crop_decoding", "crop_first",
+        "deferred_loss_reading", "point_ops", "gather_to_indexing", "intra_op_threads",
+        "memory_malloc", "num_workers", "pinned_memory", "set_to_none", "uint8_transfer"}) {
     for (const Json& asked : {situation("fashion_cnn_cpu"), situation("resnet18_gpu"),
                               Json::object(), Json(3), Json{{"metrics", 3}, {"knobs", "x"}}}) {
       const Json answer = ask(plugin, asked);

@@ -54,5 +54,38 @@ TEST(DeferredLossReading, OnlyWhereTheLossIsReadAtEveryStep) {
   EXPECT_FALSE(none_because(ask("deferred_loss_reading", json)).empty());
 }
 
+TEST(CropFirst, OnlyWhereACropMayMove) {
+  Json json = situation("fashion_cnn_cpu");
+  EXPECT_THAT(none_because(ask("crop_first", json)), HasSubstr("job.can_move_crop is off"));
+  json["job"]["can_move_crop"] = true;
+  const Json answer = ask("crop_first", json);
+  EXPECT_EQ(first_change(answer), Json({{"input.order", "crop_first"}}));
+  EXPECT_THAT(first_reason(answer), HasSubstr("waits 6.0 % of its time"));
+  json["incumbent"]["input.decode"] = "crop";
+  EXPECT_THAT(none_because(ask("crop_first", json)), HasSubstr("input.decode is crop"));
+}
+
+TEST(CropDecoding, OnlyWhereTheStepWaitsForPicturesThatAreCropped) {
+  Json json = situation("fashion_cnn_cpu");
+  EXPECT_THAT(none_because(ask("crop_decoding", json)), HasSubstr("job.can_decode_crop is off"));
+  json["job"]["can_decode_crop"] = true;
+  EXPECT_EQ(first_change(ask("crop_decoding", json)), Json({{"input.decode", "crop"}}));
+  json["metrics"]["step.data_wait_ratio"] = 0.01;
+  EXPECT_THAT(none_because(ask("crop_decoding", json)), HasSubstr("step.data_wait_ratio is 1"));
+}
+
+TEST(PointOps, OnePassFirstThenTheBatch) {
+  Json json = situation("fashion_cnn_cpu");
+  EXPECT_THAT(none_because(ask("point_ops", json)), HasSubstr("job.pixel_stages is 0"));
+  json["job"]["pixel_stages"] = 3;
+  const Json answer = ask("point_ops", json);
+  EXPECT_EQ(first_change(answer), Json({{"input.point_ops", "fused"}}));
+  EXPECT_THAT(first_reason(answer), HasSubstr("3 transforms"));
+  json["incumbent"]["input.point_ops"] = "fused";
+  EXPECT_EQ(first_change(ask("point_ops", json)), Json({{"input.point_ops", "per_batch"}}));
+  tell(json, {{"input.point_ops", "per_batch"}}, "rejected", 0.9);
+  EXPECT_FALSE(none_because(ask("point_ops", json)).empty());
+}
+
 }  // namespace
 }  // namespace autotuned::plugins

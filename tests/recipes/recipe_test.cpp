@@ -138,7 +138,8 @@ TEST(Recipe, ALargeBatchSizeRaisesTheDefaultLimit) {
 TEST(Recipe, StartsFromDefaultsItsBatchSizeAndItsOwnKnobs) {
   const Recipe recipe = right(std::string(kQuickRecipe) + "start: {loader.workers: 3}\n");
   EXPECT_EQ(recipe.starting_configuration(sample_knobs()).canonical_text(),
-            "batch_size=8 layout.memory_format=contiguous loader.pin_memory=off "
+            "batch_size=8 input.decode=full input.order=written input.point_ops=per_sample "
+            "layout.memory_format=contiguous loader.pin_memory=off "
             "loader.prefetch_batches=2 loader.workers=3 memory.malloc=default "
             "optimizer.set_to_none=off precision.autocast=off rewrite.gather=gather "
             "threads.intra_op=4 train.loss_reading=deferred transfer.dtype=float32 "

@@ -85,6 +85,33 @@ TEST(Job, ExactKnobsTrainTheSameBits) {
   EXPECT_NE(digest_under(*job, start, 24), expected);  // the comparison can fail
 }
 
+// The transforms run in other ways and give the same; test data alike.
+TEST(Job, FormsOfTheInputTrainTheSameBits) {
+  recipes::Recipe recipe = small_recipe();
+  recipe.input = {{"scale", {{"by", 1.0 / 255}}},
+                  {"random_crop", {{"size", {3, 4}}}},
+                  {"random_mask", {{"ratio", 0.1}}},
+                  {"scale", {{"by", 2.0}}}};
+  const auto job = load(recipe);
+  EXPECT_TRUE(job->facts().can_move_crop);
+  EXPECT_FALSE(job->facts().can_decode_crop);
+  EXPECT_EQ(job->facts().pixel_stages, 2);
+  const Configuration start = starting(recipe);
+  const std::string expected = digest_under(*job, start, 25);
+  const double test_loss = value_of(job->evaluate(never)).loss;
+  for (const char* order : {"written", "crop_first"}) {
+    for (const char* point_ops : {"per_sample", "fused", "per_batch"}) {
+      Configuration other = with(start, "input.order", order);
+      other.set("input.point_ops", point_ops);
+      EXPECT_EQ(digest_under(*job, other, 25), expected) << order << " " << point_ops;
+      other.set("loader.workers", std::int64_t{2});
+      EXPECT_EQ(digest_under(*job, other, 25), expected) << order << " " << point_ops;
+      EXPECT_EQ(value_of(job->evaluate(never)).loss, test_loss);
+    }
+  }
+  EXPECT_NE(digest_under(*job, start, 24), expected);  // the comparison can fail
+}
+
 TEST(Job, SelectsRowsInsteadOfGatherWithTheSameBits) {
   const recipes::Recipe recipe = patch_dropout_recipe();
   const auto job = load(recipe);
