@@ -140,7 +140,10 @@ class Situation {
   }
 
  private:
+  [[nodiscard]] static Trial read_trial(const Json& json);
   [[nodiscard]] std::vector<Trial> read_trials(std::string_view name) const;
+  // Those of this change alone: the others need not be copied.
+  [[nodiscard]] std::vector<Trial> trials_of(std::string_view name, const Json& change) const;
 
   Json json_;
 };
@@ -218,9 +221,11 @@ inline std::string Situation::obstacle(std::string_view name) const {
 
 inline bool Situation::is_against_incumbent(const Trial& trial, std::string_view except) const {
   if (trial.reference.empty()) return true;
+  const Json& incumbent = section("incumbent");
+  if (except.empty()) return trial.reference == incumbent;
   Json then = trial.reference;
-  Json now = section("incumbent");
-  if (!except.empty() && then.is_object() && now.is_object()) {
+  Json now = incumbent;
+  if (then.is_object() && now.is_object()) {
     then.erase(std::string(except));
     now.erase(std::string(except));
   }
@@ -228,42 +233,53 @@ inline bool Situation::is_against_incumbent(const Trial& trial, std::string_view
 }
 
 inline bool Situation::has_lost(const Json& change) const {
-  return std::ranges::any_of(trials(), [&](const Trial& trial) {
-    return trial.change == change && (trial.is_rejected() || trial.is_failed()) &&
-           is_against_incumbent(trial);
+  return std::ranges::any_of(trials_of("trials", change), [&](const Trial& trial) {
+    return (trial.is_rejected() || trial.is_failed()) && is_against_incumbent(trial);
   });
 }
 
 inline double Situation::expected_gain(const Json& change, double predicted) const {
-  for (const Trial& trial : history()) {
-    const bool is_same = trial.change == change && trial.ratio > 0.0 && !trial.reference.empty() &&
-                         is_against_incumbent(trial);
+  for (const Trial& trial : trials_of("history", change)) {
+    const bool is_same =
+        trial.ratio > 0.0 && !trial.reference.empty() && is_against_incumbent(trial);
     if (is_same) predicted = std::max(1.0, trial.ratio);
   }
   return predicted;
+}
+
+inline Trial Situation::read_trial(const Json& json) {
+  const auto number = [&](const char* field) {
+    return as<double>(member(json, field)).value_or(0.0);
+  };
+  Trial trial{.verdict = as<std::string>(member(json, "verdict")).value_or(""),
+              .failure = as<std::string>(member(json, "failure")).value_or(""),
+              .ratio = number("ratio"),
+              .ratio_low = number("ratio_low"),
+              .ratio_high = number("ratio_high"),
+              .candidate_samples_per_second = number("candidate_samples_per_second"),
+              .peak_memory_bytes = as<std::int64_t>(member(json, "peak_memory_bytes")).value_or(0)};
+  if (const Json& change = member(json, "change"); change.is_object()) trial.change = change;
+  if (const Json& reference = member(json, "reference"); reference.is_object()) {
+    trial.reference = reference;
+  }
+  return trial;
 }
 
 inline std::vector<Trial> Situation::read_trials(std::string_view name) const {
   std::vector<Trial> trials;
   const Json& list = section(name);
   if (!list.is_array()) return trials;
+  for (const Json& json : list)
+    trials.push_back(read_trial(json));
+  return trials;
+}
+
+inline std::vector<Trial> Situation::trials_of(std::string_view name, const Json& change) const {
+  std::vector<Trial> trials;
+  const Json& list = section(name);
+  if (!list.is_array()) return trials;
   for (const Json& json : list) {
-    const auto number = [&](const char* field) {
-      return as<double>(member(json, field)).value_or(0.0);
-    };
-    Trial trial{
-        .verdict = as<std::string>(member(json, "verdict")).value_or(""),
-        .failure = as<std::string>(member(json, "failure")).value_or(""),
-        .ratio = number("ratio"),
-        .ratio_low = number("ratio_low"),
-        .ratio_high = number("ratio_high"),
-        .candidate_samples_per_second = number("candidate_samples_per_second"),
-        .peak_memory_bytes = as<std::int64_t>(member(json, "peak_memory_bytes")).value_or(0)};
-    if (const Json& change = member(json, "change"); change.is_object()) trial.change = change;
-    if (const Json& reference = member(json, "reference"); reference.is_object()) {
-      trial.reference = reference;
-    }
-    trials.push_back(std::move(trial));
+    if (member(json, "change") == change) trials.push_back(read_trial(json));
   }
   return trials;
 }
