@@ -2,6 +2,7 @@
 #include "profiler/analysis/launches.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace autotuned::analysis {
 

@@ -2,6 +2,8 @@
 // Everything that `autotuned analyze` says about a trace, and about those of several ranks together.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

@@ -90,6 +90,15 @@ std::optional<char> simple_escape(char letter) {
   }
 }
 
+// Microseconds with an exponent → nanoseconds.
+std::optional<std::int64_t> from_exponent(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (!(std::abs(value) <= static_cast<double>(kMostUs))) return std::nullopt;
+  return static_cast<std::int64_t>(std::llround(value * static_cast<double>(kNsPerUs)));
+}
+
 bool is_json_word(std::string_view word) {
   if (word == "true" || word == "false" || word == "null") return true;
   if (word.front() == '-') word.remove_prefix(1);
@@ -132,19 +141,14 @@ std::optional<std::int64_t> nanoseconds_from(std::string_view microseconds) {
   std::int64_t whole = 0;
   const auto [rest, error] = std::from_chars(text.data(), end, whole);
   if (error != std::errc()) return std::nullopt;
-  if (rest != end && (*rest == 'e' || *rest == 'E' || text.find_first_of("eE") != text.npos)) {
-    double value = 0;
-    const auto [all, wrong] = std::from_chars(text.data(), end, value);
-    if (wrong != std::errc() || all != end) return std::nullopt;
-    if (!(std::abs(value) <= static_cast<double>(kMostUs))) return std::nullopt;
-    return static_cast<std::int64_t>(std::llround(value * static_cast<double>(kNsPerUs)));
-  }
   if (whole > kMostUs || whole < -kMostUs) return std::nullopt;
   std::int64_t fraction_ns = 0;
   if (rest != end) {
+    if (*rest == 'e' || *rest == 'E') return from_exponent(text);
     if (*rest != '.') return std::nullopt;
     std::int64_t scale = kNsPerUs / 10;
     for (const char* digit = rest + 1; digit != end; ++digit, scale /= 10) {
+      if (*digit == 'e' || *digit == 'E') return from_exponent(text);
       if (!is_digit(*digit)) return std::nullopt;
       fraction_ns += scale * (*digit - '0');
     }
