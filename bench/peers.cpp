@@ -15,25 +15,14 @@
 #include <random>
 #include <vector>
 
-#include "base/process.hpp"
+#include "bench/peer.hpp"
 #include "bench/recipe_job.hpp"
-#include "daemon/trainer_client.hpp"
 #include "tuner/comparison.hpp"
 
 namespace {
 
 using namespace autotuned;
-using bench::value_of;
 using std::chrono::nanoseconds;
-
-constexpr nanoseconds kLimit = std::chrono::minutes(5);  // torch.compile takes its time
-
-double rate_of(daemon::TrainerClient& peer, const Json& settings, nanoseconds duration) {
-  value_of(peer.request("prepare", {{"configuration", settings}}, kLimit));
-  const Json answer = value_of(
-      peer.request("run", {{"minimum_ns", duration.count()}, {"minimum_steps", 1}}, kLimit));
-  return value_of(Block::from_json(answer)).samples_per_second();
-}
 
 }  // namespace
 
@@ -56,22 +45,15 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
 
   bench::RecipeJob job(recipe_file, settings);
-  daemon::TrainerSpec peer_spec;
-  peer_spec.program = std::filesystem::absolute(python);
-  peer_spec.arguments = {std::filesystem::absolute(script).string()};
-  peer_spec.environment = environment_of({"HOME", "LANG", "PATH", "TMPDIR"});
-  peer_spec.environment.emplace_back("OMP_WAIT_POLICY=passive");
-  peer_spec.log = job.folder() / "peer.log";
-  daemon::TrainerClient peer = value_of(daemon::TrainerClient::start(peer_spec, job.cancel()));
-  const Json loaded = value_of(peer.request("load", Json::object(), kLimit));
+  bench::Peer peer(python, script, job.folder() / "peer.log");
 
   // Rough times, best of three: only to leave out what is far from the best.
   const nanoseconds rough = std::chrono::milliseconds(300);
   std::vector<std::pair<double, Json>> tried;
-  for (const Json& candidate : member(loaded, "settings")) {
+  for (const Json& candidate : peer.settings()) {
     double best = 0.0;
     for (int i = 0; i < 3; ++i)
-      best = std::max(best, rate_of(peer, candidate, rough));
+      best = std::max(best, peer.samples_per_second(candidate, rough));
     tried.emplace_back(best, candidate);
   }
   std::ranges::sort(tried, [](const auto& a, const auto& b) { return a.first > b.first; });
@@ -80,7 +62,7 @@ int main(int argc, char** argv) {
              job.machine().cpus_allowed, job.start().canonical_text());
   fmt::print(
       "| PyTorch {} by hand | peer samples/s | ours samples/s | ours / peer | interval | pairs |\n",
-      get_string(peer.hello(), "libtorch").value_or("?"));
+      peer.version());
   fmt::print("|---|---|---|---|---|---|\n");
   const nanoseconds block(static_cast<std::int64_t>(block_seconds * 1e9));
   std::mt19937_64 coin(std::random_device{}());
@@ -89,7 +71,7 @@ int main(int argc, char** argv) {
     tuner::Comparison comparison(tuner::ComparisonRules{0.025, 0.025, 0.0});
     std::vector<double> our_rates;
     std::vector<double> peer_rates;
-    rate_of(peer, theirs, block);
+    (void)peer.samples_per_second(theirs, block);
     (void)job.samples_per_second(job.start(), block);
     for (int pair = 0; pair < pairs; ++pair) {
       double our_rate = 0.0;
@@ -99,7 +81,7 @@ int main(int argc, char** argv) {
         if (is_first == are_we_first) {
           our_rate = job.samples_per_second(job.start(), block);
         } else {
-          peer_rate = rate_of(peer, theirs, block);
+          peer_rate = peer.samples_per_second(theirs, block);
         }
       }
       comparison.add(std::log(our_rate / peer_rate), std::log(our_rate * peer_rate) / 2.0);
@@ -111,6 +93,5 @@ int main(int argc, char** argv) {
                bench::median_of(peer_rates), bench::median_of(our_rates), estimate.ratio,
                estimate.low, estimate.high, estimate.pairs);
   }
-  peer.stop();
   return 0;
 }

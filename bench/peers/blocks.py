@@ -3,7 +3,8 @@
 
 Speaks as much of docs/trainer-protocol.md as a benchmark needs (load, prepare, run, stop) on descriptor 3.
 A job has `settings()`, a list of what a person would try, `prepare(settings)`, `step()`, which returns the
-loss as a tensor and does not wait for it, and `batch_size`.
+loss as a tensor and does not wait for it, and `batch_size`; if it has threads or processes that go on between
+two blocks, also `pause()`, which stops them until `prepare()`.
 """
 
 import json
@@ -64,6 +65,8 @@ def serve(make_job) -> None:
             job.prepare(request["configuration"])
         elif request["request"] == "run":
             answer = timed(job, request["minimum_ns"], request.get("minimum_steps", 1))
+            if hasattr(job, "pause"):
+                job.pause()
         send({"id": request["id"], "ok": answer})
         if request["request"] == "stop":
             return

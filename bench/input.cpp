@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// The input of a recipe alone, without model or transfer: what each named configuration loads, and where
+// the time of a sample goes. Optionally side by side with the same input written by hand in PyTorch.
+//
+//   build/release/bin/input recipes/photo_masking_input.yaml
+//     -c "start" -c "crop loader.workers=2 input.decode=crop"
+//     --script bench/peers/photo_masking.py --python .deps/peers/bin/python
+//
+// Two that are compared run in blocks that alternate in an order decided by a coin.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <random>
+#include <sstream>
+#include <vector>
+
+#include "base/machine.hpp"
+#include "bench/peer.hpp"
+#include "bench/recipe_job.hpp"
+#include "daemon/settings.hpp"
+#include "recipes/knobs.hpp"
+#include "recipes/recipe.hpp"
+#include "trainer/input/dataset.hpp"
+#include "trainer/input/loader.hpp"
+#include "trainer/input/pipeline.hpp"
+#include "tuner/comparison.hpp"
+
+namespace {
+
+using namespace autotuned;
+using bench::value_of;
+using std::chrono::nanoseconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::int64_t kTimedSamples = 400;  // of the table of parts
+
+struct Named {
+  std::string name;
+  Configuration configuration;
+  std::optional<input::Pipeline> pipeline;
+};
+
+[[noreturn]] void refuse(const std::string& message) {
+  fmt::print(stderr, "error: {}\n", message);
+  std::exit(2);
+}
+
+// "NAME KNOB=VALUE KNOB=VALUE" over `start`.
+Named named(const std::string& text, const Configuration& start,
+            const std::vector<recipes::Knob>& knobs) {
+  std::istringstream words(text);
+  Named result{{}, start, {}};
+  words >> result.name;
+  for (std::string word; words >> word;) {
+    const std::size_t equals = word.find('=');
+    const auto knob = recipes::find_knob(knobs, word.substr(0, equals));
+    if (equals == std::string::npos || !knob) refuse("-c: expected KNOB=VALUE, found " + word);
+    result.configuration.set(knob->name,
+                             value_of(recipes::parse_value(*knob, word.substr(equals + 1))));
+  }
+  return result;
+}
+
+// One loader that takes on one configuration after the other, in the same memory.
+class Input {
+ public:
+  Input(const recipes::Recipe& recipe, std::vector<Named>& configurations) : recipe_(recipe) {
+    dataset_ = value_of(input::open_dataset(recipe.data.type, recipe.data.parameters));
+    std::vector<input::Transform> transforms;
+    for (const recipes::Typed& transform : recipe.input)
+      transforms.push_back({transform.type, transform.parameters});
+    for (Named& one : configurations) {
+      one.pipeline = value_of(input::Pipeline::compile(dataset_->type(), transforms, recipe.seed,
+                                                       input::pipeline_form_of(one.configuration)));
+    }
+  }
+
+  double samples_per_second(const Named& one, nanoseconds duration) {
+    input::LoaderSettings settings = settings_of(one);
+    if (!loader_) {
+      loader_ = value_of(input::Loader::create(*dataset_, {.seed = recipe_.seed}, *one.pipeline,
+                                               std::move(settings)));
+    } else {
+      value_of(loader_->reconfigure(std::move(settings)));
+    }
+    loader_->resume();
+    take_batch();  // memory is touched, and every thread at work
+    const auto start = Clock::now();
+    std::int64_t samples = 0;
+    while (Clock::now() - start < duration)
+      samples += take_batch();
+    const std::chrono::duration<double> seconds = Clock::now() - start;
+    loader_->pause();
+    return static_cast<double>(samples) / seconds.count();
+  }
+
+  // Prints what one thread spends on a sample.
+  void print_parts(const Named& one) {
+    const input::Pipeline& pipeline = *one.pipeline;
+    const auto type = pixel_type_of(one);
+    auto scratch = pipeline.make_scratch();
+    scratch.part_ns.resize(pipeline.parts().size());
+    const auto batch_size = one.configuration.integer("batch_size");
+    const auto batch = static_cast<std::size_t>(batch_size);
+    const auto elements = static_cast<std::size_t>(pipeline.shape().elements());
+    std::vector<float> out(batch * elements);
+    std::vector<float> assembled(pipeline.has_batch_stages(type) ? batch * elements : 0);
+    auto* const to =
+        reinterpret_cast<std::uint8_t*>(assembled.empty() ? out.data() : assembled.data());
+    nanoseconds reading{0};
+    const std::int64_t count = (kTimedSamples + batch_size - 1) / batch_size * batch_size;
+    for (std::int64_t i = -batch_size; i < count; ++i) {
+      if (i == 0) {  // the first batch only touches memory
+        reading = nanoseconds{0};
+        std::ranges::fill(scratch.part_ns, 0);
+      }
+      const std::int64_t at = (i + batch_size) % batch_size;
+      const std::int64_t index = (i + batch_size) % dataset_->size();
+      const auto start = Clock::now();
+      const input::Sample sample = read(index, scratch);
+      reading += Clock::now() - start;
+      value_of(pipeline.run(sample, {0, i + batch_size}, type,
+                            to + static_cast<std::size_t>(at) * pipeline.written_bytes(type),
+                            scratch));
+      if (at + 1 == batch_size && pipeline.has_batch_stages(type)) {
+        pipeline.finish_batch(assembled.data(), batch_size, {0, i + 1}, type, out.data(), scratch);
+      }
+    }
+    const auto row = [&](const std::string& part, std::int64_t ns) {
+      fmt::print("| {} | {} | {:.0f} |\n", one.name, part,
+                 static_cast<double>(ns) / static_cast<double>(count));
+    };
+    row("read", reading.count());
+    for (std::size_t i = 0; i < scratch.part_ns.size(); ++i)
+      row(pipeline.parts()[i], scratch.part_ns[i]);
+  }
+
+ private:
+  static input::PixelType pixel_type_of(const Named& one) {
+    return one.configuration.text("transfer.dtype") == "uint8" ? input::PixelType::uint8
+                                                               : input::PixelType::float32;
+  }
+
+  input::LoaderSettings settings_of(const Named& one) {
+    const std::int64_t workers = one.configuration.integer("loader.workers");
+    const std::int64_t ahead = one.configuration.integer("loader.prefetch_batches");
+    const std::int64_t batch_size = one.configuration.integer("batch_size");
+    const auto slots = static_cast<std::size_t>(workers * ahead + 1);
+    const auto elements = static_cast<std::size_t>(batch_size * one.pipeline->shape().elements());
+    images_.resize(std::max(images_.size(), slots));
+    labels_.resize(images_.size());
+    input::LoaderSettings settings{.workers = static_cast<int>(workers),
+                                   .batch_size = batch_size,
+                                   .drop_last = recipe_.train.drop_last,
+                                   .pixel_type = pixel_type_of(one),
+                                   .ring = {},
+                                   .pipeline = &*one.pipeline};
+    for (std::size_t i = 0; i < slots; ++i) {
+      images_[i].resize(std::max(images_[i].size(), elements));
+      labels_[i].resize(std::max(labels_[i].size(), static_cast<std::size_t>(batch_size)));
+      settings.ring.push_back({images_[i].data(), labels_[i].data()});
+    }
+    return settings;
+  }
+
+  std::int64_t take_batch() {
+    const input::Batch batch = value_of(loader_->next());
+    loader_->release(batch.slot);
+    return batch.samples;
+  }
+
+  input::Sample read(std::int64_t index, input::Pipeline::Scratch& scratch) {
+    const input::SampleType type = dataset_->type();
+    if (type.element == input::Element::encoded) {
+      value_of(dataset_->read_encoded(index, scratch.stored));
+      return {type.element, {}, scratch.stored};
+    }
+    const auto bytes = static_cast<std::size_t>(type.shape().elements()) * bytes_of(type.element);
+    scratch.stored.resize(bytes);
+    value_of(dataset_->read(index, scratch.stored));
+    return {type.element, type.shape(), scratch.stored};
+  }
+
+  const recipes::Recipe& recipe_;
+  std::unique_ptr<input::Dataset> dataset_;
+  std::vector<std::vector<float>> images_;
+  std::vector<std::vector<std::int64_t>> labels_;
+  std::unique_ptr<input::Loader> loader_;  // after what it writes to
+};
+
+using Block = std::function<double()>;
+
+// One row: the first against the second.
+void compare(const std::string& name, const Block& ours, const std::string& other_name,
+             const Block& other, int pairs) {
+  static std::mt19937_64 coin(std::random_device{}());
+  tuner::Comparison comparison(tuner::ComparisonRules{0.025, 0.025, 0.0});
+  std::vector<double> rates;
+  std::vector<double> other_rates;
+  (void)ours();
+  (void)other();
+  for (int pair = 0; pair < pairs; ++pair) {
+    const bool is_first = (coin() & 1U) != 0;
+    const double before = is_first ? ours() : other();
+    const double after = is_first ? other() : ours();
+    rates.push_back(is_first ? before : after);
+    other_rates.push_back(is_first ? after : before);
+    comparison.add(std::log(rates.back() / other_rates.back()),
+                   std::log(rates.back() * other_rates.back()) / 2.0);
+  }
+  const Estimate& estimate = comparison.estimate();
+  fmt::print("| {} | {:.0f} | {} | {:.0f} | {:.2f} | {:.2f} to {:.2f} | {} |\n", name,
+             bench::median_of(rates), other_name, bench::median_of(other_rates), estimate.ratio,
+             estimate.low, estimate.high, estimate.pairs);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"The input of a recipe alone."};
+  std::filesystem::path recipe_file;
+  std::vector<std::string> texts;
+  std::filesystem::path python = ".deps/peers/bin/python";
+  std::filesystem::path script;
+  int pairs = 8;
+  double block_seconds = 1.0;
+  app.add_option("RECIPE", recipe_file, "The job")->required();
+  app.add_option(
+         "-c,--configuration", texts,
+         "\"NAME KNOB=VALUE ...\" over the recipe's start; each is compared with the first, "
+         "peers with the last")
+      ->required();
+  app.add_option("--script", script, "A peer, such as bench/peers/photo_masking.py");
+  app.add_option("--python", python, "Python with the peers")->capture_default_str();
+  app.add_option("--pairs", pairs, "Pairs of blocks")->capture_default_str();
+  app.add_option("--block", block_seconds, "Seconds of a block")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+
+  const Machine machine = detect_machine();
+  const auto knobs = recipes::knobs_of(machine);
+  const auto recipe = recipes::read_recipe(recipe_file, knobs);
+  if (!recipe) {
+    for (const auto& diagnostic : recipe.error())
+      fmt::print(stderr, "{}\n", diagnostic.text());
+    return 2;
+  }
+  std::vector<Named> all;
+  for (const std::string& text : texts)
+    all.push_back(named(text, recipe->starting_configuration(knobs), knobs));
+  Input input(*recipe, all);
+
+  const nanoseconds block(static_cast<std::int64_t>(block_seconds * 1e9));
+  const auto block_of = [&](const Named& one) {
+    return [&input, &one, block] { return input.samples_per_second(one, block); };
+  };
+  fmt::print("Machine: {}, {} CPUs. Loading alone.\n\n", machine.cpu_model, machine.cpus_allowed);
+  fmt::print("| configuration | samples/s | against | samples/s | ratio | interval | pairs |\n");
+  fmt::print("|---|---|---|---|---|---|---|\n");
+  for (std::size_t i = 1; i < all.size(); ++i)
+    compare(all[i].name, block_of(all[i]), all[0].name, block_of(all[0]), pairs);
+  if (!script.empty()) {
+    const auto log = std::filesystem::temp_directory_path() /
+                     fmt::format("autotuned-bench-input-{}.log", getpid());
+    bench::Peer peer(python, script, log);
+    for (const Json& settings : peer.settings()) {
+      compare(
+          all.back().name, block_of(all.back()), settings.dump(),
+          [&] { return peer.samples_per_second(settings, block); }, pairs);
+    }
+    std::error_code ignored;
+    std::filesystem::remove(log, ignored);
+  }
+  fmt::print("\n| configuration | part, in one thread | ns per sample |\n|---|---|---|\n");
+  for (const Named& one : all)
+    input.print_parts(one);
+  return 0;
+}
