@@ -215,9 +215,11 @@ void compare(const std::string& name, const Block& ours, const std::string& othe
                    std::log(rates.back() * other_rates.back()) / 2.0);
   }
   const Estimate& estimate = comparison.estimate();
-  fmt::print("| {} | {:.0f} | {} | {:.0f} | {:.2f} | {:.2f} to {:.2f} | {} |\n", name,
-             bench::median_of(rates), other_name, bench::median_of(other_rates), estimate.ratio,
-             estimate.low, estimate.high, estimate.pairs);
+  const std::string interval = estimate.high < tuner::kNoUpperEnd
+                                   ? fmt::format("{:.2f} to {:.2f}", estimate.low, estimate.high)
+                                   : fmt::format("over {:.2f}", estimate.low);
+  fmt::print("| {} | {:.0f} | {} | {:.0f} | {:.2f} | {} | {} |\n", name, bench::median_of(rates),
+             other_name, bench::median_of(other_rates), estimate.ratio, interval, estimate.pairs);
   std::fflush(stdout);
 }
 
