@@ -77,9 +77,13 @@ const Batch* BatchRing::filled(int slot) const {
   return found.error ? nullptr : &found.batch;
 }
 
-void BatchRing::complete(int slot) {
+void BatchRing::complete(int slot, Result<void> finished) {
   Slot& found = slots_[static_cast<std::size_t>(slot)];
   assert(found.stage == Stage::filling && found.filled == found.batch.samples);
+  if (!finished) {
+    has_failed_ = true;
+    if (!found.error) found.error = std::move(finished.error());
+  }
   found.stage = Stage::ready;
   if (!found.error) ++ready_count_;
 }

@@ -46,7 +46,9 @@ class BatchRing {
   [[nodiscard]] bool fill(const Chunk& chunk, Result<void> written);
   // The batch of a slot; null when it has failed. REQUIRES: fill() gave true for it.
   [[nodiscard]] const Batch* filled(int slot) const;
-  void complete(int slot);
+  // Ready, or failed where `finished` is an Error: no further batch begins then.
+  // REQUIRES: fill() gave true for it.
+  void complete(int slot, Result<void> finished = {});
 
   // Whether the batch that is due is full or has failed.
   [[nodiscard]] bool is_next_ready() const;

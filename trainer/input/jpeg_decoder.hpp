@@ -32,9 +32,9 @@ class JpegDecoder {
   // and is used once; `out` has room for its shape.
   [[nodiscard]] Result<void> decode(std::uint8_t* out);
 
-  // Writes a part of it: the bytes that decode() gives there. Baseline files with the usual samplings
-  // are only decoded as far as that takes: blocks outside of the part's columns stay as they are in the
-  // file, and what stands below it is not even read, so that damage there goes unseen.
+  // Writes a part of it: the bytes that decode() gives there. Of baseline files with the usual samplings
+  // blocks outside of the part's columns stay as they are in the file. What stands below the part is not
+  // even read, except in files of several scans, so that damage there goes unseen.
   // REQUIRES: as decode(); the part lies within the picture.
   [[nodiscard]] Result<void> decode_part(const Window& part, std::uint8_t* out);
 

@@ -113,6 +113,8 @@ class Loader::State {
   bool is_filled_by_caller() const { return threads_.empty() || !is_running_; }
 
   Result<void> write(BatchRing::Chunk chunk, PixelType type, SampleWriter::Scratch& scratch);
+  Result<void> finish(const Batch& batch, const BatchRing::Chunk& chunk, PixelType type,
+                      SampleWriter::Scratch& scratch);
   // From here on; threads keep what they need for one pipeline, so that another takes other threads.
   Result<void> use(const Pipeline& pipeline, std::size_t threads);
 
@@ -232,15 +234,15 @@ void Loader::State::fill_chunk(Lock& lock, SampleWriter::Scratch& scratch) {
   lock.lock();
   if (ring_.fill(chunk, std::move(written))) {
     const Batch* const batch = ring_.filled(chunk.slot);
+    Result<void> finished;
     if (batch != nullptr && pipeline_->has_batch_stages(type)) {
       lock.unlock();
       const std::int64_t filled_ns = now_ns();
-      pipeline_->finish_batch(assembled_[static_cast<std::size_t>(chunk.slot)].data(),
-                              batch->samples, batch->position, type, chunk.buffer.images, scratch);
+      finished = finish(*batch, chunk, type, scratch);
       duration_ns += now_ns() - filled_ns;
       lock.lock();
     }
-    ring_.complete(chunk.slot);
+    ring_.complete(chunk.slot, std::move(finished));
   }
   --filling_;
   const auto samples = static_cast<std::int64_t>(chunk.indices.size());
@@ -263,6 +265,18 @@ Result<void> Loader::State::write(BatchRing::Chunk chunk, PixelType type,
   return writer_->write(chunk, type, scratch);
 }
 
+Result<void> Loader::State::finish(const Batch& batch, const BatchRing::Chunk& chunk,
+                                   PixelType type, SampleWriter::Scratch& scratch) {
+  try {
+    pipeline_->finish_batch(assembled_[static_cast<std::size_t>(chunk.slot)].data(), batch.samples,
+                            batch.position, type, chunk.buffer.images, scratch);
+    return {};
+  } catch (const std::bad_alloc&) {
+    return fail(ErrorKind::out_of_memory, "no memory to finish a batch", "loader",
+                "use smaller batches, or input.point_ops: fused");
+  }
+}
+
 std::int64_t Loader::State::chunk_samples() const {
   if (is_filled_by_caller()) return batch_size_;
   if (ns_per_sample_ == 0) return 1;  // nothing is known yet
@@ -280,10 +294,17 @@ void Loader::State::work(const std::stop_token& stop, SampleWriter::Scratch scra
 
 Result<void> Loader::State::use(const Pipeline& pipeline, std::size_t threads) {
   if (&pipeline != pipeline_) {
-    keep_threads(0);
+    try {
+      // First what may fail: until then the loader is as it was.
+      SampleWriter::Scratch scratch = SampleWriter(dataset_, pipeline).make_scratch();
+      keep_threads(0);
+      callers_scratch_ = std::move(scratch);
+    } catch (const std::bad_alloc&) {
+      return fail(ErrorKind::out_of_memory, "no memory for another form of the input", "loader",
+                  "use fewer workers or smaller batches");
+    }
     pipeline_ = &pipeline;
     writer_.emplace(dataset_, pipeline);
-    callers_scratch_ = writer_->make_scratch();
   }
   return set_threads(threads);
 }

@@ -75,6 +75,20 @@ TEST(BatchRing, BeginsOnlyAsManyBatchesAsThereAreSlots) {
   EXPECT_TRUE(ring.can_claim());
 }
 
+TEST(BatchRing, ABatchThatCannotBeFinishedFails) {
+  BatchRing ring = ring_of(100, 8, 2);
+  const auto chunk = ring.claim(8);
+  ASSERT_TRUE(ring.fill(chunk, {}));
+  ring.complete(chunk.slot, broken("finish"));
+  ASSERT_TRUE(ring.is_next_ready());
+  EXPECT_EQ(ring.deliver().error().where, "finish");
+  EXPECT_EQ(ring.ready_count(), 0);
+  EXPECT_FALSE(ring.can_claim());
+  ring.seek({0, 0});
+  finish(ring, ring.claim(8), {});
+  EXPECT_TRUE(ring.deliver());
+}
+
 TEST(BatchRing, NamesTheFirstSampleThatFailed) {
   for (const bool is_reversed : {false, true}) {
     BatchRing ring = ring_of(100, 8, 2);

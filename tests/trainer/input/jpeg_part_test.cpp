@@ -212,6 +212,18 @@ TEST(JpegPart, SurvivesDamage) {
   EXPECT_GT(refused, 100);
 }
 
+// What is below a part is not even looked at: that is where the time goes.
+TEST(JpegPart, DoesNotReadWhatIsBelow) {
+  auto cut = encoded({120, 160, 90, 2, 2, false, false, 0});
+  cut.resize(cut.size() * 3 / 4);
+  JpegDecoder decoder;
+  std::vector<std::uint8_t> out(std::size_t{3} * 120 * 160);
+  ASSERT_TRUE(decoder.begin(cut));
+  EXPECT_TRUE(decoder.decode_part({0, 0, 8, 8}, out.data()));
+  ASSERT_TRUE(decoder.begin(cut));
+  EXPECT_FALSE(decoder.decode(out.data()));
+}
+
 TEST(JpegPart, APipelineThatCutsGivesTheSame) {
   const File file{120, 160, 90, 2, 2, false, false, 0};
   const auto bytes = encoded(file);

@@ -216,10 +216,13 @@ std::vector<std::vector<float>> samples_of(const std::vector<const Pipeline*>& f
   EXPECT_TRUE(loader);
   (*loader)->resume();
   std::vector<std::vector<float>> samples;
+  std::size_t switches = 0;
   for (std::size_t n = 0; samples.size() < 60; ++n) {
     if (n % 3 == 2) {
-      settings.pipeline = forms[n % forms.size()];
-      settings.workers = workers == 0 ? 0 : 1 + static_cast<int>(n) % workers;
+      // Steps of five go through all kinds of the twelve forms: 1, 6, 11, 4, 9.
+      settings.pipeline = forms[(5 * switches + 1) % forms.size()];
+      settings.workers = workers == 0 ? 0 : 1 + static_cast<int>(switches) % workers;
+      ++switches;
       EXPECT_TRUE((*loader)->reconfigure(settings));
     }
     const auto batch = (*loader)->next();
@@ -240,6 +243,7 @@ TEST(PipelineForms, SwitchInALoaderThatRuns) {
   std::vector<const Pipeline*> forms;
   for (const Pipeline& one : made)
     forms.push_back(&one);
+  ASSERT_EQ(forms.size(), 12U);
   const auto expected = samples_of({forms.front()}, 0);
   EXPECT_EQ(std::set<std::vector<float>>(expected.begin(), expected.end()).size(), 60U);
   for (const int workers : {0, 1, 3}) {
