@@ -25,6 +25,9 @@ void number_ranks(std::vector<analysis::TraceAnalysis>& traces) {
   for (const analysis::TraceAnalysis& trace : traces)
     ranks.insert(trace.rank);
   if (ranks.size() < traces.size()) {
+    std::cerr
+        << "warning: several of these traces say they are of the same rank: they are numbered in "
+           "this order, and comparing them says nothing if they are not of one run\n";
     for (std::size_t i = 0; i < traces.size(); ++i)
       traces[i].rank = static_cast<int>(i);
   }

@@ -136,7 +136,17 @@ std::string share_text(double part, double whole) {
   return whole > 0 ? fmt::format("{:.1f} %", 100 * part / whole) : std::string("-");
 }
 
-std::string short_name(const std::string& name) {
+// A trace is data of others: what would steer the terminal or break the table is not passed on.
+std::string printable(std::string text) {
+  for (char& byte : text) {
+    const auto code = static_cast<unsigned char>(byte);
+    if (code < 0x20U || code == 0x7FU) byte = '?';
+  }
+  return text;
+}
+
+std::string short_name(const std::string& whole) {
+  const std::string name = printable(whole);
   if (name.size() <= kLongestName) return name;
   std::size_t end = kLongestName - 3;
   // Not in the middle of a character.
@@ -250,6 +260,7 @@ Json traces_json(const std::vector<TraceAnalysis>& ranks, std::size_t top) {
   json.erase("rank");
   json.erase("file");
   json.erase("devices");
+  json.erase("steps");
   json["step_us"] = microseconds(all.step_ns);
   json["parts_us"] =
       parts_json([&](Part part) { return all.part_ns[static_cast<std::size_t>(part)]; });
@@ -281,7 +292,7 @@ std::string traces_text(const std::vector<TraceAnalysis>& ranks, TraceView view,
                             (rank.breakdown.steps.size() == 1 ? " step" : " steps"),
                         ranks.size() > 1 ? fmt::format(", rank {}", rank.rank) : std::string());
     for (const std::string& what : rank.notes)
-      text += "  note: " + what + "\n";
+      text += "  note: " + printable(what) + "\n";
   }
   const std::size_t most = top == 0 ? kTopByDefault : top;
   switch (view) {

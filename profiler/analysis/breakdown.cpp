@@ -173,6 +173,7 @@ Breakdown breakdown_of(const Trace& trace, const Launches& launches) {
     time.start_ns = std::max(time.start_ns, breakdown.steps[i - 1].time.end_ns);
     time.end_ns = std::max(time.end_ns, time.start_ns);
   }
+  breakdown.host_end_ns = breakdown.steps.back().time.end_ns;
   follow_the_device(breakdown, events, launches);
 
   const std::vector<bool> is_communication = communication_rows(trace);

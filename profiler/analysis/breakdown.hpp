@@ -29,6 +29,8 @@ struct Breakdown {
   std::vector<Step> steps;  // by time, disjoint; never empty
   // True where the trace marks steps (ProfilerStep#N).
   bool has_steps = false;
+  // Where the host ended the last step; later than that, it waits for the profiler's sake.
+  std::int64_t host_end_ns = 0;
   // Left out at the end: the recording stopped before the device had done all of their work.
   int unfinished_steps = 0;
   std::array<Intervals, kParts>

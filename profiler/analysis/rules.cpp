@@ -18,7 +18,7 @@ constexpr std::array kRules = {
              "making it",
          .plugin = "num_workers",
          .knob = "loader.workers",
-         .advice = "set num_workers of the DataLoader"},
+         .advice = "raise num_workers of the DataLoader, or make loading cheaper"},
     Rule{.id = "loading_in_training_process",
          .signal = "loading.in_training_process_ratio",
          .threshold = 0.05,
@@ -159,24 +159,14 @@ constexpr std::array kRules = {
          .threshold = 0.01,
          .is_below = false,
          .evidence = "{waiting.synchronous_copy_ratio} of the step is spent in cudaMemcpy, which "
-                     "returns only when all is done",
+                     "makes the host wait",
          .plugin = "pinned_memory",
          .knob = "transfer.non_blocking",
          .advice = "use cudaMemcpyAsync from pinned memory"},
-    Rule{.id = "synchronous_fills",
-         .signal = "waiting.synchronous_fill_ratio",
-         .threshold = 0.01,
-         .is_below = false,
-         .evidence =
-             "{waiting.synchronous_fill_ratio} of the step is spent in cudaMemset, which is "
-             "synchronous",
-         .plugin = "",
-         .knob = "",
-         .advice = "use cudaMemsetAsync"},
     // Arithmetic.
     Rule{.id = "tensor_cores_unused",
          .signal = "kernels.without_tensor_cores_share_ratio",
-         .threshold = 0.0,
+         .threshold = 0.05,
          .is_below = false,
          .evidence =
              "matrix products and convolutions take {kernels.without_tensor_cores_share_ratio} "
@@ -256,12 +246,12 @@ constexpr std::array kRules = {
          .knob = "batch_size",
          .advice = "fused=True or foreach=True in the optimizer; a larger batch has fewer steps"},
     Rule{.id = "small_operators",
-         .signal = "operators.small_host_ratio",
+         .signal = "operators.small_host_share_ratio",
          .threshold = 0.3,
          .is_below = false,
          .evidence =
-             "operators that take under 10 us each make {operators.small_host_ratio} of the "
-             "step: calling them costs more than their work",
+             "operators that take under 10 us each make {operators.small_host_share_ratio} of the "
+             "operators' time: calling them costs more than their work",
          .plugin = "batch_size",
          .knob = "batch_size",
          .advice = "a larger batch, or torch.compile"},

@@ -68,22 +68,19 @@ void add_waiting_signals(const Known& known, Signals& signals) {
   scalar_reads = merged(std::move(scalar_reads));
   double waiting_ns = 0;
   double synchronous_copy_ns = 0;
-  double synchronous_fill_ns = 0;
   for (const Row call : known.launches.calls) {
     const std::string& name = trace.name_of(call);
     const double ns = inside_ns(events, call, window);
-    if (has(name, "Synchronize")) {
+    if (has(name, "Synchronize") && events.start_ns[call] < known.breakdown.host_end_ns) {
       const Interval time{events.start_ns[call], events.end_ns(call)};
       const auto in_reads = static_cast<double>(length_within_ns(scalar_reads, time));
       waiting_ns += std::max(0.0, ns - in_reads);
     }
     if (name == "cudaMemcpy" || name == "hipMemcpy") synchronous_copy_ns += ns;
-    if (name == "cudaMemset" || name == "hipMemset") synchronous_fill_ns += ns;
   }
   const double all = steps_ns(known.breakdown);
   signals["waiting.synchronize_ratio"] = waiting_ns / all;
   signals["waiting.synchronous_copy_ratio"] = synchronous_copy_ns / all;
-  signals["waiting.synchronous_fill_ratio"] = synchronous_fill_ns / all;
 }
 
 // Stretches in which the device that works most has nothing to do, and why.

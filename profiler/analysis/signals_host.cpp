@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "profiler/analysis/signals.hpp"
 #include "profiler/operators.hpp"
@@ -20,6 +21,12 @@ constexpr double kSmallOperatorNs = 10'000;
 // glibc takes blocks of this size from the system and gives them back, unless told otherwise.
 constexpr std::int64_t kLargeBlockBytes = 128 << 10;
 
+double inside_ns(const Events& events, std::size_t row, Interval window) {
+  return static_cast<double>(
+      std::max<std::int64_t>(0, std::min(events.end_ns(row), window.end_ns) -
+                                    std::max(events.start_ns[row], window.start_ns)));
+}
+
 // Time of each name within the window.
 class NameTimes {
  public:
@@ -27,9 +34,7 @@ class NameTimes {
     const Events& events = trace.events;
     for (std::size_t row = 0; row < events.size(); ++row) {
       if (is_on_device(events.kind[row])) continue;
-      const std::int64_t inside = std::min(events.end_ns(row), window.end_ns) -
-                                  std::max(events.start_ns[row], window.start_ns);
-      if (inside > 0) times_[events.name[row]] += static_cast<double>(inside);
+      times_[events.name[row]] += inside_ns(events, row, window);
     }
   }
 
@@ -52,7 +57,7 @@ bool is_fill(const std::string& name) {
 }
 
 // The annotations "Optimizer.zero_grad" in which something is filled; releasing gradients fills nothing.
-double gradient_fill_ns(const Trace& trace) {
+double gradient_fill_ns(const Trace& trace, Interval window) {
   const Events& events = trace.events;
   std::unordered_map<std::uint32_t, Intervals> of_thread;
   for (std::size_t row = 0; row < events.size(); ++row) {
@@ -74,13 +79,21 @@ double gradient_fill_ns(const Trace& trace) {
   }
   double ns = 0;
   for (auto& [thread, resets] : filled)
-    ns += static_cast<double>(length_ns(merged(std::move(resets))));
+    ns += static_cast<double>(length_within_ns(merged(std::move(resets)), window));
   return ns;
 }
 
-// Conversions of 8-bit data to numbers with a point, where shapes were recorded.
-double uint8_conversion_ns(const Trace& trace) {
+// Conversions of 8-bit data to numbers with a point on the host, where shapes were recorded.
+double uint8_conversion_ns(const Known& known) {
+  const Trace& trace = known.trace;
   const Events& events = trace.events;
+  std::unordered_set<std::int64_t> launched;  // operators that only handed it to a device
+  for (const DeviceEvent& event : known.launches.device_events) {
+    if (event.launch != kNoRow) launched.insert(events.external_id[event.launch]);
+    launched.insert(events.external_id[event.row]);
+  }
+  launched.erase(traces::kNoId);
+  const Interval window = known.breakdown.window();
   double ns = 0;
   for (std::size_t row = 0; row < events.size(); ++row) {
     if (events.kind[row] != EventKind::cpu_operator || events.detail[row] == traces::kNoDetail ||
@@ -90,8 +103,10 @@ double uint8_conversion_ns(const Trace& trace) {
     const std::string_view types = trace.names.text(events.detail[row]);
     const std::size_t to = types.find("\"float\"");
     const std::size_t from = types.find("\"unsigned char\"");
-    if (to < from && from != std::string_view::npos)
-      ns += static_cast<double>(events.length_ns[row]);
+    if (to < from && from != std::string_view::npos &&
+        !launched.contains(events.external_id[row])) {
+      ns += inside_ns(events, row, window);
+    }
   }
   return ns;
 }
@@ -151,16 +166,17 @@ void add_host_signals(const Known& known, Signals& signals) {
   if (known.breakdown.has_steps && !has_loading) {
     signals["loading.unnamed_ratio"] = known.breakdown.ratio_of(Part::other);
   }
+  const Interval window = known.breakdown.window();
   double overhead_ns = 0;
   for (std::size_t row = 0; row < trace.events.size(); ++row) {
     if (trace.events.kind[row] == EventKind::overhead) {
-      overhead_ns += static_cast<double>(trace.events.length_ns[row]);
+      overhead_ns += inside_ns(trace.events, row, window);
     }
   }
   signals["profiler.overhead_ratio"] = overhead_ns / window_ns;
-  signals["gradients.fill_ratio"] = gradient_fill_ns(trace) / window_ns;
+  signals["gradients.fill_ratio"] = gradient_fill_ns(trace, window) / window_ns;
   if (trace.has_input_types) {
-    signals["loading.float_from_uint8_ratio"] = uint8_conversion_ns(trace) / window_ns;
+    signals["loading.float_from_uint8_ratio"] = uint8_conversion_ns(known) / window_ns;
   }
 
   // The tables cover the whole recording, so their shares are of all operators' time.
@@ -169,7 +185,6 @@ void add_host_signals(const Known& known, Signals& signals) {
   double convolution_ns = 0;
   double gather_ns = 0;
   double small_ns = 0;
-  double calls = 0;
   const bool on_device = !known.launches.device_events.empty();
   for (const OperatorRow& row : known.operators) {
     const auto self = static_cast<double>(on_device ? row.device_self_ns : row.host_self_ns);
@@ -184,16 +199,15 @@ void add_host_signals(const Known& known, Signals& signals) {
     if (static_cast<double>(row.host_self_ns) < kSmallOperatorNs * static_cast<double>(row.calls)) {
       small_ns += static_cast<double>(row.host_self_ns);
     }
-    calls += static_cast<double>(row.calls);
   }
   if (all_ns > 0) {
     signals["operators.gemm_conv_share_ratio"] = gemm_ns / all_ns;
     signals["operators.convolution_share_ratio"] = convolution_ns / all_ns;
     signals["operators.gather_share_ratio"] = gather_ns / all_ns;
   }
-  if (calls > 0 && !on_device) {
-    signals["operators.small_host_ratio"] = small_ns / window_ns;
-    signals["cpu.gemm_conv_share_ratio"] = all_ns > 0 ? gemm_ns / all_ns : 0.0;
+  if (all_ns > 0 && !on_device) {
+    signals["operators.small_host_share_ratio"] = small_ns / all_ns;
+    signals["cpu.gemm_conv_share_ratio"] = gemm_ns / all_ns;
   }
   add_memory_signals(known, signals);
 }

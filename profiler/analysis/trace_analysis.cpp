@@ -89,7 +89,22 @@ std::vector<KernelRow> summed_kernels(const std::vector<TraceAnalysis>& ranks) {
   return table;
 }
 
-// The mean of each signal over the ranks that have it, and what only several ranks tell.
+// One full device stops them all: the peak is that of the fullest rank.
+void take_fullest(const std::vector<TraceAnalysis>& ranks, Signals& signals) {
+  const Signals* fullest = nullptr;
+  for (const TraceAnalysis& rank : ranks) {
+    const auto peak = rank.signals.find("memory.peak_ratio");
+    if (peak == rank.signals.end()) continue;
+    if (fullest == nullptr || peak->second > fullest->at("memory.peak_ratio")) {
+      fullest = &rank.signals;
+    }
+  }
+  if (fullest == nullptr) return;
+  for (const char* name : {"memory.peak_ratio", "memory.peak_bytes"})
+    signals[name] = fullest->at(name);
+}
+
+// The mean of each other signal over the ranks that have it, and what only several ranks tell.
 Signals signals_of_all(const std::vector<TraceAnalysis>& ranks, double step_ns) {
   Signals sums;
   std::map<std::string, double> counts;
@@ -108,6 +123,7 @@ Signals signals_of_all(const std::vector<TraceAnalysis>& ranks, double step_ns) 
   }
   for (auto& [name, value] : sums)
     value /= counts[name];
+  take_fullest(ranks, sums);
   const double mean = sum / static_cast<double>(ranks.size());
   if (step_ns > 0) sums["ranks.imbalance_ratio"] = (most - mean) / step_ns;
   return sums;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <string_view>
 
 namespace autotuned::traces {
 namespace {
@@ -63,8 +64,12 @@ Result<std::size_t> ByteStream::read(char* to, std::size_t capacity) {
     return tl::unexpected(system_error(errno, "cannot read the trace", handle_->where));
   }
   if (number != Z_OK && number != Z_STREAM_END) {
-    return fail(ErrorKind::corrupt, std::string("the compressed data is damaged (") + text + ")",
-                handle_->where, "copy or write the trace again");
+    // zlib puts what it calls the file in front: "<fd:3>: ".
+    const std::string_view said = text;
+    const std::size_t prefix = said.starts_with('<') ? said.find(": ") : std::string_view::npos;
+    const std::string what(prefix == std::string_view::npos ? said : said.substr(prefix + 2));
+    return fail(ErrorKind::corrupt, "the compressed data is damaged (" + what + ")", handle_->where,
+                "copy or write the trace again");
   }
   return std::size_t{0};
 }

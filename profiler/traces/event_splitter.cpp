@@ -16,6 +16,7 @@ namespace {
 constexpr std::size_t kReadBytes = std::size_t{1} << 20U;
 // Going back over a hostile file again and again ends here.
 constexpr std::int64_t kMaxRescannedBytes = std::int64_t{512} << 20U;
+constexpr std::size_t kLongestKey = 64;
 
 bool is_blank(char byte) {
   return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t';
@@ -107,13 +108,17 @@ std::optional<char> EventSplitter::next_visible() {
   return byte;
 }
 
+// Only its beginning: a longer one is no name that anybody looks for.
 std::string EventSplitter::take_string() {
   std::string text;
+  const auto keep = [&text](char byte) {
+    if (text.size() < kLongestKey) text += byte;
+  };
   (void)take();
   for (auto byte = take(); byte && *byte != '"'; byte = take()) {
-    text += *byte;
+    keep(*byte);
     if (*byte != '\\') continue;
-    if (const auto escaped = take()) text += *escaped;
+    if (const auto escaped = take()) keep(*escaped);
   }
   return text;
 }

@@ -79,7 +79,7 @@ TEST(Rules, UseSignalsThatExist) {
   // The traces above have no periodic wait, no full memory, and few steps.
   known.insert({"loading.periodic_wait_ratio", "loading.wait_period_count", "loading.unnamed_ratio",
                 "memory.peak_ratio", "memory.peak_bytes", "step.slowest_over_median",
-                "step.first_over_median", "operators.small_host_ratio"});
+                "step.first_over_median", "operators.small_host_share_ratio"});
   for (const Rule& rule : rules()) {
     EXPECT_TRUE(known.contains(rule.signal)) << rule.id << " " << rule.signal;
     const std::string evidence = rule.evidence;
@@ -208,6 +208,56 @@ TEST(Findings, EightBitDataConvertedOnTheHost) {
   other.event("cpu_op", "aten::copy_", 0, 10,
               {{"Input type", {"unsigned char", "float", "Scalar"}}});
   EXPECT_THAT(ids_of(analysis_of(other).findings), Not(Contains("float_from_uint8")));
+}
+
+TEST(Findings, ConvertingOnTheDeviceIsWhatIsAdvised) {
+  TraceText text;
+  text.step(1, 0, 100);
+  text.event("cpu_op", "aten::copy_", 0, 10,
+             {{"Input type", {"float", "unsigned char", "Scalar"}}, {"External id", 5}});
+  text.kernel("convert", 2, 12, 30, {{"External id", 5}});
+  EXPECT_DOUBLE_EQ(analysis_of(text).signals.at("loading.float_from_uint8_ratio"), 0);
+}
+
+TEST(Findings, WhatIsOutsideTheStepsIsNotCharged) {
+  TraceText text;
+  text.step(1, 1000, 100).event("cpu_op", "aten::mm", 1000, 90);
+  text.event("cpu_op", "aten::copy_", 0, 50,
+             {{"Input type", {"float", "unsigned char", "Scalar"}}});
+  text.event("user_annotation", "Optimizer.zero_grad#SGD.zero_grad", 100, 20);
+  text.event("cpu_op", "aten::zero_", 102, 5);
+  text.event("overhead", "Activity Buffer Request", 200, 60);
+  const TraceAnalysis analysis = analysis_of(text);
+  for (const char* signal :
+       {"loading.float_from_uint8_ratio", "gradients.fill_ratio", "profiler.overhead_ratio"})
+    EXPECT_DOUBLE_EQ(analysis.signals.at(signal), 0) << signal;
+}
+
+TEST(Findings, TheProfilersOwnWaitAtTheEndIsNotTheJobs) {
+  TraceText text;
+  text.step(1, 0, 100).kernel("a", 90, 95, 200);
+  text.event("cuda_runtime", "cudaDeviceSynchronize", 110, 180);
+  EXPECT_DOUBLE_EQ(analysis_of(text).signals.at("waiting.synchronize_ratio"), 0);
+}
+
+TEST(Findings, TheFullestRankDecidesAboutMemory) {
+  std::vector<TraceAnalysis> ranks;
+  for (const int total : {960, 200}) {
+    TraceText text;
+    text.json()["deviceProperties"] = {{{"id", 0}, {"computeMajor", 8}, {"totalGlobalMem", 1000}}};
+    text.step(1, 0, 100).kernel("a", 5, 10, 60);
+    text.json()["traceEvents"].push_back(
+        {{"ph", "i"},
+         {"name", "[memory]"},
+         {"ts", 5},
+         {"args",
+          {{"Bytes", 10}, {"Total Allocated", total}, {"Device Type", 1}, {"Device Id", 0}}}});
+    ranks.push_back(analysis_of(text));
+  }
+  const Overall all = overall_of(ranks);
+  EXPECT_THAT(ids_of(all.findings), Contains("memory_full"));
+  EXPECT_THAT(ids_of(all.findings), Not(Contains("memory_unused")));
+  EXPECT_DOUBLE_EQ(all.signals.at("memory.peak_bytes"), 960);
 }
 
 TEST(Findings, ARankThatTheOthersWaitFor) {
