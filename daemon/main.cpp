@@ -38,7 +38,12 @@ int main(int argc, char** argv) {
     if (role == autotuned::daemon::kPluginProcess) {
       return run_child(autotuned::daemon::run_plugin_process);
     }
-    return autotuned::daemon::run_command(argc, argv);
+    const int code = autotuned::daemon::run_command(argc, argv);
+    if (!std::cout.flush()) {
+      std::cerr << "error: standard output cannot be written\n";
+      return autotuned::daemon::kWorkFailed;
+    }
+    return code;
   } catch (const std::exception& error) {
     std::cerr << "autotuned: internal error: " << error.what() << "\n";
     return autotuned::daemon::kWorkFailed;
