@@ -21,7 +21,10 @@ namespace {
 constexpr std::string_view kPlaceholder = "@name@";
 constexpr std::string_view kTemplateEnding = ".in";
 constexpr std::string_view kPluginStem = "plugin";  // plugin.cpp.in becomes NAME.cpp
-constexpr std::array kTargetsOfCMake = {"all", "clean", "help", "install", "package", "test"};
+// The last one is the library that CMake calls `dl`, which the tests link.
+constexpr std::array kTargetsOfCMake = {
+    "all",        "clean", "edit_cache",    "help", "install", "package", "package_source",
+    "preinstall", "test",  "rebuild_cache", "dl"};
 
 Result<void> check_name(const SkeletonSpec& spec) {
   if (!is_plugin_name(spec.name)) {
