@@ -43,6 +43,7 @@ class Case(unittest.TestCase):
         self.environment = {
             "PATH": f"{self.prefix}/bin:/usr/local/bin:/usr/bin:/bin",
             "LANG": "C.UTF-8",
+            "CMAKE_GENERATOR": "Ninja",  # which builds this tree; make need not be there
             "HOME": str(self.home),
             "TMPDIR": str(self.home),
             "XDG_RUNTIME_DIR": str(self.home),
