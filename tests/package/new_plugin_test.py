@@ -141,7 +141,7 @@ class BuiltPlugin(installation.Case):
         with open(folder / "sample.cpp", "a", encoding="utf-8") as file:
             file.write("void nobody_has_this();\nvoid use() { nobody_has_this(); }\n")
         self.call("cmake", "-S", folder, "-B", folder / "build")
-        done = self.call("cmake", "--build", folder / "build", code=2)
+        done = self.call("cmake", "--build", folder / "build", code=1)
         self.assertIn("nobody_has_this", done.stdout + done.stderr)
 
 
