@@ -75,8 +75,7 @@ std::vector<DeviceUse> device_uses(const traces::Trace& trace, Interval window) 
     Kernels& kernels = devices[detail.device];
     kernels.times.push_back(time);
     if (detail.blocks_per_sm > 0) kernels.with_blocks.push_back({time, detail.blocks_per_sm});
-    const double inside_ns = as_double(std::max<std::int64_t>(
-        0, std::min(time.end_ns, window.end_ns) - std::max(time.start_ns, window.start_ns)));
+    const double inside_ns = as_double(overlap_ns(time, window));
     if (!std::isnan(detail.occupancy_percent)) {
       kernels.occupancy_sum += static_cast<double>(detail.occupancy_percent) * inside_ns;
       kernels.occupancy_ns += inside_ns;

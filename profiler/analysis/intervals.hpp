@@ -2,6 +2,7 @@
 // Sets of moments: sorted stretches of time that neither overlap nor touch.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -15,6 +16,11 @@ struct Interval {
   [[nodiscard]] std::int64_t length_ns() const { return end_ns - start_ns; }
   friend bool operator==(const Interval&, const Interval&) = default;
 };
+
+// The length of what both have; 0 where they do not meet.
+[[nodiscard]] inline std::int64_t overlap_ns(Interval a, Interval b) {
+  return std::max<std::int64_t>(0, std::min(a.end_ns, b.end_ns) - std::max(a.start_ns, b.start_ns));
+}
 
 // Of the functions below, all but merged() take and give sets: sorted, disjoint, nothing empty.
 using Intervals = std::vector<Interval>;

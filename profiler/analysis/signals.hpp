@@ -33,6 +33,12 @@ struct Known {
 void add_host_signals(const Known& known, Signals& signals);
 void add_device_signals(const Known& known, Signals& signals);
 
+// How long an event lasts within `window`, in ns.
+[[nodiscard]] inline double inside_ns(const traces::Events& events, std::size_t row,
+                                      Interval window) {
+  return static_cast<double>(overlap_ns({events.start_ns[row], events.end_ns(row)}, window));
+}
+
 // Moments of all steps together, in ns; at least 1.
 [[nodiscard]] double steps_ns(const Breakdown& breakdown);
 

@@ -21,12 +21,6 @@ bool has(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-double inside_ns(const Events& events, Row row, Interval window) {
-  return static_cast<double>(
-      std::max<std::int64_t>(0, std::min(events.end_ns(row), window.end_ns) -
-                                    std::max(events.start_ns[row], window.start_ns)));
-}
-
 void add_copy_signals(const Known& known, Signals& signals) {
   const Events& events = known.trace.events;
   const Interval window = known.breakdown.window();

@@ -21,12 +21,6 @@ constexpr double kSmallOperatorNs = 10'000;
 // glibc takes blocks of this size from the system and gives them back, unless told otherwise.
 constexpr std::int64_t kLargeBlockBytes = 128 << 10;
 
-double inside_ns(const Events& events, std::size_t row, Interval window) {
-  return static_cast<double>(
-      std::max<std::int64_t>(0, std::min(events.end_ns(row), window.end_ns) -
-                                    std::max(events.start_ns[row], window.start_ns)));
-}
-
 // Time of each name within the window.
 class NameTimes {
  public:

@@ -40,6 +40,17 @@ class TraceText {
     event("cuda_runtime", "cudaLaunchKernel", call, 1, call_arguments);
     return event("kernel", name, start, length, arguments, 7);
   }
+  // A GPU of 1,000 bytes, of which `bytes` are taken from here on.
+  TraceText& allocated(int bytes) {
+    json_["deviceProperties"] = {{{"id", 0}, {"computeMajor", 8}, {"totalGlobalMem", 1000}}};
+    json_["traceEvents"].push_back(
+        {{"ph", "i"},
+         {"name", "[memory]"},
+         {"ts", 5},
+         {"args",
+          {{"Bytes", 10}, {"Total Allocated", bytes}, {"Device Type", 1}, {"Device Id", 0}}}});
+    return *this;
+  }
   Json& json() { return json_; }
   [[nodiscard]] std::string text() const { return json_.dump(1); }
 

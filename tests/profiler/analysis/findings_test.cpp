@@ -169,19 +169,9 @@ TEST(Findings, TensorCoresThatNobodyUses) {
 
 TEST(Findings, MemoryOfTheDevice) {
   TraceText text;
-  text.json()["deviceProperties"] = {{{"id", 0}, {"computeMajor", 8}, {"totalGlobalMem", 1000}}};
-  text.step(1, 0, 100).kernel("a", 5, 10, 60);
-  const auto allocate = [&](int total) {
-    text.json()["traceEvents"].push_back(
-        {{"ph", "i"},
-         {"name", "[memory]"},
-         {"ts", 5},
-         {"args",
-          {{"Bytes", 10}, {"Total Allocated", total}, {"Device Type", 1}, {"Device Id", 0}}}});
-  };
-  allocate(300);
+  text.step(1, 0, 100).kernel("a", 5, 10, 60).allocated(300);
   EXPECT_THAT(ids_of(analysis_of(text).findings), Contains("memory_unused"));
-  allocate(950);
+  text.allocated(950);
   EXPECT_THAT(ids_of(analysis_of(text).findings), Contains("memory_full"));
 }
 
@@ -242,16 +232,9 @@ TEST(Findings, TheProfilersOwnWaitAtTheEndIsNotTheJobs) {
 
 TEST(Findings, TheFullestRankDecidesAboutMemory) {
   std::vector<TraceAnalysis> ranks;
-  for (const int total : {960, 200}) {
+  for (const int bytes : {960, 200}) {
     TraceText text;
-    text.json()["deviceProperties"] = {{{"id", 0}, {"computeMajor", 8}, {"totalGlobalMem", 1000}}};
-    text.step(1, 0, 100).kernel("a", 5, 10, 60);
-    text.json()["traceEvents"].push_back(
-        {{"ph", "i"},
-         {"name", "[memory]"},
-         {"ts", 5},
-         {"args",
-          {{"Bytes", 10}, {"Total Allocated", total}, {"Device Type", 1}, {"Device Id", 0}}}});
+    text.step(1, 0, 100).kernel("a", 5, 10, 60).allocated(bytes);
     ranks.push_back(analysis_of(text));
   }
   const Overall all = overall_of(ranks);
