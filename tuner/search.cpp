@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tuner/candidates.hpp"
+#include "tuner/second_look.hpp"
 #include "tuner/session_run.hpp"
 #include "tuner/situation.hpp"
 
@@ -18,6 +19,7 @@ using std::chrono::seconds;
 
 constexpr nanoseconds kMostTrialTime = seconds(30);
 constexpr int kTrialShare = 3;  // of the remaining budget, one in so many
+constexpr int kSecondLookShare = 2;
 constexpr nanoseconds kMostReserve = seconds(20);
 constexpr int kReserveShare = 5;  // of the whole budget
 constexpr int kReservePairs = 10;
@@ -129,7 +131,19 @@ const Candidate* SessionRun::next_candidate() const {
   return best;
 }
 
-std::optional<TrialPlan> SessionRun::plan_trial() const {
+// What to look at again when no plugin has anything more.
+std::optional<Candidate> SessionRun::second_look() const {
+  const double min_gain_ratio = input_->recipe.tune.min_gain_ratio;
+  for (Candidate& candidate : undecided_changes(incumbent(), trials_, min_gain_ratio)) {
+    if (!fault_of(candidate, *input_)) return std::move(candidate);
+  }
+  for (Candidate& candidate : joint_changes(incumbent(), trials_)) {
+    if (!fault_of(candidate, *input_) && !reason_to_skip(candidate)) return std::move(candidate);
+  }
+  return std::nullopt;
+}
+
+std::optional<TrialPlan> SessionRun::plan_trial(bool is_second_look) const {
   TrialPlan plan;
   plan.rules.min_gain_ratio = input_->recipe.tune.min_gain_ratio;
   if (has_slow_blocks_) plan.rules.accept_error_ratio = kSlowBlockError;
@@ -140,7 +154,10 @@ std::optional<TrialPlan> SessionRun::plan_trial() const {
   const nanoseconds needed =
       least_time(fastest_test(plan.rules.accept_error_ratio).fewest_pairs + 1);
   if (usable < needed) return std::nullopt;
-  plan.time_share = std::max(needed, std::min(usable / kTrialShare, kMostTrialTime));
+  // Nothing else waits for the time of a second look.
+  plan.time_share =
+      std::max(needed, is_second_look ? usable / kSecondLookShare
+                                      : std::min(usable / kTrialShare, kMostTrialTime));
   plan.most_time = usable;
   return plan;
 }
@@ -153,14 +170,15 @@ Result<void> SessionRun::search() {
       if (auto asked = ask(plugin); !asked) return asked;
     }
     const Candidate* const best = next_candidate();
-    if (best == nullptr) return {};
-    const std::optional<TrialPlan> plan = plan_trial();
+    const std::optional<Candidate> next = best != nullptr ? *best : second_look();
+    if (!next) return {};
+    const std::optional<TrialPlan> plan = plan_trial(best == nullptr);
     if (!plan) {
       is_budget_spent_ = true;
       return {};
     }
 
-    const Candidate candidate = *best;
+    const Candidate& candidate = *next;
     TrialRecord trial =
         new_trial(TrialKind::proposal, incumbent(), incumbent().with(candidate.change));
     trial.plugin = candidate.plugin;
@@ -170,7 +188,8 @@ Result<void> SessionRun::search() {
     if (!done) return tl::unexpected(done.error());
     trials_.push_back(std::move(*done));
     if (trials_.back().verdict != Verdict::accepted) {
-      to_ask = {candidate.plugin};
+      to_ask.clear();
+      if (best != nullptr) to_ask.push_back(candidate.plugin);
       continue;
     }
     past_incumbents_.push_back(incumbent());

@@ -50,8 +50,9 @@ class SessionRun {
   [[nodiscard]] bool is_at_loading_ceiling() const;
   [[nodiscard]] std::optional<std::string> reason_to_skip(const Candidate& candidate) const;
   [[nodiscard]] const Candidate* next_candidate() const;
+  [[nodiscard]] std::optional<Candidate> second_look() const;
   // The time that the next trial may take; nothing when the budget is spent.
-  [[nodiscard]] std::optional<TrialPlan> plan_trial() const;
+  [[nodiscard]] std::optional<TrialPlan> plan_trial(bool is_second_look) const;
 
   const SessionInput* input_;
   Job* job_;

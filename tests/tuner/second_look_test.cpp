@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/second_look.hpp"
+
+#include <gmock/gmock.h>
+
+#include "tests/tuner/simulation.hpp"
+#include "tuner/comparison.hpp"
+
+namespace autotuned::tuner {
+namespace {
+
+using testing::IsEmpty;
+
+Configuration changed(const char* knob, KnobValue value) {
+  Configuration change;
+  change.set(knob, std::move(value));
+  return change;
+}
+
+Configuration start() {
+  return simulated_input().starting;
+}
+
+TrialRecord tried(int number, const Configuration& reference, const Configuration& change,
+                  Verdict verdict, Estimate estimate) {
+  TrialRecord trial;
+  trial.number = number;
+  trial.plugin = "one";
+  trial.reference = reference;
+  trial.change = change;
+  trial.verdict = verdict;
+  trial.estimate = estimate;
+  return trial;
+}
+
+const Configuration kLarger = changed("batch_size", std::int64_t{128});
+const Configuration kThreads = changed("threads.intra_op", std::int64_t{1});
+
+TEST(UndecidedChanges, AreThoseThatRanOutOfTimeWhileFaster) {
+  const Configuration formats = changed("layout.memory_format", std::string("channels_last"));
+  const std::vector<TrialRecord> trials = {
+      tried(1, start(), formats, Verdict::rejected, {1.12, 0.95, kNoUpperEnd, 6}),
+      tried(2, start(), kLarger, Verdict::rejected, {1.20, 0.97, 1.40, 8}),
+      tried(3, start(), kThreads, Verdict::rejected, {1.01, 0.97, 1.10, 30}),
+  };
+  const auto changes = undecided_changes(start(), trials, 0.02);
+  ASSERT_EQ(changes.size(), 2U);
+  EXPECT_EQ(changes[0].change, kLarger);
+  EXPECT_EQ(changes[0].plugin, "one");
+  EXPECT_EQ(changes[0].reason, "trial 2 ended undecided: 1.200 times the rate over 8 pairs");
+  EXPECT_EQ(changes[1].change, formats);
+}
+
+TEST(UndecidedChanges, AreLookedAtOnceMoreAndOnlyAgainstTheIncumbent) {
+  const auto first = tried(1, start(), kLarger, Verdict::rejected, {1.12, 0.95, 1.30, 6});
+  auto second = first;
+  second.number = 2;
+  EXPECT_THAT(undecided_changes(start(), {first, second}, 0.02), IsEmpty());
+  second.verdict = Verdict::interrupted;
+  EXPECT_EQ(undecided_changes(start(), {first, second}, 0.02).size(), 1U);
+  EXPECT_THAT(undecided_changes(start().with(kThreads), {first}, 0.02), IsEmpty());
+}
+
+TEST(UndecidedChanges, LeaveOutWhatFailedItsCheck) {
+  EXPECT_THAT(
+      undecided_changes(start(),
+                        {tried(1, start(), kLarger, Verdict::rejected, {1.5, 1.2, 1.6, 9})}, 0.02),
+      IsEmpty());
+}
+
+TEST(JointChanges, TakeBackWhatWasAcceptedBefore) {
+  const Configuration one_thread = start().with(kThreads);
+  const std::vector<TrialRecord> trials = {
+      tried(1, start(), kThreads, Verdict::accepted, {1.2, 1.1, 1.3, 9}),
+      tried(2, one_thread, kLarger, Verdict::rejected, {1.02, 0.98, 1.05, 30}),
+  };
+  const auto changes = joint_changes(one_thread, trials);
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_EQ(one_thread.with(changes[0].change), start().with(kLarger));
+  EXPECT_NEAR(changes[0].expected_gain_ratio, 0.85, 1e-9);
+}
+
+TEST(JointChanges, JoinTwoThatLost) {
+  std::vector<TrialRecord> trials = {
+      tried(1, start(), kThreads, Verdict::rejected, {0.9, 0.8, 1.0, 9}),
+      tried(2, start(), kLarger, Verdict::rejected, {1.0, 0.9, 1.01, 30}),
+  };
+  const auto changes = joint_changes(start(), trials);
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_EQ(changes[0].change, kThreads.with(kLarger));
+
+  trials[0].estimate.ratio = 0.5;
+  EXPECT_THAT(joint_changes(start(), trials), IsEmpty()) << "too far from a gain";
+}
+
+TEST(JointChanges, NeedKnobsThatDependOnEachOther) {
+  const std::vector<TrialRecord> trials = {
+      tried(1, start(), changed("optimizer.set_to_none", true), Verdict::rejected,
+            {1.0, 0.9, 1.01, 9}),
+      tried(2, start(), kLarger, Verdict::rejected, {1.0, 0.9, 1.01, 30}),
+  };
+  EXPECT_THAT(joint_changes(start(), trials), IsEmpty());
+}
+
+// A larger batch pays with two threads only, and two threads with a larger batch only.
+double valley(const Configuration& configuration) {
+  const bool is_large = configuration.integer("batch_size") == 128;
+  const bool is_parallel = configuration.integer("threads.intra_op") == 2;
+  if (is_large) return is_parallel ? 2000.0 : 1010.0;
+  return is_parallel ? 800.0 : 1000.0;
+}
+
+TEST(SecondLook, CrossesTheValleyBetweenTwoKnobs) {
+  Simulation simulation;
+  simulation.input.starting.set("threads.intra_op", std::int64_t{2});
+  simulation.input.recipe.tune.allow = {"numerics", "batch_size"};
+  simulation.advisors.plugins["threads"] = once({{"threads.intra_op", 1}}, 1.3);
+  simulation.advisors.plugins["batch"] = once({{"batch_size", 128}}, 1.2);
+  simulation.job.rate = valley;
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  EXPECT_EQ(outcome->best.integer("batch_size"), 128);
+  EXPECT_EQ(outcome->best.integer("threads.intra_op"), 2);
+  EXPECT_NEAR(outcome->speedup.ratio, 2.5, 0.1);
+}
+
+TEST(SecondLook, GivesWhatIsLeftToAnUndecidedChange) {
+  Simulation simulation;
+  simulation.advisors.plugins["loading"] = once({{"loader.workers", 2}}, 1.5);
+  simulation.job.step_ns = 2'000'000'000;
+  simulation.job.noise = 0.15;
+  simulation.input.recipe.tune.budget = std::chrono::hours(1);
+  simulation.job.rate = [](const Configuration& configuration) {
+    return configuration.integer("loader.workers") == 2 ? 1060.0 : 1000.0;
+  };
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  ASSERT_GE(outcome->trials.size(), 3U) << outcome->trials[0].reason;
+  EXPECT_EQ(outcome->trials[0].verdict, Verdict::rejected);
+  EXPECT_EQ(outcome->trials[1].change, outcome->trials[0].change);
+  EXPECT_EQ(outcome->trials[1].verdict, Verdict::accepted);
+  EXPECT_EQ(outcome->best.integer("loader.workers"), 2);
+}
+
+}  // namespace
+}  // namespace autotuned::tuner

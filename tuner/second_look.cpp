@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/second_look.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace autotuned::tuner {
+namespace {
+
+// The product of two ratios, measured apart, says little of both together. Below this it is no longer likely
+// that the interaction makes up for it.
+constexpr double kWorthTrying = 0.7;
+
+struct Interaction {
+  std::string_view one;
+  std::string_view other;
+  std::string_view why;
+};
+
+constexpr std::array kInteractions = {
+    Interaction{"batch_size", "threads.intra_op", "a larger batch gives each thread more to do"},
+    Interaction{"loader.workers", "threads.intra_op", "both need the same CPUs"},
+    Interaction{"batch_size", "precision.autocast", "16-bit units need more work at a time"},
+    Interaction{"layout.memory_format", "precision.autocast",
+                "16-bit kernels are made for one memory format"},
+    Interaction{"batch_size", "layout.memory_format", "conversions weigh less in a larger batch"},
+    Interaction{"batch_size", "memory.malloc", "the size of its blocks decides who returns them"},
+};
+
+const Interaction* interaction_of(std::string_view one, std::string_view other) {
+  const auto* found = std::ranges::find_if(kInteractions, [&](const Interaction& known) {
+    return (known.one == one && known.other == other) || (known.one == other && known.other == one);
+  });
+  return found == kInteractions.end() ? nullptr : found;
+}
+
+bool is_measured_proposal(const TrialRecord& trial, Verdict verdict) {
+  return trial.kind == TrialKind::proposal && trial.verdict == verdict && trial.estimate.pairs > 0;
+}
+
+// One whose interval lies above 1 was faster and is rejected all the same: it trains another model, or
+// uses too much memory.
+bool has_lost_the_race(const TrialRecord& trial) {
+  return is_measured_proposal(trial, Verdict::rejected) && trial.estimate.low <= 1.0;
+}
+
+struct Single {
+  std::string knob;
+  KnobValue value;
+  double ratio = 1.0;
+};
+
+// A knob's values that lost, each with the ratio of its last trial.
+std::vector<Single> lost_values(const std::vector<TrialRecord>& trials) {
+  std::vector<Single> lost;
+  for (const TrialRecord& trial : trials) {
+    if (!has_lost_the_race(trial) || trial.change.values().size() != 1) continue;
+    const auto& [knob, value] = *trial.change.values().begin();
+    std::erase_if(lost,
+                  [&](const Single& known) { return known.knob == knob && known.value == value; });
+    lost.push_back({knob, value, trial.estimate.ratio});
+  }
+  return lost;
+}
+
+// What going back to the values from before each accepted change would give, as far as one knob at a time
+// can tell.
+std::vector<Single> values_before(const Configuration& incumbent,
+                                  const std::vector<TrialRecord>& trials) {
+  std::vector<Single> before;
+  for (const TrialRecord& trial : trials) {
+    if (!is_measured_proposal(trial, Verdict::accepted)) continue;
+    if (trial.change.values().size() != 1) continue;
+    const auto& [knob, value] = *trial.change.values().begin();
+    const KnobValue* now = incumbent.find(knob);
+    const KnobValue* then = trial.reference.find(knob);
+    if (now == nullptr || then == nullptr || *now != value) continue;
+    before.push_back({knob, *then, 1.0 / trial.estimate.ratio});
+  }
+  return before;
+}
+
+std::optional<Candidate> joint_change(const Single& one, const Single& other,
+                                      const Configuration& incumbent) {
+  const Interaction* known = interaction_of(one.knob, other.knob);
+  const double product = one.ratio * other.ratio;
+  if (known == nullptr || product < kWorthTrying) return std::nullopt;
+  Configuration both;
+  both.set(one.knob, one.value);
+  both.set(other.knob, other.value);
+  // A knob that has that value by now makes it a change of one knob, which was tried.
+  if (incumbent.change_to(incumbent.with(both)).values().size() != 2) return std::nullopt;
+  return Candidate{.plugin = "autotuned",
+                   .change = std::move(both),
+                   .expected_gain_ratio = product,
+                   .reason = fmt::format("each of them was tried alone, and they depend on each "
+                                         "other: {}",
+                                         known->why)};
+}
+
+}  // namespace
+
+std::vector<Candidate> undecided_changes(const Configuration& incumbent,
+                                         const std::vector<TrialRecord>& trials,
+                                         double min_gain_ratio) {
+  std::vector<Candidate> changes;
+  for (const TrialRecord& trial : trials) {
+    if (!has_lost_the_race(trial) || trial.reference != incumbent) continue;
+    const double wanted = 1.0 + min_gain_ratio;
+    if (trial.estimate.ratio < wanted || trial.estimate.high < wanted) continue;
+    const auto looks = std::ranges::count_if(trials, [&](const TrialRecord& other) {
+      return other.kind == TrialKind::proposal && other.reference == incumbent &&
+             other.change == trial.change && other.verdict != Verdict::interrupted;
+    });
+    if (looks > 1) continue;
+    changes.push_back(
+        {.plugin = trial.plugin,
+         .change = trial.change,
+         .expected_gain_ratio = trial.estimate.ratio,
+         .reason = fmt::format("trial {} ended undecided: {:.3f} times the rate over "
+                               "{} pairs",
+                               trial.number, trial.estimate.ratio, trial.estimate.pairs)});
+  }
+  std::ranges::stable_sort(changes, std::greater{}, &Candidate::expected_gain_ratio);
+  return changes;
+}
+
+std::vector<Candidate> joint_changes(const Configuration& incumbent,
+                                     const std::vector<TrialRecord>& trials) {
+  const std::vector<Single> lost = lost_values(trials);
+  const std::vector<Single> before = values_before(incumbent, trials);
+  std::vector<Candidate> changes;
+  const auto add = [&](const Single& one, const Single& other) {
+    if (auto change = joint_change(one, other, incumbent)) changes.push_back(std::move(*change));
+  };
+  for (std::size_t i = 0; i < lost.size(); ++i) {
+    for (const Single& earlier : before)
+      add(lost[i], earlier);
+    for (std::size_t j = i + 1; j < lost.size(); ++j)
+      add(lost[i], lost[j]);
+  }
+  std::ranges::stable_sort(changes, std::greater{}, &Candidate::expected_gain_ratio);
+  return changes;
+}
+
+}  // namespace autotuned::tuner

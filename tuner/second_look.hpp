@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the time that is left is worth spending on when no plugin proposes anything more.
+//
+// One change at a time, each in a short trial, has two blind spots: a gain too small for the noise and the
+// time that its trial was given, and two changes that only pay together.
+#pragma once
+
+#include <vector>
+
+#include "base/configuration.hpp"
+#include "base/trial.hpp"
+#include "tuner/advisors.hpp"
+
+namespace autotuned::tuner {
+
+// Changes that looked faster by at least `min_gain_ratio` when their trial ran out of time, and were not
+// looked at again. The fastest first; under the name of the plugin that proposed them.
+[[nodiscard]] std::vector<Candidate> undecided_changes(const Configuration& incumbent,
+                                                       const std::vector<TrialRecord>& trials,
+                                                       double min_gain_ratio);
+
+// Pairs of knobs that are known to depend on each other, of which one was tried and lost: that one together
+// with the other's value from before it was changed, or two that both lost. The ones with the highest
+// product of their own ratios first; none that is expected to lose much.
+[[nodiscard]] std::vector<Candidate> joint_changes(const Configuration& incumbent,
+                                                   const std::vector<TrialRecord>& trials);
+
+}  // namespace autotuned::tuner
