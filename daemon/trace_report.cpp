@@ -48,6 +48,10 @@ Json operators_json(const std::vector<OperatorRow>& rows, std::size_t top) {
   return list;
 }
 
+Json or_null(const std::optional<double>& value) {
+  return value ? Json(*value) : Json();
+}
+
 Json kernels_json(const std::vector<KernelRow>& rows, std::size_t top) {
   Json list = Json::array();
   for (std::size_t i = 0; i < shown(rows, top); ++i) {
@@ -60,14 +64,10 @@ Json kernels_json(const std::vector<KernelRow>& rows, std::size_t top) {
                     {"min_us", us(row.min_ns)},
                     {"max_us", us(row.max_ns)},
                     {"tensor_cores", analysis::to_string(row.tensor_cores)},
-                    {"blocks_per_sm", row.blocks_per_sm},
-                    {"occupancy_percent", row.occupancy_percent}});
+                    {"blocks_per_sm", or_null(row.blocks_per_sm)},
+                    {"occupancy_percent", or_null(row.occupancy_percent)}});
   }
   return list;
-}
-
-Json or_null(const std::optional<double>& value) {
-  return value ? Json(*value) : Json();
 }
 
 // Without a device every figure is null.
@@ -246,7 +246,8 @@ std::string kernels_text(const std::vector<KernelRow>& rows, std::size_t top) {
         {short_name(row.name), format_count(row.calls), time_text(total),
          time_text(total / static_cast<double>(row.calls)),
          time_text(static_cast<double>(row.max_ns)), analysis::to_string(row.tensor_cores),
-         fmt::format("{:.2f}", row.blocks_per_sm), fmt::format("{:.0f} %", row.occupancy_percent)});
+         row.blocks_per_sm ? fmt::format("{:.2f}", *row.blocks_per_sm) : "-",
+         row.occupancy_percent ? fmt::format("{:.0f} %", *row.occupancy_percent) : "-"});
   }
   return "\n" + table_text(table);
 }

@@ -176,16 +176,18 @@ std::vector<KernelRow> kernel_table(const Trace& trace) {
     kernel.total_ns += ns;
     kernel.min_ns = std::min(kernel.min_ns, ns);
     kernel.max_ns = std::max(kernel.max_ns, ns);
-    const auto weighted = [&](float figure) {
-      return std::isnan(figure) ? 0.0 : static_cast<double>(figure) * static_cast<double>(ns);
+    const auto add = [&](std::optional<double>& sum, float figure) {
+      if (std::isnan(figure)) return;
+      sum = sum.value_or(0.0) + static_cast<double>(figure) * static_cast<double>(ns);
     };
-    kernel.blocks_per_sm += weighted(detail.blocks_per_sm);
-    kernel.occupancy_percent += weighted(detail.occupancy_percent);
+    add(kernel.blocks_per_sm, detail.blocks_per_sm);
+    add(kernel.occupancy_percent, detail.occupancy_percent);
   }
   for (KernelRow& kernel : table) {
     const double total = std::max(1.0, static_cast<double>(kernel.total_ns));
-    kernel.blocks_per_sm /= total;
-    kernel.occupancy_percent /= total;
+    for (auto* mean : {&kernel.blocks_per_sm, &kernel.occupancy_percent}) {
+      if (*mean) **mean /= total;
+    }
   }
   std::ranges::stable_sort(table, std::greater{}, &KernelRow::total_ns);
   return table;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,9 +36,9 @@ struct KernelRow {
   std::int64_t total_ns = 0;
   std::int64_t min_ns = 0;
   std::int64_t max_ns = 0;
-  // Means weighted by duration; kernels without the figure count as 0.
-  double blocks_per_sm = 0;
-  double occupancy_percent = 0;
+  // Means weighted by duration, in which kernels without the figure count as 0; nothing where none has it.
+  std::optional<double> blocks_per_sm;
+  std::optional<double> occupancy_percent;
   TensorCores tensor_cores = TensorCores::no;
 };
 

@@ -73,9 +73,12 @@ std::vector<KernelRow> summed_kernels(const std::vector<TraceAnalysis>& ranks) {
       const auto before = static_cast<double>(sum.total_ns);
       const auto added = static_cast<double>(row.total_ns);
       const double all = std::max(1.0, before + added);
-      sum.blocks_per_sm = (sum.blocks_per_sm * before + row.blocks_per_sm * added) / all;
-      sum.occupancy_percent =
-          (sum.occupancy_percent * before + row.occupancy_percent * added) / all;
+      const auto merge = [&](std::optional<double>& mean, const std::optional<double>& other) {
+        if (!mean && !other) return;
+        mean = (mean.value_or(0.0) * before + other.value_or(0.0) * added) / all;
+      };
+      merge(sum.blocks_per_sm, row.blocks_per_sm);
+      merge(sum.occupancy_percent, row.occupancy_percent);
       sum.calls += row.calls;
       sum.total_ns += row.total_ns;
       sum.min_ns = std::min(sum.min_ns, row.min_ns);

@@ -79,9 +79,11 @@ TEST(KernelTable, WeighsByDuration) {
   EXPECT_EQ(table[0].total_ns, 40'000);
   EXPECT_EQ(table[0].min_ns, 10'000);
   EXPECT_EQ(table[0].max_ns, 30'000);
-  EXPECT_DOUBLE_EQ(table[0].blocks_per_sm, 3);
-  EXPECT_DOUBLE_EQ(table[0].occupancy_percent, 40);
+  EXPECT_DOUBLE_EQ(table[0].blocks_per_sm.value(), 3);
+  EXPECT_DOUBLE_EQ(table[0].occupancy_percent.value(), 40);
   EXPECT_EQ(table[1].tensor_cores, TensorCores::yes);
+  EXPECT_EQ(table[1].blocks_per_sm, std::nullopt);
+  EXPECT_EQ(table[1].occupancy_percent, std::nullopt);
 }
 
 }  // namespace
