@@ -22,6 +22,14 @@ constexpr const char* kFooter =
     "with\n"
     "--require-gain), 4 environment unusable, 130 cancelled.";
 
+// An empty path comes from an unset variable in a script: better said than taken for this folder.
+CLI::Validator not_empty() {
+  return {[](const std::string& value) {
+            return value.empty() ? std::string("the path is empty") : std::string();
+          },
+          ""};
+}
+
 // Options that several commands share.
 void add_json(CLI::App& command, bool& as_json) {
   command.add_flag("--json", as_json, "Print JSON on standard output");
@@ -31,6 +39,7 @@ void add_history(CLI::App& command, std::filesystem::path& history) {
   command
       .add_option("--history", history,
                   "History file (default: $AUTOTUNED_HISTORY, else below $XDG_STATE_HOME)")
+      ->check(not_empty())
       ->type_name("FILE");
 }
 
@@ -48,6 +57,7 @@ void add_run(CLI::App& app, RunOptions& options) {
   command.add_option("-s,--set", options.settings, "Start from this knob value (KNOB=VALUE)")
       ->type_name("KNOB=VALUE");
   command.add_option("--output", options.output, "Output folder, instead of the recipe's")
+      ->check(not_empty())
       ->type_name("DIR");
   command.add_flag("--tune-only", options.tune_only,
                    "Tune and keep the best configuration; no training");
@@ -56,6 +66,7 @@ void add_run(CLI::App& app, RunOptions& options) {
   command.add_flag("--require-gain", options.require_gain,
                    "Exit with 3 when nothing faster was found");
   command.add_option("--plugin-dir", options.plugin_folders, "Look for plugins here first")
+      ->check(not_empty())
       ->type_name("DIR");
   command.add_option("--without", options.without, "Leave this plugin out")->type_name("NAME");
   command
@@ -88,6 +99,7 @@ CLI::App& add_plugins(CLI::App& app, ListPluginsOptions& options) {
   CLI::App& command = *app.add_subcommand(
       "plugins", "The plugins found, how they did so far, and why any is refused");
   command.add_option("--plugin-dir", options.plugin_folders, "Look for plugins here first")
+      ->check(not_empty())
       ->type_name("DIR");
   command.add_option("--require", options.required, "Exit with 1 unless this plugin is ready")
       ->type_name("NAME");
@@ -104,6 +116,7 @@ CLI::App& add_new_plugin(CLI::App& plugins, NewPluginOptions& options) {
       command.add_flag("--yaml", options.is_yaml, "A list of values to try; no code");
   command.add_flag("--policy")->description("In C++ (the default)")->excludes(yaml);
   command.add_option("--into", options.into, "Make the folder NAME in here")
+      ->check(not_empty())
       ->type_name("DIR")
       ->capture_default_str();
   add_json(command, options.as_json);

@@ -184,6 +184,16 @@ TEST(RunOptions, SettingsThatAreWrongAreNamedBeforeAnythingStarts) {
   EXPECT_FALSE(std::filesystem::exists(scene.history()));
 }
 
+TEST(RunOptions, EmptyPathsAreUsageErrors) {
+  const Scene scene;
+  for (const char* option : {"--output", "--plugin-dir", "--history"}) {
+    const auto outcome = scene.command({"run", "job.yaml", option, ""});
+    EXPECT_EQ(outcome.code, 2) << option;
+    EXPECT_THAT(outcome.err, HasSubstr("the path is empty")) << option;
+  }
+  EXPECT_EQ(scene.command({"plugins", "new", "mine", "--into", ""}).code, 2);
+}
+
 TEST(RunOptions, SeveralSettingsAreTheStart) {
   const Scene scene;
   const Json run =
