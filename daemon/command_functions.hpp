@@ -41,6 +41,24 @@ struct HistoryOptions {
 };
 int list_history(const HistoryOptions& options);
 
+struct BackupOptions {
+  std::filesystem::path history;
+  std::filesystem::path target;
+  bool overwrite = false;
+  bool as_json = false;
+};
+int back_up_history(const BackupOptions& options);
+
+struct PruneOptions {
+  std::filesystem::path history;
+  std::optional<double> older_than_days;
+  std::optional<std::int64_t> keep_last;  // runs
+  bool dry_run = false;
+  bool vacuum = false;
+  bool as_json = false;
+};
+int prune_history(const PruneOptions& options);
+
 // `id` is a run, or a trial as RUN.NUMBER.
 int show(const std::filesystem::path& history, const std::string& id, bool as_json);
 int explain(const std::filesystem::path& history, const std::string& id, bool as_json);

@@ -78,6 +78,33 @@ void add_run(CLI::App& app, RunOptions& options) {
   add_json(command, options.as_json);
 }
 
+CLI::App& add_backup(CLI::App& list, BackupOptions& options) {
+  CLI::App& command = *list.add_subcommand(
+      "backup", "Copy the history, also while it is written to; check the copy");
+  command.add_option("FILE", options.target, "The copy")->required()->type_name("FILE");
+  command.add_flag("--overwrite", options.overwrite, "Replace FILE if it exists");
+  add_history(command, options.history);
+  add_json(command, options.as_json);
+  return command;
+}
+
+CLI::App& add_prune(CLI::App& list, PruneOptions& options) {
+  CLI::App& command = *list.add_subcommand(
+      "prune",
+      "Remove old runs; never those that a best configuration or unfinished work rests on");
+  command.add_option("--older-than", options.older_than_days, "Only runs started so long ago")
+      ->type_name("DAYS")
+      ->check(CLI::NonNegativeNumber);
+  command.add_option("--keep-last", options.keep_last, "Only runs that are not among the newest N")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  command.add_flag("--dry-run", options.dry_run, "Say what would be removed, and remove nothing");
+  command.add_flag("--vacuum", options.vacuum, "Give the space back to the file system");
+  add_history(command, options.history);
+  add_json(command, options.as_json);
+  return command;
+}
+
 void add_history_list(CLI::App& app, HistoryOptions& options) {
   CLI::App& command = *app.add_subcommand("history", "List runs, newest first");
   command.add_option("--recipe", options.recipe, "Only runs of this recipe (its name)")
@@ -165,6 +192,11 @@ int run_command(int argc, char** argv) {
 
   add_run(app, run_options);
   add_history_list(app, history_options);
+  BackupOptions backup_options;
+  PruneOptions prune_options;
+  CLI::App& history_command = *app.get_subcommand("history");
+  const CLI::App& backup_command = add_backup(history_command, backup_options);
+  const CLI::App& prune_command = add_prune(history_command, prune_options);
   AnalyzeOptions analyze_options;
   add_analyze(app, analyze_options);
 
@@ -213,6 +245,11 @@ int run_command(int argc, char** argv) {
     return app.exit(error) == 0 ? kDone : kUsageError;
   }
   if (app.got_subcommand("run")) return run(run_options);
+  // Where --history stands before the name of the subcommand, it is the parent's.
+  if (backup_options.history.empty()) backup_options.history = history_options.history;
+  if (prune_options.history.empty()) prune_options.history = history_options.history;
+  if (backup_command.parsed()) return back_up_history(backup_options);
+  if (prune_command.parsed()) return prune_history(prune_options);
   if (app.got_subcommand("history")) return list_history(history_options);
   if (app.got_subcommand("analyze")) return analyze(analyze_options);
   if (findings_command.parsed()) return print_findings(as_json);

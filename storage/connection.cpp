@@ -17,21 +17,6 @@ namespace fs = std::filesystem;
 // "Atun", at byte 68 of the file.
 constexpr std::int64_t kApplicationId = 0x4174756E;
 
-// A URI that opens the file as it lies there: no locks, no write-ahead log, nothing made beside it.
-std::string immutable_uri(const fs::path& file) {
-  constexpr std::string_view kDigits = "0123456789ABCDEF";
-  std::string uri = "file://";
-  for (const char c : file.string()) {
-    if (c == '%' || c == '?' || c == '#') {
-      const auto byte = static_cast<unsigned char>(c);
-      uri += {'%', kDigits[byte >> 4U], kDigits[byte & 15U]};
-    } else {
-      uri += c;
-    }
-  }
-  return uri + "?immutable=1";
-}
-
 bool has_log(const fs::path& file) {
   std::error_code error;
   const auto size = fs::file_size(file.string() + "-wal", error);
@@ -180,6 +165,36 @@ Result<void> set_up_reader(SQLite::Database& database, std::int64_t version, con
 }
 
 }  // namespace
+
+std::string immutable_uri(const fs::path& file) {
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  std::string uri = "file://";
+  for (const char c : file.string()) {
+    if (c == '%' || c == '?' || c == '#') {
+      const auto byte = static_cast<unsigned char>(c);
+      uri += {'%', kDigits[byte >> 4U], kDigits[byte & 15U]};
+    } else {
+      uri += c;
+    }
+  }
+  return uri + "?immutable=1";
+}
+
+std::string integrity_of(const SQLite::Database& database) {
+  std::string findings;
+  const auto add = [&](const std::string& finding) {
+    findings += (findings.empty() ? "" : "\n") + finding;
+  };
+  SQLite::Statement pages(database, "PRAGMA integrity_check");
+  while (pages.executeStep())
+    add(pages.getColumn(0).getString());
+  SQLite::Statement references(database, "PRAGMA foreign_key_check");
+  while (references.executeStep()) {
+    add("a row of " + references.getColumn(0).getString() + " refers to a missing row of " +
+        references.getColumn(2).getString());
+  }
+  return findings;
+}
 
 Result<std::unique_ptr<History::Connection>> History::Connection::open(
     const fs::path& given, Access access, std::chrono::milliseconds lock_timeout) {

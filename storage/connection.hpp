@@ -18,6 +18,12 @@
 
 namespace autotuned::storage {
 
+// A URI that opens a file as it lies there: no locks, no write-ahead log, nothing made beside it.
+[[nodiscard]] std::string immutable_uri(const std::filesystem::path& file);
+
+// "ok", or what SQLite's checks of pages and of references found, line by line.
+[[nodiscard]] std::string integrity_of(const SQLite::Database& database);
+
 struct History::Connection {
   std::filesystem::path file;  // absolute
   std::unique_ptr<SQLite::Database> database;

@@ -99,6 +99,25 @@ struct RunFilter {
   std::int64_t limit = 50;  // -1: all
 };
 
+// Which runs may go. At least one must be set; with both, a run goes only when both allow it.
+struct PruneRule {
+  std::optional<std::int64_t> before_unix_ns;  // started before this moment
+  std::optional<std::int64_t> keep_last;       // not among the newest so many
+};
+
+struct PrunableRun {
+  RunId id;
+  std::string recipe_name;
+  std::int64_t started_unix_ns = 0;
+  std::int64_t trials = 0;
+};
+
+struct PrunePlan {
+  std::vector<PrunableRun> runs;     // oldest first
+  std::int64_t kept_for_best = 0;    // covered by the rule, but a best configuration rests on them
+  std::int64_t kept_unfinished = 0;  // covered by the rule, but at work or to be continued
+};
+
 enum class Access { read_write, read_only };
 
 // How long a call waits for another program that is writing. SQLite itself holds a lock for
@@ -176,6 +195,23 @@ class History {
                                                     const std::string& environment_key) const;
   // "ok", or what SQLite's integrity check found.
   [[nodiscard]] Result<std::string> check_integrity() const;
+
+  // --- upkeep (history_upkeep.cpp) ---
+  // Writes a copy, consistent while others write, and checks it before it gets its name: `target`
+  // appears whole or not at all, with mode 0600. Returns its size in bytes. ErrorKind::invalid when
+  // `target` exists and not `may_replace`, or is this history.
+  [[nodiscard]] Result<std::int64_t> backup(const std::filesystem::path& target,
+                                            bool may_replace) const;
+  // What a rule would remove. Never a run on which a best configuration rests (the one that it names,
+  // and the one that found it), one that may be at work (tuning, training), or one that the same
+  // command would continue.
+  [[nodiscard]] Result<PrunePlan> plan_pruning(const PruneRule& rule) const;
+  // Removes a run with all its trials, blocks, checks, profiles and answers, in one transaction.
+  // False, and nothing happens, when it is gone, at work or the best of its job by now.
+  [[nodiscard]] Result<bool> remove_run(const RunId& run);
+  // Gives the space of removed rows back to the file system. Needs as much free space as the file has
+  // bytes, and that nobody else uses the file: else ErrorKind::busy.
+  [[nodiscard]] Result<void> compact();
   [[nodiscard]] const std::filesystem::path& path() const;
 
  private:

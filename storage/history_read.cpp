@@ -205,21 +205,8 @@ Result<std::optional<BestRow>> History::best(const std::string& recipe_hash,
 
 Result<std::string> History::check_integrity() const {
   return connection_->read(
-      "check the history", [&](const Database& database) -> Result<std::string> {
-        std::string findings;
-        const auto add = [&](const std::string& finding) {
-          findings += (findings.empty() ? "" : "\n") + finding;
-        };
-        SQLite::Statement pages(database, "PRAGMA integrity_check");
-        while (pages.executeStep())
-          add(pages.getColumn(0).getString());
-        SQLite::Statement references(database, "PRAGMA foreign_key_check");
-        while (references.executeStep()) {
-          add("a row of " + references.getColumn(0).getString() + " refers to a missing row of " +
-              references.getColumn(2).getString());
-        }
-        return findings;
-      });
+      "check the history",
+      [](const Database& database) -> Result<std::string> { return integrity_of(database); });
 }
 
 }  // namespace autotuned::storage

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copying a history, and making it smaller.
+#include <SQLiteCpp/Backup.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <limits>
+
+#include "base/file.hpp"
+#include "storage/connection.hpp"
+
+namespace autotuned::storage {
+namespace {
+
+namespace fs = std::filesystem;
+using Database = SQLite::Database;
+
+// The copy while it is made: beside its place, so that a rename publishes it. Gone with this object.
+class Unpublished {
+ public:
+  explicit Unpublished(const fs::path& target)
+      : file_(target.parent_path() /
+              ("." + target.filename().string() + ".partial-" + std::to_string(::getpid()))) {}
+  ~Unpublished() {
+    for (const char* suffix : {"", "-journal", "-wal", "-shm"}) {
+      std::error_code ignored;
+      fs::remove(file_.string() + suffix, ignored);
+    }
+  }
+  Unpublished(const Unpublished&) = delete;
+  Unpublished& operator=(const Unpublished&) = delete;
+
+  [[nodiscard]] const fs::path& file() const { return file_; }
+
+ private:
+  fs::path file_;
+};
+
+Result<void> check_target(const fs::path& source, const fs::path& target, bool may_replace) {
+  std::error_code error;
+  if (!target.has_filename() || fs::is_directory(target, error)) {
+    return fail(ErrorKind::invalid, "the copy must be a file", target, "name a file");
+  }
+  if (fs::equivalent(source, target, error)) {
+    return fail(ErrorKind::invalid, "this is the history itself", target, "name another file");
+  }
+  if (!may_replace && fs::exists(fs::symlink_status(target, error))) {
+    return fail(ErrorKind::invalid, "the file exists already", target,
+                "name another file, or give --overwrite");
+  }
+  return {};
+}
+
+Result<void> copy_pages(Database& from, const fs::path& file) {
+  Database copy(file.string(), SQLite::OPEN_READWRITE);
+  // All pages in one step: one snapshot, which writers of the history neither wait for nor change.
+  const int code = SQLite::Backup(copy, from).executeStep(-1);
+  if (code != SQLITE_DONE) return fail(ErrorKind::busy, "the history is locked", file);
+  // Without a log the copy is one file that can be read anywhere, also where nothing can be written.
+  copy.exec("PRAGMA journal_mode = DELETE");
+  return {};
+}
+
+Result<void> check_copy(Database& from, const fs::path& file) {
+  Database copy(immutable_uri(file), SQLite::OPEN_READONLY | SQLite::OPEN_URI);
+  if (const std::string findings = integrity_of(copy); findings != "ok") {
+    return tl::unexpected(corrupt_error("the copy is damaged: " + findings, file));
+  }
+  for (const char* pragma : {"PRAGMA application_id", "PRAGMA user_version"}) {
+    if (copy.execAndGet(pragma).getInt64() != from.execAndGet(pragma).getInt64()) {
+      return tl::unexpected(corrupt_error("the copy is no history", file));
+    }
+  }
+  return {};
+}
+
+// Unlike publish_file() this never replaces a file, not even one that was made just now.
+Result<void> publish_new(const fs::path& temporary, const fs::path& target) {
+  if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) == 0) {
+    // A rename onto itself does nothing, and syncs file and folder.
+    return publish_file(target, target);
+  }
+  if (errno == EINVAL || errno == ENOSYS) return publish_file(temporary, target);
+  return tl::unexpected(system_error(errno, "cannot name the copy", target));
+}
+
+// With the runs that rest: those that a best configuration names, and the newest that found the same
+// configuration by search and not by verifying what another one had found.
+constexpr const char* kPlanSql = R"sql(
+WITH resting AS (
+  SELECT run_id FROM best_configurations
+  UNION
+  SELECT (SELECT finder.id FROM runs AS finder
+          WHERE finder.recipe_hash = best.recipe_hash
+            AND finder.environment_key = best.environment_key
+            AND finder.best_configuration = best.configuration
+            AND NOT EXISTS (SELECT 1 FROM trials WHERE trials.run_id = finder.id
+                                                   AND trials.kind = 'verification')
+          ORDER BY finder.started_unix_ns DESC, finder.sequence DESC LIMIT 1)
+  FROM best_configurations AS best
+)
+SELECT id, recipe_name, started_unix_ns,
+  (SELECT count(*) FROM trials WHERE trials.run_id = runs.id) AS trial_count,
+  id IN (SELECT run_id FROM resting WHERE run_id IS NOT NULL) AS is_best,
+  state IN ('tuning', 'training') OR (state = 'cancelled' AND NOT EXISTS (
+    SELECT 1 FROM runs AS newer
+    WHERE newer.recipe_hash = runs.recipe_hash AND newer.environment_key = runs.environment_key
+      AND newer.state <> 'failed'
+      AND (newer.started_unix_ns, newer.sequence) > (runs.started_unix_ns, runs.sequence)
+  )) AS is_unfinished
+FROM runs
+WHERE started_unix_ns < ?1
+  AND sequence NOT IN (SELECT sequence FROM runs
+                       ORDER BY started_unix_ns DESC, sequence DESC LIMIT ?2)
+ORDER BY started_unix_ns, sequence)sql";
+
+}  // namespace
+
+Result<std::int64_t> History::backup(const fs::path& given, bool may_replace) const {
+  std::error_code error;
+  const fs::path target = fs::absolute(given, error);
+  if (auto checked = check_target(path(), target, may_replace); !checked) {
+    return tl::unexpected(checked.error());
+  }
+  const Unpublished copy(target);
+  if (::mknod(copy.file().c_str(), S_IFREG | 0600, 0) != 0) {
+    return tl::unexpected(system_error(errno, "cannot write beside the copy", copy.file()));
+  }
+  const auto written = connection_->read("copy the history", [&](Database& database) {
+    auto copied = copy_pages(database, copy.file());
+    return copied ? check_copy(database, copy.file()) : copied;
+  });
+  if (!written) return tl::unexpected(written.error());
+  const auto size = static_cast<std::int64_t>(fs::file_size(copy.file(), error));
+  const auto published =
+      may_replace ? publish_file(copy.file(), target) : publish_new(copy.file(), target);
+  if (!published) return tl::unexpected(published.error());
+  return size;
+}
+
+Result<PrunePlan> History::plan_pruning(const PruneRule& rule) const {
+  if (!rule.before_unix_ns && !rule.keep_last) {
+    return fail(ErrorKind::invalid, "there is no rule that says what may go", path());
+  }
+  return connection_->read("plan the pruning", [&](const Database& database) -> Result<PrunePlan> {
+    constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
+    SQLite::Statement statement =
+        prepare(database, kPlanSql,
+                {integer(rule.before_unix_ns.value_or(kAny)), integer(rule.keep_last.value_or(0))});
+    PrunePlan plan;
+    while (statement.executeStep()) {
+      const Row row(statement);
+      if (row.boolean("is_unfinished")) {
+        ++plan.kept_unfinished;
+      } else if (row.boolean("is_best")) {
+        ++plan.kept_for_best;
+      } else {
+        plan.runs.push_back({.id = {row.text("id")},
+                             .recipe_name = row.text("recipe_name"),
+                             .started_unix_ns = row.integer("started_unix_ns"),
+                             .trials = row.integer("trial_count")});
+      }
+    }
+    return plan;
+  });
+}
+
+Result<bool> History::remove_run(const RunId& run) {
+  return connection_->write("remove the run", [&](Database& database) -> Result<bool> {
+    const std::vector<Value> id = {text(run.text)};
+    auto removable = prepare(database,
+                             "SELECT 1 FROM runs WHERE id = ?1 "
+                             "AND state NOT IN ('tuning', 'training') "
+                             "AND id NOT IN (SELECT run_id FROM best_configurations)",
+                             id);
+    if (!removable.executeStep()) return false;
+    removable.reset();
+    for (const char* table : {"blocks", "checks", "profiles", "plugin_answers", "trials"}) {
+      prepare(database, std::string("DELETE FROM ") + table + " WHERE run_id = ?", id).exec();
+    }
+    prepare(database, "DELETE FROM runs WHERE id = ?", id).exec();
+    return true;
+  });
+}
+
+Result<void> History::compact() {
+  return connection_->read("compact the history", [](Database& database) -> Result<void> {
+    database.exec("VACUUM");
+    database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    return {};
+  });
+}
+
+}  // namespace autotuned::storage

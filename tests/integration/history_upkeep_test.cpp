@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// history backup and history prune, as a user calls them.
+#include <gmock/gmock.h>
+
+#include "tests/integration/scene.hpp"
+
+namespace autotuned {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(HistoryUpkeep, BackupIsAHistory) {
+  const Scene scene;
+  ASSERT_EQ(scene.run().code, 0);
+  const std::string copy = (scene.folder() / "copy.db").string();
+  const Outcome made = scene.command({"history", "backup", copy});
+  EXPECT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("integrity ok"));
+  EXPECT_EQ(scene.command({"show", "last", "--history", copy, "--json"}).json(), scene.last_run());
+
+  const Outcome again = scene.command({"history", "backup", copy});
+  EXPECT_EQ(again.code, 2);
+  EXPECT_THAT(again.err, HasSubstr("exists already"));
+  const Outcome replaced = scene.command({"history", "backup", copy, "--overwrite", "--json"});
+  EXPECT_EQ(replaced.code, 0);
+  EXPECT_EQ(replaced.json().at("replaced"), true);
+  EXPECT_EQ(replaced.json().at("integrity"), "ok");
+  // The option in front of the subcommand is meant for it.
+  EXPECT_EQ(scene.command({"history", "--history", copy, "backup", copy, "--overwrite"}).code, 2);
+}
+
+TEST(HistoryUpkeep, PruneSaysAndKeepsTheBest) {
+  const Scene scene;
+  ASSERT_EQ(scene.run().code, 0);
+  ASSERT_EQ(scene.run({"--retune"}).code, 0);
+  ASSERT_EQ(scene.runs().size(), 2);
+  const std::string newest = scene.runs()[0].at("run");
+  const std::string oldest = scene.runs()[1].at("run");
+  const auto prune = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), {"history", "prune"});
+    return scene.command(options);
+  };
+  EXPECT_EQ(prune({}).code, 2);
+  EXPECT_EQ(prune({"--keep-last", "-1"}).code, 2);
+  EXPECT_EQ(prune({"--older-than", "1", "--json"}).json().at("runs").size(), 0);
+
+  const Outcome told = prune({"--keep-last", "0", "--dry-run"});
+  EXPECT_THAT(told.out, HasSubstr("would remove 1 runs"));
+  EXPECT_THAT(told.out, HasSubstr(oldest));
+  EXPECT_EQ(scene.runs().size(), 2);
+
+  const Json removed = prune({"--keep-last", "0", "--vacuum", "--json"}).json();
+  EXPECT_EQ(removed.at("runs"), Json({oldest}));
+  EXPECT_EQ(removed.at("kept_for_best"), 1);
+  ASSERT_EQ(scene.runs().size(), 1);
+  EXPECT_EQ(scene.runs()[0].at("run"), newest);
+  // The next run verifies the configuration that was kept.
+  const Outcome again = scene.run();
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(again.json().at("trials").at(0).at("kind"), "verification");
+}
+
+TEST(HistoryUpkeep, NothingIsMadeWhereThereIsNoHistory) {
+  const Scene scene;
+  EXPECT_EQ(scene.command({"history", "prune", "--keep-last", "1"}).code, 1);
+  EXPECT_EQ(scene.command({"history", "backup", (scene.folder() / "copy.db").string()}).code, 1);
+  EXPECT_FALSE(std::filesystem::exists(scene.history()));
+  EXPECT_FALSE(std::filesystem::exists(scene.folder() / "copy.db"));
+}
+
+}  // namespace
+}  // namespace autotuned

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies of a history, and what pruning takes and leaves.
+#include <SQLiteCpp/SQLiteCpp.h>
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <stdexcept>
+
+#include "storage/history.hpp"
+#include "tests/base/temporary_folder.hpp"
+#include "tests/storage/sample.hpp"
+
+namespace autotuned::storage {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class BackupTest : public ::testing::Test {
+ protected:
+  TemporaryFolder folder_;
+  const std::filesystem::path file_ = folder_ / "history.db";
+  const std::filesystem::path copy_ = folder_ / "copy.db";
+};
+
+TEST_F(BackupTest, HoldsEverythingAndIsPrivate) {
+  History history = open_with_run(file_);
+  must(history.put_trial(sample_run().id, sample_trial()));
+  must(history.put_block({sample_run().id, 1}, sample_block()));
+  // While the history is open: the newest facts are in its log alone.
+  const auto size = history.backup(copy_, false);
+  ASSERT_TRUE(size) << size.error().message();
+  EXPECT_EQ(static_cast<std::uintmax_t>(*size), std::filesystem::file_size(copy_));
+  struct stat facts {};
+  ASSERT_EQ(::stat(copy_.c_str(), &facts), 0);
+  EXPECT_EQ(facts.st_mode & 0777U, 0600U);
+  EXPECT_THAT(names_in(folder_.path()),
+              ElementsAre("copy.db", "history.db", "history.db-shm", "history.db-wal"));
+
+  const auto copied = History::open(copy_, Access::read_only).value();
+  EXPECT_EQ(text_of(copied.run("last").value()), text_of(sample_run()));
+  EXPECT_EQ(copied.blocks({sample_run().id, 1}).value().size(), 1U);
+  EXPECT_EQ(copied.check_integrity().value(), "ok");
+}
+
+TEST_F(BackupTest, CopyCanBeGoneOnWith) {
+  ASSERT_TRUE(open_with_run(file_).backup(copy_, false));
+  must(History::open(copy_, Access::read_write)->put_trial(sample_run().id, sample_trial()));
+  EXPECT_EQ(History::open(copy_, Access::read_only)->trials(sample_run().id).value().size(), 1U);
+  EXPECT_EQ(History::open(file_, Access::read_only)->trials(sample_run().id).value().size(), 0U);
+}
+
+TEST_F(BackupTest, ReplacesOnlyWhenTold) {
+  const History history = open_with_run(file_);
+  folder_.write("copy.db", "precious");
+  const auto refused = history.backup(copy_, false);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::invalid);
+  EXPECT_THAT(refused.error().remedy, HasSubstr("--overwrite"));
+  EXPECT_EQ(folder_.read("copy.db"), "precious");
+  EXPECT_TRUE(history.backup(copy_, true));
+  EXPECT_TRUE(History::open(copy_, Access::read_only));
+}
+
+TEST_F(BackupTest, HistoryItselfIsRefused) {
+  const History history = open_with_run(file_);
+  std::filesystem::create_symlink(file_, folder_ / "link.db");
+  for (const char* name : {"history.db", "link.db", ".", "missing/copy.db"}) {
+    EXPECT_FALSE(history.backup(folder_ / name, true)) << name;
+  }
+  EXPECT_EQ(history.check_integrity().value(), "ok");
+  EXPECT_EQ(history.runs({}).value().size(), 1U);
+}
+
+TEST_F(BackupTest, DamageIsNotCopied) {
+  {
+    History history = open_with_run(file_);
+    for (int i = 1; i < 200; ++i)
+      must(history.put_trial(sample_run().id, sample_trial(i)));
+  }
+  std::string bytes = folder_.read("history.db");
+  for (std::size_t at = bytes.size() / 2; at < bytes.size() / 2 + 3000; ++at)
+    bytes[at] = '\x55';
+  folder_.write("history.db", bytes);
+  const auto history = History::open(file_, Access::read_only);
+  ASSERT_TRUE(history) << history.error().message();
+  const auto copied = history->backup(copy_, false);
+  ASSERT_FALSE(copied);
+  EXPECT_EQ(copied.error().kind, ErrorKind::corrupt) << copied.error().message();
+  EXPECT_THAT(names_in(folder_.path()), ::testing::Not(::testing::Contains("copy.db")));
+}
+
+// Writers go on meanwhile, and each copy is one moment: as many blocks as its trial says.
+TEST_F(BackupTest, IsConsistentWhileOthersWrite) {
+  static_cast<void>(open_with_run(file_));
+  const int writer = start_child([&] {
+    auto history = History::open(file_, Access::read_write).value();
+    for (int pair = 1; pair <= 150; ++pair) {
+      TrialRecord trial = sample_trial();
+      trial.estimate.pairs = pair;
+      must(history.put_trial(sample_run().id, trial));
+      must(history.put_block({sample_run().id, 1}, sample_block(pair)));
+    }
+    return 0;
+  });
+  const auto history = History::open(file_, Access::read_only).value();
+  for (int i = 0; i < 10; ++i) {
+    const auto made = history.backup(copy_, true);
+    ASSERT_TRUE(made) << made.error().message();
+    const auto copied = History::open(copy_, Access::read_only).value();
+    const auto trials = copied.trials(sample_run().id).value();
+    if (trials.empty()) continue;
+    const int blocks = static_cast<int>(copied.blocks({sample_run().id, 1}).value().size());
+    EXPECT_GE(trials.at(0).estimate.pairs, blocks);
+    EXPECT_LE(trials.at(0).estimate.pairs, blocks + 1);
+  }
+  EXPECT_EQ(wait_for(writer), 0);
+}
+
+class PruneTest : public ::testing::Test {
+ protected:
+  // Started at `second`, with two trials and everything that hangs on them.
+  void put(const std::string& id, std::int64_t second, RunState state = RunState::finished,
+           const std::string& recipe = "h1") {
+    RunRow run = sample_run(id);
+    run.recipe_hash = recipe;
+    run.started_unix_ns = second;
+    run.state = state;
+    must(history_.put_recipe(sample_recipe(recipe)));
+    must(history_.put_run(run));
+    for (const int number : {1, 2}) {
+      must(history_.put_trial(run.id, sample_trial(number)));
+      must(history_.put_block({run.id, number}, sample_block()));
+      must(history_.put_check({run.id, number}, {"exact", true, 12, "equal"}));
+    }
+    must(history_.put_profile(run.id, run.best, {}, Json::array(), Json::array(), 1));
+    must(history_.put_plugin_asked(run.id, {.plugin = "p", .version = "1", .sha256 = "aa"}));
+  }
+  void put_best(const std::string& id) {
+    must(history_.put_best({.recipe_hash = "h1",
+                            .environment_key = "e1",
+                            .run = {id},
+                            .best = sample_run().best,
+                            .speedup = {},
+                            .updated_unix_ns = 1}));
+  }
+  [[nodiscard]] std::vector<std::string> planned(const PruneRule& rule) const {
+    std::vector<std::string> ids;
+    const PrunePlan plan = history_.plan_pruning(rule).value();
+    for (const PrunableRun& run : plan.runs)
+      ids.push_back(run.id.text);
+    return ids;
+  }
+
+  TemporaryFolder folder_;
+  const std::filesystem::path file_ = folder_ / "history.db";
+  History history_ = [this] {
+    auto history = History::open(file_, Access::read_write).value();
+    must(history.put_environment(sample_environment()));
+    return history;
+  }();
+};
+
+TEST_F(PruneTest, RulesChooseByAgeAndNumber) {
+  for (const int second : {1, 2, 3, 4})
+    put("r-" + std::to_string(second), second);
+  EXPECT_THAT(planned({.before_unix_ns = 3}), ElementsAre("r-1", "r-2"));
+  EXPECT_THAT(planned({.keep_last = 1}), ElementsAre("r-1", "r-2", "r-3"));
+  EXPECT_THAT(planned({.before_unix_ns = 3, .keep_last = 3}), ElementsAre("r-1"));
+  EXPECT_THAT(planned({.keep_last = 0}), ElementsAre("r-1", "r-2", "r-3", "r-4"));
+  EXPECT_THAT(planned({.keep_last = 9}), IsEmpty());
+  EXPECT_EQ(history_.plan_pruning({.keep_last = 3}).value().runs.at(0).trials, 2);
+  EXPECT_EQ(history_.plan_pruning({}).error().kind, ErrorKind::invalid);
+}
+
+TEST_F(PruneTest, WhatABestConfigurationRestsOnStays) {
+  put("r-older", 1);
+  put("r-found", 2);
+  put("r-verified", 3);
+  TrialRecord verification = sample_trial(3);
+  verification.kind = TrialKind::verification;
+  must(history_.put_trial({"r-verified"}, verification));
+  put("r-newer", 4, RunState::failed, "h2");
+  put_best("r-verified");
+  const auto plan = history_.plan_pruning({.keep_last = 0}).value();
+  EXPECT_EQ(plan.kept_for_best, 2);
+  EXPECT_THAT(planned({.keep_last = 0}), ElementsAre("r-older", "r-newer"));
+  EXPECT_FALSE(history_.remove_run({"r-verified"}).value());
+}
+
+TEST_F(PruneTest, UnfinishedWorkStays) {
+  put("r-superseded", 1, RunState::cancelled);
+  put("r-tuning", 2, RunState::tuning);
+  put("r-training", 3, RunState::training);
+  put("r-failed", 4, RunState::failed);
+  put("r-cancelled", 5, RunState::cancelled);
+  put("r-failed-later", 6, RunState::failed);
+  put("r-cancelled-too", 7, RunState::cancelled, "h2");
+  EXPECT_EQ(history_.plan_pruning({.keep_last = 0}).value().kept_unfinished, 4);
+  EXPECT_THAT(planned({.keep_last = 0}), ElementsAre("r-superseded", "r-failed", "r-failed-later"));
+  EXPECT_FALSE(history_.remove_run({"r-tuning"}).value());
+  EXPECT_FALSE(history_.remove_run({"r-unknown"}).value());
+}
+
+TEST_F(PruneTest, RemovedRunsLeaveNothingAndOthersEverything) {
+  put("r-1", 1);
+  put("r-2", 2);
+  ASSERT_TRUE(history_.remove_run({"r-1"}).value());
+  EXPECT_EQ(history_.run("r-1").error().kind, ErrorKind::not_found);
+  EXPECT_EQ(history_.trials({"r-2"}).value().size(), 2U);
+  EXPECT_EQ(history_.check_integrity().value(), "ok");
+  SQLite::Database database(file_.string());
+  const auto count = [&](const std::string& table) {
+    return database.execAndGet("SELECT count(*) FROM " + table).getInt();
+  };
+  for (const char* table : {"trials", "blocks", "checks"})
+    EXPECT_EQ(count(table), 2) << table;
+  for (const char* table : {"runs", "profiles", "plugin_answers"})
+    EXPECT_EQ(count(table), 1) << table;
+}
+
+TEST_F(PruneTest, CompactingGivesSpaceBack) {
+  put("r-1", 1);
+  must(history_.put_profile({"r-1"}, {}, Json(std::string(3'000'000, 'x')), {}, {}, 1));
+  ASSERT_TRUE(history_.remove_run({"r-1"}).value());
+  EXPECT_GE(history_.backup(folder_ / "large.db", false).value(), 3'000'000);
+  must(history_.compact());
+  EXPECT_LT(history_.backup(folder_ / "small.db", false).value(), 300'000);
+  EXPECT_LT(std::filesystem::file_size(file_), 300'000U);
+  EXPECT_EQ(history_.check_integrity().value(), "ok");
+}
+
+}  // namespace
+}  // namespace autotuned::storage
