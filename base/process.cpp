@@ -42,6 +42,9 @@ class SpawnPlan {
   void duplicate(int ours, int theirs) {
     note(posix_spawn_file_actions_adddup2(&actions_, ours, theirs));
   }
+  void change_folder(const char* folder) {
+    note(posix_spawn_file_actions_addchdir_np(&actions_, folder));
+  }
   void close(int theirs) { note(posix_spawn_file_actions_addclose(&actions_, theirs)); }
   void close_from(int theirs) { note(posix_spawn_file_actions_addclosefrom_np(&actions_, theirs)); }
 
@@ -121,6 +124,7 @@ Result<Process> Process::start(const ProcessSpec& spec) {
     highest = std::max(highest, theirs);
 
   SpawnPlan plan;
+  if (!spec.folder.empty()) plan.change_folder(spec.folder.c_str());
   std::vector<Descriptor> copies;
   // Standard input is never ours: a child in another group that reads a terminal is stopped.
   Result<Descriptor> null = open_above("/dev/null", O_RDONLY, highest);

@@ -23,7 +23,8 @@ struct ProcessSpec {
   std::vector<std::pair<int, int>>
       descriptors;            // {ours, number in the child}; all others are closed
   std::filesystem::path log;  // standard output and error are appended here; empty: ours are shared
-  bool new_group = true;      // its own process group, so that it can be ended with its descendants
+  std::filesystem::path folder;  // its current folder; empty: ours
+  bool new_group = true;  // its own process group, so that it can be ended with its descendants
 };
 
 struct ProcessExit {

@@ -25,9 +25,18 @@ struct RunOptions {
   bool retune = false;
   bool tune_only = false;
   bool require_gain = false;
+  bool detach = false;     // submit and leave; needs a daemon
+  bool no_daemon = false;  // run here although a daemon serves
   bool as_json = false;
 };
 int run(const RunOptions& options);
+
+// The daemon and its queue. `id` is a number of the queue, a run of the history, or "last".
+int serve();
+int status(bool as_json);
+int attach(const std::string& id, bool as_json);
+int cancel(const std::string& id, bool as_json);
+int stop(bool as_json);
 
 struct HistoryOptions {
   std::filesystem::path history;

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <unistd.h>
+#include <fmt/format.h>
 
+#include <filesystem>
 #include <iostream>
+#include <random>
+#include <utility>
 
+#include "base/process.hpp"
 #include "base/text.hpp"
 #include "daemon/command_functions.hpp"
 #include "daemon/commands.hpp"
-#include "daemon/progress_view.hpp"
 #include "daemon/recipe_reading.hpp"
+#include "daemon/run_screen.hpp"
+#include "daemon/serve_client.hpp"
 #include "daemon/settings.hpp"
 #include "daemon/supervisor.hpp"
 #include "storage/history.hpp"
@@ -19,6 +24,42 @@ namespace {
 int usage_error(const std::string& text) {
   std::cerr << "error: " << text << "\n";
   return kUsageError;
+}
+
+int cannot(const Error& error) {
+  std::cerr << "error: " << error.message() << "\n";
+  return kEnvironmentUnusable;
+}
+
+std::string random_token() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
+}
+
+// The daemon does the run; what the user sees is the same.
+int run_in_daemon(DaemonClient client, SessionRequest request, const RunOptions& options) {
+  Submission submission;
+  submission.token = random_token();
+  submission.folder = std::filesystem::current_path().string();
+  submission.device = device_of(request.recipe, detect_machine());
+  submission.environment = environment_of(submitted_variables());
+  submission.session = std::move(request);
+  const auto id = submit(client, submission);
+  if (!id) return cannot(id.error());
+  if (options.detach) {
+    if (options.as_json) {
+      std::cout << to_line({{"job", *id}}) << "\n";
+    } else {
+      std::cout << *id << "\n";
+    }
+    return kDone;
+  }
+  RunScreen screen;
+  const auto followed = follow(std::move(client), *id, OnInterrupt::cancel,
+                               [&screen](const Json& event) { screen.show(event); });
+  const Result<int> outcome =
+      followed ? Result<int>(followed->exit_code) : tl::unexpected(followed.error());
+  return screen.conclude(outcome, options.as_json, options.require_gain);
 }
 
 }  // namespace
@@ -54,36 +95,16 @@ int run(const RunOptions& options) {
   request.tune_only = options.tune_only;
   request.block_limit = *block_limit;
 
-  Json result;
-  std::string text;
-  std::string problem;
-  ProgressView view(stderr, isatty(STDERR_FILENO) != 0);
-  auto exit_code = supervise(std::move(request), SupervisorLimits{}, [&](const Json& event) {
-    view.show(event);
-    if (get_string(event, "event").value_or("") == "error") {
-      problem = get_string(event, "text").value_or("");
-    }
-    if (get_string(event, "event").value_or("") != "result") return;
-    result = member(event, "result");
-    text = get_string(event, "text").value_or("");
-  });
-  if (!exit_code) {
-    problem = exit_code.error().message();
-    view.show({{"event", "error"}, {"text", problem}});
+  if (!options.no_daemon) {
+    auto daemon = DaemonClient::connect();
+    if (!daemon) return cannot(daemon.error());
+    if (*daemon) return run_in_daemon(std::move(**daemon), std::move(request), options);
+    if (options.detach) return cannot(connect_or_explain().error());
   }
-  if (options.as_json) {
-    // It may have ended before there was a run to tell about.
-    if (!result.is_object()) result = {{"run", nullptr}, {"error", problem}};
-    std::cout << to_line(result) << "\n";
-  } else if (!text.empty()) {
-    std::cout << "\n" << text;
-  }
-  if (!exit_code) return kWorkFailed;
-  if (*exit_code == kDone && options.require_gain) {
-    const double low = get_number(member(result, "best"), "speedup_low").value_or(1.0);
-    if (low <= 1.0) return kNothingFaster;
-  }
-  return *exit_code;
+  RunScreen screen;
+  const auto outcome = supervise(std::move(request), SupervisorLimits{},
+                                 [&screen](const Json& event) { screen.show(event); });
+  return screen.conclude(outcome, options.as_json, options.require_gain);
 }
 
 }  // namespace autotuned::daemon

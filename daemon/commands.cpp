@@ -63,6 +63,9 @@ void add_run(CLI::App& app, RunOptions& options) {
                    "Tune and keep the best configuration; no training");
   command.add_flag("--retune", options.retune,
                    "Search anew although a best configuration is known");
+  command.add_flag("--detach", options.detach,
+                   "Leave the run to the daemon and print its number in the queue");
+  command.add_flag("--no-daemon", options.no_daemon, "Run here although a daemon serves");
   command.add_flag("--require-gain", options.require_gain,
                    "Exit with 3 when nothing faster was found");
   command.add_option("--plugin-dir", options.plugin_folders, "Look for plugins here first")
@@ -200,6 +203,23 @@ int run_command(int argc, char** argv) {
   AnalyzeOptions analyze_options;
   add_analyze(app, analyze_options);
 
+  const CLI::App& serve_command = *app.add_subcommand(
+      "serve", "The daemon: take runs into a queue and do them, one at a time per device");
+  CLI::App& status_command =
+      *app.add_subcommand("status", "What the daemon runs, what waits, and its counters");
+  CLI::App& attach_command =
+      *app.add_subcommand("attach", "Follow a run of the daemon from its beginning");
+  CLI::App& cancel_command =
+      *app.add_subcommand("cancel", "Stop a run of the daemon; a second time ends it at once");
+  CLI::App& stop_command =
+      *app.add_subcommand("stop", "End the daemon; the next one goes on with what is not finished");
+  for (CLI::App* command : {&attach_command, &cancel_command}) {
+    command->add_option("ID", id, "Its number in the queue, a run of the history, or 'last'")
+        ->required();
+  }
+  for (CLI::App* command : {&status_command, &attach_command, &cancel_command, &stop_command})
+    add_json(*command, as_json);
+
   CLI::App& show_command = *app.add_subcommand("show", "One run, or one trial (RUN.NUMBER)");
   show_command.add_option("ID", id, "A run, the beginning of its name, or 'last'")->required();
   CLI::App& explain_command = *app.add_subcommand(
@@ -250,6 +270,11 @@ int run_command(int argc, char** argv) {
   if (prune_options.history.empty()) prune_options.history = history_options.history;
   if (backup_command.parsed()) return back_up_history(backup_options);
   if (prune_command.parsed()) return prune_history(prune_options);
+  if (serve_command.parsed()) return serve();
+  if (status_command.parsed()) return status(as_json);
+  if (attach_command.parsed()) return attach(id, as_json);
+  if (cancel_command.parsed()) return cancel(id, as_json);
+  if (stop_command.parsed()) return stop(as_json);
   if (app.got_subcommand("history")) return list_history(history_options);
   if (app.got_subcommand("analyze")) return analyze(analyze_options);
   if (findings_command.parsed()) return print_findings(as_json);

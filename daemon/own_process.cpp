@@ -18,21 +18,27 @@ std::vector<std::string> own_environment() {
     const std::string text = *variable;
     if (!text.starts_with("AUTOTUNED_PARENT_PID=")) variables.push_back(text);
   }
-  variables.push_back("AUTOTUNED_PARENT_PID=" + std::to_string(getpid()));
   return variables;
 }
 
 }  // namespace
 
-Result<OwnProcess> start_own_process(const std::string& role, bool is_silent) {
+Result<OwnProcess> start_own_process(const std::string& role, const Surroundings& surroundings) {
   auto sockets = socket_pair();
   if (!sockets) return tl::unexpected(sockets.error());
   ProcessSpec spec;
   spec.program = find_places().program;
   spec.arguments = {role};
-  spec.environment = own_environment();
+  spec.environment = surroundings.environment ? *surroundings.environment : own_environment();
+  spec.environment.push_back("AUTOTUNED_PARENT_PID=" + std::to_string(getpid()));
+  spec.folder = surroundings.folder;
   spec.descriptors = {{sockets->theirs.get(), kControlDescriptor}};
-  if (is_silent) spec.log = "/dev/null";
+  if (surroundings.is_silent) {
+    spec.log = "/dev/null";
+  } else if (surroundings.output >= 0) {
+    spec.descriptors.emplace_back(surroundings.output, STDOUT_FILENO);
+    spec.descriptors.emplace_back(surroundings.output, STDERR_FILENO);
+  }
   auto process = Process::start(spec);
   if (!process) return tl::unexpected(process.error());
   return OwnProcess{std::move(*process), std::move(sockets->ours)};

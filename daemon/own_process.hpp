@@ -2,7 +2,10 @@
 // Children that are this very program: what may crash or hang runs in one of them.
 #pragma once
 
+#include <filesystem>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/descriptor.hpp"
 #include "base/process.hpp"
@@ -20,8 +23,17 @@ struct OwnProcess {
   Descriptor socket;  // our end
 };
 
-// Starts this program as `role` with our environment; it dies with us. With `is_silent` its standard output
-// and error go to /dev/null, else they are ours. Call from the main thread.
-[[nodiscard]] Result<OwnProcess> start_own_process(const std::string& role, bool is_silent);
+// What the child gets of its surroundings.
+struct Surroundings {
+  bool is_silent = false;        // standard output and error go to /dev/null
+  int output = -1;               // else to this descriptor, or to ours when it is -1
+  std::filesystem::path folder;  // its current folder; empty: ours
+  // NAME=value; nothing: all of ours.
+  std::optional<std::vector<std::string>> environment;
+};
+
+// Starts this program as `role`; it dies with us. Call from the main thread.
+[[nodiscard]] Result<OwnProcess> start_own_process(const std::string& role,
+                                                   const Surroundings& surroundings);
 
 }  // namespace autotuned::daemon

@@ -32,7 +32,12 @@ Places find_places() {
 }
 
 Result<std::filesystem::path> lock_folder() {
-  const std::string runtime = environment_text("XDG_RUNTIME_DIR");
+  std::string runtime = environment_text("XDG_RUNTIME_DIR");
+  // A shell of cron or ssh may lack the variable, and must still meet the same locks.
+  if (const std::string usual = "/run/user/" + std::to_string(getuid());
+      runtime.empty() && access(usual.c_str(), W_OK | X_OK) == 0) {
+    runtime = usual;
+  }
   const std::filesystem::path folder =
       runtime.empty() ? std::filesystem::path{"/tmp"} / ("autotuned-" + std::to_string(getuid()))
                       : std::filesystem::path{runtime} / "autotuned";

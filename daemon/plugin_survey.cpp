@@ -28,7 +28,7 @@ struct Attempt {
 };
 
 Result<Attempt> attempt(const Json& request, nanoseconds limit) {
-  auto child = start_own_process(kPluginProcess, /*is_silent=*/true);
+  auto child = start_own_process(kPluginProcess, {.is_silent = true});
   if (!child) return tl::unexpected(child.error());
   FrameChannel channel(std::move(child->socket));
   Attempt result;

@@ -33,13 +33,6 @@ using storage::RunState;
 constexpr std::int64_t kHistoryTrials = 200;
 constexpr int kTrainingAttempts = 3;
 
-std::string device_of(const recipes::Recipe& recipe, const Machine& machine) {
-  if (recipe.device == "cpu" || machine.gpus.empty()) return "cpu";
-  std::size_t index = 0;
-  if (recipe.device.starts_with("cuda:")) index = std::stoul(recipe.device.substr(5));
-  return index < machine.gpus.size() ? machine.gpus[index].uuid : "cpu";
-}
-
 // Everything that one session holds, in the order in which it is made.
 class RunningSession {
  public:
@@ -59,6 +52,8 @@ class RunningSession {
   Result<void> train();
   Result<void> write_outputs();
   Result<int> finish();
+  // What is left to do once the history says that the run has finished.
+  Result<int> conclude_finished();
   int end_with(const Error& error);
   int conclude(int exit_code);
 
@@ -155,6 +150,7 @@ Result<void> RunningSession::open_run() {
 
 Result<void> RunningSession::continue_run(storage::RunRow row) {
   run_ = std::move(row);
+  if (run_.state == RunState::finished || run_.state == RunState::failed) return {};
   run_.error.clear();
   if (run_.state == RunState::cancelled) {
     run_.state = run_.best.empty() ? RunState::tuning : RunState::training;
@@ -306,6 +302,10 @@ Result<int> RunningSession::finish() {
   run_.state = RunState::finished;
   run_.ended_unix_ns = clock_.unix_time_ns();
   if (auto stored = history_->update_run(run_); !stored) return tl::unexpected(stored.error());
+  return conclude_finished();
+}
+
+Result<int> RunningSession::conclude_finished() {
   auto trials = history_->trials(run_.id);
   if (!trials) return tl::unexpected(trials.error());
   const Json result = run_json(run_, *trials);
@@ -378,6 +378,9 @@ Result<int> RunningSession::run() {
   if (!started) return end_with(started.error());
 
   if (auto opened = open_run(); !opened) return end_with(opened.error());
+  // It was killed between its end and its report.
+  if (run_.state == RunState::failed) return conclude(1);
+  if (run_.state == RunState::finished) return conclude_finished();
   if (run_.state == RunState::tuning) {
     load_plugins();
     if (auto tuned = tune(); !tuned) return end_with(tuned.error());

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <iostream>
+#include <vector>
+
+#include "base/text.hpp"
+#include "daemon/command_functions.hpp"
+#include "daemon/commands.hpp"
+#include "daemon/report.hpp"
+#include "daemon/run_screen.hpp"
+#include "daemon/serve_client.hpp"
+#include "daemon/serve_server.hpp"
+#include "daemon/serve_socket.hpp"
+#include "daemon/serve_store.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+int report_error(const Error& error) {
+  std::cerr << "error: " << error.message() << "\n";
+  switch (error.kind) {
+    case ErrorKind::not_found:
+      return error.where.empty() ? kEnvironmentUnusable : kUsageError;
+    case ErrorKind::invalid:
+      return kUsageError;
+    default:
+      return kEnvironmentUnusable;
+  }
+}
+
+// One question and its answer.
+Result<Json> ask_daemon(Json request) {
+  auto client = connect_or_explain();
+  if (!client) return tl::unexpected(client.error());
+  return client->ask(std::move(request));
+}
+
+std::string text_of(const Json& object, const char* field) {
+  return get_string(object, field).value_or("");
+}
+
+std::int64_t number_of(const Json& object, const char* field) {
+  return get_integer(object, field).value_or(0);
+}
+
+std::string trials_text(const Json& trials) {
+  std::string text;
+  if (!trials.is_object()) return text;
+  for (const auto& [verdict, count] : trials.items())
+    text += (text.empty() ? "" : ", ") + count.dump() + " " + verdict;
+  return text;
+}
+
+void print_status(const Json& status) {
+  const Json& memory = member(status, "memory");
+  std::cout << fmt::format(
+      "daemon   process {}, {} resident, {} running, {} waiting\n", number_of(status, "process"),
+      format_bytes(number_of(memory, "daemon_bytes")),
+      number_of(member(status, "queue"), "running"), number_of(member(status, "queue"), "queued"));
+  std::vector<std::vector<std::string>> rows = {
+      {"id", "state", "recipe", "device", "run", "trials", "restarts", "memory"}};
+  for (const Json& job : member(status, "jobs")) {
+    const std::string id = std::to_string(number_of(job, "id"));
+    const std::int64_t bytes = number_of(member(memory, "runs"), id.c_str());
+    rows.push_back({id, text_of(job, "state"), text_of(job, "recipe"), text_of(job, "device"),
+                    text_of(job, "run"), trials_text(member(job, "trials")),
+                    std::to_string(number_of(job, "restarts")),
+                    bytes > 0 ? format_bytes(bytes) : ""});
+  }
+  if (rows.size() > 1) std::cout << "\n" << table_text(rows);
+}
+
+}  // namespace
+
+int serve() {
+  const auto socket = socket_file();
+  if (!socket) return report_error(socket.error());
+  if (auto served = serve(*socket, default_store_folder(), ServeLimits{}); !served) {
+    return report_error(served.error());
+  }
+  return kDone;
+}
+
+int status(bool as_json) {
+  const auto answer = ask_daemon({{"request", "status"}});
+  if (!answer) return report_error(answer.error());
+  if (as_json) {
+    std::cout << to_line(*answer) << "\n";
+  } else {
+    print_status(*answer);
+  }
+  return kDone;
+}
+
+int attach(const std::string& id, bool as_json) {
+  auto client = connect_or_explain();
+  if (!client) return report_error(client.error());
+  // Its number stays what it is when the daemon does not.
+  const auto found = client->ask({{"request", "find"}, {"job", id}});
+  if (!found) return report_error(found.error());
+  const std::int64_t job = number_of(*found, "job");
+  RunScreen screen;
+  const auto followed = follow(*std::move(client), job, OnInterrupt::leave, [&](const Json& event) {
+    if (as_json) {
+      std::cout << to_line(event) << std::endl;
+    } else {
+      screen.show(event);
+    }
+  });
+  if (!followed) return report_error(followed.error());
+  if (followed->has_left) {
+    std::cerr << "\nleft; the run goes on: 'autotuned attach " << job << "' follows it again\n";
+    return kDone;
+  }
+  return as_json ? followed->exit_code : screen.conclude(followed->exit_code, false, false);
+}
+
+int cancel(const std::string& id, bool as_json) {
+  const auto answer = ask_daemon({{"request", "cancel"}, {"job", id}});
+  if (!answer) return report_error(answer.error());
+  if (as_json) {
+    std::cout << to_line(*answer) << "\n";
+  } else {
+    std::cout << "run " << number_of(*answer, "job") << " of the queue is cancelled\n";
+  }
+  return kDone;
+}
+
+int stop(bool as_json) {
+  auto client = connect_or_explain();
+  if (!client) return report_error(client.error());
+  const auto answer = client->ask({{"request", "stop"}});
+  if (!answer) return report_error(answer.error());
+  // It says nothing more; the end of the connection is its own.
+  while (client->channel().receive(std::chrono::seconds(10))) {
+  }
+  if (as_json) std::cout << to_line(*answer) << "\n";
+  return kDone;
+}
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/serve_jobs.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include "daemon/serve_log.hpp"
+#include "daemon/serve_orphans.hpp"
+#include "storage/history.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+constexpr std::chrono::seconds kSaveAgain{5};
+// For a killed process to be gone before its device is used again; its lock says so in any case.
+constexpr std::chrono::seconds kOrphanLimit{2};
+constexpr int kCancelled = 130;
+
+// For a run that was cancelled, and whose session was ended before it could write that down.
+Result<void> record_cancelled(const Submission& submission, const std::string& run_id) {
+  if (run_id.empty()) return {};
+  auto history = storage::History::open(submission.session.history, storage::Access::read_write);
+  if (!history) return tl::unexpected(history.error());
+  auto row = history->run(run_id);
+  if (!row) return tl::unexpected(row.error());
+  if (row->state != storage::RunState::tuning && row->state != storage::RunState::training) {
+    return {};
+  }
+  row->state = storage::RunState::cancelled;
+  if (auto count = history->interrupt_running_trials(row->id); !count) {
+    return tl::unexpected(count.error());
+  }
+  return history->update_run(*row);
+}
+
+}  // namespace
+
+// What the session prints. Lives until the last writer has closed its end.
+struct Jobs::Output : std::enable_shared_from_this<Output> {
+  Output(asio::io_context& context, int descriptor, std::filesystem::path file)
+      : pipe(context, descriptor), log(std::move(file)) {}
+
+  void read() {
+    pipe.async_read_some(asio::buffer(chunk),
+                         [self = shared_from_this()](const error_code& error, std::size_t count) {
+                           self->log.append({self->chunk.data(), count});
+                           if (!error) self->read();
+                         });
+  }
+
+  asio::posix::stream_descriptor pipe;
+  BoundedLog log;
+  std::array<char, 4096> chunk{};
+};
+
+Jobs::Jobs(asio::io_context& context, JobStore store, const SupervisorLimits& limits,
+           OnChange on_change)
+    : context_(&context),
+      store_(std::move(store)),
+      limits_(limits),
+      on_change_(std::move(on_change)),
+      save_timer_(context) {}
+
+Result<void> Jobs::recover() {
+  auto loaded = store_.load();
+  if (!loaded) return tl::unexpected(loaded.error());
+  for (const Error& problem : loaded->problems)
+    log_line(LogLevel::error, "job_unreadable", {{"error", problem.message()}});
+  std::set<std::string> tokens;
+  for (const Job& job : loaded->jobs)
+    tokens.insert(job.token);
+  orphans_ended_ = static_cast<std::int64_t>(end_processes_of(tokens, kOrphanLimit));
+  if (orphans_ended_ > 0) {
+    log_line(LogLevel::warning, "orphans_ended", {{"processes", std::to_string(orphans_ended_)}});
+  }
+  for (Job& job : loaded->jobs) {
+    const std::int64_t id = job.id;
+    const bool was_running = job.state == JobState::running;
+    queue_.restore(std::move(job));
+    if (!was_running) continue;
+    Job& restored = *queue_.find(id);
+    if (restored.cancel_requested) {
+      tell_history(restored);
+      end(restored, JobState::cancelled, kCancelled, "");
+      continue;
+    }
+    restored.state = JobState::queued;
+    ++restored.restarts;
+    note(id, {{"event", "warning"},
+              {"text", "the daemon that ran this has ended; the next one goes on with it"}});
+    log_line(LogLevel::info, "job_recovered",
+             {{"job", std::to_string(id)}, {"run", restored.run_id}});
+    save(restored);
+  }
+  return {};
+}
+
+void Jobs::tell_history(const Job& job) {
+  const auto submission = store_.submission(job.id);
+  const Result<void> recorded =
+      submission ? record_cancelled(*submission, job.run_id) : tl::unexpected(submission.error());
+  if (recorded) return;
+  log_line(LogLevel::warning, "history_not_told",
+           {{"job", std::to_string(job.id)}, {"error", recorded.error().message()}});
+}
+
+void Jobs::schedule() {
+  if (is_stopping_) return;
+  for (const std::int64_t id : queue_.startable())
+    start(*queue_.find(id));
+}
+
+void Jobs::start(Job& job) {
+  job.state = JobState::running;
+  if (job.started_unix_ns == 0) job.started_unix_ns = clock_.unix_time_ns();
+  save(job);
+  const auto started = start_session(job);
+  if (started) return;
+  log_line(LogLevel::error, "job_not_started",
+           {{"job", std::to_string(job.id)}, {"error", started.error().message()}});
+  note(job.id, {{"event", "error"}, {"text", started.error().message()}});
+  end(job, JobState::failed, 1, started.error().message());
+  asio::post(*context_, [this] { schedule(); });
+}
+
+Result<void> Jobs::start_session(Job& job) {
+  auto submission = store_.submission(job.id);
+  if (!submission) return tl::unexpected(submission.error());
+  auto log = EventLog::open(store_.events(job.id));
+  if (!log) return tl::unexpected(log.error());
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    return tl::unexpected(system_error(errno, "cannot make a pipe"));
+  }
+  Descriptor writing(ends[1]);
+  auto output = std::make_shared<Output>(*context_, ends[0], store_.output(job.id));
+  output->read();
+
+  SessionRequest request = std::move(submission->session);
+  if (!job.run_id.empty()) request.continue_run = job.run_id;
+  Surroundings surroundings;
+  surroundings.output = writing.get();
+  surroundings.folder = submission->folder;
+  surroundings.environment = std::vector<std::string>{std::string(kJobVariable) + "=" + job.token};
+  for (const std::string& variable : environment_of({"XDG_RUNTIME_DIR"}))
+    surroundings.environment->push_back(variable);
+  for (std::string& variable : submission->environment)
+    surroundings.environment->push_back(std::move(variable));
+  const std::int64_t id = job.id;
+  Running running{nullptr, *std::move(log), std::move(output), std::move(writing)};
+  running.session = std::make_shared<SupervisedSession>(
+      *context_, std::move(request), limits_, std::move(surroundings),
+      [this, id](const Json& event) { take_event(id, event); },
+      [this, id](const Result<int>& outcome) { take_end(id, outcome); });
+  running.session->start();
+  sessions_.insert_or_assign(id, std::move(running));
+  ++sessions_started_;
+  log_line(LogLevel::info, "job_started",
+           {{"job", std::to_string(id)}, {"recipe", job.recipe_name}, {"device", job.device}});
+  return {};
+}
+
+void Jobs::take_event(std::int64_t id, const Json& event) {
+  Job& job = *queue_.find(id);
+  const std::string name = get_string(event, "event").value_or("");
+  if (name == "run") {
+    job.run_id = get_string(event, "run").value_or("");
+    save(job);
+  } else if (name == "trial_finished") {
+    const std::string verdict =
+        get_string(member(event, "trial"), "verdict").value_or("?").substr(0, 32);
+    ++job.trials[verdict];
+    ++trials_[verdict];
+  } else if (name == "error") {
+    job.error = get_string(event, "text").value_or("").substr(0, 4096);
+  }
+  if (sessions_.at(id).log.append(event, clock_.now())) on_change_(id);
+}
+
+void Jobs::take_end(std::int64_t id, const Result<int>& outcome) {
+  Job& job = *queue_.find(id);
+  const auto running = sessions_.extract(id);
+  job.restarts += running.mapped().session->restarts();
+  sessions_restarted_ += running.mapped().session->restarts();
+  // Nothing of it may be left when its device is used again.
+  orphans_ended_ +=
+      static_cast<std::int64_t>(end_processes_of({job.token}, std::chrono::nanoseconds(0)));
+  if (!outcome) note(id, {{"event", "error"}, {"text", outcome.error().message()}});
+  const int code = outcome.value_or(1);
+  if (code == kCancelled && is_stopping_ && !job.cancel_requested) {
+    save(job);  // stays running: the next daemon goes on with it
+    on_change_(id);
+  } else if (code == kCancelled) {
+    tell_history(job);
+    end(job, JobState::cancelled, code, "");
+  } else {
+    end(job, code == 0 ? JobState::finished : JobState::failed, code,
+        outcome ? job.error : outcome.error().message());
+  }
+  asio::post(*context_, [this] { schedule(); });
+}
+
+void Jobs::end(Job& job, JobState state, int exit_code, const std::string& error) {
+  job.state = state;
+  job.exit_code = exit_code;
+  job.error = state == JobState::failed ? error : "";
+  job.ended_unix_ns = clock_.unix_time_ns();
+  ++runs_[std::string(to_string(state))];
+  log_line(state == JobState::failed ? LogLevel::warning : LogLevel::info, "job_ended",
+           {{"job", std::to_string(job.id)},
+            {"run", job.run_id},
+            {"state", std::string(to_string(state))},
+            {"exit_code", std::to_string(exit_code)},
+            {"error", job.error}});
+  save(job);
+  on_change_(job.id);
+  for (const std::int64_t old : queue_.forget_old()) {
+    store_.forget(old);
+    unsaved_.erase(old);
+  }
+}
+
+Result<std::int64_t> Jobs::submit(const Submission& submission) {
+  Job job;
+  job.token = submission.token;
+  job.device = submission.device;
+  job.recipe_name = submission.session.recipe.name;
+  job.recipe_file = submission.session.recipe.file.string();
+  job.folder = submission.folder;
+  job.submitted_unix_ns = clock_.unix_time_ns();
+  const std::size_t before = queue_.jobs().size();
+  auto queued = queue_.submit(std::move(job));
+  if (!queued) return tl::unexpected(queued.error());
+  if (queue_.jobs().size() == before) return queued->id;
+
+  auto stored = store_.put(submission, queued->id);
+  // Watchers may come before there is an event.
+  if (stored) {
+    if (auto log = EventLog::open(store_.events(queued->id)); !log) {
+      stored = tl::unexpected(log.error());
+    }
+  }
+  if (stored) stored = store_.put(*queued);
+  if (!stored) {
+    queue_.withdraw(queued->id);
+    store_.forget(queued->id);
+    return tl::unexpected(stored.error());
+  }
+  ++runs_["submitted"];
+  log_line(LogLevel::info, "job_submitted",
+           {{"job", std::to_string(queued->id)}, {"recipe", queued->recipe_file}});
+  for (const auto& [id, other] : queue_.jobs()) {
+    if (id < queued->id && other.device == queued->device && !other.has_ended()) {
+      note(queued->id,
+           {{"event", "waiting"},
+            {"for", "run " + std::to_string(id) + " of the queue has " + other.device}});
+      break;
+    }
+  }
+  asio::post(*context_, [this] { schedule(); });
+  return queued->id;
+}
+
+Result<std::int64_t> Jobs::cancel(const std::string& name) {
+  const Job* found = queue_.find(std::string_view(name));
+  if (found == nullptr || found->has_ended()) {
+    return fail(found == nullptr ? ErrorKind::not_found : ErrorKind::invalid,
+                found == nullptr ? "there is no such run in the queue"
+                                 : "the run has ended: " + std::string(to_string(found->state)),
+                name, "'autotuned status' lists them");
+  }
+  Job& job = *queue_.find(found->id);
+  if (!job.cancel_requested) {
+    // Acknowledged means that no daemon after this one goes on with it.
+    Job changed = job;
+    changed.cancel_requested = true;
+    if (auto stored = store_.put(changed); !stored) return tl::unexpected(stored.error());
+    job.cancel_requested = true;
+  }
+  const auto running = sessions_.find(job.id);
+  if (running != sessions_.end()) {
+    running->second.session->cancel(limits_.cancel_grace);
+  } else {
+    end(job, JobState::cancelled, kCancelled, "");
+  }
+  return job.id;
+}
+
+void Jobs::stop(std::chrono::nanoseconds grace) {
+  is_stopping_ = true;
+  for (auto& [id, running] : sessions_) {
+    note(id,
+         {{"event", "warning"}, {"text", "the daemon stops; the next one goes on with this run"}});
+    running.session->cancel(grace);
+  }
+}
+
+std::optional<Json> Jobs::end_of(const Job& job) {
+  if (!job.has_ended()) return std::nullopt;
+  return Json{{"state", to_string(job.state)},
+              {"exit_code", job.exit_code},
+              {"run", job.run_id},
+              {"error", job.error}};
+}
+
+void Jobs::note(std::int64_t id, const Json& event) {
+  const auto running = sessions_.find(id);
+  if (running != sessions_.end()) {
+    static_cast<void>(running->second.log.append(event, clock_.now()));
+  } else if (auto log = EventLog::open(store_.events(id))) {
+    static_cast<void>(log->append(event, clock_.now()));
+  }
+  on_change_(id);
+}
+
+void Jobs::save(const Job& job) {
+  const auto stored = store_.put(job);
+  if (stored) {
+    unsaved_.erase(job.id);
+    return;
+  }
+  if (unsaved_.insert(job.id).second) {
+    log_line(LogLevel::error, "job_not_saved",
+             {{"job", std::to_string(job.id)}, {"error", stored.error().message()}});
+  }
+  save_later();
+}
+
+void Jobs::save_later() {
+  save_timer_.expires_after(kSaveAgain);
+  save_timer_.async_wait([this](const error_code& error) {
+    if (error) return;
+    const std::set<std::int64_t> again = unsaved_;
+    for (const std::int64_t id : again) {
+      if (const Job* job = queue_.find(id)) save(*job);
+    }
+  });
+}
+
+Json Jobs::counters() const {
+  return {{"runs", runs_},
+          {"trials", trials_},
+          {"sessions", {{"started", sessions_started_}, {"restarted", sessions_restarted_}}},
+          {"orphans_ended", orphans_ended_},
+          {"not_saved", unsaved_.size()}};
+}
+
+Json Jobs::memory() const {
+  Json memory = {{"daemon_bytes", resident_bytes(::getpid())}, {"runs", Json::object()}};
+  for (const auto& [id, running] : sessions_) {
+    std::int64_t bytes = 0;
+    for (const pid_t process : processes_of({queue_.find(id)->token}))
+      bytes += resident_bytes(process);
+    memory["runs"][std::to_string(id)] = bytes;
+  }
+  return memory;
+}
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The processes of a job, wherever they are: all carry its mark in their environment.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace autotuned::daemon {
+
+// The variable that sessions, trainers and what they start have, and its value: the token of the job.
+inline constexpr const char* kJobVariable = "AUTOTUNED_JOB";
+
+// Processes of this user with one of these tokens, ourselves left out.
+[[nodiscard]] std::vector<pid_t> processes_of(const std::set<std::string>& tokens);
+
+// SIGKILL to each of them; waits until they are gone, `limit` at most. Returns how many there were.
+// A process that hides its mark stays; so does one that the kernel does not let go of, and with it the
+// lock of its device.
+std::size_t end_processes_of(const std::set<std::string>& tokens, std::chrono::nanoseconds limit);
+
+// Resident memory, as far as it can be read.
+[[nodiscard]] std::int64_t resident_bytes(pid_t process);
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// The jobs of a daemon, as values: what waits, what runs, what has ended. No I/O, no clock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.hpp"
+#include "base/result.hpp"
+
+namespace autotuned::daemon {
+
+enum class JobState { queued, running, finished, failed, cancelled };
+[[nodiscard]] std::string_view to_string(JobState state);
+[[nodiscard]] std::optional<JobState> job_state_from(std::string_view name);
+
+// A run in the queue.
+struct Job {
+  std::int64_t id = 0;  // from 1, in the order of submission
+  std::string token;    // of the submission: the same token is the same job
+  JobState state = JobState::queued;
+  std::string device;  // jobs of one device take turns
+  std::string recipe_name;
+  std::string recipe_file;
+  std::string folder;             // in which it was submitted
+  bool cancel_requested = false;  // and acknowledged, whatever happens
+  std::string run_id;             // in the history; empty until there is one
+  int exit_code = 0;              // of the command; when it has ended
+  std::string error;              // why it failed
+  int restarts = 0;               // sessions started again, by this daemon or the one before
+  std::map<std::string, std::int64_t> trials;  // finished ones by verdict
+  std::int64_t submitted_unix_ns = 0;
+  std::int64_t started_unix_ns = 0;
+  std::int64_t ended_unix_ns = 0;
+
+  [[nodiscard]] bool has_ended() const {
+    return state != JobState::queued && state != JobState::running;
+  }
+  [[nodiscard]] Json to_json() const;
+  [[nodiscard]] static Result<Job> from_json(const Json& value);
+};
+
+struct QueueLimits {
+  std::size_t waiting = 1000;  // more submissions are refused
+  std::size_t ended = 200;     // older ones are forgotten
+};
+
+class Queue {
+ public:
+  explicit Queue(QueueLimits limits = {}) : limits_(limits) {}
+
+  // For jobs that a daemon before this one left behind.
+  void restore(Job job);
+
+  // The job with its id. A token that is known gives the job that has it, and nothing new.
+  // ErrorKind::busy when too many wait.
+  [[nodiscard]] Result<Job> submit(Job job);
+  // Takes back the newest job, which could not be stored.
+  void withdraw(std::int64_t id);
+
+  [[nodiscard]] const Job* find(std::int64_t id) const;
+  [[nodiscard]] Job* find(std::int64_t id);
+  // `text` is a number, a run of the history, or "last".
+  [[nodiscard]] const Job* find(std::string_view text) const;
+
+  // One for each device on which nothing runs: the one that has waited longest.
+  [[nodiscard]] std::vector<std::int64_t> startable() const;
+  // What is to be forgotten, oldest first. The newest job stays, so that no id is given twice.
+  [[nodiscard]] std::vector<std::int64_t> forget_old();
+
+  [[nodiscard]] std::size_t count(JobState state) const;
+  [[nodiscard]] const std::map<std::int64_t, Job>& jobs() const { return jobs_; }
+
+ private:
+  QueueLimits limits_;
+  std::map<std::int64_t, Job> jobs_;
+};
+
+}  // namespace autotuned::daemon

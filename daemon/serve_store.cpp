@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/serve_store.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <set>
+#include <utility>
+
+#include "base/file.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMaxJobBytes = std::size_t{1} << 20U;
+// Names and numbers are shorter than in the request that brought them.
+constexpr std::size_t kMaxSubmissionBytes = 2 * kMaxRequestBytes;
+constexpr const char* kJob = "job.json";
+constexpr const char* kSubmission = "submission.json";
+
+// The number in front of a file's name; 0 when there is none.
+std::int64_t id_of(const std::string& name) {
+  std::int64_t id = 0;
+  const auto parsed = std::from_chars(name.data(), name.data() + name.size(), id);
+  return parsed.ec == std::errc() && *parsed.ptr == '.' ? id : 0;
+}
+
+Result<Job> read_job(const fs::path& file) {
+  auto text = read_file(file, kMaxJobBytes);
+  if (!text) return tl::unexpected(text.error());
+  auto json = parse_json(*text, file.string());
+  if (!json) return tl::unexpected(json.error());
+  auto job = Job::from_json(*json);
+  if (job && job->id != id_of(file.filename().string())) {
+    return fail(ErrorKind::corrupt, "it is another job's", file.string());
+  }
+  return job;
+}
+
+}  // namespace
+
+fs::path default_store_folder() {
+  const char* state = std::getenv("XDG_STATE_HOME");
+  const char* home = std::getenv("HOME");
+  const fs::path folder = state != nullptr && *state == '/'
+                              ? fs::path(state)
+                              : fs::path(home != nullptr ? home : "/") / ".local" / "state";
+  return folder / "autotuned" / "daemon";
+}
+
+Result<JobStore> JobStore::open(const fs::path& folder) {
+  std::error_code failed;
+  fs::create_directories(folder.parent_path(), failed);
+  if (failed || (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)) {
+    return tl::unexpected(system_error(failed ? failed.value() : errno,
+                                       "cannot make the folder of the queue", folder.string()));
+  }
+  struct stat status {};
+  if (::lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) ||
+      status.st_uid != ::getuid() || (status.st_mode & 0022U) != 0) {
+    return fail(ErrorKind::permission, "the queue is not in a folder of this user alone",
+                folder.string(), "give it to you with mode 0700, or set XDG_STATE_HOME");
+  }
+  auto lock = lock_file(folder / "lock", "autotuned serve, process " + std::to_string(::getpid()),
+                        /*wait=*/false);
+  if (!lock) return tl::unexpected(lock.error());
+  return JobStore(folder, *std::move(lock));
+}
+
+fs::path JobStore::file(std::int64_t id, const char* what) const {
+  return folder_ / fmt::format("{:08}.{}", id, what);
+}
+
+Result<JobStore::Loaded> JobStore::load() const {
+  Loaded loaded;
+  std::error_code failed;
+  std::set<std::int64_t> known;
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder_, failed))
+    files.push_back(entry.path());
+  if (failed) {
+    return tl::unexpected(system_error(failed.value(), "cannot list the queue", folder_.string()));
+  }
+  for (const fs::path& path : files) {
+    if (!path.filename().string().ends_with(std::string(".") + kJob)) continue;
+    auto job = read_job(path);
+    known.insert(id_of(path.filename().string()));
+    if (job) {
+      loaded.jobs.push_back(*std::move(job));
+    } else {
+      loaded.problems.push_back(job.error());
+      fs::rename(path, path.string() + ".bad", failed);
+    }
+  }
+  for (const fs::path& path : files) {
+    const std::string name = path.filename().string();
+    const std::int64_t id = id_of(name);
+    const bool is_temporary = name.starts_with(".autotuned-") && name.ends_with(".tmp");
+    const bool is_orphan = id > 0 && !known.contains(id) && !name.ends_with(".bad");
+    if (is_temporary || is_orphan) fs::remove(path, failed);
+  }
+  std::ranges::sort(loaded.jobs, {}, &Job::id);
+  return loaded;
+}
+
+Result<void> JobStore::put(const Submission& submission, std::int64_t id) const {
+  return write_file_atomically(file(id, kSubmission), to_line(submission.to_json()) + "\n",
+                               /*shared=*/false);
+}
+
+Result<void> JobStore::put(const Job& job) const {
+  return write_file_atomically(file(job.id, kJob), to_line(job.to_json()) + "\n",
+                               /*shared=*/false);
+}
+
+Result<Submission> JobStore::submission(std::int64_t id) const {
+  const fs::path path = file(id, kSubmission);
+  auto text = read_file(path, kMaxSubmissionBytes);
+  if (!text) return tl::unexpected(text.error());
+  auto json = parse_json(*text, path.string(), kMaxSubmissionBytes);
+  if (!json) return tl::unexpected(json.error());
+  return Submission::from_json(*json);
+}
+
+void JobStore::forget(std::int64_t id) const {
+  std::error_code ignored;
+  // The job first: without it the others are removed at the next start.
+  for (const char* what : {kJob, kSubmission, "events", "log", "log.1"})
+    fs::remove(file(id, what), ignored);
+}
+
+}  // namespace autotuned::daemon

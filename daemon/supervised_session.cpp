@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/supervised_session.hpp"
+
+#include <unistd.h>
+
+#include <boost/asio/post.hpp>
+#include <csignal>
+#include <utility>
+
+#include "base/text.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using std::chrono::nanoseconds;
+
+// After it closed its socket.
+constexpr nanoseconds kExitLimit = std::chrono::seconds(5);
+// Between two looks at everything else that the thread has to do.
+constexpr int kEventsAtOnce = 64;
+
+}  // namespace
+
+struct SupervisedSession::Attempt {
+  Attempt(asio::io_context& context, Process started, Descriptor socket)
+      : process(std::move(started)),
+        channel(std::move(socket)),
+        // Asio owns copies: closing them must not close ours.
+        readable(context, dup(channel.descriptor())),
+        ended(context, dup(process.pidfd())),
+        answer_timer(context),
+        exit_timer(context) {}
+
+  Process process;
+  FrameChannel channel;
+  asio::posix::stream_descriptor readable;
+  asio::posix::stream_descriptor ended;
+  asio::steady_timer answer_timer;
+  asio::steady_timer exit_timer;
+  std::string run_id;
+  std::string blamed;            // the plugin whose code it runs
+  bool is_loading = false;       // that code is being loaded
+  bool hung = false;             // the plugin did not answer in time
+  bool was_left = false;         // it closed its socket and went on
+  std::optional<int> exit_code;  // of the command, when the session reported a result
+};
+
+SupervisedSession::SupervisedSession(asio::io_context& context, SessionRequest request,
+                                     const SupervisorLimits& limits, Surroundings surroundings,
+                                     OnEvent on_event, OnEnd on_end)
+    : context_(&context),
+      request_(std::move(request)),
+      limits_(limits),
+      surroundings_(std::move(surroundings)),
+      on_event_(std::move(on_event)),
+      on_end_(std::move(on_end)),
+      cancel_timer_(context) {}
+
+void SupervisedSession::start() {
+  asio::post(*context_, [self = shared_from_this()] { self->begin(); });
+}
+
+pid_t SupervisedSession::pid() const {
+  return attempt_ ? attempt_->process.pid() : -1;
+}
+
+void SupervisedSession::begin() {
+  if (cancels_ > 0) return finish(130);
+  auto process = start_own_process(kSessionProcess, surroundings_);
+  if (!process) return finish(tl::unexpected(process.error()));
+  attempt_ =
+      std::make_shared<Attempt>(*context_, std::move(process->process), std::move(process->socket));
+  // It reads this before it does anything else.
+  if (auto sent = attempt_->channel.send(request_.to_json()); !sent) {
+    return finish(tl::unexpected(sent.error()));
+  }
+  wait_for_events();
+  wait_for_end();
+}
+
+void SupervisedSession::finish(Result<int> outcome) {
+  attempt_.reset();
+  cancel_timer_.cancel();
+  asio::post(*context_, [self = shared_from_this(), outcome = std::move(outcome)]() mutable {
+    self->on_end_(std::move(outcome));
+  });
+}
+
+void SupervisedSession::wait_for_events() {
+  attempt_->readable.async_wait(
+      asio::posix::stream_descriptor::wait_read,
+      [self = shared_from_this(), attempt = attempt_](const error_code& error) {
+        if (error || self->attempt_ != attempt) return;
+        if (!self->take_events()) self->expect_end();
+      });
+}
+
+bool SupervisedSession::take_events() {
+  const auto attempt = attempt_;
+  for (int count = 0; count < kEventsAtOnce; ++count) {
+    auto frame = attempt->channel.receive(nanoseconds(0));
+    if (frame) {
+      take(*frame);
+      continue;
+    }
+    if (frame.error().kind != ErrorKind::timeout) return false;
+    wait_for_events();
+    return true;
+  }
+  // There may be whole frames in the channel, of which the socket says nothing.
+  asio::post(*context_, [self = shared_from_this(), attempt] {
+    if (self->attempt_ != attempt) return;
+    if (!self->take_events()) self->expect_end();
+  });
+  return true;
+}
+
+void SupervisedSession::take(const Json& event) {
+  const std::string name = get_string(event, "event").value_or("");
+  if (name == "run") attempt_->run_id = get_string(event, "run").value_or("");
+  if (name == "asking" || name == "loading_plugin") {
+    attempt_->blamed = get_string(event, "plugin").value_or("?");
+    attempt_->is_loading = name == "loading_plugin";
+    attempt_->answer_timer.expires_after(limits_.plugin_answer);
+    attempt_->answer_timer.async_wait(
+        [self = shared_from_this(), attempt = attempt_](const error_code& error) {
+          if (error || self->attempt_ != attempt || attempt->blamed.empty()) return;
+          attempt->hung = true;
+          attempt->process.signal_group(SIGKILL);
+        });
+  }
+  if (name == "answered" || name == "plugins_loaded") {
+    attempt_->blamed.clear();
+    attempt_->answer_timer.cancel();
+  }
+  if (name == "result") {
+    attempt_->exit_code = static_cast<int>(get_integer(event, "exit_code").value_or(1));
+  }
+  on_event_(event);
+}
+
+// The socket is closed: what is left is to leave.
+void SupervisedSession::expect_end() {
+  attempt_->answer_timer.cancel();
+  attempt_->exit_timer.expires_after(kExitLimit);
+  attempt_->exit_timer.async_wait(
+      [self = shared_from_this(), attempt = attempt_](const error_code& error) {
+        if (error || self->attempt_ != attempt) return;
+        attempt->was_left = true;
+        attempt->process.signal_group(SIGKILL);
+      });
+}
+
+void SupervisedSession::wait_for_end() {
+  attempt_->ended.async_wait(
+      asio::posix::stream_descriptor::wait_read,
+      [self = shared_from_this(), attempt = attempt_](const error_code& error) {
+        if (error || self->attempt_ != attempt) return;
+        // What it said before it ended.
+        for (auto frame = attempt->channel.receive(nanoseconds(0)); frame;
+             frame = attempt->channel.receive(nanoseconds(0))) {
+          self->take(*frame);
+        }
+        self->conclude();
+      });
+}
+
+// The process has ended: the run has too, or another one goes on.
+void SupervisedSession::conclude() {
+  const auto attempt = std::exchange(attempt_, nullptr);
+  for (asio::steady_timer* timer : {&attempt->answer_timer, &attempt->exit_timer})
+    timer->cancel();
+  attempt->readable.close();
+  const ProcessExit exit = attempt->process.terminate(nanoseconds(0));
+  const std::string message =
+      attempt->was_left ? "it closed its socket and went on" : exit.message();
+  if (attempt->exit_code) return finish(*attempt->exit_code);
+  if (cancels_ > 0) return finish(130);
+  if (!attempt->run_id.empty()) request_.continue_run = attempt->run_id;
+  request_.faults.clear();
+  // A plugin that uses up the memory is killed again; a stray kill hardly hits the same one twice.
+  const bool was_killed = exit.signal == SIGKILL && !attempt->hung && !attempt->was_left;
+  const bool is_stray = was_killed && suspect_ != attempt->blamed;
+  suspect_ = attempt->blamed;
+  if (!attempt->blamed.empty() && !is_stray) {
+    const std::string outcome =
+        attempt->hung ? "did not answer within " + format_duration(limits_.plugin_answer)
+                      : std::string("ended the process that ") +
+                            (attempt->is_loading ? "loaded" : "asked") + " it: " + message;
+    on_event_(
+        {{"event", "warning"},
+         {"text", "plugin " + attempt->blamed + " " + outcome + "; the run goes on without it"}});
+    request_.faults.push_back({attempt->blamed, outcome, attempt->is_loading});
+    request_.without.push_back(attempt->blamed);
+  } else if (++unexplained_deaths_ > limits_.unexplained_deaths) {
+    return finish(fail(ErrorKind::crashed, "the session process ended again and again: " + message,
+                       request_.continue_run, "the same command continues this run"));
+  } else {
+    on_event_({{"event", "warning"},
+               {"text", "the session process ended (" + message + "); it is started again"}});
+  }
+  ++restarts_;
+  begin();
+}
+
+void SupervisedSession::cancel(nanoseconds grace) {
+  ++cancels_;
+  if (!attempt_) return;  // it has ended, or begin() will see it
+  if (cancels_ > 1 || !attempt_->channel.send(Json{{"request", "cancel"}})) {
+    attempt_->process.signal_group(SIGKILL);
+    return;
+  }
+  on_event_(Json{{"event", "cancelling"}});
+  cancel_timer_.expires_after(grace);
+  cancel_timer_.async_wait(
+      [self = shared_from_this(), attempt = attempt_](const error_code& error) {
+        if (error || self->attempt_ != attempt) return;
+        attempt->process.signal_group(SIGKILL);
+      });
+}
+
+}  // namespace autotuned::daemon

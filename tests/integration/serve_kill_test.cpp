@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// The daemon is killed, or talked to by who means no good: the queue stays right.
+#include <gmock/gmock.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "base/frame.hpp"
+#include "storage/history.hpp"
+#include "tests/integration/scene.hpp"
+
+namespace autotuned {
+namespace {
+
+using testing::HasSubstr;
+
+Running start_daemon(const Scene& scene) {
+  Running daemon = scene.start({"serve"});
+  EXPECT_TRUE(daemon.wait_for(" serving "));
+  return daemon;
+}
+
+Json status(const Scene& scene) {
+  const Outcome outcome = scene.command({"status", "--json"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  return outcome.json();
+}
+
+void detach(const Scene& scene) {
+  EXPECT_EQ(scene.command({"run", scene.recipe().string(), "--detach"}).code, 0);
+}
+
+// Each proposal was decided once, however often somebody was killed.
+void expect_decided_once(const Json& run) {
+  std::map<std::string, int> decided;
+  for (const Json& trial : trials_with(run, "accepted"))
+    ++decided[trial.at("kind").get<std::string>() + trial.at("change").dump()];
+  for (const auto& [what, count] : decided)
+    EXPECT_EQ(count, 1) << what;
+  EXPECT_TRUE(trials_with(run, "running").empty());
+  EXPECT_NEAR(run.at("best").at("speedup").get<double>(), 1.56, 0.03);
+}
+
+TEST(ServeKill, RunGoesOnWithTheNextDaemonAndItsClientWithIt) {
+  std::vector<Json> moments;
+  for (int request = 2; request <= 110; request += 27)
+    moments.push_back({{"at", request}});
+  for (const char* request : {"profile", "train", "save"})
+    moments.push_back({{"request", request}, {"once", true}});
+  moments.push_back({{"request", "train_step"}, {"step", 6}, {"once", true}});
+  for (Json moment : moments) {
+    SCOPED_TRACE(moment.dump());
+    moment["do"] = "kill_program";
+    Json behaviour = Scene::fast_job();
+    behaviour["faults"] = Json::array({moment});
+    const Scene scene{behaviour};
+    Running daemon = start_daemon(scene);
+    Running client = scene.start_run();
+    ASSERT_EQ(daemon.finish().code, 128 + SIGKILL);
+    Running next = start_daemon(scene);
+    const Outcome outcome = client.finish();
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(outcome.json().at("state"), "finished");
+    EXPECT_EQ(outcome.json().at("training").at("steps"), 10);
+    expect_decided_once(outcome.json());
+    EXPECT_EQ(scene.runs().size(), 1);
+    const Json job = status(scene).at("jobs").at(0);
+    EXPECT_EQ(job.at("state"), "finished");
+    EXPECT_EQ(job.at("restarts"), 1);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(ServeKill, QueueKeepsItsOrderAtRandomMoments) {
+  const unsigned seed = std::random_device()();
+  std::mt19937 random(seed);
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  const Scene scene;
+  constexpr int kJobs = 3;
+  {
+    Running daemon = start_daemon(scene);
+    for (int i = 0; i < kJobs; ++i)
+      detach(scene);
+    daemon.signal(SIGKILL);
+  }
+  for (int kill = 0; kill < 8; ++kill) {
+    Running daemon = start_daemon(scene);
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(std::uniform_int_distribution(0, 1500)(random)));
+    daemon.signal(SIGKILL);
+    daemon.finish();
+  }
+  Running daemon = start_daemon(scene);
+  EXPECT_EQ(scene.command({"attach", std::to_string(kJobs)}).code, 0);
+  const Json jobs = status(scene).at("jobs");
+  ASSERT_EQ(jobs.size(), kJobs);
+  std::int64_t before = 0;
+  for (const Json& job : jobs) {
+    EXPECT_EQ(job.at("state"), "finished") << job.dump();
+    EXPECT_GE(job.at("ended_unix_ns").get<std::int64_t>(), before);
+    before = job.at("ended_unix_ns");
+  }
+  // Three jobs are three runs: none lost, none twice.
+  EXPECT_EQ(scene.runs().size(), kJobs);
+  const auto history = storage::History::open(scene.history(), storage::Access::read_only);
+  EXPECT_EQ(history->check_integrity().value_or("?"), "ok");
+  EXPECT_EQ(scene.command({"stop"}).code, 0);
+  EXPECT_TRUE(scene.all_ended());
+}
+
+TEST(ServeKill, FinishedRunIsNotRepeated) {
+  const Scene scene;
+  {
+    Running daemon = start_daemon(scene);
+    EXPECT_EQ(scene.run().code, 0);
+    scene.command({"stop"});
+  }
+  // As if it had been killed before it could write down how the run ended.
+  const std::string file = "xdg-state/autotuned/daemon/00000001.job.json";
+  Json job = Json::parse(scene.folder().read(file));
+  job["state"] = "running";
+  scene.folder().write(file, job.dump());
+  const Json before = scene.last_run();
+  scene.fake().forget_requests();
+  Running daemon = start_daemon(scene);
+  EXPECT_EQ(scene.command({"attach", "1"}).code, 0);
+  EXPECT_EQ(scene.last_run(), before);
+  EXPECT_EQ(scene.runs().size(), 1);
+  EXPECT_TRUE(scene.fake().requests("train").empty());
+}
+
+TEST(ServeKill, AcknowledgedCancelHolds) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"do", "pause"}, {"request", "train"}}};
+  const Scene scene{behaviour};
+  {
+    Running daemon = start_daemon(scene);
+    detach(scene);
+    Running watcher = scene.start({"attach", "1"});
+    ASSERT_TRUE(watcher.wait_for("\ntuned "));
+    EXPECT_EQ(scene.command({"cancel", "1"}).code, 0);
+    daemon.signal(SIGKILL);
+    daemon.finish();
+    watcher.signal(SIGKILL);
+  }
+  Running daemon = start_daemon(scene);
+  EXPECT_EQ(status(scene).at("jobs").at(0).at("state"), "cancelled");
+  EXPECT_EQ(scene.last_run().at("state"), "cancelled");
+  EXPECT_EQ(scene.command({"attach", "1"}).code, 130);
+}
+
+TEST(ServeKill, SessionThatIsKilledIsStartedAgain) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"do", "kill_session"}, {"at", 40}}};
+  const Scene scene{behaviour};
+  Running daemon = start_daemon(scene);
+  const Outcome outcome = scene.run();
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("it is started again"));
+  const Json now = status(scene);
+  EXPECT_EQ(now.at("jobs").at(0).at("restarts"), 1);
+  EXPECT_EQ(now.at("counters").at("sessions").at("restarted"), 1);
+}
+
+// What PR_SET_PDEATHSIG does not reach: a process that outlived its daemon.
+TEST(ServeKill, OrphansAreEndedBeforeTheDeviceIsUsedAgain) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"do", "pause"}, {"request", "train"}}};
+  const Scene scene{behaviour};
+  std::optional<Running> orphan;
+  {
+    Running daemon = start_daemon(scene);
+    detach(scene);
+    Running watcher = scene.start({"attach", "1"});
+    ASSERT_TRUE(watcher.wait_for("\ntuned "));
+    const Json job =
+        Json::parse(scene.folder().read("xdg-state/autotuned/daemon/00000001.job.json"));
+    orphan.emplace(std::vector<std::string>{"/bin/sleep", "1000"},
+                   std::vector<std::string>{"AUTOTUNED_JOB=" + job.at("token").get<std::string>()});
+    daemon.signal(SIGKILL);
+    daemon.finish();
+    watcher.signal(SIGKILL);
+  }
+  const Descriptor gate = scene.fake().open_gate();
+  Running daemon = start_daemon(scene);
+  EXPECT_EQ(orphan->finish().code, 128 + SIGKILL);
+  EXPECT_GE(status(scene).at("counters").at("orphans_ended"), 1);
+  EXPECT_EQ(scene.command({"attach", "1"}).code, 0);
+}
+
+class Wire {
+ public:
+  explicit Wire(const Scene& scene) : socket_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    const std::string path = (scene.folder() / "run/autotuned/daemon.sock").string();
+    std::strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
+    is_connected_ =
+        connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+  }
+  [[nodiscard]] bool is_connected() const { return is_connected_; }
+  void send(const std::string& bytes) const {
+    static_cast<void>(::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL));
+  }
+  // Until the daemon closes.
+  [[nodiscard]] std::string read_all() const {
+    std::string text;
+    std::array<char, 4096> bytes{};
+    for (;;) {
+      const ssize_t count = recv(socket_.get(), bytes.data(), bytes.size(), 0);
+      if (count <= 0) return text;
+      text.append(bytes.data(), static_cast<std::size_t>(count));
+    }
+  }
+
+ private:
+  Descriptor socket_;
+  bool is_connected_ = false;
+};
+
+std::string frame_of(const std::string& body) {
+  std::string frame;
+  for (int i = 0; i < 4; ++i)
+    frame += static_cast<char>((body.size() >> (8 * i)) & 0xffU);
+  return frame + body;
+}
+
+TEST(ServeHostile, FramesAreRefusedAndTheDaemonGoesOn) {
+  const Scene scene;
+  Running daemon = start_daemon(scene);
+  for (const std::string& bytes :
+       {std::string("\xff\xff\xff\xff"), frame_of("{what"), frame_of("[]"),
+        frame_of(std::string(100'000, '[')), std::string("GET / HTTP/1.1\r\n\r\n")}) {
+    const Wire wire(scene);
+    wire.send(bytes);
+    EXPECT_THAT(wire.read_all(), HasSubstr("\"error\"")) << bytes.substr(0, 10);
+  }
+  const Wire wrong(scene);
+  wrong.send(frame_of(R"({"protocol":9,"request":"status"})") + frame_of("!"));
+  EXPECT_THAT(wrong.read_all(), HasSubstr("protocol 1, this program speaks 9"));
+  const Wire half(scene);
+  half.send(std::string("\xff\0\0\0{\"pro", 9));
+  const Json now = status(scene);
+  EXPECT_EQ(now.at("counters").at("requests_refused"), 1);
+  EXPECT_EQ(now.at("counters").at("connections").at("dropped"), 6);
+  EXPECT_EQ(scene.run().code, 0);
+}
+
+TEST(ServeHostile, ConnectionsAreCounted) {
+  const Scene scene;
+  Running daemon = start_daemon(scene);
+  {
+    std::vector<Wire> silent;
+    for (int i = 0; i < 64; ++i)
+      silent.emplace_back(scene);
+    const Outcome refused = scene.command({"status"});
+    EXPECT_EQ(refused.code, 4);
+    EXPECT_THAT(refused.err, HasSubstr("too many programs talk to the daemon"));
+  }
+  // Their end is seen before the next one is taken.
+  EXPECT_EQ(status(scene).at("connections"), 1);
+}
+
+// A watcher that reads nothing holds nobody up and costs no memory.
+TEST(ServeHostile, WatcherThatDoesNotReadHoldsNobodyUp) {
+  const Scene scene;
+  Running daemon = start_daemon(scene);
+  detach(scene);
+  std::vector<Wire> deaf;
+  for (int i = 0; i < 20; ++i) {
+    deaf.emplace_back(scene);
+    deaf.back().send(frame_of(R"({"protocol":1,"request":"attach","job":"1","skip":0})"));
+  }
+  // Answers that nobody reads, for as long as the socket takes the questions.
+  const Wire asking(scene);
+  for (int i = 0; i < 1000; ++i)
+    asking.send(frame_of(R"({"protocol":1,"request":"nothing"})"));
+  EXPECT_EQ(scene.command({"attach", "1"}).code, 0);
+  EXPECT_EQ(status(scene).at("jobs").at(0).at("state"), "finished");
+}
+
+TEST(ServeHostile, AnotherUserIsNotHeard) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs to become another user";
+  const Scene scene;
+  Running daemon = start_daemon(scene);
+  for (const char* path : {"", "run", "run/autotuned"})
+    chmod((scene.folder() / path).c_str(), 0755);
+  chmod((scene.folder() / "run/autotuned/daemon.sock").c_str(), 0666);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (setgid(65534) != 0 || setuid(65534) != 0) _exit(2);
+    const Wire wire(scene);
+    if (!wire.is_connected()) _exit(3);
+    wire.send(frame_of(R"({"protocol":1,"request":"stop"})"));
+    _exit(wire.read_all().empty() ? 0 : 1);
+  }
+  int end = 0;
+  ASSERT_EQ(waitpid(child, &end, 0), child);
+  EXPECT_EQ(WEXITSTATUS(end), 0);
+  EXPECT_EQ(status(scene).at("counters").at("connections").at("refused"), 1);
+}
+
+}  // namespace
+}  // namespace autotuned

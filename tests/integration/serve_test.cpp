@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+// The daemon as its user meets it, over a fake trainer.
+#include <gmock/gmock.h>
+
+#include <csignal>
+
+#include "tests/integration/scene.hpp"
+
+namespace autotuned {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+constexpr int kUnusable = 4;
+
+Json paused_job() {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"do", "pause"}, {"request", "train"}}};
+  return behaviour;
+}
+
+Running start_daemon(const Scene& scene) {
+  Running daemon = scene.start({"serve"});
+  EXPECT_TRUE(daemon.wait_for(" serving "));
+  return daemon;
+}
+
+Outcome stop(const Scene& scene, Running& daemon) {
+  EXPECT_EQ(scene.command({"stop"}).code, 0);
+  return daemon.finish();
+}
+
+std::string detach(const Scene& scene) {
+  const Outcome outcome = scene.command({"run", scene.recipe().string(), "--detach"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  return outcome.out.substr(0, outcome.out.find('\n'));
+}
+
+Json status(const Scene& scene) {
+  const Outcome outcome = scene.command({"status", "--json"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  return outcome.json();
+}
+
+std::string state_of(const Json& status, int id) {
+  return status.at("jobs").at(static_cast<std::size_t>(id - 1)).at("state");
+}
+
+TEST(Serve, RunLooksAsIfThereWereNoDaemon) {
+  const Scene alone;
+  const Outcome embedded = alone.run();
+  const Scene scene;
+  Running daemon = start_daemon(scene);
+  const Outcome outcome = scene.run();
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.json().at("training"), embedded.json().at("training"));
+  EXPECT_NEAR(outcome.json().at("best").at("speedup").get<double>(), 1.56, 0.03);
+  for (const char* line : {"\nstart ", "\naccepted ", "\ntuned ", "\ntraining "}) {
+    EXPECT_THAT(embedded.err, HasSubstr(line));
+    EXPECT_THAT(outcome.err, HasSubstr(line));
+  }
+  EXPECT_THAT(outcome.err, StartsWith("run " + outcome.json().at("run").get<std::string>()));
+  EXPECT_EQ(scene.runs().size(), 1);
+
+  // Nothing faster this time: the same exit code as without a daemon.
+  EXPECT_EQ(scene
+                .run({"--set", "optimizer.set_to_none=on", "--set", "memory.malloc=keep",
+                      "--require-gain"})
+                .code,
+            3);
+  const Outcome people = scene.command({"run", scene.recipe().string()});
+  EXPECT_THAT(people.out, HasSubstr("\ntrained "));
+  EXPECT_EQ(scene.command({"run", (scene.folder() / "none.yaml").string()}).code, 2);
+
+  const Outcome ended = stop(scene, daemon);
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_THAT(ended.err,
+              HasSubstr("job_ended job=1 run=" + outcome.json().at("run").get<std::string>()));
+  EXPECT_TRUE(scene.all_ended());
+}
+
+TEST(Serve, RunsTakeTurnsInTheirOrder) {
+  const Scene scene{paused_job()};
+  Running daemon = start_daemon(scene);
+  EXPECT_EQ(detach(scene), "1");
+  EXPECT_EQ(detach(scene), "2");
+  EXPECT_EQ(detach(scene), "3");
+  Running first = scene.start({"attach", "1"});
+  ASSERT_TRUE(first.wait_for("\ntuned "));
+  const Json now = status(scene);
+  EXPECT_EQ(state_of(now, 1), "running");
+  EXPECT_EQ(state_of(now, 2), "queued");
+  EXPECT_EQ(now.at("queue").at("queued"), 2);
+  EXPECT_GT(now.at("memory").at("daemon_bytes"), 0);
+  EXPECT_GT(now.at("memory").at("runs").at("1"), 0);
+  EXPECT_EQ(now.at("counters").at("trials").at("accepted"), 3);
+
+  Running last = scene.start({"attach", "last"});
+  ASSERT_TRUE(last.wait_for("waiting: run 1 of the queue has cpu"));
+  const Descriptor gate = scene.fake().open_gate();
+  EXPECT_EQ(first.finish().code, 0);
+  const Outcome third = last.finish();
+  EXPECT_EQ(third.code, 0) << third.err;
+  const Json jobs = status(scene).at("jobs");
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(jobs[i].at("state"), "finished");
+  for (std::size_t i = 0; i < 2; ++i)
+    EXPECT_LE(jobs[i].at("ended_unix_ns"), jobs[i + 1].at("started_unix_ns"));
+  EXPECT_EQ(scene.runs().size(), 3);
+}
+
+TEST(Serve, WatchersSeeARunFromItsBeginning) {
+  const Scene scene{paused_job()};
+  Running daemon = start_daemon(scene);
+  detach(scene);
+  Running early = scene.start({"attach", "1"});
+  ASSERT_TRUE(early.wait_for("\ntuned "));
+  Running late = scene.start({"attach", "1"});
+  ASSERT_TRUE(late.wait_for("\ntuned "));
+  Running leaving = scene.start({"attach", "1"});
+  ASSERT_TRUE(leaving.wait_for("\ntuned "));
+  leaving.signal(SIGINT);
+  const Outcome left = leaving.finish();
+  EXPECT_EQ(left.code, 0);
+  EXPECT_THAT(left.err, HasSubstr("the run goes on"));
+  const Descriptor gate = scene.fake().open_gate();
+  const Outcome first = early.finish();
+  const Outcome second = late.finish();
+  EXPECT_EQ(first.code, 0);
+  EXPECT_EQ(first.out, second.out);
+  EXPECT_EQ(first.err, second.err);
+  // By the run's own name too, after it has ended, as objects.
+  const std::string run = scene.last_run().at("run");
+  const Outcome again = scene.command({"attach", run, "--json"});
+  EXPECT_EQ(again.code, 0);
+  EXPECT_THAT(again.out, StartsWith("{"));
+  EXPECT_EQ(again.json().at("event"), "result");
+  EXPECT_EQ(scene.command({"attach", "9"}).code, 2);
+}
+
+TEST(Serve, QueuedRunIsCancelled) {
+  const Scene scene{paused_job()};
+  Running daemon = start_daemon(scene);
+  detach(scene);
+  detach(scene);
+  EXPECT_EQ(scene.command({"cancel", "2"}).code, 0);
+  EXPECT_EQ(scene.command({"attach", "2"}).code, 130);
+  const Outcome again = scene.command({"cancel", "2"});
+  EXPECT_EQ(again.code, 2);
+  EXPECT_THAT(again.err, HasSubstr("the run has ended: cancelled"));
+  const Descriptor gate = scene.fake().open_gate();
+  EXPECT_EQ(scene.command({"attach", "1"}).code, 0);
+  EXPECT_EQ(scene.runs().size(), 1);
+}
+
+TEST(Serve, RunningRunIsCancelledCleanly) {
+  const Scene scene{paused_job()};
+  Running daemon = start_daemon(scene);
+  detach(scene);
+  Running watcher = scene.start({"attach", "1"});
+  ASSERT_TRUE(watcher.wait_for("\ntuned "));
+  EXPECT_EQ(scene.command({"cancel", "1"}).code, 0);
+  const Descriptor gate = scene.fake().open_gate();
+  EXPECT_EQ(watcher.finish().code, 130);
+  EXPECT_EQ(scene.last_run().at("state"), "cancelled");
+  EXPECT_EQ(state_of(status(scene), 1), "cancelled");
+  // The same command continues it.
+  EXPECT_EQ(scene.run().code, 0);
+  EXPECT_EQ(scene.runs().size(), 1);
+}
+
+TEST(Serve, CtrlCOfRunCancelsAndTheSecondEndsAtOnce) {
+  const Scene scene{paused_job()};
+  Running daemon = start_daemon(scene);
+  Running run = scene.start_run();
+  ASSERT_TRUE(run.wait_for("\ntuned "));
+  run.signal(SIGINT);
+  ASSERT_TRUE(run.wait_for("stopping; once more to end at once"));
+  run.signal(SIGINT);
+  EXPECT_EQ(run.finish().code, 130);
+  EXPECT_EQ(scene.last_run().at("state"), "cancelled");
+  EXPECT_EQ(state_of(status(scene), 1), "cancelled");
+}
+
+TEST(Serve, ClientThatDiesLeavesItsRun) {
+  const Scene scene{paused_job()};
+  Running daemon = start_daemon(scene);
+  Running run = scene.start_run();
+  ASSERT_TRUE(run.wait_for("\ntuned "));
+  run.signal(SIGKILL);
+  EXPECT_EQ(run.finish().code, 128 + SIGKILL);
+  const Descriptor gate = scene.fake().open_gate();
+  EXPECT_EQ(scene.command({"attach", "1"}).code, 0);
+}
+
+TEST(Serve, StopsOnSigtermAndTheNextOneGoesOn) {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    const Scene scene{paused_job()};
+    Running daemon = start_daemon(scene);
+    detach(scene);
+    detach(scene);
+    Running watcher = scene.start({"attach", "1"});
+    ASSERT_TRUE(watcher.wait_for("\ntuned "));
+    daemon.signal(signal);
+    EXPECT_EQ(daemon.finish().code, 0);
+    EXPECT_FALSE(std::filesystem::exists(scene.folder() / "run/autotuned/daemon.sock"));
+
+    Running next = start_daemon(scene);
+    const Descriptor gate = scene.fake().open_gate();
+    // It waited for the next daemon and missed nothing.
+    const Outcome watched = watcher.finish();
+    EXPECT_EQ(watched.code, 0) << watched.err;
+    EXPECT_THAT(watched.err, HasSubstr("the next one goes on with this run"));
+    EXPECT_EQ(scene.command({"attach", "2"}).code, 0);
+    EXPECT_EQ(scene.runs().size(), 2);
+    EXPECT_EQ(status(scene).at("jobs").at(0).at("restarts"), 1);
+    stop(scene, next);
+    EXPECT_TRUE(scene.all_ended());
+  }
+}
+
+TEST(Serve, StopSaysWhereRunsAreKept) {
+  const Scene scene{paused_job()};
+  Running daemon = start_daemon(scene);
+  Running run = scene.start_run();
+  ASSERT_TRUE(run.wait_for("\ntuned "));
+  EXPECT_EQ(stop(scene, daemon).code, 0);
+  const Outcome outcome = run.finish();
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("'autotuned attach 1' follows it again"));
+  EXPECT_TRUE(scene.all_ended());
+}
+
+TEST(Serve, SecondDaemonIsRefused) {
+  const Scene scene;
+  Running daemon = start_daemon(scene);
+  const Outcome second = scene.command({"serve"});
+  EXPECT_EQ(second.code, kUnusable);
+  EXPECT_THAT(second.err, AllOf(HasSubstr("a daemon serves this user already"),
+                                HasSubstr("process " + std::to_string(daemon.pid())),
+                                HasSubstr("autotuned stop")));
+  EXPECT_EQ(scene.command({"status"}).code, 0);
+}
+
+TEST(Serve, WithoutADaemonRunDoesItItself) {
+  const Scene scene;
+  EXPECT_EQ(scene.run().code, 0);
+  for (const char* command : {"status", "stop"}) {
+    const Outcome outcome = scene.command({command});
+    EXPECT_EQ(outcome.code, kUnusable) << command;
+    EXPECT_THAT(outcome.err, HasSubstr("no daemon serves you; start one with 'autotuned serve'"));
+  }
+  EXPECT_EQ(scene.command({"attach", "1"}).code, kUnusable);
+  const Outcome detached = scene.command({"run", scene.recipe().string(), "--detach"});
+  EXPECT_EQ(detached.code, kUnusable);
+  EXPECT_EQ(scene.runs().size(), 1);
+}
+
+TEST(Serve, SocketOfAKilledDaemonStandsInNobodysWay) {
+  const Scene scene;
+  Running daemon = start_daemon(scene);
+  daemon.signal(SIGKILL);
+  daemon.finish();
+  ASSERT_TRUE(std::filesystem::exists(scene.folder() / "run/autotuned/daemon.sock"));
+  EXPECT_EQ(scene.command({"status"}).code, kUnusable);
+  EXPECT_EQ(scene.run().code, 0);
+  Running next = start_daemon(scene);
+  EXPECT_EQ(scene.command({"status"}).code, 0);
+}
+
+TEST(Serve, RunHereIsPossibleBesideADaemonAndTakesTurnsWithIt) {
+  const Scene scene{paused_job()};
+  Running daemon = start_daemon(scene);
+  detach(scene);
+  Running watcher = scene.start({"attach", "1"});
+  ASSERT_TRUE(watcher.wait_for("\ntuned "));
+  Running here = scene.start_run({"--no-daemon"});
+  ASSERT_TRUE(here.wait_for("waiting: "));
+  const Descriptor gate = scene.fake().open_gate();
+  EXPECT_EQ(watcher.finish().code, 0);
+  EXPECT_EQ(here.finish().code, 0);
+  EXPECT_EQ(status(scene).at("jobs").size(), 1);
+}
+
+TEST(Serve, FailedRunSaysWhy) {
+  const Scene scene{
+      {{"faults", {{{"do", "error"}, {"kind", "out_of_memory"}, {"request", "run"}}}}}};
+  Running daemon = start_daemon(scene);
+  const Outcome outcome = scene.run();
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("the fake says out_of_memory"));
+  const Json now = status(scene);
+  EXPECT_EQ(state_of(now, 1), "failed");
+  EXPECT_THAT(now.at("jobs").at(0).at("error").get<std::string>(), HasSubstr("out_of_memory"));
+  EXPECT_EQ(now.at("counters").at("runs").at("failed"), 1);
+}
+
+TEST(Serve, SubmittersShellDecides) {
+  Scene scene;
+  Running daemon = start_daemon(scene);
+  // The daemon does not know this trainer.
+  scene.set("AUTOTUNED_TRAINER=/bin/true");
+  const Outcome outcome = scene.run();
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("before it said hello"));
+}
+
+}  // namespace
+}  // namespace autotuned
