@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // autotuned: the commands, and the processes that they start of this same program.
+#include <sys/stat.h>
+
 #include <csignal>
 #include <cstdlib>
 #include <exception>
@@ -30,6 +32,8 @@ int run_child(int (*role)(int)) {
 int main(int argc, char** argv) {
   // A file that may not grow is an error to report, like a full disk, not a reason to die.
   std::signal(SIGXFSZ, SIG_IGN);
+  // What we write, logs and results included, is for this user alone (docs/security.md); children inherit it.
+  ::umask(077);
   try {
     const std::string_view role = argc == 2 ? argv[1] : "";
     if (role == autotuned::daemon::kSessionProcess) {

@@ -1,14 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/recipe_reading.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <iostream>
 
+#include "base/descriptor.hpp"
+#include "base/file.hpp"
+#include "plugins/trust.hpp"
+
 namespace autotuned::daemon {
+
+namespace {
+
+using Reading = tl::expected<recipes::Recipe, std::vector<recipes::Diagnostic>>;
+
+// A recipe says which files are read and where results are written, as this user: nobody else may have a
+// say in it. What is examined is what is read, whoever exchanges the file meanwhile.
+Reading read_trusted(const std::filesystem::path& file, const std::vector<recipes::Knob>& knobs) {
+  // O_NONBLOCK: opening a named pipe would wait for a writer.
+  const Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  struct stat status {};
+  // What cannot be opened, or is no file, is refused in the words of the reader.
+  if (!opened.is_open() || ::fstat(opened.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
+    return recipes::read_recipe(file, knobs);
+  }
+  const auto refusal = [&file](std::string message) {
+    return tl::unexpected(
+        std::vector{recipes::Diagnostic{file.string(), 0, 0, std::move(message)}});
+  };
+  const std::string reason =
+      plugins::distrust(status, plugins::Viewer::current(), /*is_ancestor=*/false);
+  if (!reason.empty()) {
+    return refusal(
+        "the recipe " + reason +
+        "; read it, then copy it, or change its owner or mode, so that only you and root "
+        "can change it");
+  }
+  const auto text =
+      read_file("/proc/self/fd/" + std::to_string(opened.get()), recipes::kMaxYamlBytes);
+  if (!text) return refusal(text.error().what);
+  return recipes::parse_recipe(*text, file, knobs);
+}
+
+}  // namespace
 
 std::optional<recipes::Recipe> read_recipe_or_report(const std::filesystem::path& file,
                                                      const std::vector<recipes::Knob>& knobs,
                                                      bool as_json) {
-  auto recipe = recipes::read_recipe(file, knobs);
+  auto recipe = read_trusted(file, knobs);
   if (recipe) return std::move(*recipe);
   Json list = Json::array();
   for (const recipes::Diagnostic& diagnostic : recipe.error()) {

@@ -11,7 +11,8 @@
 namespace autotuned::daemon {
 
 // The recipe, or nothing after its mistakes were printed: on standard error as file:line:column lines, or
-// on standard output as {"ok": false, "diagnostics": [...]} when `as_json`.
+// on standard output as {"ok": false, "diagnostics": [...]} when `as_json`. A recipe that another user owns
+// or can write is refused (docs/security.md).
 [[nodiscard]] std::optional<recipes::Recipe> read_recipe_or_report(
     const std::filesystem::path& file, const std::vector<recipes::Knob>& knobs, bool as_json);
 

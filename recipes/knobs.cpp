@@ -37,9 +37,22 @@ tl::unexpected<Error> outside(const Knob& knob, std::string_view found) {
               "expected " + domain_text(knob) + ", found " + quote_for_message(found), knob.name);
 }
 
+// Variables by which a program loads code, or finds the programs that it starts: a recipe is data and
+// must not become code (docs/security.md).
+bool chooses_code(std::string_view variable) {
+  for (const std::string_view name : {"PATH", "HOME", "GCONV_PATH", "AUTOTUNED_PARENT_PID"}) {
+    if (variable == name) return true;
+  }
+  for (const std::string_view part : {"PRELOAD", "INJECTION", "PLUGIN"}) {
+    if (variable.find(part) != std::string_view::npos) return true;
+  }
+  return variable.starts_with("LD_") || variable.starts_with("PYTHON");
+}
+
 bool is_environment_name(std::string_view name) {
   if (!name.starts_with(kEnvironmentPrefix)) return false;
   name.remove_prefix(kEnvironmentPrefix.size());
+  if (chooses_code(name)) return false;
   return !name.empty() && name.size() <= 100 && std::ranges::all_of(name, [](char c) {
     return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
   });

@@ -73,9 +73,9 @@ TEST(Knobs, RefuseValuesOutsideTheirDomain) {
   EXPECT_EQ(kind("precision.autocast", std::string("fp8")), "invalid");
   EXPECT_EQ(kind("precision.autocast", false), "invalid");
   EXPECT_EQ(kind("optimizer.set_to_none", std::int64_t{1}), "invalid");
-  EXPECT_EQ(kind("env.LD_BIND_NOW", std::string("1")), "ok");
-  EXPECT_EQ(kind("env.LD_BIND_NOW", std::string("a\nb")), "invalid");
-  EXPECT_EQ(kind("env.LD_BIND_NOW", std::string("a\0b", 3)), "invalid");
+  EXPECT_EQ(kind("env.MALLOC_ARENA_MAX", std::string("1")), "ok");
+  EXPECT_EQ(kind("env.MALLOC_ARENA_MAX", std::string("a\nb")), "invalid");
+  EXPECT_EQ(kind("env.MALLOC_ARENA_MAX", std::string("a\0b", 3)), "invalid");
 }
 
 TEST(Knobs, ReadWhatAPersonWrites) {
@@ -107,6 +107,18 @@ TEST(Knobs, FindEnvironmentVariables) {
   for (const char* name : {"env.", "env.lower", "env.A-B", "env.A=B", "ENV.A", "env", "nothing"}) {
     EXPECT_FALSE(find_knob(sample_knobs(), name)) << name;
   }
+}
+
+// A recipe, or a plugin of YAML, is data: through these it would choose what code is run.
+TEST(Knobs, NoEnvironmentVariableThatLoadsCode) {
+  for (const char* name :
+       {"env.LD_PRELOAD", "env.LD_LIBRARY_PATH", "env.LD_AUDIT", "env.GCONV_PATH", "env.PATH",
+        "env.CUDA_INJECTION64_PATH", "env.NVTX_INJECTION64_PATH", "env.NCCL_NET_PLUGIN",
+        "env.PYTHONPATH", "env.AUTOTUNED_PARENT_PID"}) {
+    EXPECT_FALSE(find_knob(sample_knobs(), name)) << name;
+  }
+  for (const char* name : {"env.CUDA_MODULE_LOADING", "env.KMP_BLOCKTIME", "env.MKL_NUM_THREADS"})
+    EXPECT_TRUE(find_knob(sample_knobs(), name)) << name;
 }
 
 TEST(Knobs, ClassifyChanges) {

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// What other users of the machine can see of us, and make us do.
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/integration/scene.hpp"
+
+namespace autotuned {
+namespace {
+
+using testing::HasSubstr;
+
+// Whatever the umask is that the user came with.
+TEST(Privacy, NothingThatIsWrittenIsForOthers) {
+  const Scene scene;
+  const mode_t before = ::umask(0);
+  const Outcome outcome = scene.run();
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome copied =
+      scene.command({"history", "backup", (scene.folder() / "copy.db").string()});
+  ::umask(before);
+  EXPECT_EQ(copied.code, 0);
+  int files = 0;
+  for (const char* place : {"out", "state", "run", "copy.db"}) {
+    std::vector<std::filesystem::path> found = {scene.folder() / place};
+    if (std::filesystem::is_directory(found[0])) {
+      for (const auto& entry : std::filesystem::recursive_directory_iterator(found[0]))
+        found.push_back(entry.path());
+    }
+    for (const auto& path : found) {
+      struct stat status {};
+      ASSERT_EQ(::lstat(path.c_str(), &status), 0) << path;
+      EXPECT_EQ(status.st_mode & 0077U, 0U) << path;
+      ++files;
+    }
+  }
+  EXPECT_GT(files, 8) << "results, logs, history, locks";
+}
+
+TEST(Privacy, RecipesThatOthersCanChangeAreRefused) {
+  const Scene scene;
+  for (const mode_t mode : {0666U, 0602U}) {
+    ASSERT_EQ(::chmod(scene.recipe().c_str(), mode), 0);
+    const Outcome outcome = scene.run();
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_THAT(outcome.err + outcome.out, HasSubstr("can be written by all"));
+    EXPECT_THAT(outcome.err + outcome.out, HasSubstr("only you and root"));
+  }
+  ASSERT_EQ(::chmod(scene.recipe().c_str(), 0644), 0);
+  EXPECT_EQ(scene.command({"check", scene.recipe().string()}).code, 0);
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  ASSERT_EQ(::chown(scene.recipe().c_str(), 12345, 12345), 0);
+  const Outcome outcome = scene.run();
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err + outcome.out, HasSubstr("is owned by user 12345"));
+  EXPECT_TRUE(scene.fake().requests("load").empty());
+}
+
+TEST(Privacy, RecipeThatIsNoFileIsStillNamed) {
+  const Scene scene;
+  EXPECT_EQ(scene.command({"check", scene.folder().path().string()}).code, 2);
+  EXPECT_THAT(scene.command({"check", scene.fake().folder().path() / "gate"}).err,
+              HasSubstr("not a regular file"));
+  EXPECT_EQ(scene.command({"check", "/nowhere/recipe.yaml"}).code, 2);
+}
+
+}  // namespace
+}  // namespace autotuned
