@@ -166,8 +166,9 @@ void ProgressView::show_training(const Json& progress) {
   const double done = number_of(progress, "samples");
   const double total = std::max(number_of(progress, "samples_total"), 1.0);
   const double speed = number_of(progress, "samples_per_second");
-  const auto left = std::chrono::nanoseconds(
-      static_cast<std::int64_t>(speed > 0 ? (total - done) / speed * 1e9 : 0));
+  // A trainer may say anything; a century is long enough.
+  const double left_seconds = speed > 0 ? std::clamp((total - done) / speed, 0.0, 3e9) : 0.0;
+  const auto left = std::chrono::nanoseconds(static_cast<std::int64_t>(left_seconds * 1e9));
   const std::string text =
       fmt::format("training   {:3.0f} %, step {}, loss {:.4f}, {}, {} left", 100 * done / total,
                   format_count(get_integer(progress, "step").value_or(0)),

@@ -3,18 +3,31 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 #include <string_view>
 
 namespace autotuned::profiler {
 
+namespace {
+
+// The figures may be those of a trainer that counts nonsense.
+std::int64_t sum_of(std::int64_t a, std::int64_t b) {
+  std::int64_t sum = 0;
+  if (!__builtin_add_overflow(a, b, &sum)) return sum;
+  return a < 0 ? std::numeric_limits<std::int64_t>::min()
+               : std::numeric_limits<std::int64_t>::max();
+}
+
+}  // namespace
+
 std::vector<OperatorTotal> by_name(const std::vector<OperatorTotal>& operators, std::size_t limit) {
   std::map<std::string_view, OperatorTotal> sums;
   for (const OperatorTotal& one : operators) {
     OperatorTotal& sum = sums[one.name];
-    sum.calls += one.calls;
-    sum.total_ns += one.total_ns;
-    sum.self_ns += one.self_ns;
+    sum.calls = sum_of(sum.calls, one.calls);
+    sum.total_ns = sum_of(sum.total_ns, one.total_ns);
+    sum.self_ns = sum_of(sum.self_ns, one.self_ns);
   }
   std::vector<OperatorTotal> result;
   result.reserve(sums.size());

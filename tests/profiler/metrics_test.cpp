@@ -140,6 +140,16 @@ TEST(Operators, AddsUpOverSpans) {
   EXPECT_EQ(by_name(operators, 1).size(), 1U);
 }
 
+TEST(Operators, SumsOfNonsenseStayWithinBounds) {
+  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+  const auto totals = by_name({{.name = "aten::mm", .total_ns = -kMost, .self_ns = kMost},
+                               {.name = "aten::mm", .total_ns = -kMost, .self_ns = 5}},
+                              0);
+  ASSERT_EQ(totals.size(), 1U);
+  EXPECT_EQ(totals[0].self_ns, kMost);
+  EXPECT_EQ(totals[0].total_ns, std::numeric_limits<std::int64_t>::min());
+}
+
 TEST(Operators, KnowsGatherAndItsBackward) {
   const std::string rows =
       "torch::autograd::CppNode<autotuned::trainer::(anonymous namespace)::GatherRows>";

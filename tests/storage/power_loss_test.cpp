@@ -11,87 +11,24 @@
 #include "storage/history.hpp"
 #include "tests/base/temporary_folder.hpp"
 #include "tests/storage/power_vfs.hpp"
+#include "tests/storage/power_workload.hpp"
 #include "tests/storage/sample.hpp"
 
 namespace autotuned::storage {
 namespace {
 
 const std::string kRun = "r-1";
-constexpr int kLargeFact = 25;
-
-// Stores facts until one fails or `most` are stored. Returns how many succeeded, from the environment
-// (1), recipe (2), run (3) and trial (4) on to the blocks.
-int store_facts(const std::filesystem::path& file, int most) {
-  int stored = 0;
-  auto history = History::open(file, Access::read_write);
-  const auto put = [&](const Result<void>& outcome) {
-    if (outcome) ++stored;
-    return outcome.has_value();
-  };
-  if (!history || !put(history->put_environment(sample_environment())) ||
-      !put(history->put_recipe(sample_recipe())) || !put(history->put_run(sample_run(kRun))) ||
-      !put(history->put_trial(RunId{kRun}, sample_trial()))) {
-    return stored;
-  }
-  const Json large(std::string(4'500'000, 'x'));
-  while (stored < most) {
-    // Some facts are larger than a page; one is so large that the log is moved into the database; and
-    // now and then the history is closed, which moves it too and deletes it.
-    TrialBlock block = sample_block(stored);
-    block.block.losses.assign(stored % 3 == 0 ? 3000U : 3U, 0.125);
-    const bool is_large = stored == kLargeFact;
-    if (!put(is_large ? history->put_profile(RunId{kRun}, {}, large, {}, {}, 1)
-                      : history->put_block({RunId{kRun}, 1}, block))) {
-      return stored;
-    }
-    if (stored % 11 == 0) {
-      history = fail(ErrorKind::cancelled, "closed");
-      history = History::open(file, Access::read_write);
-      if (!history) return stored;
-    }
-  }
-  return stored;
-}
-
-// How many of the facts above are there; -1 for a damaged history.
-int count_facts(const std::filesystem::path& file) {
-  const PowerVfs no_faults;  // and no waiting for a real disk
-  const auto history = History::open(file, Access::read_write);
-  if (!history || history->check_integrity().value_or("") != "ok") return -1;
-  const auto count = [&](const char* table) {
-    return SQLite::Database(file.string())
-        .execAndGet(std::string("SELECT count(*) FROM ") + table)
-        .getInt();
-  };
-  return count("environments") + count("recipes") + count("runs") + count("trials") +
-         count("blocks") + count("profiles");
-}
 
 // Cuts the power at a random operation of storing `most` facts, for each seed, and looks at the disk.
 void cut_power(int most, std::uint64_t seeds) {
-  std::uint64_t operations = 0;
-  {
-    const PowerVfs vfs;
-    const TemporaryFolder folder;
-    ASSERT_EQ(store_facts(folder / "history.db", most), most);
-    operations = vfs.operations();
-  }
+  const std::uint64_t operations = operations_of(most);
   std::mt19937_64 random(static_cast<std::uint64_t>(most));
   std::uint64_t cut_while_storing = 0;
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
-    const TemporaryFolder before;
-    const TemporaryFolder after;
-    int acknowledged = 0;
-    {
-      PowerVfs vfs;
-      vfs.arm(Fault::power_loss, 1 + random() % operations);
-      acknowledged = store_facts(before / "history.db", most);
-      vfs.write_disk(after.path(), seed);
-    }
-    if (acknowledged > 0 && acknowledged < most) ++cut_while_storing;
-    const int found = count_facts(after / "history.db");
-    ASSERT_GE(found, acknowledged) << "seed " << seed;
-    ASSERT_LE(found, acknowledged + 1) << "seed " << seed;
+    const Cut cut = cut_power_at(most, 1 + random() % operations, seed);
+    if (cut.acknowledged > 0 && cut.acknowledged < most) ++cut_while_storing;
+    ASSERT_TRUE(cut.is_right()) << "seed " << seed << ": " << cut.acknowledged << " acknowledged, "
+                                << cut.found << " found";
   }
   EXPECT_GT(cut_while_storing, seeds / 2);
 }

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// kill -9, long form: two runs compete for one device, and program, session or trainer of either is
+// killed at random moments. The same commands are given again until they end, and then:
+//   - every run ended right, each proposal decided once;
+//   - no trial that was ever seen finished is missing, changed or there twice;
+//   - no two sessions had a trainer at the same time;
+//   - no process is left.
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <map>
+#include <random>
+#include <thread>
+
+#include "tests/faults/evidence.hpp"
+#include "tests/faults/processes.hpp"
+#include "tests/integration/scene.hpp"
+
+namespace {
+
+using namespace autotuned;
+using Clock = std::chrono::steady_clock;
+
+// Who may be killed, by the first argument of its program. A daemon would be one line more.
+const std::vector<faults::Role> kVictims = {
+    {"program", "autotuned", "run"},
+    {"session", "autotuned", "session-process"},
+    {"trainer", "fake_trainer", ""},
+};
+
+constexpr int kMostAttempts = 60;
+
+// One command, given again and again until it ends well.
+struct Command {
+  std::string recipe;
+  Outcome outcome;
+  int said = 0;  // trials that it said had finished, over all attempts
+
+  void run(const Scene& scene, const std::atomic<int>& kills) {
+    for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+      const int kills_before = kills;
+      outcome = scene.start({"run", recipe, "--json"}).finish();
+      said += faults::said_finished(outcome);
+      if (outcome.code == 0) return;
+      const std::string end = "exit code " + std::to_string(outcome.code);
+      if (kills == kills_before) {
+        faults::report_wrong(end + " although nothing was killed: " + outcome.err);
+      }
+      if (outcome.code != 128 + SIGKILL && outcome.err.empty()) {
+        faults::report_wrong(end + " without a message");
+      }
+    }
+  }
+
+  void check(bool was_trainer_killed) const {
+    faults::check_right(outcome, recipe);
+    // A trial whose trainer was killed is the candidate's failure, as far as anybody can tell.
+    if (was_trainer_killed || outcome.code != 0) return;
+    const double speedup = outcome.json().at("best").at("speedup").get<double>();
+    if (std::abs(speedup - 1.56) > 0.03) {
+      faults::report_wrong(recipe + ": speed-up " + std::to_string(speedup));
+    }
+  }
+};
+
+class Round {
+ public:
+  Round(std::mt19937_64& random, Clock::duration length) : random_(&random), length_(length) {
+    scene_.folder().write("other.yaml", changed(scene_.folder().read("recipe.yaml")));
+  }
+
+  // Returns how often it hit.
+  int run(int most_kills, std::map<std::string, int>& hits) {
+    Command first{(scene_.folder() / "recipe.yaml").string(), {}};
+    Command second{(scene_.folder() / "other.yaml").string(), {}};
+    std::atomic<int> done = 0;
+    std::thread first_thread([&] {
+      first.run(scene_, kills_);
+      ++done;
+    });
+    std::thread second_thread([&] {
+      second.run(scene_, kills_);
+      ++done;
+    });
+    bool was_trainer_killed = false;
+    for (int i = 0; i < most_kills && done < 2; ++i) {
+      std::this_thread::sleep_for(length_ * std::uniform_real_distribution(0.0, 1.0)(*random_));
+      const faults::Role& victim = kVictims[(*random_)() % kVictims.size()];
+      look();
+      // Counted first: a command that ends because of it must find it counted.
+      ++kills_;
+      if (faults::kill_one(scene_.folder().path(), victim, *random_)) {
+        ++hits[victim.name];
+        ++hit_;
+        was_trainer_killed = was_trainer_killed || victim.name == "trainer";
+      }
+      look();
+    }
+    first_thread.join();
+    second_thread.join();
+    look();
+    first.check(was_trainer_killed);
+    second.check(was_trainer_killed);
+    faults::check_whole(scene_, "afterwards");
+    if (static_cast<int>(seen_.size()) < first.said + second.said) {
+      faults::report_wrong("fewer trials are finished than were said to be");
+    }
+    if (!scene_.all_ended()) faults::report_wrong("a process is left");
+    return hit_;
+  }
+
+ private:
+  static std::string changed(std::string recipe) {
+    for (const auto& [from, to] :
+         {std::pair{"name: small", "name: other"}, std::pair{"hidden: 16", "hidden: 32"},
+          std::pair{"/out'", "/out2'"}}) {
+      recipe.replace(recipe.find(from), std::string(from).size(), to);
+    }
+    return recipe;
+  }
+
+  // What must hold at every moment.
+  void look() {
+    auto now = faults::finished_trials(scene_);
+    faults::check_kept(seen_, now, "after a kill");
+    seen_ = std::move(now);
+    if (const std::string both = faults::double_booking(scene_.folder().path(), kVictims.back());
+        !both.empty()) {
+      faults::report_wrong("the device is booked twice: " + both);
+    }
+  }
+
+  Scene scene_;
+  std::mt19937_64* random_;
+  Clock::duration length_;
+  faults::Trials seen_;
+  std::atomic<int> kills_ = 0;
+  int hit_ = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int kills = 1000;
+  std::uint64_t seed = std::random_device()();
+  CLI::App app{"Kills programs, sessions and trainers at random moments"};
+  app.add_option("--kills", kills)->capture_default_str();
+  app.add_option("--seed", seed, "Random unless given");
+  CLI11_PARSE(app, argc, argv);
+  testing::InitGoogleTest();
+  std::mt19937_64 random(seed);
+
+  const auto start = Clock::now();
+  {
+    const Scene whole;
+    if (whole.run().code != 0) faults::report_wrong("a run without kills fails");
+  }
+  const Clock::duration length = Clock::now() - start;
+  int hit = 0;
+  int rounds = 0;
+  std::map<std::string, int> hits;
+  while (hit < kills && faults::wrong() == 0) {
+    Round round(random, length);
+    hit += round.run(std::min(10, kills - hit), hits);
+    ++rounds;
+    if (rounds % 20 == 0) std::printf("%d kills in %d rounds\n", hit, rounds);
+    std::fflush(stdout);
+  }
+  std::string by_victim;
+  for (const auto& [victim, count] : hits)
+    by_victim += (by_victim.empty() ? "" : ", ") + std::to_string(count) + " " + victim;
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  std::printf("%d kills (%s) in %d rounds of two runs, seed %llu, %.0f s: %d wrong\n", hit,
+              by_victim.c_str(), rounds, static_cast<unsigned long long>(seed), seconds,
+              faults::wrong());
+  return faults::wrong() == 0 ? 0 : 1;
+}
