@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 
 namespace autotuned::daemon {
 
@@ -23,6 +24,11 @@ Places find_places() {
   Places places;
   std::error_code ignored;
   places.program = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  // A daemon goes on with the version that took the place of its own.
+  constexpr std::string_view kReplaced = " (deleted)";
+  if (const std::string name = places.program.string(); name.ends_with(kReplaced)) {
+    places.program = name.substr(0, name.size() - kReplaced.size());
+  }
   const std::filesystem::path folder = places.program.parent_path();
   const std::string trainer = environment_text("AUTOTUNED_TRAINER");
   places.trainer = trainer.empty() ? folder / "autotuned-trainer" : std::filesystem::path{trainer};

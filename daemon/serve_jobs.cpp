@@ -183,6 +183,7 @@ void Jobs::take_event(std::int64_t id, const Json& event) {
         get_string(member(event, "trial"), "verdict").value_or("?").substr(0, 32);
     ++job.trials[verdict];
     ++trials_[verdict];
+    save(job);
   } else if (name == "error") {
     job.error = get_string(event, "text").value_or("").substr(0, 4096);
   }

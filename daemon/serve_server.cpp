@@ -46,7 +46,7 @@ class Server {
       : limits_(limits),
         listener_(std::move(listener)),
         acceptor_(context_, Protocol(), listener_.take_descriptor().release()),
-        signals_(context_, SIGTERM, SIGINT),
+        signals_(context_, SIGTERM, SIGINT, SIGHUP),
         accept_timer_(context_),
         stop_timer_(context_),
         store_folder_(store.folder().string()),
@@ -266,6 +266,8 @@ class Server {
 
 Result<void> serve(const std::filesystem::path& socket, const std::filesystem::path& store_folder,
                    const ServeLimits& limits) {
+  // Whoever reads our log may leave; that is no reason to die.
+  std::signal(SIGPIPE, SIG_IGN);
   auto listener = Listener::open(socket);
   if (!listener) return tl::unexpected(listener.error());
   auto store = JobStore::open(store_folder);

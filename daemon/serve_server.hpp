@@ -22,7 +22,7 @@ struct ServeLimits {
   SupervisorLimits supervisor;
 };
 
-// Serves this user until SIGTERM, SIGINT or a stop request; runs that are not finished then are continued
+// Serves this user until SIGTERM, SIGINT, SIGHUP or a stop request; runs that are not finished then are continued
 // by the next daemon. Errors: busy (there is one already), permission and io (socket or queue).
 // Call from the main thread.
 [[nodiscard]] Result<void> serve(const std::filesystem::path& socket,

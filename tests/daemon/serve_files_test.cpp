@@ -19,6 +19,7 @@
 #include "daemon/serve_socket.hpp"
 #include "daemon/serve_store.hpp"
 #include "tests/base/temporary_folder.hpp"
+#include "tests/daemon/submission_sample.hpp"
 
 namespace autotuned::daemon {
 namespace {
@@ -115,16 +116,6 @@ TEST(BoundedLog, KeepsTheNewest) {
   EXPECT_EQ(folder.read("log"), "!");
 }
 
-Submission submission_named(const std::string& token) {
-  Submission submission;
-  submission.token = token;
-  submission.folder = "/";
-  submission.device = "cpu";
-  submission.session.history = "/h";
-  submission.session.recipe.output_dir = "/o";
-  return submission;
-}
-
 TEST(JobStore, GivesBackWhatWasPut) {
   const TemporaryFolder folder;
   {
@@ -132,7 +123,7 @@ TEST(JobStore, GivesBackWhatWasPut) {
     ASSERT_TRUE(store) << store.error().message();
     EXPECT_THAT(store->load()->jobs, IsEmpty());
     for (const std::int64_t id : {10, 9, 11}) {
-      ASSERT_TRUE(store->put(submission_named("t" + std::to_string(id)), id));
+      ASSERT_TRUE(store->put(sample_submission("t" + std::to_string(id)), id));
       ASSERT_TRUE(store->put(Job{.id = id, .token = "t" + std::to_string(id)}));
     }
     ASSERT_TRUE(store->put(Job{.id = 9, .token = "t9", .state = JobState::running}));
@@ -154,7 +145,7 @@ TEST(JobStore, GivesBackWhatWasPut) {
 TEST(JobStore, RemovesWhatACrashLeftHalfMade) {
   const TemporaryFolder folder;
   const auto store = JobStore::open(folder / "d");
-  ASSERT_TRUE(store->put(submission_named("t"), 3));  // and no job
+  ASSERT_TRUE(store->put(sample_submission("t"), 3));  // and no job
   folder.write("d/00000003.events", "");
   folder.write("d/.autotuned-0123456789abcdef.tmp", "half");
   EXPECT_THAT(store->load()->jobs, IsEmpty());

@@ -6,33 +6,22 @@
 
 #include <limits>
 
+#include "tests/daemon/submission_sample.hpp"
+
 namespace autotuned::daemon {
 namespace {
 
 using testing::HasSubstr;
 
-std::string header(std::uint32_t length) {
+std::string header(std::size_t length) {
   std::string text;
   for (int i = 0; i < 4; ++i)
     text += static_cast<char>((length >> (8 * i)) & 0xffU);
   return text;
 }
 
-Submission sample() {
-  Submission submission;
-  submission.token = "0123";
-  submission.folder = "/work";
-  submission.device = "cpu";
-  submission.session.recipe.name = "small";
-  submission.session.recipe.file = "/work/recipe.yaml";
-  submission.session.recipe.output_dir = "/work/out";
-  submission.session.history = "/state/history.db";
-  submission.environment = {"HOME=/home/a", "OMP_NUM_THREADS=2"};
-  return submission;
-}
-
 Json submit_frame() {
-  return {{"protocol", 1}, {"request", "submit"}, {"submission", sample().to_json()}};
+  return {{"protocol", 1}, {"request", "submit"}, {"submission", sample_submission().to_json()}};
 }
 
 TEST(FrameDecoder, PutsPiecesTogether) {
@@ -52,7 +41,7 @@ TEST(FrameDecoder, PutsPiecesTogether) {
 }
 
 TEST(FrameDecoder, RefusesWhatIsTooLongBeforeItArrives) {
-  for (const std::uint32_t length : {kMaxRequestBytes + 1, std::size_t{0xffffffff}}) {
+  for (const std::size_t length : {kMaxRequestBytes + 1, std::size_t{0xffffffff}}) {
     FrameDecoder decoder;
     decoder.feed(header(length));
     const auto frame = decoder.next();
@@ -79,22 +68,22 @@ TEST(FrameDecoder, RefusesWhatIsNoObject) {
 }
 
 TEST(Submission, SurvivesAsJson) {
-  const auto read = Submission::from_json(sample().to_json());
+  const auto read = Submission::from_json(sample_submission().to_json());
   ASSERT_TRUE(read) << read.error().message();
-  EXPECT_EQ(read->to_json(), sample().to_json());
+  EXPECT_EQ(read->to_json(), sample_submission().to_json());
 }
 
 TEST(Submission, TakesOverOnlyListedVariables) {
   for (const char* variable :
        {"LD_PRELOAD=/tmp/x.so", "LD_LIBRARY_PATH=/x", "HOME", "=x", "AUTOTUNED_PARENT_PID=1",
         "AUTOTUNED_JOB=other", "XDG_RUNTIME_DIR=/x"}) {
-    Submission submission = sample();
+    Submission submission = sample_submission();
     submission.environment = {variable};
     const auto read = Submission::from_json(submission.to_json());
     ASSERT_FALSE(read) << variable;
     EXPECT_THAT(read.error().message(), HasSubstr("environment"));
   }
-  Submission submission = sample();
+  Submission submission = sample_submission();
   submission.environment = {"HOME=" + std::string(5000, 'x')};
   EXPECT_FALSE(Submission::from_json(submission.to_json()));
   submission.environment = {std::string("HOME=a\0b", 8)};
@@ -103,7 +92,7 @@ TEST(Submission, TakesOverOnlyListedVariables) {
 
 TEST(Submission, RefusesRelativeAndEndlessPaths) {
   const auto refused = [](auto change) {
-    Submission submission = sample();
+    Submission submission = sample_submission();
     change(submission);
     return !Submission::from_json(submission.to_json());
   };

@@ -122,7 +122,7 @@ TEST(ServeKill, FinishedRunIsNotRepeated) {
   {
     Running daemon = start_daemon(scene);
     EXPECT_EQ(scene.run().code, 0);
-    scene.command({"stop"});
+    EXPECT_EQ(scene.command({"stop"}).code, 0);
   }
   // As if it had been killed before it could write down how the run ended.
   const std::string file = "xdg-state/autotuned/daemon/00000001.job.json";
