@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // autotuned: the commands, and the processes that they start of this same program.
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <new>
 #include <string_view>
 
 #include "base/process.hpp"
@@ -15,6 +17,25 @@
 #include "daemon/session_process.hpp"
 
 namespace {
+
+// Memory may run out where nobody can catch it: while globals are made, or in what must not throw.
+[[noreturn]] void end_program() {
+  try {
+    if (std::current_exception()) throw;
+  } catch (const std::bad_alloc&) {
+    constexpr std::string_view kText =
+        "autotuned: error: out of memory; the same command goes on with what is stored\n";
+    static_cast<void>(!::write(STDERR_FILENO, kText.data(), kText.size()));
+    ::_exit(autotuned::daemon::kWorkFailed);
+  } catch (...) {
+  }
+  std::abort();
+}
+
+// Before any global of this program is made.
+__attribute__((constructor(101))) void set_end() {
+  std::set_terminate(end_program);
+}
 
 // A child of this program leaves with its parent.
 int run_child(int (*role)(int)) {

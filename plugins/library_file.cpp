@@ -123,6 +123,11 @@ class LibraryFile {
       if (!read(header_.e_shoff + i * sizeof section, &section)) return truncated("section table");
       const bool is_in_file = section.sh_type != SHT_NOBITS || i == header_.e_shstrndx;
       if (is_in_file && !holds(section.sh_offset, section.sh_size)) return truncated("sections");
+      const bool is_symbols = section.sh_type == SHT_SYMTAB || section.sh_type == SHT_DYNSYM;
+      if (is_symbols && section.sh_size % sizeof(Elf64_Sym) != 0) {
+        return fail(ErrorKind::corrupt, "has a symbol table that ends within a symbol", name_,
+                    "copy or build it again");
+      }
     }
     return {};
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <iterator>
 
 #include "storage/connection.hpp"
 #include "storage/rows.hpp"
@@ -137,15 +138,25 @@ Result<std::vector<TrialRecord>> History::earlier_trials(const std::string& envi
                                                          const RunId& except) const {
   return connection_->read(
       "read earlier trials", [&](const Database& database) -> Result<std::vector<TrialRecord>> {
-        auto newest_first = all(
-            database,
-            "SELECT trials.* FROM runs JOIN trials ON trials.run_id = runs.id "
-            "WHERE runs.environment_key = ? AND runs.id <> ? AND trials.kind = 'proposal' "
-            "AND trials.verdict IN ('accepted', 'rejected', 'failed') "
-            "ORDER BY runs.recipe_hash = ? DESC, trials.started_unix_ns DESC, trials.number DESC "
-            "LIMIT ?",
-            {text(environment_key), text(except.text), text(recipe_hash), integer(limit)},
-            trial_from);
+        // Run by run from the newest on, so that the reading ends with the limit, however much there is.
+        const auto newest = [&](const char* which, std::int64_t most) {
+          return all(database,
+                     std::string("SELECT trials.* FROM runs JOIN trials ON trials.run_id = runs.id "
+                                 "WHERE runs.environment_key = ? AND runs.recipe_hash ") +
+                         which +
+                         " ? AND runs.id <> ? AND trials.kind = 'proposal' "
+                         "AND trials.verdict IN ('accepted', 'rejected', 'failed') "
+                         "ORDER BY runs.started_unix_ns DESC, runs.sequence DESC, "
+                         "trials.number DESC LIMIT ?",
+                     {text(environment_key), text(recipe_hash), text(except.text), integer(most)},
+                     trial_from);
+        };
+        auto newest_first = newest("=", limit);
+        const auto left = limit - static_cast<std::int64_t>(newest_first.size());
+        if (limit < 0 || left > 0) {
+          auto others = newest("<>", limit < 0 ? limit : left);
+          std::ranges::move(others, std::back_inserter(newest_first));
+        }
         std::ranges::reverse(newest_first);
         std::ranges::stable_sort(newest_first, {}, &TrialRecord::started_unix_ns);
         return newest_first;

@@ -10,7 +10,12 @@ RunQuery run_query(const RunFilter& filter) {
     conditions += (conditions.empty() ? " WHERE " : " AND ") + condition;
   };
   if (filter.recipe) {
-    require("? IN (recipe_name, recipe_hash)");
+    // By sequence, which stands in the index of the order, so that other runs are not looked at; with + it
+    // is no way to find rows, which would then have to be sorted.
+    require(
+        "+sequence IN (SELECT sequence FROM runs WHERE recipe_name = ?"
+        " UNION ALL SELECT sequence FROM runs WHERE recipe_hash = ?)");
+    query.values.push_back(text(*filter.recipe));
     query.values.push_back(text(*filter.recipe));
   }
   if (filter.environment) {

@@ -150,6 +150,27 @@ TEST_F(Refusal, SectionsThatReachBeyondTheFile) {
   }
 }
 
+// Found by tests/fuzz: with less than one symbol, the reader of symbols ended the process.
+TEST_F(Refusal, ASymbolTableThatEndsWithinASymbol) {
+  const std::string whole = content_of(fixture_library("marks"));
+  Elf64_Ehdr header{};
+  std::memcpy(&header, whole.data(), sizeof header);
+  int tables = 0;
+  for (unsigned i = 1; i < header.e_shnum; ++i) {
+    const std::size_t at = header.e_shoff + i * sizeof(Elf64_Shdr);
+    Elf64_Shdr section{};
+    std::memcpy(&section, whole.data() + at, sizeof section);
+    if (section.sh_type != SHT_SYMTAB && section.sh_type != SHT_DYNSYM) continue;
+    section.sh_size = sizeof(Elf64_Sym) - 1;
+    std::string content = whole;
+    std::memcpy(content.data() + at, &section, sizeof section);
+    add_changed(content);
+    EXPECT_THAT(refusal(), HasSubstr("symbol table")) << i;
+    ++tables;
+  }
+  EXPECT_GT(tables, 0);
+}
+
 TEST_F(Refusal, ASectionTableOutOfReach) {
   for (const std::uint64_t offset : {UINT64_C(1) << 62U, ~UINT64_C(0) - 63}) {
     std::string content = content_of(fixture_library("marks"));

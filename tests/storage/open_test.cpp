@@ -78,7 +78,7 @@ TEST_F(OpenTest, WritesAreDurableAndTheFileIsOurs) {
   static_cast<void>(open_with_run(file_));
   SQLite::Database database(file_.string());
   EXPECT_EQ(database.execAndGet("PRAGMA journal_mode").getString(), "wal");
-  EXPECT_EQ(database.execAndGet("PRAGMA user_version").getInt(), 1);
+  EXPECT_EQ(database.execAndGet("PRAGMA user_version").getInt(), 2);
   EXPECT_EQ(database.execAndGet("PRAGMA application_id").getInt(), 0x4174756E);
 }
 
@@ -205,7 +205,7 @@ TEST_F(OpenTest, HistoryOfEveryReleasedVersionOpens) {
       EXPECT_EQ(history->check_integrity().value(), "ok");
     }
   }
-  EXPECT_EQ(versions, 1) << "one file per released schema version";
+  EXPECT_EQ(versions, 2) << "one file per released schema version";
 }
 
 TEST_F(OpenTest, LockedHistoryIsBusy) {
