@@ -22,7 +22,7 @@ inline Submission sample_submission(const std::string& token = "0123") {
       "train: {epochs: 1, batch_size: 8}\n",
       "recipe.yaml", recipes::knobs_of(Machine{}));
   submission.session.history = "/state/history.db";
-  submission.environment = {"HOME=/home/a", "OMP_NUM_THREADS=2"};
+  submission.environment = {"HOME=/somewhere", "OMP_NUM_THREADS=2"};
   return submission;
 }
 
