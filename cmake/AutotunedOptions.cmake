@@ -64,9 +64,12 @@ target_compile_definitions(autotuned_options INTERFACE
 
 if(AUTOTUNED_SANITIZE)
   target_compile_options(autotuned_options INTERFACE
-    -O1 -fsanitize=${AUTOTUNED_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer
+    -O1 -fsanitize=${AUTOTUNED_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # Instrumented code confuses these analyses of GCC 12.
-    -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds)
+    target_compile_options(autotuned_options INTERFACE
+      -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds)
+  endif()
   if(AUTOTUNED_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(autotuned_options INTERFACE -Wno-tsan)
   endif()

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Traces of other programs, plain and gzipped: read, then analysed.
+#include <cmath>
+
+#include "profiler/analysis/trace_analysis.hpp"
+#include "profiler/traces/reader.hpp"
+#include "tests/fuzz/target.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace autotuned;
+  const auto trace = traces::read_trace(fuzz::file_with(fuzz::text_of(data, size)));
+  if (!trace) {
+    FUZZ_CHECK(!trace.error().what.empty());
+    return 0;
+  }
+  const auto analysis = analysis::analyze(*trace);
+  double parts = 0;
+  for (std::size_t part = 0; part < analysis::kParts; ++part)
+    parts += analysis.breakdown.mean_part_ns(static_cast<analysis::Part>(part));
+  FUZZ_CHECK(std::abs(parts - analysis.breakdown.mean_step_ns()) <= 1e-6 * (1 + parts));
+  return 0;
+}
