@@ -13,6 +13,8 @@ using enum MetricKind;
 
 // Sorted by name. docs/metrics.md repeats this table; a test compares the two.
 constexpr std::array kDefinitions = {
+    MetricDefinition{"cpu.kernel_ratio", "1", ratio,
+                     "share of the trainer's CPU time that is spent in the kernel"},
     MetricDefinition{"cpu.utilization_ratio", "1", ratio,
                      "CPU time of the trainer over wall time and CPUs allowed"},
     MetricDefinition{"gradients.complete", "1", ratio,
@@ -21,6 +23,8 @@ constexpr std::array kDefinitions = {
                      "share of the input bytes handed over as float32 although stored as 8 bit"},
     MetricDefinition{"loader.sample_ns", "ns", duration,
                      "thread time that it takes to produce one sample"},
+    MetricDefinition{"memory.page_faults_per_step", "1", count,
+                     "page faults of the trainer in one step, without those that read a disk"},
     MetricDefinition{"memory.peak_device_bytes", "bytes", size,
                      "largest device memory in LibTorch's hands; 0 on the CPU"},
     MetricDefinition{"memory.peak_host_bytes", "bytes", size,
@@ -139,6 +143,8 @@ Metrics metrics_of(const ProfileFacts& facts) {
 
   metrics["memory.peak_host_bytes"] = static_cast<double>(facts.peak_host_bytes);
   metrics["memory.peak_device_bytes"] = static_cast<double>(facts.peak_device_bytes);
+  metrics["memory.page_faults_per_step"] = over(facts.page_faults, facts.steps);
+  metrics["cpu.kernel_ratio"] = over(facts.kernel_cpu_ns, facts.cpu_ns);
   metrics["cpu.utilization_ratio"] =
       over(facts.cpu_ns, facts.wall_ns * std::max(1, facts.cpus_allowed));
   metrics["parameters.count"] = static_cast<double>(facts.parameters);

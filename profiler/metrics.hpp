@@ -34,7 +34,9 @@ struct ProfileFacts {
   std::int64_t steps = 0;
   std::int64_t samples = 0;
   std::int64_t wall_ns = 0;
-  std::int64_t cpu_ns = 0;  // of the whole process
+  std::int64_t cpu_ns = 0;         // of the whole process
+  std::int64_t kernel_cpu_ns = 0;  // of it, in the kernel
+  std::int64_t page_faults = 0;    // that needed no disk
   int cpus_allowed = 1;
   std::vector<SpanTotal> spans;
   std::vector<OperatorTotal> operators;

@@ -167,6 +167,13 @@ std::vector<Knob> knobs_of(const Machine& machine) {
   batch_size.risk = RiskClass::semantics;
   batch_size.warmup_steps = 2;
 
+  Knob& benchmark = knobs.emplace_back(boolean(
+      "cudnn.benchmark", "Time cuDNN's algorithms once for every shape and keep the fastest."));
+  benchmark.risk = RiskClass::numerics;
+  benchmark.warmup_steps = 3;
+  benchmark.one_time_cost = "timing algorithms for every shape";
+  benchmark.unavailable = needs_gpu;
+
   knobs.push_back(choice("input.decode", {"full", "crop"},
                          "crop: of a picture that is cropped, only the crop is decoded."));
 
@@ -205,6 +212,16 @@ std::vector<Knob> knobs_of(const Machine& machine) {
              "Run matrix products and convolutions in 16 bit; fp16 scales the loss."));
   autocast.risk = RiskClass::numerics;
   autocast.warmup_steps = 2;
+
+  Knob& tf32 = knobs.emplace_back(
+      boolean("precision.tf32",
+              "Matrix products of 32-bit numbers in TF32; convolutions use it in any case."));
+  tf32.risk = RiskClass::numerics;
+  tf32.unavailable = needs_gpu;
+
+  Knob& fused = knobs.emplace_back(
+      boolean("optimizer.fused", "Update a parameter and its state in one kernel, in one pass."));
+  fused.risk = RiskClass::numerics;
 
   knobs.push_back(boolean("optimizer.set_to_none",
                           "Release gradients before the backward pass instead of filling them with "

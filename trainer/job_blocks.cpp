@@ -3,6 +3,7 @@
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/TensorOperators.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "profiler/spans.hpp"
@@ -209,6 +210,7 @@ Result<JobProfile> Job::State::profile(std::int64_t count, std::int64_t warmup_s
     profiler::SpanRecorder spans(static_cast<std::size_t>(count) * 10);
     profiler::OperatorRecorder operators;
     const std::int64_t cpu_before = process_cpu_ns();
+    const KernelUse kernel_before = kernel_use();
     const std::int64_t start = now_ns();
     for (std::int64_t i = 0; i < count; ++i) {
       has_gradient.assign(has_gradient.size(), false);
@@ -226,6 +228,10 @@ Result<JobProfile> Job::State::profile(std::int64_t count, std::int64_t warmup_s
     synchronize();
     facts.wall_ns = now_ns() - start;
     facts.cpu_ns = process_cpu_ns() - cpu_before;
+    const KernelUse kernel = kernel_use();
+    // The kernel keeps this share in ticks and scales it: of little, it may come to more than all.
+    facts.kernel_cpu_ns = std::min(kernel.cpu_ns - kernel_before.cpu_ns, facts.cpu_ns);
+    facts.page_faults = kernel.page_faults - kernel_before.page_faults;
     facts.operators = operators.stop();
     spans.stop();
     facts.spans = profiler::totals_of(spans.records());

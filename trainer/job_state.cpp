@@ -40,6 +40,7 @@ std::optional<at::ScalarType> autocast_type(const std::string& value) {
 LearnerSettings learner_settings_of(const Configuration& configuration) {
   return {.autocast = autocast_type(configuration.text("precision.autocast")),
           .set_to_none = configuration.flag("optimizer.set_to_none"),
+          .is_fused = configuration.flag("optimizer.fused"),
           .is_channels_last = configuration.text("layout.memory_format") == "channels_last"};
 }
 
@@ -100,6 +101,7 @@ tl::unexpected<Error> no_checkpoint(const std::string& name) {
 
 std::vector<std::string> obeyed_knobs() {
   return {"batch_size",
+          "cudnn.benchmark",
           "env.*",
           "input.decode",
           "input.order",
@@ -109,8 +111,10 @@ std::vector<std::string> obeyed_knobs() {
           "loader.prefetch_batches",
           "loader.workers",
           "memory.malloc",
+          "optimizer.fused",
           "optimizer.set_to_none",
           "precision.autocast",
+          "precision.tf32",
           "rewrite.gather",
           "threads.intra_op",
           "train.loss_reading",
@@ -228,6 +232,11 @@ Result<Prepared> Job::State::prepare(const Configuration& configuration) {
 }
 
 void Job::State::configure_steps(const Configuration& configuration) {
+  if (!device_.is_cpu()) {
+    // Of matrix products; convolutions use TF32 by PyTorch's own default.
+    at::globalContext().setAllowTF32CuBLAS(configuration.flag("precision.tf32"));
+    at::globalContext().setBenchmarkCuDNN(configuration.flag("cudnn.benchmark"));
+  }
   reads_every_loss_ = configuration.text("train.loss_reading") == "every_step";
   const bool is_indexing = configuration.text("rewrite.gather") == "indexing";
   if (!is_indexing) {

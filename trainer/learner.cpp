@@ -102,6 +102,7 @@ void Learner::configure(const LearnerSettings& settings) {
   if (settings.is_channels_last != settings_.is_channels_last) {
     set_memory_format(settings.is_channels_last);
   }
+  optimizer_->set_fused(settings.is_fused);
   settings_ = settings;
 }
 

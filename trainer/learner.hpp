@@ -26,6 +26,7 @@ class Model;
 struct LearnerSettings {
   std::optional<at::ScalarType> autocast;
   bool set_to_none = false;
+  bool is_fused = false;  // the optimizer
   bool is_channels_last = false;
 
   friend bool operator==(const LearnerSettings&, const LearnerSettings&) = default;

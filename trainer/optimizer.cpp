@@ -9,7 +9,11 @@
 #include <ATen/ops/_foreach_lerp.h>
 #include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/_foreach_sqrt.h>
+#include <ATen/ops/_fused_adam.h>
+#include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/_fused_sgd.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
@@ -20,6 +24,15 @@
 
 namespace autotuned::trainer {
 namespace {
+
+// The fused kernels go over the memory of all their tensors alike, whatever the strides say: a gradient
+// that is laid out otherwise than its parameter would silently be added to other elements.
+void lay_out_like(const std::vector<at::Tensor>& parameters, std::vector<at::Tensor>& grads) {
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (grads[i].strides() == parameters[i].strides()) continue;
+    grads[i] = at::empty_like(parameters[i]).copy_(grads[i]);
+  }
+}
 
 class Sgd final : public Optimizer {
  public:
@@ -49,6 +62,10 @@ class Sgd final : public Optimizer {
       indices.push_back(i);
     }
     if (stepped.empty()) return;
+    if (is_fused()) {
+      step_fused(stepped, grads, indices, learning_rate);
+      return;
+    }
     if (options_.weight_decay != 0.0) {
       grads = at::_foreach_add(grads, stepped, options_.weight_decay);
     }
@@ -84,6 +101,41 @@ class Sgd final : public Optimizer {
   std::vector<StateList> state() override { return {{"momentum", &momentum_}}; }
 
  private:
+  // `indices` are the places of `stepped` among the parameters.
+  void step_fused(const std::vector<at::Tensor>& stepped, std::vector<at::Tensor>& grads,
+                  const std::vector<std::size_t>& indices, double learning_rate) {
+    lay_out_like(stepped, grads);
+    if (options_.momentum == 0.0) {
+      fused(stepped, grads, {}, learning_rate, false);
+      return;
+    }
+    // Those without momentum take the gradient for it, which is another form of the kernel.
+    for (const bool is_first : {false, true}) {
+      std::vector<at::Tensor> some;
+      std::vector<at::Tensor> their_grads;
+      std::vector<at::Tensor> momenta;
+      for (std::size_t i = 0; i < stepped.size(); ++i) {
+        if (momentum_[indices[i]].defined() == is_first) continue;
+        some.push_back(stepped[i]);
+        their_grads.push_back(grads[i]);
+        momenta.push_back(is_first ? at::empty_like(stepped[i]) : momentum_[indices[i]]);
+      }
+      if (some.empty()) continue;
+      fused(some, their_grads, momenta, learning_rate, is_first);
+      if (!is_first) continue;
+      for (std::size_t i = 0, next = 0; i < stepped.size(); ++i) {
+        if (!momentum_[indices[i]].defined()) momentum_[indices[i]] = momenta[next++];
+      }
+    }
+  }
+
+  void fused(const std::vector<at::Tensor>& stepped, const std::vector<at::Tensor>& grads,
+             const std::vector<at::Tensor>& momenta, double learning_rate, bool is_first) const {
+    at::_fused_sgd_(stepped, grads, momenta, options_.weight_decay, options_.momentum,
+                    learning_rate, /*dampening=*/0.0, options_.is_nesterov, /*maximize=*/false,
+                    is_first);
+  }
+
   std::vector<at::Tensor> parameters_;
   Options options_;
   std::vector<at::Tensor> momentum_;
@@ -112,8 +164,7 @@ class Adam final : public Optimizer {
     std::vector<at::Tensor> stepped;
     std::vector<at::Tensor> means;
     std::vector<at::Tensor> squares;
-    std::vector<at::Scalar> step_sizes;
-    std::vector<at::Scalar> corrections;
+    std::vector<double> counts;
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       const at::Tensor& grad = parameters_[i].grad();
       if (!grad.defined()) continue;
@@ -126,11 +177,20 @@ class Adam final : public Optimizer {
       stepped.push_back(parameters_[i]);
       means.push_back(mean_[i]);
       squares.push_back(mean_of_squares_[i]);
-      const auto count = static_cast<double>(++*steps_[i].mutable_data_ptr<std::int64_t>());
+      counts.push_back(static_cast<double>(++*steps_[i].mutable_data_ptr<std::int64_t>()));
+    }
+    if (stepped.empty()) return;
+    if (is_fused()) {
+      lay_out_like(stepped, grads);
+      step_fused(stepped, grads, means, squares, counts, learning_rate);
+      return;
+    }
+    std::vector<at::Scalar> step_sizes;
+    std::vector<at::Scalar> corrections;
+    for (const double count : counts) {
       step_sizes.emplace_back(-learning_rate / (1.0 - std::pow(options_.beta1, count)));
       corrections.emplace_back(std::sqrt(1.0 - std::pow(options_.beta2, count)));
     }
-    if (stepped.empty()) return;
     if (options_.weight_decay != 0.0) {
       if (options_.decays_parameters) {
         at::_foreach_mul_(stepped, 1.0 - learning_rate * options_.weight_decay);
@@ -152,6 +212,29 @@ class Adam final : public Optimizer {
   }
 
  private:
+  void step_fused(const std::vector<at::Tensor>& stepped, const std::vector<at::Tensor>& grads,
+                  const std::vector<at::Tensor>& means, const std::vector<at::Tensor>& squares,
+                  const std::vector<double>& counts, double learning_rate) const {
+    // The kernels read the counts as tensors on the device of the parameters. Nearly always all are the
+    // same, so that one does for all.
+    std::vector<at::Tensor> steps;
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      if (i > 0 && counts[i] == counts[i - 1]) {
+        steps.push_back(steps.back());
+      } else {
+        steps.push_back(at::full({}, counts[i], stepped[i].options().dtype(at::kFloat)));
+      }
+    }
+    const auto& [beta1, beta2, epsilon, weight_decay, decays_parameters] = options_;
+    if (decays_parameters) {
+      at::_fused_adamw_(stepped, grads, means, squares, {}, steps, learning_rate, beta1, beta2,
+                        weight_decay, epsilon, /*amsgrad=*/false, /*maximize=*/false);
+    } else {
+      at::_fused_adam_(stepped, grads, means, squares, {}, steps, learning_rate, beta1, beta2,
+                       weight_decay, epsilon, /*amsgrad=*/false, /*maximize=*/false);
+    }
+  }
+
   std::vector<at::Tensor> parameters_;
   Options options_;
   std::vector<at::Tensor> mean_;

@@ -16,6 +16,9 @@ namespace autotuned::trainer {
 // for bit what PyTorch's Python optimizers compute on the CPU. Uses LibTorch's list operators, which
 // are one kernel per list on a GPU and cost no more than a loop on the CPU. torch::optim is not used:
 // it looks every state up in a hash table, and its state cannot change its memory format.
+//
+// Fused, one kernel reads and writes a parameter and its state once, where the list operators go over
+// them several times; it rounds otherwise. The state is the same, so that it can change between steps.
 class Optimizer {
  public:
   Optimizer() = default;
@@ -26,6 +29,8 @@ class Optimizer {
   // Throws c10::Error.
   virtual void step(double learning_rate) = 0;
 
+  void set_fused(bool is_fused) { is_fused_ = is_fused; }
+
   // What a checkpoint keeps: lists with one tensor per parameter, not defined where nothing was
   // stepped yet. The pointers live as long as this.
   struct StateList {
@@ -33,6 +38,12 @@ class Optimizer {
     std::vector<at::Tensor>* tensors;
   };
   [[nodiscard]] virtual std::vector<StateList> state() = 0;
+
+ protected:
+  [[nodiscard]] bool is_fused() const { return is_fused_; }
+
+ private:
+  bool is_fused_ = false;
 };
 
 // ErrorKind::unsupported for an unknown type, ErrorKind::invalid for a missing parameter.

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <malloc.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,6 +39,14 @@ std::int64_t process_cpu_ns() {
   timespec time{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
   return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
+
+KernelUse kernel_use() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return {.cpu_ns = static_cast<std::int64_t>(usage.ru_stime.tv_sec) * 1'000'000'000 +
+                    static_cast<std::int64_t>(usage.ru_stime.tv_usec) * 1000,
+          .page_faults = usage.ru_minflt};
 }
 
 void HostMemoryPeak::start() {

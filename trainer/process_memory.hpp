@@ -12,6 +12,13 @@ namespace autotuned::trainer {
 // CPU time of all threads of the process.
 [[nodiscard]] std::int64_t process_cpu_ns();
 
+// What the process has cost the kernel so far.
+struct KernelUse {
+  std::int64_t cpu_ns = 0;       // of all threads, in the kernel
+  std::int64_t page_faults = 0;  // that needed no disk
+};
+[[nodiscard]] KernelUse kernel_use();
+
 // Largest resident memory since the last start(), of the whole process. Where the kernel does not let
 // us reset its own record, the larger of the two values at start() and at peak_bytes().
 class HostMemoryPeak {

@@ -17,6 +17,8 @@ ProfileFacts some_facts() {
   facts.samples = 128;
   facts.wall_ns = 2000;
   facts.cpu_ns = 3000;
+  facts.kernel_cpu_ns = 600;
+  facts.page_faults = 10;
   facts.cpus_allowed = 2;
   facts.spans = {{"step", 4, 1000, 95},     {"data_wait", 4, 200, 200}, {"transfer", 4, 50, 50},
                  {"zero_grad", 4, 20, 20},  {"forward", 4, 250, 250},   {"loss", 4, 30, 30},
@@ -69,6 +71,8 @@ TEST(Metrics, AreComputedFromTheFacts) {
                             {"operators.mean_ns", 438.0 / 37},
                             {"memory.peak_host_bytes", 111.0},
                             {"memory.peak_device_bytes", 222.0},
+                            {"memory.page_faults_per_step", 2.5},
+                            {"cpu.kernel_ratio", 0.2},
                             {"cpu.utilization_ratio", 0.75},
                             {"parameters.count", 5.0},
                             {"parameters.bytes", 20.0},

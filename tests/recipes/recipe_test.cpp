@@ -138,10 +138,12 @@ TEST(Recipe, ALargeBatchSizeRaisesTheDefaultLimit) {
 TEST(Recipe, StartsFromDefaultsItsBatchSizeAndItsOwnKnobs) {
   const Recipe recipe = right(std::string(kQuickRecipe) + "start: {loader.workers: 3}\n");
   EXPECT_EQ(recipe.starting_configuration(sample_knobs()).canonical_text(),
-            "batch_size=8 input.decode=full input.order=written input.point_ops=per_sample "
+            "batch_size=8 cudnn.benchmark=off input.decode=full input.order=written "
+            "input.point_ops=per_sample "
             "layout.memory_format=contiguous loader.pin_memory=off "
             "loader.prefetch_batches=2 loader.workers=3 memory.malloc=default "
-            "optimizer.set_to_none=off precision.autocast=off rewrite.gather=gather "
+            "optimizer.fused=off optimizer.set_to_none=off precision.autocast=off "
+            "precision.tf32=off rewrite.gather=gather "
             "threads.intra_op=4 train.loss_reading=deferred transfer.dtype=float32 "
             "transfer.non_blocking=off");
 }

@@ -152,6 +152,29 @@ TEST(Job, SwitchingTheMemoryFormatBackAndForthChangesNothing) {
   EXPECT_EQ(digest_after(*job, 10), expected);
 }
 
+TEST(Job, SwitchingTheOptimizerToFusedAndBackKeepsItsState) {
+  for (const char* type : {"sgd", "adam", "adamw"}) {
+    recipes::Recipe recipe = small_cnn_recipe();
+    if (std::string(type) != "sgd") {
+      recipe.optimizer = {
+          type, {{"lr", 1e-3}, {"betas", {0.9, 0.999}}, {"eps", 1e-8}, {"weight_decay", 0.0}}};
+    }
+    const auto job = load(recipe);
+    const Configuration start = starting(recipe);
+    const std::string expected = digest_under(*job, start, 10);
+    const std::string fused = digest_under(*job, with(start, "optimizer.fused", true), 10);
+    EXPECT_NE(fused, expected) << "another order of rounding";
+    EXPECT_EQ(digest_under(*job, start, 10), expected);
+
+    // No step in between: nothing changes.
+    EXPECT_TRUE(job->restore("initial"));
+    value_of(job->run_steps(5, never));
+    value_of(job->prepare(with(start, "optimizer.fused", true)));
+    value_of(job->prepare(start));
+    EXPECT_EQ(digest_after(*job, 5), expected);
+  }
+}
+
 TEST(Job, NumericsKnobsTrainNearlyTheSame) {
   const recipes::Recipe recipe = small_cnn_recipe();
   const auto job = load(recipe);
@@ -162,6 +185,7 @@ TEST(Job, NumericsKnobsTrainNearlyTheSame) {
        {std::pair<std::string, KnobValue>{"layout.memory_format", "channels_last"},
         {"precision.autocast", "bf16"},
         {"precision.autocast", "fp16"},
+        {"optimizer.fused", true},
         {"threads.intra_op", std::int64_t{1}}}) {
     SCOPED_TRACE(knob + " " + to_text(value));
     digest_under(*job, with(start, knob, value), 5);

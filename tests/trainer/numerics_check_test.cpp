@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// The numerics check on real training: what it must reject, and what it must let pass.
+#include <ATen/Functions.h>
+#include <gmock/gmock.h>
+
+#include <functional>
+
+#include "tests/trainer/small_job.hpp"
+#include "trainer/checkpoint.hpp"
+#include "trainer/loss.hpp"
+#include "trainer/models/model.hpp"
+#include "trainer/optimizer.hpp"
+#include "tuner/checks.hpp"
+
+namespace autotuned::trainer {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::int64_t kSteps = 8;  // those of the check
+
+tuner::UpdateComparison updates_of(const Comparison& comparison, std::vector<double> reference,
+                                   std::vector<double> candidate) {
+  tuner::UpdateComparison updates{.steps = static_cast<std::int64_t>(reference.size()),
+                                  .equal = comparison.is_equal,
+                                  .finite = comparison.is_finite};
+  for (const ParameterComparison& one : comparison.parameters) {
+    updates.parameters.push_back({one.name, one.reference_norm, one.norm_ratio, one.cosine});
+  }
+  updates.reference_losses = std::move(reference);
+  updates.candidate_losses = std::move(candidate);
+  return updates;
+}
+
+// A bare training loop that a test can spoil.
+class Loop {
+ public:
+  // Called after backward, before the optimizer's step.
+  std::function<void(const std::vector<at::Tensor>&)> spoil = [](const auto&) {};
+  bool forgets_momentum = false;
+
+  explicit Loop(const recipes::Recipe& recipe) : recipe_(recipe) {}
+
+  struct Result {
+    Checkpoint initial;
+    Checkpoint final;
+    std::vector<double> losses;
+  };
+  [[nodiscard]] Result run() const {
+    at::manual_seed(recipe_.seed);
+    const auto shape = recipe_.data.parameters["shape"].get<std::vector<std::int64_t>>();
+    const auto model =
+        value_of(make_model(recipe_.model, {static_cast<int>(shape[0]), static_cast<int>(shape[1]),
+                                            static_cast<int>(shape[2])}));
+    std::vector<at::Tensor> parameters;
+    for (const auto& parameter : model->named_parameters())
+      parameters.push_back(parameter.value());
+    auto optimizer = value_of(make_optimizer(recipe_.optimizer, parameters));
+    Result result;
+    result.initial = state_of(*model);
+    at::manual_seed(recipe_.seed + 1);
+    // As images are: not all directions alike.
+    const at::Tensor patterns = at::rand({4, shape[0], shape[1], shape[2]});
+    for (std::int64_t step = 0; step < kSteps; ++step) {
+      const at::Tensor labels = at::randint(4, {20}, at::kLong);
+      const at::Tensor images =
+          patterns.index_select(0, labels) + 0.3 * at::randn({20, shape[0], shape[1], shape[2]});
+      for (at::Tensor& parameter : parameters)
+        parameter.mutable_grad().reset();
+      const at::Tensor loss = loss_of(Loss::cross_entropy, model->forward(images), labels);
+      loss.backward();
+      result.losses.push_back(loss.item<double>());
+      spoil(parameters);
+      if (forgets_momentum) optimizer = value_of(make_optimizer(recipe_.optimizer, parameters));
+      optimizer->step(recipe_.optimizer.parameters["lr"].get<double>());
+    }
+    result.final = state_of(*model);
+    return result;
+  }
+
+ private:
+  static Checkpoint state_of(const Model& model) {
+    Checkpoint checkpoint;
+    for (const auto& parameter : model.named_parameters()) {
+      checkpoint.parameters.emplace_back(parameter.key(), parameter.value().detach().clone());
+    }
+    for (const auto& buffer : model.named_buffers()) {
+      checkpoint.buffers.emplace_back(buffer.key(), buffer.value().detach().clone());
+    }
+    return checkpoint;
+  }
+
+  recipes::Recipe recipe_;
+};
+
+CheckRecord check_of(const Loop& reference, const Loop& candidate) {
+  const Loop::Result a = reference.run();
+  const Loop::Result b = candidate.run();
+  const Comparison comparison = value_of(compare(a.initial, a.final, b.final));
+  return tuner::check_numerics(updates_of(comparison, a.losses, b.losses));
+}
+
+// With attention and layer normalisation.
+recipes::Recipe vit_recipe() {
+  recipes::Recipe recipe = patch_dropout_recipe();
+  recipe.model.parameters["depth"] = 1;
+  recipe.model.parameters["patch_dropout"] = 0.0;
+  return recipe;
+}
+
+class NumericsCheck : public testing::TestWithParam<recipes::Recipe> {};
+INSTANTIATE_TEST_SUITE_P(Models, NumericsCheck, testing::Values(small_cnn_recipe(), vit_recipe()),
+                         [](const auto& test) { return test.param.model.type; });
+
+TEST_P(NumericsCheck, AcceptsTheSameTraining) {
+  EXPECT_TRUE(check_of(Loop(GetParam()), Loop(GetParam())).passed);
+}
+
+TEST_P(NumericsCheck, RejectsFrozenLayers) {
+  Loop spoiled(GetParam());
+  // A layer in the middle, alone.
+  spoiled.spoil = [](const auto& parameters) {
+    parameters[parameters.size() / 2].mutable_grad().reset();
+  };
+  const CheckRecord check = check_of(Loop(GetParam()), spoiled);
+  EXPECT_FALSE(check.passed) << check.detail;
+}
+
+TEST_P(NumericsCheck, RejectsHalvedGradients) {
+  Loop spoiled(GetParam());
+  spoiled.spoil = [](const auto& parameters) {
+    for (const at::Tensor& parameter : parameters)
+      parameter.mutable_grad().mul_(0.5);
+  };
+  const CheckRecord check = check_of(Loop(GetParam()), spoiled);
+  EXPECT_FALSE(check.passed) << check.detail;
+  EXPECT_THAT(check.detail, HasSubstr("as long as the reference's"));
+}
+
+TEST_P(NumericsCheck, RejectsHalfOfTheGradientsZeroed) {
+  Loop spoiled(GetParam());
+  spoiled.spoil = [](const auto& parameters) {
+    for (const at::Tensor& parameter : parameters) {
+      at::Tensor flat = parameter.mutable_grad().view(-1);
+      flat.slice(0, 0, flat.numel() / 2).zero_();
+    }
+  };
+  EXPECT_FALSE(check_of(Loop(GetParam()), spoiled).passed);
+}
+
+TEST_P(NumericsCheck, RejectsLostMomentum) {
+  Loop spoiled(GetParam());
+  spoiled.forgets_momentum = true;
+  const CheckRecord check = check_of(Loop(GetParam()), spoiled);
+  EXPECT_FALSE(check.passed) << check.detail;
+}
+
+TEST_P(NumericsCheck, AcceptsCorrectChanges) {
+  const recipes::Recipe& recipe = GetParam();
+  const auto job = load(recipe);
+  const Configuration start = starting(recipe);
+  const auto losses_under = [&](const Configuration& configuration, const char* name) {
+    value_of(job->prepare(configuration));
+    EXPECT_TRUE(job->restore("initial"));
+    std::vector<double> losses = value_of(job->run_steps(kSteps, never)).losses;
+    value_of(job->keep(name));
+    return losses;
+  };
+  const std::vector<double> reference = losses_under(start, "reference");
+  std::vector<Configuration> candidates = {
+      with(start, "precision.autocast", "bf16"), with(start, "precision.autocast", "fp16"),
+      with(start, "layout.memory_format", "channels_last"), with(start, "optimizer.fused", true),
+      with(start, "threads.intra_op", std::int64_t{1})};
+  candidates.push_back(
+      with(with(candidates[0], "layout.memory_format", "channels_last"), "optimizer.fused", true));
+  for (const Configuration& candidate : candidates) {
+    SCOPED_TRACE(start.change_to(candidate).canonical_text());
+    const std::vector<double> losses = losses_under(candidate, "candidate");
+    const Comparison comparison = value_of(job->compare("initial", "reference", "candidate"));
+    const CheckRecord check = tuner::check_numerics(updates_of(comparison, reference, losses));
+    EXPECT_TRUE(check.passed) << check.detail;
+  }
+}
+
+}  // namespace
+}  // namespace autotuned::trainer
