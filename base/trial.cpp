@@ -17,10 +17,11 @@ constexpr std::array<std::pair<Verdict, std::string_view>, 6> kVerdictNames = {{
     {Verdict::interrupted, "interrupted"},
 }};
 
-constexpr std::array<std::pair<TrialKind, std::string_view>, 3> kTrialKindNames = {{
+constexpr std::array<std::pair<TrialKind, std::string_view>, 4> kTrialKindNames = {{
     {TrialKind::proposal, "proposal"},
     {TrialKind::confirmation, "confirmation"},
     {TrialKind::verification, "verification"},
+    {TrialKind::ablation, "ablation"},
 }};
 
 template <class Names, class Value>

@@ -32,6 +32,7 @@ enum class TrialKind {
   proposal,      // a plugin's change against the incumbent
   confirmation,  // the final configuration against the starting one
   verification,  // a remembered best configuration against the starting one
+  ablation,  // what a kept change gives at the end: the final configuration against itself without it
 };
 [[nodiscard]] std::string_view to_string(TrialKind kind);
 [[nodiscard]] std::optional<TrialKind> trial_kind_from(std::string_view name);
@@ -87,7 +88,7 @@ struct CheckRecord {
 struct TrialRecord {
   int number = 0;  // within the run, from 1
   TrialKind kind = TrialKind::proposal;
-  std::string plugin;       // who proposed it; "autotuned" for confirmation and verification
+  std::string plugin;       // who proposed it; "autotuned" for nobody
   Configuration reference;  // whole: what it was compared with
   Configuration change;     // what differs
   std::string risk;         // exact | numerics | semantics

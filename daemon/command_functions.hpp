@@ -24,6 +24,7 @@ struct RunOptions {
   std::string block_limit = "60s";
   bool retune = false;
   bool tune_only = false;
+  bool ablate = false;
   bool require_gain = false;
   bool detach = false;     // submit and leave; needs a daemon
   bool no_daemon = false;  // run here although a daemon serves

@@ -93,6 +93,7 @@ int run(const RunOptions& options) {
   request.without = options.without;
   request.retune = options.retune;
   request.tune_only = options.tune_only;
+  request.is_ablated = options.ablate;
   request.block_limit = *block_limit;
 
   if (!options.no_daemon) {

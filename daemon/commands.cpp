@@ -61,6 +61,7 @@ void add_run(CLI::App& app, RunOptions& options) {
       ->type_name("DIR");
   command.add_flag("--tune-only", options.tune_only,
                    "Tune and keep the best configuration; no training");
+  command.add_flag("--ablate", options.ablate, "At the end, measure what each kept change gives");
   command.add_flag("--retune", options.retune,
                    "Search anew although a best configuration is known");
   command.add_flag("--detach", options.detach,

@@ -39,6 +39,7 @@ Result<std::map<std::string, PluginRecord>> plugin_records(const storage::Histor
     const auto trials = history.trials(run.id);
     if (!trials) return tl::unexpected(trials.error());
     for (const TrialRecord& trial : *trials) {
+      if (trial.kind == TrialKind::ablation) continue;  // nobody proposed it
       PluginRecord& record = records[trial.plugin];
       ++record.proposed;
       if (trial.verdict == Verdict::accepted) ++record.accepted;

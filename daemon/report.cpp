@@ -50,8 +50,11 @@ Json run_json(const storage::RunRow& run, const std::vector<TrialRecord>& trials
   json["ceiling"] = {{"samples_per_second", run.ceiling_samples_per_second},
                      {"bound_by", run.ceiling_bound_by}};
   json["trials"] = Json::array();
-  for (const TrialRecord& trial : trials)
-    json["trials"].push_back(trial.to_json(run.id.text));
+  json["ablation"] = Json::array();
+  for (const TrialRecord& trial : trials) {
+    json[trial.kind == TrialKind::ablation ? "ablation" : "trials"].push_back(
+        trial.to_json(run.id.text));
+  }
   return json;
 }
 
@@ -110,6 +113,23 @@ std::string trial_text(const TrialRecord& trial) {
                      trial.reason);
 }
 
+std::string ablation_text(const std::vector<TrialRecord>& trials) {
+  std::vector<std::vector<std::string>> rows = {
+      {"without", "change", "verdict", "gives", "interval", "pairs"}};
+  for (const TrialRecord& trial : trials) {
+    if (trial.kind != TrialKind::ablation) continue;
+    const bool is_measured = trial.estimate.pairs > 0;
+    rows.push_back({trial.plugin, change_text(trial.reference, trial.change),
+                    trial.verdict == Verdict::accepted   ? "helps"
+                    : trial.verdict == Verdict::rejected ? "no gain shown"
+                                                         : std::string(to_string(trial.verdict)),
+                    is_measured ? fmt::format("{:.3f}", trial.estimate.ratio) : "-",
+                    is_measured ? interval_text(trial.estimate, 3) : "-",
+                    std::to_string(trial.estimate.pairs)});
+  }
+  return rows.size() == 1 ? std::string() : table_text(rows);
+}
+
 std::string run_text(const storage::RunRow& run, const std::vector<TrialRecord>& trials) {
   std::string text =
       fmt::format("run      {}\nrecipe   {}\nstate    {}\nstarted  {}\n", run.id.text,
@@ -118,10 +138,13 @@ std::string run_text(const storage::RunRow& run, const std::vector<TrialRecord>&
   if (const std::string note = stand_in_note(run.recipe); !note.empty()) {
     text += fmt::format("note     {}\n", note);
   }
-  if (!trials.empty()) {
+  const bool is_anything_tried = std::ranges::any_of(
+      trials, [](const TrialRecord& trial) { return trial.kind != TrialKind::ablation; });
+  if (is_anything_tried) {
     std::vector<std::vector<std::string>> rows = {
         {"trial", "plugin", "change", "verdict", "ratio", "interval", "pairs"}};
     for (const TrialRecord& trial : trials) {
+      if (trial.kind == TrialKind::ablation) continue;
       const bool is_measured = trial.estimate.pairs > 0;
       rows.push_back(
           {std::to_string(trial.number),
@@ -132,6 +155,9 @@ std::string run_text(const storage::RunRow& run, const std::vector<TrialRecord>&
            std::to_string(trial.estimate.pairs)});
     }
     text += "\n" + table_text(rows) + "\n";
+  }
+  if (const std::string ablation = ablation_text(trials); !ablation.empty()) {
+    text += "The final configuration against the same without one change:\n" + ablation + "\n";
   }
   if (run.best.empty()) return text;
   text += fmt::format("start    {}\nbest     {}\nfaster   {}\n",

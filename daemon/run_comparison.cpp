@@ -122,7 +122,9 @@ std::optional<TrialRecord> measured_trial(const RunRecord& record,
                                           const std::optional<TrialRecord>& trial) {
   if (trial) return trial;
   for (const TrialRecord& candidate : std::views::reverse(record.trials)) {
-    if (candidate.kind != TrialKind::proposal && candidate.verdict == Verdict::accepted) {
+    const bool is_of_the_whole =
+        candidate.kind == TrialKind::confirmation || candidate.kind == TrialKind::verification;
+    if (is_of_the_whole && candidate.verdict == Verdict::accepted) {
       return candidate;
     }
   }

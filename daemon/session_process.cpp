@@ -210,8 +210,11 @@ Result<void> RunningSession::tune() {
   input.starting = run_.starting;
   input.job_facts = job_->facts();
   input.coin_seed = std::random_device{}();
+  input.is_ablated = request_.is_ablated;
   for (const TrialRecord& trial : earlier_) {
-    input.earlier_tuning_time += nanoseconds(trial.duration_ns);
+    if (trial.kind != TrialKind::ablation) {
+      input.earlier_tuning_time += nanoseconds(trial.duration_ns);
+    }
     if (trial.verdict == Verdict::running || trial.verdict == Verdict::interrupted) continue;
     input.earlier.push_back(trial);
   }

@@ -86,6 +86,7 @@ Json trials_json(const RunRecord& record) {
   const auto outcomes = outcomes_of(record);
   Json list = Json::array();
   for (const TrialRecord& trial : record.trials) {
+    if (trial.kind == TrialKind::ablation) continue;
     Json json = trial.to_json(record.run.id.text);
     json["outcome"] = to_string(outcomes.at(trial.number));
     json["checks"] = Json::array();
@@ -267,6 +268,10 @@ Json story_json(const RunRecord& record) {
                     {"configuration", run.starting.to_json()},
                     {"profile", profile_json(profile_of(record, run.starting))}};
   story["trials"] = trials_json(record);
+  story["ablation"] = Json::array();
+  for (const TrialRecord& trial : record.trials) {
+    if (trial.kind == TrialKind::ablation) story["ablation"].push_back(trial.to_json(run.id.text));
+  }
   story["silent_plugins"] = Json::array();
   for (const Silence& silence : silent_plugins(record)) {
     story["silent_plugins"].push_back({{"plugin", silence.plugin},

@@ -165,6 +165,8 @@ std::string trial_story(const RunRecord& record, const TrialRecord& trial, Outco
     case TrialKind::confirmation:
       text += "Confirmation of the whole against the start, in fresh blocks: " + change + ".\n";
       break;
+    case TrialKind::ablation:
+      break;  // told with what was kept
     case TrialKind::verification:
       text += "Verification of what an earlier run kept here: " + change + ".\n";
       break;
@@ -175,8 +177,10 @@ std::string trial_story(const RunRecord& record, const TrialRecord& trial, Outco
 std::string tried(const RunRecord& record) {
   std::string text;
   const auto outcomes = outcomes_of(record);
-  for (const TrialRecord& trial : record.trials)
+  for (const TrialRecord& trial : record.trials) {
+    if (trial.kind == TrialKind::ablation) continue;
     text += trial_story(record, trial, outcomes.at(trial.number));
+  }
   if (text.empty()) text = "No change was tried.\n";
   for (const Silence& silence : silent_plugins(record)) {
     text += fmt::format("{} {}: {}.\n", silence.plugin,
@@ -199,6 +203,23 @@ std::string kept(const RunRecord& record) {
         rate_text(run.baseline_samples_per_second));
   }
   if (const Json* profile = profile_of(record, run.best)) text += step(*profile);
+  return text;
+}
+
+std::string ablation(const RunRecord& record) {
+  std::string text;
+  for (const TrialRecord& trial : record.trials) {
+    if (trial.kind != TrialKind::ablation) continue;
+    text +=
+        fmt::format("Without {} ({}): ", trial.plugin, change_text(trial.reference, trial.change));
+    if (trial.estimate.pairs == 0) {
+      text += "not measured, " + trial.reason + ".\n";
+    } else {
+      text += fmt::format("{} {}.\n",
+                          trial.verdict == Verdict::accepted ? "it gives" : "no gain is shown,",
+                          gain_text(trial.estimate));
+    }
+  }
   return text;
 }
 
@@ -258,13 +279,18 @@ std::string section(const std::string& heading, const std::string& paragraph) {
   return text;
 }
 
+std::string gives(const RunRecord& record) {
+  const std::string text = ablation(record);
+  return text.empty() ? text : section("What each change gives at the end", text);
+}
+
 }  // namespace
 
 std::string story_text(const RunRecord& record) {
   return opening(record) + section("The job", job(record)) +
          section("At the start", start(record)) + section("What was tried", tried(record)) +
-         section("What was kept", kept(record)) + section("What is left", left(record.run)) +
-         section("What it cost", cost(record.run));
+         section("What was kept", kept(record)) + gives(record) +
+         section("What is left", left(record.run)) + section("What it cost", cost(record.run));
 }
 
 }  // namespace autotuned::daemon

@@ -102,7 +102,13 @@ Result<TrainerJob::Trainer*> TrainerJob::start_trainer(const Configuration& conf
   bool has_wait_policy = false;
   for (const auto& [name, value] : configuration.values()) {
     if (!name.starts_with("env.")) continue;
-    spec.environment.push_back(name.substr(4) + "=" + to_text(value));
+    const std::string variable = name.substr(4) + "=";
+    const std::string text = to_text(value);
+    // Of two entries the first counts.
+    std::erase_if(spec.environment,
+                  [&](const std::string& entry) { return entry.starts_with(variable); });
+    if (text.empty()) continue;
+    spec.environment.push_back(variable + text);
     has_wait_policy = has_wait_policy || name == "env.OMP_WAIT_POLICY";
   }
   // Spinning threads of a waiting trainer slow the working one down many times over.

@@ -31,6 +31,9 @@ struct Rules {
   std::vector<Condition> when;
   std::vector<Alternative> alternatives;
   double expected_gain_ratio = 1.0;
+  // Instead: the share of the step that the signal explains, and how much of it is hoped for.
+  std::optional<Fact> signal;
+  double saved_ratio = 0.0;
   Sentence reason;
 };
 
@@ -87,9 +90,20 @@ class YamlPolicy final : public Policy {
       const bool is_known = std::ranges::any_of(
           answer.candidates, [&](const sdk::Candidate& known) { return known.change == change; });
       if (change.empty() || is_known || situation.has_lost(change)) continue;
-      answer.add(std::move(change), rules_.expected_gain_ratio, rules_.reason.fill(situation));
+      add_one(std::move(change), situation, answer);
     }
     return {};
+  }
+
+  void add_one(Json change, const sdk::Situation& situation, sdk::Answer& answer) const {
+    double expected = rules_.expected_gain_ratio;
+    std::optional<double> share;
+    if (rules_.signal) {
+      share = sdk::as<double>(rules_.signal->of(situation));
+      if (share) share = std::clamp(*share, 0.0, 1.0);
+      expected = share ? sdk::gain_without(rules_.saved_ratio * *share) : 1.0;
+    }
+    answer.add(std::move(change), expected, rules_.reason.fill(situation), share);
   }
 
   Rules rules_;
@@ -250,13 +264,34 @@ class Reader {
   void read_expectation(const YamlNode& document, Rules& rules) {
     const YamlNode* const expect = required(document, "expect");
     if (expect == nullptr) return;
+    if (const std::size_t of = expect->scalar.find("% of "); of != std::string::npos) {
+      const auto saved = parse_ratio(std::string_view(expect->scalar).substr(0, of + 1));
+      if (!saved || *saved <= 0.0 || *saved > 1.0) {
+        report(*expect, fmt::format("'{}' is no part of a share; expected a percentage above 0 and "
+                                    "up to 100",
+                                    expect->scalar.substr(0, of + 1)));
+        return;
+      }
+      rules.saved_ratio = *saved;
+      auto signal = Fact::parse(trimmed(std::string_view(expect->scalar).substr(of + 5)));
+      if (!signal) {
+        report(*expect, std::move(signal.error()));
+      } else if (!signal->name().ends_with("_ratio")) {
+        report(*expect, fmt::format("'{}' is no share; expected a metric whose name ends in _ratio",
+                                    signal->name()));
+      } else {
+        rules.signal = std::move(*signal);
+      }
+      return;
+    }
     const auto ratio = parse_ratio(expect->scalar);
     if (ratio && *ratio > 1.0 && *ratio <= 20.0) {
       rules.expected_gain_ratio = *ratio;
     } else {
       report(*expect,
              fmt::format("'{}' is no expected gain; expected a ratio of rates above 1 and up "
-                         "to 20, such as 1.1",
+                         "to 20, such as 1.1, or what is saved of a share, such as "
+                         "15% of operators.gemm_conv_ratio",
                          expect->scalar));
     }
   }

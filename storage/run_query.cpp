@@ -27,7 +27,8 @@ RunQuery run_query(const RunFilter& filter) {
     query.values.push_back(integer(*filter.since_unix_ns));
   }
   if (filter.plugin || filter.verdict) {
-    std::string trial = "EXISTS (SELECT 1 FROM trials WHERE trials.run_id = runs.id";
+    std::string trial =
+        "EXISTS (SELECT 1 FROM trials WHERE trials.run_id = runs.id AND trials.kind <> 'ablation'";
     if (filter.plugin) {
       trial += " AND trials.plugin = ?";
       query.values.push_back(text(*filter.plugin));

@@ -28,6 +28,14 @@ Result<Candidate> parse_candidate(const Json& item, const std::string& plugin,
     return nonsense(plugin, place + ".expected_gain_ratio is not above 0");
   }
   candidate.expected_gain_ratio = *gain;
+  if (const Json& share = member(item, "signal_share_ratio"); !share.is_null()) {
+    const auto ratio = get_number(item, "signal_share_ratio");
+    if (!ratio) return nonsense(plugin, place + ": " + ratio.error().what);
+    if (*ratio < 0.0 || *ratio > 1.0) {
+      return nonsense(plugin, place + ".signal_share_ratio is not between 0 and 1");
+    }
+    candidate.signal_share_ratio = *ratio;
+  }
   auto reason = get_string(item, "reason");
   if (!reason) return nonsense(plugin, place + ": " + reason.error().what);
   if (reason->empty()) return nonsense(plugin, place + ".reason is empty");

@@ -2,6 +2,7 @@
 // What plugins are asked and what they may answer.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,8 @@ struct Candidate {
   Configuration change;
   double expected_gain_ratio = 1.0;  // ratio of rates that the plugin expects, 1.3 = 30 % faster
   std::string reason;                // one sentence with the evidence in it
+  // The share of the step that the plugin's signal explains: all that the change could save.
+  std::optional<double> signal_share_ratio = std::nullopt;
 };
 
 struct Advice {

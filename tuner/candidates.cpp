@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/candidates.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <tuple>
+
+#include "tuner/situation.hpp"
 
 namespace autotuned::tuner {
 namespace {
@@ -93,10 +97,23 @@ std::optional<std::string> why_skipped(const Candidate& candidate, const Configu
   return std::nullopt;
 }
 
+std::optional<std::string> why_hopeless(const Candidate& candidate, const SessionInput& input) {
+  if (!candidate.signal_share_ratio || is_on_gpu(input)) return std::nullopt;
+  const double share = *candidate.signal_share_ratio;
+  const double least = input.recipe.tune.min_gain_ratio;
+  if (share >= 1.0 || 1.0 / (1.0 - share) >= 1.0 + least) return std::nullopt;
+  return fmt::format(
+      "{} is about {:.1f} % of the step: without all of it the job would not gain the {:.1f} % "
+      "that "
+      "tune.min_gain asks for",
+      candidate.change.canonical_text(), share * 100.0, least * 100.0);
+}
+
 bool is_tried_before(const Candidate& a, const Candidate& b, const SessionInput& input) {
   const auto key = [&](const Candidate& candidate) {
     return std::tuple(-std::round(candidate.expected_gain_ratio * 100.0),
                       static_cast<int>(recipes::risk_of(input.knobs, candidate.change)),
+                      recipes::needs_restart(input.knobs, candidate.change),
                       candidate.change.values().size(), candidate.plugin);
   };
   return key(a) < key(b);

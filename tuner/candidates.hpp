@@ -31,8 +31,14 @@ namespace autotuned::tuner {
     const Candidate& candidate, const Configuration& incumbent,
     const std::vector<Configuration>& past_incumbents, const std::vector<TrialRecord>& trials);
 
+// Why no trial can accept this candidate, whatever it does: all that its signal explains is less than
+// the recipe's min_gain. Nothing where the plugin did not say, or on a GPU, where shares are times of
+// the host and bound nothing.
+[[nodiscard]] std::optional<std::string> why_hopeless(const Candidate& candidate,
+                                                      const SessionInput& input);
+
 // Whether `a` is to be tried before `b`: more expected gain (to the percent), then less risk, then
-// fewer knobs, then by name.
+// without a restart, then fewer knobs, then by name.
 [[nodiscard]] bool is_tried_before(const Candidate& a, const Candidate& b,
                                    const SessionInput& input);
 

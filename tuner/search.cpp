@@ -88,6 +88,7 @@ std::optional<std::string> SessionRun::reason_to_skip(const Candidate& candidate
         "{} is about loading, and without any loading the job would be {:.1f} % faster",
         candidate.change.canonical_text(), (ceiling_ratio_ - 1.0) * 100.0);
   }
+  if (auto reason = why_hopeless(candidate, *input_)) return reason;
   return why_skipped(candidate, incumbent(), past_incumbents_, trials_);
 }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of a session around the search: baseline, remembered configurations, confirmation.
+// The steps of a session around the search: baseline, remembered configurations, confirmation, ablation.
 #include "tuner/session.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <ranges>
 #include <utility>
 
 #include "tuner/candidates.hpp"
@@ -23,6 +25,7 @@ constexpr double kWantedHalfWidth = 0.03;
 constexpr nanoseconds kTighteningTime = seconds(20);
 constexpr nanoseconds kMostVerificationTime = seconds(30);
 constexpr nanoseconds kSlowBlock = seconds(1);
+constexpr nanoseconds kAblationTime = seconds(20);  // of one kept change
 
 Error with_remedy(Error error) {
   if (error.kind != ErrorKind::cancelled && error.remedy.empty()) {
@@ -129,10 +132,7 @@ Result<void> SessionRun::verify_known_best() {
 // Leaves in accepted_ what holds against the starting configuration in fresh blocks, and the
 // confirmation as the last trial; accepted_ is empty when nothing holds.
 Result<void> SessionRun::confirm() {
-  if (!trials_.empty() && trials_.back().kind == TrialKind::confirmation &&
-      trials_.back().verdict == Verdict::accepted) {
-    return {};  // an earlier process came this far
-  }
+  if (confirmed() != nullptr) return {};  // an earlier process came this far
   while (!accepted_.empty()) {
     TrialRecord trial = new_trial(TrialKind::confirmation, input_->starting, accepted_.back());
     trial.proposal_reason = "the final configuration against the starting one, in fresh blocks";
@@ -151,6 +151,71 @@ Result<void> SessionRun::confirm() {
     trials_.push_back(std::move(*done));
     if (trials_.back().verdict == Verdict::accepted) return {};
     accepted_.pop_back();
+  }
+  return {};
+}
+
+const TrialRecord* SessionRun::confirmed() const {
+  for (const TrialRecord& trial : trials_ | std::views::reverse) {
+    if (trial.kind == TrialKind::ablation) continue;
+    const bool holds = trial.kind == TrialKind::confirmation && trial.verdict == Verdict::accepted;
+    return holds ? &trial : nullptr;
+  }
+  return nullptr;
+}
+
+// What distinguishes the final configuration from the starting one, by who proposed it; knobs that nobody
+// in this run proposed stand alone.
+std::vector<std::pair<std::string, Configuration>> SessionRun::kept_changes() const {
+  std::vector<std::pair<std::string, Configuration>> changes;
+  const Configuration kept = input_->starting.change_to(accepted_.back());
+  for (const auto& [name, value] : kept.values()) {
+    std::string plugin;
+    std::size_t standing = accepted_.size();
+    for (const TrialRecord& trial : trials_) {
+      if (trial.kind != TrialKind::proposal || trial.verdict != Verdict::accepted) continue;
+      if (standing-- == 0) break;  // those after it were given up
+      if (trial.change.find(name) != nullptr) plugin = trial.plugin;
+    }
+    auto known = std::ranges::find(changes, plugin, &std::pair<std::string, Configuration>::first);
+    if (plugin.empty() || known == changes.end()) {
+      changes.emplace_back(plugin, Configuration{});
+      known = std::prev(changes.end());
+    }
+    known->second.set(name, value);
+  }
+  return changes;
+}
+
+Result<void> SessionRun::ablate() {
+  tuning_time_ = elapsed();
+  if (!input_->is_ablated || accepted_.empty()) return {};
+  const Configuration final = accepted_.back();
+  for (const auto& [plugin, change] : kept_changes()) {
+    Configuration without = final;
+    for (const auto& [name, value] : change.values()) {
+      const KnobValue* const before = input_->starting.find(name);
+      without.set(name,
+                  before != nullptr ? *before : KnobValue(std::string()));  // an unset variable
+    }
+    TrialRecord trial = new_trial(TrialKind::ablation, without, final);
+    const bool is_measured = std::ranges::any_of(trials_, [&](const TrialRecord& earlier) {
+      return earlier.kind == TrialKind::ablation && earlier.reference == without &&
+             earlier.change == trial.change;
+    });
+    if (is_measured) continue;  // by an earlier process
+    if (!plugin.empty()) trial.plugin = plugin;
+    trial.proposal_reason = "the final configuration against the same without this change";
+    TrialPlan plan;
+    plan.rules = {kConfirmationError, kConfirmationError, input_->recipe.tune.min_gain_ratio};
+    plan.time_share = std::max(least_time(kConfirmationPairs), kAblationTime);
+    plan.most_time = plan.time_share;
+    plan.wanted_half_width_ratio = kWantedHalfWidth;
+    plan.extra_time = kAblationTime;
+    plan.is_checked = false;  // it was, when it was accepted
+    auto done = runner_.run(std::move(trial), plan);
+    if (!done) return tl::unexpected(done.error());
+    trials_.push_back(std::move(*done));
   }
   return {};
 }
@@ -174,7 +239,7 @@ SessionOutcome SessionRun::outcome_of(const TrialRecord* decisive) const {
     outcome.ceiling.samples_per_second = ceiling_ratio_ * outcome.best_samples_per_second;
   }
   outcome.trials = trials_;
-  outcome.tuning_time = elapsed();
+  outcome.tuning_time = tuning_time_.value_or(elapsed());
   outcome.is_budget_spent = is_budget_spent_;
   return outcome;
 }
@@ -198,7 +263,8 @@ Result<std::optional<SessionOutcome>> SessionRun::use_known_best() {
   }
   accepted_ = {verification->reference.with(verification->change)};
   if (auto measured = measure_ceiling(); !measured) return tl::unexpected(measured.error());
-  return outcome_of(&*verification);
+  if (auto measured = ablate(); !measured) return tl::unexpected(measured.error());
+  return outcome_of(&*std::ranges::find(trials_, TrialKind::verification, &TrialRecord::kind));
 }
 
 Result<SessionOutcome> SessionRun::run() {
@@ -211,7 +277,8 @@ Result<SessionOutcome> SessionRun::run() {
   auto searched = is_searched_ ? measure_ceiling() : search();
   if (!searched) return tl::unexpected(searched.error());
   if (auto confirmed = confirm(); !confirmed) return tl::unexpected(confirmed.error());
-  return outcome_of(accepted_.empty() ? nullptr : &trials_.back());
+  if (auto measured = ablate(); !measured) return tl::unexpected(measured.error());
+  return outcome_of(accepted_.empty() ? nullptr : confirmed());
 }
 
 Result<SessionOutcome> run_session(const SessionInput& input, Job& job, Advisors& advisors,

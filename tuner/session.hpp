@@ -43,6 +43,8 @@ struct SessionInput {
   // A remembered best configuration: verified against the starting one and, when it holds, used
   // without a search.
   std::optional<Configuration> known_best;
+  // Measure at the end what each kept change gives: over the budget, and no part of the tuning time.
+  bool is_ablated = false;
 };
 
 struct SessionOutcome {

@@ -30,6 +30,10 @@ class SessionRun {
   Result<std::optional<SessionOutcome>> use_known_best();
   Result<void> verify_known_best();
   Result<void> confirm();
+  // The confirmation that holds, or null. Valid until the next trial.
+  [[nodiscard]] const TrialRecord* confirmed() const;
+  [[nodiscard]] std::vector<std::pair<std::string, Configuration>> kept_changes() const;
+  Result<void> ablate();
   [[nodiscard]] SessionOutcome outcome_of(const TrialRecord* decisive) const;
   [[nodiscard]] nanoseconds elapsed() const;
   [[nodiscard]] nanoseconds remaining() const;
@@ -62,6 +66,7 @@ class SessionRun {
   TrialRunner runner_;
 
   nanoseconds started_{0};
+  std::optional<nanoseconds> tuning_time_;  // set when what follows is no tuning
   nanoseconds pair_time_{0};  // wall clock of a pair of the starting configuration's blocks
   bool has_slow_blocks_ = false;
   int next_number_ = 1;

@@ -17,6 +17,10 @@ Json knobs_json(const SessionInput& input) {
     json["switch"] = recipes::to_string(knob.how);
     knobs[knob.name] = std::move(json);
   }
+  // Stands for every variable of the trainer's environment, whatever the trainer.
+  if (const auto variable = recipes::find_knob(input.knobs, "env.NAME")) {
+    knobs["env.*"] = variable->to_json();
+  }
   return knobs;
 }
 

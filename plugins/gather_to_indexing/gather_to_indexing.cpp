@@ -38,7 +38,8 @@ Answer propose(const Situation& situation) {
       change, situation.expected_gain(change, sdk::gain_without(*share * kSavedShare)),
       "gather and its backward take " + sdk::percent(*share) +
           " of the step; where the index is the same along a row, copying whole rows gives the "
-          "same bits in less time");
+          "same bits in less time",
+      *share);
 }
 
 }  // namespace

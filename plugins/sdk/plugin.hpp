@@ -10,6 +10,7 @@
 #include <cstring>
 #include <exception>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +24,9 @@ struct Candidate {
   Json change = Json::object();      // {"loader.workers": 2}
   double expected_gain_ratio = 1.0;  // of rates: 1.3 is 30 % faster
   std::string reason;                // one sentence with the evidence in it
+  // The share of the step that the signal explains, 0 to 1: all that the change could save. Where it is
+  // given and too small to reach the recipe's min_gain, no trial is spent on it.
+  std::optional<double> signal_share_ratio = std::nullopt;
 };
 
 // Candidates, best first, or why there is none.
@@ -30,8 +34,10 @@ struct Answer {
   std::vector<Candidate> candidates;
   std::string none_because;
 
-  void add(Json change, double expected_gain_ratio, std::string reason) {
-    candidates.push_back({std::move(change), expected_gain_ratio, std::move(reason)});
+  void add(Json change, double expected_gain_ratio, std::string reason,
+           std::optional<double> signal_share_ratio = std::nullopt) {
+    candidates.push_back(
+        {std::move(change), expected_gain_ratio, std::move(reason), signal_share_ratio});
   }
   [[nodiscard]] Json to_json() const {
     Json list = Json::array();
@@ -39,6 +45,9 @@ struct Answer {
       list.push_back({{"change", candidate.change},
                       {"expected_gain_ratio", candidate.expected_gain_ratio},
                       {"reason", candidate.reason}});
+      if (candidate.signal_share_ratio) {
+        list.back()["signal_share_ratio"] = *candidate.signal_share_ratio;
+      }
     }
     return {{"candidates", std::move(list)}, {"none_because", none_because}};
   }
@@ -48,10 +57,10 @@ struct Answer {
   return {.candidates = {}, .none_because = std::move(because)};
 }
 
-[[nodiscard]] inline Answer propose_one(Json change, double expected_gain_ratio,
-                                        std::string reason) {
+[[nodiscard]] inline Answer propose_one(Json change, double expected_gain_ratio, std::string reason,
+                                        std::optional<double> signal_share_ratio = std::nullopt) {
   Answer answer;
-  answer.add(std::move(change), expected_gain_ratio, std::move(reason));
+  answer.add(std::move(change), expected_gain_ratio, std::move(reason), signal_share_ratio);
   return answer;
 }
 

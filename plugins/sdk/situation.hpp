@@ -180,7 +180,10 @@ inline std::optional<Gpu> Situation::gpu() const {
 }
 
 inline std::optional<Knob> Situation::knob(std::string_view name) const {
-  const Json& json = member(section("knobs"), name);
+  const Json& listed = member(section("knobs"), name);
+  // One entry stands for every variable of the trainer's environment.
+  const bool is_variable = listed.is_null() && name.starts_with("env.");
+  const Json& json = is_variable ? member(section("knobs"), "env.*") : listed;
   if (!json.is_object()) return std::nullopt;
   Knob knob{.name = std::string(name),
             .type = as<std::string>(member(json, "type")).value_or(""),

@@ -42,9 +42,11 @@ Answer propose(const Situation& situation) {
     return sdk::none("releasing gradients was tried and was not faster");
   }
   // What is filled is also added to in the backward pass: about the same traffic again.
-  return sdk::propose_one(change, situation.expected_gain(change, sdk::gain_without(2.0 * share)),
+  const double saved = std::min(1.0, 2.0 * share);
+  return sdk::propose_one(change, situation.expected_gain(change, sdk::gain_without(saved)),
                           "filling gradients with zeros takes " + sdk::percent(share) +
-                              " of the step, and adding to them about as much");
+                              " of the step, and adding to them about as much",
+                          saved);
 }
 
 }  // namespace

@@ -161,6 +161,24 @@ TEST(RunOptions, BudgetOverrulesTheRecipe) {
   EXPECT_FALSE(trials_with(more.json(), "accepted").empty());
 }
 
+TEST(CommandLine, AblationIsToldByEveryCommand) {
+  const Scene scene;
+  const Json run = scene.run({"--ablate", "--tune-only"}).json();
+  EXPECT_EQ(run.at("trials").size(), 3U) << "not among what was tried";
+  ASSERT_EQ(run.at("ablation").size(), 2U);
+  for (const Json& one : run.at("ablation")) {
+    EXPECT_EQ(one.at("kind"), "ablation");
+    const double gives = one.at("plugin") == "set_to_none" ? 1.3 : 1.2;
+    EXPECT_NEAR(one.at("ratio").get<double>(), gives, 0.05) << one;
+  }
+  EXPECT_THAT(scene.command({"show", "last"}).out, HasSubstr("the same without one change"));
+  EXPECT_THAT(scene.command({"explain", "last"}).out,
+              HasSubstr("Without set_to_none (optimizer.set_to_none off → on): it gives +"));
+  const Json story = scene.command({"explain", "last", "--json"}).json();
+  EXPECT_EQ(story.at("ablation"), run.at("ablation"));
+  EXPECT_EQ(scene.command({"show", "last", "--json"}).json().at("ablation"), run.at("ablation"));
+}
+
 TEST(RunOptions, RetuneLeavesAnUnfinishedRunBehind) {
   Json behaviour = Scene::fast_job();
   behaviour["faults"] = {{{"request", "train"}, {"do", "interrupt"}, {"once", true}}};

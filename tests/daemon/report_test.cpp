@@ -80,6 +80,30 @@ TEST(Report, RunAsText) {
             "trained  1,200 steps, loss 0.2500, test accuracy 87.50 %\n");
 }
 
+// Not among what was tried: the fields of the contract stay what they are.
+TEST(Report, AblationStandsAlone) {
+  TrialRecord ablation = sample_trial();
+  ablation.number = 2;
+  ablation.kind = TrialKind::ablation;
+  ablation.verdict = Verdict::rejected;
+  ablation.estimate = {.ratio = 1.004, .low = 0.99, .high = 1.015, .pairs = 30};
+  const std::string text = run_text(sample_run(), {sample_trial(), ablation});
+  EXPECT_NE(text.find("\nThe final configuration against the same without one change:\n"
+                      "without      change                          verdict        gives  interval"
+                      "        pairs\n"
+                      "set_to_none  optimizer.set_to_none off → on  no gain shown  1.004  0.990 to "
+                      "1.015  30\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("\n2  "), std::string::npos);
+  const Json json = run_json(sample_run(), {sample_trial(), ablation});
+  EXPECT_EQ(json.at("trials").size(), 1U);
+  ASSERT_EQ(json.at("ablation").size(), 1U);
+  EXPECT_EQ(json.at("ablation").at(0).at("ratio"), 1.004);
+  EXPECT_TRUE(run_json(sample_run(), {sample_trial()}).at("ablation").empty());
+  EXPECT_EQ(ablation_text({sample_trial()}), "");
+}
+
 TEST(Report, FailedRunTellsWhyAndPromisesNothing) {
   storage::RunRow run = sample_run();
   run.state = storage::RunState::failed;

@@ -21,6 +21,7 @@ SessionRequest sample() {
   request.without = {"amp"};
   request.retune = true;
   request.tune_only = true;
+  request.is_ablated = true;
   request.continue_run = "r-20261121-7f3a9c";
   request.faults = {{"crashes", "ended the process", true}, {"hangs", "did not answer", false}};
   request.block_limit = std::chrono::milliseconds(1500);
@@ -38,6 +39,7 @@ TEST(SessionRequest, ComesBackAsItWas) {
   EXPECT_EQ(received->without, sent.without);
   EXPECT_TRUE(received->retune);
   EXPECT_TRUE(received->tune_only);
+  EXPECT_TRUE(received->is_ablated);
   EXPECT_EQ(received->continue_run, sent.continue_run);
   ASSERT_EQ(received->faults.size(), 2);
   EXPECT_EQ(received->faults[0].plugin, "crashes");
@@ -48,8 +50,8 @@ TEST(SessionRequest, ComesBackAsItWas) {
 }
 
 TEST(SessionRequest, MissingFieldIsNamed) {
-  for (const char* field :
-       {"recipe", "history", "retune", "tune_only", "continue_run", "block_limit_ns"}) {
+  for (const char* field : {"recipe", "history", "retune", "tune_only", "is_ablated",
+                            "continue_run", "block_limit_ns"}) {
     Json value = sample().to_json();
     value.erase(field);
     EXPECT_FALSE(SessionRequest::from_json(value)) << field;

@@ -9,6 +9,7 @@
 namespace autotuned::daemon {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -137,6 +138,26 @@ TEST(Story, PluginsThatTriedNothingSayWhy) {
   EXPECT_THAT(story, HasSubstr("broken was left out: did not answer."));
   EXPECT_THAT(story, Not(HasSubstr("set_to_none proposed nothing")));
   EXPECT_EQ(story_json(record).at("silent_plugins").size(), 2U);
+}
+
+TEST(Story, TellsWhatEachChangeGivesAtTheEnd) {
+  RunRecord record = sample_record();
+  EXPECT_THAT(story_text(record), Not(HasSubstr("gives at the end")));
+  const std::size_t tried = story_json(record).at("trials").size();
+  TrialRecord helps = sample_trial(50, "set_to_none", Verdict::accepted, {1.04, 1.02, 1.06, 20});
+  helps.kind = TrialKind::ablation;
+  TrialRecord useless = sample_trial(51, "loading", Verdict::rejected, {1.0, 0.99, 1.01, 20});
+  useless.kind = TrialKind::ablation;
+  record.trials.push_back(helps);
+  record.trials.push_back(useless);
+  EXPECT_THAT(
+      story_text(record),
+      AllOf(HasSubstr("What each change gives at the end"),
+            HasSubstr("Without set_to_none (optimizer.set_to_none off → on): it gives +4.0 %"),
+            HasSubstr("Without loading (optimizer.set_to_none off → on): no gain is shown")));
+  const Json story = story_json(record);
+  EXPECT_EQ(story.at("trials").size(), tried);
+  EXPECT_EQ(story.at("ablation").size(), 2U);
 }
 
 TEST(Story, NothingFasterDoesNotRepayItself) {

@@ -8,10 +8,26 @@ namespace {
 
 // Whatever a plugin is asked, it answers in the form that was agreed.
 TEST(BuiltIn, AnswersAreWellFormed) {
-  for (const char* plugin :
-       {"amp", "batch_size", "channels_last", "crop_decoding", "crop_first",
-        "deferred_loss_reading", "point_ops", "gather_to_indexing", "intra_op_threads",
-        "memory_malloc", "num_workers", "pinned_memory", "set_to_none", "uint8_transfer"}) {
+  for (const char* plugin : {"amp",
+                             "batch_size",
+                             "channels_last",
+                             "crop_decoding",
+                             "crop_first",
+                             "cudnn_benchmark",
+                             "deferred_loss_reading",
+                             "fused_optimizer",
+                             "point_ops",
+                             "host_allocator",
+                             "gather_to_indexing",
+                             "intra_op_threads",
+                             "memory_malloc",
+                             "num_workers",
+                             "omp_wait_policy",
+                             "pinned_memory",
+                             "prefetch_depth",
+                             "set_to_none",
+                             "tf32",
+                             "uint8_transfer"}) {
     for (const Json& asked : {situation("fashion_cnn_cpu"), situation("resnet18_gpu"),
                               Json::object(), Json(3), Json{{"metrics", 3}, {"knobs", "x"}}}) {
       const Json answer = ask(plugin, asked);
@@ -22,7 +38,12 @@ TEST(BuiltIn, AnswersAreWellFormed) {
         EXPECT_GE(candidate.at("expected_gain_ratio").get<double>(), 1.0) << plugin;
         EXPECT_LE(candidate.at("expected_gain_ratio").get<double>(), 20.1) << plugin;
         EXPECT_FALSE(candidate.at("reason").get<std::string>().ends_with('.')) << plugin;
+        if (candidate.contains("signal_share_ratio")) {
+          EXPECT_GE(candidate.at("signal_share_ratio").get<double>(), 0.0) << plugin;
+          EXPECT_LE(candidate.at("signal_share_ratio").get<double>(), 1.0) << plugin;
+        }
         for (const auto& [knob, value] : candidate.at("change").items()) {
+          if (knob.starts_with("env.")) continue;
           EXPECT_TRUE(asked.at("knobs").contains(knob)) << plugin;
           EXPECT_NE(asked.at("incumbent").at(knob), value) << plugin;
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
-#include "tests/plugins/loader_scene.hpp"
+#include "tests/plugins/share.hpp"
 
 namespace autotuned::plugins {
 namespace {
@@ -25,7 +25,8 @@ TEST(MemoryMalloc, KeepsLargeBlocksOnTheCpu) {
   Json json = situation("fashion_cnn_cpu");
   const Json answer = ask("memory_malloc", json);
   EXPECT_EQ(first_change(answer), Json({{"memory.malloc", "keep"}}));
-  EXPECT_THAT(first_reason(answer), AllOf(HasSubstr("12 ms"), HasSubstr("500.0 MiB")));
+  EXPECT_THAT(first_reason(answer), AllOf(HasSubstr("12 %"), HasSubstr("900 page faults")));
+  EXPECT_NEAR(first_gain(answer), 1 / (1 - 0.8 * 0.12), 1e-9);
   json["incumbent"]["memory.malloc"] = "keep";
   EXPECT_THAT(none_because(ask("memory_malloc", json)), HasSubstr("is set or was tried"));
   EXPECT_THAT(none_because(ask("memory_malloc", situation("resnet18_gpu"))),
@@ -39,6 +40,34 @@ TEST(ChannelsLast, FollowsTheShareOfConvolutions) {
   EXPECT_THAT(first_reason(answer), HasSubstr("62 % of the step"));
   json["metrics"]["operators.gemm_conv_ratio"] = 0.2;
   EXPECT_THAT(none_because(ask("channels_last", json)), HasSubstr("is 20 %"));
+}
+
+TEST(FusedOptimizer, FollowsTheShareOfTheOptimizer) {
+  Json json = situation("fashion_cnn_cpu");
+  const Json answer = ask("fused_optimizer", json);
+  EXPECT_EQ(first_change(answer), Json({{"optimizer.fused", true}}));
+  EXPECT_THAT(first_reason(answer), AllOf(HasSubstr("sgd takes 5.0 %"), HasSubstr("50,186")));
+  EXPECT_NEAR(first_gain(answer), 1 / (1 - 0.025), 1e-9);
+  EXPECT_NEAR(first_share(answer), 0.05, 1e-9);
+  json["permissions"]["numerics"] = false;
+  EXPECT_THAT(none_because(ask("fused_optimizer", json)), HasSubstr("does not permit"));
+}
+
+TEST(Tf32, OnlyOnAGpuInThirtyTwoBit) {
+  EXPECT_THAT(none_because(ask("tf32", situation("fashion_cnn_cpu"))), HasSubstr("cpu"));
+  Json json = situation("resnet18_gpu");
+  EXPECT_EQ(first_change(ask("tf32", json)), Json({{"precision.tf32", true}}));
+  EXPECT_THAT(first_reason(ask("tf32", json)), HasSubstr("70 % of the step"));
+  json["incumbent"]["precision.autocast"] = "bf16";
+  EXPECT_THAT(none_because(ask("tf32", json)), HasSubstr("precision.autocast is bf16"));
+}
+
+TEST(CudnnBenchmark, OnlyOnAGpu) {
+  EXPECT_THAT(none_because(ask("cudnn_benchmark", situation("fashion_cnn_cpu"))), HasSubstr("cpu"));
+  Json json = situation("resnet18_gpu");
+  EXPECT_EQ(first_change(ask("cudnn_benchmark", json)), Json({{"cudnn.benchmark", true}}));
+  json["metrics"]["operators.gemm_conv_ratio"] = 0.01;
+  EXPECT_THAT(none_because(ask("cudnn_benchmark", json)), HasSubstr("is 1.0 %"));
 }
 
 TEST(DeferredLossReading, OnlyWhereTheLossIsReadAtEveryStep) {

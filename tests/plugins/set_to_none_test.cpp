@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
-#include "tests/plugins/loader_scene.hpp"
+#include "tests/plugins/share.hpp"
 
 namespace autotuned::plugins {
 namespace {
@@ -13,6 +13,7 @@ TEST(SetToNone, ProposesItByTheShareOfFilling) {
   EXPECT_EQ(first_change(answer), Json({{"optimizer.set_to_none", true}}));
   EXPECT_THAT(first_reason(answer), HasSubstr("1.2 % of the step"));
   EXPECT_NEAR(first_gain(answer), 1 / (1 - 0.024), 1e-9);
+  EXPECT_NEAR(first_share(answer), 0.024, 1e-9);
 }
 
 TEST(SetToNone, DoesNotReleaseWhatTheOptimizerMissesThen) {

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "plugins/loader.hpp"
-#include "tests/plugins/loader_scene.hpp"
+#include "tests/plugins/share.hpp"
 
 namespace autotuned::plugins {
 namespace {
@@ -164,6 +164,28 @@ TEST(YamlPlugin, ReportsWhatIsMissing) {
   EXPECT_THAT(mistakes_in("- a list\n"), ElementsAre(HasSubstr("is a map")));
   EXPECT_THAT(mistakes_in(replaced(kGood, "1..environment.cpus_allowed", "[]")),
               ElementsAre(HasSubstr("at least one entry")));
+}
+
+TEST(YamlPlugin, ExpectsAPartOfAShare) {
+  const std::string text =
+      replaced(kGood, "expect: 1.2", "expect: 50% of operators.gemm_conv_ratio");
+  Json json = situation("fashion_cnn_cpu");
+  const Json answer = said(text, json);
+  EXPECT_NEAR(first_gain(answer), 1 / (1 - 0.31), 1e-9);
+  EXPECT_NEAR(first_share(answer), 0.62, 1e-9);
+  json["metrics"].erase("operators.gemm_conv_ratio");
+  const Json unknown = said(text, json);
+  EXPECT_EQ(first_gain(unknown), 1.0);
+  EXPECT_FALSE(unknown.at("candidates").at(0).contains("signal_share_ratio"));
+
+  const auto mistake = [](const char* expect) {
+    return mistakes_in(replaced(kGood, "1.2\nreason", std::string(expect) + "\nreason"));
+  };
+  EXPECT_THAT(mistake("120% of step.forward_ratio"), ElementsAre(HasSubstr("'120%'")));
+  EXPECT_THAT(mistake("0% of step.forward_ratio"), ElementsAre(HasSubstr("'0%'")));
+  EXPECT_THAT(mistake("x% of step.forward_ratio"), ElementsAre(HasSubstr("'x%'")));
+  EXPECT_THAT(mistake("50% of step.duration_ns"), ElementsAre(HasSubstr("no share")));
+  EXPECT_EQ(mistake("50% of a b").size(), 1U);
 }
 
 TEST(YamlPlugin, RefusesTricks) {

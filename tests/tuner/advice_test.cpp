@@ -46,6 +46,8 @@ TEST(Advice, NonsenseIsNamed) {
       {with("expected_gain_ratio", -1.0), "not above 0"},
       {with("expected_gain_ratio", std::numeric_limits<double>::quiet_NaN()),
        "expected_gain_ratio"},
+      {with("signal_share_ratio", "all"), "signal_share_ratio"},
+      {with("signal_share_ratio", 1.5), "not between 0 and 1"},
       {with("reason", ""), "reason is empty"},
       {with("reason", Json()), "reason"},
   };
@@ -137,6 +139,7 @@ TEST(Advice, ShowsThePluginWhatItsPageSays) {
   EXPECT_EQ(first["knobs"]["loader.workers"]["maximum"], 4);
   EXPECT_EQ(first["knobs"]["loader.workers"]["switch"], "live");
   EXPECT_EQ(first["knobs"]["loader.workers"]["risk"], "exact");
+  EXPECT_EQ(first["knobs"]["env.*"]["switch"], "restart");
   EXPECT_EQ(first["starting"], simulation.input.starting.to_json());
   EXPECT_EQ(first["permissions"]["lr_scaling"], "linear");
   EXPECT_EQ(first["permissions"]["numerics"], true);
@@ -236,6 +239,40 @@ TEST_F(WhySkipped, OneSecondChanceWhenMoreIsExpected) {
   EXPECT_TRUE(why_skipped({"p", workers(2), 3.0, "r"}, incumbent_, {}, trials));
 }
 
+TEST(WhyHopeless, WhatItsSignalExplainsCannotReachTheLeastGain) {
+  SessionInput input = simulated_input();
+  Candidate candidate{.plugin = "p", .reason = "r", .signal_share_ratio = 0.008};
+  candidate.change.set("optimizer.set_to_none", true);
+  const auto reason = why_hopeless(candidate, input);
+  ASSERT_TRUE(reason);
+  EXPECT_THAT(*reason, testing::AllOf(HasSubstr("0.8 % of the step"), HasSubstr("2.0 %")));
+  candidate.signal_share_ratio = 0.0199;  // 1 / (1 - 0.0199) = 1.0203
+  EXPECT_FALSE(why_hopeless(candidate, input));
+  candidate.signal_share_ratio = 1.0;
+  EXPECT_FALSE(why_hopeless(candidate, input));
+  candidate.signal_share_ratio = 0.0;
+  EXPECT_TRUE(why_hopeless(candidate, input));
+  input.job_facts["device"] = "cuda:0";
+  EXPECT_FALSE(why_hopeless(candidate, input)) << "shares of host time bound nothing there";
+  candidate.signal_share_ratio.reset();
+  EXPECT_FALSE(why_hopeless(candidate, simulated_input()));
+}
+
+TEST(WhyHopeless, CostsNoTrialAndIsSaid) {
+  Simulation simulation;
+  simulation.advisors.plugins["small"] = [](const Json&) -> Result<Json> {
+    Json answer = propose({{"optimizer.set_to_none", true}}, 1.9);
+    answer["candidates"][0]["signal_share_ratio"] = 0.004;
+    return answer;
+  };
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome);
+  EXPECT_THAT(outcome->trials, IsEmpty());
+  EXPECT_THAT(simulation.ledger.events,
+              testing::Contains(HasSubstr("answered small: skipped: optimizer.set_to_none=on is "
+                                          "about 0.4 % of the step")));
+}
+
 TEST(Candidates, OrderByGainThenRiskThenFewness) {
   const SessionInput input = simulated_input();
   const auto candidate = [](const char* plugin, const char* knob, const KnobValue& value,
@@ -256,6 +293,9 @@ TEST(Candidates, OrderByGainThenRiskThenFewness) {
   EXPECT_TRUE(is_tried_before(numerics, semantics, input));
   EXPECT_TRUE(is_tried_before(exact, both, input));
   EXPECT_FALSE(is_tried_before(exact, exact, input));
+  const Candidate restart = candidate("a", "memory.malloc", std::string("keep"), 1.3);
+  EXPECT_TRUE(is_tried_before(exact, restart, input)) << "a restart costs more";
+  EXPECT_TRUE(is_tried_before(restart, numerics, input));
 }
 
 TEST(Candidates, AboutLoading) {

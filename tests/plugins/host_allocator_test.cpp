@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/plugins/share.hpp"
+
+namespace autotuned::plugins {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// The situation of a job on a machine with such files.
+class HostAllocator : public ::testing::Test {
+ protected:
+  [[nodiscard]] Json situation_here() const {
+    Json json = situation("fashion_cnn_cpu");
+    json["environment"]["root"] = root_.path().string();
+    return json;
+  }
+  void write(const std::string& file, const std::string& text) const {
+    const std::filesystem::path path = root_.path() / file;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+  }
+  void set_huge_pages(const std::string& text) const {
+    write("sys/kernel/mm/transparent_hugepage/enabled", text + "\n");
+  }
+
+  PluginFolder root_;
+};
+
+TEST_F(HostAllocator, HugePagesFirstThenTheLibrariesThatAreThere) {
+  set_huge_pages("always [madvise] never");
+  write("usr/lib64/libtcmalloc_minimal.so.4", "");
+  write("usr/lib/libtcmalloc.so.4", "");  // the same allocator
+  Json json = situation_here();
+  const Json answer = ask("host_allocator", json);
+  ASSERT_EQ(answer.at("candidates").size(), 2U);
+  EXPECT_EQ(first_change(answer), Json({{"env.GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"}}));
+  EXPECT_EQ(answer.at("candidates")[1].at("change"),
+            Json({{"env.LD_PRELOAD", "/usr/lib64/libtcmalloc_minimal.so.4"}}));
+  EXPECT_THAT(first_reason(answer), AllOf(HasSubstr("12 %"), HasSubstr("900 page faults")));
+  EXPECT_NEAR(first_share(answer), 0.12, 1e-9);
+
+  tell(json, {{"env.GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"}}, "accepted", 1.05);
+  EXPECT_EQ(first_change(ask("host_allocator", json)),
+            Json({{"env.LD_PRELOAD", "/usr/lib64/libtcmalloc_minimal.so.4"}}));
+  tell(json, {{"env.LD_PRELOAD", "/usr/lib64/libtcmalloc_minimal.so.4"}}, "failed", 0.0);
+  EXPECT_THAT(none_because(ask("host_allocator", json)), HasSubstr("was tried or is set"));
+}
+
+TEST_F(HostAllocator, AsksForHugePagesOnlyWhereAskingHelps) {
+  for (const char* mode : {"[always] madvise never", "always madvise [never]", "", "]["}) {
+    set_huge_pages(mode);
+    EXPECT_FALSE(none_because(ask("host_allocator", situation_here())).empty()) << mode;
+  }
+}
+
+TEST_F(HostAllocator, SaysWhyNot) {
+  set_huge_pages("always [madvise] never");
+  Json json = situation_here();
+  json["metrics"]["cpu.kernel_ratio"] = 0.001;
+  EXPECT_THAT(none_because(ask("host_allocator", json)), HasSubstr("only 0.1 %"));
+  json["metrics"].erase("cpu.kernel_ratio");
+  EXPECT_THAT(none_because(ask("host_allocator", json)), HasSubstr("does not say"));
+  EXPECT_THAT(none_because(ask("host_allocator", situation("resnet18_gpu"))), HasSubstr("GPU"));
+}
+
+}  // namespace
+}  // namespace autotuned::plugins
