@@ -19,6 +19,17 @@ constexpr std::array kDefinitions = {
                      "CPU time of the trainer over wall time and CPUs allowed"},
     MetricDefinition{"gradients.complete", "1", ratio,
                      "1 when every parameter got a gradient in every profiled step, else 0"},
+    MetricDefinition{"input.cache_bytes", "bytes", size, "memory that input.cache holds"},
+    MetricDefinition{"input.cache_fill_ns", "ns", duration,
+                     "time that it took to fill before the first block; 0 without a cache"},
+    MetricDefinition{"input.cached_ratio", "1", ratio,
+                     "share of the stored samples that are in the cache"},
+    MetricDefinition{"input.decode_ratio", "1", ratio,
+                     "share of loader.sample_ns in reading the sample and decoding it"},
+    MetricDefinition{"input.prefix_ratio", "1", ratio,
+                     "share of it in reading and all before the first transform that draws"},
+    MetricDefinition{"input.read_ratio", "1", ratio,
+                     "share of it in reading; 0 where the data lies in memory"},
     MetricDefinition{"loader.float_from_uint8_ratio", "1", ratio,
                      "share of the input bytes handed over as float32 although stored as 8 bit"},
     MetricDefinition{"loader.sample_ns", "ns", duration,
@@ -118,6 +129,16 @@ Metrics metrics_of(const ProfileFacts& facts) {
   metrics["samples_per_second"] = 1e9 * over(facts.samples, step->total_ns);
 
   metrics["loader.sample_ns"] = over(facts.loader_thread_ns, facts.loader_samples);
+  const double sample_ns = metrics["loader.sample_ns"];
+  const auto share = [&](std::int64_t ns) {
+    return sample_ns > 0.0 ? std::min(1.0, over(ns, facts.timed_samples) / sample_ns) : 0.0;
+  };
+  metrics["input.read_ratio"] = share(facts.reading_ns);
+  metrics["input.decode_ratio"] = share(facts.decoding_ns);
+  metrics["input.prefix_ratio"] = share(facts.prefix_ns);
+  metrics["input.cached_ratio"] = over(facts.cached_samples, facts.stored_samples);
+  metrics["input.cache_bytes"] = static_cast<double>(facts.cache_bytes);
+  metrics["input.cache_fill_ns"] = static_cast<double>(facts.cache_fill_ns);
   metrics["loader.float_from_uint8_ratio"] = facts.is_float_from_uint8 ? 1.0 : 0.0;
   metrics["transfer.bytes_per_step"] = over(facts.transfer_bytes, facts.steps);
   metrics["transfer.pageable_ratio"] = over(facts.pageable_transfer_bytes, facts.transfer_bytes);

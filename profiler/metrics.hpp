@@ -43,7 +43,17 @@ struct ProfileFacts {
 
   std::int64_t loader_samples = 0;    // produced meanwhile, by whatever thread
   std::int64_t loader_thread_ns = 0;  // thread time that they took
-  bool is_float_from_uint8 = false;   // samples stored as 8 bit, handed over as float32
+  // Of so many of these samples the time of every part was taken: of reading, of that and decoding, and of
+  // all before the first transform that draws.
+  std::int64_t timed_samples = 0;
+  std::int64_t reading_ns = 0;
+  std::int64_t decoding_ns = 0;
+  std::int64_t prefix_ns = 0;
+  std::int64_t cached_samples = 0;  // in memory, of
+  std::int64_t stored_samples = 0;
+  std::int64_t cache_bytes = 0;
+  std::int64_t cache_fill_ns = 0;
+  bool is_float_from_uint8 = false;  // samples stored as 8 bit, handed over as float32
 
   std::int64_t transfer_bytes = 0;           // handed over to the device, or used in place by it
   std::int64_t pageable_transfer_bytes = 0;  // of these, copied from memory that is not pinned

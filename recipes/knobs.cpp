@@ -174,6 +174,12 @@ std::vector<Knob> knobs_of(const Machine& machine) {
   benchmark.one_time_cost = "timing algorithms for every shape";
   benchmark.unavailable = needs_gpu;
 
+  Knob& cache = knobs.emplace_back(choice(
+      "input.cache", {"none", "raw", "decoded", "prefix"},
+      "Keeps samples in memory: as stored, decoded, or as they are before the first transform "
+      "that draws."));
+  cache.one_time_cost = "reading the samples into memory";
+
   knobs.push_back(choice("input.decode", {"full", "crop"},
                          "crop: of a picture that is cropped, only the crop is decoded."));
 

@@ -48,6 +48,8 @@ struct Tune {
   double min_gain_ratio = 0.02;
   double memory_limit_ratio = 0.9;                 // of the device's memory
   std::optional<std::int64_t> memory_limit_bytes;  // instead of the ratio
+  double cache_memory_ratio = 0.5;                 // of the memory that is free, for input.cache
+  std::optional<std::int64_t> cache_memory_bytes;  // instead of the ratio
   std::vector<std::string> allow;                  // "numerics", "semantics" or knob names
   std::int64_t batch_size_max = 1024;
   LearningRateScaling lr_scaling = LearningRateScaling::none;

@@ -137,6 +137,8 @@ void read_tune(const Json& json, Reader& reader, Tune& tune) {
   reader.read("min_gain_ratio", tune.min_gain_ratio);
   if (reader.has("memory_limit_ratio")) reader.read("memory_limit_ratio", tune.memory_limit_ratio);
   reader.read("memory_limit_bytes", tune.memory_limit_bytes);
+  if (reader.has("cache_memory_ratio")) reader.read("cache_memory_ratio", tune.cache_memory_ratio);
+  reader.read("cache_memory_bytes", tune.cache_memory_bytes);
   if (reader.has("allow")) reader.read("allow", tune.allow);
 
   Reader batch_size = reader.inside("batch_size");
@@ -166,6 +168,11 @@ Json tune_json(const Tune& tune) {
     json["memory_limit_bytes"] = *tune.memory_limit_bytes;
   } else {
     json["memory_limit_ratio"] = tune.memory_limit_ratio;
+  }
+  if (tune.cache_memory_bytes) {
+    json["cache_memory_bytes"] = *tune.cache_memory_bytes;
+  } else {
+    json["cache_memory_ratio"] = tune.cache_memory_ratio;
   }
   return json;
 }

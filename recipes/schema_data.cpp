@@ -9,6 +9,8 @@ using enum FieldType;
 
 constexpr Range kPositiveInteger{.minimum = 1};
 constexpr Range kPositive{.minimum = 0, .open_minimum = true};
+constexpr Range kFactor{.minimum = 0, .maximum = 100};
+constexpr Range kTurn{.minimum = -0.5, .maximum = 0.5};
 constexpr Range kClasses{.minimum = 2, .maximum = 65'536};
 
 Field shuffle_field() {
@@ -43,6 +45,16 @@ Field classes_field() {
           .summary = "How many labels there are.",
           .is_required = true,
           .range = kClasses};
+}
+
+Field amount_field(std::string_view key, std::string_view summary, Range range) {
+  return {.key = key,
+          .type = number,
+          .summary = summary,
+          .default_in_words = "left as it is",
+          .range = range,
+          .shape = Shape::single_or_list,
+          .length = 2};
 }
 
 Field size_field() {
@@ -155,6 +167,41 @@ const std::vector<Variant>& transform_types() {
       {.name = "center_crop",
        .summary = "Cuts the middle out of the picture.",
        .fields = {size_field()}},
+      {.name = "color_jitter",
+       .summary =
+           "Changes the colours by amounts drawn from what is given, in an order that is drawn, "
+           "too: the same bytes as torchvision's ColorJitter of a PIL image. A number x means "
+           "1 - x to 1 + x, for hue -x to x.",
+       .fields = {amount_field("brightness", "Factor, or [lowest, highest].", kFactor),
+                  amount_field("contrast", "Factor, or [lowest, highest].", kFactor),
+                  amount_field("saturation", "Factor, or [lowest, highest].", kFactor),
+                  amount_field("hue", "Share of the circle of colours, or [lowest, highest].",
+                               0.5)}},
+      {.name = "random_flip",
+       .summary = "Exchanges left and right, by chance.",
+       .fields = {{.key = "probability",
+                   .type = number,
+                   .summary = "How often.",
+                   .default_text = "0.5",
+                   .range = {.minimum = 0, .maximum = 1}}}},
+      {.name = "random_resized_crop",
+       .summary = "Cuts out a part whose share of the picture and whose proportions are drawn, and "
+                  "resizes it, as torchvision's RandomResizedCrop does.",
+       .fields = {size_field(),
+                  {.key = "scale",
+                   .type = number,
+                   .summary = "Share of the picture, [lowest, highest].",
+                   .default_in_words = "[0.08, 1]",
+                   .range = {.minimum = 0.001, .maximum = 1},
+                   .shape = Shape::list,
+                   .length = 2},
+                  {.key = "ratio",
+                   .type = number,
+                   .summary = "Width over height before resizing, [lowest, highest].",
+                   .default_in_words = "[0.75, 1.333]",
+                   .range = {.minimum = 0.01, .maximum = 100},
+                   .shape = Shape::list,
+                   .length = 2}}},
       {.name = "resize",
        .summary =
            "Makes a picture of bytes larger or smaller, whatever its proportions: bilinear with "

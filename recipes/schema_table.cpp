@@ -80,6 +80,10 @@ Field tune_field() {
                .type = memory,
                .summary = "Device memory that a configuration may use.",
                .default_text = "90%"},
+              {.key = "cache_memory",
+               .type = memory,
+               .summary = "Host memory that input.cache may use: a share of what is free, or bytes.",
+               .default_text = "50%"},
               {.key = "allow",
                .type = text,
                .summary = "Changes that are tried although they do not train bit for bit the same: "

@@ -182,7 +182,8 @@ class Feed::State {
         .drop_last = settings.drop_last,
         .pixel_type = settings.is_uint8 ? input::PixelType::uint8 : input::PixelType::float32,
         .ring = {},
-        .pipeline = settings.pipeline};
+        .pipeline = settings.pipeline,
+        .cache = settings.cache};
     for (const HostSlot& slot : ring) {
       result.ring.push_back(
           {slot.images.mutable_data_ptr(), slot.labels.mutable_data_ptr<std::int64_t>()});
@@ -395,6 +396,13 @@ void Feed::seek(input::Position position) {
 }
 input::LoaderStatistics Feed::statistics() const {
   return state_->loader().statistics();
+}
+void Feed::time_parts(bool is_on) {
+  state_->loader().time_parts(is_on);
+}
+void Feed::fill_cache(int threads, std::chrono::nanoseconds most,
+                      const std::function<bool()>& is_cancelled) {
+  state_->loader().fill_cache(threads, most, is_cancelled);
 }
 
 }  // namespace autotuned::trainer

@@ -24,6 +24,8 @@ struct FeedSettings {
   bool is_channels_last = false;
   // Another form of the pipeline that the feed was created with; null: that one. Must outlive its use.
   const input::Pipeline* pipeline = nullptr;
+  // For that pipeline's kind of cache; null: nothing is kept. Must outlive its use.
+  input::SampleCache* cache = nullptr;
 
   friend bool operator==(const FeedSettings&, const FeedSettings&) = default;
 };
@@ -77,6 +79,10 @@ class Feed {
   // Also gives up a batch that is in the caller's hands, after a step that failed.
   void seek(input::Position position);
   [[nodiscard]] input::LoaderStatistics statistics() const;
+  // input::Loader's functions of these names.
+  void time_parts(bool is_on);
+  void fill_cache(int threads, std::chrono::nanoseconds most,
+                  const std::function<bool()>& is_cancelled);
 
  private:
   class State;

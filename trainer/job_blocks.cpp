@@ -137,6 +137,7 @@ void Job::State::synchronize() const {
 }
 
 Result<Block> Job::State::run(const RunRequest& request, const CancelCheck& is_cancelled) {
+  fill_cache(is_cancelled);
   std::optional<LoadingScope> loading;
   std::optional<DeviceBatch> reused;
   if (request.reuse_batch) {
@@ -188,10 +189,12 @@ Result<Block> Job::State::run_steps(std::int64_t count, const CancelCheck& is_ca
 
 Result<JobProfile> Job::State::profile(std::int64_t count, std::int64_t warmup_steps,
                                        const CancelCheck& is_cancelled, std::int64_t maximum_ns) {
+  fill_cache(is_cancelled);
   const auto after = [begin = now_ns()](std::int64_t ns) {
     return ns < INT64_MAX - begin ? begin + ns : INT64_MAX;
   };
   const std::int64_t deadline = after(maximum_ns);
+  feed_->time_parts(true);
   const LoadingScope loading(*feed_);
   if (auto warm = warm_up(warmup_steps, is_cancelled, after(maximum_ns / 4)); !warm) {
     return tl::unexpected(warm.error());
@@ -237,8 +240,10 @@ Result<JobProfile> Job::State::profile(std::int64_t count, std::int64_t warmup_s
     facts.spans = profiler::totals_of(spans.records());
   }
   const input::LoaderStatistics loaded = feed_->statistics();
+  feed_->time_parts(false);
   facts.loader_samples = loaded.samples - loaded_before.samples;
   facts.loader_thread_ns = loaded.producing_ns - loaded_before.producing_ns;
+  add_input_facts(facts, loaded);
   facts.is_float_from_uint8 =
       feed_->settings().pipeline->table() != nullptr && !feed_->settings().is_uint8;
   if (!device_.is_cpu() && !feed_->settings().pin_memory) {
@@ -278,6 +283,7 @@ Result<TestResult> Job::State::evaluate(const CancelCheck& is_cancelled) {
   FeedSettings settings = feed_->settings();
   settings.drop_last = false;
   settings.pipeline = &(*pipelines)->test;
+  settings.cache = nullptr;  // of other data
   auto feed = Feed::create(*test_data_, {.seed = recipe_.seed, .is_shuffled = false},
                            (*pipelines)->test, device_, settings);
   if (!feed) return tl::unexpected(feed.error());

@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kInitial = "initial";
 
 FeedSettings feed_settings_of(const recipes::Recipe& recipe, const Configuration& configuration,
-                              const input::Pipeline& pipeline) {
+                              const input::Pipeline& pipeline, input::SampleCache* cache) {
   return {.workers = static_cast<int>(configuration.integer("loader.workers")),
           .prefetch_batches = static_cast<int>(configuration.integer("loader.prefetch_batches")),
           .batch_size = configuration.integer("batch_size"),
@@ -28,7 +28,8 @@ FeedSettings feed_settings_of(const recipes::Recipe& recipe, const Configuration
           .pin_memory = configuration.flag("loader.pin_memory"),
           .non_blocking = configuration.flag("transfer.non_blocking"),
           .is_channels_last = configuration.text("layout.memory_format") == "channels_last",
-          .pipeline = &pipeline};
+          .pipeline = &pipeline,
+          .cache = cache};
 }
 
 std::optional<at::ScalarType> autocast_type(const std::string& value) {
@@ -84,6 +85,23 @@ std::string restart_part(const Configuration& configuration,
   return part;
 }
 
+Error too_many_classes(const input::Dataset& data, std::int64_t most) {
+  std::string what = "the data has " + std::to_string(data.classes()) + " classes, the model " +
+                     std::to_string(most);
+  for (std::int64_t i = 0; i < data.size(); ++i) {
+    if (data.label(i) < most) continue;
+    what += ": " + data.name(i) + " has the label " + std::to_string(data.label(i));
+    break;
+  }
+  return {ErrorKind::invalid, std::move(what), "model", "set classes of the model"};
+}
+
+tl::unexpected<Error> no_checkpoint(const std::string& name) {
+  return fail(ErrorKind::not_found, "there is no checkpoint of this name", name);
+}
+
+}  // namespace
+
 Result<input::Pipeline> pipeline_of(const recipes::Recipe& recipe, const input::Dataset& data,
                                     const input::PipelineForm& form) {
   std::vector<input::Transform> transforms;
@@ -93,16 +111,11 @@ Result<input::Pipeline> pipeline_of(const recipes::Recipe& recipe, const input::
   return input::Pipeline::compile(data.type(), transforms, recipe.seed, form);
 }
 
-tl::unexpected<Error> no_checkpoint(const std::string& name) {
-  return fail(ErrorKind::not_found, "there is no checkpoint of this name", name);
-}
-
-}  // namespace
-
 std::vector<std::string> obeyed_knobs() {
   return {"batch_size",
           "cudnn.benchmark",
           "env.*",
+          "input.cache",
           "input.decode",
           "input.order",
           "input.point_ops",
@@ -126,6 +139,7 @@ Job::State::State(recipes::Recipe recipe, const Machine& machine, const std::str
     : recipe_(std::move(recipe)),
       knobs_(recipes::knobs_of(machine)),
       cpus_allowed_(machine.cpus_allowed),
+      memory_allowed_bytes_(machine.memory_allowed_bytes),
       device_(device) {
   facts_.device = device;
 }
@@ -146,15 +160,15 @@ Result<void> Job::State::load(const Configuration& configuration) {
   learner_ = std::move(*learner);
   for (const input::Dataset* one : {train_data_.get(), test_data_.get()}) {
     if (one != nullptr && one->classes() > learner_->classes()) {
-      return fail(ErrorKind::invalid,
-                  "the data has " + std::to_string(one->classes()) + " classes, the model " +
-                      std::to_string(learner_->classes()),
-                  "model", "set classes of the model");
+      return tl::unexpected(too_many_classes(*one, learner_->classes()));
     }
   }
   const bool is_shuffled = get_bool(recipe_.data.parameters, "shuffle").value_or(true);
-  auto feed = Feed::create(*train_data_, {.seed = recipe_.seed, .is_shuffled = is_shuffled},
-                           pipeline, device_, feed_settings_of(recipe_, configuration, pipeline));
+  const auto cache = cache_for(pipeline);
+  if (!cache) return tl::unexpected(cache.error());
+  auto feed =
+      Feed::create(*train_data_, {.seed = recipe_.seed, .is_shuffled = is_shuffled}, pipeline,
+                   device_, feed_settings_of(recipe_, configuration, pipeline, *cache));
   if (!feed) return tl::unexpected(feed.error());
   feed_ = std::move(*feed);
   learner_->configure(learner_settings_of(configuration));
@@ -219,7 +233,10 @@ Result<Prepared> Job::State::prepare(const Configuration& configuration) {
   // First what can fail.
   const auto pipelines = pipelines_of(configuration);
   if (!pipelines) return tl::unexpected(pipelines.error());
-  const FeedSettings feed_settings = feed_settings_of(recipe_, configuration, (*pipelines)->train);
+  const auto cache = cache_for((*pipelines)->train);
+  if (!cache) return tl::unexpected(cache.error());
+  const FeedSettings feed_settings =
+      feed_settings_of(recipe_, configuration, (*pipelines)->train, *cache);
   if (feed_settings != feed_->settings()) {
     if (auto done = feed_->configure(feed_settings); !done) return tl::unexpected(done.error());
   }
@@ -318,6 +335,7 @@ void Job::State::describe(const input::Pipeline& pipeline) {
   facts_.can_move_crop = pipeline.chances().can_move_crop;
   facts_.can_decode_crop = pipeline.chances().can_decode_crop;
   facts_.pixel_stages = pipeline.chances().pixel_stages;
+  describe_caches();
   facts_.device_memory_bytes = device_memory_bytes(facts_.device);
 }
 

@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,10 +15,16 @@
 #include "trainer/feed.hpp"
 #include "trainer/input/dataset.hpp"
 #include "trainer/input/pipeline.hpp"
+#include "trainer/input/sample_cache.hpp"
 #include "trainer/job.hpp"
 #include "trainer/learner.hpp"
 
 namespace autotuned::trainer {
+
+// The recipe's transforms in one of their forms.
+[[nodiscard]] Result<input::Pipeline> pipeline_of(const recipes::Recipe& recipe,
+                                                  const input::Dataset& data,
+                                                  const input::PipelineForm& form);
 
 class Job::State {
  public:
@@ -70,6 +77,14 @@ class Job::State {
   // Knobs that neither the feed nor the learner obeys.
   void configure_steps(const Configuration& configuration);
   void describe(const input::Pipeline& pipeline);
+  void describe_caches();
+  // Null where the pipeline keeps nothing. job_cache.cpp
+  Result<input::SampleCache*> cache_for(const input::Pipeline& pipeline);
+  // Where the memory ends, for all caches together.
+  [[nodiscard]] std::int64_t cache_bytes_allowed() const;
+  // Blocks and profiles show a cache as it is once everything is in it; training fills it on its way.
+  void fill_cache(const CancelCheck& is_cancelled);
+  void add_input_facts(profiler::ProfileFacts& facts, const input::LoaderStatistics& loaded) const;
   Result<StepTaken> step();
   StepTaken step_on(const DeviceBatch& batch);
   StepTaken learn_from(const DeviceBatch& batch);
@@ -83,6 +98,7 @@ class Job::State {
   recipes::Recipe recipe_;
   std::vector<recipes::Knob> knobs_;
   int cpus_allowed_;
+  std::int64_t memory_allowed_bytes_;
   at::Device device_;
   JobFacts facts_;
   Configuration configuration_;
@@ -90,6 +106,14 @@ class Job::State {
   std::unique_ptr<input::Dataset> test_data_;  // null without evaluation
   // By form. Kept, so that switching back costs nothing; elements of a map stay where they are.
   std::map<input::PipelineForm, Pipelines> pipelines_;
+  // The one in use or used last first, and one more, so that two can be compared.
+  struct Cache {
+    std::string key;
+    std::unique_ptr<input::SampleCache> cache;
+    bool was_filled = false;
+    std::int64_t fill_ns = 0;
+  };
+  std::list<Cache> caches_;
   std::unique_ptr<Learner> learner_;
   std::shared_ptr<const void> gather_rewrite_;  // null: LibTorch's own
   bool reads_every_loss_ = false;

@@ -17,9 +17,9 @@
 namespace autotuned::trainer {
 namespace {
 
-// The value of a line such as "VmHWM:   123456 kB" in /proc/self/status, in bytes; 0 when not there.
-std::int64_t status_bytes(std::string_view name) {
-  const Descriptor file(open("/proc/self/status", O_RDONLY | O_CLOEXEC));
+// The value of a line such as "VmHWM:   123456 kB", in bytes; 0 when not there.
+std::int64_t bytes_in(const char* path, std::string_view name) {
+  const Descriptor file(open(path, O_RDONLY | O_CLOEXEC));
   char buffer[8192];
   const ssize_t length = file.is_open() ? read(file.get(), buffer, sizeof(buffer)) : 0;
   if (length <= 0) return 0;
@@ -31,6 +31,10 @@ std::int64_t status_bytes(std::string_view name) {
   std::int64_t kibibytes = 0;
   std::from_chars(text.data() + digits, text.data() + text.size(), kibibytes);
   return kibibytes * 1024;
+}
+
+std::int64_t status_bytes(std::string_view name) {
+  return bytes_in("/proc/self/status", name);
 }
 
 }  // namespace
@@ -47,6 +51,11 @@ KernelUse kernel_use() {
   return {.cpu_ns = static_cast<std::int64_t>(usage.ru_stime.tv_sec) * 1'000'000'000 +
                     static_cast<std::int64_t>(usage.ru_stime.tv_usec) * 1000,
           .page_faults = usage.ru_minflt};
+}
+
+std::int64_t available_memory_bytes(std::int64_t allowed_bytes) {
+  const std::int64_t left = allowed_bytes - status_bytes("VmRSS:");
+  return std::max<std::int64_t>(std::min(left, bytes_in("/proc/meminfo", "MemAvailable:")), 0);
 }
 
 void HostMemoryPeak::start() {

@@ -19,6 +19,9 @@ struct KernelUse {
 };
 [[nodiscard]] KernelUse kernel_use();
 
+// What could still be taken without anybody having to give anything up, of `allowed_bytes` in all.
+[[nodiscard]] std::int64_t available_memory_bytes(std::int64_t allowed_bytes);
+
 // Largest resident memory since the last start(), of the whole process. Where the kernel does not let
 // us reset its own record, the larger of the two values at start() and at peak_bytes().
 class HostMemoryPeak {

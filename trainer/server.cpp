@@ -42,6 +42,11 @@ Json to_json(const JobFacts& facts) {
           {"can_move_crop", facts.can_move_crop},
           {"can_decode_crop", facts.can_decode_crop},
           {"pixel_stages", facts.pixel_stages},
+          {"cache_raw_bytes", facts.cache_raw_bytes},
+          {"cache_decoded_bytes", facts.cache_decoded_bytes},
+          {"cache_prefix_bytes", facts.cache_prefix_bytes},
+          {"cache_allowed_bytes", facts.cache_allowed_bytes},
+          {"stored_samples", facts.stored_samples},
           {"device", facts.device},
           {"device_memory_bytes", facts.device_memory_bytes}};
 }

@@ -138,8 +138,8 @@ TEST(Recipe, ALargeBatchSizeRaisesTheDefaultLimit) {
 TEST(Recipe, StartsFromDefaultsItsBatchSizeAndItsOwnKnobs) {
   const Recipe recipe = right(std::string(kQuickRecipe) + "start: {loader.workers: 3}\n");
   EXPECT_EQ(recipe.starting_configuration(sample_knobs()).canonical_text(),
-            "batch_size=8 cudnn.benchmark=off input.decode=full input.order=written "
-            "input.point_ops=per_sample "
+            "batch_size=8 cudnn.benchmark=off input.cache=none input.decode=full "
+            "input.order=written input.point_ops=per_sample "
             "layout.memory_format=contiguous loader.pin_memory=off "
             "loader.prefetch_batches=2 loader.workers=3 memory.malloc=default "
             "optimizer.fused=off optimizer.set_to_none=off precision.autocast=off "
@@ -197,6 +197,17 @@ TEST(Recipe, SurvivesJson) {
     EXPECT_EQ(again->to_json(), json);
     EXPECT_EQ(again->hash(), recipe.hash());
   }
+}
+
+TEST(Recipe, SaysHowMuchMemoryACacheMayTake) {
+  const auto tune = [](const std::string& amount) {
+    return right(std::string(kQuickRecipe) + "tune: {cache_memory: " + amount + "}\n").tune;
+  };
+  EXPECT_DOUBLE_EQ(right(kQuickRecipe).tune.cache_memory_ratio, 0.5);
+  EXPECT_DOUBLE_EQ(tune("25%").cache_memory_ratio, 0.25);
+  EXPECT_EQ(tune("2GiB").cache_memory_bytes, std::int64_t{2} << 30);
+  const Recipe recipe = right(std::string(kQuickRecipe) + "tune: {cache_memory: 3GiB}\n");
+  EXPECT_EQ(Recipe::from_json(recipe.to_json())->tune.cache_memory_bytes, std::int64_t{3} << 30);
 }
 
 TEST(Recipe, RefusesJsonThatIsNone) {

@@ -72,6 +72,79 @@ TEST(TransformsOfAJob, TravelAsBytesWhereATableMakesTheFloats) {
   EXPECT_EQ(losses_of(*job, with(start, "transfer.dtype", "uint8")), losses_of(*job, start));
 }
 
+// The stages over a whole batch of bytes, then the table behind the transfer.
+TEST(TransformsOfAJob, TravelAsBytesAlsoPerBatch) {
+  const recipes::Recipe recipe = recipe_with({{"random_mask", {{"ratio", 0.25}}},
+                                              {"to_float", Json::object()},
+                                              {"normalize", {{"mean", 0.5}, {"std", 0.5}}}});
+  const auto job = load(recipe);
+  ASSERT_NE(job, nullptr);
+  const Configuration start = starting(recipe);
+  const auto expected = losses_of(*job, start);
+  for (const char* point_ops : {"per_batch", "fused"}) {
+    for (const std::int64_t workers : {0, 2}) {
+      Configuration other = with(start, "input.point_ops", point_ops);
+      other.set("transfer.dtype", "uint8");
+      other.set("loader.workers", workers);
+      EXPECT_EQ(losses_of(*job, other), expected) << point_ops << " " << workers;
+    }
+  }
+}
+
+TEST(TransformsOfAJob, AreKeptInMemoryWithTheSameBits) {
+  const recipes::Recipe recipe = recipe_with({{"resize", {{"size", {9, 11}}}},
+                                              {"rgb_to_yuv", Json::object()},
+                                              {"random_crop", {{"size", 8}}},
+                                              {"scale", {{"by", "1/255"}}}});
+  const auto job = load(recipe);
+  ASSERT_NE(job, nullptr);
+  EXPECT_EQ(job->facts().stored_samples, job->facts().train_samples);
+  EXPECT_EQ(job->facts().cache_raw_bytes, job->facts().train_samples * 3 * 12 * 10);
+  EXPECT_EQ(job->facts().cache_prefix_bytes, job->facts().train_samples * 3 * 9 * 11 * 4);
+  EXPECT_EQ(job->facts().cache_decoded_bytes, 0);  // nothing is decoded
+  EXPECT_GT(job->facts().cache_allowed_bytes, 1 << 20);
+  const Configuration start = starting(recipe);
+  const auto expected = losses_of(*job, start);
+  // More caches than are kept at a time, filled on their way.
+  for (const char* kind : {"prefix", "raw", "prefix", "decoded", "none"}) {
+    for (const char* order : {"written", "crop_first"}) {
+      Configuration other = with(start, "input.cache", kind);
+      other.set("input.order", order);
+      other.set("loader.workers", std::int64_t{2});
+      EXPECT_EQ(losses_of(*job, other), expected) << kind << " " << order;
+    }
+  }
+  // A block fills it before its clock starts, and a profile tells what it holds.
+  value_of(job->prepare(with(start, "input.cache", "prefix")));
+  value_of(job->run({}, never));
+  const auto metrics = value_of(job->profile(2, 0, never)).metrics;
+  EXPECT_EQ(metrics.at("input.cached_ratio"), 1.0);
+  EXPECT_GT(metrics.at("input.cache_fill_ns"), 0.0);
+  EXPECT_GE(metrics.at("input.cache_bytes"),
+            static_cast<double>(job->facts().cache_prefix_bytes));
+  value_of(job->prepare(start));
+  const auto without = value_of(job->profile(2, 0, never)).metrics;
+  EXPECT_EQ(without.at("input.cached_ratio"), 0.0);
+  EXPECT_GT(without.at("input.prefix_ratio"), without.at("input.read_ratio"));
+  EXPECT_GT(without.at("input.read_ratio"), 0.0);
+}
+
+TEST(TransformsOfAJob, AreKeptOnlyAsFarAsMemoryIsAllowed) {
+  recipes::Recipe recipe = recipe_with({{"random_crop", {{"size", 8}}}});
+  recipe.tune.cache_memory_bytes = 20'000;  // of 3 x 12 x 10 bytes and a line each: a part
+  const auto job = load(recipe);
+  ASSERT_NE(job, nullptr);
+  EXPECT_EQ(job->facts().cache_allowed_bytes, 20'000);
+  const Configuration start = starting(recipe);
+  const auto expected = losses_of(*job, start);
+  EXPECT_EQ(losses_of(*job, with(start, "input.cache", "raw")), expected);
+  value_of(job->run({}, never));
+  const auto metrics = value_of(job->profile(2, 0, never)).metrics;
+  EXPECT_GT(metrics.at("input.cached_ratio"), 0.0);
+  EXPECT_LT(metrics.at("input.cached_ratio"), 1.0);
+  EXPECT_LE(metrics.at("input.cache_bytes"), 20'000);
+}
+
 TEST(TransformsOfAJob, AreRefusedBeforeAnythingIsTrained) {
   const auto message = [](const recipes::Recipe& recipe) {
     const auto job = Job::load(recipe, starting(recipe), test_machine(), cpu_only());

@@ -32,6 +32,14 @@ TEST(HostMemoryPeak, SeesWhatWasGivenBackAndForgetsItAtTheNextStart) {
   EXPECT_LT(peak.peak_bytes(), after - std::int64_t{kBig / 2});
 }
 
+TEST(AvailableMemory, IsWhatIsAllowedLessWhatIsUsedAtMost) {
+  constexpr std::int64_t kEndless = std::int64_t{1} << 50;
+  EXPECT_GT(available_memory_bytes(kEndless), 0);
+  EXPECT_LT(available_memory_bytes(kEndless), kEndless / 2);
+  EXPECT_LT(available_memory_bytes(std::int64_t{64} << 20), std::int64_t{64} << 20);
+  EXPECT_EQ(available_memory_bytes(1), 0);
+}
+
 TEST(ProcessCpu, CountsWork) {
   const std::int64_t before = process_cpu_ns();
   volatile double sum = 0.0;

@@ -23,6 +23,7 @@ inline Machine test_machine() {
   Machine machine;
   machine.cpus_allowed = 2;
   machine.physical_cores = 2;
+  machine.memory_allowed_bytes = std::int64_t{8} << 30;
   machine.gpu_reason = "not for tests";
   return machine;
 }

@@ -34,24 +34,9 @@ class CropStage final : public CutStage {
 
   Result<Sample> apply(const Sample& sample, const RandomStream& draws, StageMemory* /*memory*/,
                        SampleRoom& room) const override {
-    const SampleShape& from = sample.shape;
-    const auto kept = window(from, draws);
+    const auto kept = window(sample.shape, draws);
     if (!kept) return tl::unexpected(kept.error());
-    const auto top = static_cast<std::size_t>(kept->top);
-    const auto left = static_cast<std::size_t>(kept->left);
-    std::uint8_t* to = nullptr;
-    const Sample result = room.take(element_, {channels_, size_.height, size_.width}, to);
-    const std::size_t row_bytes = static_cast<std::size_t>(size_.width) * bytes_of(element_);
-    const std::size_t stride = static_cast<std::size_t>(from.width) * bytes_of(element_);
-    for (int channel = 0; channel < channels_; ++channel) {
-      const std::size_t first_row =
-          static_cast<std::size_t>(channel) * static_cast<std::size_t>(from.height) + top;
-      const std::uint8_t* row =
-          sample.bytes.data() + first_row * stride + left * bytes_of(element_);
-      for (int y = 0; y < size_.height; ++y, row += stride, to += row_bytes)
-        std::memcpy(to, row, row_bytes);
-    }
-    return result;
+    return cut_out(sample, *kept, room);
   }
 
  private:
@@ -82,6 +67,25 @@ MadeStage make_crop(const Transform& transform, const SampleType& input, bool is
 }
 
 }  // namespace
+
+Sample cut_out(const Sample& sample, const Window& part, SampleRoom& room) {
+  const SampleShape& from = sample.shape;
+  const std::size_t element_bytes = bytes_of(sample.element);
+  const auto top = static_cast<std::size_t>(part.top);
+  const auto left = static_cast<std::size_t>(part.left);
+  std::uint8_t* to = nullptr;
+  const Sample result = room.take(sample.element, {from.channels, part.height, part.width}, to);
+  const std::size_t row_bytes = static_cast<std::size_t>(part.width) * element_bytes;
+  const std::size_t stride = static_cast<std::size_t>(from.width) * element_bytes;
+  for (int channel = 0; channel < from.channels; ++channel) {
+    const std::size_t first_row =
+        static_cast<std::size_t>(channel) * static_cast<std::size_t>(from.height) + top;
+    const std::uint8_t* row = sample.bytes.data() + first_row * stride + left * element_bytes;
+    for (int y = 0; y < part.height; ++y, row += stride, to += row_bytes)
+      std::memcpy(to, row, row_bytes);
+  }
+  return result;
+}
 
 MadeStage make_random_crop(const Transform& transform, const SampleType& input) {
   return make_crop(transform, input, true);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/input/dataset.hpp"
 
+#include <cassert>
+
 #include "base/file_pattern.hpp"
 #include "trainer/input/dataset_types.hpp"
 
@@ -22,6 +24,13 @@ Result<void> Dataset::read(std::int64_t index, std::span<std::uint8_t> /*out*/) 
 
 Result<void> Dataset::read_encoded(std::int64_t index, std::vector<std::uint8_t>& /*out*/) const {
   return fail(ErrorKind::internal, "the samples are not encoded", name(index));
+}
+
+Dataset::Stored Dataset::stored() const {
+  assert(type().element != Element::encoded);
+  const std::int64_t bytes =
+      size() * type().shape().elements() * static_cast<std::int64_t>(bytes_of(type().element));
+  return {size(), bytes, bytes};
 }
 
 std::string Dataset::name(std::int64_t index) const {

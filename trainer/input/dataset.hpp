@@ -42,6 +42,17 @@ class Dataset {
     return {};
   }
 
+  // What is stored may be seen as several samples: the number of the stored one behind a sample, below
+  // stored().items.
+  [[nodiscard]] virtual std::int64_t stored_index(std::int64_t index) const { return index; }
+  struct Stored {
+    std::int64_t items = 0;
+    // Of all of them, estimated where not every one has been looked at.
+    std::int64_t bytes = 0;
+    std::int64_t decoded_bytes = 0;
+  };
+  [[nodiscard]] virtual Stored stored() const;
+
   // What errors about this sample call it: its file, where it has one of its own.
   [[nodiscard]] virtual std::string name(std::int64_t index) const;
 };

@@ -149,8 +149,12 @@ Result<Bytes> read_items(IdxFile& file, std::int64_t count, std::int64_t item_by
 
 class IdxDataset final : public Dataset {
  public:
-  IdxDataset(Bytes images, Bytes labels, SampleShape shape, int classes)
-      : images_(std::move(images)), labels_(std::move(labels)), shape_(shape), classes_(classes) {}
+  IdxDataset(Bytes images, Bytes labels, SampleShape shape, int classes, std::string labels_file)
+      : images_(std::move(images)),
+        labels_(std::move(labels)),
+        shape_(shape),
+        classes_(classes),
+        labels_file_(std::move(labels_file)) {}
 
   std::int64_t size() const override { return static_cast<std::int64_t>(labels_.size); }
   SampleType type() const override { return type_of(Element::uint8, shape_); }
@@ -158,6 +162,10 @@ class IdxDataset final : public Dataset {
   std::int64_t label(std::int64_t index) const override {
     assert(index >= 0 && index < size());
     return labels_.data[static_cast<std::size_t>(index)];
+  }
+  // Only labels can be wrong: the images are numbers of any kind.
+  std::string name(std::int64_t index) const override {
+    return "sample " + std::to_string(index) + " of " + labels_file_;
   }
   Result<void> read(std::int64_t index, std::span<std::uint8_t> out) const override {
     const auto bytes = view(index);
@@ -176,6 +184,7 @@ class IdxDataset final : public Dataset {
   Bytes labels_;
   SampleShape shape_;
   int classes_;
+  std::string labels_file_;
 };
 
 // The number of classes: as given (0: not given), or one more than the highest label.
@@ -222,7 +231,7 @@ Result<std::unique_ptr<Dataset>> open_idx(const Json& parameters) {
   auto image_bytes = read_items(*images, count, shape.elements());
   if (!image_bytes) return tl::unexpected(image_bytes.error());
   return std::make_unique<IdxDataset>(std::move(*image_bytes), std::move(*label_bytes), shape,
-                                      *class_count);
+                                      *class_count, labels->where);
 }
 
 }  // namespace autotuned::input

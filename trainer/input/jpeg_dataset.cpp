@@ -30,9 +30,9 @@ constexpr std::size_t kMostInspected = 20'000;
 constexpr std::size_t kHeaderBytes = std::size_t{64} << 10U;
 constexpr std::size_t kMostFileBytes = std::size_t{1} << 30U;
 
-// At most `most` bytes from the front of a file; `bytes` takes their number.
-Result<void> read_front(const std::string& file, std::size_t most,
-                        std::vector<std::uint8_t>& bytes) {
+// At most `most` bytes from the front of a file; `bytes` takes their number. Gives the file's size.
+Result<std::int64_t> read_front(const std::string& file, std::size_t most,
+                                std::vector<std::uint8_t>& bytes) {
   const Descriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (!descriptor.is_open()) return tl::unexpected(system_error(errno, "cannot open", file));
   struct stat status {};
@@ -56,11 +56,16 @@ Result<void> read_front(const std::string& file, std::size_t most,
     done += static_cast<std::size_t>(count);
   }
   bytes.resize(done);
-  return {};
+  return status.st_size;
 }
 
-Result<SampleShape> shape_of(const std::string& file, JpegDecoder& decoder,
-                             std::vector<std::uint8_t>& bytes) {
+struct Looked {
+  SampleShape shape;
+  std::int64_t bytes = 0;
+};
+
+Result<Looked> look_at(const std::string& file, JpegDecoder& decoder,
+                       std::vector<std::uint8_t>& bytes) {
   auto read = read_front(file, kHeaderBytes, bytes);
   if (!read) return tl::unexpected(read.error());
   auto shape = decoder.begin(bytes);
@@ -69,25 +74,41 @@ Result<SampleShape> shape_of(const std::string& file, JpegDecoder& decoder,
     if (!read) return tl::unexpected(read.error());
     shape = decoder.begin(bytes);
   }
-  if (!shape) shape.error().where = file;
-  return shape;
+  if (!shape) {
+    shape.error().where = file;
+    return tl::unexpected(shape.error());
+  }
+  return Looked{*shape, *read};
 }
 
-Result<SampleType> type_of_files(const std::vector<std::string>& files) {
+struct LookedAt {
+  SampleType type;
+  Dataset::Stored stored;
+};
+
+Result<LookedAt> look_at_files(const std::vector<std::string>& files) {
   JpegDecoder decoder;
   std::vector<std::uint8_t> bytes;
-  SampleType type;
-  for (std::size_t i = 0; i < std::min(files.size(), kMostInspected); ++i) {
-    const auto shape = shape_of(files[i], decoder, bytes);
-    if (!shape) return tl::unexpected(shape.error());
-    if (i == 0) type = input::type_of(Element::encoded, *shape);
-    type.height = {std::min(type.height.least, shape->height),
-                   std::max(type.height.most, shape->height)};
-    type.width = {std::min(type.width.least, shape->width),
-                  std::max(type.width.most, shape->width)};
+  LookedAt all;
+  SampleType& type = all.type;
+  const std::size_t count = std::min(files.size(), kMostInspected);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto looked = look_at(files[i], decoder, bytes);
+    if (!looked) return tl::unexpected(looked.error());
+    const SampleShape& shape = looked->shape;
+    if (i == 0) type = input::type_of(Element::encoded, shape);
+    type.height = {std::min(type.height.least, shape.height),
+                   std::max(type.height.most, shape.height)};
+    type.width = {std::min(type.width.least, shape.width), std::max(type.width.most, shape.width)};
+    all.stored.bytes += looked->bytes;
+    all.stored.decoded_bytes += shape.elements();
   }
   type.is_complete = files.size() <= kMostInspected;
-  return type;
+  all.stored.items = static_cast<std::int64_t>(files.size());
+  const double share = static_cast<double>(files.size()) / static_cast<double>(count);
+  for (std::int64_t* const sum : {&all.stored.bytes, &all.stored.decoded_bytes})
+    *sum = static_cast<std::int64_t>(static_cast<double>(*sum) * share);
+  return all;
 }
 
 class JpegDataset final : public Dataset {
@@ -98,8 +119,12 @@ class JpegDataset final : public Dataset {
     std::uint64_t seed = 1;
   };
 
-  JpegDataset(std::vector<std::string> files, std::int64_t size, SampleType type, Labels labels)
-      : files_(std::move(files)), size_(size), type_(type), labels_(std::move(labels)) {}
+  JpegDataset(std::vector<std::string> files, std::int64_t size, const LookedAt& all, Labels labels)
+      : files_(std::move(files)),
+        size_(size),
+        type_(all.type),
+        stored_(all.stored),
+        labels_(std::move(labels)) {}
 
   std::int64_t size() const override { return size_; }
   SampleType type() const override { return type_; }
@@ -112,8 +137,14 @@ class JpegDataset final : public Dataset {
                                            static_cast<std::uint64_t>(labels_.classes)));
   }
   Result<void> read_encoded(std::int64_t index, std::vector<std::uint8_t>& out) const override {
-    return read_front(files_[file_of(index)], kMostFileBytes, out);
+    auto read = read_front(files_[file_of(index)], kMostFileBytes, out);
+    if (!read) return tl::unexpected(std::move(read.error()));
+    return {};
   }
+  std::int64_t stored_index(std::int64_t index) const override {
+    return static_cast<std::int64_t>(file_of(index));
+  }
+  Stored stored() const override { return stored_; }
   std::string name(std::int64_t index) const override { return files_[file_of(index)]; }
 
  private:
@@ -124,6 +155,7 @@ class JpegDataset final : public Dataset {
   std::vector<std::string> files_;
   std::int64_t size_;
   SampleType type_;
+  Stored stored_;
   Labels labels_;
 };
 
@@ -181,9 +213,9 @@ Result<std::unique_ptr<Dataset>> open_jpeg_files(const Json& parameters) {
   } else {
     return fail(ErrorKind::invalid, "`labels` is not random or folder_names", "data");
   }
-  const auto type = type_of_files(*files);
-  if (!type) return tl::unexpected(type.error());
-  return std::make_unique<JpegDataset>(std::move(*files), *size, *type, std::move(labels));
+  const auto all = look_at_files(*files);
+  if (!all) return tl::unexpected(all.error());
+  return std::make_unique<JpegDataset>(std::move(*files), *size, *all, std::move(labels));
 }
 
 }  // namespace autotuned::input

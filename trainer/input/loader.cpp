@@ -2,6 +2,7 @@
 #include "trainer/input/loader.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cassert>
 #include <chrono>
 #include <condition_variable>
@@ -76,6 +77,7 @@ class Loader::State {
 
   State(const Dataset& dataset, SampleOrder order, const Pipeline& pipeline)
       : samples_(dataset.size()),
+        order_(order),
         dataset_(dataset),
         first_pipeline_(pipeline),
         pipeline_(&pipeline),
@@ -105,6 +107,9 @@ class Loader::State {
     const Guard guard(mutex_);
     return statistics_;
   }
+  void time_parts(bool is_on);
+  void fill_cache(int threads, std::chrono::nanoseconds most,
+                  const std::function<bool()>& is_cancelled);
 
  private:
   // Claims, fills and finishes one chunk. REQUIRES: ring_.can_claim(). Lets go of the lock meanwhile.
@@ -116,18 +121,21 @@ class Loader::State {
   Result<void> finish(const Batch& batch, const BatchRing::Chunk& chunk, PixelType type,
                       SampleWriter::Scratch& scratch);
   // From here on; threads keep what they need for one pipeline, so that another takes other threads.
-  Result<void> use(const Pipeline& pipeline, std::size_t threads);
+  Result<void> use(const Pipeline& pipeline, SampleCache* cache, std::size_t threads);
+  void add_times(SampleWriter::Scratch& scratch, std::int64_t samples);
 
   void work(const std::stop_token& stop, SampleWriter::Scratch scratch);
   Result<void> set_threads(std::size_t count);
   void keep_threads(std::size_t count);  // ends all others
 
   const std::int64_t samples_;
+  const SampleOrder order_;
   const Dataset& dataset_;
   const Pipeline& first_pipeline_;
 
   // Changed only while no thread fills.
   const Pipeline* pipeline_;
+  SampleCache* cache_ = nullptr;
   std::optional<SampleWriter> writer_;
   SampleWriter::Scratch callers_scratch_;
   std::vector<std::vector<float>>
@@ -144,6 +152,7 @@ class Loader::State {
   int filling_ = 0;           // chunks in work
   double ns_per_sample_ = 0;  // recent, for the size of a chunk
   LoaderStatistics statistics_;
+  bool times_parts_ = false;
 
   std::vector<std::jthread> threads_;  // of the thread that calls
 };
@@ -202,18 +211,20 @@ Result<void> Loader::State::reconfigure(LoaderSettings settings) {
   const bool was_running = pause();
   const std::size_t threads_before = threads_.size();
   const Pipeline& pipeline_before = *pipeline_;
+  SampleCache* const cache_before = cache_;
   auto assembled = room_to_assemble(settings, pipeline);
-  auto started = assembled ? use(pipeline, static_cast<std::size_t>(settings.workers))
-                           : tl::unexpected(assembled.error());
+  auto started = assembled
+                     ? use(pipeline, settings.cache, static_cast<std::size_t>(settings.workers))
+                     : tl::unexpected(assembled.error());
   if (started) {
     const Guard guard(mutex_);
     assembled_ = std::move(*assembled);
     ring_.configure(settings, ring_.position());
     pixel_type_ = settings.pixel_type;
     batch_size_ = settings.batch_size;
-  } else if (&pipeline_before != pipeline_) {
+  } else if (&pipeline_before != pipeline_ || cache_before != cache_) {
     // These threads were there before: only a machine in distress has no room for them now.
-    (void)use(pipeline_before, threads_before);
+    (void)use(pipeline_before, cache_before, threads_before);
   }
   if (was_running) resume();
   return started;
@@ -225,6 +236,7 @@ void Loader::State::fill_chunk(Lock& lock, SampleWriter::Scratch& scratch) {
   ++filling_;
   if (ring_.can_claim()) work_.notify_one();
   const PixelType type = pixel_type_;
+  scratch.part_ns.resize(times_parts_ ? pipeline_->parts().size() : 0);
   lock.unlock();
 
   const std::int64_t start_ns = now_ns();
@@ -248,6 +260,7 @@ void Loader::State::fill_chunk(Lock& lock, SampleWriter::Scratch& scratch) {
   const auto samples = static_cast<std::int64_t>(chunk.indices.size());
   statistics_.samples += samples;
   statistics_.producing_ns += duration_ns;
+  if (!scratch.part_ns.empty()) add_times(scratch, samples);
   const double ns_per_sample = static_cast<double>(duration_ns) / static_cast<double>(samples);
   constexpr double kNewShare = 0.25;
   ns_per_sample_ = ns_per_sample_ == 0
@@ -255,6 +268,51 @@ void Loader::State::fill_chunk(Lock& lock, SampleWriter::Scratch& scratch) {
                        : ns_per_sample_ + kNewShare * (ns_per_sample - ns_per_sample_);
   if (ring_.is_next_ready()) ready_.notify_one();
   if (!is_running_ && filling_ == 0) idle_.notify_one();
+}
+
+void Loader::State::add_times(SampleWriter::Scratch& scratch, std::int64_t samples) {
+  if (times_parts_) {
+    statistics_.timed_samples += samples;
+    statistics_.reading_ns += scratch.stored_ns;
+    for (std::size_t i = 0; i < scratch.part_ns.size(); ++i)
+      statistics_.part_ns[i] += scratch.part_ns[i];
+  }
+  scratch.stored_ns = 0;
+  std::ranges::fill(scratch.part_ns, 0);
+}
+
+void Loader::State::time_parts(bool is_on) {
+  const Guard guard(mutex_);
+  times_parts_ = is_on;
+  statistics_.timed_samples = 0;
+  statistics_.reading_ns = 0;
+  statistics_.part_ns.assign(is_on ? pipeline_->parts().size() : 0, 0);
+}
+
+void Loader::State::fill_cache(int threads, std::chrono::nanoseconds most,
+                               const std::function<bool()>& is_cancelled) {
+  if (cache_ == nullptr) return;
+  const Position from = position();
+  EpochOrder order(samples_, order_.seed, order_.is_shuffled);
+  const auto indices = order.of_epoch(from.epoch);
+  const std::int64_t deadline = now_ns() + most.count();
+  std::atomic<std::int64_t> taken = 0;
+  std::atomic<bool> is_over = false;
+  const auto fill = [&](SampleWriter::Scratch scratch, bool may_ask) {
+    for (std::int64_t next = 0; !is_over && (next = taken.fetch_add(1)) < samples_;) {
+      const auto at = static_cast<std::size_t>((from.sample + next) % samples_);
+      (void)writer_->keep(indices[at], scratch);
+      if (now_ns() > deadline || (may_ask && is_cancelled())) is_over = true;
+    }
+  };
+  std::vector<std::jthread> others;
+  try {
+    for (int i = 1; i < threads; ++i)
+      others.emplace_back(fill, writer_->make_scratch(), false);
+  } catch (const std::exception&) {
+    // Fewer do it, too.
+  }
+  fill(writer_->make_scratch(), true);
 }
 
 Result<void> Loader::State::write(BatchRing::Chunk chunk, PixelType type,
@@ -292,8 +350,8 @@ void Loader::State::work(const std::stop_token& stop, SampleWriter::Scratch scra
   }
 }
 
-Result<void> Loader::State::use(const Pipeline& pipeline, std::size_t threads) {
-  if (&pipeline != pipeline_) {
+Result<void> Loader::State::use(const Pipeline& pipeline, SampleCache* cache, std::size_t threads) {
+  if (&pipeline != pipeline_ || cache != cache_) {
     try {
       // First what may fail: until then the loader is as it was.
       SampleWriter::Scratch scratch = SampleWriter(dataset_, pipeline).make_scratch();
@@ -304,7 +362,9 @@ Result<void> Loader::State::use(const Pipeline& pipeline, std::size_t threads) {
                   "use fewer workers or smaller batches");
     }
     pipeline_ = &pipeline;
-    writer_.emplace(dataset_, pipeline);
+    cache_ = cache;
+    time_parts(false);  // other parts
+    writer_.emplace(dataset_, pipeline, cache);
   }
   return set_threads(threads);
 }
@@ -375,6 +435,13 @@ Result<void> Loader::reconfigure(LoaderSettings settings) {
 }
 LoaderStatistics Loader::statistics() const {
   return state_->statistics();
+}
+void Loader::time_parts(bool is_on) {
+  state_->time_parts(is_on);
+}
+void Loader::fill_cache(int threads, std::chrono::nanoseconds most,
+                        const std::function<bool()>& is_cancelled) {
+  state_->fill_cache(threads, most, is_cancelled);
 }
 
 }  // namespace autotuned::input

@@ -2,14 +2,17 @@
 // Fills batches ahead of the training step, in order, into buffers that the caller owns.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "base/result.hpp"
 #include "trainer/input/dataset.hpp"
 #include "trainer/input/pipeline.hpp"
+#include "trainer/input/sample_cache.hpp"
 
 namespace autotuned::input {
 
@@ -38,6 +41,9 @@ struct LoaderSettings {
   // Another form of the one that the loader was created with: the same shape, and it must outlive the
   // loader's use of it. Null: the one that it was created with.
   const Pipeline* pipeline = nullptr;
+  // Where what Pipeline::is_cached() says is kept, for pipelines with this cached_key(), and must outlive
+  // the loader's use of it. Null: nothing is kept, whatever the pipeline says.
+  SampleCache* cache = nullptr;
 };
 
 struct Batch {
@@ -52,6 +58,10 @@ struct Batch {
 struct LoaderStatistics {
   std::int64_t samples = 0;
   std::int64_t producing_ns = 0;
+  // Since time_parts(), of the pipeline's parts(): of the samples while it was on.
+  std::int64_t timed_samples = 0;
+  std::int64_t reading_ns = 0;
+  std::vector<std::int64_t> part_ns;
 };
 
 // The sequence of samples depends on the order, the batch size and the position alone: never on
@@ -103,6 +113,14 @@ class Loader {
   [[nodiscard]] Result<void> reconfigure(LoaderSettings settings);
 
   [[nodiscard]] LoaderStatistics statistics() const;
+  // Whether the time of every part is taken, from the next chunk of samples on; forgets what was.
+  void time_parts(bool is_on);
+
+  // Puts samples into the cache, in the order in which they come next, until all of this epoch are there,
+  // its bytes are used up, `most` is over or `is_cancelled` says so. What cannot be read is passed over:
+  // it comes again when its turn is. Nothing without a cache. REQUIRES: paused.
+  void fill_cache(int threads, std::chrono::nanoseconds most,
+                  const std::function<bool()>& is_cancelled);
 
  private:
   class State;

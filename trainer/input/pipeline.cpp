@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/input/pipeline.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <chrono>
 #include <cstddef>
@@ -98,6 +99,7 @@ Result<std::vector<Placed>> placed_as_written(std::span<const Transform> transfo
       draws_seed = mix64(seed + kGoldenGamma) + hash_of(kind->name) + ordinal;
     }
     placed.push_back({&transforms[i], kind, i, draws_seed});
+    if (!kind->then.empty()) placed.push_back({&transforms[i], find_transform(kind->then), i, 0});
   }
   return placed;
 }
@@ -127,11 +129,10 @@ std::size_t first_of_run(const std::vector<Placed>& placed, std::size_t end,
   return end;
 }
 
-std::string names_of(const std::vector<Placed>& placed, std::size_t first, std::size_t end) {
-  std::string names;
-  for (std::size_t i = first; i < end; ++i)
-    names += (names.empty() ? "" : " + ") + placed[i].transform->type;
-  return names;
+// How many come before the first that draws.
+std::size_t steady_prefix(const std::vector<Placed>& placed) {
+  const auto draws = [](const Placed& one) { return one.kind->draws != Draws::none; };
+  return static_cast<std::size_t>(std::ranges::find_if(placed, draws) - placed.begin());
 }
 
 struct Made {
@@ -139,6 +140,20 @@ struct Made {
   std::vector<SampleType> types;  // before each, and behind the last
   std::string makes_floats;       // the transform that does
 };
+
+// Where the table begins that ends them: the longest point-wise run at the end, if bytes come to it.
+std::optional<std::size_t> table_begin(const std::vector<Placed>& placed, const Made& made) {
+  const std::size_t at = first_of_run(placed, placed.size(), &TransformKind::is_point_wise);
+  if (made.types[at].element == Element::float32) return std::nullopt;
+  return at;
+}
+
+std::string names_of(const std::vector<Placed>& placed, std::size_t first, std::size_t end) {
+  std::string names;
+  for (std::size_t i = first; i < end; ++i)
+    names += (names.empty() ? "" : " + ") + std::string(placed[i].kind->name);
+  return names;
+}
 
 Result<Made> make_stages(const SampleType& stored, const std::vector<Placed>& placed) {
   Made made;
@@ -206,32 +221,37 @@ Result<Pipeline> Pipeline::compile(const SampleType& stored, std::span<const Tra
   pipeline.stored_ = stored;
   pipeline.form_ = form;
   pipeline.shape_ = made->types.back().shape();
-  auto moved = *placed;
+  std::vector<Placed> moved = *placed;
   pipeline.chances_.can_move_crop = move_cuts_first(moved);
   for (std::size_t i = 0; i < moved.size(); ++i)
     pipeline.chances_.can_decode_crop |= is_cut_of_part(moved, i);
   if (pipeline.chances_.can_move_crop && (form.crops_first || form.decodes_crop)) {
-    placed = std::move(moved);
+    placed = moved;
     made = make_stages(stored, *placed);
     if (!made) return tl::unexpected(made.error());
   }
 
   // From the end: point-wise transforms on bytes are the table, what is pixel-wise before it the pass.
   const std::size_t end = placed->size();
-  std::size_t table_at = first_of_run(*placed, end, &TransformKind::is_point_wise);
-  if (made->types[table_at].element == Element::float32) {
-    pipeline.why_no_table_ =
-        made->makes_floats.empty()
-            ? "the data consists of floats"
-            : "`" + made->makes_floats + "` makes floats that do not come from one byte each";
-    table_at = end;
-  } else {
+  std::size_t table_at = end;
+  if (const auto begin = table_begin(*placed, *made)) {
+    table_at = *begin;
     std::vector<Transform> tail;
     for (std::size_t i = table_at; i < end; ++i)
       tail.push_back(*(*placed)[i].transform);
     auto table = make_pixel_table(tail, pipeline.shape_.channels);
     if (!table) return tl::unexpected(table.error());
     pipeline.table_ = std::move(*table);
+  } else {
+    pipeline.why_no_table_ =
+        made->makes_floats.empty()
+            ? "the data consists of floats"
+            : "`" + made->makes_floats + "` makes floats that do not come from one byte each";
+    const auto earlier = make_stages(stored, moved);
+    if (earlier && table_begin(moved, *earlier)) {
+      pipeline.why_no_table_ = "a crop stands behind `" + made->makes_floats +
+                               "`, which input.order: crop_first moves ahead of it";
+    }
   }
   std::size_t pass_at = first_of_run(*placed, table_at, &TransformKind::is_pixel_wise);
   pipeline.chances_.pixel_stages = static_cast<int>(table_at - pass_at);
@@ -239,16 +259,33 @@ Result<Pipeline> Pipeline::compile(const SampleType& stored, std::span<const Tra
   const bool has_pass = form.point_ops != PointOps::per_sample;
   if (!has_pass) pass_at = table_at;
 
+  const std::size_t steady = steady_prefix(*placed);
+  pipeline.decodes_ = !placed->empty() && (*placed)[0].kind->takes_encoded;
+  // How many transforms make what is kept; a stage is not cut in two, nor the pass.
+  std::size_t cached = 0;
+  if (form.cache == CacheKind::decoded) cached = pipeline.decodes_ ? 1 : 0;
+  if (form.cache == CacheKind::prefix) cached = std::min(steady, pass_at);
+  pipeline.cached_type_ = made->types[cached];
+  const bool is_cached =
+      form.cache == CacheKind::raw || form.cache == CacheKind::prefix || cached > 0;
+  if (is_cached) pipeline.cached_key_ = "stored";
+  for (std::size_t i = 0; i < cached; ++i)
+    pipeline.cached_key_ +=
+        " " + std::to_string((*placed)[i].index) + std::string((*placed)[i].kind->name);
+
   for (std::size_t i = 0; i < pass_at; ++i) {
     const std::size_t first = i;
     Step step{std::move(made->stages[i]), (*placed)[i].seed, nullptr, 0};
-    if (form.decodes_crop && is_cut_of_part(*placed, i)) {
+    const bool is_kept = i + 1 == cached;
+    if (form.decodes_crop && is_cut_of_part(*placed, i) && !is_kept) {
       ++i;
       step.cut = std::move(made->stages[i]);
       step.cut_seed = (*placed)[i].seed;
     }
     pipeline.parts_.push_back(names_of(*placed, first, i + 1));
     pipeline.steps_.push_back(std::move(step));
+    if (first < cached) pipeline.cached_parts_ = pipeline.steps_.size();
+    if (first < steady) pipeline.steady_parts_ = pipeline.steps_.size();
   }
   if (pass_at < end) pipeline.parts_.push_back(names_of(*placed, pass_at, end));
   for (std::size_t i = pass_at; i < table_at; ++i)
@@ -284,14 +321,34 @@ Result<Sample> Pipeline::apply(const Step& step, const Sample& sample, std::uint
                   RandomStream(step.cut_seed, place), memory, room);
 }
 
-Result<void> Pipeline::run(const Sample& stored, Position position, PixelType type, void* out,
-                           Scratch& scratch) const {
+std::size_t Pipeline::parts_saved_by(CacheKind kind) const {
+  if (kind == CacheKind::decoded) return decodes_ ? 1 : 0;
+  return kind == CacheKind::prefix ? steady_parts_ : 0;
+}
+
+Result<Sample> Pipeline::run_cached_parts(const Sample& stored, Scratch& scratch) const {
+  assert(is_cached());
+  Sample sample = stored;
+  for (std::size_t i = 0; i < cached_parts_; ++i) {
+    SampleRoom& room = scratch.rooms[i % 2];
+    room.lend(nullptr);
+    const PartClock clock(scratch.part_ns, i);
+    // Nothing is drawn here, so that the place does not matter.
+    auto made = apply(steps_[i], sample, 0, scratch.memories[i].get(), room);
+    if (!made) return made;
+    sample = *made;
+  }
+  return sample;
+}
+
+Result<void> Pipeline::run_from(std::size_t first_step, const Sample& begin, Position position,
+                                PixelType type, void* out, Scratch& scratch) const {
   assert(table_ || type == PixelType::float32);
   const std::size_t pass_stages_now = form_.point_ops == PointOps::fused ? pass_stages(type) : 0;
   const bool is_table_last = pass_.size() == 0 && table_ && type == PixelType::float32;
   const bool is_step_last = pass_stages_now == 0 && !is_table_last;
-  Sample sample = stored;
-  for (std::size_t i = 0; i < steps_.size(); ++i) {
+  Sample sample = begin;
+  for (std::size_t i = first_step; i < steps_.size(); ++i) {
     SampleRoom& room = scratch.rooms[i % 2];
     room.lend(i + 1 == steps_.size() && is_step_last ? out : nullptr);
     const PartClock clock(scratch.part_ns, i);
@@ -304,7 +361,7 @@ Result<void> Pipeline::run(const Sample& stored, Position position, PixelType ty
     pass_.run(sample, place_of(position), pass_stages_now, out, scratch.pass);
   } else if (is_table_last) {
     convert_sample(*table_, sample.bytes, static_cast<float*>(out));
-  } else if (steps_.empty()) {
+  } else if (first_step == steps_.size()) {
     std::memcpy(out, sample.bytes.data(), sample.bytes.size());
   }
   return {};

@@ -60,6 +60,17 @@ class Pipeline {
   // What runs one after the other, for people: "decode_jpeg + random_crop".
   [[nodiscard]] const std::vector<std::string>& parts() const { return parts_; }
 
+  // Whether something of a sample is to be kept in memory, by form().cache: what it is before rest().
+  [[nodiscard]] bool is_cached() const { return !cached_key_.empty(); }
+  // How many of the parts come before that: 0 where what is stored is kept.
+  [[nodiscard]] std::size_t cached_parts() const { return cached_parts_; }
+  // What is kept of every sample, as far as it is known.
+  [[nodiscard]] const SampleType& cached_type() const { return cached_type_; }
+  // Pipelines of one recipe with the same key keep the same.
+  [[nodiscard]] const std::string& cached_key() const { return cached_key_; }
+  // How many of the parts a cache of that kind would save, wholly or nearly so.
+  [[nodiscard]] std::size_t parts_saved_by(CacheKind kind) const;
+
   // What run() writes of a sample: what the model sees, or the step before that if finish_batch() makes
   // the rest.
   [[nodiscard]] bool has_batch_stages(PixelType type) const {
@@ -77,13 +88,23 @@ class Pipeline {
     PixelPass::Scratch pass;
     // As many as there are parts(), or none: what each took is then added.
     std::vector<std::int64_t> part_ns;
+    std::int64_t stored_ns = 0;  // of the caller, for the time that reading took
   };
   [[nodiscard]] Scratch make_scratch() const;
 
   // Writes written_bytes(type) to `out`. Errors lack `where` where a sample is at fault.
   // REQUIRES: for PixelType::uint8 a table.
   [[nodiscard]] Result<void> run(const Sample& sample, Position position, PixelType type, void* out,
-                                 Scratch& scratch) const;
+                                 Scratch& scratch) const {
+    return run_from(0, sample, position, type, out, scratch);
+  }
+  // The same in two: what a cache keeps, valid until the scratch is used otherwise, and the rest.
+  // REQUIRES: is_cached().
+  [[nodiscard]] Result<Sample> run_cached_parts(const Sample& stored, Scratch& scratch) const;
+  [[nodiscard]] Result<void> run_rest(const Sample& cached, Position position, PixelType type,
+                                      void* out, Scratch& scratch) const {
+    return run_from(cached_parts_, cached, position, type, out, scratch);
+  }
   // From `samples` samples that run() wrote to `assembled`, one after the other, the batch: what the model
   // sees of them. `assembled` is used up. REQUIRES: has_batch_stages(type).
   void finish_batch(void* assembled, std::int64_t samples, Position first, PixelType type,
@@ -103,6 +124,9 @@ class Pipeline {
     return pass_.size() == 0 || type == PixelType::float32 ? pass_.size()
                                                            : pass_.size() - table_stages();
   }
+  [[nodiscard]] Result<void> run_from(std::size_t first_step, const Sample& sample,
+                                      Position position, PixelType type, void* out,
+                                      Scratch& scratch) const;
   [[nodiscard]] static Result<Sample> apply(const Step& step, const Sample& sample,
                                             std::uint64_t place, StageMemory* memory,
                                             SampleRoom& room);
@@ -117,6 +141,11 @@ class Pipeline {
   std::optional<PixelTable> table_;
   std::string why_no_table_;
   std::vector<std::string> parts_;  // of the steps, then of the pass or the table
+  std::size_t cached_parts_ = 0;    // all of them steps
+  SampleType cached_type_;
+  std::string cached_key_;        // empty: nothing
+  bool decodes_ = false;          // the first part
+  std::size_t steady_parts_ = 0;  // those that begin with a transform before any that draws
 };
 
 }  // namespace autotuned::input

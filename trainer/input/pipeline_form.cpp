@@ -11,6 +11,10 @@ PipelineForm pipeline_form_of(const Configuration& configuration) {
   const std::string point_ops = configuration.text("input.point_ops");
   if (point_ops == "fused") form.point_ops = PointOps::fused;
   if (point_ops == "per_batch") form.point_ops = PointOps::per_batch;
+  const std::string cache = configuration.text("input.cache");
+  if (cache == "raw") form.cache = CacheKind::raw;
+  if (cache == "decoded") form.cache = CacheKind::decoded;
+  if (cache == "prefix") form.cache = CacheKind::prefix;
   return form;
 }
 

@@ -15,16 +15,27 @@ enum class PointOps {
   per_batch,   // one after the other over the whole batch, in one thread, once it is assembled
 };
 
+// What is kept of a sample in memory, to be made only once.
+enum class CacheKind {
+  none,
+  raw,      // what is stored
+  decoded,  // the picture out of a file
+  prefix,   // what it is right before the first transform that draws
+};
+
 // In which order and how the transforms run. What comes out is the same, bit for bit.
 struct PipelineForm {
-  bool crops_first = false;   // crops stand as far ahead as what their neighbours declare allows
-  bool decodes_crop = false;  // the same, and a crop that then follows a decoder is made by it
+  bool crops_first = false;  // crops stand as far ahead as what their neighbours declare allows
+  bool decodes_crop =
+      false;  // the same, and a crop that then follows a decoder is made by it, unless
+              // the whole picture is kept
   PointOps point_ops = PointOps::per_sample;
+  CacheKind cache = CacheKind::none;
 
   friend auto operator<=>(const PipelineForm&, const PipelineForm&) = default;
 };
 
-// By the knobs input.order, input.decode and input.point_ops. REQUIRES: all of them, in their domains.
+// By the knobs input.order, input.decode, input.point_ops and input.cache. REQUIRES: all of them, in their domains.
 [[nodiscard]] PipelineForm pipeline_form_of(const Configuration& configuration);
 
 }  // namespace autotuned::input

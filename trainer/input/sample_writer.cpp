@@ -2,6 +2,8 @@
 #include "trainer/input/sample_writer.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <string>
@@ -17,16 +19,27 @@ constexpr std::size_t kMostPrefetchedBytes = 4096;
 // each two samples early nearly doubles the rate of small images.
 constexpr std::size_t kPrefetchDistance = 2;
 
-void prefetch(std::span<const std::uint8_t> bytes) {
-  const std::size_t count = std::min(bytes.size(), kMostPrefetchedBytes);
-  for (std::size_t i = 0; i < count; i += kCacheLineBytes)
-    __builtin_prefetch(bytes.data() + i);
+using Clock = std::chrono::steady_clock;
+
+// Calls what may throw, and names the sample in its errors.
+template <class Work>
+Result<void> about_sample(const Dataset& dataset, std::int64_t index, Work&& work) {
+  try {
+    Result<void> done = work();
+    if (!done && done.error().where.empty()) done.error().where = dataset.name(index);
+    return done;
+  } catch (const std::bad_alloc&) {
+    return fail(ErrorKind::out_of_memory, "no memory to read a sample", "the data set");
+  } catch (const std::exception& exception) {
+    return fail(ErrorKind::internal, std::string("reading a sample failed: ") + exception.what(),
+                "the data set");
+  }
 }
 
 }  // namespace
 
-SampleWriter::SampleWriter(const Dataset& dataset, const Pipeline& pipeline)
-    : dataset_(dataset), pipeline_(pipeline), stored_(dataset.type().element) {
+SampleWriter::SampleWriter(const Dataset& dataset, const Pipeline& pipeline, SampleCache* cache)
+    : dataset_(dataset), pipeline_(pipeline), cache_(cache), stored_(dataset.type().element) {
   if (stored_ != Element::encoded) {
     const SampleShape shape = dataset.type().shape();
     stored_bytes_ = static_cast<std::size_t>(shape.elements()) * bytes_of(stored_);
@@ -43,55 +56,82 @@ Result<void> SampleWriter::write(const BatchRing::Chunk& chunk, PixelType type,
                                  Scratch& scratch) const {
   const auto& indices = chunk.indices;
   const std::size_t image_bytes = pipeline_.written_bytes(type);
-  try {
-    for (std::size_t i = 0; i < indices.size(); ++i) {
-      if (i + kPrefetchDistance < indices.size()) {
-        prefetch(dataset_.view(indices[i + kPrefetchDistance]));
-      }
-      const std::size_t at = static_cast<std::size_t>(chunk.begin) + i;
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    if (i + kPrefetchDistance < indices.size()) prefetch(indices[i + kPrefetchDistance]);
+    const std::size_t at = static_cast<std::size_t>(chunk.begin) + i;
+    Position position = chunk.position;
+    position.sample += static_cast<std::int64_t>(i);
+    auto* const out = static_cast<std::uint8_t*>(chunk.buffer.images) + at * image_bytes;
+    auto written = about_sample(dataset_, indices[i], [&] {
       chunk.buffer.labels[at] = dataset_.label(indices[i]);
-      Position position = chunk.position;
-      position.sample += static_cast<std::int64_t>(i);
-      auto written =
-          write_image(indices[i], position, type,
-                      static_cast<std::uint8_t*>(chunk.buffer.images) + at * image_bytes, scratch);
-      if (!written) {
-        if (written.error().where.empty()) written.error().where = dataset_.name(indices[i]);
-        return written;
-      }
-    }
-    return {};
-  } catch (const std::bad_alloc&) {
-    return fail(ErrorKind::out_of_memory, "no memory to read a sample", "the data set");
-  } catch (const std::exception& exception) {
-    return fail(ErrorKind::internal, std::string("reading a sample failed: ") + exception.what(),
-                "the data set");
+      return write_image(indices[i], position, type, out, scratch);
+    });
+    if (!written) return written;
   }
+  return {};
+}
+
+void SampleWriter::prefetch(std::int64_t index) const {
+  auto bytes = dataset_.view(index);
+  if (cache_ != nullptr) {
+    if (const auto kept = cache_->find(dataset_.stored_index(index))) bytes = kept->bytes;
+  }
+  const std::size_t count = std::min(bytes.size(), kMostPrefetchedBytes);
+  for (std::size_t i = 0; i < count; i += kCacheLineBytes)
+    __builtin_prefetch(bytes.data() + i);
+}
+
+Result<void> SampleWriter::keep(std::int64_t index, Scratch& scratch) const {
+  return about_sample(dataset_, index, [&]() -> Result<void> {
+    if (!cache_->is_wanted(dataset_.stored_index(index))) return {};
+    auto made = first_sample(index, scratch);
+    if (!made) return tl::unexpected(std::move(made.error()));
+    return {};
+  });
 }
 
 Result<void> SampleWriter::write_image(std::int64_t index, Position position, PixelType type,
                                        std::uint8_t* out, Scratch& scratch) const {
   const bool is_as_stored = stored_ == pipeline_.written_element(type);
-  if (!pipeline_.has_stages() && is_as_stored) return dataset_.read(index, {out, stored_bytes_});
-  auto bytes = stored_bytes(index, scratch);
-  if (!bytes) return tl::unexpected(std::move(bytes.error()));
-  if (!pipeline_.has_stages()) {
-    convert_sample(*pipeline_.table(), *bytes, reinterpret_cast<float*>(out));
-    return {};
+  if (!pipeline_.has_stages() && is_as_stored && cache_ == nullptr) {
+    return dataset_.read(index, {out, stored_bytes_});
   }
-  Sample sample{.element = stored_, .bytes = *bytes};
-  if (stored_ != Element::encoded) sample.shape = pipeline_.stored().shape();
-  return pipeline_.run(sample, position, type, out, scratch);
+  const auto sample = first_sample(index, scratch);
+  if (!sample) return tl::unexpected(sample.error());
+  if (pipeline_.has_stages()) {
+    return cache_ != nullptr ? pipeline_.run_rest(*sample, position, type, out, scratch)
+                             : pipeline_.run(*sample, position, type, out, scratch);
+  }
+  if (is_as_stored) {
+    std::memcpy(out, sample->bytes.data(), sample->bytes.size());
+  } else {
+    convert_sample(*pipeline_.table(), sample->bytes, reinterpret_cast<float*>(out));
+  }
+  return {};
 }
 
-Result<std::span<const std::uint8_t>> SampleWriter::stored_bytes(std::int64_t index,
-                                                                 Scratch& scratch) const {
-  const auto view = dataset_.view(index);
-  if (!view.empty()) return view;
+Result<Sample> SampleWriter::first_sample(std::int64_t index, Scratch& scratch) const {
+  if (cache_ == nullptr) return stored_sample(index, scratch);
+  const std::int64_t item = dataset_.stored_index(index);
+  if (const auto kept = cache_->find(item)) return *kept;
+  auto made = stored_sample(index, scratch);
+  if (made) made = pipeline_.run_cached_parts(*made, scratch);
+  if (made) cache_->keep(item, *made);
+  return made;
+}
+
+Result<Sample> SampleWriter::stored_sample(std::int64_t index, Scratch& scratch) const {
+  Sample sample{.element = stored_, .bytes = dataset_.view(index)};
+  if (stored_ != Element::encoded) sample.shape = pipeline_.stored().shape();
+  if (!sample.bytes.empty()) return sample;
+  const bool is_timed = !scratch.part_ns.empty();
+  const auto start = is_timed ? Clock::now() : Clock::time_point();
   auto read = stored_ == Element::encoded ? dataset_.read_encoded(index, scratch.stored)
                                           : dataset_.read(index, scratch.stored);
+  if (is_timed) scratch.stored_ns += std::chrono::nanoseconds(Clock::now() - start).count();
   if (!read) return tl::unexpected(std::move(read.error()));
-  return std::span<const std::uint8_t>(scratch.stored);
+  sample.bytes = scratch.stored;
+  return sample;
 }
 
 }  // namespace autotuned::input

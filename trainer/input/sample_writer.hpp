@@ -10,14 +10,16 @@
 #include "trainer/input/batch_ring.hpp"
 #include "trainer/input/dataset.hpp"
 #include "trainer/input/pipeline.hpp"
+#include "trainer/input/sample_cache.hpp"
 
 namespace autotuned::input {
 
 // Const and free of locks: any number of threads at once, each with a scratch of its own.
 class SampleWriter {
  public:
-  // Both must outlive this. REQUIRES: the pipeline was compiled for the data's type.
-  SampleWriter(const Dataset& dataset, const Pipeline& pipeline);
+  // All must outlive this. REQUIRES: the pipeline was compiled for the data's type; a cache, which may be
+  // null, is for a pipeline with the same cached_key(), and for that data.
+  SampleWriter(const Dataset& dataset, const Pipeline& pipeline, SampleCache* cache = nullptr);
 
   // Room for one sample; kept by a thread between calls.
   using Scratch = Pipeline::Scratch;
@@ -28,13 +30,21 @@ class SampleWriter {
   [[nodiscard]] Result<void> write(const BatchRing::Chunk& chunk, PixelType type,
                                    Scratch& scratch) const;
 
+  // Puts into the cache what belongs there of a sample, unless it is there. Errors as write().
+  // REQUIRES: a cache.
+  [[nodiscard]] Result<void> keep(std::int64_t index, Scratch& scratch) const;
+
  private:
+  void prefetch(std::int64_t index) const;
   Result<void> write_image(std::int64_t index, Position position, PixelType type, std::uint8_t* out,
                            Scratch& scratch) const;
-  Result<std::span<const std::uint8_t>> stored_bytes(std::int64_t index, Scratch& scratch) const;
+  // What is stored, and what write_image() goes on with: that, or what the cache keeps of it.
+  Result<Sample> stored_sample(std::int64_t index, Scratch& scratch) const;
+  Result<Sample> first_sample(std::int64_t index, Scratch& scratch) const;
 
   const Dataset& dataset_;
   const Pipeline& pipeline_;
+  SampleCache* const cache_;
   const Element stored_;
   std::size_t stored_bytes_ = 0;  // of every sample; unless encoded
 };

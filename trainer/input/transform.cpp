@@ -21,6 +21,17 @@ constexpr std::array kKinds = {
     TransformKind{
         .name = "random_crop", .is_cut = true, .draws = Draws::of_sample, .make = make_random_crop},
     TransformKind{.name = "center_crop", .is_cut = true, .make = make_center_crop},
+    TransformKind{.name = "random_resized_crop",
+                  .takes_float32 = false,
+                  .is_cut = true,
+                  .draws = Draws::of_sample,
+                  .then = "resize",
+                  .make = make_random_resized_crop},
+    TransformKind{.name = "random_flip", .draws = Draws::of_sample, .make = make_random_flip},
+    TransformKind{.name = "color_jitter",
+                  .takes_float32 = false,
+                  .draws = Draws::of_sample,
+                  .make = make_color_jitter},
     TransformKind{.name = "resize", .takes_float32 = false, .make = make_resize},
     TransformKind{.name = "random_mask",
                   .is_pixel_wise = true,
@@ -43,6 +54,12 @@ std::optional<double> number_in(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value;
+}
+
+std::string number_text(double value) {
+  std::array<char, 32> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  return {text.data(), end};
 }
 
 }  // namespace
@@ -99,6 +116,22 @@ std::optional<double> number_of(const Json& value) {
     }
   }
   return number && std::isfinite(*number) ? number : std::nullopt;
+}
+
+Result<Interval> interval_parameter(const Transform& transform, const char* name,
+                                    Interval otherwise, Interval within) {
+  const Json& value = member(transform.parameters, name);
+  if (value.is_null()) return otherwise;
+  const bool is_pair = value.is_array() && value.size() == 2;
+  const auto lowest = number_of(is_pair ? value[0] : Json());
+  const auto highest = number_of(is_pair ? value[1] : Json());
+  if (!lowest || !highest || *lowest < within.lowest || *highest > within.highest ||
+      *lowest > *highest) {
+    return bad_parameter(
+        transform, name, "is not a pair of numbers [lowest, highest]",
+        "give numbers from " + number_text(within.lowest) + " to " + number_text(within.highest));
+  }
+  return Interval{*lowest, *highest};
 }
 
 Result<Size> size_parameter(const Transform& transform) {

@@ -151,6 +151,9 @@ struct TransformKind {
   bool is_pixel_wise = false;  // its stage is a PixelStage
   bool is_point_wise = false;  // every number depends on its own byte or number and channel alone
   Draws draws = Draws::none;
+  // The name of another that is a part of it and comes right behind it, with the same parameters; empty for
+  // none. So a transform of several steps is seen step by step by those who move or join them.
+  std::string_view then = {};
   // ErrorKind::invalid or unsupported, named by the parameter.
   Result<std::unique_ptr<Stage>> (*make)(const Transform& transform,
                                          const SampleType& input) = nullptr;

@@ -49,6 +49,7 @@ class IdxDataset : public IdxFixture {
     std::vector<std::uint8_t> bytes(kBytes);
     for (std::int64_t i = 0; i < count; ++i) {
       EXPECT_EQ(dataset.label(i), i % 10);
+      EXPECT_THAT(dataset.name(i), EndsWith("/labels"));
       ASSERT_TRUE(dataset.read(i, bytes));
       const std::string expected = pixels_.substr(static_cast<std::size_t>(i) * kBytes, kBytes);
       EXPECT_EQ(std::string(bytes.begin(), bytes.end()), expected);

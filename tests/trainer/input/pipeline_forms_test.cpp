@@ -28,8 +28,11 @@ std::vector<PipelineForm> all_forms() {
   std::vector<PipelineForm> forms;
   for (const bool crops_first : {false, true}) {
     for (const bool decodes_crop : {false, true}) {
-      for (const PointOps ops : {PointOps::per_sample, PointOps::fused, PointOps::per_batch})
-        forms.push_back({crops_first, decodes_crop, ops});
+      for (const PointOps ops : {PointOps::per_sample, PointOps::fused, PointOps::per_batch}) {
+        for (const CacheKind cache :
+             {CacheKind::none, CacheKind::raw, CacheKind::decoded, CacheKind::prefix})
+          forms.push_back({crops_first, decodes_crop, ops, cache});
+      }
     }
   }
   return forms;
@@ -42,7 +45,7 @@ Pipeline formed(const SampleType& stored, const std::vector<Transform>& transfor
   return pipeline ? std::move(*pipeline) : Pipeline();
 }
 
-// A batch of samples as a loader makes it, every byte of it.
+// A batch of samples as a loader makes it, every byte of it. Where something is kept: out of a copy of it.
 std::vector<std::uint8_t> batch_of(const Pipeline& pipeline, const std::vector<Sample>& samples,
                                    PixelType type) {
   const auto elements = static_cast<std::size_t>(pipeline.shape().elements());
@@ -54,8 +57,18 @@ std::vector<std::uint8_t> batch_of(const Pipeline& pipeline, const std::vector<S
   const Position first{3, 41};
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const Position position{first.epoch, first.sample + static_cast<std::int64_t>(i)};
-    const auto done = pipeline.run(samples[i], position, type,
-                                   written.data() + i * pipeline.written_bytes(type), scratch);
+    std::uint8_t* const out = written.data() + i * pipeline.written_bytes(type);
+    Result<void> done;
+    if (pipeline.is_cached() && pipeline.has_stages()) {
+      auto made = pipeline.run_cached_parts(samples[i], scratch);
+      EXPECT_TRUE(made);
+      if (!made) continue;
+      const std::vector<std::uint8_t> kept(made->bytes.begin(), made->bytes.end());
+      made->bytes = kept;
+      done = pipeline.run_rest(*made, position, type, out, scratch);
+    } else {
+      done = pipeline.run(samples[i], position, type, out, scratch);
+    }
     EXPECT_TRUE(done) << (done ? "" : done.error().message());
   }
   if (is_finished_later) {
@@ -71,7 +84,8 @@ void expect_one_result(const SampleType& stored, const std::vector<Sample>& samp
   const auto expected = batch_of(written, samples, PixelType::float32);
   for (const PipelineForm& form : all_forms()) {
     SCOPED_TRACE(testing::Message()
-                 << form.crops_first << form.decodes_crop << static_cast<int>(form.point_ops));
+                 << form.crops_first << form.decodes_crop << static_cast<int>(form.point_ops)
+                 << static_cast<int>(form.cache));
     const Pipeline other = formed(stored, transforms, form);
     EXPECT_EQ(other.shape(), written.shape());
     EXPECT_EQ(batch_of(other, samples, PixelType::float32), expected);
@@ -107,6 +121,11 @@ TEST(PipelineForms, GiveTheSameBytes) {
            {kScale, kYuv, crop(12, 12), kMask, center(7), kNormalize},
            {{"resize", {{"size", 19}}}, kMask, kToFloat, crop(6, 6)},
            {crop(14, 14), kToFloat, crop(6, 7), kMask},
+           {{"random_resized_crop", {{"size", 12}}},
+            {"random_flip"},
+            {"color_jitter", {{"brightness", 0.4}, {"contrast", 0.4}, {"hue", 0.1}}},
+            kToFloat,
+            kNormalize},
        }) {
     std::string names;
     for (const Transform& transform : transforms)
@@ -114,6 +133,41 @@ TEST(PipelineForms, GiveTheSameBytes) {
     SCOPED_TRACE(names);
     expect_one_result(source.type(), samples, transforms);
   }
+}
+
+// What stands before the first draw, wherever that was moved to, and never half of a stage.
+TEST(PipelineForms, KeepWhatNothingRandomMade) {
+  const SampleType files = type_of(Element::encoded, {3, 100, 90});
+  const auto kept = [&](const std::vector<Transform>& transforms, PipelineForm form) {
+    const Pipeline made = formed(files, transforms, form);
+    return made.is_cached() ? std::to_string(made.cached_parts()) + ": " + made.cached_type().text()
+                            : "nothing";
+  };
+  const std::vector<Transform> photo = {kDecode, kYuv, crop(20, 30), kScale};
+  EXPECT_EQ(kept(photo, {}), "nothing");
+  EXPECT_EQ(kept(photo, {.cache = CacheKind::raw}), "0: 3 x 100 x 90");
+  EXPECT_EQ(kept(photo, {.cache = CacheKind::decoded}), "1: 3 x 100 x 90");
+  EXPECT_EQ(kept(photo, {.cache = CacheKind::prefix}), "2: 3 x 100 x 90");
+  EXPECT_EQ(kept(photo, {.crops_first = true, .cache = CacheKind::prefix}), "1: 3 x 100 x 90");
+  EXPECT_EQ(kept(photo, {.decodes_crop = true, .cache = CacheKind::prefix}), "1: 3 x 100 x 90");
+  // The decoder makes a crop that is always the same.
+  EXPECT_EQ(kept({kDecode, center(40), kMask}, {.decodes_crop = true, .cache = CacheKind::prefix}),
+            "1: 3 x 40 x 40");
+  EXPECT_EQ(kept({kDecode, center(40), kMask}, {.decodes_crop = true, .cache = CacheKind::decoded}),
+            "1: 3 x 100 x 90");
+  // Of pixels that are stored as such nothing is decoded; all before the pass or table may be kept.
+  const SampleType pixels = type_of(Element::uint8, {3, 10, 9});
+  EXPECT_FALSE(formed(pixels, {kToFloat}, {.cache = CacheKind::decoded}).is_cached());
+  EXPECT_EQ(formed(pixels, {kToFloat}, {.cache = CacheKind::prefix}).cached_parts(), 0U);
+  EXPECT_EQ(formed(pixels, {kYuv}, {.cache = CacheKind::prefix}).cached_parts(), 1U);
+  const PipelineForm fused{.point_ops = PointOps::fused, .cache = CacheKind::prefix};
+  EXPECT_EQ(formed(pixels, {kYuv}, fused).cached_parts(), 0U);
+  // The same is kept under the same key, whatever comes after.
+  const auto key = [&](PipelineForm form) { return formed(files, photo, form).cached_key(); };
+  EXPECT_EQ(key({.cache = CacheKind::decoded}),
+            key({.crops_first = true, .cache = CacheKind::prefix}));
+  EXPECT_NE(key({.cache = CacheKind::decoded}), key({.cache = CacheKind::prefix}));
+  EXPECT_NE(key({.cache = CacheKind::raw}), key({.cache = CacheKind::decoded}));
 }
 
 TEST(PipelineForms, OfFloatsToo) {
@@ -219,7 +273,7 @@ std::vector<std::vector<float>> samples_of(const std::vector<const Pipeline*>& f
   std::size_t switches = 0;
   for (std::size_t n = 0; samples.size() < 60; ++n) {
     if (n % 3 == 2) {
-      // Steps of five go through all kinds of the twelve forms: 1, 6, 11, 4, 9.
+      // Steps of five go through all kinds of the forms, one after the other.
       settings.pipeline = forms[(5 * switches + 1) % forms.size()];
       settings.workers = workers == 0 ? 0 : 1 + static_cast<int>(switches) % workers;
       ++switches;
@@ -243,12 +297,12 @@ TEST(PipelineForms, SwitchInALoaderThatRuns) {
   std::vector<const Pipeline*> forms;
   for (const Pipeline& one : made)
     forms.push_back(&one);
-  ASSERT_EQ(forms.size(), 12U);
+  ASSERT_EQ(forms.size(), 48U);
   const auto expected = samples_of({forms.front()}, 0);
   EXPECT_EQ(std::set<std::vector<float>>(expected.begin(), expected.end()).size(), 60U);
   for (const int workers : {0, 1, 3}) {
     EXPECT_EQ(samples_of(forms, workers), expected) << workers;
-    EXPECT_EQ(samples_of({forms[2]}, workers), expected) << workers;  // per batch throughout
+    EXPECT_EQ(samples_of({forms[8]}, workers), expected) << workers;  // per batch throughout
   }
 }
 

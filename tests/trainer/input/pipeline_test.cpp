@@ -193,16 +193,24 @@ TEST(Pipeline, GivesTheSameSamplesWhateverTheLoader) {
 
 TEST(Pipeline, WithoutATableNoBytesCanBeAskedOfTheLoader) {
   const NumberedDataset dataset(20);
-  const Pipeline pipeline = pipeline_of(dataset.type(), {kScale, {"random_crop", {{"size", 2}}}});
   Buffers buffers(1, 4, PixelType::uint8);
-  const auto loader =
-      Loader::create(dataset, {}, pipeline,
-                     {.batch_size = 4, .pixel_type = PixelType::uint8, .ring = buffers.ring()});
-  ASSERT_FALSE(loader);
-  EXPECT_EQ(loader.error().kind, ErrorKind::unsupported);
-  EXPECT_EQ(loader.error().message(),
+  const auto refusal = [&](const std::vector<Transform>& transforms) {
+    const Pipeline pipeline = pipeline_of(dataset.type(), transforms);
+    const auto loader =
+        Loader::create(dataset, {}, pipeline,
+                       {.batch_size = 4, .pixel_type = PixelType::uint8, .ring = buffers.ring()});
+    EXPECT_FALSE(loader);
+    if (loader) return std::string();
+    EXPECT_EQ(loader.error().kind, ErrorKind::unsupported);
+    return loader.error().message();
+  };
+  const Transform mask{"random_mask", {{"ratio", 0.5}}};
+  EXPECT_EQ(refusal({kScale, mask}),
             "transfer.dtype: batches cannot travel as uint8: `scale` makes floats that do not come "
             "from one byte each; use float32");
+  EXPECT_EQ(refusal({kScale, {"random_crop", {{"size", 2}}}}),
+            "transfer.dtype: batches cannot travel as uint8: a crop stands behind `scale`, which "
+            "input.order: crop_first moves ahead of it; use float32");
 }
 
 }  // namespace

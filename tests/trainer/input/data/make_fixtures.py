@@ -111,11 +111,34 @@ def make_numbers():
     save("center_11x8", F.center_crop(tensor, [11, 8]), source="numbers_source")
 
 
+def make_jittered():
+    """torchvision's changes of colour to a PIL image: one by one, and all in one order."""
+    adjust = {"brightness": F.adjust_brightness, "contrast": F.adjust_contrast,
+              "saturation": F.adjust_saturation, "hue": F.adjust_hue}
+    tensor = picture(37, 51, seed=21)
+    tensor[:, :4, :6] = torch.tensor([128, 0, 255], dtype=torch.uint8).view(3, 1, 1)
+    tensor[:, :4, 6:12] = 77  # without any colour
+    save("jitter_source", tensor)
+    for name, factors in {"brightness": (0.5, 1.7), "contrast": (0.4, 1.9), "saturation": (0.2, 1.8),
+                          "hue": (0.1, -0.35)}.items():
+        for number, factor in enumerate(factors):
+            changed = adjust[name](F.to_pil_image(tensor), factor)
+            save(f"jitter_{name}_{number}", pixels(changed), source="jitter_source",
+                 changes={name: [factor, factor]})
+    changes = {"saturation": 1.3, "brightness": 1.2, "hue": 0.1, "contrast": 0.8}
+    image = F.to_pil_image(tensor)
+    for name, factor in changes.items():
+        image = adjust[name](image, factor)
+    save("jitter_all", pixels(image), source="jitter_source",
+         changes={name: [factor, factor] for name, factor in changes.items()})
+
+
 if __name__ == "__main__":
     make_jpegs()
     make_resized()
     make_dilated()
     make_numbers()
+    make_jittered()
     (FOLDER / "fixtures.json").write_text(json.dumps(index, indent=1, sort_keys=True) + "\n")
     total = sum(file.stat().st_size for file in FOLDER.iterdir())
     print(f"{len(index)} fixtures, {total} bytes in all")

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Should samples stay in memory? Where a sample comes again often enough, there is room for most of them,
+// and reading or decoding is a good part of what the step waits for. The kind that saves most and fits
+// comes first.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "plugins/sdk/plugin.hpp"
+
+namespace autotuned::plugins {
+namespace {
+
+using sdk::Answer;
+using sdk::Json;
+using sdk::Situation;
+
+constexpr const char* kCache = "input.cache";
+// A step that waits less than this has nothing to win that could be measured.
+constexpr double kLeastWaitRatio = 0.02;
+// Work that is a smaller share of a sample than this is not worth memory.
+constexpr double kLeastSavedRatio = 0.05;
+// With room for less of the data than this, most samples are made anew anyway.
+constexpr double kLeastFittingRatio = 0.2;
+// Filling makes every sample once, for the trial; so often must it come for the rest to be a gain.
+constexpr double kFewestVisits = 3;
+
+std::string bytes_text(double bytes) {
+  constexpr std::array<const char*, 4> kUnits = {"KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  double value = bytes / 1024;
+  for (; value >= 1024 && unit + 1 < kUnits.size(); ++unit)
+    value /= 1024;
+  std::array<char, 64> buffer{};
+  std::snprintf(buffer.data(), buffer.size(), "%.1f %s", value, kUnits[unit]);
+  return buffer.data();
+}
+
+std::string number_text(double value) {
+  std::array<char, 64> buffer{};
+  std::snprintf(buffer.data(), buffer.size(), value < 10 ? "%.1f" : "%.0f", value);
+  return buffer.data();
+}
+
+struct Kind {
+  const char* value;
+  const char* saved_metric;
+  const char* bytes_fact;
+  const char* saves;
+};
+// Those that save more come first.
+constexpr std::array kKinds = {
+    Kind{"prefix", "input.prefix_ratio", "cache_prefix_bytes",
+         "all before the first random transform"},
+    Kind{"decoded", "input.decode_ratio", "cache_decoded_bytes", "reading and decoding"},
+    Kind{"raw", "input.read_ratio", "cache_raw_bytes", "reading"},
+};
+
+// What a cache in place has cost, and when that is repaid.
+Answer in_place(const Situation& situation, const std::string& kind) {
+  const double fill_s = situation.metric("input.cache_fill_ns").value_or(0.0) * 1e-9;
+  std::string because = "input.cache is " + kind + ": it holds " +
+                        sdk::percent(situation.metric("input.cached_ratio").value_or(0.0)) +
+                        " of the stored samples in " +
+                        bytes_text(situation.metric("input.cache_bytes").value_or(0.0)) +
+                        ", filling took " + number_text(fill_s) + " s";
+  const auto samples = static_cast<double>(situation.integer("job", "train_samples"));
+  double ratio = 0.0;
+  for (const sdk::Trial& trial : situation.trials()) {
+    if (trial.is_accepted()) ratio = trial.ratio;
+  }
+  const double rate = situation.metric("samples_per_second").value_or(0.0);
+  if (ratio > 1.0 && rate > 0.0 && samples > 0.0) {
+    const double saved_s = samples / rate * (ratio - 1.0);  // in an epoch
+    because += ", which repays itself after " + number_text(fill_s / saved_s) + " epochs";
+  }
+  return sdk::none(std::move(because));
+}
+
+Answer propose(const Situation& situation) {
+  std::string obstacle = situation.obstacle(kCache);
+  if (!obstacle.empty()) return sdk::none(std::move(obstacle));
+  const std::string now = situation.incumbent<std::string>(kCache).value_or("none");
+  if (now != "none") return in_place(situation, now);
+  const auto wait = situation.metric("step.data_wait_ratio");
+  if (!wait) return sdk::none("the profile does not say how long the step waits for data");
+  if (*wait < kLeastWaitRatio) {
+    return sdk::none("the step waits only " + sdk::percent(*wait) + " of its time for data");
+  }
+  const auto stored = static_cast<double>(situation.integer("job", "stored_samples"));
+  const auto ahead = static_cast<double>(situation.integer("recipe", "train_samples_total"));
+  if (stored <= 0.0 || ahead <= 0.0) {
+    return sdk::none("it is not known how often a sample comes");
+  }
+  const double visits = ahead / stored;
+  if (visits < kFewestVisits) {
+    return sdk::none(
+        "a stored sample comes " + number_text(visits) +
+        " times in the training: a cache, which is filled once for the trial, pays from " +
+        number_text(kFewestVisits) + " on");
+  }
+
+  const auto allowed = static_cast<double>(situation.integer("job", "cache_allowed_bytes"));
+  Answer answer;
+  std::string because = "nothing before the first random transform takes time worth saving";
+  for (const Kind& kind : kKinds) {
+    const double saved = situation.metric(kind.saved_metric).value_or(0.0);
+    const auto needed = static_cast<double>(situation.integer("job", kind.bytes_fact));
+    if (needed <= 0.0 || saved < kLeastSavedRatio) continue;
+    const double fitting = std::min(1.0, allowed / needed);
+    const std::string room = bytes_text(needed) + " of memory, of " + bytes_text(allowed) +
+                             " allowed (tune.cache_memory)";
+    if (fitting < kLeastFittingRatio) {
+      because = "input.cache: " + std::string(kind.value) + " would need " + room;
+      continue;
+    }
+    const Json change = {{kCache, kind.value}};
+    if (situation.has_lost(change)) {
+      because = "input.cache: " + std::string(kind.value) + " was tried and was not faster";
+      continue;
+    }
+    // While the step waits, it waits for samples to be made; without their first part, for less.
+    const double gain = sdk::gain_without(*wait * saved * fitting);
+    std::string reason = std::string(kind.saves) + " takes " + sdk::percent(saved) +
+                         " of a sample's time, and each stored sample comes " +
+                         number_text(visits) + " times; kept, all of them need " + room;
+    if (fitting < 1.0) reason += ", so that " + sdk::percent(fitting) + " of them fit";
+    answer.add(change, situation.expected_gain(change, gain), std::move(reason));
+  }
+  return answer.candidates.empty() ? sdk::none(std::move(because)) : answer;
+}
+
+}  // namespace
+}  // namespace autotuned::plugins
+
+AUTOTUNED_PLUGIN("input_cache", "1.0",
+                 "Keeps samples in memory where they come often enough and there is room for them.",
+                 autotuned::plugins::propose);

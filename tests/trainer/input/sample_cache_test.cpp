@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Samples kept in memory: the same bytes, each made once, never more memory than allowed.
+#include "trainer/input/sample_cache.hpp"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/trainer/input/fixtures.hpp"
+#include "tests/trainer/input/loader_fixture.hpp"
+
+namespace autotuned::input {
+namespace {
+
+constexpr std::int64_t kPlenty = 1 << 20;
+
+std::unique_ptr<SampleCache> cache_of(std::int64_t items, std::int64_t bytes) {
+  auto cache = SampleCache::create(items, bytes);
+  EXPECT_TRUE(cache) << (cache ? "" : cache.error().message());
+  return cache ? std::move(*cache) : nullptr;
+}
+
+Sample sample_of(const std::vector<std::uint8_t>& bytes) {
+  return {Element::uint8, {1, 1, static_cast<int>(bytes.size())}, bytes};
+}
+
+TEST(SampleCache, GivesBackWhatItWasGiven) {
+  const auto cache = cache_of(3, kPlenty);
+  EXPECT_FALSE(cache->find(1));
+  std::vector<std::uint8_t> bytes = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+  cache->keep(1, {Element::float32, {1, 3, 1}, bytes});
+  cache->keep(2, {Element::encoded, {}, {}});
+  bytes.assign(12, 0);
+  const auto found = cache->find(1);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->element, Element::float32);
+  EXPECT_EQ(found->shape, (SampleShape{1, 3, 1}));
+  EXPECT_THAT(found->bytes, testing::ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12));
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(found->bytes.data()) % 64, 0U);
+  EXPECT_TRUE(cache->find(2));  // of no bytes, but there
+  EXPECT_FALSE(cache->find(0));
+  EXPECT_EQ(cache->kept_items(), 2);
+  cache->keep(1, sample_of({9}));  // what came first stays
+  EXPECT_EQ(cache->find(1)->bytes.size(), 12U);
+}
+
+TEST(SampleCache, StaysWithinItsBytes) {
+  const auto cache = cache_of(100, 4096);
+  const std::vector<std::uint8_t> bytes(500, 7);
+  for (std::int64_t i = 0; i < 50; ++i)
+    cache->keep(i, sample_of(bytes));
+  EXPECT_LE(cache->bytes(), 4096);
+  EXPECT_GT(cache->bytes(), 4096 - 800);
+  EXPECT_EQ(cache->kept_items(), 5);
+  EXPECT_TRUE(cache->find(4));
+  EXPECT_FALSE(cache->find(5));
+  EXPECT_FALSE(cache->is_wanted(5));  // it would not fit the next time either
+  cache->keep(60, sample_of({1}));    // a small one still does
+  EXPECT_TRUE(cache->find(60));
+  EXPECT_FALSE(cache_of(100, 0)->find(0));
+  const auto empty = cache_of(100, 0);
+  empty->keep(0, sample_of({1}));
+  EXPECT_EQ(empty->kept_items(), 0);
+}
+
+TEST(SampleCache, IsFilledByManyAtOnce) {
+  constexpr std::int64_t kItems = 500;
+  const auto cache = cache_of(kItems, kPlenty);
+  std::atomic<int> wrong = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (int thread = 0; thread < 4; ++thread) {
+      threads.emplace_back([&] {
+        std::vector<std::uint8_t> bytes(64);
+        for (std::int64_t i = 0; i < kItems; ++i) {
+          bytes.assign(64, static_cast<std::uint8_t>(i));
+          cache->keep(i, sample_of(bytes));
+          const auto found = cache->find(i);
+          if (found && !std::ranges::equal(found->bytes, bytes)) ++wrong;
+        }
+      });
+    }
+  }
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(cache->kept_items(), kItems);
+}
+
+// --- behind a loader ------------------------------------------------------------------------------
+
+Pipeline numbered_in_form(CacheKind kind) {
+  const std::vector<Transform> transforms = {{"resize", {{"size", 2}}},
+                                             {"normalize", {{"mean", {0, -1000}}, {"std", 1}}}};
+  auto made = Pipeline::compile(type_of(Element::uint8, {2, 2, 2}), transforms, 1, {.cache = kind});
+  EXPECT_TRUE(made);
+  return std::move(*made);
+}
+
+class CachedLoader : public testing::TestWithParam<std::tuple<CacheKind, int>> {};
+
+TEST_P(CachedLoader, GivesTheSameBatchesAndReadsEverySampleOnce) {
+  const auto [kind, workers] = GetParam();
+  constexpr std::int64_t kSamples = 40;
+  NumberedDataset dataset(kSamples);
+  std::vector<std::atomic<int>> reads(kSamples);
+  dataset.on_read = [&](std::int64_t index) -> Result<void> {
+    ++reads[static_cast<std::size_t>(index)];
+    return {};
+  };
+  const Pipeline pipeline = numbered_in_form(kind);
+  const auto cache = cache_of(kSamples, kPlenty);
+  const input::Job job{.workers = workers, .slots = 3, .batch_size = 8};
+  Buffers buffers(job.slots, job.batch_size, job.type);
+  const SampleOrder order{.seed = 5};
+  LoaderSettings settings = settings_of(job, buffers);
+  settings.cache = cache.get();
+  auto loader = Loader::create(dataset, order, pipeline, settings);
+  ASSERT_TRUE(loader) << loader.error().message();
+  (*loader)->resume();
+  Expected expected(kSamples, order);
+  expect_batches(**loader, buffers, job, expected, 5 * 4);  // four epochs
+  (*loader)->pause();
+  EXPECT_EQ(cache->kept_items(), kSamples);
+  for (const auto& count : reads)
+    EXPECT_EQ(count, 1);
+}
+
+TEST_P(CachedLoader, IsFilledAheadInTheOrderOfWhatComes) {
+  const auto [kind, workers] = GetParam();
+  constexpr std::int64_t kSamples = 40;
+  NumberedDataset dataset(kSamples);
+  std::atomic<int> reads = 0;
+  dataset.on_read = [&](std::int64_t index) -> Result<void> {
+    ++reads;
+    if (index == 7) return fail(ErrorKind::corrupt, "is broken");
+    return {};
+  };
+  const Pipeline pipeline = numbered_in_form(kind);
+  const auto cache = cache_of(kSamples, kPlenty);
+  const input::Job job{.workers = workers, .slots = 3, .batch_size = 8};
+  Buffers buffers(job.slots, job.batch_size, job.type);
+  LoaderSettings settings = settings_of(job, buffers);
+  settings.cache = cache.get();
+  auto loader = Loader::create(dataset, {.seed = 5, .is_shuffled = false}, pipeline, settings);
+  ASSERT_TRUE(loader) << loader.error().message();
+  (*loader)->seek({0, 16});
+  int asked = 0;
+  (*loader)->fill_cache(1, std::chrono::hours(1), [&] { return ++asked == 4; });
+  EXPECT_EQ(cache->kept_items(), 4);
+  EXPECT_TRUE(cache->find(16));
+  EXPECT_TRUE(cache->find(19));
+  (*loader)->fill_cache(3, std::chrono::hours(1), [] { return false; });
+  EXPECT_EQ(cache->kept_items(), kSamples - 1);
+  EXPECT_EQ(reads, kSamples);
+  (*loader)->fill_cache(1, std::chrono::nanoseconds(0), [] { return false; });
+  // The broken one is named when its turn comes.
+  (*loader)->seek({0, 0});
+  const auto batch = (*loader)->next();
+  ASSERT_FALSE(batch);
+  EXPECT_EQ(batch.error().message(), "sample 7 of the data: is broken");
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, CachedLoader,
+                         testing::Combine(testing::Values(CacheKind::raw, CacheKind::prefix),
+                                          testing::Values(0, 2)));
+
+TEST(CachedLoader, TakesOnAnotherCacheAndNoneOnItsWay) {
+  constexpr std::int64_t kSamples = 40;
+  const NumberedDataset dataset(kSamples);
+  const Pipeline raw = numbered_in_form(CacheKind::raw);
+  const Pipeline prefix = numbered_in_form(CacheKind::prefix);
+  const auto first = cache_of(kSamples, kPlenty);
+  const auto second = cache_of(kSamples, 1000);  // room for few
+  const input::Job job{.workers = 2, .slots = 3, .batch_size = 8};
+  Buffers buffers(job.slots, job.batch_size, job.type);
+  const SampleOrder order{.seed = 5};
+  auto loader = Loader::create(dataset, order, raw, settings_of(job, buffers));
+  ASSERT_TRUE(loader);
+  (*loader)->resume();
+  Expected expected(kSamples, order);
+  expect_batches(**loader, buffers, job, expected, 7);
+  for (const auto& [pipeline, cache] : std::vector<std::pair<const Pipeline*, SampleCache*>>{
+           {&raw, first.get()}, {&prefix, second.get()}, {&raw, nullptr}, {&raw, first.get()}}) {
+    LoaderSettings settings = settings_of(job, buffers);
+    settings.pipeline = pipeline;
+    settings.cache = cache;
+    ASSERT_TRUE((*loader)->reconfigure(settings));
+    expect_batches(**loader, buffers, job, expected, 12);
+  }
+  EXPECT_LE(second->bytes(), 1000);
+  EXPECT_GT(second->kept_items(), 0);
+  EXPECT_EQ(first->kept_items(), kSamples);
+}
+
+TEST(LoaderTimes, AreTakenOfEveryPartWhileAsked) {
+  const NumberedDataset dataset(40);
+  const Pipeline pipeline = numbered_in_form(CacheKind::none);
+  const input::Job job{.workers = 0, .slots = 1, .batch_size = 8};
+  Buffers buffers(job.slots, job.batch_size, job.type);
+  auto loader = Loader::create(dataset, {}, pipeline, settings_of(job, buffers));
+  ASSERT_TRUE(loader);
+  const auto take = [&] {
+    const auto batch = (*loader)->next();
+    ASSERT_TRUE(batch);
+    (*loader)->release(batch->slot);
+  };
+  take();
+  EXPECT_EQ((*loader)->statistics().timed_samples, 0);
+  (*loader)->time_parts(true);
+  take();
+  take();
+  const LoaderStatistics timed = (*loader)->statistics();
+  EXPECT_EQ(timed.timed_samples, 16);
+  EXPECT_GT(timed.reading_ns, 0);
+  ASSERT_EQ(timed.part_ns.size(), pipeline.parts().size());
+  for (const std::int64_t ns : timed.part_ns)
+    EXPECT_GT(ns, 0);
+  (*loader)->time_parts(false);
+  take();
+  EXPECT_EQ((*loader)->statistics().timed_samples, 0);
+}
+
+}  // namespace
+}  // namespace autotuned::input
