@@ -4,21 +4,27 @@
 // come first, as in every PIL before Pillow 13, which begins with the rows where these become fewer
 // and the columns more.
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
 
 #include "trainer/input/transform_types.hpp"
+#include "trainer/input/vector_code.hpp"
 
 namespace autotuned::input {
 namespace {
 
 constexpr int kWeightBits = 22;
-constexpr std::int32_t kHalf = 1 << (kWeightBits - 1);
-
-std::uint8_t rounded(std::int32_t sum) {
-  return static_cast<std::uint8_t>(std::clamp(sum >> kWeightBits, 0, 255));
-}
+// The sum of bytes times weights has 8 more digits. Two more for each weight, and the result is the sum's top
+// byte, without a look at what is beyond it.
+constexpr int kExtraBits = 2;
+constexpr std::uint32_t kHalf = std::uint32_t{1} << (kWeightBits + kExtraBits - 1);
+// Of weights that are rounded up the sum may be larger than 1: with so many it still fits.
+constexpr std::size_t kMostQuickTaps = 8000;
+// Rows that are worked on together fit into the nearest cache.
+constexpr std::size_t kTileBytes = std::size_t{16} << 10U;
 
 // Which pixels of one axis make a pixel of the result, and by how much.
 class Axis {
@@ -46,11 +52,20 @@ class Axis {
         exact_[k] = std::max(1.0 - std::abs(at), 0.0);
         sum += exact_[k];
       }
-      taps_[static_cast<std::size_t>(i)] = {static_cast<std::size_t>(first), count};
-      std::int32_t* const weights = weights_.data() + static_cast<std::size_t>(i) * most_;
+      std::uint32_t* const weights = weights_.data() + static_cast<std::size_t>(i) * most_;
       for (std::size_t k = 0; k < count; ++k) {
-        weights[k] = static_cast<std::int32_t>(0.5 + exact_[k] / sum * (1 << kWeightBits));
+        const double exact = 0.5 + exact_[k] / sum * (1 << kWeightBits);
+        weights[k] = static_cast<std::uint32_t>(exact) << kExtraBits;
       }
+      // Where a picture grows, the outermost weighs nothing: two rows are less work than three.
+      std::size_t begin = 0;
+      std::size_t end = count;
+      while (end > 1 && weights[end - 1] == 0)
+        --end;
+      while (begin + 1 < end && weights[begin] == 0)
+        ++begin;
+      std::copy(weights + begin, weights + end, weights);
+      taps_[static_cast<std::size_t>(i)] = {static_cast<std::size_t>(first) + begin, end - begin};
     }
   }
 
@@ -60,7 +75,7 @@ class Axis {
   };
   [[nodiscard]] std::size_t size() const { return taps_.size(); }
   [[nodiscard]] Taps taps(std::size_t i) const { return taps_[i]; }
-  [[nodiscard]] const std::int32_t* weights(std::size_t i) const {
+  [[nodiscard]] const std::uint32_t* weights(std::size_t i) const {
     return weights_.data() + i * most_;
   }
 
@@ -69,49 +84,151 @@ class Axis {
   int to_ = 0;
   std::size_t most_ = 0;  // weights of a pixel
   std::vector<Taps> taps_;
-  std::vector<std::int32_t> weights_;
+  std::vector<std::uint32_t> weights_;
   std::vector<double> exact_;  // of one pixel
 };
 
 struct ResizeMemory final : StageMemory {
   Axis columns;
   Axis rows;
-  std::vector<std::uint8_t> narrowed;  // one channel after the first pass
-  std::vector<std::int32_t> sums;      // of one row of the result
+  std::vector<std::uint8_t> narrowed;  // all channels after the first pass
+  std::vector<std::uint8_t> tile;      // some rows on their side, before and after
+  std::vector<std::uint8_t> narrow_tile;
+  std::vector<std::uint32_t> sums;
 };
 
-// Each of `height` rows of `width` pixels becomes one of axis.size() pixels.
-void resize_columns(const Axis& axis, const std::uint8_t* from, std::size_t height,
-                    std::size_t width, std::uint8_t* to) {
-  for (std::size_t row = 0; row < height; ++row, from += width) {
-    for (std::size_t x = 0; x < axis.size(); ++x) {
-      const Axis::Taps taps = axis.taps(x);
-      const std::int32_t* const weights = axis.weights(x);
-      std::int32_t sum = kHalf;
-      for (std::size_t k = 0; k < taps.count; ++k)
-        sum += from[taps.first + k] * weights[k];
-      *to++ = rounded(sum);
+std::uint8_t top_byte(std::uint32_t sum) {
+  return static_cast<std::uint8_t>(sum >> (kWeightBits + kExtraBits));
+}
+
+// to[i] is the sum over k of weights[k] times the i-th byte of row k, rounded. Rows lie `stride` apart.
+// `sums` has room for `count`, where there are more than two weights.
+AUTOTUNED_VECTOR_CODE void weigh(const std::uint8_t* __restrict from, std::size_t stride,
+                                 const std::uint32_t* __restrict weights, std::size_t taps,
+                                 std::size_t count, std::uint32_t* __restrict sums,
+                                 std::uint8_t* __restrict to) {
+  if (taps == 1) {
+    const std::uint32_t w0 = weights[0];
+    for (std::size_t i = 0; i < count; ++i)
+      to[i] = top_byte(kHalf + from[i] * w0);
+    return;
+  }
+  if (taps == 2) {
+    const std::uint8_t* __restrict const second = from + stride;
+    const std::uint32_t w0 = weights[0];
+    const std::uint32_t w1 = weights[1];
+    for (std::size_t i = 0; i < count; ++i)
+      to[i] = top_byte(kHalf + from[i] * w0 + second[i] * w1);
+    return;
+  }
+  std::fill_n(sums, count, kHalf);
+  std::size_t k = 0;
+  for (; k + 2 <= taps; k += 2) {
+    const std::uint8_t* __restrict const a = from + k * stride;
+    const std::uint8_t* __restrict const b = a + stride;
+    const std::uint32_t w0 = weights[k];
+    const std::uint32_t w1 = weights[k + 1];
+    for (std::size_t i = 0; i < count; ++i)
+      sums[i] += a[i] * w0 + b[i] * w1;
+  }
+  if (k < taps) {
+    const std::uint8_t* __restrict const a = from + k * stride;
+    const std::uint32_t w0 = weights[k];
+    for (std::size_t i = 0; i < count; ++i)
+      sums[i] += a[i] * w0;
+  }
+  for (std::size_t i = 0; i < count; ++i)
+    to[i] = top_byte(sums[i]);
+}
+
+// The same for any number of weights.
+void weigh_many(const std::uint8_t* from, std::size_t stride, const std::uint32_t* weights,
+                std::size_t taps, std::size_t count, std::uint8_t* to) {
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint64_t sum = kHalf;
+    for (std::size_t k = 0; k < taps; ++k)
+      sum += std::uint64_t{from[k * stride + i]} * weights[k];
+    to[i] =
+        static_cast<std::uint8_t>(std::min<std::uint64_t>(sum >> (kWeightBits + kExtraBits), 255));
+  }
+}
+
+constexpr std::size_t kBlock = 8;
+using Block = std::array<std::uint64_t, kBlock>;  // eight rows of eight bytes
+static_assert(std::endian::native == std::endian::little);
+
+// Exchanges the squares of `Side` bytes beside the diagonal of every square of twice that.
+template <std::size_t Side>
+void exchange(Block& block) {
+  constexpr unsigned kShift = 8 * Side;
+  constexpr std::uint64_t kMask = Side == 4   ? 0x00000000ffffffffU
+                                  : Side == 2 ? 0x0000ffff0000ffffU
+                                              : 0x00ff00ff00ff00ffU;
+  for (std::size_t row = 0; row < kBlock; ++row) {
+    if ((row & Side) != 0) continue;
+    const std::uint64_t other = ((block[row] >> kShift) ^ block[row + Side]) & kMask;
+    block[row] ^= other << kShift;
+    block[row + Side] ^= other;
+  }
+}
+
+// Rows and columns exchanged: to[x * rows + y] = from[y * width + x].
+void transpose(const std::uint8_t* from, std::size_t rows, std::size_t width, std::uint8_t* to) {
+  const std::size_t whole_rows = rows / kBlock * kBlock;
+  const std::size_t whole_width = width / kBlock * kBlock;
+  for (std::size_t y = 0; y < whole_rows; y += kBlock) {
+    for (std::size_t x = 0; x < whole_width; x += kBlock) {
+      Block block;
+      for (std::size_t i = 0; i < kBlock; ++i)
+        std::memcpy(&block[i], from + (y + i) * width + x, kBlock);
+      exchange<4>(block);
+      exchange<2>(block);
+      exchange<1>(block);
+      for (std::size_t i = 0; i < kBlock; ++i)
+        std::memcpy(to + (x + i) * rows + y, &block[i], kBlock);
     }
+  }
+  for (std::size_t y = 0; y < rows; ++y) {
+    for (std::size_t x = y < whole_rows ? whole_width : 0; x < width; ++x)
+      to[x * rows + y] = from[y * width + x];
+  }
+}
+
+void weigh(const Axis& axis, std::size_t at, const std::uint8_t* from, std::size_t width,
+           std::vector<std::uint32_t>& sums, std::uint8_t* to) {
+  const Axis::Taps taps = axis.taps(at);
+  from += taps.first * width;
+  if (taps.count > kMostQuickTaps) {
+    weigh_many(from, width, axis.weights(at), taps.count, width, to);
+  } else {
+    weigh(from, width, axis.weights(at), taps.count, width, sums.data(), to);
+  }
+}
+
+// Each of `height` rows of `width` pixels becomes one of axis.size() pixels. On their side, so that the
+// rows of a few are what is worked on at once.
+void resize_columns(const Axis& axis, const std::uint8_t* from, std::size_t height,
+                    std::size_t width, ResizeMemory& memory, std::uint8_t* to) {
+  const std::size_t most = std::clamp<std::size_t>(kTileBytes / width, 16, 128);
+  memory.sums.resize(std::max(memory.sums.size(), most));
+  memory.tile.resize(std::max(memory.tile.size(), most * width));
+  memory.narrow_tile.resize(std::max(memory.narrow_tile.size(), most * axis.size()));
+  for (std::size_t row = 0; row < height; row += most) {
+    const std::size_t rows = std::min(most, height - row);
+    transpose(from + row * width, rows, width, memory.tile.data());
+    for (std::size_t x = 0; x < axis.size(); ++x) {
+      weigh(axis, x, memory.tile.data(), rows, memory.sums, memory.narrow_tile.data() + x * rows);
+    }
+    transpose(memory.narrow_tile.data(), axis.size(), rows, to + row * axis.size());
   }
 }
 
 // Rows of `width` pixels become axis.size() such rows.
 void resize_rows(const Axis& axis, const std::uint8_t* from, std::size_t width,
-                 std::vector<std::int32_t>& sums, std::uint8_t* to) {
-  sums.resize(width);
-  std::int32_t* const sum = sums.data();
-  for (std::size_t y = 0; y < axis.size(); ++y, to += width) {
-    const Axis::Taps taps = axis.taps(y);
-    std::fill_n(sum, width, kHalf);
-    for (std::size_t k = 0; k < taps.count; ++k) {
-      const std::int32_t weight = axis.weights(y)[k];
-      const std::uint8_t* const row = from + (taps.first + k) * width;
-      for (std::size_t x = 0; x < width; ++x)
-        sum[x] += row[x] * weight;
-    }
-    for (std::size_t x = 0; x < width; ++x)
-      to[x] = rounded(sum[x]);
-  }
+                 ResizeMemory& memory, std::uint8_t* to) {
+  memory.sums.resize(std::max(memory.sums.size(), width));
+  for (std::size_t y = 0; y < axis.size(); ++y, to += width)
+    weigh(axis, y, from, width, memory.sums, to);
 }
 
 class ResizeStage final : public Stage {
@@ -134,23 +251,23 @@ class ResizeStage final : public Stage {
     const Sample result = room.take(Element::uint8, shape_, to);
     kept.columns.prepare(sample.shape.width, shape_.width);
     kept.rows.prepare(sample.shape.height, shape_.height);
-    kept.narrowed.resize(from_height * width);
-    const std::uint8_t* from = sample.bytes.data();
-    // A pass that changes no size is left out: a weight of 1 changes no byte.
-    for (int channel = 0; channel < shape_.channels; ++channel) {
-      const std::uint8_t* narrowed = from;
-      if (width != from_width) {
-        std::uint8_t* const out = height == from_height ? to : kept.narrowed.data();
-        resize_columns(kept.columns, from, from_height, from_width, out);
-        narrowed = out;
-      }
-      if (height != from_height) {
-        resize_rows(kept.rows, narrowed, width, kept.sums, to);
-      } else if (width == from_width) {
-        std::memcpy(to, from, height * width);
-      }
-      from += from_height * from_width;
-      to += height * width;
+    // Rows of all channels lie one after the other. A pass that changes no size is left out: a weight of
+    // 1 changes no byte.
+    const auto channels = static_cast<std::size_t>(shape_.channels);
+    const std::uint8_t* narrowed = sample.bytes.data();
+    if (width != from_width) {
+      kept.narrowed.resize(std::max(kept.narrowed.size(), channels * from_height * width));
+      std::uint8_t* const out = height == from_height ? to : kept.narrowed.data();
+      resize_columns(kept.columns, narrowed, channels * from_height, from_width, kept, out);
+      narrowed = out;
+    }
+    if (height == from_height) {
+      if (width == from_width) std::memcpy(to, narrowed, channels * height * width);
+      return result;
+    }
+    for (std::size_t channel = 0; channel < channels; ++channel) {
+      resize_rows(kept.rows, narrowed + channel * from_height * width, width, kept,
+                  to + channel * height * width);
     }
     return result;
   }

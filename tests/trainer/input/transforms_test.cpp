@@ -12,6 +12,11 @@ namespace {
 
 using testing::ElementsAreArray;
 
+struct Size {
+  int height = 1;
+  int width = 1;
+};
+
 Json size_of(const SampleShape& shape) {
   return {{"size", {shape.height, shape.width}}};
 }
@@ -29,6 +34,77 @@ TEST(Resize, GivesTheBytesOfPil) {
     ++compared;
   }
   EXPECT_EQ(compared, 8);
+}
+
+// The plain form of what PIL does, for sizes that no fixture has.
+std::vector<std::uint8_t> resized_plainly(const std::vector<std::uint8_t>& from, int rows, int size,
+                                          int stride, int step, int to) {
+  std::vector<std::uint8_t> out;
+  const double scale = static_cast<double>(size) / to;
+  const double reach = std::max(scale, 1.0);
+  for (int row = 0; row < rows; ++row) {
+    for (int x = 0; x < to; ++x) {
+      const double center = (x + 0.5) * scale;
+      const int first = std::max(static_cast<int>(center - reach + 0.5), 0);
+      const int last = std::min(static_cast<int>(center + reach + 0.5), size);
+      std::vector<double> weights;
+      double all = 0;
+      for (int k = first; k < last; ++k) {
+        weights.push_back(std::max(1.0 - std::abs((k - center + 0.5) * (1.0 / reach)), 0.0));
+        all += weights.back();
+      }
+      std::int64_t sum = 1 << 21;
+      for (int k = first; k < last; ++k) {
+        const auto weight = static_cast<std::int32_t>(
+            0.5 + weights[static_cast<std::size_t>(k - first)] / all * (1 << 22));
+        sum += from[static_cast<std::size_t>(row * stride + k * step)] * std::int64_t{weight};
+      }
+      out.push_back(static_cast<std::uint8_t>(std::clamp<std::int64_t>(sum >> 22, 0, 255)));
+    }
+  }
+  return out;
+}
+
+// Columns, then rows, which come out on their side.
+TEST(Resize, GivesTheBytesOfThePlainFormForAnySize) {
+  const std::vector<std::pair<SampleShape, Size>> cases = {
+      {{3, 32, 32}, {224, 224}}, {{1, 130, 7}, {9, 40}},    {{2, 5, 600}, {17, 31}},
+      {{1, 300, 2}, {3, 500}},   {{3, 1, 1100}, {2, 1099}}, {{1, 17, 19}, {17, 5}},
+      {{1, 19, 17}, {64, 17}},   {{1, 2000, 1}, {1, 1}},    {{4, 33, 65}, {16, 129}},
+      {{1, 64, 64}, {63, 65}},   {{3, 129, 256}, {100, 64}}};
+  std::uint64_t seed = 0;
+  for (const auto& [shape, size] : cases) {
+    SCOPED_TRACE(testing::Message() << shape.height << "x" << shape.width << " to " << size.height
+                                    << "x" << size.width);
+    std::vector<std::uint8_t> bytes(static_cast<std::size_t>(shape.elements()));
+    ++seed;
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      const std::uint64_t noise = mix64(seed * 1'000'003 + i);
+      bytes[i] = noise % 5 == 0 ? 255 : noise % 5 == 1 ? 0 : static_cast<std::uint8_t>(noise >> 8U);
+    }
+    const Pipeline pipeline = pipeline_of(type_of(Element::uint8, shape),
+                                          {{"resize", {{"size", {size.height, size.width}}}}});
+    const auto result = run<std::uint8_t>(pipeline, {Element::uint8, shape, bytes});
+    const auto plane = static_cast<std::size_t>(size.height * size.width);
+    for (int channel = 0; channel < shape.channels; ++channel) {
+      const auto from = bytes.begin() + channel * shape.height * shape.width;
+      const std::vector<std::uint8_t> one(from, from + shape.height * shape.width);
+      const auto narrowed =
+          resized_plainly(one, shape.height, shape.width, shape.width, 1, size.width);
+      const auto turned =
+          resized_plainly(narrowed, size.width, shape.height, 1, size.width, size.height);
+      std::size_t wrong = 0;
+      for (int y = 0; y < size.height; ++y) {
+        for (int x = 0; x < size.width; ++x) {
+          const std::uint8_t expected = turned[static_cast<std::size_t>(x * size.height + y)];
+          const std::uint8_t found = result[static_cast<std::size_t>(channel) * plane +
+                                            static_cast<std::size_t>(y * size.width + x)];
+          wrong += found != expected ? 1 : 0;
+        }
+      }
+      EXPECT_EQ(wrong, 0U) << "channel " << channel;
+    }
+  }
 }
 
 TEST(CenterCrop, CutsWhereTorchvisionDoes) {
