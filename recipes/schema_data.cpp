@@ -176,7 +176,7 @@ const std::vector<Variant>& transform_types() {
                   amount_field("contrast", "Factor, or [lowest, highest].", kFactor),
                   amount_field("saturation", "Factor, or [lowest, highest].", kFactor),
                   amount_field("hue", "Share of the circle of colours, or [lowest, highest].",
-                               0.5)}},
+                               kTurn)}},
       {.name = "random_flip",
        .summary = "Exchanges left and right, by chance.",
        .fields = {{.key = "probability",
