@@ -323,6 +323,9 @@ std::string Recipe::hash() const {
   json["train"].erase("epochs");
   json["train"].erase("steps");
   json["tune"].erase("budget_ns");
+  // Recipes that say nothing about it keep the hash from before there were caches.
+  if (tune.cache_memory_ratio == Tune{}.cache_memory_ratio)
+    json["tune"].erase("cache_memory_ratio");
   count_files(json["model"], model_types());
   count_files(json["data"], data_types());
   if (evaluation) count_files(json["evaluate"]["data"], data_types());
