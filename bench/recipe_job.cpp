@@ -34,7 +34,8 @@ RecipeJob::RecipeJob(const std::filesystem::path& recipe_file,
   start_ = recipe->starting_configuration(knobs_);
   std::filesystem::create_directories(folder_);
   daemon::TrainerJobSpec spec;
-  spec.recipe = std::move(*recipe);
+  recipe_ = std::move(*recipe);
+  spec.recipe = recipe_;
   spec.knobs = knobs_;
   spec.trainer = daemon::find_places().trainer;
   spec.folder = folder_;
@@ -46,6 +47,10 @@ RecipeJob::~RecipeJob() {
   job_->stop();
   std::error_code ignored;
   std::filesystem::remove_all(folder_, ignored);
+}
+
+Json RecipeJob::metrics(const Configuration& configuration) {
+  return value_of(job_->profile(configuration)).metrics;
 }
 
 double RecipeJob::samples_per_second(const Configuration& configuration,

@@ -48,11 +48,17 @@ class RecipeJob {
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
   [[nodiscard]] daemon::CancelSource& cancel() { return cancel_; }
 
+  // The last trainer's own words about the job; null before the first block.
+  [[nodiscard]] Json facts() const { return job_->facts(); }
+  [[nodiscard]] const recipes::Recipe& recipe() const { return recipe_; }
+  // Those of a profile.
+  [[nodiscard]] Json metrics(const Configuration& configuration);
   // Of one block.
   [[nodiscard]] double samples_per_second(const Configuration& configuration,
                                           std::chrono::nanoseconds duration);
 
  private:
+  recipes::Recipe recipe_;
   Machine machine_;
   std::vector<recipes::Knob> knobs_;
   Configuration start_;

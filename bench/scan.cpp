@@ -6,13 +6,14 @@
 //
 // Each round runs one block of every combination, in a new random order; a combination's figure is the
 // median over the rounds of its rate over the round's geometric mean, so that a slow minute of the machine
-// counts for all alike.
+// counts for all alike. --output FILE keeps all of it, with a profile of every combination, for bench/search.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <random>
 #include <sstream>
 
+#include "base/file.hpp"
 #include "bench/recipe_job.hpp"
 
 namespace {
@@ -49,6 +50,36 @@ std::vector<Combination> multiplied(const std::vector<Combination>& all, const s
   return result;
 }
 
+// What a search needs to be replayed without the machine. Rates are those of rounds that were all alike:
+// the drift that a round's combinations share is taken out.
+Json record_of(bench::RecipeJob& job, const std::vector<Combination>& all) {
+  double mean = 0.0;
+  for (const Combination& one : all)
+    mean += std::log(bench::median_of(one.rates)) / static_cast<double>(all.size());
+  Json points = Json::array();
+  for (const Combination& one : all) {
+    Json rates = Json::array();
+    for (const double ratio : one.log_ratios)
+      rates.push_back(std::round(std::exp(mean + ratio) * 10.0) / 10.0);
+    Json metrics = job.metrics(one.configuration);
+    for (Json& value : metrics)
+      value = std::stod(fmt::format("{:.4g}", value.get<double>()));
+    points.push_back({{"change", job.start().change_to(one.configuration).to_json()},
+                      {"samples_per_second", std::move(rates)},
+                      {"metrics", std::move(metrics)}});
+  }
+  return {{"recipe", job.recipe().to_json()},
+          {"machine",
+           {{"cpu_model", job.machine().cpu_model},
+            {"cpus_allowed", job.machine().cpus_allowed},
+            {"physical_cores", job.machine().physical_cores},
+            {"memory_allowed_bytes", job.machine().memory_allowed_bytes},
+            {"cpu_features", job.machine().cpu_features}}},
+          {"facts", job.facts()},
+          {"start", job.start().to_json()},
+          {"points", std::move(points)}};
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -58,11 +89,13 @@ int main(int argc, char** argv) {
   std::vector<std::string> knobs;
   int rounds = 7;
   double block_seconds = 1.0;
+  std::filesystem::path output;
   app.add_option("RECIPE", recipe, "The job")->required();
   app.add_option("--knob", knobs, "KNOB=VALUE,VALUE,...; may be repeated")->required();
   app.add_option("-s,--set", settings, "KNOB=VALUE for all combinations");
   app.add_option("--rounds", rounds, "Blocks of each combination")->capture_default_str();
   app.add_option("--block", block_seconds, "Seconds of a block")->capture_default_str();
+  app.add_option("--output", output, "Keep rates and profiles in this file");
   CLI11_PARSE(app, argc, argv);
 
   bench::RecipeJob job(recipe, settings);
@@ -95,6 +128,9 @@ int main(int argc, char** argv) {
   for (const Combination& one : all) {
     fmt::print("| {} | {:.1f} | {:.1f} % |\n", one.name, bench::median_of(one.rates),
                100.0 * std::exp(figure(one) - figure(all.front())));
+  }
+  if (!output.empty()) {
+    value_of(write_file_atomically(output, record_of(job, all).dump(1) + "\n"));
   }
   return 0;
 }
