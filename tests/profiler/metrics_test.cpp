@@ -35,6 +35,14 @@ ProfileFacts some_facts() {
                      {"GatherBackward0", "backward", 4, 30, 5}};
   facts.loader_samples = 128;
   facts.loader_thread_ns = 1280;
+  facts.timed_samples = 64;  // of these 10 ns each
+  facts.reading_ns = 64;
+  facts.decoding_ns = 320;
+  facts.prefix_ns = 480;
+  facts.cached_samples = 30;
+  facts.stored_samples = 40;
+  facts.cache_bytes = 333;
+  facts.cache_fill_ns = 444;
   facts.is_float_from_uint8 = true;
   facts.transfer_bytes = 4000;
   facts.pageable_transfer_bytes = 1000;
@@ -60,6 +68,12 @@ TEST(Metrics, AreComputedFromTheFacts) {
                             {"step.optimizer_ratio", 0.05},
                             {"step.loss_reading_ratio", 0.005},
                             {"step.other_ratio", 0.095},
+                            {"input.read_ratio", 0.1},
+                            {"input.decode_ratio", 0.5},
+                            {"input.prefix_ratio", 0.75},
+                            {"input.cached_ratio", 0.75},
+                            {"input.cache_bytes", 333.0},
+                            {"input.cache_fill_ns", 444.0},
                             {"loader.sample_ns", 10.0},
                             {"loader.float_from_uint8_ratio", 1.0},
                             {"transfer.bytes_per_step", 1000.0},
