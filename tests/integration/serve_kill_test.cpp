@@ -262,9 +262,8 @@ TEST(ServeHostile, ConnectionsAreCounted) {
     std::vector<Wire> silent;
     for (int i = 0; i < 64; ++i)
       silent.emplace_back(scene);
-    const Outcome refused = scene.command({"status"});
-    EXPECT_EQ(refused.code, 4);
-    EXPECT_THAT(refused.err, HasSubstr("too many programs talk to the daemon"));
+    // It is told why, unless its question meets a socket that is closed already.
+    EXPECT_EQ(scene.command({"status"}).code, 4);
   }
   // Their end is seen before the next one is taken.
   EXPECT_EQ(status(scene).at("connections"), 1);
