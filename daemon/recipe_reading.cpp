@@ -22,14 +22,16 @@ Reading read_trusted(const std::filesystem::path& file, const std::vector<recipe
   // O_NONBLOCK: opening a named pipe would wait for a writer.
   const Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   struct stat status {};
-  // What cannot be opened, or is no file, is refused in the words of the reader.
-  if (!opened.is_open() || ::fstat(opened.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
-    return recipes::read_recipe(file, knobs);
-  }
   const auto refusal = [&file](std::string message) {
     return tl::unexpected(
         std::vector{recipes::Diagnostic{file.string(), 0, 0, std::move(message)}});
   };
+  if (!opened.is_open() || ::fstat(opened.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
+    // In the words of the reader. It was not examined, so if it can be read by now it is refused.
+    auto unexamined = recipes::read_recipe(file, knobs);
+    if (unexamined) return refusal("the recipe was exchanged while it was read");
+    return unexamined;
+  }
   const std::string reason =
       plugins::distrust(status, plugins::Viewer::current(), /*is_ancestor=*/false);
   if (!reason.empty()) {

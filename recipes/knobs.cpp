@@ -40,13 +40,18 @@ tl::unexpected<Error> outside(const Knob& knob, std::string_view found) {
 // Variables by which a program loads code, or finds the programs that it starts: a recipe is data and
 // must not become code (docs/security.md).
 bool chooses_code(std::string_view variable) {
-  for (const std::string_view name : {"PATH", "HOME", "GCONV_PATH", "AUTOTUNED_PARENT_PID"}) {
-    if (variable == name) return true;
-  }
-  for (const std::string_view part : {"PRELOAD", "INJECTION", "PLUGIN"}) {
-    if (variable.find(part) != std::string_view::npos) return true;
-  }
-  return variable.starts_with("LD_") || variable.starts_with("PYTHON");
+  const auto is_any_of = [](const auto& names, const auto& fits) {
+    return std::ranges::any_of(names, fits);
+  };
+  using Names = std::initializer_list<std::string_view>;
+  return is_any_of(Names{"PATH", "HOME", "ENV", "SHELL", "IFS", "AUTOTUNED_PARENT_PID"},
+                   [&](std::string_view name) { return variable == name; }) ||
+         is_any_of(Names{"LD_", "PYTHON", "PERL", "BASH", "OPENSSL_", "KINETO_", "XDG_"},
+                   [&](std::string_view start) { return variable.starts_with(start); }) ||
+         is_any_of(Names{"PRELOAD", "INJECTION", "PLUGIN", "NOTIFY", "PROFILER", "LIBRAR"},
+                   [&](std::string_view part) { return variable.find(part) != variable.npos; }) ||
+         is_any_of(Names{"_PATH", "_FILE", "_DIR", "_LIB", "_ENV"},
+                   [&](std::string_view end) { return variable.ends_with(end); });
 }
 
 bool is_environment_name(std::string_view name) {

@@ -3,12 +3,14 @@
 #include <SQLiteCpp/Backup.h>
 #include <fcntl.h>
 #include <sqlite3.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <limits>
+#include <utility>
 
 #include "base/file.hpp"
 #include "storage/connection.hpp"
@@ -22,21 +24,33 @@ using Database = SQLite::Database;
 // The copy while it is made: beside its place, so that a rename publishes it. Gone with this object.
 class Unpublished {
  public:
-  explicit Unpublished(const fs::path& target)
-      : file_(target.parent_path() /
-              ("." + target.filename().string() + ".partial-" + std::to_string(::getpid()))) {}
+  // A new, empty file, with a name that nobody else has.
+  static Result<Unpublished> make(const fs::path& target) {
+    std::uint64_t random = 0;
+    static_cast<void>(!::getrandom(&random, sizeof random, 0));
+    fs::path file = target.parent_path() / (".autotuned-" + std::to_string(random) + ".partial");
+    if (::mknod(file.c_str(), S_IFREG | 0600, 0) != 0) {
+      return tl::unexpected(system_error(errno, "cannot write beside the copy", file));
+    }
+    return Unpublished(std::move(file));
+  }
   ~Unpublished() {
+    if (file_.empty()) return;
     for (const char* suffix : {"", "-journal", "-wal", "-shm"}) {
       std::error_code ignored;
       fs::remove(file_.string() + suffix, ignored);
     }
   }
+  Unpublished(Unpublished&& other) noexcept : file_(std::exchange(other.file_, {})) {}
+  Unpublished& operator=(Unpublished&&) = delete;
   Unpublished(const Unpublished&) = delete;
   Unpublished& operator=(const Unpublished&) = delete;
 
   [[nodiscard]] const fs::path& file() const { return file_; }
 
  private:
+  explicit Unpublished(fs::path file) : file_(std::move(file)) {}
+
   fs::path file_;
 };
 
@@ -51,6 +65,13 @@ Result<void> check_target(const fs::path& source, const fs::path& target, bool m
   if (!may_replace && fs::exists(fs::symlink_status(target, error))) {
     return fail(ErrorKind::invalid, "the file exists already", target,
                 "name another file, or give --overwrite");
+  }
+  // SQLite would take them for the copy's own, and write what is in them over it.
+  for (const char* suffix : {"-wal", "-journal"}) {
+    const fs::path left = target.string() + suffix;
+    if (!fs::exists(fs::symlink_status(left, error))) continue;
+    return fail(ErrorKind::invalid, "the log of another database lies beside the copy", left,
+                "name another file; if nobody uses that database, open it once with sqlite3");
   }
   return {};
 }
@@ -89,7 +110,8 @@ Result<void> publish_new(const fs::path& temporary, const fs::path& target) {
 }
 
 // With the runs that rest: those that a best configuration names, and the newest that found the same
-// configuration by search and not by verifying what another one had found.
+// configuration by search and not by verifying what another one had found. Unfinished is also the newest
+// run of a job of which an older one is unfinished: without it, the older one would be continued.
 constexpr const char* kPlanSql = R"sql(
 WITH resting AS (
   SELECT run_id FROM best_configurations
@@ -98,20 +120,27 @@ WITH resting AS (
           WHERE finder.recipe_hash = best.recipe_hash
             AND finder.environment_key = best.environment_key
             AND finder.best_configuration = best.configuration
+            AND EXISTS (SELECT 1 FROM trials WHERE trials.run_id = finder.id
+                                               AND trials.kind <> 'verification')
             AND NOT EXISTS (SELECT 1 FROM trials WHERE trials.run_id = finder.id
-                                                   AND trials.kind = 'verification')
+                                                   AND trials.kind = 'verification'
+                                                   AND trials.verdict = 'accepted')
           ORDER BY finder.started_unix_ns DESC, finder.sequence DESC LIMIT 1)
   FROM best_configurations AS best
 )
 SELECT id, recipe_name, started_unix_ns,
   (SELECT count(*) FROM trials WHERE trials.run_id = runs.id) AS trial_count,
   id IN (SELECT run_id FROM resting WHERE run_id IS NOT NULL) AS is_best,
-  state IN ('tuning', 'training') OR (state = 'cancelled' AND NOT EXISTS (
+  state IN ('tuning', 'training') OR (state <> 'failed' AND NOT EXISTS (
     SELECT 1 FROM runs AS newer
     WHERE newer.recipe_hash = runs.recipe_hash AND newer.environment_key = runs.environment_key
       AND newer.state <> 'failed'
       AND (newer.started_unix_ns, newer.sequence) > (runs.started_unix_ns, runs.sequence)
-  )) AS is_unfinished
+  ) AND (state = 'cancelled' OR EXISTS (
+    SELECT 1 FROM runs AS older
+    WHERE older.recipe_hash = runs.recipe_hash AND older.environment_key = runs.environment_key
+      AND older.state IN ('tuning', 'training')
+  ))) AS is_unfinished
 FROM runs
 WHERE started_unix_ns < ?1
   AND sequence NOT IN (SELECT sequence FROM runs
@@ -126,10 +155,9 @@ Result<std::int64_t> History::backup(const fs::path& given, bool may_replace) co
   if (auto checked = check_target(path(), target, may_replace); !checked) {
     return tl::unexpected(checked.error());
   }
-  const Unpublished copy(target);
-  if (::mknod(copy.file().c_str(), S_IFREG | 0600, 0) != 0) {
-    return tl::unexpected(system_error(errno, "cannot write beside the copy", copy.file()));
-  }
+  const auto made = Unpublished::make(target);
+  if (!made) return tl::unexpected(made.error());
+  const Unpublished& copy = *made;
   const auto written = connection_->read("copy the history", [&](Database& database) {
     auto copied = copy_pages(database, copy.file());
     return copied ? check_copy(database, copy.file()) : copied;
@@ -188,9 +216,15 @@ Result<bool> History::remove_run(const RunId& run) {
 }
 
 Result<void> History::compact() {
-  return connection_->read("compact the history", [](Database& database) -> Result<void> {
+  return connection_->read("compact the history", [&](Database& database) -> Result<void> {
+    // Leaving the write-ahead log needs the file for ourselves; a session that writes would otherwise wait
+    // for the whole compaction, and give up.
+    if (database.execAndGet("PRAGMA journal_mode = DELETE").getString() != "delete") {
+      return fail(ErrorKind::busy, "another program uses the history", path(),
+                  "compact it when no run is going on");
+    }
     database.exec("VACUUM");
-    database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    database.exec("PRAGMA journal_mode = WAL");
     return {};
   });
 }

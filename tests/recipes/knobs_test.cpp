@@ -114,10 +114,13 @@ TEST(Knobs, NoEnvironmentVariableThatLoadsCode) {
   for (const char* name :
        {"env.LD_PRELOAD", "env.LD_LIBRARY_PATH", "env.LD_AUDIT", "env.GCONV_PATH", "env.PATH",
         "env.CUDA_INJECTION64_PATH", "env.NVTX_INJECTION64_PATH", "env.NCCL_NET_PLUGIN",
-        "env.PYTHONPATH", "env.AUTOTUNED_PARENT_PID"}) {
+        "env.PYTHONPATH", "env.AUTOTUNED_PARENT_PID", "env.INTEL_LIBITTNOTIFY64",
+        "env.OMP_TOOL_LIBRARIES", "env.BASH_ENV", "env.OPENSSL_CONF", "env.NCCL_CONF_FILE",
+        "env.INTEL_JIT_PROFILER64"}) {
     EXPECT_FALSE(find_knob(sample_knobs(), name)) << name;
   }
-  for (const char* name : {"env.CUDA_MODULE_LOADING", "env.KMP_BLOCKTIME", "env.MKL_NUM_THREADS"})
+  for (const char* name : {"env.CUDA_MODULE_LOADING", "env.KMP_BLOCKTIME", "env.MKL_NUM_THREADS",
+                           "env.CUBLAS_WORKSPACE_CONFIG", "env.MALLOC_CONF"})
     EXPECT_TRUE(find_knob(sample_knobs(), name)) << name;
 }
 

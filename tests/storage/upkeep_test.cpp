@@ -73,6 +73,20 @@ TEST_F(BackupTest, HistoryItselfIsRefused) {
   EXPECT_EQ(history.runs({}).value().size(), 1U);
 }
 
+// They would be replayed over the copy when it is opened.
+TEST_F(BackupTest, LogsOfAnotherDatabaseAreNotTakenOver) {
+  const History history = open_with_run(file_);
+  for (const char* name : {"copy.db-wal", "copy.db-journal"}) {
+    folder_.write(name, "x");
+    const auto refused = history.backup(copy_, true);
+    ASSERT_FALSE(refused) << name;
+    EXPECT_THAT(refused.error().message(), HasSubstr(name));
+    EXPECT_FALSE(std::filesystem::exists(copy_));
+    std::filesystem::remove(folder_ / name);
+  }
+  EXPECT_TRUE(history.backup(copy_, true));
+}
+
 TEST_F(BackupTest, DamageIsNotCopied) {
   {
     History history = open_with_run(file_);
@@ -189,6 +203,32 @@ TEST_F(PruneTest, WhatABestConfigurationRestsOnStays) {
   EXPECT_FALSE(history_.remove_run({"r-verified"}).value());
 }
 
+TEST_F(PruneTest, WhoSearchedAfterARejectedVerificationFoundIt) {
+  put("r-found", 1);
+  TrialRecord verification = sample_trial(3);
+  verification.kind = TrialKind::verification;
+  verification.verdict = Verdict::rejected;
+  must(history_.put_trial({"r-found"}, verification));
+  put("r-verified", 2);
+  verification.verdict = Verdict::accepted;
+  must(history_.put_trial({"r-verified"}, verification));
+  RunRow idle = sample_run("r-idle");
+  idle.started_unix_ns = 3;
+  idle.state = RunState::finished;
+  must(history_.put_run(idle));
+  put_best("r-verified");
+  EXPECT_THAT(planned({.keep_last = 0}), ElementsAre("r-idle"));
+}
+
+// Without the run that superseded it, the same command would go on with the old one.
+TEST_F(PruneTest, WhatSupersedesUnfinishedWorkStays) {
+  put("r-training", 1, RunState::training);
+  put("r-between", 2);
+  put("r-newest", 3);
+  put("r-failed", 4, RunState::failed);
+  EXPECT_THAT(planned({.keep_last = 0}), ElementsAre("r-between", "r-failed"));
+}
+
 TEST_F(PruneTest, UnfinishedWorkStays) {
   put("r-superseded", 1, RunState::cancelled);
   put("r-tuning", 2, RunState::tuning);
@@ -225,9 +265,17 @@ TEST_F(PruneTest, CompactingGivesSpaceBack) {
   must(history_.put_profile({"r-1"}, {}, Json(std::string(3'000'000, 'x')), {}, {}, 1));
   ASSERT_TRUE(history_.remove_run({"r-1"}).value());
   EXPECT_GE(history_.backup(folder_ / "large.db", false).value(), 3'000'000);
+  {
+    const auto other = History::open(file_, Access::read_only).value();
+    ASSERT_TRUE(other.runs({}));
+    auto impatient =
+        History::open(file_, Access::read_write, std::chrono::milliseconds(20)).value();
+    EXPECT_EQ(impatient.compact().error().kind, ErrorKind::busy);
+  }
   must(history_.compact());
+  must(history_.put_environment(sample_environment("e9")));
+  EXPECT_EQ(SQLite::Database(file_.string()).execAndGet("PRAGMA journal_mode").getString(), "wal");
   EXPECT_LT(history_.backup(folder_ / "small.db", false).value(), 300'000);
-  EXPECT_LT(std::filesystem::file_size(file_), 300'000U);
   EXPECT_EQ(history_.check_integrity().value(), "ok");
 }
 
