@@ -131,6 +131,15 @@ struct Tally {
   int not_reached = 0;  // this run never came to that place
 };
 
+// What a run that ended right leaves in its folder.
+void check_results(const Scene& scene, const std::string& where) {
+  const auto is_there = [&](const char* name) { return !scene.folder().read(name).empty(); };
+  if (!is_there("out/best.yaml") || !is_there("out/model.pt") ||
+      !parse_json(scene.folder().read("out/summary.json"), "summary.json")) {
+    faults::report_wrong(where + ": exit code 0 without all of its results");
+  }
+}
+
 void try_fault(const Fault& fault, Tally& tally) {
   Scene scene;
   const auto mark = scene.folder() / "mark";
@@ -144,10 +153,6 @@ void try_fault(const Fault& fault, Tally& tally) {
   bool has_hung = false;
   const Outcome outcome = run_before_deadline(scene, has_hung);
   ++tally.runs;
-  if (!std::filesystem::exists(mark)) {
-    ++tally.not_reached;
-    return;
-  }
   const std::string where = fault.text();
   if (has_hung) faults::report_wrong(where + ": hung: " + outcome.err);
   constexpr std::array kKnown = {0, 1, 2, 4};
@@ -155,11 +160,15 @@ void try_fault(const Fault& fault, Tally& tally) {
     faults::report_wrong(where + ": exit code " + std::to_string(outcome.code) + ": " +
                          outcome.err);
   }
-  // A refused recipe is told on standard output with --json.
-  const std::string said = outcome.err + outcome.out;
-  if (outcome.code != 0 && said.find("error") == std::string::npos &&
-      said.find("message") == std::string::npos) {
-    faults::report_wrong(where + ": no message, but: " + said);
+  // Told on standard error, except that a refused recipe is told on standard output with --json.
+  const bool is_told = outcome.err.find("error") != std::string::npos ||
+                       outcome.out.find("\"message\"") != std::string::npos;
+  if (outcome.code != 0 && !is_told) {
+    faults::report_wrong(where + ": no message, but: " + outcome.err + outcome.out);
+  }
+  if (!std::filesystem::exists(mark)) {
+    ++tally.not_reached;
+    return;
   }
   scene.set("LD_PRELOAD=");
   const faults::Trials before = faults::finished_trials(scene);
@@ -169,6 +178,13 @@ void try_fault(const Fault& fault, Tally& tally) {
   if (outcome.code == 0) {
     ++tally.passed_over;
     faults::check_right(outcome, where);
+    check_results(scene, where);
+    // A session that crashed and was started again ends right too, but it did crash.
+    for (const char* crash : {"signal 11", "signal 6", "signal 7", "signal 8"}) {
+      if (outcome.err.find(crash) != std::string::npos) {
+        faults::report_wrong(where + ": a process crashed: " + outcome.err);
+      }
+    }
   } else {
     ++tally.failed;
     bool hangs_again = false;
@@ -221,6 +237,7 @@ int main(int argc, char** argv) {
     std::ranges::shuffle(found, random);
     found.resize(most);
   }
+  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   Tally tally;
   for (const Fault& fault : found) {
     try_fault(fault, tally);
