@@ -14,22 +14,6 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-double faster_with(const Configuration& configuration, const char* knob, const KnobValue& value,
-                   double ratio) {
-  return *configuration.find(knob) == value ? ratio : 1.0;
-}
-
-// Two helpful plugins and a useless one.
-void add_three_plugins(Simulation& simulation) {
-  simulation.advisors.plugins["loading"] = once({{"loader.workers", 2}}, 1.5);
-  simulation.advisors.plugins["precision"] = once({{"precision.autocast", "bf16"}}, 1.4);
-  simulation.advisors.plugins["useless"] = once({{"optimizer.set_to_none", true}}, 1.1);
-  simulation.job.rate = [](const Configuration& configuration) {
-    return 1000.0 * faster_with(configuration, "loader.workers", std::int64_t{2}, 1.5) *
-           faster_with(configuration, "precision.autocast", std::string("bf16"), 1.3);
-  };
-}
-
 TEST(Session, KeepsWhatHelpsAndConfirmsIt) {
   Simulation simulation;
   add_three_plugins(simulation);
@@ -185,109 +169,6 @@ TEST(Session, FallsBackToWhatHoldsInFreshBlocks) {
   EXPECT_EQ(outcome->best.text("precision.autocast"), "off");
   EXPECT_NEAR(outcome->speedup.ratio, 1.5, 0.05);
   EXPECT_EQ(outcome->trials[outcome->trials.size() - 2].verdict, Verdict::rejected);
-}
-
-// What each kept change gives at the end, told apart from what was tried.
-TEST(Session, AblationMeasuresEachKeptChange) {
-  Simulation simulation;
-  add_three_plugins(simulation);
-  simulation.advisors.plugins["allocator"] = [](const Json& situation) -> Result<Json> {
-    if (situation["incumbent"].contains("env.SETTING")) return none("it is set");
-    return propose({{"env.SETTING", "1"}}, 1.2);
-  };
-  // Two changes overlap: together they give no more than the first. The variable gave something only
-  // as long as the loader was slow.
-  simulation.job.rate = [](const Configuration& configuration) {
-    const bool is_loading_fast = configuration.integer("loader.workers") == 2;
-    const KnobValue* const setting = configuration.find("env.SETTING");
-    const bool is_set = setting != nullptr && to_text(*setting) == "1";
-    return 1000.0 * (is_loading_fast ? 1.5 : 1.0) *
-           faster_with(configuration, "precision.autocast", std::string("bf16"), 1.3) *
-           (is_set ? 1.1 : 1.0);
-  };
-  const auto before = simulation.run();
-  ASSERT_TRUE(before);
-  EXPECT_EQ(std::ranges::count(before->trials, TrialKind::ablation, &TrialRecord::kind), 0);
-
-  Simulation again;
-  again.advisors.plugins = simulation.advisors.plugins;
-  again.job.rate = simulation.job.rate;
-  again.input.is_ablated = true;
-  const auto outcome = again.run();
-  ASSERT_TRUE(outcome) << outcome.error().message();
-  EXPECT_EQ(outcome->best, before->best);
-  EXPECT_NEAR(outcome->speedup.ratio, 1.5 * 1.3 * 1.1, 0.05);
-  std::map<std::string, TrialRecord> ablations;
-  for (const TrialRecord& trial : outcome->trials) {
-    if (trial.kind == TrialKind::ablation) ablations[trial.plugin] = trial;
-  }
-  ASSERT_EQ(ablations.size(), 3U);
-  EXPECT_NEAR(ablations["loading"].estimate.ratio, 1.5, 0.03);
-  EXPECT_NEAR(ablations["precision"].estimate.ratio, 1.3, 0.03);
-  EXPECT_NEAR(ablations["allocator"].estimate.ratio, 1.1, 0.03);
-  EXPECT_EQ(ablations["allocator"].reference.text("env.SETTING"), "");
-  for (const auto& [plugin, trial] : ablations) {
-    EXPECT_EQ(trial.verdict, Verdict::accepted);
-    EXPECT_EQ(trial.reference.with(trial.change), outcome->best);
-    EXPECT_EQ(again.ledger.trials.at(trial.number).kind, TrialKind::ablation);
-  }
-  // It is no part of tuning.
-  EXPECT_LT(outcome->tuning_time, again.clock.now() - seconds(3));
-}
-
-TEST(Session, AblationTellsWhatGivesNothingAnyMore) {
-  Simulation simulation;
-  simulation.input.is_ablated = true;
-  simulation.advisors.plugins["first"] = once({{"loader.workers", 1}}, 1.9);
-  simulation.advisors.plugins["second"] = once({{"transfer.dtype", "uint8"}}, 1.5);
-  simulation.job.rate = [](const Configuration& configuration) {
-    if (configuration.text("transfer.dtype") == "uint8") return 2000.0;
-    return configuration.integer("loader.workers") == 1 ? 1500.0 : 1000.0;
-  };
-  const auto outcome = simulation.run();
-  ASSERT_TRUE(outcome);
-  const TrialRecord& of_first = *std::ranges::find_if(outcome->trials, [](const auto& trial) {
-    return trial.kind == TrialKind::ablation && trial.plugin == "first";
-  });
-  EXPECT_EQ(of_first.verdict, Verdict::rejected);
-  EXPECT_NEAR(of_first.estimate.ratio, 1.0, 0.02);
-  EXPECT_EQ(outcome->best.integer("loader.workers"), 1) << "it only tells";
-  EXPECT_NEAR(outcome->speedup.ratio, 2.0, 0.05);
-}
-
-TEST(Session, AnAblationGoesOnWhereItStopped) {
-  Simulation simulation;
-  add_three_plugins(simulation);
-  simulation.input.is_ablated = true;
-  ASSERT_TRUE(simulation.run());
-  Simulation next;
-  add_three_plugins(next);
-  next.input.is_ablated = true;
-  simulation.ledger.pass_on(next.input);
-  next.input.earlier.pop_back();  // the last of the ablations
-  const auto outcome = next.run();
-  ASSERT_TRUE(outcome) << outcome.error().message();
-  EXPECT_EQ(next.ledger.trials.size(), 1U) << "only what was missing is measured";
-  EXPECT_EQ(next.ledger.trials.begin()->second.kind, TrialKind::ablation);
-  EXPECT_NEAR(outcome->speedup.ratio, 1.95, 0.05);
-}
-
-TEST(Session, AblationOfAKnownBestGoesKnobByKnob) {
-  Simulation simulation;
-  add_three_plugins(simulation);
-  simulation.input.is_ablated = true;
-  Configuration best = simulation.input.starting;
-  best.set("loader.workers", std::int64_t{2});
-  best.set("precision.autocast", std::string("bf16"));
-  simulation.input.known_best = best;
-  const auto outcome = simulation.run();
-  ASSERT_TRUE(outcome);
-  EXPECT_TRUE(outcome->is_from_history);
-  ASSERT_EQ(outcome->trials.size(), 3U);
-  EXPECT_EQ(outcome->trials[1].kind, TrialKind::ablation);
-  EXPECT_EQ(outcome->trials[2].kind, TrialKind::ablation);
-  EXPECT_EQ(outcome->trials[1].plugin, "autotuned");
-  EXPECT_NEAR(outcome->speedup.ratio, 1.95, 0.05);
 }
 
 TEST(Session, NothingHoldsMeansNothingIsFaster) {

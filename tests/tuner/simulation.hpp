@@ -254,4 +254,20 @@ struct Simulation {
   Result<SessionOutcome> run() { return run_session(input, job, advisors, ledger, clock); }
 };
 
+inline double faster_with(const Configuration& configuration, const char* knob,
+                          const KnobValue& value, double ratio) {
+  return *configuration.find(knob) == value ? ratio : 1.0;
+}
+
+// Two helpful plugins and a useless one.
+inline void add_three_plugins(Simulation& simulation) {
+  simulation.advisors.plugins["loading"] = once({{"loader.workers", 2}}, 1.5);
+  simulation.advisors.plugins["precision"] = once({{"precision.autocast", "bf16"}}, 1.4);
+  simulation.advisors.plugins["useless"] = once({{"optimizer.set_to_none", true}}, 1.1);
+  simulation.job.rate = [](const Configuration& configuration) {
+    return 1000.0 * faster_with(configuration, "loader.workers", std::int64_t{2}, 1.5) *
+           faster_with(configuration, "precision.autocast", std::string("bf16"), 1.3);
+  };
+}
+
 }  // namespace autotuned::tuner
