@@ -88,14 +88,17 @@ Result<void> Jobs::recover() {
   for (Job& job : loaded->jobs) {
     const std::int64_t id = job.id;
     const bool was_running = job.state == JobState::running;
+    const bool has_ended = job.has_ended();
     queue_.restore(std::move(job));
-    if (!was_running) continue;
+    if (has_ended) continue;
     Job& restored = *queue_.find(id);
+    // Also one that waited: the daemon may have died between the acknowledgement and the end.
     if (restored.cancel_requested) {
       tell_history(restored);
       end(restored, JobState::cancelled, kCancelled, "");
       continue;
     }
+    if (!was_running) continue;
     restored.state = JobState::queued;
     ++restored.restarts;
     note(id, {{"event", "warning"},
@@ -108,6 +111,7 @@ Result<void> Jobs::recover() {
 }
 
 void Jobs::tell_history(const Job& job) {
+  if (job.run_id.empty()) return;
   const auto submission = store_.submission(job.id);
   const Result<void> recorded =
       submission ? record_cancelled(*submission, job.run_id) : tl::unexpected(submission.error());
@@ -294,6 +298,8 @@ Result<std::int64_t> Jobs::cancel(const std::string& name) {
   if (running != sessions_.end()) {
     running->second.session->cancel(limits_.cancel_grace);
   } else {
+    // It may have run under a daemon before this one.
+    tell_history(job);
     end(job, JobState::cancelled, kCancelled, "");
   }
   return job.id;

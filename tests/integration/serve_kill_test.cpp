@@ -158,6 +158,24 @@ TEST(ServeKill, AcknowledgedCancelHolds) {
   EXPECT_EQ(scene.command({"attach", "1"}).code, 130);
 }
 
+// The daemon died between the acknowledgement and the end of a run that waited.
+TEST(ServeKill, AcknowledgedCancelOfAWaitingRunHolds) {
+  const Scene scene;
+  {
+    Running daemon = start_daemon(scene);
+    EXPECT_EQ(scene.run().code, 0);
+    EXPECT_EQ(scene.command({"stop"}).code, 0);
+  }
+  const std::string file = "xdg-state/autotuned/daemon/00000001.job.json";
+  Json job = Json::parse(scene.folder().read(file));
+  job["state"] = "queued";
+  job["cancel_requested"] = true;
+  scene.folder().write(file, job.dump());
+  Running daemon = start_daemon(scene);
+  EXPECT_EQ(scene.command({"attach", "1"}).code, 130);
+  EXPECT_EQ(status(scene).at("jobs").at(0).at("state"), "cancelled");
+}
+
 TEST(ServeKill, SessionThatIsKilledIsStartedAgain) {
   Json behaviour = Scene::fast_job();
   behaviour["faults"] = {{{"do", "kill_session"}, {"at", 40}}};
