@@ -78,6 +78,7 @@ Result<void> Jobs::recover() {
   if (!loaded) return tl::unexpected(loaded.error());
   for (const Error& problem : loaded->problems)
     log_line(LogLevel::error, "job_unreadable", {{"error", problem.message()}});
+  queue_.skip_ids(loaded->highest_id);
   std::set<std::string> tokens;
   for (const Job& job : loaded->jobs)
     tokens.insert(job.token);
@@ -250,6 +251,8 @@ Result<std::int64_t> Jobs::submit(const Submission& submission) {
   if (!queued) return tl::unexpected(queued.error());
   if (queue_.jobs().size() == before) return queued->id;
 
+  // Whatever a submission of this number left that could not be stored.
+  store_.forget(queued->id);
   auto stored = store_.put(submission, queued->id);
   // Watchers may come before there is an event.
   if (stored) {

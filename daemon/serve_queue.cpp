@@ -109,7 +109,7 @@ Result<Job> Queue::submit(Job job) {
                 "the queue is full: " + std::to_string(limits_.waiting) + " runs are waiting",
                 "the daemon", "cancel some with 'autotuned cancel ID', or wait");
   }
-  job.id = jobs_.empty() ? 1 : jobs_.rbegin()->first + 1;
+  job.id = std::max(highest_before_, jobs_.empty() ? 0 : jobs_.rbegin()->first) + 1;
   job.state = JobState::queued;
   restore(job);
   return job;

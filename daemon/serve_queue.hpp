@@ -56,6 +56,8 @@ class Queue {
 
   // For jobs that a daemon before this one left behind.
   void restore(Job job);
+  // Ids up to this one were given before.
+  void skip_ids(std::int64_t highest) { highest_before_ = highest; }
 
   // The job with its id. A token that is known gives the job that has it, and nothing new.
   // ErrorKind::busy when too many wait.
@@ -78,6 +80,7 @@ class Queue {
 
  private:
   QueueLimits limits_;
+  std::int64_t highest_before_ = 0;
   std::map<std::int64_t, Job> jobs_;
 };
 

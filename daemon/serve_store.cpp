@@ -84,22 +84,36 @@ Result<JobStore::Loaded> JobStore::load() const {
   std::error_code failed;
   std::set<std::int64_t> known;
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(folder_, failed))
-    files.push_back(entry.path());
+  const fs::directory_iterator end;
+  for (fs::directory_iterator entry(folder_, failed); !failed && entry != end;
+       entry.increment(failed)) {
+    files.push_back(entry->path());
+  }
   if (failed) {
     return tl::unexpected(system_error(failed.value(), "cannot list the queue", folder_.string()));
   }
+  std::vector<fs::path> bad;
   for (const fs::path& path : files) {
-    if (!path.filename().string().ends_with(std::string(".") + kJob)) continue;
+    const std::string name = path.filename().string();
+    const bool is_job = name.ends_with(std::string(".") + kJob);
+    // One that was set aside keeps its number, and what else there is of it.
+    if (is_job || name.ends_with(std::string(".") + kJob + ".bad")) {
+      known.insert(id_of(name));
+      loaded.highest_id = std::max(loaded.highest_id, id_of(name));
+    }
+    if (!is_job) continue;
     auto job = read_job(path);
-    known.insert(id_of(path.filename().string()));
     if (job) {
       loaded.jobs.push_back(*std::move(job));
-    } else {
+    } else if (job.error().kind == ErrorKind::invalid || job.error().kind == ErrorKind::corrupt) {
       loaded.problems.push_back(job.error());
-      fs::rename(path, path.string() + ".bad", failed);
+      bad.push_back(path);
+    } else {
+      return tl::unexpected(job.error());
     }
   }
+  for (const fs::path& path : bad)
+    fs::rename(path, path.string() + ".bad", failed);
   for (const fs::path& path : files) {
     const std::string name = path.filename().string();
     const std::int64_t id = id_of(name);

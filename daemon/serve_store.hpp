@@ -28,8 +28,11 @@ class JobStore {
     std::vector<Job> jobs;  // by id
     // What cannot be read; such files are set aside with .bad at their names' end.
     std::vector<Error> problems;
+    std::int64_t highest_id = 0;  // that was ever given, as far as the files tell
   };
-  // Also removes what a crash left half made: its submitter was never told that it is there.
+  // Also removes what a crash left half made: its submitter was never told that it is there. A job that
+  // could not be read for another reason than what is in its file (a shortage, the disk) is an error:
+  // nothing was changed, and the next try may succeed.
   [[nodiscard]] Result<Loaded> load() const;
 
   // Durable when it returns. A job is there once put(Job) succeeded; its submission comes first.

@@ -168,6 +168,34 @@ TEST(JobStore, SetsAsideWhatItCannotRead) {
   EXPECT_TRUE(std::filesystem::exists(folder / "d/00000002.job.json.bad"));
 }
 
+TEST(JobStore, WhatWasSetAsideKeepsItsNumberAndItsFiles) {
+  const TemporaryFolder folder;
+  const auto store = JobStore::open(folder / "d");
+  ASSERT_TRUE(store->put(Job{.id = 1, .token = "t"}));
+  folder.write("d/00000007.job.json", "{");
+  folder.write("d/00000007.events", "");
+  for (int start = 0; start < 2; ++start) {
+    const auto loaded = store->load();
+    ASSERT_TRUE(loaded);
+    EXPECT_THAT(loaded->jobs, SizeIs(1));
+    EXPECT_THAT(loaded->problems, SizeIs(start == 0 ? 1 : 0));
+    EXPECT_EQ(loaded->highest_id, 7);
+    EXPECT_TRUE(std::filesystem::exists(folder / "d/00000007.job.json.bad"));
+    EXPECT_TRUE(std::filesystem::exists(folder / "d/00000007.events"));
+  }
+}
+
+// Here a link to nowhere stands for a shortage: the file cannot be opened, whatever is in it.
+TEST(JobStore, SetsNothingAsideThatItCouldNotOpen) {
+  const TemporaryFolder folder;
+  const auto store = JobStore::open(folder / "d");
+  std::filesystem::create_symlink(folder / "nowhere", folder / "d/00000002.job.json");
+  folder.write("d/00000001.job.json", "{");
+  EXPECT_FALSE(store->load());
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "d/00000002.job.json"));
+  EXPECT_TRUE(std::filesystem::exists(folder / "d/00000001.job.json"));
+}
+
 TEST(JobStore, IsOneDaemonsAndOneUsers) {
   const TemporaryFolder folder;
   const auto first = JobStore::open(folder / "d");

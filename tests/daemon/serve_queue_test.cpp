@@ -90,6 +90,10 @@ TEST(Queue, GivesNoNumberTwice) {
   set_state(queue, 2, JobState::finished);
   EXPECT_THAT(queue.forget_old(), ElementsAre(1));
   EXPECT_EQ(submit(queue, "c"), 3);
+  Queue restored;
+  restored.restore(Job{.id = 2, .token = "a"});
+  restored.skip_ids(7);
+  EXPECT_EQ(submit(restored, "b"), 8);
 }
 
 TEST(Queue, WithdrawsWhatCannotBeStored) {
