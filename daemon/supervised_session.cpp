@@ -127,7 +127,13 @@ void SupervisedSession::take(const Json& event) {
     attempt_->answer_timer.expires_after(limits_.plugin_answer);
     attempt_->answer_timer.async_wait(
         [self = shared_from_this(), attempt = attempt_](const error_code& error) {
-          if (error || self->attempt_ != attempt || attempt->blamed.empty()) return;
+          if (error || self->attempt_ != attempt) return;
+          // This thread may have been held up: the answer, and more, may be there unread.
+          auto frame = attempt->channel.receive(nanoseconds(0));
+          for (; frame; frame = attempt->channel.receive(nanoseconds(0)))
+            self->take(*frame);
+          if (frame.error().kind != ErrorKind::timeout || attempt->blamed.empty()) return;
+          if (attempt->answer_timer.expiry() > asio::steady_timer::clock_type::now()) return;
           attempt->hung = true;
           attempt->process.signal_group(SIGKILL);
         });
