@@ -289,7 +289,8 @@ Result<std::int64_t> Jobs::cancel(const std::string& name) {
                                  : "the run has ended: " + std::string(to_string(found->state)),
                 name, "'autotuned status' lists them");
   }
-  Job& job = *queue_.find(found->id);
+  const std::int64_t id = found->id;
+  Job& job = *queue_.find(id);
   if (!job.cancel_requested) {
     // Acknowledged means that no daemon after this one goes on with it.
     Job changed = job;
@@ -303,9 +304,9 @@ Result<std::int64_t> Jobs::cancel(const std::string& name) {
   } else {
     // It may have run under a daemon before this one.
     tell_history(job);
-    end(job, JobState::cancelled, kCancelled, "");
+    end(job, JobState::cancelled, kCancelled, "");  // may have forgotten it
   }
-  return job.id;
+  return id;
 }
 
 void Jobs::stop(std::chrono::nanoseconds grace) {

@@ -160,8 +160,10 @@ std::vector<std::int64_t> Queue::forget_old() {
     if (job.has_ended()) ended.push_back(id);
   }
   if (ended.size() <= limits_.ended) return {};
+  std::ranges::stable_sort(ended, {},
+                           [this](std::int64_t id) { return jobs_.at(id).ended_unix_ns; });
   ended.resize(ended.size() - limits_.ended);
-  if (!ended.empty() && ended.back() == jobs_.rbegin()->first) ended.pop_back();
+  std::erase(ended, jobs_.rbegin()->first);
   for (const std::int64_t id : ended)
     jobs_.erase(id);
   return ended;

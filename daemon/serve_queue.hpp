@@ -72,7 +72,7 @@ class Queue {
 
   // One for each device on which nothing runs: the one that has waited longest.
   [[nodiscard]] std::vector<std::int64_t> startable() const;
-  // What is to be forgotten, oldest first. The newest job stays, so that no id is given twice.
+  // What is to be forgotten, by when it ended, oldest first. The newest job stays, so that no id is given twice.
   [[nodiscard]] std::vector<std::int64_t> forget_old();
 
   [[nodiscard]] std::size_t count(JobState state) const;

@@ -82,6 +82,17 @@ TEST(Queue, ForgetsTheOldestThatHaveEnded) {
   EXPECT_NE(queue.find(3), nullptr);
 }
 
+TEST(Queue, ForgetsByTheEndAndNotByTheNumber) {
+  Queue queue({.waiting = 10, .ended = 1});
+  for (const char* token : {"a", "b", "c"})
+    submit(queue, token);
+  set_state(queue, 1, JobState::cancelled);
+  queue.find(1)->ended_unix_ns = 20;
+  set_state(queue, 2, JobState::finished);
+  queue.find(2)->ended_unix_ns = 10;
+  EXPECT_THAT(queue.forget_old(), ElementsAre(2));
+}
+
 TEST(Queue, GivesNoNumberTwice) {
   Queue queue({.waiting = 10, .ended = 0});
   submit(queue, "a");
