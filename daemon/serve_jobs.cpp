@@ -24,9 +24,17 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 
 constexpr std::chrono::seconds kSaveAgain{5};
+// After a shortage.
+constexpr std::chrono::seconds kStartAgain{5};
 // For a killed process to be gone before its device is used again; its lock says so in any case.
 constexpr std::chrono::seconds kOrphanLimit{2};
 constexpr int kCancelled = 130;
+
+// Descriptors, processes, memory or space that others use now: no fault of the run.
+bool is_shortage(const Error& error) {
+  return error.kind == ErrorKind::busy || error.kind == ErrorKind::io ||
+         error.kind == ErrorKind::disk_full || error.kind == ErrorKind::out_of_memory;
+}
 
 // For a run that was cancelled, and whose session was ended before it could write that down.
 Result<void> record_cancelled(const Submission& submission, const std::string& run_id) {
@@ -71,7 +79,8 @@ Jobs::Jobs(asio::io_context& context, JobStore store, const SupervisorLimits& li
       store_(std::move(store)),
       limits_(limits),
       on_change_(std::move(on_change)),
-      save_timer_(context) {}
+      save_timer_(context),
+      start_timer_(context) {}
 
 Result<void> Jobs::recover() {
   auto loaded = store_.load();
@@ -133,11 +142,28 @@ void Jobs::start(Job& job) {
   save(job);
   const auto started = start_session(job);
   if (started) return;
+  if (is_shortage(started.error())) return put_back(job, started.error());
   log_line(LogLevel::error, "job_not_started",
            {{"job", std::to_string(job.id)}, {"error", started.error().message()}});
   note(job.id, {{"event", "error"}, {"text", started.error().message()}});
   end(job, JobState::failed, 1, started.error().message());
   asio::post(*context_, [this] { schedule(); });
+}
+
+void Jobs::put_back(Job& job, const Error& shortage) {
+  job.state = JobState::queued;
+  save(job);
+  if (put_back_.insert(job.id).second) {
+    log_line(LogLevel::warning, "job_put_back",
+             {{"job", std::to_string(job.id)}, {"error", shortage.message()}});
+    note(job.id, {{"event", "warning"},
+                  {"text", "the run cannot start and waits: " + shortage.message()}});
+  }
+  on_change_(job.id);
+  start_timer_.expires_after(kStartAgain);
+  start_timer_.async_wait([this](const error_code& error) {
+    if (!error) schedule();
+  });
 }
 
 Result<void> Jobs::start_session(Job& job) {
@@ -203,6 +229,9 @@ void Jobs::take_end(std::int64_t id, const Result<int>& outcome) {
   // Nothing of it may be left when its device is used again.
   orphans_ended_ +=
       static_cast<std::int64_t>(end_processes_of({job.token}, std::chrono::nanoseconds(0)));
+  if (!outcome && is_shortage(outcome.error()) && !job.cancel_requested) {
+    return put_back(job, outcome.error());
+  }
   if (!outcome) note(id, {{"event", "error"}, {"text", outcome.error().message()}});
   const int code = outcome.value_or(1);
   if (code == kCancelled && is_stopping_ && !job.cancel_requested) {
@@ -223,6 +252,7 @@ void Jobs::end(Job& job, JobState state, int exit_code, const std::string& error
   job.exit_code = exit_code;
   job.error = state == JobState::failed ? error : "";
   job.ended_unix_ns = clock_.unix_time_ns();
+  put_back_.erase(job.id);
   ++runs_[std::string(to_string(state))];
   log_line(state == JobState::failed ? LogLevel::warning : LogLevel::info, "job_ended",
            {{"job", std::to_string(job.id)},

@@ -71,6 +71,8 @@ class Jobs {
   void take_event(std::int64_t id, const Json& event);
   void take_end(std::int64_t id, const Result<int>& outcome);
   void end(Job& job, JobState state, int exit_code, const std::string& error);
+  // Tries again later what a shortage kept from starting.
+  void put_back(Job& job, const Error& shortage);
   void tell_history(const Job& cancelled);
   void note(std::int64_t id, const Json& event);
   // Tries again later when the disk is full.
@@ -85,7 +87,9 @@ class Jobs {
   Queue queue_;
   std::map<std::int64_t, Running> sessions_;
   std::set<std::int64_t> unsaved_;
+  std::set<std::int64_t> put_back_;  // and told so
   boost::asio::steady_timer save_timer_;
+  boost::asio::steady_timer start_timer_;
   bool is_stopping_ = false;
   std::map<std::string, std::int64_t> runs_;    // by what became of them
   std::map<std::string, std::int64_t> trials_;  // by verdict
