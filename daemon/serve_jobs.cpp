@@ -29,6 +29,8 @@ constexpr std::chrono::seconds kStartAgain{5};
 // For a killed process to be gone before its device is used again; its lock says so in any case.
 constexpr std::chrono::seconds kOrphanLimit{2};
 constexpr int kCancelled = 130;
+// Everything else waits meanwhile.
+constexpr std::chrono::milliseconds kHistoryLimit{100};
 
 // Descriptors, processes, memory or space that others use now: no fault of the run.
 bool is_shortage(const Error& error) {
@@ -39,7 +41,8 @@ bool is_shortage(const Error& error) {
 // For a run that was cancelled, and whose session was ended before it could write that down.
 Result<void> record_cancelled(const Submission& submission, const std::string& run_id) {
   if (run_id.empty()) return {};
-  auto history = storage::History::open(submission.session.history, storage::Access::read_write);
+  auto history = storage::History::open(submission.session.history, storage::Access::read_write,
+                                        kHistoryLimit);
   if (!history) return tl::unexpected(history.error());
   auto row = history->run(run_id);
   if (!row) return tl::unexpected(row.error());
@@ -125,7 +128,12 @@ void Jobs::tell_history(const Job& job) {
   const auto submission = store_.submission(job.id);
   const Result<void> recorded =
       submission ? record_cancelled(*submission, job.run_id) : tl::unexpected(submission.error());
+  untold_.erase(job.id);
   if (recorded) return;
+  if (recorded.error().kind == ErrorKind::busy) {
+    untold_.insert(job.id);
+    return save_later();
+  }
   log_line(LogLevel::warning, "history_not_told",
            {{"job", std::to_string(job.id)}, {"error", recorded.error().message()}});
 }
@@ -265,6 +273,7 @@ void Jobs::end(Job& job, JobState state, int exit_code, const std::string& error
   for (const std::int64_t old : queue_.forget_old()) {
     store_.forget(old);
     unsaved_.erase(old);
+    untold_.erase(old);
   }
 }
 
@@ -386,6 +395,10 @@ void Jobs::save_later() {
     const std::set<std::int64_t> again = unsaved_;
     for (const std::int64_t id : again) {
       if (const Job* job = queue_.find(id)) save(*job);
+    }
+    const std::set<std::int64_t> told_again = untold_;
+    for (const std::int64_t id : told_again) {
+      if (const Job* job = queue_.find(id)) tell_history(*job);
     }
   });
 }

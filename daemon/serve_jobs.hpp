@@ -73,6 +73,7 @@ class Jobs {
   void end(Job& job, JobState state, int exit_code, const std::string& error);
   // Tries again later what a shortage kept from starting.
   void put_back(Job& job, const Error& shortage);
+  // Tries again later while others write to it.
   void tell_history(const Job& cancelled);
   void note(std::int64_t id, const Json& event);
   // Tries again later when the disk is full.
@@ -87,6 +88,7 @@ class Jobs {
   Queue queue_;
   std::map<std::int64_t, Running> sessions_;
   std::set<std::int64_t> unsaved_;
+  std::set<std::int64_t> untold_;  // cancelled ones that the history does not know
   std::set<std::int64_t> put_back_;  // and told so
   boost::asio::steady_timer save_timer_;
   boost::asio::steady_timer start_timer_;
