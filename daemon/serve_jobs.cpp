@@ -60,8 +60,8 @@ Result<void> record_cancelled(const Submission& submission, const std::string& r
 
 // What the session prints. Lives until the last writer has closed its end.
 struct Jobs::Output : std::enable_shared_from_this<Output> {
-  Output(asio::io_context& context, int descriptor, std::filesystem::path file)
-      : pipe(context, descriptor), log(std::move(file)) {}
+  Output(asio::io_context& context, std::filesystem::path file)
+      : pipe(context), log(std::move(file)) {}
 
   void read() {
     pipe.async_read_some(asio::buffer(chunk),
@@ -184,7 +184,12 @@ Result<void> Jobs::start_session(Job& job) {
     return tl::unexpected(system_error(errno, "cannot make a pipe"));
   }
   Descriptor writing(ends[1]);
-  auto output = std::make_shared<Output>(*context_, ends[0], store_.output(job.id));
+  Descriptor reading(ends[0]);
+  auto output = std::make_shared<Output>(*context_, store_.output(job.id));
+  error_code failed;
+  output->pipe.assign(reading.get(), failed);
+  if (failed) return tl::unexpected(system_error(failed.value(), "cannot watch a pipe"));
+  static_cast<void>(reading.release());
   output->read();
 
   SessionRequest request = std::move(submission->session);

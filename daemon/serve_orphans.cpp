@@ -50,8 +50,10 @@ bool carries(pid_t process, const std::set<std::string>& tokens) {
 std::vector<pid_t> processes_of(const std::set<std::string>& tokens) {
   std::vector<pid_t> found;
   std::error_code failed;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", failed)) {
-    const std::string name = entry.path().filename().string();
+  const std::filesystem::directory_iterator end;
+  for (std::filesystem::directory_iterator entry("/proc", failed); !failed && entry != end;
+       entry.increment(failed)) {
+    const std::string name = entry->path().filename().string();
     pid_t process = 0;
     const auto parsed = std::from_chars(name.data(), name.data() + name.size(), process);
     if (parsed.ptr != name.data() + name.size() || process == ::getpid()) continue;

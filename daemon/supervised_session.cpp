@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/supervised_session.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <boost/asio/post.hpp>
+#include <cerrno>
 #include <csignal>
 #include <utility>
 
@@ -28,11 +30,28 @@ struct SupervisedSession::Attempt {
   Attempt(asio::io_context& context, Process started, Descriptor socket)
       : process(std::move(started)),
         channel(std::move(socket)),
-        // Asio owns copies: closing them must not close ours.
-        readable(context, dup(channel.descriptor())),
-        ended(context, dup(process.pidfd())),
+        readable(context),
+        ended(context),
         answer_timer(context),
         exit_timer(context) {}
+
+  // Asio gets copies: closing them must not close ours.
+  Result<void> watch() {
+    for (const auto& [ours, watched] :
+         {std::pair{channel.descriptor(), &readable}, std::pair{process.pidfd(), &ended}}) {
+      Descriptor copy(::fcntl(ours, F_DUPFD_CLOEXEC, 0));
+      if (!copy.is_open()) {
+        return tl::unexpected(system_error(errno, "cannot watch the session process"));
+      }
+      error_code failed;
+      watched->assign(copy.get(), failed);
+      if (failed) {
+        return tl::unexpected(system_error(failed.value(), "cannot watch the session process"));
+      }
+      static_cast<void>(copy.release());
+    }
+    return {};
+  }
 
   Process process;
   FrameChannel channel;
@@ -73,8 +92,10 @@ void SupervisedSession::begin() {
   if (!process) return finish(tl::unexpected(process.error()));
   attempt_ =
       std::make_shared<Attempt>(*context_, std::move(process->process), std::move(process->socket));
-  // It reads this before it does anything else.
-  if (auto sent = attempt_->channel.send(request_.to_json()); !sent) {
+  if (auto watched = attempt_->watch(); !watched) return finish(tl::unexpected(watched.error()));
+  // It reads this before it does anything else. One that was killed by then is started again.
+  if (auto sent = attempt_->channel.send(request_.to_json());
+      !sent && sent.error().kind != ErrorKind::crashed) {
     return finish(tl::unexpected(sent.error()));
   }
   wait_for_events();
