@@ -97,6 +97,8 @@ void Listener::close() {
 }
 
 Result<std::optional<Descriptor>> connect_to_daemon(const std::filesystem::path& socket) {
+  // Nobody can serve there.
+  if (socket.native().size() >= sizeof(sockaddr_un::sun_path)) return std::nullopt;
   auto address = address_of(socket.native());
   if (!address) return tl::unexpected(address.error());
   Descriptor descriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));

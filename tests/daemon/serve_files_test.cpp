@@ -255,6 +255,10 @@ TEST(Listener, SaysThatAPathIsTooLong) {
   ASSERT_FALSE(listener);
   EXPECT_THAT(listener.error().message(), HasSubstr("at most 107 characters"));
   EXPECT_THAT(listener.error().message(), HasSubstr("XDG_RUNTIME_DIR"));
+  // Then nobody serves there, and who asks does without.
+  const auto client = connect_to_daemon("/tmp/" + std::string(200, 'x'));
+  ASSERT_TRUE(client) << client.error().message();
+  EXPECT_FALSE(*client);
 }
 
 TEST(Listener, NobodyIsThereWithoutASocket) {
