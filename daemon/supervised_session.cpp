@@ -163,10 +163,27 @@ void SupervisedSession::take(const Json& event) {
     attempt_->blamed.clear();
     attempt_->answer_timer.cancel();
   }
+  if (is_progress(event)) unexplained_deaths_ = 0;
   if (name == "result") {
     attempt_->exit_code = static_cast<int>(get_integer(event, "exit_code").value_or(1));
   }
   on_event_(event);
+}
+
+// Deaths count as long as nothing comes of the starts between them: a proposal is decided once, and a step
+// that is trained again after a death is nothing new.
+bool SupervisedSession::is_progress(const Json& event) {
+  const std::string name = get_string(event, "event").value_or("");
+  if (name == "trial_finished") {
+    const Json& trial = member(event, "trial");
+    return get_string(trial, "kind").value_or("") == "proposal" &&
+           get_string(trial, "verdict").value_or("") != "interrupted";
+  }
+  if (name != "training") return false;
+  const std::int64_t step = get_integer(member(event, "progress"), "step").value_or(0);
+  if (step <= highest_step_) return false;
+  highest_step_ = step;
+  return true;
 }
 
 // The socket is closed: what is left is to leave.

@@ -7,6 +7,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -53,6 +54,7 @@ class SupervisedSession : public std::enable_shared_from_this<SupervisedSession>
   // False when the socket is finished.
   bool take_events();
   void take(const Json& event);
+  bool is_progress(const Json& event);
   void expect_end();
   void conclude();
 
@@ -66,6 +68,7 @@ class SupervisedSession : public std::enable_shared_from_this<SupervisedSession>
   boost::asio::steady_timer cancel_timer_;
   int cancels_ = 0;
   int unexplained_deaths_ = 0;
+  std::int64_t highest_step_ = 0;  // of the training, as it was told
   int restarts_ = 0;
   std::string suspect_;  // worked when the session was killed
 };
