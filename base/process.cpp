@@ -247,6 +247,11 @@ void die_with_parent(pid_t parent_pid) {
   if (::getppid() != parent_pid) ::_exit(EXIT_FAILURE);
 }
 
+bool is_ignored(int signal) {
+  struct sigaction current {};
+  return ::sigaction(signal, nullptr, &current) == 0 && current.sa_handler == SIG_IGN;
+}
+
 std::vector<std::string> environment_of(const std::vector<std::string>& names) {
   std::vector<std::string> environment;
   for (const std::string& name : names) {

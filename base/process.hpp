@@ -70,6 +70,9 @@ class Process {
 // at once when the parent `parent_pid` is already gone.
 void die_with_parent(pid_t parent_pid);
 
+// Whether this program was started to ignore `signal`, as nohup does with SIGHUP: then leave it so.
+[[nodiscard]] bool is_ignored(int signal);
+
 // The values of these variables in our own environment as NAME=value, leaving out those not set.
 [[nodiscard]] std::vector<std::string> environment_of(const std::vector<std::string>& names);
 

@@ -164,8 +164,8 @@ void Jobs::put_back(Job& job, const Error& shortage) {
   if (put_back_.insert(job.id).second) {
     log_line(LogLevel::warning, "job_put_back",
              {{"job", std::to_string(job.id)}, {"error", shortage.message()}});
-    note(job.id, {{"event", "warning"},
-                  {"text", "the run cannot start and waits: " + shortage.message()}});
+    note(job.id,
+         {{"event", "warning"}, {"text", "the run cannot start and waits: " + shortage.message()}});
   }
   on_change_(job.id);
   start_timer_.expires_after(kStartAgain);

@@ -88,7 +88,7 @@ class Jobs {
   Queue queue_;
   std::map<std::int64_t, Running> sessions_;
   std::set<std::int64_t> unsaved_;
-  std::set<std::int64_t> untold_;  // cancelled ones that the history does not know
+  std::set<std::int64_t> untold_;    // cancelled ones that the history does not know
   std::set<std::int64_t> put_back_;  // and told so
   boost::asio::steady_timer save_timer_;
   boost::asio::steady_timer start_timer_;

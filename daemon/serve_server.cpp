@@ -16,6 +16,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/process.hpp"
 #include "daemon/serve_connection.hpp"
 #include "daemon/serve_jobs.hpp"
 #include "daemon/serve_log.hpp"
@@ -46,12 +47,16 @@ class Server {
       : limits_(limits),
         listener_(std::move(listener)),
         acceptor_(context_, Protocol(), listener_.take_descriptor().release()),
-        signals_(context_, SIGTERM, SIGINT, SIGHUP),
+        signals_(context_, SIGTERM),
         accept_timer_(context_),
         stop_timer_(context_),
         store_folder_(store.folder().string()),
         jobs_(context_, std::move(store), limits.supervisor,
-              [this](std::int64_t job) { advance_watchers(job); }) {}
+              [this](std::int64_t job) { advance_watchers(job); }) {
+    for (const int signal : {SIGINT, SIGHUP}) {
+      if (!is_ignored(signal)) signals_.add(signal);
+    }
+  }
 
   Result<void> run() {
     if (auto recovered = jobs_.recover(); !recovered) return recovered;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/process.hpp"
 #include "daemon/supervised_session.hpp"
 
 namespace autotuned::daemon {
@@ -13,7 +14,8 @@ namespace autotuned::daemon {
 Result<int> supervise(SessionRequest request, const SupervisorLimits& limits,
                       const std::function<void(const Json&)>& on_event) {
   boost::asio::io_context context{1};
-  boost::asio::signal_set signals(context, SIGINT, SIGTERM);
+  boost::asio::signal_set signals(context, SIGTERM);
+  if (!is_ignored(SIGINT)) signals.add(SIGINT);
   Result<int> outcome = fail(ErrorKind::internal, "the session was not started");
   const auto session = std::make_shared<SupervisedSession>(
       context, std::move(request), limits, Surroundings{}, on_event, [&](Result<int> end) {
