@@ -109,6 +109,11 @@ int attach(const std::string& id, bool as_json) {
       screen.show(event);
     }
   });
+  // As in run: it was there, and the run did not come to its end.
+  if (!followed && followed.error().kind == ErrorKind::crashed) {
+    report_error(followed.error());
+    return kWorkFailed;
+  }
   if (!followed) return report_error(followed.error());
   if (followed->has_left) {
     std::cerr << "\nleft; the run goes on: 'autotuned attach " << job << "' follows it again\n";

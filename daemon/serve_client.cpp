@@ -24,6 +24,9 @@ constexpr nanoseconds kAnswerLimit = std::chrono::seconds(10);
 // For the next daemon to serve, after one has ended.
 constexpr nanoseconds kReturnLimit = std::chrono::seconds(5);
 constexpr std::chrono::milliseconds kReturnLook{50};
+// Daemons that one submission may see end.
+constexpr int kSubmitTries = 5;
+constexpr int kCancelled = 130;
 
 Json request_of(const char* name, std::int64_t job) {
   return {{"protocol", kServeProtocol}, {"request", name}, {"job", std::to_string(job)}};
@@ -88,6 +91,13 @@ class Follower {
       auto ended = converse();
       if (ended || ended.error().kind != ErrorKind::crashed) return ended;
       auto next = wait_for_daemon(signals_.descriptor());
+      if (!next && signals_.take()) {
+        if (on_interrupt_ == OnInterrupt::leave) return Followed{.has_left = true};
+        (*on_event_)({{"event", "warning"},
+                      {"text", "no daemon is there to cancel run " + std::to_string(job_) +
+                                   " of the queue: it goes on when 'autotuned serve' does"}});
+        return Followed{.exit_code = kCancelled};
+      }
       if (!next) {
         return fail(ErrorKind::crashed, "the daemon has ended",
                     "run " + std::to_string(job_) + " of the queue",
@@ -166,7 +176,7 @@ Result<Json> DaemonClient::ask(Json request) {
   auto answer = channel_.receive(kAnswerLimit);
   if (!answer && answer.error().kind == ErrorKind::timeout) {
     return fail(ErrorKind::timeout, "the daemon does not answer", "",
-                "'autotuned run --no-daemon' does without it");
+                "look with 'autotuned status' for what became of it before you try again");
   }
   if (!answer) return answer;
   if (answer->contains("error")) return tl::unexpected(error_from(answer->at("error")));
@@ -185,11 +195,11 @@ Result<DaemonClient> connect_or_explain() {
 
 Result<std::int64_t> submit(DaemonClient& client, const Submission& submission) {
   const Json request = {{"request", "submit"}, {"submission", submission.to_json()}};
-  for (;;) {
+  for (int tries = 1;; ++tries) {
     auto answer = client.ask(request);
     if (answer) return get_integer(*answer, "job");
     if (answer.error().kind != ErrorKind::crashed) return tl::unexpected(answer.error());
-    auto next = wait_for_daemon(-1);
+    auto next = tries < kSubmitTries ? wait_for_daemon(-1) : std::nullopt;
     if (!next) {
       return fail(ErrorKind::crashed, "the daemon ended before it answered", "",
                   "start it again and see with 'autotuned status' whether the run is there");
