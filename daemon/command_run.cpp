@@ -44,6 +44,8 @@ int run_in_daemon(DaemonClient client, SessionRequest request, const RunOptions&
   submission.device = device_of(request.recipe, detect_machine());
   submission.environment = environment_of(submitted_variables());
   submission.session = std::move(request);
+  // Ctrl-C cancels the run also while it is being submitted.
+  if (!options.detach) hold_signals();
   const auto id = submit(client, submission);
   if (!id) return cannot(id.error());
   if (options.detach) {

@@ -38,14 +38,19 @@ Json attach_request(std::int64_t job, std::int64_t seen) {
   return request;
 }
 
+sigset_t interrupting_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  return signals;
+}
+
 // SIGINT and SIGTERM as something to read, instead of the end of this process.
 class SignalReader {
  public:
   SignalReader() {
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGTERM);
+    const sigset_t signals = interrupting_signals();
     ::pthread_sigmask(SIG_BLOCK, &signals, &before_);
     descriptor_.reset(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
   }
@@ -206,6 +211,11 @@ Result<std::int64_t> submit(DaemonClient& client, const Submission& submission) 
     }
     client = std::move(*next);
   }
+}
+
+void hold_signals() {
+  const sigset_t signals = interrupting_signals();
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
 Result<Followed> follow(DaemonClient client, std::int64_t job, OnInterrupt on_interrupt,

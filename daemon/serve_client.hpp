@@ -38,6 +38,9 @@ class DaemonClient {
 // The job's id. Asks again when the daemon ends before it answers: the token keeps the job single.
 [[nodiscard]] Result<std::int64_t> submit(DaemonClient& client, const Submission& submission);
 
+// From here on SIGINT and SIGTERM wait for follow(), so that none between submit() and it is lost.
+void hold_signals();
+
 enum class OnInterrupt {
   cancel,  // the run; a second time ends it at once
   leave,   // the run goes on
