@@ -120,8 +120,7 @@ TEST(TransformsOfAJob, AreKeptInMemoryWithTheSameBits) {
   const auto metrics = value_of(job->profile(2, 0, never)).metrics;
   EXPECT_EQ(metrics.at("input.cached_ratio"), 1.0);
   EXPECT_GT(metrics.at("input.cache_fill_ns"), 0.0);
-  EXPECT_GE(metrics.at("input.cache_bytes"),
-            static_cast<double>(job->facts().cache_prefix_bytes));
+  EXPECT_GE(metrics.at("input.cache_bytes"), static_cast<double>(job->facts().cache_prefix_bytes));
   value_of(job->prepare(start));
   const auto without = value_of(job->profile(2, 0, never)).metrics;
   EXPECT_EQ(without.at("input.cached_ratio"), 0.0);
