@@ -92,7 +92,10 @@ void SampleCache::keep(std::int64_t item, const Sample& sample) {
     if (needed > size_ - at) return;  // stays taken: it is as large the next time
   } while (!used_.compare_exchange_weak(at, at + needed, std::memory_order_relaxed));
   new (memory_ + at) Header{sample.element, sample.shape, sample.bytes.size()};
-  std::memcpy(memory_ + at + sizeof(Header), sample.bytes.data(), sample.bytes.size());
+  // An empty sample has no bytes to point at.
+  if (!sample.bytes.empty()) {
+    std::memcpy(memory_ + at + sizeof(Header), sample.bytes.data(), sample.bytes.size());
+  }
   kept_items_.fetch_add(1, std::memory_order_relaxed);
   place.store(at, std::memory_order_release);
 }
