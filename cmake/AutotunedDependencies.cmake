@@ -2,7 +2,7 @@
 # Everything that is not ours. scripts/setup installs all of it.
 #
 # Targets to link: fmt::fmt spdlog::spdlog nlohmann_json::nlohmann_json tl::expected
-# Boost::headers yaml-cpp::yaml-cpp SQLiteCpp CLI11::CLI11 JPEG::JPEG ZLIB::ZLIB LibMD::LibMD
+# Boost::headers yaml-cpp::yaml-cpp SQLiteCpp CLI11::CLI11 JPEG::JPEG PNG::PNG ZLIB::ZLIB LibMD::LibMD
 # Threads::Threads GTest::gtest GTest::gmock GTest::gmock_main benchmark::benchmark
 # LibTorch::LibTorch CUPTI::CUPTI simdjson::simdjson
 include_guard(GLOBAL)
@@ -14,6 +14,7 @@ find_package(spdlog REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(tl-expected REQUIRED)
 find_package(JPEG REQUIRED)
+find_package(PNG REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(simdjson REQUIRED)
 find_package(SQLite3 REQUIRED)

@@ -47,6 +47,38 @@ Field classes_field() {
           .range = kClasses};
 }
 
+Field repeat_field() {
+  return {.key = "repeat_to",
+          .type = integer,
+          .summary = "Go through the files again and again until there are so many samples.",
+          .default_in_words = "each file once",
+          .range = {.minimum = 1, .maximum = 1e9},
+          .unit = "samples"};
+}
+
+// Of data in picture files.
+std::vector<Field> picture_fields(std::string_view files, std::string_view remedy) {
+  return {{.key = "files",
+           .type = FieldType::files,
+           .summary = files,
+           .is_required = true,
+           .shape = Shape::single_or_list,
+           .remedy = remedy},
+          repeat_field(),
+          {.key = "labels",
+           .type = choice,
+           .summary = "random: any class, always the same for a sample; folder_names: the folder "
+                      "that a file lies in, numbered in the order of the names.",
+           .default_text = "folder_names",
+           .choices = {"random", "folder_names"}},
+          {.key = "classes",
+           .type = integer,
+           .summary = "How many labels there are.",
+           .default_in_words = "10 where they are random, else the number of folders",
+           .range = kClasses},
+          shuffle_field()};
+}
+
 Field amount_field(std::string_view key, std::string_view summary, Range range) {
   return {.key = key,
           .type = number,
@@ -113,36 +145,32 @@ const std::vector<Variant>& data_types() {
                    .default_in_words = "all samples",
                    .range = kPositiveInteger,
                    .unit = "samples"}}},
-      {.name = "jpeg_files",
-       .summary =
-           "JPEG files, read when they are needed. Their sizes are looked at before training "
-           "(of the first 20,000).",
-       .fields = {{.key = "files",
-                   .type = FieldType::files,
-                   .summary = "The files, such as photos/*.jpg or photos/*/*.jpg.",
-                   .is_required = true,
-                   .shape = Shape::single_or_list,
-                   .remedy =
-                       "put JPEG files there (scripts/setup --photos makes those of .deps/photos)"},
-                  {.key = "repeat_to",
-                   .type = integer,
-                   .summary =
-                       "Go through the files again and again until there are so many samples.",
-                   .default_in_words = "each file once",
-                   .range = {.minimum = 1, .maximum = 1e9},
-                   .unit = "samples"},
-                  {.key = "labels",
-                   .type = choice,
-                   .summary = "random: any class, always the same for a sample; folder_names: the "
-                              "folder that a file lies in, numbered in the order of the names.",
-                   .default_text = "folder_names",
-                   .choices = {"random", "folder_names"}},
+      {.name = "image_files",
+       .summary = "JPEG and PNG files, read when they are needed. Their sizes are looked at before "
+                  "training (of the first 20,000).",
+       .fields = picture_fields("The files, such as photos/*/*.png or [photos/*.jpg, more/*.png].",
+                                "put JPEG or PNG files there")},
+      {.name = "image_index",
+       .summary = "JPEG and PNG files that a table names, with a label for each; all else as "
+                  "image_files.",
+       .fields = {{.key = "index",
+                   .type = path,
+                   .summary = "A CSV file with a line `file,label` per picture. Files are relative "
+                              "to its folder. Labels are integers from 0 on, or names, which are "
+                              "numbered in their order.",
+                   .is_required = true},
+                  repeat_field(),
                   {.key = "classes",
                    .type = integer,
                    .summary = "How many labels there are.",
-                   .default_in_words = "10 where they are random, else the number of folders",
+                   .default_in_words = "the highest label and one, or the number of names",
                    .range = kClasses},
                   shuffle_field()}},
+      {.name = "jpeg_files",
+       .summary = "JPEG files alone; all else as image_files.",
+       .fields = picture_fields(
+           "The files, such as photos/*.jpg or photos/*/*.jpg.",
+           "put JPEG files there (scripts/setup --photos makes those of .deps/photos)")},
       {.name = "synthetic",
        .summary =
            "Made-up images of bytes, always the same, whose label can be learned: for tests.",
@@ -159,8 +187,10 @@ const std::vector<Variant>& data_types() {
 
 const std::vector<Variant>& transform_types() {
   static const std::vector<Variant> types{
-      {.name = "decode_jpeg",
-       .summary = "Makes a picture of red, green and blue bytes out of a JPEG file, as PIL does."},
+      {.name = "decode",
+       .summary = "Makes a picture of red, green and blue bytes out of a JPEG or PNG file, as PIL "
+                  "does; transparency is dropped."},
+      {.name = "decode_jpeg", .summary = "The same for JPEG files alone."},
       {.name = "random_crop",
        .summary = "Cuts a part out of the picture, anywhere within it.",
        .fields = {size_field()}},

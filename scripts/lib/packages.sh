@@ -7,7 +7,7 @@ packages=(
   g++ cmake ninja-build ccache mold git ca-certificates python3 python3-pip clang-format
   # libraries
   libboost1.81-dev libyaml-cpp-dev libsqlite3-dev libsqlitecpp-dev libfmt-dev libspdlog-dev
-  nlohmann-json3-dev libexpected-dev libcli11-dev libjpeg62-turbo-dev
+  nlohmann-json3-dev libexpected-dev libcli11-dev libjpeg62-turbo-dev libpng-dev
   zlib1g-dev libmd-dev
   libsimdjson-dev
   # tests and benchmarks

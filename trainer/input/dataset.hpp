@@ -64,6 +64,8 @@ class Dataset {
 //              limit: only the first so many samples (all; more than there are is all, too)
 //              classes: a label from here on is an error (default: the highest label + 1)
 //   cifar10    files: patterns of binary files; whole in memory
+//   image_files  files: patterns of JPEG and PNG files; all else as jpeg_files
+//   image_index  index: a CSV file of files and labels (image_index.hpp); classes, repeat_to
 //   jpeg_files files: patterns; read on demand, looked at when opened (the first 20,000)
 //              repeat_to: so many samples, going through the files again and again (each once)
 //              labels: folder_names (numbered by name), or random (drawn from index and seed)

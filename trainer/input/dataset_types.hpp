@@ -38,6 +38,8 @@ struct SyntheticParameters {
 
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_cifar10(const Json& parameters);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_idx(const Json& parameters);
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_image_files(const Json& parameters);
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_image_index(const Json& parameters);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_jpeg_files(const Json& parameters);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_synthetic(const Json& parameters);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_synthetic_normal(const Json& parameters);

@@ -24,8 +24,6 @@ constexpr std::size_t kRowBytes =
 // Smooth upsampling of colour looks at the neighbours: at the edge of what is decoded it gives other
 // numbers than within the picture.
 constexpr int kMargin = 2;
-// What PIL takes for an attack.
-constexpr std::int64_t kMostPixels = 178'956'970;
 // A small file can ask for any number of passes over a large picture.
 constexpr int kMostScans = 500;
 
@@ -165,7 +163,7 @@ struct JpegDecoder::State {
     const int code = trap.manager.msg_code;
     if (code == JERR_NO_SOI) {
       return fail(ErrorKind::corrupt, "is not a JPEG file", {},
-                  "give JPEG files only, or convert it");
+                  "give JPEG files only, or convert it; PNG files: image_files and decode");
     }
     const bool is_out_of_memory = code == JERR_OUT_OF_MEMORY;
     return fail(is_out_of_memory ? ErrorKind::out_of_memory : ErrorKind::corrupt,

@@ -23,7 +23,7 @@ std::optional<Error> misplaced(const TransformKind& kind, const SampleType& inpu
   switch (input.element) {
     case Element::encoded:
       if (kind.takes_encoded) return std::nullopt;
-      return refuse("needs decoded pixels", "put decode_jpeg before it");
+      return refuse("needs decoded pixels", "put decode before it");
     case Element::uint8:
       if (kind.takes_uint8) return std::nullopt;
       return refuse("the pixels are decoded already", "leave " + name + " out");
@@ -195,8 +195,7 @@ class TableStage final : public PixelStage {
 
 Result<void> check_end(const SampleType& end) {
   if (end.element == Element::encoded) {
-    return fail(ErrorKind::invalid, "the samples are picture files", "input",
-                "put decode_jpeg first");
+    return fail(ErrorKind::invalid, "the samples are picture files", "input", "put decode first");
   }
   if (!end.has_one_shape()) {
     return fail(ErrorKind::invalid,

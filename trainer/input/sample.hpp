@@ -18,6 +18,9 @@ struct SampleShape {
   friend bool operator==(const SampleShape&, const SampleShape&) = default;
 };
 
+// Of a picture file: beyond that PIL takes it for an attack.
+inline constexpr std::int64_t kMostPixels = 178'956'970;
+
 enum class Element {
   encoded,  // a picture file's bytes
   uint8,    // 0 .. 255, in the order channel, row, column

@@ -12,6 +12,12 @@ namespace autotuned::input {
 namespace {
 
 constexpr std::array kKinds = {
+    TransformKind{.name = "decode",
+                  .takes_encoded = true,
+                  .takes_uint8 = false,
+                  .takes_float32 = false,
+                  .gives_parts = true,
+                  .make = make_decode},
     TransformKind{.name = "decode_jpeg",
                   .takes_encoded = true,
                   .takes_uint8 = false,

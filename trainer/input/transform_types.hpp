@@ -13,6 +13,7 @@ namespace autotuned::input {
 
 using MadeStage = Result<std::unique_ptr<Stage>>;
 
+[[nodiscard]] MadeStage make_decode(const Transform& transform, const SampleType& input);
 [[nodiscard]] MadeStage make_decode_jpeg(const Transform& transform, const SampleType& input);
 [[nodiscard]] MadeStage make_random_crop(const Transform& transform, const SampleType& input);
 [[nodiscard]] MadeStage make_center_crop(const Transform& transform, const SampleType& input);

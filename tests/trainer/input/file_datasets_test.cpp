@@ -26,9 +26,10 @@ class JpegFiles : public IdxFixture {
     std::filesystem::create_directories(std::filesystem::path(path(file)).parent_path());
     std::filesystem::copy_file(fixture_path(fixture_name), path(file));
   }
-  [[nodiscard]] std::unique_ptr<Dataset> open(Json parameters, const std::string& pattern) const {
+  [[nodiscard]] std::unique_ptr<Dataset> open(Json parameters, const std::string& pattern,
+                                              const std::string& type = "jpeg_files") const {
     parameters["files"] = path(pattern);
-    auto dataset = open_dataset("jpeg_files", parameters);
+    auto dataset = open_dataset(type, parameters);
     EXPECT_TRUE(dataset) << (dataset ? "" : dataset.error().message());
     return dataset ? std::move(*dataset) : nullptr;
   }
@@ -97,6 +98,27 @@ TEST_F(JpegFiles, NameTheFirstFileThatIsNone) {
   EXPECT_THAT(error_of("jpeg_files", Json::object()), HasSubstr("`files`"));
   write("empty.jpg", "");
   EXPECT_THAT(error_of("jpeg_files", {{"files", path("empty.jpg")}}), HasSubstr("/empty.jpg: "));
+}
+
+TEST_F(JpegFiles, MayBePngFilesWhereTheRecipeSaysSo) {
+  put("420_16x32.jpg", "a.jpg");
+  put("png_rgba.png", "b.png");
+  EXPECT_THAT(error_of("jpeg_files", {{"files", path("*.*")}}),
+              AllOf(HasSubstr("/b.png: is not a JPEG file"), HasSubstr("image_files")));
+  const auto dataset = open({}, "*.*", "image_files");
+  EXPECT_EQ(dataset->type().height, (Extent{16, 19}));
+  const Pipeline pipeline =
+      pipeline_of(dataset->type(), {{"decode"}, {"center_crop", {{"size", 8}}}});
+  const SampleWriter writer(*dataset, pipeline);
+  auto scratch = writer.make_scratch();
+  std::vector<std::uint8_t> images(2 * 3 * 8 * 8);
+  std::vector<std::int64_t> labels(2, -1);
+  const std::vector<std::uint32_t> indices = {0, 1};
+  const BatchRing::Chunk chunk{.buffer = {images.data(), labels.data()}, .indices = indices};
+  ASSERT_TRUE(writer.write(chunk, PixelType::uint8, scratch));
+  // Row 5 to 12 (19 - 8 = 11, half of it to even) and column 9 of the second.
+  const Fixture png = fixture("png_rgba");
+  EXPECT_EQ(images[3 * 8 * 8], png.bytes[6 * 26 + 9]);
 }
 
 // The whole way of a file into a batch; what is damaged is named.

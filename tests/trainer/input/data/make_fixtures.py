@@ -13,6 +13,8 @@ fixtures.json.
 
 import json
 import pathlib
+import struct
+import zlib
 
 import torch
 import torchvision.transforms.functional as F
@@ -65,6 +67,60 @@ def make_jpegs():
         with Image.open(FOLDER / file) as read:
             save(f"grey_{height}x{width}", pixels(read), jpeg=file)
     F.to_pil_image(picture(16, 16, seed=4)).convert("CMYK").save(FOLDER / "cmyk.jpg")
+
+
+def png_file(height, width, bits, kind, rows, interlaced=False):
+    """What PIL does not write. `rows` with the byte of the filter in front of each."""
+
+    def chunk(name, body):
+        return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+
+    header = struct.pack(">IIBBBBB", width, height, bits, kind, 0, 0, interlaced)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def interlaced_png(tensor):
+    """RGB pixels in the seven passes of Adam7."""
+    passes = [(0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1)]
+    rows = b""
+    for top, left, down, across in passes:
+        part = tensor[:, top::down, left::across].permute(1, 2, 0)
+        if part.numel():
+            rows += b"".join(b"\0" + row.contiguous().numpy().tobytes() for row in part)
+    return png_file(tensor.shape[1], tensor.shape[2], 8, 2, rows, interlaced=True)
+
+
+def random_png(height, width, bits, kind, channels, seed):
+    row_bytes = (width * channels * bits + 7) // 8
+    bytes_of = torch.randint(0, 256, (height, row_bytes), generator=torch.Generator().manual_seed(seed))
+    rows = b"".join(b"\0" + row.to(torch.uint8).numpy().tobytes() for row in bytes_of)
+    return png_file(height, width, bits, kind, rows)
+
+
+def make_pngs():
+    """Every kind of pixel, decoded as Image.open(file).convert("RGB") does."""
+    image = F.to_pil_image(picture(19, 26, seed=31))
+    alpha = F.to_pil_image(picture(19, 26, seed=32)[:1])
+    grey = image.convert("L")
+    see_through = image.copy()
+    see_through.putalpha(alpha)
+    grey_see_through = grey.copy()
+    grey_see_through.putalpha(alpha)
+    palette = image.quantize(200)
+    kinds = {"rgb": (image, {}), "rgba": (see_through, {}), "grey": (grey, {}), "grey_alpha": (grey_see_through, {}),
+             "bilevel": (image.convert("1"), {}), "palette": (palette, {}), "palette_2bit": (image.quantize(4), {}),
+             "palette_transparent": (palette, {"transparency": 3}), "rgb_transparent": (image, {"transparency": (1, 2, 3)})}
+    for name, (made, options) in kinds.items():
+        made.save(FOLDER / f"png_{name}.png", **options)
+    by_hand = {"interlaced": interlaced_png(picture(19, 26, seed=33)),
+               "grey_2bit": random_png(9, 13, 2, 0, 1, seed=1), "grey_4bit": random_png(9, 13, 4, 0, 1, seed=2),
+               "rgb16": random_png(9, 13, 16, 2, 3, seed=3), "grey_alpha16": random_png(9, 13, 16, 4, 2, seed=4)}
+    for name, file in by_hand.items():
+        (FOLDER / f"png_{name}.png").write_bytes(file)
+    for name in [*kinds, *by_hand]:
+        with Image.open(FOLDER / f"png_{name}.png") as read:
+            save(f"png_{name}", pixels(read), png=f"png_{name}.png")
+    Image.new("I;16", (5, 4), 70).save(FOLDER / "grey16.png")
 
 
 def make_resized():
@@ -135,6 +191,7 @@ def make_jittered():
 
 if __name__ == "__main__":
     make_jpegs()
+    make_pngs()
     make_resized()
     make_dilated()
     make_numbers()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JPEG files, read whenever they are needed.
+// JPEG and PNG files, read whenever they are needed.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,7 +18,8 @@
 #include "base/file_pattern.hpp"
 #include "base/text.hpp"
 #include "trainer/input/dataset_types.hpp"
-#include "trainer/input/jpeg_decoder.hpp"
+#include "trainer/input/image_index.hpp"
+#include "trainer/input/picture_decoder.hpp"
 #include "trainer/input/random.hpp"
 
 namespace autotuned::input {
@@ -64,7 +65,8 @@ struct Looked {
   std::int64_t bytes = 0;
 };
 
-Result<Looked> look_at(const std::string& file, JpegDecoder& decoder,
+template <typename Decoder>
+Result<Looked> look_at(const std::string& file, Decoder& decoder,
                        std::vector<std::uint8_t>& bytes) {
   auto read = read_front(file, kHeaderBytes, bytes);
   if (!read) return tl::unexpected(read.error());
@@ -86,8 +88,10 @@ struct LookedAt {
   Dataset::Stored stored;
 };
 
+// `Decoder` is a JpegDecoder or a PictureDecoder.
+template <typename Decoder>
 Result<LookedAt> look_at_files(const std::vector<std::string>& files) {
-  JpegDecoder decoder;
+  Decoder decoder;
   std::vector<std::uint8_t> bytes;
   LookedAt all;
   SampleType& type = all.type;
@@ -111,7 +115,7 @@ Result<LookedAt> look_at_files(const std::vector<std::string>& files) {
   return all;
 }
 
-class JpegDataset final : public Dataset {
+class ImageDataset final : public Dataset {
  public:
   struct Labels {
     std::vector<std::uint16_t> of_files;  // empty: random
@@ -119,7 +123,8 @@ class JpegDataset final : public Dataset {
     std::uint64_t seed = 1;
   };
 
-  JpegDataset(std::vector<std::string> files, std::int64_t size, const LookedAt& all, Labels labels)
+  ImageDataset(std::vector<std::string> files, std::int64_t size, const LookedAt& all,
+               Labels labels)
       : files_(std::move(files)),
         size_(size),
         type_(all.type),
@@ -160,8 +165,8 @@ class JpegDataset final : public Dataset {
 };
 
 // Numbers the folders that hold the files, in the order of their names.
-Result<JpegDataset::Labels> labels_from_folders(const std::vector<std::string>& files,
-                                                std::int64_t classes) {
+Result<ImageDataset::Labels> labels_from_folders(const std::vector<std::string>& files,
+                                                 std::int64_t classes) {
   const auto folder_of = [](const std::string& file) {
     return std::filesystem::path(file).parent_path().filename().string();
   };
@@ -176,7 +181,7 @@ Result<JpegDataset::Labels> labels_from_folders(const std::vector<std::string>& 
                     std::to_string(classes != 0 ? classes : kMostClasses),
                 "data", "set `classes` to the number of folders, or labels: random");
   }
-  JpegDataset::Labels labels;
+  ImageDataset::Labels labels;
   labels.classes = static_cast<int>(classes != 0 ? classes : count);
   for (const std::string& file : files) {
     labels.of_files.push_back(
@@ -185,15 +190,28 @@ Result<JpegDataset::Labels> labels_from_folders(const std::vector<std::string>& 
   return labels;
 }
 
-}  // namespace
+// `files` in their order, with labels.
+struct Named {
+  std::vector<std::string> files;
+  ImageDataset::Labels labels;
+};
 
-Result<std::unique_ptr<Dataset>> open_jpeg_files(const Json& parameters) {
-  auto files = file_list(parameters, "files");
-  if (!files) return tl::unexpected(files.error());
-  const auto count = static_cast<std::int64_t>(files->size());
+template <typename Decoder>
+Result<std::unique_ptr<Dataset>> open_named(const Json& parameters, Named named) {
+  const auto count = static_cast<std::int64_t>(named.files.size());
   if (count > kMostSamples) return fail(ErrorKind::invalid, "there are too many files", "data");
   const auto size = bounded_integer(parameters, "repeat_to", 1, kMostSamples, count);
   if (!size) return tl::unexpected(size.error());
+  const auto all = look_at_files<Decoder>(named.files);
+  if (!all) return tl::unexpected(all.error());
+  return std::make_unique<ImageDataset>(std::move(named.files), *size, *all,
+                                        std::move(named.labels));
+}
+
+template <typename Decoder>
+Result<std::unique_ptr<Dataset>> open_files(const Json& parameters) {
+  auto files = file_list(parameters, "files");
+  if (!files) return tl::unexpected(files.error());
   const auto classes = bounded_integer(parameters, "classes", 1, kMostClasses, 0);
   if (!classes) return tl::unexpected(classes.error());
   constexpr std::int64_t kAnySeed = std::numeric_limits<std::int64_t>::max();
@@ -201,7 +219,7 @@ Result<std::unique_ptr<Dataset>> open_jpeg_files(const Json& parameters) {
   if (!seed) return tl::unexpected(seed.error());
   const Json& kind = member(parameters, "labels");
 
-  JpegDataset::Labels labels;
+  ImageDataset::Labels labels;
   if (kind.is_null() || kind == "folder_names") {
     auto numbered = labels_from_folders(*files, *classes);
     if (!numbered) return tl::unexpected(numbered.error());
@@ -213,9 +231,28 @@ Result<std::unique_ptr<Dataset>> open_jpeg_files(const Json& parameters) {
   } else {
     return fail(ErrorKind::invalid, "`labels` is not random or folder_names", "data");
   }
-  const auto all = look_at_files(*files);
-  if (!all) return tl::unexpected(all.error());
-  return std::make_unique<JpegDataset>(std::move(*files), *size, *all, std::move(labels));
+  return open_named<Decoder>(parameters, {std::move(*files), std::move(labels)});
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Dataset>> open_image_files(const Json& parameters) {
+  return open_files<PictureDecoder>(parameters);
+}
+
+Result<std::unique_ptr<Dataset>> open_jpeg_files(const Json& parameters) {
+  return open_files<JpegDecoder>(parameters);
+}
+
+Result<std::unique_ptr<Dataset>> open_image_index(const Json& parameters) {
+  const auto file = get_string(parameters, "index");
+  if (!file) return tl::unexpected(file.error());
+  const auto classes = bounded_integer(parameters, "classes", 1, kMostClasses, 0);
+  if (!classes) return tl::unexpected(classes.error());
+  auto index = read_image_index(*file, *classes);
+  if (!index) return tl::unexpected(index.error());
+  ImageDataset::Labels labels{.of_files = std::move(index->labels), .classes = index->classes};
+  return open_named<PictureDecoder>(parameters, {std::move(index->files), std::move(labels)});
 }
 
 }  // namespace autotuned::input

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/input/jpeg_decoder.hpp"
+#include "trainer/input/picture_decoder.hpp"
 #include "trainer/input/transform_types.hpp"
 
 namespace autotuned::input {
 namespace {
 
-struct DecodeMemory final : StageMemory {
-  JpegDecoder decoder;
-};
+// `Decoder` is a JpegDecoder or a PictureDecoder.
+template <typename Decoder>
+class DecodeStage final : public PartStage {
+  struct Memory final : StageMemory {
+    Decoder decoder;
+  };
 
-class DecodeJpegStage final : public PartStage {
  public:
-  explicit DecodeJpegStage(SampleType output) : output_(output) {}
+  explicit DecodeStage(SampleType output) : output_(output) {}
 
   SampleType output() const override { return output_; }
-  std::unique_ptr<StageMemory> make_memory() const override {
-    return std::make_unique<DecodeMemory>();
-  }
+  std::unique_ptr<StageMemory> make_memory() const override { return std::make_unique<Memory>(); }
 
   Result<Sample> apply(const Sample& sample, const RandomStream& /*draws*/, StageMemory* memory,
                        SampleRoom& room) const override {
-    JpegDecoder& decoder = static_cast<DecodeMemory*>(memory)->decoder;
+    Decoder& decoder = static_cast<Memory*>(memory)->decoder;
     const auto shape = begin(decoder, sample);
     if (!shape) return tl::unexpected(shape.error());
     std::uint8_t* bytes = nullptr;
@@ -33,7 +33,7 @@ class DecodeJpegStage final : public PartStage {
   Result<Sample> apply_part(const Sample& sample, const CutStage& cut,
                             const RandomStream& cut_draws, StageMemory* memory,
                             SampleRoom& room) const override {
-    JpegDecoder& decoder = static_cast<DecodeMemory*>(memory)->decoder;
+    Decoder& decoder = static_cast<Memory*>(memory)->decoder;
     const auto shape = begin(decoder, sample);
     if (!shape) return tl::unexpected(shape.error());
     const auto part = cut.window(*shape, cut_draws);
@@ -47,7 +47,7 @@ class DecodeJpegStage final : public PartStage {
   }
 
  private:
-  Result<SampleShape> begin(JpegDecoder& decoder, const Sample& sample) const {
+  Result<SampleShape> begin(Decoder& decoder, const Sample& sample) const {
     auto shape = decoder.begin(sample.bytes);
     if (shape && output_.is_complete &&
         !(output_.height.contains(shape->height) && output_.width.contains(shape->width))) {
@@ -62,12 +62,19 @@ class DecodeJpegStage final : public PartStage {
   SampleType output_;
 };
 
+SampleType decoded(SampleType type) {
+  type.element = Element::uint8;
+  return type;
+}
+
 }  // namespace
 
+MadeStage make_decode(const Transform& /*transform*/, const SampleType& input) {
+  return std::make_unique<DecodeStage<PictureDecoder>>(decoded(input));
+}
+
 MadeStage make_decode_jpeg(const Transform& /*transform*/, const SampleType& input) {
-  SampleType output = input;
-  output.element = Element::uint8;
-  return std::make_unique<DecodeJpegStage>(output);
+  return std::make_unique<DecodeStage<JpegDecoder>>(decoded(input));
 }
 
 }  // namespace autotuned::input

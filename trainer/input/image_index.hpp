@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// A table of picture files and their labels.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace autotuned::input {
+
+struct ImageIndex {
+  std::vector<std::string> files;     // absolute where the index is
+  std::vector<std::uint16_t> labels;  // one a file
+  int classes = 1;
+};
+
+// CSV: a line `file,label` per picture, files relative to the folder of the index; cells may be quoted as
+// RFC 4180 tells. A first line of `file,label` (or `filename,label`, `path,label`, in any case) is a heading.
+// Labels are integers from 0 to classes-1, or, as soon as one is not an integer, names, which are numbered in
+// their order. `classes` 0: as many as there are. Errors name file and line.
+[[nodiscard]] Result<ImageIndex> read_image_index(const std::filesystem::path& file,
+                                                  std::int64_t classes);
+
+}  // namespace autotuned::input
