@@ -12,17 +12,8 @@
 namespace autotuned {
 namespace {
 
-constexpr std::size_t kHeaderBytes = 4;
 constexpr std::size_t kReadBytes = std::size_t{64} << 10U;
 constexpr const char* kWhere = "the connection";
-
-std::size_t length_of(std::string_view header) {
-  std::size_t length = 0;
-  for (std::size_t i = 0; i < kHeaderBytes; ++i) {
-    length |= std::size_t{static_cast<unsigned char>(header[i])} << (8 * i);
-  }
-  return length;
-}
 
 Error closed_error(bool in_frame) {
   return Error{
@@ -33,6 +24,24 @@ Error closed_error(bool in_frame) {
 }
 
 }  // namespace
+
+std::string encode_frame(std::string_view body) {
+  std::string frame;
+  frame.reserve(kFrameHeaderBytes + body.size());
+  for (std::size_t i = 0; i < kFrameHeaderBytes; ++i) {
+    frame += static_cast<char>((body.size() >> (8 * i)) & 0xffU);
+  }
+  frame += body;
+  return frame;
+}
+
+std::size_t announced_length(std::string_view received) {
+  std::size_t length = 0;
+  for (std::size_t i = 0; i < kFrameHeaderBytes; ++i) {
+    length |= std::size_t{static_cast<unsigned char>(received[i])} << (8 * i);
+  }
+  return length;
+}
 
 FrameChannel::FrameChannel(Descriptor socket) : socket_(std::move(socket)) {}
 
@@ -49,13 +58,7 @@ Result<void> FrameChannel::send(const Json& value) {
     return fail(ErrorKind::invalid,
                 "a frame of " + std::to_string(body.size()) + " bytes is too long to send", kWhere);
   }
-  std::string frame;
-  frame.reserve(kHeaderBytes + body.size());
-  for (std::size_t i = 0; i < kHeaderBytes; ++i) {
-    frame += static_cast<char>((body.size() >> (8 * i)) & 0xffU);
-  }
-  frame += body;
-
+  const std::string frame = encode_frame(body);
   std::string_view rest = frame;
   while (!rest.empty()) {
     const ssize_t count = ::send(socket_.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
@@ -98,7 +101,7 @@ Result<Json> FrameChannel::receive(std::chrono::nanoseconds timeout) {
     }
   }
 
-  const std::size_t length = length_of(received_);
+  const std::size_t length = announced_length(received_);
   if (length > kMaxFrameBytes) {
     return finish(Error{ErrorKind::invalid,
                         "a frame of " + std::to_string(length) + " bytes is announced, at most " +
@@ -106,18 +109,18 @@ Result<Json> FrameChannel::receive(std::chrono::nanoseconds timeout) {
                         kWhere,
                         {}});
   }
-  Result<Json> value =
-      parse_json(std::string_view(received_).substr(kHeaderBytes, length), kWhere, kMaxFrameBytes);
+  Result<Json> value = parse_json(std::string_view(received_).substr(kFrameHeaderBytes, length),
+                                  kWhere, kMaxFrameBytes);
   if (!value) return finish(std::move(value.error()));
-  received_.erase(0, kHeaderBytes + length);
+  received_.erase(0, kFrameHeaderBytes + length);
   return value;
 }
 
 bool FrameChannel::has_buffered_frame() const {
-  if (received_.size() < kHeaderBytes) return false;
-  const std::size_t length = length_of(received_);
+  if (received_.size() < kFrameHeaderBytes) return false;
+  const std::size_t length = announced_length(received_);
   // A length that is refused counts: receive() can answer at once.
-  return length > kMaxFrameBytes || received_.size() - kHeaderBytes >= length;
+  return length > kMaxFrameBytes || received_.size() - kFrameHeaderBytes >= length;
 }
 
 }  // namespace autotuned

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/descriptor.hpp"
 #include "base/json.hpp"
@@ -16,6 +17,12 @@
 namespace autotuned {
 
 inline constexpr std::size_t kMaxFrameBytes = 16U << 20U;
+inline constexpr std::size_t kFrameHeaderBytes = 4;
+
+// `body` with its length in front. REQUIRES: `body` is JSON, of at most kMaxFrameBytes.
+[[nodiscard]] std::string encode_frame(std::string_view body);
+// The length that a header announces. REQUIRES: at least kFrameHeaderBytes in `received`.
+[[nodiscard]] std::size_t announced_length(std::string_view received);
 
 // One end of a frame stream. Used by one thread at a time. A channel on which an error other than
 // `timeout` occurred is finished: every later call fails in the same way. (A value that is too long
@@ -34,7 +41,8 @@ class FrameChannel {
   [[nodiscard]] Result<Json> receive(std::chrono::nanoseconds timeout);
 
   [[nodiscard]] int descriptor() const { return socket_.get(); }
-  // True when receive() would answer without reading: a whole frame is already buffered, so that poll() on the descriptor would miss it.
+  // True when receive() would answer without reading: a whole frame is already buffered, so that poll()
+  // on the descriptor would miss it.
   [[nodiscard]] bool has_buffered_frame() const;
 
  private:

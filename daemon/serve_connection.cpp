@@ -5,6 +5,8 @@
 #include <boost/asio/write.hpp>
 #include <utility>
 
+#include "base/frame.hpp"
+
 namespace autotuned::daemon {
 
 namespace asio = boost::asio;

@@ -6,21 +6,14 @@
 #include <optional>
 #include <utility>
 
+#include "base/frame.hpp"
+
 namespace autotuned::daemon {
 
 namespace {
 
-constexpr std::size_t kHeaderBytes = 4;
 constexpr std::size_t kMaxTextBytes = 4096;  // as long as a path may be
 constexpr const char* kWhere = "the request";
-
-std::size_t length_of(std::string_view header) {
-  std::size_t length = 0;
-  for (std::size_t i = 0; i < kHeaderBytes; ++i) {
-    length |= std::size_t{static_cast<unsigned char>(header[i])} << (8 * i);
-  }
-  return length;
-}
 
 Result<std::string> bounded_text(const Json& value, const char* field) {
   auto text = get_string(value, field);
@@ -45,32 +38,23 @@ bool is_submitted_variable(std::string_view variable) {
 }  // namespace
 
 Result<Json> FrameDecoder::next() {
-  if (received_.size() < kHeaderBytes) return Json();
-  const std::size_t length = length_of(received_);
+  if (received_.size() < kFrameHeaderBytes) return Json();
+  const std::size_t length = announced_length(received_);
   if (length > kMaxRequestBytes) {
     return fail(ErrorKind::invalid,
                 "a frame of " + std::to_string(length) + " bytes is announced, at most " +
                     std::to_string(kMaxRequestBytes) + " are allowed",
                 kWhere);
   }
-  if (received_.size() - kHeaderBytes < length) return Json();
-  auto value = parse_json(std::string_view(received_).substr(kHeaderBytes, length), kWhere,
+  if (received_.size() - kFrameHeaderBytes < length) return Json();
+  auto value = parse_json(std::string_view(received_).substr(kFrameHeaderBytes, length), kWhere,
                           kMaxRequestBytes, kMaxRequestDepth);
-  received_.erase(0, kHeaderBytes + length);
+  received_.erase(0, kFrameHeaderBytes + length);
   if (received_.empty()) received_.shrink_to_fit();
   if (value && !value->is_object()) {
     return fail(ErrorKind::invalid, "a frame must be an object", kWhere);
   }
   return value;
-}
-
-std::string encode_frame(std::string_view body) {
-  std::string frame;
-  frame.reserve(kHeaderBytes + body.size());
-  for (std::size_t i = 0; i < kHeaderBytes; ++i)
-    frame += static_cast<char>((body.size() >> (8 * i)) & 0xffU);
-  frame += body;
-  return frame;
 }
 
 const std::vector<std::string>& submitted_variables() {

@@ -36,9 +36,6 @@ class FrameDecoder {
   std::string received_;
 };
 
-// `body` must be JSON already.
-[[nodiscard]] std::string encode_frame(std::string_view body);
-
 // What a run needs besides its place in the queue.
 struct Submission {
   std::string token;

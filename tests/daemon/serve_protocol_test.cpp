@@ -6,6 +6,7 @@
 
 #include <limits>
 
+#include "base/frame.hpp"
 #include "tests/daemon/submission_sample.hpp"
 
 namespace autotuned::daemon {
