@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/places.hpp"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdlib>
 #include <string>
 #include <string_view>
+
+#include "base/user_folders.hpp"
 
 namespace autotuned::daemon {
 
@@ -47,17 +47,10 @@ Result<std::filesystem::path> lock_folder() {
   const std::filesystem::path folder =
       runtime.empty() ? std::filesystem::path{"/tmp"} / ("autotuned-" + std::to_string(getuid()))
                       : std::filesystem::path{runtime} / "autotuned";
-  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    return tl::unexpected(system_error(errno, "cannot make the folder for locks", folder.string()));
-  }
-  struct stat found {};
-  if (lstat(folder.c_str(), &found) != 0) {
-    return tl::unexpected(
-        system_error(errno, "cannot look at the folder for locks", folder.string()));
-  }
-  if (!S_ISDIR(found.st_mode) || found.st_uid != getuid() || (found.st_mode & 0022U) != 0) {
-    return fail(ErrorKind::permission, "the folder for locks is not a folder of this user alone",
-                folder.string(), "remove it, or set XDG_RUNTIME_DIR to a folder of yours");
+  if (auto made = make_private_folder(folder, "the folder for locks",
+                                      "remove it, or set XDG_RUNTIME_DIR to a folder of yours");
+      !made) {
+    return tl::unexpected(made.error());
   }
   return folder;
 }

@@ -18,8 +18,9 @@ struct Places {
 // From /proc/self/exe. The trainer need not exist: starting it says so.
 [[nodiscard]] Places find_places();
 
-// A folder for locks and the daemon's socket that only this user can write: $XDG_RUNTIME_DIR/autotuned, else
-// /run/user/UID/autotuned, else /tmp/autotuned-UID (never a home, which may lie on a network); made when it is missing. ErrorKind::permission when somebody else owns it.
+// A folder for locks and the daemon's socket that only this user can write: $XDG_RUNTIME_DIR/autotuned,
+// else /run/user/UID/autotuned, else /tmp/autotuned-UID (never a home, which may lie on a network); made
+// when it is missing. ErrorKind::permission when somebody else owns it.
 [[nodiscard]] Result<std::filesystem::path> lock_folder();
 
 }  // namespace autotuned::daemon

@@ -2,17 +2,15 @@
 #include "daemon/serve_store.hpp"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstdlib>
 #include <set>
 #include <utility>
 
 #include "base/file.hpp"
+#include "base/user_folders.hpp"
 
 namespace autotuned::daemon {
 
@@ -48,26 +46,20 @@ Result<Job> read_job(const fs::path& file) {
 }  // namespace
 
 fs::path default_store_folder() {
-  const char* state = std::getenv("XDG_STATE_HOME");
-  const char* home = std::getenv("HOME");
-  const fs::path folder = state != nullptr && *state == '/'
-                              ? fs::path(state)
-                              : fs::path(home != nullptr ? home : "/") / ".local" / "state";
-  return folder / "autotuned" / "daemon";
+  return state_folder() / "daemon";
 }
 
 Result<JobStore> JobStore::open(const fs::path& folder) {
   std::error_code failed;
   fs::create_directories(folder.parent_path(), failed);
-  if (failed || (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)) {
-    return tl::unexpected(system_error(failed ? failed.value() : errno,
-                                       "cannot make the folder of the queue", folder.string()));
+  if (failed) {
+    return tl::unexpected(
+        system_error(failed.value(), "cannot make the folder of the queue", folder.string()));
   }
-  struct stat status {};
-  if (::lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) ||
-      status.st_uid != ::getuid() || (status.st_mode & 0022U) != 0) {
-    return fail(ErrorKind::permission, "the queue is not in a folder of this user alone",
-                folder.string(), "give it to you with mode 0700, or set XDG_STATE_HOME");
+  if (auto made = make_private_folder(folder, "the folder of the queue",
+                                      "give it to you with mode 0700, or set XDG_STATE_HOME");
+      !made) {
+    return tl::unexpected(made.error());
   }
   auto lock = lock_file(folder / "lock", "autotuned serve, process " + std::to_string(::getpid()),
                         /*wait=*/false);

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "storage/history.hpp"
 
-#include <pwd.h>
-#include <unistd.h>
-
 #include <array>
 #include <cstdlib>
 #include <utility>
 
+#include "base/user_folders.hpp"
 #include "storage/connection.hpp"
 
 namespace autotuned::storage {
@@ -17,12 +15,6 @@ namespace fs = std::filesystem;
 
 constexpr std::array kRunStates = {RunState::tuning, RunState::training, RunState::finished,
                                    RunState::failed, RunState::cancelled};
-
-fs::path home_folder() {
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0') return home;
-  const passwd* user = ::getpwuid(::geteuid());
-  return user != nullptr && user->pw_dir != nullptr ? fs::path(user->pw_dir) : fs::path(".");
-}
 
 }  // namespace
 
@@ -65,11 +57,7 @@ fs::path History::default_path() {
   if (const char* file = std::getenv("AUTOTUNED_HISTORY"); file != nullptr && *file != '\0') {
     return file;
   }
-  // The XDG specification tells to ignore a relative path.
-  const char* state = std::getenv("XDG_STATE_HOME");
-  const fs::path folder =
-      state != nullptr && *state == '/' ? fs::path(state) : home_folder() / ".local" / "state";
-  return folder / "autotuned" / "history.db";
+  return state_folder() / "history.db";
 }
 
 const fs::path& History::path() const {
