@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "daemon/command_functions.hpp"
 #include "daemon/commands.hpp"
+#include "daemon/history_reading.hpp"
 #include "daemon/recipe_reading.hpp"
 #include "daemon/run_screen.hpp"
 #include "daemon/serve_client.hpp"
@@ -24,11 +25,6 @@ namespace {
 int usage_error(const std::string& text) {
   std::cerr << "error: " << text << "\n";
   return kUsageError;
-}
-
-int cannot(const Error& error) {
-  std::cerr << "error: " << error.message() << "\n";
-  return kEnvironmentUnusable;
 }
 
 std::string random_token() {
@@ -47,7 +43,7 @@ int run_in_daemon(DaemonClient client, SessionRequest request, const RunOptions&
   // Ctrl-C cancels the run also while it is being submitted.
   if (!options.detach) hold_signals();
   const auto id = submit(client, submission);
-  if (!id) return cannot(id.error());
+  if (!id) return report_error(id.error(), kEnvironmentUnusable);
   if (options.detach) {
     if (options.as_json) {
       std::cout << to_line({{"job", *id}}) << "\n";
@@ -100,9 +96,9 @@ int run(const RunOptions& options) {
 
   if (!options.no_daemon) {
     auto daemon = DaemonClient::connect();
-    if (!daemon) return cannot(daemon.error());
+    if (!daemon) return report_error(daemon.error(), kEnvironmentUnusable);
     if (*daemon) return run_in_daemon(std::move(**daemon), std::move(request), options);
-    if (options.detach) return cannot(connect_or_explain().error());
+    if (options.detach) return report_error(connect_or_explain().error(), kEnvironmentUnusable);
   }
   RunScreen screen;
   const auto outcome = supervise(std::move(request), SupervisorLimits{},

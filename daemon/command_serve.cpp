@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "daemon/command_functions.hpp"
 #include "daemon/commands.hpp"
+#include "daemon/history_reading.hpp"
 #include "daemon/report.hpp"
 #include "daemon/run_screen.hpp"
 #include "daemon/serve_client.hpp"
@@ -18,16 +19,11 @@ namespace autotuned::daemon {
 
 namespace {
 
-int report_error(const Error& error) {
-  std::cerr << "error: " << error.message() << "\n";
-  switch (error.kind) {
-    case ErrorKind::not_found:
-      return error.where.empty() ? kEnvironmentUnusable : kUsageError;
-    case ErrorKind::invalid:
-      return kUsageError;
-    default:
-      return kEnvironmentUnusable;
-  }
+// A run that is not there is a mistake in the command line; a daemon that is not there is none.
+int report_refusal(const Error& error) {
+  const bool is_mistake = error.kind == ErrorKind::invalid ||
+                          (error.kind == ErrorKind::not_found && !error.where.empty());
+  return report_error(error, is_mistake ? kUsageError : kEnvironmentUnusable);
 }
 
 // One question and its answer.
@@ -76,16 +72,16 @@ void print_status(const Json& status) {
 
 int serve() {
   const auto socket = socket_file();
-  if (!socket) return report_error(socket.error());
+  if (!socket) return report_refusal(socket.error());
   if (auto served = serve(*socket, default_store_folder(), ServeLimits{}); !served) {
-    return report_error(served.error());
+    return report_refusal(served.error());
   }
   return kDone;
 }
 
 int status(bool as_json) {
   const auto answer = ask_daemon({{"request", "status"}});
-  if (!answer) return report_error(answer.error());
+  if (!answer) return report_refusal(answer.error());
   if (as_json) {
     std::cout << to_line(*answer) << "\n";
   } else {
@@ -96,10 +92,10 @@ int status(bool as_json) {
 
 int attach(const std::string& id, bool as_json) {
   auto client = connect_or_explain();
-  if (!client) return report_error(client.error());
+  if (!client) return report_refusal(client.error());
   // Its number stays what it is when the daemon does not.
   const auto found = client->ask({{"request", "find"}, {"job", id}});
-  if (!found) return report_error(found.error());
+  if (!found) return report_refusal(found.error());
   const std::int64_t job = number_of(*found, "job");
   RunScreen screen;
   const auto followed = follow(*std::move(client), job, OnInterrupt::leave, [&](const Json& event) {
@@ -111,10 +107,9 @@ int attach(const std::string& id, bool as_json) {
   });
   // As in run: it was there, and the run did not come to its end.
   if (!followed && followed.error().kind == ErrorKind::crashed) {
-    report_error(followed.error());
-    return kWorkFailed;
+    return report_error(followed.error());
   }
-  if (!followed) return report_error(followed.error());
+  if (!followed) return report_refusal(followed.error());
   if (followed->has_left) {
     std::cerr << "\nleft; the run goes on: 'autotuned attach " << job << "' follows it again\n";
     return kDone;
@@ -124,7 +119,7 @@ int attach(const std::string& id, bool as_json) {
 
 int cancel(const std::string& id, bool as_json) {
   const auto answer = ask_daemon({{"request", "cancel"}, {"job", id}});
-  if (!answer) return report_error(answer.error());
+  if (!answer) return report_refusal(answer.error());
   if (as_json) {
     std::cout << to_line(*answer) << "\n";
   } else {
@@ -135,9 +130,9 @@ int cancel(const std::string& id, bool as_json) {
 
 int stop(bool as_json) {
   auto client = connect_or_explain();
-  if (!client) return report_error(client.error());
+  if (!client) return report_refusal(client.error());
   const auto answer = client->ask({{"request", "stop"}});
-  if (!answer) return report_error(answer.error());
+  if (!answer) return report_refusal(answer.error());
   // It says nothing more; the end of the connection is its own.
   while (client->channel().receive(std::chrono::seconds(10))) {
   }

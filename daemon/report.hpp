@@ -37,9 +37,9 @@ namespace autotuned::daemon {
 // One line for a finished trial: plugin, change, verdict, gain with interval, reason.
 [[nodiscard]] std::string trial_text(const TrialRecord& trial);
 
-// The whole of a run: what it was, its trials, the outcome.
 // What each kept change gives at the end, as a table; empty when nobody asked.
 [[nodiscard]] std::string ablation_text(const std::vector<TrialRecord>& trials);
+// The whole of a run: what it was, its trials, the outcome.
 [[nodiscard]] std::string run_text(const storage::RunRow& run,
                                    const std::vector<TrialRecord>& trials);
 

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "daemon/commands.hpp"
 #include "daemon/serve_socket.hpp"
 
 namespace autotuned::daemon {
@@ -26,7 +27,6 @@ constexpr nanoseconds kReturnLimit = std::chrono::seconds(5);
 constexpr std::chrono::milliseconds kReturnLook{50};
 // Daemons that one submission may see end.
 constexpr int kSubmitTries = 5;
-constexpr int kCancelled = 130;
 
 Json request_of(const char* name, std::int64_t job) {
   return {{"protocol", kServeProtocol}, {"request", name}, {"job", std::to_string(job)}};
@@ -151,9 +151,7 @@ class Follower {
     }
     if (!frame.contains("ended")) return std::nullopt;
     const Json& end = frame.at("ended");
-    return Followed{.has_left = false,
-                    .exit_code = static_cast<int>(get_integer(end, "exit_code").value_or(1)),
-                    .error = get_string(end, "error").value_or("")};
+    return Followed{.exit_code = static_cast<int>(get_integer(end, "exit_code").value_or(1))};
   }
 
   SignalReader signals_;

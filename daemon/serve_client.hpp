@@ -48,8 +48,7 @@ enum class OnInterrupt {
 
 struct Followed {
   bool has_left = false;  // before the run ended
-  int exit_code = 0;      // of the run
-  std::string error;      // why it failed
+  int exit_code = 0;      // of the run; its last events tell why
 };
 
 // Passes on the events of a job from its first to its last. When the daemon ends meanwhile, waits a few

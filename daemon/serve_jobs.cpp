@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/commands.hpp"
 #include "daemon/serve_log.hpp"
 #include "daemon/serve_orphans.hpp"
 #include "storage/history.hpp"
@@ -28,7 +29,6 @@ constexpr std::chrono::seconds kSaveAgain{5};
 constexpr std::chrono::seconds kStartAgain{5};
 // For a killed process to be gone before its device is used again; its lock says so in any case.
 constexpr std::chrono::seconds kOrphanLimit{2};
-constexpr int kCancelled = 130;
 // Everything else waits meanwhile.
 constexpr std::chrono::milliseconds kHistoryLimit{100};
 

@@ -13,6 +13,7 @@
 #include "base/file.hpp"
 #include "base/identifier.hpp"
 #include "base/machine.hpp"
+#include "daemon/commands.hpp"
 #include "daemon/history_ledger.hpp"
 #include "daemon/places.hpp"
 #include "daemon/plugin_advisors.hpp"
@@ -351,8 +352,9 @@ int RunningSession::end_with(const Error& error) {
   if (!is_cancelled) {
     report({{"event", "error"}, {"kind", to_string(error.kind)}, {"text", error.message()}});
   }
-  if (is_cancelled) return conclude(130);
-  return conclude(error.kind == ErrorKind::unsupported && !has_run_ ? 4 : 1);
+  if (is_cancelled) return conclude(kCancelled);
+  return conclude(error.kind == ErrorKind::unsupported && !has_run_ ? kEnvironmentUnusable
+                                                                    : kWorkFailed);
 }
 
 Result<int> RunningSession::run() {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "daemon/commands.hpp"
 
 namespace autotuned::daemon {
 
@@ -87,7 +88,7 @@ pid_t SupervisedSession::pid() const {
 }
 
 void SupervisedSession::begin() {
-  if (cancels_ > 0) return finish(130);
+  if (cancels_ > 0) return finish(kCancelled);
   auto process = start_own_process(kSessionProcess, surroundings_);
   if (!process) return finish(tl::unexpected(process.error()));
   attempt_ =
@@ -139,6 +140,14 @@ bool SupervisedSession::take_events() {
   return true;
 }
 
+Error SupervisedSession::take_what_is_there(Attempt& attempt) {
+  for (;;) {
+    auto frame = attempt.channel.receive(nanoseconds(0));
+    if (!frame) return std::move(frame.error());
+    take(*frame);
+  }
+}
+
 void SupervisedSession::take(const Json& event) {
   const std::string name = get_string(event, "event").value_or("");
   if (name == "run") attempt_->run_id = get_string(event, "run").value_or("");
@@ -150,10 +159,8 @@ void SupervisedSession::take(const Json& event) {
         [self = shared_from_this(), attempt = attempt_](const error_code& error) {
           if (error || self->attempt_ != attempt) return;
           // This thread may have been held up: the answer, and more, may be there unread.
-          auto frame = attempt->channel.receive(nanoseconds(0));
-          for (; frame; frame = attempt->channel.receive(nanoseconds(0)))
-            self->take(*frame);
-          if (frame.error().kind != ErrorKind::timeout || attempt->blamed.empty()) return;
+          const Error end = self->take_what_is_there(*attempt);
+          if (end.kind != ErrorKind::timeout || attempt->blamed.empty()) return;
           if (attempt->answer_timer.expiry() > asio::steady_timer::clock_type::now()) return;
           attempt->hung = true;
           attempt->process.signal_group(SIGKILL);
@@ -204,10 +211,7 @@ void SupervisedSession::wait_for_end() {
       [self = shared_from_this(), attempt = attempt_](const error_code& error) {
         if (error || self->attempt_ != attempt) return;
         // What it said before it ended.
-        for (auto frame = attempt->channel.receive(nanoseconds(0)); frame;
-             frame = attempt->channel.receive(nanoseconds(0))) {
-          self->take(*frame);
-        }
+        self->take_what_is_there(*attempt);
         self->conclude();
       });
 }
@@ -222,7 +226,7 @@ void SupervisedSession::conclude() {
   const std::string message =
       attempt->was_left ? "it closed its socket and went on" : exit.message();
   if (attempt->exit_code) return finish(*attempt->exit_code);
-  if (cancels_ > 0) return finish(130);
+  if (cancels_ > 0) return finish(kCancelled);
   if (!attempt->run_id.empty()) request_.continue_run = attempt->run_id;
   request_.faults.clear();
   // A plugin that uses up the memory is killed again; a stray kill hardly hits the same one twice.

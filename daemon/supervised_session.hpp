@@ -53,6 +53,8 @@ class SupervisedSession : public std::enable_shared_from_this<SupervisedSession>
   void wait_for_end();
   // False when the socket is finished.
   bool take_events();
+  // Takes every frame that has arrived; why there is no further one.
+  Error take_what_is_there(Attempt& attempt);
   void take(const Json& event);
   bool is_progress(const Json& event);
   void expect_end();
