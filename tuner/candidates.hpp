@@ -13,6 +13,9 @@
 
 namespace autotuned::tuner {
 
+// Who proposes what no plugin did.
+inline constexpr const char* kOwnName = "autotuned";
+
 // What a plugin did wrong by proposing this: an unknown knob, one that the trainer does not obey, a
 // value outside its domain, a change that the recipe does not permit. Nothing when it may be tried.
 [[nodiscard]] std::optional<std::string> fault_of(const Candidate& candidate,

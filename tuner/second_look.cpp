@@ -10,6 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include "tuner/candidates.hpp"
+
 namespace autotuned::tuner {
 namespace {
 
@@ -96,7 +98,7 @@ std::optional<Candidate> joint_change(const Single& one, const Single& other,
   both.set(other.knob, other.value);
   // A knob that has that value by now makes it a change of one knob, which was tried.
   if (incumbent.change_to(incumbent.with(both)).values().size() != 2) return std::nullopt;
-  return Candidate{.plugin = "autotuned",
+  return Candidate{.plugin = kOwnName,
                    .change = std::move(both),
                    .expected_gain_ratio = product,
                    .reason = fmt::format("each of them was tried alone, and they depend on each "

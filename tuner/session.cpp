@@ -17,7 +17,6 @@ namespace {
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
-constexpr const char* kOwnName = "autotuned";
 constexpr int kBaselineBlocks = 5;
 constexpr double kConfirmationError = 0.01;
 constexpr int kConfirmationPairs = 10;  // the fewest that a confirmation is given time for
