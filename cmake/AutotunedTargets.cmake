@@ -79,9 +79,8 @@ function(autotuned_plugin_files)
 endfunction()
 
 # A GoogleTest executable in build/<preset>/tests. Test names carry the folder:
-# tests/tuner/CMakeLists.txt makes tuner.Suite.Test. Tests run in the repository root, get
-# AUTOTUNED_SOURCE_DIR and AUTOTUNED_BUILD_DIR as macros, and are killed after TIMEOUT seconds
-# (60 by default, per test). SERIAL: nothing else runs meanwhile, for tests that look at time.
+# tests/tuner/CMakeLists.txt makes tuner.Suite.Test. Tests run in the repository root, know the tree by
+# tests/places.hpp, and are killed after TIMEOUT seconds (60 by default, per test). SERIAL: nothing else runs meanwhile, for tests that look at time.
 function(autotuned_test name)
   if(NOT AUTOTUNED_WITH_TESTS)
     return()
@@ -96,9 +95,8 @@ function(autotuned_test name)
   endif()
 
   add_executable(${name} ${arg_SOURCES})
-  target_link_libraries(${name} PRIVATE autotuned_options ${arg_LINK} GTest::gmock GTest::gmock_main)
-  target_compile_definitions(${name} PRIVATE
-    AUTOTUNED_SOURCE_DIR="${CMAKE_SOURCE_DIR}" AUTOTUNED_BUILD_DIR="${CMAKE_BINARY_DIR}")
+  target_link_libraries(${name} PRIVATE
+    autotuned_options autotuned_test_places ${arg_LINK} GTest::gmock GTest::gmock_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${AUTOTUNED_TEST_DIR}")
 
   file(RELATIVE_PATH folder "${CMAKE_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}")

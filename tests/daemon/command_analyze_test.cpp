@@ -6,6 +6,7 @@
 #include "base/json.hpp"
 #include "daemon/commands.hpp"
 #include "tests/base/temporary_folder.hpp"
+#include "tests/places.hpp"
 
 namespace autotuned::daemon {
 namespace {
@@ -36,7 +37,7 @@ Printed run(std::vector<std::string> arguments) {
 }
 
 std::string data_file(const std::string& name) {
-  return std::string(AUTOTUNED_SOURCE_DIR) + "/tests/profiler/data/" + name + ".pt.trace.json.gz";
+  return tests::source_folder() / "tests/profiler/data" / (name + ".pt.trace.json.gz");
 }
 
 Json analysis_of(const std::vector<std::string>& files) {

@@ -13,6 +13,7 @@
 #include "base/descriptor.hpp"
 #include "base/json.hpp"
 #include "tests/base/temporary_folder.hpp"
+#include "tests/places.hpp"
 
 namespace autotuned {
 
@@ -21,8 +22,8 @@ class FakeScene {
  public:
   explicit FakeScene(const Json& behaviour = Json::object()) {
     folder_.write("trainer", "#!/bin/sh\nAUTOTUNED_FAKE='" + (folder_ / "behaviour.json").string() +
-                                 "'\nexport AUTOTUNED_FAKE\nexec " AUTOTUNED_BUILD_DIR
-                                 "/tests/fake_trainer\n");
+                                 "'\nexport AUTOTUNED_FAKE\nexec " +
+                                 (tests::build_folder() / "tests/fake_trainer").string() + "\n");
     chmod(trainer().c_str(), 0755);
     mkfifo(gate().c_str(), 0600);
     behave(behaviour);

@@ -7,6 +7,7 @@
 #include "base/json.hpp"
 #include "plugins/yaml_plugin.hpp"
 #include "tests/fuzz/target.hpp"
+#include "tests/places.hpp"
 #include "tuner/advisors.hpp"
 
 namespace {
@@ -18,7 +19,7 @@ const std::vector<Json>& situations() {
     auto* read = new std::vector<Json>;
     for (const char* name : {"fashion_cnn_cpu", "resnet18_gpu"}) {
       const std::string file =
-          std::string(AUTOTUNED_SOURCE_DIR) + "/tests/plugins/data/" + name + ".json";
+          tests::source_folder() / "tests/plugins/data" / (std::string(name) + ".json");
       read->push_back(parse_json(read_file(file, 1U << 20U).value(), file).value());
     }
     return read;

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "tests/integration/scene.hpp"
+#include "tests/places.hpp"
 
 namespace autotuned {
 namespace {
@@ -20,7 +21,9 @@ constexpr const char* kSynthetic =
 
 class RealTrainer : public testing::Test {
  protected:
-  RealTrainer() { scene_.set("AUTOTUNED_TRAINER=" AUTOTUNED_BUILD_DIR "/bin/autotuned-trainer"); }
+  RealTrainer() {
+    scene_.set("AUTOTUNED_TRAINER=" + (tests::build_folder() / "bin/autotuned-trainer").string());
+  }
 
   void write_recipe(const std::string& data, int epochs) const {
     scene_.folder().write("recipe.yaml",

@@ -136,7 +136,8 @@ TEST(Run, SwitchesLiveWhereItCanAndRestartsWhereItMust) {
   const Json run = scene.run({"--tune-only"}).json();
   ASSERT_EQ(trials_with(run, "accepted").size(), 3);
   EXPECT_EQ(scene.fake().requests("hello").size(), 2);
-  EXPECT_GT(scene.fake().requests("prepare").size(), 10);
+  // Two of them switch live, over five pairs at least, once a pair at least.
+  EXPECT_GE(scene.fake().requests("prepare").size(), 10);
 }
 
 TEST(Run, ChangedModelIsRejectedHoweverFast) {

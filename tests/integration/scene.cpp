@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/integration/scene.hpp"
+#include "tests/places.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@ namespace autotuned {
 
 namespace {
 
-constexpr const char* kProgram = AUTOTUNED_BUILD_DIR "/bin/autotuned";
+const std::string kProgram = tests::build_folder() / "bin/autotuned";
 
 struct Pipe {
   Descriptor reading;
@@ -130,7 +131,7 @@ void Scene::write_recipe(const std::string& tune, const std::string& top) const 
 }
 
 std::string Scene::fixture(const std::string& name) {
-  return AUTOTUNED_BUILD_DIR "/tests/fixture_plugins/" + name;
+  return tests::build_folder() / "tests/fixture_plugins" / name;
 }
 
 void Scene::set(const std::string& variable) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/plugins/loader_scene.hpp"
+#include "tests/places.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -41,8 +42,7 @@ std::filesystem::path PluginFolder::make_folder(const std::string& leaf) const {
 }
 
 std::filesystem::path fixture_library(const std::string& name) {
-  return std::filesystem::path(AUTOTUNED_BUILD_DIR) / "tests" / "fixture_plugins" / name /
-         ("lib" + name + ".so");
+  return tests::build_folder() / "tests/fixture_plugins" / name / ("lib" + name + ".so");
 }
 
 FoundPlugin only_plugin(const std::filesystem::path& folder) {
@@ -54,13 +54,13 @@ FoundPlugin only_plugin(const std::filesystem::path& folder) {
 }
 
 Json situation(const std::string& name) {
-  std::ifstream file(std::string(AUTOTUNED_SOURCE_DIR) + "/tests/plugins/data/" + name + ".json");
+  std::ifstream file(tests::source_folder() / "tests/plugins/data" / (name + ".json"));
   return Json::parse(file);
 }
 
 Json ask(const std::string& plugin, const Json& situation) {
-  static const std::vector<FoundPlugin> kFound = find_plugins(
-      {std::filesystem::path(AUTOTUNED_BUILD_DIR) / "lib" / "autotuned" / "plugins"}, {});
+  static const std::vector<FoundPlugin> kFound =
+      find_plugins({tests::build_folder() / "lib/autotuned/plugins"}, {});
   for (const FoundPlugin& found : kFound) {
     if (found.name != plugin) continue;
     if (!found.policy) throw std::runtime_error(found.refusal);

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "base/digest.hpp"
+#include "tests/places.hpp"
 #include "tests/plugins/loader_scene.hpp"
 
 namespace autotuned::plugins {
@@ -52,8 +53,8 @@ TEST(Loader, LoadsAPluginThatWasStripped) {
 }
 
 TEST(Loader, FindsEveryBuiltInPlugin) {
-  const std::vector<FoundPlugin> found = find_plugins(
-      {std::filesystem::path(AUTOTUNED_BUILD_DIR) / "lib" / "autotuned" / "plugins"}, {});
+  const std::vector<FoundPlugin> found =
+      find_plugins({tests::build_folder() / "lib/autotuned/plugins"}, {});
   EXPECT_THAT(
       names_of(found),
       ::testing::IsSupersetOf({"amp", "batch_size", "channels_last", "deferred_loss_reading",

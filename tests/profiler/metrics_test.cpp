@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/metrics.hpp"
+#include "tests/places.hpp"
 
 #include <gmock/gmock.h>
 
@@ -134,7 +135,7 @@ TEST(Metrics, DefinitionsAndValuesAreTheSameNames) {
 
 // docs/metrics.md repeats the table row by row.
 TEST(Metrics, AreDocumented) {
-  std::ifstream file(AUTOTUNED_SOURCE_DIR "/docs/metrics.md");
+  std::ifstream file(tests::source_folder() / "docs/metrics.md");
   ASSERT_TRUE(file.is_open());
   std::vector<std::string> rows;
   for (std::string line; std::getline(file, line);) {

@@ -9,6 +9,7 @@
 #include <map>
 #include <sstream>
 
+#include "tests/places.hpp"
 #include "tests/recipes/samples.hpp"
 
 namespace autotuned::recipes {
@@ -196,7 +197,7 @@ TEST(Knobs, DocumentIsUpToDate) {
              std::string(to_string(knob.how)) + " | " + std::string(to_string(knob.risk)) + " | " +
              knob.summary + " |\n";
   }
-  std::ifstream file(AUTOTUNED_SOURCE_DIR "/docs/knobs.md");
+  std::ifstream file(tests::source_folder() / "docs/knobs.md");
   std::stringstream document;
   document << file.rdbuf();
   EXPECT_NE(document.str().find("\n" + table + "\n"), std::string::npos)

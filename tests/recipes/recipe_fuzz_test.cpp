@@ -10,6 +10,7 @@
 #include <string>
 
 #include "recipes/recipe_yaml.hpp"
+#include "tests/places.hpp"
 #include "tests/recipes/samples.hpp"
 
 namespace autotuned::recipes {
@@ -97,7 +98,7 @@ void read(const std::string& text) {
 }
 
 std::string main_job() {
-  std::ifstream file(AUTOTUNED_SOURCE_DIR "/recipes/fashion_cnn.yaml");
+  std::ifstream file(tests::source_folder() / "recipes/fashion_cnn.yaml");
   std::stringstream text;
   text << file.rdbuf();
   return text.str();

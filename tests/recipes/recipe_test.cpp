@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/places.hpp"
 #include "tests/recipes/samples.hpp"
 
 namespace autotuned::recipes {
@@ -341,7 +342,8 @@ TEST(Recipe, TheMainJobIsRightWhereItsDataIs) {
   if (!std::filesystem::exists("/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz")) {
     GTEST_SKIP() << "the package dataset-fashion-mnist is not installed";
   }
-  const auto recipe = read_recipe(AUTOTUNED_SOURCE_DIR "/recipes/fashion_cnn.yaml", sample_knobs());
+  const auto recipe =
+      read_recipe(tests::source_folder() / "recipes/fashion_cnn.yaml", sample_knobs());
   ASSERT_TRUE(recipe) << recipe.error().front().text();
   EXPECT_EQ(recipe->model.type, "fashion_cnn");
   EXPECT_EQ(recipe->train.epochs, 2);

@@ -10,6 +10,7 @@
 
 #include "recipes/checker.hpp"
 #include "recipes/schema_table.hpp"
+#include "tests/places.hpp"
 #include "tests/recipes/samples.hpp"
 
 namespace autotuned::recipes {
@@ -84,7 +85,7 @@ TEST(Schema, JsonFollowsTheTable) {
 
 // docs/recipe.md shows the reference word for word.
 TEST(Schema, DocumentIsUpToDate) {
-  std::ifstream file(AUTOTUNED_SOURCE_DIR "/docs/recipe.md");
+  std::ifstream file(tests::source_folder() / "docs/recipe.md");
   std::stringstream document;
   document << file.rdbuf();
   EXPECT_NE(document.str().find("```text\n" + schema_text() + "```\n"), std::string::npos)
@@ -93,7 +94,7 @@ TEST(Schema, DocumentIsUpToDate) {
 
 // The example in docs/recipe.md is a recipe that `autotuned check` accepts.
 TEST(Schema, DocumentedExampleIsRight) {
-  std::ifstream file(AUTOTUNED_SOURCE_DIR "/docs/recipe.md");
+  std::ifstream file(tests::source_folder() / "docs/recipe.md");
   std::stringstream content;
   content << file.rdbuf();
   const std::string document = content.str();

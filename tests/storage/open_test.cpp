@@ -11,6 +11,7 @@
 #include "storage/history.hpp"
 #include "storage/location.hpp"
 #include "tests/base/temporary_folder.hpp"
+#include "tests/places.hpp"
 #include "tests/storage/sample.hpp"
 
 namespace autotuned::storage {
@@ -182,8 +183,7 @@ TEST_F(OpenTest, TruncatedHistoryIsRefused) {
 }
 
 TEST_F(OpenTest, HistoryOfEveryReleasedVersionOpens) {
-  const std::filesystem::path data =
-      std::filesystem::path(AUTOTUNED_SOURCE_DIR) / "tests/storage/data";
+  const std::filesystem::path data = tests::source_folder() / "tests/storage/data";
   int versions = 0;
   for (const auto& entry : std::filesystem::directory_iterator(data)) {
     ++versions;

@@ -8,6 +8,7 @@
 #include "storage/history.hpp"
 #include "storage/run_query.hpp"
 #include "tests/base/temporary_folder.hpp"
+#include "tests/places.hpp"
 #include "tests/storage/sample.hpp"
 
 namespace autotuned::storage {
@@ -89,8 +90,7 @@ bool read_everything(const std::filesystem::path& file) {
 TEST(DamageTest, ScatteredBytesNeverCrash) {
   const TemporaryFolder folder;
   const auto file = folder.write("history.db", "");
-  const std::filesystem::path fixture =
-      std::filesystem::path(AUTOTUNED_SOURCE_DIR) / "tests/storage/data/v1.db";
+  const std::filesystem::path fixture = tests::source_folder() / "tests/storage/data/v1.db";
   const auto restore = [&] {
     std::filesystem::remove(folder / "history.db-wal");
     std::filesystem::remove(folder / "history.db-shm");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/style/layering.hpp"
+#include "tests/places.hpp"
 
 #include <gmock/gmock.h>
 
@@ -41,13 +42,13 @@ std::string architecture_of(const std::vector<SourceFile>& tree) {
 }
 
 TEST(Layering, TreeObeysTheTable) {
-  const std::vector<SourceFile> tree = read_tree(AUTOTUNED_SOURCE_DIR);
+  const std::vector<SourceFile> tree = read_tree(tests::source_folder());
   EXPECT_THAT(violations(read_rules(architecture_of(tree)), tree), IsEmpty());
 }
 
 // Without this, two folders that may include each other would pass.
 TEST(Layering, TableHasNoCycle) {
-  const Rules rules = read_rules(architecture_of(read_tree(AUTOTUNED_SOURCE_DIR)));
+  const Rules rules = read_rules(architecture_of(read_tree(tests::source_folder())));
   std::set<std::string> done;
   const std::function<void(const std::string&, std::set<std::string>)> visit =
       [&](const std::string& folder, std::set<std::string> above) {

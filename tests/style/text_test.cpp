@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <regex>
 
+#include "tests/places.hpp"
 #include "tests/style/source_tree.hpp"
 
 namespace autotuned::style {
@@ -15,7 +16,7 @@ using ::testing::IsEmpty;
 constexpr std::size_t kMostLines = 500;
 
 const std::vector<SourceFile>& tree() {
-  static const std::vector<SourceFile> kTree = read_tree(AUTOTUNED_SOURCE_DIR);
+  static const std::vector<SourceFile> kTree = read_tree(tests::source_folder());
   return kTree;
 }
 

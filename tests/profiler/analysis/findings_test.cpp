@@ -8,6 +8,7 @@
 
 #include "profiler/analysis/trace_analysis.hpp"
 #include "recipes/knobs.hpp"
+#include "tests/places.hpp"
 #include "tests/profiler/trace_text.hpp"
 
 namespace autotuned::analysis {
@@ -40,7 +41,7 @@ TEST(Rules, NameOnlyWhatExists) {
     EXPECT_TRUE(ids.insert(rule.id).second) << rule.id;
     const std::string plugin = rule.plugin;
     EXPECT_TRUE(plugin.empty() ||
-                std::filesystem::exists(std::string(AUTOTUNED_SOURCE_DIR) + "/plugins/" + plugin))
+                std::filesystem::exists(tests::source_folder() / "plugins" / plugin))
         << rule.id;
     const std::string knob = rule.knob;
     EXPECT_TRUE(knob.empty() || knobs.contains(knob)) << rule.id << " " << knob;
@@ -69,7 +70,7 @@ TEST(Rules, EvidenceHasTheFigures) {
 // Each signal of the table, and each in an evidence, is one that some trace has.
 TEST(Rules, UseSignalsThatExist) {
   std::set<std::string> known = {"ranks.imbalance_ratio"};
-  const std::string folder = std::string(AUTOTUNED_SOURCE_DIR) + "/tests/profiler/data/";
+  const std::string folder = tests::source_folder() / "tests/profiler/data/";
   for (const char* name : {"classifier", "workers", "rank0"}) {
     const auto trace = traces::read_trace(folder + name + ".pt.trace.json.gz");
     ASSERT_TRUE(trace);

@@ -9,12 +9,13 @@
 #include "base/json.hpp"
 #include "profiler/analysis/trace_analysis.hpp"
 #include "profiler/traces/reader.hpp"
+#include "tests/places.hpp"
 
 namespace autotuned::analysis {
 namespace {
 
 std::string data_file(const std::string& name) {
-  return std::string(AUTOTUNED_SOURCE_DIR) + "/tests/profiler/data/" + name;
+  return tests::source_folder() / "tests/profiler/data" / name;
 }
 
 void expect_close(double ours, double theirs, const std::string& what) {

@@ -6,6 +6,7 @@
 
 #include "base/file.hpp"
 #include "profiler/analysis/trace_analysis.hpp"
+#include "tests/places.hpp"
 #include "tests/profiler/trace_text.hpp"
 
 namespace autotuned::traces {
@@ -86,8 +87,8 @@ TEST(Mutation, DamagedTracesAreReadOrRefused) {
 }
 
 TEST(Mutation, DamagedCompressedTracesAreReadOrRefused) {
-  const auto packed = read_file(
-      std::string(AUTOTUNED_SOURCE_DIR) + "/tests/profiler/data/rank0.pt.trace.json.gz", 1 << 20);
+  const auto packed =
+      read_file(tests::source_folder() / "tests/profiler/data/rank0.pt.trace.json.gz", 1 << 20);
   ASSERT_TRUE(packed);
   std::mt19937_64 random(7);
   const TemporaryFolder folder;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "base/file.hpp"
+#include "tests/places.hpp"
 #include "tests/profiler/trace_text.hpp"
 
 namespace autotuned::traces {
@@ -15,7 +16,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 std::string data_file(const std::string& name) {
-  return std::string(AUTOTUNED_SOURCE_DIR) + "/tests/profiler/data/" + name;
+  return tests::source_folder() / "tests/profiler/data" / name;
 }
 
 TEST(Reader, ReadsWhatAnEventSays) {

@@ -13,12 +13,13 @@
 #include <vector>
 
 #include "base/json.hpp"
+#include "tests/places.hpp"
 #include "trainer/input/pipeline.hpp"
 
 namespace autotuned::input {
 
 inline std::filesystem::path fixture_path(const std::string& name) {
-  return std::filesystem::path(AUTOTUNED_SOURCE_DIR) / "tests/trainer/input/data" / name;
+  return autotuned::tests::source_folder() / "tests/trainer/input/data" / name;
 }
 
 inline std::vector<std::uint8_t> bytes_of_file(const std::filesystem::path& path) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/json.hpp"
+#include "tests/places.hpp"
 #include "trainer/models/model.hpp"
 
 namespace autotuned::trainer {
@@ -67,7 +68,7 @@ inline void fill(Model& model) {
 
 // The entries of data/NAME.
 inline std::vector<Json> reference(const std::string& name) {
-  std::ifstream file(AUTOTUNED_SOURCE_DIR "/tests/trainer/models/data/" + name);
+  std::ifstream file(tests::source_folder() / "tests/trainer/models/data" / name);
   const Json entries = Json::parse(file, nullptr, /*allow_exceptions=*/false);
   EXPECT_TRUE(entries.is_array()) << name;
   return entries;
