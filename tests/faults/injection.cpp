@@ -22,12 +22,13 @@
 #include "tests/faults/evidence.hpp"
 #include "tests/faults/processes.hpp"
 #include "tests/integration/scene.hpp"
+#include "tests/places.hpp"
 
 namespace {
 
 using namespace autotuned;
 
-const std::string kInjector = AUTOTUNED_BUILD_DIR "/tests/faults/libfault_injector.so";
+const std::string kInjector = tests::build_folder() / "tests/faults/libfault_injector.so";
 constexpr std::chrono::seconds kHung{120};
 
 struct Named {

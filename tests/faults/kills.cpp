@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // kill -9, long form: two runs compete for one device, and program, session or trainer of either is
-// killed at random moments. The same commands are given again until they end, and then:
+// killed at random moments; with --daemon both are in the queue of one daemon, which is killed instead of
+// the program and started again. The same commands are given again until they end, and then:
 //   - every run ended right, each proposal decided once;
 //   - no trial that was ever seen finished is missing, changed or there twice;
 //   - no two sessions had a trainer at the same time;
@@ -13,6 +14,7 @@
 #include <csignal>
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -25,12 +27,11 @@ namespace {
 using namespace autotuned;
 using Clock = std::chrono::steady_clock;
 
-// Who may be killed, by the first argument of its program. A daemon would be one line more.
-const std::vector<faults::Role> kVictims = {
-    {"program", "autotuned", "run"},
-    {"session", "autotuned", "session-process"},
-    {"trainer", "fake_trainer", ""},
-};
+// Who may be killed, by the first argument of its program.
+const faults::Role kProgram{"program", "autotuned", "run"};
+const faults::Role kDaemon{"daemon", "autotuned", "serve"};
+const faults::Role kSession{"session", "autotuned", "session-process"};
+const faults::Role kTrainer{"trainer", "fake_trainer", ""};
 
 constexpr int kMostAttempts = 60;
 
@@ -67,9 +68,49 @@ struct Command {
   }
 };
 
+// A daemon that is started again whenever it was killed, as systemd does.
+class KeptDaemon {
+ public:
+  explicit KeptDaemon(const Scene& scene) : scene_(&scene) {
+    thread_ = std::thread([this] {
+      while (!is_stopping_) {
+        const Outcome outcome = scene_->start({"serve"}).finish();
+        if (outcome.code != 128 + SIGKILL && !is_stopping_) {
+          faults::report_wrong("the daemon ended with " + std::to_string(outcome.code) + ": " +
+                               outcome.err);
+          return;
+        }
+      }
+    });
+    // Until it answers a run would do its work itself.
+    while (faults::wrong() == 0 && scene.command({"status"}).code != 0) {
+    }
+  }
+
+  // How many runs it still knows.
+  std::size_t stop() {
+    is_stopping_ = true;
+    const Outcome status = scene_->command({"status", "--json"});
+    if (const Outcome stopped = scene_->command({"stop"}); stopped.code != 0) {
+      faults::report_wrong("the daemon does not stop: " + stopped.err);
+    }
+    thread_.join();
+    return member(status.json(), "jobs").size();
+  }
+
+ private:
+  const Scene* scene_;
+  std::atomic<bool> is_stopping_ = false;
+  std::thread thread_;
+};
+
 class Round {
  public:
-  Round(std::mt19937_64& random, Clock::duration length) : random_(&random), length_(length) {
+  Round(std::mt19937_64& random, Clock::duration length, bool has_daemon)
+      : random_(&random),
+        length_(length),
+        victims_{has_daemon ? kDaemon : kProgram, kSession, kTrainer} {
+    if (has_daemon) daemon_.emplace(scene_);
     scene_.folder().write("other.yaml", changed(scene_.folder().read("recipe.yaml")));
   }
 
@@ -89,7 +130,7 @@ class Round {
     bool was_trainer_killed = false;
     for (int i = 0; i < most_kills && done < 2; ++i) {
       std::this_thread::sleep_for(length_ * std::uniform_real_distribution(0.0, 1.0)(*random_));
-      const faults::Role& victim = kVictims[(*random_)() % kVictims.size()];
+      const faults::Role& victim = victims_[(*random_)() % victims_.size()];
       look();
       // Counted first: a command that ends because of it must find it counted.
       ++kills_;
@@ -103,6 +144,7 @@ class Round {
     first_thread.join();
     second_thread.join();
     look();
+    if (daemon_ && daemon_->stop() < 2) faults::report_wrong("the daemon forgot a run");
     first.check(was_trainer_killed);
     second.check(was_trainer_killed);
     faults::check_whole(scene_, "afterwards");
@@ -128,15 +170,17 @@ class Round {
     auto now = faults::finished_trials(scene_);
     faults::check_kept(seen_, now, "after a kill");
     seen_ = std::move(now);
-    if (const std::string both = faults::double_booking(scene_.folder().path(), kVictims.back());
+    if (const std::string both = faults::double_booking(scene_.folder().path(), kTrainer);
         !both.empty()) {
       faults::report_wrong("the device is booked twice: " + both);
     }
   }
 
   Scene scene_;
+  std::optional<KeptDaemon> daemon_;
   std::mt19937_64* random_;
   Clock::duration length_;
+  std::vector<faults::Role> victims_;
   faults::Trials seen_;
   std::atomic<int> kills_ = 0;
   int hit_ = 0;
@@ -147,9 +191,11 @@ class Round {
 int main(int argc, char** argv) {
   int kills = 1000;
   std::uint64_t seed = std::random_device()();
+  bool has_daemon = false;
   CLI::App app{"Kills programs, sessions and trainers at random moments"};
   app.add_option("--kills", kills)->capture_default_str();
   app.add_option("--seed", seed, "Random unless given");
+  app.add_flag("--daemon", has_daemon, "Runs go through a daemon, which is killed too");
   CLI11_PARSE(app, argc, argv);
   testing::InitGoogleTest();
   std::mt19937_64 random(seed);
@@ -164,7 +210,7 @@ int main(int argc, char** argv) {
   int rounds = 0;
   std::map<std::string, int> hits;
   while (hit < kills && faults::wrong() == 0) {
-    Round round(random, length);
+    Round round(random, length, has_daemon);
     hit += round.run(std::min(10, kills - hit), hits);
     ++rounds;
     if (rounds % 20 == 0) std::printf("%d kills in %d rounds\n", hit, rounds);

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many trials through one daemon, with the fake trainer: after the first tenth its memory may grow by one
+// per cent, its descriptors not at all, and it stays under 30 MB.
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "tests/faults/evidence.hpp"
+#include "tests/faults/processes.hpp"
+#include "tests/integration/scene.hpp"
+
+namespace {
+
+using namespace autotuned;
+
+constexpr std::int64_t kMostBytes = 30'000'000;
+constexpr double kMostGrowth = 0.01;
+constexpr int kRows = 10;
+
+struct Use {
+  int runs = 0;
+  std::int64_t trials = 0;
+  std::int64_t resident_bytes = 0;
+  std::int64_t descriptors = 0;
+};
+
+Use use_of(const Scene& scene, pid_t daemon) {
+  const Json status = scene.command({"status", "--json"}).json();
+  Use use;
+  for (const auto& [verdict, count] : member(member(status, "counters"), "trials").items())
+    use.trials += count.get<std::int64_t>();
+  use.resident_bytes = get_integer(member(status, "memory"), "daemon_bytes").value_or(0);
+  const auto folder = "/proc/" + std::to_string(daemon) + "/fd";
+  use.descriptors = std::distance(std::filesystem::directory_iterator(folder), {});
+  return use;
+}
+
+void print(const Use& use) {
+  std::printf("| %d | %lld | %.2f MB | %lld |\n", use.runs, static_cast<long long>(use.trials),
+              static_cast<double>(use.resident_bytes) / 1e6,
+              static_cast<long long>(use.descriptors));
+  std::fflush(stdout);
+}
+
+// What it uses after about `trials` trials; the first of the two is from when a tenth was done.
+std::pair<Use, Use> drive(const Scene& scene, pid_t daemon, std::int64_t trials) {
+  std::printf("| runs | trials | resident | descriptors |\n|---|---|---|---|\n");
+  Use early;
+  Use now;
+  std::int64_t next_row = 0;
+  while (now.trials < trials) {
+    if (const Outcome run = scene.run({"--retune"}); run.code != 0) {
+      faults::report_wrong("a run ended with " + std::to_string(run.code) + ": " + run.err);
+      break;
+    }
+    const int runs = now.runs + 1;
+    now = use_of(scene, daemon);
+    now.runs = runs;
+    if (early.runs == 0 && now.trials >= trials / 10) early = now;
+    if (now.trials < next_row) continue;
+    print(now);
+    next_row = now.trials + trials / kRows;
+  }
+  print(now);
+  return {early, now};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::int64_t trials = 10'000;
+  CLI::App app{"Sends many trials through one daemon and looks at what it uses"};
+  app.add_option("--trials", trials)->capture_default_str()->check(CLI::PositiveNumber);
+  CLI11_PARSE(app, argc, argv);
+  testing::InitGoogleTest();
+
+  const Scene scene;
+  Running daemon = scene.start({"serve"});
+  if (!daemon.wait_for(" serving ")) faults::report_wrong("the daemon does not serve");
+  const auto [early, late] = drive(scene, daemon.pid(), trials);
+  if (late.resident_bytes > kMostBytes) faults::report_wrong("it takes more than 30 MB");
+  if (late.descriptors > early.descriptors) faults::report_wrong("descriptors are left open");
+  const double growth =
+      static_cast<double>(late.resident_bytes) / static_cast<double>(early.resident_bytes) - 1;
+  std::printf("growth after the first tenth: %.2f %%\n", 100 * growth);
+  // A short form is over before what is allocated once is there.
+  if (late.trials >= 10'000 && growth > kMostGrowth) faults::report_wrong("its memory grows");
+  if (scene.command({"stop"}).code != 0) faults::report_wrong("it does not stop");
+  if (daemon.finish().code != 0) faults::report_wrong("it does not end well");
+  return faults::wrong() == 0 ? 0 : 1;
+}
