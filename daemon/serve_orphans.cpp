@@ -88,15 +88,4 @@ std::size_t end_processes_of(const std::set<std::string>& tokens, std::chrono::n
   return count;
 }
 
-std::int64_t resident_bytes(pid_t process) {
-  const auto text = read_file("/proc/" + std::to_string(process) + "/statm", 4096);
-  if (!text) return 0;
-  const std::size_t space = text->find(' ');
-  std::int64_t pages = 0;
-  if (space != std::string::npos) {
-    std::from_chars(text->data() + space + 1, text->data() + text->size(), pages);
-  }
-  return pages * ::sysconf(_SC_PAGESIZE);
-}
-
 }  // namespace autotuned::daemon

@@ -23,7 +23,4 @@ inline constexpr const char* kJobVariable = "AUTOTUNED_JOB";
 // lock of its device.
 std::size_t end_processes_of(const std::set<std::string>& tokens, std::chrono::nanoseconds limit);
 
-// Resident memory, as far as it can be read.
-[[nodiscard]] std::int64_t resident_bytes(pid_t process);
-
 }  // namespace autotuned::daemon

@@ -17,6 +17,7 @@
 #include <variant>
 
 #include "base/process.hpp"
+#include "base/resident_memory.hpp"
 #include "daemon/serve_connection.hpp"
 #include "daemon/serve_jobs.hpp"
 #include "daemon/serve_log.hpp"

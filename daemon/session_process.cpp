@@ -78,6 +78,17 @@ class RunningSession {
   std::vector<TrialRecord> earlier_;
 };
 
+// What the trainers of trials may hold. The recipe's limit is about the device: on a GPU only its share
+// says something about the host.
+std::int64_t host_memory_limit_bytes(const recipes::Recipe& recipe, const Machine& machine) {
+  const recipes::Tune& tune = recipe.tune;
+  if (tune.memory_limit_bytes && device_of(recipe, machine) == "cpu") {
+    return *tune.memory_limit_bytes;
+  }
+  return static_cast<std::int64_t>(static_cast<double>(machine.memory_allowed_bytes) *
+                                   tune.memory_limit_ratio);
+}
+
 Result<void> RunningSession::lock_device() {
   auto folder = lock_folder();
   if (!folder) return tl::unexpected(folder.error());
@@ -377,6 +388,7 @@ Result<int> RunningSession::run() {
   spec.block_limit = request_.block_limit;
   spec.device_lock = device_lock_.get();
   if (auto folder = lock_folder()) spec.measurement_lock = *folder / "measurement.lock";
+  spec.memory_limit_bytes = host_memory_limit_bytes(request_.recipe, machine_);
   job_.emplace(std::move(spec), *control_);
   report({{"event", "phase"}, {"phase", "loading"}});
   auto started = job_->start(request_.recipe.starting_configuration(knobs_));

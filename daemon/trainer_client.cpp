@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/file.hpp"
+#include "base/resident_memory.hpp"
 #include "base/text.hpp"
 
 namespace autotuned::daemon {
@@ -27,6 +28,8 @@ constexpr nanoseconds kHelloLimit = std::chrono::seconds(120);
 // `train` writes a checkpoint before it answers.
 constexpr nanoseconds kCancelGrace = std::chrono::seconds(30);
 constexpr nanoseconds kStopGrace = std::chrono::seconds(2);
+// Between two looks at the memory of a trainer that works.
+constexpr nanoseconds kMemoryLook = std::chrono::milliseconds(250);
 
 enum class Woken { trainer, cancel, timeout };
 
@@ -128,8 +131,15 @@ Result<Json> TrainerClient::receive_before(Clock::time_point deadline, bool is_c
   for (;;) {
     auto frame = channel_.receive(nanoseconds{0});
     if (frame || frame.error().kind != ErrorKind::timeout) return frame;
+    const std::int64_t held = memory_limit_bytes_ > 0 ? resident_bytes(process_.pid()) : 0;
+    if (held > memory_limit_bytes_) {
+      return fail(ErrorKind::out_of_memory, format_bytes(held));
+    }
     const int cancel = is_cancellable ? cancel_->descriptor() : -1;
-    const Woken woken = wait_for(channel_.descriptor(), cancel, deadline);
+    const auto look =
+        memory_limit_bytes_ > 0 ? std::min(deadline, Clock::now() + kMemoryLook) : deadline;
+    const Woken woken = wait_for(channel_.descriptor(), cancel, look);
+    if (woken == Woken::timeout && look < deadline) continue;
     if (woken == Woken::timeout) return fail(ErrorKind::timeout, "no answer");
     if (woken == Woken::cancel && cancel_->is_requested()) {
       return fail(ErrorKind::cancelled, "stopped");
@@ -155,6 +165,10 @@ Result<Json> TrainerClient::wait_for_answer(std::int64_t id, const std::string& 
       if (is_cancelled) {
         end(kind, "");
         return fail(ErrorKind::cancelled, "stopped; the trainer had to be ended");
+      }
+      if (kind == ErrorKind::out_of_memory) {
+        return end(kind, "the trainer held " + frame.error().what + " of memory during '" + name +
+                             "', and " + format_bytes(memory_limit_bytes_) + " were left for it");
       }
       if (kind == ErrorKind::timeout) {
         return end(kind, "no answer to '" + name + "' within " + format_duration(limit));

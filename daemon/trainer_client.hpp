@@ -46,7 +46,7 @@ struct TrainerSpec {
 };
 
 // A trainer that has said hello. Requests block until there is an answer, the time limit passes, the
-// trainer ends or a cancel arrives. After `crashed`, `timeout` and `internal` the process has been
+// trainer ends or a cancel arrives. After `crashed`, `timeout`, `internal` and a limit of memory the process has been
 // ended and every further request answers `crashed`. One thread.
 class TrainerClient {
  public:
@@ -62,6 +62,10 @@ class TrainerClient {
   // `kCancelGrace` to answer, and the answer counts: `train` answers ok.
   Result<Json> request(const std::string& name, Json fields, std::chrono::nanoseconds limit,
                        const std::function<void(const Json&)>& on_progress = {});
+
+  // The most that the process may hold resident while a request runs, from the next one on; 0: any. One
+  // that holds more is ended: ErrorKind::out_of_memory.
+  void limit_memory(std::int64_t bytes) { memory_limit_bytes_ = bytes; }
 
   // Asks it to stop and ends it when it does not.
   void stop();
@@ -82,6 +86,7 @@ class TrainerClient {
   std::filesystem::path log_;
   Json hello_;
   std::int64_t next_id_ = 1;
+  std::int64_t memory_limit_bytes_ = 0;
   bool is_alive_ = true;
 };
 

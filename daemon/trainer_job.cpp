@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/file.hpp"
+#include "base/resident_memory.hpp"
 #include "daemon/trainer_environment.hpp"
 
 namespace autotuned::daemon {
@@ -116,6 +117,7 @@ Result<TrainerJob::Trainer*> TrainerJob::start_trainer(const Configuration& conf
 
   auto client = TrainerClient::start(spec, *cancel_);
   if (!client) return tl::unexpected(client.error());
+  client->limit_memory(memory_left_for(*client));
   auto loaded = client->request(
       "load", {{"recipe", spec_.recipe.to_json()}, {"configuration", configuration.to_json()}},
       kLoadLimit);
@@ -152,7 +154,17 @@ Result<TrainerJob::Trainer*> TrainerJob::trainer_for(const Configuration& config
 
 Result<Json> TrainerJob::ask(Trainer& trainer, const std::string& name, Json fields,
                              nanoseconds limit) {
+  trainer.client.limit_memory(memory_left_for(trainer.client));
   return trainer.client.request(name, std::move(fields), limit);
+}
+
+std::int64_t TrainerJob::memory_left_for(const TrainerClient& client) const {
+  if (spec_.memory_limit_bytes == 0) return 0;
+  std::int64_t left = spec_.memory_limit_bytes;
+  for (const Trainer& other : trainers_) {
+    if (&other.client != &client) left -= resident_bytes(other.client.pid());
+  }
+  return std::max<std::int64_t>(left, 1);
 }
 
 Result<void> TrainerJob::prepare(Trainer& trainer, const Configuration& configuration) {
@@ -282,6 +294,8 @@ Result<Json> TrainerJob::train(const Configuration& configuration,
   constexpr nanoseconds kProgressEvery = std::chrono::milliseconds(500);
   // Each progress frame starts the limit anew; an evaluation of the whole test set sends none.
   constexpr nanoseconds kSilenceLimit = std::chrono::minutes(10);
+  // The user's own job, which the kernel may judge.
+  (*trainer)->client.limit_memory(0);
   return (*trainer)->client.request("train",
                                     {{"configuration", configuration.to_json()},
                                      {"checkpoint_path", checkpoint.string()},

@@ -28,6 +28,7 @@ struct TrainerJobSpec {
   std::chrono::nanoseconds block_limit = std::chrono::seconds(60);  // beyond the block's own length
   int device_lock = -1;                                             // inherited by every trainer
   std::filesystem::path measurement_lock;  // held around each block: devices share the CPUs
+  std::int64_t memory_limit_bytes = 0;     // of the host, for all trainers of trials; 0: any
 };
 
 class TrainerJob final : public tuner::Job {
@@ -71,6 +72,8 @@ class TrainerJob final : public tuner::Job {
                          const std::string& checkpoint);
   [[nodiscard]] std::string restart_key(const Configuration& configuration) const;
   void drop_dead();
+  // What the trainers other than this one leave of the limit.
+  [[nodiscard]] std::int64_t memory_left_for(const TrainerClient& client) const;
 
   TrainerJobSpec spec_;
   CancelSource* cancel_;

@@ -79,7 +79,8 @@ Field tune_field() {
            .range = {.minimum = 0, .maximum = 1}},
           {.key = "memory_limit",
            .type = memory,
-           .summary = "Device memory that a configuration may use.",
+           .summary = "Memory of the device that a configuration may use. What holds more of the "
+                      "host's during tuning is ended.",
            .default_text = "90%"},
           {.key = "cache_memory",
            .type = memory,

@@ -18,6 +18,7 @@
 #include <cstdlib>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/frame.hpp"
 #include "base/process.hpp"
@@ -183,6 +184,12 @@ class FakeTrainer {
     if (kind == "kill_session") end_all(session);
     if (kind == "kill_program") end_all(autotuned::parent_of(session));
     if (kind == "hang") hang();
+    if (kind == "eat") {
+      std::vector<char> eaten(fault.at("bytes").get<std::size_t>());
+      for (std::size_t at = 0; at < eaten.size(); at += 4096)
+        eaten[at] = 1;
+      hang();
+    }
     if (kind == "pause") {
       // Until the test opens the other end.
       const autotuned::Descriptor gate(open(behaviour_.gate().c_str(), O_RDONLY));

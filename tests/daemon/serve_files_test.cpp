@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "base/process.hpp"
+#include "base/resident_memory.hpp"
 #include "daemon/serve_events.hpp"
 #include "daemon/serve_log.hpp"
 #include "daemon/serve_orphans.hpp"

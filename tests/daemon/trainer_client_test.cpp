@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include "base/resident_memory.hpp"
 #include "tests/daemon/fake_scene.hpp"
 #include "tests/daemon/fake_session.hpp"
 
@@ -113,6 +114,21 @@ TEST_F(TrainerClientTest, EachFaultHasItsKind) {
       EXPECT_THAT(answer.error().message(), HasSubstr("fake: "));
     }
   }
+}
+
+TEST_F(TrainerClientTest, MemoryBeyondTheLimitEndsIt) {
+  constexpr std::int64_t kBytes = 200 << 20;
+  auto client = start({{{"do", "eat"}, {"bytes", kBytes}, {"request", "digest"}}});
+  ASSERT_TRUE(client);
+  const std::int64_t before = resident_bytes(client->pid());
+  EXPECT_GT(before, 0);
+  client->limit_memory(before + kBytes / 2);
+  EXPECT_TRUE(client->request("load", prepared(), seconds(20)));
+  const auto answer = client->request("digest", Json::object(), seconds(20));
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().kind, ErrorKind::out_of_memory) << answer.error().message();
+  EXPECT_THAT(answer.error().message(), HasSubstr("of memory during 'digest', and "));
+  EXPECT_FALSE(client->is_alive());
 }
 
 TEST_F(TrainerClientTest, CancelIsPassedOnAndTheAnswerCounts) {

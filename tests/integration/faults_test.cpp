@@ -71,6 +71,25 @@ INSTANTIATE_TEST_SUITE_P(
                    "the fake says internal"}),
     [](const auto& instance) { return std::string(instance.param.name); });
 
+// Before the kernel chooses somebody to kill.
+TEST(FaultOfMemory, TrainerThatHoldsMoreThanTheLimitIsEnded) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"do", "eat"},
+                          {"bytes", 600 << 20},
+                          {"request", "run"},
+                          {"when", {"optimizer.set_to_none=on"}}}};
+  const Scene scene{behaviour};
+  scene.write_recipe("  plugins: [set_to_none, memory_malloc]\n  memory_limit: 500MiB\n");
+  const Outcome outcome = scene.run();
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto failed = trials_with(outcome.json(), "failed");
+  ASSERT_EQ(failed.size(), 1);
+  EXPECT_EQ(failed[0].at("failure"), "out_of_memory");
+  EXPECT_THAT(failed[0].at("reason").get<std::string>(),
+              AllOf(HasSubstr("of memory during 'run', and "), HasSubstr("were left for it")));
+  EXPECT_TRUE(scene.all_ended());
+}
+
 TEST(FaultInStart, FailsTheRunWithTheReason) {
   const Scene scene{
       {{"faults", {{{"do", "error"}, {"kind", "out_of_memory"}, {"request", "run"}}}}}};
