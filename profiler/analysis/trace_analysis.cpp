@@ -6,6 +6,8 @@
 #include <functional>
 #include <map>
 
+#include "profiler/analysis/finding_modules.hpp"
+
 namespace autotuned::analysis {
 namespace {
 
@@ -151,6 +153,7 @@ TraceAnalysis analyze(const traces::Trace& trace, int default_rank) {
   analysis.signals =
       signals_of({trace, launches, analysis.breakdown, analysis.devices, analysis.operators});
   analysis.findings = findings_of(analysis.signals);
+  name_modules(trace, analysis.findings);
   if (!analysis.breakdown.has_steps) {
     analysis.notes.emplace_back(
         "no steps are marked (profiler.step() was not called): all of it counts as one step");
@@ -179,7 +182,7 @@ Overall overall_of(const std::vector<TraceAnalysis>& ranks) {
   all.operators = is_one ? ranks.front().operators : summed_operators(ranks);
   all.kernels = is_one ? ranks.front().kernels : summed_kernels(ranks);
   all.signals = is_one ? ranks.front().signals : signals_of_all(ranks, all.step_ns);
-  all.findings = findings_of(all.signals);
+  all.findings = is_one ? ranks.front().findings : findings_of(all.signals);
   return all;
 }
 

@@ -24,6 +24,7 @@ struct RawEvent {
   std::string_view blocks_per_sm;
   std::string_view occupancy;
   std::string_view input_types;
+  std::string_view module;
   std::string_view allocated;
   std::string_view device_type;
   std::string_view device_id;

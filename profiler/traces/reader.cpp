@@ -53,6 +53,7 @@ constexpr std::array kArguments = {
     Field{"blocks per SM", &RawEvent::blocks_per_sm},
     Field{"est. achieved occupancy %", &RawEvent::occupancy},
     Field{"Input type", &RawEvent::input_types},
+    Field{"Module Hierarchy", &RawEvent::module},
     Field{"Bytes", &RawEvent::bytes},
     Field{"Total Allocated", &RawEvent::allocated},
     Field{"Device Type", &RawEvent::device_type},
@@ -254,6 +255,7 @@ class Reader {
       error_code error = simdjson::SUCCESS;
       if (key == "deviceProperties") error = read_devices(field.value());
       if (key == "distributedInfo") error = read_distribution(field.value());
+      if (key == "lostEvents") error = read_lost_events(field.value());
       if (error && error != simdjson::INCORRECT_TYPE) return error;
     }
     return simdjson::SUCCESS;
@@ -295,6 +297,17 @@ class Reader {
       if (key == "rank" && small_integer_from(text) >= 0) trace_.rank = small_integer_from(text);
       if (key == "world_size") trace_.world_size = std::max(small_integer_from(text), 1);
       if (key == "backend") trace_.backend = std::string(text);
+    }
+    return simdjson::SUCCESS;
+  }
+
+  // Of our own writer: the recording was full.
+  error_code read_lost_events(json::value value) {
+    std::string_view text;
+    if (const auto error = text_of(value, text)) return error;
+    const std::int64_t lost = integer_from(text).value_or(0);
+    if (lost > 0) {
+      trace_.notes.push_back("the recording was full: it lost " + format_count(lost) + " events");
     }
     return simdjson::SUCCESS;
   }

@@ -51,6 +51,8 @@ struct Events {
   // Kernel, copy, fill: index into Trace::details. Operators: the NameId of the input types, where
   // shapes were recorded. kNoDetail: none.
   std::vector<std::uint32_t> detail;
+  // The path of the module that an operator ran in, or is charged to; kNoDetail: not recorded.
+  std::vector<NameId> module;
 
   [[nodiscard]] std::size_t size() const { return kind.size(); }
   [[nodiscard]] std::int64_t end_ns(std::size_t row) const {

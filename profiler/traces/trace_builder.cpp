@@ -85,6 +85,7 @@ void TraceBuilder::add_duration(EventKind kind, NameId name, const RawEvent& eve
   events.external_id.push_back(integer_from(event.external_id).value_or(kNoId));
   events.correlation.push_back(integer_from(event.correlation).value_or(kNoId));
   events.detail.push_back(detail_of(kind, event));
+  events.module.push_back(event.module.empty() ? kNoDetail : name_id(event.module, offset));
 }
 
 std::uint32_t TraceBuilder::detail_of(EventKind kind, const RawEvent& event) {

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every thread did while a job was recorded, operator by operator, as plain data: no LibTorch here.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace autotuned::profiler {
+
+inline constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+
+enum class TimelineKind : std::uint8_t {
+  operation,
+  backward,  // a node of autograd's graph at work
+  module,    // the forward of a module
+};
+
+struct TimelineEvent {
+  std::int64_t start_ns = 0;  // CLOCK_MONOTONIC
+  std::int64_t end_ns = 0;
+  // Autograd's number: of the node that this operator made last, or of the node at work; -1: none.
+  std::int64_t sequence = -1;
+  // Of a backward node: ThreadTimeline::logical_thread of the operator that made it.
+  std::uint64_t forward_thread = 0;
+  std::uint32_t name = kNone;    // index into ThreadTimeline::names; none for a module
+  std::uint32_t module = kNone;  // index into Timeline::modules: where it ran, or what is charged
+  std::uint32_t parent = kNone;  // the event that it ran in, of the same thread
+  std::uint32_t inputs = kNone;  // index into ThreadTimeline::inputs
+  TimelineKind kind = TimelineKind::operation;
+};
+
+// Of an operator, in PyTorch's words and as JSON: "[[8, 3], []]" and "[\"float\", \"Scalar\"]".
+struct OperatorInputs {
+  std::string sizes;
+  std::string types;
+
+  friend bool operator==(const OperatorInputs&, const OperatorInputs&) = default;
+};
+
+struct MemoryEvent {
+  std::int64_t time_ns = 0;  // CLOCK_MONOTONIC
+  std::uint64_t address = 0;
+  std::int64_t bytes = 0;            // negative for a release
+  std::int64_t allocated_bytes = 0;  // afterwards, of its device
+  std::int64_t reserved_bytes = 0;
+  int device_type = 0;  // 0 is the CPU, 1 CUDA
+  int device = -1;
+};
+
+struct ThreadTimeline {
+  std::int64_t thread = 0;           // the system's number
+  std::uint64_t logical_thread = 0;  // LibTorch's
+  std::deque<TimelineEvent> events;  // in the order in which they began
+  std::deque<MemoryEvent> memory;
+  std::vector<std::string> names;
+  std::vector<OperatorInputs> inputs;
+};
+
+struct Timeline {
+  std::vector<ThreadTimeline> threads;
+  std::vector<std::string> modules;  // paths: "model.blocks.0.attn.qkv"
+  std::int64_t lost_events = 0;      // for which there was no room
+};
+
+// An event: a thread of Timeline::threads and an event of it.
+struct TimelinePlace {
+  std::size_t thread = 0;
+  std::size_t event = 0;
+
+  friend bool operator==(const TimelinePlace&, const TimelinePlace&) = default;
+};
+struct BackwardLink {
+  TimelinePlace forward;
+  TimelinePlace backward;
+
+  friend bool operator==(const BackwardLink&, const BackwardLink&) = default;
+};
+
+// Charges every backward node, and what runs in it, to the module of the operator that made it, and
+// says which one that was. Of several operators with a node's number the one that began last made it: the
+// outer ones only called it. What has a module already keeps it.
+std::vector<BackwardLink> charge_backward(Timeline& timeline);
+
+// The path of a module of a TorchScript model, below the script's own, in LibTorch's words, such as
+// "TOP(Net)::forward.layer1(Sequential)::forward.0(Block)::forward.aten::relu": here "layer1.0".
+[[nodiscard]] std::string script_module_path(std::string_view hierarchy);
+
+}  // namespace autotuned::profiler

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes traces in the form of torch.profiler (Kineto): *.pt.trace.json.gz, which Perfetto, Chrome,
+// TensorBoard's plugin, HTA and reader.hpp open.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+#include "profiler/traces/gzip_file.hpp"
+
+namespace autotuned::traces {
+
+struct TraceHeader {
+  std::int64_t process = 0;   // its number
+  std::string process_name;   // "autotuned-trainer"
+  std::int64_t start_ns = 0;  // when the recording began, since 1970
+  bool has_shapes = false;
+  bool has_memory = false;
+};
+
+// An allocation (bytes > 0) or a release (bytes < 0).
+struct MemoryChange {
+  std::int64_t time_ns = 0;
+  std::uint64_t address = 0;
+  std::int64_t bytes = 0;
+  std::int64_t allocated_bytes = 0;  // afterwards, of its device
+  std::int64_t reserved_bytes = 0;
+  int device_type = 0;  // 0 is the CPU, 1 CUDA
+  int device = -1;
+};
+
+struct WrittenTrace {
+  std::int64_t events = 0;
+  std::int64_t bytes = 0;  // of the file
+};
+
+// Events in any order, one at a time, straight into the file. Text may be anything: what JSON cannot hold
+// is escaped, bytes that are not UTF-8 become '?'. Times are ns since 1970. One thread.
+class TraceWriter {
+ public:
+  // Errors are those of GzipFile.
+  [[nodiscard]] static Result<TraceWriter> create(const std::filesystem::path& file,
+                                                  TraceHeader header);
+
+  // Shown instead of the thread's number. Threads are shown by `place`, the smallest first.
+  void name_thread(std::int64_t thread, std::string_view name, int place);
+
+  // An event with a duration; argument() then adds to it until the next event of whatever kind.
+  void begin_event(std::string_view category, std::string_view name, std::int64_t thread,
+                   std::int64_t start_ns, std::int64_t length_ns);
+  void argument(std::string_view key, std::int64_t value);
+  void argument(std::string_view key, std::string_view text);
+  void argument_json(std::string_view key, std::string_view json);
+
+  // An arrow between two events, from one to the other; `id` is its own.
+  void link_forward_to_backward(std::int64_t id, std::int64_t from_thread, std::int64_t from_ns,
+                                std::int64_t to_thread, std::int64_t to_ns);
+  void memory_change(const MemoryChange& change, std::int64_t thread);
+
+  // The recording's end, and how many events found no room in it. What went wrong since create().
+  [[nodiscard]] Result<WrittenTrace> finish(std::int64_t end_ns, std::int64_t lost_events);
+
+ private:
+  TraceWriter(GzipFile file, TraceHeader header);
+
+  void begin();  // the next element of the list
+  void end_event();
+  void put_place(std::int64_t thread);  // process and thread
+  void put_time(std::string_view key, std::int64_t ns);
+  void put_number(std::int64_t value);
+  void put_text(std::string_view text);  // with its quotation marks
+  void metadata(std::string_view name, std::int64_t thread, std::string_view arguments);
+
+  GzipFile file_;
+  TraceHeader header_;
+  std::int64_t base_ns_;
+  std::string buffer_;
+  std::int64_t events_ = 0;
+  bool is_first_ = true;
+  bool is_event_open_ = false;
+  bool has_arguments_ = false;
+};
+
+}  // namespace autotuned::traces
