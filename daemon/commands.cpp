@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "daemon/command_functions.hpp"
+#include "daemon/command_profile.hpp"
 
 namespace autotuned::daemon {
 
@@ -175,6 +176,41 @@ void add_analyze(CLI::App& app, AnalyzeOptions& options) {
   add_json(command, options.as_json);
 }
 
+void add_profile(CLI::App& app, ProfileOptions& options) {
+  CLI::App& command = *app.add_subcommand(
+      "profile", "Record some steps of a recipe as a trace, and say where the time goes");
+  add_recipe(command, options.recipe);
+  command.add_option("-s,--set", options.settings, "Start from this knob value (KNOB=VALUE)")
+      ->type_name("KNOB=VALUE");
+  command
+      .add_option("--output", options.output,
+                  "Write the trace into this folder, or as this file (*.json.gz), instead of into "
+                  "the recipe's output folder")
+      ->check(not_empty())
+      ->type_name("PATH");
+  command.add_option("--steps", options.steps, "Steps in the trace")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--warmup", options.warmup, "Steps before them, recorded and dropped")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option("--wait", options.wait, "Steps before those, not recorded")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option("--repeat", options.repeat, "So often: wait, warm up, record")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--skip-first", options.skip_first, "Steps before all that, not recorded")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option("--limit", options.limit, "After this time no further step begins")
+      ->type_name("TIME")
+      ->capture_default_str();
+  command.add_flag("--shapes", options.shapes, "Record sizes and types of what operators get");
+  command.add_flag("--memory", options.memory, "Record allocations and releases");
+  add_json(command, options.as_json);
+}
+
 }  // namespace
 
 int run_command(int argc, char** argv) {
@@ -201,6 +237,8 @@ int run_command(int argc, char** argv) {
   CLI::App& history_command = *app.get_subcommand("history");
   const CLI::App& backup_command = add_backup(history_command, backup_options);
   const CLI::App& prune_command = add_prune(history_command, prune_options);
+  ProfileOptions profile_options;
+  add_profile(app, profile_options);
   AnalyzeOptions analyze_options;
   add_analyze(app, analyze_options);
 
@@ -277,6 +315,7 @@ int run_command(int argc, char** argv) {
   if (cancel_command.parsed()) return cancel(id, as_json);
   if (stop_command.parsed()) return stop(as_json);
   if (app.got_subcommand("history")) return list_history(history_options);
+  if (app.got_subcommand("profile")) return profile(profile_options);
   if (app.got_subcommand("analyze")) return analyze(analyze_options);
   if (findings_command.parsed()) return print_findings(as_json);
   if (show_command.parsed()) return show(history, id, as_json);

@@ -284,6 +284,13 @@ Result<tuner::Profile> TrainerJob::profile(const Configuration& configuration) {
                         member(*answer, "operators")};
 }
 
+Result<Json> TrainerJob::trace(const Configuration& configuration, Json fields, nanoseconds limit) {
+  auto trainer = trainer_for(configuration);
+  if (!trainer) return tl::unexpected(trainer.error());
+  fields["maximum_ns"] = limit.count();
+  return ask(**trainer, "trace", std::move(fields), limit + spec_.block_limit * 2);
+}
+
 Result<Json> TrainerJob::train(const Configuration& configuration,
                                const std::filesystem::path& checkpoint,
                                const std::function<void(const Json&)>& on_progress) {

@@ -49,6 +49,9 @@ class TrainerJob final : public tuner::Job {
                                                   const Configuration& candidate,
                                                   std::int64_t steps) override;
   Result<tuner::Profile> profile(const Configuration& configuration) override;
+  // The request `trace` with these fields, for at most `limit` besides the block limit; its answer.
+  Result<Json> trace(const Configuration& configuration, Json fields,
+                     std::chrono::nanoseconds limit);
 
   // Trains to the recipe's end with `configuration` in a trainer of its own; every other one is
   // stopped first. Returns the answer to `train`, and leaves that trainer for save().

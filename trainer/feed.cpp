@@ -400,6 +400,12 @@ input::LoaderStatistics Feed::statistics() const {
 void Feed::time_parts(bool is_on) {
   state_->loader().time_parts(is_on);
 }
+void Feed::record_spans(std::int64_t most) {
+  state_->loader().record_spans(most);
+}
+input::PartSpans Feed::take_spans() {
+  return state_->loader().take_spans();
+}
 void Feed::fill_cache(int threads, std::chrono::nanoseconds most,
                       const std::function<bool()>& is_cancelled) {
   state_->loader().fill_cache(threads, most, is_cancelled);

@@ -81,6 +81,8 @@ class Feed {
   [[nodiscard]] input::LoaderStatistics statistics() const;
   // input::Loader's functions of these names.
   void time_parts(bool is_on);
+  void record_spans(std::int64_t most);
+  [[nodiscard]] input::PartSpans take_spans();
   void fill_cache(int threads, std::chrono::nanoseconds most,
                   const std::function<bool()>& is_cancelled);
 

@@ -73,6 +73,10 @@ Result<JobProfile> Job::profile(std::int64_t steps, std::int64_t warmup_steps,
       *state_, [&] { return state_->profile(steps, warmup_steps, is_cancelled, maximum_ns); });
 }
 
+Result<JobTrace> Job::trace(const TraceRequest& request, const CancelCheck& is_cancelled) {
+  return guarded_steps(*state_, [&] { return state_->trace(request, is_cancelled); });
+}
+
 void Job::resume_loading() {
   state_->feed().resume();
 }

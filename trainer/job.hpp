@@ -66,6 +66,30 @@ struct JobProfile {
   std::vector<profiler::OperatorTotal> operators;
 };
 
+// Steps are recorded in cycles, as torch.profiler's schedule has them: the first skip_first steps of all,
+// then in each cycle `wait` steps that nobody looks at, `warmup` that are recorded and dropped, and
+// `active` that are kept.
+struct TraceRequest {
+  std::filesystem::path file;
+  std::int64_t skip_first = 0;
+  std::int64_t wait = 0;
+  std::int64_t warmup = 0;
+  std::int64_t active = 1;  // at least 1
+  std::int64_t repeat = 1;  // at least 1
+  bool shapes = false;
+  bool memory = false;
+  std::int64_t most_events = 2'000'000;
+  std::int64_t maximum_ns =
+      INT64_MAX;  // once over, no further step begins, save a first active one
+};
+struct JobTrace {
+  std::int64_t steps = 0;  // in the trace
+  std::int64_t events = 0;
+  std::int64_t lost_events = 0;
+  std::int64_t bytes = 0;        // of the file
+  std::int64_t duration_ns = 0;  // of these steps
+};
+
 // A stretch of training, for those who train rather than measure.
 struct StretchLimits {
   std::int64_t steps = 1;
@@ -125,6 +149,10 @@ class Job {
   [[nodiscard]] Result<JobProfile> profile(std::int64_t steps, std::int64_t warmup_steps,
                                            const CancelCheck& is_cancelled,
                                            std::int64_t maximum_ns = INT64_MAX);
+
+  // Writes what the steps did, operator by operator, as torch.profiler would.
+  [[nodiscard]] Result<JobTrace> trace(const TraceRequest& request,
+                                       const CancelCheck& is_cancelled);
 
   // Loader threads work between resume_loading() and pause_loading(); the calls above do both.
   void resume_loading();

@@ -9,6 +9,7 @@
 #include "profiler/spans.hpp"
 #include "profiler/torch_operators.hpp"
 #include "trainer/job_state.hpp"
+#include "trainer/loading_scope.hpp"
 #include "trainer/process_memory.hpp"
 #include "trainer/step_clock.hpp"
 
@@ -33,18 +34,6 @@ std::vector<double> read_all(const std::vector<at::Tensor>& scalars) {
 tl::unexpected<Error> cancelled() {
   return fail(ErrorKind::cancelled, "stopped by request");
 }
-
-// Loader threads run for its life.
-class LoadingScope {
- public:
-  explicit LoadingScope(Feed& feed) : feed_(feed) { feed_.resume(); }
-  ~LoadingScope() { feed_.pause(); }
-  LoadingScope(const LoadingScope&) = delete;
-  LoadingScope& operator=(const LoadingScope&) = delete;
-
- private:
-  Feed& feed_;
-};
 
 }  // namespace
 

@@ -48,6 +48,9 @@ class Job::State {
   Result<Stretch> advance(const StretchLimits& limits, const CancelCheck& is_cancelled);
   Result<TestResult> evaluate(const CancelCheck& is_cancelled);
 
+  // job_trace.cpp
+  Result<JobTrace> trace(const TraceRequest& request, const CancelCheck& is_cancelled);
+
   // After an error in a step: what it held is released, so that others can be tried.
   void abandon_step();
 
@@ -71,6 +74,7 @@ class Job::State {
     input::Pipeline test;  // of nothing without evaluation
   };
   class BlockRecord;
+  class Tracing;
 
   Result<void> open_data();
   Result<const Pipelines*> pipelines_of(const Configuration& configuration);

@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "profiler/spans.hpp"
+#include "trainer/models/call.hpp"
 #include "trainer/models/model.hpp"
 
 namespace autotuned::trainer {
@@ -117,7 +118,7 @@ at::Tensor Learner::step(const DeviceBatch& batch, double learning_rate) {
     at::Tensor logits;
     {
       const Span span(profiler::span::kForward);
-      logits = model_->forward(batch.images);
+      logits = call(model_, batch.images);
     }
     const Span span(profiler::span::kLoss);
     loss = loss_of(loss_, logits, batch.labels);
@@ -281,6 +282,18 @@ std::vector<at::Tensor> Learner::gradients() const {
     if (parameter.grad().defined()) all.push_back(parameter.grad());
   }
   return all;
+}
+
+profiler::ModulePaths Learner::module_paths() const {
+  profiler::ModulePaths paths;
+  for (const auto& module : model_->named_modules("model"))
+    paths.emplace(module.value().get(), module.key());
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const std::size_t name = names_[i].rfind('.');
+    paths.emplace(parameters_[i].unsafeGetTensorImpl(),
+                  name == std::string::npos ? "model" : "model." + names_[i].substr(0, name));
+  }
+  return paths;
 }
 
 std::int64_t Learner::classes() const {

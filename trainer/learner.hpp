@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "profiler/torch_timeline.hpp"
 #include "recipes/recipe.hpp"
 #include "trainer/checkpoint.hpp"
 #include "trainer/feed.hpp"
@@ -69,6 +70,8 @@ class Learner {
   [[nodiscard]] std::int64_t parameter_count() const;
   [[nodiscard]] std::int64_t parameter_bytes() const;
   [[nodiscard]] std::int64_t classes() const;
+  // "model" and below, by the addresses of modules and of parameters, for a recording.
+  [[nodiscard]] profiler::ModulePaths module_paths() const;
 
  private:
   Learner(std::shared_ptr<Model> model, Loss loss, at::Device device);

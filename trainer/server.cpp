@@ -169,6 +169,7 @@ Result<Json> Server::handle(const std::string& name, const Json& request) {
   if (name == "prepare") return prepare(request);
   if (name == "run" || name == "steps") return run(request);
   if (name == "profile") return profile(request);
+  if (name == "trace") return trace(request);
   if (name == "compare") return compare(request);
   if (name == "train") return train(request);
   if (name == "digest") {
@@ -240,6 +241,37 @@ Result<Json> Server::profile(const Json& request) {
     }
   }
   return json;
+}
+
+Result<Json> Server::trace(const Json& request) {
+  const auto path = get_string(request, "path");
+  if (!path) return tl::unexpected(path.error());
+  TraceRequest trace{.file = *path};
+  for (const auto& [field, value] :
+       {std::pair{"skip_first", &trace.skip_first}, std::pair{"wait", &trace.wait},
+        std::pair{"warmup", &trace.warmup}, std::pair{"active", &trace.active},
+        std::pair{"repeat", &trace.repeat}, std::pair{"maximum_events", &trace.most_events},
+        std::pair{"maximum_ns", &trace.maximum_ns}}) {
+    const auto read = count_or(request, field, *value);
+    if (!read) return tl::unexpected(read.error());
+    *value = *read;
+  }
+  if (trace.active == 0) return fail(ErrorKind::invalid, "must be at least 1", "active");
+  if (trace.repeat == 0) return fail(ErrorKind::invalid, "must be at least 1", "repeat");
+  for (const auto& [field, value] :
+       {std::pair{"shapes", &trace.shapes}, std::pair{"memory", &trace.memory}}) {
+    if (member(request, field).is_null()) continue;
+    const auto read = get_bool(request, field);
+    if (!read) return tl::unexpected(read.error());
+    *value = *read;
+  }
+  return job_->trace(trace, [this] { return is_cancelled(); }).map([](const JobTrace& written) {
+    return Json{{"steps", written.steps},
+                {"events", written.events},
+                {"lost_events", written.lost_events},
+                {"bytes", written.bytes},
+                {"duration_ns", written.duration_ns}};
+  });
 }
 
 Result<Json> Server::compare(const Json& request) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/input/loader.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cassert>
@@ -108,6 +110,8 @@ class Loader::State {
     return statistics_;
   }
   void time_parts(bool is_on);
+  void record_spans(std::int64_t most);
+  PartSpans take_spans();
   void fill_cache(int threads, std::chrono::nanoseconds most,
                   const std::function<bool()>& is_cancelled);
 
@@ -123,6 +127,7 @@ class Loader::State {
   // From here on; threads keep what they need for one pipeline, so that another takes other threads.
   Result<void> use(const Pipeline& pipeline, SampleCache* cache, std::size_t threads);
   void add_times(SampleWriter::Scratch& scratch, std::int64_t samples);
+  void add_spans(SampleWriter::Scratch& scratch, PartSpan chunk);
 
   void work(const std::stop_token& stop, SampleWriter::Scratch scratch);
   Result<void> set_threads(std::size_t count);
@@ -153,6 +158,8 @@ class Loader::State {
   double ns_per_sample_ = 0;  // recent, for the size of a chunk
   LoaderStatistics statistics_;
   bool times_parts_ = false;
+  PartSpans spans_;
+  std::int64_t most_spans_ = 0;  // 0: nobody records
 
   std::vector<std::jthread> threads_;  // of the thread that calls
 };
@@ -237,11 +244,13 @@ void Loader::State::fill_chunk(Lock& lock, SampleWriter::Scratch& scratch) {
   if (ring_.can_claim()) work_.notify_one();
   const PixelType type = pixel_type_;
   scratch.part_ns.resize(times_parts_ ? pipeline_->parts().size() : 0);
+  scratch.keeps_spans = most_spans_ > 0;
   lock.unlock();
 
   const std::int64_t start_ns = now_ns();
   auto written = write(chunk, type, scratch);
-  std::int64_t duration_ns = now_ns() - start_ns;
+  std::int64_t end_ns = now_ns();
+  std::int64_t duration_ns = end_ns - start_ns;
 
   lock.lock();
   if (ring_.fill(chunk, std::move(written))) {
@@ -251,7 +260,8 @@ void Loader::State::fill_chunk(Lock& lock, SampleWriter::Scratch& scratch) {
       lock.unlock();
       const std::int64_t filled_ns = now_ns();
       finished = finish(*batch, chunk, type, scratch);
-      duration_ns += now_ns() - filled_ns;
+      end_ns = now_ns();
+      duration_ns += end_ns - filled_ns;
       lock.lock();
     }
     ring_.complete(chunk.slot, std::move(finished));
@@ -261,6 +271,11 @@ void Loader::State::fill_chunk(Lock& lock, SampleWriter::Scratch& scratch) {
   statistics_.samples += samples;
   statistics_.producing_ns += duration_ns;
   if (!scratch.part_ns.empty()) add_times(scratch, samples);
+  if (scratch.keeps_spans) {
+    add_spans(
+        scratch,
+        {.part = PartSpan::kChunk, .thread = ::gettid(), .start_ns = start_ns, .end_ns = end_ns});
+  }
   const double ns_per_sample = static_cast<double>(duration_ns) / static_cast<double>(samples);
   constexpr double kNewShare = 0.25;
   ns_per_sample_ = ns_per_sample_ == 0
@@ -279,6 +294,37 @@ void Loader::State::add_times(SampleWriter::Scratch& scratch, std::int64_t sampl
   }
   scratch.stored_ns = 0;
   std::ranges::fill(scratch.part_ns, 0);
+}
+
+void Loader::State::add_spans(SampleWriter::Scratch& scratch, PartSpan chunk) {
+  const auto add = [this](const PartSpan& span) {
+    if (most_spans_ == 0) return;
+    if (static_cast<std::int64_t>(spans_.spans.size()) < most_spans_) {
+      spans_.spans.push_back(span);
+    } else {
+      ++spans_.lost;
+    }
+  };
+  add(chunk);
+  for (PartSpan& span : scratch.spans) {
+    span.thread = chunk.thread;
+    add(span);
+  }
+  scratch.spans.clear();
+}
+
+void Loader::State::record_spans(std::int64_t most) {
+  time_parts(true);
+  const Guard guard(mutex_);
+  spans_ = {};
+  most_spans_ = most;
+}
+
+PartSpans Loader::State::take_spans() {
+  time_parts(false);
+  const Guard guard(mutex_);
+  most_spans_ = 0;
+  return std::exchange(spans_, {});
 }
 
 void Loader::State::time_parts(bool is_on) {
@@ -438,6 +484,12 @@ LoaderStatistics Loader::statistics() const {
 }
 void Loader::time_parts(bool is_on) {
   state_->time_parts(is_on);
+}
+void Loader::record_spans(std::int64_t most) {
+  state_->record_spans(most);
+}
+PartSpans Loader::take_spans() {
+  return state_->take_spans();
 }
 void Loader::fill_cache(int threads, std::chrono::nanoseconds most,
                         const std::function<bool()>& is_cancelled) {

@@ -11,6 +11,7 @@
 
 #include "base/result.hpp"
 #include "trainer/input/dataset.hpp"
+#include "trainer/input/part_span.hpp"
 #include "trainer/input/pipeline.hpp"
 #include "trainer/input/sample_cache.hpp"
 
@@ -115,6 +116,10 @@ class Loader {
   [[nodiscard]] LoaderStatistics statistics() const;
   // Whether the time of every part is taken, from the next chunk of samples on; forgets what was.
   void time_parts(bool is_on);
+
+  // The same, and when each thread worked on which part, until take_spans(): at most so many stretches.
+  void record_spans(std::int64_t most);
+  [[nodiscard]] PartSpans take_spans();
 
   // Puts samples into the cache, in the order in which they come next, until all of this epoch are there,
   // its bytes are used up, `most` is over or `is_cancelled` says so. What cannot be read is passed over:

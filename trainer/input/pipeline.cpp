@@ -59,20 +59,30 @@ Error at_transform(Error error, std::size_t index, const std::string& type) {
 // Adds the time from its beginning to its end, where somebody asked for it.
 class PartClock {
  public:
-  PartClock(std::vector<std::int64_t>& part_ns, std::size_t part)
-      : part_ns_(part < part_ns.size() ? &part_ns[part] : nullptr) {
-    if (part_ns_ != nullptr) start_ = std::chrono::steady_clock::now();
+  PartClock(Pipeline::Scratch& scratch, std::size_t part)
+      : scratch_(part < scratch.part_ns.size() ? &scratch : nullptr), part_(part) {
+    if (scratch_ != nullptr) start_ns_ = now_ns();
   }
   ~PartClock() {
-    if (part_ns_ == nullptr) return;
-    *part_ns_ += std::chrono::nanoseconds(std::chrono::steady_clock::now() - start_).count();
+    if (scratch_ == nullptr) return;
+    const std::int64_t end_ns = now_ns();
+    scratch_->part_ns[part_] += end_ns - start_ns_;
+    if (scratch_->keeps_spans) {
+      scratch_->spans.push_back(
+          {.part = static_cast<int>(part_), .start_ns = start_ns_, .end_ns = end_ns});
+    }
   }
   PartClock(const PartClock&) = delete;
   PartClock& operator=(const PartClock&) = delete;
 
  private:
-  std::int64_t* part_ns_;
-  std::chrono::steady_clock::time_point start_;
+  static std::int64_t now_ns() {
+    return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+  }
+
+  Pipeline::Scratch* scratch_;
+  std::size_t part_;
+  std::int64_t start_ns_ = 0;
 };
 
 // One transform, where it runs.
@@ -331,7 +341,7 @@ Result<Sample> Pipeline::run_cached_parts(const Sample& stored, Scratch& scratch
   for (std::size_t i = 0; i < cached_parts_; ++i) {
     SampleRoom& room = scratch.rooms[i % 2];
     room.lend(nullptr);
-    const PartClock clock(scratch.part_ns, i);
+    const PartClock clock(scratch, i);
     // Nothing is drawn here, so that the place does not matter.
     auto made = apply(steps_[i], sample, 0, scratch.memories[i].get(), room);
     if (!made) return made;
@@ -350,12 +360,12 @@ Result<void> Pipeline::run_from(std::size_t first_step, const Sample& begin, Pos
   for (std::size_t i = first_step; i < steps_.size(); ++i) {
     SampleRoom& room = scratch.rooms[i % 2];
     room.lend(i + 1 == steps_.size() && is_step_last ? out : nullptr);
-    const PartClock clock(scratch.part_ns, i);
+    const PartClock clock(scratch, i);
     auto made = apply(steps_[i], sample, place_of(position), scratch.memories[i].get(), room);
     if (!made) return tl::unexpected(std::move(made.error()));
     sample = *made;
   }
-  const PartClock clock(scratch.part_ns, steps_.size());
+  const PartClock clock(scratch, steps_.size());
   if (pass_stages_now > 0) {
     pass_.run(sample, place_of(position), pass_stages_now, out, scratch.pass);
   } else if (is_table_last) {
@@ -369,7 +379,7 @@ Result<void> Pipeline::run_from(std::size_t first_step, const Sample& begin, Pos
 void Pipeline::finish_batch(void* assembled, std::int64_t samples, Position first, PixelType type,
                             void* batch, Scratch& scratch) const {
   assert(has_batch_stages(type));
-  const PartClock clock(scratch.part_ns, steps_.size());
+  const PartClock clock(scratch, steps_.size());
   pass_.run_over_batch({before_pass_, shape_, assembled, samples, place_of(first)},
                        pass_stages(type), batch, scratch.pass);
 }

@@ -12,6 +12,7 @@
 
 #include "base/result.hpp"
 #include "trainer/input/epoch_order.hpp"
+#include "trainer/input/part_span.hpp"
 #include "trainer/input/pipeline_form.hpp"
 #include "trainer/input/pixel_pass.hpp"
 #include "trainer/input/pixel_table.hpp"
@@ -89,6 +90,9 @@ class Pipeline {
     // As many as there are parts(), or none: what each took is then added.
     std::vector<std::int64_t> part_ns;
     std::int64_t stored_ns = 0;  // of the caller, for the time that reading took
+    // Where part_ns is there: also when that was. Threads are left to the caller.
+    bool keeps_spans = false;
+    std::vector<PartSpan> spans;
   };
   [[nodiscard]] Scratch make_scratch() const;
 

@@ -128,7 +128,17 @@ Result<Sample> SampleWriter::stored_sample(std::int64_t index, Scratch& scratch)
   const auto start = is_timed ? Clock::now() : Clock::time_point();
   auto read = stored_ == Element::encoded ? dataset_.read_encoded(index, scratch.stored)
                                           : dataset_.read(index, scratch.stored);
-  if (is_timed) scratch.stored_ns += std::chrono::nanoseconds(Clock::now() - start).count();
+  if (is_timed) {
+    const auto end = Clock::now();
+    scratch.stored_ns += std::chrono::nanoseconds(end - start).count();
+    if (scratch.keeps_spans) {
+      const auto ns = [](Clock::time_point time) {
+        return std::chrono::nanoseconds(time.time_since_epoch()).count();
+      };
+      scratch.spans.push_back(
+          {.part = PartSpan::kReading, .start_ns = ns(start), .end_ns = ns(end)});
+    }
+  }
   if (!read) return tl::unexpected(std::move(read.error()));
   sample.bytes = scratch.stored;
   return sample;

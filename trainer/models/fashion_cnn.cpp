@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <torch/nn/modules/linear.h>
 
+#include "trainer/models/call.hpp"
 #include "trainer/models/families.hpp"
 #include "trainer/models/layers.hpp"
 
@@ -18,9 +19,9 @@ class FashionCnn final : public Model {
             "linear", torch::nn::Linear(64 * (sample.height / 4) * (sample.width / 4), classes))) {}
 
   at::Tensor forward(const at::Tensor& images) override {
-    at::Tensor x = relu_and_halve(conv1_->forward(images));
-    x = relu_and_halve(conv2_->forward(x));
-    return linear_->forward(x.flatten(1));
+    at::Tensor x = relu_and_halve(call(conv1_, images));
+    x = relu_and_halve(call(conv2_, x));
+    return call(linear_, x.flatten(1));
   }
 
  private:

@@ -2,6 +2,7 @@
 #include <ATen/ops/relu.h>
 #include <torch/nn/modules/linear.h>
 
+#include "trainer/models/call.hpp"
 #include "trainer/models/families.hpp"
 
 namespace autotuned::trainer {
@@ -16,7 +17,7 @@ class Mlp final : public Model {
         output_(register_module("output", torch::nn::Linear(hidden, classes))) {}
 
   at::Tensor forward(const at::Tensor& images) override {
-    return output_->forward(at::relu(hidden_->forward(images.flatten(1))));
+    return call(output_, at::relu(call(hidden_, images.flatten(1))));
   }
 
  private:

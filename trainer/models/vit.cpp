@@ -18,6 +18,7 @@
 #include <numbers>
 #include <vector>
 
+#include "trainer/models/call.hpp"
 #include "trainer/models/families.hpp"
 
 namespace autotuned::trainer {
@@ -51,12 +52,12 @@ class Attention final : public torch::nn::Module {
     const std::int64_t samples = x.size(0);
     const std::int64_t tokens = x.size(1);
     const std::int64_t width = x.size(2);
-    const std::vector<at::Tensor> qkv = qkv_->forward(x)
+    const std::vector<at::Tensor> qkv = call(qkv_, x)
                                             .reshape({samples, tokens, 3, heads_, width / heads_})
                                             .permute({2, 0, 3, 1, 4})
                                             .unbind(0);
     const at::Tensor mixed = at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2]);
-    return proj_->forward(mixed.transpose(1, 2).reshape({samples, tokens, width}));
+    return call(proj_, mixed.transpose(1, 2).reshape({samples, tokens, width}));
   }
 
  private:
@@ -71,7 +72,7 @@ class Mlp final : public torch::nn::Module {
       : fc1_(register_module("fc1", torch::nn::Linear(width, width * kMlpRatio))),
         fc2_(register_module("fc2", torch::nn::Linear(width * kMlpRatio, width))) {}
 
-  at::Tensor forward(const at::Tensor& x) { return fc2_->forward(at::gelu(fc1_->forward(x))); }
+  at::Tensor forward(const at::Tensor& x) { return call(fc2_, at::gelu(call(fc1_, x))); }
 
  private:
   torch::nn::Linear fc1_;
@@ -87,8 +88,8 @@ class Block final : public torch::nn::Module {
         mlp_(register_module("mlp", std::make_shared<Mlp>(width))) {}
 
   at::Tensor forward(const at::Tensor& x) {
-    const at::Tensor attended = x + attn_->forward(norm1_->forward(x));
-    return attended + mlp_->forward(norm2_->forward(attended));
+    const at::Tensor attended = x + call(attn_, call(norm1_, x));
+    return attended + call(mlp_, call(norm2_, attended));
   }
 
  private:
@@ -96,6 +97,27 @@ class Block final : public torch::nn::Module {
   std::shared_ptr<Attention> attn_;
   torch::nn::LayerNorm norm2_;
   std::shared_ptr<Mlp> mlp_;
+};
+
+// A random part of each sample's patches, in random order; the class token always stays.
+class PatchDropout final : public torch::nn::Module {
+ public:
+  explicit PatchDropout(double ratio) : ratio_(ratio) {}
+
+  at::Tensor forward(const at::Tensor& x) const {
+    if (!is_training()) return x;
+    const at::Tensor patches = x.slice(1, 1);
+    const auto kept =
+        static_cast<std::int64_t>(static_cast<double>(patches.size(1)) * (1.0 - ratio_));
+    const at::Tensor noise =
+        at::randn({patches.size(0), patches.size(1)}, at::device(x.device()).dtype(at::kFloat));
+    const at::Tensor index = at::argsort(noise).narrow(1, 0, std::max<std::int64_t>(1, kept));
+    const at::Tensor expanded = index.unsqueeze(-1).expand({-1, -1, patches.size(2)});
+    return at::cat({x.narrow(1, 0, 1), at::gather(patches, 1, expanded)}, 1);
+  }
+
+ private:
+  double ratio_;
 };
 
 struct Shape {
@@ -119,6 +141,10 @@ class Vit final : public Model {
     const std::int64_t tokens = 1 + (sample.height / shape.patch) * (sample.width / shape.patch);
     class_token_ = register_parameter("cls_token", at::empty({1, 1, shape.embed}));
     positions_ = register_parameter("pos_embed", at::empty({1, tokens, shape.embed}));
+    if (shape.patch_dropout > 0.0) {
+      patch_dropout_ =
+          register_module("patch_drop", std::make_shared<PatchDropout>(shape.patch_dropout));
+    }
     const auto blocks = register_module("blocks", std::make_shared<torch::nn::Module>());
     for (std::int64_t i = 0; i < shape.depth; ++i) {
       blocks_.push_back(blocks->register_module(std::to_string(i),
@@ -130,15 +156,15 @@ class Vit final : public Model {
   }
 
   at::Tensor forward(const at::Tensor& images) override {
-    at::Tensor x = patches_->forward(images).flatten(2).transpose(1, 2);
+    at::Tensor x = call(patches_, images).flatten(2).transpose(1, 2);
     x = at::cat({class_token_.expand({x.size(0), -1, -1}), x}, 1) + positions_;
-    if (is_training() && shape_.patch_dropout > 0.0) x = drop_patches(x);
+    if (patch_dropout_ != nullptr) x = call(patch_dropout_, x);
     for (const std::shared_ptr<Block>& block : blocks_)
-      x = block->forward(x);
+      x = call(block, x);
     if (shape_.pools_average) {
-      return head_->forward(norm_->forward(x.slice(1, 1).mean(1)));
+      return call(head_, call(norm_, x.slice(1, 1).mean(1)));
     }
-    return head_->forward(norm_->forward(x.select(1, 0)));
+    return call(head_, call(norm_, x.select(1, 0)));
   }
 
  private:
@@ -157,22 +183,11 @@ class Vit final : public Model {
     }
   }
 
-  // A random part of each sample's patches, in random order; the class token always stays.
-  at::Tensor drop_patches(const at::Tensor& x) const {
-    const at::Tensor patches = x.slice(1, 1);
-    const auto kept = static_cast<std::int64_t>(static_cast<double>(patches.size(1)) *
-                                                (1.0 - shape_.patch_dropout));
-    const at::Tensor noise =
-        at::randn({patches.size(0), patches.size(1)}, at::device(x.device()).dtype(at::kFloat));
-    const at::Tensor index = at::argsort(noise).narrow(1, 0, std::max<std::int64_t>(1, kept));
-    const at::Tensor expanded = index.unsqueeze(-1).expand({-1, -1, patches.size(2)});
-    return at::cat({x.narrow(1, 0, 1), at::gather(patches, 1, expanded)}, 1);
-  }
-
   Shape shape_;
   torch::nn::Conv2d patches_ = nullptr;
   at::Tensor class_token_;
   at::Tensor positions_;
+  std::shared_ptr<PatchDropout> patch_dropout_;
   std::vector<std::shared_ptr<Block>> blocks_;
   torch::nn::LayerNorm norm_ = nullptr;
   torch::nn::Linear head_ = nullptr;

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recording a job's steps as a trace.
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "profiler/spans.hpp"
+#include "profiler/timeline_trace.hpp"
+#include "profiler/torch_timeline.hpp"
+#include "trainer/job_state.hpp"
+#include "trainer/loading_scope.hpp"
+#include "trainer/step_clock.hpp"
+
+namespace autotuned::trainer {
+namespace {
+
+using profiler::now_ns;
+
+constexpr std::size_t kSpansPerStep = 10;
+
+std::string part_name(const input::Pipeline& pipeline, int part) {
+  if (part == input::PartSpan::kReading) return "read_sample";
+  if (part == input::PartSpan::kChunk) return "make_samples";
+  const auto index = static_cast<std::size_t>(part);
+  return index < pipeline.parts().size() ? pipeline.parts()[index] : "last_part";
+}
+
+}  // namespace
+
+// One trace in the making.
+class Job::State::Tracing {
+ public:
+  Tracing(State& job, const TraceRequest& request, const CancelCheck& is_cancelled)
+      : job_(job), request_(request), cancel_(is_cancelled), events_left_(request.most_events) {
+    const std::int64_t begin = now_ns();
+    deadline_ns_ = request.maximum_ns < INT64_MAX - begin ? begin + request.maximum_ns : INT64_MAX;
+    recording_.training_thread = ::gettid();
+    recording_.optimizer = job.recipe_.optimizer.type;
+    recording_.has_loader_workers = job.feed_->settings().workers > 0;
+    recording_.has_shapes = request.shapes;
+    recording_.has_memory = request.memory;
+  }
+
+  // Also after an error nobody goes on recording.
+  ~Tracing() { (void)job_.feed_->take_spans(); }
+  Tracing(const Tracing&) = delete;
+  Tracing& operator=(const Tracing&) = delete;
+
+  Result<void> record() {
+    const LoadingScope loading(*job_.feed_);
+    if (auto done = steps(request_.skip_first); !done) return done;
+    for (std::int64_t cycle = 0; cycle < request_.repeat; ++cycle) {
+      if (cycle > 0 && is_late()) break;
+      if (auto done = steps(request_.wait); !done) return done;
+      {
+        // What it costs the first time is over when it counts.
+        const profiler::TimelineRecorder dropped(options());
+        if (auto done = steps(request_.warmup); !done) return done;
+      }
+      if (auto done = record_steps(); !done) return done;
+    }
+    return {};
+  }
+
+  Result<JobTrace> write() {
+    const auto written =
+        profiler::write_recording(recording_, profiler::unix_offset_ns(), request_.file);
+    if (!written) return tl::unexpected(written.error());
+    return JobTrace{steps_, written->events, recording_.lost_events, written->bytes, duration_ns_};
+  }
+
+ private:
+  profiler::TimelineOptions options() const {
+    return {.records_shapes = request_.shapes,
+            .records_memory = request_.memory,
+            .most_events = events_left_};
+  }
+
+  bool is_late() const { return now_ns() >= deadline_ns_; }
+
+  Result<void> step() {
+    if (auto taken = job_.step(); !taken) return tl::unexpected(taken.error());
+    if (cancel_(now_ns())) return fail(ErrorKind::cancelled, "stopped by request");
+    return {};
+  }
+
+  Result<void> steps(std::int64_t count) {
+    for (std::int64_t i = 0; i < count && !is_late(); ++i) {
+      if (auto done = step(); !done) return done;
+    }
+    return {};
+  }
+
+  Result<void> record_steps() {
+    profiler::RecordedSteps stretch{.first_step = job_.steps_};
+    job_.synchronize();
+    job_.feed_->record_spans(std::max<std::int64_t>(events_left_, 1));
+    profiler::SpanRecorder spans(static_cast<std::size_t>(request_.active) * kSpansPerStep);
+    profiler::TimelineRecorder operators(options());
+    const std::int64_t start = now_ns();
+    if (recording_.start_ns == 0) recording_.start_ns = start;
+    for (std::int64_t i = 0; i < request_.active && (i == 0 || !is_late()); ++i) {
+      if (auto done = step(); !done) return done;
+      ++steps_;
+    }
+    job_.synchronize();
+    recording_.end_ns = now_ns();
+    duration_ns_ += recording_.end_ns - start;
+    stretch.timeline = operators.stop(job_.learner_->module_paths());
+    spans.stop();
+    stretch.spans = spans.records();
+    for (const profiler::ThreadTimeline& thread : stretch.timeline.threads) {
+      events_left_ -= static_cast<std::int64_t>(thread.events.size() + thread.memory.size());
+    }
+    recording_.lost_events += stretch.timeline.lost_events;
+    add_loading(start);
+    recording_.stretches.push_back(std::move(stretch));
+    return {};
+  }
+
+  void add_loading(std::int64_t start_ns) {
+    const input::PartSpans parts = job_.feed_->take_spans();
+    recording_.lost_events += parts.lost;
+    events_left_ =
+        std::max<std::int64_t>(0, events_left_ - static_cast<std::int64_t>(parts.spans.size()));
+    for (const input::PartSpan& span : parts.spans) {
+      if (span.start_ns < start_ns) continue;
+      recording_.loading.push_back({.thread = span.thread,
+                                    .name = part_name(*job_.feed_->settings().pipeline, span.part),
+                                    .start_ns = span.start_ns,
+                                    .end_ns = span.end_ns});
+    }
+  }
+
+  State& job_;
+  const TraceRequest& request_;
+  CancelPoll cancel_;
+  std::int64_t deadline_ns_ = INT64_MAX;
+  std::int64_t events_left_;
+  std::int64_t steps_ = 0;
+  std::int64_t duration_ns_ = 0;
+  profiler::Recording recording_;
+};
+
+Result<JobTrace> Job::State::trace(const TraceRequest& request, const CancelCheck& is_cancelled) {
+  fill_cache(is_cancelled);
+  Tracing tracing(*this, request, is_cancelled);
+  if (auto recorded = tracing.record(); !recorded) return tl::unexpected(recorded.error());
+  return tracing.write();
+}
+
+}  // namespace autotuned::trainer

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private to trainer/: includes LibTorch.
+#pragma once
+
+#include "trainer/feed.hpp"
+
+namespace autotuned::trainer {
+
+// Loader threads run for its life.
+class LoadingScope {
+ public:
+  explicit LoadingScope(Feed& feed) : feed_(feed) { feed_.resume(); }
+  ~LoadingScope() { feed_.pause(); }
+  LoadingScope(const LoadingScope&) = delete;
+  LoadingScope& operator=(const LoadingScope&) = delete;
+
+ private:
+  Feed& feed_;
+};
+
+}  // namespace autotuned::trainer
