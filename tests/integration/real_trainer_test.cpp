@@ -98,6 +98,52 @@ TEST_F(RealTrainer, InterruptedTrainingResumesFromItsCheckpoint) {
   EXPECT_EQ(outcome.json().at("training").at("steps"), kLongEpochs * 128);
 }
 
+TEST_F(RealTrainer, ProfilesWhatAnalyzeReads) {
+  write_recipe(kSynthetic, 1);
+  const std::string recipe = scene_.recipe().string();
+  const Outcome outcome = scene_.command({"profile", recipe, "--steps", "4", "--shapes", "--memory",
+                                          "--json", "-s", "loader.workers=1"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json profile = outcome.json();
+  EXPECT_EQ(profile.at("steps"), 4);
+  EXPECT_THAT(profile.at("damage"), testing::IsEmpty());
+  double parts_us = 0;
+  for (const Json& part : profile.at("parts_us"))
+    parts_us += part.get<double>();
+  EXPECT_NEAR(parts_us, profile.at("step_us").get<double>(), 1e-3);
+  const std::string file = profile.at("file");
+  EXPECT_THAT(file, HasSubstr((scene_.folder() / "out/small.").string()));
+  EXPECT_THAT(file, testing::EndsWith(".pt.trace.json.gz"));
+  const Outcome analysis = scene_.command({"analyze", file, "--json"});
+  EXPECT_EQ(analysis.json(), profile);
+  EXPECT_TRUE(scene_.all_ended());
+}
+
+TEST_F(RealTrainer, ProfileNamesBadInput) {
+  write_recipe(kSynthetic, 1);
+  const std::string recipe = scene_.recipe().string();
+  const auto error_of = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), {"profile", recipe});
+    const Outcome outcome = scene_.command(options);
+    EXPECT_EQ(outcome.code, 2);
+    return outcome.err;
+  };
+  EXPECT_THAT(error_of({"-s", "loader.worker=1"}), HasSubstr("loader.workers"));
+  EXPECT_THAT(error_of({"--output", "a.json"}), HasSubstr("gzipped"));
+  EXPECT_THAT(error_of({"--limit", "soon"}), HasSubstr("--limit soon"));
+  EXPECT_THAT(error_of({"--steps", "0"}), HasSubstr("--steps"));
+}
+
+TEST_F(RealTrainer, ProfileIntoAFileOfThatName) {
+  write_recipe(kSynthetic, 1);
+  const std::string file = (scene_.folder() / "deep/mine.pt.trace.json.gz").string();
+  const Outcome outcome =
+      scene_.command({"profile", scene_.recipe().string(), "--steps", "1", "--output", file});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr(file));
+  EXPECT_THAT(outcome.out, HasSubstr("DataLoader"));
+}
+
 TEST_F(RealTrainer, MissingDataIsNamed) {
   write_recipe(idx(), 1);
   const Outcome outcome = scene_.command({"run", scene_.recipe().string()});
