@@ -124,6 +124,7 @@ Part part_of(const Events& events, std::size_t row, const std::vector<bool>& is_
     case EventKind::annotation:
     case EventKind::step:
     case EventKind::overhead:
+    case EventKind::module:
       break;
   }
   return Part::other;

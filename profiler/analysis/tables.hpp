@@ -21,14 +21,17 @@ struct OperatorRow {
   std::int64_t device_total_ns =
       0;  // kernels, copies and fills that it and what it called launched
   std::int64_t device_self_ns = 0;
+  std::string shapes;  // of the inputs, as the trace has them; empty where rows are by name only
 
   friend bool operator==(const OperatorRow&, const OperatorRow&) = default;
 };
 
 // Largest self time (host and device together) first. An operator whose only child is another of its name
 // counts once.
+enum class OperatorsBy { name, shapes };
 [[nodiscard]] std::vector<OperatorRow> operator_table(const traces::Trace& trace,
-                                                      const Launches& launches);
+                                                      const Launches& launches,
+                                                      OperatorsBy by = OperatorsBy::name);
 
 struct KernelRow {
   std::string name;

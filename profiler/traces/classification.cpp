@@ -63,6 +63,7 @@ std::optional<EventKind> kind_of(Category category, std::string_view name) {
     case Category::host:
     case Category::annotation:
       if (name.starts_with("ProfilerStep#")) return EventKind::step;
+      if (name.starts_with(kModulePrefix)) return EventKind::module;
       if (is_loading(name)) return EventKind::data_loading;
       if (name.starts_with("nccl:") || name.starts_with("gloo:")) return EventKind::communication;
       return category == Category::host ? EventKind::cpu_operator : EventKind::annotation;
@@ -77,6 +78,8 @@ std::optional<EventKind> kind_of(Category category, std::string_view name) {
     case Category::overhead:
       return EventKind::overhead;
     case Category::python_function:
+      if (name.starts_with(kModulePrefix)) return EventKind::module;
+      break;
     case Category::passed_over:
     case Category::unknown:
       break;

@@ -25,6 +25,9 @@ enum class Category {
 // `text` is the event's "cat", in any case.
 [[nodiscard]] Category category_of(std::string_view text);
 
+// How the calls of modules are named: "nn.Module: Conv2d_0".
+inline constexpr std::string_view kModulePrefix = "nn.Module: ";
+
 // What an event of this category and name is; nothing for those that are passed over.
 [[nodiscard]] std::optional<EventKind> kind_of(Category category, std::string_view name);
 

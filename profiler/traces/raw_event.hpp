@@ -25,9 +25,14 @@ struct RawEvent {
   std::string_view occupancy;
   std::string_view input_types;
   std::string_view module;
+  std::string_view input_shapes;
+  std::string_view sequence;
+  std::string_view forward_thread;
   std::string_view allocated;
+  std::string_view reserved;
   std::string_view device_type;
   std::string_view device_id;
+  std::string_view label;  // of a thread
 };
 
 }  // namespace autotuned::traces

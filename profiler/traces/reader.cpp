@@ -54,10 +54,15 @@ constexpr std::array kArguments = {
     Field{"est. achieved occupancy %", &RawEvent::occupancy},
     Field{"Input type", &RawEvent::input_types},
     Field{"Module Hierarchy", &RawEvent::module},
+    Field{"Input Dims", &RawEvent::input_shapes},
+    Field{"Sequence number", &RawEvent::sequence},
+    Field{"Fwd thread id", &RawEvent::forward_thread},
     Field{"Bytes", &RawEvent::bytes},
     Field{"Total Allocated", &RawEvent::allocated},
+    Field{"Total Reserved", &RawEvent::reserved},
     Field{"Device Type", &RawEvent::device_type},
     Field{"Device Id", &RawEvent::device_id},
+    Field{"name", &RawEvent::label},
 };
 constexpr std::array kMembers = {
     Field{"ph", &RawEvent::phase},   Field{"cat", &RawEvent::category},
@@ -98,7 +103,10 @@ error_code text_of(json::value value, std::string_view& text) {
 // Whether all is known that "args" can tell, so that the rest of them (shapes, strides) need not be read.
 bool has_arguments(const RawEvent& event) {
   if (event.external_id.empty()) return false;
-  if (event.category == "cpu_op") return !event.input_types.empty();
+  if (event.category == "cpu_op") {
+    return !event.input_types.empty() && !event.input_shapes.empty() && !event.sequence.empty() &&
+           !event.forward_thread.empty();
+  }
   if (event.correlation.empty()) return false;
   if (event.category == "cuda_runtime" || event.category == "cuda_driver") return true;
   return event.category == "kernel" && !event.device.empty() && !event.stream.empty() &&
@@ -201,10 +209,16 @@ class Reader {
     json::object object;
     if (const auto error = document.get_object().get(object)) return error;
     return read_members(object, event, [&](const RawEvent& so_far) {
-      if (!so_far.phase.empty() && so_far.phase != "X" && so_far.phase != "i") return true;
+      if (!so_far.phase.empty() && so_far.phase != "X" && so_far.phase != "i" &&
+          so_far.phase != "M") {
+        return true;
+      }
       if (so_far.phase != "X" || so_far.category.empty()) return false;
       const Category category = builder_.category_named(so_far.category);
-      return category == Category::passed_over || category == Category::python_function;
+      if (category == Category::python_function) {
+        return !so_far.name.empty() && !so_far.name.starts_with(kModulePrefix);
+      }
+      return category == Category::passed_over;
     });
   }
 

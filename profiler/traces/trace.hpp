@@ -24,6 +24,7 @@ enum class EventKind : std::uint8_t {
   copy,
   fill,      // a memset of the device
   overhead,  // of the profiler itself
+  module,    // nn.Module: X, a call of a part of the model
 };
 
 // "Not in the trace" for ids and indices.
@@ -53,6 +54,11 @@ struct Events {
   std::vector<std::uint32_t> detail;
   // The path of the module that an operator ran in, or is charged to; kNoDetail: not recorded.
   std::vector<NameId> module;
+  // Operators: the NameId of the shapes of the inputs, where they were recorded. kNoDetail: none.
+  std::vector<std::uint32_t> shapes;
+  // Of operators that autograd remembers: a node of the backward pass has that of its forward operator.
+  std::vector<std::int64_t> sequence;  // kNoId: none
+  std::vector<bool> is_backward;       // with a sequence number: of the backward pass
 
   [[nodiscard]] std::size_t size() const { return kind.size(); }
   [[nodiscard]] std::int64_t end_ns(std::size_t row) const {
@@ -63,6 +69,7 @@ struct Events {
 struct Thread {
   std::string process;  // as written: a number, or a word such as "Spans"
   std::string thread;
+  std::string name;  // as the program called it; empty: it did not
 };
 
 // Memory of one device after an allocation or a release.
@@ -70,8 +77,10 @@ struct MemoryPoint {
   std::int64_t time_ns = 0;
   std::int64_t bytes = 0;            // negative for a release
   std::int64_t allocated_bytes = 0;  // afterwards
+  std::int64_t reserved_bytes = 0;   // held by the allocator, afterwards; 0 where it does not tell
   std::int32_t device_type = 0;      // 0 is the CPU, 1 CUDA
   std::int32_t device = -1;
+  std::uint32_t thread = 0;  // index into Trace::threads
 };
 
 struct DeviceProperties {
@@ -96,8 +105,9 @@ struct Trace {
   std::string backend;  // "nccl"
 
   std::int64_t elements = 0;          // of the file's list of events, read or passed over
-  std::int64_t python_functions = 0;  // passed over: modules are not analysed
+  std::int64_t python_functions = 0;  // those that are no modules are passed over
   bool has_input_types = false;       // record_shapes=True
+  bool has_modules = false;           // with_stack=True, with_modules=True
   bool is_complete = true;            // false: the file ends, or is damaged, inside the list
 
   // What could not be read, one sentence each with its place. Everything else was read.

@@ -41,6 +41,13 @@ void TraceBuilder::add(const RawEvent& event, std::int64_t offset) {
     if (event.name == "[memory]") add_memory(event, offset);
     return;
   }
+  if (event.phase == "M") {
+    if (event.name == "thread_name" && !event.label.empty()) {
+      std::int64_t invalid = 0;
+      trace_.threads[thread_index(event)].name = unescaped(event.label, invalid);
+    }
+    return;
+  }
   if (event.phase != "X") {
     if (event.phase.empty()) note("has no \"ph\" and was left out", offset);
     return;
@@ -54,7 +61,8 @@ void TraceBuilder::add(const RawEvent& event, std::int64_t offset) {
       unknown_categories_.erase(std::prev(unknown_categories_.end()));
     }
   }
-  if (!kind_of(category, {})) return;
+  const bool may_be_module = category == Category::python_function;
+  if (may_be_module ? !event.name.starts_with(kModulePrefix) : !kind_of(category, {})) return;
   const NameId name = name_id(event.name, offset);
   add_duration(*kind_of(category, trace_.names.text(name)), name, event, offset);
 }
@@ -86,6 +94,14 @@ void TraceBuilder::add_duration(EventKind kind, NameId name, const RawEvent& eve
   events.correlation.push_back(integer_from(event.correlation).value_or(kNoId));
   events.detail.push_back(detail_of(kind, event));
   events.module.push_back(event.module.empty() ? kNoDetail : name_id(event.module, offset));
+  const bool is_operator = kind == EventKind::cpu_operator;
+  events.shapes.push_back(is_operator && !event.input_shapes.empty()
+                              ? trace_.names.intern(event.input_shapes)
+                              : kNoDetail);
+  const std::int64_t sequence = integer_from(event.sequence).value_or(kNoId);
+  events.sequence.push_back(is_operator && sequence >= 0 ? sequence : kNoId);
+  events.is_backward.push_back(integer_from(event.forward_thread).value_or(0) > 0);
+  if (kind == EventKind::module) trace_.has_modules = true;
 }
 
 std::uint32_t TraceBuilder::detail_of(EventKind kind, const RawEvent& event) {
@@ -116,8 +132,10 @@ void TraceBuilder::add_memory(const RawEvent& event, std::int64_t offset) {
   trace_.memory.push_back({.time_ns = *time,
                            .bytes = *bytes,
                            .allocated_bytes = integer_from(event.allocated).value_or(0),
+                           .reserved_bytes = integer_from(event.reserved).value_or(0),
                            .device_type = small_integer_from(event.device_type),
-                           .device = small_integer_from(event.device_id)});
+                           .device = small_integer_from(event.device_id),
+                           .thread = thread_index(event)});
 }
 
 NameId TraceBuilder::name_id(std::string_view content, std::int64_t offset) {
@@ -133,7 +151,7 @@ std::uint32_t TraceBuilder::thread_index(const RawEvent& event) {
                             thread_words_.intern(event.thread);
   const auto [found, is_new] =
       thread_indices_.try_emplace(key, static_cast<std::uint32_t>(trace_.threads.size()));
-  if (is_new) trace_.threads.push_back({std::string(event.process), std::string(event.thread)});
+  if (is_new) trace_.threads.push_back({std::string(event.process), std::string(event.thread), {}});
   return found->second;
 }
 

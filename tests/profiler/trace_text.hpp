@@ -51,6 +51,21 @@ class TraceText {
           {{"Bytes", 10}, {"Total Allocated", bytes}, {"Device Type", 1}, {"Device Id", 0}}}});
     return *this;
   }
+  // `bytes` taken, or given back, which leave `allocated`. Device type 1 is CUDA.
+  TraceText& memory(double time, int bytes, int allocated, int device_type = 0, int device = -1,
+                    int thread = 1) {
+    json_["traceEvents"].push_back({{"ph", "i"},
+                                    {"name", "[memory]"},
+                                    {"pid", 100},
+                                    {"tid", thread},
+                                    {"ts", time},
+                                    {"args",
+                                     {{"Bytes", bytes},
+                                      {"Total Allocated", allocated},
+                                      {"Device Type", device_type},
+                                      {"Device Id", device}}}});
+    return *this;
+  }
   Json& json() { return json_; }
   [[nodiscard]] std::string text() const { return json_.dump(1); }
 

@@ -7,6 +7,7 @@
 #include "base/file.hpp"
 #include "profiler/analysis/trace_analysis.hpp"
 #include "tests/places.hpp"
+#include "profiler/analysis/profile.hpp"
 #include "tests/profiler/trace_text.hpp"
 
 namespace autotuned::traces {
@@ -22,6 +23,10 @@ std::string seed_text() {
              9);
   text.event("cpu_op", "aten::mm", 10, 20, {{"External id", 3}, {"Input type", {"float", "long"}}});
   text.event("python_function", "train.py(3): step", 10, 20);
+  text.event("python_function", "nn.Module: Net_0", 10, 22);
+  text.event("cpu_op", "aten::empty", 12, 9, {{"Input Dims", {2, 3}}, {"Sequence number", 4}});
+  text.event("cpu_op", "MmBackward0", 40, 5, {{"Sequence number", 4}, {"Fwd thread id", 1}});
+  text.memory(14, 64, 64).memory(44, -64, 0);
   text.kernel("ampere_sgemm", 12, 20, 30,
               {{"External id", 3}, {"blocks per SM", 0.5}, {"stream", 7}});
   text.event("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", 60, 2, {{"bytes", 4096}});
@@ -77,7 +82,9 @@ TEST(Mutation, DamagedTracesAreReadOrRefused) {
       continue;
     }
     ++good;
-    const auto analysis = analysis::analyze(*trace);
+    const auto profile = analysis::profile_of(*trace, analysis::Depth::plots);
+    const auto& analysis = profile.summary;
+    (void)analysis::memory_table(profile.memory, profile.recorded);
     double parts = 0;
     for (std::size_t part = 0; part < analysis::kParts; ++part)
       parts += analysis.breakdown.mean_part_ns(static_cast<analysis::Part>(part));
@@ -94,7 +101,7 @@ TEST(Mutation, DamagedCompressedTracesAreReadOrRefused) {
   const TemporaryFolder folder;
   for (int i = 0; i < 100; ++i) {
     const auto trace = read_trace(folder.write("trace.json.gz", damaged(*packed, random)));
-    if (trace) (void)analysis::analyze(*trace);
+    if (trace) (void)analysis::profile_of(*trace, analysis::Depth::plots);
   }
 }
 

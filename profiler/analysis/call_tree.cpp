@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/analysis/call_tree.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <unordered_map>
+
+namespace autotuned::analysis {
+namespace {
+
+using traces::EventKind;
+using traces::Events;
+using traces::Trace;
+
+bool is_in_tree(EventKind kind, CallTreeOf what) {
+  switch (kind) {
+    case EventKind::cpu_operator:
+    case EventKind::data_loading:
+    case EventKind::communication:
+    case EventKind::step:
+      return true;
+    case EventKind::annotation:
+    case EventKind::module:
+      return what == CallTreeOf::everything;
+    case EventKind::runtime_call:
+    case EventKind::kernel:
+    case EventKind::copy:
+    case EventKind::fill:
+    case EventKind::overhead:
+      break;
+  }
+  return false;
+}
+
+std::vector<CallNode> nodes_of(const Events& events, CallTreeOf what) {
+  std::vector<CallNode> nodes;
+  for (Row row = 0; row < events.size(); ++row) {
+    if (is_in_tree(events.kind[row], what)) nodes.push_back({.row = row});
+  }
+  std::ranges::stable_sort(nodes, [&](const CallNode& a, const CallNode& b) {
+    if (events.thread[a.row] != events.thread[b.row]) {
+      return events.thread[a.row] < events.thread[b.row];
+    }
+    if (events.start_ns[a.row] != events.start_ns[b.row]) {
+      return events.start_ns[a.row] < events.start_ns[b.row];
+    }
+    return events.length_ns[a.row] > events.length_ns[b.row];
+  });
+  return nodes;
+}
+
+void find_parents(std::vector<CallNode>& nodes, const Events& events) {
+  std::vector<std::uint32_t> open;
+  for (std::uint32_t i = 0; i < nodes.size(); ++i) {
+    const Row row = nodes[i].row;
+    while (!open.empty() && (events.thread[nodes[open.back()].row] != events.thread[row] ||
+                             events.end_ns(nodes[open.back()].row) <= events.start_ns[row] ||
+                             events.end_ns(nodes[open.back()].row) < events.end_ns(row))) {
+      open.pop_back();
+    }
+    if (!open.empty()) {
+      nodes[i].parent = open.back();
+      ++nodes[open.back()].children;
+    }
+    open.push_back(i);
+  }
+  for (std::uint32_t i = 0; i < nodes.size(); ++i) {
+    CallNode& node = nodes[i];
+    node.stands_for_it = i;
+    if (node.parent == kNoNode) continue;
+    const CallNode& parent = nodes[node.parent];
+    const bool repeats = parent.children == 1 && events.name[parent.row] == events.name[node.row] &&
+                         events.kind[parent.row] == EventKind::cpu_operator &&
+                         events.kind[node.row] == EventKind::cpu_operator;
+    if (repeats) node.stands_for_it = parent.stands_for_it;
+  }
+}
+
+// Calls of the runtime and work of devices, to the operator that has the same external id.
+void add_launches(std::vector<CallNode>& nodes, const Events& events, const Launches& launches) {
+  std::unordered_map<std::int64_t, std::uint32_t> node_of;
+  for (const CallNode& node : nodes) {
+    const std::int64_t id = events.external_id[node.row];
+    if (id > 0) node_of.try_emplace(id, node.stands_for_it);
+  }
+  const auto find = [&](Row row) -> CallNode* {
+    if (row == kNoRow) return nullptr;
+    const auto found = node_of.find(events.external_id[row]);
+    return found == node_of.end() ? nullptr : &nodes[found->second];
+  };
+  for (const Row call : launches.calls) {
+    if (CallNode* node = find(call)) node->inner_ns += events.length_ns[call];
+  }
+  for (const DeviceEvent& event : launches.device_events) {
+    CallNode* node = find(event.launch);
+    if (node == nullptr) node = find(event.row);
+    if (node != nullptr) node->device_self_ns += events.length_ns[event.row];
+  }
+}
+
+}  // namespace
+
+std::int64_t bounded_sum(std::int64_t a, std::int64_t b) {
+  std::int64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<std::int64_t>::max() : sum;
+}
+
+bool is_counted_operator(const Trace& trace, Row row) {
+  if (trace.events.kind[row] != EventKind::cpu_operator) return false;
+  const std::string& name = trace.name_of(row);
+  return name != "DataParallel.forward" && name != "DistributedDataParallel.forward" &&
+         !name.starts_with("Optimizer.");
+}
+
+std::vector<CallNode> call_tree(const Trace& trace, const Launches& launches, CallTreeOf what) {
+  const Events& events = trace.events;
+  std::vector<CallNode> nodes = nodes_of(events, what);
+  find_parents(nodes, events);
+  add_launches(nodes, events, launches);
+  // Backwards, so that all below a node is summed before the node itself.
+  for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
+    if (node->stands_for_it != static_cast<std::uint32_t>(nodes.rend() - node - 1)) continue;
+    node->device_total_ns += node->device_self_ns;
+    if (node->parent == kNoNode) continue;
+    CallNode& parent = nodes[nodes[node->parent].stands_for_it];
+    parent.inner_ns += events.length_ns[node->row];
+    parent.device_total_ns = bounded_sum(parent.device_total_ns, node->device_total_ns);
+  }
+  return nodes;
+}
+
+}  // namespace autotuned::analysis

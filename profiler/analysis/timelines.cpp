@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/analysis/timelines.hpp"
+
+#include <algorithm>
+#include <functional>
+
+namespace autotuned::analysis {
+namespace {
+
+using traces::EventKind;
+using traces::Events;
+using traces::Trace;
+
+// Annotations, steps and modules only hold what is done.
+bool is_work(EventKind kind) {
+  return kind != EventKind::annotation && kind != EventKind::step && kind != EventKind::module &&
+         kind != EventKind::overhead;
+}
+
+// What is outermost tells most: an annotation more than the operators inside. Steps tell nothing.
+void explain(std::vector<GapRow>& gaps, const Trace& trace) {
+  const Events& events = trace.events;
+  for (GapRow& gap : gaps) {
+    std::int64_t longest_ns = 0;
+    for (std::size_t row = 0; row < events.size(); ++row) {
+      const EventKind kind = events.kind[row];
+      if (kind == EventKind::step || is_on_device(kind)) continue;
+      const std::int64_t ns = overlap_ns(gap.time, {events.start_ns[row], events.end_ns(row)});
+      if (ns <= longest_ns) continue;
+      longest_ns = ns;
+      gap.meanwhile = trace.name_of(row);
+    }
+    if (longest_ns == 0) gap.meanwhile = "nothing that was recorded";
+    gap.meanwhile_ratio = static_cast<double>(longest_ns) /
+                          static_cast<double>(std::max<std::int64_t>(gap.time.length_ns(), 1));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> timeline_names(const Trace& trace) {
+  std::vector<std::string> names;
+  for (const traces::Thread& thread : trace.threads) {
+    names.push_back(thread.name.empty() ? "thread " + thread.thread + " of " + thread.process
+                                        : thread.name);
+  }
+  const Events& events = trace.events;
+  for (std::size_t row = 0; row < events.size(); ++row) {
+    if (!is_on_device(events.kind[row])) continue;
+    const traces::DeviceDetail& detail = trace.details[events.detail[row]];
+    std::string& name = names[events.thread[row]];
+    if (name.starts_with("GPU ")) continue;
+    name = "GPU " + std::to_string(detail.device) + ", stream " + std::to_string(detail.stream);
+  }
+  return names;
+}
+
+TimelineTable timeline_table(const Trace& trace, Interval window, std::size_t most_gaps) {
+  const Events& events = trace.events;
+  std::vector<TimelineRow> rows(trace.threads.size());
+  std::vector<Intervals> busy(trace.threads.size());
+  const std::vector<std::string> names = timeline_names(trace);
+  for (std::size_t row = 0; row < events.size(); ++row) {
+    const std::uint32_t thread = events.thread[row];
+    ++rows[thread].events;
+    rows[thread].is_device |= is_on_device(events.kind[row]);
+    const Interval time{std::max(events.start_ns[row], window.start_ns),
+                        std::min(events.end_ns(row), window.end_ns)};
+    if (is_work(events.kind[row]) && time.length_ns() > 0) busy[thread].push_back(time);
+  }
+  const double window_ns = static_cast<double>(std::max<std::int64_t>(window.length_ns(), 1));
+  bool has_device = false;
+  for (std::uint32_t thread = 0; thread < rows.size(); ++thread) {
+    TimelineRow& row = rows[thread];
+    busy[thread] = merged(std::move(busy[thread]));
+    row.name = names[thread];
+    row.thread = thread;
+    row.busy_ns = length_ns(busy[thread]);
+    row.busy_ratio = static_cast<double>(row.busy_ns) / window_ns;
+    has_device |= row.is_device && row.busy_ns > 0;
+  }
+
+  TimelineTable table;
+  std::ranges::stable_sort(rows, [](const TimelineRow& a, const TimelineRow& b) {
+    return a.is_device != b.is_device ? b.is_device : a.busy_ns > b.busy_ns;
+  });
+  std::erase_if(rows, [](const TimelineRow& row) { return row.events == 0; });
+  table.rows = std::move(rows);
+  for (std::uint32_t i = 0; i < table.rows.size(); ++i) {
+    TimelineRow& row = table.rows[i];
+    if (row.busy_ns == 0) continue;
+    const bool is_asked = has_device ? row.is_device : i == 0;
+    for (const Interval& gap : difference({window}, busy[row.thread])) {
+      if (gap.length_ns() > row.longest_gap.length_ns()) row.longest_gap = gap;
+      if (is_asked) table.gaps.push_back({.timeline = i, .time = gap, .meanwhile = {}});
+    }
+  }
+  const auto length = [](const GapRow& gap) { return gap.time.length_ns(); };
+  const std::size_t kept = std::min(most_gaps, table.gaps.size());
+  std::ranges::partial_sort(table.gaps, table.gaps.begin() + static_cast<std::ptrdiff_t>(kept),
+                            std::greater{}, length);
+  table.gaps.resize(kept);
+  explain(table.gaps, trace);
+  return table;
+}
+
+}  // namespace autotuned::analysis

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Input, timelines, communication, and what is drawn.
+#include "profiler/analysis/profile.hpp"
+
+#include <gmock/gmock.h>
+
+#include "tests/profiler/trace_text.hpp"
+
+namespace autotuned::analysis {
+namespace {
+
+using testing::ElementsAre;
+
+Profile profile_of(const TraceText& text, Depth depth = Depth::plots) {
+  const auto trace = read_trace_text(text.text());
+  EXPECT_TRUE(trace) << trace.error().message();
+  return profile_of(*trace, depth);
+}
+
+TEST(InputUse, FindsTheRhythmOfTheWorkers) {
+  const std::int64_t ms = 1'000'000;
+  EXPECT_EQ(period_of({9 * ms, ms, ms, ms, 9 * ms, ms, ms, ms, 8 * ms, ms, ms, ms}), 4);
+  EXPECT_EQ(period_of({9 * ms, ms, ms, 9 * ms, ms, ms, ms, ms, ms, 8 * ms, ms, ms}), 0);
+  EXPECT_EQ(period_of({9 * ms, 9 * ms, 9 * ms, 9 * ms}), 0);  // all the same
+  EXPECT_EQ(period_of({9 * ms, 1, 1, 9 * ms, 1, 1, 9 * ms}), 3);
+  EXPECT_EQ(period_of({90'000, 1, 1, 90'000, 1, 1, 90'000}), 0);  // too short to matter
+  EXPECT_EQ(period_of({}), 0);
+}
+
+TEST(InputUse, SumsWhatHappensInside) {
+  TraceText text;
+  const std::string next = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__";
+  text.step(1, 0, 100).step(2, 100, 100);
+  text.event("user_annotation", next, 0, 40);
+  text.event("cpu_op", "aten::div", 5, 20);
+  text.event("cpu_op", "aten::to", 6, 10);
+  text.event("cpu_op", "aten::mm", 50, 20);
+  text.event("user_annotation", next, 100, 10);
+  text.event("user_annotation", "resize", 0, 30, Json::object(), 7);
+  text.event("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", 60, 2,
+             {{"device", 0}, {"bytes", 4000}});
+  const InputUse input = profile_of(text).input;
+  EXPECT_EQ(input.loader, "_SingleProcessDataLoaderIter");
+  ASSERT_EQ(input.waits.size(), 2U);
+  EXPECT_EQ(input.waits[1].step, "2");
+  EXPECT_DOUBLE_EQ(input.waiting_ratio, 0.25);
+  EXPECT_EQ(input.longest_wait_ns, 40'000);
+  EXPECT_THAT(input.inside, ElementsAre(Occurrence{"aten::div", 1, 20'000, 20'000, 0}));
+  EXPECT_THAT(input.annotations, ElementsAre(Occurrence{"resize", 1, 30'000, 30'000, 0}));
+  EXPECT_THAT(input.copies,
+              ElementsAre(Occurrence{"Memcpy HtoD (Pageable -> Device)", 1, 2'000, 2'000, 4000}));
+}
+
+TEST(Timelines, TellGapsAndWhatTheHostDid) {
+  TraceText text;
+  text.step(1, 0, 100);
+  text.kernel("a", 1, 10, 10).kernel("b", 40, 70, 30);
+  text.event("cpu_op", "aten::item", 22, 40);
+  const TimelineTable table = profile_of(text).timelines;
+  ASSERT_EQ(table.rows.size(), 2U);
+  EXPECT_FALSE(table.rows[0].is_device);
+  EXPECT_EQ(table.rows[1].name, "GPU 0, stream 7");
+  EXPECT_DOUBLE_EQ(table.rows[1].busy_ratio, 0.4);
+  ASSERT_EQ(table.gaps.size(), 2U);
+  EXPECT_EQ(table.gaps[0].time, (Interval{20'000, 70'000}));
+  EXPECT_EQ(table.gaps[0].meanwhile, "aten::item");
+  EXPECT_DOUBLE_EQ(table.gaps[0].meanwhile_ratio, 0.8);
+  EXPECT_EQ(table.gaps[1].time.length_ns(), 10'000);
+}
+
+TEST(Timelines, UseTheNamesOfThreads) {
+  TraceText text;
+  text.event("cpu_op", "aten::mm", 0, 10).event("cpu_op", "aten::mm", 0, 20, Json::object(), 2);
+  text.json()["traceEvents"].push_back({{"ph", "M"},
+                                        {"name", "thread_name"},
+                                        {"pid", 100},
+                                        {"tid", 2},
+                                        {"args", {{"name", "worker 3"}}}});
+  const TimelineTable table = profile_of(text).timelines;
+  ASSERT_EQ(table.rows.size(), 2U);
+  EXPECT_EQ(table.rows[0].name, "worker 3");
+  EXPECT_EQ(table.rows[1].name, "thread 1 of 100");
+}
+
+TEST(Communication, TellsExposedFromOverlapped) {
+  TraceText text;
+  text.step(1, 0, 100);
+  text.kernel("gemm", 1, 10, 40).kernel("ncclDevKernel_AllReduce", 2, 30, 40);
+  const Communication one = profile_of(text, Depth::views).communication;
+  EXPECT_EQ(one.computation_ns, 40'000);
+  EXPECT_EQ(one.communication_ns, 40'000);
+  EXPECT_EQ(one.overlapped_ns, 20'000);
+  EXPECT_EQ(one.exposed_ns(), 20'000);
+  ASSERT_EQ(one.operations.size(), 1U);
+}
+
+TEST(Communication, WhoIsEarlyWaits) {
+  Communication early;
+  early.operations = {{"all_reduce", 50}, {"all_reduce", 12}, {"broadcast", 5}};
+  Communication late;
+  late.operations = {{"all_reduce", 10}, {"all_reduce", 12}};
+  const auto table = collective_table({&early, &late});
+  ASSERT_EQ(table.size(), 2U);
+  EXPECT_EQ(table[0].name, "all_reduce");
+  EXPECT_EQ(table[0].calls, 2);
+  EXPECT_EQ(table[0].total_ns, 42);
+  EXPECT_EQ(table[0].waiting_ns, 20);
+  EXPECT_EQ(table[0].transfer_ns, 22);
+  EXPECT_EQ(table[1].waiting_ns, 0);  // the other rank has none: nothing is known
+}
+
+TraceText two_steps_of_one_call() {
+  TraceText text;
+  for (int step = 0; step < 2; ++step) {
+    const int at = 100 * step;
+    text.step(step, at, 90);
+    text.event("cpu_op", "aten::linear", at + 10, 50, {{"External id", 2 * step + 1}});
+    text.event("cpu_op", "aten::addmm", at + 20, 20, {{"External id", 2 * step + 2}});
+    text.kernel("gemm", at + 25, at + 30, 8, {{"External id", 2 * step + 2}});
+  }
+  return text;
+}
+
+TEST(Flame, MergesTheSameCallsOfAllSteps) {
+  const Flame flame = profile_of(two_steps_of_one_call()).flame;
+  ASSERT_EQ(flame.frames.size(), 2U);
+  EXPECT_EQ(flame.names[flame.frames[0].name], "aten::linear");
+  EXPECT_EQ(flame.frames[0].parent, kNoNode);
+  EXPECT_EQ(flame.frames[0].calls, 2);
+  EXPECT_EQ(flame.frames[0].host_ns, 100'000);
+  EXPECT_EQ(flame.frames[0].device_ns, 16'000);
+  EXPECT_EQ(flame.frames[1].parent, 0U);
+  EXPECT_EQ(flame.frames[1].host_ns, 40'000);
+}
+
+TEST(Flame, LeavesOutTheShortest) {
+  const auto trace = read_trace_text(two_steps_of_one_call().text());
+  ASSERT_TRUE(trace);
+  const Flame flame =
+      flame_of(*trace, call_tree(*trace, launches_of(*trace), CallTreeOf::everything), 1);
+  ASSERT_EQ(flame.frames.size(), 1U);
+  EXPECT_EQ(flame.names, (std::vector<std::string>{"aten::linear"}));
+  EXPECT_EQ(flame.left_out, 1);
+}
+
+TEST(Bars, StandOnRowsByDepth) {
+  const Bars bars = profile_of(two_steps_of_one_call()).bars;
+  ASSERT_EQ(bars.tracks.size(), 2U);
+  EXPECT_EQ(bars.tracks[1], "GPU 0, stream 7");
+  ASSERT_EQ(bars.bars.size(), 10U);
+  EXPECT_EQ(bars.names[bars.bars[0].name], "ProfilerStep#0");
+  EXPECT_EQ(bars.bars[0].depth, 0U);
+  EXPECT_EQ(bars.names[bars.bars[2].name], "aten::addmm");
+  EXPECT_EQ(bars.bars[2].depth, 2U);
+  EXPECT_EQ(bars.left_out, 0);
+}
+
+TEST(Bars, KeepTheLongest) {
+  const auto trace = read_trace_text(two_steps_of_one_call().text());
+  ASSERT_TRUE(trace);
+  const Bars bars = bars_of(*trace, {0, 1'000'000}, 3, 10);
+  ASSERT_EQ(bars.bars.size(), 3U);  // both steps, and one of two calls that are as long
+  EXPECT_EQ(bars.left_out, 7);
+  EXPECT_EQ(bars_of(*trace, {0, 1'000'000}, 100, 1).tracks.size(), 1U);
+}
+
+TEST(OperatorTable, ByShapes) {
+  TraceText text;
+  text.event("cpu_op", "aten::mm", 0, 10, {{"Input Dims", Json::array({{2, 3}, {3, 4}})}});
+  text.event("cpu_op", "aten::mm", 20, 20, {{"Input Dims", Json::array({{8, 3}, {3, 4}})}});
+  text.event("cpu_op", "aten::mm", 50, 10, {{"Input Dims", Json::array({{2, 3}, {3, 4}})}});
+  const auto rows = profile_of(text).operators_by_shape;
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0].calls + rows[1].calls, 3);
+  EXPECT_NE(rows[0].shapes, rows[1].shapes);
+  EXPECT_FALSE(rows[0].shapes.empty());
+}
+
+}  // namespace
+}  // namespace autotuned::analysis
