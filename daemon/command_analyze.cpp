@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // analyze, findings: what the traces of any PyTorch program tell.
 #include <algorithm>
+#include <charconv>
 #include <iostream>
+#include <limits>
 #include <set>
 
 #include "daemon/command_functions.hpp"
 #include "daemon/commands.hpp"
 #include "daemon/history_reading.hpp"
+#include "daemon/profile_views.hpp"
 #include "daemon/trace_report.hpp"
 #include "profiler/traces/reader.hpp"
 
@@ -14,32 +17,27 @@ namespace autotuned::daemon {
 
 namespace {
 
-TraceView view_from(const std::string& name) {
-  if (name == "operators") return TraceView::operators;
-  return name == "kernels" ? TraceView::kernels : TraceView::overview;
-}
-
 // Ranks must tell traces apart: files that name none, or the same one, are counted instead.
-void number_ranks(std::vector<analysis::TraceAnalysis>& traces) {
+void number_ranks(std::vector<analysis::Profile>& profiles) {
   std::set<int> ranks;
-  for (const analysis::TraceAnalysis& trace : traces)
-    ranks.insert(trace.rank);
-  if (ranks.size() < traces.size()) {
+  for (const analysis::Profile& profile : profiles)
+    ranks.insert(profile.summary.rank);
+  if (ranks.size() < profiles.size()) {
     std::cerr
         << "warning: several of these traces say they are of the same rank: they are numbered in "
            "this order, and comparing them says nothing if they are not of one run\n";
-    for (std::size_t i = 0; i < traces.size(); ++i)
-      traces[i].rank = static_cast<int>(i);
+    for (std::size_t i = 0; i < profiles.size(); ++i)
+      profiles[i].summary.rank = static_cast<int>(i);
   }
-  std::ranges::stable_sort(traces, {}, &analysis::TraceAnalysis::rank);
+  std::ranges::stable_sort(profiles, {},
+                           [](const analysis::Profile& profile) { return profile.summary.rank; });
 }
 
-}  // namespace
-
-int analyze(const AnalyzeOptions& options) {
-  std::vector<analysis::TraceAnalysis> analyses;
-  int code = kDone;
-  for (const std::filesystem::path& file : options.traces) {
+// Those that could be read; `code` becomes that of the first damage.
+std::vector<analysis::Profile> read_profiles(const std::vector<std::filesystem::path>& files,
+                                             analysis::Depth depth, int& code) {
+  std::vector<analysis::Profile> profiles;
+  for (const std::filesystem::path& file : files) {
     // Traces are large: each is dropped before the next one is read.
     const auto trace = traces::read_trace(file);
     if (!trace) {
@@ -49,14 +47,63 @@ int analyze(const AnalyzeOptions& options) {
     for (const std::string& what : trace->damage)
       std::cerr << "warning: " << file.string() << ": " << what << "\n";
     if (!trace->is_complete && code == kDone) code = kWorkFailed;
-    analyses.push_back(analysis::analyze(*trace, static_cast<int>(analyses.size())));
+    profiles.push_back(analysis::profile_of(*trace, depth, static_cast<int>(profiles.size())));
   }
-  if (analyses.empty()) return code;
-  number_ranks(analyses);
-  if (options.as_json) {
-    std::cout << to_line(traces_json(analyses, options.top)) << "\n";
-  } else {
-    std::cout << traces_text(analyses, view_from(options.view), options.top);
+  if (!profiles.empty()) number_ranks(profiles);
+  return profiles;
+}
+
+// "10:25.5" in milliseconds; either end may be left out.
+Result<analysis::Interval> range_from(const std::string& text) {
+  const auto refuse = [&] {
+    return fail(
+        ErrorKind::invalid, "'" + text + "' is no range of time", "--range",
+        "give FROM:TO in milliseconds from the beginning of the recording, such as 10:25.5");
+  };
+  const std::size_t colon = text.find(':');
+  if (colon == std::string::npos) return refuse();
+  analysis::Interval range{0, std::numeric_limits<std::int64_t>::max()};
+  const auto read = [](const std::string& word, std::int64_t& ns) {
+    if (word.empty()) return true;
+    double ms = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), ms);
+    if (error != std::errc() || end != word.data() + word.size()) return false;
+    constexpr double kMostMs = 1e12;  // 30 years
+    if (!(ms >= 0 && ms <= kMostMs)) return false;
+    ns = static_cast<std::int64_t>(ms * 1e6);
+    return true;
+  };
+  if (!read(text.substr(0, colon), range.start_ns)) return refuse();
+  if (!read(text.substr(colon + 1), range.end_ns)) return refuse();
+  if (range.end_ns <= range.start_ns) return refuse();
+  return range;
+}
+
+}  // namespace
+
+int analyze(const AnalyzeOptions& options) {
+  ViewOptions views{.top = options.top,
+                    .sort = options.sort,
+                    .by_shape = options.by_shape,
+                    .as_json = options.as_json,
+                    .html = options.html};
+  views.views.clear();
+  for (const std::string& view : options.views)
+    views.views.push_back(view_named(view));
+  if (!options.range.empty()) {
+    const auto range = range_from(options.range);
+    if (!range) return report_error(range.error(), kUsageError);
+    views.range = *range;
+  }
+  int code = kDone;
+  const auto profiles = read_profiles(options.traces, depth_for(views), code);
+  if (profiles.empty()) return code;
+  if (!options.against.empty()) {
+    views.before = read_profiles(options.against, analysis::Depth::summary, code);
+    if (views.before.empty()) return code;
+  }
+  if (const auto shown = show_profile(profiles, views, std::cout); !shown) {
+    return report_error(shown.error(), exit_code_of(shown.error()));
   }
   return code;
 }

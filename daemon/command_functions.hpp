@@ -99,9 +99,14 @@ int new_plugin(const NewPluginOptions& options);
 int doctor(const std::filesystem::path& history, bool as_json);
 
 struct AnalyzeOptions {
-  std::vector<std::filesystem::path> traces;  // of one job: one file for each rank
-  std::string view = "overview";              // or operators, kernels
-  std::size_t top = 0;                        // rows of a table; 0: all in JSON, ten in text
+  std::vector<std::filesystem::path> traces;      // of one job: one file for each rank
+  std::vector<std::string> views = {"overview"};  // names of ProfileView
+  std::size_t top = 0;                            // rows of a table; 0: all in JSON, ten in text
+  std::string sort;                               // a column
+  std::string range;                              // FROM:TO in milliseconds, of the memory view
+  bool by_shape = false;                          // operators by the shapes of their inputs
+  std::vector<std::filesystem::path> against;     // an earlier profile: one file for each rank
+  std::filesystem::path html;                     // where to write the page
   bool as_json = false;
 };
 int analyze(const AnalyzeOptions& options);

@@ -7,6 +7,7 @@
 
 #include "daemon/command_functions.hpp"
 #include "daemon/command_profile.hpp"
+#include "daemon/profile_views.hpp"
 
 namespace autotuned::daemon {
 
@@ -168,11 +169,25 @@ void add_analyze(CLI::App& app, AnalyzeOptions& options) {
   command.add_option("TRACE", options.traces, "*.pt.trace.json or .json.gz; one for each rank")
       ->required()
       ->type_name("FILE");
-  command.add_option("--view", options.view, "What to print")
-      ->check(CLI::IsMember({"overview", "operators", "kernels"}))
+  command.add_option("--view", options.views, "What to print; several with commas between")
+      ->check(CLI::IsMember(view_names()))
+      ->delimiter(',')
+      ->allow_extra_args(false)
       ->capture_default_str();
   command.add_option("--top", options.top, "Rows of a table (default: 10, with --json all)")
       ->check(CLI::PositiveNumber);
+  command.add_option("--sort", options.sort, "Sort tables by this column, largest first")
+      ->type_name("COLUMN");
+  command.add_flag("--shapes", options.by_shape, "Operators by the shapes of their inputs too");
+  command.add_option("--range", options.range, "Stretch of the memory view, in milliseconds")
+      ->type_name("FROM:TO");
+  command
+      .add_option("--against", options.against,
+                  "Traces from before a change: what costs more now, and what less")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  command.add_option("--html", options.html, "Also write all views as one page, for a browser")
+      ->type_name("FILE");
   add_json(command, options.as_json);
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/text.hpp"
+#include "daemon/profile_table.hpp"
 #include "daemon/report.hpp"
 
 namespace autotuned::daemon {
@@ -21,9 +22,6 @@ using analysis::Part;
 using analysis::Rule;
 using analysis::TraceAnalysis;
 using Rows = std::vector<std::vector<std::string>>;
-
-constexpr std::size_t kLongestName = 72;
-constexpr std::size_t kTopByDefault = 10;
 
 double microseconds(double ns) {
   return ns / 1e3;
@@ -81,19 +79,6 @@ Json device_json(const std::optional<DeviceUse>& use) {
           {"tensor_core_ratio", figure(&DeviceUse::tensor_core_ratio)}};
 }
 
-Json findings_json(const std::vector<Finding>& findings) {
-  Json list = Json::array();
-  for (const Finding& finding : findings) {
-    const auto word = [](const char* text) { return *text == '\0' ? Json() : Json(text); };
-    list.push_back({{"id", finding.rule->id},
-                    {"evidence", finding.evidence},
-                    {"plugin", word(finding.rule->plugin)},
-                    {"knob", word(finding.rule->knob)},
-                    {"advice", finding.rule->advice}});
-  }
-  return list;
-}
-
 template <class Figure>
 Json parts_json(const Figure& part_ns) {
   Json parts = Json::object();
@@ -128,31 +113,8 @@ Json rank_json(const TraceAnalysis& rank, std::size_t top) {
           {"notes", rank.notes}};
 }
 
-std::string time_text(double ns) {
-  return ns < 1e6 ? fmt::format("{:.1f} us", ns / 1e3) : fmt::format("{:.2f} ms", ns / 1e6);
-}
-
 std::string share_text(double part, double whole) {
   return whole > 0 ? fmt::format("{:.1f} %", 100 * part / whole) : std::string("-");
-}
-
-// A trace is data of others: what would steer the terminal or break the table is not passed on.
-std::string printable(std::string text) {
-  for (char& byte : text) {
-    const auto code = static_cast<unsigned char>(byte);
-    if (code < 0x20U || code == 0x7FU) byte = '?';
-  }
-  return text;
-}
-
-std::string short_name(const std::string& whole) {
-  const std::string name = printable(whole);
-  if (name.size() <= kLongestName) return name;
-  std::size_t end = kLongestName - 3;
-  // Not in the middle of a character.
-  while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0U) == 0x80U)
-    --end;
-  return name.substr(0, end) + "...";
 }
 
 std::string percent_text(const std::optional<double>& ratio) {
@@ -192,67 +154,20 @@ std::string findings_text(const std::vector<Finding>& findings) {
   return text;
 }
 
-std::string overview_text(const std::vector<TraceAnalysis>& ranks, const analysis::Overall& all) {
-  std::string text;
-  Rows rows = {{"part", "of a step", "share"}};
-  for (std::size_t i = 0; i < analysis::kParts; ++i) {
-    rows.push_back({analysis::to_string(static_cast<Part>(i)), time_text(all.part_ns[i]),
-                    share_text(all.part_ns[i], all.step_ns)});
-  }
-  rows.push_back({"step", time_text(all.step_ns), ""});
-  text += "\n" + table_text(rows);
-  if (ranks.size() > 1) {
-    Rows per_rank = {
-        {"rank", "step", "Kernel", "Communication", "DataLoader", "CPU Exec", "Other"}};
-    for (const TraceAnalysis& rank : ranks) {
-      std::vector<std::string> row = {std::to_string(rank.rank),
-                                      time_text(rank.breakdown.mean_step_ns())};
-      for (const Part part :
-           {Part::kernel, Part::communication, Part::data_loading, Part::cpu, Part::other}) {
-        row.push_back(fmt::format("{:.1f} %", 100 * rank.breakdown.ratio_of(part)));
-      }
-      per_rank.push_back(std::move(row));
-    }
-    text += "\n" + table_text(per_rank);
-  }
-  std::string devices;
-  for (const TraceAnalysis& rank : ranks) {
-    for (const DeviceUse& use : rank.devices)
-      devices += device_text(rank, use);
-  }
-  if (!devices.empty()) text += "\n" + devices;
-  return text + findings_text(all.findings);
-}
-
-std::string operators_text(const std::vector<OperatorRow>& rows, std::size_t top) {
-  Rows table = {{"operator", "calls", "host self", "host total", "device self", "device total"}};
-  for (std::size_t i = 0; i < shown(rows, top); ++i) {
-    const auto text = [](std::int64_t ns) { return time_text(static_cast<double>(ns)); };
-    table.push_back({short_name(rows[i].name), format_count(rows[i].calls),
-                     text(rows[i].host_self_ns), text(rows[i].host_total_ns),
-                     text(rows[i].device_self_ns), text(rows[i].device_total_ns)});
-  }
-  return "\n" + table_text(table);
-}
-
-std::string kernels_text(const std::vector<KernelRow>& rows, std::size_t top) {
-  if (rows.empty()) return "\nno kernels: nothing ran on a GPU\n";
-  Rows table = {{"kernel", "calls", "total", "mean", "max", "tensor cores", "blocks per SM",
-                 "est. occupancy"}};
-  for (std::size_t i = 0; i < shown(rows, top); ++i) {
-    const KernelRow& row = rows[i];
-    const auto total = static_cast<double>(row.total_ns);
-    table.push_back(
-        {short_name(row.name), format_count(row.calls), time_text(total),
-         time_text(total / static_cast<double>(row.calls)),
-         time_text(static_cast<double>(row.max_ns)), analysis::to_string(row.tensor_cores),
-         row.blocks_per_sm ? fmt::format("{:.2f}", *row.blocks_per_sm) : "-",
-         row.occupancy_percent ? fmt::format("{:.0f} %", *row.occupancy_percent) : "-"});
-  }
-  return "\n" + table_text(table);
-}
-
 }  // namespace
+
+Json findings_json(const std::vector<Finding>& findings) {
+  Json list = Json::array();
+  for (const Finding& finding : findings) {
+    const auto word = [](const char* text) { return *text == '\0' ? Json() : Json(text); };
+    list.push_back({{"id", finding.rule->id},
+                    {"evidence", finding.evidence},
+                    {"plugin", word(finding.rule->plugin)},
+                    {"knob", word(finding.rule->knob)},
+                    {"advice", finding.rule->advice}});
+  }
+  return list;
+}
 
 Json traces_json(const std::vector<TraceAnalysis>& ranks, std::size_t top) {
   const analysis::Overall all = analysis::overall_of(ranks);
@@ -284,8 +199,7 @@ Json traces_json(const std::vector<TraceAnalysis>& ranks, std::size_t top) {
   return json;
 }
 
-std::string traces_text(const std::vector<TraceAnalysis>& ranks, TraceView view, std::size_t top) {
-  const analysis::Overall all = analysis::overall_of(ranks);
+std::string header_text(const std::vector<TraceAnalysis>& ranks) {
   std::string text;
   for (const TraceAnalysis& rank : ranks) {
     text += fmt::format("{}: {} events, {}{}\n", rank.file, format_count(rank.events),
@@ -295,16 +209,40 @@ std::string traces_text(const std::vector<TraceAnalysis>& ranks, TraceView view,
     for (const std::string& what : rank.notes)
       text += "  note: " + printable(what) + "\n";
   }
-  const std::size_t most = top == 0 ? kTopByDefault : top;
-  switch (view) {
-    case TraceView::overview:
-      return text + overview_text(ranks, all);
-    case TraceView::operators:
-      return text + operators_text(all.operators, most);
-    case TraceView::kernels:
-      return text + kernels_text(all.kernels, most);
-  }
   return text;
+}
+
+std::string overview_text(const std::vector<TraceAnalysis>& ranks) {
+  const analysis::Overall all = analysis::overall_of(ranks);
+  std::string text;
+  Rows rows = {{"part", "of a step", "share"}};
+  for (std::size_t i = 0; i < analysis::kParts; ++i) {
+    rows.push_back({analysis::to_string(static_cast<Part>(i)), span_text(all.part_ns[i]),
+                    share_text(all.part_ns[i], all.step_ns)});
+  }
+  rows.push_back({"step", span_text(all.step_ns), ""});
+  text += "\n" + table_text(rows);
+  if (ranks.size() > 1) {
+    Rows per_rank = {
+        {"rank", "step", "Kernel", "Communication", "DataLoader", "CPU Exec", "Other"}};
+    for (const TraceAnalysis& rank : ranks) {
+      std::vector<std::string> row = {std::to_string(rank.rank),
+                                      span_text(rank.breakdown.mean_step_ns())};
+      for (const Part part :
+           {Part::kernel, Part::communication, Part::data_loading, Part::cpu, Part::other}) {
+        row.push_back(fmt::format("{:.1f} %", 100 * rank.breakdown.ratio_of(part)));
+      }
+      per_rank.push_back(std::move(row));
+    }
+    text += "\n" + table_text(per_rank);
+  }
+  std::string devices;
+  for (const TraceAnalysis& rank : ranks) {
+    for (const DeviceUse& use : rank.devices)
+      devices += device_text(rank, use);
+  }
+  if (!devices.empty()) text += "\n" + devices;
+  return text + findings_text(all.findings);
 }
 
 Json rules_json() {

@@ -11,14 +11,15 @@
 
 namespace autotuned::daemon {
 
-enum class TraceView { overview, operators, kernels };
-
 // The contract of `analyze --json` (docs/commands.md). At most `top` operators and kernels; 0: all.
 // REQUIRES: `ranks` is not empty, here and below.
 [[nodiscard]] Json traces_json(const std::vector<analysis::TraceAnalysis>& ranks, std::size_t top);
 
-[[nodiscard]] std::string traces_text(const std::vector<analysis::TraceAnalysis>& ranks,
-                                      TraceView view, std::size_t top);
+// What was read, a line for each trace, with its notes.
+[[nodiscard]] std::string header_text(const std::vector<analysis::TraceAnalysis>& ranks);
+// Parts of a step, ranks, devices, findings.
+[[nodiscard]] std::string overview_text(const std::vector<analysis::TraceAnalysis>& ranks);
+[[nodiscard]] Json findings_json(const std::vector<analysis::Finding>& findings);
 
 // The table of rules.
 [[nodiscard]] Json rules_json();

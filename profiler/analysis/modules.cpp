@@ -181,7 +181,9 @@ class ModuleFinder {
         children_.try_emplace({parent, name}, static_cast<std::uint32_t>(table_.rows.size()));
     if (!is_new) return found->second;
     ModuleRow row{.path = {}, .name = trace_.names.text(name), .parent = parent};
-    row.name.erase(0, traces::kModulePrefix.size());
+    if (row.name.starts_with(traces::kModulePrefix)) {
+      row.name.erase(0, traces::kModulePrefix.size());
+    }
     row.path = row.name;
     if (parent != kNoModule) {
       const ModuleRow& above = table_.rows[parent];

@@ -64,7 +64,12 @@ void TraceBuilder::add(const RawEvent& event, std::int64_t offset) {
   const bool may_be_module = category == Category::python_function;
   if (may_be_module ? !event.name.starts_with(kModulePrefix) : !kind_of(category, {})) return;
   const NameId name = name_id(event.name, offset);
-  add_duration(*kind_of(category, trace_.names.text(name)), name, event, offset);
+  EventKind kind = *kind_of(category, trace_.names.text(name));
+  // Our own traces name the forward of a module by its path.
+  if (kind == EventKind::annotation && !event.module.empty() && event.module == event.name) {
+    kind = EventKind::module;
+  }
+  add_duration(kind, name, event, offset);
 }
 
 void TraceBuilder::add_duration(EventKind kind, NameId name, const RawEvent& event,

@@ -101,11 +101,155 @@ TEST(Analyze, ViewsForPeople) {
   const Printed operators = run({"analyze", "--view", "operators", "--top", "3", file});
   EXPECT_THAT(operators.out, AllOf(HasSubstr("host self"), HasSubstr("aten::mm")));
   EXPECT_EQ(std::ranges::count(operators.out, '\n'),
-            6);  // the file, a blank, the heading, three rows
+            7);  // the file, a blank, the title, the heading, three rows
   EXPECT_THAT(run({"analyze", "--view", "kernels", file}).out,
               AllOf(HasSubstr("ampere_sgemm"), HasSubstr("tensor cores")));
   EXPECT_THAT(run({"analyze", "--view", "kernels", data_file("workers")}).out,
               HasSubstr("no kernels"));
+}
+
+TEST(Analyze, ShowsSeveralViews) {
+  const Printed both =
+      run({"analyze", "--view", "memory,input", "--view", "trace", data_file("classifier")});
+  EXPECT_EQ(both.code, kDone) << both.err;
+  EXPECT_THAT(both.out, AllOf(HasSubstr("(aten::empty"), HasSubstr("self increase"),
+                              HasSubstr("_SingleProcessDataLoaderIter"),
+                              HasSubstr("threads and streams"), HasSubstr("longest gaps")));
+  EXPECT_THAT(both.out, Not(HasSubstr("findings")));
+  EXPECT_THAT(run({"analyze", "--view", "distributed", data_file("rank0"), data_file("rank1")}).out,
+              AllOf(HasSubstr("overlapped"), HasSubstr("nccl"), HasSubstr("waiting for others")));
+  EXPECT_THAT(run({"analyze", "--view", "modules", data_file("workers")}).out,
+              HasSubstr("no modules were recorded"));
+  EXPECT_THAT(run({"analyze", "--view", "operators", "--shapes", data_file("classifier")}).out,
+              HasSubstr("[4, 10]"));
+}
+
+TEST(Analyze, SortsByAColumn) {
+  const Printed sorted = run({"analyze", "--view", "memory", "--sort", "self allocated", "--top",
+                              "1", data_file("classifier")});
+  EXPECT_EQ(sorted.code, kDone) << sorted.err;
+  const Printed unknown =
+      run({"analyze", "--view", "kernels", "--sort", "colour", data_file("rank0")});
+  EXPECT_EQ(unknown.code, kUsageError);
+  EXPECT_THAT(unknown.err, AllOf(HasSubstr("colour"), HasSubstr("tensor_cores")));
+}
+
+TEST(Analyze, RangeOfTheMemoryView) {
+  const auto table = [](const std::string& range) {
+    return run({"analyze", "--view", "memory", "--range", range, data_file("classifier")});
+  };
+  EXPECT_THAT(table("0:5").out, HasSubstr("from 0.0 us to 5.00 ms"));
+  EXPECT_THAT(table("900000:").out, HasSubstr("no memory was taken"));
+  for (const char* bad : {"5", "a:b", "9:3", "-1:2", "nan:3", "1:2:3"}) {
+    EXPECT_EQ(table(bad).code, kUsageError) << bad;
+    EXPECT_THAT(table(bad).err, HasSubstr("FROM:TO")) << bad;
+  }
+}
+
+TEST(Analyze, JsonOfViews) {
+  const auto json = parse_json(
+      run({"analyze", "--json", "--view", "memory,modules", "--top", "2", data_file("classifier")})
+          .out,
+      "analyze");
+  ASSERT_TRUE(json);
+  const Json& memory = json->at("views").at("memory");
+  ASSERT_EQ(memory.size(), 2U);
+  EXPECT_EQ(memory[1].at("table"), "memory");
+  ASSERT_EQ(memory[1].at("rows").size(), 2U);
+  EXPECT_TRUE(memory[1].at("rows")[0].at("self_increase_bytes").is_number_integer());
+  EXPECT_TRUE(json->at("views").at("modules")[0].at("rows").empty());
+  EXPECT_FALSE(analysis_of({data_file("classifier")}).contains("views"));
+}
+
+// The text between the tags of the page's data.
+std::string data_of(const std::string& page) {
+  const std::string tag = R"(<script type="application/json" id="profile">)";
+  const std::size_t begin = page.find(tag);
+  if (begin == std::string::npos) return {};
+  const std::size_t end = page.find("</script>", begin);
+  return page.substr(begin + tag.size(), end - begin - tag.size());
+}
+
+std::size_t count_of(const std::string& text, const std::string& what) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1))
+    ++count;
+  return count;
+}
+
+TEST(Analyze, PageHoldsEverything) {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder / "page.html";
+  const Printed printed =
+      run({"analyze", "--html", file.string(), data_file("rank0"), data_file("rank1")});
+  EXPECT_EQ(printed.code, kDone) << printed.err;
+  const auto page = read_file(file, 8U << 20U);
+  ASSERT_TRUE(page);
+  for (const char* elsewhere : {"http:", "https:", " src=", "<link", "@import", "url("})
+    EXPECT_THAT(*page, Not(HasSubstr(elsewhere))) << elsewhere;
+  const auto data = parse_json(data_of(*page), "page");
+  ASSERT_TRUE(data) << data.error().message();
+  ASSERT_EQ(data->at("ranks").size(), 2U);
+  const Json& rank = data->at("ranks")[0];
+  EXPECT_EQ(rank.at("steps").size(), 4U);
+  EXPECT_FALSE(rank.at("bars").at("bars").empty());
+  EXPECT_FALSE(rank.at("flame").at("frames").empty());
+  EXPECT_FALSE(rank.at("tables").at("operators")[0].at("rows").empty());
+  EXPECT_FALSE(data->at("findings").empty());
+  EXPECT_NE(
+      run({"analyze", "--html", (folder / "none" / "page.html").string(), data_file("rank0")}).code,
+      kDone);
+}
+
+TEST(Analyze, NamesOfATraceNeverBecomeMarkup) {
+  const std::string hostile =
+      "</script><script>alert(1)</script><img src=x onerror=alert(2)><!--<script>@PAGE_SCRIPT@";
+  Json events = Json::array();
+  for (const char* category : {"cpu_op", "user_annotation", "kernel"}) {
+    events.push_back({{"ph", "X"},
+                      {"cat", category},
+                      {"name", hostile},
+                      {"pid", hostile},
+                      {"tid", hostile},
+                      {"ts", 1},
+                      {"dur", 10},
+                      {"args", {{"Input Dims", {hostile}}}}});
+  }
+  events.push_back({{"ph", "X"},
+                    {"cat", "python_function"},
+                    {"name", "nn.Module: " + hostile},
+                    {"pid", 1},
+                    {"tid", 1},
+                    {"ts", 1},
+                    {"dur", 10}});
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder / "page.html";
+  const auto trace = folder.write("<b>.json", Json({{"traceEvents", events}}).dump());
+  EXPECT_EQ(run({"analyze", "--html", file.string(), trace.string()}).code, kDone);
+  const auto page = read_file(file, 8U << 20U);
+  ASSERT_TRUE(page);
+  EXPECT_EQ(count_of(*page, "<script"), 2U);
+  EXPECT_EQ(count_of(*page, "</script"), 2U);
+  EXPECT_EQ(count_of(*page, "<img"), 0U);
+  EXPECT_EQ(count_of(*page, "<!--"), 0U);
+  EXPECT_EQ(count_of(*page, "<b>"), 0U);
+  EXPECT_EQ(count_of(data_of(*page), "<"), 0U);
+  const auto data = parse_json(data_of(*page), "page");
+  ASSERT_TRUE(data) << data.error().message();
+  EXPECT_EQ(data->at("ranks")[0].at("tables").at("kernels")[0].at("rows")[0][0], hostile);
+}
+
+TEST(Analyze, DifferenceOfTwoProfiles) {
+  const Printed printed =
+      run({"analyze", "--against", data_file("rank0"), data_file("rank1"), "--view", "kernels"});
+  EXPECT_EQ(printed.code, kDone) << printed.err;
+  EXPECT_THAT(printed.out, AllOf(HasSubstr("a step took"), HasSubstr("kernels, time in a step"),
+                                 HasSubstr("of before")));
+  const auto json = parse_json(
+      run({"analyze", "--json", "--against", data_file("rank0"), data_file("rank1")}).out, "json");
+  ASSERT_TRUE(json);
+  EXPECT_FALSE(json->at("views").at("difference")[0].at("rows").empty());
+  EXPECT_EQ(run({"analyze", "--against", "none.json", data_file("rank1")}).code, kUsageError);
 }
 
 TEST(Analyze, NamesDamageAndAnalysesTheRest) {

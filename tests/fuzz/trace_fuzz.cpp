@@ -2,7 +2,7 @@
 // Traces of other programs, plain and gzipped: read, then analysed.
 #include <cmath>
 
-#include "profiler/analysis/trace_analysis.hpp"
+#include "profiler/analysis/profile.hpp"
 #include "profiler/traces/reader.hpp"
 #include "tests/fuzz/target.hpp"
 
@@ -13,10 +13,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     FUZZ_CHECK(!trace.error().what.empty());
     return 0;
   }
-  const auto analysis = analysis::analyze(*trace);
+  const auto profile = analysis::profile_of(*trace, analysis::Depth::plots);
+  const auto& analysis = profile.summary;
   double parts = 0;
   for (std::size_t part = 0; part < analysis::kParts; ++part)
     parts += analysis.breakdown.mean_part_ns(static_cast<analysis::Part>(part));
   FUZZ_CHECK(std::abs(parts - analysis.breakdown.mean_step_ns()) <= 1e-6 * (1 + parts));
+  for (std::size_t i = 0; i < profile.flame.frames.size(); ++i) {
+    const std::uint32_t parent = profile.flame.frames[i].parent;
+    FUZZ_CHECK(parent == analysis::kNoNode || parent < i);
+  }
+  for (const auto& change : profile.memory.changes)
+    FUZZ_CHECK(change.call == analysis::kNoNode || change.call < profile.memory.calls.size());
+  (void)analysis::memory_table(profile.memory, profile.recorded);
   return 0;
 }

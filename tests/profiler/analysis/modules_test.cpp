@@ -113,6 +113,20 @@ TEST(ModuleTable, TakesNamesThatAreWholePaths) {
   EXPECT_EQ(table.rows[2].depth, 2);
 }
 
+// As `autotuned profile` writes them.
+TEST(ModuleTable, TakesAnnotationsThatAreModules) {
+  TraceText text;
+  text.event("user_annotation", "forward", 0, 200);
+  text.event("user_annotation", "features", 0, 100, {{"Module Hierarchy", "features"}});
+  text.event("user_annotation", "features.conv", 10, 30, {{"Module Hierarchy", "features.conv"}});
+  text.event("cpu_op", "aten::conv2d", 12, 20, {{"Module Hierarchy", "features.conv"}});
+  const ModuleTable table = modules_of(text);
+  ASSERT_EQ(table.rows.size(), 2U);
+  EXPECT_EQ(table.rows[1].path, "features.conv");
+  EXPECT_EQ(table.rows[1].total.forward_host_ns, 30'000);
+  EXPECT_EQ(table.outside.forward_host_ns, 0);
+}
+
 TEST(ModuleTable, CountsNoTimeTwice) {
   TraceText text;
   text.event("cpu_op", "DistributedDataParallel.forward", 0, 100);

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/profile_difference.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace autotuned::daemon {
+
+namespace {
+
+using analysis::Change;
+using analysis::Profile;
+
+std::vector<analysis::TraceAnalysis> summaries_of(const std::vector<Profile>& ranks) {
+  std::vector<analysis::TraceAnalysis> summaries;
+  summaries.reserve(ranks.size());
+  for (const Profile& rank : ranks)
+    summaries.push_back(rank.summary);
+  return summaries;
+}
+
+std::string files_of(const std::vector<Profile>& ranks) {
+  const std::string more =
+      ranks.size() > 1 ? fmt::format(" and {} more", ranks.size() - 1) : std::string();
+  return printable(ranks.front().summary.file) + more;
+}
+
+Table changes_table(const char* id, const char* title, const char* what,
+                    const std::vector<Change>& changes, bool has_calls) {
+  Table table{.id = id,
+              .title = title,
+              .columns = {{"name", what, Unit::text},
+                          {"before", "before", Unit::time},
+                          {"after", "after", Unit::time},
+                          {"change", "change", Unit::time},
+                          {"change_share", "of before", Unit::ratio}},
+              .rows = {},
+              .when_empty = "none"};
+  if (has_calls) {
+    table.columns.push_back({"calls_before", "calls before", Unit::number});
+    table.columns.push_back({"calls_after", "calls after", Unit::number});
+  }
+  for (const Change& change : changes) {
+    if (change.before_ns == 0 && change.after_ns == 0) continue;
+    table.rows.push_back(
+        {change.name, change.before_ns, change.after_ns, change.change_ns(),
+         change.before_ns > 0 ? Cell(change.change_ns() / change.before_ns) : Cell()});
+    if (!has_calls) continue;
+    table.rows.back().emplace_back(change.before_calls);
+    table.rows.back().emplace_back(change.after_calls);
+  }
+  return table;
+}
+
+}  // namespace
+
+std::vector<std::string> difference_facts(const std::vector<Profile>& before,
+                                          const std::vector<Profile>& after) {
+  const analysis::Difference difference =
+      analysis::difference_of(summaries_of(before), summaries_of(after));
+  const double share = difference.before_step_ns > 0
+                           ? difference.after_step_ns / difference.before_step_ns - 1
+                           : 0.0;
+  std::vector<std::string> facts = {fmt::format(
+      "a step took {} in {} and takes {} in {}: {:.1f} % {}", span_text(difference.before_step_ns),
+      files_of(before), span_text(difference.after_step_ns), files_of(after), 100 * std::abs(share),
+      share < 0 ? "less" : "more")};
+  if (!before.front().summary.breakdown.has_steps || !after.front().summary.breakdown.has_steps) {
+    facts.emplace_back(
+        "not both have marked steps: a recording without them counts as one step, however long");
+  }
+  facts.emplace_back(
+      "two recordings, each with a profiler in it: autotuned run measures which is faster");
+  return facts;
+}
+
+std::vector<Table> difference_tables(const std::vector<Profile>& before,
+                                     const std::vector<Profile>& after) {
+  const analysis::Difference difference =
+      analysis::difference_of(summaries_of(before), summaries_of(after));
+  std::vector<Table> tables = {
+      changes_table("part_changes", "parts of a step", "part", difference.parts, false),
+      changes_table("operator_changes", "operators, self time in a step", "operator",
+                    difference.operators, true)};
+  if (!difference.kernels.empty()) {
+    tables.push_back(changes_table("kernel_changes", "kernels, time in a step", "kernel",
+                                   difference.kernels, true));
+  }
+  return tables;
+}
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/profile_page.hpp"
+
+#include <algorithm>
+#include <functional>
+
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "daemon/profile_page_template.hpp"
+#include "daemon/profile_tables.hpp"
+#include "daemon/trace_report.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+using analysis::Bar;
+using analysis::Profile;
+
+// Over all ranks together.
+constexpr std::size_t kMostBars = 30'000;
+constexpr std::size_t kMostFrames = 8'000;
+constexpr std::size_t kMostChanges = 60'000;
+constexpr std::size_t kMostCurvePoints = 16'000;
+constexpr std::size_t kMostRows = 2'000;
+constexpr std::size_t kMostSteps = 400;
+constexpr std::size_t kLongestText = 300;
+
+std::string bounded(const std::string& text) {
+  return text.size() <= kLongestText ? text : text.substr(0, kLongestText) + "…";
+}
+
+Json bounded_list(const std::vector<std::string>& texts) {
+  Json list = Json::array();
+  for (const std::string& text : texts)
+    list.push_back(bounded(text));
+  return list;
+}
+
+Json table_json(const Table& table, std::size_t most_rows) {
+  static constexpr const char* kUnits[] = {"text", "count", "time", "bytes", "ratio", "number"};
+  Json columns = Json::array();
+  for (const Column& column : table.columns) {
+    columns.push_back({{"key", column.key},
+                       {"heading", column.heading},
+                       {"unit", kUnits[static_cast<std::size_t>(column.unit)]}});
+  }
+  Json rows = Json::array();
+  for (std::size_t i = 0; i < std::min(table.rows.size(), most_rows); ++i) {
+    Json row = Json::array();
+    for (const Cell& cell : table.rows[i]) {
+      const auto* text = std::get_if<std::string>(&cell);
+      const auto* number = std::get_if<double>(&cell);
+      if (text != nullptr) {
+        row.push_back(bounded(*text));
+      } else {
+        row.push_back(number != nullptr ? Json(*number) : Json());
+      }
+    }
+    rows.push_back(std::move(row));
+  }
+  return {{"id", table.id},
+          {"title", table.title},
+          {"columns", std::move(columns)},
+          {"left_out", table.rows.size() - rows.size()},
+          {"rows", std::move(rows)},
+          {"when_empty", table.when_empty}};
+}
+
+Json tables_json(const std::vector<Table>& tables, std::size_t most_rows) {
+  Json list = Json::array();
+  for (const Table& table : tables)
+    list.push_back(table_json(table, most_rows));
+  return list;
+}
+
+// A node at the top has the parent -1.
+std::int64_t parent_number(std::uint32_t parent) {
+  return parent == analysis::kNoNode ? -1 : static_cast<std::int64_t>(parent);
+}
+
+Json bars_json(const Profile& rank, std::size_t most) {
+  std::int64_t least_ns = -1;
+  const std::vector<Bar>& bars = rank.bars.bars;
+  if (bars.size() > most) {
+    std::vector<std::int64_t> lengths;
+    for (const Bar& bar : bars)
+      lengths.push_back(bar.time.length_ns());
+    std::ranges::nth_element(lengths, lengths.begin() + static_cast<std::ptrdiff_t>(most),
+                             std::greater{});
+    least_ns = lengths[most];
+  }
+  Json list = Json::array();
+  for (const Bar& bar : bars) {
+    if (bar.time.length_ns() <= least_ns) continue;
+    list.push_back({bar.track, bar.name, bar.depth, static_cast<int>(bar.kind),
+                    bar.time.start_ns - rank.recorded.start_ns, bar.time.length_ns()});
+  }
+  const auto left_out = rank.bars.left_out + static_cast<std::int64_t>(bars.size() - list.size());
+  return {{"tracks", bounded_list(rank.bars.tracks)},
+          {"names", bounded_list(rank.bars.names)},
+          {"bars", std::move(list)},
+          {"left_out", left_out}};
+}
+
+Json flame_json(const analysis::Flame& flame, std::size_t most) {
+  Json list = Json::array();
+  // A parent stands before what it holds, so the first ones are whole.
+  for (const analysis::Frame& frame : flame.frames) {
+    if (list.size() == most) break;
+    list.push_back({frame.name, parent_number(frame.parent), static_cast<int>(frame.kind),
+                    frame.calls, frame.host_ns, frame.device_ns});
+  }
+  const auto left_out =
+      flame.left_out + static_cast<std::int64_t>(flame.frames.size() - list.size());
+  return {
+      {"names", bounded_list(flame.names)}, {"frames", std::move(list)}, {"left_out", left_out}};
+}
+
+Json memory_json(const Profile& rank, std::size_t most_changes, std::size_t most_points) {
+  const analysis::MemoryUse& use = rank.memory;
+  Json devices = Json::array();
+  for (const analysis::MemoryDevice& device : use.devices) {
+    Json curve = Json::array();
+    for (const auto& point : analysis::thinned(
+             device.curve, most_points / std::max<std::size_t>(use.devices.size(), 1)))
+      curve.push_back(
+          {point.time_ns - rank.recorded.start_ns, point.allocated_bytes, point.reserved_bytes});
+    devices.push_back(
+        {{"name", device.name}, {"peak", device.allocated.bytes}, {"curve", std::move(curve)}});
+  }
+  Json changes = Json::array();
+  Json calls = Json::array();
+  const bool fits = use.changes.size() <= most_changes && use.calls.size() <= 2 * most_changes;
+  if (fits) {
+    for (const auto& change : use.changes) {
+      changes.push_back({change.time_ns - rank.recorded.start_ns, change.bytes, change.device,
+                         parent_number(change.call)});
+    }
+    for (const auto& call : use.calls)
+      calls.push_back({call.name, parent_number(call.parent)});
+  }
+  return {{"devices", std::move(devices)},
+          {"changes", std::move(changes)},
+          {"changes_left_out", fits ? 0 : use.changes.size()},
+          {"calls", std::move(calls)},
+          {"names", fits ? bounded_list(use.names) : Json::array()}};
+}
+
+Json devices_json(const Profile& rank) {
+  Json list = Json::array();
+  for (const analysis::DeviceUse& use : rank.summary.devices) {
+    const auto or_null = [](const std::optional<double>& value) {
+      return value ? Json(*value) : Json();
+    };
+    list.push_back({{"name", "GPU " + std::to_string(use.device)},
+                    {"utilization", use.utilization},
+                    {"sm_efficiency", or_null(use.sm_efficiency)},
+                    {"achieved_occupancy_percent", or_null(use.achieved_occupancy_percent)},
+                    {"tensor_core_ratio", use.tensor_core_ratio}});
+  }
+  return list;
+}
+
+Json steps_json(const analysis::Breakdown& breakdown) {
+  Json list = Json::array();
+  for (const analysis::Step& step : breakdown.steps) {
+    if (list.size() == kMostSteps) break;
+    list.push_back(
+        {{"name", bounded(step.name)}, {"ns", step.time.length_ns()}, {"parts", step.part_ns}});
+  }
+  return list;
+}
+
+Json rank_json(const Profile& rank, std::size_t ranks) {
+  const analysis::Breakdown& breakdown = rank.summary.breakdown;
+  const std::size_t most_rows = std::max<std::size_t>(kMostRows / ranks, 50);
+  Json parts = Json::array();
+  for (std::size_t i = 0; i < analysis::kParts; ++i) {
+    const auto part = static_cast<analysis::Part>(i);
+    parts.push_back({{"name", analysis::to_string(part)}, {"ns", breakdown.mean_part_ns(part)}});
+  }
+  Json notes = bounded_list(rank.summary.damage);
+  for (const std::string& note : rank.summary.notes)
+    notes.push_back(bounded(note));
+  std::vector<Table> operators = {operators_table(rank.summary.operators, false)};
+  if (rank.has_shapes) operators.push_back(operators_table(rank.operators_by_shape, true));
+  Json steps = steps_json(breakdown);
+  return {{"rank", rank.summary.rank},
+          {"file", bounded(rank.summary.file)},
+          {"length_ns", rank.recorded.length_ns()},
+          {"step_ns", breakdown.mean_step_ns()},
+          {"parts", std::move(parts)},
+          {"steps_left_out", breakdown.steps.size() - steps.size()},
+          {"steps", std::move(steps)},
+          {"devices", devices_json(rank)},
+          {"notes", std::move(notes)},
+          {"input_facts", bounded_list(input_facts(rank))},
+          {"tables",
+           {{"operators", tables_json(operators, most_rows)},
+            {"kernels", tables_json({kernels_table(rank.summary.kernels)}, most_rows)},
+            {"modules", tables_json({modules_table(rank, false)}, most_rows)},
+            {"memory", tables_json({memory_operators_table(rank, std::nullopt)}, most_rows)},
+            {"input", tables_json(input_tables(rank), most_rows)},
+            {"trace", tables_json({timelines_table(rank), gaps_table(rank)}, most_rows)}}},
+          {"memory", memory_json(rank, kMostChanges / ranks, kMostCurvePoints / ranks)},
+          {"flame", flame_json(rank.flame, kMostFrames / ranks)},
+          {"bars", bars_json(rank, kMostBars / ranks)}};
+}
+
+// Every '<' as an escape of JSON: the end of the script element cannot occur, nor a comment begin.
+std::string embedded(const Json& json) {
+  const std::string text = to_line(json);
+  std::string safe;
+  safe.reserve(text.size() + text.size() / 16);
+  for (const char c : text) {
+    if (c == '<') {
+      safe += "\\u003c";
+    } else {
+      safe += c;
+    }
+  }
+  return safe;
+}
+
+void replace(std::string& text, std::string_view mark, const std::string& by) {
+  const std::size_t at = text.find(mark);
+  if (at != std::string::npos) text.replace(at, mark.size(), by);
+}
+
+}  // namespace
+
+std::string page_of(const PageContent& content) {
+  const std::vector<Profile>& ranks = content.ranks;
+  Json list = Json::array();
+  for (const Profile& rank : ranks)
+    list.push_back(rank_json(rank, ranks.size()));
+  const Json data = {
+      {"ranks", std::move(list)},
+      {"findings", findings_json(analysis::overall_of(ranks).findings)},
+      {"distributed", tables_json({ranks_table(ranks), collectives_table(ranks)}, kMostRows)},
+      {"straggler_facts", straggler_facts(ranks)},
+      {"difference", tables_json(content.difference, kMostRows)},
+      {"difference_notes", bounded_list(content.difference_notes)}};
+  // The data last: it could hold a mark itself.
+  std::string page = kPageMarkup;
+  replace(page, "@PAGE_STYLE@", kPageStyle);
+  replace(page, "@PAGE_SCRIPT@", std::string(kPageScript) + kPagePlots);
+  replace(page, "@PAGE_DATA@", embedded(data));
+  return page;
+}
+
+Result<void> write_page(const std::filesystem::path& file, const PageContent& content) {
+  return write_file_atomically(file, page_of(content));
+}
+
+}  // namespace autotuned::daemon
