@@ -41,6 +41,8 @@ const placeOf = (canvas, event) => {
   return [event.clientX - box.left, event.clientY - box.top];
 };
 
+const shortName = (name) => name.replace(/^nn\.Module: /, "");
+
 function fittingText(context, text, width) {
   if (width < 18) return "";
   if (context.measureText(text).width <= width) return text;
@@ -158,7 +160,8 @@ function navigation(state, whole, left) {
 
 function timelinePlot(rank) {
   const ROW = 17, GAP = 8, LEFT = 150, TOP = 18, DEEPEST = 14;
-  const { tracks, names, bars, left_out } = rank.bars;
+  const { tracks, bars, left_out } = rank.bars;
+  const names = rank.bars.names.map(shortName);
   const rows = tracks.map((name) => ({ name, deep: 1, bars: [] }));
   for (const [track, name, depth, kind, from, length] of bars) {
     if (depth >= DEEPEST) continue;
@@ -236,7 +239,8 @@ function timelinePlot(rank) {
 
 function flamePlot(rank) {
   const ROW = 19;
-  const { frames, names, left_out } = rank.flame;
+  const { frames, left_out } = rank.flame;
+  const names = rank.flame.names.map(shortName);
   const nodes = frames.map(([name, parent, kind, calls, host, device]) => ({ name: names[name], parent, kind, calls, host, device, inner: [] }));
   const root = { name: "all", kind: 9, calls: 1, host: 0, device: 0, inner: [], parent: null };
   for (const node of nodes) {
