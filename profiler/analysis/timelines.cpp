@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 
 namespace autotuned::analysis {
 namespace {
@@ -34,6 +35,41 @@ void explain(std::vector<GapRow>& gaps, const Trace& trace) {
     gap.meanwhile_ratio = static_cast<double>(longest_ns) /
                           static_cast<double>(std::max<std::int64_t>(gap.time.length_ns(), 1));
   }
+}
+
+constexpr int kNoDevice = -1;
+
+std::vector<int> device_of_threads(const Trace& trace) {
+  std::vector<int> devices(trace.threads.size(), kNoDevice);
+  const Events& events = trace.events;
+  for (std::size_t row = 0; row < events.size(); ++row) {
+    if (!is_on_device(events.kind[row])) continue;
+    devices[events.thread[row]] = std::max(trace.details[events.detail[row]].device, 0);
+  }
+  return devices;
+}
+
+// A device stands still while all of its streams do: the gap stands beside the busiest of them.
+std::vector<GapRow> gaps_of(const std::vector<TimelineRow>& rows, const std::vector<int>& devices,
+                            const std::vector<Intervals>& busy, Interval window) {
+  std::map<int, Intervals> busy_of_device;
+  std::map<int, std::uint32_t> busiest;
+  for (std::uint32_t i = 0; i < rows.size(); ++i) {
+    const int device = devices[rows[i].thread];
+    if (rows[i].busy_ns == 0) continue;
+    // Of threads of the host only the busiest counts.
+    const bool is_first = busiest.try_emplace(device, i).second;
+    if (device == kNoDevice && !is_first) continue;
+    Intervals& all = busy_of_device[device];
+    all.insert(all.end(), busy[rows[i].thread].begin(), busy[rows[i].thread].end());
+  }
+  if (busiest.size() > 1) busiest.erase(kNoDevice);
+  std::vector<GapRow> gaps;
+  for (const auto& [device, timeline] : busiest) {
+    for (const Interval& gap : difference({window}, merged(std::move(busy_of_device[device]))))
+      gaps.push_back({.timeline = timeline, .time = gap, .meanwhile = {}});
+  }
+  return gaps;
 }
 
 }  // namespace
@@ -69,7 +105,6 @@ TimelineTable timeline_table(const Trace& trace, Interval window, std::size_t mo
     if (is_work(events.kind[row]) && time.length_ns() > 0) busy[thread].push_back(time);
   }
   const double window_ns = static_cast<double>(std::max<std::int64_t>(window.length_ns(), 1));
-  bool has_device = false;
   for (std::uint32_t thread = 0; thread < rows.size(); ++thread) {
     TimelineRow& row = rows[thread];
     busy[thread] = merged(std::move(busy[thread]));
@@ -77,7 +112,10 @@ TimelineTable timeline_table(const Trace& trace, Interval window, std::size_t mo
     row.thread = thread;
     row.busy_ns = length_ns(busy[thread]);
     row.busy_ratio = static_cast<double>(row.busy_ns) / window_ns;
-    has_device |= row.is_device && row.busy_ns > 0;
+    if (row.busy_ns == 0) continue;
+    for (const Interval& gap : difference({window}, busy[thread])) {
+      if (gap.length_ns() > row.longest_gap.length_ns()) row.longest_gap = gap;
+    }
   }
 
   TimelineTable table;
@@ -86,15 +124,7 @@ TimelineTable timeline_table(const Trace& trace, Interval window, std::size_t mo
   });
   std::erase_if(rows, [](const TimelineRow& row) { return row.events == 0; });
   table.rows = std::move(rows);
-  for (std::uint32_t i = 0; i < table.rows.size(); ++i) {
-    TimelineRow& row = table.rows[i];
-    if (row.busy_ns == 0) continue;
-    const bool is_asked = has_device ? row.is_device : i == 0;
-    for (const Interval& gap : difference({window}, busy[row.thread])) {
-      if (gap.length_ns() > row.longest_gap.length_ns()) row.longest_gap = gap;
-      if (is_asked) table.gaps.push_back({.timeline = i, .time = gap, .meanwhile = {}});
-    }
-  }
+  table.gaps = gaps_of(table.rows, device_of_threads(trace), busy, window);
   const auto length = [](const GapRow& gap) { return gap.time.length_ns(); };
   const std::size_t kept = std::min(most_gaps, table.gaps.size());
   std::ranges::partial_sort(table.gaps, table.gaps.begin() + static_cast<std::ptrdiff_t>(kept),

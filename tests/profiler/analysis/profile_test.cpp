@@ -68,6 +68,17 @@ TEST(Timelines, TellGapsAndWhatTheHostDid) {
   EXPECT_EQ(table.gaps[1].time.length_ns(), 10'000);
 }
 
+TEST(Timelines, ADeviceStandsStillWhenAllStreamsDo) {
+  TraceText text;
+  text.step(1, 0, 100);
+  text.kernel("a", 1, 0, 60);
+  text.event("kernel", "b", 50, 30, {{"device", 0}, {"stream", 20}}, 20);
+  const TimelineTable table = profile_of(text).timelines;
+  ASSERT_EQ(table.gaps.size(), 1U);
+  EXPECT_EQ(table.gaps[0].time, (Interval{80'000, 100'000}));
+  EXPECT_EQ(table.rows[table.gaps[0].timeline].name, "GPU 0, stream 7");
+}
+
 TEST(Timelines, UseTheNamesOfThreads) {
   TraceText text;
   text.event("cpu_op", "aten::mm", 0, 10).event("cpu_op", "aten::mm", 0, 20, Json::object(), 2);
