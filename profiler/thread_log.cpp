@@ -49,7 +49,9 @@ TimelineEvent* ThreadLog::begin(TimelineKind kind, std::string_view name) {
   }
   TimelineEvent& event = timeline_.events.emplace_back();
   event.kind = kind;
-  event.module = innermost_module();
+  // What runs in an operator is of its module, which a script may have told.
+  const bool is_inside = kind != TimelineKind::module && parent_ != kNone;
+  event.module = is_inside ? timeline_.events[parent_].module : innermost_module();
   event.parent = parent_;
   if (!name.empty()) {
     const auto found = name_ids_.find(name);

@@ -127,6 +127,23 @@ TEST(ThreadLog, KnowsModulesOfAScriptByTheModuleThatRunsIt) {
   EXPECT_EQ(log.module_keys()[inner].holder, 0U);
 }
 
+TEST(ThreadLog, GivesWhatRunsInAnOperatorItsModule) {
+  EventRoom room(kPlenty);
+  ThreadLog log(room, 100, 1);
+  int model = 0;
+  log.enter_module(&model);
+  log.begin(TimelineKind::operation, "aten::linear")->module = log.module_named("layer");
+  log.begin(TimelineKind::operation, "aten::mm");
+  log.end(now_ns());
+  log.end(now_ns());
+  log.begin(TimelineKind::operation, "aten::relu");
+  log.end(now_ns());
+  log.leave_module();
+  const ThreadTimeline timeline = log.take();
+  EXPECT_EQ(timeline.events[2].module, timeline.events[1].module);
+  EXPECT_EQ(timeline.events[3].module, timeline.events[0].module);
+}
+
 TEST(ThreadLog, CountsWhatItHasNoRoomFor) {
   EventRoom room(3);
   ThreadLog log(room, 100, 1);
