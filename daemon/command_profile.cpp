@@ -179,8 +179,9 @@ int profile(const ProfileOptions& options) {
     std::cerr << "warning: the recording was full and lost " << format_count(lost)
               << " events; --steps makes it shorter\n";
   }
-  AnalyzeOptions analysis;
+  AnalyzeOptions analysis = options.analysis;
   analysis.traces = {*file};
+  analysis.by_shape = options.shapes;
   analysis.as_json = options.as_json;
   return analyze(analysis);
 }

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "daemon/command_functions.hpp"
+
 namespace autotuned::daemon {
 
 struct ProfileOptions {
@@ -22,6 +24,7 @@ struct ProfileOptions {
   std::string limit = "2min";  // no step begins later
   bool shapes = false;
   bool memory = false;
+  AnalyzeOptions analysis;  // what to print of the trace
   bool as_json = false;
 };
 int profile(const ProfileOptions& options);

@@ -162,13 +162,7 @@ CLI::App& add_new_plugin(CLI::App& plugins, NewPluginOptions& options) {
   return command;
 }
 
-void add_analyze(CLI::App& app, AnalyzeOptions& options) {
-  CLI::App& command = *app.add_subcommand(
-      "analyze",
-      "Where the time went in traces that torch.profiler wrote, and what to do about it");
-  command.add_option("TRACE", options.traces, "*.pt.trace.json or .json.gz; one for each rank")
-      ->required()
-      ->type_name("FILE");
+void add_views(CLI::App& command, AnalyzeOptions& options) {
   command.add_option("--view", options.views, "What to print; several with commas between")
       ->check(CLI::IsMember(view_names()))
       ->delimiter(',')
@@ -178,6 +172,18 @@ void add_analyze(CLI::App& app, AnalyzeOptions& options) {
       ->check(CLI::PositiveNumber);
   command.add_option("--sort", options.sort, "Sort tables by this column, largest first")
       ->type_name("COLUMN");
+  command.add_option("--html", options.html, "Also write all views as one page, for a browser")
+      ->type_name("FILE");
+}
+
+void add_analyze(CLI::App& app, AnalyzeOptions& options) {
+  CLI::App& command = *app.add_subcommand(
+      "analyze",
+      "Where the time went in traces that torch.profiler wrote, and what to do about it");
+  command.add_option("TRACE", options.traces, "*.pt.trace.json or .json.gz; one for each rank")
+      ->required()
+      ->type_name("FILE");
+  add_views(command, options);
   command.add_flag("--shapes", options.by_shape, "Operators by the shapes of their inputs too");
   command.add_option("--range", options.range, "Stretch of the memory view, in milliseconds")
       ->type_name("FROM:TO");
@@ -186,8 +192,6 @@ void add_analyze(CLI::App& app, AnalyzeOptions& options) {
                   "Traces from before a change: what costs more now, and what less")
       ->type_name("FILE")
       ->allow_extra_args(false);
-  command.add_option("--html", options.html, "Also write all views as one page, for a browser")
-      ->type_name("FILE");
   add_json(command, options.as_json);
 }
 
@@ -195,6 +199,7 @@ void add_profile(CLI::App& app, ProfileOptions& options) {
   CLI::App& command = *app.add_subcommand(
       "profile", "Record some steps of a recipe as a trace, and say where the time goes");
   add_recipe(command, options.recipe);
+  add_views(command, options.analysis);
   command.add_option("-s,--set", options.settings, "Start from this knob value (KNOB=VALUE)")
       ->type_name("KNOB=VALUE");
   command
