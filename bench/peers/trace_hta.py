@@ -18,9 +18,11 @@ import os
 import subprocess
 import sys
 import tempfile
+import warnings
 
 os.environ["HTA_DISABLE_NS_ROUNDING"] = "1"
 logging.disable(logging.CRITICAL)
+warnings.simplefilter("ignore")  # it divides by the time of communication, which may be 0
 from hta.trace_analysis import TraceAnalysis  # noqa: E402
 
 ON_DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")

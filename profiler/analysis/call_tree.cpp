@@ -76,7 +76,21 @@ void find_parents(std::vector<CallNode>& nodes, const Events& events) {
   }
 }
 
-// Calls of the runtime and work of devices, to the operator that has the same external id.
+// The innermost node that holds the call; kNoNode: none.
+std::uint32_t holder_of(const std::vector<CallNode>& nodes, const Events& events, Row call) {
+  const auto place = [&](Row row) { return std::pair(events.thread[row], events.start_ns[row]); };
+  const auto after = std::ranges::upper_bound(
+      nodes, place(call), {}, [&](const CallNode& node) { return place(node.row); });
+  if (after == nodes.begin()) return kNoNode;
+  auto holder = static_cast<std::uint32_t>(after - nodes.begin() - 1);
+  if (events.thread[nodes[holder].row] != events.thread[call]) return kNoNode;
+  while (holder != kNoNode && events.end_ns(nodes[holder].row) < events.end_ns(call))
+    holder = nodes[holder].parent;
+  return holder == kNoNode ? kNoNode : nodes[holder].stands_for_it;
+}
+
+// Calls of the runtime and work of devices, to the operator that has the same external id. In traces of some
+// versions no operator has that of a launch: then to what holds the launch.
 void add_launches(std::vector<CallNode>& nodes, const Events& events, const Launches& launches) {
   std::unordered_map<std::int64_t, std::uint32_t> node_of;
   for (const CallNode& node : nodes) {
@@ -88,12 +102,19 @@ void add_launches(std::vector<CallNode>& nodes, const Events& events, const Laun
     const auto found = node_of.find(events.external_id[row]);
     return found == node_of.end() ? nullptr : &nodes[found->second];
   };
+  const auto find_holder = [&](Row call) -> CallNode* {
+    const std::uint32_t holder = call == kNoRow ? kNoNode : holder_of(nodes, events, call);
+    return holder == kNoNode ? nullptr : &nodes[holder];
+  };
   for (const Row call : launches.calls) {
-    if (CallNode* node = find(call)) node->inner_ns += events.length_ns[call];
+    CallNode* node = find(call);
+    if (node == nullptr) node = find_holder(call);
+    if (node != nullptr) node->inner_ns += events.length_ns[call];
   }
   for (const DeviceEvent& event : launches.device_events) {
     CallNode* node = find(event.launch);
     if (node == nullptr) node = find(event.row);
+    if (node == nullptr) node = find_holder(event.launch);
     if (node != nullptr) node->device_self_ns += events.length_ns[event.row];
   }
 }

@@ -65,6 +65,19 @@ TEST(OperatorTable, FindsWorkWhoseLaunchIsMissing) {
               ElementsAre(OperatorRow{"aten::mm", 1, 10'000, 10'000, 30'000, 30'000}));
 }
 
+// Some versions give a launch a number of its own as external id.
+TEST(OperatorTable, ChargesALaunchOfNobodyToWhatHoldsIt) {
+  TraceText text;
+  text.event("cpu_op", "aten::linear", 0, 100, {{"External id", 1}});
+  text.event("cpu_op", "aten::mm", 10, 50, {{"External id", 2}});
+  text.kernel("gemm", 20, 200, 40, {{"External id", 900}});
+  text.kernel("bias", 70, 250, 5, {{"External id", 901}});
+  text.kernel("nobody", 150, 260, 3, {{"External id", 902}});
+  EXPECT_THAT(operators_of(text),
+              UnorderedElementsAre(OperatorRow{"aten::linear", 1, 100'000, 49'000, 45'000, 5'000},
+                                   OperatorRow{"aten::mm", 1, 50'000, 49'000, 40'000, 40'000}));
+}
+
 TEST(KernelTable, WeighsByDuration) {
   TraceText text;
   text.kernel("long", 0, 10, 30, {{"blocks per SM", 2}, {"est. achieved occupancy %", 50}});
