@@ -6,7 +6,7 @@
 
 #include "base/file.hpp"
 #include "base/json.hpp"
-#include "daemon/profile_page_template.hpp"
+#include "daemon/profile_page_files.hpp"
 #include "daemon/profile_tables.hpp"
 #include "daemon/trace_report.hpp"
 
