@@ -46,6 +46,8 @@ class Checker {
   void store(const Field& field, Json value, Json& values) const;
   std::optional<Json> check_typed(const Field& field, const YamlNode& node,
                                   const std::string& where);
+  // Of a variant with is_plugin. checker_plugin.cpp
+  Json check_plugin(const Variant& variant, const YamlNode& node, const std::string& where);
   std::optional<Json> check_transforms(const Field& field, const YamlNode& node,
                                        const std::string& where);
   const Variant* variant_of(const Field& field, const YamlNode& name, const std::string& where);

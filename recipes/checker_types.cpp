@@ -21,6 +21,11 @@ std::optional<Json> Checker::check_typed(const Field& field, const YamlNode& nod
   const std::string known = joined(names_of(*field.variants));
   if (node.kind != YamlNode::Kind::map) return unexpected(field, node, where);
   const YamlNode* type = node.find("type");
+  const Variant* of_plugin = find_variant(*field.variants, kPluginType);
+  if (of_plugin != nullptr && node.find(kPluginType) != nullptr &&
+      (type == nullptr || type->scalar == kPluginType)) {
+    return check_plugin(*of_plugin, node, where);
+  }
   if (type == nullptr) {
     report(node, "\"type\" is missing in " + where + ": expected one of " + known);
     return std::nullopt;
@@ -31,6 +36,7 @@ std::optional<Json> Checker::check_typed(const Field& field, const YamlNode& nod
   }
   const Variant* variant = variant_of(field, *type, where);
   if (variant == nullptr) return std::nullopt;
+  if (variant->is_plugin) return check_plugin(*variant, node, where);
   Json values = check_map(variant->fields, variant->rule, node, where, true);
   values["type"] = variant->name;
   return values;

@@ -85,6 +85,14 @@ void check_batch_size_limit(const YamlNode& root, const Json& values, Checker& c
   }
 }
 
+void check_loss(const YamlNode& root, const Json& values, Checker& checker) {
+  const YamlNode* loss = root.find("loss");
+  const Json& type = member(member(values, "model"), "type");
+  if (loss == nullptr || member(values, "loss") != kPluginType || type == kPluginType) return;
+  checker.report(*loss,
+                 "loss: plugin is the loss of the model's plugin; write model: {plugin: NAME}");
+}
+
 auto place_of(const Diagnostic& problem) {
   return std::tuple(problem.line, problem.column);
 }
@@ -123,6 +131,7 @@ tl::expected<Recipe, std::vector<Diagnostic>> parse_recipe(std::string_view text
     check_start(root, knobs, checker, start);
     check_allow(root, knobs, checker);
     check_batch_size_limit(root, *values, checker);
+    check_loss(root, *values, checker);
   }
   if (!problems.empty()) return tl::unexpected(in_order(std::move(problems), refused));
 

@@ -326,6 +326,11 @@ std::string Recipe::hash() const {
   // Recipes that say nothing about it keep the hash from before there were caches.
   if (tune.cache_memory_ratio == Tune{}.cache_memory_ratio)
     json["tune"].erase("cache_memory_ratio");
+  for (const char* place : {"line", "column"}) {  // of a plugin, in the file
+    json["model"].erase(place);
+    json["data"].erase(place);
+    if (evaluation) json["evaluate"]["data"].erase(place);
+  }
   count_files(json["model"], model_types());
   count_files(json["data"], data_types());
   if (evaluation) count_files(json["evaluate"]["data"], data_types());

@@ -32,6 +32,17 @@ std::string flow(const Json& value) {
   return "[" + items + "]";
 }
 
+// A value that nothing but its looks says the type of: text is always quoted.
+std::string untyped(const Json& value) {
+  if (!value.is_structured()) return to_line(value);
+  std::string text;
+  for (const auto& [key, item] : value.items()) {
+    text += (text.empty() ? "" : ", ") + (value.is_object() ? to_line(key) + ": " : std::string()) +
+            untyped(item);
+  }
+  return value.is_object() ? "{" + text + "}" : "[" + text + "]";
+}
+
 std::string duration_text(std::int64_t ns) {
   constexpr std::array<std::pair<std::int64_t, const char*>, 6> kUnits{{{3'600'000'000'000, "h"},
                                                                         {60'000'000'000, "min"},
@@ -76,6 +87,12 @@ std::string flow_fields(const std::vector<Field>& fields, const Json& values,
 std::string typed_text(const Field& field, const Json& value) {
   const Variant* variant = find_variant(*field.variants, value.at("type").get<std::string>());
   assert(variant != nullptr);
+  if (variant->is_plugin) {
+    std::string text = flow_fields(variant->fields, value, ", ");
+    for (const auto& [key, parameter] : member(value, "parameters").items())
+      text += ", " + to_line(key) + ": " + untyped(parameter);
+    return "{" + text.substr(2) + "}";
+  }
   return "{type: " + variant->name + flow_fields(variant->fields, value, ", ") + "}";
 }
 

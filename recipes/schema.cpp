@@ -77,7 +77,11 @@ Json typed_schema(const std::vector<Variant>& variants) {
     Json schema = object_schema(variant.fields);
     schema["description"] = variant.summary;
     schema["properties"]["type"] = {{"const", variant.name}};
-    schema["required"].push_back("type");
+    if (variant.is_plugin) {
+      schema["additionalProperties"] = true;  // its parameters
+    } else {
+      schema["required"].push_back("type");
+    }
     alternatives.push_back(std::move(schema));
   }
   return {{"oneOf", std::move(alternatives)}};

@@ -179,6 +179,15 @@ const std::vector<Variant>& data_types() {
        .summary = "Floats drawn from the standard normal distribution, with labels in turn: for "
                   "measuring, as nothing can be learned from them.",
        .fields = {samples_field(), shape_field(), classes_field(), shuffle_field()}},
+      {.name = kPluginType,
+       .summary = "Data of a workload plugin, written {plugin: NAME, …}; further keys are the "
+                  "plugin's parameters.",
+       .fields = {{.key = "plugin",
+                   .type = text,
+                   .summary = "The workload plugin; `autotuned plugins` lists those found.",
+                   .is_required = true},
+                  shuffle_field()},
+       .is_plugin = true},
   };
   return types;
 }

@@ -172,6 +172,14 @@ const std::vector<Variant>& model_types() {
                    .summary = "Width of the output, as a check.",
                    .default_in_words = "what the model returns",
                    .range = kClasses}}},
+      {.name = kPluginType,
+       .summary = "A model of a workload plugin, written {plugin: NAME, …}; further keys are the "
+                  "plugin's parameters.",
+       .fields = {{.key = "plugin",
+                   .type = text,
+                   .summary = "The workload plugin; `autotuned plugins` lists those found.",
+                   .is_required = true}},
+       .is_plugin = true},
   };
   return types;
 }

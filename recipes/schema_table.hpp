@@ -85,7 +85,13 @@ struct Variant {
   std::string_view summary;  // one sentence
   std::vector<Field> fields;
   Rule rule = nullptr;
+  // Picked by `plugin: NAME` instead of `type: …`; keys that are no fields are that plugin's parameters.
+  bool is_plugin = false;
 };
+
+// The name of the variants with is_plugin, also in the checked recipe: {"type": "plugin", "plugin": NAME,
+// "parameters": {...}, "line", "column": in the recipe}.
+inline constexpr const char* kPluginType = "plugin";
 
 // The recipe itself, as a map without a key.
 [[nodiscard]] const Field& recipe_field();

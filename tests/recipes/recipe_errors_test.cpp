@@ -81,7 +81,8 @@ constexpr Mistake kMistakes[] = {
     {"bad_device", "name: quick", "name: quick\ndevice: gpu",
      "3:9: device: expected auto, cpu, cuda or cuda:N, found \"gpu\""},
     {"bad_choice", "name: quick", "name: quick\nloss: cross_entrophy",
-     "3:7: loss: expected one of cross_entropy, mse, found \"cross_entrophy\"; did you mean "
+     "3:7: loss: expected one of cross_entropy, mse, plugin, found \"cross_entrophy\"; did you "
+     "mean "
      "\"cross_entropy\"?"},
     {"unknown_schedule", "name: quick", "name: quick\nschedule: {type: cosines}",
      "3:18: schedule: unknown type \"cosines\"; did you mean \"cosine\"?"},
@@ -118,14 +119,14 @@ constexpr Mistake kMistakes[] = {
     {"unknown_type_without_neighbour", "type: mlp, hidden: 16", "type: transformer",
      "3:15: model: unknown type \"transformer\"; known are fashion_cnn, mlp, simple_cnn, "
      "pooling_cnn, "
-     "resnet18, resnet50, vit, paced, torchscript"},
+     "resnet18, resnet50, vit, paced, torchscript, plugin"},
     {"missing_type", "type: mlp, ", "",
      "3:8: \"type\" is missing in model: expected one of fashion_cnn, mlp, simple_cnn, "
      "pooling_cnn, "
-     "resnet18, resnet50, vit, paced, torchscript"},
+     "resnet18, resnet50, vit, paced, torchscript, plugin"},
     {"type_is_a_list", "type: mlp", "type: [mlp]",
      "3:15: model.type: expected one of fashion_cnn, mlp, simple_cnn, pooling_cnn, "
-     "resnet18, resnet50, vit, paced, torchscript, found a list"},
+     "resnet18, resnet50, vit, paced, torchscript, plugin, found a list"},
     {"typed_is_a_word", "{type: mlp, hidden: 16, classes: 4}", "mlp",
      "3:8: model: expected a map with a type, found \"mlp\""},
     {"unknown_transform",

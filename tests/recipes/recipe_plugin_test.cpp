@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models, data and losses that a plugin brings, as a recipe names them.
+#include <gmock/gmock.h>
+
+#include "recipes/knob_json.hpp"
+#include "recipes/recipe_yaml.hpp"
+#include "tests/recipes/samples.hpp"
+
+namespace autotuned::recipes {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr std::string_view kPluginRecipe = R"(autotuned: 1
+name: mine
+model:
+  plugin: mine
+  hidden: 32
+  rate: 1/4
+  deep: true
+  text: "7"
+  word: seven
+  list: [1, two, {three: 3}]
+data: {plugin: mine, samples: 64, shuffle: off}
+loss: plugin
+optimizer: {type: sgd, lr: 0.1}
+train: {epochs: 1, batch_size: 8}
+)";
+
+TEST(RecipePlugin, ParametersAreWhatTheyLookLike) {
+  const Recipe recipe = right(kPluginRecipe);
+  EXPECT_EQ(recipe.model.type, "plugin");
+  EXPECT_EQ(recipe.model.parameters.at("plugin"), "mine");
+  EXPECT_EQ(recipe.model.parameters.at("line"), 4);
+  EXPECT_EQ(recipe.model.parameters.at("parameters"), Json({{"hidden", 32},
+                                                            {"rate", 0.25},
+                                                            {"deep", true},
+                                                            {"text", "7"},
+                                                            {"word", "seven"},
+                                                            {"list", {1, "two", {{"three", 3}}}}}));
+  EXPECT_EQ(recipe.data.parameters.at("parameters"), Json({{"samples", 64}}));
+  EXPECT_EQ(recipe.data.parameters.at("shuffle"), false);
+  EXPECT_EQ(recipe.loss, "plugin");
+}
+
+TEST(RecipePlugin, ReadsBackAsTheSameRecipe) {
+  const Recipe recipe = right(kPluginRecipe);
+  const Recipe again = right(to_yaml(recipe, "a comment\nof two lines"));
+  EXPECT_EQ(again.model.parameters.at("parameters"), recipe.model.parameters.at("parameters"));
+  EXPECT_EQ(again.data.parameters.at("parameters"), recipe.data.parameters.at("parameters"));
+  EXPECT_EQ(again.data.parameters.at("shuffle"), false);
+  // Where it stands in the file says nothing about the job; a parameter does.
+  EXPECT_NE(again.model.parameters.at("line"), recipe.model.parameters.at("line"));
+  EXPECT_EQ(again.hash(), recipe.hash());
+  EXPECT_NE(right(changed(kPluginRecipe, "hidden: 32", "hidden: 33")).hash(), recipe.hash());
+}
+
+TEST(RecipePlugin, MistakesAreExplained) {
+  EXPECT_THAT(problems(changed(kPluginRecipe, "shuffle: off", "shuffle: maybe")),
+              ElementsAre(AllOf(HasSubstr(":11:"), HasSubstr("data.shuffle"))));
+  EXPECT_THAT(problems(changed(kPluginRecipe, "plugin: mine\n", "plugin: [mine]\n")),
+              ElementsAre(AllOf(HasSubstr(":4:"), HasSubstr("model.plugin"))));
+  EXPECT_THAT(problems(changed(kPluginRecipe, "  plugin: mine\n", "  type: plugin\n")),
+              ElementsAre(HasSubstr("\"plugin\" is missing in model")));
+}
+
+TEST(RecipePlugin, ItsLossNeedsItsModel) {
+  EXPECT_THAT(problems(std::string(kQuickRecipe) + "loss: plugin\n"),
+              ElementsAre(HasSubstr("loss: plugin is the loss of the model's plugin")));
+}
+
+Json declared(const Json& change = Json::object()) {
+  Json knob = {{"name", "mine.depth"}, {"type", "integer"}, {"minimum", 1},          {"maximum", 9},
+               {"default", 3},         {"risk", "exact"},   {"summary", "How deep."}};
+  knob.merge_patch(change);
+  return knob;
+}
+
+std::string error_of(const Json& change) {
+  const auto knob = knob_from_json(declared(change));
+  return knob ? "" : knob.error().message();
+}
+
+TEST(KnobFromJson, ReadsEveryType) {
+  const Knob depth = knob_from_json(declared({{"switch", "restart"}, {"warmup_steps", 4}})).value();
+  EXPECT_EQ(depth.maximum, 9);
+  EXPECT_EQ(depth.default_value, KnobValue(std::int64_t{3}));
+  EXPECT_EQ(depth.how, KnobSwitch::restart);
+  EXPECT_EQ(depth.warmup_steps, 4);
+  const Knob mode = knob_from_json({{"name", "mine.mode"},
+                                    {"type", "choice"},
+                                    {"choices", {"slow", "fast"}},
+                                    {"risk", "semantics"},
+                                    {"summary", "How."}})
+                        .value();
+  EXPECT_EQ(mode.default_value, KnobValue(std::string("slow")));
+  EXPECT_EQ(mode.risk, RiskClass::semantics);
+  EXPECT_EQ(mode.how, KnobSwitch::live);
+}
+
+TEST(KnobFromJson, NamesWhatIsWrong) {
+  EXPECT_THAT(error_of({{"type", "real"}}), HasSubstr("'mine.depth': type: expected boolean"));
+  EXPECT_THAT(error_of({{"risk", "none"}}), HasSubstr("risk: expected exact"));
+  EXPECT_THAT(error_of({{"default", 10}}), HasSubstr("minimum <= default <= maximum"));
+  EXPECT_THAT(error_of({{"minimum", nullptr}}), HasSubstr("minimum"));
+  EXPECT_THAT(error_of({{"summary", ""}}), HasSubstr("summary"));
+  EXPECT_THAT(error_of({{"switch", "never"}}), HasSubstr("live or restart"));
+  EXPECT_THAT(error_of({{"warmup_steps", 1000}}), HasSubstr("from 0 to 100"));
+  EXPECT_THAT(error_of({{"choices", {"a", "b"}}}), HasSubstr("no field 'choices'"));
+  EXPECT_THAT(error_of({{"name", nullptr}}), HasSubstr("name"));
+}
+
+}  // namespace
+}  // namespace autotuned::recipes
