@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -79,6 +80,24 @@ class LibraryFile {
     return check_sections();
   }
 
+  // REQUIRES: check().
+  Result<std::string> section(std::string_view name) {
+    Elf64_Shdr names{};
+    if (!read(header_.e_shoff + header_.e_shstrndx * sizeof names, &names)) {
+      return truncated("section names");
+    }
+    for (unsigned i = 1; i < header_.e_shnum; ++i) {
+      Elf64_Shdr section{};
+      if (!read(header_.e_shoff + i * sizeof section, &section)) return truncated("section table");
+      if (section.sh_name >= names.sh_size ||
+          text(names.sh_offset + section.sh_name, names.sh_size - section.sh_name) != name) {
+        continue;
+      }
+      return text(section.sh_offset, section.sh_size);
+    }
+    return std::string();
+  }
+
  private:
   template <class T>
   bool read(std::uint64_t at, T* value) {
@@ -88,6 +107,18 @@ class LibraryFile {
     if (!stream_.read(bytes.data(), bytes.size())) return false;
     std::memcpy(value, bytes.data(), bytes.size());
     return true;
+  }
+
+  // Up to the first NUL.
+  std::string text(std::uint64_t at, std::uint64_t most) {
+    constexpr std::uint64_t kMost = 1U << 20U;
+    most = std::min(most, kMost);
+    if (!holds(at, most)) return {};
+    std::string bytes(static_cast<std::size_t>(most), '\0');
+    stream_.seekg(static_cast<std::streamoff>(at));
+    if (!stream_.read(bytes.data(), static_cast<std::streamsize>(most))) return {};
+    bytes.resize(std::min(bytes.find('\0'), bytes.size()));
+    return bytes;
   }
 
   [[nodiscard]] bool holds(std::uint64_t at, std::uint64_t count) const {
@@ -142,6 +173,12 @@ class LibraryFile {
 
 Result<void> check_library_file(const std::filesystem::path& file) {
   return LibraryFile(file).check();
+}
+
+Result<std::string> read_section(const std::filesystem::path& file, std::string_view name) {
+  LibraryFile library(file);
+  if (auto checked = library.check(); !checked) return tl::unexpected(std::move(checked.error()));
+  return library.section(name);
 }
 
 }  // namespace autotuned::plugins

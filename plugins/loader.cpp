@@ -19,6 +19,7 @@
 #include "plugins/library_file.hpp"
 #include "plugins/plugin_name.hpp"
 #include "plugins/sdk/autotuned_plugin.h"
+#include "plugins/trainer_library.hpp"
 #include "plugins/trust.hpp"
 #include "plugins/yaml_plugin.hpp"
 
@@ -26,7 +27,8 @@ namespace autotuned::plugins {
 namespace {
 
 constexpr const char* kAlias = "autotuned_plugin_v1";
-constexpr std::string_view kAliasStem = "autotuned_plugin_v";
+constexpr std::string_view kTrainerEnding = "_trainer.so";
+constexpr const char* kTrainerKind = "trainer";  // until it is known which of the two
 constexpr std::size_t kMaxAnswerBytes = 1U << 20U;
 
 class LibraryPolicy final : public Policy {
@@ -74,8 +76,10 @@ class LibraryPolicy final : public Policy {
   const autotuned_plugin* descriptor_;
 };
 
-// Reads the names of the exported symbols without loading the file.
-Result<void> check_alias(const std::filesystem::path& file) {
+}  // namespace
+
+Result<void> check_alias(const std::filesystem::path& file, const std::string& alias) {
+  const std::string stem = alias.substr(0, alias.size() - 1);
   std::vector<std::string> symbols;
   try {
     symbols = boost::dll::library_info(file).symbols();
@@ -83,17 +87,19 @@ Result<void> check_alias(const std::filesystem::path& file) {
     return fail(ErrorKind::corrupt, std::string("has unreadable symbols: ") + error.what(),
                 file.string());
   }
-  if (std::ranges::find(symbols, kAlias) != symbols.end()) return {};
+  if (std::ranges::find(symbols, alias) != symbols.end()) return {};
   for (const std::string& symbol : symbols) {
-    if (!symbol.starts_with(kAliasStem)) continue;
+    if (!symbol.starts_with(stem)) continue;
     return fail(ErrorKind::unsupported,
                 fmt::format("speaks version {} of the plugin surface, this program version 1",
-                            symbol.substr(kAliasStem.size())),
+                            symbol.substr(stem.size())),
                 file.string(), "build it against this program's plugins/sdk");
   }
   return fail(ErrorKind::invalid, "is a shared library but no plugin", file.string(),
-              fmt::format("a plugin exports the alias {}", kAlias));
+              fmt::format("a plugin exports the alias {}", alias));
 }
+
+namespace {
 
 // Never closed: what a library registered or started must not outlive its code, so the end of the
 // process is the unload. That holds for refused ones too.
@@ -103,13 +109,15 @@ const boost::dll::shared_library& keep(boost::dll::shared_library library) {
   return *kept->back();
 }
 
-Result<const autotuned_plugin*> load(const std::filesystem::path& file) {
+}  // namespace
+
+Result<const void*> load_alias(const std::filesystem::path& file, const std::string& name) {
   try {
     const boost::dll::shared_library& library = keep(boost::dll::shared_library(
         file, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local));
     // An alias that is a function or holds something else lies anywhere and points nowhere in particular:
     // its bytes are copied.
-    const auto& bytes = library.get<const unsigned char>(kAlias);
+    const auto& bytes = library.get<const unsigned char>(name);
     const void* alias = nullptr;
     std::memcpy(&alias, &bytes, sizeof alias);
     Dl_info of_alias{};
@@ -118,15 +126,17 @@ Result<const autotuned_plugin*> load(const std::filesystem::path& file) {
                            ::dladdr(alias, &of_descriptor) != 0 &&
                            of_alias.dli_fbase == of_descriptor.dli_fbase;
     if (!is_inside) {
-      return fail(ErrorKind::invalid, fmt::format("has an alias {} that is no pointer", kAlias),
+      return fail(ErrorKind::invalid, fmt::format("has an alias {} that is no pointer", name),
                   file.string(), "the alias holds the address of the library's descriptor");
     }
-    return static_cast<const autotuned_plugin*>(alias);
+    return alias;
   } catch (const std::exception& error) {
     return fail(ErrorKind::unsupported, std::string("cannot be loaded: ") + error.what(),
                 file.string());
   }
 }
+
+namespace {
 
 Result<void> check_descriptor(const autotuned_plugin& descriptor, const std::string& name,
                               const std::string& file) {
@@ -158,18 +168,21 @@ Result<void> check_descriptor(const autotuned_plugin& descriptor, const std::str
 
 using Loading = std::function<void(const std::string&)>;
 
+enum class Code { may_run, stays_out };
+
 Result<void> examine_library(FoundPlugin& found, const Loading& loading) {
   if (auto checked = check_library_file(found.path); !checked) return checked;
-  if (auto checked = check_alias(found.path); !checked) return checked;
+  if (auto checked = check_alias(found.path, kAlias); !checked) return checked;
   if (loading) loading(found.name);
-  const Result<const autotuned_plugin*> descriptor = load(found.path);
-  if (!descriptor) return tl::unexpected(descriptor.error());
-  if (auto checked = check_descriptor(**descriptor, found.name, found.path.string()); !checked) {
+  const Result<const void*> alias = load_alias(found.path, kAlias);
+  if (!alias) return tl::unexpected(alias.error());
+  const auto* const descriptor = static_cast<const autotuned_plugin*>(*alias);
+  if (auto checked = check_descriptor(*descriptor, found.name, found.path.string()); !checked) {
     return checked;
   }
-  found.version = (*descriptor)->version;
-  found.summary = (*descriptor)->summary;
-  found.policy = std::make_shared<LibraryPolicy>(found.name, *descriptor);
+  found.version = descriptor->version;
+  found.summary = descriptor->summary;
+  found.policy = std::make_shared<LibraryPolicy>(found.name, descriptor);
   return {};
 }
 
@@ -179,6 +192,22 @@ Result<void> examine_yaml(FoundPlugin& found) {
   found.version = std::move(plugin->version);
   found.summary = std::move(plugin->summary);
   found.policy = std::move(plugin->policy);
+  return {};
+}
+
+// Of a library that only the trainer loads.
+Result<void> examine_for_trainer(FoundPlugin& found) {
+  Result<TrainerLibrary> library = examine_trainer_library(found.path);
+  if (!library) return tl::unexpected(std::move(library.error()));
+  if (library->name != found.name) {
+    return fail(ErrorKind::invalid,
+                fmt::format("calls itself '{}' but was found as '{}'", library->name, found.name),
+                found.path.string());
+  }
+  found.kind = to_string(library->kind);
+  found.version = std::move(library->version);
+  found.summary = std::move(library->summary);
+  found.knobs = std::move(library->knobs);
   return {};
 }
 
@@ -194,14 +223,20 @@ Result<void> examine(FoundPlugin& found, const std::filesystem::path& folder,
   Result<std::string> digest = sha256_hex_of_file(found.path);
   if (!digest) return tl::unexpected(std::move(digest.error()));
   found.sha256 = std::move(*digest);
+  if (found.kind == kTrainerKind) return examine_for_trainer(found);
   return found.kind == "yaml" ? examine_yaml(found) : examine_library(found, loading);
 }
 
-// A plugin's file by its name: libNAME.so or NAME.yaml.
+// A plugin's file by its name: libNAME.so, libNAME_trainer.so or NAME.yaml.
 std::optional<FoundPlugin> named_by(const std::filesystem::path& file) {
   const std::string leaf = file.filename().string();
   FoundPlugin found;
   found.path = file;
+  if (leaf.starts_with("lib") && leaf.ends_with(kTrainerEnding)) {
+    found.name = leaf.substr(3, leaf.size() - 3 - kTrainerEnding.size());
+    found.kind = kTrainerKind;
+    return found;
+  }
   if (leaf.starts_with("lib") && leaf.ends_with(".so")) {
     found.name = leaf.substr(3, leaf.size() - 6);
     found.kind = "policy";
@@ -215,12 +250,15 @@ std::optional<FoundPlugin> named_by(const std::filesystem::path& file) {
   return std::nullopt;
 }
 
-Result<std::vector<FoundPlugin>> files_in(const std::filesystem::path& folder) {
+Result<std::vector<FoundPlugin>> files_in(const std::filesystem::path& folder, Code code) {
   std::error_code error;
   std::vector<FoundPlugin> files;
   std::filesystem::directory_iterator entry(folder, error);
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    if (auto found = named_by(entry->path())) files.push_back(std::move(*found));
+    auto found = named_by(entry->path());
+    if (found && (code == Code::may_run || found->kind == kTrainerKind)) {
+      files.push_back(std::move(*found));
+    }
   }
   if (error) return tl::unexpected(system_error(error.value(), "cannot be read", folder.string()));
   // Of a library and a YAML file with one name the library counts.
@@ -241,6 +279,11 @@ Json FoundPlugin::to_json() const {
           {"version", version}, {"summary", summary},
           {"kind", kind},       {"path", path.string()},
           {"sha256", sha256},   {"refusal", refusal}};
+}
+
+bool FoundPlugin::is_for_trainer() const {
+  return kind == kTrainerKind || kind == to_string(TrainerLibrary::Kind::extension) ||
+         kind == to_string(TrainerLibrary::Kind::workload);
 }
 
 std::vector<std::filesystem::path> plugin_folders(const std::vector<std::filesystem::path>& extra,
@@ -267,15 +310,20 @@ std::vector<std::filesystem::path> plugin_folders(const std::vector<std::filesys
   return folders;
 }
 
-std::vector<FoundPlugin> find_plugins(const std::vector<std::filesystem::path>& folders,
-                                      const std::vector<std::string>& without,
-                                      const Loading& loading) {
+namespace {
+
+std::vector<FoundPlugin> find(const std::vector<std::filesystem::path>& folders,
+                              const std::vector<std::string>& without, Code code,
+                              const Loading& loading) {
   std::vector<FoundPlugin> plugins;
-  std::set<std::string> seen(without.begin(), without.end());
+  // A policy and what it adds to the trainer have one name.
+  std::set<std::pair<std::string, bool>> seen;
+  for (const std::string& name : without)
+    seen.insert({{name, false}, {name, true}});
   for (const std::filesystem::path& folder : folders) {
     const Result<std::filesystem::path> trusted = trusted_folder(folder);
     Result<std::vector<FoundPlugin>> files =
-        trusted ? files_in(*trusted) : tl::unexpected(trusted.error());
+        trusted ? files_in(*trusted, code) : tl::unexpected(trusted.error());
     if (!files) {
       FoundPlugin& found = plugins.emplace_back();
       found.name = folder.string();
@@ -285,7 +333,7 @@ std::vector<FoundPlugin> find_plugins(const std::vector<std::filesystem::path>& 
       continue;
     }
     for (FoundPlugin& found : *files) {
-      if (!seen.insert(found.name).second) continue;
+      if (!seen.emplace(found.name, found.kind == kTrainerKind).second) continue;
       found.state = FoundPlugin::State::ready;
       if (const auto examined = examine(found, *trusted, loading); !examined) {
         refuse(found, examined.error());
@@ -295,6 +343,19 @@ std::vector<FoundPlugin> find_plugins(const std::vector<std::filesystem::path>& 
   }
   std::ranges::stable_sort(plugins, {}, &FoundPlugin::name);
   return plugins;
+}
+
+}  // namespace
+
+std::vector<FoundPlugin> find_plugins(const std::vector<std::filesystem::path>& folders,
+                                      const std::vector<std::string>& without,
+                                      const Loading& loading) {
+  return find(folders, without, Code::may_run, loading);
+}
+
+std::vector<FoundPlugin> find_trainer_plugins(const std::vector<std::filesystem::path>& folders,
+                                              const std::vector<std::string>& without) {
+  return find(folders, without, Code::stays_out, {});
 }
 
 }  // namespace autotuned::plugins

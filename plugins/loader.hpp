@@ -10,6 +10,7 @@
 
 #include "base/json.hpp"
 #include "base/result.hpp"
+#include "recipes/knobs.hpp"
 
 namespace autotuned::plugins {
 
@@ -34,13 +35,18 @@ struct FoundPlugin {
   std::string name;
   std::string version;
   std::string summary;
-  std::string kind;            // "policy", "yaml" or "folder"
+  // "policy", "yaml" or "folder"; of a libNAME_trainer.so "extension" or "workload", and "trainer" when
+  // it was refused before that was known.
+  std::string kind;
   std::filesystem::path path;  // canonical
   std::string sha256;
-  std::string refusal;             // names what the file is and what was expected
-  std::shared_ptr<Policy> policy;  // set when ready
+  std::string refusal;               // names what the file is and what was expected
+  std::shared_ptr<Policy> policy;    // set when ready, save for those that only the trainer loads
+  std::vector<recipes::Knob> knobs;  // of an extension
 
   [[nodiscard]] Json to_json() const;
+  // Whether only the trainer loads it.
+  [[nodiscard]] bool is_for_trainer() const;
 };
 
 // Folders in the order of precedence: `extra` (--plugin-dir), AUTOTUNED_PLUGIN_PATH,
@@ -48,7 +54,9 @@ struct FoundPlugin {
 [[nodiscard]] std::vector<std::filesystem::path> plugin_folders(
     const std::vector<std::filesystem::path>& extra, const std::filesystem::path& built_in);
 
-// Examines every lib*.so and *.yaml of the folders and loads those that can be trusted, sorted by name.
+// Examines every lib*.so and *.yaml of the folders and loads those that can be trusted, sorted by name;
+// save for lib*_trainer.so, which only the trainer loads: what they say about themselves is read from the
+// file.
 // A name found earlier hides a later one, also when the earlier file is refused: a broken replacement
 // must not become the original in silence. A folder that cannot be trusted or read is one refused entry
 // of kind "folder".
@@ -61,5 +69,16 @@ struct FoundPlugin {
 [[nodiscard]] std::vector<FoundPlugin> find_plugins(
     const std::vector<std::filesystem::path>& folders, const std::vector<std::string>& without,
     const std::function<void(const std::string& name)>& loading = {});
+
+// Of these only the extensions and workloads, libNAME_trainer.so: no code of any plugin runs.
+[[nodiscard]] std::vector<FoundPlugin> find_trainer_plugins(
+    const std::vector<std::filesystem::path>& folders, const std::vector<std::string>& without);
+
+// Whether a library exports `alias`, whose last character is the major version that this program speaks;
+// read from the file. REQUIRES: check_library_file(file).
+[[nodiscard]] Result<void> check_alias(const std::filesystem::path& file, const std::string& alias);
+// Loads the library and gives the address that its alias holds, which lies in the library.
+[[nodiscard]] Result<const void*> load_alias(const std::filesystem::path& file,
+                                             const std::string& alias);
 
 }  // namespace autotuned::plugins

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// A trainer extension: knobs of your own, obeyed inside the trainer by rewriting the model, interposing an
+// operator, or hooking batches and steps. Needs LibTorch, and the compiler that the program was built with
+// (autotuned_trainer.h). docs/plugin-guide.md shows a whole one.
+//
+// An extension is loaded by a trainer whose configuration gives one of its knobs another value than its
+// default, and by nobody else. Functions may throw: the trial is then `failed` with what(), and the run
+// goes on without it. Whether it trains the same is checked by the risk that each knob declares, against a
+// trainer that never loaded it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+#include <torch/version.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <variant>
+
+#include "plugins/sdk/autotuned_trainer.h"
+
+namespace autotuned::sdk {
+
+// The present values of an extension's knobs, defaults included. Reads throw std::out_of_range for a knob
+// that it did not declare, std::bad_variant_access for another type.
+class KnobValues {
+ public:
+  using Value = std::variant<bool, std::int64_t, std::string>;
+
+  void set(const std::string& knob, Value value) { values_[knob] = std::move(value); }
+  [[nodiscard]] bool flag(const std::string& knob) const { return std::get<bool>(at(knob)); }
+  [[nodiscard]] std::int64_t integer(const std::string& knob) const {
+    return std::get<std::int64_t>(at(knob));
+  }
+  [[nodiscard]] const std::string& choice(const std::string& knob) const {
+    return std::get<std::string>(at(knob));
+  }
+
+ private:
+  [[nodiscard]] const Value& at(const std::string& knob) const { return values_.at(knob); }
+
+  std::map<std::string, Value> values_;
+};
+
+// What a training step works on; a hook may put other tensors in their place.
+struct Batch {
+  at::Tensor images;  // float32 (samples, channels, height, width)
+  at::Tensor labels;  // int64 (samples)
+};
+
+// The model's own forward.
+using Forward = std::function<at::Tensor(const at::Tensor& images)>;
+
+// One per trainer, made when it is first needed; one thread.
+class Extension {
+ public:
+  Extension() = default;
+  Extension(const Extension&) = delete;
+  Extension& operator=(const Extension&) = delete;
+  virtual ~Extension() = default;
+
+  // Takes on these values, of which at least one is no default, between two steps. May change the model and
+  // its modules, but neither exchange a parameter or a buffer nor add one: the optimizer holds them.
+  virtual void apply(const KnobValues& values, torch::nn::Module& model) = 0;
+  // Everything as it was before apply(), which comes again for other values. Not called for knobs that
+  // need a restart. Afterwards the program looks whether the parameters are what they were.
+  virtual void undo(torch::nn::Module& model) = 0;
+
+  // The hooks are called while applied. In the place of the model's forward, in training and evaluation:
+  virtual at::Tensor forward(const Forward& original, const at::Tensor& images) {
+    return original(images);
+  }
+  // Before each training step.
+  virtual void on_batch(Batch& /*batch*/) {}
+  // After each training step; `loss` is a scalar on the device, reading it waits for the device.
+  virtual void after_step(std::int64_t /*steps_done*/, const at::Tensor& /*loss*/) {}
+};
+
+namespace detail {
+
+struct ExtensionSurface {
+  std::unique_ptr<Extension> (*make)();
+};
+
+template <class T>
+std::unique_ptr<Extension> make_extension() {
+  return std::make_unique<T>();
+}
+
+}  // namespace detail
+}  // namespace autotuned::sdk
+
+// Makes this library a trainer extension; once, at global scope. NAME is that of the file,
+// libNAME_trainer.so; VERSION and SUMMARY are string literals; TYPE is derived from Extension; then the
+// knobs as a JSON array in a string literal:
+//
+//   AUTOTUNED_EXTENSION("mine", "1.0", "Skips zeros.", Mine, R"([
+//     {"name": "mine.skip", "type": "boolean", "risk": "exact", "summary": "Whether zeros are skipped."}
+//   ])");
+//
+// A knob has: name, NAME.word; type: boolean (off by default), integer (minimum, maximum, default) or
+// choice (choices, of which the first is the default); risk: exact, numerics or semantics; summary; and, if
+// it must, switch: restart, unit and warmup_steps.
+#define AUTOTUNED_EXTENSION(NAME, VERSION, SUMMARY, TYPE, KNOBS)                             \
+  namespace {                                                                                \
+  constexpr ::autotuned::sdk::detail::ExtensionSurface kAutotunedSurface = {                 \
+      ::autotuned::sdk::detail::make_extension<TYPE>};                                       \
+  }                                                                                          \
+  AUTOTUNED_TRAINER(                                                                         \
+      AUTOTUNED_TRAINER_METADATA("extension", NAME, VERSION, SUMMARY, TORCH_VERSION, KNOBS), \
+      &kAutotunedSurface)
