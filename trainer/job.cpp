@@ -29,11 +29,12 @@ Job::~Job() = default;
 
 Result<std::unique_ptr<Job>> Job::load(const recipes::Recipe& recipe,
                                        const Configuration& configuration, const Machine& machine,
-                                       const Devices& devices) {
+                                       const Devices& devices,
+                                       std::vector<plugins::TrainerLibrary> libraries) {
   const auto device = choose_device(recipe.device, devices);
   if (!device) return tl::unexpected(device.error());
   return guarded("load", [&]() -> Result<std::unique_ptr<Job>> {
-    auto state = std::make_unique<State>(recipe, machine, *device);
+    auto state = std::make_unique<State>(recipe, machine, *device, std::move(libraries));
     if (auto loaded = state->load(configuration); !loaded) return tl::unexpected(loaded.error());
     return std::unique_ptr<Job>(new Job(std::move(state)));
   });

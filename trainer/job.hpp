@@ -14,6 +14,7 @@
 #include "base/machine.hpp"
 #include "base/result.hpp"
 #include "base/trial.hpp"
+#include "plugins/trainer_library.hpp"
 #include "profiler/metrics.hpp"
 #include "profiler/operators.hpp"
 #include "profiler/spans.hpp"
@@ -122,11 +123,13 @@ class Job {
   class State;  // job_state.hpp, private to trainer/
 
   // `configuration` names every knob. A model in the initial state, which a checkpoint named `initial`
-  // keeps. Restart knobs take effect here and nowhere else.
-  [[nodiscard]] static Result<std::unique_ptr<Job>> load(const recipes::Recipe& recipe,
-                                                         const Configuration& configuration,
-                                                         const Machine& machine,
-                                                         const Devices& devices);
+  // keeps. Restart knobs take effect here and nowhere else. `libraries`: the workloads that the recipe
+  // names, and the extensions whose knobs this job obeys; those not in the configuration have their
+  // defaults. Code of an extension runs once a knob of it is turned; an error of it is
+  // ErrorKind::internal and leaves the job unfit for more.
+  [[nodiscard]] static Result<std::unique_ptr<Job>> load(
+      const recipes::Recipe& recipe, const Configuration& configuration, const Machine& machine,
+      const Devices& devices, std::vector<plugins::TrainerLibrary> libraries = {});
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;

@@ -100,7 +100,13 @@ Job::State::StepTaken Job::State::step_on(const DeviceBatch& batch) {
 }
 
 Job::State::StepTaken Job::State::learn_from(const DeviceBatch& batch) {
-  at::Tensor loss = learner_->step(batch, learning_rate());
+  at::Tensor loss;
+  if (extensions_.is_any_applied()) {
+    loss = learner_->step(extensions_.on_batch(batch), learning_rate());
+    extensions_.after_step(steps_ + 1, loss);
+  } else {
+    loss = learner_->step(batch, learning_rate());
+  }
   if (reads_every_loss_) {
     const Span span(profiler::span::kLossReading);
     (void)read(loss);  // what a loop does that prints or averages it

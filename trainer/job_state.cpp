@@ -45,20 +45,6 @@ LearnerSettings learner_settings_of(const Configuration& configuration) {
           .is_channels_last = configuration.text("layout.memory_format") == "channels_last"};
 }
 
-Result<void> check(const Configuration& configuration, const std::vector<recipes::Knob>& knobs) {
-  for (const recipes::Knob& knob : knobs) {
-    if (configuration.find(knob.name) == nullptr) {
-      return fail(ErrorKind::invalid, "the configuration has no value for it", knob.name);
-    }
-  }
-  for (const auto& [name, value] : configuration.values()) {
-    const auto knob = recipes::find_knob(knobs, name);
-    if (!knob) return fail(ErrorKind::invalid, "this trainer has no such knob", name);
-    if (auto checked = recipes::check_value(*knob, value); !checked) return checked;
-  }
-  return {};
-}
-
 // A trainer gets env.NAME from whoever starts it; all that is left is to see that it did.
 Result<void> check_environment(const Configuration& configuration) {
   for (const auto& [name, value] : configuration.values()) {
@@ -135,17 +121,37 @@ std::vector<std::string> obeyed_knobs() {
           "transfer.non_blocking"};
 }
 
-Job::State::State(recipes::Recipe recipe, const Machine& machine, const std::string& device)
+Job::State::State(recipes::Recipe recipe, const Machine& machine, const std::string& device,
+                  std::vector<plugins::TrainerLibrary> libraries)
     : recipe_(std::move(recipe)),
-      knobs_(recipes::knobs_of(machine)),
+      built_in_knobs_(recipes::knobs_of(machine)),
+      workloads_(recipe_.file, libraries),
+      extensions_(std::move(libraries)),
+      knobs_(built_in_knobs_),
       cpus_allowed_(machine.cpus_allowed),
       memory_allowed_bytes_(machine.memory_allowed_bytes),
       device_(device) {
   facts_.device = device;
+  for (const recipes::Knob& knob : extensions_.knobs())
+    knobs_.push_back(knob);
+}
+
+Result<void> Job::State::check(const Configuration& configuration) const {
+  for (const recipes::Knob& knob : built_in_knobs_) {
+    if (configuration.find(knob.name) == nullptr) {
+      return fail(ErrorKind::invalid, "the configuration has no value for it", knob.name);
+    }
+  }
+  for (const auto& [name, value] : configuration.values()) {
+    const auto knob = recipes::find_knob(knobs_, name);
+    if (!knob) return fail(ErrorKind::invalid, "this trainer has no such knob", name);
+    if (auto checked = recipes::check_value(*knob, value); !checked) return checked;
+  }
+  return {};
 }
 
 Result<void> Job::State::load(const Configuration& configuration) {
-  if (auto checked = check(configuration, knobs_); !checked) return checked;
+  if (auto checked = check(configuration); !checked) return checked;
   if (auto checked = check_environment(configuration); !checked) return checked;
   if (auto set = set_malloc_policy(configuration.text("memory.malloc")); !set) return set;
   at::set_num_threads(static_cast<int>(configuration.integer("threads.intra_op")));
@@ -155,7 +161,7 @@ Result<void> Job::State::load(const Configuration& configuration) {
   const auto pipelines = pipelines_of(configuration);
   if (!pipelines) return tl::unexpected(pipelines.error());
   const input::Pipeline& pipeline = (*pipelines)->train;
-  auto learner = Learner::create(recipe_, pipeline.shape(), device_);
+  auto learner = Learner::create(recipe_, pipeline.shape(), device_, &workloads_);
   if (!learner) return tl::unexpected(learner.error());
   learner_ = std::move(*learner);
   for (const input::Dataset* one : {train_data_.get(), test_data_.get()}) {
@@ -176,20 +182,24 @@ Result<void> Job::State::load(const Configuration& configuration) {
   configuration_ = configuration;
   checkpoints_[kInitial] = capture();
   describe(pipeline);
-  return {};
+  return extensions_.configure(configuration, *learner_);
 }
 
 Result<void> Job::State::open_data() {
-  auto data = input::open_dataset(recipe_.data.type, recipe_.data.parameters);
+  auto data = open(recipe_.data);
   if (!data) return tl::unexpected(data.error());
   train_data_ = std::move(*data);
   if (recipe_.evaluation) {
-    const recipes::Typed& test = recipe_.evaluation->data;
-    auto opened = input::open_dataset(test.type, test.parameters);
+    auto opened = open(recipe_.evaluation->data);
     if (!opened) return tl::unexpected(opened.error());
     test_data_ = std::move(*opened);
   }
   return {};
+}
+
+Result<std::unique_ptr<input::Dataset>> Job::State::open(const recipes::Typed& data) {
+  if (data.type == Workloads::kType) return workloads_.open_data(data);
+  return input::open_dataset(data.type, data.parameters);
 }
 
 Result<const Job::State::Pipelines*> Job::State::pipelines_of(const Configuration& configuration) {
@@ -216,7 +226,7 @@ Result<const Job::State::Pipelines*> Job::State::pipelines_of(const Configuratio
 
 Result<Prepared> Job::State::prepare(const Configuration& configuration) {
   const std::int64_t start = profiler::now_ns();
-  if (auto checked = check(configuration, knobs_); !checked) {
+  if (auto checked = check(configuration); !checked) {
     return tl::unexpected(checked.error());
   }
   const std::string started_with = restart_part(configuration_, knobs_);
@@ -242,6 +252,9 @@ Result<Prepared> Job::State::prepare(const Configuration& configuration) {
   }
   configure_steps(configuration);
   learner_->configure(learner_settings_of(configuration));
+  if (auto done = extensions_.configure(configuration, *learner_); !done) {
+    return tl::unexpected(done.error());
+  }
   at::set_num_threads(static_cast<int>(configuration.integer("threads.intra_op")));
   configuration_ = configuration;
   prepared.switch_ns = profiler::now_ns() - start;

@@ -12,12 +12,14 @@
 #include <vector>
 
 #include "trainer/checkpoint.hpp"
+#include "trainer/extensions.hpp"
 #include "trainer/feed.hpp"
 #include "trainer/input/dataset.hpp"
 #include "trainer/input/pipeline.hpp"
 #include "trainer/input/sample_cache.hpp"
 #include "trainer/job.hpp"
 #include "trainer/learner.hpp"
+#include "trainer/workloads.hpp"
 
 namespace autotuned::trainer {
 
@@ -28,7 +30,8 @@ namespace autotuned::trainer {
 
 class Job::State {
  public:
-  State(recipes::Recipe recipe, const Machine& machine, const std::string& device);
+  State(recipes::Recipe recipe, const Machine& machine, const std::string& device,
+        std::vector<plugins::TrainerLibrary> libraries);
 
   // job_state.cpp: the functions of Job with these names.
   Result<void> load(const Configuration& configuration);
@@ -76,7 +79,9 @@ class Job::State {
   class BlockRecord;
   class Tracing;
 
+  Result<void> check(const Configuration& configuration) const;
   Result<void> open_data();
+  Result<std::unique_ptr<input::Dataset>> open(const recipes::Typed& data);
   Result<const Pipelines*> pipelines_of(const Configuration& configuration);
   // Knobs that neither the feed nor the learner obeys.
   void configure_steps(const Configuration& configuration);
@@ -100,7 +105,10 @@ class Job::State {
   void synchronize() const;
 
   recipes::Recipe recipe_;
-  std::vector<recipes::Knob> knobs_;
+  std::vector<recipes::Knob> built_in_knobs_;
+  Workloads workloads_;               // outlives the data, the model and the loss
+  Extensions extensions_;             // outlives the learner that it changed
+  std::vector<recipes::Knob> knobs_;  // with those of extensions
   int cpus_allowed_;
   std::int64_t memory_allowed_bytes_;
   at::Device device_;

@@ -12,6 +12,7 @@
 #include "profiler/spans.hpp"
 #include "trainer/models/call.hpp"
 #include "trainer/models/model.hpp"
+#include "trainer/workloads.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -64,6 +65,15 @@ TensorsByName by_name(const NamedTensors& tensors) {
   return {tensors.begin(), tensors.end()};
 }
 
+Result<LossFunction> loss_function(const recipes::Recipe& recipe, Workloads* workloads) {
+  if (workloads != nullptr && recipe.loss == Workloads::kType) return workloads->loss(recipe.model);
+  return loss_from(recipe.loss).map([](Loss loss) -> LossFunction {
+    return [loss](const at::Tensor& logits, const at::Tensor& labels) {
+      return loss_of(loss, logits, labels);
+    };
+  });
+}
+
 // Whether `saved` has these tensors, alike in shape and type.
 bool holds(const TensorsByName& saved, const std::string& name, const at::Tensor& live) {
   const auto found = saved.find(name);
@@ -73,8 +83,8 @@ bool holds(const TensorsByName& saved, const std::string& name, const at::Tensor
 
 }  // namespace
 
-Learner::Learner(std::shared_ptr<Model> model, Loss loss, at::Device device)
-    : model_(std::move(model)), loss_(loss), device_(device), scaler_(device) {
+Learner::Learner(std::shared_ptr<Model> model, LossFunction loss, at::Device device)
+    : model_(std::move(model)), loss_(std::move(loss)), device_(device), scaler_(device) {
   for (const auto& parameter : model_->named_parameters()) {
     names_.push_back(parameter.key());
     parameters_.push_back(parameter.value());
@@ -85,14 +95,17 @@ Learner::Learner(std::shared_ptr<Model> model, Loss loss, at::Device device)
 }
 
 Result<std::unique_ptr<Learner>> Learner::create(const recipes::Recipe& recipe,
-                                                 input::SampleShape sample, at::Device device) {
-  const auto loss = loss_from(recipe.loss);
+                                                 input::SampleShape sample, at::Device device,
+                                                 Workloads* workloads) {
+  auto loss = loss_function(recipe, workloads);
   if (!loss) return tl::unexpected(loss.error());
   at::manual_seed(recipe.seed);
-  auto model = make_model(recipe.model, sample);
+  auto model = workloads != nullptr && recipe.model.type == Workloads::kType
+                   ? workloads->make_model(recipe.model, sample)
+                   : make_model(recipe.model, sample);
   if (!model) return tl::unexpected(model.error());
   (*model)->to(device);
-  std::unique_ptr<Learner> learner(new Learner(std::move(*model), *loss, device));
+  std::unique_ptr<Learner> learner(new Learner(std::move(*model), std::move(*loss), device));
   auto optimizer = make_optimizer(recipe.optimizer, learner->parameters_);
   if (!optimizer) return tl::unexpected(optimizer.error());
   learner->optimizer_ = std::move(*optimizer);
@@ -118,10 +131,10 @@ at::Tensor Learner::step(const DeviceBatch& batch, double learning_rate) {
     at::Tensor logits;
     {
       const Span span(profiler::span::kForward);
-      logits = call(model_, batch.images);
+      logits = forward(batch.images);
     }
     const Span span(profiler::span::kLoss);
-    loss = loss_of(loss_, logits, batch.labels);
+    loss = loss_(logits, batch.labels);
   }
   {
     const Span span(profiler::span::kBackward);
@@ -136,6 +149,10 @@ at::Tensor Learner::step(const DeviceBatch& batch, double learning_rate) {
     step_optimizer(learning_rate);
   }
   return loss.detach();
+}
+
+at::Tensor Learner::forward(const at::Tensor& images) {
+  return forward_ ? forward_(images) : call(model_, images);
 }
 
 void Learner::zero_gradients() {
@@ -159,11 +176,11 @@ Learner::Score Learner::score(const DeviceBatch& batch) {
   const AutocastGuard autocast(device_.type(), settings_.autocast);
   const at::Tensor logits = [&] {
     const EvaluationMode evaluation_mode(*model_);
-    return model_->forward(batch.images);
+    return forward(batch.images);
   }();
-  return {.loss_sum = loss_of(loss_, logits, batch.labels).to(at::kDouble) *
-                      static_cast<double>(batch.samples),
-          .correct = logits.argmax(1).eq(batch.labels).sum()};
+  return {
+      .loss_sum = loss_(logits, batch.labels).to(at::kDouble) * static_cast<double>(batch.samples),
+      .correct = logits.argmax(1).eq(batch.labels).sum()};
 }
 
 std::unique_ptr<Learner::GradientWatch> Learner::watch_gradients(

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.hpp"
@@ -23,6 +24,7 @@
 namespace autotuned::trainer {
 
 class Model;
+class Workloads;
 
 struct LearnerSettings {
   std::optional<at::ScalarType> autocast;
@@ -36,13 +38,20 @@ struct LearnerSettings {
 // One thread. Functions throw c10::Error.
 class Learner {
  public:
-  // Seeds LibTorch's generators with the recipe's seed and builds the model from them.
+  // Seeds LibTorch's generators with the recipe's seed and builds the model from them. A model or loss of a
+  // plugin comes from `workloads`.
   [[nodiscard]] static Result<std::unique_ptr<Learner>> create(const recipes::Recipe& recipe,
                                                                input::SampleShape sample,
-                                                               at::Device device);
+                                                               at::Device device,
+                                                               Workloads* workloads = nullptr);
 
   void configure(const LearnerSettings& settings);
   [[nodiscard]] const LearnerSettings& settings() const { return settings_; }
+
+  // What runs instead of the model's forward from now on; null: that again.
+  using Forward = std::function<at::Tensor(const at::Tensor& images)>;
+  void set_forward(Forward forward) { forward_ = std::move(forward); }
+  [[nodiscard]] Model& model() { return *model_; }
 
   // One step on a batch; the loss as a scalar on the device, not yet waited for.
   [[nodiscard]] at::Tensor step(const DeviceBatch& batch, double learning_rate);
@@ -74,15 +83,17 @@ class Learner {
   [[nodiscard]] profiler::ModulePaths module_paths() const;
 
  private:
-  Learner(std::shared_ptr<Model> model, Loss loss, at::Device device);
+  Learner(std::shared_ptr<Model> model, LossFunction loss, at::Device device);
 
+  [[nodiscard]] at::Tensor forward(const at::Tensor& images);
   void zero_gradients();
   void step_optimizer(double learning_rate);
   void set_memory_format(bool is_channels_last);
   [[nodiscard]] std::vector<at::Tensor> gradients() const;
 
   std::shared_ptr<Model> model_;
-  Loss loss_;
+  LossFunction loss_;
+  Forward forward_;  // empty: the model's own
   at::Device device_;
   std::vector<std::string> names_;
   std::vector<at::Tensor> parameters_;

@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <string>
 
 #include "base/result.hpp"
@@ -14,6 +15,9 @@ enum class Loss {
   cross_entropy,
   mse,  // mean over samples and outputs of (output - one-hot label)^2
 };
+
+// A scalar of logits and labels. Throws c10::Error, or what a plugin's does.
+using LossFunction = std::function<at::Tensor(const at::Tensor& logits, const at::Tensor& labels)>;
 
 // ErrorKind::unsupported for an unknown name.
 [[nodiscard]] Result<Loss> loss_from(const std::string& name);

@@ -10,6 +10,7 @@
 
 #include "base/configuration.hpp"
 #include "base/file.hpp"
+#include "plugins/trust.hpp"
 #include "recipes/recipe.hpp"
 #include "trainer/training.hpp"
 
@@ -100,6 +101,26 @@ Result<std::int64_t> count_or(const Json& request, const char* field, std::int64
   return value;
 }
 
+// Of `load`. The session has examined the files; whoever runs their code examines them again.
+Result<std::vector<plugins::TrainerLibrary>> libraries_from(const Json& request) {
+  std::vector<plugins::TrainerLibrary> libraries;
+  const Json& list = member(request, "plugins");
+  if (list.is_null()) return libraries;
+  if (!list.is_array()) return fail(ErrorKind::invalid, "expected a list of files", "plugins");
+  for (const Json& one : list) {
+    if (!one.is_string()) return fail(ErrorKind::invalid, "expected a list of files", "plugins");
+    const std::filesystem::path path = one.get<std::string>();
+    const auto folder = plugins::trusted_folder(path.parent_path());
+    if (!folder) return tl::unexpected(folder.error());
+    const auto file = plugins::trusted_file(path, *folder);
+    if (!file) return tl::unexpected(file.error());
+    auto library = plugins::examine_trainer_library(*file);
+    if (!library) return tl::unexpected(library.error());
+    libraries.push_back(std::move(*library));
+  }
+  return libraries;
+}
+
 }  // namespace
 
 Server::Server(FrameChannel channel, Machine machine, Devices devices)
@@ -183,8 +204,10 @@ Result<Json> Server::load(const Json& request) {
   if (!recipe) return tl::unexpected(recipe.error());
   const auto configuration = Configuration::from_json(member(request, "configuration"));
   if (!configuration) return tl::unexpected(configuration.error());
+  auto libraries = libraries_from(request);
+  if (!libraries) return tl::unexpected(libraries.error());
   job_.reset();  // two would not fit
-  auto job = Job::load(*recipe, *configuration, machine_, devices_);
+  auto job = Job::load(*recipe, *configuration, machine_, devices_, std::move(*libraries));
   if (!job) return tl::unexpected(job.error());
   job_ = std::move(*job);
   return to_json(job_->facts());

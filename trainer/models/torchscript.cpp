@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model from a file that Python wrote with torch.jit.script(model).save(file).
-#include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/jit/api/module.h>
@@ -9,7 +8,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -17,6 +15,7 @@
 #include <vector>
 
 #include "trainer/models/families.hpp"
+#include "trainer/models/generator_kept.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -53,25 +52,6 @@ std::string shape_text(const at::Tensor& tensor) {
   text << tensor.scalar_type() << tensor.sizes();
   return text.str();
 }
-
-// LibTorch's CPU generator as it was.
-class GeneratorKept {
- public:
-  GeneratorKept() : generator_(at::globalContext().defaultGenerator(at::kCPU)) {
-    const std::scoped_lock lock(generator_.mutex());
-    state_ = generator_.get_state();
-  }
-  ~GeneratorKept() {
-    const std::scoped_lock lock(generator_.mutex());
-    generator_.set_state(state_);
-  }
-  GeneratorKept(const GeneratorKept&) = delete;
-  GeneratorKept& operator=(const GeneratorKept&) = delete;
-
- private:
-  at::Generator generator_;
-  at::Tensor state_;
-};
 
 // Its parameters and buffers are the script's own tensors, under the same names; a parameter that the
 // script does not train counts as a buffer.

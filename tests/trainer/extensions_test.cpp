@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// A trainer extension in a job: applied, undone, hooked, and named when it fails.
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "tests/trainer/plugin_job.hpp"
+
+namespace autotuned::trainer {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr const char* kTrick = "tricks.trick";
+
+class ExtensionTest : public testing::Test {
+ protected:
+  ExtensionTest() {
+    ::setenv("AUTOTUNED_TEST_TRICKS", (folder_ / "notes").c_str(), 1);
+    job_ = value_of(load_with(small_recipe(), start_, "tricks"));
+  }
+  ~ExtensionTest() override { ::unsetenv("AUTOTUNED_TEST_TRICKS"); }
+
+  Result<Prepared> turn(const std::string& trick) {
+    return job_->prepare(with(start_, kTrick, trick));
+  }
+  // Parameters after some steps from the initial state.
+  std::string digest() {
+    EXPECT_TRUE(job_->restore("initial"));
+    value_of(job_->run_steps(12, never));
+    return value_of(job_->digest());
+  }
+  std::string error_of(const std::string& trick) {
+    auto turned = turn(trick);
+    return turned ? "" : turned.error().message();
+  }
+  // How an update under a trick compares with one without.
+  Comparison compare(const std::string& trick) {
+    for (const char* name : {"reference", "candidate"}) {
+      value_of(turn(std::string_view(name) == "reference" ? "none" : trick));
+      EXPECT_TRUE(job_->restore("initial"));
+      value_of(job_->run_steps(3, never));
+      value_of(job_->keep(name));
+    }
+    return value_of(job_->compare("initial", "reference", "candidate"));
+  }
+
+  Folder folder_;
+  Configuration start_ = starting(small_recipe());
+  std::unique_ptr<Job> job_;
+};
+
+TEST_F(ExtensionTest, IsUndoneToTheBit) {
+  const std::string expected = digest();
+  for (const char* trick : {"counts", "halves", "freezes", "blanks"}) {
+    value_of(turn(trick));
+    const std::string under = digest();
+    EXPECT_EQ(under == expected, std::string_view(trick) == "counts") << trick;
+    value_of(turn("none"));
+    EXPECT_EQ(digest(), expected) << trick;
+  }
+}
+
+TEST_F(ExtensionTest, IsNotLoadedBeforeItsKnobIsTurned) {
+  value_of(turn("none"));
+  digest();
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "notes"));
+}
+
+TEST_F(ExtensionTest, HooksEveryStepOnceAndInterposesTheOperator) {
+  value_of(turn("counts"));
+  value_of(job_->run_steps(5, never));
+  value_of(turn("none"));
+  value_of(job_->run_steps(5, never));
+  std::ifstream notes(folder_ / "notes");
+  std::string line;
+  std::getline(notes, line);
+  EXPECT_EQ(line, "undone steps=5 batches=5 forwards=5 relus=5");
+  value_of(turn("counts"));
+  value_of(job_->evaluate(never));
+  value_of(turn("none"));
+  std::getline(notes, line);
+  // Test data come in 3 batches of 20.
+  EXPECT_EQ(line, "undone steps=5 batches=5 forwards=8 relus=8");
+}
+
+TEST_F(ExtensionTest, AFrozenLayerShowsInTheComparison) {
+  const Comparison comparison = compare("freezes");
+  ASSERT_FALSE(comparison.parameters.empty());
+  EXPECT_EQ(comparison.parameters[0].norm_ratio, 0.0);
+  EXPECT_GT(comparison.parameters[1].norm_ratio, 0.5);
+}
+
+TEST_F(ExtensionTest, WhatItForgetsToUndoIsSeen) {
+  value_of(turn("forgets"));
+  EXPECT_THAT(error_of("none"), AllOf(HasSubstr("plugin tricks"), HasSubstr("undo: hidden.weight"),
+                                      HasSubstr("needs a restart")));
+}
+
+TEST_F(ExtensionTest, AParameterThatItAddsIsSeen) {
+  EXPECT_THAT(error_of("adds"),
+              AllOf(HasSubstr("plugin tricks"), HasSubstr("apply: the model has other tensors")));
+}
+
+TEST_F(ExtensionTest, WhatItThrowsIsNamed) {
+  EXPECT_THAT(error_of("throws"), HasSubstr("plugin tricks: apply: no tricks today"));
+  EXPECT_EQ(turn("throws").error().kind, ErrorKind::internal);
+}
+
+TEST_F(ExtensionTest, WhatItThrowsInAStepIsNamed) {
+  value_of(turn("late"));
+  const auto block = job_->run_steps(1, never);
+  ASSERT_FALSE(block);
+  EXPECT_THAT(block.error().message(), HasSubstr("plugin tricks: forward: the rabbit is gone"));
+}
+
+TEST_F(ExtensionTest, ItsKnobHasADomain) {
+  EXPECT_THAT(error_of("juggles"), AllOf(HasSubstr(kTrick), HasSubstr("found \"juggles\"")));
+}
+
+TEST_F(ExtensionTest, AKnobOfNobodyIsRefused) {
+  const auto prepared = job_->prepare(with(start_, "tricks.other", true));
+  ASSERT_FALSE(prepared);
+  EXPECT_THAT(prepared.error().message(), HasSubstr("no such knob"));
+}
+
+TEST(Extension, MayBeOnFromTheStart) {
+  const recipes::Recipe recipe = small_recipe();
+  const auto plain = load(recipe);
+  const auto counting =
+      value_of(load_with(recipe, with(starting(recipe), kTrick, "counts"), "tricks"));
+  ASSERT_NE(counting, nullptr);
+  value_of(plain->run_steps(5, never));
+  value_of(counting->run_steps(5, never));
+  EXPECT_EQ(value_of(plain->digest()), value_of(counting->digest()));
+}
+
+}  // namespace
+}  // namespace autotuned::trainer

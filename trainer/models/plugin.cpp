@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/models/plugin.hpp"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <sstream>
+#include <utility>
+
+#include "plugins/sdk/workload.hpp"
+#include "trainer/models/generator_kept.hpp"
+#include "trainer/plugin_call.hpp"
+
+namespace autotuned::trainer {
+namespace {
+
+constexpr const char* kRemedy = "let forward(images) return logits of shape (samples, classes)";
+
+std::string shape_text(const at::Tensor& tensor) {
+  std::ostringstream text;
+  text << tensor.scalar_type() << tensor.sizes();
+  return text.str();
+}
+
+class PluginModel final : public Model {
+ public:
+  PluginModel(std::shared_ptr<sdk::WorkloadModel> model, std::int64_t classes, std::string who)
+      : Model(classes), model_(std::move(model)), who_(std::move(who)) {
+    for (const auto& parameter : model_->named_parameters(/*recurse=*/false)) {
+      register_parameter(parameter.key(), parameter.value(), parameter.value().requires_grad());
+    }
+    for (const auto& buffer : model_->named_buffers(/*recurse=*/false)) {
+      register_buffer(buffer.key(), buffer.value());
+    }
+    for (const auto& child : model_->named_children())
+      register_module(child.key(), child.value());
+    PluginModel::train(true);
+  }
+
+  at::Tensor forward(const at::Tensor& images) override {
+    at::Tensor logits = plugin_call(who_, "forward", [&] { return model_->forward(images); });
+    const bool fits = logits.defined() && logits.dim() == 2 && logits.size(0) == images.size(0) &&
+                      logits.size(1) == classes();
+    if (!fits) {
+      throw PluginError(who_ + ": forward: returns " +
+                        (logits.defined() ? shape_text(logits) : "nothing") + " for " +
+                        std::to_string(images.size(0)) + " samples; " + kRemedy);
+    }
+    return logits;
+  }
+
+  void train(bool on) override {
+    Model::train(on);
+    model_->train(on);
+  }
+
+ private:
+  std::shared_ptr<sdk::WorkloadModel> model_;
+  std::string who_;
+};
+
+// How many classes it tells apart, found by letting it look at black images.
+Result<std::int64_t> classes_of(sdk::WorkloadModel& model, input::SampleShape sample,
+                                const std::string& who) {
+  constexpr std::int64_t kSamples = 2;
+  const GeneratorKept generator_kept;
+  const at::NoGradGuard no_grad;
+  const auto logits = plugin_result(ErrorKind::invalid, who, "forward", [&] {
+    model.eval();
+    return model.forward(at::zeros({kSamples, sample.channels, sample.height, sample.width}));
+  });
+  if (!logits) {
+    return fail(ErrorKind::invalid,
+                logits.error().what + ", on two samples of " + std::to_string(sample.channels) +
+                    " x " + std::to_string(sample.height) + " x " + std::to_string(sample.width),
+                who);
+  }
+  if (!logits->defined()) {
+    return fail(ErrorKind::invalid, "forward: returns nothing", who, kRemedy);
+  }
+  if (!logits->is_floating_point() || logits->dim() != 2 || logits->size(0) != kSamples ||
+      logits->size(1) < 2) {
+    return fail(ErrorKind::invalid, "forward: returns " + shape_text(*logits) + " for two samples",
+                who, kRemedy);
+  }
+  return logits->size(1);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Model>> wrap_plugin_model(std::shared_ptr<sdk::WorkloadModel> model,
+                                                 input::SampleShape sample,
+                                                 const std::string& who) {
+  if (model == nullptr) return fail(ErrorKind::invalid, "make_model: made nothing", who);
+  const std::vector<at::Tensor> parameters = model->parameters();
+  const bool trains = std::ranges::any_of(
+      parameters, [](const at::Tensor& parameter) { return parameter.requires_grad(); });
+  if (!trains) {
+    return fail(ErrorKind::invalid, "make_model: the model has no parameters to train", who,
+                "register them with register_module or register_parameter");
+  }
+  const auto classes = classes_of(*model, sample, who);
+  if (!classes) return tl::unexpected(classes.error());
+  return std::make_shared<PluginModel>(std::move(model), *classes, who);
+}
+
+}  // namespace autotuned::trainer
