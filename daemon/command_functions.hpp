@@ -77,9 +77,10 @@ int compare(const std::filesystem::path& history, const std::string& a, const st
 int best(const std::filesystem::path& history, const std::filesystem::path& recipe, bool as_json);
 int forget(const std::filesystem::path& history, const std::filesystem::path& recipe, bool as_json);
 
-int check(const std::filesystem::path& recipe, bool as_json);
+int check(const std::filesystem::path& recipe,
+          const std::vector<std::filesystem::path>& plugin_folders, bool as_json);
 int print_schema(bool as_json);
-int print_knobs(bool as_json);
+int print_knobs(const std::vector<std::filesystem::path>& plugin_folders, bool as_json);
 
 struct ListPluginsOptions {
   std::filesystem::path history;
@@ -92,7 +93,7 @@ int list_plugins(const ListPluginsOptions& options);
 struct NewPluginOptions {
   std::string name;
   std::filesystem::path into = ".";  // the plugin's folder is made in here
-  bool is_yaml = false;              // else a policy plugin in C++
+  std::string kind = "policy";       // or "yaml", "extension", "workload"
   bool as_json = false;
 };
 int new_plugin(const NewPluginOptions& options);

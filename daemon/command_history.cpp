@@ -12,6 +12,7 @@
 #include "daemon/history_reading.hpp"
 #include "daemon/recipe_reading.hpp"
 #include "daemon/report.hpp"
+#include "daemon/trainer_plugins.hpp"
 #include "recipes/recipe_yaml.hpp"
 #include "storage/history.hpp"
 
@@ -195,7 +196,7 @@ int show(const std::filesystem::path& file, const std::string& id, bool as_json)
 
 int best(const std::filesystem::path& file, const std::filesystem::path& recipe_file,
          bool as_json) {
-  const auto knobs = recipes::knobs_of(detect_machine());
+  const auto knobs = knobs_with(recipes::knobs_of(detect_machine()), trainer_plugins_here({}));
   auto recipe = read_recipe_or_report(recipe_file, knobs, as_json);
   if (!recipe) return kUsageError;
   auto history = open_history(file, storage::Access::read_only);
@@ -229,7 +230,8 @@ int best(const std::filesystem::path& file, const std::filesystem::path& recipe_
 
 int forget(const std::filesystem::path& file, const std::filesystem::path& recipe_file,
            bool as_json) {
-  auto recipe = read_recipe_or_report(recipe_file, recipes::knobs_of(detect_machine()), as_json);
+  const auto knobs = knobs_with(recipes::knobs_of(detect_machine()), trainer_plugins_here({}));
+  auto recipe = read_recipe_or_report(recipe_file, knobs, as_json);
   if (!recipe) return kUsageError;
   auto history = open_history(file, storage::Access::read_write);
   if (!history) return report_error(history.error());

@@ -9,6 +9,7 @@
 #include "daemon/commands.hpp"
 #include "daemon/recipe_reading.hpp"
 #include "daemon/report.hpp"
+#include "daemon/trainer_plugins.hpp"
 #include "recipes/schema.hpp"
 
 namespace autotuned::daemon {
@@ -31,9 +32,13 @@ std::string domain_text(const recipes::Knob& knob) {
 
 }  // namespace
 
-int check(const std::filesystem::path& file, bool as_json) {
-  const auto recipe = read_recipe_or_report(file, recipes::knobs_of(detect_machine()), as_json);
+int check(const std::filesystem::path& file,
+          const std::vector<std::filesystem::path>& plugin_folders, bool as_json) {
+  const auto trainer_plugins = trainer_plugins_here(plugin_folders);
+  const auto recipe = read_recipe_or_report(
+      file, knobs_with(recipes::knobs_of(detect_machine()), trainer_plugins), as_json);
   if (!recipe) return kUsageError;
+  if (report_problems(workload_problems(*recipe, trainer_plugins), as_json)) return kUsageError;
   if (as_json) {
     std::cout << to_line({{"ok", true}, {"hash", recipe->hash()}, {"recipe", recipe->to_json()}})
               << "\n";
@@ -52,8 +57,9 @@ int print_schema(bool as_json) {
   return kDone;
 }
 
-int print_knobs(bool as_json) {
-  const auto knobs = recipes::knobs_of(detect_machine());
+int print_knobs(const std::vector<std::filesystem::path>& plugin_folders, bool as_json) {
+  const auto knobs =
+      knobs_with(recipes::knobs_of(detect_machine()), trainer_plugins_here(plugin_folders));
   if (as_json) {
     Json list = Json::array();
     for (const recipes::Knob& knob : knobs)

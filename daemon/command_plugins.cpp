@@ -50,7 +50,11 @@ void print_table(const std::vector<SurveyedPlugin>& plugins,
 }
 
 int check_required(const std::vector<SurveyedPlugin>& plugins, const std::string& name) {
-  const auto found = std::ranges::find(plugins, name, &SurveyedPlugin::name);
+  // A policy and what it adds to the trainer have one name: both must be ready.
+  auto found = std::ranges::find_if(plugins, [&](const SurveyedPlugin& plugin) {
+    return plugin.name == name && !plugin.is_ready();
+  });
+  if (found == plugins.end()) found = std::ranges::find(plugins, name, &SurveyedPlugin::name);
   if (found == plugins.end()) {
     return report_error({ErrorKind::not_found, "there is no plugin '" + name + "'", "",
                          "--plugin-dir names the folder of its file"});
@@ -88,7 +92,7 @@ int list_plugins(const ListPluginsOptions& options) {
 int new_plugin(const NewPluginOptions& options) {
   const auto written = plugins::write_skeleton(
       {.templates = find_places().templates,
-       .kind = options.is_yaml ? "yaml" : "policy",
+       .kind = options.kind,
        .name = options.name,
        .parent = std::filesystem::absolute(options.into).lexically_normal()});
   if (!written) return report_error(written.error(), exit_code_of(written.error()));

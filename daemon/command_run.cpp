@@ -16,6 +16,7 @@
 #include "daemon/serve_client.hpp"
 #include "daemon/settings.hpp"
 #include "daemon/supervisor.hpp"
+#include "daemon/trainer_plugins.hpp"
 #include "storage/history.hpp"
 
 namespace autotuned::daemon {
@@ -63,9 +64,13 @@ int run_in_daemon(DaemonClient client, SessionRequest request, const RunOptions&
 }  // namespace
 
 int run(const RunOptions& options) {
-  const auto knobs = recipes::knobs_of(detect_machine());
+  const auto trainer_plugins = trainer_plugins_here(options.plugin_folders, options.without);
+  const auto knobs = knobs_with(recipes::knobs_of(detect_machine()), trainer_plugins);
   auto recipe = read_recipe_or_report(options.recipe, knobs, options.as_json);
   if (!recipe) return kUsageError;
+  if (report_problems(workload_problems(*recipe, trainer_plugins), options.as_json)) {
+    return kUsageError;
+  }
   if (auto applied = apply_settings(options.settings, knobs, *recipe); !applied) {
     return usage_error(applied.error().message());
   }

@@ -145,20 +145,25 @@ CLI::App& add_new_plugin(CLI::App& plugins, NewPluginOptions& options) {
   CLI::App& command = *plugins.add_subcommand("new", "Write a plugin to start from into NAME/");
   command.add_option("NAME", options.name, "Lower-case letters, digits and _, a letter first")
       ->required();
-  CLI::Option* yaml =
-      command.add_flag("--yaml", options.is_yaml, "A list of values to try; no code");
-  command.add_flag("--policy")->description("In C++ (the default)")->excludes(yaml);
+  std::vector<CLI::Option*> kinds;
+  const auto add_kind = [&](const std::string& kind, const std::string& description) {
+    kinds.push_back(command.add_flag_callback(
+        "--" + kind, [&options, kind] { options.kind = kind; }, description));
+  };
+  add_kind("policy", "A policy in C++ (the default)");
+  add_kind("yaml", "A list of values to try; no code");
+  add_kind("extension", "A knob of your own, obeyed inside the trainer; C++ with LibTorch");
+  add_kind("workload", "Your model, data and loss; C++ with LibTorch");
+  for (CLI::Option* one : kinds) {
+    for (CLI::Option* other : kinds) {
+      if (one != other) one->excludes(other);
+    }
+  }
   command.add_option("--into", options.into, "Make the folder NAME in here")
       ->check(not_empty())
       ->type_name("DIR")
       ->capture_default_str();
   add_json(command, options.as_json);
-  for (const char* kind : {"--extension", "--workload"}) {
-    command.add_flag_callback(
-        kind,
-        [] { throw CLI::ValidationError("there are no such plugins yet: --policy or --yaml"); },
-        "Not there yet");
-  }
   return command;
 }
 
@@ -300,6 +305,12 @@ int run_command(int argc, char** argv) {
       *app.add_subcommand("schema", "The recipe reference (--json: JSON Schema)");
   CLI::App& knobs_command = *app.add_subcommand(
       "knobs", "The knobs that can be tuned, with their domains on this machine");
+  std::vector<std::filesystem::path> plugin_folders;
+  for (CLI::App* command : {&check_command, &knobs_command}) {
+    command->add_option("--plugin-dir", plugin_folders, "Look for plugins here first")
+        ->check(not_empty())
+        ->type_name("DIR");
+  }
   const CLI::App& plugins_command = add_plugins(app, list_plugins_options);
   const CLI::App& new_plugin_command =
       add_new_plugin(*app.get_subcommand("plugins"), new_plugin_options);
@@ -343,9 +354,9 @@ int run_command(int argc, char** argv) {
   if (compare_command.parsed()) return compare(history, id, other_id, as_json);
   if (best_command.parsed()) return best(history, recipe, as_json);
   if (forget_command.parsed()) return forget(history, recipe, as_json);
-  if (check_command.parsed()) return check(recipe, as_json);
+  if (check_command.parsed()) return check(recipe, plugin_folders, as_json);
   if (schema_command.parsed()) return print_schema(as_json);
-  if (knobs_command.parsed()) return print_knobs(as_json);
+  if (knobs_command.parsed()) return print_knobs(plugin_folders, as_json);
   if (new_plugin_command.parsed()) return new_plugin(new_plugin_options);
   if (plugins_command.parsed()) return list_plugins(list_plugins_options);
   return doctor(history, as_json);

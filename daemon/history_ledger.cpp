@@ -56,8 +56,9 @@ Result<void> HistoryLedger::asking(const std::string& plugin) {
   storage::PluginAnswerRow question;
   question.plugin = plugin;
   question.asked_unix_ns = clock_->unix_time_ns();
-  const auto found = std::find_if(plugins_->begin(), plugins_->end(),
-                                  [&plugin](const auto& known) { return known.name == plugin; });
+  const auto found = std::find_if(plugins_->begin(), plugins_->end(), [&plugin](const auto& known) {
+    return known.name == plugin && known.policy != nullptr;
+  });
   if (found != plugins_->end()) {
     question.version = found->version;
     question.sha256 = found->sha256;

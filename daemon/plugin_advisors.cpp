@@ -8,7 +8,7 @@ namespace autotuned::daemon {
 PluginAdvisors::PluginAdvisors(const std::vector<plugins::FoundPlugin>& plugins,
                                const std::optional<std::vector<std::string>>& only) {
   for (const plugins::FoundPlugin& plugin : plugins) {
-    if (plugin.state != plugins::FoundPlugin::State::ready) continue;
+    if (plugin.state != plugins::FoundPlugin::State::ready || !plugin.policy) continue;
     if (only && std::find(only->begin(), only->end(), plugin.name) == only->end()) continue;
     taking_part_.push_back(&plugin);
   }

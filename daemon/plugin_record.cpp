@@ -4,18 +4,17 @@
 #include <fmt/format.h>
 
 #include <ranges>
+#include <set>
 
 namespace autotuned::daemon {
 
 Json PluginRecord::to_json() const {
-  return {{"asked", asked},
-          {"proposed", proposed},
-          {"accepted", accepted},
-          {"failed", failed},
-          {"last_failure", last_failure}};
+  return {{"asked", asked}, {"proposed", proposed}, {"accepted", accepted},
+          {"used", used},   {"failed", failed},     {"last_failure", last_failure}};
 }
 
 std::string PluginRecord::text() const {
+  if (asked == 0 && used > 0) return fmt::format("used in {} run{}", used, used == 1 ? "" : "s");
   if (asked == 0) return "-";
   std::string text = fmt::format("asked {}, proposed {}, accepted {}", asked, proposed, accepted);
   if (failed > 0) text += fmt::format(", failed {}", failed);
@@ -27,6 +26,15 @@ Result<std::map<std::string, PluginRecord>> plugin_records(const storage::Histor
   if (!runs) return tl::unexpected(runs.error());
   std::map<std::string, PluginRecord> records;
   for (const storage::RunRow& run : *runs | std::views::reverse) {  // oldest first
+    std::set<std::string> workloads;
+    for (const char* part : {"model", "data"}) {
+      const Json& typed = member(run.recipe, part);
+      if (member(typed, "type") == "plugin") {
+        workloads.insert(get_string(typed, "plugin").value_or(""));
+      }
+    }
+    for (const std::string& name : workloads)
+      ++records[name].used;
     const auto answers = history.plugin_answers(run.id);
     if (!answers) return tl::unexpected(answers.error());
     for (const storage::PluginAnswerRow& answer : *answers) {

@@ -16,12 +16,13 @@ struct PluginRecord {
   std::int64_t asked = 0;     // questions
   std::int64_t proposed = 0;  // trials of its proposals
   std::int64_t accepted = 0;  // those that won
+  std::int64_t used = 0;      // runs whose model or data are a workload's
   std::int64_t failed =
       0;  // questions that it crashed, hung or threw at, or answered with nonsense
   std::string last_failure;  // what came of the last of those
 
   [[nodiscard]] Json to_json() const;
-  // "asked 12, proposed 3, accepted 1, failed 2"; "-" when it was never asked.
+  // "asked 12, proposed 3, accepted 1, failed 2", "used in 4 runs"; "-" when it was neither asked nor used.
   [[nodiscard]] std::string text() const;
 };
 

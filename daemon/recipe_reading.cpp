@@ -53,8 +53,14 @@ std::optional<recipes::Recipe> read_recipe_or_report(const std::filesystem::path
                                                      bool as_json) {
   auto recipe = read_trusted(file, knobs);
   if (recipe) return std::move(*recipe);
+  report_problems(recipe.error(), as_json);
+  return std::nullopt;
+}
+
+bool report_problems(const std::vector<recipes::Diagnostic>& problems, bool as_json) {
+  if (problems.empty()) return false;
   Json list = Json::array();
-  for (const recipes::Diagnostic& diagnostic : recipe.error()) {
+  for (const recipes::Diagnostic& diagnostic : problems) {
     if (as_json) {
       list.push_back({{"file", diagnostic.file},
                       {"line", diagnostic.line},
@@ -65,7 +71,7 @@ std::optional<recipes::Recipe> read_recipe_or_report(const std::filesystem::path
     }
   }
   if (as_json) std::cout << to_line({{"ok", false}, {"diagnostics", list}}) << "\n";
-  return std::nullopt;
+  return true;
 }
 
 }  // namespace autotuned::daemon

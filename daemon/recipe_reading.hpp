@@ -16,4 +16,7 @@ namespace autotuned::daemon {
 [[nodiscard]] std::optional<recipes::Recipe> read_recipe_or_report(
     const std::filesystem::path& file, const std::vector<recipes::Knob>& knobs, bool as_json);
 
+// Prints these mistakes in the same way; false when there are none.
+bool report_problems(const std::vector<recipes::Diagnostic>& problems, bool as_json);
+
 }  // namespace autotuned::daemon

@@ -21,6 +21,7 @@
 #include "daemon/session_control.hpp"
 #include "daemon/session_request.hpp"
 #include "daemon/trainer_job.hpp"
+#include "daemon/trainer_plugins.hpp"
 #include "recipes/recipe_yaml.hpp"
 #include "tuner/session.hpp"
 
@@ -38,7 +39,10 @@ constexpr int kTrainingAttempts = 3;
 class RunningSession {
  public:
   RunningSession(SessionRequest request, SessionControl& control)
-      : request_(std::move(request)), control_(&control) {}
+      : request_(std::move(request)), control_(&control) {
+    trainer_plugins_ = trainer_plugins_here(request_.plugin_folders, request_.without);
+    knobs_ = knobs_with(recipes::knobs_of(machine_), trainer_plugins_);
+  }
 
   // The exit code of the command.
   Result<int> run();
@@ -68,7 +72,8 @@ class RunningSession {
   SystemClock clock_;
   Places places_ = find_places();
   Machine machine_ = detect_machine();
-  std::vector<recipes::Knob> knobs_ = recipes::knobs_of(machine_);
+  std::vector<plugins::FoundPlugin> trainer_plugins_;  // their code never runs here
+  std::vector<recipes::Knob> knobs_;
   std::vector<plugins::FoundPlugin> plugins_;
   std::optional<storage::History> history_;
   Descriptor device_lock_;
@@ -218,6 +223,8 @@ Result<void> RunningSession::tune() {
   for (const Json& name : member(job_->hello(), "knobs")) {
     if (name.is_string()) input.obeyed_knobs.push_back(name.get<std::string>());
   }
+  for (const std::string& name : extension_knobs(trainer_plugins_))
+    input.obeyed_knobs.push_back(name);
   input.machine = machine_;
   input.starting = run_.starting;
   input.job_facts = job_->facts();
@@ -237,7 +244,8 @@ Result<void> RunningSession::tune() {
   if (!request_.retune && input.earlier.empty()) {
     auto best = history_->best(run_.recipe_hash, run_.environment_key);
     if (!best) return tl::unexpected(best.error());
-    if (*best) input.known_best = (*best)->best;
+    // It may be from before a plugin was removed.
+    if (*best && knows_all(knobs_, (*best)->best)) input.known_best = (*best)->best;
   }
   for (const TrialRecord& trial : earlier_) {
     input.next_trial_number = std::max(input.next_trial_number, trial.number + 1);
@@ -383,6 +391,10 @@ Result<int> RunningSession::run() {
   TrainerJobSpec spec;
   spec.recipe = request_.recipe;
   spec.knobs = knobs_;
+  spec.extension_knobs = extension_knobs(trainer_plugins_);
+  auto libraries = libraries_for(request_.recipe, trainer_plugins_);
+  if (!libraries) return end_with(libraries.error());
+  spec.plugins = std::move(*libraries);
   spec.trainer = places_.trainer;
   spec.folder = work;
   spec.block_limit = request_.block_limit;

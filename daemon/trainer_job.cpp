@@ -88,6 +88,14 @@ std::string TrainerJob::restart_key(const Configuration& configuration) const {
   return restart.canonical_text();
 }
 
+bool TrainerJob::differ_in_extensions(const Configuration& one, const Configuration& other) const {
+  return std::ranges::any_of(spec_.extension_knobs, [&](const std::string& name) {
+    const KnobValue* const left = one.find(name);
+    const KnobValue* const right = other.find(name);
+    return (left == nullptr) != (right == nullptr) || (left != nullptr && *left != *right);
+  });
+}
+
 Result<void> TrainerJob::start(const Configuration& configuration) {
   auto trainer = trainer_for(configuration);
   if (!trainer) return tl::unexpected(trainer.error());
@@ -118,9 +126,11 @@ Result<TrainerJob::Trainer*> TrainerJob::start_trainer(const Configuration& conf
   auto client = TrainerClient::start(spec, *cancel_);
   if (!client) return tl::unexpected(client.error());
   client->limit_memory(memory_left_for(*client));
-  auto loaded = client->request(
-      "load", {{"recipe", spec_.recipe.to_json()}, {"configuration", configuration.to_json()}},
-      kLoadLimit);
+  auto loaded = client->request("load",
+                                {{"recipe", spec_.recipe.to_json()},
+                                 {"configuration", configuration.to_json()},
+                                 {"plugins", spec_.plugins}},
+                                kLoadLimit);
   if (!loaded) return tl::unexpected(loaded.error());
   hello_ = client->hello();
   facts_ = *loaded;
@@ -229,6 +239,9 @@ Result<Json> TrainerJob::run_steps(Trainer& trainer, const Configuration& config
 Result<tuner::UpdateComparison> TrainerJob::compare_updates(const Configuration& reference,
                                                             const Configuration& candidate,
                                                             std::int64_t steps) {
+  // What an extension did not undo must not be in the reference: that one trains in a new process, where
+  // the extension's code has never run.
+  if (differ_in_extensions(reference, candidate)) stop();
   auto first = trainer_for(reference);
   if (!first) return tl::unexpected(first.error());
   auto reference_block = run_steps(**first, reference, steps, "reference");

@@ -23,6 +23,8 @@ namespace autotuned::daemon {
 struct TrainerJobSpec {
   recipes::Recipe recipe;
   std::vector<recipes::Knob> knobs;
+  std::vector<std::string> extension_knobs;  // those of `knobs` that trainer extensions obey
+  Json plugins = Json::array();              // files of the libraries that trainers are to know
   std::filesystem::path trainer;
   std::filesystem::path folder;  // for logs and exchanged checkpoints; must exist
   std::chrono::nanoseconds block_limit = std::chrono::seconds(60);  // beyond the block's own length
@@ -73,6 +75,9 @@ class TrainerJob final : public tuner::Job {
                    std::chrono::nanoseconds limit);
   Result<Json> run_steps(Trainer& trainer, const Configuration& configuration, std::int64_t steps,
                          const std::string& checkpoint);
+  // Whether the two differ in what a trainer extension does.
+  [[nodiscard]] bool differ_in_extensions(const Configuration& one,
+                                          const Configuration& other) const;
   [[nodiscard]] std::string restart_key(const Configuration& configuration) const;
   void drop_dead();
   // What the trainers other than this one leave of the limit.

@@ -20,6 +20,12 @@ class TrainerJobTest : public testing::Test {
     machine.physical_cores = 4;
     TrainerJobSpec spec;
     spec.knobs = recipes::knobs_of(machine);
+    recipes::Knob skip;
+    skip.name = "mine.skip";
+    skip.default_value = false;
+    spec.knobs.push_back(skip);
+    spec.extension_knobs = {"mine.skip"};
+    spec.plugins = {"/plugins/libmine_trainer.so"};
     spec.recipe = *recipes::parse_recipe(
         "autotuned: 1\n"
         "name: small\n"
@@ -123,6 +129,19 @@ TEST_F(TrainerJobTest, TwoThatDoNotFitAlternate) {
   ASSERT_TRUE(job().run_block(with("memory.malloc", std::string("keep")), {}));
   EXPECT_EQ(trainers(), 3);
   EXPECT_EQ(scene_.requests("stop").size(), 1);
+}
+
+// What an extension left behind in a process must not be in the reference.
+TEST_F(TrainerJobTest, ComparesAnExtensionWithATrainerThatNeverRanIt) {
+  ASSERT_TRUE(job().start(start_));
+  EXPECT_EQ(scene_.requests("load").at(0).at("plugins"), Json({"/plugins/libmine_trainer.so"}));
+  ASSERT_TRUE(job().run_block(with("mine.skip", true), {}));
+  EXPECT_EQ(trainers(), 1);
+  const auto compared = job().compare_updates(start_, with("mine.skip", true), 6);
+  ASSERT_TRUE(compared) << compared.error().message();
+  EXPECT_EQ(trainers(), 2);
+  ASSERT_TRUE(job().compare_updates(start_, with("optimizer.set_to_none", true), 6));
+  EXPECT_EQ(trainers(), 2);
 }
 
 TEST_F(TrainerJobTest, ComparesWithinOneTrainerAndAcrossTwo) {

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Workloads and trainer extensions as a user has them: in a folder, named by a recipe or proposed.
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "tests/integration/scene.hpp"
+
+namespace autotuned {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+constexpr const char* kTuned = "plugins: [tricks], budget: 30s, allow: [numerics]";
+
+class TrainerPlugins : public testing::Test {
+ protected:
+  TrainerPlugins() {
+    scene_.set("AUTOTUNED_TRAINER=" AUTOTUNED_BUILD_DIR "/bin/autotuned-trainer");
+    folder_ = scene_.folder() / "plugins";
+    std::filesystem::create_directory(folder_);
+    for (const char* name : {"tiny", "tricks"}) {
+      const std::string file = std::string("lib") + name + "_trainer.so";
+      std::filesystem::copy_file(
+          std::filesystem::path(AUTOTUNED_BUILD_DIR "/tests/fixture_plugins") / name / file,
+          folder_ / file);
+    }
+  }
+
+  void write_recipe(const std::string& model, const std::string& tune) const {
+    scene_.folder().write("recipe.yaml",
+                          "autotuned: 1\nname: small\ndevice: cpu\nmodel: " + model +
+                              "\ndata: {plugin: tiny, samples: 2048}\n"
+                              "input:\n  - scale: {by: 1/255}\n"
+                              "optimizer: {type: sgd, lr: 0.1}\n"
+                              "train: {epochs: 2, batch_size: 32}\n"
+                              "evaluate: {data: {plugin: tiny, samples: 256}, every: end}\n"
+                              "tune: {" +
+                              tune + "}\noutput: {dir: '" + (scene_.folder() / "out").string() +
+                              "'}\n");
+  }
+  // A plugin that proposes one trick of the extension.
+  void propose(const std::string& trick) const {
+    scene_.folder().write("plugins/tricks.yaml",
+                          "plugin: 1\nname: tricks\nversion: '1'\nsummary: Proposes a trick.\n"
+                          "try:\n  - tricks.trick: " +
+                              trick + "\nexpect: 2\nreason: a test\n");
+  }
+  Outcome run(const std::vector<std::string>& options = {}) const {
+    std::vector<std::string> all = {"--plugin-dir", folder_.string()};
+    all.insert(all.end(), options.begin(), options.end());
+    return scene_.run(all);
+  }
+
+  Scene scene_;
+  std::filesystem::path folder_;
+};
+
+TEST_F(TrainerPlugins, AWorkloadIsTunedTrainedAndEvaluated) {
+  write_recipe("{plugin: tiny, hidden: 12}", "plugins: [set_to_none], budget: 4s");
+  const Outcome outcome = run();
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = outcome.json();
+  EXPECT_EQ(result.at("training").at("steps"), 128);
+  EXPECT_GT(result.at("training").at("test_accuracy"), 0.9);
+  EXPECT_TRUE(std::filesystem::exists(scene_.folder() / "out/model.pt"));
+  const Outcome listed =
+      scene_.command({"plugins", "--plugin-dir", folder_.string(), "--require", "tiny"});
+  EXPECT_THAT(listed.out, HasSubstr("used in 1 run "));
+  // What it wrote is a recipe of the same job.
+  const Outcome checked = scene_.command(
+      {"check", (scene_.folder() / "out/best.yaml").string(), "--plugin-dir", folder_.string()});
+  EXPECT_EQ(checked.code, 0) << checked.err;
+}
+
+TEST_F(TrainerPlugins, AWorkloadThatIsNotThereIsNamedWithItsLine) {
+  write_recipe("{plugin: tinny}", "budget: 0s");
+  const Outcome outcome = run();
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.out + outcome.err,
+              AllOf(HasSubstr("recipe.yaml"), HasSubstr("there is no workload plugin 'tinny'"),
+                    HasSubstr("did you mean")));
+}
+
+TEST_F(TrainerPlugins, AnUnknownParameterIsNamedWithItsLine) {
+  write_recipe("{plugin: tiny, hiden: 12}", "budget: 0s");
+  const Outcome outcome = run();
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("recipe.yaml:4, plugin tiny"),
+                                 HasSubstr("there is no parameter 'hiden'")));
+}
+
+TEST_F(TrainerPlugins, AnExtensionThatFreezesALayerIsRejected) {
+  // It is four times as fast, so it is the check that must find it.
+  write_recipe("{plugin: tiny, wait_ms: 4}", kTuned);
+  propose("freezes");
+  const Outcome outcome = run({"--tune-only"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json trials = outcome.json().at("trials");
+  ASSERT_THAT(trials, SizeIs(testing::Ge(1)));
+  EXPECT_EQ(trials.at(0).at("plugin"), "tricks");
+  EXPECT_EQ(trials.at(0).at("verdict"), "rejected") << trials.dump(1);
+  EXPECT_THAT(trials.at(0).dump(), HasSubstr("hidden.weight"));
+  EXPECT_EQ(outcome.json().at("best").at("configuration").at("tricks.trick"), "none");
+}
+
+TEST_F(TrainerPlugins, AnExtensionThatIsFasterAndTrainsTheSameWins) {
+  write_recipe("{plugin: tiny, wait_ms: 4}", kTuned);
+  propose("hurries");
+  const Outcome outcome = run({"--tune-only"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json trials = outcome.json().at("trials");
+  ASSERT_THAT(trials, SizeIs(testing::Ge(1)));
+  EXPECT_EQ(trials.at(0).at("verdict"), "accepted") << trials.dump(1);
+  EXPECT_EQ(outcome.json().at("best").at("configuration").at("tricks.trick"), "hurries");
+}
+
+TEST_F(TrainerPlugins, AnExtensionThatFailsCostsItsTrial) {
+  for (const auto& [trick, reason] : {std::pair{"throws", "plugin tricks: apply: no tricks today"},
+                                      std::pair{"late", "plugin tricks: forward: the rabbit"},
+                                      std::pair{"crashes", "signal 6"}}) {
+    write_recipe("{plugin: tiny}", "plugins: [tricks], budget: 10s, allow: [numerics]");
+    propose(trick);
+    const Outcome outcome = run({"--retune"});
+    ASSERT_EQ(outcome.code, 0) << trick << outcome.err;
+    const Json trials = outcome.json().at("trials");
+    ASSERT_THAT(trials, SizeIs(1)) << trick;
+    EXPECT_EQ(trials.at(0).at("verdict"), "failed") << trick;
+    EXPECT_THAT(trials.at(0).dump(), HasSubstr(reason)) << trick;
+    EXPECT_EQ(outcome.json().at("training").at("steps"), 128) << trick;
+  }
+}
+
+TEST_F(TrainerPlugins, AKnobOfAnExtensionIsSetByHandAndShown) {
+  write_recipe("{plugin: tiny}", "plugins: [tricks], budget: 0s, allow: [tricks.trick]");
+  const Outcome trained = run({"--set", "tricks.trick=counts"});
+  EXPECT_EQ(trained.code, 0) << trained.err;
+  const Outcome wrong = run({"--set", "tricks.trick=juggles"});
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("expected one of none, counts"));
+  const Outcome knobs = scene_.command({"knobs", "--plugin-dir", folder_.string()});
+  EXPECT_THAT(knobs.out, AllOf(HasSubstr("tricks.trick"), HasSubstr("numerics")));
+  const Outcome without = run({"--without", "tricks"});
+  EXPECT_EQ(without.code, 2);
+  EXPECT_THAT(without.out + without.err, HasSubstr("unknown name"));
+}
+
+TEST_F(TrainerPlugins, AreListedByWhatTheirFilesSay) {
+  propose("counts");
+  const Outcome outcome = scene_.command(
+      {"plugins", "--json", "--plugin-dir", folder_.string(), "--require", "tricks"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  std::vector<std::string> kinds;
+  for (const Json& plugin : outcome.json()) {
+    if (plugin.at("name") == "tiny" || plugin.at("name") == "tricks") {
+      EXPECT_EQ(plugin.at("state"), "ready") << plugin;
+      kinds.push_back(plugin.at("kind"));
+    }
+  }
+  EXPECT_THAT(kinds, testing::UnorderedElementsAre("workload", "extension", "yaml"));
+}
+
+}  // namespace
+}  // namespace autotuned
