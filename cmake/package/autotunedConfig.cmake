@@ -6,7 +6,14 @@
 #   autotuned_plugin_test(my_plugin SOURCES my_plugin_test.cpp [PRIVATE library...])
 #   autotuned_plugin_loads(my_plugin FOLDER)
 #
-# Targets: autotuned::sdk (headers), autotuned::autotuned (the program).
+# What the trainer loads is built with the LibTorch and the compiler of the program:
+#
+#   autotuned_extension(my_plugin SOURCES my_plugin_trainer.cpp [PRIVATE library...] [POLICY my_plugin.yaml])
+#   autotuned_workload(my_plugin SOURCES my_plugin_trainer.cpp [PRIVATE library...])
+#   autotuned_trainer_test(my_plugin [SOURCES my_plugin_trainer_test.cpp]
+#                          [RECIPE recipe.yaml [SET KNOB=VALUE...]])
+#
+# Targets: autotuned::sdk (headers), autotuned::autotuned (the program), autotuned::libtorch.
 include_guard(GLOBAL)
 get_filename_component(autotuned_PREFIX "${CMAKE_CURRENT_LIST_DIR}/../../.." REALPATH)
 
@@ -63,4 +70,103 @@ endfunction()
 function(autotuned_plugin_loads name folder)
   add_test(NAME ${name}.loads
     COMMAND autotuned::autotuned plugins --plugin-dir "${folder}" --require ${name})
+endfunction()
+
+# --- what the trainer loads ------------------------------------------------------------------------
+
+include("${CMAKE_CURRENT_LIST_DIR}/autotunedLibTorch.cmake")
+
+# Makes autotuned::libtorch, of the folder AUTOTUNED_LIBTORCH (a variable, or one of the environment) or the
+# one that the program was built with. Found out late: other plugins need none.
+macro(_autotuned_find_libtorch)
+  if(NOT TARGET autotuned::libtorch)
+    if(NOT autotuned_LIBTORCH_VERSION)
+      message(FATAL_ERROR "this autotuned was built without LibTorch: it has no trainer")
+    endif()
+    if(NOT AUTOTUNED_LIBTORCH)
+      set(AUTOTUNED_LIBTORCH "$ENV{AUTOTUNED_LIBTORCH}")
+    endif()
+    if(NOT AUTOTUNED_LIBTORCH)
+      set(AUTOTUNED_LIBTORCH "${autotuned_LIBTORCH_BUILT_WITH}")
+    endif()
+    set(_version "of no version")
+    if(EXISTS "${AUTOTUNED_LIBTORCH}/version.py")
+      file(STRINGS "${AUTOTUNED_LIBTORCH}/version.py" _line REGEX "^__version__")
+      string(REGEX REPLACE "^__version__ = '([0-9.]+).*'$" "\\1" _version "${_line}")
+    endif()
+    if(NOT _version STREQUAL autotuned_LIBTORCH_VERSION)
+      message(FATAL_ERROR "AUTOTUNED_LIBTORCH, ${AUTOTUNED_LIBTORCH}, holds LibTorch ${_version}, "
+        "the trainer has ${autotuned_LIBTORCH_VERSION}: set it to the torch folder of that version")
+    endif()
+    add_library(autotuned::libtorch INTERFACE IMPORTED GLOBAL)
+    set_property(TARGET autotuned::libtorch PROPERTY autotuned_LIBRARIES "${AUTOTUNED_LIBTORCH}/lib")
+    target_include_directories(autotuned::libtorch SYSTEM INTERFACE
+      "${AUTOTUNED_LIBTORCH}/include" "${AUTOTUNED_LIBTORCH}/include/torch/csrc/api/include")
+    # LibTorch's own headers then include the operators that they use instead of all.
+    target_compile_definitions(autotuned::libtorch INTERFACE AT_PER_OPERATOR_HEADERS)
+    target_link_libraries(autotuned::libtorch INTERFACE
+      "${AUTOTUNED_LIBTORCH}/lib/libtorch_cpu.so" "${AUTOTUNED_LIBTORCH}/lib/libc10.so")
+    # What LibTorch itself needs it finds by its own run path.
+    target_link_options(autotuned::libtorch INTERFACE LINKER:--allow-shlib-undefined)
+  endif()
+endmacro()
+
+# libNAME_trainer.so in the project's build folder, and the files of POLICY beside it.
+function(_autotuned_trainer_library function name)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "SOURCES;PRIVATE;POLICY")
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
+    message(FATAL_ERROR "usage: ${function}(NAME SOURCES file... [PRIVATE library...])")
+  endif()
+  if(NOT name MATCHES "^[a-z][a-z0-9_]*$")
+    message(FATAL_ERROR
+      "'${name}' is no plugin name: a name has lower-case letters, digits and _, a letter first")
+  endif()
+  _autotuned_find_libtorch()
+  add_library(${name}_trainer MODULE ${arg_SOURCES})
+  target_link_libraries(${name}_trainer PRIVATE autotuned::sdk autotuned::libtorch ${arg_PRIVATE})
+  target_link_options(${name}_trainer PRIVATE LINKER:-z,defs)
+  # The trainer has LibTorch already: the library must not look for one of its own.
+  set_target_properties(${name}_trainer PROPERTIES
+    PREFIX lib CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON SKIP_BUILD_RPATH ON)
+  install(TARGETS ${name}_trainer LIBRARY DESTINATION share/autotuned/plugins)
+  foreach(file IN LISTS arg_POLICY)
+    configure_file("${file}" "${CMAKE_CURRENT_BINARY_DIR}/${file}" COPYONLY)
+    install(FILES "${file}" DESTINATION share/autotuned/plugins)
+  endforeach()
+endfunction()
+
+function(autotuned_extension name)
+  _autotuned_trainer_library(autotuned_extension ${name} ${ARGN})
+endfunction()
+
+function(autotuned_workload name)
+  _autotuned_trainer_library(autotuned_workload ${name} ${ARGN})
+endfunction()
+
+# Up to three tests: NAME runs the program of SOURCES with the path of the library as its argument,
+# NAME.loads asks `autotuned` whether it takes the library, NAME.trains trains the recipe without tuning it,
+# with these knobs set.
+function(autotuned_trainer_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "RECIPE" "SOURCES;SET")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR
+      "usage: autotuned_trainer_test(NAME [SOURCES file...] [RECIPE file [SET KNOB=VALUE...]])")
+  endif()
+  if(arg_SOURCES)
+    add_executable(${name}_trainer_test ${arg_SOURCES})
+    target_link_libraries(${name}_trainer_test PRIVATE
+      autotuned::sdk autotuned::libtorch ${CMAKE_DL_LIBS})
+    get_property(_folder TARGET autotuned::libtorch PROPERTY autotuned_LIBRARIES)
+    set_target_properties(${name}_trainer_test PROPERTIES BUILD_RPATH "${_folder}")
+    add_test(NAME ${name} COMMAND ${name}_trainer_test "$<TARGET_FILE:${name}_trainer>")
+  endif()
+  autotuned_plugin_loads(${name} "$<TARGET_FILE_DIR:${name}_trainer>")
+  if(arg_RECIPE)
+    list(TRANSFORM arg_SET PREPEND "--set=")
+    add_test(NAME ${name}.trains
+      COMMAND autotuned::autotuned run "${CMAKE_CURRENT_SOURCE_DIR}/${arg_RECIPE}" --no-daemon
+        --budget 0s --retune ${arg_SET} --plugin-dir "$<TARGET_FILE_DIR:${name}_trainer>"
+        --output "${CMAKE_CURRENT_BINARY_DIR}/${name}.out"
+        --history "${CMAKE_CURRENT_BINARY_DIR}/${name}.out/history.db")
+  endif()
 endfunction()

@@ -58,11 +58,9 @@ class NewPlugin(installation.Case):
             self.assertIn(f"'{name}' is ", done.stderr)
         self.assertEqual(list(self.home.iterdir()), [])
 
-    def test_refuses_kinds_that_are_not_there_yet(self):
-        for kind in ("--extension", "--workload"):
-            done = self.autotuned("plugins", "new", "sample", kind, code=2)
-            self.assertIn("no such plugins yet", done.stderr)
+    def test_refuses_two_kinds_at_once(self):
         self.autotuned("plugins", "new", "sample", "--yaml", "--policy", code=2)
+        self.autotuned("plugins", "new", "sample", "--extension", "--workload", code=2)
         self.autotuned("plugins", "new", code=2)
         self.assertEqual(list(self.home.iterdir()), [])
 
@@ -143,6 +141,56 @@ class BuiltPlugin(installation.Case):
         self.call("cmake", "-S", folder, "-B", folder / "build")
         done = self.call("cmake", "--build", folder / "build", code=1)
         self.assertIn("nobody_has_this", done.stdout + done.stderr)
+
+
+class TrainerPlugin(installation.Case):
+    """Extensions and workloads: built with LibTorch, run by the installed trainer."""
+
+    def setUp(self):
+        super().setUp()
+        if not (self.prefix / "bin" / "autotuned-trainer").exists():
+            self.skipTest("built without LibTorch")
+
+    def build(self, kind, *options):
+        self.autotuned("plugins", "new", "sample", kind)
+        folder = self.home / "sample"
+        self.call("cmake", "-S", folder, "-B", folder / "build", "-DCMAKE_CXX_COMPILER=g++",
+                  "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror", *options)
+        self.call("cmake", "--build", folder / "build")
+        return folder / "build"
+
+    def check(self, kind):
+        build = self.build(kind)
+        for file in (self.home / "sample").glob("*.*"):
+            self.assertNotIn("@", file.read_text(), file)
+        self.call(os.environ["CTEST"], "--test-dir", build, "--output-on-failure")
+        found = json.loads(
+            self.autotuned("plugins", "--json", "--plugin-dir", build, "--require", "sample").stdout)
+        return {plugin["kind"] for plugin in found if plugin["name"] == "sample"}
+
+    def test_a_workload_trains(self):
+        self.assertEqual(self.check("--workload"), {"workload"})
+        out = self.home / "sample/build/sample.out"
+        result = json.loads((out / "summary.json").read_text())
+        self.assertGreater(result["training"]["test_accuracy"], 0.9, result)
+
+    def test_an_extension_is_obeyed(self):
+        self.assertEqual(self.check("--extension"), {"extension", "yaml"})
+        build = self.home / "sample/build"
+        self.assertIn("sample.flush_denormals", self.autotuned("knobs", "--plugin-dir", build).stdout)
+        result = json.loads((build / "sample.out/summary.json").read_text())
+        self.assertIs(result["best"]["configuration"]["sample.flush_denormals"], True)
+
+    def test_another_libtorch_is_refused_when_it_is_configured(self):
+        self.autotuned("plugins", "new", "sample", "--workload")
+        other = self.home / "torch"
+        other.mkdir()
+        (other / "version.py").write_text("__version__ = '2.10.0+cpu'\n")
+        folder = self.home / "sample"
+        done = self.call("cmake", "-S", folder, "-B", folder / "build",
+                         f"-DAUTOTUNED_LIBTORCH={other}", code=1)
+        words = " ".join(done.stderr.split())
+        self.assertIn("holds LibTorch 2.10.0, the trainer has 2.11.0", words)
 
 
 if __name__ == "__main__":
