@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "tests/integration/scene.hpp"
+#include "tests/places.hpp"
 
 namespace autotuned {
 namespace {
@@ -18,14 +19,13 @@ constexpr const char* kTuned = "plugins: [tricks], budget: 30s, allow: [numerics
 class TrainerPlugins : public testing::Test {
  protected:
   TrainerPlugins() {
-    scene_.set("AUTOTUNED_TRAINER=" AUTOTUNED_BUILD_DIR "/bin/autotuned-trainer");
+    scene_.set("AUTOTUNED_TRAINER=" + (tests::build_folder() / "bin/autotuned-trainer").string());
     folder_ = scene_.folder() / "plugins";
     std::filesystem::create_directory(folder_);
     for (const char* name : {"tiny", "tricks"}) {
       const std::string file = std::string("lib") + name + "_trainer.so";
-      std::filesystem::copy_file(
-          std::filesystem::path(AUTOTUNED_BUILD_DIR "/tests/fixture_plugins") / name / file,
-          folder_ / file);
+      std::filesystem::copy_file(tests::build_folder() / "tests/fixture_plugins" / name / file,
+                                 folder_ / file);
     }
   }
 

@@ -5,14 +5,14 @@
 #include <string>
 
 #include "plugins/trainer_library.hpp"
+#include "tests/places.hpp"
 #include "tests/trainer/small_job.hpp"
 
 namespace autotuned::trainer {
 
 inline plugins::TrainerLibrary fixture(const std::string& name) {
-  return value_of(plugins::examine_trainer_library(std::string(AUTOTUNED_BUILD_DIR) +
-                                                   "/tests/fixture_plugins/" + name + "/lib" +
-                                                   name + "_trainer.so"));
+  return value_of(plugins::examine_trainer_library(tests::build_folder() / "tests/fixture_plugins" /
+                                                   name / ("lib" + name + "_trainer.so")));
 }
 
 inline Result<std::unique_ptr<Job>> load_with(const recipes::Recipe& recipe,
