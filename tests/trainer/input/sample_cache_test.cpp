@@ -3,6 +3,7 @@
 #include "trainer/input/sample_cache.hpp"
 
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -231,6 +232,44 @@ TEST(LoaderTimes, AreTakenOfEveryPartWhileAsked) {
   (*loader)->time_parts(false);
   take();
   EXPECT_EQ((*loader)->statistics().timed_samples, 0);
+}
+
+TEST(LoaderSpans, SayWhichThreadWorkedOnWhichPartAndWhen) {
+  const NumberedDataset dataset(40);
+  const Pipeline pipeline = numbered_in_form(CacheKind::none);
+  const input::Job job{.workers = 0, .slots = 1, .batch_size = 8};
+  Buffers buffers(job.slots, job.batch_size, job.type);
+  auto loader = Loader::create(dataset, {}, pipeline, settings_of(job, buffers));
+  ASSERT_TRUE(loader);
+  const auto take = [&] {
+    const auto batch = (*loader)->next();
+    ASSERT_TRUE(batch);
+    (*loader)->release(batch->slot);
+  };
+  take();
+  (*loader)->record_spans(1000);
+  take();
+  const PartSpans whole = (*loader)->take_spans();
+  take();
+  EXPECT_EQ(whole.lost, 0);
+  // One chunk, and for each of the 8 samples its reading and every part.
+  ASSERT_EQ(whole.spans.size(), 1 + 8 * (1 + pipeline.parts().size()));
+  const PartSpan& chunk = whole.spans.front();
+  EXPECT_EQ(chunk.part, PartSpan::kChunk);
+  EXPECT_EQ(whole.spans[1].part, PartSpan::kReading);
+  EXPECT_EQ(whole.spans[2].part, 0);
+  for (const PartSpan& span : whole.spans) {
+    EXPECT_EQ(span.thread, ::gettid());
+    EXPECT_GE(span.start_ns, chunk.start_ns);
+    EXPECT_LE(span.end_ns, chunk.end_ns);
+  }
+  EXPECT_TRUE((*loader)->take_spans().spans.empty());
+
+  (*loader)->record_spans(5);
+  take();
+  const PartSpans part = (*loader)->take_spans();
+  EXPECT_EQ(part.spans.size(), 5U);
+  EXPECT_EQ(part.lost, static_cast<std::int64_t>(whole.spans.size()) - 5);
 }
 
 }  // namespace
