@@ -22,6 +22,7 @@
 #include "daemon/session_request.hpp"
 #include "daemon/settings.hpp"
 #include "daemon/trainer_job.hpp"
+#include "daemon/trainer_plugins.hpp"
 
 namespace autotuned::daemon {
 
@@ -103,13 +104,15 @@ Result<Descriptor> lock_device(const recipes::Recipe& recipe, const Machine& mac
 
 // The trainer's answer. Signals end the recording and nothing else.
 Result<Json> record(const recipes::Recipe& recipe, const std::vector<recipes::Knob>& knobs,
-                    const Machine& machine, const std::filesystem::path& file,
-                    const ProfileOptions& options, std::chrono::nanoseconds limit) {
+                    const Json& libraries, const Machine& machine,
+                    const std::filesystem::path& file, const ProfileOptions& options,
+                    std::chrono::nanoseconds limit) {
   const auto lock = lock_device(recipe, machine);
   if (!lock) return tl::unexpected(lock.error());
   TrainerJobSpec spec;
   spec.recipe = recipe;
   spec.knobs = knobs;
+  spec.plugins = libraries;
   spec.trainer = find_places().trainer;
   spec.folder = file.parent_path() / "log";
   spec.device_lock = lock->get();
@@ -148,9 +151,15 @@ int report(const Error& error) {
 
 int profile(const ProfileOptions& options) {
   const Machine machine = detect_machine();
-  const auto knobs = recipes::knobs_of(machine);
+  const auto trainer_plugins = trainer_plugins_here(options.plugin_folders);
+  const auto knobs = knobs_with(recipes::knobs_of(machine), trainer_plugins);
   auto recipe = read_recipe_or_report(options.recipe, knobs, options.as_json);
   if (!recipe) return kUsageError;
+  if (report_problems(workload_problems(*recipe, trainer_plugins), options.as_json)) {
+    return kUsageError;
+  }
+  const auto libraries = libraries_for(*recipe, trainer_plugins);
+  if (!libraries) return report(libraries.error());
   if (auto applied = apply_settings(options.settings, knobs, *recipe); !applied) {
     return report_error(applied.error(), kUsageError);
   }
@@ -165,7 +174,7 @@ int profile(const ProfileOptions& options) {
     return report_error(file.error(),
                         file.error().kind == ErrorKind::invalid ? kUsageError : kWorkFailed);
   }
-  const auto traced = record(*recipe, knobs, machine, *file, options, *limit);
+  const auto traced = record(*recipe, knobs, *libraries, machine, *file, options, *limit);
   if (!traced) return report(traced.error());
 
   const std::int64_t wanted = options.steps * options.repeat;

@@ -205,6 +205,8 @@ void add_profile(CLI::App& app, ProfileOptions& options) {
       "profile", "Record some steps of a recipe as a trace, and say where the time goes");
   add_recipe(command, options.recipe);
   add_views(command, options.analysis);
+  command.add_option("--plugin-dir", options.plugin_folders, "Look for plugins here first")
+      ->type_name("DIR");
   command.add_option("-s,--set", options.settings, "Start from this knob value (KNOB=VALUE)")
       ->type_name("KNOB=VALUE");
   command

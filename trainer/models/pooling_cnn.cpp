@@ -4,6 +4,7 @@
 #include <bit>
 #include <vector>
 
+#include "trainer/models/call.hpp"
 #include "trainer/models/families.hpp"
 #include "trainer/models/layers.hpp"
 
@@ -26,10 +27,10 @@ class PoolingCnn final : public Model {
   }
 
   at::Tensor forward(const at::Tensor& images) override {
-    at::Tensor x = at::relu(first_->forward(images));
+    at::Tensor x = at::relu(call(first_, images));
     for (torch::nn::Conv2d& convolution : convolutions_)
-      x = relu_and_halve(convolution->forward(x));
-    return last_->forward(x).flatten(1);
+      x = relu_and_halve(call(convolution, x));
+    return call(last_, x).flatten(1);
   }
 
  private:

@@ -12,6 +12,7 @@
 #include <array>
 #include <vector>
 
+#include "trainer/models/call.hpp"
 #include "trainer/models/families.hpp"
 
 namespace autotuned::trainer {
@@ -37,7 +38,7 @@ class Block : public torch::nn::Module {
   }
 
   at::Tensor with_shortcut(at::Tensor result, const at::Tensor& x) {
-    result += shortcut_.is_empty() ? x : shortcut_norm_->forward(shortcut_->forward(x));
+    result += shortcut_.is_empty() ? x : call(shortcut_norm_, call(shortcut_, x));
     return at::relu_(result);
   }
 
@@ -59,9 +60,9 @@ class BasicBlock final : public Block {
   }
 
   at::Tensor forward(const at::Tensor& x) override {
-    at::Tensor result = bn1_->forward(conv1_->forward(x));
+    at::Tensor result = call(bn1_, call(conv1_, x));
     at::relu_(result);
-    return with_shortcut(bn2_->forward(conv2_->forward(result)), x);
+    return with_shortcut(call(bn2_, call(conv2_, result)), x);
   }
 
  private:
@@ -86,11 +87,11 @@ class Bottleneck final : public Block {
   }
 
   at::Tensor forward(const at::Tensor& x) override {
-    at::Tensor result = bn1_->forward(conv1_->forward(x));
+    at::Tensor result = call(bn1_, call(conv1_, x));
     at::relu_(result);
-    result = bn2_->forward(conv2_->forward(result));
+    result = call(bn2_, call(conv2_, result));
     at::relu_(result);
-    return with_shortcut(bn3_->forward(conv3_->forward(result)), x);
+    return with_shortcut(call(bn3_, call(conv3_, result)), x);
   }
 
  private:
@@ -130,12 +131,12 @@ class ResNet final : public Model {
   }
 
   at::Tensor forward(const at::Tensor& images) override {
-    at::Tensor x = bn1_->forward(conv1_->forward(images));
+    at::Tensor x = call(bn1_, call(conv1_, images));
     at::relu_(x);
     x = at::max_pool2d(x, 3, 2, 1);
     for (const std::shared_ptr<BlockKind>& block : blocks_)
-      x = block->forward(x);
-    return fc_->forward(at::adaptive_avg_pool2d(x, {1, 1}).flatten(1));
+      x = call(block, x);
+    return call(fc_, at::adaptive_avg_pool2d(x, {1, 1}).flatten(1));
   }
 
  private:

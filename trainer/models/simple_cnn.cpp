@@ -2,6 +2,7 @@
 #include <ATen/ops/relu.h>
 #include <torch/nn/modules/linear.h>
 
+#include "trainer/models/call.hpp"
 #include "trainer/models/families.hpp"
 #include "trainer/models/layers.hpp"
 
@@ -26,11 +27,11 @@ class SimpleCnn final : public Model {
         output_(register_module("output", torch::nn::Linear(kHidden, classes))) {}
 
   at::Tensor forward(const at::Tensor& images) override {
-    at::Tensor x = relu_and_halve(conv1_->forward(images));
-    x = relu_and_halve(conv2_->forward(x));
-    x = relu_and_halve(conv3_->forward(x));
-    x = relu_and_halve(conv4_->forward(x));
-    return output_->forward(at::relu(hidden_->forward(x.flatten(1))));
+    at::Tensor x = relu_and_halve(call(conv1_, images));
+    x = relu_and_halve(call(conv2_, x));
+    x = relu_and_halve(call(conv3_, x));
+    x = relu_and_halve(call(conv4_, x));
+    return call(output_, at::relu(call(hidden_, x.flatten(1))));
   }
 
  private:
