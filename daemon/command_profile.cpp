@@ -104,15 +104,18 @@ Result<Descriptor> lock_device(const recipes::Recipe& recipe, const Machine& mac
 
 // The trainer's answer. Signals end the recording and nothing else.
 Result<Json> record(const recipes::Recipe& recipe, const std::vector<recipes::Knob>& knobs,
-                    const Json& libraries, const Machine& machine,
-                    const std::filesystem::path& file, const ProfileOptions& options,
-                    std::chrono::nanoseconds limit) {
+                    const std::vector<plugins::FoundPlugin>& trainer_plugins,
+                    const Machine& machine, const std::filesystem::path& file,
+                    const ProfileOptions& options, std::chrono::nanoseconds limit) {
   const auto lock = lock_device(recipe, machine);
   if (!lock) return tl::unexpected(lock.error());
   TrainerJobSpec spec;
   spec.recipe = recipe;
   spec.knobs = knobs;
-  spec.plugins = libraries;
+  spec.extension_knobs = extension_knobs(trainer_plugins);
+  auto libraries = libraries_for(recipe, trainer_plugins);
+  if (!libraries) return tl::unexpected(libraries.error());
+  spec.plugins = *std::move(libraries);
   spec.trainer = find_places().trainer;
   spec.folder = file.parent_path() / "log";
   spec.device_lock = lock->get();
@@ -158,8 +161,6 @@ int profile(const ProfileOptions& options) {
   if (report_problems(workload_problems(*recipe, trainer_plugins), options.as_json)) {
     return kUsageError;
   }
-  const auto libraries = libraries_for(*recipe, trainer_plugins);
-  if (!libraries) return report(libraries.error());
   if (auto applied = apply_settings(options.settings, knobs, *recipe); !applied) {
     return report_error(applied.error(), kUsageError);
   }
@@ -174,7 +175,7 @@ int profile(const ProfileOptions& options) {
     return report_error(file.error(),
                         file.error().kind == ErrorKind::invalid ? kUsageError : kWorkFailed);
   }
-  const auto traced = record(*recipe, knobs, *libraries, machine, *file, options, *limit);
+  const auto traced = record(*recipe, knobs, trainer_plugins, machine, *file, options, *limit);
   if (!traced) return report(traced.error());
 
   const std::int64_t wanted = options.steps * options.repeat;
