@@ -16,8 +16,9 @@ Result<std::unique_ptr<Dataset>> open_dataset(const std::string& type, const Jso
   if (type == "jpeg_files") return open_jpeg_files(parameters);
   if (type == "synthetic") return open_synthetic(parameters);
   if (type == "synthetic_normal") return open_synthetic_normal(parameters);
-  return fail(ErrorKind::unsupported, "the data set type `" + type + "` is not known", "data",
-              "use cifar10, idx, image_files, image_index, jpeg_files, synthetic or synthetic_normal");
+  return fail(
+      ErrorKind::unsupported, "the data set type `" + type + "` is not known", "data",
+      "use cifar10, idx, image_files, image_index, jpeg_files, synthetic or synthetic_normal");
 }
 
 Result<void> Dataset::read(std::int64_t index, std::span<std::uint8_t> /*out*/) const {

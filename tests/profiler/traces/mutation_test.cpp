@@ -5,9 +5,9 @@
 #include <random>
 
 #include "base/file.hpp"
+#include "profiler/analysis/profile.hpp"
 #include "profiler/analysis/trace_analysis.hpp"
 #include "tests/places.hpp"
-#include "profiler/analysis/profile.hpp"
 #include "tests/profiler/trace_text.hpp"
 
 namespace autotuned::traces {
