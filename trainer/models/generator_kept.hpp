@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ATen/Context.h>
+#include <ATen/core/Tensor.h>
 
 #include <mutex>
 
