@@ -81,7 +81,7 @@ TEST(TimelineTrace, HasPyTorchsNames) {
                                  "GatherBackward0", "decode_jpeg"));
   EXPECT_THAT(trace.events.kind,
               ElementsAre(EventKind::step, EventKind::data_loading, EventKind::annotation,
-                          EventKind::annotation, EventKind::cpu_operator, EventKind::cpu_operator,
+                          EventKind::module, EventKind::cpu_operator, EventKind::cpu_operator,
                           EventKind::annotation));
   EXPECT_EQ(trace.events.length_ns[5], 60 * kUs);
   EXPECT_THAT(trace.events.external_id, ElementsAre(1, 2, 3, 4, 5, 6, 7));

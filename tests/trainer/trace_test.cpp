@@ -116,7 +116,7 @@ TEST_F(JobTraces, KnowTheModuleOfEveryOperatorAndItsBackward) {
   EXPECT_THAT(modules(recorded, "torch::autograd::AccumulateGrad"),
               ElementsAre("model.conv1", "model.conv2", "model.linear"));
   EXPECT_THAT(modules(recorded, "aten::cross_entropy_loss"), ElementsAre(""));
-  EXPECT_THAT(names_of(recorded, EventKind::annotation), Contains("model.conv1").Times(3));
+  EXPECT_THAT(names_of(recorded, EventKind::module), Contains("model.conv1").Times(3));
 }
 
 TEST_F(JobTraces, ChargeGatherToPatchDropout) {

@@ -33,7 +33,7 @@ std::string problem(const SampleType& stored, const std::vector<Transform>& tran
 
 TEST(Pipeline, SaysWhichTransformCannotStandWhere) {
   EXPECT_EQ(problem(kFiles, {sized("random_crop", 256)}),
-            "input[0].random_crop: needs decoded pixels; put decode_jpeg before it");
+            "input[0].random_crop: needs decoded pixels; put decode before it");
   EXPECT_EQ(problem(kPixels, {kDecode}),
             "input[0].decode_jpeg: the pixels are decoded already; leave decode_jpeg out");
   EXPECT_EQ(problem(kPixels, {kToFloat, sized("resize", 4)}),
@@ -52,7 +52,7 @@ TEST(Pipeline, SaysWhichTransformCannotStandWhere) {
   EXPECT_EQ(problem(kFiles, {kDecode}),
             "input: pictures of different sizes (3 x 300 to 533 x 800) cannot stand in one batch; "
             "add resize, random_crop or center_crop");
-  EXPECT_EQ(problem(kFiles, {}), "input: the samples are picture files; put decode_jpeg first");
+  EXPECT_EQ(problem(kFiles, {}), "input: the samples are picture files; put decode first");
   EXPECT_EQ(problem(type_of(Element::uint8, {1, 8, 8}), {kYuv}),
             "input[0].rgb_to_yuv: needs red, green and blue, but there are 1 channels; "
             "leave rgb_to_yuv out");
