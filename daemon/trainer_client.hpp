@@ -46,8 +46,8 @@ struct TrainerSpec {
 };
 
 // A trainer that has said hello. Requests block until there is an answer, the time limit passes, the
-// trainer ends or a cancel arrives. After `crashed`, `timeout`, `internal` and a limit of memory the process has been
-// ended and every further request answers `crashed`. One thread.
+// trainer ends or a cancel arrives. After `crashed`, `timeout`, `internal` and too much memory the
+// process has been ended and every further request answers `crashed`. One thread.
 class TrainerClient {
  public:
   // `cancel` must outlive the client. Errors: not_found (no such program), crashed (with the last lines
