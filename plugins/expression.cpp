@@ -186,7 +186,8 @@ bool Condition::holds(const Json& left, const Json& right, const Literal* litera
   return operator_ == Operator::not_equal && !is_same;
 }
 
-std::string Condition::failure(const sdk::Situation& situation) const {
+std::string Condition::failure(const sdk::Situation& situation,
+                               const std::optional<Sentence>& otherwise) const {
   const Fact& fact = left_.front();
   const Json& left = fact.of(situation);
   if (left.is_null()) return fmt::format("{} is not known, which '{}' needs", fact.name(), text_);
@@ -197,6 +198,7 @@ std::string Condition::failure(const sdk::Situation& situation) const {
     return fmt::format("{} is not known, which '{}' needs", std::get<Fact>(right_).name(), text_);
   }
   if (holds(left, right, literal)) return {};
+  if (otherwise) return otherwise->fill(situation);
   return fmt::format("'{}' does not hold: {} is {}", text_, fact.name(), fact.text(situation));
 }
 

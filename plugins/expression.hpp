@@ -45,13 +45,25 @@ class Fact {
   std::string key_;
 };
 
+// `the step spends {step.zero_grad_ratio} of its time on filling`.
+class Sentence {
+ public:
+  [[nodiscard]] static Parsed<Sentence> parse(std::string_view text);
+  [[nodiscard]] std::string fill(const sdk::Situation& situation) const;
+
+ private:
+  std::vector<std::variant<std::string, Fact>> parts_;
+};
+
 // `cpu.utilization_ratio < 0.9`, `job.device == cpu`, `environment.cpu_features has avx512_bf16`,
 // `incumbent.threads.intra_op < environment.cpus_allowed`.
 class Condition {
  public:
   [[nodiscard]] static Parsed<Condition> parse(std::string_view text);
-  // Why it does not hold; empty when it does. What is not known does not hold.
-  [[nodiscard]] std::string failure(const sdk::Situation& situation) const;
+  // Why it does not hold, in the words of `otherwise` where there are some; empty when it holds. What is
+  // not known does not hold.
+  [[nodiscard]] std::string failure(const sdk::Situation& situation,
+                                    const std::optional<Sentence>& otherwise = {}) const;
 
  private:
   enum class Operator { less, less_equal, greater, greater_equal, equal, not_equal, has };
@@ -65,16 +77,6 @@ class Condition {
   std::variant<Literal, Fact> right_;
   std::vector<Fact> left_;  // exactly one; a Fact has no empty state
   Operator operator_ = Operator::less;
-};
-
-// `the step spends {step.zero_grad_ratio} of its time on filling`.
-class Sentence {
- public:
-  [[nodiscard]] static Parsed<Sentence> parse(std::string_view text);
-  [[nodiscard]] std::string fill(const sdk::Situation& situation) const;
-
- private:
-  std::vector<std::variant<std::string, Fact>> parts_;
 };
 
 }  // namespace autotuned::plugins

@@ -24,11 +24,17 @@ constexpr std::size_t kMostItems = 32;
 // One entry of `try`: knobs that change together, of which at most one has several values.
 using Alternative = std::vector<std::pair<std::string, Values>>;
 
+// One entry of `when`: a condition, and what is said instead of its text when it does not hold.
+struct Requirement {
+  Condition condition;
+  std::optional<Sentence> otherwise;
+};
+
 struct Rules {
   std::string name;
   std::string version;
   std::string summary;
-  std::vector<Condition> when;
+  std::vector<Requirement> when;
   std::vector<Alternative> alternatives;
   double expected_gain_ratio = 1.0;
   // Instead: the share of the step that the signal explains, and how much of it is hoped for.
@@ -45,8 +51,8 @@ class YamlPolicy final : public Policy {
 
   Result<Json> propose(const Json& json) override {
     const sdk::Situation situation(json);
-    for (const Condition& condition : rules_.when) {
-      std::string failure = condition.failure(situation);
+    for (const auto& [condition, otherwise] : rules_.when) {
+      std::string failure = condition.failure(situation, otherwise);
       if (!failure.empty()) return sdk::none(std::move(failure)).to_json();
     }
     sdk::Answer answer;
@@ -204,16 +210,30 @@ class Reader {
     const YamlNode* const when = document.find("when");
     if (when == nullptr) return;
     for (const YamlNode& item : list(*when, "when")) {
-      if (item.kind != YamlNode::Kind::scalar) {
-        report(item, "a condition must be a single value such as 'step.data_wait_ratio > 2%'");
+      const bool has_sentence = item.kind == YamlNode::Kind::map && item.entries.size() == 1 &&
+                                item.entries.front().second.kind == YamlNode::Kind::scalar;
+      if (item.kind != YamlNode::Kind::scalar && !has_sentence) {
+        report(item,
+               "an entry of 'when' must be a condition such as 'step.data_wait_ratio > 2%', or "
+               "'CONDITION: what to say when it does not hold'");
         continue;
       }
-      auto condition = Condition::parse(item.scalar);
-      if (condition) {
-        rules.when.push_back(std::move(*condition));
-      } else {
+      auto condition =
+          Condition::parse(has_sentence ? item.entries.front().first.scalar : item.scalar);
+      if (!condition) {
         report(item, std::move(condition.error()));
+        continue;
       }
+      Requirement requirement{std::move(*condition), std::nullopt};
+      if (has_sentence) {
+        auto sentence = Sentence::parse(item.entries.front().second.scalar);
+        if (!sentence) {
+          report(item, std::move(sentence.error()));
+          continue;
+        }
+        requirement.otherwise = std::move(*sentence);
+      }
+      rules.when.push_back(std::move(requirement));
     }
   }
 

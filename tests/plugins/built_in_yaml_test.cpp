@@ -18,7 +18,7 @@ TEST(IntraOpThreads, WalksFromTheIncumbent) {
   // The cores first, then the neighbour.
   EXPECT_EQ(first_change(ask("intra_op_threads", json)), Json({{"threads.intra_op", 2}}));
   json["environment"]["cpus_allowed"] = 1;
-  EXPECT_THAT(none_because(ask("intra_op_threads", json)), HasSubstr("cpus_allowed is 1"));
+  EXPECT_THAT(none_because(ask("intra_op_threads", json)), HasSubstr("may use one CPU"));
 }
 
 TEST(MemoryMalloc, KeepsLargeBlocksOnTheCpu) {
@@ -30,7 +30,7 @@ TEST(MemoryMalloc, KeepsLargeBlocksOnTheCpu) {
   json["incumbent"]["memory.malloc"] = "keep";
   EXPECT_THAT(none_because(ask("memory_malloc", json)), HasSubstr("is set or was tried"));
   EXPECT_THAT(none_because(ask("memory_malloc", situation("resnet18_gpu"))),
-              HasSubstr("job.device is cuda:1"));
+              HasSubstr("does not run on the CPU"));
 }
 
 TEST(ChannelsLast, FollowsTheShareOfConvolutions) {
@@ -39,7 +39,7 @@ TEST(ChannelsLast, FollowsTheShareOfConvolutions) {
   EXPECT_EQ(first_change(answer), Json({{"layout.memory_format", "channels_last"}}));
   EXPECT_THAT(first_reason(answer), HasSubstr("62 % of the step"));
   json["metrics"]["operators.gemm_conv_ratio"] = 0.2;
-  EXPECT_THAT(none_because(ask("channels_last", json)), HasSubstr("is 20 %"));
+  EXPECT_THAT(none_because(ask("channels_last", json)), HasSubstr("only 20 % of the step"));
 }
 
 TEST(FusedOptimizer, FollowsTheShareOfTheOptimizer) {
@@ -54,26 +54,27 @@ TEST(FusedOptimizer, FollowsTheShareOfTheOptimizer) {
 }
 
 TEST(Tf32, OnlyOnAGpuInThirtyTwoBit) {
-  EXPECT_THAT(none_because(ask("tf32", situation("fashion_cnn_cpu"))), HasSubstr("cpu"));
+  EXPECT_THAT(none_because(ask("tf32", situation("fashion_cnn_cpu"))), HasSubstr("on the CPU"));
   Json json = situation("resnet18_gpu");
   EXPECT_EQ(first_change(ask("tf32", json)), Json({{"precision.tf32", true}}));
   EXPECT_THAT(first_reason(ask("tf32", json)), HasSubstr("70 % of the step"));
   json["incumbent"]["precision.autocast"] = "bf16";
-  EXPECT_THAT(none_because(ask("tf32", json)), HasSubstr("precision.autocast is bf16"));
+  EXPECT_THAT(none_because(ask("tf32", json)), HasSubstr("in 16 bit already"));
 }
 
 TEST(CudnnBenchmark, OnlyOnAGpu) {
-  EXPECT_THAT(none_because(ask("cudnn_benchmark", situation("fashion_cnn_cpu"))), HasSubstr("cpu"));
+  EXPECT_THAT(none_because(ask("cudnn_benchmark", situation("fashion_cnn_cpu"))),
+              HasSubstr("on the CPU"));
   Json json = situation("resnet18_gpu");
   EXPECT_EQ(first_change(ask("cudnn_benchmark", json)), Json({{"cudnn.benchmark", true}}));
   json["metrics"]["operators.gemm_conv_ratio"] = 0.01;
-  EXPECT_THAT(none_because(ask("cudnn_benchmark", json)), HasSubstr("is 1.0 %"));
+  EXPECT_THAT(none_because(ask("cudnn_benchmark", json)), HasSubstr("only 1.0 % of the step"));
 }
 
 TEST(DeferredLossReading, OnlyWhereTheLossIsReadAtEveryStep) {
   Json json = situation("resnet18_gpu");
   EXPECT_THAT(none_because(ask("deferred_loss_reading", json)),
-              HasSubstr("train.loss_reading is deferred"));
+              HasSubstr("not read at every step"));
   json["incumbent"]["train.loss_reading"] = "every_step";
   json["metrics"]["step.loss_reading_ratio"] = 0.37;
   const Json answer = ask("deferred_loss_reading", json);
@@ -85,7 +86,7 @@ TEST(DeferredLossReading, OnlyWhereTheLossIsReadAtEveryStep) {
 
 TEST(CropFirst, OnlyWhereACropMayMove) {
   Json json = situation("fashion_cnn_cpu");
-  EXPECT_THAT(none_because(ask("crop_first", json)), HasSubstr("job.can_move_crop is off"));
+  EXPECT_THAT(none_because(ask("crop_first", json)), HasSubstr("no crop stands behind"));
   json["job"]["can_move_crop"] = true;
   const Json answer = ask("crop_first", json);
   EXPECT_EQ(first_change(answer), Json({{"input.order", "crop_first"}}));
@@ -96,16 +97,16 @@ TEST(CropFirst, OnlyWhereACropMayMove) {
 
 TEST(CropDecoding, OnlyWhereTheStepWaitsForPicturesThatAreCropped) {
   Json json = situation("fashion_cnn_cpu");
-  EXPECT_THAT(none_because(ask("crop_decoding", json)), HasSubstr("job.can_decode_crop is off"));
+  EXPECT_THAT(none_because(ask("crop_decoding", json)), HasSubstr("no JPEG is decoded"));
   json["job"]["can_decode_crop"] = true;
   EXPECT_EQ(first_change(ask("crop_decoding", json)), Json({{"input.decode", "crop"}}));
   json["metrics"]["step.data_wait_ratio"] = 0.01;
-  EXPECT_THAT(none_because(ask("crop_decoding", json)), HasSubstr("step.data_wait_ratio is 1"));
+  EXPECT_THAT(none_because(ask("crop_decoding", json)), HasSubstr("waits only 1.0 %"));
 }
 
 TEST(PointOps, OnePassFirstThenTheBatch) {
   Json json = situation("fashion_cnn_cpu");
-  EXPECT_THAT(none_because(ask("point_ops", json)), HasSubstr("job.pixel_stages is 0"));
+  EXPECT_THAT(none_because(ask("point_ops", json)), HasSubstr("no transforms of single pixels"));
   json["job"]["pixel_stages"] = 3;
   const Json answer = ask("point_ops", json);
   EXPECT_EQ(first_change(answer), Json({{"input.point_ops", "fused"}}));

@@ -79,6 +79,27 @@ TEST(YamlPlugin, SaysWhichConditionDoesNotHold) {
             "'environment.cpus_allowed > 1' does not hold: environment.cpus_allowed is 1");
 }
 
+TEST(YamlPlugin, SaysItsOwnSentenceWhereAConditionDoesNotHold) {
+  const std::string text = replaced(
+      kGood, "cpus_allowed > 1", "cpus_allowed > 8: only {environment.cpus_allowed} CPUs to use");
+  Json json = situation("fashion_cnn_cpu");
+  EXPECT_EQ(none_because(said(text, json)), "only 4 CPUs to use");
+  json["environment"]["cpus_allowed"] = 16;
+  EXPECT_EQ(first_reason(said(text, json)), "on 16 CPUs");
+  EXPECT_THAT(none_because(said(text, Json::object())), HasSubstr("is not known"));
+}
+
+TEST(YamlPlugin, AConditionHasOneSentenceAtMost) {
+  for (const char* entry : {"{job.device == cpu: no, job.name == a: no}", "[job.device == cpu]",
+                            "{job.device == cpu: [no]}"}) {
+    EXPECT_THAT(mistakes_in(replaced(kGood, "environment.cpus_allowed > 1", entry)),
+                ElementsAre(HasSubstr("what to say when it does not hold")))
+        << entry;
+  }
+  EXPECT_THAT(mistakes_in(replaced(kGood, "cpus_allowed > 1", "cpus_allowed > 1: {")),
+              ::testing::Not(IsEmpty()));
+}
+
 TEST(YamlPlugin, DoesNotRepeatWhatLost) {
   Json json = situation("fashion_cnn_cpu");
   tell(json, {{"threads.intra_op", 1}}, "rejected", 0.6);
@@ -149,7 +170,7 @@ reason: "{"
                           AllOf(HasSubstr("threads.yaml:3:7: "), HasSubstr("'other'")),
                           AllOf(HasSubstr("threads.yaml:4:10: "), HasSubstr("single value")),
                           AllOf(HasSubstr("threads.yaml:7:5: "), HasSubstr("no condition")),
-                          AllOf(HasSubstr("threads.yaml:8:5: "), HasSubstr("single value")),
+                          AllOf(HasSubstr("threads.yaml:8:5: "), HasSubstr("no condition")),
                           AllOf(HasSubstr("threads.yaml:10:23: "), HasSubstr("'many'")),
                           AllOf(HasSubstr("threads.yaml:11:5: "), HasSubstr("must be a map")),
                           AllOf(HasSubstr("threads.yaml:12:5: "), HasSubstr("only one knob")),
