@@ -72,7 +72,8 @@ std::int64_t period_of(const std::vector<std::int64_t>& waits_ns) {
   if (waits_ns.empty()) return 0;
   std::vector<std::int64_t> sorted = waits_ns;
   std::ranges::sort(sorted);
-  const std::int64_t median = sorted[sorted.size() / 2];
+  // The lower one: with two workers every other wait is long.
+  const std::int64_t median = sorted[(sorted.size() - 1) / 2];
   const std::int64_t least = std::max(median, kLongAtLeastNs / kLongFactor);
   std::vector<std::size_t> long_ones;
   for (std::size_t i = 0; i < waits_ns.size(); ++i) {

@@ -164,9 +164,14 @@ void add_kernel_signals(const Known& known, Signals& signals) {
       eligible_ns += static_cast<double>(row.device_self_ns);
     }
   }
-  const bool has_tensor_cores = std::ranges::any_of(trace.devices, [](const auto& device) {
-    return device.compute_major >= kFirstWithTensorCores;
-  });
+  // Devices under ROCm have a compute capability, too, of other meaning, and kernels of other names.
+  bool is_rocm = false;
+  for (traces::NameId id = 0; id < trace.names.size(); ++id)
+    is_rocm = is_rocm || trace.names.text(id).starts_with("hipLaunch");
+  const bool has_tensor_cores =
+      !is_rocm && std::ranges::any_of(trace.devices, [](const auto& device) {
+        return device.compute_major >= kFirstWithTensorCores;
+      });
   if (has_tensor_cores && kernel_ns > 0) {
     signals["device.tensor_core_share_ratio"] = tensor_ratio;
     signals["kernels.without_tensor_cores_share_ratio"] =

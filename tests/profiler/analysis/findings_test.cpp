@@ -164,6 +164,9 @@ TEST(Findings, TensorCoresThatNobodyUses) {
   text.step(1, 0, 100).event("cpu_op", "aten::mm", 0, 10, {{"External id", 1}});
   text.kernel("ampere_sgemm_128x64_nn", 5, 10, 60, {{"External id", 1}});
   EXPECT_THAT(ids_of(analysis_of(text).findings), Contains("tensor_cores_unused"));
+  TraceText rocm = text;
+  rocm.event("cuda_runtime", "hipLaunchKernel", 5, 1);
+  EXPECT_THAT(ids_of(analysis_of(rocm).findings), Not(Contains("tensor_cores_unused")));
   text.kernel("ampere_fp16_s16816gemm", 6, 75, 5, {{"External id", 1}});
   EXPECT_THAT(ids_of(analysis_of(text).findings), Not(Contains("tensor_cores_unused")));
 }

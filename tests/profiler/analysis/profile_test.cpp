@@ -23,6 +23,7 @@ TEST(InputUse, FindsTheRhythmOfTheWorkers) {
   EXPECT_EQ(period_of({9 * ms, ms, ms, 9 * ms, ms, ms, ms, ms, ms, 8 * ms, ms, ms}), 0);
   EXPECT_EQ(period_of({9 * ms, 9 * ms, 9 * ms, 9 * ms}), 0);  // all the same
   EXPECT_EQ(period_of({9 * ms, 1, 1, 9 * ms, 1, 1, 9 * ms}), 3);
+  EXPECT_EQ(period_of({9 * ms, ms, 9 * ms, ms, 9 * ms, ms}), 2);
   EXPECT_EQ(period_of({90'000, 1, 1, 90'000, 1, 1, 90'000}), 0);  // too short to matter
   EXPECT_EQ(period_of({}), 0);
 }
