@@ -60,11 +60,24 @@ Table operators_table(const std::vector<OperatorRow>& rows, bool by_shape) {
               .when_empty =
                   by_shape ? "no shapes were recorded: torch.profiler does with record_shapes=True"
                            : "no operators were recorded"};
+  const bool has_flop =
+      std::ranges::any_of(rows, [](const OperatorRow& row) { return row.flop > 0; });
+  if (has_flop) {
+    table.columns.push_back({"gflop", "GFLOP", Unit::number});
+    table.columns.push_back({"gflop_per_second", "GFLOP/s", Unit::number});
+  }
   if (by_shape) table.columns.push_back({"shapes", "shapes of the inputs", Unit::text});
   for (const OperatorRow& row : rows) {
     table.rows.push_back({row.name, number_cell(row.calls), number_cell(row.host_self_ns),
                           number_cell(row.host_total_ns), number_cell(row.device_self_ns),
                           number_cell(row.device_total_ns)});
+    if (has_flop) {
+      // Where it runs on a device, the time that counts is there.
+      const std::int64_t ns = row.device_total_ns > 0 ? row.device_total_ns : row.host_total_ns;
+      table.rows.back().push_back(known_cell(row.flop > 0, row.flop / 1e9));
+      table.rows.back().push_back(known_cell(
+          row.flop > 0 && ns > 0, row.flop / static_cast<double>(std::max<std::int64_t>(ns, 1))));
+    }
     if (by_shape) table.rows.back().emplace_back(row.shapes);
   }
   return table;

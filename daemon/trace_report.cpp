@@ -42,6 +42,7 @@ Json operators_json(const std::vector<OperatorRow>& rows, std::size_t top) {
                     {"host_self_us", us(rows[i].host_self_ns)},
                     {"device_total_us", us(rows[i].device_total_ns)},
                     {"device_self_us", us(rows[i].device_self_ns)}});
+    if (rows[i].flop > 0) list.back()["gflop"] = rows[i].flop / 1e9;
   }
   return list;
 }

@@ -116,7 +116,7 @@ std::uint32_t ThreadLog::module_at(const void* address) {
 }
 
 std::uint32_t ThreadLog::inputs_id(const OperatorInputs& inputs) {
-  const std::string key = inputs.sizes + '\n' + inputs.types;
+  const std::string key = inputs.sizes + '\n' + inputs.types + '\n' + inputs.values;
   const auto [found, is_new] =
       input_ids_.try_emplace(key, static_cast<std::uint32_t>(timeline_.inputs.size()));
   if (is_new) timeline_.inputs.push_back(inputs);

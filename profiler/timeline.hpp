@@ -33,10 +33,12 @@ struct TimelineEvent {
   TimelineKind kind = TimelineKind::operation;
 };
 
-// Of an operator, in PyTorch's words and as JSON: "[[8, 3], []]" and "[\"float\", \"Scalar\"]".
+// Of an operator, in PyTorch's words and as JSON: "[[8, 3], []]", "[\"float\", \"Scalar\"]", and what is no
+// tensor as text, "[\"\", \"2\"]".
 struct OperatorInputs {
   std::string sizes;
   std::string types;
+  std::string values;
 
   friend bool operator==(const OperatorInputs&, const OperatorInputs&) = default;
 };

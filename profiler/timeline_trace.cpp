@@ -90,6 +90,8 @@ class RecordingWriter {
       }
       if (has_module) writer_.argument(kModule, timeline.modules[event.module]);
       if (event.inputs != kNone) {
+        if (const auto& values = thread.inputs[event.inputs].values; !values.empty())
+          writer_.argument_json("Concrete Inputs", values);
         writer_.argument_json("Input Dims", thread.inputs[event.inputs].sizes);
         writer_.argument_json("Input type", thread.inputs[event.inputs].types);
       }

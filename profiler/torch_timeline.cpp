@@ -87,8 +87,25 @@ void append_sizes(std::string& text, at::IntArrayRef sizes) {
   text += ']';
 }
 
+// As torch.profiler writes it; empty for what it does not.
+std::string value_text(const c10::IValue& value) {
+  if (value.isInt()) return std::to_string(value.toInt());
+  if (value.isDouble()) return std::to_string(value.toDouble());
+  if (value.isBool()) return value.toBool() ? "True" : "False";
+  std::string text;
+  if (value.isIntList()) {
+    append_sizes(text, value.toIntVector());
+  } else if (value.isBoolList()) {
+    text = "[";
+    for (const bool one : value.toBoolList())
+      text += std::string(text.size() == 1 ? "" : ", ") + (one ? "True" : "False");
+    text += ']';
+  }
+  return text;
+}
+
 OperatorInputs inputs_of(c10::ArrayRef<const c10::IValue> values) {
-  OperatorInputs inputs{"[", "["};
+  OperatorInputs inputs{"[", "[", "["};
   const auto add_tensor = [&inputs](const at::Tensor& tensor) {
     append_sizes(inputs.sizes,
                  tensor.defined() && !tensor.is_nested() ? tensor.sizes() : at::IntArrayRef());
@@ -97,7 +114,9 @@ OperatorInputs inputs_of(c10::ArrayRef<const c10::IValue> values) {
     if (inputs.sizes.size() > 1) {
       inputs.sizes += ", ";
       inputs.types += ", ";
+      inputs.values += ", ";
     }
+    inputs.values += '"' + value_text(value) + '"';
     if (value.isTensor()) {
       const at::Tensor& tensor = value.toTensor();
       add_tensor(tensor);
@@ -119,6 +138,7 @@ OperatorInputs inputs_of(c10::ArrayRef<const c10::IValue> values) {
   }
   inputs.sizes += ']';
   inputs.types += ']';
+  inputs.values += ']';
   return inputs;
 }
 

@@ -2,11 +2,15 @@
 #include "profiler/analysis/tables.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
+#include <map>
+#include <string_view>
 #include <unordered_map>
 
 #include "profiler/analysis/call_tree.hpp"
+#include "profiler/analysis/flops.hpp"
 
 namespace autotuned::analysis {
 
@@ -14,12 +18,52 @@ using traces::EventKind;
 using traces::Events;
 using traces::Trace;
 
+namespace {
+
+// Of calls of operators, each combination of name and inputs counted once.
+class FlopCounter {
+ public:
+  explicit FlopCounter(const Trace& trace) : trace_(&trace), kinds_(trace.names.size()) {}
+
+  // 0 where it is not known.
+  double of(Row row) {
+    const Events& events = trace_->events;
+    const std::uint32_t shapes = events.shapes[row];
+    if (shapes == traces::kNoDetail) return 0;
+    Kind& kind = kinds_[events.name[row]];
+    if (kind == Kind::unknown) {
+      kind = has_flop_formula(trace_->name_of(row)) ? Kind::counted : Kind::other;
+    }
+    if (kind == Kind::other) return 0;
+    const std::uint32_t values = events.values[row];
+    const auto [found, is_new] = flop_.try_emplace({events.name[row], shapes, values}, 0.0);
+    if (is_new) {
+      const auto& names = trace_->names;
+      found->second = floating_point_operations(
+                          trace_->name_of(row), names.text(shapes),
+                          values == traces::kNoDetail ? std::string_view() : names.text(values))
+                          .value_or(0.0);
+    }
+    return found->second;
+  }
+
+ private:
+  enum class Kind : std::uint8_t { unknown, counted, other };
+
+  const Trace* trace_;
+  std::vector<Kind> kinds_;  // by NameId
+  std::map<std::array<std::uint32_t, 3>, double> flop_;
+};
+
+}  // namespace
+
 std::vector<OperatorRow> operator_table(const Trace& trace, const Launches& launches,
                                         OperatorsBy by) {
   const Events& events = trace.events;
   const std::vector<CallNode> nodes = call_tree(trace, launches, CallTreeOf::operators);
   std::vector<OperatorRow> table;
   std::unordered_map<std::uint64_t, std::size_t> index_of_key;
+  FlopCounter flops(trace);
   for (std::uint32_t i = 0; i < nodes.size(); ++i) {
     const CallNode& node = nodes[i];
     if (node.stands_for_it != i || !is_counted_operator(trace, node.row)) continue;
@@ -36,6 +80,7 @@ std::vector<OperatorRow> operator_table(const Trace& trace, const Launches& laun
     row.host_self_ns += std::max<std::int64_t>(0, events.length_ns[node.row] - node.inner_ns);
     row.device_total_ns = bounded_sum(row.device_total_ns, node.device_total_ns);
     row.device_self_ns += node.device_self_ns;
+    row.flop += flops.of(node.row);
   }
   std::ranges::stable_sort(table, std::greater{}, [](const OperatorRow& row) {
     return row.host_self_ns + row.device_self_ns;

@@ -22,6 +22,8 @@ struct OperatorRow {
       0;  // kernels, copies and fills that it and what it called launched
   std::int64_t device_self_ns = 0;
   std::string shapes;  // of the inputs, as the trace has them; empty where rows are by name only
+  // Floating-point operations of all calls together (flops.hpp); 0 where they are not known.
+  double flop = 0;
 
   friend bool operator==(const OperatorRow&, const OperatorRow&) = default;
 };

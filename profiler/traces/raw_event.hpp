@@ -26,6 +26,7 @@ struct RawEvent {
   std::string_view input_types;
   std::string_view module;
   std::string_view input_shapes;
+  std::string_view input_values;
   std::string_view sequence;
   std::string_view forward_thread;
   std::string_view allocated;

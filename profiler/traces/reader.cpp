@@ -55,6 +55,7 @@ constexpr std::array kArguments = {
     Field{"Input type", &RawEvent::input_types},
     Field{"Module Hierarchy", &RawEvent::module},
     Field{"Input Dims", &RawEvent::input_shapes},
+    Field{"Concrete Inputs", &RawEvent::input_values},
     Field{"Sequence number", &RawEvent::sequence},
     Field{"Fwd thread id", &RawEvent::forward_thread},
     Field{"Bytes", &RawEvent::bytes},

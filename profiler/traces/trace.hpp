@@ -56,6 +56,8 @@ struct Events {
   std::vector<NameId> module;
   // Operators: the NameId of the shapes of the inputs, where they were recorded. kNoDetail: none.
   std::vector<std::uint32_t> shapes;
+  // The same for the values of inputs that are no tensors, such as strides.
+  std::vector<std::uint32_t> values;
   // Of operators that autograd remembers: a node of the backward pass has that of its forward operator.
   std::vector<std::int64_t> sequence;  // kNoId: none
   std::vector<bool> is_backward;       // with a sequence number: of the backward pass

@@ -100,9 +100,11 @@ void TraceBuilder::add_duration(EventKind kind, NameId name, const RawEvent& eve
   events.detail.push_back(detail_of(kind, event));
   events.module.push_back(event.module.empty() ? kNoDetail : name_id(event.module, offset));
   const bool is_operator = kind == EventKind::cpu_operator;
-  events.shapes.push_back(is_operator && !event.input_shapes.empty()
-                              ? trace_.names.intern(event.input_shapes)
-                              : kNoDetail);
+  const auto text_id = [&](std::string_view text) {
+    return is_operator && !text.empty() ? trace_.names.intern(text) : kNoDetail;
+  };
+  events.shapes.push_back(text_id(event.input_shapes));
+  events.values.push_back(text_id(event.input_values));
   const std::int64_t sequence = integer_from(event.sequence).value_or(kNoId);
   events.sequence.push_back(is_operator && sequence >= 0 ? sequence : kNoId);
   events.is_backward.push_back(integer_from(event.forward_thread).value_or(0) > 0);

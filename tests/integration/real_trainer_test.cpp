@@ -111,6 +111,11 @@ TEST_F(RealTrainer, ProfilesWhatAnalyzeReads) {
   for (const Json& part : profile.at("parts_us"))
     parts_us += part.get<double>();
   EXPECT_NEAR(parts_us, profile.at("step_us").get<double>(), 1e-3);
+  double layers_gflop = 0;
+  for (const Json& row : profile.at("operators")) {
+    if (row.at("name") == "aten::addmm") layers_gflop = row.value("gflop", 0.0);
+  }
+  EXPECT_DOUBLE_EQ(layers_gflop * 1e9, 4 * 2.0 * 32 * (64 * 16 + 16 * 4));  // 4 steps, 2 layers
   const std::string file = profile.at("file");
   EXPECT_THAT(file, HasSubstr((scene_.folder() / "out/small.").string()));
   EXPECT_THAT(file, testing::EndsWith(".pt.trace.json.gz"));

@@ -37,7 +37,7 @@ Recording recording() {
   steps.timeline.modules = {"model", "model.patch_drop"};
   ThreadTimeline thread{.thread = kTraining, .logical_thread = 1};
   thread.names = {"aten::gather", "GatherBackward0"};
-  thread.inputs = {{"[[2, 3]]", "[\"float\"]"}};
+  thread.inputs = {{"[[2, 3]]", "[\"float\"]", "[\"7\"]"}};
   thread.events = {
       {.start_ns = 20 * kUs, .end_ns = 30 * kUs, .module = 1, .kind = TimelineKind::module},
       {.start_ns = 21 * kUs,

@@ -57,6 +57,23 @@ TEST(OperatorTable, SurvivesEventsThatOverlap) {
                                                        OperatorRow{"c", 1, 10'000, 10'000, 0, 0}));
 }
 
+TEST(OperatorTable, CountsFloatingPointOperationsWhereShapesWereRecorded) {
+  TraceText text;
+  text.event("cpu_op", "aten::mm", 0, 10, {{"Input Dims", Json::parse("[[2, 3], [3, 5]]")}});
+  text.event("cpu_op", "aten::mm", 20, 10, {{"Input Dims", Json::parse("[[4, 3], [3, 5]]")}});
+  text.event("cpu_op", "aten::mm", 40, 10);
+  text.event("cpu_op", "aten::add", 60, 10, {{"Input Dims", Json::parse("[[4, 3], [4, 3]]")}});
+  text.event("cpu_op", "aten::conv1d", 80, 10,
+             {{"Concrete Inputs", Json::parse(R"(["", "", "", "[1]", "[0]", "[1]", "1"])")},
+              {"Input Dims", Json::parse("[[1, 1, 9], [1, 1, 3], [], [], [], [], []]")}});
+  for (const OperatorRow& row : operators_of(text)) {
+    EXPECT_EQ(row.flop, row.name == "aten::mm"       ? 60 + 120
+                        : row.name == "aten::conv1d" ? 42
+                                                     : 0)
+        << row.name;
+  }
+}
+
 TEST(OperatorTable, FindsWorkWhoseLaunchIsMissing) {
   TraceText text;
   text.event("cpu_op", "aten::mm", 0, 10, {{"External id", 5}});

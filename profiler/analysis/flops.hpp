@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much arithmetic an ATen operator does, from the sizes of its inputs.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+namespace autotuned::analysis {
+
+// Whether floating_point_operations() knows operators of this name: matrix products, convolutions and their
+// backward, linear layers, scaled dot-product attention. All others are left out, as in PyTorch's
+// FlopCounterMode: they move data rather than compute.
+[[nodiscard]] bool has_flop_formula(std::string_view name);
+
+// Of one call, with a multiplication and an addition as two. `sizes` and `values` are "Input Dims" and
+// "Concrete Inputs" of a trace: "[[16, 3, 224, 224], [64, 3, 7, 7], []]" and ["", "", "[2, 2]"]. Nothing
+// for an operator without a formula, for sizes that were not recorded or do not fit it, and for a
+// convolution whose stride, padding and dilation are not known.
+//
+// Formulas: 2 m k n for (m, k) times (k, n); for a convolution 2 N P W with P places of the output (of
+// the input, if transposed) and W weights, and once more for each gradient that its backward computes;
+// 2 b s t (d + v) for attention of s queries of width d over t keys and values of width v, without
+// what a causal mask saves.
+[[nodiscard]] std::optional<double> floating_point_operations(std::string_view name,
+                                                              std::string_view sizes,
+                                                              std::string_view values);
+
+}  // namespace autotuned::analysis
