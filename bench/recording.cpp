@@ -4,6 +4,7 @@
 // usage: recording [--recipe recipes/resnet18_cifar_cpu.yaml] [--pairs 20] [--steps 5] [--events 1000000]
 #include <ATen/Parallel.h>
 #include <ATen/ops/ones.h>
+#include <ATen/record_function.h>
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
@@ -12,6 +13,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -76,21 +78,26 @@ void measure_calls() {
   };
   at::set_num_threads(1);
   at::Tensor tensor = at::ones({8});
-  const auto add = [&tensor] { tensor.add_(1); };
+  const at::Tensor other = at::ones({8});
+  const auto add = [&] { tensor.add_(other); };  // one operator that calls no other
   const profiler::TimelineOptions plain{.most_events = 100'000'000};
   profiler::TimelineOptions shapes = plain;
   shapes.records_shapes = true;
-  const double module_off = ns_per_call(kCalls, module_span);
-  const double add_off = ns_per_call(kCalls, add);
   const auto recording = [](const profiler::TimelineOptions& options, const auto& work) {
     profiler::TimelineRecorder recorder(options);
     const double ns = ns_per_call(kCalls, work);
     (void)recorder.stop({});
     return ns;
   };
-  line("a module", module_off, recording(plain, module_span));
-  line("the operator add_ on 8 numbers", add_off, recording(plain, add));
-  line("the same with shapes", add_off, recording(shapes, add));
+  line("a module", ns_per_call(kCalls, module_span), recording(plain, module_span));
+  const double add_off = ns_per_call(kCalls, add);
+  const auto observer = at::addGlobalCallback(at::RecordFunctionCallback(
+      [](const at::RecordFunction&) -> std::unique_ptr<at::ObserverContext> { return nullptr; }));
+  line("the operator add_ on 8 numbers, with an observer of LibTorch's that does nothing", add_off,
+       ns_per_call(kCalls, add));
+  at::removeCallback(observer);
+  line("the operator", add_off, recording(plain, add));
+  line("the operator with shapes", add_off, recording(shapes, add));
 }
 
 int measure_writing(std::int64_t events) {

@@ -2,7 +2,7 @@
 """The input of recipes/photo_masking.yaml in PyTorch, loading alone: as a study published it, with all that its
 author then did by hand, and as fast as we know how.
 
-The photos are those of .deps/photos (scripts/setup --photos), repeated to 10,000 samples.
+The photos are those of .deps/photos (scripts/setup --photos), or of the folder PHOTOS, repeated to 10,000 samples.
 """
 
 import atexit
@@ -18,7 +18,7 @@ from torchvision.transforms import functional
 
 import blocks
 
-FOLDER = os.path.join(os.path.dirname(__file__), "../../.deps/photos")
+FOLDER = os.environ.get("PHOTOS", os.path.join(os.path.dirname(__file__), "../../.deps/photos"))
 SAMPLES = 10_000
 SIZE = 256
 RATIO = 0.25

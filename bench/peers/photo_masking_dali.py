@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The input of recipes/photo_masking.yaml on DALI's CPU pipeline: decoding alone, all but the dilation, and all.
+"""The input of recipes/photo_masking.yaml on DALI's CPU pipeline: decoding alone, of whole photos and
+of crops, all but the dilation, and all.
 
-DALI decodes only the crop, and by default with the cheaper of libjpeg's ways to enlarge colours, so that its
+By default DALI decodes with the cheaper of libjpeg's ways to enlarge colours, so that its
 pixels differ from ours and PIL's. Its own random numbers, one for each pixel, take longer than all else together,
 and it has no dilation, so that NumPy makes the masks of a batch.
 """
@@ -15,7 +16,7 @@ from nvidia.dali import fn, pipeline_def, types
 
 import blocks
 
-FOLDER = os.path.join(os.path.dirname(__file__), "../../.deps/photos")
+FOLDER = os.environ.get("PHOTOS", os.path.join(os.path.dirname(__file__), "../../.deps/photos"))
 SAMPLES = 10_000
 SIZE = 256
 RATIO = 0.25
@@ -50,6 +51,8 @@ def photos(form: str):
         raise SystemExit(f"no photos in {FOLDER}: run scripts/setup --photos")
     files = [names[i % len(names)] for i in range(SAMPLES)]
     encoded, labels = fn.readers.file(files=files, labels=[i % 10 for i in range(SAMPLES)], shuffle_after_epoch=True)
+    if form == "decode whole":
+        return fn.decoders.image(encoded, output_type=types.RGB), labels
     pixels = fn.decoders.image_crop(encoded, crop=[SIZE, SIZE], crop_pos_x=fn.random.uniform(range=[0.0, 1.0]),
                                     crop_pos_y=fn.random.uniform(range=[0.0, 1.0]), output_type=types.RGB)
     if form == "decode":
@@ -68,7 +71,7 @@ class Job:
 
     def settings(self) -> list:
         cpus = len(os.sched_getaffinity(0))
-        return [{"form": form, "threads": cpus} for form in ("decode", "no dilation", "all")]
+        return [{"form": form, "threads": cpus} for form in ("decode whole", "decode", "no dilation", "all")]
 
     def prepare(self, settings: dict) -> None:
         if settings != self.chosen:
@@ -82,7 +85,7 @@ class Job:
 
     def step(self) -> torch.Tensor:
         images, _ = self.pipeline.run()
-        return torch.tensor(float(numpy.asarray(images.as_tensor())[0, 0, 0, 0]))
+        return torch.tensor(float(numpy.asarray(images.at(0))[0, 0, 0]))
 
 
 if __name__ == "__main__":
