@@ -44,6 +44,8 @@ set_target_properties(LibMD::LibMD PROPERTIES
 if(AUTOTUNED_WITH_LIBTORCH)
   find_package(LibTorch 2.11.0 REQUIRED)
   find_package(CUPTI REQUIRED)
+else()
+  find_package(CUPTI QUIET)
 endif()
 if(AUTOTUNED_WITH_TESTS)
   find_package(GTest 1.12 REQUIRED)

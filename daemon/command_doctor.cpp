@@ -87,8 +87,11 @@ Finding examine_trainer(const Places& places) {
       fmt::format("{}, LibTorch {}", get_string(trainer->hello(), "trainer").value_or("?"),
                   get_string(trainer->hello(), "libtorch").value_or("?"));
   const std::string cuda = get_string(trainer->hello(), "cuda_reason").value_or("");
+  const std::string cupti = get_string(trainer->hello(), "cupti_reason").value_or("");
   trainer->stop();
-  return {Health::ok, "trainer", cuda.empty() ? text : text + ", CPU only: " + cuda};
+  if (!cuda.empty()) return {Health::ok, "trainer", text + ", CPU only: " + cuda};
+  if (cupti.empty()) return {Health::ok, "trainer", text + ", profiles of the GPU with CUPTI"};
+  return {Health::warning, "trainer", text + ", no GPU in profiles: " + cupti};
 }
 
 Finding examine_plugins(const Places& places) {

@@ -5,6 +5,8 @@
 #include <cassert>
 #include <ctime>
 
+#include "profiler/timeline_device.hpp"
+
 namespace autotuned::profiler {
 
 thread_local constinit SpanRecorder* SpanRecorder::current_ = nullptr;
@@ -15,7 +17,8 @@ std::int64_t now_ns() {
   return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
-SpanRecorder::SpanRecorder(std::size_t expected_spans) {
+SpanRecorder::SpanRecorder(std::size_t expected_spans, ScopeListener* listener)
+    : listener_(listener) {
   assert(current_ == nullptr);
   records_.reserve(expected_spans);
   current_ = this;
@@ -33,6 +36,7 @@ void SpanRecorder::stop() {
 std::ptrdiff_t SpanRecorder::begin(const char* name) {
   records_.push_back({.name = name, .parent = open_});
   open_ = static_cast<std::ptrdiff_t>(records_.size()) - 1;
+  if (listener_ != nullptr) listener_->enter_span(scope_of_span(records_.size() - 1));
   records_.back().start_ns = now_ns();  // last, so that the bookkeeping is outside of the span
   return open_;
 }
@@ -43,6 +47,7 @@ void SpanRecorder::end(std::ptrdiff_t index) {
   SpanRecord& record = records_[static_cast<std::size_t>(index)];
   record.end_ns = time;
   open_ = record.parent;
+  if (listener_ != nullptr) listener_->leave_span();
 }
 
 std::vector<SpanTotal> totals_of(const std::vector<SpanRecord>& records) {

@@ -23,6 +23,8 @@ inline constexpr const char* kOptimizer = "optimizer";
 inline constexpr const char* kLossReading = "loss_reading";
 }  // namespace span
 
+class ScopeListener;
+
 struct SpanRecord {
   const char* name = nullptr;  // static storage
   std::int64_t start_ns = 0;   // CLOCK_MONOTONIC
@@ -31,10 +33,11 @@ struct SpanRecord {
 };
 
 // Collects the spans of the thread that constructed it, from construction to stop() or destruction.
-// At most one per thread at a time. Spans must not be open at either end.
+// At most one per thread at a time. Spans must not be open at either end. A listener hears of each by
+// scope_of_span() of its index.
 class SpanRecorder {
  public:
-  explicit SpanRecorder(std::size_t expected_spans = 1024);
+  explicit SpanRecorder(std::size_t expected_spans = 1024, ScopeListener* listener = nullptr);
   ~SpanRecorder();
   SpanRecorder(const SpanRecorder&) = delete;
   SpanRecorder& operator=(const SpanRecorder&) = delete;
@@ -57,6 +60,7 @@ class SpanRecorder {
   static thread_local constinit SpanRecorder* current_;
   std::vector<SpanRecord> records_;
   std::ptrdiff_t open_ = -1;
+  ScopeListener* listener_;
 };
 
 // Records its own lifetime. Without a recorder it costs one branch on a thread-local pointer.

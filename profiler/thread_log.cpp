@@ -73,16 +73,17 @@ void ThreadLog::start_clock() {
   timeline_.events[open_.back().event].start_ns = now_ns();
 }
 
-void ThreadLog::end(std::int64_t time_ns) {
+bool ThreadLog::end(std::int64_t time_ns) {
   // Nobody is inside when a recording begins; but a program that errs must not crash here.
-  if (open_.empty()) return;
+  if (open_.empty()) return false;
   const Open ended = open_.back();
   open_.pop_back();
   if (ended.kind != TimelineKind::module) --depth_;
-  if (ended.event == kNone) return;
+  if (ended.event == kNone) return false;
   TimelineEvent& event = timeline_.events[ended.event];
   event.end_ns = time_ns;
   parent_ = event.parent;
+  return true;
 }
 
 void ThreadLog::enter_module(const void* module) {

@@ -51,8 +51,10 @@ class ThreadLog {
   // before is not counted. Null where there is no room.
   TimelineEvent* begin(TimelineKind kind, std::string_view name);
   void start_clock();
-  // The event begun last.
-  void end(std::int64_t time_ns);
+  // The event begun last. False where there was no room for it.
+  bool end(std::int64_t time_ns);
+  // The index of the event begun last. REQUIRES: there was room for it.
+  [[nodiscard]] std::size_t last_event() const { return timeline_.events.size() - 1; }
   // Whether it is inside of no other operator or node.
   [[nodiscard]] bool is_outermost() const { return depth_ == 0; }
 

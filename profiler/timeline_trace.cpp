@@ -7,6 +7,8 @@
 #include <map>
 #include <utility>
 
+#include "profiler/timeline_device_trace.hpp"
+
 namespace autotuned::profiler {
 namespace {
 
@@ -22,17 +24,24 @@ class RecordingWriter {
 
   Result<traces::WrittenTrace> write() {
     name_threads();
+    DeviceLosses losses;
     for (RecordedSteps& stretch : recording_.stretches) {
+      numbers_ = {};
       write_spans(stretch);
       const std::vector<BackwardLink> links = charge_backward(stretch.timeline);
       for (const ThreadTimeline& thread : stretch.timeline.threads)
         write_thread(stretch.timeline, thread);
       write_links(stretch.timeline, links);
+      write_device_timeline(writer_, stretch.device, numbers_, offset_ns_);
+      add(losses, stretch.device.losses);
     }
     for (const ThreadSpan& span : recording_.loading) {
       begin("user_annotation", span.name, span.thread, span.start_ns, span.end_ns);
     }
-    return writer_.finish(recording_.end_ns + offset_ns_, recording_.lost_events);
+    std::vector<std::string> notes = recording_.notes;
+    for (std::string& loss : to_sentences(losses))
+      notes.push_back(std::move(loss));
+    return writer_.finish(recording_.end_ns + offset_ns_, recording_.lost_events, notes);
   }
 
  private:
@@ -70,19 +79,23 @@ class RecordingWriter {
     for (const SpanRecord& span : stretch.spans) {
       begin("user_annotation", span_name_in_trace(span.name, step, recording_),
             recording_.training_thread, span.start_ns, span.end_ns);
+      numbers_.spans.push_back(events_);
       if (std::string_view(span.name) == span::kStep) ++step;
     }
   }
 
   void write_thread(const Timeline& timeline, const ThreadTimeline& thread) {
+    std::vector<std::int64_t>& numbers = numbers_.operators.emplace_back();
     for (const TimelineEvent& event : thread.events) {
       const bool has_module = event.module != kNone;
       if (event.kind == TimelineKind::module) {
+        numbers.push_back(0);  // calls are charged to operators
         if (!has_module) continue;
         begin("user_annotation", timeline.modules[event.module], thread.thread, event.start_ns,
               event.end_ns);
       } else {
         begin("cpu_op", thread.names[event.name], thread.thread, event.start_ns, event.end_ns);
+        numbers.push_back(events_);
         if (event.sequence >= 0) {
           writer_.argument("Sequence number", event.sequence);
           writer_.argument("Fwd thread id", static_cast<std::int64_t>(event.forward_thread));
@@ -121,6 +134,7 @@ class RecordingWriter {
   Recording& recording_;
   std::int64_t offset_ns_;
   TraceWriter writer_;
+  ScopeNumbers numbers_;  // of the stretch that is written
   std::int64_t events_ = 0;
   std::int64_t links_ = 0;
 };
@@ -152,11 +166,13 @@ std::int64_t unix_offset_ns() {
 
 Result<traces::WrittenTrace> write_recording(Recording& recording, std::int64_t unix_offset_ns,
                                              const std::filesystem::path& file) {
-  auto writer = TraceWriter::create(file, {.process = ::getpid(),
-                                           .process_name = "autotuned-trainer",
-                                           .start_ns = recording.start_ns + unix_offset_ns,
-                                           .has_shapes = recording.has_shapes,
-                                           .has_memory = recording.has_memory});
+  auto writer =
+      TraceWriter::create(file, {.process = ::getpid(),
+                                 .process_name = "autotuned-trainer",
+                                 .start_ns = recording.start_ns + unix_offset_ns,
+                                 .has_shapes = recording.has_shapes,
+                                 .has_memory = recording.has_memory,
+                                 .devices_json = device_properties_json(recording.devices)});
   if (!writer) return tl::unexpected(writer.error());
   return RecordingWriter(recording, unix_offset_ns, std::move(*writer)).write();
 }

@@ -10,6 +10,7 @@
 #include "base/result.hpp"
 #include "profiler/spans.hpp"
 #include "profiler/timeline.hpp"
+#include "profiler/timeline_device.hpp"
 #include "profiler/traces/writer.hpp"
 
 namespace autotuned::profiler {
@@ -27,6 +28,7 @@ struct RecordedSteps {
   std::int64_t first_step = 0;    // the number of the first one
   std::vector<SpanRecord> spans;  // of the training thread
   Timeline timeline;
+  DeviceTimeline device;  // scopes are places in `timeline` and `spans`
 };
 
 struct Recording {
@@ -40,6 +42,8 @@ struct Recording {
   bool has_loader_workers = false;
   bool has_shapes = false;
   bool has_memory = false;
+  std::vector<RecordedDevice> devices;
+  std::vector<std::string> notes;  // what could not be recorded, one sentence each
 };
 
 // Charges backward operators to modules on the way. `unix_offset_ns` is added to every time.

@@ -31,10 +31,12 @@ class RecordedLogs {
   explicit RecordedLogs(const TimelineOptions& options)
       : options_(options), room_(options.most_events) {}
 
-  std::shared_ptr<ThreadLog> make_log() {
+  // `place` is that of Timeline::threads.
+  std::shared_ptr<ThreadLog> make_log(std::size_t& place) {
     auto log =
         std::make_shared<ThreadLog>(room_, ::gettid(), at::RecordFunction::currentThreadId());
     const std::scoped_lock lock(mutex_);
+    place = logs_.size();
     logs_.push_back(log);
     return log;
   }
@@ -58,6 +60,7 @@ struct ThreadState {
   std::uint64_t number = 0;
   std::shared_ptr<RecordedLogs> recording;  // the log refers to it
   std::shared_ptr<ThreadLog> log;
+  std::size_t place = 0;    // of the log
   std::string script_path;  // kept for its memory
 };
 thread_local ThreadState thread_state;
@@ -76,7 +79,7 @@ ThreadLog* log_of_this_thread() {
     const std::scoped_lock lock(recording_mutex);
     state.recording = current_recording;
   }
-  if (state.recording != nullptr) state.log = state.recording->make_log();
+  if (state.recording != nullptr) state.log = state.recording->make_log(state.place);
   return state.log.get();
 }
 
@@ -172,13 +175,20 @@ std::unique_ptr<at::ObserverContext> on_enter(const at::RecordFunction& function
   if (thread_state.recording->options().records_shapes && function.needsInputs()) {
     event->inputs = log->inputs_id(inputs_of(function.inputs()));
   }
+  if (ScopeListener* const listener = thread_state.recording->options().listener) {
+    listener->enter_operator(scope_of_operator(thread_state.place, log->last_event()));
+  }
   log->start_clock();
   return nullptr;
 }
 
 void on_exit(const at::RecordFunction& /*function*/, at::ObserverContext* /*context*/) {
   const std::int64_t time = now_ns();
-  if (ThreadLog* const log = log_of_this_thread()) log->end(time);
+  ThreadLog* const log = log_of_this_thread();
+  if (log == nullptr || !log->end(time)) return;
+  if (ScopeListener* const listener = thread_state.recording->options().listener) {
+    listener->leave_operator();
+  }
 }
 
 // Hears of memory on the thread that has it in its slot, and on the engine's, which inherit the slot.

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "profiler/timeline.hpp"
+#include "profiler/timeline_device.hpp"
 
 namespace autotuned::profiler {
 
@@ -15,6 +16,8 @@ struct TimelineOptions {
   bool records_shapes = false;           // sizes and types of what operators get
   bool records_memory = false;           // allocations and releases
   std::int64_t most_events = 2'000'000;  // some 60 bytes each; beyond, they are counted and lost
+  // Hears of each operator by scope_of_operator() of its place in the timeline; may be null.
+  ScopeListener* listener = nullptr;
 };
 
 // Paths by the address of a module (of its torch::nn::Module) or of a parameter's TensorImpl.

@@ -87,8 +87,9 @@ struct JobTrace {
   std::int64_t steps = 0;  // in the trace
   std::int64_t events = 0;
   std::int64_t lost_events = 0;
-  std::int64_t bytes = 0;        // of the file
-  std::int64_t duration_ns = 0;  // of these steps
+  std::int64_t bytes = 0;          // of the file
+  std::int64_t duration_ns = 0;    // of these steps
+  std::vector<std::string> notes;  // what could not be recorded, and why
 };
 
 // A stretch of training, for those who train rather than measure.

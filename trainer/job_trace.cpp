@@ -3,8 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <memory>
+#include <string>
 #include <utility>
 
+#include "profiler/cupti_collector.hpp"
+#include "profiler/cupti_devices.hpp"
+#include "profiler/cupti_library.hpp"
+#include "profiler/cupti_occupancy.hpp"
 #include "profiler/spans.hpp"
 #include "profiler/timeline_trace.hpp"
 #include "profiler/torch_timeline.hpp"
@@ -40,6 +46,7 @@ class Job::State::Tracing {
     recording_.has_loader_workers = job.feed_->settings().workers > 0;
     recording_.has_shapes = request.shapes;
     recording_.has_memory = request.memory;
+    if (job.device_.is_cuda()) open_gpu();
   }
 
   // Also after an error nobody goes on recording.
@@ -53,6 +60,7 @@ class Job::State::Tracing {
     for (std::int64_t cycle = 0; cycle < request_.repeat; ++cycle) {
       if (cycle > 0 && is_late()) break;
       if (auto done = steps(request_.wait); !done) return done;
+      enable_gpu();
       {
         // What it costs the first time is over when it counts.
         const profiler::TimelineRecorder dropped(options());
@@ -64,10 +72,15 @@ class Job::State::Tracing {
   }
 
   Result<JobTrace> write() {
+    if (gpu_ != nullptr) {
+      for (const std::string& note : gpu_->notes())
+        recording_.notes.push_back(note);
+    }
     const auto written =
         profiler::write_recording(recording_, profiler::unix_offset_ns(), request_.file);
     if (!written) return tl::unexpected(written.error());
-    return JobTrace{steps_, written->events, recording_.lost_events, written->bytes, duration_ns_};
+    return JobTrace{steps_,         written->events, recording_.lost_events,
+                    written->bytes, duration_ns_,    recording_.notes};
   }
 
  private:
@@ -75,6 +88,35 @@ class Job::State::Tracing {
     return {.records_shapes = request_.shapes,
             .records_memory = request_.memory,
             .most_events = events_left_};
+  }
+
+  // Without it the host's part is recorded as ever, and the trace says why it has no other.
+  void open_gpu() {
+    const auto cupti = profiler::open_cupti();
+    if (!cupti) return do_without_gpu(cupti.error());
+    auto opened = profiler::CuptiCollector::open(**cupti, {.most_records = request_.most_events});
+    if (!opened) return do_without_gpu(opened.error());
+    gpu_ = std::move(*opened);
+    auto devices = profiler::read_cuda_devices();
+    if (devices) {
+      recording_.devices = std::move(*devices);
+    } else {
+      recording_.notes.push_back("how large the GPU is could not be read: " +
+                                 devices.error().message());
+    }
+  }
+
+  // Before the warm-up, which takes what it costs the first time.
+  void enable_gpu() {
+    if (gpu_ == nullptr) return;
+    if (const auto enabled = gpu_->enable(); !enabled) {
+      do_without_gpu(enabled.error());
+      gpu_.reset();
+    }
+  }
+
+  void do_without_gpu(const Error& error) {
+    recording_.notes.push_back("the GPU was not recorded: " + error.message());
   }
 
   bool is_late() const { return now_ns() >= deadline_ns_; }
@@ -95,9 +137,13 @@ class Job::State::Tracing {
   Result<void> record_steps() {
     profiler::RecordedSteps stretch{.first_step = job_.steps_};
     job_.synchronize();
+    if (gpu_ != nullptr) gpu_->restart();
     job_.feed_->record_spans(std::max<std::int64_t>(events_left_, 1));
-    profiler::SpanRecorder spans(static_cast<std::size_t>(request_.active) * kSpansPerStep);
-    profiler::TimelineRecorder operators(options());
+    profiler::SpanRecorder spans(static_cast<std::size_t>(request_.active) * kSpansPerStep,
+                                 gpu_.get());
+    profiler::TimelineOptions wanted = options();
+    wanted.listener = gpu_.get();
+    profiler::TimelineRecorder operators(wanted);
     const std::int64_t start = now_ns();
     if (recording_.start_ns == 0) recording_.start_ns = start;
     for (std::int64_t i = 0; i < request_.active && (i == 0 || !is_late()); ++i) {
@@ -114,6 +160,11 @@ class Job::State::Tracing {
       events_left_ -= static_cast<std::int64_t>(thread.events.size() + thread.memory.size());
     }
     recording_.lost_events += stretch.timeline.lost_events;
+    if (gpu_ != nullptr) {
+      stretch.device = gpu_->take();
+      gpu_->disable();
+      profiler::estimate_occupancy(stretch.device, recording_.devices);
+    }
     add_loading(start);
     recording_.stretches.push_back(std::move(stretch));
     return {};
@@ -140,6 +191,7 @@ class Job::State::Tracing {
   std::int64_t events_left_;
   std::int64_t steps_ = 0;
   std::int64_t duration_ns_ = 0;
+  std::unique_ptr<profiler::CuptiCollector> gpu_;  // null: there is none, or it cannot be recorded
   profiler::Recording recording_;
 };
 

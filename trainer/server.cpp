@@ -11,6 +11,7 @@
 #include "base/configuration.hpp"
 #include "base/file.hpp"
 #include "plugins/trust.hpp"
+#include "profiler/cupti_library.hpp"
 #include "recipes/recipe.hpp"
 #include "trainer/training.hpp"
 
@@ -121,6 +122,13 @@ Result<std::vector<plugins::TrainerLibrary>> libraries_from(const Json& request)
   return libraries;
 }
 
+// Why profiles have no GPU in them; empty when they have.
+std::string cupti_reason(const Devices& devices) {
+  if (!devices.cuda_reason.empty()) return devices.cuda_reason;
+  const auto cupti = profiler::open_cupti();
+  return cupti ? "" : cupti.error().message();
+}
+
 }  // namespace
 
 Server::Server(FrameChannel channel, Machine machine, Devices devices)
@@ -136,6 +144,7 @@ bool Server::serve() {
           {"pid", getpid()},
           {"devices", devices_.names},
           {"cuda_reason", devices_.cuda_reason},
+          {"cupti_reason", cupti_reason(devices_)},
           {"knobs", obeyed_knobs()}}}});
   while (!is_stopped_ && !is_gone_) {
     auto request = receive();
@@ -293,7 +302,8 @@ Result<Json> Server::trace(const Json& request) {
                 {"events", written.events},
                 {"lost_events", written.lost_events},
                 {"bytes", written.bytes},
-                {"duration_ns", written.duration_ns}};
+                {"duration_ns", written.duration_ns},
+                {"notes", written.notes}};
   });
 }
 

@@ -21,6 +21,7 @@ namespace json = simdjson::ondemand;
 using simdjson::error_code;
 
 constexpr std::size_t kMaxEvents = 200'000'000;  // 9 GB of columns
+constexpr std::size_t kMostRecordingNotes = 32;
 
 // The bytes of a string up to its closing quotation mark, escapes as they are.
 std::string_view content_of(json::raw_json_string text) {
@@ -255,6 +256,7 @@ class Reader {
 
   error_code parse_rest(std::string_view text) {
     trace_.devices.clear();
+    trace_.notes.clear();
     json::document document;
     if (const auto error =
             parser_.iterate(text.data(), text.size(), text.size() + EventSplitter::kPadding)
@@ -271,6 +273,7 @@ class Reader {
       if (key == "deviceProperties") error = read_devices(field.value());
       if (key == "distributedInfo") error = read_distribution(field.value());
       if (key == "lostEvents") error = read_lost_events(field.value());
+      if (key == "recordingNotes") error = read_recording_notes(field.value());
       if (error && error != simdjson::INCORRECT_TYPE) return error;
     }
     return simdjson::SUCCESS;
@@ -323,6 +326,21 @@ class Reader {
     const std::int64_t lost = integer_from(text).value_or(0);
     if (lost > 0) {
       trace_.notes.push_back("the recording was full: it lost " + format_count(lost) + " events");
+    }
+    return simdjson::SUCCESS;
+  }
+
+  // Of our own writer: what the recording could not see.
+  error_code read_recording_notes(json::value value) {
+    json::array list;
+    if (const auto error = value.get_array().get(list)) return error;
+    std::size_t left = kMostRecordingNotes;
+    for (auto item : list) {
+      json::raw_json_string text;
+      if (const auto error = item.get_raw_json_string().get(text)) return error;
+      if (left == 0) continue;
+      --left;
+      trace_.notes.push_back(unescaped(content_of(text), invalid_escapes_));
     }
     return simdjson::SUCCESS;
   }

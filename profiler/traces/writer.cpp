@@ -4,6 +4,7 @@
 #include <array>
 #include <cassert>
 #include <charconv>
+#include <cmath>
 #include <utility>
 
 #include "recipes/utf8.hpp"
@@ -16,6 +17,8 @@ constexpr std::size_t kFlushBytes = 256U << 10U;
 constexpr std::int64_t kBaseStepNs = 7'889'238LL * 1'000'000'000;
 // Behind every process and thread.
 constexpr int kLastPlace = 536'870'912;
+// Behind every process: Linux has no larger number for one.
+constexpr int kFirstDevicePlace = 4'194'305;
 
 bool is_plain(char byte) {
   const auto code = static_cast<unsigned char>(byte);
@@ -86,7 +89,8 @@ Result<TraceWriter> TraceWriter::create(const std::filesystem::path& file, Trace
   if (!opened) return tl::unexpected(opened.error());
   TraceWriter writer(std::move(*opened), std::move(header));
   std::string& text = writer.buffer_;
-  text = "{\n  \"schemaVersion\": 1,\n  \"deviceProperties\": [],\n";
+  text =
+      "{\n  \"schemaVersion\": 1,\n  \"deviceProperties\": " + writer.header_.devices_json + ",\n";
   if (writer.header_.has_shapes) text += "  \"record_shapes\": 1,\n";
   if (writer.header_.has_memory) text += "  \"profile_memory\": 1,\n";
   text += "  \"displayTimeUnit\": \"ms\",\n  \"baseTimeNanoseconds\": ";
@@ -94,10 +98,10 @@ Result<TraceWriter> TraceWriter::create(const std::filesystem::path& file, Trace
   text += ",\n  \"traceEvents\": [";
   std::string name = "\"name\":\"";
   append_escaped(name, writer.header_.process_name);
-  writer.metadata("process_name", 0, name + "\"");
-  writer.metadata("process_labels", 0, "\"labels\":\"CPU\"");
-  writer.metadata("process_sort_index", 0,
-                  "\"sort_index\":" + std::to_string(writer.header_.process));
+  const std::int64_t process = writer.header_.process;
+  writer.metadata("process_name", process, 0, name + "\"");
+  writer.metadata("process_labels", process, 0, "\"labels\":\"CPU\"");
+  writer.metadata("process_sort_index", process, 0, "\"sort_index\":" + std::to_string(process));
   return writer;
 }
 
@@ -126,9 +130,9 @@ void TraceWriter::put_text(std::string_view text) {
   buffer_ += '"';
 }
 
-void TraceWriter::put_place(std::int64_t thread) {
+void TraceWriter::put_place(std::int64_t process, std::int64_t thread) {
   buffer_ += ",\"pid\":";
-  put_number(header_.process);
+  put_number(process);
   buffer_ += ",\"tid\":";
   put_number(thread);
 }
@@ -140,13 +144,14 @@ void TraceWriter::put_time(std::string_view key, std::int64_t ns) {
   append_microseconds(buffer_, ns);
 }
 
-void TraceWriter::metadata(std::string_view name, std::int64_t thread, std::string_view arguments) {
+void TraceWriter::metadata(std::string_view name, std::int64_t process, std::int64_t thread,
+                           std::string_view arguments) {
   begin();
   buffer_ += R"({"ph":"M","name":")";
   buffer_ += name;
   buffer_ += '"';
   put_time("ts", header_.start_ns - base_ns_);
-  put_place(thread);
+  put_place(process, thread);
   buffer_ += ",\"args\":{";
   buffer_ += arguments;
   buffer_ += "}}";
@@ -155,18 +160,43 @@ void TraceWriter::metadata(std::string_view name, std::int64_t thread, std::stri
 void TraceWriter::name_thread(std::int64_t thread, std::string_view name, int place) {
   std::string arguments = "\"name\":\"";
   append_escaped(arguments, name);
-  metadata("thread_name", thread, arguments + "\"");
-  metadata("thread_sort_index", thread, "\"sort_index\":" + std::to_string(place));
+  metadata("thread_name", header_.process, thread, arguments + "\"");
+  metadata("thread_sort_index", header_.process, thread, "\"sort_index\":" + std::to_string(place));
+}
+
+void TraceWriter::name_device(std::int64_t device) {
+  std::string name = "\"name\":\"";
+  append_escaped(name, header_.process_name);
+  metadata("process_name", device, 0, name + "\"");
+  metadata("process_labels", device, 0, "\"labels\":\"GPU " + std::to_string(device) + "\"");
+  metadata("process_sort_index", device, 0,
+           "\"sort_index\":" + std::to_string(kFirstDevicePlace + device));
+}
+
+void TraceWriter::name_stream(std::int64_t device, std::int64_t stream) {
+  metadata("thread_name", device, stream, "\"name\":\"stream " + std::to_string(stream) + "\"");
+  metadata("thread_sort_index", device, stream, "\"sort_index\":" + std::to_string(stream));
 }
 
 void TraceWriter::begin_event(std::string_view category, std::string_view name, std::int64_t thread,
                               std::int64_t start_ns, std::int64_t length_ns) {
+  begin_at(category, name, header_.process, thread, start_ns, length_ns);
+}
+
+void TraceWriter::begin_device_event(std::string_view category, std::string_view name,
+                                     std::int64_t device, std::int64_t stream,
+                                     std::int64_t start_ns, std::int64_t length_ns) {
+  begin_at(category, name, device, stream, start_ns, length_ns);
+}
+
+void TraceWriter::begin_at(std::string_view category, std::string_view name, std::int64_t process,
+                           std::int64_t thread, std::int64_t start_ns, std::int64_t length_ns) {
   begin();
   buffer_ += R"({"ph":"X","cat":)";
   put_text(category);
   buffer_ += ",\"name\":";
   put_text(name);
-  put_place(thread);
+  put_place(process, thread);
   put_time("ts", start_ns - base_ns_);
   put_time("dur", length_ns);
   is_event_open_ = true;
@@ -186,6 +216,13 @@ void TraceWriter::argument(std::string_view key, std::int64_t value) {
   put_number(value);
 }
 
+void TraceWriter::argument_figure(std::string_view key, double value) {
+  assert(std::isfinite(value));
+  std::array<char, 32> digits;
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+  argument_json(key, {digits.data(), end});
+}
+
 void TraceWriter::argument(std::string_view key, std::string_view text) {
   argument_json(key, {});
   put_text(text);
@@ -194,25 +231,40 @@ void TraceWriter::argument(std::string_view key, std::string_view text) {
 void TraceWriter::link_forward_to_backward(std::int64_t id, std::int64_t from_thread,
                                            std::int64_t from_ns, std::int64_t to_thread,
                                            std::int64_t to_ns) {
-  const auto end = [&](std::string_view phase, std::int64_t thread, std::int64_t ns) {
-    begin();
-    buffer_ += "{\"ph\":\"";
-    buffer_ += phase;
-    buffer_ += R"(","cat":"fwdbwd","name":"fwdbwd","id":)";
-    put_number(id);
-    put_place(thread);
-    put_time("ts", ns - base_ns_);
-  };
-  end("s", from_thread, from_ns);
+  put_flow_end("s", "fwdbwd", id, header_.process, from_thread, from_ns);
   buffer_ += '}';
-  end("f", to_thread, to_ns);
+  put_flow_end("f", "fwdbwd", id, header_.process, to_thread, to_ns);
   buffer_ += R"(,"bp":"e"})";
+}
+
+void TraceWriter::link_call_to_work(std::int64_t id, std::int64_t thread, std::int64_t call_ns,
+                                    std::int64_t device, std::int64_t stream,
+                                    std::int64_t work_ns) {
+  put_flow_end("s", "ac2g", id, header_.process, thread, call_ns);
+  buffer_ += '}';
+  put_flow_end("f", "ac2g", id, device, stream, work_ns);
+  buffer_ += R"(,"bp":"e"})";
+}
+
+void TraceWriter::put_flow_end(std::string_view phase, std::string_view category, std::int64_t id,
+                               std::int64_t process, std::int64_t thread, std::int64_t ns) {
+  begin();
+  buffer_ += "{\"ph\":\"";
+  buffer_ += phase;
+  buffer_ += R"(","cat":")";
+  buffer_ += category;
+  buffer_ += R"(","name":")";
+  buffer_ += category;
+  buffer_ += R"(","id":)";
+  put_number(id);
+  put_place(process, thread);
+  put_time("ts", ns - base_ns_);
 }
 
 void TraceWriter::memory_change(const MemoryChange& change, std::int64_t thread) {
   begin();
   buffer_ += R"({"ph":"i","cat":"cpu_instant_event","s":"t","name":"[memory]")";
-  put_place(thread);
+  put_place(header_.process, thread);
   put_time("ts", change.time_ns - base_ns_);
   buffer_ += ",\"args\":{\"Total Reserved\":";
   put_number(change.reserved_bytes);
@@ -230,7 +282,8 @@ void TraceWriter::memory_change(const MemoryChange& change, std::int64_t thread)
   ++events_;
 }
 
-Result<WrittenTrace> TraceWriter::finish(std::int64_t end_ns, std::int64_t lost_events) {
+Result<WrittenTrace> TraceWriter::finish(std::int64_t end_ns, std::int64_t lost_events,
+                                         const std::vector<std::string>& notes) {
   const auto add = [&](std::string_view head, std::int64_t ns, std::string_view tail) {
     begin();
     buffer_ += head;
@@ -250,6 +303,14 @@ Result<WrittenTrace> TraceWriter::finish(std::int64_t end_ns, std::int64_t lost_
   add(R"({"ph":"i","s":"g","name":"Record Window End","pid":"","tid":"")", end_ns, "}");
   buffer_ += "\n  ],\n  \"lostEvents\": ";
   put_number(lost_events);
+  if (!notes.empty()) {
+    buffer_ += ",\n  \"recordingNotes\": [";
+    for (std::size_t i = 0; i < notes.size(); ++i) {
+      if (i > 0) buffer_ += ", ";
+      put_text(notes[i]);
+    }
+    buffer_ += ']';
+  }
   buffer_ += ",\n  \"traceName\": \"autotuned profile\"\n}\n";
   file_.write(buffer_);
   buffer_.clear();

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.hpp"
 #include "profiler/traces/gzip_file.hpp"
@@ -19,6 +20,7 @@ struct TraceHeader {
   std::int64_t start_ns = 0;  // when the recording began, since 1970
   bool has_shapes = false;
   bool has_memory = false;
+  std::string devices_json = "[]";  // PyTorch's deviceProperties
 };
 
 // An allocation (bytes > 0) or a release (bytes < 0).
@@ -48,31 +50,49 @@ class TraceWriter {
   // Shown instead of the thread's number. Threads are shown by `place`, the smallest first.
   void name_thread(std::int64_t thread, std::string_view name, int place);
 
+  // Devices and their streams are shown below the threads of the process.
+  void name_device(std::int64_t device);
+  void name_stream(std::int64_t device, std::int64_t stream);
+
   // An event with a duration; argument() then adds to it until the next event of whatever kind.
   void begin_event(std::string_view category, std::string_view name, std::int64_t thread,
                    std::int64_t start_ns, std::int64_t length_ns);
+  // The same for what a device did.
+  void begin_device_event(std::string_view category, std::string_view name, std::int64_t device,
+                          std::int64_t stream, std::int64_t start_ns, std::int64_t length_ns);
   void argument(std::string_view key, std::int64_t value);
+  void argument_figure(std::string_view key, double value);  // REQUIRES: it is finite
   void argument(std::string_view key, std::string_view text);
   void argument_json(std::string_view key, std::string_view json);
 
   // An arrow between two events, from one to the other; `id` is its own.
   void link_forward_to_backward(std::int64_t id, std::int64_t from_thread, std::int64_t from_ns,
                                 std::int64_t to_thread, std::int64_t to_ns);
+  // From a call to what it launched; `id` is their correlation.
+  void link_call_to_work(std::int64_t id, std::int64_t thread, std::int64_t call_ns,
+                         std::int64_t device, std::int64_t stream, std::int64_t work_ns);
   void memory_change(const MemoryChange& change, std::int64_t thread);
 
-  // The recording's end, and how many events found no room in it. What went wrong since create().
-  [[nodiscard]] Result<WrittenTrace> finish(std::int64_t end_ns, std::int64_t lost_events);
+  // The recording's end, how many events found no room in it, and what else there is to say about it, one
+  // sentence each. What went wrong since create().
+  [[nodiscard]] Result<WrittenTrace> finish(std::int64_t end_ns, std::int64_t lost_events,
+                                            const std::vector<std::string>& notes = {});
 
  private:
   TraceWriter(GzipFile file, TraceHeader header);
 
   void begin();  // the next element of the list
   void end_event();
-  void put_place(std::int64_t thread);  // process and thread
+  void put_place(std::int64_t process, std::int64_t thread);
   void put_time(std::string_view key, std::int64_t ns);
   void put_number(std::int64_t value);
   void put_text(std::string_view text);  // with its quotation marks
-  void metadata(std::string_view name, std::int64_t thread, std::string_view arguments);
+  void metadata(std::string_view name, std::int64_t process, std::int64_t thread,
+                std::string_view arguments);
+  void begin_at(std::string_view category, std::string_view name, std::int64_t process,
+                std::int64_t thread, std::int64_t start_ns, std::int64_t length_ns);
+  void put_flow_end(std::string_view phase, std::string_view category, std::int64_t id,
+                    std::int64_t process, std::int64_t thread, std::int64_t ns);
 
   GzipFile file_;
   TraceHeader header_;

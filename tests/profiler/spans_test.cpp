@@ -5,6 +5,9 @@
 
 #include <string>
 #include <thread>
+#include <vector>
+
+#include "profiler/timeline_device.hpp"
 
 namespace autotuned::profiler {
 namespace {
@@ -49,6 +52,28 @@ TEST(Span, BelongsToItsThread) {
     const Span other("other");
   }).join();
   EXPECT_THAT(recorder.records(), IsEmpty());
+}
+
+class HeardSpans final : public ScopeListener {
+ public:
+  void enter_operator(ScopeId /*operation*/) noexcept override {}
+  void leave_operator() noexcept override {}
+  void enter_span(ScopeId span) noexcept override { heard.push_back(static_cast<int>(span)); }
+  void leave_span() noexcept override { heard.push_back(-1); }
+
+  std::vector<int> heard;
+};
+
+TEST(Span, IsToldToAListener) {
+  HeardSpans listener;
+  SpanRecorder recorder(8, &listener);
+  {
+    const Span outer("outer");
+    { const Span inner("inner"); }
+  }
+  { const Span next("next"); }
+  EXPECT_THAT(listener.heard, ElementsAre(1, 2, -1, -1, 3, -1));
+  EXPECT_EQ(scope_of_span(0), 1U);
 }
 
 TEST(Span, ARecorderCanFollowAnother) {

@@ -152,9 +152,12 @@ TEST(ThreadLog, CountsWhatItHasNoRoomFor) {
     log.enter_module(&module);
     log.begin(TimelineKind::operation, "outer");
     EXPECT_EQ(log.begin(TimelineKind::operation, "inner") != nullptr, i == 0);
-    log.end(now_ns());
+    if (i == 0) {
+      EXPECT_EQ(log.last_event(), 2U);
+    }
+    EXPECT_EQ(log.end(now_ns()), i == 0);
     EXPECT_FALSE(log.is_outermost());
-    log.end(now_ns());
+    EXPECT_EQ(log.end(now_ns()), i == 0);
     EXPECT_TRUE(log.is_outermost());
     log.leave_module();
   }

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "profiler/torch_timeline.hpp"
 #include "profiler/traces/reader.hpp"
 #include "tests/trainer/small_job.hpp"
 #include "trainer/job.hpp"
@@ -71,6 +72,48 @@ class JobTraces : public testing::Test {
   Folder folder_;
   JobTrace told_;
 };
+
+class HeardOperators final : public profiler::ScopeListener {
+ public:
+  void enter_operator(profiler::ScopeId operation) noexcept override {
+    entered.push_back(operation);
+    ++open;
+  }
+  void leave_operator() noexcept override { --open; }
+  void enter_span(profiler::ScopeId /*span*/) noexcept override {}
+  void leave_span() noexcept override {}
+
+  std::vector<profiler::ScopeId> entered;
+  int open = 0;
+};
+
+TEST(TimelineRecorder, TellsAListenerOfOperatorsByTheirPlace) {
+  HeardOperators heard;
+  profiler::TimelineRecorder recorder({.listener = &heard});
+  at::empty({2}).fill_(1).flatten();
+  const profiler::Timeline timeline = recorder.stop({});
+  ASSERT_EQ(timeline.threads.size(), 1U);
+  const profiler::ThreadTimeline& thread = timeline.threads[0];
+  ASSERT_GE(thread.events.size(), 3U);
+  ASSERT_EQ(heard.entered.size(), thread.events.size());
+  for (std::size_t i = 0; i < heard.entered.size(); ++i)
+    EXPECT_EQ(heard.entered[i], profiler::scope_of_operator(0, i));
+  EXPECT_EQ(heard.open, 0);
+}
+
+TEST(TimelineRecorder, TellsAListenerOnlyOfWhatItRecords) {
+  HeardOperators heard;
+  profiler::TimelineRecorder recorder({.most_events = 1, .listener = &heard});
+  at::empty({2}).fill_(1);
+  EXPECT_EQ(recorder.stop({}).threads[0].events.size(), 1U);
+  EXPECT_EQ(heard.entered.size(), 1U);
+  EXPECT_EQ(heard.open, 0);
+}
+
+TEST_F(JobTraces, HaveNothingToSayOfAGpuThatIsNotUsed) {
+  EXPECT_THAT(trace(small_recipe()).notes, IsEmpty());
+  EXPECT_THAT(told_.notes, IsEmpty());
+}
 
 TEST_F(JobTraces, HoldTheActiveStepsOnly) {
   const auto job = load(small_recipe());

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What devices did, in PyTorch's words, as events of a trace. Part of timeline_trace.cpp.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "profiler/timeline_device.hpp"
+#include "profiler/traces/writer.hpp"
+
+namespace autotuned::profiler {
+
+// The "External id" that operators and spans have in the trace: of each thread of the Timeline, in the order
+// of its events; of each span. 0: it is not in the trace.
+struct ScopeNumbers {
+  std::vector<std::vector<std::int64_t>> operators;
+  std::vector<std::int64_t> spans;
+
+  // Of the operator, where there is none of the span; 0: of neither.
+  [[nodiscard]] std::int64_t number_of(ScopeId operation, ScopeId span) const;
+};
+
+// The value of "deviceProperties".
+[[nodiscard]] std::string device_properties_json(const std::vector<RecordedDevice>& devices);
+
+// Adds all events, named processes and threads for their devices and streams, and arrows from calls to what
+// they launched. `offset_ns` is added to every time.
+void write_device_timeline(traces::TraceWriter& writer, const DeviceTimeline& timeline,
+                           const ScopeNumbers& numbers, std::int64_t offset_ns);
+
+}  // namespace autotuned::profiler
