@@ -4,6 +4,7 @@
 #include <cxxabi.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
@@ -29,6 +30,10 @@ Record read(const std::uint8_t* bytes) {
   std::memcpy(&record, bytes, sizeof(record));
   return record;
 }
+
+// An enumeration's number. A damaged record may hold one that no value of the enumeration has.
+#define AUTOTUNED_NUMBER_OF(record, type, field) \
+  read<std::uint32_t>((record) + offsetof(type, field))
 
 // How long a record must be at least; 0 for kinds that are passed over. CUPTI knows how long they are.
 std::size_t size_of(std::uint32_t kind) {
@@ -175,7 +180,8 @@ void CuptiRecords::add_kernel(const std::uint8_t* record) {
   kernel.grid = {raw.gridX, raw.gridY, raw.gridZ};
   kernel.block = {raw.blockX, raw.blockY, raw.blockZ};
   kernel.registers_per_thread = raw.registersPerThread;
-  kernel.opts_in_shared = raw.shmemLimitConfig == CUPTI_FUNC_SHMEM_LIMIT_OPTIN;
+  kernel.opts_in_shared = AUTOTUNED_NUMBER_OF(record, CUpti_ActivityKernel10, shmemLimitConfig) ==
+                          CUPTI_FUNC_SHMEM_LIMIT_OPTIN;
   kernel.static_shared_bytes = raw.staticSharedMemory;
   kernel.dynamic_shared_bytes = raw.dynamicSharedMemory;
   kernel.queued_ns = bounded(raw.queued);
@@ -252,24 +258,27 @@ void CuptiRecords::add_wait(const std::uint8_t* record) {
   wait.correlation = raw.correlationId;
   wait.context = raw.contextId;
   wait.stream = raw.streamId;
-  wait.kind = static_cast<std::uint32_t>(raw.type);
+  wait.kind = AUTOTUNED_NUMBER_OF(record, CUpti_ActivitySynchronization2, type);
 }
 
 void CuptiRecords::add_overhead(const std::uint8_t* record) {
   const auto raw = read<CUpti_ActivityOverhead3>(record);
   if (raw.overheadData != nullptr) api_.release(raw.overheadData);
   if (!has_times(raw.start, raw.end) || !has_room()) return;
-  const bool is_of_thread = raw.objectKind == CUPTI_ACTIVITY_OBJECT_THREAD;
-  timeline_.overheads.push_back({.start_ns = bounded(raw.start),
-                                 .end_ns = bounded(raw.end),
-                                 .kind = static_cast<std::uint32_t>(raw.overheadKind),
-                                 .thread = is_of_thread ? raw.objectId.pt.threadId : 0});
+  const bool is_of_thread = AUTOTUNED_NUMBER_OF(record, CUpti_ActivityOverhead3, objectKind) ==
+                            CUPTI_ACTIVITY_OBJECT_THREAD;
+  timeline_.overheads.push_back(
+      {.start_ns = bounded(raw.start),
+       .end_ns = bounded(raw.end),
+       .kind = AUTOTUNED_NUMBER_OF(record, CUpti_ActivityOverhead3, overheadKind),
+       .thread = is_of_thread ? raw.objectId.pt.threadId : 0});
 }
 
 void CuptiRecords::add_external(const std::uint8_t* record) {
   const auto raw = read<CUpti_ActivityExternalCorrelation>(record);
-  const bool is_operation = raw.externalKind == CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
-  const bool is_span = raw.externalKind == CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1;
+  const auto kind = AUTOTUNED_NUMBER_OF(record, CUpti_ActivityExternalCorrelation, externalKind);
+  const bool is_operation = kind == CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
+  const bool is_span = kind == CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1;
   if (!is_operation && !is_span) return;
   // Two for each call, and a link of the call itself.
   if (links_.size() / 3 >= static_cast<std::size_t>(most_records_)) {

@@ -286,6 +286,32 @@ TEST_P(CuptiRecordsTest, NamesARecordOfNoKind) {
   }
 }
 
+// Found by fuzzing: a compiler may take an enumeration for one of its values.
+TEST_P(CuptiRecordsTest, SurvivesNumbersThatNoEnumerationHas) {
+  constexpr std::uint32_t kNumber = 0xfa94'0000U;
+  auto kernel = sample_kernel("k", 1, {10, 20});
+  auto wait = sample_wait(CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_UNKNOWN, 7, 2, {30, 40});
+  auto overhead = sample_overhead(CUPTI_ACTIVITY_OVERHEAD_UNKNOWN, 12, {50, 60});
+  auto external = sample_external(CUPTI_EXTERNAL_CORRELATION_KIND_UNKNOWN, 9, 1);
+  const auto put = [&](auto& record, std::size_t offset) {
+    std::memcpy(reinterpret_cast<std::uint8_t*>(&record) + offset, &kNumber, sizeof(kNumber));
+  };
+  put(kernel, offsetof(CUpti_ActivityKernel10, shmemLimitConfig));
+  put(wait, offsetof(CUpti_ActivitySynchronization2, type));
+  put(overhead, offsetof(CUpti_ActivityOverhead3, overheadKind));
+  put(overhead, offsetof(CUpti_ActivityOverhead3, objectKind));
+  put(external, offsetof(CUpti_ActivityExternalCorrelation, externalKind));
+  SampleBuffer buffer;
+  buffer.add(external).add(kernel).add(wait).add(overhead);
+  const DeviceTimeline timeline = decoded(buffer);
+  ASSERT_THAT(timeline.kernels, SizeIs(1));
+  EXPECT_FALSE(timeline.kernels[0].opts_in_shared);
+  EXPECT_EQ(timeline.kernels[0].operation, 0U);
+  EXPECT_EQ(timeline.waits.at(0).kind, kNumber);
+  EXPECT_EQ(timeline.overheads.at(0).kind, kNumber);
+  EXPECT_EQ(timeline.overheads.at(0).thread, 0);
+}
+
 TEST_P(CuptiRecordsTest, TellsTheFirstDamageAndCountsAll) {
   CuptiRecords records(*api_, kPlenty);
   for (int i = 0; i < 100; ++i) {
