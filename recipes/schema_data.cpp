@@ -56,6 +56,17 @@ Field repeat_field() {
           .unit = "samples"};
 }
 
+Field on_error_field() {
+  return {.key = "on_error",
+          .type = choice,
+          .summary =
+              "What happens when a picture cannot be read. stop: the job ends with its name. "
+              "skip: the next one of the data stands in for it, until more than 10 and more "
+              "than 1 % are like that.",
+          .default_in_words = "stop",
+          .choices = {"stop", "skip"}};
+}
+
 // Of data in picture files.
 std::vector<Field> picture_fields(std::string_view files, std::string_view remedy) {
   return {{.key = "files",
@@ -76,6 +87,7 @@ std::vector<Field> picture_fields(std::string_view files, std::string_view remed
            .summary = "How many labels there are.",
            .default_in_words = "10 where they are random, else the number of folders",
            .range = kClasses},
+          on_error_field(),
           shuffle_field()};
 }
 
@@ -165,12 +177,41 @@ const std::vector<Variant>& data_types() {
                    .summary = "How many labels there are.",
                    .default_in_words = "the highest label and one, or the number of names",
                    .range = kClasses},
+                  on_error_field(),
                   shuffle_field()}},
       {.name = "jpeg_files",
        .summary = "JPEG files alone; all else as image_files.",
        .fields = picture_fields(
            "The files, such as photos/*.jpg or photos/*/*.jpg.",
            "put JPEG files there (scripts/setup --photos makes those of .deps/photos)")},
+      {.name = "npy",
+       .summary = "Numbers as numpy.save writes them, read when they are needed.",
+       .fields = {{.key = "images",
+                   .type = FieldType::files,
+                   .summary =
+                       "The .npy files, in this order: arrays of bytes or 32-bit floats with "
+                       "the shape (samples, rows, columns) or with channels.",
+                   .is_required = true,
+                   .shape = Shape::single_or_list,
+                   .remedy = "save an array there with numpy.save"},
+                  {.key = "labels",
+                   .type = FieldType::files,
+                   .summary = "The .npy files with an integer from 0 on for every sample.",
+                   .is_required = true,
+                   .shape = Shape::single_or_list,
+                   .remedy = "save an array there with numpy.save"},
+                  {.key = "layout",
+                   .type = choice,
+                   .summary = "Where the channels stand: nchw: before rows and columns; nhwc: "
+                              "behind them.",
+                   .default_text = "nchw",
+                   .choices = {"nchw", "nhwc"}},
+                  {.key = "classes",
+                   .type = integer,
+                   .summary = "How many labels there are.",
+                   .default_in_words = "the highest label and one",
+                   .range = kClasses},
+                  shuffle_field()}},
       {.name = "synthetic",
        .summary =
            "Made-up images of bytes, always the same, whose label can be learned: for tests.",
@@ -179,6 +220,26 @@ const std::vector<Variant>& data_types() {
        .summary = "Floats drawn from the standard normal distribution, with labels in turn: for "
                   "measuring, as nothing can be learned from them.",
        .fields = {samples_field(), shape_field(), classes_field(), shuffle_field()}},
+      {.name = "tar",
+       .summary =
+           "JPEG and PNG files with a label each in tar files, packed as WebDataset does: KEY.jpg "
+           "(.jpeg, .png) and KEY.cls, an integer from 0 on, next to each other.",
+       .fields = {{.key = "files",
+                   .type = FieldType::files,
+                   .summary =
+                       "The files, such as train-*.tar; not compressed, as samples are read from "
+                       "anywhere in them.",
+                   .is_required = true,
+                   .shape = Shape::single_or_list,
+                   .remedy = "put tar files there"},
+                  repeat_field(),
+                  {.key = "classes",
+                   .type = integer,
+                   .summary = "How many labels there are.",
+                   .default_in_words = "the highest label and one",
+                   .range = kClasses},
+                  on_error_field(),
+                  shuffle_field()}},
       {.name = kPluginType,
        .summary = "Data of a workload plugin, written {plugin: NAME, …}; further keys are the "
                   "plugin's parameters.",

@@ -67,6 +67,37 @@ TEST(RecipeFiles, SayWhatToDoWhenNothingMatches) {
   EXPECT_EQ(text("photos/*.jpg"), "");
 }
 
+TEST(RecipeFiles, MayBeShardsOrArrays) {
+  const TemporaryFolder folder;
+  for (const char* name : {"train-0.tar", "train-1.tar", "x.npy", "y.npy"})
+    folder.write(name, name);
+  const auto read = [&](const std::string& data) {
+    const std::string text = with_files("none");
+    const std::size_t begin = text.find("{type: jpeg_files");
+    const std::size_t end = text.find('}', begin) + 1;
+    return parse_recipe(text.substr(0, begin) + data + text.substr(end), folder / "recipe.yaml",
+                        sample_knobs());
+  };
+  const std::string here = folder.path().string() + "/";
+  const auto shards = read("{type: tar, files: 'train-*.tar', on_error: skip, repeat_to: 9}");
+  ASSERT_TRUE(shards) << shards.error().front().text();
+  EXPECT_EQ(shards->data.parameters, Json({{"files", here + "train-*.tar"},
+                                           {"on_error", "skip"},
+                                           {"repeat_to", 9},
+                                           {"shuffle", true}}));
+  const auto arrays = read("{type: npy, images: [x.npy], labels: y.npy, layout: nhwc}");
+  ASSERT_TRUE(arrays) << arrays.error().front().text();
+  EXPECT_EQ(arrays->data.parameters, Json({{"images", Json::array({here + "x.npy"})},
+                                           {"labels", here + "y.npy"},
+                                           {"layout", "nhwc"},
+                                           {"shuffle", true}}));
+  const auto wrong = read("{type: tar, files: x.tar, on_error: pass}");
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().front().text() + wrong.error().back().text(),
+              testing::AllOf(HasSubstr("x.tar\"; put tar files there"), HasSubstr("on_error"),
+                             HasSubstr("one of stop, skip")));
+}
+
 TEST(RecipeFiles, CountByTheirNamesAndSizesInAnyOrder) {
   const TemporaryFolder folder;
   for (const char* place : {"here", "there", "longer", "more"}) {

@@ -14,11 +14,13 @@ Result<std::unique_ptr<Dataset>> open_dataset(const std::string& type, const Jso
   if (type == "image_files") return open_image_files(parameters);
   if (type == "image_index") return open_image_index(parameters);
   if (type == "jpeg_files") return open_jpeg_files(parameters);
+  if (type == "npy") return open_npy(parameters);
   if (type == "synthetic") return open_synthetic(parameters);
   if (type == "synthetic_normal") return open_synthetic_normal(parameters);
+  if (type == "tar") return open_tar(parameters);
   return fail(
       ErrorKind::unsupported, "the data set type `" + type + "` is not known", "data",
-      "use cifar10, idx, image_files, image_index, jpeg_files, synthetic or synthetic_normal");
+      "use cifar10, idx, image_files, image_index, jpeg_files, npy, synthetic, synthetic_normal or tar");
 }
 
 Result<void> Dataset::read(std::int64_t index, std::span<std::uint8_t> /*out*/) const {

@@ -10,6 +10,7 @@
 
 #include "base/json.hpp"
 #include "base/result.hpp"
+#include "trainer/input/damage.hpp"
 #include "trainer/input/sample.hpp"
 
 namespace autotuned::input {
@@ -55,6 +56,10 @@ class Dataset {
 
   // What errors about this sample call it: its file, where it has one of its own.
   [[nodiscard]] virtual std::string name(std::int64_t index) const;
+
+  // Where samples that cannot be read are noted, as the next ones of the data stand in for them; null
+  // where such a sample is an error. There is one exactly where type().skips_damaged.
+  [[nodiscard]] virtual Damage* damage() const { return nullptr; }
 };
 
 // Opens a data set by its type in the recipe. Parameters that a type does not know are ignored (the
@@ -65,14 +70,21 @@ class Dataset {
 //              classes: a label from here on is an error (default: the highest label + 1)
 //   cifar10    files: patterns of binary files; whole in memory
 //   image_files  files: patterns of JPEG and PNG files; all else as jpeg_files
-//   image_index  index: a CSV file of files and labels (image_index.hpp); classes, repeat_to
+//   image_index  index: a CSV file of files and labels (image_index.hpp); classes, repeat_to, on_error
 //   jpeg_files files: patterns; read on demand, looked at when opened (the first 20,000)
 //              repeat_to: so many samples, going through the files again and again (each once)
+//              on_error: stop (default) or skip, see damage.hpp
 //              labels: folder_names (numbered by name), or random (drawn from index and seed)
 //              classes: 10 where labels are random, else the number of folders
+//   npy        images, labels: patterns of .npy files (npy_header.hpp), joined in their order; images of
+//              bytes or floats, read on demand; labels are integers
+//              layout: nchw (default) or nhwc, of images in four dimensions; with three they have one channel
+//              classes: a label from here on is an error (default: the highest label + 1)
 //   synthetic  samples, shape [C, H, W], classes, seed (1): a coarse pattern per class under noise,
 //              so that it can be learned; computed on every read, nothing is stored
 //   synthetic_normal  the same parameters: normal floats, labels in turn
+//   tar        files: patterns of tar files with KEY.jpg (.jpeg, .png) and KEY.cls, an integer, next to each
+//              other; headers are read when it is opened, samples on demand; classes, repeat_to, on_error
 //
 // Errors name the file, what is wrong with it and what to do.
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_dataset(const std::string& type,

@@ -41,7 +41,9 @@ struct SyntheticParameters {
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_image_files(const Json& parameters);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_image_index(const Json& parameters);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_jpeg_files(const Json& parameters);
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_npy(const Json& parameters);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_synthetic(const Json& parameters);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_synthetic_normal(const Json& parameters);
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_tar(const Json& parameters);
 
 }  // namespace autotuned::input

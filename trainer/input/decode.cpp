@@ -13,7 +13,11 @@ class DecodeStage final : public PartStage {
   };
 
  public:
-  explicit DecodeStage(SampleType output) : output_(output) {}
+  explicit DecodeStage(const SampleType& input)
+      : output_(input), remainder_(input.skips_damaged ? Remainder::checked : Remainder::left) {
+    output_.element = Element::uint8;
+    output_.skips_damaged = false;
+  }
 
   SampleType output() const override { return output_; }
   std::unique_ptr<StageMemory> make_memory() const override { return std::make_unique<Memory>(); }
@@ -41,7 +45,7 @@ class DecodeStage final : public PartStage {
     std::uint8_t* bytes = nullptr;
     const Sample picture =
         room.take(Element::uint8, {shape->channels, part->height, part->width}, bytes);
-    auto decoded = decoder.decode_part(*part, bytes);
+    auto decoded = decoder.decode_part(*part, bytes, remainder_);
     if (!decoded) return tl::unexpected(std::move(decoded.error()));
     return picture;
   }
@@ -60,21 +64,17 @@ class DecodeStage final : public PartStage {
   }
 
   SampleType output_;
+  Remainder remainder_;  // of a file, where a part of its picture is asked for
 };
-
-SampleType decoded(SampleType type) {
-  type.element = Element::uint8;
-  return type;
-}
 
 }  // namespace
 
 MadeStage make_decode(const Transform& /*transform*/, const SampleType& input) {
-  return std::make_unique<DecodeStage<PictureDecoder>>(decoded(input));
+  return std::make_unique<DecodeStage<PictureDecoder>>(input);
 }
 
 MadeStage make_decode_jpeg(const Transform& /*transform*/, const SampleType& input) {
-  return std::make_unique<DecodeStage<JpegDecoder>>(decoded(input));
+  return std::make_unique<DecodeStage<JpegDecoder>>(input);
 }
 
 }  // namespace autotuned::input

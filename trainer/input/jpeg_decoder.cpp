@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/input/planes.hpp"
+
 namespace autotuned::input {
 namespace {
 
@@ -80,14 +82,6 @@ void count_scans(j_common_ptr info) {
   std::longjmp(trap.target, 1);
 }
 
-void split_row(const std::uint8_t* row, std::size_t width, std::uint8_t* out, std::size_t plane) {
-  for (std::size_t channel = 0; channel < kRgb; ++channel) {
-    std::uint8_t* const to = out + channel * plane;
-    for (std::size_t x = 0; x < width; ++x)
-      to[x] = row[kRowBytes * x + channel];
-  }
-}
-
 }  // namespace
 
 struct JpegDecoder::State {
@@ -97,18 +91,25 @@ struct JpegDecoder::State {
   jpeg_decompress_struct info{};
   std::vector<std::uint8_t> row;  // kRowBytes per pixel, or one for grey pictures
 
-  // False when it jumped out.
+  // False when it jumped out. Takes a new decompressor: one that was used keeps the tables of the picture
+  // before, for a file that lacks its own.
   bool read_header(std::span<const std::uint8_t> file) {
+    jpeg_destroy_decompress(&info);
     if (setjmp(trap.target) != 0) return false;
+    jpeg_create_decompress(&info);
+    info.src = &source;
+    info.progress = &progress;
     source.next_input_byte = file.data();
     source.bytes_in_buffer = file.size();
     jpeg_read_header(&info, TRUE);
     return true;
   }
 
-  bool read_part(const Window& part, std::uint8_t* out) {
+  bool read_part(const Window& part, std::uint8_t* out, Remainder remainder) {
     if (setjmp(trap.target) != 0) return false;
-    read_rows(part, out);
+    const bool is_exact = has_exact_parts();
+    read_rows(part, out, is_exact);
+    if (remainder == Remainder::checked) pass_over_rest(is_exact);
     return true;
   }
 
@@ -125,8 +126,7 @@ struct JpegDecoder::State {
     return (across == 1 && down == 1) || (across == 2 && (down == 1 || down == 2));
   }
 
-  void read_rows(const Window& part, std::uint8_t* out) {
-    const bool is_exact = has_exact_parts();
+  void read_rows(const Window& part, std::uint8_t* out, bool is_exact) {
     jpeg_start_decompress(&info);
     JDIMENSION left = 0;
     JDIMENSION top = 0;
@@ -150,9 +150,22 @@ struct JpegDecoder::State {
         for (std::size_t channel = 0; channel < kRgb; ++channel)
           std::copy_n(line + first, width, out + channel * plane);
       } else {
-        split_row(line + first * kRowBytes, width, out, plane);
+        split_row<kRowBytes>(line + first * kRowBytes, width, out, plane);
       }
     }
+  }
+
+  // Skipping reads the codes of blocks without making pixels of them, but passes over the end of a file as
+  // if it were right: so the last row is made.
+  void pass_over_rest(bool is_exact) {
+    if (jpeg_has_multiple_scans(&info)) return;  // all of it was read before the first row
+    JSAMPROW line = row.data();
+    const JDIMENSION last = info.output_height - 1;
+    if (is_exact && info.output_scanline < last) {
+      jpeg_skip_scanlines(&info, last - info.output_scanline);
+    }
+    while (info.output_scanline < info.output_height)
+      jpeg_read_scanlines(&info, &line, 1);
   }
 
   tl::unexpected<Error> failure() const {
@@ -178,17 +191,12 @@ JpegDecoder::JpegDecoder() : state_(std::make_unique<State>()) {
   state.trap.manager.error_exit = leave;
   state.trap.manager.emit_message = take_warning;
   state.trap.manager.output_message = print_nothing;
-  // Only a program built against another libjpeg than it runs with fails here.
-  if (setjmp(state.trap.target) != 0) return;
-  jpeg_create_decompress(&state.info);
   state.source.init_source = do_nothing;
   state.source.fill_input_buffer = at_end;
   state.source.skip_input_data = skip;
   state.source.resync_to_restart = jpeg_resync_to_restart;
   state.source.term_source = do_nothing;
   state.progress.progress_monitor = count_scans;
-  state.info.src = &state.source;
-  state.info.progress = &state.progress;
 }
 
 JpegDecoder::~JpegDecoder() {
@@ -197,7 +205,6 @@ JpegDecoder::~JpegDecoder() {
 
 Result<SampleShape> JpegDecoder::begin(std::span<const std::uint8_t> file) {
   State& state = *state_;
-  jpeg_abort_decompress(&state.info);
   state.trap.is_cut = false;
   if (!state.read_header(file)) return state.failure();
   jpeg_decompress_struct& info = state.info;
@@ -225,8 +232,8 @@ Result<void> JpegDecoder::decode(std::uint8_t* out) {
                      out);
 }
 
-Result<void> JpegDecoder::decode_part(const Window& part, std::uint8_t* out) {
-  const bool is_decoded = state_->read_part(part, out);
+Result<void> JpegDecoder::decode_part(const Window& part, std::uint8_t* out, Remainder remainder) {
+  const bool is_decoded = state_->read_part(part, out, remainder);
   // Not jpeg_finish_decompress: what may follow does not matter.
   jpeg_abort_decompress(&state_->info);
   if (!is_decoded) return state_->failure();

@@ -33,10 +33,11 @@ class JpegDecoder {
   [[nodiscard]] Result<void> decode(std::uint8_t* out);
 
   // Writes a part of it: the bytes that decode() gives there. Of baseline files with the usual samplings
-  // blocks outside of the part's columns stay as they are in the file. What stands below the part is not
-  // even read, except in files of several scans, so that damage there goes unseen.
+  // blocks outside of the part's columns stay as they are in the file. With Remainder::left, what stands
+  // below the part is not even read, except in files of several scans.
   // REQUIRES: as decode(); the part lies within the picture.
-  [[nodiscard]] Result<void> decode_part(const Window& part, std::uint8_t* out);
+  [[nodiscard]] Result<void> decode_part(const Window& part, std::uint8_t* out,
+                                         Remainder remainder = Remainder::left);
 
  private:
   struct State;

@@ -17,8 +17,10 @@ class PictureDecoder {
   [[nodiscard]] Result<void> decode(std::uint8_t* out) {
     return is_png_ ? png_.decode(out) : jpeg_.decode(out);
   }
-  [[nodiscard]] Result<void> decode_part(const Window& part, std::uint8_t* out) {
-    return is_png_ ? png_.decode_part(part, out) : jpeg_.decode_part(part, out);
+  [[nodiscard]] Result<void> decode_part(const Window& part, std::uint8_t* out,
+                                         Remainder remainder = Remainder::left) {
+    return is_png_ ? png_.decode_part(part, out, remainder)
+                   : jpeg_.decode_part(part, out, remainder);
   }
 
  private:

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/input/planes.hpp"
+
 namespace autotuned::input {
 namespace {
 
@@ -19,15 +21,6 @@ constexpr int kRgb = 3;
 constexpr std::array<std::uint8_t, 8> kSignature = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
 // Of one chunk, unpacked. Only chunks that are passed over grow larger.
 constexpr png_alloc_size_t kMostChunkBytes = 8U << 20U;
-
-// Three planes from `width` pixels of an interleaved row.
-void split_row(const std::uint8_t* row, std::size_t width, std::uint8_t* out, std::size_t plane) {
-  for (std::size_t channel = 0; channel < kRgb; ++channel) {
-    std::uint8_t* const to = out + channel * plane;
-    for (std::size_t x = 0; x < width; ++x)
-      to[x] = row[kRgb * x + channel];
-  }
-}
 
 }  // namespace
 
@@ -95,13 +88,13 @@ struct PngDecoder::State {
     return true;
   }
 
-  bool read_part(const Window& part, std::uint8_t* out) {
+  bool read_part(const Window& part, std::uint8_t* out, Remainder remainder) {
     if (setjmp(target) != 0) return false;
-    read_rows(part, out);
+    read_rows(part, out, remainder);
     return true;
   }
 
-  void read_rows(const Window& part, std::uint8_t* out) {
+  void read_rows(const Window& part, std::uint8_t* out, Remainder remainder) {
     if (is_interlaced) png_read_image(png, rows.data());
     const auto width = static_cast<std::size_t>(part.width);
     const std::size_t plane = width * static_cast<std::size_t>(part.height);
@@ -111,9 +104,12 @@ struct PngDecoder::State {
       if (y < part.top) continue;
       const std::uint8_t* const row =
           is_interlaced ? rows[static_cast<std::size_t>(y)] : pixels.data();
-      split_row(row + skipped, width, out, plane);
+      split_row<kRgb>(row + skipped, width, out, plane);
       out += width;
     }
+    if (is_interlaced || remainder == Remainder::left) return;
+    for (int y = part.top + part.height; y < shape.height; ++y)
+      png_read_row(png, pixels.data(), nullptr);
   }
 
   tl::unexpected<Error> failure() const {
@@ -162,7 +158,7 @@ Result<void> PngDecoder::decode(std::uint8_t* out) {
   return decode_part({.height = state_->shape.height, .width = state_->shape.width}, out);
 }
 
-Result<void> PngDecoder::decode_part(const Window& part, std::uint8_t* out) {
+Result<void> PngDecoder::decode_part(const Window& part, std::uint8_t* out, Remainder remainder) {
   State& state = *state_;
   const std::size_t row_bytes = static_cast<std::size_t>(state.shape.width) * kRgb;
   const auto height = static_cast<std::size_t>(state.shape.height);
@@ -170,7 +166,7 @@ Result<void> PngDecoder::decode_part(const Window& part, std::uint8_t* out) {
   state.rows.clear();
   for (std::size_t y = 0; state.is_interlaced && y < height; ++y)
     state.rows.push_back(state.pixels.data() + y * row_bytes);
-  if (!state.read_part(part, out)) return state.failure();
+  if (!state.read_part(part, out, remainder)) return state.failure();
   return {};
 }
 

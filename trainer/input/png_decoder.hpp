@@ -28,8 +28,9 @@ class PngDecoder {
 
   [[nodiscard]] Result<SampleShape> begin(std::span<const std::uint8_t> file);
   [[nodiscard]] Result<void> decode(std::uint8_t* out);
-  // Rows below the part are not unpacked, except of interlaced files.
-  [[nodiscard]] Result<void> decode_part(const Window& part, std::uint8_t* out);
+  // With Remainder::left, rows below the part are not unpacked, except of interlaced files.
+  [[nodiscard]] Result<void> decode_part(const Window& part, std::uint8_t* out,
+                                         Remainder remainder = Remainder::left);
 
  private:
   struct State;

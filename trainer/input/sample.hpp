@@ -49,6 +49,9 @@ struct SampleType {
   Extent width;
   // False: not every sample has been looked at, so that there may be smaller and larger ones.
   bool is_complete = true;
+  // Of encoded ones: others stand in for those that cannot be decoded. Which ones those are must not
+  // depend on how much of a picture is decoded.
+  bool skips_damaged = false;
 
   [[nodiscard]] bool has_one_shape() const {
     return is_complete && height.is_fixed() && width.is_fixed();
@@ -71,6 +74,12 @@ struct Window {
   int left = 0;
   int height = 1;
   int width = 1;
+};
+
+// What becomes of a file where only a part of its picture is decoded.
+enum class Remainder {
+  left,    // it may be damaged unseen
+  checked  // all of it is read: it is damaged where the whole picture could not be decoded
 };
 
 // One sample between two transforms. Does not own its bytes.

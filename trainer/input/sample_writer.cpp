@@ -62,13 +62,32 @@ Result<void> SampleWriter::write(const BatchRing::Chunk& chunk, PixelType type,
     Position position = chunk.position;
     position.sample += static_cast<std::int64_t>(i);
     auto* const out = static_cast<std::uint8_t*>(chunk.buffer.images) + at * image_bytes;
-    auto written = about_sample(dataset_, indices[i], [&] {
-      chunk.buffer.labels[at] = dataset_.label(indices[i]);
-      return write_image(indices[i], position, type, out, scratch);
-    });
+    auto written = write_sample(indices[i], position, type, out, chunk.buffer.labels[at], scratch);
     if (!written) return written;
   }
   return {};
+}
+
+Result<void> SampleWriter::write_sample(std::int64_t index, Position position, PixelType type,
+                                        std::uint8_t* out, std::int64_t& label,
+                                        Scratch& scratch) const {
+  const auto try_sample = [&](std::int64_t tried) {
+    return about_sample(dataset_, tried, [&] {
+      label = dataset_.label(tried);
+      return write_image(tried, position, type, out, scratch);
+    });
+  };
+  auto written = try_sample(index);
+  Damage* const damage = dataset_.damage();
+  for (std::int64_t tried = index; !written && damage != nullptr && is_damage(written.error());) {
+    auto noted = damage->note(dataset_.stored_index(tried), written.error());
+    if (!noted) return noted;
+    // Not the next of the epoch: so what stands in depends on nothing but the sample.
+    tried = (tried + 1) % dataset_.size();
+    if (tried == index) break;  // none is left
+    written = try_sample(tried);
+  }
+  return written;
 }
 
 void SampleWriter::prefetch(std::int64_t index) const {

@@ -26,7 +26,8 @@ class SampleWriter {
   [[nodiscard]] Scratch make_scratch() const;
 
   // To `chunk.buffer.images` goes what Pipeline::run() writes, for the whole batch from there on.
-  // An exception from the data set becomes an Error.
+  // An exception from the data set becomes an Error. Where the data have damage(), the next sample that can
+  // be read stands in for one that cannot, with its own label and the draws of the place that it takes.
   [[nodiscard]] Result<void> write(const BatchRing::Chunk& chunk, PixelType type,
                                    Scratch& scratch) const;
 
@@ -36,6 +37,8 @@ class SampleWriter {
 
  private:
   void prefetch(std::int64_t index) const;
+  Result<void> write_sample(std::int64_t index, Position position, PixelType type,
+                            std::uint8_t* out, std::int64_t& label, Scratch& scratch) const;
   Result<void> write_image(std::int64_t index, Position position, PixelType type, std::uint8_t* out,
                            Scratch& scratch) const;
   // What is stored, and what write_image() goes on with: that, or what the cache keeps of it.

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "tests/trainer/input/fixtures.hpp"
+#include "tests/trainer/input/decoder_checks.hpp"
 #include "trainer/input/picture_decoder.hpp"
 
 namespace autotuned::input {
@@ -14,20 +14,6 @@ namespace {
 
 using testing::ElementsAreArray;
 using testing::HasSubstr;
-
-template <typename Decoder>
-Result<std::vector<std::uint8_t>> decode(Decoder& decoder, std::span<const std::uint8_t> file) {
-  const auto shape = decoder.begin(file);
-  if (!shape) return tl::unexpected(shape.error());
-  std::vector<std::uint8_t> picture(static_cast<std::size_t>(shape->elements()));
-  const auto decoded = decoder.decode(picture.data());
-  if (!decoded) return tl::unexpected(decoded.error());
-  return picture;
-}
-
-std::vector<std::uint8_t> file_of(const std::string& name) {
-  return bytes_of_file(fixture_path(name));
-}
 
 TEST(PngDecoder, GivesTheBytesOfPil) {
   PngDecoder decoder;
@@ -56,14 +42,8 @@ TEST(PngDecoder, APartHasTheBytesOfTheWhole) {
       ASSERT_TRUE(decoder.begin(file));
       std::vector<std::uint8_t> got(static_cast<std::size_t>(3 * part.height * part.width));
       ASSERT_TRUE(decoder.decode_part(part, got.data()));
-      std::vector<std::uint8_t> expected;
-      for (int channel = 0; channel < 3; ++channel) {
-        for (int y = part.top; y < part.top + part.height; ++y) {
-          const auto row = whole.bytes.begin() + (channel * 19 + y) * 26 + part.left;
-          expected.insert(expected.end(), row, row + part.width);
-        }
-      }
-      EXPECT_EQ(got, expected) << name << " " << part.top << " " << part.left;
+      EXPECT_EQ(got, part_of(whole.bytes, whole.shape, part))
+          << name << " " << part.top << " " << part.left;
     }
   }
 }
@@ -97,44 +77,13 @@ TEST(PngDecoder, RefusesWhatIsNoPictureForUs) {
 
 // Only the mark of the end, and the sum of the data before it, may be missing.
 TEST(PngDecoder, FindsEveryTruncation) {
-  constexpr std::size_t kEndBytes = 12 + 4 + 4;
-  PngDecoder decoder;
-  for (const char* name : {"png_rgb.png", "png_palette.png", "png_interlaced.png"}) {
-    const auto file = file_of(name);
-    for (std::size_t length = 0; length < file.size(); ++length) {
-      // A copy, so that a read beyond the end is found.
-      const std::vector<std::uint8_t> cut(file.begin(),
-                                          file.begin() + static_cast<std::ptrdiff_t>(length));
-      const auto picture = decode(decoder, cut);
-      if (picture) {
-        EXPECT_GE(length, file.size() - kEndBytes) << name;
-        continue;
-      }
-      EXPECT_EQ(picture.error().kind, ErrorKind::corrupt) << name << " " << length;
-    }
-    EXPECT_TRUE(decode(decoder, file));
-  }
+  expect_truncations_found<PngDecoder>({"png_rgb.png", "png_palette.png", "png_interlaced.png"},
+                                       12 + 4 + 4);
 }
 
-// Damage is found or gives another picture; it never does harm.
 TEST(PngDecoder, SurvivesEveryDamagedByte) {
-  PngDecoder decoder;
-  for (const char* name : {"png_rgb.png", "png_palette_transparent.png", "png_interlaced.png"}) {
-    const auto file = file_of(name);
-    int refused = 0;
-    for (std::size_t at = 0; at < file.size(); ++at) {
-      for (const unsigned flip : {0x01U, 0x80U, 0xffU}) {
-        auto damaged = file;
-        damaged[at] = static_cast<std::uint8_t>(damaged[at] ^ flip);
-        const auto shape = decoder.begin(damaged);
-        if (!shape) ++refused;
-        if (!shape || shape->elements() > (1 << 20)) continue;  // too slow for a test
-        if (!decode(decoder, damaged)) ++refused;
-      }
-    }
-    EXPECT_GT(refused, 0) << name;
-    EXPECT_TRUE(decode(decoder, file));
-  }
+  expect_damage_survived<PngDecoder>(
+      {"png_rgb.png", "png_palette_transparent.png", "png_interlaced.png"});
 }
 
 TEST(PictureDecoder, TakesWhatAFileIs) {

@@ -11,11 +11,14 @@ A file NAME.raw holds numbers alone, in the order channel, row, column; its shap
 fixtures.json.
 """
 
+import io
 import json
 import pathlib
 import struct
+import tarfile
 import zlib
 
+import numpy
 import torch
 import torchvision.transforms.functional as F
 from PIL import Image
@@ -123,6 +126,29 @@ def make_pngs():
     Image.new("I;16", (5, 4), 70).save(FOLDER / "grey16.png")
 
 
+def make_tars():
+    """Three samples each, in folders whose names need what the format has for long ones."""
+    picture = (FOLDER / "grey_1x1.jpg").read_bytes()
+    for name, form, length in (("ustar", tarfile.USTAR_FORMAT, 120), ("gnu", tarfile.GNU_FORMAT, 300),
+                               ("pax", tarfile.PAX_FORMAT, 300)):
+        with tarfile.open(FOLDER / f"shard_{name}.tar", "w", format=form) as shard:
+            for label, key in enumerate("abc"):
+                for end, content in (("jpg", picture), ("cls", str(label).encode())):
+                    member = tarfile.TarInfo(f"{'d' * length}/{key}.{end}")
+                    member.size = len(content)
+                    shard.addfile(member, io.BytesIO(content))
+
+
+def make_arrays():
+    """Two samples of 2 x 3 x 2 numbers as numpy.save writes them, and their labels."""
+    numbers = numpy.arange(24, dtype=numpy.float32).reshape(2, 2, 3, 2)
+    numpy.save(FOLDER / "floats.npy", numbers)
+    with open(FOLDER / "bytes_v2.npy", "wb") as file:
+        numpy.lib.format.write_array(file, numbers.astype(numpy.uint8), version=(2, 0))
+    numpy.save(FOLDER / "fortran.npy", numpy.asfortranarray(numbers))
+    numpy.save(FOLDER / "labels.npy", numpy.array([1, 0]))
+
+
 def make_resized():
     """Image.resize with BILINEAR, up, down, along one side, from odd sizes and single pixels.
 
@@ -192,6 +218,8 @@ def make_jittered():
 if __name__ == "__main__":
     make_jpegs()
     make_pngs()
+    make_tars()
+    make_arrays()
     make_resized()
     make_dilated()
     make_numbers()
