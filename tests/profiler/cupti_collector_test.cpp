@@ -328,7 +328,8 @@ TEST(CuptiCollector, DoesNotHangWithCupti) {
     collector->restart();  // asks no more
     EXPECT_THAT(collector->take().kernels, IsEmpty());
   }
-  // What it holds comes back when nobody is there any more.
+  // What it holds comes back when nobody is there any more. The thread may only now begin.
+  fake->wait_until_flushing();
   fake->release_flush();
   fake->wait_until_flushed();
 }

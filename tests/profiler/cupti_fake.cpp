@@ -159,6 +159,11 @@ void FakeCupti::release_flush() {
   changed_.notify_all();
 }
 
+void FakeCupti::wait_until_flushing() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return flushing_ > 0; });
+}
+
 void FakeCupti::wait_until_flushed() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return flushing_ == 0; });
@@ -307,6 +312,7 @@ CUptiResult FakeCupti::pop_external(CUpti_ExternalCorrelationKind kind, std::uin
 CUptiResult FakeCupti::flush_all(std::uint32_t /*flag*/) {
   std::unique_lock lock(mutex_);
   ++flushing_;
+  changed_.notify_all();
   changed_.wait(lock, [this] { return !is_flush_held_; });
   complete_locked();
   --flushing_;

@@ -51,7 +51,8 @@ class FakeCupti final : public CuptiApi {
   // flush_all() does not return until release_flush().
   void hold_flush();
   void release_flush();
-  void wait_until_flushed();  // that nobody is in flush_all()
+  void wait_until_flushing();  // that somebody is in flush_all()
+  void wait_until_flushed();   // that nobody is
 
   [[nodiscard]] std::set<int> kinds() const;
   [[nodiscard]] bool has_subscriber() const { return is_subscribed_; }
