@@ -159,6 +159,11 @@ void ProgressView::show_training(const Json& progress) {
                      number_of(evaluation, "accuracy") * 100, number_of(evaluation, "loss")));
     return;
   }
+  if (const Json& damaged = member(progress, "damaged"); damaged.is_object()) {
+    line(fmt::format("skipped    {}: {} ({} so far)", text_of(damaged, "file"),
+                     text_of(damaged, "what"), get_integer(damaged, "files").value_or(0)));
+    return;
+  }
   if (member(progress, "checkpoint").is_object()) {
     status("checkpoint written");
     return;

@@ -178,6 +178,9 @@ std::string run_text(const storage::RunRow& run, const std::vector<TrialRecord>&
     if (const Json& accuracy = member(run.training, "test_accuracy"); accuracy.is_number()) {
       text += fmt::format(", test accuracy {:.2f} %", accuracy.get<double>() * 100);
     }
+    if (const auto damaged = get_integer(run.training, "damaged_files"); damaged && *damaged > 0) {
+      text += fmt::format(", {} damaged files skipped", format_count(*damaged));
+    }
     text += "\n";
   }
   return text;

@@ -93,6 +93,14 @@ Result<TestResult> Job::evaluate(const CancelCheck& is_cancelled) {
   return guarded_steps(*state_, [&] { return state_->evaluate(is_cancelled); });
 }
 
+std::vector<Error> Job::take_damaged_files() {
+  return state_->take_damaged_files();
+}
+
+std::int64_t Job::damaged_files() const {
+  return state_->damaged_files();
+}
+
 Result<std::int64_t> Job::keep(const std::string& name) {
   return guarded("checkpoint", [&] { return state_->keep(name); });
 }

@@ -167,6 +167,11 @@ class Job {
   // Over the recipe's test data. ErrorKind::invalid without any.
   [[nodiscard]] Result<TestResult> evaluate(const CancelCheck& is_cancelled);
 
+  // Files of samples that could not be read and for which others stood in (on_error: skip): those not yet
+  // taken, each once, and how many there are so far. Names and reasons are `where` and `what`.
+  [[nodiscard]] std::vector<Error> take_damaged_files();
+  [[nodiscard]] std::int64_t damaged_files() const;
+
   // Checkpoints in memory, by name. Each returns the bytes that it holds.
   [[nodiscard]] Result<std::int64_t> keep(const std::string& name);
   [[nodiscard]] Result<void> restore(const std::string& name);

@@ -331,6 +331,26 @@ void Job::State::put(const std::string& name, Checkpoint checkpoint) {
   checkpoints_[name] = std::move(checkpoint);
 }
 
+std::vector<Error> Job::State::take_damaged_files() {
+  std::vector<Error> all;
+  for (const input::Dataset* data : {train_data_.get(), test_data_.get()}) {
+    if (data == nullptr || data->damage() == nullptr) continue;
+    std::size_t& taken = damaged_taken_[data];
+    for (Error& error : data->damage()->found(taken)) {
+      all.push_back(std::move(error));
+      ++taken;
+    }
+  }
+  return all;
+}
+
+std::int64_t Job::State::damaged_files() const {
+  std::int64_t count = 0;
+  for (const input::Dataset* data : {train_data_.get(), test_data_.get()})
+    if (data != nullptr && data->damage() != nullptr) count += data->damage()->count();
+  return count;
+}
+
 void Job::State::abandon_step() {
   learner_->drop_gradients();
   feed_->seek(feed_->position());

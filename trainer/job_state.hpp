@@ -43,6 +43,9 @@ class Job::State {
   [[nodiscard]] Result<const Checkpoint*> find(const std::string& name) const;
   void put(const std::string& name, Checkpoint checkpoint);
 
+  std::vector<Error> take_damaged_files();
+  [[nodiscard]] std::int64_t damaged_files() const;
+
   // job_blocks.cpp
   Result<Block> run(const RunRequest& request, const CancelCheck& is_cancelled);
   Result<Block> run_steps(std::int64_t count, const CancelCheck& is_cancelled);
@@ -116,6 +119,7 @@ class Job::State {
   Configuration configuration_;
   std::unique_ptr<input::Dataset> train_data_;
   std::unique_ptr<input::Dataset> test_data_;  // null without evaluation
+  std::map<const input::Dataset*, std::size_t> damaged_taken_;
   // By form. Kept, so that switching back costs nothing; elements of a map stay where they are.
   std::map<input::PipelineForm, Pipelines> pipelines_;
   // The one in use or used last first, and one more, so that two can be compared.

@@ -82,7 +82,8 @@ Json to_json(const TrainingSummary& summary) {
                {"test_accuracy", nullptr},
                {"test_loss", nullptr},
                {"cancelled", summary.was_cancelled},
-               {"resumed_from_step", summary.resumed_from_step}};
+               {"resumed_from_step", summary.resumed_from_step},
+               {"damaged_files", summary.damaged_files}};
   if (summary.test) {
     json["test_accuracy"] = summary.test->accuracy;
     json["test_loss"] = summary.test->loss;

@@ -38,10 +38,12 @@ class Training {
     job_.resume_loading();
     auto done = go();
     job_.pause_loading();
+    report_damaged_files();
     if (!done) return tl::unexpected(done.error());
     summary_.steps = job_.steps();
     summary_.samples = job_.samples();
     summary_.epochs = job_.steps() / plan_.steps_per_epoch;
+    summary_.damaged_files = job_.damaged_files();
     return summary_;
   }
 
@@ -131,6 +133,7 @@ class Training {
     if (now_ns() >= progress_.ns + request_.progress_every_ns || job_.steps() == plan_.steps) {
       report();
     }
+    report_damaged_files();
     return stretch;
   }
 
@@ -149,6 +152,14 @@ class Training {
          {"samples_per_second", static_cast<double>(job_.samples() - progress_.samples) / seconds},
          {"loss", summary_.final_loss}});
     progress_ = {.ns = now, .samples = job_.samples()};
+  }
+
+  void report_damaged_files() {
+    for (const Error& error : job_.take_damaged_files()) {
+      on_progress_(
+          {{"damaged",
+            {{"file", error.where}, {"what", error.what}, {"files", job_.damaged_files()}}}});
+    }
   }
 
   Result<void> evaluate() {

@@ -42,6 +42,7 @@ struct TrainingSummary {
   std::optional<TestResult> test;
   bool was_cancelled = false;
   std::int64_t resumed_from_step = 0;
+  std::int64_t damaged_files = 0;  // that others stood in for, in this trainer
 };
 
 // Receives the `progress` member of the protocol's frames.

@@ -61,6 +61,8 @@ TEST(ProgressView, OneLinePerEvent) {
               {"change", "x off → on"}},
              {{"event", "training"},
               {"progress", {{"evaluation", {{"epoch", 1}, {"accuracy", 0.875}, {"loss", 0.25}}}}}},
+             {{"event", "training"},
+              {"progress", {{"damaged", {{"file", "7.jpg"}, {"what", "is odd"}, {"files", 2}}}}}},
              {{"event", "cancelling"}},
              {{"event", "something_new"}},
              {{"event", "warning"}, {"text", "odd"}},
@@ -77,6 +79,7 @@ TEST(ProgressView, OneLinePerEvent) {
       "tuned      1.30 x (1.25 to 1.35): x off → on\n"
       "           the budget did not suffice for every proposal; --budget gives more\n"
       "epoch 1    accuracy 87.50 %, test loss 0.2500\n"
+      "skipped    7.jpg: is odd (2 so far)\n"
       "stopping; once more to end at once\n"
       "warning: odd\n"
       "error: bad\n");

@@ -80,6 +80,15 @@ TEST(Report, RunAsText) {
             "trained  1,200 steps, loss 0.2500, test accuracy 87.50 %\n");
 }
 
+TEST(Report, CountsFilesThatWereSkipped) {
+  storage::RunRow run = sample_run();
+  run.training["damaged_files"] = 0;
+  EXPECT_EQ(run_text(run, {}), run_text(sample_run(), {}));
+  run.training["damaged_files"] = 1234;
+  EXPECT_NE(run_text(run, {}).find("accuracy 87.50 %, 1,234 damaged files skipped\n"),
+            std::string::npos);
+}
+
 // Not among what was tried: the fields of the contract stay what they are.
 TEST(Report, AblationStandsAlone) {
   TrialRecord ablation = sample_trial();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/file.hpp"
+#include "tests/places.hpp"
 #include "tests/trainer/small_job.hpp"
 
 namespace autotuned::trainer {
@@ -100,6 +101,57 @@ TEST(Training, WithoutTestDataThereIsNoAccuracy) {
   recipe.evaluation.reset();
   const auto job = load(recipe);
   EXPECT_FALSE(train_all(*job, {.checkpoint_path = folder / "c"}).summary.test);
+}
+
+// In every form that the tuner may choose the same files are skipped and the same ones stand in for them.
+TEST(Training, SkipsDamagedFilesAlikeWhateverTheConfiguration) {
+  const Folder folder;
+  std::filesystem::create_directory(folder / "photos");
+  const auto fixtures = tests::source_folder() / "tests/trainer/input/data";
+  for (const char* kind : {"420", "422", "444", "grey", "restarts"}) {
+    const std::string name = std::string(kind) + "_37x51.jpg";
+    std::filesystem::copy_file(fixtures / name, folder / ("photos/" + name));
+  }
+  const std::filesystem::path damaged = folder / "photos/422_37x51.jpg";
+  std::filesystem::resize_file(damaged, std::filesystem::file_size(damaged) * 9 / 10);
+  recipes::Recipe recipe = small_recipe();
+  recipe.evaluation.reset();
+  recipe.data = {"image_files",
+                 {{"files", (folder / "photos/*.jpg").string()},
+                  {"repeat_to", 200},
+                  {"labels", "random"},
+                  {"classes", 4},
+                  {"on_error", "skip"}}};
+  recipe.input = {
+      {"decode", Json::object()}, {"random_crop", {{"size", 8}}}, {"to_float", Json::object()}};
+
+  const Configuration first = starting(recipe);
+  const Configuration crops =
+      with(with(first, "input.decode", std::string("crop")), "loader.workers", std::int64_t{2});
+  std::vector<std::string> digests;
+  for (const Configuration& configuration :
+       {first, crops, with(first, "input.cache", std::string("decoded")),
+        with(crops, "input.cache", std::string("raw"))}) {
+    const auto job = load(recipe, configuration);
+    ASSERT_NE(job, nullptr);
+    value_of(job->run_steps(3, never));
+    const Trained trained = train_all(*job, {.checkpoint_path = folder / "c"});
+    EXPECT_EQ(trained.summary.damaged_files, 1);
+    digests.push_back(trained.digest);
+    std::vector<Json> named;
+    for (const Json& frame : trained.progress)
+      if (frame.contains("damaged")) named.push_back(frame["damaged"]);
+    ASSERT_EQ(named.size(), 1U);
+    EXPECT_EQ(named[0]["file"], damaged.string());
+    EXPECT_EQ(named[0]["files"], 1);
+  }
+  EXPECT_EQ(digests, std::vector<std::string>(4, digests.front()));
+
+  recipe.data.parameters["on_error"] = "stop";
+  const auto job = load(recipe);
+  const auto stopped = job->run_steps(10, never);
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().where, damaged.string());
 }
 
 TEST(Training, NothingOfTheTrialsStaysInTheModel) {
