@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/allocator_library.hpp"
 #include "base/cgroup.hpp"
 #include "base/digest.hpp"
 #include "base/file.hpp"
@@ -159,6 +160,7 @@ Machine detect_machine() {
   machine.gpus = std::move(report.gpus);
   machine.gpu_driver = std::move(report.driver);
   machine.gpu_reason = std::move(report.reason);
+  machine.allocators = allocators_here();
   return machine;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,9 @@ struct Machine {
   // Why there is no GPU, or why one was left out: "no NVIDIA driver (libnvidia-ml.so.1 is missing)".
   std::string gpu_reason;
   std::string kernel;  // "Linux 6.1.0-18-amd64"
+  // Libraries that could allocate memory in place of the C library (base/allocator_library.hpp), each with
+  // why it cannot be used; empty: it can.
+  std::map<std::string, std::string> allocators;
 
   [[nodiscard]] bool has_cpu_feature(std::string_view name) const;
   [[nodiscard]] Json to_json() const;
@@ -40,7 +44,7 @@ struct Machine {
 };
 
 [[nodiscard]] Machine detect_machine();
-// The same, reading /proc and /sys below another root, and without GPUs: for tests.
+// The same, reading /proc and /sys below another root, and without GPUs and allocators: for tests.
 [[nodiscard]] Machine detect_machine_below(const std::string& root);
 
 }  // namespace autotuned

@@ -71,9 +71,10 @@ int print_knobs(const std::vector<std::filesystem::path>& plugin_folders, bool a
       {"knob", "values here", "default", "unit", "switch", "risk", "meaning"}};
   for (const recipes::Knob& knob : knobs) {
     const std::string unit = knob.unit.empty() ? "-" : knob.unit;
-    const std::string meaning = knob.unavailable.empty()
-                                    ? knob.summary
-                                    : knob.summary + " Not here: " + knob.unavailable + ".";
+    std::string meaning = knob.summary;
+    if (!knob.unavailable.empty()) meaning += " Not here: " + knob.unavailable + ".";
+    for (const auto& [choice, reason] : knob.unavailable_choices)
+      meaning += " Not here: " + choice + " " + reason + ".";
     rows.push_back({knob.name, domain_text(knob), to_text(knob.default_value), unit,
                     std::string(recipes::to_string(knob.how)),
                     std::string(recipes::to_string(knob.risk)), meaning});

@@ -44,7 +44,8 @@ void print_table(const std::vector<SurveyedPlugin>& plugins,
       std::cout << "\n"
                 << plugin.path.string() << ": " << plugin.state << ": " << plugin.refusal << "\n";
     }
-    const std::string& failure = records[plugin.name].last_failure;
+    // A policy and what it adds to the trainer have one name, and one record.
+    const std::string failure = std::exchange(records[plugin.name].last_failure, "");
     if (!failure.empty()) std::cout << "\n" << plugin.name << " failed last: " << failure << "\n";
   }
 }

@@ -5,21 +5,51 @@
 
 #include <ranges>
 #include <set>
+#include <vector>
+
+#include "base/machine.hpp"
+#include "recipes/knobs.hpp"
 
 namespace autotuned::daemon {
 
 Json PluginRecord::to_json() const {
-  return {{"asked", asked}, {"proposed", proposed}, {"accepted", accepted},
-          {"used", used},   {"failed", failed},     {"last_failure", last_failure}};
+  return {{"asked", asked},
+          {"proposed", proposed},
+          {"accepted", accepted},
+          {"used", used},
+          {"failed", failed},
+          {"failed_trials", failed_trials},
+          {"last_failure", last_failure}};
 }
 
 std::string PluginRecord::text() const {
-  if (asked == 0 && used > 0) return fmt::format("used in {} run{}", used, used == 1 ? "" : "s");
-  if (asked == 0) return "-";
-  std::string text = fmt::format("asked {}, proposed {}, accepted {}", asked, proposed, accepted);
-  if (failed > 0) text += fmt::format(", failed {}", failed);
-  return text;
+  const auto counted = [](std::int64_t count, const char* what) {
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+  };
+  std::vector<std::string> parts;
+  if (asked > 0) {
+    parts.push_back(fmt::format("asked {}, proposed {}, accepted {}", asked, proposed, accepted));
+  } else if (used > 0) {
+    parts.push_back("used in " + counted(used, "run"));
+  }
+  if (failed > 0) parts.push_back(fmt::format("failed {}", failed));
+  if (failed_trials > 0) parts.push_back(counted(failed_trials, "trial") + " failed");
+  return parts.empty() ? "-" : fmt::format("{}", fmt::join(parts, ", "));
 }
+
+namespace {
+
+// The extensions whose knobs a change turns: NAME of NAME.WORD.
+std::set<std::string> extensions_of(const Configuration& change) {
+  static const std::vector<recipes::Knob> kBuiltIn = recipes::knobs_of(Machine{});
+  std::set<std::string> names;
+  for (const auto& [knob, value] : change.values()) {
+    if (!recipes::find_knob(kBuiltIn, knob)) names.insert(knob.substr(0, knob.find('.')));
+  }
+  return names;
+}
+
+}  // namespace
 
 Result<std::map<std::string, PluginRecord>> plugin_records(const storage::History& history) {
   const auto runs = history.runs({.limit = -1});
@@ -51,6 +81,14 @@ Result<std::map<std::string, PluginRecord>> plugin_records(const storage::Histor
       PluginRecord& record = records[trial.plugin];
       ++record.proposed;
       if (trial.verdict == Verdict::accepted) ++record.accepted;
+      if (trial.verdict != Verdict::failed) continue;
+      for (const std::string& name : extensions_of(trial.change)) {
+        PluginRecord& extension = records[name];
+        ++extension.failed_trials;
+        extension.last_failure =
+            fmt::format("trial {} of run {}, {}: {}", trial.number, run.id.text,
+                        trial.change.canonical_text(), trial.reason);
+      }
     }
   }
   return records;

@@ -19,10 +19,11 @@ struct PluginRecord {
   std::int64_t used = 0;      // runs whose model or data are a workload's
   std::int64_t failed =
       0;  // questions that it crashed, hung or threw at, or answered with nonsense
-  std::string last_failure;  // what came of the last of those
+  std::int64_t failed_trials = 0;  // of an extension's knobs: the trainer crashed, hung or gave up
+  std::string last_failure;        // what came of the last of both
 
   [[nodiscard]] Json to_json() const;
-  // "asked 12, proposed 3, accepted 1, failed 2", "used in 4 runs"; "-" when it was neither asked nor used.
+  // "asked 12, proposed 3, accepted 1, failed 2, 1 trial failed", "used in 4 runs"; "-" for nothing at all.
   [[nodiscard]] std::string text() const;
 };
 

@@ -23,7 +23,13 @@ constexpr std::int64_t kProfileSteps = 20;
 constexpr std::int64_t kProfileWarmupSteps = 3;
 // Of a job whose steps take seconds, fewer must do: the budget is for trials.
 constexpr nanoseconds kProfileLimit = std::chrono::seconds(10);
+constexpr const char* kTimedCheckpoint = "timed.checkpoint";
 constexpr nanoseconds kSlowStep = std::chrono::seconds(1);
+
+// Where checkpoints take this share of the time, a block has one, like any stretch of the training as long
+// as the time between two. More rarely than that, a block that long would cost the trials their budget.
+constexpr double kNotableCheckpoints = 0.01;
+constexpr nanoseconds kMostBetweenCheckpoints = std::chrono::seconds(10);
 
 Result<tuner::UpdateComparison> comparison_from(const Json& answer) {
   tuner::UpdateComparison comparison;
@@ -107,21 +113,9 @@ Result<TrainerJob::Trainer*> TrainerJob::start_trainer(const Configuration& conf
   spec.program = spec_.trainer;
   spec.log = spec_.folder / ("trainer-" + std::to_string(++started_) + ".log");
   spec.inherited_lock = spec_.device_lock;
-  spec.environment = trainer_environment();
-  bool has_wait_policy = false;
-  for (const auto& [name, value] : configuration.values()) {
-    if (!name.starts_with("env.")) continue;
-    const std::string variable = name.substr(4) + "=";
-    const std::string text = to_text(value);
-    // Of two entries the first counts.
-    std::erase_if(spec.environment,
-                  [&](const std::string& entry) { return entry.starts_with(variable); });
-    if (text.empty()) continue;
-    spec.environment.push_back(variable + text);
-    has_wait_policy = has_wait_policy || name == "env.OMP_WAIT_POLICY";
-  }
-  // Spinning threads of a waiting trainer slow the working one down many times over.
-  if (!has_wait_policy) spec.environment.emplace_back("OMP_WAIT_POLICY=passive");
+  auto environment = trainer_environment(configuration);
+  if (!environment) return tl::unexpected(environment.error());
+  spec.environment = std::move(*environment);
 
   auto client = TrainerClient::start(spec, *cancel_);
   if (!client) return tl::unexpected(client.error());
@@ -210,11 +204,14 @@ Result<Block> TrainerJob::run_block(const Configuration& configuration,
   if (!trainer) return tl::unexpected(trainer.error());
   auto lock = lock_file(spec_.measurement_lock, std::to_string(getpid()), /*wait=*/true);
   if (!lock) return tl::unexpected(lock.error());
-  auto answer = ask(**trainer, "run",
-                    {{"minimum_ns", request.minimum_duration.count()},
-                     {"minimum_steps", request.minimum_steps},
-                     {"reuse_batch", request.reuse_batch}},
-                    request.minimum_duration * 4 + spec_.block_limit);
+  nanoseconds least = request.minimum_duration;
+  Json fields = {{"minimum_steps", request.minimum_steps}, {"reuse_batch", request.reuse_batch}};
+  if (is_slowed_by_checkpoints_ && !request.reuse_batch) {
+    least = std::max(least, spec_.recipe.checkpoint_every);
+    fields["checkpoint_path"] = (spec_.folder / kTimedCheckpoint).string();
+  }
+  fields["minimum_ns"] = least.count();
+  auto answer = ask(**trainer, "run", std::move(fields), least * 4 + spec_.block_limit);
   if (!answer) return tl::unexpected(answer.error());
   auto block = Block::from_json(*answer);
   if (block && block->steps > 0) {
@@ -290,9 +287,14 @@ Result<tuner::Profile> TrainerJob::profile(const Configuration& configuration) {
                     {{"count", kProfileSteps},
                      {"warmup_steps", kProfileWarmupSteps},
                      {"maximum_ns", kProfileLimit.count()},
-                     {"path", ""}},
+                     {"path", ""},
+                     {"checkpoint_path", (spec_.folder / kTimedCheckpoint).string()}},
                     spec_.block_limit * 2);
   if (!answer) return tl::unexpected(answer.error());
+  const double checkpoints =
+      get_number(member(*answer, "metrics"), "train.checkpoint_ratio").value_or(0.0);
+  is_slowed_by_checkpoints_ = checkpoints >= kNotableCheckpoints &&
+                              spec_.recipe.checkpoint_every <= kMostBetweenCheckpoints;
   return tuner::Profile{member(*answer, "metrics"), member(*answer, "spans"),
                         member(*answer, "operators")};
 }

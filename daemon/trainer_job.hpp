@@ -87,8 +87,9 @@ class TrainerJob final : public tuner::Job {
   CancelSource* cancel_;
   Json hello_;
   Json facts_;
-  TrainerList trainers_;  // most recently used first
-  int started_ = 0;       // numbers the logs
+  bool is_slowed_by_checkpoints_ = false;  // so much that blocks must have theirs
+  TrainerList trainers_;                   // most recently used first
+  int started_ = 0;                        // numbers the logs
 };
 
 }  // namespace autotuned::daemon

@@ -39,9 +39,10 @@ bool is_in_domain(const Json& value, const sdk::Knob& knob) {
     return number && *number >= knob.minimum && *number <= knob.maximum;
   }
   if (knob.type == "choice") {
-    return value.is_string() &&
-           std::ranges::find(knob.choices, value.get_ref<const std::string&>()) !=
-               knob.choices.end();
+    if (!value.is_string()) return false;
+    const auto& choice = value.get_ref<const std::string&>();
+    return std::ranges::find(knob.choices, choice) != knob.choices.end() &&
+           !knob.unavailable_choices.contains(choice);
   }
   return knob.type == "boolean" ? value.is_boolean() : value.is_string();
 }

@@ -13,6 +13,10 @@ using enum MetricKind;
 
 // Sorted by name. docs/metrics.md repeats this table; a test compares the two.
 constexpr std::array kDefinitions = {
+    MetricDefinition{"checkpoint.copy_ns", "ns", duration,
+                     "time that copying the state for a checkpoint takes; 0 when not timed"},
+    MetricDefinition{"checkpoint.write_ns", "ns", duration,
+                     "time that writing it takes, until storage has it; 0 when not timed"},
     MetricDefinition{"cpu.kernel_ratio", "1", ratio,
                      "share of the trainer's CPU time that is spent in the kernel"},
     MetricDefinition{"cpu.utilization_ratio", "1", ratio,
@@ -30,6 +34,8 @@ constexpr std::array kDefinitions = {
                      "share of it in reading and all before the first transform that draws"},
     MetricDefinition{"input.read_ratio", "1", ratio,
                      "share of it in reading; 0 where the data lies in memory"},
+    MetricDefinition{"input.storage_bytes_per_step", "bytes", size,
+                     "bytes that storage had to deliver in one step; 0 when memory has all"},
     MetricDefinition{"loader.float_from_uint8_ratio", "1", ratio,
                      "share of the input bytes handed over as float32 although stored as 8 bit"},
     MetricDefinition{"loader.sample_ns", "ns", duration,
@@ -66,6 +72,8 @@ constexpr std::array kDefinitions = {
                      "share of the step spent handing the batch to the device"},
     MetricDefinition{"step.zero_grad_ratio", "1", ratio,
                      "share of the step in which gradients are reset"},
+    MetricDefinition{"train.checkpoint_ratio", "1", ratio,
+                     "share of the training's time in checkpoints, were none asynchronous"},
     MetricDefinition{"transfer.bytes_per_step", "bytes", size,
                      "bytes of input and target that a step hands to the device"},
     MetricDefinition{"transfer.pageable_ratio", "1", ratio,
@@ -139,6 +147,7 @@ Metrics metrics_of(const ProfileFacts& facts) {
   metrics["input.cached_ratio"] = over(facts.cached_samples, facts.stored_samples);
   metrics["input.cache_bytes"] = static_cast<double>(facts.cache_bytes);
   metrics["input.cache_fill_ns"] = static_cast<double>(facts.cache_fill_ns);
+  metrics["input.storage_bytes_per_step"] = over(facts.storage_bytes, facts.steps);
   metrics["loader.float_from_uint8_ratio"] = facts.is_float_from_uint8 ? 1.0 : 0.0;
   metrics["transfer.bytes_per_step"] = over(facts.transfer_bytes, facts.steps);
   metrics["transfer.pageable_ratio"] = over(facts.pageable_transfer_bytes, facts.transfer_bytes);
@@ -161,6 +170,12 @@ Metrics metrics_of(const ProfileFacts& facts) {
   metrics["operators.gemm_conv_ratio"] = over(gemm_conv_ns, step->total_ns);
   metrics["operators.fill_ratio"] = over(fill_ns, step->total_ns);
   metrics["operators.gather_ratio"] = over(gather_ns, step->total_ns);
+
+  const std::int64_t checkpoint_ns = facts.checkpoint_copy_ns + facts.checkpoint_write_ns;
+  metrics["checkpoint.copy_ns"] = static_cast<double>(facts.checkpoint_copy_ns);
+  metrics["checkpoint.write_ns"] = static_cast<double>(facts.checkpoint_write_ns);
+  metrics["train.checkpoint_ratio"] =
+      over(checkpoint_ns, facts.checkpoint_every_ns + checkpoint_ns);
 
   metrics["memory.peak_host_bytes"] = static_cast<double>(facts.peak_host_bytes);
   metrics["memory.peak_device_bytes"] = static_cast<double>(facts.peak_device_bytes);

@@ -37,6 +37,7 @@ struct ProfileFacts {
   std::int64_t cpu_ns = 0;         // of the whole process
   std::int64_t kernel_cpu_ns = 0;  // of it, in the kernel
   std::int64_t page_faults = 0;    // that needed no disk
+  std::int64_t storage_bytes = 0;  // that the process had storage read
   int cpus_allowed = 1;
   std::vector<SpanTotal> spans;
   std::vector<OperatorTotal> operators;
@@ -57,6 +58,11 @@ struct ProfileFacts {
 
   std::int64_t transfer_bytes = 0;           // handed over to the device, or used in place by it
   std::int64_t pageable_transfer_bytes = 0;  // of these, copied from memory that is not pinned
+
+  // Of a checkpoint: to copy the state and to write it; 0 when none was timed. One is due so often.
+  std::int64_t checkpoint_copy_ns = 0;
+  std::int64_t checkpoint_write_ns = 0;
+  std::int64_t checkpoint_every_ns = 0;
 
   std::int64_t peak_host_bytes = 0;
   std::int64_t peak_device_bytes = 0;

@@ -10,7 +10,7 @@
 
 namespace autotuned::profiler {
 
-// The spans of a training step. `step` holds all others.
+// The spans of a training step. `step` holds all others but the last.
 namespace span {
 inline constexpr const char* kStep = "step";
 inline constexpr const char* kDataWait = "data_wait";
@@ -21,6 +21,8 @@ inline constexpr const char* kLoss = "loss";
 inline constexpr const char* kBackward = "backward";
 inline constexpr const char* kOptimizer = "optimizer";
 inline constexpr const char* kLossReading = "loss_reading";
+// Between steps: the training stands still for a checkpoint.
+inline constexpr const char* kCheckpoint = "checkpoint";
 }  // namespace span
 
 class ScopeListener;

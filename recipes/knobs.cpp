@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/allocator_library.hpp"
 #include "recipes/utf8.hpp"
 
 namespace autotuned::recipes {
@@ -152,6 +153,7 @@ Json Knob::to_json() const {
   }
   if (type == KnobType::choice) json["choices"] = choices;
   if (!unavailable.empty()) json["unavailable"] = unavailable;
+  if (!unavailable_choices.empty()) json["unavailable_choices"] = unavailable_choices;
   return json;
 }
 
@@ -171,6 +173,10 @@ std::vector<Knob> knobs_of(const Machine& machine) {
                                  "Samples per step; starts at the recipe's train.batch_size."));
   batch_size.risk = RiskClass::semantics;
   batch_size.warmup_steps = 2;
+
+  knobs.push_back(boolean("checkpoint.async",
+                          "Training goes on while a checkpoint is written, after a copy in "
+                          "memory."));
 
   Knob& benchmark = knobs.emplace_back(boolean(
       "cudnn.benchmark", "Time cuDNN's algorithms once for every shape and keep the fastest."));
@@ -194,6 +200,10 @@ std::vector<Knob> knobs_of(const Machine& machine) {
   knobs.push_back(choice("input.point_ops", {"per_sample", "fused", "per_batch"},
                          "How transforms of single pixels run: one by one, in one pass over a "
                          "sample, or one by one over the batch."));
+
+  knobs.push_back(
+      integer("input.read_ahead", 0, 64, 0, "batches",
+              "The system reads the files of so many batches before the loader wants them."));
 
   knobs.push_back(
       integer("loader.prefetch_batches", 1, 16, 2, "batches per worker",
@@ -242,6 +252,22 @@ std::vector<Knob> knobs_of(const Machine& machine) {
                                              "Threads that share the work of one operator."));
   threads.risk = RiskClass::numerics;
   threads.warmup_steps = 2;
+
+  std::vector<std::string> allocators = {"glibc"};
+  std::map<std::string, std::string> missing_allocators;
+  for (const AllocatorLibrary& library : kAllocatorLibraries) {
+    const std::string name(library.name);
+    const auto here = machine.allocators.find(name);
+    const std::string reason =
+        here != machine.allocators.end() ? here->second : "was not looked for";
+    if (!reason.empty()) missing_allocators[name] = reason;
+    allocators.push_back(name);
+  }
+  Knob& allocator = knobs.emplace_back(
+      choice("memory.allocator", std::move(allocators),
+             "Which library allocates memory: the C library, or another that is installed."));
+  allocator.how = KnobSwitch::restart;
+  allocator.unavailable_choices = std::move(missing_allocators);
 
   Knob& malloc = knobs.emplace_back(
       choice("memory.malloc", {"default", "keep"},
@@ -308,6 +334,12 @@ Result<void> check_value(const Knob& knob, const KnobValue& value) {
   if (!is_inside) return outside(knob, to_text(value));
   if (!knob.unavailable.empty() && value != knob.default_value) {
     return fail(ErrorKind::unsupported, knob.unavailable, knob.name);
+  }
+  if (const auto* choice = std::get_if<std::string>(&value); choice != nullptr) {
+    const auto found = knob.unavailable_choices.find(*choice);
+    if (found != knob.unavailable_choices.end()) {
+      return fail(ErrorKind::unsupported, *choice + " " + found->second, knob.name);
+    }
   }
   return {};
 }

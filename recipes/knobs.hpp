@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -43,7 +44,9 @@ struct Knob {
   int warmup_steps = 1;       // steps to drop after a switch to another value
   std::string one_time_cost;  // what a switch pays once, in words; empty for nothing
   std::string unavailable;    // why it cannot be changed on this machine; empty: it can
-  std::string summary;        // one sentence
+  // Of these choices: why this machine cannot have them.
+  std::map<std::string, std::string> unavailable_choices;
+  std::string summary;  // one sentence
 
   [[nodiscard]] Json to_json() const;
 };
@@ -56,7 +59,8 @@ struct Knob {
 [[nodiscard]] std::optional<Knob> find_knob(const std::vector<Knob>& knobs, std::string_view name);
 
 // Ok when `value` is in the knob's domain on this machine; else ErrorKind::invalid (outside) or
-// ErrorKind::unsupported (the knob cannot be changed here and `value` is not its default).
+// ErrorKind::unsupported (the knob cannot be changed here and `value` is not its default, or this machine
+// cannot have that choice).
 [[nodiscard]] Result<void> check_value(const Knob& knob, const KnobValue& value);
 
 // Reads a value that a person wrote: on/off/true/false, a number, a choice.

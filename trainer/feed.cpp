@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "profiler/spans.hpp"
+#include "trainer/input/read_ahead.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -60,22 +61,42 @@ class Feed::State {
   Result<void> start(const input::Dataset& dataset, input::SampleOrder order,
                      const FeedSettings& settings) {
     Buffers buffers = allocate(settings);
+    dataset_ = &dataset;
+    order_ = order;
+    auto read_ahead = make_read_ahead(settings, buffers);
+    if (!read_ahead) return tl::unexpected(read_ahead.error());
     auto loader =
         input::Loader::create(dataset, order, *pipeline_, loader_settings(settings, buffers.ring));
     if (!loader) return tl::unexpected(loader.error());
     loader_ = std::move(*loader);
     take(settings, std::move(buffers));
+    use(std::move(*read_ahead));
     return {};
   }
 
   Result<void> configure(const FeedSettings& settings) {
     Buffers buffers = allocate(settings);
+    auto read_ahead = make_read_ahead(settings, buffers);
+    if (!read_ahead) return tl::unexpected(read_ahead.error());
     held_.reset();
     give_back_ahead();
     const auto changed = loader_->reconfigure(loader_settings(settings, buffers.ring));
     if (!changed) return changed;
     take(settings, std::move(buffers));
+    use(std::move(*read_ahead));
     return {};
+  }
+
+  void resume() {
+    is_loading_ = true;
+    loader_->resume();
+    if (read_ahead_ != nullptr) read_ahead_->resume();
+  }
+
+  void pause() {
+    is_loading_ = false;
+    loader_->pause();
+    if (read_ahead_ != nullptr) read_ahead_->pause();
   }
 
   Result<DeviceBatch> next() {
@@ -114,6 +135,7 @@ class Feed::State {
     held_.reset();
     give_back_ahead();
     loader_->seek(position);
+    if (read_ahead_ != nullptr) read_ahead_->follow(position);
   }
 
   int fullness() const { return loader_->fullness() + (ahead_ ? 1 : 0); }
@@ -136,6 +158,24 @@ class Feed::State {
     at::Tensor converted;  // on the CPU, behind a uint8 transfer
     std::array<Landing, 2> landings;
   };
+
+  // Null where nothing is to be read ahead.
+  Result<std::unique_ptr<input::ReadAhead>> make_read_ahead(const FeedSettings& settings,
+                                                            const Buffers& buffers) const {
+    if (settings.read_ahead_batches == 0) return nullptr;
+    // The workers are ahead by as many batches as there are slots.
+    const auto slots = static_cast<std::int64_t>(buffers.ring.size());
+    return input::ReadAhead::create(*dataset_, order_,
+                                    (slots + settings.read_ahead_batches) * settings.batch_size,
+                                    settings.cache);
+  }
+
+  void use(std::unique_ptr<input::ReadAhead> read_ahead) {
+    read_ahead_ = std::move(read_ahead);
+    if (read_ahead_ == nullptr) return;
+    read_ahead_->follow(loader_->position());
+    if (is_loading_) read_ahead_->resume();
+  }
 
   bool is_direct(const FeedSettings& settings) const {
     return device_.is_cpu() && !settings.is_uint8 &&
@@ -216,6 +256,7 @@ class Feed::State {
     const Span span(profiler::span::kDataWait);
     auto batch = loader_->next();
     if (!batch) return tl::unexpected(batch.error());
+    if (read_ahead_ != nullptr) read_ahead_->follow(loader_->position());
     return Taken{.slot = batch->slot,
                  .samples = batch->samples,
                  .wait_ns = batch->wait_ns,
@@ -343,9 +384,13 @@ class Feed::State {
   at::Device device_;
   FeedSettings settings_;
   Buffers buffers_;
+  const input::Dataset* dataset_ = nullptr;
+  input::SampleOrder order_;
   std::unique_ptr<input::Loader> loader_;  // after the buffers that its threads write to
-  std::optional<Taken> held_;              // between next() and done()
-  std::optional<Taken> ahead_;             // copied or being copied, not yet asked for
+  std::unique_ptr<input::ReadAhead> read_ahead_;
+  bool is_loading_ = false;
+  std::optional<Taken> held_;   // between next() and done()
+  std::optional<Taken> ahead_;  // copied or being copied, not yet asked for
   std::size_t next_landing_ = 0;
   std::optional<c10::Stream> copy_stream_;
   at::Tensor device_table_;
@@ -380,10 +425,10 @@ void Feed::run_ahead() {
   state_->run_ahead();
 }
 void Feed::resume() {
-  state_->loader().resume();
+  state_->resume();
 }
 void Feed::pause() {
-  state_->loader().pause();
+  state_->pause();
 }
 int Feed::fullness() const {
   return state_->fullness();

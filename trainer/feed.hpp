@@ -22,6 +22,7 @@ struct FeedSettings {
   bool pin_memory = false;
   bool non_blocking = false;
   bool is_channels_last = false;
+  int read_ahead_batches = 0;  // whose files the system reads before the loader wants them
   // Another form of the pipeline that the feed was created with; null: that one. Must outlive its use.
   const input::Pipeline* pipeline = nullptr;
   // For that pipeline's kind of cache; null: nothing is kept. Must outlive its use.

@@ -74,6 +74,10 @@ Result<JobProfile> Job::profile(std::int64_t steps, std::int64_t warmup_steps,
       *state_, [&] { return state_->profile(steps, warmup_steps, is_cancelled, maximum_ns); });
 }
 
+Result<void> Job::time_checkpoint(const std::filesystem::path& file) {
+  return guarded("checkpoint", [&] { return state_->time_checkpoint(file); });
+}
+
 Result<JobTrace> Job::trace(const TraceRequest& request, const CancelCheck& is_cancelled) {
   return guarded_steps(*state_, [&] { return state_->trace(request, is_cancelled); });
 }
@@ -120,6 +124,25 @@ Result<std::int64_t> Job::export_to(const std::filesystem::path& file, const std
     if (!checkpoint) return tl::unexpected(checkpoint.error());
     return write_checkpoint(file, **checkpoint, note);
   });
+}
+
+Result<void> Job::begin_export(const std::filesystem::path& file, const std::string& note) {
+  return guarded("checkpoint", [&]() -> Result<void> {
+    state_->writer().begin(file, state_->capture(), note);
+    return {};
+  });
+}
+
+bool Job::is_exporting() const {
+  return state_->writer().is_busy();
+}
+
+bool Job::is_exported() const {
+  return state_->writer().is_done();
+}
+
+Result<std::int64_t> Job::finish_export() {
+  return state_->writer().finish();
 }
 
 Result<std::string> Job::import_from(const std::filesystem::path& file, const std::string& name) {

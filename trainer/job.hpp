@@ -59,6 +59,9 @@ struct RunRequest {
   std::int64_t minimum_steps = 1;
   std::int64_t warmup_steps = 0;  // before the clock starts
   bool reuse_batch = false;
+  // Not empty: after the first step a checkpoint is written there, as training would write it; the block
+  // ends when it is written, and the file is gone then.
+  std::filesystem::path checkpoint_file;
 };
 
 struct JobProfile {
@@ -154,6 +157,10 @@ class Job {
                                            const CancelCheck& is_cancelled,
                                            std::int64_t maximum_ns = INT64_MAX);
 
+  // Copies the state and writes it to `file`, which is gone then; later profiles tell how long the two took.
+  // Only the first call does. ErrorKind::out_of_memory: before anything was done.
+  [[nodiscard]] Result<void> time_checkpoint(const std::filesystem::path& file);
+
   // Writes what the steps did, operator by operator, as torch.profiler would.
   [[nodiscard]] Result<JobTrace> trace(const TraceRequest& request,
                                        const CancelCheck& is_cancelled);
@@ -181,6 +188,14 @@ class Job {
                                                const std::string& name, const std::string& note);
   [[nodiscard]] Result<std::string> import_from(const std::filesystem::path& file,
                                                 const std::string& name);
+  // The same for the state as it is now, in two parts: begin_export() takes the time of a copy in memory, and
+  // the rest is written beside what the caller does next. At most one at a time: begin_export() REQUIRES
+  // !is_exporting(), the others the opposite.
+  [[nodiscard]] Result<void> begin_export(const std::filesystem::path& file,
+                                          const std::string& note);
+  [[nodiscard]] bool is_exporting() const;  // until finish_export()
+  [[nodiscard]] bool is_exported() const;   // finish_export() would not wait
+  [[nodiscard]] Result<std::int64_t> finish_export();
   [[nodiscard]] Result<Comparison> compare(const std::string& base, const std::string& reference,
                                            const std::string& candidate) const;
 

@@ -157,12 +157,22 @@ Result<Block> Job::State::run(const RunRequest& request, const CancelCheck& is_c
     if (!taken) return tl::unexpected(taken.error());
     record.add(*taken);
     if (cancel(now_ns())) return cancelled();
+    if (!request.checkpoint_file.empty() && record.steps() == 1) {
+      if (auto begun = begin_block_checkpoint(request.checkpoint_file); !begun) {
+        return tl::unexpected(begun.error());
+      }
+    }
     if (record.steps() < request.minimum_steps) continue;
     const std::int64_t elapsed = record.elapsed_ns();
     if (elapsed < request.minimum_ns) continue;
     const RingRule::Next next = ring.after(elapsed, request.minimum_ns, feed_->fullness());
     if (next == RingRule::Next::end) break;
     if (next == RingRule::Next::start_over) record = BlockRecord(*this);
+  }
+  if (!request.checkpoint_file.empty()) {
+    if (auto ended = end_block_checkpoint(request.checkpoint_file); !ended) {
+      return tl::unexpected(ended.error());
+    }
   }
   Block block = record.finish();
   if (reused) feed_->done();
@@ -230,6 +240,7 @@ Result<JobProfile> Job::State::profile(std::int64_t count, std::int64_t warmup_s
     // The kernel keeps this share in ticks and scales it: of little, it may come to more than all.
     facts.kernel_cpu_ns = std::min(kernel.cpu_ns - kernel_before.cpu_ns, facts.cpu_ns);
     facts.page_faults = kernel.page_faults - kernel_before.page_faults;
+    facts.storage_bytes = kernel.storage_bytes - kernel_before.storage_bytes;
     facts.operators = operators.stop();
     spans.stop();
     facts.spans = profiler::totals_of(spans.records());
@@ -244,6 +255,9 @@ Result<JobProfile> Job::State::profile(std::int64_t count, std::int64_t warmup_s
   if (!device_.is_cpu() && !feed_->settings().pin_memory) {
     facts.pageable_transfer_bytes = facts.transfer_bytes;
   }
+  facts.checkpoint_copy_ns = checkpoint_copy_ns_;
+  facts.checkpoint_write_ns = checkpoint_write_ns_;
+  facts.checkpoint_every_ns = recipe_.checkpoint_every.count();
   facts.peak_host_bytes = host_peak.peak_bytes();
   facts.peak_device_bytes = device_peak_bytes(facts_.device);
   facts.parameters = facts_.parameters;

@@ -28,6 +28,7 @@ FeedSettings feed_settings_of(const recipes::Recipe& recipe, const Configuration
           .pin_memory = configuration.flag("loader.pin_memory"),
           .non_blocking = configuration.flag("transfer.non_blocking"),
           .is_channels_last = configuration.text("layout.memory_format") == "channels_last",
+          .read_ahead_batches = static_cast<int>(configuration.integer("input.read_ahead")),
           .pipeline = &pipeline,
           .cache = cache};
 }
@@ -99,16 +100,19 @@ Result<input::Pipeline> pipeline_of(const recipes::Recipe& recipe, const input::
 
 std::vector<std::string> obeyed_knobs() {
   return {"batch_size",
+          "checkpoint.async",
           "cudnn.benchmark",
           "env.*",
           "input.cache",
           "input.decode",
           "input.order",
           "input.point_ops",
+          "input.read_ahead",
           "layout.memory_format",
           "loader.pin_memory",
           "loader.prefetch_batches",
           "loader.workers",
+          "memory.allocator",
           "memory.malloc",
           "optimizer.fused",
           "optimizer.set_to_none",
@@ -153,6 +157,11 @@ Result<void> Job::State::check(const Configuration& configuration) const {
 Result<void> Job::State::load(const Configuration& configuration) {
   if (auto checked = check(configuration); !checked) return checked;
   if (auto checked = check_environment(configuration); !checked) return checked;
+  if (auto checked = check_allocator(configuration.text("memory.allocator"),
+                                     configuration.text("memory.malloc"));
+      !checked) {
+    return checked;
+  }
   if (auto set = set_malloc_policy(configuration.text("memory.malloc")); !set) return set;
   at::set_num_threads(static_cast<int>(configuration.integer("threads.intra_op")));
   at::globalContext().setDeterministicAlgorithms(recipe_.deterministic, /*warn_only=*/false);
@@ -352,6 +361,7 @@ std::int64_t Job::State::damaged_files() const {
 }
 
 void Job::State::abandon_step() {
+  if (writer_.is_busy()) (void)writer_.finish();
   learner_->drop_gradients();
   feed_->seek(feed_->position());
   release_device_cache(facts_.device);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "trainer/checkpoint.hpp"
+#include "trainer/checkpoint_writer.hpp"
 #include "trainer/extensions.hpp"
 #include "trainer/feed.hpp"
 #include "trainer/input/dataset.hpp"
@@ -54,6 +55,9 @@ class Job::State {
   Result<Stretch> advance(const StretchLimits& limits, const CancelCheck& is_cancelled);
   Result<TestResult> evaluate(const CancelCheck& is_cancelled);
 
+  // job_checkpoint.cpp
+  Result<void> time_checkpoint(const std::filesystem::path& file);
+
   // job_trace.cpp
   Result<JobTrace> trace(const TraceRequest& request, const CancelCheck& is_cancelled);
 
@@ -61,6 +65,7 @@ class Job::State {
   void abandon_step();
 
   [[nodiscard]] Feed& feed() { return *feed_; }
+  [[nodiscard]] CheckpointWriter& writer() { return writer_; }
   [[nodiscard]] const JobFacts& facts() const { return facts_; }
   [[nodiscard]] const recipes::Recipe& recipe() const { return recipe_; }
   [[nodiscard]] const Configuration& configuration() const { return configuration_; }
@@ -97,6 +102,9 @@ class Job::State {
   // Blocks and profiles show a cache as it is once everything is in it; training fills it on its way.
   void fill_cache(const CancelCheck& is_cancelled);
   void add_input_facts(profiler::ProfileFacts& facts, const input::LoaderStatistics& loaded) const;
+  // A block's checkpoint, within its time: job_checkpoint.cpp
+  Result<void> begin_block_checkpoint(const std::filesystem::path& file);
+  Result<void> end_block_checkpoint(const std::filesystem::path& file);
   Result<StepTaken> step();
   StepTaken step_on(const DeviceBatch& batch);
   StepTaken learn_from(const DeviceBatch& batch);
@@ -135,6 +143,9 @@ class Job::State {
   bool reads_every_loss_ = false;
   std::unique_ptr<Feed> feed_;  // after the data, which its threads read
   std::map<std::string, Checkpoint, std::less<>> checkpoints_;
+  CheckpointWriter writer_;
+  std::int64_t checkpoint_copy_ns_ = 0;  // 0: not timed yet
+  std::int64_t checkpoint_write_ns_ = 0;
   std::int64_t steps_ = 0;
   std::int64_t samples_ = 0;
 };

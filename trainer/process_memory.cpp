@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/process_memory.hpp"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <malloc.h>
 #include <sys/resource.h>
@@ -10,12 +11,16 @@
 #include <charconv>
 #include <climits>
 #include <ctime>
+#include <filesystem>
 #include <string_view>
 
+#include "base/allocator_library.hpp"
 #include "base/descriptor.hpp"
 
 namespace autotuned::trainer {
 namespace {
+
+constexpr std::int64_t kBlockBytes = 512;  // in which the kernel counts what storage delivers
 
 // The value of a line such as "VmHWM:   123456 kB", in bytes; 0 when not there.
 std::int64_t bytes_in(const char* path, std::string_view name) {
@@ -50,7 +55,8 @@ KernelUse kernel_use() {
   getrusage(RUSAGE_SELF, &usage);
   return {.cpu_ns = static_cast<std::int64_t>(usage.ru_stime.tv_sec) * 1'000'000'000 +
                     static_cast<std::int64_t>(usage.ru_stime.tv_usec) * 1000,
-          .page_faults = usage.ru_minflt};
+          .page_faults = usage.ru_minflt,
+          .storage_bytes = static_cast<std::int64_t>(usage.ru_inblock) * kBlockBytes};
 }
 
 std::int64_t available_memory_bytes(std::int64_t allowed_bytes) {
@@ -81,6 +87,34 @@ Result<void> set_malloc_policy(const std::string& policy) {
     return fail(ErrorKind::unsupported, "the C library refused it", "memory.malloc");
   }
   is_kept = true;
+  return {};
+}
+
+std::string allocator_in_use() {
+  Dl_info found{};
+  const void* const function = ::dlsym(RTLD_DEFAULT, "malloc");
+  if (function == nullptr || ::dladdr(function, &found) == 0 || found.dli_fname == nullptr) {
+    return "glibc";
+  }
+  const std::string file = std::filesystem::path(found.dli_fname).filename().string();
+  for (const AllocatorLibrary& library : kAllocatorLibraries) {
+    if (file.starts_with("lib" + std::string(library.name))) return std::string(library.name);
+  }
+  return "glibc";
+}
+
+Result<void> check_allocator(const std::string& allocator, const std::string& policy) {
+  if (allocator == "glibc") return {};
+  if (allocator_in_use() != allocator) {
+    return fail(
+        ErrorKind::invalid,
+        "the trainer was not started with " + allocator + ", but with " + allocator_in_use(),
+        "memory.allocator", "start another trainer");
+  }
+  if (policy != "default") {
+    return fail(ErrorKind::invalid, policy + " is for glibc, and memory.allocator is " + allocator,
+                "memory.malloc", "set it to default");
+  }
   return {};
 }
 

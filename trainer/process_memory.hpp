@@ -14,8 +14,9 @@ namespace autotuned::trainer {
 
 // What the process has cost the kernel so far.
 struct KernelUse {
-  std::int64_t cpu_ns = 0;       // of all threads, in the kernel
-  std::int64_t page_faults = 0;  // that needed no disk
+  std::int64_t cpu_ns = 0;         // of all threads, in the kernel
+  std::int64_t page_faults = 0;    // that needed no disk
+  std::int64_t storage_bytes = 0;  // read from storage for it, rather than found in memory
 };
 [[nodiscard]] KernelUse kernel_use();
 
@@ -38,5 +39,12 @@ class HostMemoryPeak {
 // step, because returning them to the system costs a page fault per 4 KiB in every step. Once kept,
 // always kept: ErrorKind::invalid for a change back in the same process.
 [[nodiscard]] Result<void> set_malloc_policy(const std::string& policy);
+
+// What serves malloc() in this process: "jemalloc", "tcmalloc", or "glibc" for all else.
+[[nodiscard]] std::string allocator_in_use();
+// The knob memory.allocator: whoever starts the process puts the library in, and the loader goes on without
+// one that it cannot load. ErrorKind::invalid: another is in use, or memory.malloc is `policy`, which only
+// the C library's obeys.
+[[nodiscard]] Result<void> check_allocator(const std::string& allocator, const std::string& policy);
 
 }  // namespace autotuned::trainer

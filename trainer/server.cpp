@@ -252,6 +252,7 @@ Result<Json> Server::run(const Json& request) {
     if (!read) return tl::unexpected(read.error());
     run.reuse_batch = *read;
   }
+  run.checkpoint_file = get_string(request, "checkpoint_path").value_or("");
   return job_->run(run, cancel).map(as_json);
 }
 
@@ -263,6 +264,9 @@ Result<Json> Server::profile(const Json& request) {
   if (!warmup) return tl::unexpected(warmup.error());
   const auto maximum = count_or(request, "maximum_ns", INT64_MAX);
   if (!maximum) return tl::unexpected(maximum.error());
+  const std::string checkpoint = get_string(request, "checkpoint_path").value_or("");
+  // What cannot be written is not timed: no reason to end a profile.
+  if (!checkpoint.empty()) (void)job_->time_checkpoint(checkpoint);
   const auto profile = job_->profile(
       *count, *warmup, [this] { return is_cancelled(); }, *maximum);
   if (!profile) return tl::unexpected(profile.error());

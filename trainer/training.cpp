@@ -11,6 +11,7 @@ namespace autotuned::trainer {
 namespace {
 
 using profiler::now_ns;
+using profiler::Span;
 
 constexpr const char* kCheckpoint = "training";
 
@@ -39,7 +40,10 @@ class Training {
     auto done = go();
     job_.pause_loading();
     report_damaged_files();
-    if (!done) return tl::unexpected(done.error());
+    if (!done) {
+      if (job_.is_exporting()) (void)job_.finish_export();
+      return tl::unexpected(done.error());
+    }
     summary_.steps = job_.steps();
     summary_.samples = job_.samples();
     summary_.epochs = job_.steps() / plan_.steps_per_epoch;
@@ -95,8 +99,10 @@ class Training {
         if (summary_.was_cancelled) return stop();
         is_evaluated = true;
       }
+      if (auto looked = look_at_checkpoint(); !looked) return looked;
       if (now_ns() >= next_checkpoint_ns_ && job_.steps() < plan_.steps) {
-        if (auto written = write_checkpoint(); !written) return written;
+        const bool is_async = job_.configuration().flag("checkpoint.async");
+        if (auto done = is_async ? begin_checkpoint() : write_checkpoint(); !done) return done;
       }
     }
     // So that nothing is trained twice when the model cannot be saved.
@@ -184,20 +190,56 @@ class Training {
     return {};
   }
 
-  Result<void> write_checkpoint() {
+  std::string note() const {
     Json note = identity();
     note["duration_ns"] = summary_.duration_ns;
     note["evaluation_ns"] = summary_.evaluation_ns;
     note["final_loss"] = summary_.final_loss;
+    return to_line(note);
+  }
+
+  // Is there when this returns.
+  Result<void> write_checkpoint() {
+    if (auto finished = finish_checkpoint(); !finished) return finished;
     if (auto kept = job_.keep(kCheckpoint); !kept) return tl::unexpected(kept.error());
     const std::int64_t start = now_ns();
-    const auto bytes = job_.export_to(request_.checkpoint_path, kCheckpoint, to_line(note));
+    const Span span(profiler::span::kCheckpoint);
+    const auto bytes = job_.export_to(request_.checkpoint_path, kCheckpoint, note());
     (void)job_.drop(kCheckpoint);
     if (!bytes) return tl::unexpected(bytes.error());
-    on_progress_({{"checkpoint", {{"step", job_.steps()}, {"bytes", *bytes}}}});
+    report_checkpoint(job_.steps(), *bytes);
     progress_.ns += now_ns() - start;
     next_checkpoint_ns_ = now_ns() + request_.checkpoint_every_ns;
     return {};
+  }
+
+  // Will be there later; what goes wrong with it is an error of the next one.
+  Result<void> begin_checkpoint() {
+    const std::int64_t start = now_ns();
+    if (auto finished = finish_checkpoint(); !finished) return finished;
+    const Span span(profiler::span::kCheckpoint);
+    if (auto begun = job_.begin_export(request_.checkpoint_path, note()); !begun) return begun;
+    exported_step_ = job_.steps();
+    progress_.ns += now_ns() - start;
+    next_checkpoint_ns_ = now_ns() + request_.checkpoint_every_ns;
+    return {};
+  }
+
+  // Whether the one that was begun is there by now.
+  Result<void> look_at_checkpoint() {
+    return job_.is_exporting() && job_.is_exported() ? finish_checkpoint() : Result<void>();
+  }
+
+  Result<void> finish_checkpoint() {
+    if (!job_.is_exporting()) return {};
+    const auto bytes = job_.finish_export();
+    if (!bytes) return tl::unexpected(bytes.error());
+    report_checkpoint(exported_step_, *bytes);
+    return {};
+  }
+
+  void report_checkpoint(std::int64_t step, std::int64_t bytes) {
+    on_progress_({{"checkpoint", {{"step", step}, {"bytes", bytes}}}});
   }
 
   Job& job_;
@@ -208,6 +250,7 @@ class Training {
   bool evaluates_epochs_;
   TrainingSummary summary_;
   std::int64_t next_checkpoint_ns_ = 0;
+  std::int64_t exported_step_ = 0;  // whose state is being written
   struct {
     std::int64_t ns = 0;
     std::int64_t samples = 0;

@@ -35,6 +35,7 @@ Json recipe_json(const SessionInput& input) {
                                  : recipe.train.steps.value_or(0) * recipe.train.batch_size;
   return {{"batch_size", recipe.train.batch_size},
           {"train_samples_total", total},
+          {"checkpoint_every_ns", recipe.checkpoint_every.count()},
           {"optimizer", recipe.optimizer.type},
           {"model", recipe.model.type},
           {"data", recipe.data.type},

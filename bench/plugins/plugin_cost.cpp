@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/plugins/places.hpp"
 #include "plugins/loader.hpp"
 
 namespace {
@@ -50,7 +51,7 @@ Spread spread_of(std::vector<double> values) {
 }
 
 Json long_situation() {
-  std::ifstream file(AUTOTUNED_SOURCE_DIR "/tests/plugins/data/fashion_cnn_cpu.json");
+  std::ifstream file(bench::source_folder() / "tests/plugins/data/fashion_cnn_cpu.json");
   Json situation = Json::parse(file);
   const Json trial = {{"change", {{"loader.prefetch_batches", 16}}},
                       {"reference", situation.at("incumbent")},
@@ -74,7 +75,7 @@ void measure_questions(int questions) {
                            to_line(situation).size(), questions)
             << "| plugin | kind | median | 99 % under |\n|---|---|---|---|\n";
   for (const plugins::FoundPlugin& plugin :
-       plugins::find_plugins({AUTOTUNED_BUILD_DIR "/lib/autotuned/plugins"}, {})) {
+       plugins::find_plugins({bench::build_folder() / "lib/autotuned/plugins"}, {})) {
     if (!plugin.policy) throw std::runtime_error(plugin.refusal);
     std::vector<double> times;
     for (int i = 0; i < questions; ++i) {
@@ -135,8 +136,8 @@ int main(int argc, char** argv) try {
   std::cout << fmt::format("Finding, checking and loading {} plugins, {} times.\n\n",
                            kLoadedPlugins, loadings)
             << "| plugins | each | median | 99 % under |\n|---|---|---|---|\n";
-  measure_loading(AUTOTUNED_BUILD_DIR "/bench/twenty_plugins/whole", loadings);
-  measure_loading(AUTOTUNED_BUILD_DIR "/bench/twenty_plugins/stripped", loadings);
+  measure_loading(bench::build_folder() / "bench/twenty_plugins/whole", loadings);
+  measure_loading(bench::build_folder() / "bench/twenty_plugins/stripped", loadings);
   std::cout << "\n";
   measure_questions(argc > 1 ? std::atoi(argv[1]) : 2000);
   return 0;

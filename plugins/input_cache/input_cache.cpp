@@ -4,7 +4,6 @@
 // comes first.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -27,17 +26,6 @@ constexpr double kLeastSavedRatio = 0.05;
 constexpr double kLeastFittingRatio = 0.2;
 // Filling makes every sample once, for the trial; so often must it come for the rest to be a gain.
 constexpr double kFewestVisits = 3;
-
-std::string bytes_text(double bytes) {
-  constexpr std::array<const char*, 4> kUnits = {"KiB", "MiB", "GiB", "TiB"};
-  std::size_t unit = 0;
-  double value = bytes / 1024;
-  for (; value >= 1024 && unit + 1 < kUnits.size(); ++unit)
-    value /= 1024;
-  std::array<char, 64> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), "%.1f %s", value, kUnits[unit]);
-  return buffer.data();
-}
 
 std::string number_text(double value) {
   std::array<char, 64> buffer{};
@@ -65,7 +53,7 @@ Answer in_place(const Situation& situation, const std::string& kind) {
   std::string because = "input.cache is " + kind + ": it holds " +
                         sdk::percent(situation.metric("input.cached_ratio").value_or(0.0)) +
                         " of the stored samples in " +
-                        bytes_text(situation.metric("input.cache_bytes").value_or(0.0)) +
+                        sdk::bytes_text(situation.metric("input.cache_bytes").value_or(0.0)) +
                         ", filling took " + number_text(fill_s) + " s";
   const auto samples = static_cast<double>(situation.integer("job", "train_samples"));
   double ratio = 0.0;
@@ -111,8 +99,8 @@ Answer propose(const Situation& situation) {
     const auto needed = static_cast<double>(situation.integer("job", kind.bytes_fact));
     if (needed <= 0.0 || saved < kLeastSavedRatio) continue;
     const double fitting = std::min(1.0, allowed / needed);
-    const std::string room = bytes_text(needed) + " of memory, of " + bytes_text(allowed) +
-                             " allowed (tune.cache_memory)";
+    const std::string room = sdk::bytes_text(needed) + " of memory, of " +
+                             sdk::bytes_text(allowed) + " allowed (tune.cache_memory)";
     if (fitting < kLeastFittingRatio) {
       because = "input.cache: " + std::string(kind.value) + " would need " + room;
       continue;

@@ -72,7 +72,7 @@ inline const char* answer(Answer (*propose)(const Situation&), const char* text)
   try {
     Json json;
     try {
-      json = propose(Situation(Json::parse(text))).to_json();
+      json = propose(Situation::read(text)).to_json();
     } catch (const std::exception& error) {
       json = {{"error", error.what()}};
     } catch (...) {

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -15,6 +17,8 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+#include "plugins/sdk/json_parts.hpp"
 
 namespace autotuned::sdk {
 
@@ -53,6 +57,7 @@ struct Knob {
   std::vector<std::string> choices;
   std::string risk;         // exact | numerics | semantics
   std::string unavailable;  // why it cannot be changed on this machine; empty: it can
+  std::map<std::string, std::string> unavailable_choices;  // of these choices: why
 };
 
 struct Gpu {
@@ -79,14 +84,26 @@ struct Trial {
   [[nodiscard]] bool is_failed() const { return verdict == "failed"; }
 };
 
-// A value type; owns the JSON that it reads.
+// A value type; owns what it reads. One thread at a time, also for reading.
 class Situation {
  public:
   explicit Situation(Json json) : json_(std::move(json)) {}
+  // Of JSON text, which is read part by part, when somebody asks. Throws where it is none; what lies inside
+  // a part may throw later, from the functions that read it.
+  [[nodiscard]] static Situation read(std::string text);
 
   // The whole of it, for what has no function here.
-  [[nodiscard]] const Json& json() const { return json_; }
-  [[nodiscard]] const Json& section(std::string_view name) const { return member(json_, name); }
+  [[nodiscard]] const Json& json() const {
+    while (!unread_.empty())
+      read_section(unread_.size() - 1);
+    return json_;
+  }
+  [[nodiscard]] const Json& section(std::string_view name) const {
+    for (std::size_t i = 0; i < unread_.size(); ++i) {
+      if (unread_[i].name == name) return read_section(i);
+    }
+    return member(json_, name);
+  }
 
   // A figure of the incumbent's last profile (docs/metrics.md); empty when it was not measured.
   [[nodiscard]] std::optional<double> metric(std::string_view name) const {
@@ -119,6 +136,8 @@ class Situation {
   [[nodiscard]] bool permits(const Knob& knob) const;
   // Why a knob cannot be changed here and now, as a clause; empty: it can.
   [[nodiscard]] std::string obstacle(std::string_view knob) const;
+  // The same of one of its choices.
+  [[nodiscard]] std::string obstacle(std::string_view knob, const std::string& choice) const;
 
   // This plugin's own trials in this run, oldest first, and in earlier runs.
   [[nodiscard]] std::vector<Trial> trials() const { return read_trials("trials"); }
@@ -140,12 +159,32 @@ class Situation {
   }
 
  private:
+  [[nodiscard]] Json parsed(const detail::JsonPart& part) const {
+    return Json::parse(text_.begin() + static_cast<std::ptrdiff_t>(part.begin),
+                       text_.begin() + static_cast<std::ptrdiff_t>(part.begin + part.size));
+  }
+  const Json& read_section(std::size_t unread) const {
+    const detail::JsonPart part = unread_[unread];
+    Json& read = json_[part.name] = parsed(part);
+    unread_.erase(unread_.begin() + static_cast<std::ptrdiff_t>(unread));
+    return read;
+  }
+  // A section that nobody has read, so that a part of it can be read alone; else null.
+  [[nodiscard]] const detail::JsonPart* unread(std::string_view name) const {
+    const auto found = std::ranges::find(unread_, name, &detail::JsonPart::name);
+    return found == unread_.end() ? nullptr : &*found;
+  }
+  // A member of a section.
+  [[nodiscard]] Json entry(std::string_view section_name, std::string_view name) const;
+
   [[nodiscard]] static Trial read_trial(const Json& json);
   [[nodiscard]] std::vector<Trial> read_trials(std::string_view name) const;
   // Those of this change alone: the others need not be copied.
   [[nodiscard]] std::vector<Trial> trials_of(std::string_view name, const Json& change) const;
 
-  Json json_;
+  mutable Json json_;  // what was read
+  std::string text_;
+  mutable std::vector<detail::JsonPart> unread_;  // sections of the text
 };
 
 // The ratio of rates when `share` of the step's time goes away: 0.5 → 2. At most 20.
@@ -159,6 +198,38 @@ class Situation {
   char buffer[64];
   std::snprintf(buffer, sizeof buffer, std::abs(value) < 9.95 ? "%.1f %%" : "%.0f %%", value);
   return buffer;
+}
+
+// Bytes for people: 1.5 * 2^20 → "1.5 MiB".
+[[nodiscard]] inline std::string bytes_text(double bytes) {
+  constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  double value = bytes / 1024;
+  for (; value >= 1024 && unit + 1 < std::size(kUnits); ++unit)
+    value /= 1024;
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, "%.1f %s", value, kUnits[unit]);
+  return buffer;
+}
+
+inline Situation Situation::read(std::string text) {
+  Situation situation(Json::object());
+  situation.text_ = std::move(text);
+  if (detail::JsonWalk(situation.text_, 0).next() != '{') {
+    return Situation(Json::parse(situation.text_));
+  }
+  situation.unread_ = detail::json_parts(situation.text_, 0);
+  return situation;
+}
+
+inline Json Situation::entry(std::string_view section_name, std::string_view name) const {
+  const detail::JsonPart* const part = unread(section_name);
+  if (part == nullptr) return member(section(section_name), name);
+  if (text_[part->begin] != '{') return {};
+  for (const detail::JsonPart& one : detail::json_parts(text_, part->begin)) {
+    if (one.name == name) return parsed(one);
+  }
+  return {};
 }
 
 inline std::optional<Gpu> Situation::gpu() const {
@@ -180,10 +251,9 @@ inline std::optional<Gpu> Situation::gpu() const {
 }
 
 inline std::optional<Knob> Situation::knob(std::string_view name) const {
-  const Json& listed = member(section("knobs"), name);
+  Json json = entry("knobs", name);
   // One entry stands for every variable of the trainer's environment.
-  const bool is_variable = listed.is_null() && name.starts_with("env.");
-  const Json& json = is_variable ? member(section("knobs"), "env.*") : listed;
+  if (json.is_null() && name.starts_with("env.")) json = entry("knobs", "env.*");
   if (!json.is_object()) return std::nullopt;
   Knob knob{.name = std::string(name),
             .type = as<std::string>(member(json, "type")).value_or(""),
@@ -191,11 +261,16 @@ inline std::optional<Knob> Situation::knob(std::string_view name) const {
             .maximum = as<std::int64_t>(member(json, "maximum")).value_or(0),
             .choices = {},
             .risk = as<std::string>(member(json, "risk")).value_or(""),
-            .unavailable = as<std::string>(member(json, "unavailable")).value_or("")};
+            .unavailable = as<std::string>(member(json, "unavailable")).value_or(""),
+            .unavailable_choices = {}};
   if (const Json& choices = member(json, "choices"); choices.is_array()) {
     for (const Json& choice : choices) {
       if (choice.is_string()) knob.choices.push_back(choice.get<std::string>());
     }
+  }
+  if (const Json& reasons = member(json, "unavailable_choices"); reasons.is_object()) {
+    for (const auto& [choice, reason] : reasons.items())
+      knob.unavailable_choices[choice] = as<std::string>(reason).value_or("cannot be had here");
   }
   return knob;
 }
@@ -220,6 +295,18 @@ inline std::string Situation::obstacle(std::string_view name) const {
   if (permits(*found)) return {};
   return "the recipe does not permit changes of " + found->name + " (tune.allow: [" + found->risk +
          "] or [" + found->name + "])";
+}
+
+inline std::string Situation::obstacle(std::string_view name, const std::string& choice) const {
+  std::string reason = obstacle(name);
+  if (!reason.empty()) return reason;
+  const Knob found = *knob(name);
+  if (std::ranges::find(found.choices, choice) == found.choices.end()) {
+    return found.name + " cannot be " + choice;
+  }
+  const auto missing = found.unavailable_choices.find(choice);
+  return missing == found.unavailable_choices.end() ? std::string()
+                                                    : choice + " " + missing->second;
 }
 
 inline bool Situation::is_against_incumbent(const Trial& trial, std::string_view except) const {
@@ -279,6 +366,17 @@ inline std::vector<Trial> Situation::read_trials(std::string_view name) const {
 
 inline std::vector<Trial> Situation::trials_of(std::string_view name, const Json& change) const {
   std::vector<Trial> trials;
+  if (const detail::JsonPart* const part = unread(name); part != nullptr) {
+    if (text_[part->begin] != '[') return trials;
+    for (const detail::JsonPart& one : detail::json_parts(text_, part->begin)) {
+      for (const detail::JsonPart& field : detail::json_parts(text_, one.begin)) {
+        if (field.name != "change" || parsed(field) != change) continue;
+        trials.push_back(read_trial(parsed(one)));
+        break;
+      }
+    }
+    return trials;
+  }
   const Json& list = section(name);
   if (!list.is_array()) return trials;
   for (const Json& json : list) {

@@ -37,6 +37,7 @@ class TrainerJobTest : public testing::Test {
     spec.trainer = scene_.trainer();
     spec.folder = scene_.folder().path();
     spec.measurement_lock = scene_.folder() / "measurement.lock";
+    spec.recipe.checkpoint_every = checkpoint_every_;
     start_ = spec.recipe.starting_configuration(spec.knobs);
     return job_.emplace(std::move(spec), cancel_);
   }
@@ -57,6 +58,7 @@ class TrainerJobTest : public testing::Test {
   CancelSwitch cancel_;
   std::optional<TrainerJob> job_;
   Configuration start_;
+  std::chrono::nanoseconds checkpoint_every_ = std::chrono::minutes(10);
 };
 
 TEST_F(TrainerJobTest, SwitchesLiveWithWarmUp) {
@@ -87,6 +89,28 @@ TEST_F(TrainerJobTest, WarmsASlowJobUpWithOneStep) {
   ASSERT_TRUE(job().run_block(start_, {}));
   ASSERT_TRUE(job().run_block(with("layout.memory_format", std::string("channels_last")), {}));
   EXPECT_EQ(scene_.requests("run").at(1).at("minimum_steps"), 1);
+}
+
+// What checkpoints cost shows only in a block that is as long as the time between two.
+TEST_F(TrainerJobTest, BlocksHaveTheirCheckpointWhereThatCosts) {
+  const auto fields = [&](double share) {
+    scene_.behave({{"metrics", {{"train.checkpoint_ratio", share}}}});
+    scene_.forget_requests();
+    job_.reset();
+    EXPECT_TRUE(job().start(start_));
+    EXPECT_TRUE(job().profile(start_));
+    EXPECT_TRUE(job().run_block(start_, {}));
+    return scene_.requests("run").at(0);
+  };
+  checkpoint_every_ = std::chrono::seconds(2);
+  const Json costly = fields(0.05);
+  EXPECT_EQ(costly.at("minimum_ns"), 2'000'000'000);
+  EXPECT_EQ(costly.at("checkpoint_path"), (scene_.folder() / "timed.checkpoint").string());
+  EXPECT_FALSE(fields(0.005).contains("checkpoint_path"));
+  checkpoint_every_ = std::chrono::seconds(60);
+  const Json rare = fields(0.05);
+  EXPECT_FALSE(rare.contains("checkpoint_path"));
+  EXPECT_LT(rare.at("minimum_ns"), 2'000'000'000);
 }
 
 TEST_F(TrainerJobTest, RestartKnobGetsASecondTrainerThatStays) {

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <filesystem>
 
+#include "base/allocator_library.hpp"
 #include "tests/integration/scene.hpp"
 #include "tests/places.hpp"
 
@@ -96,6 +97,64 @@ TEST_F(RealTrainer, InterruptedTrainingResumesFromItsCheckpoint) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_GT(outcome.json().at("training").at("resumed_from_step"), 0);
   EXPECT_EQ(outcome.json().at("training").at("steps"), kLongEpochs * 128);
+}
+
+// Checkpoints are due all the time, so that one is being written whenever the trainer dies.
+TEST_F(RealTrainer, KilledWhileWritingACheckpointBesideTheTrainingEndsAllTheSame) {
+  const auto write_recipe = [&](const std::string& more) {
+    scene_.folder().write("recipe.yaml",
+                          "autotuned: 1\n"
+                          "name: small\n"
+                          "device: cpu\n"
+                          "model: {type: mlp, hidden: 4096, classes: 4}\n"
+                          "input:\n  - scale: {by: 1/255}\n" +
+                              std::string(kSynthetic) +
+                              "optimizer: {type: sgd, lr: 0.1, momentum: 0.9}\n"
+                              "train: {epochs: 6, batch_size: 32}\n"
+                              "tune: {budget: 0s}\n" +
+                              more);
+  };
+  const std::string out = "output: {dir: '" + (scene_.folder() / "out").string() + "'";
+  write_recipe(out + "}\n");
+  ASSERT_EQ(scene_.run().code, 0);
+  const std::string whole = scene_.folder().read("out/model.pt");
+  ASSERT_FALSE(whole.empty());
+  std::filesystem::remove(scene_.folder() / "out/model.pt");
+
+  write_recipe("start: {checkpoint.async: on}\n" + out + ", checkpoint_every: 1ms}\n");
+  Running running = scene_.start_run();
+  ASSERT_TRUE(running.wait_for("\ntraining "));
+  ASSERT_TRUE(scene_.kill_trainer());
+  const Outcome outcome = running.finish();
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_GT(outcome.json().at("training").at("resumed_from_step"), 0);
+  EXPECT_EQ(outcome.json().at("training").at("steps"), 6 * 128);
+  EXPECT_TRUE(scene_.folder().read("out/model.pt") == whole) << "the same bits";
+}
+
+TEST_F(RealTrainer, TrainsTheSameWithAnotherAllocator) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer is the allocator";
+#endif
+  write_recipe(kSynthetic, 2);
+  const auto train_with = [&](const std::string& allocator) {
+    return scene_.run({"--budget", "0s", "-s", "memory.allocator=" + allocator});
+  };
+  ASSERT_EQ(train_with("glibc").code, 0);
+  const std::string expected = scene_.folder().read("out/model.pt");
+  for (const AllocatorLibrary& library : kAllocatorLibraries) {
+    const std::string name(library.name);
+    std::filesystem::remove(scene_.folder() / "out/model.pt");
+    const Outcome outcome = train_with(name);
+    if (!find_allocator_library(name)) {
+      EXPECT_EQ(outcome.code, 2);
+      EXPECT_THAT(outcome.err, HasSubstr(std::string(library.package)));
+      continue;
+    }
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(outcome.json().at("best").at("configuration").at("memory.allocator"), name);
+    EXPECT_TRUE(scene_.folder().read("out/model.pt") == expected) << name;
+  }
 }
 
 TEST_F(RealTrainer, ProfilesWhatAnalyzeReads) {

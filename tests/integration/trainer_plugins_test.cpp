@@ -131,6 +131,9 @@ TEST_F(TrainerPlugins, AnExtensionThatFailsCostsItsTrial) {
     EXPECT_THAT(trials.at(0).dump(), HasSubstr(reason)) << trick;
     EXPECT_EQ(outcome.json().at("training").at("steps"), 128) << trick;
   }
+  const Outcome listed = scene_.command({"plugins", "--plugin-dir", folder_.string()});
+  EXPECT_THAT(listed.out, AllOf(HasSubstr("3 trials failed"),
+                                HasSubstr("tricks failed last: trial"), HasSubstr("signal 6")));
 }
 
 TEST_F(TrainerPlugins, AKnobOfAnExtensionIsSetByHandAndShown) {

@@ -9,6 +9,7 @@ namespace {
 // Whatever a plugin is asked, it answers in the form that was agreed.
 TEST(BuiltIn, AnswersAreWellFormed) {
   for (const char* plugin : {"amp",
+                             "async_checkpoint",
                              "batch_size",
                              "channels_last",
                              "crop_decoding",
@@ -23,6 +24,7 @@ TEST(BuiltIn, AnswersAreWellFormed) {
                              "memory_malloc",
                              "num_workers",
                              "omp_wait_policy",
+                             "page_cache",
                              "pinned_memory",
                              "prefetch_depth",
                              "set_to_none",

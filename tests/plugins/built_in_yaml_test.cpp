@@ -29,6 +29,8 @@ TEST(MemoryMalloc, KeepsLargeBlocksOnTheCpu) {
   EXPECT_NEAR(first_gain(answer), 1 / (1 - 0.8 * 0.12), 1e-9);
   json["incumbent"]["memory.malloc"] = "keep";
   EXPECT_THAT(none_because(ask("memory_malloc", json)), HasSubstr("is set or was tried"));
+  json["incumbent"]["memory.allocator"] = "jemalloc";
+  EXPECT_THAT(none_because(ask("memory_malloc", json)), HasSubstr("allocator is jemalloc"));
   EXPECT_THAT(none_because(ask("memory_malloc", situation("resnet18_gpu"))),
               HasSubstr("does not run on the CPU"));
 }

@@ -45,6 +45,57 @@ TEST(Situation, SurvivesAnyJson) {
   }
 }
 
+// As text a situation is read part by part, and says the same.
+TEST(Situation, ReadFromTextSaysTheSame) {
+  Json json = fashion();
+  plugins::tell(json, {{"loader.workers", 1}}, "rejected", 0.99);
+  plugins::tell(json, {{"loader.workers", 2}}, "accepted", 1.2);
+  json["history"].push_back(plugins::trial_of(json, {{"loader.workers", 3}}, "accepted", 1.3));
+  json["environment"]["cpu_model"] = "a \"quoted\" \\ name } ] , \u00fc";
+  json["odd \"name\""] = {{"nested", {1, {{"deep", Json::array()}}, "]"}}};
+  for (const int indent : {-1, 2}) {
+    const Situation situation = Situation::read(json.dump(indent));
+    const Situation copy = situation;
+    EXPECT_EQ(situation.metric("step.data_wait_ratio"), 0.06);
+    EXPECT_EQ(situation.knob("loader.workers")->maximum, 4);
+    EXPECT_EQ(situation.knob("env.ANY")->type, "text");
+    EXPECT_FALSE(situation.knob("loader.wrokers"));
+    EXPECT_TRUE(situation.has_lost({{"loader.workers", 1}}) ==
+                Situation(json).has_lost({{"loader.workers", 1}}));
+    EXPECT_EQ(situation.expected_gain({{"loader.workers", 3}}, 1.1), 1.3);
+    EXPECT_EQ(situation.text("environment", "cpu_model"), json["environment"]["cpu_model"]);
+    EXPECT_EQ(situation.json(), json);
+    EXPECT_EQ(situation.knob("loader.workers")->maximum, 4);
+    EXPECT_EQ(situation.trials().size(), 2);
+    EXPECT_EQ(copy.trials().size(), 2);
+    EXPECT_EQ(copy.json(), json);
+  }
+}
+
+TEST(Situation, TextThatIsNoJsonIsAnError) {
+  const std::string text = fashion().dump();
+  for (const std::size_t length :
+       {std::size_t{0}, std::size_t{1}, text.size() / 2, text.size() - 1}) {
+    EXPECT_ANY_THROW((void)Situation::read(text.substr(0, length))) << length;
+  }
+  for (const char* wrong :
+       {"{not JSON", "{\"a\"}", "{\"a\":}", "{\"a\":1 \"b\":2}", "{1:2}", "nonsense"}) {
+    EXPECT_ANY_THROW((void)Situation::read(wrong)) << wrong;
+  }
+  const Situation inside =
+      Situation::read(R"({"metrics": {"a": nonsense}, "job": {"device": "cpu"}})");
+  EXPECT_EQ(inside.text("job", "device"), "cpu");
+  EXPECT_ANY_THROW((void)inside.metric("a"));
+  for (const char* odd : {"{}", "[]", "3", R"({"metrics": 3, "knobs": [], "trials": {}})",
+                          R"({"knobs": {"batch_size": 5}, "trials": [3, {"change": 4}]})"}) {
+    const Situation situation = Situation::read(odd);
+    EXPECT_EQ(situation.metric("step.samples"), std::nullopt) << odd;
+    EXPECT_FALSE(situation.knob("batch_size")) << odd;
+    EXPECT_FALSE(situation.has_lost({{"batch_size", 64}})) << odd;
+    EXPECT_EQ(situation.json(), Json::parse(odd));
+  }
+}
+
 TEST(Situation, ReadsKnobs) {
   const Situation situation(fashion());
   const auto workers = situation.knob("loader.workers");
@@ -68,6 +119,15 @@ TEST(Situation, SaysWhyAKnobCannotBeChanged) {
               HasSubstr("tune.allow: [semantics] or [batch_size]"));
   EXPECT_THAT(situation.obstacle("loader.pin_memory"), HasSubstr("needs a CUDA GPU"));
   EXPECT_THAT(situation.obstacle("loader.wrokers"), HasSubstr("no knob loader.wrokers"));
+}
+
+TEST(Situation, SaysWhyAChoiceCannotBeHad) {
+  const Situation situation(fashion());
+  EXPECT_THAT(situation.obstacle("memory.allocator", "jemalloc"), IsEmpty());
+  EXPECT_THAT(situation.obstacle("memory.allocator", "tcmalloc"),
+              HasSubstr("tcmalloc needs libtcmalloc_minimal.so.4"));
+  EXPECT_THAT(situation.obstacle("memory.allocator", "mine"), HasSubstr("cannot be mine"));
+  EXPECT_THAT(situation.obstacle("memory.locator", "mine"), HasSubstr("no knob memory.locator"));
 }
 
 TEST(Situation, PermitsByClassOrByName) {

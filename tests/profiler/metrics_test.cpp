@@ -20,6 +20,7 @@ ProfileFacts some_facts() {
   facts.cpu_ns = 3000;
   facts.kernel_cpu_ns = 600;
   facts.page_faults = 10;
+  facts.storage_bytes = 6;
   facts.cpus_allowed = 2;
   facts.spans = {{"step", 4, 1000, 95},     {"data_wait", 4, 200, 200}, {"transfer", 4, 50, 50},
                  {"zero_grad", 4, 20, 20},  {"forward", 4, 250, 250},   {"loss", 4, 30, 30},
@@ -47,6 +48,9 @@ ProfileFacts some_facts() {
   facts.is_float_from_uint8 = true;
   facts.transfer_bytes = 4000;
   facts.pageable_transfer_bytes = 1000;
+  facts.checkpoint_copy_ns = 5;
+  facts.checkpoint_write_ns = 20;
+  facts.checkpoint_every_ns = 100;
   facts.peak_host_bytes = 111;
   facts.peak_device_bytes = 222;
   facts.parameters = 5;
@@ -75,6 +79,7 @@ TEST(Metrics, AreComputedFromTheFacts) {
                             {"input.cached_ratio", 0.75},
                             {"input.cache_bytes", 333.0},
                             {"input.cache_fill_ns", 444.0},
+                            {"input.storage_bytes_per_step", 1.5},
                             {"loader.sample_ns", 10.0},
                             {"loader.float_from_uint8_ratio", 1.0},
                             {"transfer.bytes_per_step", 1000.0},
@@ -89,6 +94,9 @@ TEST(Metrics, AreComputedFromTheFacts) {
                             {"memory.page_faults_per_step", 2.5},
                             {"cpu.kernel_ratio", 0.2},
                             {"cpu.utilization_ratio", 0.75},
+                            {"checkpoint.copy_ns", 5.0},
+                            {"checkpoint.write_ns", 20.0},
+                            {"train.checkpoint_ratio", 0.2},
                             {"parameters.count", 5.0},
                             {"parameters.bytes", 20.0},
                             {"gradients.complete", 1.0}};

@@ -60,6 +60,20 @@ TEST(Knobs, SayWhyTheyCannotBeChanged) {
   EXPECT_TRUE(check_value(*there, true));
 }
 
+TEST(Knobs, SayWhyOneChoiceCannotBeHad) {
+  Machine machine = sample_machine();
+  machine.allocators = {{"jemalloc", ""}, {"tcmalloc", "needs a package"}};
+  const auto allocator = find_knob(knobs_of(machine), "memory.allocator");
+  ASSERT_TRUE(allocator);
+  EXPECT_TRUE(check_value(*allocator, std::string("glibc")));
+  EXPECT_TRUE(check_value(*allocator, std::string("jemalloc")));
+  const auto refused = check_value(*allocator, std::string("tcmalloc"));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::unsupported);
+  EXPECT_EQ(refused.error().message(), "memory.allocator: tcmalloc needs a package");
+  EXPECT_EQ(allocator->to_json()["unavailable_choices"], Json({{"tcmalloc", "needs a package"}}));
+}
+
 TEST(Knobs, RefuseValuesOutsideTheirDomain) {
   const auto kind = [](std::string_view name, const KnobValue& value) {
     const auto checked = check_value(knob(name), value);

@@ -221,10 +221,11 @@ TEST(RecipeErrors, AllAreReportedAtOnceInTheOrderOfTheFile) {
           "recipe.yaml:10:29: unknown knob \"loader.wrokers\" in start; did you mean "
           "\"loader.workers\"?",
           "recipe.yaml:11:16: tune.allow: unknown name \"everything\"; known are numerics, "
-          "semantics, batch_size, cudnn.benchmark, input.cache, input.decode, input.order, "
-          "input.point_ops, "
+          "semantics, batch_size, checkpoint.async, cudnn.benchmark, input.cache, input.decode, "
+          "input.order, input.point_ops, input.read_ahead, "
           "layout.memory_format, loader.pin_memory, "
-          "loader.prefetch_batches, loader.workers, memory.malloc, optimizer.fused, "
+          "loader.prefetch_batches, loader.workers, memory.allocator, memory.malloc, "
+          "optimizer.fused, "
           "optimizer.set_to_none, precision.autocast, precision.tf32, rewrite.gather, "
           "threads.intra_op, train.loss_reading, "
           "transfer.dtype, transfer.non_blocking",

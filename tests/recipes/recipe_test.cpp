@@ -139,10 +139,12 @@ TEST(Recipe, ALargeBatchSizeRaisesTheDefaultLimit) {
 TEST(Recipe, StartsFromDefaultsItsBatchSizeAndItsOwnKnobs) {
   const Recipe recipe = right(std::string(kQuickRecipe) + "start: {loader.workers: 3}\n");
   EXPECT_EQ(recipe.starting_configuration(sample_knobs()).canonical_text(),
-            "batch_size=8 cudnn.benchmark=off input.cache=none input.decode=full "
-            "input.order=written input.point_ops=per_sample "
+            "batch_size=8 checkpoint.async=off cudnn.benchmark=off input.cache=none "
+            "input.decode=full "
+            "input.order=written input.point_ops=per_sample input.read_ahead=0 "
             "layout.memory_format=contiguous loader.pin_memory=off "
-            "loader.prefetch_batches=2 loader.workers=3 memory.malloc=default "
+            "loader.prefetch_batches=2 loader.workers=3 memory.allocator=glibc "
+            "memory.malloc=default "
             "optimizer.fused=off optimizer.set_to_none=off precision.autocast=off "
             "precision.tf32=off rewrite.gather=gather "
             "threads.intra_op=4 train.loss_reading=deferred transfer.dtype=float32 "

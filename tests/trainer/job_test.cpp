@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 
 #include "tests/trainer/small_job.hpp"
@@ -77,7 +78,9 @@ TEST(Job, ExactKnobsTrainTheSameBits) {
   EXPECT_EQ(digest_under(*job, with(start, "transfer.dtype", "uint8"), 25), expected);
   EXPECT_EQ(digest_under(*job, with(start, "optimizer.set_to_none", true), 25), expected);
   EXPECT_EQ(digest_under(*job, with(start, "train.loss_reading", "every_step"), 25), expected);
+  EXPECT_EQ(digest_under(*job, with(start, "input.read_ahead", std::int64_t{8}), 25), expected);
   Configuration all = with(start, "loader.workers", std::int64_t{1});
+  all.set("input.read_ahead", std::int64_t{3});
   all.set("loader.prefetch_batches", std::int64_t{4});
   all.set("transfer.dtype", "uint8");
   all.set("optimizer.set_to_none", true);
@@ -121,6 +124,29 @@ TEST(Job, SelectsRowsInsteadOfGatherWithTheSameBits) {
   EXPECT_EQ(digest_under(*job, indexing, 25), expected);
   EXPECT_EQ(digest_under(*job, start, 25), expected);
   EXPECT_NE(digest_under(*job, indexing, 24), expected);  // the comparison can fail
+}
+
+// As long as the time between two checkpoints, a block is a piece of the training like any other.
+TEST(Job, ABlockCanHoldACheckpoint) {
+  const Folder folder;
+  const recipes::Recipe recipe = small_recipe();
+  const auto job = load(recipe);
+  const std::string expected = digest_after(*job, 5);
+  for (const bool is_async : {false, true}) {
+    value_of(job->prepare(with(starting(recipe), "checkpoint.async", is_async)));
+    ASSERT_TRUE(job->restore("initial"));
+    const Block block =
+        value_of(job->run({.minimum_steps = 5, .checkpoint_file = folder / "c"}, never));
+    EXPECT_EQ(block.steps, 5);
+    EXPECT_EQ(value_of(job->digest()), expected);
+    EXPECT_FALSE(job->is_exporting());
+    EXPECT_FALSE(std::filesystem::exists(folder / "c"));
+    const auto failed =
+        job->run({.minimum_steps = 5, .checkpoint_file = folder / "missing" / "c"}, never);
+    ASSERT_FALSE(failed) << "it is written";
+    EXPECT_EQ(failed.error().kind, ErrorKind::not_found);
+    EXPECT_FALSE(job->is_exporting());
+  }
 }
 
 TEST(Job, SwitchingInTheMiddleKeepsTheSequenceOfSamples) {

@@ -48,6 +48,15 @@ TEST(ProcessCpu, CountsWork) {
   EXPECT_GT(process_cpu_ns(), before);
 }
 
+TEST(Allocator, IsTheOneThatTheProcessWasStartedWith) {
+  EXPECT_EQ(allocator_in_use(), "glibc");
+  EXPECT_TRUE(check_allocator("glibc", "keep"));
+  const auto other = check_allocator("jemalloc", "default");
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().kind, ErrorKind::invalid);
+  EXPECT_EQ(other.error().what, "the trainer was not started with jemalloc, but with glibc");
+}
+
 // In one test, because the policy holds for the whole process.
 TEST(MallocPolicy, OnceKeptAlwaysKept) {
   EXPECT_EQ(set_malloc_policy("sometimes").error().kind, ErrorKind::invalid);

@@ -2,6 +2,8 @@
 // Profiles of real steps.
 #include <gmock/gmock.h>
 
+#include <filesystem>
+
 #include "profiler/metrics.hpp"
 #include "tests/trainer/small_job.hpp"
 #include "trainer/job.hpp"
@@ -52,6 +54,25 @@ TEST(Profile, TheSpansOfAStepAddUp) {
   }
   EXPECT_EQ(profile.spans.size(), 8U);
   EXPECT_EQ(step.total_ns - inside, step.self_ns);
+}
+
+TEST(Profile, TellsWhatACheckpointCosts) {
+  const Folder folder;
+  recipes::Recipe recipe = small_recipe();
+  recipe.checkpoint_every = std::chrono::seconds(1);
+  const auto job = load(recipe);
+  const std::string digest = value_of(job->digest());
+  EXPECT_EQ(value_of(job->profile(1, 0, never)).metrics.at("train.checkpoint_ratio"), 0.0);
+  EXPECT_FALSE(job->time_checkpoint(folder / "missing" / "c"));
+  ASSERT_TRUE(job->restore("initial"));
+  ASSERT_TRUE(job->time_checkpoint(folder / "c"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "c"));
+  EXPECT_EQ(value_of(job->digest()), digest);
+  const auto metrics = value_of(job->profile(1, 0, never)).metrics;
+  const double took = metrics.at("checkpoint.copy_ns") + metrics.at("checkpoint.write_ns");
+  EXPECT_GT(metrics.at("checkpoint.copy_ns"), 0.0);
+  EXPECT_GT(metrics.at("checkpoint.write_ns"), 0.0);
+  EXPECT_DOUBLE_EQ(metrics.at("train.checkpoint_ratio"), took / (1e9 + took));
 }
 
 TEST(Profile, OfSlowStepsHasFewer) {

@@ -116,6 +116,18 @@ TEST(Server, EndsWhenTheSessionDoes) {
   EXPECT_FALSE(was_stopped);
 }
 
+TEST(Server, TimesCheckpoints) {
+  const Folder folder;
+  Session session;
+  session.load(small_recipe());
+  const Json profile =
+      session.ok("profile", {{"count", 1}, {"checkpoint_path", (folder / "timed").string()}});
+  EXPECT_GT(profile["metrics"]["checkpoint.write_ns"], 0.0);
+  EXPECT_EQ(session.error_kind("run", {{"minimum_ns", 0},
+                                       {"checkpoint_path", (folder / "missing" / "c").string()}}),
+            "not_found");
+}
+
 TEST(Server, MeasuresChecksAndTrains) {
   const Folder folder;
   Session session;

@@ -207,6 +207,58 @@ TEST(Training, ResumesFromAPeriodicCheckpoint) {
   EXPECT_TRUE(resumed.summary.test);
 }
 
+// Every checkpoint that was there is the state of its step, although training went on while it was written.
+TEST(Training, ResumesFromACheckpointWrittenBesideTheTraining) {
+  const Folder folder;
+  const recipes::Recipe recipe = small_cnn_recipe();
+  const Configuration beside = with(starting(recipe), "checkpoint.async", true);
+  const auto whole_job = load(recipe);
+  const Trained whole = train_all(*whole_job, {.checkpoint_path = folder / "whole"});
+
+  std::vector<std::int64_t> steps;
+  const ProgressSink keep = [&](const Json& frame) {
+    const Json& written = member(frame, "checkpoint");
+    if (written.is_null()) return;
+    steps.push_back(written["step"].get<std::int64_t>());
+    std::filesystem::copy_file(folder / "c", folder / ("c" + std::to_string(steps.back())));
+  };
+  const auto job = load(recipe, beside);
+  const TrainRequest request{.checkpoint_path = folder / "c", .checkpoint_every_ns = 0};
+  const TrainingSummary summary = value_of(train(*job, request, keep, never));
+  EXPECT_EQ(value_of(job->digest()), whole.digest);
+  EXPECT_EQ(summary.steps, 20);
+  ASSERT_EQ(steps.size(), 20);  // one after every step, since every step is due
+  for (const std::int64_t step : {1, 7, 19}) {
+    EXPECT_EQ(steps.at(static_cast<std::size_t>(step) - 1), step);
+    const auto again = load(recipe, beside);
+    const Trained resumed = train_all(
+        *again, {.checkpoint_path = folder / ("c" + std::to_string(step)), .resume = true});
+    EXPECT_EQ(resumed.summary.resumed_from_step, step);
+    EXPECT_EQ(resumed.digest, whole.digest) << step;
+    EXPECT_EQ(resumed.summary.final_loss, whole.summary.final_loss);
+  }
+}
+
+TEST(Training, WhatWentWrongBesideTheTrainingEndsItAtTheNextCheckpoint) {
+  const Folder folder;
+  const recipes::Recipe recipe = small_recipe();
+  const auto job = load(recipe, with(starting(recipe), "checkpoint.async", true));
+  std::filesystem::create_directory(folder / "gone");
+  int written = 0;
+  const ProgressSink remove = [&](const Json& frame) {
+    if (!frame.contains("checkpoint")) return;
+    ++written;
+    std::filesystem::remove_all(folder / "gone");
+  };
+  const auto result = train(
+      *job, {.checkpoint_path = folder / "gone" / "c", .checkpoint_every_ns = 0}, remove, never);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().kind, ErrorKind::not_found);
+  EXPECT_EQ(written, 1);
+  EXPECT_FALSE(job->is_exporting());
+  EXPECT_LT(job->steps(), 5);
+}
+
 TEST(Training, WithoutResumeACheckpointIsOverwritten) {
   const Folder folder;
   const auto job = load(small_recipe());

@@ -18,9 +18,9 @@ Result<std::unique_ptr<Dataset>> open_dataset(const std::string& type, const Jso
   if (type == "synthetic") return open_synthetic(parameters);
   if (type == "synthetic_normal") return open_synthetic_normal(parameters);
   if (type == "tar") return open_tar(parameters);
-  return fail(
-      ErrorKind::unsupported, "the data set type `" + type + "` is not known", "data",
-      "use cifar10, idx, image_files, image_index, jpeg_files, npy, synthetic, synthetic_normal or tar");
+  return fail(ErrorKind::unsupported, "the data set type `" + type + "` is not known", "data",
+              "use cifar10, idx, image_files, image_index, jpeg_files, npy, synthetic, "
+              "synthetic_normal or tar");
 }
 
 Result<void> Dataset::read(std::int64_t index, std::span<std::uint8_t> /*out*/) const {

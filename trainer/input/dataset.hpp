@@ -43,6 +43,10 @@ class Dataset {
     return {};
   }
 
+  // Asks the system to read what read() or read_encoded() will want of this sample, and does not wait for
+  // it. Nothing where that is in memory, or cannot be read.
+  virtual void will_need(std::int64_t /*index*/) const {}
+
   // What is stored may be seen as several samples: the number of the stored one behind a sample, below
   // stored().items.
   [[nodiscard]] virtual std::int64_t stored_index(std::int64_t index) const { return index; }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // JPEG and PNG files in folders, or named by a table.
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
@@ -8,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "base/descriptor.hpp"
 #include "base/text.hpp"
 #include "trainer/input/data_file.hpp"
 #include "trainer/input/dataset_types.hpp"
@@ -40,6 +43,12 @@ class FileSource final : public PictureSource {
   }
   std::string name(std::int64_t item) const override {
     return files_[static_cast<std::size_t>(item)];
+  }
+  void will_need(std::int64_t item) const override {
+    // O_NONBLOCK: no waiting for the writer of a named pipe.
+    const Descriptor file(
+        ::open(files_[static_cast<std::size_t>(item)].c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (file.is_open()) (void)::posix_fadvise(file.get(), 0, 0, POSIX_FADV_WILLNEED);
   }
 
  private:

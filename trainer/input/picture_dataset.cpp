@@ -114,6 +114,7 @@ class PictureDataset final : public Dataset {
     if (!read) return tl::unexpected(std::move(read.error()));
     return {};
   }
+  void will_need(std::int64_t index) const override { source_->will_need(stored_index(index)); }
   std::int64_t stored_index(std::int64_t index) const override { return index % source_->size(); }
   Stored stored() const override { return stored_; }
   std::string name(std::int64_t index) const override { return source_->name(stored_index(index)); }

@@ -27,6 +27,8 @@ class PictureSource {
   // REQUIRES (here and below): 0 <= item < size().
   [[nodiscard]] virtual Result<std::int64_t> read_front(std::int64_t item, std::size_t most,
                                                         std::vector<std::uint8_t>& bytes) const = 0;
+  // Dataset::will_need().
+  virtual void will_need(std::int64_t item) const = 0;
   [[nodiscard]] virtual std::string name(std::int64_t item) const = 0;
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pictures and labels in tar files as WebDataset packs them: KEY.jpg beside KEY.cls. Headers are read once;
 // a sample is then read from where it lies, so that the order does not depend on how samples are packed.
+#include <fcntl.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
@@ -43,6 +45,11 @@ class TarSource final : public PictureSource {
       return tl::unexpected(read.error());
     }
     return picture.member.bytes;
+  }
+  void will_need(std::int64_t item) const override {
+    const Picture& picture = pictures_[static_cast<std::size_t>(item)];
+    (void)::posix_fadvise(shards_[picture.shard].file.descriptor.get(), picture.member.begin,
+                          picture.member.bytes, POSIX_FADV_WILLNEED);
   }
   std::string name(std::int64_t item) const override {
     const Picture& picture = pictures_[static_cast<std::size_t>(item)];

@@ -58,6 +58,8 @@ TEST_F(JpegFiles, AreReadWhenNeededInTheOrderOfTheirNames) {
   }
   EXPECT_THAT(dataset->name(3), testing::EndsWith("/b.jpg"));
   std::filesystem::remove(path("b.jpg"));
+  dataset->will_need(0);
+  dataset->will_need(1);  // no error yet: nobody has asked for it
   const auto gone = dataset->read_encoded(1, bytes);
   ASSERT_FALSE(gone);
   EXPECT_EQ(gone.error().kind, ErrorKind::not_found);

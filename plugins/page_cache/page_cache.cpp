@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files that are not in memory make the loader wait for storage, each worker for one file at a time. Asked for
+// ahead, many are read at once. It helps only while storage is read at all: what the system keeps in memory
+// comes as fast without.
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "plugins/sdk/plugin.hpp"
+
+namespace autotuned::plugins {
+namespace {
+
+using sdk::Answer;
+using sdk::Situation;
+
+constexpr const char* kReadAhead = "input.read_ahead";
+constexpr std::int64_t kFirstBatches = 8;
+// A step that waits less than this has nothing to win that could be measured.
+constexpr double kLeastWaitRatio = 0.02;
+// Of a sample's time; less is what reading from memory takes.
+constexpr double kLeastReadRatio = 0.02;
+// Of the waiting for files; storage has a limit of its own.
+constexpr double kSavedShare = 0.5;
+
+// What no knob does: the data could lie in memory from the start.
+std::string note(const Situation& situation, double stored_bytes) {
+  // Half of the free memory, where the recipe says nothing: what fits in there leaves room for the training.
+  const auto room = static_cast<double>(situation.integer("job", "cache_allowed_bytes"));
+  if (room < stored_bytes) return {};
+  return " (all " + sdk::bytes_text(stored_bytes) +
+         " fit into memory: copied to /dev/shm before the training, they would never be read from "
+         "storage)";
+}
+
+Answer propose(const Situation& situation) {
+  std::string obstacle = situation.obstacle(kReadAhead);
+  if (!obstacle.empty()) return sdk::none(std::move(obstacle));
+  const auto stored = static_cast<double>(situation.integer("job", "cache_raw_bytes"));
+  if (stored <= 0.0) return sdk::none("the samples are not read from files in the step's way");
+  const auto wait = situation.metric("step.data_wait_ratio");
+  const auto reading = situation.metric("input.read_ratio");
+  const auto delivered = situation.metric("input.storage_bytes_per_step");
+  if (!wait || !reading || !delivered) {
+    return sdk::none("the profile does not say what storage delivers");
+  }
+  if (*wait < kLeastWaitRatio) {
+    return sdk::none("the step waits only " + sdk::percent(*wait) + " of its time for data");
+  }
+  if (*delivered < 1.0) return sdk::none("the system had all files in memory");
+  if (*reading < kLeastReadRatio) {
+    return sdk::none("reading files takes only " + sdk::percent(*reading) + " of a sample's time");
+  }
+  const std::int64_t now = situation.incumbent<std::int64_t>(kReadAhead).value_or(0);
+  const std::int64_t next =
+      now == 0 ? kFirstBatches : std::min(4 * now, situation.knob(kReadAhead)->maximum);
+  if (next <= now) return sdk::none("the system reads as far ahead as it can be asked to");
+  const sdk::Json change = {{kReadAhead, next}};
+  if (situation.has_lost(change)) {
+    return sdk::none("reading " + std::to_string(next) +
+                     " batches ahead was tried and was not faster" + note(situation, stored));
+  }
+  const double share = *wait * *reading;
+  return sdk::propose_one(
+      change, situation.expected_gain(change, sdk::gain_without(kSavedShare * share)),
+      "the step waits " + sdk::percent(*wait) + " of its time for data, and reading files takes " +
+          sdk::percent(*reading) + " of a sample's time, with " + sdk::bytes_text(*delivered) +
+          " from storage in a step" + note(situation, stored),
+      share);
+}
+
+}  // namespace
+}  // namespace autotuned::plugins
+
+AUTOTUNED_PLUGIN("page_cache", "1.0", "Has the system read files before the loader wants them.",
+                 autotuned::plugins::propose);

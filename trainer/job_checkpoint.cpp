@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// What checkpoints cost a training.
+#include <algorithm>
+#include <system_error>
+
+#include "profiler/spans.hpp"
+#include "trainer/job_state.hpp"
+#include "trainer/process_memory.hpp"
+
+namespace autotuned::trainer {
+
+using profiler::now_ns;
+
+Result<void> Job::State::time_checkpoint(const std::filesystem::path& file) {
+  if (checkpoint_copy_ns_ > 0) return {};
+  // Parameters and up to two moments of each, as copy and as file, which grows by doubling.
+  if (available_memory_bytes(memory_allowed_bytes_) < 12 * facts_.parameter_bytes) {
+    return fail(ErrorKind::out_of_memory, "too little memory to time a checkpoint");
+  }
+  synchronize();
+  const std::int64_t start = now_ns();
+  const Checkpoint checkpoint = capture();
+  synchronize();
+  const std::int64_t copied = now_ns();
+  const auto written = write_checkpoint(file, checkpoint, "");
+  const std::int64_t end = now_ns();
+  std::error_code ignored;
+  std::filesystem::remove(file, ignored);
+  if (!written) return tl::unexpected(written.error());
+  checkpoint_copy_ns_ = std::max<std::int64_t>(copied - start, 1);
+  checkpoint_write_ns_ = end - copied;
+  return {};
+}
+
+Result<void> Job::State::begin_block_checkpoint(const std::filesystem::path& file) {
+  if (writer_.is_busy()) {  // the block has started over
+    if (const auto written = writer_.finish(); !written) return tl::unexpected(written.error());
+  }
+  const profiler::Span span(profiler::span::kCheckpoint);
+  if (configuration_.flag("checkpoint.async")) {
+    writer_.begin(file, capture(), "");
+    return {};
+  }
+  const auto written = write_checkpoint(file, capture(), "");
+  if (!written) return tl::unexpected(written.error());
+  return {};
+}
+
+Result<void> Job::State::end_block_checkpoint(const std::filesystem::path& file) {
+  Result<void> result;
+  if (writer_.is_busy()) {
+    if (const auto written = writer_.finish(); !written) result = tl::unexpected(written.error());
+  }
+  std::error_code ignored;
+  std::filesystem::remove(file, ignored);
+  return result;
+}
+
+}  // namespace autotuned::trainer
