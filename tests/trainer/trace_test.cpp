@@ -220,8 +220,7 @@ TEST_F(JobTraces, HaveShapesAndMemoryOnRequest) {
   ASSERT_THAT(products, Not(IsEmpty()));
   EXPECT_EQ(full.names.text(full.events.detail[products[0]]),
             "[\"float\", \"float\", \"float\", \"Scalar\", \"Scalar\"]");
-  EXPECT_EQ(full.names.text(full.events.values[products[0]]),
-            "[\"\", \"\", \"\", \"1\", \"1\"]");
+  EXPECT_EQ(full.names.text(full.events.values[products[0]]), "[\"\", \"\", \"\", \"1\", \"1\"]");
   std::vector<std::int64_t> bytes;
   for (const traces::MemoryPoint& point : full.memory)
     bytes.push_back(point.bytes);
