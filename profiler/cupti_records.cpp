@@ -83,6 +83,17 @@ std::int64_t bounded(std::uint64_t value) {
   return static_cast<std::int64_t>(std::min(value, kLatestNs));
 }
 
+// What all work of a device has.
+template <class Record, class Work>
+void set_work(const Record& raw, Work& work) {
+  work.start_ns = bounded(raw.start);
+  work.end_ns = bounded(raw.end);
+  work.correlation = raw.correlationId;
+  work.device = raw.deviceId;
+  work.context = raw.contextId;
+  work.stream = raw.streamId;
+}
+
 }  // namespace
 
 CuptiRecords::CuptiRecords(CuptiApi& api, std::int64_t most_records, KernelName name)
@@ -124,32 +135,6 @@ void CuptiRecords::add(std::uint8_t* buffer, std::size_t valid_bytes) {
   if (whole != valid_bytes) note_damage("the buffer ends within a record " + at_byte(whole));
 }
 
-void CuptiRecords::add_record(std::uint32_t kind, const std::uint8_t* record) {
-  switch (kind) {
-    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
-    case CUPTI_ACTIVITY_KIND_KERNEL:
-      return add_kernel(record);
-    case CUPTI_ACTIVITY_KIND_MEMCPY:
-      return add_copy(record);
-    case CUPTI_ACTIVITY_KIND_MEMCPY2:
-      return add_copy_between_devices(record);
-    case CUPTI_ACTIVITY_KIND_MEMSET:
-      return add_fill(record);
-    case CUPTI_ACTIVITY_KIND_RUNTIME:
-      return add_call(record, /*is_driver=*/false);
-    case CUPTI_ACTIVITY_KIND_DRIVER:
-      return add_call(record, /*is_driver=*/true);
-    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
-      return add_external(record);
-    case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
-      return add_wait(record);
-    case CUPTI_ACTIVITY_KIND_OVERHEAD:
-      return add_overhead(record);
-    default:
-      return;
-  }
-}
-
 bool CuptiRecords::has_room() {
   if (records_ >= most_records_) {
     ++timeline_.losses.over_limit;
@@ -170,12 +155,7 @@ void CuptiRecords::add_kernel(const std::uint8_t* record) {
   const auto raw = read<CUpti_ActivityKernel10>(record);
   if (!has_times(raw.start, raw.end) || !has_room()) return;
   DeviceKernel& kernel = timeline_.kernels.emplace_back();
-  kernel.start_ns = bounded(raw.start);
-  kernel.end_ns = bounded(raw.end);
-  kernel.correlation = raw.correlationId;
-  kernel.device = raw.deviceId;
-  kernel.context = raw.contextId;
-  kernel.stream = raw.streamId;
+  set_work(raw, kernel);
   kernel.name = kernel_name(raw.name);
   kernel.grid = {raw.gridX, raw.gridY, raw.gridZ};
   kernel.block = {raw.blockX, raw.blockY, raw.blockZ};
@@ -189,32 +169,13 @@ void CuptiRecords::add_kernel(const std::uint8_t* record) {
   kernel.graph_node = raw.graphNodeId;
 }
 
+// Within a device or from and to the host, and between devices: the fields have the same names.
+template <class Record>
 void CuptiRecords::add_copy(const std::uint8_t* record) {
-  const auto raw = read<CUpti_ActivityMemcpy6>(record);
+  const auto raw = read<Record>(record);
   if (!has_times(raw.start, raw.end) || !has_room()) return;
   DeviceCopy& copy = timeline_.copies.emplace_back();
-  copy.start_ns = bounded(raw.start);
-  copy.end_ns = bounded(raw.end);
-  copy.correlation = raw.correlationId;
-  copy.device = raw.deviceId;
-  copy.context = raw.contextId;
-  copy.stream = raw.streamId;
-  copy.bytes = bounded(raw.bytes);
-  copy.direction = raw.copyKind;
-  copy.source = raw.srcKind;
-  copy.destination = raw.dstKind;
-}
-
-void CuptiRecords::add_copy_between_devices(const std::uint8_t* record) {
-  const auto raw = read<CUpti_ActivityMemcpyPtoP4>(record);
-  if (!has_times(raw.start, raw.end) || !has_room()) return;
-  DeviceCopy& copy = timeline_.copies.emplace_back();
-  copy.start_ns = bounded(raw.start);
-  copy.end_ns = bounded(raw.end);
-  copy.correlation = raw.correlationId;
-  copy.device = raw.deviceId;
-  copy.context = raw.contextId;
-  copy.stream = raw.streamId;
+  set_work(raw, copy);
   copy.bytes = bounded(raw.bytes);
   copy.direction = raw.copyKind;
   copy.source = raw.srcKind;
@@ -225,12 +186,7 @@ void CuptiRecords::add_fill(const std::uint8_t* record) {
   const auto raw = read<CUpti_ActivityMemset4>(record);
   if (!has_times(raw.start, raw.end) || !has_room()) return;
   DeviceFill& fill = timeline_.fills.emplace_back();
-  fill.start_ns = bounded(raw.start);
-  fill.end_ns = bounded(raw.end);
-  fill.correlation = raw.correlationId;
-  fill.device = raw.deviceId;
-  fill.context = raw.contextId;
-  fill.stream = raw.streamId;
+  set_work(raw, fill);
   fill.bytes = bounded(raw.bytes);
   fill.memory = raw.memoryKind;
 }
@@ -287,6 +243,32 @@ void CuptiRecords::add_external(const std::uint8_t* record) {
   }
   links_.push_back(
       {raw.correlationId, is_span ? Link::What::span : Link::What::operation, raw.externalId});
+}
+
+void CuptiRecords::add_record(std::uint32_t kind, const std::uint8_t* record) {
+  switch (kind) {
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+    case CUPTI_ACTIVITY_KIND_KERNEL:
+      return add_kernel(record);
+    case CUPTI_ACTIVITY_KIND_MEMCPY:
+      return add_copy<CUpti_ActivityMemcpy6>(record);
+    case CUPTI_ACTIVITY_KIND_MEMCPY2:
+      return add_copy<CUpti_ActivityMemcpyPtoP4>(record);
+    case CUPTI_ACTIVITY_KIND_MEMSET:
+      return add_fill(record);
+    case CUPTI_ACTIVITY_KIND_RUNTIME:
+      return add_call(record, /*is_driver=*/false);
+    case CUPTI_ACTIVITY_KIND_DRIVER:
+      return add_call(record, /*is_driver=*/true);
+    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
+      return add_external(record);
+    case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
+      return add_wait(record);
+    case CUPTI_ACTIVITY_KIND_OVERHEAD:
+      return add_overhead(record);
+    default:
+      return;
+  }
 }
 
 void CuptiRecords::note_damage(std::string what) {

@@ -59,8 +59,8 @@ class CuptiRecords {
   // One record that lies in the buffer as a whole; `kind` is its first four bytes.
   void add_record(std::uint32_t kind, const std::uint8_t* record);
   void add_kernel(const std::uint8_t* record);
+  template <class Record>
   void add_copy(const std::uint8_t* record);
-  void add_copy_between_devices(const std::uint8_t* record);
   void add_fill(const std::uint8_t* record);
   void add_call(const std::uint8_t* record, bool is_driver);
   void add_wait(const std::uint8_t* record);
