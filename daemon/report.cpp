@@ -20,6 +20,12 @@ std::size_t width_of(const std::string& text) {
   }));
 }
 
+// A variable of the environment that is not set is an empty one, or has no value at all.
+std::string value_text(const KnobValue* value) {
+  const std::string text = value != nullptr ? to_text(*value) : std::string();
+  return text.empty() ? "unset" : text;
+}
+
 }  // namespace
 
 Json run_summary_json(const storage::RunRow& run) {
@@ -69,8 +75,7 @@ std::string change_text(const Configuration& reference, const Configuration& cha
   std::string text;
   for (const auto& [name, value] : change.values()) {
     if (!text.empty()) text += ", ";
-    const KnobValue* before = reference.find(name);
-    text += name + " " + (before == nullptr ? "unset" : to_text(*before)) + " → " + to_text(value);
+    text += name + " " + value_text(reference.find(name)) + " → " + value_text(&value);
   }
   return text.empty() ? "nothing" : text;
 }

@@ -176,6 +176,10 @@ TEST(Report, ChangeOfNothingAndOfAKnobThatWasUnset) {
   Configuration change;
   change.set("env.MALLOC_ARENA_MAX", std::string("1"));
   EXPECT_EQ(change_text({}, change), "env.MALLOC_ARENA_MAX unset → 1");
+  Configuration without;  // as an ablation has it
+  without.set("env.MALLOC_ARENA_MAX", std::string());
+  EXPECT_EQ(change_text(without, change), "env.MALLOC_ARENA_MAX unset → 1");
+  EXPECT_EQ(change_text(change, without), "env.MALLOC_ARENA_MAX 1 → unset");
 }
 
 TEST(Report, ColumnsCountCharactersNotBytes) {
