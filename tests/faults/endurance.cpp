@@ -66,7 +66,7 @@ void print(const Use& use) {
 }
 
 // What it uses after about `trials` trials; the first of the two is from when a tenth was done.
-std::pair<Use, Use> drive(const Scene& scene, pid_t daemon, std::int64_t trials) {
+std::pair<Use, Use> drive(const Scene& scene, Running& daemon, std::int64_t trials) {
   std::printf("| runs | trials | resident | descriptors |\n|---|---|---|---|\n");
   Use early;
   Use now;
@@ -77,7 +77,8 @@ std::pair<Use, Use> drive(const Scene& scene, pid_t daemon, std::int64_t trials)
       break;
     }
     const int runs = now.runs + 1;
-    now = use_of(scene, daemon);
+    daemon.take_output();  // its log
+    now = use_of(scene, daemon.pid());
     now.runs = runs;
     if (early.runs == 0 && now.trials >= trials / 10) early = now;
     if (now.trials < next_row) continue;
@@ -100,7 +101,7 @@ int main(int argc, char** argv) {
   const Scene scene;
   Running daemon = scene.start({"serve"});
   if (!daemon.wait_for(" serving ")) faults::report_wrong("the daemon does not serve");
-  const auto [early, late] = drive(scene, daemon.pid(), trials);
+  const auto [early, late] = drive(scene, daemon, trials);
   if (late.resident_bytes > kMostBytes) faults::report_wrong("it takes more than 30 MB");
   if (!has_at_most(daemon.pid(), early.descriptors)) {
     faults::report_wrong("descriptors are left open");

@@ -65,9 +65,9 @@ Running::Running(const std::vector<std::string>& command,
   err_ = std::move(err.reading);
 }
 
-bool Running::read_some() {
+bool Running::read_some(int timeout_ms) {
   std::array<pollfd, 2> polled{{{out_.get(), POLLIN, 0}, {err_.get(), POLLIN, 0}}};
-  if (poll(polled.data(), polled.size(), -1) < 0) return false;
+  if (poll(polled.data(), polled.size(), timeout_ms) <= 0) return false;
   if (polled[0].revents != 0 && !read_into(out_, outcome_.out)) out_.reset();
   if (polled[1].revents != 0 && !read_into(err_, outcome_.err)) err_.reset();
   return out_.is_open() || err_.is_open();
@@ -78,6 +78,11 @@ bool Running::wait_for(const std::string& text) {
     if (!read_some()) return outcome_.err.find(text) != std::string::npos;
   }
   return true;
+}
+
+void Running::take_output() {
+  while (read_some(0)) {
+  }
 }
 
 Outcome Running::finish() {

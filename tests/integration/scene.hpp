@@ -30,12 +30,14 @@ class Running {
 
   // Reads standard error until `text` is in it. False when it ended before.
   bool wait_for(const std::string& text);
+  // Takes what it has written so far: one that nobody reads stops once its pipes are full.
+  void take_output();
   Outcome finish();
   void signal(int number);
   [[nodiscard]] pid_t pid() const { return process_->pid(); }
 
  private:
-  bool read_some();
+  bool read_some(int timeout_ms = -1);  // false: nothing came
 
   std::optional<Process> process_;
   Descriptor out_;
