@@ -27,8 +27,10 @@
 #include "recipes/knobs.hpp"
 #include "recipes/recipe.hpp"
 #include "trainer/input/dataset.hpp"
+#include "trainer/input/jpeg_index.hpp"
 #include "trainer/input/loader.hpp"
 #include "trainer/input/pipeline.hpp"
+#include "trainer/input/sample_writer.hpp"
 #include "tuner/comparison.hpp"
 
 namespace {
@@ -78,7 +80,29 @@ class Input {
     for (Named& one : configurations) {
       one.pipeline = value_of(input::Pipeline::compile(dataset_->type(), transforms, recipe.seed,
                                                        input::pipeline_form_of(one.configuration)));
+      if (one.pipeline->is_indexed() && index_ == nullptr) {
+        constexpr std::int64_t kMostIndexBytes = std::int64_t{1} << 30U;
+        index_ = value_of(input::JpegIndex::create(dataset_->stored().items, kMostIndexBytes));
+      }
     }
+  }
+
+  // As it is in later epochs.
+  void fill_index(const Named& one) {
+    const input::SampleWriter writer(*dataset_, *one.pipeline, {.index = index_.get()});
+    auto scratch = writer.make_scratch();
+    const std::int64_t items = dataset_->stored().items;
+    const auto start = Clock::now();
+    std::int64_t bytes = 0;
+    for (std::int64_t i = 0; i < items; ++i) {
+      value_of(writer.keep(i, scratch));
+      bytes += static_cast<std::int64_t>(scratch.stored.size());
+    }
+    const std::chrono::duration<double, std::micro> took = Clock::now() - start;
+    fmt::print("index: {} files of {:.0f} KB, {:.0f} us and {:.1f} KB of index each\n\n", items,
+               static_cast<double>(bytes) / static_cast<double>(items) / 1000,
+               took.count() / static_cast<double>(items),
+               static_cast<double>(index_->bytes()) / static_cast<double>(items) / 1000);
   }
 
   double samples_per_second(const Named& one, nanoseconds duration) {
@@ -123,7 +147,7 @@ class Input {
       const std::int64_t at = (i + batch_size) % batch_size;
       const std::int64_t index = (i + batch_size) % dataset_->size();
       const auto start = Clock::now();
-      const input::Sample sample = read(index, scratch);
+      const input::Sample sample = read(one, index, scratch);
       reading += Clock::now() - start;
       value_of(pipeline.run(sample, {0, i + batch_size}, type,
                             to + static_cast<std::size_t>(at) * pipeline.written_bytes(type),
@@ -160,7 +184,8 @@ class Input {
                                    .drop_last = recipe_.train.drop_last,
                                    .pixel_type = pixel_type_of(one),
                                    .ring = {},
-                                   .pipeline = &*one.pipeline};
+                                   .pipeline = &*one.pipeline,
+                                   .kept = {.index = index_.get()}};
     for (std::size_t i = 0; i < slots; ++i) {
       images_[i].resize(std::max(images_[i].size(), elements));
       labels_[i].resize(std::max(labels_[i].size(), static_cast<std::size_t>(batch_size)));
@@ -175,20 +200,25 @@ class Input {
     return batch.samples;
   }
 
-  input::Sample read(std::int64_t index, input::Pipeline::Scratch& scratch) {
+  input::Sample read(const Named& one, std::int64_t index, input::Pipeline::Scratch& scratch) {
     const input::SampleType type = dataset_->type();
     if (type.element == input::Element::encoded) {
-      value_of(dataset_->read_encoded(index, scratch.stored));
-      return {type.element, {}, scratch.stored};
+      const input::FileStamp stamp = value_of(dataset_->read_encoded(index, scratch.stored));
+      const bool is_indexed = one.pipeline->is_indexed();
+      return {type.element,
+              {},
+              scratch.stored,
+              {stamp, dataset_->stored_index(index), is_indexed ? index_.get() : nullptr}};
     }
     const auto bytes = static_cast<std::size_t>(type.shape().elements()) * bytes_of(type.element);
     scratch.stored.resize(bytes);
     value_of(dataset_->read(index, scratch.stored));
-    return {type.element, type.shape(), scratch.stored};
+    return {type.element, type.shape(), scratch.stored, {}};
   }
 
   const recipes::Recipe& recipe_;
   std::unique_ptr<input::Dataset> dataset_;
+  std::unique_ptr<input::JpegIndex> index_;  // null unless a configuration asks for it
   std::vector<std::vector<float>> images_;
   std::vector<std::vector<std::int64_t>> labels_;
   std::unique_ptr<input::Loader> loader_;  // after what it writes to
@@ -263,6 +293,9 @@ int main(int argc, char** argv) {
     return [&input, &one, block] { return input.samples_per_second(one, block); };
   };
   fmt::print("Machine: {}, {} CPUs. Loading alone.\n\n", machine.cpu_model, machine.cpus_allowed);
+  const auto indexed =
+      std::ranges::find_if(all, [](const Named& one) { return one.pipeline->is_indexed(); });
+  if (indexed != all.end()) input.fill_index(*indexed);
   fmt::print("| configuration | samples/s | against | samples/s | ratio | interval | pairs |\n");
   fmt::print("|---|---|---|---|---|---|---|\n");
   for (std::size_t i = 1; i < all.size(); ++i)

@@ -194,6 +194,12 @@ std::vector<Knob> knobs_of(const Machine& machine) {
   knobs.push_back(choice("input.decode", {"full", "crop"},
                          "crop: of a picture that is cropped, only the crop is decoded."));
 
+  Knob& index = knobs.emplace_back(
+      boolean("input.jpeg_index",
+              "Remembers where the rows of JPEG files begin, so that of one that is cropped only "
+              "the code of the crop is read."));
+  index.one_time_cost = "reading the code of every file once";
+
   knobs.push_back(choice("input.order", {"written", "crop_first"},
                          "crop_first: crops run as early as they give the same pixels."));
 

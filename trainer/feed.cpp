@@ -167,7 +167,7 @@ class Feed::State {
     const auto slots = static_cast<std::int64_t>(buffers.ring.size());
     return input::ReadAhead::create(*dataset_, order_,
                                     (slots + settings.read_ahead_batches) * settings.batch_size,
-                                    settings.cache);
+                                    settings.kept.cache);
   }
 
   void use(std::unique_ptr<input::ReadAhead> read_ahead) {
@@ -223,7 +223,7 @@ class Feed::State {
         .pixel_type = settings.is_uint8 ? input::PixelType::uint8 : input::PixelType::float32,
         .ring = {},
         .pipeline = settings.pipeline,
-        .cache = settings.cache};
+        .kept = settings.kept};
     for (const HostSlot& slot : ring) {
       result.ring.push_back(
           {slot.images.mutable_data_ptr(), slot.labels.mutable_data_ptr<std::int64_t>()});

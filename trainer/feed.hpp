@@ -25,8 +25,8 @@ struct FeedSettings {
   int read_ahead_batches = 0;  // whose files the system reads before the loader wants them
   // Another form of the pipeline that the feed was created with; null: that one. Must outlive its use.
   const input::Pipeline* pipeline = nullptr;
-  // For that pipeline's kind of cache; null: nothing is kept. Must outlive its use.
-  input::SampleCache* cache = nullptr;
+  // For that pipeline; what is null is not kept. Must outlive its use.
+  input::Kept kept = {};
 
   friend bool operator==(const FeedSettings&, const FeedSettings&) = default;
 };

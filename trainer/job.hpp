@@ -45,6 +45,8 @@ struct JobFacts {
   std::int64_t cache_prefix_bytes = 0;
   std::int64_t cache_allowed_bytes = 0;
   std::int64_t stored_samples = 0;
+  // What input.jpeg_index would need for all of the data; 0: it is of no use.
+  std::int64_t jpeg_index_bytes = 0;
   std::string device;
   std::int64_t device_memory_bytes = 0;
 };

@@ -281,6 +281,7 @@ Result<Stretch> Job::State::advance(const StretchLimits& limits, const CancelChe
     stretch.was_cancelled = cancel(now_ns());
     if (stretch.was_cancelled || now_ns() >= limits.deadline_ns) break;
   }
+  if (stretch.ended_epoch) save_index();
   stretch.losses = read_all(losses);
   return stretch;
 }
@@ -292,7 +293,7 @@ Result<TestResult> Job::State::evaluate(const CancelCheck& is_cancelled) {
   FeedSettings settings = feed_->settings();
   settings.drop_last = false;
   settings.pipeline = &(*pipelines)->test;
-  settings.cache = nullptr;  // of other data
+  settings.kept = {};  // of other data
   auto feed = Feed::create(*test_data_, {.seed = recipe_.seed, .is_shuffled = false},
                            (*pipelines)->test, device_, settings);
   if (!feed) return tl::unexpected(feed.error());

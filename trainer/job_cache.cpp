@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which samples a job keeps in memory.
+// What a job keeps of samples in memory.
 #include <algorithm>
 #include <utility>
 
@@ -15,14 +15,27 @@ constexpr std::chrono::nanoseconds kMostFilling = std::chrono::seconds(20);
 
 }  // namespace
 
+std::int64_t Job::State::kept_bytes() const {
+  std::int64_t bytes = index_.index != nullptr ? index_.index->bytes() : 0;
+  for (const Cache& one : caches_)
+    bytes += one.cache->bytes();
+  return bytes;
+}
+
 std::int64_t Job::State::cache_bytes_allowed() const {
   if (recipe_.tune.cache_memory_bytes) return *recipe_.tune.cache_memory_bytes;
-  std::int64_t kept = 0;  // is not available any more, but ours
-  for (const Cache& one : caches_)
-    kept += one.cache->bytes();
+  // What is kept is not available any more, but ours.
   return static_cast<std::int64_t>(
       recipe_.tune.cache_memory_ratio *
-      static_cast<double>(available_memory_bytes(memory_allowed_bytes_) + kept));
+      static_cast<double>(available_memory_bytes(memory_allowed_bytes_) + kept_bytes()));
+}
+
+Result<input::Kept> Job::State::kept_for(const input::Pipeline& pipeline) {
+  const auto cache = cache_for(pipeline);
+  if (!cache) return tl::unexpected(cache.error());
+  const auto index = index_for(pipeline);
+  if (!index) return tl::unexpected(index.error());
+  return input::Kept{*cache, *index};
 }
 
 Result<input::SampleCache*> Job::State::cache_for(const input::Pipeline& pipeline) {
@@ -37,9 +50,7 @@ Result<input::SampleCache*> Job::State::cache_for(const input::Pipeline& pipelin
   }
   // Not the first: it is what the feed may work with until it is told.
   if (caches_.size() > 1) caches_.pop_back();
-  std::int64_t room = cache_bytes_allowed();
-  for (const Cache& one : caches_)
-    room -= one.cache->bytes();
+  const std::int64_t room = cache_bytes_allowed() - kept_bytes();
   auto cache = input::SampleCache::create(stored.items, std::max<std::int64_t>(room, 0));
   if (!cache) return tl::unexpected(cache.error());
   caches_.push_front({.key = key, .cache = std::move(*cache)});
@@ -47,15 +58,24 @@ Result<input::SampleCache*> Job::State::cache_for(const input::Pipeline& pipelin
 }
 
 void Job::State::fill_cache(const CancelCheck& is_cancelled) {
-  const input::SampleCache* const used = feed_->settings().cache;
-  if (used == nullptr) return;
+  const input::Kept used = feed_->settings().kept;
   const auto one = std::ranges::find_if(
-      caches_, [used](const Cache& cache) { return cache.cache.get() == used; });
-  if (one == caches_.end() || one->was_filled) return;
+      caches_, [&](const Cache& cache) { return cache.cache.get() == used.cache; });
+  const bool fills_cache = used.cache != nullptr && one != caches_.end() && !one->was_filled;
+  const bool fills_index = used.index != nullptr && !index_.was_filled;
+  if (!fills_cache && !fills_index) return;
   const std::int64_t start = profiler::now_ns();
   feed_->fill_cache(cpus_allowed_, kMostFilling, is_cancelled);
-  one->fill_ns = profiler::now_ns() - start;
-  one->was_filled = true;
+  const std::int64_t fill_ns = profiler::now_ns() - start;
+  if (fills_cache) {
+    one->fill_ns = fill_ns;
+    one->was_filled = true;
+  }
+  if (fills_index) {
+    index_.fill_ns = fill_ns;
+    index_.was_filled = true;
+    save_index();
+  }
 }
 
 void Job::State::add_input_facts(profiler::ProfileFacts& facts,
@@ -73,7 +93,7 @@ void Job::State::add_input_facts(profiler::ProfileFacts& facts,
   facts.prefix_ns = saved_by(input::CacheKind::prefix);
   facts.stored_samples = facts_.stored_samples;
   for (const Cache& one : caches_) {
-    if (one.cache.get() != feed_->settings().cache) continue;
+    if (one.cache.get() != feed_->settings().kept.cache) continue;
     facts.cached_samples = one.cache->kept_items();
     facts.cache_bytes = one.cache->bytes();
     facts.cache_fill_ns = one.fill_ns;

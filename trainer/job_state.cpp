@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kInitial = "initial";
 
 FeedSettings feed_settings_of(const recipes::Recipe& recipe, const Configuration& configuration,
-                              const input::Pipeline& pipeline, input::SampleCache* cache) {
+                              const input::Pipeline& pipeline, const input::Kept& kept) {
   return {.workers = static_cast<int>(configuration.integer("loader.workers")),
           .prefetch_batches = static_cast<int>(configuration.integer("loader.prefetch_batches")),
           .batch_size = configuration.integer("batch_size"),
@@ -30,7 +30,7 @@ FeedSettings feed_settings_of(const recipes::Recipe& recipe, const Configuration
           .is_channels_last = configuration.text("layout.memory_format") == "channels_last",
           .read_ahead_batches = static_cast<int>(configuration.integer("input.read_ahead")),
           .pipeline = &pipeline,
-          .cache = cache};
+          .kept = kept};
 }
 
 std::optional<at::ScalarType> autocast_type(const std::string& value) {
@@ -105,6 +105,7 @@ std::vector<std::string> obeyed_knobs() {
           "env.*",
           "input.cache",
           "input.decode",
+          "input.jpeg_index",
           "input.order",
           "input.point_ops",
           "input.read_ahead",
@@ -179,11 +180,11 @@ Result<void> Job::State::load(const Configuration& configuration) {
     }
   }
   const bool is_shuffled = get_bool(recipe_.data.parameters, "shuffle").value_or(true);
-  const auto cache = cache_for(pipeline);
-  if (!cache) return tl::unexpected(cache.error());
+  const auto kept = kept_for(pipeline);
+  if (!kept) return tl::unexpected(kept.error());
   auto feed =
       Feed::create(*train_data_, {.seed = recipe_.seed, .is_shuffled = is_shuffled}, pipeline,
-                   device_, feed_settings_of(recipe_, configuration, pipeline, *cache));
+                   device_, feed_settings_of(recipe_, configuration, pipeline, *kept));
   if (!feed) return tl::unexpected(feed.error());
   feed_ = std::move(*feed);
   learner_->configure(learner_settings_of(configuration));
@@ -252,10 +253,10 @@ Result<Prepared> Job::State::prepare(const Configuration& configuration) {
   // First what can fail.
   const auto pipelines = pipelines_of(configuration);
   if (!pipelines) return tl::unexpected(pipelines.error());
-  const auto cache = cache_for((*pipelines)->train);
-  if (!cache) return tl::unexpected(cache.error());
+  const auto kept = kept_for((*pipelines)->train);
+  if (!kept) return tl::unexpected(kept.error());
   const FeedSettings feed_settings =
-      feed_settings_of(recipe_, configuration, (*pipelines)->train, *cache);
+      feed_settings_of(recipe_, configuration, (*pipelines)->train, *kept);
   if (feed_settings != feed_->settings()) {
     if (auto done = feed_->configure(feed_settings); !done) return tl::unexpected(done.error());
   }
@@ -379,6 +380,7 @@ void Job::State::describe(const input::Pipeline& pipeline) {
   facts_.can_decode_crop = pipeline.chances().can_decode_crop;
   facts_.pixel_stages = pipeline.chances().pixel_stages;
   describe_caches();
+  describe_index();
   facts_.device_memory_bytes = device_memory_bytes(facts_.device);
 }
 

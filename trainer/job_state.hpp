@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <filesystem>
 #include <list>
 #include <map>
 #include <memory>
@@ -16,6 +17,8 @@
 #include "trainer/extensions.hpp"
 #include "trainer/feed.hpp"
 #include "trainer/input/dataset.hpp"
+#include "trainer/input/jpeg_index.hpp"
+#include "trainer/input/kept.hpp"
 #include "trainer/input/pipeline.hpp"
 #include "trainer/input/sample_cache.hpp"
 #include "trainer/job.hpp"
@@ -96,9 +99,15 @@ class Job::State {
   void describe(const input::Pipeline& pipeline);
   void describe_caches();
   // Null where the pipeline keeps nothing. job_cache.cpp
+  Result<input::Kept> kept_for(const input::Pipeline& pipeline);
   Result<input::SampleCache*> cache_for(const input::Pipeline& pipeline);
-  // Where the memory ends, for all caches together.
+  // job_index.cpp
+  Result<input::JpegIndex*> index_for(const input::Pipeline& pipeline);
+  void save_index();
+  void describe_index();
+  // Of all caches and the index together: where the memory ends, and what they have.
   [[nodiscard]] std::int64_t cache_bytes_allowed() const;
+  [[nodiscard]] std::int64_t kept_bytes() const;
   // Blocks and profiles show a cache as it is once everything is in it; training fills it on its way.
   void fill_cache(const CancelCheck& is_cancelled);
   void add_input_facts(profiler::ProfileFacts& facts, const input::LoaderStatistics& loaded) const;
@@ -138,6 +147,14 @@ class Job::State {
     std::int64_t fill_ns = 0;
   };
   std::list<Cache> caches_;
+  struct Index {
+    std::unique_ptr<input::JpegIndex> index;  // null until a form asks for it
+    std::filesystem::path file;               // empty: there is no place for one
+    std::string key;                          // of the data
+    bool was_filled = false;
+    std::int64_t fill_ns = 0;
+  };
+  Index index_;
   std::unique_ptr<Learner> learner_;
   std::shared_ptr<const void> gather_rewrite_;  // null: LibTorch's own
   bool reads_every_loss_ = false;

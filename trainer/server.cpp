@@ -49,6 +49,7 @@ Json to_json(const JobFacts& facts) {
           {"cache_prefix_bytes", facts.cache_prefix_bytes},
           {"cache_allowed_bytes", facts.cache_allowed_bytes},
           {"stored_samples", facts.stored_samples},
+          {"jpeg_index_bytes", facts.jpeg_index_bytes},
           {"device", facts.device},
           {"device_memory_bytes", facts.device_memory_bytes}};
 }

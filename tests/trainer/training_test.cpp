@@ -103,27 +103,89 @@ TEST(Training, WithoutTestDataThereIsNoAccuracy) {
   EXPECT_FALSE(train_all(*job, {.checkpoint_path = folder / "c"}).summary.test);
 }
 
-// In every form that the tuner may choose the same files are skipped and the same ones stand in for them.
-TEST(Training, SkipsDamagedFilesAlikeWhateverTheConfiguration) {
-  const Folder folder;
+// Where a job keeps what is of use to the next one.
+class CacheHome {
+ public:
+  explicit CacheHome(const std::filesystem::path& folder) {
+    ::setenv("XDG_CACHE_HOME", folder.c_str(), 1);
+  }
+  ~CacheHome() { ::unsetenv("XDG_CACHE_HOME"); }
+  CacheHome(const CacheHome&) = delete;
+  CacheHome& operator=(const CacheHome&) = delete;
+};
+
+recipes::Recipe cropped_photos(const Folder& folder) {
   std::filesystem::create_directory(folder / "photos");
   const auto fixtures = tests::source_folder() / "tests/trainer/input/data";
-  for (const char* kind : {"420", "422", "444", "grey", "restarts"}) {
+  for (const char* kind : {"420", "422", "444", "grey"}) {
     const std::string name = std::string(kind) + "_37x51.jpg";
     std::filesystem::copy_file(fixtures / name, folder / ("photos/" + name));
   }
-  const std::filesystem::path damaged = folder / "photos/422_37x51.jpg";
-  std::filesystem::resize_file(damaged, std::filesystem::file_size(damaged) * 9 / 10);
   recipes::Recipe recipe = small_recipe();
   recipe.evaluation.reset();
-  recipe.data = {"image_files",
+  recipe.data = {"jpeg_files",
                  {{"files", (folder / "photos/*.jpg").string()},
                   {"repeat_to", 200},
                   {"labels", "random"},
-                  {"classes", 4},
-                  {"on_error", "skip"}}};
-  recipe.input = {
-      {"decode", Json::object()}, {"random_crop", {{"size", 8}}}, {"to_float", Json::object()}};
+                  {"classes", 4}}};
+  recipe.input = {{"decode_jpeg", Json::object()},
+                  {"random_crop", {{"size", 8}}},
+                  {"to_float", Json::object()}};
+  return recipe;
+}
+
+std::vector<std::filesystem::path> files_below(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
+    if (entry.is_regular_file()) files.push_back(entry.path());
+  return files;
+}
+
+// The block of a trial knows all files before its clock starts, and what it knows is there for the next job.
+TEST(Training, KeepsAnIndexOfItsFiles) {
+  const Folder folder;
+  const CacheHome home(folder / "cache");
+  const recipes::Recipe recipe = cropped_photos(folder);
+  const Configuration crops = with(starting(recipe), "input.decode", std::string("crop"));
+  const Configuration indexed = with(crops, "input.jpeg_index", true);
+  const auto plain = load(recipe, crops);
+  ASSERT_NE(plain, nullptr);
+  EXPECT_GT(plain->facts().jpeg_index_bytes, 4 * 10);
+  const std::string expected = train_all(*plain, {.checkpoint_path = folder / "c"}).digest;
+  EXPECT_FALSE(std::filesystem::exists(folder / "cache"));
+
+  const auto first = load(recipe, crops);
+  value_of(first->prepare(indexed));
+  value_of(first->run({}, never));
+  const auto written = files_below(folder / "cache");
+  ASSERT_EQ(written.size(), 1U);
+  EXPECT_EQ(written[0].parent_path(), folder / "cache/autotuned/jpeg-index");
+  const auto time = std::filesystem::last_write_time(written[0]);
+
+  for (const bool is_damaged : {false, true}) {
+    if (is_damaged) std::filesystem::resize_file(written[0], 100);
+    const auto next = load(recipe, indexed);
+    ASSERT_NE(next, nullptr);
+    EXPECT_EQ(train_all(*next, {.checkpoint_path = folder / "c"}).digest, expected);
+    if (!is_damaged) {
+      EXPECT_EQ(std::filesystem::last_write_time(written[0]), time);
+    }
+  }
+  EXPECT_GT(std::filesystem::file_size(written[0]), 100U);  // made anew in its first epoch
+}
+
+// In every form that the tuner may choose the same files are skipped and the same ones stand in for them.
+TEST(Training, SkipsDamagedFilesAlikeWhateverTheConfiguration) {
+  const Folder folder;
+  const CacheHome home(folder / "cache");
+  recipes::Recipe recipe = cropped_photos(folder);
+  std::filesystem::copy_file(tests::source_folder() / "tests/trainer/input/data/restarts_37x51.jpg",
+                             folder / "photos/restarts.jpg");
+  const std::filesystem::path damaged = folder / "photos/422_37x51.jpg";
+  std::filesystem::resize_file(damaged, std::filesystem::file_size(damaged) * 9 / 10);
+  recipe.data.type = "image_files";
+  recipe.data.parameters["on_error"] = "skip";
+  recipe.input[0].type = "decode";
 
   const Configuration first = starting(recipe);
   const Configuration crops =
@@ -131,7 +193,7 @@ TEST(Training, SkipsDamagedFilesAlikeWhateverTheConfiguration) {
   std::vector<std::string> digests;
   for (const Configuration& configuration :
        {first, crops, with(first, "input.cache", std::string("decoded")),
-        with(crops, "input.cache", std::string("raw"))}) {
+        with(crops, "input.cache", std::string("raw")), with(crops, "input.jpeg_index", true)}) {
     const auto job = load(recipe, configuration);
     ASSERT_NE(job, nullptr);
     value_of(job->run_steps(3, never));
@@ -145,7 +207,7 @@ TEST(Training, SkipsDamagedFilesAlikeWhateverTheConfiguration) {
     EXPECT_EQ(named[0]["file"], damaged.string());
     EXPECT_EQ(named[0]["files"], 1);
   }
-  EXPECT_EQ(digests, std::vector<std::string>(4, digests.front()));
+  EXPECT_EQ(digests, std::vector<std::string>(5, digests.front()));
 
   recipe.data.parameters["on_error"] = "stop";
   const auto job = load(recipe);

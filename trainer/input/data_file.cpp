@@ -30,6 +30,13 @@ Result<DataFile> open_data_file(const std::string& path) {
   return file;
 }
 
+FileStamp stamp_of(const DataFile& file) {
+  struct stat status {};
+  if (::fstat(file.descriptor.get(), &status) != 0) return {};
+  constexpr std::int64_t kNsPerSecond = 1'000'000'000;
+  return {status.st_size, status.st_mtim.tv_sec * kNsPerSecond + status.st_mtim.tv_nsec};
+}
+
 Result<std::size_t> read_at(const DataFile& file, std::int64_t offset, std::span<std::uint8_t> out,
                             const std::string& path) {
   std::size_t done = 0;

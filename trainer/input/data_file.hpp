@@ -10,6 +10,7 @@
 
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
+#include "trainer/input/sample.hpp"
 
 namespace autotuned::input {
 
@@ -22,6 +23,9 @@ struct DataFile {
 
 // ErrorKind::not_found, permission, io, or invalid when it is not a regular file.
 [[nodiscard]] Result<DataFile> open_data_file(const std::string& path);
+
+// What the file is now.
+[[nodiscard]] FileStamp stamp_of(const DataFile& file);
 
 // Fills `out` from `offset` on; gives fewer bytes only where the file ends.
 [[nodiscard]] Result<std::size_t> read_at(const DataFile& file, std::int64_t offset,

@@ -27,7 +27,8 @@ Result<void> Dataset::read(std::int64_t index, std::span<std::uint8_t> /*out*/) 
   return fail(ErrorKind::internal, "the samples are encoded", name(index));
 }
 
-Result<void> Dataset::read_encoded(std::int64_t index, std::vector<std::uint8_t>& /*out*/) const {
+Result<FileStamp> Dataset::read_encoded(std::int64_t index,
+                                        std::vector<std::uint8_t>& /*out*/) const {
   return fail(ErrorKind::internal, "the samples are not encoded", name(index));
 }
 

@@ -34,9 +34,10 @@ class Dataset {
   // Writes the stored bytes of one sample. REQUIRES: not encoded; `out` has room for exactly the
   // elements, aligned for them. Errors name the file that could not be read.
   [[nodiscard]] virtual Result<void> read(std::int64_t index, std::span<std::uint8_t> out) const;
-  // The bytes of one encoded sample; `out` takes their size. REQUIRES: encoded.
-  [[nodiscard]] virtual Result<void> read_encoded(std::int64_t index,
-                                                  std::vector<std::uint8_t>& out) const;
+  // The bytes of one encoded sample; `out` takes their size. Gives what its file was right before it was read.
+  // REQUIRES: encoded.
+  [[nodiscard]] virtual Result<FileStamp> read_encoded(std::int64_t index,
+                                                       std::vector<std::uint8_t>& out) const;
 
   // The same bytes without a copy, valid as long as this lives; empty when they are not in memory.
   [[nodiscard]] virtual std::span<const std::uint8_t> view(std::int64_t /*index*/) const {

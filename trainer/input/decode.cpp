@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "trainer/input/jpeg_part_decoder.hpp"
 #include "trainer/input/picture_decoder.hpp"
 #include "trainer/input/transform_types.hpp"
 
@@ -10,6 +11,7 @@ template <typename Decoder>
 class DecodeStage final : public PartStage {
   struct Memory final : StageMemory {
     Decoder decoder;
+    JpegPartDecoder indexed;
   };
 
  public:
@@ -37,26 +39,42 @@ class DecodeStage final : public PartStage {
   Result<Sample> apply_part(const Sample& sample, const CutStage& cut,
                             const RandomStream& cut_draws, StageMemory* memory,
                             SampleRoom& room) const override {
-    Decoder& decoder = static_cast<Memory*>(memory)->decoder;
-    const auto shape = begin(decoder, sample);
+    auto& [decoder, indexed] = *static_cast<Memory*>(memory);
+    const auto known = indexed.begin(sample);
+    const auto shape = known ? checked(*known) : begin(decoder, sample);
     if (!shape) return tl::unexpected(shape.error());
     const auto part = cut.window(*shape, cut_draws);
     if (!part) return tl::unexpected(part.error());
     std::uint8_t* bytes = nullptr;
     const Sample picture =
         room.take(Element::uint8, {shape->channels, part->height, part->width}, bytes);
+    if (known) {
+      if (indexed.decode(*part, bytes)) return picture;
+      if (const auto begun = decoder.begin(sample.bytes); !begun) {
+        return tl::unexpected(begun.error());
+      }
+    }
     auto decoded = decoder.decode_part(*part, bytes, remainder_);
     if (!decoded) return tl::unexpected(std::move(decoded.error()));
+    indexed.index(sample);
     return picture;
+  }
+
+  void index(const Sample& sample, StageMemory* memory) const override {
+    static_cast<Memory*>(memory)->indexed.index(sample);
   }
 
  private:
   Result<SampleShape> begin(Decoder& decoder, const Sample& sample) const {
-    auto shape = decoder.begin(sample.bytes);
-    if (shape && output_.is_complete &&
-        !(output_.height.contains(shape->height) && output_.width.contains(shape->width))) {
+    const auto shape = decoder.begin(sample.bytes);
+    return shape ? checked(*shape) : shape;
+  }
+
+  Result<SampleShape> checked(const SampleShape& shape) const {
+    if (output_.is_complete &&
+        !(output_.height.contains(shape.height) && output_.width.contains(shape.width))) {
       return fail(ErrorKind::invalid,
-                  "has " + std::to_string(shape->height) + " x " + std::to_string(shape->width) +
+                  "has " + std::to_string(shape.height) + " x " + std::to_string(shape.width) +
                       " pixels, which it had not when training began",
                   {}, "do not change the data during training");
     }

@@ -25,8 +25,8 @@ class FileSource final : public PictureSource {
   explicit FileSource(std::vector<std::string> files) : files_(std::move(files)) {}
 
   std::int64_t size() const override { return std::ssize(files_); }
-  Result<std::int64_t> read_front(std::int64_t item, std::size_t most,
-                                  std::vector<std::uint8_t>& bytes) const override {
+  Result<FileStamp> read_front(std::int64_t item, std::size_t most,
+                               std::vector<std::uint8_t>& bytes) const override {
     const std::string& path = files_[static_cast<std::size_t>(item)];
     const auto file = open_data_file(path);
     if (!file) return tl::unexpected(file.error());
@@ -35,11 +35,12 @@ class FileSource final : public PictureSource {
       return fail(ErrorKind::invalid,
                   "has " + format_bytes(file->bytes) + ", too much for a picture", path);
     }
+    const FileStamp stamp = stamp_of(*file);
     bytes.resize(std::min(size, most));
     const auto count = read_at(*file, 0, bytes, path);
     if (!count) return tl::unexpected(count.error());
     bytes.resize(*count);  // fewer: somebody cuts it just now; the decoder says what is missing
-    return file->bytes;
+    return stamp;
   }
   std::string name(std::int64_t item) const override {
     return files_[static_cast<std::size_t>(item)];

@@ -105,10 +105,10 @@ struct JpegDecoder::State {
     return true;
   }
 
-  bool read_part(const Window& part, std::uint8_t* out, Remainder remainder) {
+  bool read_part(const Window& part, std::uint8_t* out, Remainder remainder, int first_column = 0) {
     if (setjmp(trap.target) != 0) return false;
     const bool is_exact = has_exact_parts();
-    read_rows(part, out, is_exact);
+    read_rows(part, out, is_exact, first_column);
     if (remainder == Remainder::checked) pass_over_rest(is_exact);
     return true;
   }
@@ -126,14 +126,14 @@ struct JpegDecoder::State {
     return (across == 1 && down == 1) || (across == 2 && (down == 1 || down == 2));
   }
 
-  void read_rows(const Window& part, std::uint8_t* out, bool is_exact) {
+  void read_rows(const Window& part, std::uint8_t* out, bool is_exact, int first_column) {
     jpeg_start_decompress(&info);
     JDIMENSION left = 0;
     JDIMENSION top = 0;
     if (is_exact) {
       const int right =
           std::min(part.left + part.width + kMargin, static_cast<int>(info.image_width));
-      left = static_cast<JDIMENSION>(std::max(part.left - kMargin, 0));
+      left = static_cast<JDIMENSION>(std::max(part.left - kMargin, first_column));
       JDIMENSION width = static_cast<JDIMENSION>(right) - left;
       if (width < info.image_width) jpeg_crop_scanline(&info, &left, &width);
       if (part.top > 0) top = jpeg_skip_scanlines(&info, static_cast<JDIMENSION>(part.top));
@@ -235,6 +235,14 @@ Result<void> JpegDecoder::decode(std::uint8_t* out) {
 Result<void> JpegDecoder::decode_part(const Window& part, std::uint8_t* out, Remainder remainder) {
   const bool is_decoded = state_->read_part(part, out, remainder);
   // Not jpeg_finish_decompress: what may follow does not matter.
+  jpeg_abort_decompress(&state_->info);
+  if (!is_decoded) return state_->failure();
+  return {};
+}
+
+Result<void> JpegDecoder::decode_part_from(int first_column, const Window& part,
+                                           std::uint8_t* out) {
+  const bool is_decoded = state_->read_part(part, out, Remainder::left, first_column);
   jpeg_abort_decompress(&state_->info);
   if (!is_decoded) return state_->failure();
   return {};

@@ -38,6 +38,10 @@ class JpegDecoder {
   // REQUIRES: as decode(); the part lies within the picture.
   [[nodiscard]] Result<void> decode_part(const Window& part, std::uint8_t* out,
                                          Remainder remainder = Remainder::left);
+  // The same as if the picture began with that column, which begins an MCU (JpegPartFile). REQUIRES: the
+  // part does not begin before it, and its columns can be decoded alone.
+  [[nodiscard]] Result<void> decode_part_from(int first_column, const Window& part,
+                                              std::uint8_t* out);
 
  private:
   struct State;

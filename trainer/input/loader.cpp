@@ -125,7 +125,7 @@ class Loader::State {
   Result<void> finish(const Batch& batch, const BatchRing::Chunk& chunk, PixelType type,
                       SampleWriter::Scratch& scratch);
   // From here on; threads keep what they need for one pipeline, so that another takes other threads.
-  Result<void> use(const Pipeline& pipeline, SampleCache* cache, std::size_t threads);
+  Result<void> use(const Pipeline& pipeline, Kept kept, std::size_t threads);
   void add_times(SampleWriter::Scratch& scratch, std::int64_t samples);
   void add_spans(SampleWriter::Scratch& scratch, PartSpan chunk);
 
@@ -140,7 +140,7 @@ class Loader::State {
 
   // Changed only while no thread fills.
   const Pipeline* pipeline_;
-  SampleCache* cache_ = nullptr;
+  Kept kept_;
   std::optional<SampleWriter> writer_;
   SampleWriter::Scratch callers_scratch_;
   std::vector<std::vector<float>>
@@ -218,10 +218,10 @@ Result<void> Loader::State::reconfigure(LoaderSettings settings) {
   const bool was_running = pause();
   const std::size_t threads_before = threads_.size();
   const Pipeline& pipeline_before = *pipeline_;
-  SampleCache* const cache_before = cache_;
+  const Kept kept_before = kept_;
   auto assembled = room_to_assemble(settings, pipeline);
   auto started = assembled
-                     ? use(pipeline, settings.cache, static_cast<std::size_t>(settings.workers))
+                     ? use(pipeline, settings.kept, static_cast<std::size_t>(settings.workers))
                      : tl::unexpected(assembled.error());
   if (started) {
     const Guard guard(mutex_);
@@ -229,9 +229,9 @@ Result<void> Loader::State::reconfigure(LoaderSettings settings) {
     ring_.configure(settings, ring_.position());
     pixel_type_ = settings.pixel_type;
     batch_size_ = settings.batch_size;
-  } else if (&pipeline_before != pipeline_ || cache_before != cache_) {
+  } else if (&pipeline_before != pipeline_ || kept_before != kept_) {
     // These threads were there before: only a machine in distress has no room for them now.
-    (void)use(pipeline_before, cache_before, threads_before);
+    (void)use(pipeline_before, kept_before, threads_before);
   }
   if (was_running) resume();
   return started;
@@ -337,7 +337,7 @@ void Loader::State::time_parts(bool is_on) {
 
 void Loader::State::fill_cache(int threads, std::chrono::nanoseconds most,
                                const std::function<bool()>& is_cancelled) {
-  if (cache_ == nullptr) return;
+  if (kept_ == Kept{}) return;
   const Position from = position();
   EpochOrder order(samples_, order_.seed, order_.is_shuffled);
   const auto indices = order.of_epoch(from.epoch);
@@ -396,8 +396,8 @@ void Loader::State::work(const std::stop_token& stop, SampleWriter::Scratch scra
   }
 }
 
-Result<void> Loader::State::use(const Pipeline& pipeline, SampleCache* cache, std::size_t threads) {
-  if (&pipeline != pipeline_ || cache != cache_) {
+Result<void> Loader::State::use(const Pipeline& pipeline, Kept kept, std::size_t threads) {
+  if (&pipeline != pipeline_ || kept != kept_) {
     try {
       // First what may fail: until then the loader is as it was.
       SampleWriter::Scratch scratch = SampleWriter(dataset_, pipeline).make_scratch();
@@ -408,9 +408,9 @@ Result<void> Loader::State::use(const Pipeline& pipeline, SampleCache* cache, st
                   "use fewer workers or smaller batches");
     }
     pipeline_ = &pipeline;
-    cache_ = cache;
+    kept_ = kept;
     time_parts(false);  // other parts
-    writer_.emplace(dataset_, pipeline, cache);
+    writer_.emplace(dataset_, pipeline, kept);
   }
   return set_threads(threads);
 }

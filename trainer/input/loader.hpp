@@ -11,9 +11,9 @@
 
 #include "base/result.hpp"
 #include "trainer/input/dataset.hpp"
+#include "trainer/input/kept.hpp"
 #include "trainer/input/part_span.hpp"
 #include "trainer/input/pipeline.hpp"
-#include "trainer/input/sample_cache.hpp"
 
 namespace autotuned::input {
 
@@ -42,9 +42,9 @@ struct LoaderSettings {
   // Another form of the one that the loader was created with: the same shape, and it must outlive the
   // loader's use of it. Null: the one that it was created with.
   const Pipeline* pipeline = nullptr;
-  // Where what Pipeline::is_cached() says is kept, for pipelines with this cached_key(), and must outlive
-  // the loader's use of it. Null: nothing is kept, whatever the pipeline says.
-  SampleCache* cache = nullptr;
+  // Of these data and such pipelines, and must outlive the loader's use of it. What is null is not kept,
+  // whatever the pipeline says.
+  Kept kept;
 };
 
 struct Batch {
@@ -121,9 +121,9 @@ class Loader {
   void record_spans(std::int64_t most);
   [[nodiscard]] PartSpans take_spans();
 
-  // Puts samples into the cache, in the order in which they come next, until all of this epoch are there,
-  // its bytes are used up, `most` is over or `is_cancelled` says so. What cannot be read is passed over:
-  // it comes again when its turn is. Nothing without a cache. REQUIRES: paused.
+  // Puts samples into the cache and the index, in the order in which they come next, until all of this epoch
+  // are there, their bytes are used up, `most` is over or `is_cancelled` says so. What cannot be read is passed
+  // over: it comes again when its turn is. Nothing without either. REQUIRES: paused.
   void fill_cache(int threads, std::chrono::nanoseconds most,
                   const std::function<bool()>& is_cancelled);
 

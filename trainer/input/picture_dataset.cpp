@@ -40,7 +40,7 @@ Result<Looked> look_at(const PictureSource& source, std::int64_t item, Decoder& 
     shape.error().where = source.name(item);
     return tl::unexpected(shape.error());
   }
-  return Looked{*shape, *read};
+  return Looked{*shape, read->bytes};
 }
 
 struct LookedAt {
@@ -109,10 +109,9 @@ class PictureDataset final : public Dataset {
     return static_cast<std::int64_t>(below(random.at(static_cast<std::uint64_t>(index)),
                                            static_cast<std::uint64_t>(labels_.classes)));
   }
-  Result<void> read_encoded(std::int64_t index, std::vector<std::uint8_t>& out) const override {
-    auto read = source_->read_front(stored_index(index), kMostPictureBytes, out);
-    if (!read) return tl::unexpected(std::move(read.error()));
-    return {};
+  Result<FileStamp> read_encoded(std::int64_t index,
+                                 std::vector<std::uint8_t>& out) const override {
+    return source_->read_front(stored_index(index), kMostPictureBytes, out);
   }
   void will_need(std::int64_t index) const override { source_->will_need(stored_index(index)); }
   std::int64_t stored_index(std::int64_t index) const override { return index % source_->size(); }

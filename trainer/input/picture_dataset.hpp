@@ -23,10 +23,11 @@ class PictureSource {
   virtual ~PictureSource() = default;
 
   [[nodiscard]] virtual std::int64_t size() const = 0;  // at least 1
-  // At most `most` bytes from the front of a file; `bytes` takes their number. Gives the file's size.
+  // At most `most` bytes from the front of a file; `bytes` takes their number. Gives the size of the whole
+  // and when it was changed.
   // REQUIRES (here and below): 0 <= item < size().
-  [[nodiscard]] virtual Result<std::int64_t> read_front(std::int64_t item, std::size_t most,
-                                                        std::vector<std::uint8_t>& bytes) const = 0;
+  [[nodiscard]] virtual Result<FileStamp> read_front(std::int64_t item, std::size_t most,
+                                                     std::vector<std::uint8_t>& bytes) const = 0;
   // Dataset::will_need().
   virtual void will_need(std::int64_t item) const = 0;
   [[nodiscard]] virtual std::string name(std::int64_t item) const = 0;

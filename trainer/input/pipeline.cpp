@@ -335,6 +335,11 @@ std::size_t Pipeline::parts_saved_by(CacheKind kind) const {
   return kind == CacheKind::prefix ? steady_parts_ : 0;
 }
 
+void Pipeline::index(const Sample& stored, Scratch& scratch) const {
+  assert(is_indexed());
+  static_cast<const PartStage&>(*steps_[0].stage).index(stored, scratch.memories[0].get());
+}
+
 Result<Sample> Pipeline::run_cached_parts(const Sample& stored, Scratch& scratch) const {
   assert(is_cached());
   Sample sample = stored;

@@ -72,6 +72,11 @@ class Pipeline {
   // How many of the parts a cache of that kind would save, wholly or nearly so.
   [[nodiscard]] std::size_t parts_saved_by(CacheKind kind) const;
 
+  // Whether an index of files is of use, by form().indexes_jpegs: parts of pictures are decoded.
+  [[nodiscard]] bool is_indexed() const {
+    return form_.indexes_jpegs && !steps_.empty() && decodes_ && steps_[0].cut != nullptr;
+  }
+
   // What run() writes of a sample: what the model sees, or the step before that if finish_batch() makes
   // the rest.
   [[nodiscard]] bool has_batch_stages(PixelType type) const {
@@ -95,6 +100,9 @@ class Pipeline {
     std::vector<PartSpan> spans;
   };
   [[nodiscard]] Scratch make_scratch() const;
+
+  // Puts a sample into the index of its origin. REQUIRES: is_indexed().
+  void index(const Sample& stored, Scratch& scratch) const;
 
   // Writes written_bytes(type) to `out`. Errors lack `where` where a sample is at fault.
   // REQUIRES: for PixelType::uint8 a table.

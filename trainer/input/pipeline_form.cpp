@@ -15,6 +15,7 @@ PipelineForm pipeline_form_of(const Configuration& configuration) {
   if (cache == "raw") form.cache = CacheKind::raw;
   if (cache == "decoded") form.cache = CacheKind::decoded;
   if (cache == "prefix") form.cache = CacheKind::prefix;
+  form.indexes_jpegs = configuration.flag("input.jpeg_index");
   return form;
 }
 

@@ -31,11 +31,14 @@ struct PipelineForm {
               // the whole picture is kept
   PointOps point_ops = PointOps::per_sample;
   CacheKind cache = CacheKind::none;
+  bool indexes_jpegs =
+      false;  // where parts of pictures are decoded, files are looked up in an index
 
   friend auto operator<=>(const PipelineForm&, const PipelineForm&) = default;
 };
 
-// By the knobs input.order, input.decode, input.point_ops and input.cache. REQUIRES: all of them, in their domains.
+// By the knobs input.order, input.decode, input.point_ops, input.cache and input.jpeg_index. REQUIRES: all of
+// them, in their domains.
 [[nodiscard]] PipelineForm pipeline_form_of(const Configuration& configuration);
 
 }  // namespace autotuned::input

@@ -82,11 +82,29 @@ enum class Remainder {
   checked  // all of it is read: it is damaged where the whole picture could not be decoded
 };
 
+// Shows whether a file is still the one that it was.
+struct FileStamp {
+  std::int64_t bytes = 0;
+  std::int64_t changed_ns = 0;  // since 1970
+
+  friend bool operator==(const FileStamp&, const FileStamp&) = default;
+};
+
+class JpegIndex;
+
+// Where an encoded sample comes from.
+struct SampleOrigin {
+  FileStamp stamp;
+  std::int64_t item = 0;       // Dataset::stored_index()
+  JpegIndex* index = nullptr;  // where it is looked up; null: nowhere
+};
+
 // One sample between two transforms. Does not own its bytes.
 struct Sample {
   Element element = Element::uint8;
   SampleShape shape;                    // of no meaning for an encoded one
   std::span<const std::uint8_t> bytes;  // aligned for floats where it holds them
+  SampleOrigin origin = {};             // of an encoded one
 
   [[nodiscard]] const float* floats() const { return reinterpret_cast<const float*>(bytes.data()); }
 };

@@ -22,6 +22,7 @@ struct alignas(kCacheLineBytes) Header {
   Element element = Element::uint8;
   SampleShape shape;
   std::size_t bytes = 0;
+  FileStamp stamp;
 };
 
 std::size_t rounded_up(std::size_t bytes) {
@@ -73,7 +74,18 @@ std::optional<Sample> SampleCache::find(std::int64_t item) const {
   if (place <= kTaken) return std::nullopt;
   const std::uint8_t* const at = memory_ + place;
   const auto* const header = reinterpret_cast<const Header*>(at);
-  return Sample{header->element, header->shape, {at + sizeof(Header), header->bytes}};
+  return Sample{
+      header->element, header->shape, {at + sizeof(Header), header->bytes}, {header->stamp}};
+}
+
+void SampleCache::forget(std::int64_t item) {
+  assert(item >= 0 && item < items_);
+  Place& place = places_[static_cast<std::size_t>(item)];
+  std::uint64_t kept = place.load(std::memory_order_relaxed);
+  // Whoever reads it just now reads on: its bytes stay.
+  if (kept > kTaken && place.compare_exchange_strong(kept, kEmpty)) {
+    kept_items_.fetch_sub(1, std::memory_order_relaxed);
+  }
 }
 
 bool SampleCache::is_wanted(std::int64_t item) const {
@@ -91,7 +103,7 @@ void SampleCache::keep(std::int64_t item, const Sample& sample) {
   do {
     if (needed > size_ - at) return;  // stays taken: it is as large the next time
   } while (!used_.compare_exchange_weak(at, at + needed, std::memory_order_relaxed));
-  new (memory_ + at) Header{sample.element, sample.shape, sample.bytes.size()};
+  new (memory_ + at) Header{sample.element, sample.shape, sample.bytes.size(), sample.origin.stamp};
   // An empty sample has no bytes to point at.
   if (!sample.bytes.empty()) {
     std::memcpy(memory_ + at + sizeof(Header), sample.bytes.data(), sample.bytes.size());

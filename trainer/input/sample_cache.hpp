@@ -13,8 +13,8 @@
 
 namespace autotuned::input {
 
-// Fills as samples come, until its bytes are used up; what has no room is made anew every time. Nothing
-// ever leaves it. Memory is taken from the system as it fills, and none per sample.
+// Fills as samples come, until its bytes are used up; what has no room is made anew every time. Memory is taken
+// from the system as it fills, none per sample, and given back at the end.
 //
 // Any number of threads at once, without locks.
 class SampleCache {
@@ -31,6 +31,8 @@ class SampleCache {
   [[nodiscard]] std::optional<Sample> find(std::int64_t item) const;
   // Copies the sample, unless there is no room or somebody else has kept it or is about to.
   void keep(std::int64_t item, const Sample& sample);
+  // The sample is as if it had not been kept, but for its memory.
+  void forget(std::int64_t item);
   // Whether keep() may still do something about it.
   [[nodiscard]] bool is_wanted(std::int64_t item) const;
 

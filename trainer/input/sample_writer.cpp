@@ -9,6 +9,9 @@
 #include <string>
 #include <utility>
 
+#include "trainer/input/jpeg_index.hpp"
+#include "trainer/input/sample_cache.hpp"
+
 namespace autotuned::input {
 namespace {
 
@@ -38,8 +41,12 @@ Result<void> about_sample(const Dataset& dataset, std::int64_t index, Work&& wor
 
 }  // namespace
 
-SampleWriter::SampleWriter(const Dataset& dataset, const Pipeline& pipeline, SampleCache* cache)
-    : dataset_(dataset), pipeline_(pipeline), cache_(cache), stored_(dataset.type().element) {
+SampleWriter::SampleWriter(const Dataset& dataset, const Pipeline& pipeline, Kept kept)
+    : dataset_(dataset),
+      pipeline_(pipeline),
+      cache_(kept.cache),
+      index_(pipeline.is_indexed() ? kept.index : nullptr),
+      stored_(dataset.type().element) {
   if (stored_ != Element::encoded) {
     const SampleShape shape = dataset.type().shape();
     stored_bytes_ = static_cast<std::size_t>(shape.elements()) * bytes_of(stored_);
@@ -102,9 +109,13 @@ void SampleWriter::prefetch(std::int64_t index) const {
 
 Result<void> SampleWriter::keep(std::int64_t index, Scratch& scratch) const {
   return about_sample(dataset_, index, [&]() -> Result<void> {
-    if (!cache_->is_wanted(dataset_.stored_index(index))) return {};
+    const std::int64_t item = dataset_.stored_index(index);
+    const bool is_to_index = index_ != nullptr && index_->is_wanted(item);
+    const bool is_to_cache = cache_ != nullptr && cache_->is_wanted(item);
+    if (!is_to_index && !is_to_cache) return {};
     auto made = first_sample(index, scratch);
     if (!made) return tl::unexpected(std::move(made.error()));
+    if (is_to_index) pipeline_.index(*made, scratch);
     return {};
   });
 }
@@ -132,7 +143,10 @@ Result<void> SampleWriter::write_image(std::int64_t index, Position position, Pi
 Result<Sample> SampleWriter::first_sample(std::int64_t index, Scratch& scratch) const {
   if (cache_ == nullptr) return stored_sample(index, scratch);
   const std::int64_t item = dataset_.stored_index(index);
-  if (const auto kept = cache_->find(item)) return *kept;
+  if (auto kept = cache_->find(item)) {
+    kept->origin = {kept->origin.stamp, item, index_};
+    return *kept;
+  }
   auto made = stored_sample(index, scratch);
   if (made) made = pipeline_.run_cached_parts(*made, scratch);
   if (made) cache_->keep(item, *made);
@@ -145,8 +159,14 @@ Result<Sample> SampleWriter::stored_sample(std::int64_t index, Scratch& scratch)
   if (!sample.bytes.empty()) return sample;
   const bool is_timed = !scratch.part_ns.empty();
   const auto start = is_timed ? Clock::now() : Clock::time_point();
-  auto read = stored_ == Element::encoded ? dataset_.read_encoded(index, scratch.stored)
-                                          : dataset_.read(index, scratch.stored);
+  Result<void> read;
+  if (stored_ == Element::encoded) {
+    auto stamp = dataset_.read_encoded(index, scratch.stored);
+    if (!stamp) read = tl::unexpected(std::move(stamp.error()));
+    if (stamp) sample.origin = {*stamp, dataset_.stored_index(index), index_};
+  } else {
+    read = dataset_.read(index, scratch.stored);
+  }
   if (is_timed) {
     const auto end = Clock::now();
     scratch.stored_ns += std::chrono::nanoseconds(end - start).count();

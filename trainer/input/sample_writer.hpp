@@ -9,17 +9,17 @@
 #include "base/result.hpp"
 #include "trainer/input/batch_ring.hpp"
 #include "trainer/input/dataset.hpp"
+#include "trainer/input/kept.hpp"
 #include "trainer/input/pipeline.hpp"
-#include "trainer/input/sample_cache.hpp"
 
 namespace autotuned::input {
 
 // Const and free of locks: any number of threads at once, each with a scratch of its own.
 class SampleWriter {
  public:
-  // All must outlive this. REQUIRES: the pipeline was compiled for the data's type; a cache, which may be
-  // null, is for a pipeline with the same cached_key(), and for that data.
-  SampleWriter(const Dataset& dataset, const Pipeline& pipeline, SampleCache* cache = nullptr);
+  // All must outlive this. REQUIRES: the pipeline was compiled for the data's type; what is kept is of that
+  // data and such a pipeline.
+  SampleWriter(const Dataset& dataset, const Pipeline& pipeline, Kept kept = {});
 
   // Room for one sample; kept by a thread between calls.
   using Scratch = Pipeline::Scratch;
@@ -31,8 +31,7 @@ class SampleWriter {
   [[nodiscard]] Result<void> write(const BatchRing::Chunk& chunk, PixelType type,
                                    Scratch& scratch) const;
 
-  // Puts into the cache what belongs there of a sample, unless it is there. Errors as write().
-  // REQUIRES: a cache.
+  // Puts into the cache and the index what belongs there of a sample, unless it is there. Errors as write().
   [[nodiscard]] Result<void> keep(std::int64_t index, Scratch& scratch) const;
 
  private:
@@ -48,6 +47,7 @@ class SampleWriter {
   const Dataset& dataset_;
   const Pipeline& pipeline_;
   SampleCache* const cache_;
+  JpegIndex* const index_;
   const Element stored_;
   std::size_t stored_bytes_ = 0;  // of every sample; unless encoded
 };

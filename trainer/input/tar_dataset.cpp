@@ -36,15 +36,17 @@ class TarSource final : public PictureSource {
       : shards_(std::move(shards)), pictures_(std::move(pictures)) {}
 
   std::int64_t size() const override { return std::ssize(pictures_); }
-  Result<std::int64_t> read_front(std::int64_t item, std::size_t most,
-                                  std::vector<std::uint8_t>& bytes) const override {
+  Result<FileStamp> read_front(std::int64_t item, std::size_t most,
+                               std::vector<std::uint8_t>& bytes) const override {
     const Picture& picture = pictures_[static_cast<std::size_t>(item)];
     const Shard& shard = shards_[picture.shard];
+    FileStamp stamp = stamp_of(shard.file);
+    stamp.bytes = picture.member.bytes;
     bytes.resize(std::min(static_cast<std::size_t>(picture.member.bytes), most));
     if (auto read = read_all_at(shard.file, picture.member.begin, bytes, shard.path); !read) {
       return tl::unexpected(read.error());
     }
-    return picture.member.bytes;
+    return stamp;
   }
   void will_need(std::int64_t item) const override {
     const Picture& picture = pictures_[static_cast<std::size_t>(item)];

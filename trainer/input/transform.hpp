@@ -91,6 +91,8 @@ class PartStage : public Stage {
   [[nodiscard]] virtual Result<Sample> apply_part(const Sample& sample, const CutStage& cut,
                                                   const RandomStream& cut_draws,
                                                   StageMemory* memory, SampleRoom& room) const = 0;
+  // Puts into the index of the sample's origin what makes its parts cheaper from then on, unless it is there.
+  virtual void index(const Sample& /*sample*/, StageMemory* /*memory*/) const {}
 };
 
 // Rows of a picture on their way through a pixel-wise stage. Between two channels lie a stride's

@@ -9,6 +9,7 @@
 #include "tests/base/temporary_folder.hpp"
 #include "tests/trainer/input/fixtures.hpp"
 #include "tests/trainer/input/tar_fixture.hpp"
+#include "trainer/input/jpeg_index.hpp"
 #include "trainer/input/loader.hpp"
 #include "trainer/input/picture_decoder.hpp"
 #include "trainer/input/random.hpp"
@@ -117,7 +118,9 @@ Loaded load(const Dataset& data, const std::vector<Transform>& transforms, Pipel
   for (std::size_t i = 0; i < images.size(); ++i)
     settings.ring.push_back({images[i].data(), labels[i].data()});
   auto cache = SampleCache::create(data.stored().items, 1 << 22);
-  if (pipeline->is_cached()) settings.cache = cache->get();
+  if (pipeline->is_cached()) settings.kept.cache = cache->get();
+  auto index = JpegIndex::create(data.stored().items, 1 << 22);
+  if (pipeline->is_indexed()) settings.kept.index = index->get();
   auto loader = Loader::create(data, {.seed = 9}, *pipeline, settings);
   EXPECT_TRUE(loader) << (loader ? "" : loader.error().message());
   if (!loader) return loaded;
@@ -149,6 +152,8 @@ std::vector<PipelineForm> some_forms() {
       forms.push_back({true, decodes_crop, PointOps::per_batch, cache});
     }
   }
+  forms.push_back({.decodes_crop = true, .indexes_jpegs = true});
+  forms.push_back({.decodes_crop = true, .cache = CacheKind::raw, .indexes_jpegs = true});
   return forms;
 }
 

@@ -2,77 +2,12 @@
 // A part of a picture has the bytes that the whole has there, whatever the file.
 #include <gmock/gmock.h>
 
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-// clang-format off
-#include <jpeglib.h>
-// clang-format on
-
-#include "tests/trainer/input/fixtures.hpp"
+#include "tests/trainer/input/decoder_checks.hpp"
+#include "tests/trainer/input/jpeg_files.hpp"
 #include "trainer/input/jpeg_decoder.hpp"
-#include "trainer/input/random.hpp"
 
 namespace autotuned::input {
 namespace {
-
-struct File {
-  int height = 1;
-  int width = 1;
-  int quality = 90;
-  int across = 1;  // luminance samples to one of colour
-  int down = 1;
-  bool is_grey = false;
-  bool is_progressive = false;
-  int restart_rows = 0;
-
-  [[nodiscard]] std::string text() const {
-    return std::to_string(height) + " x " + std::to_string(width) + " quality " +
-           std::to_string(quality) + " sampling " + std::to_string(across) + "x" +
-           std::to_string(down) + (is_grey ? " grey" : "") +
-           (is_progressive ? " progressive" : "") + " restarts " + std::to_string(restart_rows);
-  }
-};
-
-// Waves under noise: every block has high and low frequencies, every neighbour differs.
-std::vector<std::uint8_t> encoded(const File& file) {
-  jpeg_compress_struct info{};
-  jpeg_error_mgr errors{};
-  info.err = jpeg_std_error(&errors);
-  jpeg_create_compress(&info);
-  unsigned char* memory = nullptr;
-  unsigned long size = 0;
-  jpeg_mem_dest(&info, &memory, &size);
-  info.image_height = static_cast<JDIMENSION>(file.height);
-  info.image_width = static_cast<JDIMENSION>(file.width);
-  info.input_components = file.is_grey ? 1 : 3;
-  info.in_color_space = file.is_grey ? JCS_GRAYSCALE : JCS_RGB;
-  jpeg_set_defaults(&info);
-  jpeg_set_quality(&info, file.quality, TRUE);
-  info.comp_info[0].h_samp_factor = file.across;
-  info.comp_info[0].v_samp_factor = file.down;
-  info.restart_in_rows = file.restart_rows;
-  if (file.is_progressive) jpeg_simple_progression(&info);
-  jpeg_start_compress(&info, TRUE);
-  const auto components = static_cast<std::size_t>(info.input_components);
-  std::vector<std::uint8_t> row(static_cast<std::size_t>(file.width) * components);
-  for (int y = 0; y < file.height; ++y) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const double wave = 60 * std::sin(0.13 * y + 0.29 * static_cast<double>(i % 97)) + 128;
-      const auto noise = mix64(static_cast<std::uint64_t>(y) * 100'003 + i) % 90;
-      row[i] =
-          static_cast<std::uint8_t>(std::clamp(wave + static_cast<double>(noise) - 45, 0.0, 255.0));
-    }
-    JSAMPROW line = row.data();
-    jpeg_write_scanlines(&info, &line, 1);
-  }
-  jpeg_finish_compress(&info);
-  std::vector<std::uint8_t> bytes(memory, memory + size);
-  jpeg_destroy_compress(&info);
-  std::free(memory);
-  return bytes;
-}
 
 class Parts {
  public:
@@ -91,36 +26,14 @@ class Parts {
     EXPECT_TRUE(decoder_.begin(file_));
     const auto decoded = decoder_.decode_part(part, bytes.data());
     EXPECT_TRUE(decoded) << (decoded ? "" : decoded.error().message());
-    const std::uint8_t* at = bytes.data();
-    for (int channel = 0; channel < 3; ++channel) {
-      for (int y = 0; y < part.height; ++y, at += part.width) {
-        const std::int64_t row = std::int64_t{channel} * shape_.height + part.top + y;
-        const std::uint8_t* const expected = whole_.data() + row * shape_.width + part.left;
-        if (!std::equal(at, at + part.width, expected)) return false;
-      }
-    }
-    return true;
+    return bytes == part_of(whole_, shape_, part);
   }
 
-  // At every corner and edge, and `count` anywhere; of sizes from one pixel to the whole.
   void expect_same(int count, std::uint64_t seed) {
-    const RandomStream random(seed, 0);
-    std::uint64_t drawn = 0;
-    const auto draw = [&](int bound) {
-      return static_cast<int>(below(random.at(drawn++), static_cast<std::uint64_t>(bound)));
-    };
-    for (int i = 0; i < count; ++i) {
-      Window part;
-      part.height = 1 + draw(shape_.height);
-      part.width = 1 + draw(shape_.width);
-      const int down = shape_.height - part.height;
-      const int right = shape_.width - part.width;
-      part.top = i % 9 / 3 == 0 ? 0 : i % 9 / 3 == 1 ? down : draw(down + 1);
-      part.left = i % 3 == 0 ? 0 : i % 3 == 1 ? right : draw(right + 1);
+    for (const Window& part : parts_of(shape_, count, seed)) {
       EXPECT_TRUE(is_same(part)) << part.height << " x " << part.width << " at " << part.top << ", "
                                  << part.left;
     }
-    EXPECT_TRUE(is_same({0, 0, shape_.height, shape_.width}));
   }
 
  private:
@@ -138,8 +51,8 @@ TEST(JpegPart, HasTheBytesOfTheWhole) {
            {std::pair{1, 1}, {2, 1}, {2, 2}, {1, 2}, {4, 1}, {4, 2}, {2, 4}}) {
         for (const bool is_progressive : {false, true}) {
           for (const int restart_rows : {0, 1}) {
-            const File file{height, width, quality,        across,
-                            down,   false, is_progressive, restart_rows};
+            const JpegFile file{height, width, quality,        across,
+                                down,   false, is_progressive, restart_rows};
             SCOPED_TRACE(file.text());
             Parts(encoded(file)).expect_same(27, ++seed);
           }
@@ -153,7 +66,7 @@ TEST(JpegPart, OfGreyPictures) {
   std::uint64_t seed = 1000;
   for (const auto& [across, down] : {std::pair{1, 1}, {2, 2}}) {
     for (const bool is_progressive : {false, true}) {
-      const File file{83, 101, 90, across, down, true, is_progressive, 0};
+      const JpegFile file{83, 101, 90, across, down, true, is_progressive, 0};
       SCOPED_TRACE(file.text());
       Parts(encoded(file)).expect_same(90, ++seed);
     }
@@ -163,7 +76,7 @@ TEST(JpegPart, OfGreyPictures) {
 // Every column and every line once as the first and once as the last of a part.
 TEST(JpegPart, AtEveryColumnAndLine) {
   for (const auto& [across, down] : {std::pair{1, 1}, {2, 1}, {2, 2}}) {
-    const File file{70, 75, 85, across, down, false, false, 0};
+    const JpegFile file{70, 75, 85, across, down, false, false, 0};
     SCOPED_TRACE(file.text());
     Parts parts(encoded(file));
     for (int at = 0; at < 75; ++at) {
@@ -225,7 +138,7 @@ TEST(JpegPart, DoesNotReadWhatIsBelow) {
 }
 
 TEST(JpegPart, APipelineThatCutsGivesTheSame) {
-  const File file{120, 160, 90, 2, 2, false, false, 0};
+  const JpegFile file{120, 160, 90, 2, 2, false, false, 0};
   const auto bytes = encoded(file);
   const SampleType stored = type_of(Element::encoded, {3, 120, 160});
   const std::vector<Transform> transforms = {

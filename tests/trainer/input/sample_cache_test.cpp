@@ -120,7 +120,7 @@ TEST_P(CachedLoader, GivesTheSameBatchesAndReadsNothingTwice) {
   Buffers buffers(job.slots, job.batch_size, job.type);
   const SampleOrder order{.seed = 5};
   LoaderSettings settings = settings_of(job, buffers);
-  settings.cache = cache.get();
+  settings.kept.cache = cache.get();
   auto loader = Loader::create(dataset, order, pipeline, settings);
   ASSERT_TRUE(loader) << loader.error().message();
   (*loader)->resume();
@@ -154,7 +154,7 @@ TEST_P(CachedLoader, IsFilledAheadInTheOrderOfWhatComes) {
   const input::Job job{.workers = workers, .slots = 3, .batch_size = 8};
   Buffers buffers(job.slots, job.batch_size, job.type);
   LoaderSettings settings = settings_of(job, buffers);
-  settings.cache = cache.get();
+  settings.kept.cache = cache.get();
   auto loader = Loader::create(dataset, {.seed = 5, .is_shuffled = false}, pipeline, settings);
   ASSERT_TRUE(loader) << loader.error().message();
   (*loader)->seek({0, 16});
@@ -197,7 +197,7 @@ TEST(CachedLoader, TakesOnAnotherCacheAndNoneOnItsWay) {
            {&raw, first.get()}, {&prefix, second.get()}, {&raw, nullptr}, {&raw, first.get()}}) {
     LoaderSettings settings = settings_of(job, buffers);
     settings.pipeline = pipeline;
-    settings.cache = cache;
+    settings.kept.cache = cache;
     ASSERT_TRUE((*loader)->reconfigure(settings));
     expect_batches(**loader, buffers, job, expected, 12);
   }

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is remembered of samples from one epoch to the next.
+#pragma once
+
+namespace autotuned::input {
+
+class JpegIndex;
+class SampleCache;
+
+// Of one data set; null: nothing. Not owned.
+struct Kept {
+  SampleCache* cache = nullptr;  // for pipelines with the same cached_key()
+  JpegIndex* index = nullptr;    // for those that are is_indexed()
+
+  friend bool operator==(const Kept&, const Kept&) = default;
+};
+
+}  // namespace autotuned::input
