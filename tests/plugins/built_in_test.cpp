@@ -21,6 +21,7 @@ TEST(BuiltIn, AnswersAreWellFormed) {
                              "host_allocator",
                              "gather_to_indexing",
                              "intra_op_threads",
+                             "jpeg_index",
                              "memory_malloc",
                              "num_workers",
                              "omp_wait_policy",

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Huffman code of a JPEG has no entrances: to decode a crop, all of it above and beside the crop is read.
+// Where photos come again and do not fit into memory decoded, remembering entrances from the first time saves
+// that.
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "plugins/sdk/plugin.hpp"
+
+namespace autotuned::plugins {
+namespace {
+
+using sdk::Answer;
+using sdk::Situation;
+
+constexpr const char* kIndex = "input.jpeg_index";
+// A step that waits less than this has nothing to win that could be measured.
+constexpr double kLeastWaitRatio = 0.02;
+// Of a sample's time; less is not worth the memory.
+constexpr double kLeastDecodeRatio = 0.1;
+// The first time costs about as much as a decoding.
+constexpr double kFewestVisits = 2;
+// Of the decoding of a crop; most of it is the code around the crop.
+constexpr double kSavedShare = 0.5;
+// Of the memory that input.cache may use.
+constexpr double kMostMemoryRatio = 0.5;
+
+Answer propose(const Situation& situation) {
+  std::string obstacle = situation.obstacle(kIndex);
+  if (!obstacle.empty()) return sdk::none(std::move(obstacle));
+  if (situation.incumbent<bool>(kIndex).value_or(false)) {
+    return sdk::none("files are looked up in an index already");
+  }
+  const auto needed = static_cast<double>(situation.integer("job", "jpeg_index_bytes"));
+  if (needed <= 0.0) {
+    return sdk::none(
+        "there are no crops of JPEG files that can be indexed (baseline, 4:4:4, 4:2:2, 4:2:0 or "
+        "grey)");
+  }
+  if (situation.incumbent<std::string>("input.decode").value_or("full") != "crop") {
+    return sdk::none("pictures are decoded whole: an index helps where input.decode is crop");
+  }
+  const std::string cache = situation.incumbent<std::string>("input.cache").value_or("none");
+  const auto decoded = static_cast<double>(situation.integer("job", "cache_decoded_bytes"));
+  const auto allowed = static_cast<double>(situation.integer("job", "cache_allowed_bytes"));
+  if (cache == "decoded") return sdk::none("decoded pictures are kept in memory");
+  if (decoded > 0.0 && decoded <= allowed) {
+    return sdk::none("decoded pictures fit into memory (" + sdk::bytes_text(decoded) + " of " +
+                     sdk::bytes_text(allowed) + "), where input.cache saves more");
+  }
+  if (needed > kMostMemoryRatio * allowed) {
+    return sdk::none("an index of all files would need " + sdk::bytes_text(needed) +
+                     " of memory, of " + sdk::bytes_text(allowed) + " allowed (tune.cache_memory)");
+  }
+  const auto stored = static_cast<double>(situation.integer("job", "stored_samples"));
+  const auto ahead = static_cast<double>(situation.integer("recipe", "train_samples_total"));
+  if (stored <= 0.0 || ahead < kFewestVisits * stored) {
+    return sdk::none(
+        "a file comes less than twice in the training: there is no later time to save");
+  }
+  const auto wait = situation.metric("step.data_wait_ratio");
+  const auto decoding = situation.metric("input.decode_ratio");
+  if (!wait || !decoding) {
+    return sdk::none("the profile does not say how long the step waits for decoding");
+  }
+  if (*wait < kLeastWaitRatio) {
+    return sdk::none("the step waits only " + sdk::percent(*wait) + " of its time for data");
+  }
+  if (*decoding < kLeastDecodeRatio) {
+    return sdk::none("decoding takes only " + sdk::percent(*decoding) + " of a sample's time");
+  }
+  const sdk::Json change = {{kIndex, true}};
+  if (situation.has_lost(change)) return sdk::none("an index was tried and was not faster");
+  const double share = *wait * *decoding;
+  return sdk::propose_one(
+      change, situation.expected_gain(change, sdk::gain_without(kSavedShare * share)),
+      "decoding crops takes " + sdk::percent(*decoding) +
+          " of a sample's time, most of it for code around the crop; an index of all files takes " +
+          sdk::bytes_text(needed) + ", where decoded pictures would take " +
+          sdk::bytes_text(decoded),
+      share);
+}
+
+}  // namespace
+}  // namespace autotuned::plugins
+
+AUTOTUNED_PLUGIN(
+    "jpeg_index", "1.0",
+    "Remembers where the rows of JPEG files begin, where only crops of them are decoded.",
+    autotuned::plugins::propose);
