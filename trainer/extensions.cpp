@@ -60,7 +60,9 @@ struct Extensions::One {
   TrainerLibrary library;
   std::string who;  // "plugin mine"
   std::unique_ptr<sdk::Extension> extension;
-  Configuration values;  // applied; empty: not
+  Configuration values;       // applied; empty: not
+  Configuration wanted;       // to be applied
+  bool can_be_undone = true;  // no knob that is turned needs a restart
   std::vector<TensorState> before;
 };
 
@@ -68,7 +70,7 @@ Extensions::Extensions(std::vector<TrainerLibrary> libraries) {
   for (TrainerLibrary& library : libraries) {
     if (library.kind != TrainerLibrary::Kind::extension) continue;
     std::string who = "plugin " + library.name;
-    all_.push_back({std::move(library), std::move(who), nullptr, {}, {}});
+    all_.push_back({.library = std::move(library), .who = std::move(who)});
   }
 }
 
@@ -83,21 +85,30 @@ std::vector<recipes::Knob> Extensions::knobs() const {
 
 Result<void> Extensions::configure(const Configuration& configuration, Learner& learner) {
   for (One& one : all_) {
-    Configuration values;
+    one.wanted = {};
     bool is_turned = false;
+    bool can_be_undone = true;
     for (const recipes::Knob& knob : one.library.knobs) {
       const KnobValue* const value = configuration.find(knob.name);
-      values.set(knob.name, value != nullptr ? *value : knob.default_value);
-      is_turned = is_turned || (value != nullptr && *value != knob.default_value);
+      one.wanted.set(knob.name, value != nullptr ? *value : knob.default_value);
+      if (value == nullptr || *value == knob.default_value) continue;
+      is_turned = true;
+      can_be_undone = can_be_undone && knob.how == recipes::KnobSwitch::live;
     }
-    if (!is_turned) values = {};
-    if (values == one.values) continue;
-    if (!one.values.empty()) {
-      if (auto undone = undo(one, learner); !undone) return undone;
-    }
-    if (is_turned) {
-      if (auto applied = apply(one, values, learner); !applied) return applied;
-    }
+    if (!is_turned) one.wanted = {};
+    one.can_be_undone = can_be_undone;
+  }
+  // A later one stands on what an earlier one did: the last is undone first, down to the first that changes.
+  const auto first =
+      std::ranges::find_if(applied_, [](const One* one) { return one->values != one->wanted; });
+  const std::vector<One*> changed(first, applied_.end());
+  for (auto one = changed.rbegin(); one != changed.rend(); ++one) {
+    if ((*one)->values == (*one)->wanted && !(*one)->can_be_undone) continue;
+    if (auto undone = undo(**one, learner); !undone) return undone;
+  }
+  for (One& one : all_) {
+    if (one.values == one.wanted) continue;
+    if (auto applied = apply(one, one.wanted, learner); !applied) return applied;
   }
   return {};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A trainer extension: knobs of your own, obeyed inside the trainer by rewriting the model, interposing an
-// operator, or hooking batches and steps. Needs LibTorch, and the compiler that the program was built with
+// operator (operator.hpp), or hooking batches and steps. Needs LibTorch, and the compiler that the program was built with
 // (autotuned_trainer.h). docs/plugin-guide.md shows a whole one.
 //
 // An extension is loaded by a trainer whose configuration gives one of its knobs another value than its

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that an extension replaces by way of plugins/sdk/operator.hpp, in a job.
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "tests/trainer/plugin_job.hpp"
+
+namespace autotuned::trainer {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr const char* kRelu = "swaps.relu";
+
+class OperatorTest : public testing::Test {
+ protected:
+  OperatorTest() {
+    ::setenv("AUTOTUNED_TEST_SWAPS", (folder_ / "notes").c_str(), 1);
+    job_ = value_of(load_with(small_recipe(), start_, "swaps"));
+  }
+  ~OperatorTest() override { ::unsetenv("AUTOTUNED_TEST_SWAPS"); }
+
+  Result<Prepared> turn(const std::string& what) {
+    return job_->prepare(with(start_, kRelu, what));
+  }
+  // Parameters after some steps from the initial state.
+  std::string digest() {
+    EXPECT_TRUE(job_->restore("initial"));
+    value_of(job_->run_steps(12, never));
+    return value_of(job_->digest());
+  }
+  std::string error_of(const std::string& what) {
+    auto turned = turn(what);
+    return turned ? "" : turned.error().message();
+  }
+  // What the extension wrote when it was last undone.
+  std::string last_note() const {
+    std::ifstream notes(folder_ / "notes");
+    std::string last;
+    for (std::string line; std::getline(notes, line);)
+      last = line;
+    return last;
+  }
+
+  Folder folder_;
+  Configuration start_ = starting(small_recipe());
+  std::unique_ptr<Job> job_;
+};
+
+TEST_F(OperatorTest, AReplacementTrainsTheSameToTheBit) {
+  const std::string expected = digest();
+  for (const char* what : {"values", "twice", "gradient", "others", "backward"}) {
+    value_of(turn(what));
+    EXPECT_EQ(digest(), expected) << what;
+    value_of(turn("pytorch"));
+    EXPECT_THAT(last_note(), HasSubstr("own=12 ")) << what;
+  }
+}
+
+TEST_F(OperatorTest, WhatItDoesNotHandleGoesToPytorch) {
+  value_of(turn("values"));
+  value_of(job_->evaluate(never));  // batches of 20, 20 and 10
+  value_of(turn("pytorch"));
+  EXPECT_EQ(last_note(), "own=2 passed=1");
+}
+
+TEST_F(OperatorTest, IsOnOnlyWhileItsKnobIsSet) {
+  value_of(turn("values"));
+  value_of(job_->run_steps(3, never));
+  value_of(turn("pytorch"));
+  EXPECT_EQ(last_note(), "own=3 passed=0");
+  value_of(job_->run_steps(3, never));
+  value_of(turn("values"));
+  value_of(turn("pytorch"));
+  EXPECT_EQ(last_note(), "own=0 passed=0");
+}
+
+TEST_F(OperatorTest, AWrongGradientShowsInTheComparison) {
+  for (const char* what : {"pytorch", "half_gradient"}) {
+    value_of(turn(what));
+    EXPECT_TRUE(job_->restore("initial"));
+    value_of(job_->run_steps(1, never));
+    value_of(job_->keep(what));
+  }
+  const Comparison comparison = value_of(job_->compare("initial", "pytorch", "half_gradient"));
+  ASSERT_EQ(comparison.parameters.at(0).name, "hidden.weight");
+  EXPECT_NEAR(comparison.parameters[0].norm_ratio, 0.5, 1e-3);
+}
+
+TEST_F(OperatorTest, AMissingGradientIsNamed) {
+  value_of(turn("forgets_gradient"));
+  const auto block = job_->run_steps(1, never);
+  ASSERT_FALSE(block);
+  EXPECT_THAT(block.error().message(),
+              AllOf(HasSubstr("aten::relu"), HasSubstr("gives no gradient")));
+}
+
+TEST_F(OperatorTest, WhatCannotBeReplacedIsNamed) {
+  EXPECT_THAT(error_of("composite"), AllOf(HasSubstr("plugin swaps: apply: aten::linear"),
+                                           HasSubstr("is made of other operators")));
+  EXPECT_THAT(error_of("signature"),
+              AllOf(HasSubstr("aten::relu"), HasSubstr("aten::relu(Tensor self) -> Tensor")));
+  EXPECT_THAT(error_of("nameless"), HasSubstr("relu: an operator's name begins with its library"));
+  EXPECT_THAT(error_of("unknown"), HasSubstr("aten::rely: LibTorch has no such operator"));
+  value_of(turn("pytorch"));
+}
+
+// The one that came second stands on what the first one did, so it goes first.
+TEST(Extensions, AreUndoneInTheOtherOrder) {
+  const recipes::Recipe recipe = small_recipe();
+  const Configuration start = starting(recipe);
+  const auto job = value_of(
+      Job::load(recipe, start, test_machine(), cpu_only(), {fixture("tricks"), fixture("swaps")}));
+  const Configuration frozen = with(start, "tricks.trick", "freezes");
+  value_of(job->prepare(frozen));
+  value_of(job->prepare(with(frozen, kRelu, "values")));
+  value_of(job->prepare(with(start, kRelu, "values")));
+  value_of(job->run_steps(2, never));
+  value_of(job->prepare(start));
+}
+
+}  // namespace
+}  // namespace autotuned::trainer
