@@ -177,6 +177,10 @@ Result<Descriptor> lock_file(const path& file, std::string_view holder, bool wai
     if (!S_ISREG(status.st_mode)) {
       return fail(ErrorKind::invalid, "the lock is not a regular file", file.string());
     }
+    // In a folder that others write, a second name may be somebody's who wants that file emptied.
+    if (status.st_nlink > 1) {
+      return fail(ErrorKind::invalid, "the lock is a file that has other names too", file.string());
+    }
     if (::flock(lock.get(), wait ? LOCK_EX : LOCK_EX | LOCK_NB) != 0) {
       if (errno == EWOULDBLOCK) {
         const Result<std::string> text = read_some(lock.get(), kMaxHolderBytes, file);

@@ -2,6 +2,7 @@
 // profile: some steps of a recipe as a trace, and what analyze says about it.
 #include "daemon/command_profile.hpp"
 
+#include <poll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -11,11 +12,11 @@
 #include <utility>
 
 #include "base/clock.hpp"
-#include "base/file.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
 #include "daemon/command_functions.hpp"
 #include "daemon/commands.hpp"
+#include "daemon/device_lock.hpp"
 #include "daemon/history_reading.hpp"
 #include "daemon/places.hpp"
 #include "daemon/recipe_reading.hpp"
@@ -90,16 +91,23 @@ Result<std::filesystem::path> place_of_trace(const ProfileOptions& options,
   return folder / file;
 }
 
-Result<Descriptor> lock_device(const recipes::Recipe& recipe, const Machine& machine) {
+Result<DeviceLock> lock_device_of(const recipes::Recipe& recipe, const Machine& machine) {
   const auto folder = lock_folder();
   if (!folder) return tl::unexpected(folder.error());
-  const std::filesystem::path file = *folder / ("device-" + device_of(recipe, machine) + ".lock");
   const std::string holder =
       "autotuned profile, process " + std::to_string(getpid()) + ", recipe " + recipe.name;
-  auto lock = lock_file(file, holder, /*wait=*/false);
-  if (lock || lock.error().kind != ErrorKind::busy) return lock;
-  std::cerr << "waiting for " << lock.error().what << "\n";
-  return lock_file(file, holder, /*wait=*/true);
+  bool is_waiting = false;
+  auto lock =
+      lock_device(device_of(recipe, machine), holder, {*folder}, [&](const std::string& who) {
+        if (!std::exchange(is_waiting, true)) std::cerr << "waiting for " << who << "\n";
+        poll(nullptr, 0, 200);
+        return true;
+      });
+  if (lock && !lock->problem.empty()) {
+    std::cerr << "warning: runs of other users may use the device meanwhile: " << lock->problem
+              << "\n";
+  }
+  return lock;
 }
 
 // The trainer's answer. Signals end the recording and nothing else.
@@ -107,7 +115,7 @@ Result<Json> record(const recipes::Recipe& recipe, const std::vector<recipes::Kn
                     const std::vector<plugins::FoundPlugin>& trainer_plugins,
                     const Machine& machine, const std::filesystem::path& file,
                     const ProfileOptions& options, std::chrono::nanoseconds limit) {
-  const auto lock = lock_device(recipe, machine);
+  const auto lock = lock_device_of(recipe, machine);
   if (!lock) return tl::unexpected(lock.error());
   TrainerJobSpec spec;
   spec.recipe = recipe;
@@ -118,7 +126,7 @@ Result<Json> record(const recipes::Recipe& recipe, const std::vector<recipes::Kn
   spec.plugins = *std::move(libraries);
   spec.trainer = find_places().trainer;
   spec.folder = file.parent_path() / "log";
-  spec.device_lock = lock->get();
+  spec.device_locks = lock->descriptors();
   std::error_code failed;
   std::filesystem::create_directories(spec.folder, failed);
   if (failed) {

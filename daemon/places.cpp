@@ -18,6 +18,14 @@ std::string environment_text(const char* name) {
   return value == nullptr ? std::string{} : std::string{value};
 }
 
+Result<std::filesystem::path> private_folder(const std::filesystem::path& folder, const char* name,
+                                             const char* remedy) {
+  if (auto made = make_private_folder(folder, name, remedy); !made) {
+    return tl::unexpected(made.error());
+  }
+  return folder;
+}
+
 }  // namespace
 
 Places find_places() {
@@ -37,22 +45,26 @@ Places find_places() {
   return places;
 }
 
-Result<std::filesystem::path> lock_folder() {
+Result<std::filesystem::path> runtime_folder() {
   std::string runtime = environment_text("XDG_RUNTIME_DIR");
-  // A shell of cron or ssh may lack the variable, and must still meet the same locks.
+  // A shell of cron or ssh may lack the variable, and must still meet the same daemon.
   if (const std::string usual = "/run/user/" + std::to_string(getuid());
       runtime.empty() && access(usual.c_str(), W_OK | X_OK) == 0) {
     runtime = usual;
   }
-  const std::filesystem::path folder =
-      runtime.empty() ? std::filesystem::path{"/tmp"} / ("autotuned-" + std::to_string(getuid()))
-                      : std::filesystem::path{runtime} / "autotuned";
-  if (auto made = make_private_folder(folder, "the folder for locks",
-                                      "remove it, or set XDG_RUNTIME_DIR to a folder of yours");
-      !made) {
-    return tl::unexpected(made.error());
+  if (runtime.empty()) return lock_folder();
+  return private_folder(std::filesystem::path{runtime} / "autotuned", "the folder of the socket",
+                        "remove it, or set XDG_RUNTIME_DIR to a folder of yours");
+}
+
+Result<std::filesystem::path> lock_folder() {
+  const std::string chosen = environment_text("AUTOTUNED_LOCKS");
+  if (!chosen.empty() && chosen.front() != '/') {
+    return fail(ErrorKind::invalid, "AUTOTUNED_LOCKS must be an absolute path", chosen);
   }
-  return folder;
+  return private_folder(chosen.empty() ? "/tmp/autotuned-" + std::to_string(getuid()) : chosen,
+                        "the folder of locks",
+                        "remove it, or set AUTOTUNED_LOCKS to a folder of yours for all your runs");
 }
 
 }  // namespace autotuned::daemon

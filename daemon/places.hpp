@@ -18,9 +18,14 @@ struct Places {
 // From /proc/self/exe. The trainer need not exist: starting it says so.
 [[nodiscard]] Places find_places();
 
-// A folder for locks and the daemon's socket that only this user can write: $XDG_RUNTIME_DIR/autotuned,
-// else /run/user/UID/autotuned, else /tmp/autotuned-UID (never a home, which may lie on a network); made
-// when it is missing. ErrorKind::permission when somebody else owns it.
+// The folder of the daemon's socket, which only this user can write: $XDG_RUNTIME_DIR/autotuned, else
+// /run/user/UID/autotuned, else lock_folder(); made when it is missing. ErrorKind::permission when
+// somebody else owns it.
+[[nodiscard]] Result<std::filesystem::path> runtime_folder();
+
+// The folder of locks, the same however this user logged in: /tmp/autotuned-UID (a folder of a login
+// goes with it, and a home may lie on a network), unless $AUTOTUNED_LOCKS names another. Made and checked
+// like the other one.
 [[nodiscard]] Result<std::filesystem::path> lock_folder();
 
 }  // namespace autotuned::daemon

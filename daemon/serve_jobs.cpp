@@ -199,7 +199,7 @@ Result<void> Jobs::start_session(Job& job) {
   surroundings.output = writing.get();
   surroundings.folder = submission->folder;
   surroundings.environment = std::vector<std::string>{std::string(kJobVariable) + "=" + job.token};
-  for (const std::string& variable : environment_of({"XDG_RUNTIME_DIR"}))
+  for (const std::string& variable : environment_of({"AUTOTUNED_LOCKS"}))
     surroundings.environment->push_back(variable);
   for (std::string& variable : submission->environment)
     surroundings.environment->push_back(std::move(variable));

@@ -54,7 +54,7 @@ Result<Address> address_of(std::string_view path) {
 }  // namespace
 
 Result<std::filesystem::path> socket_file() {
-  auto folder = lock_folder();
+  auto folder = runtime_folder();
   if (!folder) return tl::unexpected(folder.error());
   return *folder / "daemon.sock";
 }

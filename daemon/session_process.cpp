@@ -14,6 +14,7 @@
 #include "base/identifier.hpp"
 #include "base/machine.hpp"
 #include "daemon/commands.hpp"
+#include "daemon/device_lock.hpp"
 #include "daemon/history_ledger.hpp"
 #include "daemon/places.hpp"
 #include "daemon/plugin_advisors.hpp"
@@ -76,7 +77,7 @@ class RunningSession {
   std::vector<recipes::Knob> knobs_;
   std::vector<plugins::FoundPlugin> plugins_;
   std::optional<storage::History> history_;
-  Descriptor device_lock_;
+  DeviceLock device_lock_;
   std::optional<TrainerJob> job_;
   storage::RunRow run_;
   bool has_run_ = false;
@@ -97,27 +98,25 @@ std::int64_t host_memory_limit_bytes(const recipes::Recipe& recipe, const Machin
 Result<void> RunningSession::lock_device() {
   auto folder = lock_folder();
   if (!folder) return tl::unexpected(folder.error());
-  const std::string device = device_of(request_.recipe, machine_);
-  const std::filesystem::path file = *folder / ("device-" + device + ".lock");
   const std::string holder =
       "autotuned, process " + std::to_string(getpid()) + ", recipe " + request_.recipe.name;
   bool is_waiting = false;
-  for (;;) {
-    auto lock = lock_file(file, holder, /*wait=*/false);
-    if (lock) {
-      device_lock_ = std::move(*lock);
-      return {};
-    }
-    if (lock.error().kind != ErrorKind::busy) return tl::unexpected(lock.error());
-    if (!is_waiting) report({{"event", "waiting"}, {"for", lock.error().what}});
-    is_waiting = true;
-    // flock has no way to wait for a lock and for a cancel at once.
-    pollfd cancel{control_->descriptor(), POLLIN, 0};
-    poll(&cancel, 1, 200);
-    if (control_->is_requested()) {
-      return fail(ErrorKind::cancelled, "stopped while another run had the device");
-    }
+  auto lock = daemon::lock_device(device_of(request_.recipe, machine_), holder, {*folder},
+                                  [&](const std::string& who) {
+                                    if (!is_waiting) report({{"event", "waiting"}, {"for", who}});
+                                    is_waiting = true;
+                                    // flock has no way to wait for a lock and for a cancel at once.
+                                    pollfd cancel{control_->descriptor(), POLLIN, 0};
+                                    poll(&cancel, 1, 200);
+                                    return !control_->is_requested();
+                                  });
+  if (!lock) return tl::unexpected(lock.error());
+  if (!lock->problem.empty()) {
+    report({{"event", "warning"},
+            {"text", "runs of other users may use the device meanwhile: " + lock->problem}});
   }
+  device_lock_ = *std::move(lock);
+  return {};
 }
 
 Result<void> RunningSession::open_run() {
@@ -136,10 +135,11 @@ Result<void> RunningSession::open_run() {
     auto row = history_->run(request_.continue_run);
     if (!row) return tl::unexpected(row.error());
     unfinished = std::move(*row);
-  } else if (!request_.retune) {
+  } else {
     auto row = history_->unfinished_run(recipe_hash, environment);
     if (!row) return tl::unexpected(row.error());
-    unfinished = std::move(*row);
+    // To search anew is to go on with nothing, except with such a search that was interrupted.
+    if (*row && (!request_.retune || (*row)->is_retuned)) unfinished = std::move(*row);
   }
   if (unfinished) {
     stored = continue_run(std::move(*unfinished));
@@ -152,6 +152,7 @@ Result<void> RunningSession::open_run() {
     run_.recipe = request_.recipe.to_json();
     run_.output_dir = request_.recipe.output_dir.string();
     run_.starting = request_.recipe.starting_configuration(knobs_);
+    run_.is_retuned = request_.retune;
     stored = history_->put_run(run_);
   }
   if (!stored) return stored;
@@ -241,7 +242,7 @@ Result<void> RunningSession::tune() {
       history_->earlier_trials(run_.environment_key, run_.recipe_hash, kHistoryTrials, run_.id);
   if (!history) return tl::unexpected(history.error());
   input.history = std::move(*history);
-  if (!request_.retune && input.earlier.empty()) {
+  if (!run_.is_retuned && input.earlier.empty()) {
     auto best = history_->best(run_.recipe_hash, run_.environment_key);
     if (!best) return tl::unexpected(best.error());
     // It may be from before a plugin was removed.
@@ -398,7 +399,7 @@ Result<int> RunningSession::run() {
   spec.trainer = places_.trainer;
   spec.folder = work;
   spec.block_limit = request_.block_limit;
-  spec.device_lock = device_lock_.get();
+  spec.device_locks = device_lock_.descriptors();
   if (auto folder = lock_folder()) spec.measurement_lock = *folder / "measurement.lock";
   spec.memory_limit_bytes = host_memory_limit_bytes(request_.recipe, machine_);
   job_.emplace(std::move(spec), *control_);

@@ -26,7 +26,7 @@ struct SessionRequest {
   std::filesystem::path history;
   std::vector<std::filesystem::path> plugin_folders;  // --plugin-dir, in order
   std::vector<std::string> without;                   // plugins left out
-  bool retune = false;      // search anew: neither a remembered best nor an unfinished run counts
+  bool retune = false;      // search anew: no known best, and no run that was begun otherwise
   bool tune_only = false;   // do not train
   bool is_ablated = false;  // measure at the end what each kept change gives
   // Set when a session of this run died and is started again: continue exactly that run.

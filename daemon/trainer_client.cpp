@@ -22,7 +22,7 @@ using std::chrono::nanoseconds;
 
 constexpr int kProtocol = 1;
 constexpr int kSocketInTrainer = 3;
-constexpr int kLockInTrainer = 4;
+constexpr int kLocksInTrainer = 4;  // and above
 // Loading LibTorch from a cold disk takes long; a program that is no trainer never says hello.
 constexpr nanoseconds kHelloLimit = std::chrono::seconds(120);
 // `train` writes a checkpoint before it answers.
@@ -71,9 +71,9 @@ Result<TrainerClient> TrainerClient::start(const TrainerSpec& spec, CancelSource
   process_spec.arguments = spec.arguments;
   process_spec.environment = spec.environment;
   process_spec.descriptors = {{sockets->theirs.get(), kSocketInTrainer}};
-  if (spec.inherited_lock >= 0) {
-    process_spec.descriptors.emplace_back(spec.inherited_lock, kLockInTrainer);
-  }
+  int next = kLocksInTrainer;
+  for (const int lock : spec.inherited_locks)
+    process_spec.descriptors.emplace_back(lock, next++);
   process_spec.log = spec.log;
   auto process = Process::start(process_spec);
   if (!process) return tl::unexpected(process.error());

@@ -42,7 +42,7 @@ struct TrainerSpec {
   std::vector<std::string> arguments;
   std::vector<std::string> environment;  // complete, NAME=value
   std::filesystem::path log;
-  int inherited_lock = -1;  // a device lock that lives as long as the trainer; -1 for none
+  std::vector<int> inherited_locks;  // of the device, held as long as the trainer lives
 };
 
 // A trainer that has said hello. Requests block until there is an answer, the time limit passes, the

@@ -112,7 +112,7 @@ Result<TrainerJob::Trainer*> TrainerJob::start_trainer(const Configuration& conf
   TrainerSpec spec;
   spec.program = spec_.trainer;
   spec.log = spec_.folder / ("trainer-" + std::to_string(++started_) + ".log");
-  spec.inherited_lock = spec_.device_lock;
+  spec.inherited_locks = spec_.device_locks;
   auto environment = trainer_environment(configuration);
   if (!environment) return tl::unexpected(environment.error());
   spec.environment = std::move(*environment);

@@ -28,7 +28,7 @@ struct TrainerJobSpec {
   std::filesystem::path trainer;
   std::filesystem::path folder;  // for logs and exchanged checkpoints; must exist
   std::chrono::nanoseconds block_limit = std::chrono::seconds(60);  // beyond the block's own length
-  int device_lock = -1;                                             // inherited by every trainer
+  std::vector<int> device_locks;                                    // inherited by every trainer
   std::filesystem::path measurement_lock;  // held around each block: devices share the CPUs
   std::int64_t memory_limit_bytes = 0;     // of the host, for all trainers of trials; 0: any
 };

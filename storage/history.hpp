@@ -69,6 +69,7 @@ struct RunRow {
   Json training = Json::object();
   std::string error;  // why it failed
   std::string output_dir;
+  bool is_retuned = false;  // begun to search anew, whatever was known
 };
 
 struct PluginAnswerRow {

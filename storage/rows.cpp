@@ -46,7 +46,8 @@ void append_speedup(Fields& fields, const Estimate& speedup) {
 Fields key_fields(const RunRow& run) {
   return {{"id", text(run.id.text)},
           {"recipe_hash", text(run.recipe_hash)},
-          {"environment_key", text(run.environment_key)}};
+          {"environment_key", text(run.environment_key)},
+          {"is_retuned", boolean(run.is_retuned)}};
 }
 
 Fields ceiling_fields(double samples_per_second, const std::string& bound_by) {
@@ -95,6 +96,8 @@ RunRow run_from(const Row& row) {
       .training = row.json("training"),
       .error = row.text("error"),
       .output_dir = row.text("output_dir"),
+      // A file of an older version that is only read has no such column.
+      .is_retuned = row.has("is_retuned") && row.boolean("is_retuned"),
   };
 }
 

@@ -153,6 +153,13 @@ void Row::damaged(const char* column, const std::string& what) const {
   throw DamagedRow(std::string("column ") + column + ": " + what);
 }
 
+bool Row::has(const char* name) const {
+  for (int i = 0; i < statement_.getColumnCount(); ++i) {
+    if (std::string_view(statement_.getColumnName(i)) == name) return true;
+  }
+  return false;
+}
+
 std::int64_t Row::integer(const char* name) const {
   return column(name, SQLITE_INTEGER).getInt64();
 }

@@ -65,6 +65,7 @@ class Row {
  public:
   explicit Row(const SQLite::Statement& statement) : statement_(statement) {}
 
+  [[nodiscard]] bool has(const char* column) const;
   [[nodiscard]] std::int64_t integer(const char* column) const;
   [[nodiscard]] int small_integer(const char* column) const;
   [[nodiscard]] bool boolean(const char* column) const { return integer(column) != 0; }

@@ -130,6 +130,17 @@ TEST(LockFile, DoesNotFollowLinksOrWaitForPipes) {
   EXPECT_EQ(lock_file(folder / "no" / "l", "x", false).error().kind, ErrorKind::not_found);
 }
 
+// Who may write the folder could let the lock be a file of ours, which taking it would empty.
+TEST(LockFile, DoesNotEmptyAFileThatHasAnotherName) {
+  const TemporaryFolder folder;
+  folder.write("precious", "content");
+  std::filesystem::create_hard_link(folder / "precious", folder / "l");
+  const auto lock = lock_file(folder / "l", "x", false);
+  ASSERT_FALSE(lock.has_value());
+  EXPECT_EQ(lock.error().kind, ErrorKind::invalid);
+  EXPECT_EQ(folder.read("precious"), "content");
+}
+
 TEST(LockFile, IsNotInheritedByAccident) {
   const TemporaryFolder folder;
   Result<Descriptor> lock = lock_file(folder / "l", "us", false);

@@ -77,7 +77,7 @@ TEST(Submission, SurvivesAsJson) {
 TEST(Submission, TakesOverOnlyListedVariables) {
   for (const char* variable :
        {"LD_PRELOAD=/tmp/x.so", "LD_LIBRARY_PATH=/x", "HOME", "=x", "AUTOTUNED_PARENT_PID=1",
-        "AUTOTUNED_JOB=other", "XDG_RUNTIME_DIR=/x"}) {
+        "AUTOTUNED_JOB=other", "XDG_RUNTIME_DIR=/x", "AUTOTUNED_LOCKS=/x"}) {
     Submission submission = sample_submission();
     submission.environment = {variable};
     const auto read = Submission::from_json(submission.to_json());

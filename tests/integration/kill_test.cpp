@@ -136,6 +136,53 @@ TEST(Kill, TrainingGoesOnFromItsCheckpoint) {
   }
 }
 
+// --retune, once more after a kill: the search that it began is gone on with, and no best configuration
+// that was known before takes its place.
+TEST(Kill, SearchThatWasBegunAnewIsGoneOnWith) {
+  for (const int moment : {3, 70}) {  // before the first trial has ended, and after
+    for (const std::vector<std::string>& options :
+         {std::vector<std::string>{"--retune"}, std::vector<std::string>{}}) {
+      SCOPED_TRACE(std::to_string(moment) + (options.empty() ? "" : " --retune"));
+      const Scene scene;
+      ASSERT_EQ(scene.run().code, 0);
+      scene.fake().forget_requests();
+      Json behaviour = Scene::fast_job();
+      behaviour["faults"] = {{{"do", "kill_program"}, {"at", moment}}};
+      scene.fake().behave(behaviour);
+      ASSERT_EQ(scene.run({"--retune"}).code, kKilled);
+      ASSERT_TRUE(scene.all_ended());
+      const auto before = finished_trials(scene);
+      EXPECT_GE(before.size(), moment == 3 ? 3 : 4);
+      scene.fake().behave(Scene::fast_job());
+
+      const Outcome again = scene.run(options);
+      ASSERT_EQ(again.code, 0) << again.err;
+      const auto after = finished_trials(scene);
+      for (const auto& [number, trial] : before) {
+        ASSERT_TRUE(after.contains(number));
+        EXPECT_EQ(after.at(number), trial);
+      }
+      EXPECT_EQ(scene.runs().size(), 2);
+      EXPECT_EQ(after.size(), 6);
+      for (const auto& [number, trial] : after)
+        EXPECT_NE(trial.at("kind"), "verification");
+      // It has come to its end: the next one begins anew.
+      EXPECT_EQ(scene.run({"--retune"}).code, 0);
+      EXPECT_EQ(scene.runs().size(), 3);
+    }
+  }
+}
+
+TEST(Kill, SearchAnewDoesNotGoOnWithARunThatWasBegunOtherwise) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"do", "kill_program"}, {"request", "train"}, {"once", true}}};
+  const Scene scene{behaviour};
+  ASSERT_EQ(scene.run().code, kKilled);
+  ASSERT_TRUE(scene.all_ended());
+  EXPECT_EQ(scene.run({"--retune"}).code, 0);
+  EXPECT_EQ(scene.runs().size(), 2);
+}
+
 TEST(Kill, AtRandomMomentsEndsInTheRightResult) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();

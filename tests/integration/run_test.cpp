@@ -220,7 +220,7 @@ TEST(Run, SecondRunOnTheSameDeviceWaits) {
   behaviour["faults"] = {{{"do", "pause"}, {"request", "train"}}};
   const Scene first{behaviour};
   Scene second;
-  second.set("XDG_RUNTIME_DIR=" + (first.folder() / "run").string());
+  second.set("AUTOTUNED_LOCKS=" + (first.folder() / "run").string());
   Running holder = first.start_run();
   ASSERT_TRUE(holder.wait_for("\ntuned "));
   Running waiter = second.start_run();

@@ -111,6 +111,7 @@ Scene::Scene(const Json& behaviour) : fake_(behaviour) {
                   "HOME=" + folder().path().string(),
                   "TMPDIR=" + (folder() / "tmp").string(),
                   "XDG_RUNTIME_DIR=" + (folder() / "run").string(),
+                  "AUTOTUNED_LOCKS=" + (folder() / "run").string(),
                   "XDG_DATA_HOME=" + (folder() / "data").string(),
                   "XDG_STATE_HOME=" + (folder() / "xdg-state").string(),
                   "AUTOTUNED_HISTORY=" + history().string(),

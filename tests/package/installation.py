@@ -47,6 +47,7 @@ class Case(unittest.TestCase):
             "HOME": str(self.home),
             "TMPDIR": str(self.home),
             "XDG_RUNTIME_DIR": str(self.home),
+            "AUTOTUNED_LOCKS": str(self.home),
         }
         for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS"):
             if name in os.environ:

@@ -10,6 +10,7 @@
 
 #include "storage/history.hpp"
 #include "storage/location.hpp"
+#include "storage/migrations.hpp"
 #include "tests/base/temporary_folder.hpp"
 #include "tests/places.hpp"
 #include "tests/storage/sample.hpp"
@@ -79,7 +80,7 @@ TEST_F(OpenTest, WritesAreDurableAndTheFileIsOurs) {
   static_cast<void>(open_with_run(file_));
   SQLite::Database database(file_.string());
   EXPECT_EQ(database.execAndGet("PRAGMA journal_mode").getString(), "wal");
-  EXPECT_EQ(database.execAndGet("PRAGMA user_version").getInt(), 2);
+  EXPECT_EQ(database.execAndGet("PRAGMA user_version").getUInt(), migrations().size());
   EXPECT_EQ(database.execAndGet("PRAGMA application_id").getInt(), 0x4174756E);
 }
 
@@ -196,6 +197,7 @@ TEST_F(OpenTest, HistoryOfEveryReleasedVersionOpens) {
       ASSERT_TRUE(run) << run.error().message();
       EXPECT_EQ(run->recipe_name, "fashion");
       EXPECT_EQ(run->starting.integer("loader.workers"), 0);
+      EXPECT_EQ(run->is_retuned, entry.path().filename() >= "v4.db");
       EXPECT_EQ(history->trials(run->id).value().at(0).plugin, "num_workers");
       EXPECT_EQ(history->blocks({run->id, 1}).value().at(0).block.steps, 12);
       EXPECT_EQ(history->checks({run->id, 1}).value().at(0).risk, "exact");

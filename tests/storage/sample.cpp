@@ -66,7 +66,8 @@ RunRow sample_run(const std::string& id) {
           .tuning_duration_ns = 59'000'000'003,
           .training = {{"steps", 100}, {"final_loss", 0.5}},
           .error = "none, \xC3\xA4 'quoted' \"text\"",
-          .output_dir = "out/fashion"};
+          .output_dir = "out/fashion",
+          .is_retuned = true};
 }
 
 TrialRecord sample_trial(int number) {
@@ -129,7 +130,8 @@ std::string text_of(const RunRow& run) {
       {"tuning", run.tuning_duration_ns},
       {"training", run.training},
       {"error", run.error},
-      {"output_dir", run.output_dir}};
+      {"output_dir", run.output_dir},
+      {"is_retuned", run.is_retuned}};
   return all.dump(1);
 }
 
