@@ -14,7 +14,11 @@
 namespace autotuned::traces {
 namespace {
 
+#ifdef AUTOTUNED_SHORT_READS
+constexpr unsigned kBufferBytes = 4096;
+#else
 constexpr unsigned kBufferBytes = 256U << 10U;
+#endif
 
 }  // namespace
 

@@ -13,7 +13,11 @@
 namespace autotuned::traces {
 namespace {
 
+#ifdef AUTOTUNED_SHORT_READS
+constexpr std::size_t kReadBytes = 1024;
+#else
 constexpr std::size_t kReadBytes = std::size_t{1} << 20U;
+#endif
 // Going back over a hostile file again and again ends here.
 constexpr std::int64_t kMaxRescannedBytes = std::int64_t{512} << 20U;
 constexpr std::size_t kLongestKey = 64;

@@ -72,6 +72,8 @@ std::pair<Use, Use> drive(const Scene& scene, Running& daemon, std::int64_t tria
   Use now;
   std::int64_t next_row = 0;
   while (now.trials < trials) {
+    // The fake reads its whole record at each request.
+    scene.fake().forget_requests();
     if (const Outcome run = scene.run({"--retune"}); run.code != 0) {
       faults::report_wrong("a run ended with " + std::to_string(run.code) + ": " + run.err);
       break;

@@ -2,16 +2,19 @@
 // Fault injection, long form: a first run of program and session records every place from which they
 // call the system or ask for memory (injector.cpp); then each place fails once, with each error that it
 // could meet, one run for each. The run must end clearly, nothing that was acknowledged may be lost, and
-// the same command without the fault must then end right.
+// the same command without the fault must then end right. With --daemon it is the places of a daemon,
+// from its start to its end, and the run goes through it.
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <condition_variable>
 #include <csignal>
 #include <cstdio>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <random>
@@ -83,34 +86,72 @@ struct Fault {
   }
 };
 
+// Kills a process that goes on for too long.
+class Watchdog {
+ public:
+  explicit Watchdog(Running& watched) : thread_([this, &watched] { watch(watched); }) {}
+  ~Watchdog() {
+    {
+      const std::lock_guard lock(mutex_);
+      is_over_ = true;
+    }
+    ended_.notify_one();
+    thread_.join();
+  }
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+  [[nodiscard]] bool has_bitten() const { return has_bitten_; }
+
+ private:
+  void watch(Running& watched) {
+    std::unique_lock lock(mutex_);
+    if (ended_.wait_for(lock, kHung, [this] { return is_over_; })) return;
+    has_bitten_ = true;
+    watched.signal(SIGKILL);
+  }
+
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool is_over_ = false;
+  std::atomic<bool> has_bitten_ = false;
+  std::thread thread_;
+};
+
 Outcome run_before_deadline(const Scene& scene, bool& has_hung) {
   Running running = scene.start_run();
-  std::mutex mutex;
-  std::condition_variable ended;
-  bool is_over = false;
-  std::thread watchdog([&] {
-    std::unique_lock lock(mutex);
-    if (ended.wait_for(lock, kHung, [&] { return is_over; })) return;
-    has_hung = true;
-    running.signal(SIGKILL);
-  });
+  const Watchdog watchdog(running);
   Outcome outcome = running.finish();
-  {
-    const std::lock_guard lock(mutex);
-    is_over = true;
-  }
-  ended.notify_one();
-  watchdog.join();
+  has_hung = watchdog.has_bitten();
   return outcome;
 }
 
+// What a client asks besides.
+void ask_everything(const Scene& scene) {
+  static_cast<void>(scene.command({"run", scene.recipe().string(), "--detach"}));
+  for (const std::vector<std::string>& question :
+       {std::vector<std::string>{"attach", "last"}, {"status", "--json"}, {"cancel", "last"}}) {
+    static_cast<void>(scene.command(question));
+  }
+}
+
 // Every place that a run without faults passes, once for each error.
-std::vector<Fault> find_faults() {
+std::vector<Fault> find_faults(bool has_daemon) {
   Scene scene;
   const auto record = scene.folder() / "places";
   scene.set("LD_PRELOAD=" + kInjector);
   scene.set("AUTOTUNED_FAULT_RECORD=" + record.string());
-  faults::check_right(scene.run(), "recording");
+  if (has_daemon) {
+    Running daemon = scene.start({"serve"});
+    scene.set("LD_PRELOAD=");
+    if (!daemon.wait_for(" serving ")) faults::report_wrong("the daemon does not serve");
+    faults::check_right(scene.run(), "recording");
+    ask_everything(scene);
+    static_cast<void>(scene.command({"stop"}));
+    if (daemon.finish().code != 0) faults::report_wrong("the daemon does not end well");
+  } else {
+    faults::check_right(scene.run(), "recording");
+  }
   std::vector<Fault> found;
   std::set<std::string> known;
   std::istringstream lines(scene.folder().read("places"));
@@ -141,8 +182,8 @@ void check_results(const Scene& scene, const std::string& where) {
   }
 }
 
-void try_fault(const Fault& fault, Tally& tally) {
-  Scene scene;
+// From here on programs meet the fault. The file that is made when it happens.
+std::filesystem::path arm(Scene& scene, const Fault& fault) {
   const auto mark = scene.folder() / "mark";
   for (const std::string& variable :
        {"LD_PRELOAD=" + kInjector, "AUTOTUNED_FAULT_SITE=" + fault.site,
@@ -151,13 +192,14 @@ void try_fault(const Fault& fault, Tally& tally) {
         "AUTOTUNED_FAULT_MARK=" + mark.string()}) {
     scene.set(variable);
   }
-  bool has_hung = false;
-  const Outcome outcome = run_before_deadline(scene, has_hung);
-  ++tally.runs;
-  const std::string where = fault.text();
-  if (has_hung) faults::report_wrong(where + ": hung: " + outcome.err);
+  return mark;
+}
+
+// It must have ended by itself, with an exit code that is documented and a message.
+void check_end(const Outcome& outcome, bool has_hung, const std::string& where) {
+  if (has_hung) return faults::report_wrong(where + ": hung: " + outcome.err);
   constexpr std::array kKnown = {0, 1, 2, 4};
-  if (!has_hung && std::ranges::find(kKnown, outcome.code) == kKnown.end()) {
+  if (std::ranges::find(kKnown, outcome.code) == kKnown.end()) {
     faults::report_wrong(where + ": exit code " + std::to_string(outcome.code) + ": " +
                          outcome.err);
   }
@@ -167,6 +209,74 @@ void try_fault(const Fault& fault, Tally& tally) {
   if (outcome.code != 0 && !is_told) {
     faults::report_wrong(where + ": no message, but: " + outcome.err + outcome.out);
   }
+}
+
+// The next daemon must know what the one before had acknowledged, and do the run.
+void check_next_daemon(const Scene& scene, const std::string& where) {
+  Running next = scene.start({"serve"});
+  const Watchdog watchdog(next);
+  if (!next.wait_for(" serving ")) {
+    return faults::report_wrong(where + ": the next daemon does not serve: " + next.finish().err);
+  }
+  for (const Json& job : member(scene.command({"status", "--json"}).json(), "jobs"))
+    static_cast<void>(scene.command({"attach", job.at("id").dump()}));
+  bool hangs_again = false;
+  faults::check_right(run_before_deadline(scene, hangs_again), where + ", again");
+  if (scene.command({"stop"}).code != 0 || next.finish().code != 0) {
+    faults::report_wrong(where + ": the next daemon does not end well");
+  }
+}
+
+void try_daemon_fault(const Fault& fault, Tally& tally) {
+  Scene scene;
+  const auto mark = arm(scene, fault);
+  Running daemon = scene.start({"serve"});
+  scene.set("LD_PRELOAD=");
+  bool has_hung = false;
+  Outcome run;
+  Outcome ended;
+  const std::string where = fault.text();
+  ++tally.runs;
+  {
+    const Watchdog watchdog(daemon);
+    if (daemon.wait_for(" serving ")) {
+      run = run_before_deadline(scene, has_hung);
+      check_end(run, has_hung, where + ", run");
+      ask_everything(scene);
+      static_cast<void>(scene.command({"stop"}));
+    }
+    ended = daemon.finish();
+    check_end(ended, watchdog.has_bitten(), where + ", daemon");
+  }
+  if (!std::filesystem::exists(mark)) {
+    ++tally.not_reached;
+    return;
+  }
+  const faults::Trials before = faults::finished_trials(scene);
+  if (static_cast<int>(before.size()) < faults::said_finished(run)) {
+    faults::report_wrong(where + ": fewer trials are finished than were said to be");
+  }
+  if (run.code == 0 && ended.code == 0) {
+    ++tally.passed_over;
+    faults::check_right(run, where);
+    check_results(scene, where);
+  } else {
+    ++tally.failed;
+  }
+  check_next_daemon(scene, where);
+  faults::check_kept(before, faults::finished_trials(scene), where);
+  faults::check_whole(scene, where);
+  if (!scene.all_ended()) faults::report_wrong(where + ": a process is left");
+}
+
+void try_fault(const Fault& fault, Tally& tally) {
+  Scene scene;
+  const auto mark = arm(scene, fault);
+  bool has_hung = false;
+  const Outcome outcome = run_before_deadline(scene, has_hung);
+  ++tally.runs;
+  const std::string where = fault.text();
+  check_end(outcome, has_hung, where);
   if (!std::filesystem::exists(mark)) {
     ++tally.not_reached;
     return;
@@ -197,6 +307,22 @@ void try_fault(const Fault& fault, Tally& tally) {
   if (!scene.all_ended()) faults::report_wrong(where + ": a process is left");
 }
 
+// One line for each fault that was tried; with a file of them a long series can be gone on with.
+class Journal {
+ public:
+  explicit Journal(const std::string& file) : output_(file, std::ios::app) {
+    std::ifstream input(file);
+    for (std::string line; std::getline(input, line);)
+      done_.insert(line);
+  }
+  [[nodiscard]] bool has(const Fault& fault) const { return done_.contains(fault.text()); }
+  void add(const Fault& fault) { output_ << fault.text() << std::endl; }
+
+ private:
+  std::set<std::string> done_;
+  std::ofstream output_;
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -204,17 +330,21 @@ int main(int argc, char** argv) {
   std::uint64_t seed = std::random_device()();
   std::string only;
   std::string site;
+  std::string journal_file;
   bool is_list = false;
+  bool has_daemon = false;
   CLI::App app{"Fails every call of program and session, one in each run"};
   app.add_option("--most", most, "Only so many, by chance");
   app.add_option("--seed", seed, "Random unless given");
   app.add_option("--only", only, "memory or system")->check(CLI::IsMember({"memory", "system"}));
   app.add_option("--site", site, "Only this place");
+  app.add_option("--journal", journal_file, "Pass over the faults in this file, and add to it");
+  app.add_flag("--daemon", has_daemon, "The places of a daemon that does the run");
   app.add_flag("--list", is_list, "Print the faults, and try none");
   CLI11_PARSE(app, argc, argv);
   testing::InitGoogleTest();
 
-  std::vector<Fault> found = find_faults();
+  std::vector<Fault> found = find_faults(has_daemon);
   const auto is_memory = [](const Fault& fault) { return fault.function.ends_with("alloc"); };
   if (!only.empty()) {
     std::erase_if(found,
@@ -240,16 +370,23 @@ int main(int argc, char** argv) {
   }
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   Tally tally;
+  Journal journal(journal_file);
+  std::erase_if(found, [&](const Fault& fault) { return journal.has(fault); });
   for (const Fault& fault : found) {
-    try_fault(fault, tally);
+    if (has_daemon) {
+      try_daemon_fault(fault, tally);
+    } else {
+      try_fault(fault, tally);
+    }
+    journal.add(fault);
     if (tally.runs % 50 == 0) {
       std::printf("%d of %zu\n", tally.runs, found.size());
       std::fflush(stdout);
     }
   }
   std::printf(
-      "%zu faults at %zu places found, %d tried: %d passed over, %d ended the run, %d not reached; "
-      "%d wrong\n",
+      "%zu faults at %zu places found, %d tried now: %d passed over, %d ended the run, "
+      "%d not reached; %d wrong\n",
       all, places, tally.runs, tally.passed_over, tally.failed, tally.not_reached, faults::wrong());
   return faults::wrong() == 0 && tally.runs > tally.not_reached ? 0 : 1;
 }
