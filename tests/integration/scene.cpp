@@ -66,6 +66,7 @@ Running::Running(const std::vector<std::string>& command,
 }
 
 bool Running::read_some(int timeout_ms) {
+  if (!out_.is_open() && !err_.is_open()) return false;
   std::array<pollfd, 2> polled{{{out_.get(), POLLIN, 0}, {err_.get(), POLLIN, 0}}};
   if (poll(polled.data(), polled.size(), timeout_ms) <= 0) return false;
   if (polled[0].revents != 0 && !read_into(out_, outcome_.out)) out_.reset();
