@@ -33,14 +33,15 @@ std::uint8_t blended(std::int32_t base, std::int32_t value, float factor) {
   return static_cast<std::uint8_t>(std::clamp(moved, 0.0F, 255.0F));
 }
 
+AUTOTUNED_VECTOR_CODE void blend_plane(std::int32_t base, float factor,
+                                       std::uint8_t* __restrict plane, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i)
+    plane[i] = blended(base, plane[i], factor);
+}
+
 void blend_with(std::int32_t base, float factor, const Planes& planes) {
-  std::array<std::uint8_t, 256> table{};
-  for (std::size_t i = 0; i < table.size(); ++i)
-    table[i] = blended(base, static_cast<std::int32_t>(i), factor);
-  for (std::uint8_t* const plane : {planes.red, planes.green, planes.blue}) {
-    for (std::size_t i = 0; i < planes.count; ++i)
-      plane[i] = table[plane[i]];
-  }
+  for (std::uint8_t* const plane : {planes.red, planes.green, planes.blue})
+    blend_plane(base, factor, plane, planes.count);
 }
 
 AUTOTUNED_VECTOR_CODE std::uint64_t sum_of_grey(const std::uint8_t* red, const std::uint8_t* green,
@@ -75,75 +76,102 @@ AUTOTUNED_VECTOR_CODE void change_saturation(float factor, std::uint8_t* __restr
   }
 }
 
-struct Hsv {
-  std::uint8_t hue = 0;
-  std::uint8_t saturation = 0;
-  std::uint8_t value = 0;
-};
-
-// The arithmetic of PIL, single and double precision where it has them.
-Hsv hsv_of(std::uint8_t red, std::uint8_t green, std::uint8_t blue) {
-  const std::uint8_t most = std::max({red, green, blue});
-  const std::uint8_t least = std::min({red, green, blue});
-  if (most == least) return {0, 0, most};
-  const auto range = static_cast<float>(most - least);
-  const float saturation = range / static_cast<float>(most);
-  const float from_red = static_cast<float>(most - red) / range;
-  const float from_green = static_cast<float>(most - green) / range;
-  const float from_blue = static_cast<float>(most - blue) / range;
-  float hue = 0;
-  if (red == most) {
-    hue = from_blue - from_green;
-  } else if (green == most) {
-    hue = static_cast<float>(2.0 + from_red - from_blue);
-  } else {
-    hue = static_cast<float>(4.0 + from_green - from_red);
-  }
-  // Between 5/6 and 5/3: the remainder of a division by 1.
-  const double turned = hue / 6.0 + 1.0;
-  hue = static_cast<float>(turned >= 1.0 ? turned - 1.0 : turned);
-  return {static_cast<std::uint8_t>(std::clamp(static_cast<int>(hue * 255.0), 0, 255)),
-          static_cast<std::uint8_t>(std::clamp(static_cast<int>(saturation * 255.0), 0, 255)),
-          most};
+// All ones or nothing.
+constexpr std::int32_t mask(bool is_true) {
+  return -static_cast<std::int32_t>(is_true);
 }
 
-std::array<std::uint8_t, kChannels> rgb_of(const Hsv& color) {
-  const std::uint8_t v = color.value;
-  if (color.saturation == 0) return {v, v, v};
-  const double sixths = color.hue * 6.0 / 255.0;
-  const int sector = static_cast<int>(sixths);
-  const auto rest = static_cast<float>(sixths - sector);
-  const auto saturation = static_cast<float>(color.saturation / 255.0);
-  const auto byte = [v](double share) {
-    return static_cast<std::uint8_t>(std::clamp(static_cast<int>(std::round(v * share)), 0, 255));
-  };
-  const std::uint8_t p = byte(1.0 - saturation);
-  const std::uint8_t q = byte(1.0 - saturation * rest);
-  const std::uint8_t t = byte(1.0 - saturation * (1.0 - rest));
-  switch (sector % 6) {
-    case 0:
-      return {v, t, p};
-    case 1:
-      return {q, v, p};
-    case 2:
-      return {p, v, t};
-    case 3:
-      return {p, q, v};
-    case 4:
-      return {t, p, v};
-    default:
-      return {v, p, q};
+// Of so many pixels what lies between two steps stays in the nearest cache.
+constexpr std::size_t kHuePixels = 128;
+
+// PIL's way to hue, saturation and value, each a byte, and back with another hue. Its arithmetic, single and
+// double precision where it has them, but without a branch: every loop becomes vector code.
+//
+// With most, middle and least of the three bytes, the hue in sixths is `base` + or - the share x of the
+// middle one; which of the six it is depends on the order of the three.
+AUTOTUNED_VECTOR_CODE void turn_hue(std::int32_t by, std::uint8_t* __restrict red,
+                                    std::uint8_t* __restrict green, std::uint8_t* __restrict blue,
+                                    std::size_t count) {
+  std::array<std::int32_t, kHuePixels> values;
+  std::array<std::int32_t, kHuePixels> leasts;
+  std::array<std::int32_t, kHuePixels> hues;
+  std::array<std::int32_t, kHuePixels> saturations;
+  std::array<std::int32_t, kHuePixels> odd;  // what the middle one becomes in the sixths 1, 3 and 5
+  std::array<std::int32_t, kHuePixels> even;  // and in the others
+  std::array<float, kHuePixels> in_sixths;
+  std::array<float, kHuePixels> turns;   // 1 where that is below 0
+  std::array<float, kHuePixels> shares;  // of saturation
+  std::array<float, kHuePixels> rests;
+  std::array<float, kHuePixels> products;
+  count = std::min(count, kHuePixels);  // known below: no look at bounds in the loops
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int32_t r = red[i];
+    const std::int32_t g = green[i];
+    const std::int32_t b = blue[i];
+    values[i] = std::max(std::max(r, g), b);
+    leasts[i] = std::min(std::min(r, g), b);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int32_t r = red[i];
+    const std::int32_t g = green[i];
+    const std::int32_t b = blue[i];
+    const std::int32_t most = values[i];
+    const std::int32_t least = leasts[i];
+    const std::int32_t below = 2 * most + least - r - g - b;  // the middle one's distance
+    const auto x = static_cast<float>(below) / static_cast<float>(std::max(most - least, 1));
+    const std::int32_t is_red = mask(r == most);
+    const std::int32_t is_green = mask(g == most) & ~is_red;
+    const std::int32_t is_blue = ~(is_red | is_green);
+    const std::int32_t red_order = mask(b <= g);
+    const std::int32_t green_order = mask(b <= r);
+    const std::int32_t blue_order = mask(r <= g);
+    const std::int32_t base = (is_red & (-1 - 2 * red_order)) | (is_green & (3 + 2 * green_order)) |
+                              (is_blue & (5 + 2 * blue_order));
+    const std::int32_t sign = (is_red & (1 + 2 * red_order)) | (is_green & (-1 - 2 * green_order)) |
+                              (is_blue & (-1 - 2 * blue_order));
+    in_sixths[i] = static_cast<float>(base) + static_cast<float>(sign) * x;
+    turns[i] = static_cast<float>(mask(base < 0) & 1);
+    shares[i] = static_cast<float>(most - least) / static_cast<float>(std::max(most, 1));
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    // A turn is added first and taken away again, as a remainder of a division by 1 is PIL's way.
+    const double turned = in_sixths[i] / 6.0 + 1.0 + (turns[i] - 1.0);
+    hues[i] = static_cast<std::int32_t>(static_cast<float>(turned) * 255.0);
+    saturations[i] = static_cast<std::int32_t>(shares[i] * 255.0);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    hues[i] = 6 * ((hues[i] + by) & 255);
+    const std::int32_t sixth = (hues[i] * 257 + 257) >> 16;  // hue / 255
+    rests[i] = static_cast<float>(hues[i] - 255 * sixth) / 255.0F;
+    shares[i] = static_cast<float>(saturations[i]) / 255.0F;
+    products[i] = shares[i] * rests[i];
+    hues[i] = sixth & mask(sixth != 6);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const double value = values[i];
+    const double share = shares[i];
+    odd[i] = static_cast<std::int32_t>(value * (1.0 - products[i]) + 0.5);
+    even[i] = static_cast<std::int32_t>(value * (1.0 - share * (1.0 - rests[i])) + 0.5);
+    leasts[i] = static_cast<std::int32_t>(value * (1.0 - share) + 0.5);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int32_t sixth = hues[i];
+    const std::int32_t least = leasts[i];
+    const std::int32_t most = values[i] - least;
+    const std::int32_t middle = even[i] + ((odd[i] - even[i]) & -(sixth & 1)) - least;
+    red[i] = static_cast<std::uint8_t>(least + (most & mask((sixth == 0) | (sixth == 5))) +
+                                       (middle & mask((sixth == 1) | (sixth == 4))));
+    green[i] = static_cast<std::uint8_t>(least + (most & mask((sixth == 1) | (sixth == 2))) +
+                                         (middle & mask((sixth == 0) | (sixth == 3))));
+    blue[i] = static_cast<std::uint8_t>(least + (most & mask((sixth == 3) | (sixth == 4))) +
+                                        (middle & mask((sixth == 2) | (sixth == 5))));
   }
 }
 
 void change_hue(std::uint8_t by, const Planes& planes) {
-  for (std::size_t i = 0; i < planes.count; ++i) {
-    Hsv color = hsv_of(planes.red[i], planes.green[i], planes.blue[i]);
-    color.hue = static_cast<std::uint8_t>(color.hue + by);
-    const auto [red, green, blue] = rgb_of(color);
-    planes.red[i] = red;
-    planes.green[i] = green;
-    planes.blue[i] = blue;
+  for (std::size_t i = 0; i < planes.count; i += kHuePixels) {
+    turn_hue(by, planes.red + i, planes.green + i, planes.blue + i,
+             std::min(kHuePixels, planes.count - i));
   }
 }
 
