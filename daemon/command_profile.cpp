@@ -133,6 +133,10 @@ Result<Json> record(const recipes::Recipe& recipe, const std::vector<recipes::Kn
     return tl::unexpected(
         system_error(failed.value(), "cannot make the folder for logs", spec.folder.string()));
   }
+  spec.on_damage = [](const Json& damaged) {
+    std::cerr << "skipped " << get_string(damaged, "file").value_or("?") << ": "
+              << get_string(damaged, "what").value_or("?") << "\n";
+  };
   SignalCancel cancel;
   TrainerJob job(std::move(spec), cancel);
   const Configuration configuration = recipe.starting_configuration(knobs);

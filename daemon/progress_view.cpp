@@ -119,6 +119,9 @@ void ProgressView::show(const Json& event) {
     if (member(event, "is_budget_spent") == true) {
       line("           the budget did not suffice for every proposal; --budget gives more");
     }
+  } else if (name == "damaged") {
+    line(fmt::format("skipped    {}: {} ({} so far)", text_of(event, "file"),
+                     text_of(event, "what"), get_integer(event, "files").value_or(0)));
   } else if (name == "training") {
     show_training(member(event, "progress"));
   } else if (name == "cancelling") {
@@ -157,11 +160,6 @@ void ProgressView::show_training(const Json& progress) {
     line(fmt::format("epoch {:<4} accuracy {:.2f} %, test loss {:.4f}",
                      get_integer(evaluation, "epoch").value_or(0),
                      number_of(evaluation, "accuracy") * 100, number_of(evaluation, "loss")));
-    return;
-  }
-  if (const Json& damaged = member(progress, "damaged"); damaged.is_object()) {
-    line(fmt::format("skipped    {}: {} ({} so far)", text_of(damaged, "file"),
-                     text_of(damaged, "what"), get_integer(damaged, "files").value_or(0)));
     return;
   }
   if (member(progress, "checkpoint").is_object()) {

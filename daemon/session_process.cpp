@@ -402,6 +402,10 @@ Result<int> RunningSession::run() {
   spec.device_locks = device_lock_.descriptors();
   if (auto folder = lock_folder()) spec.measurement_lock = *folder / "measurement.lock";
   spec.memory_limit_bytes = host_memory_limit_bytes(request_.recipe, machine_);
+  spec.on_damage = [this](Json damaged) {
+    damaged["event"] = "damaged";
+    report(damaged);
+  };
   job_.emplace(std::move(spec), *control_);
   report({{"event", "phase"}, {"phase", "loading"}});
   auto started = job_->start(request_.recipe.starting_configuration(knobs_));

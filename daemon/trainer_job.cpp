@@ -124,7 +124,7 @@ Result<TrainerJob::Trainer*> TrainerJob::start_trainer(const Configuration& conf
                                 {{"recipe", spec_.recipe.to_json()},
                                  {"configuration", configuration.to_json()},
                                  {"plugins", spec_.plugins}},
-                                kLoadLimit);
+                                kLoadLimit, [this](const Json& told) { take_damage(told); });
   if (!loaded) return tl::unexpected(loaded.error());
   hello_ = client->hello();
   facts_ = *loaded;
@@ -159,7 +159,16 @@ Result<TrainerJob::Trainer*> TrainerJob::trainer_for(const Configuration& config
 Result<Json> TrainerJob::ask(Trainer& trainer, const std::string& name, Json fields,
                              nanoseconds limit) {
   trainer.client.limit_memory(memory_left_for(trainer.client));
-  return trainer.client.request(name, std::move(fields), limit);
+  return trainer.client.request(name, std::move(fields), limit,
+                                [this](const Json& told) { take_damage(told); });
+}
+
+void TrainerJob::take_damage(const Json& progress) {
+  Json damaged = member(progress, "damaged");
+  if (!damaged.is_object() || !spec_.on_damage) return;
+  if (!damaged_files_.insert(get_string(damaged, "file").value_or("?")).second) return;
+  damaged["files"] = damaged_files_.size();
+  spec_.on_damage(damaged);
 }
 
 std::int64_t TrainerJob::memory_left_for(const TrainerClient& client) const {
@@ -324,7 +333,13 @@ Result<Json> TrainerJob::train(const Configuration& configuration,
                                      {"resume", true},
                                      {"checkpoint_every_ns", spec_.recipe.checkpoint_every.count()},
                                      {"progress_every_ns", kProgressEvery.count()}},
-                                    kSilenceLimit, on_progress);
+                                    kSilenceLimit, [&](const Json& told) {
+                                      if (member(told, "damaged").is_null()) {
+                                        on_progress(told);
+                                      } else {
+                                        take_damage(told);
+                                      }
+                                    });
 }
 
 Result<Json> TrainerJob::save(const std::filesystem::path& file) {

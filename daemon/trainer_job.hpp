@@ -8,6 +8,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,9 @@ struct TrainerJobSpec {
   std::vector<int> device_locks;                                    // inherited by every trainer
   std::filesystem::path measurement_lock;  // held around each block: devices share the CPUs
   std::int64_t memory_limit_bytes = 0;     // of the host, for all trainers of trials; 0: any
+  // Told of every file of samples that others stand in for (on_error: skip), once, whatever trainer met it
+  // first: `file`, `what` and how many `files` there are by now. May be empty.
+  std::function<void(const Json&)> on_damage;
 };
 
 class TrainerJob final : public tuner::Job {
@@ -80,6 +84,8 @@ class TrainerJob final : public tuner::Job {
                                           const Configuration& other) const;
   [[nodiscard]] std::string restart_key(const Configuration& configuration) const;
   void drop_dead();
+  // Of any trainer, whatever it was asked.
+  void take_damage(const Json& progress);
   // What the trainers other than this one leave of the limit.
   [[nodiscard]] std::int64_t memory_left_for(const TrainerClient& client) const;
 
@@ -88,8 +94,9 @@ class TrainerJob final : public tuner::Job {
   Json hello_;
   Json facts_;
   bool is_slowed_by_checkpoints_ = false;  // so much that blocks must have theirs
-  TrainerList trainers_;                   // most recently used first
-  int started_ = 0;                        // numbers the logs
+  std::set<std::string> damaged_files_;
+  TrainerList trainers_;  // most recently used first
+  int started_ = 0;       // numbers the logs
 };
 
 }  // namespace autotuned::daemon

@@ -23,7 +23,7 @@ constexpr std::array kDefinitions = {
                      "CPU time of the trainer over wall time and CPUs allowed"},
     MetricDefinition{"gradients.complete", "1", ratio,
                      "1 when every parameter got a gradient in every profiled step, else 0"},
-    MetricDefinition{"input.cache_bytes", "bytes", size, "memory that input.cache holds"},
+    MetricDefinition{"input.cache_bytes", "bytes", size, "memory or disk space that input.cache takes"},
     MetricDefinition{"input.cache_fill_ns", "ns", duration,
                      "time that it took to fill before the first block; 0 without a cache"},
     MetricDefinition{"input.cached_ratio", "1", ratio,

@@ -50,7 +50,7 @@ struct ProfileFacts {
   std::int64_t reading_ns = 0;
   std::int64_t decoding_ns = 0;
   std::int64_t prefix_ns = 0;
-  std::int64_t cached_samples = 0;  // in memory, of
+  std::int64_t cached_samples = 0;  // in the cache, of
   std::int64_t stored_samples = 0;
   std::int64_t cache_bytes = 0;
   std::int64_t cache_fill_ns = 0;

@@ -186,10 +186,10 @@ std::vector<Knob> knobs_of(const Machine& machine) {
   benchmark.unavailable = needs_gpu;
 
   Knob& cache = knobs.emplace_back(choice(
-      "input.cache", {"none", "raw", "decoded", "prefix"},
-      "Keeps samples in memory: as stored, decoded, or as they are before the first transform "
-      "that draws."));
-  cache.one_time_cost = "reading the samples into memory";
+      "input.cache", {"none", "raw", "decoded", "prefix", "decoded_file", "prefix_file"},
+      "Keeps samples: as stored, decoded, or as they are before the first transform that draws; in "
+      "memory, or in a file."));
+  cache.one_time_cost = "making the samples once";
 
   knobs.push_back(choice("input.decode", {"full", "crop"},
                          "crop: of a picture that is cropped, only the crop is decoded."));

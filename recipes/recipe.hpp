@@ -50,6 +50,8 @@ struct Tune {
   std::optional<std::int64_t> memory_limit_bytes;  // instead of the ratio
   double cache_memory_ratio = 0.5;                 // of the memory that is free, for input.cache
   std::optional<std::int64_t> cache_memory_bytes;  // instead of the ratio
+  double cache_disk_ratio = 0.5;                   // of the disk space that is free, for the same
+  std::optional<std::int64_t> cache_disk_bytes;    // instead of the ratio
   std::vector<std::string> allow;                  // "numerics", "semantics" or knob names
   std::int64_t batch_size_max = 1024;
   LearningRateScaling lr_scaling = LearningRateScaling::none;

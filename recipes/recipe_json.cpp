@@ -139,6 +139,8 @@ void read_tune(const Json& json, Reader& reader, Tune& tune) {
   reader.read("memory_limit_bytes", tune.memory_limit_bytes);
   if (reader.has("cache_memory_ratio")) reader.read("cache_memory_ratio", tune.cache_memory_ratio);
   reader.read("cache_memory_bytes", tune.cache_memory_bytes);
+  if (reader.has("cache_disk_ratio")) reader.read("cache_disk_ratio", tune.cache_disk_ratio);
+  reader.read("cache_disk_bytes", tune.cache_disk_bytes);
   if (reader.has("allow")) reader.read("allow", tune.allow);
 
   Reader batch_size = reader.inside("batch_size");
@@ -173,6 +175,11 @@ Json tune_json(const Tune& tune) {
     json["cache_memory_bytes"] = *tune.cache_memory_bytes;
   } else {
     json["cache_memory_ratio"] = tune.cache_memory_ratio;
+  }
+  if (tune.cache_disk_bytes) {
+    json["cache_disk_bytes"] = *tune.cache_disk_bytes;
+  } else {
+    json["cache_disk_ratio"] = tune.cache_disk_ratio;
   }
   return json;
 }
@@ -326,6 +333,7 @@ std::string Recipe::hash() const {
   // Recipes that say nothing about it keep the hash from before there were caches.
   if (tune.cache_memory_ratio == Tune{}.cache_memory_ratio)
     json["tune"].erase("cache_memory_ratio");
+  if (tune.cache_disk_ratio == Tune{}.cache_disk_ratio) json["tune"].erase("cache_disk_ratio");
   for (const char* place : {"line", "column"}) {  // of a plugin, in the file
     json["model"].erase(place);
     json["data"].erase(place);

@@ -86,6 +86,11 @@ Field tune_field() {
            .type = memory,
            .summary = "Host memory that input.cache may use: a share of what is free, or bytes.",
            .default_text = "50%"},
+          {.key = "cache_disk",
+           .type = memory,
+           .summary = "Disk space that input.cache may use where output.dir is: a share of what is "
+                      "free, or bytes.",
+           .default_text = "50%"},
           {.key = "allow",
            .type = text,
            .summary = "Changes that are tried although they do not train bit for bit the same: "

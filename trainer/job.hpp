@@ -39,11 +39,13 @@ struct JobFacts {
   bool can_decode_crop = false;
   std::int64_t pixel_stages = 0;
   // What input.cache could keep: the bytes that each kind needs for all of the data (0: it would keep no
-  // more than a smaller one), those that there are for it, and how many different samples are stored.
+  // more than a smaller one), those that there are for it in memory and on the disk, and how many different
+  // samples are stored.
   std::int64_t cache_raw_bytes = 0;
   std::int64_t cache_decoded_bytes = 0;
   std::int64_t cache_prefix_bytes = 0;
   std::int64_t cache_allowed_bytes = 0;
+  std::int64_t cache_disk_allowed_bytes = 0;
   std::int64_t stored_samples = 0;
   // What input.jpeg_index would need for all of the data; 0: it is of no use.
   std::int64_t jpeg_index_bytes = 0;

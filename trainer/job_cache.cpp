@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job keeps of samples in memory.
+// Which samples a job keeps, in memory or in a file.
+#include <linux/magic.h>
+#include <sys/vfs.h>
+
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "profiler/spans.hpp"
@@ -13,21 +17,41 @@ namespace {
 // Before a block: more than that would hold up the trials, and what comes later fills on its way.
 constexpr std::chrono::nanoseconds kMostFilling = std::chrono::seconds(20);
 
+// The folder, or where it will be made: a file without a name needs no more than that.
+std::filesystem::path existing_folder(std::filesystem::path folder) {
+  std::error_code ignored;
+  while (!std::filesystem::is_directory(folder, ignored) && folder.has_relative_path())
+    folder = folder.parent_path();
+  return folder.empty() ? std::filesystem::path(".") : folder;
+}
+
+// Nothing where files are kept in memory: there a cache in memory is the better one.
+std::int64_t free_disk_bytes(const std::filesystem::path& folder) {
+  struct statfs facts {};
+  if (::statfs(folder.c_str(), &facts) != 0) return 0;
+  if (facts.f_type == TMPFS_MAGIC || facts.f_type == RAMFS_MAGIC) return 0;
+  return static_cast<std::int64_t>(facts.f_bavail) * static_cast<std::int64_t>(facts.f_bsize);
+}
+
 }  // namespace
 
-std::int64_t Job::State::kept_bytes() const {
-  std::int64_t bytes = index_.index != nullptr ? index_.index->bytes() : 0;
+std::int64_t Job::State::kept_bytes(input::CachePlace place) const {
+  const bool has_index = place == input::CachePlace::memory && index_.index != nullptr;
+  std::int64_t bytes = has_index ? index_.index->bytes() : 0;
   for (const Cache& one : caches_)
-    bytes += one.cache->bytes();
+    bytes += one.place == place ? one.cache->bytes() : 0;
   return bytes;
 }
 
-std::int64_t Job::State::cache_bytes_allowed() const {
-  if (recipe_.tune.cache_memory_bytes) return *recipe_.tune.cache_memory_bytes;
+std::int64_t Job::State::cache_bytes_allowed(input::CachePlace place) const {
+  const bool is_file = place == input::CachePlace::file;
+  const auto& given = is_file ? recipe_.tune.cache_disk_bytes : recipe_.tune.cache_memory_bytes;
+  if (given) return *given;
+  const std::int64_t free = is_file ? free_disk_bytes(existing_folder(recipe_.output_dir))
+                                    : available_memory_bytes(memory_allowed_bytes_);
+  const double share = is_file ? recipe_.tune.cache_disk_ratio : recipe_.tune.cache_memory_ratio;
   // What is kept is not available any more, but ours.
-  return static_cast<std::int64_t>(
-      recipe_.tune.cache_memory_ratio *
-      static_cast<double>(available_memory_bytes(memory_allowed_bytes_) + kept_bytes()));
+  return static_cast<std::int64_t>(share * static_cast<double>(free + kept_bytes(place)));
 }
 
 Result<input::Kept> Job::State::kept_for(const input::Pipeline& pipeline) {
@@ -40,20 +64,29 @@ Result<input::Kept> Job::State::kept_for(const input::Pipeline& pipeline) {
 
 Result<input::SampleCache*> Job::State::cache_for(const input::Pipeline& pipeline) {
   const std::string& key = pipeline.cached_key();
+  const input::CachePlace place = pipeline.form().cache_place;
   const auto stored = train_data_->stored();
   const bool is_in_memory = pipeline.cached_parts() == 0 && !train_data_->view(0).empty();
   if (!pipeline.is_cached() || is_in_memory) return nullptr;
-  const auto found = std::ranges::find(caches_, key, &Cache::key);
+  const auto found = std::ranges::find_if(
+      caches_, [&](const Cache& one) { return one.key == key && one.place == place; });
   if (found != caches_.end()) {
     caches_.splice(caches_.begin(), caches_, found);
     return found->cache.get();
   }
   // Not the first: it is what the feed may work with until it is told.
   if (caches_.size() > 1) caches_.pop_back();
-  const std::int64_t room = cache_bytes_allowed() - kept_bytes();
-  auto cache = input::SampleCache::create(stored.items, std::max<std::int64_t>(room, 0));
+  const std::int64_t room =
+      std::max<std::int64_t>(cache_bytes_allowed(place) - kept_bytes(place), 0);
+  auto cache = place == input::CachePlace::file
+                   ? input::SampleCache::create_in_file(stored.items, room,
+                                                        existing_folder(recipe_.output_dir))
+                   : input::SampleCache::create(stored.items, room);
   if (!cache) return tl::unexpected(cache.error());
-  caches_.push_front({.key = key, .cache = std::move(*cache)});
+  caches_.push_front({.key = key,
+                      .place = place,
+                      .wanted_bytes = cache_bytes_wanted(pipeline),
+                      .cache = std::move(*cache)});
   return caches_.front().cache.get();
 }
 
@@ -66,6 +99,9 @@ void Job::State::fill_cache(const CancelCheck& is_cancelled) {
   if (!fills_cache && !fills_index) return;
   const std::int64_t start = profiler::now_ns();
   feed_->fill_cache(cpus_allowed_, kMostFilling, is_cancelled);
+  // What is not too much for memory will be read from there in training as well.
+  if (fills_cache && one->wanted_bytes > available_memory_bytes(memory_allowed_bytes_))
+    one->cache->forget_memory();
   const std::int64_t fill_ns = profiler::now_ns() - start;
   if (fills_cache) {
     one->fill_ns = fill_ns;
@@ -100,19 +136,25 @@ void Job::State::add_input_facts(profiler::ProfileFacts& facts,
   }
 }
 
+std::int64_t Job::State::cache_bytes_wanted(const input::Pipeline& pipeline) const {
+  const input::Dataset::Stored stored = train_data_->stored();
+  if (pipeline.cached_parts() == 0) return stored.bytes;
+  const input::SampleType& type = pipeline.cached_type();
+  const auto element_bytes = static_cast<std::int64_t>(input::bytes_of(type.element));
+  if (!type.has_one_shape()) return stored.decoded_bytes * element_bytes;
+  return stored.items * type.shape().elements() * element_bytes;
+}
+
 // What each kind of cache would hold; 0 where it would be the same as a smaller one.
 void Job::State::describe_caches() {
-  const input::Dataset::Stored stored = train_data_->stored();
-  facts_.stored_samples = stored.items;
-  facts_.cache_allowed_bytes = cache_bytes_allowed();
-  if (train_data_->view(0).empty()) facts_.cache_raw_bytes = stored.bytes;
+  facts_.stored_samples = train_data_->stored().items;
+  facts_.cache_allowed_bytes = cache_bytes_allowed(input::CachePlace::memory);
+  facts_.cache_disk_allowed_bytes = cache_bytes_allowed(input::CachePlace::file);
+  if (train_data_->view(0).empty()) facts_.cache_raw_bytes = train_data_->stored().bytes;
   const auto bytes_of = [&](input::CacheKind kind) -> std::int64_t {
     const auto pipeline = pipeline_of(recipe_, *train_data_, {.cache = kind});
     if (!pipeline || pipeline->cached_parts() == 0) return 0;
-    const input::SampleType& type = pipeline->cached_type();
-    const auto element_bytes = static_cast<std::int64_t>(input::bytes_of(type.element));
-    if (!type.has_one_shape()) return stored.decoded_bytes * element_bytes;
-    return stored.items * type.shape().elements() * element_bytes;
+    return cache_bytes_wanted(*pipeline);
   };
   facts_.cache_decoded_bytes = bytes_of(input::CacheKind::decoded);
   facts_.cache_prefix_bytes = bytes_of(input::CacheKind::prefix);

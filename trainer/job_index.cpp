@@ -53,7 +53,9 @@ bool make_folders(const fs::path& folder) {
 Result<input::JpegIndex*> Job::State::index_for(const input::Pipeline& pipeline) {
   if (!pipeline.is_indexed()) return nullptr;
   if (index_.index != nullptr) return index_.index.get();
-  const std::int64_t room = std::max<std::int64_t>(cache_bytes_allowed() - kept_bytes(), 0);
+  constexpr auto kMemory = input::CachePlace::memory;
+  const std::int64_t room =
+      std::max<std::int64_t>(cache_bytes_allowed(kMemory) - kept_bytes(kMemory), 0);
   auto index = input::JpegIndex::create(train_data_->stored().items, room);
   if (!index) return tl::unexpected(index.error());
   index_.index = std::move(*index);

@@ -98,6 +98,8 @@ class Job::State {
   void configure_steps(const Configuration& configuration);
   void describe(const input::Pipeline& pipeline);
   void describe_caches();
+  // What a cache of this pipeline would hold of all data.
+  [[nodiscard]] std::int64_t cache_bytes_wanted(const input::Pipeline& pipeline) const;
   // Null where the pipeline keeps nothing. job_cache.cpp
   Result<input::Kept> kept_for(const input::Pipeline& pipeline);
   Result<input::SampleCache*> cache_for(const input::Pipeline& pipeline);
@@ -105,9 +107,9 @@ class Job::State {
   Result<input::JpegIndex*> index_for(const input::Pipeline& pipeline);
   void save_index();
   void describe_index();
-  // Of all caches and the index together: where the memory ends, and what they have.
-  [[nodiscard]] std::int64_t cache_bytes_allowed() const;
-  [[nodiscard]] std::int64_t kept_bytes() const;
+  // Of all caches there and, in memory, the index together: where the space ends, and what they have.
+  [[nodiscard]] std::int64_t cache_bytes_allowed(input::CachePlace place) const;
+  [[nodiscard]] std::int64_t kept_bytes(input::CachePlace place) const;
   // Blocks and profiles show a cache as it is once everything is in it; training fills it on its way.
   void fill_cache(const CancelCheck& is_cancelled);
   void add_input_facts(profiler::ProfileFacts& facts, const input::LoaderStatistics& loaded) const;
@@ -142,6 +144,8 @@ class Job::State {
   // The one in use or used last first, and one more, so that two can be compared.
   struct Cache {
     std::string key;
+    input::CachePlace place = input::CachePlace::memory;
+    std::int64_t wanted_bytes = 0;  // with all of the data
     std::unique_ptr<input::SampleCache> cache;
     bool was_filled = false;
     std::int64_t fill_ns = 0;

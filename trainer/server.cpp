@@ -48,6 +48,7 @@ Json to_json(const JobFacts& facts) {
           {"cache_decoded_bytes", facts.cache_decoded_bytes},
           {"cache_prefix_bytes", facts.cache_prefix_bytes},
           {"cache_allowed_bytes", facts.cache_allowed_bytes},
+          {"cache_disk_allowed_bytes", facts.cache_disk_allowed_bytes},
           {"stored_samples", facts.stored_samples},
           {"jpeg_index_bytes", facts.jpeg_index_bytes},
           {"device", facts.device},
@@ -183,6 +184,11 @@ void Server::answer(const Json& request) {
   Json frame = {{"id", member(request, "id")}};
   const auto name = get_string(request, "request");
   auto result = name ? handle(*name, request) : Result<Json>(tl::unexpected(name.error()));
+  // Whatever read samples may have met some that cannot be read.
+  if (job_ != nullptr) {
+    for (const Error& error : job_->take_damaged_files())
+      send({{"id", frame["id"]}, {"progress", damage_frame(error, job_->damaged_files())}});
+  }
   if (result) {
     frame["ok"] = std::move(*result);
   } else {

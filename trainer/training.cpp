@@ -162,9 +162,7 @@ class Training {
 
   void report_damaged_files() {
     for (const Error& error : job_.take_damaged_files()) {
-      on_progress_(
-          {{"damaged",
-            {{"file", error.where}, {"what", error.what}, {"files", job_.damaged_files()}}}});
+      on_progress_(damage_frame(error, job_.damaged_files()));
     }
   }
 
@@ -258,6 +256,10 @@ class Training {
 };
 
 }  // namespace
+
+Json damage_frame(const Error& error, std::int64_t files) {
+  return {{"damaged", {{"file", error.where}, {"what", error.what}, {"files", files}}}};
+}
 
 TrainingPlan plan_of(const recipes::TrainLength& length, std::int64_t batch_size,
                      std::int64_t train_samples) {

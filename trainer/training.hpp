@@ -45,6 +45,9 @@ struct TrainingSummary {
   std::int64_t damaged_files = 0;  // that others stood in for, in this trainer
 };
 
+// The `progress` member for a file of samples for which another stood in; with it there are so many.
+[[nodiscard]] Json damage_frame(const Error& error, std::int64_t files);
+
 // Receives the `progress` member of the protocol's frames.
 using ProgressSink = std::function<void(const Json&)>;
 

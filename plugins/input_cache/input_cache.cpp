@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Should samples stay in memory? Where a sample comes again often enough, there is room for most of them,
-// and reading or decoding is a good part of what the step waits for. The kind that saves most and fits
-// comes first.
+// Should samples be kept? Where a sample comes again often enough, there is room for most of them, and reading
+// or decoding is a good part of what the step waits for. The kind that saves most and fits comes first; what
+// does not fit into memory may fit into a file.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -33,18 +33,23 @@ std::string number_text(double value) {
   return buffer.data();
 }
 
+// Reading from a file costs something, too; a guess, for the order of the trials.
+constexpr double kSavedByFile = 0.7;
+
 struct Kind {
   const char* value;
   const char* saved_metric;
   const char* bytes_fact;
   const char* saves;
+  const char* file_value;  // null: what is stored is in files anyway
 };
 // Those that save more come first.
 constexpr std::array kKinds = {
     Kind{"prefix", "input.prefix_ratio", "cache_prefix_bytes",
-         "all before the first random transform"},
-    Kind{"decoded", "input.decode_ratio", "cache_decoded_bytes", "reading and decoding"},
-    Kind{"raw", "input.read_ratio", "cache_raw_bytes", "reading"},
+         "all before the first random transform", "prefix_file"},
+    Kind{"decoded", "input.decode_ratio", "cache_decoded_bytes", "reading and decoding",
+         "decoded_file"},
+    Kind{"raw", "input.read_ratio", "cache_raw_bytes", "reading", nullptr},
 };
 
 // What a cache in place has cost, and when that is repaid.
@@ -91,32 +96,39 @@ Answer propose(const Situation& situation) {
         number_text(kFewestVisits) + " on");
   }
 
-  const auto allowed = static_cast<double>(situation.integer("job", "cache_allowed_bytes"));
+  const auto in_memory = static_cast<double>(situation.integer("job", "cache_allowed_bytes"));
+  const auto on_disk = static_cast<double>(situation.integer("job", "cache_disk_allowed_bytes"));
   Answer answer;
   std::string because = "nothing before the first random transform takes time worth saving";
   for (const Kind& kind : kKinds) {
     const double saved = situation.metric(kind.saved_metric).value_or(0.0);
     const auto needed = static_cast<double>(situation.integer("job", kind.bytes_fact));
     if (needed <= 0.0 || saved < kLeastSavedRatio) continue;
-    const double fitting = std::min(1.0, allowed / needed);
-    const std::string room = sdk::bytes_text(needed) + " of memory, of " +
-                             sdk::bytes_text(allowed) + " allowed (tune.cache_memory)";
-    if (fitting < kLeastFittingRatio) {
-      because = "input.cache: " + std::string(kind.value) + " would need " + room;
-      continue;
-    }
-    const Json change = {{kCache, kind.value}};
-    if (situation.has_lost(change)) {
-      because = "input.cache: " + std::string(kind.value) + " was tried and was not faster";
-      continue;
-    }
-    // While the step waits, it waits for samples to be made; without their first part, for less.
-    const double gain = sdk::gain_without(*wait * saved * fitting);
-    std::string reason = std::string(kind.saves) + " takes " + sdk::percent(saved) +
-                         " of a sample's time, and each stored sample comes " +
-                         number_text(visits) + " times; kept, all of them need " + room;
-    if (fitting < 1.0) reason += ", so that " + sdk::percent(fitting) + " of them fit";
-    answer.add(change, situation.expected_gain(change, gain), std::move(reason));
+    const auto add = [&](const char* value, double allowed, double share, const std::string& what,
+                         const char* setting) {
+      const double fitting = std::min(1.0, allowed / needed);
+      const std::string room = sdk::bytes_text(needed) + " of " + what + ", of " +
+                               sdk::bytes_text(allowed) + " allowed (" + setting + ")";
+      if (fitting < kLeastFittingRatio) {
+        because = "input.cache: " + std::string(value) + " would need " + room;
+        return;
+      }
+      const Json change = {{kCache, value}};
+      if (situation.has_lost(change)) {
+        because = "input.cache: " + std::string(value) + " was tried and was not faster";
+        return;
+      }
+      // While the step waits, it waits for samples to be made; without their first part, for less.
+      const double gain = sdk::gain_without(*wait * saved * fitting * share);
+      std::string reason = std::string(kind.saves) + " takes " + sdk::percent(saved) +
+                           " of a sample's time, and each stored sample comes " +
+                           number_text(visits) + " times; kept, all of them need " + room;
+      if (fitting < 1.0) reason += ", so that " + sdk::percent(fitting) + " of them fit";
+      answer.add(change, situation.expected_gain(change, gain), std::move(reason));
+    };
+    add(kind.value, in_memory, 1.0, "memory", "tune.cache_memory");
+    if (kind.file_value != nullptr && needed > in_memory && on_disk > 0.0)
+      add(kind.file_value, on_disk, kSavedByFile, "disk space", "tune.cache_disk");
   }
   return answer.candidates.empty() ? sdk::none(std::move(because)) : answer;
 }
@@ -124,6 +136,7 @@ Answer propose(const Situation& situation) {
 }  // namespace
 }  // namespace autotuned::plugins
 
-AUTOTUNED_PLUGIN("input_cache", "1.0",
-                 "Keeps samples in memory where they come often enough and there is room for them.",
-                 autotuned::plugins::propose);
+AUTOTUNED_PLUGIN(
+    "input_cache", "1.0",
+    "Keeps samples, in memory or in a file, where they come often enough and there is room.",
+    autotuned::plugins::propose);

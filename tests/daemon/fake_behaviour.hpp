@@ -6,6 +6,7 @@
 //    "not_equal": ["precision.autocast=bf16"],           trains another model bit for bit
 //    "updates": {"precision.autocast=bf16": {"norm_ratio": 3.0, "cosine": 0.2}},
 //    "metrics": {...}, "knobs": [...], "protocol": 1, "train_steps": 10,
+//    "damaged": 2,                                       files that `load` and `run` tell of
 //    "faults": [{"do": "exit", "code": 3, ...}]}
 //
 // A fault happens at every request that fits all of its conditions: "at" (the N-th line of the record,

@@ -56,6 +56,7 @@ class FakeTrainer {
       is_answered_ = false;
       misbehave(name, *request);
       if (is_answered_) continue;
+      if (name == "load" || name == "run") tell_damage();
       const Json ok = answer_to(name, *request);
       if (!is_answered_) respond({{"id", id_}, {"ok", ok}});
       if (name == "stop") return 0;
@@ -169,6 +170,13 @@ class FakeTrainer {
     }
     progress({{"evaluation", {{"epoch", 1}, {"accuracy", 0.75}, {"loss", 0.6}, {"samples", 16}}}});
     return done;
+  }
+
+  void tell_damage() {
+    for (int i = 0; i < static_cast<int>(behaviour_.number("damaged", 0)); ++i) {
+      const std::string file = std::to_string(i) + ".jpg";
+      progress({{"damaged", {{"file", file}, {"what", "is odd"}, {"files", i + 1}}}});
+    }
   }
 
   void misbehave(const std::string& name, Json fields = Json::object()) {

@@ -61,8 +61,7 @@ TEST(ProgressView, OneLinePerEvent) {
               {"change", "x off → on"}},
              {{"event", "training"},
               {"progress", {{"evaluation", {{"epoch", 1}, {"accuracy", 0.875}, {"loss", 0.25}}}}}},
-             {{"event", "training"},
-              {"progress", {{"damaged", {{"file", "7.jpg"}, {"what", "is odd"}, {"files", 2}}}}}},
+             {{"event", "damaged"}, {"file", "7.jpg"}, {"what", "is odd"}, {"files", 2}},
              {{"event", "cancelling"}},
              {{"event", "something_new"}},
              {{"event", "warning"}, {"text", "odd"}},
@@ -95,7 +94,7 @@ TEST(ProgressView, LiveLineIsReplacedAndLeavesNothing) {
 TEST(ProgressView, SurvivesEventsWithoutTheirFields) {
   for (const char* name :
        {"run", "waiting", "phase", "baseline", "ceiling", "asking", "answered", "trial_started",
-        "block", "checked", "trial_finished", "tuned", "training", "warning", "error"}) {
+        "block", "checked", "damaged", "trial_finished", "tuned", "training", "warning", "error"}) {
     shown(false, {{{"event", name}}});
     shown(true, {{{"event", name}}});
   }

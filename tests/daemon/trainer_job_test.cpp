@@ -38,6 +38,7 @@ class TrainerJobTest : public testing::Test {
     spec.folder = scene_.folder().path();
     spec.measurement_lock = scene_.folder() / "measurement.lock";
     spec.recipe.checkpoint_every = checkpoint_every_;
+    spec.on_damage = [this](const Json& damaged) { damaged_.push_back(damaged); };
     start_ = spec.recipe.starting_configuration(spec.knobs);
     return job_.emplace(std::move(spec), cancel_);
   }
@@ -59,7 +60,27 @@ class TrainerJobTest : public testing::Test {
   std::optional<TrainerJob> job_;
   Configuration start_;
   std::chrono::nanoseconds checkpoint_every_ = std::chrono::minutes(10);
+  std::vector<Json> damaged_;
 };
+
+// However many trainers meet it, before, in and after the training.
+TEST_F(TrainerJobTest, TellsOfADamagedFileOnce) {
+  scene_.behave({{"damaged", 1}});
+  ASSERT_TRUE(job().start(start_));
+  EXPECT_EQ(damaged_, std::vector<Json>({{{"file", "0.jpg"}, {"what", "is odd"}, {"files", 1}}}));
+  ASSERT_TRUE(job().run_block(start_, {}));
+  EXPECT_EQ(damaged_.size(), 1U);
+  scene_.behave({{"damaged", 2}});
+  ASSERT_TRUE(job().run_block(with("memory.malloc", std::string("keep")), {}));  // another one
+  ASSERT_EQ(damaged_.size(), 2U);
+  EXPECT_EQ(damaged_[1], Json({{"file", "1.jpg"}, {"what", "is odd"}, {"files", 2}}));
+  std::vector<Json> progress;
+  ASSERT_TRUE(job().train(start_, scene_.folder() / "c",
+                          [&](const Json& told) { progress.push_back(told); }));
+  EXPECT_EQ(damaged_.size(), 2U);
+  for (const Json& told : progress)
+    EXPECT_FALSE(told.contains("damaged"));
+}
 
 TEST_F(TrainerJobTest, SwitchesLiveWithWarmUp) {
   ASSERT_TRUE(job().start(start_));

@@ -56,6 +56,25 @@ TEST(InputCache, TakesTheSmallerKindWhereTheLargerDoesNotFit) {
               HasSubstr("input.cache: raw would need 100.0 MiB of memory, of 1.0 MiB allowed"));
 }
 
+TEST(InputCache, ProposesAFileWhereMemoryDoesNotSuffice) {
+  Json json = photos();
+  json["job"]["cache_disk_allowed_bytes"] = 100LL << 30;
+  EXPECT_EQ(first_change(ask("input_cache", json)), Json({{kCache, "decoded"}}));
+  json["job"]["cache_allowed_bytes"] = 600LL << 20;
+  Json answer = ask("input_cache", json);
+  EXPECT_EQ(answer.at("candidates").at(0).at("change"), Json({{kCache, "decoded"}}));
+  EXPECT_EQ(answer.at("candidates").at(1).at("change"), Json({{kCache, "decoded_file"}}));
+  EXPECT_GT(answer.at("candidates").at(1).at("expected_gain_ratio"),
+            answer.at("candidates").at(0).at("expected_gain_ratio"));
+  json["job"]["cache_allowed_bytes"] = 1LL << 20;
+  answer = ask("input_cache", json);
+  EXPECT_EQ(first_change(answer), Json({{kCache, "decoded_file"}}));
+  EXPECT_THAT(first_reason(answer),
+              HasSubstr("1.2 GiB of disk space, of 100.0 GiB allowed (tune.cache_disk)"));
+  json["job"]["cache_disk_allowed_bytes"] = 1LL << 20;
+  EXPECT_FALSE(none_because(ask("input_cache", json)).empty());
+}
+
 TEST(InputCache, KnowsHowOftenASampleComes) {
   Json json = photos();
   json["recipe"]["train_samples_total"] = 1000;  // one epoch: nothing comes again

@@ -213,6 +213,18 @@ TEST(Recipe, SaysHowMuchMemoryACacheMayTake) {
   EXPECT_EQ(Recipe::from_json(recipe.to_json())->tune.cache_memory_bytes, std::int64_t{3} << 30);
 }
 
+TEST(Recipe, SaysHowMuchDiskSpaceACacheMayTake) {
+  const auto tune = [](const std::string& amount) {
+    return right(std::string(kQuickRecipe) + "tune: {cache_disk: " + amount + "}\n").tune;
+  };
+  EXPECT_DOUBLE_EQ(right(kQuickRecipe).tune.cache_disk_ratio, 0.5);
+  EXPECT_DOUBLE_EQ(tune("25%").cache_disk_ratio, 0.25);
+  EXPECT_EQ(tune("2GiB").cache_disk_bytes, std::int64_t{2} << 30);
+  const Recipe recipe = right(std::string(kQuickRecipe) + "tune: {cache_disk: 3GiB}\n");
+  EXPECT_EQ(Recipe::from_json(recipe.to_json())->tune.cache_disk_bytes, std::int64_t{3} << 30);
+  EXPECT_NE(recipe.hash(), right(kQuickRecipe).hash());
+}
+
 TEST(Recipe, RefusesJsonThatIsNone) {
   EXPECT_FALSE(Recipe::from_json(Json()));
   EXPECT_FALSE(Recipe::from_json(Json::array()));

@@ -106,7 +106,7 @@ TEST(TransformsOfAJob, AreKeptInMemoryWithTheSameBits) {
   const Configuration start = starting(recipe);
   const auto expected = losses_of(*job, start);
   // More caches than are kept at a time, filled on their way.
-  for (const char* kind : {"prefix", "raw", "prefix", "decoded", "none"}) {
+  for (const char* kind : {"prefix", "raw", "prefix_file", "prefix", "decoded", "none"}) {
     for (const char* order : {"written", "crop_first"}) {
       Configuration other = with(start, "input.cache", kind);
       other.set("input.order", order);
@@ -126,6 +126,24 @@ TEST(TransformsOfAJob, AreKeptInMemoryWithTheSameBits) {
   EXPECT_EQ(without.at("input.cached_ratio"), 0.0);
   EXPECT_GT(without.at("input.prefix_ratio"), without.at("input.read_ratio"));
   EXPECT_GT(without.at("input.read_ratio"), 0.0);
+}
+
+TEST(TransformsOfAJob, AreKeptInAFileOnlyAsFarAsDiskSpaceIsAllowed) {
+  recipes::Recipe recipe = recipe_with({{"resize", {{"size", 9}}}, {"random_crop", {{"size", 8}}}});
+  recipe.tune.cache_disk_bytes = 20'000;
+  recipe.output_dir = std::filesystem::temp_directory_path() / "autotuned-not-there/yet";
+  const auto job = load(recipe);
+  ASSERT_NE(job, nullptr);
+  EXPECT_EQ(job->facts().cache_disk_allowed_bytes, 20'000);
+  const Configuration start = starting(recipe);
+  const auto expected = losses_of(*job, start);
+  EXPECT_EQ(losses_of(*job, with(start, "input.cache", "prefix_file")), expected);
+  value_of(job->run({}, never));
+  const auto metrics = value_of(job->profile(2, 0, never)).metrics;
+  EXPECT_GT(metrics.at("input.cached_ratio"), 0.0);
+  EXPECT_LT(metrics.at("input.cached_ratio"), 1.0);
+  EXPECT_LE(metrics.at("input.cache_bytes"), 20'000);
+  EXPECT_FALSE(std::filesystem::exists(recipe.output_dir.parent_path()));
 }
 
 TEST(TransformsOfAJob, AreKeptOnlyAsFarAsMemoryIsAllowed) {

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "tests/places.hpp"
 #include "tests/trainer/small_job.hpp"
 
 namespace autotuned::trainer {
@@ -31,16 +32,16 @@ class Session {
   void send(const Json& frame) { EXPECT_TRUE(channel_.send(frame)); }
   Json receive() { return value_of(channel_.receive(kLimit)); }
 
-  // The frame that answers; progress frames are dropped.
+  // The frame that answers; progress frames are kept.
   Json ask(const std::string& name, Json fields = Json::object()) {
     fields["request"] = name;
     fields["id"] = ++id_;
     send(fields);
     for (;;) {
       Json frame = receive();
-      if (frame.contains("progress")) continue;
       EXPECT_EQ(member(frame, "id"), id_);
-      return frame;
+      if (!frame.contains("progress")) return frame;
+      progress_.push_back(frame["progress"]);
     }
   }
   Json ok(const std::string& name, Json fields = Json::object()) {
@@ -63,6 +64,7 @@ class Session {
     return was_stopped_;
   }
   [[nodiscard]] const Json& hello() const { return hello_; }
+  [[nodiscard]] const std::vector<Json>& progress() const { return progress_; }
 
  private:
   explicit Session(SocketPair sockets)
@@ -78,6 +80,7 @@ class Session {
   std::int64_t id_ = 0;
   bool was_stopped_ = false;
   Json hello_;
+  std::vector<Json> progress_;
   std::thread thread_;
 };
 
@@ -90,6 +93,36 @@ TEST(Server, SaysHelloAndStops) {
   EXPECT_THAT(session.hello()["knobs"], Contains("batch_size"));
   EXPECT_EQ(session.ok("stop"), Json::object());
   EXPECT_TRUE(session.was_stopped());
+}
+
+// Also where nothing is trained.
+TEST(Server, TellsOfFilesThatOthersStandInFor) {
+  const Folder folder;
+  const auto fixtures = tests::source_folder() / "tests/trainer/input/data";
+  for (const char* name : {"420_37x51.jpg", "444_37x51.jpg"})
+    std::filesystem::copy_file(fixtures / name, folder / name);
+  const std::filesystem::path damaged = folder / "420_37x51.jpg";
+  std::filesystem::resize_file(damaged, std::filesystem::file_size(damaged) * 9 / 10);
+  recipes::Recipe recipe = small_recipe();
+  recipe.evaluation.reset();
+  recipe.data = {"jpeg_files",
+                 {{"files", (folder / "*.jpg").string()},
+                  {"repeat_to", 100},
+                  {"labels", "random"},
+                  {"classes", 4},
+                  {"on_error", "skip"}}};
+  recipe.input = {{"decode_jpeg", Json::object()},
+                  {"random_crop", {{"size", 8}}},
+                  {"to_float", Json::object()}};
+  Session session;
+  session.load(recipe);
+  EXPECT_TRUE(session.progress().empty());  // its header is right
+  session.ok("run", {{"minimum_steps", 3}});
+  ASSERT_EQ(session.progress().size(), 1U);
+  EXPECT_EQ(session.progress()[0]["damaged"]["file"], damaged.string());
+  EXPECT_EQ(session.progress()[0]["damaged"]["files"], 1);
+  session.ok("run", {{"minimum_steps", 3}});
+  EXPECT_EQ(session.progress().size(), 1U);
 }
 
 // Every knob of the table is obeyed, and the other way round.

@@ -122,7 +122,8 @@ JpegIndex::JpegIndex(std::int64_t items, std::int64_t most_bytes,
 
 std::optional<std::span<const JpegPoint>> JpegIndex::find(std::int64_t item, const FileStamp& stamp,
                                                           std::span<const std::uint8_t> file) {
-  const auto entry = entries_->find(item);
+  std::vector<std::uint8_t> none;  // entries are in memory
+  const auto entry = entries_->find(item, none);
   if (!entry) return std::nullopt;
   const EntryHeader header = header_of(*entry);
   std::atomic<bool>& is_checked = is_checked_[static_cast<std::size_t>(item)];
@@ -191,8 +192,9 @@ Result<void> JpegIndex::save(const std::filesystem::path& file, std::string_view
   const std::size_t header_at = content.size();
   append(content, header);
   content += key;
+  std::vector<std::uint8_t> none;
   for (std::int64_t item = 0; item < items_; ++item) {
-    const auto entry = entries_->find(item);
+    const auto entry = entries_->find(item, none);
     if (!entry) continue;
     append(content, item);
     content.append(reinterpret_cast<const char*>(entry->bytes.data()), entry->bytes.size());

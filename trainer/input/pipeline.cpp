@@ -85,6 +85,12 @@ class PartClock {
   std::int64_t start_ns_ = 0;
 };
 
+void count_bytes(Pipeline::Scratch& scratch, std::size_t part, std::size_t taken,
+                 std::size_t given) {
+  if (part < scratch.part_bytes.size())
+    scratch.part_bytes[part] += static_cast<std::int64_t>(taken + given);
+}
+
 // One transform, where it runs.
 struct Placed {
   const Transform* transform = nullptr;
@@ -368,8 +374,10 @@ Result<void> Pipeline::run_from(std::size_t first_step, const Sample& begin, Pos
     const PartClock clock(scratch, i);
     auto made = apply(steps_[i], sample, place_of(position), scratch.memories[i].get(), room);
     if (!made) return tl::unexpected(std::move(made.error()));
+    count_bytes(scratch, i, sample.bytes.size(), made->bytes.size());
     sample = *made;
   }
+  count_bytes(scratch, steps_.size(), sample.bytes.size(), written_bytes(type));
   const PartClock clock(scratch, steps_.size());
   if (pass_stages_now > 0) {
     pass_.run(sample, place_of(position), pass_stages_now, out, scratch.pass);

@@ -89,12 +89,14 @@ class Pipeline {
 
   struct Scratch {
     std::vector<std::uint8_t> stored;  // of the caller, for what it reads
+    std::vector<std::uint8_t> cached;  // and out of a cache
     std::array<SampleRoom, 2> rooms;
     std::vector<std::unique_ptr<StageMemory>> memories;
     PixelPass::Scratch pass;
     // As many as there are parts(), or none: what each took is then added.
     std::vector<std::int64_t> part_ns;
-    std::int64_t stored_ns = 0;  // of the caller, for the time that reading took
+    std::vector<std::int64_t> part_bytes;  // the same: what each took in and gave
+    std::int64_t stored_ns = 0;            // of the caller, for the time that reading took
     // Where part_ns is there: also when that was. Threads are left to the caller.
     bool keeps_spans = false;
     std::vector<PartSpan> spans;

@@ -15,13 +15,15 @@ enum class PointOps {
   per_batch,   // one after the other over the whole batch, in one thread, once it is assembled
 };
 
-// What is kept of a sample in memory, to be made only once.
+// What is kept of a sample, to be made only once.
 enum class CacheKind {
   none,
   raw,      // what is stored
   decoded,  // the picture out of a file
   prefix,   // what it is right before the first transform that draws
 };
+
+enum class CachePlace { memory, file };
 
 // In which order and how the transforms run. What comes out is the same, bit for bit.
 struct PipelineForm {
@@ -33,6 +35,7 @@ struct PipelineForm {
   CacheKind cache = CacheKind::none;
   bool indexes_jpegs =
       false;  // where parts of pictures are decoded, files are looked up in an index
+  CachePlace cache_place = CachePlace::memory;  // of no meaning to the pipeline itself
 
   friend auto operator<=>(const PipelineForm&, const PipelineForm&) = default;
 };

@@ -72,7 +72,7 @@ void ReadAhead::work(const std::stop_token& stop) {
     lock.unlock();
     const std::int64_t index =
         order_.of_epoch(at / samples_)[static_cast<std::size_t>(at % samples_)];
-    const bool is_kept = cache_ != nullptr && cache_->find(dataset_.stored_index(index));
+    const bool is_kept = cache_ != nullptr && cache_->has(dataset_.stored_index(index));
     if (!is_kept) dataset_.will_need(index);
     lock.lock();
     is_busy_ = false;

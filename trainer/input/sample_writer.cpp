@@ -98,10 +98,8 @@ Result<void> SampleWriter::write_sample(std::int64_t index, Position position, P
 }
 
 void SampleWriter::prefetch(std::int64_t index) const {
-  auto bytes = dataset_.view(index);
-  if (cache_ != nullptr) {
-    if (const auto kept = cache_->find(dataset_.stored_index(index))) bytes = kept->bytes;
-  }
+  if (cache_ != nullptr) return cache_->will_need(dataset_.stored_index(index));
+  const auto bytes = dataset_.view(index);
   const std::size_t count = std::min(bytes.size(), kMostPrefetchedBytes);
   for (std::size_t i = 0; i < count; i += kCacheLineBytes)
     __builtin_prefetch(bytes.data() + i);
@@ -143,7 +141,7 @@ Result<void> SampleWriter::write_image(std::int64_t index, Position position, Pi
 Result<Sample> SampleWriter::first_sample(std::int64_t index, Scratch& scratch) const {
   if (cache_ == nullptr) return stored_sample(index, scratch);
   const std::int64_t item = dataset_.stored_index(index);
-  if (auto kept = cache_->find(item)) {
+  if (auto kept = cache_->find(item, scratch.cached)) {
     kept->origin = {kept->origin.stamp, item, index_};
     return *kept;
   }

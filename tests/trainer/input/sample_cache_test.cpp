@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples kept in memory: the same bytes, each made once, never more memory than allowed.
+// Samples kept in memory or in a file: the same bytes, each made once, never more room than allowed.
 #include "trainer/input/sample_cache.hpp"
 
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
+#include <filesystem>
 #include <numeric>
 #include <thread>
 
+#include "tests/base/temporary_folder.hpp"
 #include "tests/trainer/input/fixtures.hpp"
 #include "tests/trainer/input/loader_fixture.hpp"
 
@@ -22,68 +26,89 @@ using testing::Le;
 
 constexpr std::int64_t kPlenty = 1 << 20;
 
-std::unique_ptr<SampleCache> cache_of(std::int64_t items, std::int64_t bytes) {
-  auto cache = SampleCache::create(items, bytes);
+std::unique_ptr<SampleCache> cache_of(std::int64_t items, std::int64_t bytes,
+                                      CachePlace place = CachePlace::memory) {
+  auto cache = place == CachePlace::file ? SampleCache::create_in_file(
+                                               items, bytes, std::filesystem::temp_directory_path())
+                                         : SampleCache::create(items, bytes);
   EXPECT_TRUE(cache) << (cache ? "" : cache.error().message());
   return cache ? std::move(*cache) : nullptr;
 }
+
+std::vector<std::uint8_t> bytes_in(const SampleCache& cache, std::int64_t item) {
+  std::vector<std::uint8_t> room;
+  const auto found = cache.find(item, room);
+  EXPECT_TRUE(found);
+  return found ? std::vector<std::uint8_t>(found->bytes.begin(), found->bytes.end()) : room;
+}
+
+class SampleCaches : public testing::TestWithParam<CachePlace> {};
+INSTANTIATE_TEST_SUITE_P(Places, SampleCaches,
+                         testing::Values(CachePlace::memory, CachePlace::file));
 
 Sample sample_of(const std::vector<std::uint8_t>& bytes) {
   return {Element::uint8, {1, 1, static_cast<int>(bytes.size())}, bytes};
 }
 
-TEST(SampleCache, GivesBackWhatItWasGiven) {
-  const auto cache = cache_of(3, kPlenty);
-  EXPECT_FALSE(cache->find(1));
+TEST_P(SampleCaches, GiveBackWhatTheyWereGiven) {
+  const auto cache = cache_of(3, kPlenty, GetParam());
+  std::vector<std::uint8_t> room;
+  EXPECT_FALSE(cache->has(1));
+  EXPECT_FALSE(cache->find(1, room));
   std::vector<std::uint8_t> bytes = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
   cache->keep(1, {Element::float32, {1, 3, 1}, bytes});
   cache->keep(2, {Element::encoded, {}, {}});
   bytes.assign(12, 0);
-  const auto found = cache->find(1);
+  cache->will_need(0);
+  cache->will_need(1);
+  cache->forget_memory();
+  EXPECT_TRUE(cache->has(1));
+  const auto found = cache->find(1, room);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->element, Element::float32);
   EXPECT_EQ(found->shape, (SampleShape{1, 3, 1}));
   EXPECT_THAT(found->bytes, testing::ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12));
-  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(found->bytes.data()) % 64, 0U);
-  EXPECT_TRUE(cache->find(2));  // of no bytes, but there
-  EXPECT_FALSE(cache->find(0));
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(found->bytes.data()) % sizeof(float), 0U);
+  EXPECT_EQ(bytes_in(*cache, 2).size(), 0U);  // of no bytes, but there
+  EXPECT_FALSE(cache->has(0));
   EXPECT_EQ(cache->kept_items(), 2);
   cache->keep(1, sample_of({9}));  // what came first stays
-  EXPECT_EQ(cache->find(1)->bytes.size(), 12U);
+  EXPECT_EQ(bytes_in(*cache, 1).size(), 12U);
 }
 
-TEST(SampleCache, StaysWithinItsBytes) {
-  const auto cache = cache_of(100, 4096);
+TEST_P(SampleCaches, StayWithinTheirBytes) {
+  const auto cache = cache_of(100, 4096, GetParam());
   const std::vector<std::uint8_t> bytes(500, 7);
   for (std::int64_t i = 0; i < 50; ++i)
     cache->keep(i, sample_of(bytes));
   EXPECT_LE(cache->bytes(), 4096);
   EXPECT_GT(cache->bytes(), 4096 - 800);
   EXPECT_EQ(cache->kept_items(), 5);
-  EXPECT_TRUE(cache->find(4));
-  EXPECT_FALSE(cache->find(5));
+  EXPECT_TRUE(cache->has(4));
+  EXPECT_FALSE(cache->has(5));
   EXPECT_FALSE(cache->is_wanted(5));  // it would not fit the next time either
   cache->keep(60, sample_of({1}));    // a small one still does
-  EXPECT_TRUE(cache->find(60));
-  EXPECT_FALSE(cache_of(100, 0)->find(0));
-  const auto empty = cache_of(100, 0);
+  EXPECT_TRUE(cache->has(60));
+  EXPECT_FALSE(cache_of(100, 0, GetParam())->has(0));
+  const auto empty = cache_of(100, 0, GetParam());
   empty->keep(0, sample_of({1}));
   EXPECT_EQ(empty->kept_items(), 0);
 }
 
-TEST(SampleCache, IsFilledByManyAtOnce) {
+TEST_P(SampleCaches, AreFilledByManyAtOnce) {
   constexpr std::int64_t kItems = 500;
-  const auto cache = cache_of(kItems, kPlenty);
+  const auto cache = cache_of(kItems, kPlenty, GetParam());
   std::atomic<int> wrong = 0;
   {
     std::vector<std::jthread> threads;
     for (int thread = 0; thread < 4; ++thread) {
       threads.emplace_back([&] {
         std::vector<std::uint8_t> bytes(64);
+        std::vector<std::uint8_t> room;
         for (std::int64_t i = 0; i < kItems; ++i) {
           bytes.assign(64, static_cast<std::uint8_t>(i));
           cache->keep(i, sample_of(bytes));
-          const auto found = cache->find(i);
+          const auto found = cache->find(i, room);
           if (found && !std::ranges::equal(found->bytes, bytes)) ++wrong;
         }
       });
@@ -91,6 +116,69 @@ TEST(SampleCache, IsFilledByManyAtOnce) {
   }
   EXPECT_EQ(wrong, 0);
   EXPECT_EQ(cache->kept_items(), kItems);
+}
+
+TEST(SampleCacheFile, HasNoNameAndEndsWithItsProcess) {
+  const TemporaryFolder folder;
+  auto cache = SampleCache::create_in_file(3, kPlenty, folder.path());
+  ASSERT_TRUE(cache) << cache.error().message();
+  (*cache)->keep(0, sample_of({1, 2, 3}));
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  EXPECT_TRUE((*cache)->is_in_file());
+  EXPECT_THAT(bytes_in(**cache, 0), testing::ElementsAre(1, 2, 3));
+  const auto nowhere = SampleCache::create_in_file(3, kPlenty, folder / "missing");
+  ASSERT_FALSE(nowhere);
+  EXPECT_EQ(nowhere.error().where, (folder / "missing").string());
+}
+
+// Ends what it limits.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit now{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &now);
+    handler_ = std::signal(SIGXFSZ, SIG_IGN);
+  }
+  ~FileSizeLimit() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    (void)std::signal(SIGXFSZ, handler_);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int) = nullptr;
+};
+
+// As on a disk that becomes full: what was kept stays, and nobody tries again.
+TEST(SampleCacheFile, GoesOnWithoutWhatTheDiskDoesNotTake) {
+  const auto cache = cache_of(100, kPlenty, CachePlace::file);
+  const std::vector<std::uint8_t> bytes(5000, 7);
+  cache->keep(0, sample_of(bytes));
+  {
+    const FileSizeLimit limit(8000);
+    cache->keep(1, sample_of(bytes));  // half of it
+  }
+  EXPECT_EQ(bytes_in(*cache, 0), bytes);
+  EXPECT_FALSE(cache->has(1));
+  EXPECT_FALSE(cache->is_wanted(1));
+  EXPECT_FALSE(cache->is_wanted(2));
+  cache->keep(2, sample_of({1}));
+  EXPECT_FALSE(cache->has(2));
+  EXPECT_EQ(cache->kept_items(), 1);
+}
+
+TEST(SampleCacheFile, IsNoLargerThanTheProcessMayMakeOne) {
+  const FileSizeLimit limit(20'000);
+  std::signal(SIGXFSZ, SIG_DFL);  // beyond the limit it would end the test
+  const auto cache = cache_of(100, kPlenty, CachePlace::file);
+  const std::vector<std::uint8_t> bytes(5000, 7);
+  for (std::int64_t i = 0; i < 10; ++i)
+    cache->keep(i, sample_of(bytes));
+  EXPECT_EQ(cache->kept_items(), 3);
+  EXPECT_EQ(bytes_in(*cache, 2), bytes);
 }
 
 // --- behind a loader ------------------------------------------------------------------------------
@@ -103,10 +191,10 @@ Pipeline numbered_in_form(CacheKind kind) {
   return std::move(*made);
 }
 
-class CachedLoader : public testing::TestWithParam<std::tuple<CacheKind, int>> {};
+class CachedLoader : public testing::TestWithParam<std::tuple<CacheKind, int, CachePlace>> {};
 
 TEST_P(CachedLoader, GivesTheSameBatchesAndReadsNothingTwice) {
-  const auto [kind, workers] = GetParam();
+  const auto [kind, workers, place] = GetParam();
   constexpr std::int64_t kSamples = 40;
   NumberedDataset dataset(kSamples);
   std::vector<std::atomic<int>> reads(kSamples);
@@ -115,7 +203,7 @@ TEST_P(CachedLoader, GivesTheSameBatchesAndReadsNothingTwice) {
     return {};
   };
   const Pipeline pipeline = numbered_in_form(kind);
-  const auto cache = cache_of(kSamples, kPlenty);
+  const auto cache = cache_of(kSamples, kPlenty, place);
   const input::Job job{.workers = workers, .slots = 3, .batch_size = 8};
   Buffers buffers(job.slots, job.batch_size, job.type);
   const SampleOrder order{.seed = 5};
@@ -140,7 +228,7 @@ TEST_P(CachedLoader, GivesTheSameBatchesAndReadsNothingTwice) {
 }
 
 TEST_P(CachedLoader, IsFilledAheadInTheOrderOfWhatComes) {
-  const auto [kind, workers] = GetParam();
+  const auto [kind, workers, place] = GetParam();
   constexpr std::int64_t kSamples = 40;
   NumberedDataset dataset(kSamples);
   std::atomic<int> reads = 0;
@@ -150,7 +238,7 @@ TEST_P(CachedLoader, IsFilledAheadInTheOrderOfWhatComes) {
     return {};
   };
   const Pipeline pipeline = numbered_in_form(kind);
-  const auto cache = cache_of(kSamples, kPlenty);
+  const auto cache = cache_of(kSamples, kPlenty, place);
   const input::Job job{.workers = workers, .slots = 3, .batch_size = 8};
   Buffers buffers(job.slots, job.batch_size, job.type);
   LoaderSettings settings = settings_of(job, buffers);
@@ -161,8 +249,8 @@ TEST_P(CachedLoader, IsFilledAheadInTheOrderOfWhatComes) {
   int asked = 0;
   (*loader)->fill_cache(1, std::chrono::hours(1), [&] { return ++asked == 4; });
   EXPECT_EQ(cache->kept_items(), 4);
-  EXPECT_TRUE(cache->find(16));
-  EXPECT_TRUE(cache->find(19));
+  EXPECT_TRUE(cache->has(16));
+  EXPECT_TRUE(cache->has(19));
   (*loader)->fill_cache(3, std::chrono::hours(1), [] { return false; });
   EXPECT_EQ(cache->kept_items(), kSamples - 1);
   EXPECT_EQ(reads, kSamples);
@@ -176,7 +264,8 @@ TEST_P(CachedLoader, IsFilledAheadInTheOrderOfWhatComes) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, CachedLoader,
                          testing::Combine(testing::Values(CacheKind::raw, CacheKind::prefix),
-                                          testing::Values(0, 2)));
+                                          testing::Values(0, 2),
+                                          testing::Values(CachePlace::memory, CachePlace::file)));
 
 TEST(CachedLoader, TakesOnAnotherCacheAndNoneOnItsWay) {
   constexpr std::int64_t kSamples = 40;
