@@ -13,8 +13,10 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <random>
 #include <sstream>
@@ -22,6 +24,7 @@
 
 #include "base/machine.hpp"
 #include "bench/peer.hpp"
+#include "bench/plain_jpeg.hpp"
 #include "bench/recipe_job.hpp"
 #include "daemon/settings.hpp"
 #include "recipes/knobs.hpp"
@@ -30,7 +33,9 @@
 #include "trainer/input/jpeg_index.hpp"
 #include "trainer/input/loader.hpp"
 #include "trainer/input/pipeline.hpp"
+#include "trainer/input/sample_cache.hpp"
 #include "trainer/input/sample_writer.hpp"
+#include "trainer/input/transform_types.hpp"
 #include "tuner/comparison.hpp"
 
 namespace {
@@ -41,11 +46,13 @@ using std::chrono::nanoseconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kTimedSamples = 400;  // of the table of parts
+constexpr std::int64_t kMostCacheBytes = std::int64_t{8} << 30;
 
 struct Named {
   std::string name;
   Configuration configuration;
   std::optional<input::Pipeline> pipeline;
+  std::unique_ptr<input::SampleCache> cache;  // filled
 };
 
 [[noreturn]] void refuse(const std::string& message) {
@@ -57,7 +64,7 @@ struct Named {
 Named named(const std::string& text, const Configuration& start,
             const std::vector<recipes::Knob>& knobs) {
   std::istringstream words(text);
-  Named result{{}, start, {}};
+  Named result{{}, start, {}, {}};
   words >> result.name;
   for (std::string word; words >> word;) {
     const std::size_t equals = word.find('=');
@@ -74,12 +81,13 @@ class Input {
  public:
   Input(const recipes::Recipe& recipe, std::vector<Named>& configurations) : recipe_(recipe) {
     dataset_ = value_of(input::open_dataset(recipe.data.type, recipe.data.parameters));
-    std::vector<input::Transform> transforms;
     for (const recipes::Typed& transform : recipe.input)
-      transforms.push_back({transform.type, transform.parameters});
+      transforms_.push_back({transform.type, transform.parameters});
     for (Named& one : configurations) {
-      one.pipeline = value_of(input::Pipeline::compile(dataset_->type(), transforms, recipe.seed,
-                                                       input::pipeline_form_of(one.configuration)));
+      const auto form = input::pipeline_form_of(one.configuration);
+      one.pipeline =
+          value_of(input::Pipeline::compile(dataset_->type(), transforms_, recipe.seed, form));
+      if (one.pipeline->is_cached()) one.cache = filled_cache(*one.pipeline);
       if (one.pipeline->is_indexed() && index_ == nullptr) {
         constexpr std::int64_t kMostIndexBytes = std::int64_t{1} << 30U;
         index_ = value_of(input::JpegIndex::create(dataset_->stored().items, kMostIndexBytes));
@@ -124,12 +132,14 @@ class Input {
     return static_cast<double>(samples) / seconds.count();
   }
 
-  // Prints what one thread spends on a sample.
+  // Prints what one thread spends on a sample, and beside it the least that its parts can take: libjpeg's own
+  // decoding of the same part of the picture, and for all else moving what comes in and what goes out.
   void print_parts(const Named& one) {
     const input::Pipeline& pipeline = *one.pipeline;
     const auto type = pixel_type_of(one);
     auto scratch = pipeline.make_scratch();
     scratch.part_ns.resize(pipeline.parts().size());
+    scratch.part_bytes.resize(pipeline.parts().size());
     const auto batch_size = one.configuration.integer("batch_size");
     const auto batch = static_cast<std::size_t>(batch_size);
     const auto elements = static_cast<std::size_t>(pipeline.shape().elements());
@@ -137,35 +147,121 @@ class Input {
     std::vector<float> assembled(pipeline.has_batch_stages(type) ? batch * elements : 0);
     auto* const to =
         reinterpret_cast<std::uint8_t*>(assembled.empty() ? out.data() : assembled.data());
+    const CropOfDecoder crop = crop_of_decoder(pipeline);
     nanoseconds reading{0};
+    nanoseconds decoding{0};  // by libjpeg alone
+    std::int64_t read_bytes = 0;
     const std::int64_t count = (kTimedSamples + batch_size - 1) / batch_size * batch_size;
     for (std::int64_t i = -batch_size; i < count; ++i) {
       if (i == 0) {  // the first batch only touches memory
-        reading = nanoseconds{0};
+        reading = decoding = nanoseconds{0};
+        read_bytes = 0;
         std::ranges::fill(scratch.part_ns, 0);
+        std::ranges::fill(scratch.part_bytes, 0);
       }
       const std::int64_t at = (i + batch_size) % batch_size;
       const std::int64_t index = (i + batch_size) % dataset_->size();
+      std::uint8_t* const place = to + static_cast<std::size_t>(at) * pipeline.written_bytes(type);
+      const input::Position position{0, i + batch_size};
       const auto start = Clock::now();
-      const input::Sample sample = read(one, index, scratch);
+      const input::Sample sample =
+          one.cache ? *one.cache->find(dataset_->stored_index(index), scratch.cached)
+                    : read(pipeline, index, scratch);
       reading += Clock::now() - start;
-      value_of(pipeline.run(sample, {0, i + batch_size}, type,
-                            to + static_cast<std::size_t>(at) * pipeline.written_bytes(type),
-                            scratch));
+      read_bytes += static_cast<std::int64_t>(sample.bytes.size());
+      const bool is_jpeg = sample.element == input::Element::encoded && sample.bytes[0] == 0xFF;
+      if (is_jpeg) decoding += crop.time(sample.bytes, index);
+      value_of(one.cache ? pipeline.run_rest(sample, position, type, place, scratch)
+                         : pipeline.run(sample, position, type, place, scratch));
       if (at + 1 == batch_size && pipeline.has_batch_stages(type)) {
         pipeline.finish_batch(assembled.data(), batch_size, {0, i + 1}, type, out.data(), scratch);
       }
     }
-    const auto row = [&](const std::string& part, std::int64_t ns) {
-      fmt::print("| {} | {} | {:.0f} |\n", one.name, part,
-                 static_cast<double>(ns) / static_cast<double>(count));
+    const auto per_sample = [count](double ns) { return ns / static_cast<double>(count); };
+    const double ns_per_byte = ns_per_moved_byte();
+    double sum_ns = 0;
+    double sum_limit_ns = 0;
+    const auto row = [&](const std::string& part, std::int64_t ns, double limit_ns) {
+      fmt::print("| {} | {} | {:.0f} | {:.0f} |\n", one.name, part,
+                 per_sample(static_cast<double>(ns)), per_sample(limit_ns));
+      sum_ns += static_cast<double>(ns);
+      sum_limit_ns += limit_ns;
     };
-    row("read", reading.count());
-    for (std::size_t i = 0; i < scratch.part_ns.size(); ++i)
-      row(pipeline.parts()[i], scratch.part_ns[i]);
+    row(one.cache ? "cache" : "read", reading.count(),
+        2 * ns_per_byte * static_cast<double>(read_bytes));
+    for (std::size_t i = one.cache ? pipeline.cached_parts() : 0; i < scratch.part_ns.size(); ++i) {
+      const bool is_decoding = i == 0 && decoding.count() > 0;
+      row(pipeline.parts()[i], scratch.part_ns[i],
+          is_decoding ? static_cast<double>(decoding.count())
+                      : ns_per_byte * static_cast<double>(scratch.part_bytes[i]));
+    }
+    fmt::print("| {} | all, {:.2f} x the limit | {:.0f} | {:.0f} |\n", one.name,
+               sum_ns / sum_limit_ns, per_sample(sum_ns), per_sample(sum_limit_ns));
   }
 
  private:
+  // Decodes the part of a picture that the decoder has to make, by libjpeg alone.
+  struct CropOfDecoder {
+    std::unique_ptr<input::Stage> cut;  // null: all of it
+    input::SampleShape shape;
+
+    [[nodiscard]] nanoseconds time(std::span<const std::uint8_t> file, std::int64_t index) const {
+      static std::vector<std::uint8_t> row;
+      input::Window part{.height = shape.height, .width = shape.width};
+      if (cut != nullptr) {
+        // Drawn from the same parts, if not the same ones.
+        const input::RandomStream draws(1, static_cast<std::uint64_t>(index));
+        part = value_of(static_cast<const input::CutStage&>(*cut).window(shape, draws));
+      }
+      const auto start = Clock::now();
+      bench::decode_plainly(file, part, row);
+      return Clock::now() - start;
+    }
+  };
+  CropOfDecoder crop_of_decoder(const input::Pipeline& pipeline) const {
+    input::SampleType type = dataset_->type();
+    if (type.element != input::Element::encoded || !type.has_one_shape()) return {};
+    CropOfDecoder crop{nullptr, type.shape()};
+    type.element = input::Element::uint8;
+    if (pipeline.parts()[0].find(" + ") == std::string::npos) return crop;
+    for (const input::Transform& transform : transforms_) {
+      const input::TransformKind& kind = *input::find_transform(transform.type);
+      if (!kind.is_cut) continue;
+      crop.cut = value_of(kind.make(transform, type));
+      break;
+    }
+    return crop;
+  }
+
+  // Of a byte that is read or written, where a large block is copied.
+  static double ns_per_moved_byte() {
+    constexpr std::size_t kBytes = std::size_t{64} << 20U;
+    std::vector<std::uint8_t> from(kBytes, 1);
+    std::vector<std::uint8_t> to(kBytes, 2);
+    double least = std::numeric_limits<double>::max();
+    for (int i = 0; i < 5; ++i) {
+      const auto start = Clock::now();
+      std::memcpy(to.data(), from.data(), kBytes);
+      const std::chrono::duration<double, std::nano> ns = Clock::now() - start;
+      from[0] = to[kBytes - 1];  // so that it is not left out
+      least = std::min(least, ns.count());
+    }
+    return least / (2.0 * kBytes);
+  }
+
+  std::unique_ptr<input::SampleCache> filled_cache(const input::Pipeline& pipeline) const {
+    const auto items = dataset_->stored().items;
+    auto cache = value_of(pipeline.form().cache_place == input::CachePlace::file
+                              ? input::SampleCache::create_in_file(items, kMostCacheBytes,
+                                                                   std::filesystem::current_path())
+                              : input::SampleCache::create(items, kMostCacheBytes));
+    auto scratch = pipeline.make_scratch();
+    for (std::int64_t i = 0; i < items; ++i)
+      cache->keep(i, value_of(pipeline.run_cached_parts(read(pipeline, i, scratch), scratch)));
+    if (cache->kept_items() < items) refuse("not all samples fit into the cache");
+    return cache;
+  }
+
   static input::PixelType pixel_type_of(const Named& one) {
     return one.configuration.text("transfer.dtype") == "uint8" ? input::PixelType::uint8
                                                                : input::PixelType::float32;
@@ -185,7 +281,7 @@ class Input {
                                    .pixel_type = pixel_type_of(one),
                                    .ring = {},
                                    .pipeline = &*one.pipeline,
-                                   .kept = {.index = index_.get()}};
+                                   .kept = {.cache = one.cache.get(), .index = index_.get()}};
     for (std::size_t i = 0; i < slots; ++i) {
       images_[i].resize(std::max(images_[i].size(), elements));
       labels_[i].resize(std::max(labels_[i].size(), static_cast<std::size_t>(batch_size)));
@@ -200,11 +296,12 @@ class Input {
     return batch.samples;
   }
 
-  input::Sample read(const Named& one, std::int64_t index, input::Pipeline::Scratch& scratch) {
+  input::Sample read(const input::Pipeline& pipeline, std::int64_t index,
+                     input::Pipeline::Scratch& scratch) const {
     const input::SampleType type = dataset_->type();
     if (type.element == input::Element::encoded) {
       const input::FileStamp stamp = value_of(dataset_->read_encoded(index, scratch.stored));
-      const bool is_indexed = one.pipeline->is_indexed();
+      const bool is_indexed = pipeline.is_indexed();
       return {type.element,
               {},
               scratch.stored,
@@ -218,6 +315,7 @@ class Input {
 
   const recipes::Recipe& recipe_;
   std::unique_ptr<input::Dataset> dataset_;
+  std::vector<input::Transform> transforms_;
   std::unique_ptr<input::JpegIndex> index_;  // null unless a configuration asks for it
   std::vector<std::vector<float>> images_;
   std::vector<std::vector<std::int64_t>> labels_;
@@ -312,7 +410,8 @@ int main(int argc, char** argv) {
     std::error_code ignored;
     std::filesystem::remove(log, ignored);
   }
-  fmt::print("\n| configuration | part, in one thread | ns per sample |\n|---|---|---|\n");
+  fmt::print(
+      "\n| configuration | part, in one thread | ns per sample | limit |\n|---|---|---|---|\n");
   for (const Named& one : all)
     input.print_parts(one);
   return 0;

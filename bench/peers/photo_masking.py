@@ -67,7 +67,10 @@ SCALED_OFFSET = (OFFSET / 255)[:, None]
 
 
 def best(file: str) -> torch.Tensor:
-    pixels = torchvision.io.decode_jpeg(torchvision.io.read_file(file))
+    return best_of(torchvision.io.decode_jpeg(torchvision.io.read_file(file)))
+
+
+def best_of(pixels: torch.Tensor) -> torch.Tensor:
     top, left, height, width = place(*pixels.shape[1:])
     part = pixels[:, top : top + height, left : left + width].float()
     part.mul_(~dilated(torch.randint(0, 256, (SIZE, SIZE), dtype=torch.uint8) < int(256 * RATIO)))
@@ -108,14 +111,16 @@ class Job:
             self.signal(signal.SIGCONT)
             self.batches = self.loader = None
             self.chosen = settings
-            self.loader = DataLoader(Photos(settings["form"]), batch_size=self.batch_size, shuffle=True,
-                                     drop_last=True, num_workers=settings["workers"],
-                                     persistent_workers=settings["workers"] > 0)
+            self.loader = self.make_loader(**settings)
             self.batches = iter(self.loader)
         self.signal(signal.SIGCONT)
         # What was made while nobody looked is not counted.
         for _ in range(2 * settings["workers"] + 1):
             self.step()
+
+    def make_loader(self, form: str, workers: int):
+        return DataLoader(Photos(form), batch_size=self.batch_size, shuffle=True, drop_last=True, num_workers=workers,
+                          persistent_workers=workers > 0)
 
     def signal(self, number: int) -> None:
         """To the worker processes, which would otherwise go on while another is timed."""
