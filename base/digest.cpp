@@ -2,7 +2,7 @@
 #include "base/digest.hpp"
 
 #include <fcntl.h>
-#include <sha256.h>
+#include <nettle/sha2.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,11 +16,11 @@
 namespace autotuned {
 
 struct Sha256::State {
-  SHA2_CTX context{};
+  sha256_ctx context{};
 };
 
 Sha256::Sha256() : state_(std::make_unique<State>()) {
-  SHA256Init(&state_->context);
+  sha256_init(&state_->context);
 }
 Sha256::~Sha256() = default;
 Sha256::Sha256(Sha256&&) noexcept = default;
@@ -28,7 +28,8 @@ Sha256& Sha256::operator=(Sha256&&) noexcept = default;
 
 void Sha256::update(std::span<const std::byte> bytes) {
   assert(state_ != nullptr);
-  SHA256Update(&state_->context, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+  sha256_update(&state_->context, bytes.size(),
+                reinterpret_cast<const std::uint8_t*>(bytes.data()));
 }
 
 void Sha256::update(std::string_view text) {
@@ -37,8 +38,8 @@ void Sha256::update(std::string_view text) {
 
 std::string Sha256::finish() {
   assert(state_ != nullptr);
-  std::array<std::uint8_t, SHA256_DIGEST_LENGTH> digest{};
-  SHA256Final(digest.data(), &state_->context);
+  std::array<std::uint8_t, SHA256_DIGEST_SIZE> digest{};
+  sha256_digest(&state_->context, digest.size(), digest.data());
   state_.reset();
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;

@@ -2,7 +2,7 @@
 # Everything that is not ours. scripts/setup installs all of it.
 #
 # Targets to link: fmt::fmt spdlog::spdlog nlohmann_json::nlohmann_json tl::expected
-# Boost::headers yaml-cpp::yaml-cpp SQLiteCpp CLI11::CLI11 JPEG::JPEG PNG::PNG ZLIB::ZLIB LibMD::LibMD
+# Boost::headers yaml-cpp::yaml-cpp SQLiteCpp CLI11::CLI11 JPEG::JPEG PNG::PNG ZLIB::ZLIB Nettle::Nettle
 # Threads::Threads GTest::gtest GTest::gmock GTest::gmock_main benchmark::benchmark
 # LibTorch::LibTorch CUPTI::CUPTI simdjson::simdjson
 include_guard(GLOBAL)
@@ -33,13 +33,13 @@ if(NOT TARGET Boost::headers)
   target_link_libraries(Boost::headers INTERFACE ${CMAKE_DL_LIBS})
 endif()
 
-# SHA-256.
-find_path(AUTOTUNED_LIBMD_INCLUDE_DIR sha256.h REQUIRED)
-find_library(AUTOTUNED_LIBMD_LIBRARY md REQUIRED)
-add_library(LibMD::LibMD UNKNOWN IMPORTED GLOBAL)
-set_target_properties(LibMD::LibMD PROPERTIES
-  IMPORTED_LOCATION "${AUTOTUNED_LIBMD_LIBRARY}"
-  INTERFACE_INCLUDE_DIRECTORIES "${AUTOTUNED_LIBMD_INCLUDE_DIR}")
+# SHA-256, by the CPU's own instructions where it has them.
+find_path(AUTOTUNED_NETTLE_INCLUDE_DIR nettle/sha2.h REQUIRED)
+find_library(AUTOTUNED_NETTLE_LIBRARY nettle REQUIRED)
+add_library(Nettle::Nettle UNKNOWN IMPORTED GLOBAL)
+set_target_properties(Nettle::Nettle PROPERTIES
+  IMPORTED_LOCATION "${AUTOTUNED_NETTLE_LIBRARY}"
+  INTERFACE_INCLUDE_DIRECTORIES "${AUTOTUNED_NETTLE_INCLUDE_DIR}")
 
 if(AUTOTUNED_WITH_LIBTORCH)
   find_package(LibTorch 2.11.0 REQUIRED)

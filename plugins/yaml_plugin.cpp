@@ -50,7 +50,7 @@ class YamlPolicy final : public Policy {
   [[nodiscard]] const std::string& name() const override { return rules_.name; }
 
   Result<Json> propose(const Json& json) override {
-    const sdk::Situation situation(json);
+    const sdk::Situation situation = sdk::Situation::of(json);
     for (const auto& [condition, otherwise] : rules_.when) {
       std::string failure = condition.failure(situation, otherwise);
       if (!failure.empty()) return sdk::none(std::move(failure)).to_json();

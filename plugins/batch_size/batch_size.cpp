@@ -39,7 +39,7 @@ std::int64_t size_of(const Trial& trial) {
 
 // The size that it was compared with; 0 when not told.
 std::int64_t reference_of(const Trial& trial) {
-  return sdk::as<std::int64_t>(sdk::member(trial.reference, kBatchSize)).value_or(0);
+  return trial.compared_with<std::int64_t>(kBatchSize).value_or(0);
 }
 
 struct MemoryUse {

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -70,10 +71,11 @@ struct Gpu {
 // An earlier trial of this plugin.
 struct Trial {
   Json change = Json::object();
-  Json reference = Json::object();  // what it was compared with, every knob; empty when not told
-  std::string verdict;              // accepted | rejected | failed | interrupted
-  std::string failure;              // out_of_memory, crashed, timeout, …; empty unless failed
-  double ratio = 0.0;               // 0 when nothing was measured
+  // What it was compared with, every knob; null when not told. Trials against the same share it.
+  std::shared_ptr<const Json> reference;
+  std::string verdict;  // accepted | rejected | failed | interrupted
+  std::string failure;  // out_of_memory, crashed, timeout, …; empty unless failed
+  double ratio = 0.0;   // 0 when nothing was measured
   double ratio_low = 0.0;
   double ratio_high = 0.0;
   double candidate_samples_per_second = 0.0;
@@ -82,6 +84,11 @@ struct Trial {
   [[nodiscard]] bool is_accepted() const { return verdict == "accepted"; }
   [[nodiscard]] bool is_rejected() const { return verdict == "rejected"; }
   [[nodiscard]] bool is_failed() const { return verdict == "failed"; }
+  // The value of a knob in what it was compared with; empty when not told.
+  template <class T>
+  [[nodiscard]] std::optional<T> compared_with(std::string_view knob) const {
+    return reference == nullptr ? std::nullopt : as<T>(member(*reference, knob));
+  }
 };
 
 // A value type; owns what it reads. One thread at a time, also for reading.
@@ -92,17 +99,24 @@ class Situation {
   // a part may throw later, from the functions that read it.
   [[nodiscard]] static Situation read(std::string text);
 
+  // Of what somebody else owns, who keeps it as long as this and its copies live.
+  [[nodiscard]] static Situation of(const Json& json) {
+    Situation situation{Json()};
+    situation.others_ = &json;
+    return situation;
+  }
+
   // The whole of it, for what has no function here.
   [[nodiscard]] const Json& json() const {
     while (!unread_.empty())
       read_section(unread_.size() - 1);
-    return json_;
+    return others_ != nullptr ? *others_ : json_;
   }
   [[nodiscard]] const Json& section(std::string_view name) const {
     for (std::size_t i = 0; i < unread_.size(); ++i) {
       if (unread_[i].name == name) return read_section(i);
     }
-    return member(json_, name);
+    return member(others_ != nullptr ? *others_ : json_, name);
   }
 
   // A figure of the incumbent's last profile (docs/metrics.md); empty when it was not measured.
@@ -140,8 +154,8 @@ class Situation {
   [[nodiscard]] std::string obstacle(std::string_view knob, const std::string& choice) const;
 
   // This plugin's own trials in this run, oldest first, and in earlier runs.
-  [[nodiscard]] std::vector<Trial> trials() const { return read_trials("trials"); }
-  [[nodiscard]] std::vector<Trial> history() const { return read_trials("history"); }
+  [[nodiscard]] std::vector<Trial> trials() const { return trials_of("trials", nullptr); }
+  [[nodiscard]] std::vector<Trial> history() const { return trials_of("history", nullptr); }
   // Whether `trial` compared with what is the incumbent now, leaving out the knob `except`.
   [[nodiscard]] bool is_against_incumbent(const Trial& trial, std::string_view except = {}) const;
   // Whether this change was tried in this run against this very incumbent and did not win. History does
@@ -152,10 +166,10 @@ class Situation {
   [[nodiscard]] double expected_gain(const Json& change, double predicted) const;
 
   [[nodiscard]] std::int64_t integer(std::string_view part, std::string_view name) const {
-    return as<std::int64_t>(member(section(part), name)).value_or(0);
+    return as<std::int64_t>(entry(part, name)).value_or(0);
   }
   [[nodiscard]] std::string text(std::string_view part, std::string_view name) const {
-    return as<std::string>(member(section(part), name)).value_or("");
+    return as<std::string>(entry(part, name)).value_or("");
   }
 
  private:
@@ -174,17 +188,41 @@ class Situation {
     const auto found = std::ranges::find(unread_, name, &detail::JsonPart::name);
     return found == unread_.end() ? nullptr : &*found;
   }
+  // The parts of what begins there; looked for once.
+  [[nodiscard]] const std::vector<detail::JsonPart>& parts_at(std::size_t begin) const {
+    const auto found = parts_.find(begin);
+    if (found != parts_.end()) return found->second;
+    return parts_.emplace(begin, detail::json_parts(text_, begin)).first->second;
+  }
   // A member of a section.
   [[nodiscard]] Json entry(std::string_view section_name, std::string_view name) const;
 
-  [[nodiscard]] static Trial read_trial(const Json& json);
-  [[nodiscard]] std::vector<Trial> read_trials(std::string_view name) const;
-  // Those of this change alone: the others need not be copied.
-  [[nodiscard]] std::vector<Trial> trials_of(std::string_view name, const Json& change) const;
+  // A trial of which only the change has been read: most questions are about those of one change.
+  struct Listed {
+    Json change;
+    std::size_t index = 0;  // in its section
+    detail::JsonPart part;  // in the text, where it is to be read from there
+  };
+  [[nodiscard]] const std::vector<Listed>& listed(std::string_view name) const;
+  [[nodiscard]] Trial read_trial(std::string_view name, const Listed& one) const;
+  // Configurations are long, and many trials have the same one.
+  [[nodiscard]] std::shared_ptr<const Json> shared(const detail::JsonPart& part) const;
+  [[nodiscard]] std::shared_ptr<const Json> shared(const Json& reference) const;
+  // Those of this change, or all for null.
+  [[nodiscard]] std::vector<Trial> trials_of(std::string_view name, const Json* change) const;
+
+  struct Reference {
+    detail::JsonPart part;  // where it stood in the text; of no size: in JSON
+    std::shared_ptr<const Json> json;
+  };
 
   mutable Json json_;  // what was read
   std::string text_;
   mutable std::vector<detail::JsonPart> unread_;  // sections of the text
+  mutable std::map<std::size_t, std::vector<detail::JsonPart>> parts_;
+  mutable std::map<std::string, std::vector<Listed>, std::less<>> listed_;
+  mutable std::vector<Reference> references_;
+  const Json* others_ = nullptr;  // instead of json_
 };
 
 // The ratio of rates when `share` of the step's time goes away: 0.5 → 2. At most 20.
@@ -226,7 +264,7 @@ inline Json Situation::entry(std::string_view section_name, std::string_view nam
   const detail::JsonPart* const part = unread(section_name);
   if (part == nullptr) return member(section(section_name), name);
   if (text_[part->begin] != '{') return {};
-  for (const detail::JsonPart& one : detail::json_parts(text_, part->begin)) {
+  for (const detail::JsonPart& one : parts_at(part->begin)) {
     if (one.name == name) return parsed(one);
   }
   return {};
@@ -309,78 +347,121 @@ inline std::string Situation::obstacle(std::string_view name, const std::string&
                                                     : choice + " " + missing->second;
 }
 
-inline bool Situation::is_against_incumbent(const Trial& trial, std::string_view except) const {
-  if (trial.reference.empty()) return true;
-  const Json& incumbent = section("incumbent");
-  if (except.empty()) return trial.reference == incumbent;
-  Json then = trial.reference;
-  Json now = incumbent;
-  if (then.is_object() && now.is_object()) {
-    then.erase(std::string(except));
-    now.erase(std::string(except));
+namespace detail {
+
+// Whether both have the same members with the same values, leaving out one.
+inline bool is_same_but(const Json& a, const Json& b, std::string_view left_out) {
+  if (!a.is_object() || !b.is_object()) return a == b;
+  auto one = a.begin();
+  auto other = b.begin();
+  while (true) {
+    if (one != a.end() && one.key() == left_out) ++one;
+    if (other != b.end() && other.key() == left_out) ++other;
+    if (one == a.end() || other == b.end()) return one == a.end() && other == b.end();
+    if (one.key() != other.key() || *one != *other) return false;
+    ++one;
+    ++other;
   }
-  return then == now;
+}
+
+}  // namespace detail
+
+inline bool Situation::is_against_incumbent(const Trial& trial, std::string_view except) const {
+  if (trial.reference == nullptr || trial.reference->empty()) return true;
+  return detail::is_same_but(*trial.reference, section("incumbent"), except);
 }
 
 inline bool Situation::has_lost(const Json& change) const {
-  return std::ranges::any_of(trials_of("trials", change), [&](const Trial& trial) {
+  return std::ranges::any_of(trials_of("trials", &change), [&](const Trial& trial) {
     return (trial.is_rejected() || trial.is_failed()) && is_against_incumbent(trial);
   });
 }
 
 inline double Situation::expected_gain(const Json& change, double predicted) const {
-  for (const Trial& trial : trials_of("history", change)) {
-    const bool is_same =
-        trial.ratio > 0.0 && !trial.reference.empty() && is_against_incumbent(trial);
+  for (const Trial& trial : trials_of("history", &change)) {
+    const bool is_told = trial.reference != nullptr && !trial.reference->empty();
+    const bool is_same = trial.ratio > 0.0 && is_told && is_against_incumbent(trial);
     if (is_same) predicted = std::max(1.0, trial.ratio);
   }
   return predicted;
 }
 
-inline Trial Situation::read_trial(const Json& json) {
-  const auto number = [&](const char* field) {
-    return as<double>(member(json, field)).value_or(0.0);
+inline std::shared_ptr<const Json> Situation::shared(const detail::JsonPart& part) const {
+  const std::string_view text = text_;
+  for (const Reference& known : references_) {
+    if (known.part.size == part.size && part.size > 0 &&
+        text.substr(known.part.begin, part.size) == text.substr(part.begin, part.size))
+      return known.json;
+  }
+  references_.push_back({part, std::make_shared<const Json>(parsed(part))});
+  return references_.back().json;
+}
+
+inline std::shared_ptr<const Json> Situation::shared(const Json& reference) const {
+  for (const Reference& known : references_) {
+    if (*known.json == reference) return known.json;
+  }
+  references_.push_back({{}, std::make_shared<const Json>(reference)});
+  return references_.back().json;
+}
+
+inline const std::vector<Situation::Listed>& Situation::listed(std::string_view name) const {
+  if (const auto known = listed_.find(name); known != listed_.end()) return known->second;
+  std::vector<Listed> list;
+  if (const detail::JsonPart* const part = unread(name); part != nullptr) {
+    if (text_[part->begin] == '[') {
+      for (const detail::JsonPart& one : detail::json_parts(text_, part->begin)) {
+        list.push_back({Json(), list.size(), one});
+        for (const detail::JsonPart& field : parts_at(one.begin)) {
+          if (field.name == "change") list.back().change = parsed(field);
+        }
+      }
+    }
+  } else if (const Json& section_of = section(name); section_of.is_array()) {
+    for (const Json& json : section_of)
+      list.push_back({member(json, "change"), list.size(), {}});
+  }
+  return listed_.emplace(name, std::move(list)).first->second;
+}
+
+inline Trial Situation::read_trial(std::string_view name, const Listed& one) const {
+  const bool is_text = one.part.size > 0;
+  const Json* const json = is_text ? nullptr : &section(name)[one.index];
+  const auto field = [&](std::string_view field_name) -> Json {
+    if (!is_text) return member(*json, field_name);
+    for (const detail::JsonPart& part : parts_at(one.part.begin)) {
+      if (part.name == field_name) return parsed(part);
+    }
+    return {};
   };
-  Trial trial{.verdict = as<std::string>(member(json, "verdict")).value_or(""),
-              .failure = as<std::string>(member(json, "failure")).value_or(""),
+  const auto number = [&](const char* field_name) {
+    return as<double>(field(field_name)).value_or(0.0);
+  };
+  Trial trial{.reference = nullptr,
+              .verdict = as<std::string>(field("verdict")).value_or(""),
+              .failure = as<std::string>(field("failure")).value_or(""),
               .ratio = number("ratio"),
               .ratio_low = number("ratio_low"),
               .ratio_high = number("ratio_high"),
               .candidate_samples_per_second = number("candidate_samples_per_second"),
-              .peak_memory_bytes = as<std::int64_t>(member(json, "peak_memory_bytes")).value_or(0)};
-  if (const Json& change = member(json, "change"); change.is_object()) trial.change = change;
-  if (const Json& reference = member(json, "reference"); reference.is_object()) {
-    trial.reference = reference;
+              .peak_memory_bytes = as<std::int64_t>(field("peak_memory_bytes")).value_or(0)};
+  if (one.change.is_object()) trial.change = one.change;
+  if (!is_text) {
+    if (const Json& reference = member(*json, "reference"); reference.is_object()) {
+      trial.reference = shared(reference);
+    }
+    return trial;
+  }
+  for (const detail::JsonPart& part : parts_at(one.part.begin)) {
+    if (part.name == "reference" && text_[part.begin] == '{') trial.reference = shared(part);
   }
   return trial;
 }
 
-inline std::vector<Trial> Situation::read_trials(std::string_view name) const {
+inline std::vector<Trial> Situation::trials_of(std::string_view name, const Json* change) const {
   std::vector<Trial> trials;
-  const Json& list = section(name);
-  if (!list.is_array()) return trials;
-  for (const Json& json : list)
-    trials.push_back(read_trial(json));
-  return trials;
-}
-
-inline std::vector<Trial> Situation::trials_of(std::string_view name, const Json& change) const {
-  std::vector<Trial> trials;
-  if (const detail::JsonPart* const part = unread(name); part != nullptr) {
-    if (text_[part->begin] != '[') return trials;
-    for (const detail::JsonPart& one : detail::json_parts(text_, part->begin)) {
-      for (const detail::JsonPart& field : detail::json_parts(text_, one.begin)) {
-        if (field.name != "change" || parsed(field) != change) continue;
-        trials.push_back(read_trial(parsed(one)));
-        break;
-      }
-    }
-    return trials;
-  }
-  const Json& list = section(name);
-  if (!list.is_array()) return trials;
-  for (const Json& json : list) {
-    if (member(json, "change") == change) trials.push_back(read_trial(json));
+  for (const Listed& one : listed(name)) {
+    if (change == nullptr || one.change == *change) trials.push_back(read_trial(name, one));
   }
   return trials;
 }

@@ -8,7 +8,7 @@ packages=(
   # libraries
   libboost1.81-dev libyaml-cpp-dev libsqlite3-dev libsqlitecpp-dev libfmt-dev libspdlog-dev
   nlohmann-json3-dev libexpected-dev libcli11-dev libjpeg62-turbo-dev libpng-dev
-  zlib1g-dev libmd-dev
+  zlib1g-dev nettle-dev
   libsimdjson-dev
   # tests and benchmarks
   libgtest-dev libgmock-dev libbenchmark-dev
