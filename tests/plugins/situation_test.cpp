@@ -72,6 +72,41 @@ TEST(Situation, ReadFromTextSaysTheSame) {
   }
 }
 
+TEST(Situation, TrialsAgainstTheSameShareIt) {
+  Json json = fashion();
+  json["trials"] = json["history"] = Json::array();
+  plugins::tell(json, {{"loader.workers", 1}}, "rejected", 0.99);
+  plugins::tell(json, {{"loader.workers", 2}}, "rejected", 0.98);
+  json["incumbent"]["batch_size"] = 64;
+  plugins::tell(json, {{"loader.workers", 1}}, "rejected", 0.97);
+  json["history"].push_back(plugins::trial_of(json, {{"loader.workers", 3}}, "accepted", 1.3));
+  json["trials"].push_back({{"change", {{"loader.workers", 4}}}});
+  for (const Situation& situation :
+       {Situation(json), Situation::of(json), Situation::read(json.dump())}) {
+    const auto trials = situation.trials();
+    ASSERT_EQ(trials.size(), 4);
+    EXPECT_EQ(trials[0].reference, trials[1].reference);
+    EXPECT_NE(trials[1].reference, trials[2].reference);
+    EXPECT_EQ(trials[2].reference, situation.history().at(0).reference);
+    EXPECT_EQ(trials[3].reference, nullptr);
+    EXPECT_EQ(trials[2].compared_with<std::int64_t>("batch_size"), 64);
+    EXPECT_EQ(trials[2].compared_with<std::string>("batch_size"), std::nullopt);
+    EXPECT_EQ(trials[3].compared_with<std::int64_t>("batch_size"), std::nullopt);
+    EXPECT_FALSE(situation.is_against_incumbent(trials[0]));
+    EXPECT_TRUE(situation.is_against_incumbent(trials[0], "batch_size"));
+    EXPECT_FALSE(situation.is_against_incumbent(trials[0], "loader.workers"));
+    EXPECT_TRUE(situation.is_against_incumbent(trials[2]));
+    EXPECT_TRUE(situation.is_against_incumbent(trials[3]));
+  }
+}
+
+TEST(Situation, OfSomebodyElsesCopiesNothing) {
+  const Json json = fashion();
+  const Situation situation = Situation::of(json);
+  EXPECT_EQ(&situation.json(), &json);
+  EXPECT_EQ(&situation.section("knobs"), &json.at("knobs"));
+}
+
 TEST(Situation, TextThatIsNoJsonIsAnError) {
   const std::string text = fashion().dump();
   for (const std::size_t length :
