@@ -178,6 +178,14 @@ std::vector<Knob> knobs_of(const Machine& machine) {
                           "Training goes on while a checkpoint is written, after a copy in "
                           "memory."));
 
+  Knob& graph = knobs.emplace_back(
+      boolean("cuda.graph",
+              "A step is recorded once and started as a whole, instead of kernel by kernel."));
+  graph.risk = RiskClass::numerics;
+  graph.warmup_steps = 4;  // those before it is recorded, and that one
+  graph.one_time_cost = "recording the step as a graph";
+  graph.unavailable = needs_gpu;
+
   Knob& benchmark = knobs.emplace_back(boolean(
       "cudnn.benchmark", "Time cuDNN's algorithms once for every shape and keep the fastest."));
   benchmark.risk = RiskClass::numerics;

@@ -6,9 +6,11 @@
 
 #include <exception>
 #include <new>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "base/result.hpp"
 
@@ -25,6 +27,18 @@ namespace autotuned::trainer {
                message.substr(0, message.find('\n')), where, ""};
 }
 
+// What the device, the model or both together cannot do.
+class UnsupportedError : public std::runtime_error {
+ public:
+  UnsupportedError(const std::string& what, std::string remedy)
+      : std::runtime_error(what), remedy_(std::move(remedy)) {}
+
+  [[nodiscard]] const std::string& remedy() const { return remedy_; }
+
+ private:
+  std::string remedy_;
+};
+
 // Calls `work`, which returns a Result, and makes an Error of whatever it throws.
 template <class Work>
 [[nodiscard]] std::invoke_result_t<Work> guarded(const std::string& where, Work&& work) {
@@ -32,6 +46,8 @@ template <class Work>
     return work();
   } catch (const c10::Error& error) {
     return tl::unexpected(error_from(error, where));
+  } catch (const UnsupportedError& error) {
+    return fail(ErrorKind::unsupported, error.what(), where, error.remedy());
   } catch (const std::bad_alloc&) {
     return fail(ErrorKind::out_of_memory, "no memory left", where);
   } catch (const std::exception& error) {

@@ -200,6 +200,7 @@ Result<JobProfile> Job::State::profile(std::int64_t count, std::int64_t warmup_s
   };
   const std::int64_t deadline = after(maximum_ns);
   feed_->time_parts(true);
+  const Learner::PlainSteps plain(*learner_);
   const LoadingScope loading(*feed_);
   if (auto warm = warm_up(warmup_steps, is_cancelled, after(maximum_ns / 4)); !warm) {
     return tl::unexpected(warm.error());

@@ -9,6 +9,7 @@
 
 #include "profiler/spans.hpp"
 #include "recipes/schedule.hpp"
+#include "trainer/cuda_graph.hpp"
 #include "trainer/gather.hpp"
 #include "trainer/process_memory.hpp"
 #include "trainer/training.hpp"
@@ -43,7 +44,8 @@ LearnerSettings learner_settings_of(const Configuration& configuration) {
   return {.autocast = autocast_type(configuration.text("precision.autocast")),
           .set_to_none = configuration.flag("optimizer.set_to_none"),
           .is_fused = configuration.flag("optimizer.fused"),
-          .is_channels_last = configuration.text("layout.memory_format") == "channels_last"};
+          .is_channels_last = configuration.text("layout.memory_format") == "channels_last",
+          .is_graph = configuration.flag("cuda.graph")};
 }
 
 // A trainer gets env.NAME from whoever starts it; all that is left is to see that it did.
@@ -101,6 +103,7 @@ Result<input::Pipeline> pipeline_of(const recipes::Recipe& recipe, const input::
 std::vector<std::string> obeyed_knobs() {
   return {"batch_size",
           "checkpoint.async",
+          "cuda.graph",
           "cudnn.benchmark",
           "env.*",
           "input.cache",
@@ -187,6 +190,7 @@ Result<void> Job::State::load(const Configuration& configuration) {
                    device_, feed_settings_of(recipe_, configuration, pipeline, *kept));
   if (!feed) return tl::unexpected(feed.error());
   feed_ = std::move(*feed);
+  if (auto prepared = prepare_graph(configuration); !prepared) return prepared;
   learner_->configure(learner_settings_of(configuration));
   configure_steps(configuration);
   configuration_ = configuration;
@@ -255,6 +259,7 @@ Result<Prepared> Job::State::prepare(const Configuration& configuration) {
   if (!pipelines) return tl::unexpected(pipelines.error());
   const auto kept = kept_for((*pipelines)->train);
   if (!kept) return tl::unexpected(kept.error());
+  if (auto done = prepare_graph(configuration); !done) return tl::unexpected(done.error());
   const FeedSettings feed_settings =
       feed_settings_of(recipe_, configuration, (*pipelines)->train, *kept);
   if (feed_settings != feed_->settings()) {
@@ -269,6 +274,30 @@ Result<Prepared> Job::State::prepare(const Configuration& configuration) {
   configuration_ = configuration;
   prepared.switch_ns = profiler::now_ns() - start;
   return prepared;
+}
+
+Result<void> Job::State::prepare_graph(const Configuration& configuration) {
+  if (!configuration.flag("cuda.graph")) return {};
+  const auto refused = [](std::string what, std::string remedy) {
+    return fail(ErrorKind::unsupported, std::move(what), "cuda.graph", std::move(remedy));
+  };
+  if (recipe_.model.type == "paced") {
+    return refused("a step of the model paced waits on the host, which no graph records",
+                   "leave it off");
+  }
+  for (const recipes::Knob& knob : extensions_.knobs()) {
+    const KnobValue* const value = configuration.find(knob.name);
+    if (value == nullptr || *value == knob.default_value) continue;
+    return refused("code of an extension runs in the step (" + knob.name +
+                       "), and a graph would "
+                       "leave it out",
+                   "turn one of the two off");
+  }
+  if (learner_->has_recorder()) return {};
+  auto recorder = open_cuda_recorder(device_);
+  if (!recorder) return tl::unexpected(recorder.error());
+  learner_->set_recorder(std::move(*recorder));
+  return {};
 }
 
 void Job::State::configure_steps(const Configuration& configuration) {
@@ -363,7 +392,7 @@ std::int64_t Job::State::damaged_files() const {
 
 void Job::State::abandon_step() {
   if (writer_.is_busy()) (void)writer_.finish();
-  learner_->drop_gradients();
+  learner_->drop_step();
   feed_->seek(feed_->position());
   release_device_cache(facts_.device);
 }

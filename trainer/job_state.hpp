@@ -91,6 +91,8 @@ class Job::State {
   class Tracing;
 
   Result<void> check(const Configuration& configuration) const;
+  // Whether cuda.graph can be obeyed; then what it takes is there.
+  Result<void> prepare_graph(const Configuration& configuration);
   Result<void> open_data();
   Result<std::unique_ptr<input::Dataset>> open(const recipes::Typed& data);
   Result<const Pipelines*> pipelines_of(const Configuration& configuration);

@@ -55,6 +55,7 @@ class Job::State::Tracing {
   Tracing& operator=(const Tracing&) = delete;
 
   Result<void> record() {
+    const Learner::PlainSteps plain(*job_.learner_);
     const LoadingScope loading(*job_.feed_);
     if (auto done = steps(request_.skip_first); !done) return done;
     for (std::int64_t cycle = 0; cycle < request_.repeat; ++cycle) {

@@ -6,6 +6,7 @@
 #include <ATen/ops/_foreach_zero.h>
 #include <ATen/ops/empty_strided.h>
 
+#include <cassert>
 #include <map>
 #include <mutex>
 
@@ -113,6 +114,8 @@ Result<std::unique_ptr<Learner>> Learner::create(const recipes::Recipe& recipe,
 }
 
 void Learner::configure(const LearnerSettings& settings) {
+  assert(!settings.is_graph || graph_ != nullptr);
+  if (graph_ != nullptr && settings != settings_) graph_->drop();
   if (settings.is_channels_last != settings_.is_channels_last) {
     set_memory_format(settings.is_channels_last);
   }
@@ -120,14 +123,33 @@ void Learner::configure(const LearnerSettings& settings) {
   settings_ = settings;
 }
 
+void Learner::set_forward(Forward forward) {
+  if (graph_ != nullptr) graph_->drop();
+  forward_ = std::move(forward);
+}
+
+void Learner::set_recorder(std::unique_ptr<GraphRecorder> recorder) {
+  graph_ = std::make_unique<GraphStep>(std::move(recorder));
+}
+
 at::Tensor Learner::step(const DeviceBatch& batch, double learning_rate) {
+  if (!settings_.is_graph) return whole_step(batch, learning_rate);
+  optimizer_->prepare_step_on_device(learning_rate);
+  if (has_plain_steps_) return whole_step(batch, learning_rate);
+  return graph_->step(batch,
+                      {.work = [this](const DeviceBatch& one) { return whole_step(one, 0.0); },
+                       .before_recording = [this] { drop_gradients(); },
+                       .memory = memory()});
+}
+
+at::Tensor Learner::whole_step(const DeviceBatch& batch, double learning_rate) {
   {
     const Span span(profiler::span::kZeroGrad);
     zero_gradients();
   }
   at::Tensor loss;
   {
-    const AutocastGuard autocast(device_.type(), settings_.autocast);
+    const AutocastGuard autocast(device_.type(), settings_.autocast, !settings_.is_graph);
     at::Tensor logits;
     {
       const Span span(profiler::span::kForward);
@@ -167,6 +189,12 @@ void Learner::zero_gradients() {
 }
 
 void Learner::step_optimizer(double learning_rate) {
+  if (settings_.is_graph) {
+    std::optional<at::Tensor> found_inf;
+    if (settings_.autocast == at::kHalf) found_inf = scaler_.unscale_on_device(gradients());
+    optimizer_->step_on_device(found_inf);
+    return;
+  }
   if (settings_.autocast == at::kHalf && !scaler_.unscale(gradients())) return;
   optimizer_->step(learning_rate);
 }
@@ -272,6 +300,27 @@ Result<void> Learner::restore(const Checkpoint& checkpoint) {
     if (!device_.is_cpu()) set_generator_state(device_, found->second);
   }
   return {};
+}
+
+std::vector<const void*> Learner::memory() {
+  std::vector<const void*> all;
+  const auto add = [&all](const at::Tensor& tensor) {
+    all.push_back(tensor.defined() ? tensor.const_data_ptr() : nullptr);
+  };
+  for (const at::Tensor& parameter : parameters_)
+    add(parameter);
+  for (const auto& [name, buffer] : buffers_)
+    add(buffer);
+  for (const at::Tensor& tensor : optimizer_->state_on_device())
+    add(tensor);
+  add(scaler_.scale_tensor());
+  add(scaler_.growth_tensor());
+  return all;
+}
+
+void Learner::drop_step() {
+  drop_gradients();
+  if (graph_ != nullptr) graph_->drop();
 }
 
 void Learner::drop_gradients() {

@@ -17,6 +17,7 @@
 #include "recipes/recipe.hpp"
 #include "trainer/checkpoint.hpp"
 #include "trainer/feed.hpp"
+#include "trainer/graph_step.hpp"
 #include "trainer/loss.hpp"
 #include "trainer/optimizer.hpp"
 #include "trainer/precision.hpp"
@@ -31,6 +32,7 @@ struct LearnerSettings {
   bool set_to_none = false;
   bool is_fused = false;  // the optimizer
   bool is_channels_last = false;
+  bool is_graph = false;  // a step is recorded and replayed; REQUIRES: set_recorder()
 
   friend bool operator==(const LearnerSettings&, const LearnerSettings&) = default;
 };
@@ -50,7 +52,9 @@ class Learner {
 
   // What runs instead of the model's forward from now on; null: that again.
   using Forward = std::function<at::Tensor(const at::Tensor& images)>;
-  void set_forward(Forward forward) { forward_ = std::move(forward); }
+  void set_forward(Forward forward);
+  void set_recorder(std::unique_ptr<GraphRecorder> recorder);
+  [[nodiscard]] bool has_recorder() const { return graph_ != nullptr; }
   [[nodiscard]] Model& model() { return *model_; }
 
   // One step on a batch; the loss as a scalar on the device, not yet waited for.
@@ -60,6 +64,19 @@ class Learner {
     at::Tensor loss_sum;  // over samples
     at::Tensor correct;   // number of samples
   };
+  // While one lives, steps run as they are, operator by operator, for who looks at them; with the arithmetic
+  // of recorded ones.
+  class PlainSteps {
+   public:
+    explicit PlainSteps(Learner& learner) : learner_(learner) { learner_.has_plain_steps_ = true; }
+    ~PlainSteps() { learner_.has_plain_steps_ = false; }
+    PlainSteps(const PlainSteps&) = delete;
+    PlainSteps& operator=(const PlainSteps&) = delete;
+
+   private:
+    Learner& learner_;
+  };
+
   // Without gradients, in evaluation mode. Scalars on the device.
   [[nodiscard]] Score score(const DeviceBatch& batch);
 
@@ -74,6 +91,8 @@ class Learner {
   [[nodiscard]] Result<void> restore(const Checkpoint& checkpoint);
 
   void drop_gradients();
+  // And what was recorded.
+  void drop_step();
 
   [[nodiscard]] std::size_t parameter_tensors() const { return parameters_.size(); }
   [[nodiscard]] std::int64_t parameter_count() const;
@@ -86,8 +105,11 @@ class Learner {
   Learner(std::shared_ptr<Model> model, LossFunction loss, at::Device device);
 
   [[nodiscard]] at::Tensor forward(const at::Tensor& images);
+  // `learning_rate` goes for steps that are not on the device.
+  [[nodiscard]] at::Tensor whole_step(const DeviceBatch& batch, double learning_rate);
   void zero_gradients();
   void step_optimizer(double learning_rate);
+  [[nodiscard]] std::vector<const void*> memory();
   void set_memory_format(bool is_channels_last);
   [[nodiscard]] std::vector<at::Tensor> gradients() const;
 
@@ -101,6 +123,8 @@ class Learner {
   std::unique_ptr<Optimizer> optimizer_;
   LossScaler scaler_;
   LearnerSettings settings_;
+  std::unique_ptr<GraphStep> graph_;
+  bool has_plain_steps_ = false;
 };
 
 class Learner::GradientWatch {

@@ -9,11 +9,13 @@
 #include <ATen/ops/_foreach_lerp.h>
 #include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/_foreach_sqrt.h>
+#include <ATen/ops/_foreach_sub.h>
 #include <ATen/ops/_fused_adam.h>
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/_fused_sgd.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
@@ -98,7 +100,33 @@ class Sgd final : public Optimizer {
     }
   }
 
+  void step_on_device(const std::optional<at::Tensor>& found_inf) override {
+    const at::NoGradGuard no_grad;
+    std::vector<at::Tensor> grads;
+    std::vector<at::Tensor> stepped;
+    std::vector<at::Tensor> momenta;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      const at::Tensor& grad = parameters_[i].grad();
+      if (!grad.defined()) continue;
+      grads.push_back(grad);
+      stepped.push_back(parameters_[i]);
+      if (options_.momentum == 0.0) continue;
+      // The first momentum is the gradient: zero times the factor, and the gradient added.
+      if (!momentum_[i].defined()) momentum_[i] = at::zeros_like(parameters_[i]);
+      momenta.push_back(momentum_[i]);
+    }
+    if (stepped.empty()) return;
+    lay_out_like(stepped, grads);
+    at::_fused_sgd_(stepped, grads, momenta, options_.weight_decay, options_.momentum,
+                    learning_rate_on_device(), /*dampening=*/0.0, options_.is_nesterov,
+                    /*maximize=*/false, /*is_first_step=*/false, /*grad_scale=*/{}, found_inf);
+  }
+
   std::vector<StateList> state() override { return {{"momentum", &momentum_}}; }
+
+ protected:
+  const std::vector<at::Tensor>& parameters() const override { return parameters_; }
+  std::vector<at::Tensor> buffers_on_device() const override { return momentum_; }
 
  private:
   // `indices` are the places of `stepped` among the parameters.
@@ -156,10 +184,12 @@ class Adam final : public Optimizer {
         options_(options),
         mean_(parameters_.size()),
         mean_of_squares_(parameters_.size()),
-        steps_(parameters_.size()) {}
+        steps_(parameters_.size()),
+        counts_(parameters_.size()) {}
 
   void step(double learning_rate) override {
     const at::NoGradGuard no_grad;
+    move_counts_to_host();
     std::vector<at::Tensor> grads;
     std::vector<at::Tensor> stepped;
     std::vector<at::Tensor> means;
@@ -168,11 +198,7 @@ class Adam final : public Optimizer {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       const at::Tensor& grad = parameters_[i].grad();
       if (!grad.defined()) continue;
-      if (!mean_[i].defined()) {
-        mean_of_squares_[i] = at::zeros_like(parameters_[i]);
-        steps_[i] = at::zeros({}, at::kLong);
-        mean_[i] = at::zeros_like(parameters_[i]);
-      }
+      begin(i);
       grads.push_back(grad);
       stepped.push_back(parameters_[i]);
       means.push_back(mean_[i]);
@@ -207,11 +233,87 @@ class Adam final : public Optimizer {
     at::_foreach_addcdiv_(stepped, means, denominators, step_sizes);
   }
 
+  void step_on_device(const std::optional<at::Tensor>& found_inf) override {
+    const at::NoGradGuard no_grad;
+    std::vector<at::Tensor> grads;
+    std::vector<at::Tensor> stepped;
+    std::vector<at::Tensor> means;
+    std::vector<at::Tensor> squares;
+    std::vector<at::Tensor> counts;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      const at::Tensor& grad = parameters_[i].grad();
+      if (!grad.defined()) continue;
+      begin(i);
+      if (!counts_[i].defined()) counts_[i] = at::zeros({}, count_options(i));
+      grads.push_back(grad);
+      stepped.push_back(parameters_[i]);
+      means.push_back(mean_[i]);
+      squares.push_back(mean_of_squares_[i]);
+      counts.push_back(counts_[i]);
+    }
+    if (stepped.empty()) return;
+    lay_out_like(stepped, grads);
+    at::_foreach_add_(counts, 1.0);
+    fused(stepped, grads, means, squares, counts, learning_rate_on_device(), found_inf);
+    // A step that changed nothing does not count.
+    if (found_inf) at::_foreach_sub_(counts, std::vector<at::Tensor>(counts.size(), *found_inf));
+  }
+
   std::vector<StateList> state() override {
+    move_counts_to_host();
     return {{"mean", &mean_}, {"mean_of_squares", &mean_of_squares_}, {"steps", &steps_}};
   }
 
+ protected:
+  const std::vector<at::Tensor>& parameters() const override { return parameters_; }
+
+  std::vector<at::Tensor> buffers_on_device() const override {
+    std::vector<at::Tensor> all = mean_;
+    all.insert(all.end(), mean_of_squares_.begin(), mean_of_squares_.end());
+    all.insert(all.end(), counts_.begin(), counts_.end());
+    return all;
+  }
+
+  // Into the tensors that are there, whose addresses a graph knows.
+  void move_counts_to_device() override {
+    if (are_counts_on_device_) return;
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      if (!steps_[i].defined()) {
+        counts_[i].reset();
+        continue;
+      }
+      if (!counts_[i].defined()) counts_[i] = at::zeros({}, count_options(i));
+      counts_[i].fill_(static_cast<double>(steps_[i].item<std::int64_t>()));
+    }
+    are_counts_on_device_ = true;
+  }
+
  private:
+  // The state of a parameter that has a gradient for the first time.
+  void begin(std::size_t i) {
+    if (mean_[i].defined()) return;
+    mean_of_squares_[i] = at::zeros_like(parameters_[i]);
+    steps_[i] = at::zeros({}, at::kLong);
+    mean_[i] = at::zeros_like(parameters_[i]);
+  }
+
+  at::TensorOptions count_options(std::size_t i) const {
+    return parameters_[i].options().dtype(at::kFloat).requires_grad(false);
+  }
+
+  void move_counts_to_host() {
+    if (!are_counts_on_device_) return;
+    are_counts_on_device_ = false;
+    std::vector<at::Tensor> counts;
+    for (const at::Tensor& count : counts_)
+      if (count.defined()) counts.push_back(count);
+    if (counts.empty()) return;
+    const at::Tensor together = at::stack(counts).cpu();
+    const auto* next = together.const_data_ptr<float>();
+    for (std::size_t i = 0; i < counts_.size(); ++i)
+      if (counts_[i].defined()) steps_[i].fill_(static_cast<std::int64_t>(*next++));
+  }
+
   void step_fused(const std::vector<at::Tensor>& stepped, const std::vector<at::Tensor>& grads,
                   const std::vector<at::Tensor>& means, const std::vector<at::Tensor>& squares,
                   const std::vector<double>& counts, double learning_rate) const {
@@ -225,13 +327,24 @@ class Adam final : public Optimizer {
         steps.push_back(at::full({}, counts[i], stepped[i].options().dtype(at::kFloat)));
       }
     }
+    fused(stepped, grads, means, squares, steps, learning_rate, std::nullopt);
+  }
+
+  // The learning rate is a number, or a tensor on the device.
+  template <class Rate>
+  void fused(const std::vector<at::Tensor>& stepped, const std::vector<at::Tensor>& grads,
+             const std::vector<at::Tensor>& means, const std::vector<at::Tensor>& squares,
+             const std::vector<at::Tensor>& steps, const Rate& learning_rate,
+             const std::optional<at::Tensor>& found_inf) const {
     const auto& [beta1, beta2, epsilon, weight_decay, decays_parameters] = options_;
     if (decays_parameters) {
       at::_fused_adamw_(stepped, grads, means, squares, {}, steps, learning_rate, beta1, beta2,
-                        weight_decay, epsilon, /*amsgrad=*/false, /*maximize=*/false);
+                        weight_decay, epsilon, /*amsgrad=*/false, /*maximize=*/false,
+                        /*grad_scale=*/{}, found_inf);
     } else {
       at::_fused_adam_(stepped, grads, means, squares, {}, steps, learning_rate, beta1, beta2,
-                       weight_decay, epsilon, /*amsgrad=*/false, /*maximize=*/false);
+                       weight_decay, epsilon, /*amsgrad=*/false, /*maximize=*/false,
+                       /*grad_scale=*/{}, found_inf);
     }
   }
 
@@ -239,10 +352,29 @@ class Adam final : public Optimizer {
   Options options_;
   std::vector<at::Tensor> mean_;
   std::vector<at::Tensor> mean_of_squares_;
-  std::vector<at::Tensor> steps_;  // on the host, one number each
+  std::vector<at::Tensor> steps_;      // on the host, one number each
+  std::vector<at::Tensor> counts_;     // the same on the device, once steps were counted there
+  bool are_counts_on_device_ = false;  // those are newer than steps_
 };
 
 }  // namespace
+
+void Optimizer::prepare_step_on_device(double learning_rate) {
+  if (parameters().empty()) return;
+  const at::NoGradGuard no_grad;
+  if (!learning_rate_.defined()) {
+    learning_rate_ =
+        at::zeros({}, parameters()[0].options().dtype(at::kFloat).requires_grad(false));
+  }
+  learning_rate_.fill_(learning_rate);
+  move_counts_to_device();
+}
+
+std::vector<at::Tensor> Optimizer::state_on_device() {
+  std::vector<at::Tensor> all = buffers_on_device();
+  all.push_back(learning_rate_);
+  return all;
+}
 
 Result<std::unique_ptr<Optimizer>> make_optimizer(const recipes::Typed& spec,
                                                   std::vector<at::Tensor> parameters) {

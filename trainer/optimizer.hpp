@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/result.hpp"
@@ -31,8 +32,17 @@ class Optimizer {
 
   void set_fused(bool is_fused) { is_fused_ = is_fused; }
 
+  // A step that can be recorded and replayed (graph_step.hpp): learning rate and counts lie on the device,
+  // where the fused kernels read them; so does `found_inf`, a float that is 1 for a step that must change
+  // nothing. Before each, recorded or not, prepare_step_on_device() is called. Such steps and the others may
+  // alternate.
+  void prepare_step_on_device(double learning_rate);
+  virtual void step_on_device(const std::optional<at::Tensor>& found_inf) = 0;
+  // What such a step reads and writes besides parameters and gradients; not defined: not there yet.
+  [[nodiscard]] std::vector<at::Tensor> state_on_device();
+
   // What a checkpoint keeps: lists with one tensor per parameter, not defined where nothing was
-  // stepped yet. The pointers live as long as this.
+  // stepped yet. The pointers live as long as this; who writes through them calls this for it.
   struct StateList {
     const char* name;
     std::vector<at::Tensor>* tensors;
@@ -41,9 +51,15 @@ class Optimizer {
 
  protected:
   [[nodiscard]] bool is_fused() const { return is_fused_; }
+  [[nodiscard]] const at::Tensor& learning_rate_on_device() const { return learning_rate_; }
+  // Where steps on the device are counted; `parameters` as given to make_optimizer().
+  virtual void move_counts_to_device() {}
+  [[nodiscard]] virtual const std::vector<at::Tensor>& parameters() const = 0;
+  [[nodiscard]] virtual std::vector<at::Tensor> buffers_on_device() const = 0;
 
  private:
   bool is_fused_ = false;
+  at::Tensor learning_rate_;  // a float on the device of the parameters
 };
 
 // ErrorKind::unsupported for an unknown type, ErrorKind::invalid for a missing parameter.

@@ -10,10 +10,11 @@
 namespace autotuned::trainer {
 
 // Autocast on this thread for the life of the object; nothing without a type. The cache of cast
-// weights is emptied at the end, so that the next forward pass casts the updated ones.
+// weights is emptied at the end, so that the next forward pass casts the updated ones. What is recorded as a
+// graph must not have that cache: a replay would read weights that were cast outside of it.
 class AutocastGuard {
  public:
-  AutocastGuard(at::DeviceType device, std::optional<at::ScalarType> type);
+  AutocastGuard(at::DeviceType device, std::optional<at::ScalarType> type, bool has_cache = true);
   ~AutocastGuard();
   AutocastGuard(const AutocastGuard&) = delete;
   AutocastGuard& operator=(const AutocastGuard&) = delete;
@@ -22,11 +23,12 @@ class AutocastGuard {
   at::DeviceType device_;
   bool is_active_;
   bool was_enabled_ = false;
+  bool had_cache_ = true;
   at::ScalarType previous_type_ = at::kFloat;
 };
 
-// PyTorch's GradScaler with its default constants. Everything stays on the device, except that one
-// flag is read per step to decide whether the optimizer may step.
+// PyTorch's GradScaler with its default constants. Everything stays on the device, except that unscale()
+// reads one flag to decide whether the optimizer may step.
 class LossScaler {
  public:
   explicit LossScaler(at::Device device);
@@ -35,6 +37,8 @@ class LossScaler {
   // Divides the gradients by the scale and adapts it. False: a gradient is not finite, so the
   // optimizer must skip this step.
   [[nodiscard]] bool unscale(const std::vector<at::Tensor>& gradients);
+  // The same, and the answer stays on the device: 1 when a gradient is not finite, else 0.
+  [[nodiscard]] at::Tensor unscale_on_device(const std::vector<at::Tensor>& gradients);
 
   // For checkpoints, to be copied from and into.
   [[nodiscard]] at::Tensor& scale_tensor() { return scale_; }

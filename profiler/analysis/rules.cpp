@@ -77,9 +77,9 @@ constexpr std::array kRules = {
              "for {device.launch_wait_ratio} of the time the GPU waits for the host to launch "
              "its next kernel (mean kernel {kernels.mean_ns}, "
              "{kernels.shorter_than_launch_share_ratio} of them shorter than their launch)",
-         .plugin = "batch_size",
-         .knob = "batch_size",
-         .advice = "use a larger batch, CUDA graphs or torch.compile: fewer and longer kernels"},
+         .plugin = "cuda_graph",
+         .knob = "cuda.graph",
+         .advice = "use CUDA graphs, a larger batch or torch.compile: fewer and longer kernels"},
     Rule{.id = "scalar_reads",
          .signal = "operators.scalar_read_ratio",
          .threshold = 0.05,

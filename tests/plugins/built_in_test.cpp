@@ -14,6 +14,7 @@ TEST(BuiltIn, AnswersAreWellFormed) {
                              "channels_last",
                              "crop_decoding",
                              "crop_first",
+                             "cuda_graph",
                              "cudnn_benchmark",
                              "deferred_loss_reading",
                              "fused_optimizer",

@@ -221,7 +221,8 @@ TEST(RecipeErrors, AllAreReportedAtOnceInTheOrderOfTheFile) {
           "recipe.yaml:10:29: unknown knob \"loader.wrokers\" in start; did you mean "
           "\"loader.workers\"?",
           "recipe.yaml:11:16: tune.allow: unknown name \"everything\"; known are numerics, "
-          "semantics, batch_size, checkpoint.async, cudnn.benchmark, input.cache, input.decode, "
+          "semantics, batch_size, checkpoint.async, cuda.graph, cudnn.benchmark, input.cache, "
+          "input.decode, "
           "input.order, input.point_ops, input.read_ahead, "
           "layout.memory_format, loader.pin_memory, "
           "loader.prefetch_batches, loader.workers, memory.allocator, memory.malloc, "

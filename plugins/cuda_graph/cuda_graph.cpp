@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// A GPU whose host starts kernels more slowly than it runs them waits between them. A step that was recorded
+// as a graph is started as a whole. Never run on a GPU yet.
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "plugins/sdk/plugin.hpp"
+
+namespace autotuned::plugins {
+namespace {
+
+using sdk::Answer;
+using sdk::Situation;
+
+constexpr const char* kGraph = "cuda.graph";
+// What the host needs for an operator that only starts kernels. One that takes longer did something else, or
+// waited for a GPU that had enough to do.
+constexpr double kMostLaunchNs = 10'000.0;
+// Below, the GPU most likely hides the launches behind what it computes.
+constexpr double kLeastShare = 0.2;
+// Of the launches, those that the GPU waits for.
+constexpr double kSavedShare = 0.5;
+
+Answer propose(const Situation& situation) {
+  if (!situation.is_on_gpu()) return sdk::none("the job runs on the CPU, which has no graphs");
+  std::string obstacle = situation.obstacle(kGraph);
+  if (!obstacle.empty()) return sdk::none(std::move(obstacle));
+  if (situation.incumbent<bool>(kGraph) == true) return sdk::none("the step is a graph already");
+  if (situation.text("recipe", "model") == "paced") {
+    return sdk::none("a step of the model paced waits on the host, which no graph records");
+  }
+  if (situation.incumbent<std::string>("train.loss_reading") == "every_step") {
+    return sdk::none(
+        "the loss is read after every step, so the next one could not be started early "
+        "(train.loss_reading: deferred)");
+  }
+  const auto calls = situation.metric("operators.count_per_step");
+  const auto mean_ns = situation.metric("operators.mean_ns");
+  const auto step_ns = situation.metric("step.duration_ns");
+  if (!calls || !mean_ns || !step_ns || *step_ns <= 0.0) {
+    return sdk::none("the profile does not say what starting operators costs");
+  }
+  const double launch_ns = std::clamp(*mean_ns, 0.0, kMostLaunchNs);
+  const double share = std::clamp(*calls * launch_ns / *step_ns, 0.0, 1.0);
+  if (share < kLeastShare) {
+    return sdk::none("starting the operators takes only " + sdk::percent(share) +
+                     " of a step, beside which the GPU computes");
+  }
+  const sdk::Json change = {{kGraph, true}};
+  if (situation.has_lost(change)) {
+    return sdk::none("recording the step was tried and was not faster");
+  }
+  char evidence[200];
+  std::snprintf(
+      evidence, sizeof evidence,
+      "a step of %.1f ms has %.0f operators of %.1f us each on the host: starting them takes "
+      "%s of it; a graph starts all at once",
+      *step_ns / 1e6, *calls, *mean_ns / 1e3, sdk::percent(share).c_str());
+  return sdk::propose_one(change,
+                          situation.expected_gain(change, sdk::gain_without(kSavedShare * share)),
+                          evidence, share);
+}
+
+}  // namespace
+}  // namespace autotuned::plugins
+
+AUTOTUNED_PLUGIN("cuda_graph", "1.0", "Records the step as a graph, which a GPU starts as a whole.",
+                 autotuned::plugins::propose);

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// When a step is recorded as a graph and when it is replayed: decisions alone, without LibTorch.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace autotuned::trainer {
+
+// What a recorded step cannot change. A graph reads and writes the addresses that it was recorded with.
+struct StepKey {
+  std::vector<std::int64_t> batch;  // sizes, strides and types
+  std::vector<const void*>
+      memory;  // of parameters, buffers, optimizer and loss scaler; null: not there yet
+
+  friend bool operator==(const StepKey&, const StepKey&) = default;
+};
+
+// One graph at a time, of the batch that comes usually. A step unlike it, such as the short last batch of an
+// epoch, runs by itself and changes nothing; once such steps come in a row, the next one is recorded instead.
+class GraphPlan {
+ public:
+  enum class Action {
+    run,     // kernel by kernel
+    record,  // anew, then replay; what was recorded before is dropped
+    replay,
+  };
+
+  // So many alike run before one is recorded: they make the optimizer's state, and libraries choose their
+  // algorithms, neither of which can be recorded.
+  static constexpr int kRunsBefore = 2;
+
+  // For the step that comes next; it is taken.
+  [[nodiscard]] Action next(StepKey key) {
+    if (recorded_ && *recorded_ == key) {
+      runs_ = 0;
+      return Action::replay;
+    }
+    if (runs_ == 0 || last_ != key) {
+      runs_ = 0;
+      last_ = std::move(key);
+    }
+    if (runs_ < kRunsBefore) {
+      ++runs_;
+      return Action::run;
+    }
+    runs_ = 0;
+    recorded_ = std::move(last_);
+    return Action::record;
+  }
+
+  // Nothing is recorded any more, or could not be.
+  void forget() {
+    recorded_.reset();
+    runs_ = 0;
+  }
+
+ private:
+  std::optional<StepKey> recorded_;
+  StepKey last_;  // of the latest runs
+  int runs_ = 0;  // in a row, with that key
+};
+
+}  // namespace autotuned::trainer
