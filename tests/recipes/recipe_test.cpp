@@ -139,13 +139,8 @@ TEST(Recipe, ALargeBatchSizeRaisesTheDefaultLimit) {
 TEST(Recipe, StartsFromDefaultsItsBatchSizeAndItsOwnKnobs) {
   const Recipe recipe = right(std::string(kQuickRecipe) + "start: {loader.workers: 3}\n");
   EXPECT_EQ(recipe.starting_configuration(sample_knobs()).canonical_text(),
-<<<<<<< HEAD
             "batch_size=8 checkpoint.async=off cuda.graph=off cudnn.benchmark=off input.cache=none "
-            "input.decode=full "
-=======
-            "batch_size=8 checkpoint.async=off cudnn.benchmark=off input.cache=none "
             "input.decode=full input.jpeg_index=off "
->>>>>>> 1054a5a (recipes: the starting configuration has the index of JPEG files)
             "input.order=written input.point_ops=per_sample input.read_ahead=0 "
             "layout.memory_format=contiguous loader.pin_memory=off "
             "loader.prefetch_batches=2 loader.workers=3 memory.allocator=glibc "
