@@ -115,10 +115,12 @@ class GridJob final : public tuner::Job {
     const Point* const point = grid_->find(configuration);
     if (point == nullptr) return fail(ErrorKind::unsupported, "not in the recorded grid");
     double rate = point->rate;
-    if (request.reuse_batch) {
+    if (request.reuse == tuner::kDeviceBatch) {
       const double wait = get_number(point->metrics, "step.data_wait_ratio").value_or(0.0);
       const double transfer = get_number(point->metrics, "step.transfer_ratio").value_or(0.0);
       rate /= std::max(0.01, 1.0 - wait - transfer);
+    } else if (!request.reuse.empty()) {
+      return fail(ErrorKind::unsupported, "not in the recorded grid");
     }
     rate *= std::exp(grid_->noise_ratio * normal_(random_));
     const auto batch = static_cast<double>(configuration.integer("batch_size"));

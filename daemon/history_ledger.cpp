@@ -32,7 +32,8 @@ Result<void> HistoryLedger::ceiling(const tuner::Ceiling& ceiling) {
   }
   events_({{"event", "ceiling"},
            {"samples_per_second", ceiling.samples_per_second},
-           {"bound_by", ceiling.bound_by}});
+           {"bound_by", ceiling.bound_by},
+           {"ladder", tuner::ladder_json(ceiling)}});
   return {};
 }
 

@@ -91,9 +91,7 @@ void ProgressView::show(const Json& event) {
   } else if (name == "baseline") {
     line("start      " + rate_text(number_of(event, "samples_per_second")));
   } else if (name == "ceiling") {
-    line(fmt::format("ceiling    {}, bound by {}",
-                     rate_text(number_of(event, "samples_per_second")),
-                     text_of(event, "bound_by")));
+    show_ceiling(event);
   } else if (name == "asking") {
     status("asking " + text_of(event, "plugin") + " ...");
   } else if (name == "answered") {
@@ -129,6 +127,20 @@ void ProgressView::show(const Json& event) {
   } else if (name == "warning" || name == "error") {
     line(name + ": " + text_of(event, "text"));
   }
+}
+
+// Of the ladder what the job reaches of each rung: the rates are in the report.
+void ProgressView::show_ceiling(const Json& event) {
+  line(fmt::format("ceiling    {}, bound by {}", rate_text(number_of(event, "samples_per_second")),
+                   text_of(event, "bound_by")));
+  const Json& ladder = member(event, "ladder");
+  if (ladder.size() < 2) return;  // the ceiling itself
+  std::string reached;
+  for (const Json& rung : ladder) {
+    reached += fmt::format("{}{} {:.0f} %", reached.empty() ? "" : ", ", text_of(rung, "rung"),
+                           100 * number_of(rung, "reached_ratio"));
+  }
+  line("           reached of it: " + reached);
 }
 
 void ProgressView::show_trial_started(const Json& trial) {

@@ -28,6 +28,7 @@ class ProgressView {
   void status(const std::string& text);  // is replaced by whatever comes next; live only
   void clear_status();
 
+  void show_ceiling(const Json& event);
   void show_trial_started(const Json& trial);
   void show_block(const Json& event);
   void show_trial_finished(const Json& trial);

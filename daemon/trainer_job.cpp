@@ -214,8 +214,9 @@ Result<Block> TrainerJob::run_block(const Configuration& configuration,
   auto lock = lock_file(spec_.measurement_lock, std::to_string(getpid()), /*wait=*/true);
   if (!lock) return tl::unexpected(lock.error());
   nanoseconds least = request.minimum_duration;
-  Json fields = {{"minimum_steps", request.minimum_steps}, {"reuse_batch", request.reuse_batch}};
-  if (is_slowed_by_checkpoints_ && !request.reuse_batch) {
+  Json fields = {{"minimum_steps", request.minimum_steps}};
+  if (!request.reuse.empty()) fields["reuse"] = request.reuse;
+  if (is_slowed_by_checkpoints_ && request.reuse.empty()) {
     least = std::max(least, spec_.recipe.checkpoint_every);
     fields["checkpoint_path"] = (spec_.folder / kTimedCheckpoint).string();
   }

@@ -10,7 +10,7 @@
 
 namespace autotuned::profiler {
 
-// The spans of a training step. `step` holds all others but the last.
+// The spans of a training step. `step` holds all others but the last three.
 namespace span {
 inline constexpr const char* kStep = "step";
 inline constexpr const char* kDataWait = "data_wait";
@@ -23,6 +23,9 @@ inline constexpr const char* kOptimizer = "optimizer";
 inline constexpr const char* kLossReading = "loss_reading";
 // Between steps: the training stands still for a checkpoint.
 inline constexpr const char* kCheckpoint = "checkpoint";
+// Inside of it.
+inline constexpr const char* kCheckpointCopy = "checkpoint_copy";
+inline constexpr const char* kCheckpointWrite = "checkpoint_write";
 }  // namespace span
 
 class ScopeListener;

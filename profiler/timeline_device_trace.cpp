@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/timeline_device_trace.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
+#include <map>
 #include <set>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -78,10 +82,17 @@ class DeviceTimelineWriter {
       writer_.begin_event("overhead", overhead_of(overhead.kind), overhead.thread,
                           overhead.start_ns + offset_ns_, overhead.end_ns - overhead.start_ns);
     }
+    write_ranges();
     write_names();
   }
 
  private:
+  // Of a span on a stream.
+  struct Range {
+    std::int64_t start_ns = std::numeric_limits<std::int64_t>::max();
+    std::int64_t end_ns = std::numeric_limits<std::int64_t>::min();
+  };
+
   const std::string& name(std::uint32_t id) const { return timeline_.names[id]; }
 
   void put_scope(const DeviceEventBase& event) {
@@ -102,7 +113,30 @@ class DeviceTimelineWriter {
                                event.start_ns + offset_ns_, event.end_ns - event.start_ns);
     put_scope(event);
     streams_.emplace(event.device, event.stream);
+    widen_ranges(event);
     device_of_context_.try_emplace(event.context, event.device);
+  }
+
+  void widen_ranges(const DeviceEventBase& event) {
+    // A span begins after the one around it, so this ends.
+    for (ScopeId span = event.span; span != 0 && span <= numbers_.spans.size();) {
+      Range& range = ranges_[{span, event.device, event.stream}];
+      range.start_ns = std::min(range.start_ns, event.start_ns);
+      range.end_ns = std::max(range.end_ns, event.end_ns);
+      const ScopeId parent = numbers_.spans[span - 1].parent;
+      if (parent >= span) break;
+      span = parent;
+    }
+  }
+
+  void write_ranges() {
+    for (const auto& [place, range] : ranges_) {
+      const auto& [span, device, stream] = place;
+      const SpanInTrace& annotation = numbers_.spans[span - 1];
+      writer_.begin_device_event("gpu_user_annotation", annotation.name, device, stream,
+                                 range.start_ns + offset_ns_, range.end_ns - range.start_ns);
+      writer_.argument("External id", annotation.number);
+    }
   }
 
   void link(const DeviceEventBase& event) {
@@ -204,6 +238,7 @@ class DeviceTimelineWriter {
   std::unordered_map<std::uint32_t, const HostCall*> call_of_;  // by correlation
   std::unordered_map<std::uint32_t, std::uint32_t> device_of_context_;
   std::set<std::pair<std::uint32_t, std::uint32_t>> streams_;
+  std::map<std::tuple<ScopeId, std::uint32_t, std::uint32_t>, Range> ranges_;
 };
 
 }  // namespace
@@ -216,7 +251,7 @@ std::int64_t ScopeNumbers::number_of(ScopeId operation, ScopeId span) const {
       return operators[thread][event];
     }
   }
-  return span != 0 && span <= spans.size() ? spans[span - 1] : 0;
+  return span != 0 && span <= spans.size() ? spans[span - 1].number : 0;
 }
 
 std::string device_properties_json(const std::vector<RecordedDevice>& devices) {

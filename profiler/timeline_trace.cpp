@@ -77,9 +77,13 @@ class RecordingWriter {
   void write_spans(const RecordedSteps& stretch) {
     std::int64_t step = stretch.first_step;
     for (const SpanRecord& span : stretch.spans) {
-      begin("user_annotation", span_name_in_trace(span.name, step, recording_),
-            recording_.training_thread, span.start_ns, span.end_ns);
-      numbers_.spans.push_back(events_);
+      const std::string name = span_name_in_trace(span.name, step, recording_);
+      begin("user_annotation", name, recording_.training_thread, span.start_ns, span.end_ns);
+      const bool has_parent = span.parent >= 0;
+      numbers_.spans.push_back(
+          {.number = events_,
+           .name = name,
+           .parent = has_parent ? scope_of_span(static_cast<std::size_t>(span.parent)) : 0});
       if (std::string_view(span.name) == span::kStep) ++step;
     }
   }

@@ -8,7 +8,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/index_select.h>
-#include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 
 #include <algorithm>
@@ -18,35 +17,13 @@
 #include <vector>
 
 #include "profiler/spans.hpp"
+#include "trainer/feed_buffers.hpp"
 #include "trainer/input/read_ahead.hpp"
 
 namespace autotuned::trainer {
 namespace {
 
 using profiler::Span;
-
-// The same memory seen as channels_last. An image with one channel is laid out alike in both formats,
-// but LibTorch decides by the strides, and those of the plain format say "contiguous".
-at::Tensor as_channels_last(const at::Tensor& images) {
-  if (images.size(1) != 1) return images.contiguous(at::MemoryFormat::ChannelsLast);
-  const std::int64_t rows = images.size(2);
-  const std::int64_t columns = images.size(3);
-  return images.as_strided(images.sizes(), {rows * columns, 1, columns, 1});
-}
-
-struct HostSlot {
-  at::Tensor images;
-  at::Tensor labels;
-  at::Tensor direct;  // images as the model takes them, where no copy is needed
-};
-
-// Where batches land on the device; two of them, so that one can be filled while the other is used.
-struct Landing {
-  at::Tensor images;
-  at::Tensor labels;
-  std::optional<c10::Event> copied;
-  std::optional<c10::Event> used;
-};
 
 }  // namespace
 
@@ -115,7 +92,7 @@ class Feed::State {
     assert(held_);
     if (held_->slot >= 0) {
       if (!device_.is_cpu()) wait_for_copy(*held_);
-      loader_->release(held_->slot);
+      give_back(*held_);
     }
     if (held_->landing != nullptr && held_->landing->used) {
       held_->landing->used->record(compute_stream());
@@ -127,6 +104,34 @@ class Feed::State {
     if (device_.is_cpu() || !settings_.non_blocking || ahead_) return;
     // An error comes again from the next call of next().
     (void)start_copy();
+  }
+
+  Result<void> begin_reuse(Reuse what) {
+    if (what == Reuse::raw_bytes) return loader_->supply(input::Supply::stored_samples);
+    if (what == Reuse::made_samples) return loader_->supply(input::Supply::made_samples);
+    if (what != Reuse::host_batch) return {};
+    if (is_direct(settings_)) {
+      return fail(ErrorKind::unsupported,
+                  "a batch is used where it was made: handing it over is free", "feed");
+    }
+    auto taken = take_from_loader();
+    if (!taken) return tl::unexpected(taken.error());
+    taken->wait_ns = 0;
+    taken->is_repeated = true;
+    repeated_ = *taken;
+    return {};
+  }
+
+  void end_reuse() {
+    if (repeated_) {
+      if (ahead_ && ahead_->is_repeated) {
+        wait_for_copy(*ahead_);
+        ahead_.reset();
+      }
+      loader_->release(repeated_->slot);
+      repeated_.reset();
+    }
+    (void)loader_->supply(input::Supply::data);  // cannot fail
   }
 
   input::Position position() const { return ahead_ ? ahead_->position : loader_->position(); }
@@ -151,6 +156,7 @@ class Feed::State {
     input::Position position;
     bool ends_epoch = false;
     Landing* landing = nullptr;
+    bool is_repeated = false;  // it stays with the feed
   };
 
   struct Buffers {
@@ -254,6 +260,7 @@ class Feed::State {
 
   Result<Taken> take_from_loader() {
     const Span span(profiler::span::kDataWait);
+    if (repeated_) return *repeated_;
     auto batch = loader_->next();
     if (!batch) return tl::unexpected(batch.error());
     if (read_ahead_ != nullptr) read_ahead_->follow(loader_->position());
@@ -262,6 +269,10 @@ class Feed::State {
                  .wait_ns = batch->wait_ns,
                  .position = batch->position,
                  .ends_epoch = batch->ends_epoch};
+  }
+
+  void give_back(const Taken& taken) {
+    if (!taken.is_repeated) loader_->release(taken.slot);
   }
 
   static at::Tensor first(const at::Tensor& tensor, std::int64_t samples) {
@@ -340,7 +351,7 @@ class Feed::State {
       landing.copied->record(*copy_stream_);
     } else {
       copy(false);
-      loader_->release(taken->slot);
+      give_back(*taken);
       taken->slot = -1;
     }
     ahead_ = *taken;
@@ -389,8 +400,9 @@ class Feed::State {
   std::unique_ptr<input::Loader> loader_;  // after the buffers that its threads write to
   std::unique_ptr<input::ReadAhead> read_ahead_;
   bool is_loading_ = false;
-  std::optional<Taken> held_;   // between next() and done()
-  std::optional<Taken> ahead_;  // copied or being copied, not yet asked for
+  std::optional<Taken> held_;      // between next() and done()
+  std::optional<Taken> ahead_;     // copied or being copied, not yet asked for
+  std::optional<Taken> repeated_;  // what the loader would give, over and over
   std::size_t next_landing_ = 0;
   std::optional<c10::Stream> copy_stream_;
   at::Tensor device_table_;
@@ -429,6 +441,16 @@ void Feed::resume() {
 }
 void Feed::pause() {
   state_->pause();
+}
+Result<void> Feed::begin_reuse(Reuse what) {
+  return state_->begin_reuse(what);
+}
+void Feed::end_reuse() noexcept {
+  try {
+    state_->end_reuse();
+  } catch (const c10::Error&) {
+    // Of the copy that was waited for: a device in that state fails the next step, too.
+  }
 }
 int Feed::fullness() const {
   return state_->fullness();

@@ -10,6 +10,7 @@
 
 #include "base/result.hpp"
 #include "trainer/input/loader.hpp"
+#include "trainer/reuse.hpp"
 
 namespace autotuned::trainer {
 
@@ -74,6 +75,12 @@ class Feed {
   void resume();
   void pause();
   [[nodiscard]] int fullness() const;  // batches that are ready
+
+  // Makes what next() does cheaper until end_reuse(), which must come before configure() and
+  // seek(). Of Reuse::host_batch it needs no loader; device_batch is the caller's own affair.
+  // ErrorKind::unsupported: it would be the same. REQUIRES (both): paused, and nothing is held.
+  [[nodiscard]] Result<void> begin_reuse(Reuse what);
+  void end_reuse() noexcept;
 
   // Of the batch that next() gives next.
   [[nodiscard]] input::Position position() const;

@@ -21,6 +21,7 @@
 #include "recipes/recipe.hpp"
 #include "trainer/comparison.hpp"
 #include "trainer/device.hpp"
+#include "trainer/reuse.hpp"
 
 namespace autotuned::trainer {
 
@@ -62,7 +63,8 @@ struct RunRequest {
   std::int64_t minimum_ns = 0;
   std::int64_t minimum_steps = 1;
   std::int64_t warmup_steps = 0;  // before the clock starts
-  bool reuse_batch = false;
+  // ErrorKind::unsupported: the block would be the same as another one's.
+  Reuse reuse = Reuse::nothing;
   // Not empty: after the first step a checkpoint is written there, as training would write it; the block
   // ends when it is written, and the file is gone then.
   std::filesystem::path checkpoint_file;
@@ -86,6 +88,9 @@ struct TraceRequest {
   std::int64_t repeat = 1;  // at least 1
   bool shapes = false;
   bool memory = false;
+  // Not empty: after the steps of each cycle a checkpoint is written there, as training would write
+  // it, and is gone then. What that takes is in the trace.
+  std::filesystem::path checkpoint_file;
   std::int64_t most_events = 2'000'000;
   std::int64_t maximum_ns =
       INT64_MAX;  // once over, no further step begins, save a first active one

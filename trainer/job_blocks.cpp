@@ -133,16 +133,22 @@ void Job::State::synchronize() const {
 
 Result<Block> Job::State::run(const RunRequest& request, const CancelCheck& is_cancelled) {
   fill_cache(is_cancelled);
+  std::optional<ReuseScope> reuse;
   std::optional<LoadingScope> loading;
   std::optional<DeviceBatch> reused;
-  if (request.reuse_batch) {
+  if (request.reuse == Reuse::device_batch) {
     auto batch = feed_->next();
     if (!batch) return tl::unexpected(batch.error());
     reused = std::move(*batch);
     reused->wait_ns = 0;
-  } else {
-    loading.emplace(*feed_);
+  } else if (request.reuse != Reuse::nothing) {
+    reuse.emplace(*feed_);
+    if (auto begun = feed_->begin_reuse(request.reuse); !begun) {
+      return tl::unexpected(begun.error());
+    }
   }
+  const bool is_loading = !reused && request.reuse != Reuse::host_batch;
+  if (is_loading) loading.emplace(*feed_);
   const auto step = [&]() -> Result<StepTaken> { return reused ? step_on(*reused) : this->step(); };
   CancelPoll cancel(is_cancelled);
   for (std::int64_t i = 0; i < request.warmup_steps; ++i) {

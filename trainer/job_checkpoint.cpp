@@ -2,6 +2,7 @@
 // What checkpoints cost a training.
 #include <algorithm>
 #include <system_error>
+#include <utility>
 
 #include "profiler/spans.hpp"
 #include "trainer/job_state.hpp"
@@ -10,6 +11,7 @@
 namespace autotuned::trainer {
 
 using profiler::now_ns;
+using profiler::Span;
 
 Result<void> Job::State::time_checkpoint(const std::filesystem::path& file) {
   if (checkpoint_copy_ns_ > 0) return {};
@@ -36,12 +38,17 @@ Result<void> Job::State::begin_block_checkpoint(const std::filesystem::path& fil
   if (writer_.is_busy()) {  // the block has started over
     if (const auto written = writer_.finish(); !written) return tl::unexpected(written.error());
   }
-  const profiler::Span span(profiler::span::kCheckpoint);
+  const Span span(profiler::span::kCheckpoint);
+  Checkpoint checkpoint = [&] {
+    const Span copying(profiler::span::kCheckpointCopy);
+    return capture();
+  }();
   if (configuration_.flag("checkpoint.async")) {
-    writer_.begin(file, capture(), "");
+    writer_.begin(file, std::move(checkpoint), "");
     return {};
   }
-  const auto written = write_checkpoint(file, capture(), "");
+  const Span writing(profiler::span::kCheckpointWrite);
+  const auto written = write_checkpoint(file, checkpoint, "");
   if (!written) return tl::unexpected(written.error());
   return {};
 }

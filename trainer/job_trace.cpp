@@ -151,11 +151,18 @@ class Job::State::Tracing {
       if (auto done = step(); !done) return done;
       ++steps_;
     }
+    const std::filesystem::path& checkpoint = request_.checkpoint_file;
+    if (!checkpoint.empty()) {
+      if (auto begun = job_.begin_block_checkpoint(checkpoint); !begun) return begun;
+    }
     job_.synchronize();
     recording_.end_ns = now_ns();
     duration_ns_ += recording_.end_ns - start;
     stretch.timeline = operators.stop(job_.learner_->module_paths());
     spans.stop();
+    if (!checkpoint.empty()) {
+      if (auto ended = job_.end_block_checkpoint(checkpoint); !ended) return ended;
+    }
     stretch.spans = spans.records();
     for (const profiler::ThreadTimeline& thread : stretch.timeline.threads) {
       events_left_ -= static_cast<std::int64_t>(thread.events.size() + thread.memory.size());

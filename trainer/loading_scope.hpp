@@ -18,4 +18,16 @@ class LoadingScope {
   Feed& feed_;
 };
 
+// Ends what Feed::begin_reuse() began. The loader must be paused again by then.
+class ReuseScope {
+ public:
+  explicit ReuseScope(Feed& feed) : feed_(feed) {}
+  ~ReuseScope() { feed_.end_reuse(); }
+  ReuseScope(const ReuseScope&) = delete;
+  ReuseScope& operator=(const ReuseScope&) = delete;
+
+ private:
+  Feed& feed_;
+};
+
 }  // namespace autotuned::trainer

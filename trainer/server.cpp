@@ -254,10 +254,14 @@ Result<Json> Server::run(const Json& request) {
     if (!read) return tl::unexpected(read.error());
     *value = *read;
   }
-  if (const Json& reuse = member(request, "reuse_batch"); !reuse.is_null()) {
-    const auto read = get_bool(request, "reuse_batch");
-    if (!read) return tl::unexpected(read.error());
-    run.reuse_batch = *read;
+  if (!member(request, "reuse").is_null()) {
+    const auto name = get_string(request, "reuse");
+    if (!name) return tl::unexpected(name.error());
+    const auto reuse = reuse_from(*name);
+    if (!reuse) {
+      return fail(ErrorKind::unsupported, "this trainer cannot reuse '" + *name + "'", "reuse");
+    }
+    run.reuse = *reuse;
   }
   run.checkpoint_file = get_string(request, "checkpoint_path").value_or("");
   return job_->run(run, cancel).map(as_json);
@@ -309,6 +313,7 @@ Result<Json> Server::trace(const Json& request) {
     if (!read) return tl::unexpected(read.error());
     *value = *read;
   }
+  trace.checkpoint_file = get_string(request, "checkpoint_path").value_or("");
   return job_->trace(trace, [this] { return is_cancelled(); }).map([](const JobTrace& written) {
     return Json{{"steps", written.steps},
                 {"events", written.events},

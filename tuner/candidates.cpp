@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <tuple>
 
@@ -17,7 +16,6 @@ using recipes::RiskClass;
 
 // More expected of a change than when it lost: this many times the gain that was expected then.
 constexpr double kGrownSignal = 1.5;
-constexpr std::array<std::string_view, 3> kLoadingPrefixes = {"loader.", "transfer.", "input."};
 
 bool is_obeyed(const std::string& name, const SessionInput& input) {
   // The environment is set when the trainer starts, whatever the trainer.
@@ -58,13 +56,6 @@ std::optional<std::string> fault_of(const Candidate& candidate, const SessionInp
            std::string(recipes::to_string(risk)) + " that the recipe does not permit";
   }
   return std::nullopt;
-}
-
-bool is_about_loading(const Configuration& change) {
-  return std::ranges::all_of(change.values(), [](const auto& entry) {
-    return std::ranges::any_of(
-        kLoadingPrefixes, [&](std::string_view prefix) { return entry.first.starts_with(prefix); });
-  });
 }
 
 std::optional<std::string> why_skipped(const Candidate& candidate, const Configuration& incumbent,

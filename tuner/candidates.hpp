@@ -21,9 +21,6 @@ inline constexpr const char* kOwnName = "autotuned";
 [[nodiscard]] std::optional<std::string> fault_of(const Candidate& candidate,
                                                   const SessionInput& input);
 
-// Whether every knob of the change is about loading and transferring data.
-[[nodiscard]] bool is_about_loading(const Configuration& change);
-
 // Why this candidate is not tried against `incumbent` now; nothing when it is. `past_incumbents` are
 // the configurations that have been incumbent, `trials` all finished ones of the run.
 //

@@ -18,8 +18,9 @@ namespace autotuned::tuner {
 struct BlockRequest {
   std::chrono::nanoseconds minimum_duration = std::chrono::milliseconds(100);
   std::int64_t minimum_steps = 1;
-  // Repeat one batch that is already on the device: the rate without loading and transfer.
-  bool reuse_batch = false;
+  // What is kept from step to step instead of loading anew: one of kRungs (tuner/ceiling.hpp), ""
+  // for nothing. Where that would be no other block, the answer is ErrorKind::unsupported.
+  std::string reuse = {};
 };
 
 // How the updates of two configurations compare after the same steps from the same state.

@@ -6,14 +6,10 @@
 
 #include "base/result.hpp"
 #include "base/trial.hpp"
+#include "tuner/ceiling.hpp"
 #include "tuner/job.hpp"
 
 namespace autotuned::tuner {
-
-struct Ceiling {
-  double samples_per_second = 0.0;
-  std::string bound_by;  // what limits the job when data loading and transfer are free: "compute"
-};
 
 // Every call is one fact and durable when it returns. An error (disk full, history locked) ends the
 // session: what cannot be remembered must not be acted upon.

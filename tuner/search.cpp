@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The search: look at the incumbent, ask the plugins, try the most promising proposal, again.
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "tuner/candidates.hpp"
@@ -25,41 +22,24 @@ constexpr int kReserveShare = 5;  // of the whole budget
 constexpr int kReservePairs = 10;
 constexpr int kCeilingPairs = 5;
 constexpr int kSlowCeilingPairs = 2;
+constexpr int kRungPairs = 3;
+constexpr int kRungShare = 20;  // of the remaining budget, one in so many
 constexpr double kSlowBlockError = 0.05;
-constexpr double kAtCeiling = 1.02;
-constexpr double kWaitAtCeiling = 0.02;
 // The guard against plugins that never run out of proposals that cost no time.
 constexpr std::size_t kMostTrials = 200;
 
 }  // namespace
 
+// The lower rungs cost their blocks after every acceptance: where that would be a notable part of
+// what is left, the trials need it more.
 Result<void> SessionRun::measure_ceiling() {
-  std::vector<double> ratios;
-  std::vector<double> rates;
-  ceiling_ = {.samples_per_second = 0.0, .bound_by = "unknown"};
-  ceiling_ratio_ = 0.0;
-  const int pairs = has_slow_blocks_ ? kSlowCeilingPairs : kCeilingPairs;
-  for (int i = 0; i < pairs; ++i) {
-    auto normal = job_->run_block(incumbent(), {});
-    if (!normal) return tl::unexpected(normal.error());
-    auto free_loading = job_->run_block(incumbent(), {.reuse_batch = true});
-    if (!free_loading) {
-      if (free_loading.error().kind == ErrorKind::cancelled) {
-        return tl::unexpected(free_loading.error());
-      }
-      return ledger_->ceiling(ceiling_);  // this trainer cannot tell
-    }
-    const double rate = normal->samples_per_second();
-    const double free_rate = free_loading->samples_per_second();
-    if (!(rate > 0.0) || !(free_rate > 0.0)) return ledger_->ceiling(ceiling_);
-    rates.push_back(rate);
-    ratios.push_back(free_rate / rate);
-  }
-  std::ranges::sort(ratios);
-  std::ranges::sort(rates);
-  ceiling_ratio_ = std::max(1.0, ratios[ratios.size() / 2]);
-  ceiling_.samples_per_second = ceiling_ratio_ * rates[rates.size() / 2];
-  ceiling_.bound_by = "compute";
+  CeilingPlan plan{.pairs = kCeilingPairs, .rung_pairs = kRungPairs};
+  if (has_slow_blocks_) plan = {.pairs = kSlowCeilingPairs, .rung_pairs = 1};
+  const auto rung_blocks = plan.rung_pairs * static_cast<std::int64_t>(kRungs.size());
+  if (rung_blocks * pair_time_ / 2 > remaining() / kRungShare) plan.rung_pairs = 0;
+  auto measured = tuner::measure_ceiling(*job_, incumbent(), plan);
+  if (!measured) return tl::unexpected(measured.error());
+  ceiling_ = std::move(*measured);
   return ledger_->ceiling(ceiling_);
 }
 
@@ -72,22 +52,12 @@ Result<void> SessionRun::look_at_incumbent() {
     return ledger_->not_profiled(profile.error());
   }
   profile_ = std::move(*profile);
+  add_ceiling_metrics(ceiling_, profile_.metrics);
   return ledger_->profiled(incumbent(), profile_);
 }
 
-// Both must say so: a few pairs of blocks can err by more than this on a noisy machine.
-bool SessionRun::is_at_loading_ceiling() const {
-  if (ceiling_ratio_ == 0.0 || ceiling_ratio_ > kAtCeiling) return false;
-  const auto waiting = get_number(profile_.metrics, "step.data_wait_ratio");
-  return !waiting || *waiting <= kWaitAtCeiling;
-}
-
 std::optional<std::string> SessionRun::reason_to_skip(const Candidate& candidate) const {
-  if (is_about_loading(candidate.change) && is_at_loading_ceiling()) {
-    return fmt::format(
-        "{} is about loading, and without any loading the job would be {:.1f} % faster",
-        candidate.change.canonical_text(), (ceiling_ratio_ - 1.0) * 100.0);
-  }
+  if (auto reason = why_at_ceiling(candidate.change, ceiling_, profile_.metrics)) return reason;
   if (auto reason = why_hopeless(candidate, *input_)) return reason;
   return why_skipped(candidate, incumbent(), past_incumbents_, trials_);
 }

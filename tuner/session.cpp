@@ -234,9 +234,7 @@ SessionOutcome SessionRun::outcome_of(const TrialRecord* decisive) const {
   }
   outcome.ceiling = ceiling_;
   // What was measured side by side is the ratio: the machine's speed drifts between then and now.
-  if (ceiling_ratio_ > 0.0) {
-    outcome.ceiling.samples_per_second = ceiling_ratio_ * outcome.best_samples_per_second;
-  }
+  outcome.ceiling.samples_per_second = ceiling_.ratio() * outcome.best_samples_per_second;
   outcome.trials = trials_;
   outcome.tuning_time = tuning_time_.value_or(elapsed());
   outcome.is_budget_spent = is_budget_spent_;

@@ -51,7 +51,6 @@ class SessionRun {
   Result<void> search();
   Result<void> ask(const std::string& plugin);
   Result<void> leave_out(const std::string& plugin, const std::string& fault);
-  [[nodiscard]] bool is_at_loading_ceiling() const;
   [[nodiscard]] std::optional<std::string> reason_to_skip(const Candidate& candidate) const;
   [[nodiscard]] const Candidate* next_candidate() const;
   [[nodiscard]] std::optional<Candidate> second_look() const;
@@ -75,7 +74,6 @@ class SessionRun {
   std::vector<Configuration> past_incumbents_;
   double baseline_rate_ = 0.0;
   Ceiling ceiling_;
-  double ceiling_ratio_ = 0.0;  // over the incumbent's rate; 0: not known
   Profile profile_;
   std::map<std::string, Candidate> proposals_;  // one per plugin that has any
   std::set<std::string> left_out_;

@@ -138,7 +138,13 @@ const Formula* formula_of(std::string_view name) {
   return found == kFormulas.end() ? nullptr : found;
 }
 
+// "True", as an element of a list too.
 bool is_true(std::string_view word) {
+  const auto is_around = [](char c) { return c <= ' ' || c == '[' || c == ']'; };
+  while (!word.empty() && is_around(word.front()))
+    word.remove_prefix(1);
+  while (!word.empty() && is_around(word.back()))
+    word.remove_suffix(1);
   return word == "True" || word == "true" || word == "1";
 }
 
@@ -196,16 +202,13 @@ Flops convolution_backward(const Formula& formula, const std::vector<Size>& size
   const Size& places = is_transposed ? sizes[1] : output;
   if (places.size() != weight.size()) return std::nullopt;
   double gradients = 2;
-  if (kMask < values.size() && values[kMask].find("alse") != std::string_view::npos) {
+  if (kMask < values.size()) {
     const std::string_view mask = values[kMask];
     const std::size_t first = mask.find(',');
     const std::size_t second = mask.find(',', first == mask.npos ? first : first + 1);
     if (second != mask.npos) {
-      const auto is_wanted = [](std::string_view word) {
-        return word.find("alse") == std::string_view::npos;
-      };
-      gradients = (is_wanted(mask.substr(0, first)) ? 1 : 0) +
-                  (is_wanted(mask.substr(first, second - first)) ? 1 : 0);
+      gradients = (is_true(mask.substr(0, first)) ? 1 : 0) +
+                  (is_true(mask.substr(first + 1, second - first - 1)) ? 1 : 0);
     }
   }
   return gradients * 2 * output.front() * product(places, 2) * product(weight);

@@ -65,13 +65,15 @@ Json FakeBehaviour::metrics(const Json& configuration) const {
   return metrics;
 }
 
-double FakeBehaviour::rate(const Json& configuration, bool reuses_batch) const {
+double FakeBehaviour::rate(const Json& configuration, const std::string& reuse) const {
   double rate = number("rate", 1000);
   const Json factors = behaviour_.value("factors", Json::object());
   for (const auto& [setting, factor] : factors.items()) {
     if (has_setting(configuration, setting)) rate *= factor.get<double>();
   }
-  if (reuses_batch) rate *= number("reuse_batch", 4.0);
+  if (!reuse.empty()) {
+    rate *= behaviour_.value("reuse", Json{{"device_batch", 4.0}}).value(reuse, 0.0);
+  }
   std::seed_seq seed{static_cast<int>(number("seed", 1)), static_cast<int>(line_)};
   std::mt19937 generator(seed);
   return rate * std::exp(number("noise", 0.005) * std::normal_distribution<>()(generator));

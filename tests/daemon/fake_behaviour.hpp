@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a fake trainer does: a model of its speed, and faults.
 //
-//   {"rate": 1000, "noise": 0.01, "seed": 1, "reuse_batch": 2.0,
+//   {"rate": 1000, "noise": 0.01, "seed": 1,
+//    "reuse": {"device_batch": 4.0},                     rate by rung of the ceiling; others: unsupported
 //    "factors": {"optimizer.set_to_none=on": 1.3},       rate by value of a knob
 //    "not_equal": ["precision.autocast=bf16"],           trains another model bit for bit
 //    "updates": {"precision.autocast=bf16": {"norm_ratio": 3.0, "cosine": 0.2}},
@@ -9,10 +10,10 @@
 //    "damaged": 2,                                       files that `load` and `run` tell of
 //    "faults": [{"do": "exit", "code": 3, ...}]}
 //
-// A fault happens at every request that fits all of its conditions: "at" (the N-th line of the record,
-// counted over all trainers of a test from 1), "request" (its name; "hello" before the greeting,
-// "train_step" before a step of training), "step" (of training), "when" (values of knobs, as text), "once". What it may "do" is
-// in fake_trainer.cpp.
+// A fault happens at every request that fits all of its conditions: "at" (the N-th line of the
+// record, counted over all trainers of a test from 1), "request" (its name; "hello" before the
+// greeting, "train_step" before a step of training), "step" (of training), "when" (values of knobs,
+// as text), "once". What it may "do" is in fake_trainer.cpp.
 #pragma once
 
 #include <filesystem>
@@ -30,8 +31,8 @@ class FakeBehaviour {
   [[nodiscard]] double number(const char* field, double otherwise) const;
   [[nodiscard]] Json knobs() const;
   [[nodiscard]] Json metrics(const Json& configuration) const;
-  // Samples per second of the next block.
-  [[nodiscard]] double rate(const Json& configuration, bool reuses_batch) const;
+  // Samples per second of the next block; 0: it cannot reuse that.
+  [[nodiscard]] double rate(const Json& configuration, const std::string& reuse) const;
   [[nodiscard]] Json comparison(const Json& candidate) const;
 
   [[nodiscard]] std::filesystem::path gate() const { return record_.parent_path() / "gate"; }

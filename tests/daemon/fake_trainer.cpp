@@ -116,7 +116,13 @@ class FakeTrainer {
 
   Json block(const Json& request) {
     const double batch = configuration_.value("batch_size", 8.0);
-    const double rate = behaviour_.rate(configuration_, request.value("reuse_batch", false));
+    const std::string reuse = request.value("reuse", "");
+    const double rate = behaviour_.rate(configuration_, reuse);
+    if (rate == 0.0) {
+      respond({{"id", id_},
+               {"error", {{"kind", "unsupported"}, {"what", "the fake cannot reuse " + reuse}}}});
+      return {};
+    }
     const double wanted_s = request.value("minimum_ns", 0.0) / 1e9;
     const double steps =
         std::max({std::ceil(wanted_s * rate / batch), request.value("minimum_steps", 1.0),

@@ -43,7 +43,12 @@ TEST(ProgressView, OneLinePerEvent) {
              {{"event", "waiting"}, {"for", "somebody"}},
              {{"event", "phase"}, {"phase", "loading"}},
              {{"event", "baseline"}, {"samples_per_second", 1000.4}},
-             {{"event", "ceiling"}, {"samples_per_second", 4000.0}, {"bound_by", "compute"}},
+             {{"event", "ceiling"},
+              {"samples_per_second", 4000.0},
+              {"bound_by", "compute"},
+              {"ladder",
+               {{{"rung", "raw_bytes"}, {"reached_ratio", 0.98}},
+                {{"rung", "device_batch"}, {"reached_ratio", 0.25}}}}},
              {{"event", "asking"}, {"plugin", "amp"}},
              {{"event", "answered"}, {"plugin", "amp"}, {"outcome", "no"}, {"is_failure", false}},
              {{"event", "answered"}, {"plugin", "amp"}, {"outcome", "no"}, {"is_failure", false}},
@@ -70,6 +75,7 @@ TEST(ProgressView, OneLinePerEvent) {
       "waiting: somebody\n"
       "start      1,000 samples/s\n"
       "ceiling    4,000 samples/s, bound by compute\n"
+      "           reached of it: raw_bytes 98 %, device_batch 25 %\n"
       "nothing    amp: no\n"
       "left out   bad: threw\n"
       "accepted   set_to_none: optimizer.set_to_none off → on, 1.30 x (1.25 to 1.35)\n"

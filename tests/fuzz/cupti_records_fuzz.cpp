@@ -8,6 +8,7 @@
 #include "profiler/cupti_records.hpp"
 #include "tests/fuzz/target.hpp"
 #include "tests/profiler/cupti_fake.hpp"
+#include "tests/profiler/device_samples.hpp"
 
 namespace {
 
@@ -43,17 +44,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check_times(timeline.overheads);
   for (const HostCall& call : timeline.calls)
     FUZZ_CHECK(call.name < timeline.names.size());
-  estimate_occupancy(timeline, {{.id = 0,
-                                 .compute_major = 9,
-                                 .max_threads_per_block = 1'024,
-                                 .max_threads_per_multiprocessor = 2'048,
-                                 .registers_per_block = 65'536,
-                                 .registers_per_multiprocessor = 65'536,
-                                 .warp_size = 32,
-                                 .shared_bytes_per_block = 49'152,
-                                 .shared_bytes_per_block_optin = 232'448,
-                                 .shared_bytes_per_multiprocessor = 233'472,
-                                 .multiprocessors = 132}});
+  estimate_occupancy(timeline, {sample_h100()});
   for (const DeviceKernel& kernel : timeline.kernels) {
     FUZZ_CHECK(kernel.name < timeline.names.size());
     FUZZ_CHECK(std::isnan(kernel.occupancy_percent) ||

@@ -7,29 +7,12 @@
 #include <cmath>
 
 #include "profiler/cupti_devices.hpp"
+#include "tests/profiler/device_samples.hpp"
 
 namespace autotuned::profiler {
 namespace {
 
 using testing::HasSubstr;
-
-// NVIDIA H100 SXM.
-RecordedDevice hopper() {
-  return {.id = 0,
-          .name = "H100",
-          .compute_major = 9,
-          .compute_minor = 0,
-          .max_threads_per_block = 1'024,
-          .max_threads_per_multiprocessor = 2'048,
-          .registers_per_block = 65'536,
-          .registers_per_multiprocessor = 65'536,
-          .warp_size = 32,
-          .shared_bytes_per_block = 49'152,
-          .shared_bytes_per_block_optin = 232'448,
-          .shared_bytes_per_multiprocessor = 233'472,
-          .reserved_shared_bytes_per_block = 1'024,
-          .multiprocessors = 132};
-}
 
 DeviceKernel kernel_of(std::int32_t blocks, std::int32_t threads, std::uint16_t registers) {
   DeviceKernel kernel;
@@ -39,7 +22,7 @@ DeviceKernel kernel_of(std::int32_t blocks, std::int32_t threads, std::uint16_t 
   return kernel;
 }
 
-DeviceKernel estimated(const DeviceKernel& kernel, const RecordedDevice& device = hopper()) {
+DeviceKernel estimated(const DeviceKernel& kernel, const RecordedDevice& device = sample_h100()) {
   DeviceTimeline timeline;
   timeline.kernels = {kernel};
   estimate_occupancy(timeline, {device});
@@ -94,7 +77,7 @@ TEST(CuptiOccupancy, SaysNothingOfDevicesThatItDoesNotKnow) {
   // A driver that tells nothing.
   EXPECT_TRUE(std::isnan(estimated(kernel_of(1, 32, 16), {.id = 0}).blocks_per_sm));
   // Of a generation that the calculation does not know.
-  RecordedDevice future = hopper();
+  RecordedDevice future = sample_h100();
   future.compute_major = 99;
   EXPECT_TRUE(std::isnan(estimated(kernel_of(1, 32, 16), future).occupancy_percent));
   EXPECT_FALSE(std::isnan(estimated(kernel_of(1, 32, 16), future).blocks_per_sm));

@@ -2,9 +2,10 @@
 // From CUPTI's callbacks to the analysis: the fake GPU works, the collector records, the trace is written,
 // read and analysed. The parts are computed by hand.
 #include <gmock/gmock.h>
-#include <zlib.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <ctime>
 #include <limits>
 #include <map>
@@ -19,6 +20,8 @@
 #include "profiler/traces/reader.hpp"
 #include "tests/base/temporary_folder.hpp"
 #include "tests/profiler/cupti_fake.hpp"
+#include "tests/profiler/device_samples.hpp"
+#include "tests/profiler/packed_json.hpp"
 
 namespace autotuned::profiler {
 namespace {
@@ -41,21 +44,10 @@ constexpr const char* kAddition = "void vectorized_elementwise_kernel<4, \"AddFu
 
 // 100 multiprocessors, so that the figures are round.
 RecordedDevice device() {
-  return {.id = 0,
-          .name = "GPU \"X\"",
-          .memory_bytes = std::int64_t{80} << 30U,
-          .compute_major = 9,
-          .compute_minor = 0,
-          .max_threads_per_block = 1'024,
-          .max_threads_per_multiprocessor = 2'048,
-          .registers_per_block = 65'536,
-          .registers_per_multiprocessor = 65'536,
-          .warp_size = 32,
-          .shared_bytes_per_block = 49'152,
-          .shared_bytes_per_block_optin = 232'448,
-          .shared_bytes_per_multiprocessor = 233'472,
-          .reserved_shared_bytes_per_block = 1'024,
-          .multiprocessors = 100};
+  RecordedDevice device = sample_h100();
+  device.name = "GPU \"X\"";
+  device.multiprocessors = 100;
+  return device;
 }
 
 // Operators of a step, in microseconds from its start; indices are those of Host::names.
@@ -181,16 +173,7 @@ class CuptiTrace : public testing::Test {
     EXPECT_TRUE(read) << read.error().message();
     return read ? std::move(*read) : traces::Trace();
   }
-  // As any program sees it.
-  Json parsed() const {
-    std::string text;
-    gzFile opened = gzopen(file().c_str(), "rb");
-    std::array<char, 4096> part{};
-    for (int count = 0; (count = gzread(opened, part.data(), part.size())) > 0;)
-      text.append(part.data(), static_cast<std::size_t>(count));
-    gzclose(opened);
-    return Json::parse(text);
-  }
+  Json parsed() const { return read_packed_json(file()); }
   std::filesystem::path file() const { return folder_ / "a.pt.trace.json.gz"; }
 
   TemporaryFolder folder_;
@@ -332,6 +315,50 @@ TEST_F(CuptiTrace, HasPyTorchsFields) {
   const Json& properties = trace.at("deviceProperties").at(0);
   EXPECT_EQ(properties.at("numSms"), 100);
   EXPECT_EQ(properties.at("maxThreadsPerMultiprocessor"), 2'048);
+}
+
+// As PyTorch projects annotations onto the device: from the first work launched within to the end
+// of the last, on each stream.
+TEST_F(CuptiTrace, ProjectsSpansOntoStreams) {
+  for (std::int64_t step = 0; step < 2; ++step)
+    run_step(step);
+  Recording recording = recorded(2);
+  DeviceTimeline& timeline = recording.stretches[0].device;
+  timeline.copies[0].stream = 9;
+  timeline.copies[0].span = scope_of_span(1);  // launched while data were waited for
+  const DeviceCopy copy = timeline.copies[0];
+  const traces::Trace trace = written(std::move(recording));
+  struct Range {
+    std::string name;
+    Json stream;
+    double start_us = 0;
+    double length_us = 0;
+    Json arguments;
+    bool operator==(const Range&) const = default;
+  };
+  std::vector<Range> ranges;
+  double begin_us = 0;
+  for (const Json& event : parsed().at("traceEvents")) {
+    if (event.value("name", "") == "ProfilerStep#3" && event.at("cat") == "user_annotation")
+      begin_us = event.at("ts");
+    if (event.value("cat", "") != "gpu_user_annotation") continue;
+    EXPECT_EQ(event.at("ph"), "X");
+    EXPECT_EQ(event.at("pid"), 0);
+    ranges.push_back({event.at("name"), event.at("tid"),
+                      std::round(event.at("ts").get<double>() - begin_us), event.at("dur"),
+                      event.at("args")});
+  }
+  const std::string wait = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__";
+  EXPECT_EQ(copy.end_ns - copy.start_ns, 10 * kUs);
+  EXPECT_EQ(ranges, (std::vector<Range>{{"ProfilerStep#3", 7, 30, 50, {{"External id", 1}}},
+                                        {"ProfilerStep#3", 9, 20, 10, {{"External id", 1}}},
+                                        {wait, 9, 20, 10, {{"External id", 2}}},
+                                        {"ProfilerStep#4", 7, 120, 60, {{"External id", 3}}}}));
+  // They are no work.
+  const auto found = analysis::analyze(trace);
+  EXPECT_THAT(found.kernels, SizeIs(2));
+  EXPECT_EQ(std::ranges::count(trace.events.kind, EventKind::kernel), 4);
+  EXPECT_EQ(std::ranges::count(trace.events.kind, EventKind::annotation), 0);
 }
 
 TEST_F(CuptiTrace, SaysWhatIsMissing) {

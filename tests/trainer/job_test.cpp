@@ -281,12 +281,45 @@ TEST(Job, ABlockLastsItsMinimum) {
 
 TEST(Job, ReusingABatchNeedsNoLoader) {
   const auto job = load(small_recipe());
-  const Block block =
-      value_of(job->run({.minimum_steps = 50, .warmup_steps = 2, .reuse_batch = true}, never));
+  const Block block = value_of(
+      job->run({.minimum_steps = 50, .warmup_steps = 2, .reuse = Reuse::device_batch}, never));
   EXPECT_EQ(block.data_wait_ns, 0);
   EXPECT_EQ(block.samples, block.steps * 20);
   // The next block loads again.
   EXPECT_GT(value_of(job->run({.minimum_steps = 2}, never)).data_wait_ns, 0);
+}
+
+TEST(Job, EveryRungOfTheCeilingTrains) {
+  const recipes::Recipe recipe = small_recipe();
+  Configuration bytes = with(starting(recipe), "transfer.dtype", "uint8");
+  bytes.set("loader.workers", std::int64_t{1});
+  const auto job = load(recipe, bytes);
+  ASSERT_NE(job, nullptr);
+  for (const char* name : {"raw_bytes", "made_samples", "host_batch", "device_batch"}) {
+    const Block block =
+        value_of(job->run({.minimum_steps = 30, .reuse = *reuse_from(name)}, never));
+    EXPECT_GE(block.steps, 30) << name;
+    EXPECT_EQ(block.samples, block.steps * 20) << name;
+    EXPECT_TRUE(std::isfinite(block.last_loss)) << name;
+    EXPECT_GT(value_of(job->run({.minimum_steps = 2}, never)).samples, 0) << name;
+  }
+  // Nothing of that stays.
+  ASSERT_TRUE(job->restore("initial"));
+  EXPECT_EQ(digest_after(*job, 12), digest_after(*load(recipe), 12));
+}
+
+TEST(Job, ARungThatIsAnotherIsUnsupported) {
+  const recipes::Recipe recipe = small_recipe();
+  const auto job = load(recipe, with(starting(recipe), "input.cache", "raw"));
+  ASSERT_NE(job, nullptr);
+  const auto kind_of = [&](Reuse reuse) {
+    const auto block = job->run({.reuse = reuse}, never);
+    return block ? "measured" : std::string(to_string(block.error().kind));
+  };
+  EXPECT_EQ(kind_of(Reuse::raw_bytes), "unsupported");   // read already
+  EXPECT_EQ(kind_of(Reuse::host_batch), "unsupported");  // used where it is
+  EXPECT_EQ(kind_of(Reuse::made_samples), "measured");
+  EXPECT_EQ(kind_of(Reuse::nothing), "measured");
 }
 
 TEST(Job, RefusesConfigurationsOutsideOfTheKnobs) {

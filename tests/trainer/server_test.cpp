@@ -229,7 +229,8 @@ TEST(Server, AnswersNonsenseWithErrors) {
   EXPECT_EQ(session.error_kind("steps"), "invalid");
   EXPECT_EQ(session.error_kind("steps", {{"count", "many"}}), "invalid");
   EXPECT_EQ(session.error_kind("run", {{"minimum_steps", -1}}), "invalid");
-  EXPECT_EQ(session.error_kind("run", {{"reuse_batch", 1}}), "invalid");
+  EXPECT_EQ(session.error_kind("run", {{"reuse", 1}}), "invalid");
+  EXPECT_EQ(session.error_kind("run", {{"reuse", "everything"}}), "unsupported");
   EXPECT_EQ(session.error_kind("profile", {{"count", 0}}), "invalid");
   EXPECT_EQ(session.error_kind("prepare", {{"configuration", 5}}), "invalid");
   EXPECT_EQ(session.error_kind("restore", {{"name", "nothing"}}), "not_found");

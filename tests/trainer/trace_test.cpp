@@ -145,6 +145,30 @@ TEST_F(JobTraces, StepsHoldWhatIsDoneInThem) {
   }
 }
 
+TEST_F(JobTraces, ShowCheckpointsBesideTheSteps) {
+  for (const bool is_async : {false, true}) {
+    const auto job =
+        load(small_recipe(), with(starting(small_recipe()), "checkpoint.async", is_async));
+    ASSERT_NE(job, nullptr);
+    const std::filesystem::path file = folder_ / "checkpoint";
+    const Trace recorded = trace(*job, {.active = 2, .repeat = 2, .checkpoint_file = file});
+    const traces::Events& events = recorded.events;
+    const auto saved = rows(recorded, "checkpoint");
+    const auto copied = rows(recorded, "checkpoint_copy");
+    ASSERT_EQ(saved.size(), 2U);  // one for each cycle
+    ASSERT_EQ(copied.size(), 2U);
+    EXPECT_EQ(rows(recorded, "checkpoint_write").size(), is_async ? 0U : 2U);
+    EXPECT_GE(events.start_ns[copied[0]], events.start_ns[saved[0]]);
+    EXPECT_LE(events.end_ns(copied[0]), events.end_ns(saved[0]));
+    for (const char* step : {"ProfilerStep#0", "ProfilerStep#1"}) {
+      const auto steps = rows(recorded, step);
+      ASSERT_EQ(steps.size(), 1U);
+      EXPECT_LE(events.end_ns(steps[0]), events.start_ns[saved[0]]);
+    }
+    EXPECT_FALSE(std::filesystem::exists(file));
+  }
+}
+
 TEST_F(JobTraces, KnowTheModuleOfEveryOperatorAndItsBackward) {
   const Trace recorded = trace(small_cnn_recipe());
   EXPECT_THAT(modules(recorded, "aten::conv2d"), ElementsAre("model.conv1", "model.conv2"));

@@ -222,7 +222,7 @@ TEST(Training, NothingOfTheTrialsStaysInTheModel) {
   const std::string expected = train_all(*fresh, {.checkpoint_path = folder / "a"}).digest;
   const auto used = load(small_recipe());
   value_of(used->run_steps(17, never));
-  value_of(used->run({.minimum_steps = 3, .reuse_batch = true}, never));
+  value_of(used->run({.minimum_steps = 3, .reuse = Reuse::device_batch}, never));
   EXPECT_EQ(train_all(*used, {.checkpoint_path = folder / "b"}).digest, expected);
 }
 

@@ -298,14 +298,5 @@ TEST(Candidates, OrderByGainThenRiskThenFewness) {
   EXPECT_TRUE(is_tried_before(restart, numerics, input));
 }
 
-TEST(Candidates, AboutLoading) {
-  Configuration change;
-  change.set("loader.workers", std::int64_t{2});
-  change.set("transfer.dtype", std::string("uint8"));
-  EXPECT_TRUE(is_about_loading(change));
-  change.set("optimizer.fused", true);
-  EXPECT_FALSE(is_about_loading(change));
-}
-
 }  // namespace
 }  // namespace autotuned::tuner

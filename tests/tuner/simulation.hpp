@@ -48,11 +48,13 @@ class SimulatedJob final : public Job {
   };
   std::optional<Error> profile_fault;
   double noise = 0.01;
-  double ceiling_ratio = 2.0;  // of the rate, with a batch that is reused
+  double ceiling_ratio = 2.0;                 // of the rate, with a batch that is on the device
+  std::map<std::string, double> rung_ratios;  // of the lower rungs that the trainer knows
   std::int64_t step_ns = 10'000'000;
   std::int64_t peak_memory_bytes = 0;
   int cancel_at_block = 0;  // 0: never
   int blocks = 0;
+  std::map<std::string, int> blocks_of;  // those that ran, by what they reused
 
   static UpdateComparison equal(std::int64_t steps) {
     UpdateComparison updates{.steps = steps, .equal = true, .finite = true};
@@ -69,7 +71,13 @@ class SimulatedJob final : public Job {
       return fail(ErrorKind::cancelled, "asked to stop");
     }
     if (auto error = fault(configuration)) return tl::unexpected(*error);
-    const double free = request.reuse_batch ? ceiling_ratio : 1.0;
+    double free = request.reuse == kDeviceBatch ? ceiling_ratio : 1.0;
+    if (!request.reuse.empty() && request.reuse != kDeviceBatch) {
+      const auto rung = rung_ratios.find(request.reuse);
+      if (rung == rung_ratios.end()) return fail(ErrorKind::unsupported, "it would be the same");
+      free = rung->second;
+    }
+    ++blocks_of[request.reuse];
     const double per_second = rate(configuration) * free * std::exp(noise * normal_(engine_));
     const std::int64_t steps = std::max<std::int64_t>(
         request.minimum_steps, (request.minimum_duration.count() + step_ns - 1) / step_ns);

@@ -57,6 +57,9 @@ class BatchRing {
   // REQUIRES: is_next_ready(). A batch that failed stays due.
   [[nodiscard]] Result<Batch> deliver();
   void release(int slot);
+  [[nodiscard]] const BatchBuffer& buffer(int slot) const {
+    return slots_[static_cast<std::size_t>(slot)].buffer;
+  }
 
   [[nodiscard]] int ready_count() const { return ready_count_; }
   // Of the batch that is due.

@@ -18,7 +18,9 @@
 #include <utility>
 
 #include "trainer/input/batch_ring.hpp"
+#include "trainer/input/loader_check.hpp"
 #include "trainer/input/sample_writer.hpp"
+#include "trainer/input/stand_in.hpp"
 
 namespace autotuned::input {
 namespace {
@@ -29,45 +31,6 @@ constexpr double kChunkNs = 100'000;
 
 std::int64_t now_ns() {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-Result<void> check(const LoaderSettings& settings, std::int64_t dataset_size,
-                   const Pipeline& pipeline) {
-  const auto refuse = [](std::string what, std::string remedy) {
-    return fail(ErrorKind::invalid, std::move(what), "loader", std::move(remedy));
-  };
-  if (settings.workers < 0) return refuse("the number of workers is negative", "use 0 or more");
-  if (settings.batch_size < 1) return refuse("the batch size is below 1", "use 1 or more");
-  if (settings.drop_last && settings.batch_size > dataset_size) {
-    return refuse("a batch of " + std::to_string(settings.batch_size) +
-                      " never fills: the data set has " + std::to_string(dataset_size) +
-                      " samples and short batches are dropped",
-                  "use a smaller batch, or drop_last: false");
-  }
-  if (settings.ring.empty()) return refuse("the ring has no buffers", "give at least one");
-  if (settings.pixel_type == PixelType::uint8 && pipeline.table() == nullptr) {
-    return fail(ErrorKind::unsupported,
-                "batches cannot travel as uint8: " + pipeline.why_no_table(), "transfer.dtype",
-                "use float32");
-  }
-  return {};
-}
-
-// For each slot, when the pipeline has stages over whole batches.
-Result<std::vector<std::vector<float>>> room_to_assemble(const LoaderSettings& settings,
-                                                         const Pipeline& pipeline) {
-  std::vector<std::vector<float>> assembled;
-  if (!pipeline.has_batch_stages(settings.pixel_type)) return assembled;
-  const std::size_t bytes =
-      static_cast<std::size_t>(settings.batch_size) * pipeline.written_bytes(settings.pixel_type);
-  try {
-    for (std::size_t i = 0; i < settings.ring.size(); ++i)
-      assembled.emplace_back((bytes + sizeof(float) - 1) / sizeof(float));
-  } catch (const std::bad_alloc&) {
-    return fail(ErrorKind::out_of_memory, "no memory to assemble batches", "loader",
-                "use smaller batches, or input.point_ops: fused");
-  }
-  return assembled;
 }
 
 }  // namespace
@@ -114,11 +77,16 @@ class Loader::State {
   PartSpans take_spans();
   void fill_cache(int threads, std::chrono::nanoseconds most,
                   const std::function<bool()>& is_cancelled);
+  Result<void> supply(Supply what);
 
  private:
   // Claims, fills and finishes one chunk. REQUIRES: ring_.can_claim(). Lets go of the lock meanwhile.
   void fill_chunk(Lock& lock, SampleWriter::Scratch& scratch);
   std::int64_t chunk_samples() const;
+  bool has_batch_stages(PixelType type) const {
+    return pipeline_->has_batch_stages(type) &&
+           (stand_in_ == nullptr || !stand_in_->makes_whole_batches());
+  }
   bool is_filled_by_caller() const { return threads_.empty() || !is_running_; }
 
   Result<void> write(BatchRing::Chunk chunk, PixelType type, SampleWriter::Scratch& scratch);
@@ -142,6 +110,7 @@ class Loader::State {
   const Pipeline* pipeline_;
   Kept kept_;
   std::optional<SampleWriter> writer_;
+  std::unique_ptr<const StandIn> stand_in_;  // null: batches are of the data
   SampleWriter::Scratch callers_scratch_;
   std::vector<std::vector<float>>
       assembled_;  // a slot's batch before the stages over the whole of it
@@ -220,6 +189,7 @@ Result<void> Loader::State::reconfigure(LoaderSettings settings) {
   const Pipeline& pipeline_before = *pipeline_;
   const Kept kept_before = kept_;
   auto assembled = room_to_assemble(settings, pipeline);
+  stand_in_.reset();
   auto started = assembled
                      ? use(pipeline, settings.kept, static_cast<std::size_t>(settings.workers))
                      : tl::unexpected(assembled.error());
@@ -256,7 +226,7 @@ void Loader::State::fill_chunk(Lock& lock, SampleWriter::Scratch& scratch) {
   if (ring_.fill(chunk, std::move(written))) {
     const Batch* const batch = ring_.filled(chunk.slot);
     Result<void> finished;
-    if (batch != nullptr && pipeline_->has_batch_stages(type)) {
+    if (batch != nullptr && has_batch_stages(type)) {
       lock.unlock();
       const std::int64_t filled_ns = now_ns();
       finished = finish(*batch, chunk, type, scratch);
@@ -361,12 +331,41 @@ void Loader::State::fill_cache(int threads, std::chrono::nanoseconds most,
   fill(writer_->make_scratch(), true);
 }
 
+Result<void> Loader::State::supply(Supply what) {
+  assert(!is_running_);
+  if (what == Supply::data && stand_in_ == nullptr) return {};
+  stand_in_.reset();
+  // What was begun with stages over the whole batch must not end without them, nor the other way
+  // round.
+  if (pipeline_->has_batch_stages(pixel_type_)) seek(position());
+  if (what == Supply::data) return {};
+  const bool is_in_memory = cache_ != nullptr || !dataset_.view(0).empty();
+  if (is_in_memory && (what == Supply::stored_samples || writer_->only_copies(pixel_type_))) {
+    return fail(ErrorKind::unsupported, "the samples lie in memory like that already", "loader");
+  }
+  if (what == Supply::made_samples) {
+    const auto batch = next();
+    if (!batch) return tl::unexpected(batch.error());
+    const auto elements = static_cast<std::size_t>(pipeline_->shape().elements());
+    stand_in_ =
+        made_samples(ring_.buffer(batch->slot), batch->samples, elements * bytes_of(pixel_type_));
+    release(batch->slot);
+    return {};
+  }
+  EpochOrder order(samples_, order_.seed, order_.is_shuffled);
+  auto stored = stored_samples(dataset_, *pipeline_, order, position(), batch_size_);
+  if (!stored) return tl::unexpected(stored.error());
+  stand_in_ = std::move(*stored);
+  return {};
+}
+
 Result<void> Loader::State::write(BatchRing::Chunk chunk, PixelType type,
                                   SampleWriter::Scratch& scratch) {
-  if (pipeline_->has_batch_stages(type)) {
+  if (has_batch_stages(type)) {
     chunk.buffer.images = assembled_[static_cast<std::size_t>(chunk.slot)].data();
   }
-  return writer_->write(chunk, type, scratch);
+  return stand_in_ != nullptr ? stand_in_->write(chunk, type, scratch)
+                              : writer_->write(chunk, type, scratch);
 }
 
 Result<void> Loader::State::finish(const Batch& batch, const BatchRing::Chunk& chunk,
@@ -494,6 +493,9 @@ PartSpans Loader::take_spans() {
 void Loader::fill_cache(int threads, std::chrono::nanoseconds most,
                         const std::function<bool()>& is_cancelled) {
   state_->fill_cache(threads, most, is_cancelled);
+}
+Result<void> Loader::supply(Supply what) {
+  return state_->supply(what);
 }
 
 }  // namespace autotuned::input

@@ -65,6 +65,14 @@ struct LoaderStatistics {
   std::vector<std::int64_t> part_ns;
 };
 
+// What batches are made of. All but the first are for measuring what loading costs: the samples of
+// one batch, at most 64 MiB of them, again and again.
+enum class Supply {
+  data,
+  stored_samples,  // as they are stored: they need not be read
+  made_samples,    // as batches hold them: they are copied
+};
+
 // The sequence of samples depends on the order, the batch size and the position alone: never on
 // workers, ring or timing. An epoch ends when fewer than batch_size samples remain (drop_last) or
 // none; the next batch then starts the next epoch.
@@ -126,6 +134,11 @@ class Loader {
   // over: it comes again when its turn is. Nothing without either. REQUIRES: paused.
   void fill_cache(int threads, std::chrono::nanoseconds most,
                   const std::function<bool()>& is_cancelled);
+
+  // From the next batch that is begun; those that are ready stay. Positions go on as ever.
+  // reconfigure() returns to the data. ErrorKind::unsupported: it would be the same; others are
+  // those of next(). Back to the data after any error. REQUIRES: paused.
+  [[nodiscard]] Result<void> supply(Supply what);
 
  private:
   class State;

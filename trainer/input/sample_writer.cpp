@@ -120,8 +120,7 @@ Result<void> SampleWriter::keep(std::int64_t index, Scratch& scratch) const {
 
 Result<void> SampleWriter::write_image(std::int64_t index, Position position, PixelType type,
                                        std::uint8_t* out, Scratch& scratch) const {
-  const bool is_as_stored = stored_ == pipeline_.written_element(type);
-  if (!pipeline_.has_stages() && is_as_stored && cache_ == nullptr) {
+  if (only_copies(type) && cache_ == nullptr) {
     return dataset_.read(index, {out, stored_bytes_});
   }
   const auto sample = first_sample(index, scratch);
@@ -130,7 +129,7 @@ Result<void> SampleWriter::write_image(std::int64_t index, Position position, Pi
     return cache_ != nullptr ? pipeline_.run_rest(*sample, position, type, out, scratch)
                              : pipeline_.run(*sample, position, type, out, scratch);
   }
-  if (is_as_stored) {
+  if (only_copies(type)) {
     std::memcpy(out, sample->bytes.data(), sample->bytes.size());
   } else {
     convert_sample(*pipeline_.table(), sample->bytes, reinterpret_cast<float*>(out));

@@ -34,6 +34,11 @@ class SampleWriter {
   // Puts into the cache and the index what belongs there of a sample, unless it is there. Errors as write().
   [[nodiscard]] Result<void> keep(std::int64_t index, Scratch& scratch) const;
 
+  // Whether a batch holds samples as they are stored.
+  [[nodiscard]] bool only_copies(PixelType type) const {
+    return !pipeline_.has_stages() && stored_ == pipeline_.written_element(type);
+  }
+
  private:
   void prefetch(std::int64_t index) const;
   Result<void> write_sample(std::int64_t index, Position position, PixelType type,

@@ -3,14 +3,13 @@
 #include "profiler/traces/writer.hpp"
 
 #include <gmock/gmock.h>
-#include <zlib.h>
 
-#include <array>
 #include <filesystem>
 
 #include "base/json.hpp"
 #include "profiler/traces/reader.hpp"
 #include "tests/base/temporary_folder.hpp"
+#include "tests/profiler/packed_json.hpp"
 
 namespace autotuned::traces {
 namespace {
@@ -38,16 +37,7 @@ class Writer : public testing::Test {
     EXPECT_TRUE(trace) << trace.error().message();
     return trace ? std::move(*trace) : Trace();
   }
-  // As any program sees it.
-  Json parsed() const {
-    std::string text;
-    gzFile opened = gzopen(file().c_str(), "rb");
-    std::array<char, 4096> part{};
-    for (int count = 0; (count = gzread(opened, part.data(), part.size())) > 0;)
-      text.append(part.data(), static_cast<std::size_t>(count));
-    gzclose(opened);
-    return Json::parse(text);
-  }
+  Json parsed() const { return read_packed_json(file()); }
   std::filesystem::path file() const { return folder_ / "a.pt.trace.json.gz"; }
 
   TemporaryFolder folder_;

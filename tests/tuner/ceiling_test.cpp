@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/ceiling.hpp"
+
+#include <gmock/gmock.h>
+
+#include "tests/tuner/simulation.hpp"
+
+namespace autotuned::tuner {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+Configuration change_of(const Json& json) {
+  return Configuration::from_json(json).value();
+}
+
+// A job that waits for data half of the time, on a GPU: reading is cheap, transforms are not, the
+// copy is.
+Ceiling ladder() {
+  return {
+      .samples_per_second = 400.0,
+      .bound_by = "compute",
+      .rungs = {
+          {"raw_bytes", 1.01}, {"made_samples", 1.5}, {"host_batch", 2.0}, {"device_batch", 2.02}}};
+}
+
+const Json kWaiting = {
+    {"step.data_wait_ratio", 0.5}, {"input.read_ratio", 0.01}, {"step.transfer_ratio", 0.01}};
+
+std::string skipped(const Json& change, const Ceiling& ceiling, const Json& metrics) {
+  return why_at_ceiling(change_of(change), ceiling, metrics).value_or("");
+}
+
+TEST(Ceiling, IsMeasuredRungByRung) {
+  FakeClock clock;
+  SimulatedJob job(clock);
+  job.noise = 0.0;
+  job.ceiling_ratio = 2.0;
+  job.rung_ratios = {{"raw_bytes", 1.25}, {"host_batch", 1.5}};
+  const auto ceiling = measure_ceiling(job, {}, {.pairs = 5, .rung_pairs = 3});
+  ASSERT_TRUE(ceiling);
+  EXPECT_EQ(ceiling->bound_by, "compute");
+  EXPECT_NEAR(ceiling->samples_per_second, 2e6, 1.0);
+  ASSERT_EQ(ceiling->rungs.size(), 3U);
+  EXPECT_NEAR(*ceiling->ratio_of("raw_bytes"), 1.25, 1e-6);
+  EXPECT_NEAR(*ceiling->ratio_of("host_batch"), 1.5, 1e-6);
+  EXPECT_NEAR(*ceiling->ratio_of("device_batch"), 2.0, 1e-6);
+  EXPECT_FALSE(ceiling->ratio_of("made_samples")) << "the trainer cannot tell";
+  EXPECT_EQ(job.blocks_of["device_batch"], 5);
+  EXPECT_EQ(job.blocks_of["raw_bytes"], 3);
+  EXPECT_EQ(job.blocks_of[""], 5 + 3);
+
+  const Json rungs = ladder_json(*ceiling);
+  ASSERT_EQ(rungs.size(), 3U);
+  EXPECT_EQ(rungs[0].at("rung"), "raw_bytes");
+  EXPECT_NEAR(rungs[0].at("samples_per_second").get<double>(), 1.25e6, 1.0);
+  EXPECT_NEAR(rungs[0].at("reached_ratio").get<double>(), 0.8, 1e-6);
+  Json metrics = Json::object();
+  add_ceiling_metrics(*ceiling, metrics);
+  EXPECT_EQ(metrics.size(), 3U);
+  EXPECT_NEAR(metrics.at("ceiling.device_batch_ratio").get<double>(), 0.5, 1e-6);
+}
+
+TEST(Ceiling, LowerRungsAreLeftOutWhereThereIsNothingToGain) {
+  FakeClock clock;
+  SimulatedJob job(clock);
+  job.noise = 0.0;
+  job.ceiling_ratio = 1.01;
+  job.rung_ratios = {{"raw_bytes", 1.0}};
+  const auto ceiling = measure_ceiling(job, {}, {});
+  ASSERT_TRUE(ceiling);
+  EXPECT_EQ(ceiling->rungs.size(), 1U);
+  EXPECT_EQ(job.blocks_of["raw_bytes"], 0);
+  job.ceiling_ratio = 2.0;
+  ASSERT_TRUE(measure_ceiling(job, {}, {.pairs = 2, .rung_pairs = 0}));
+  EXPECT_EQ(job.blocks_of["raw_bytes"], 0);
+}
+
+// Noise must not make a rung that frees more slower than one that frees less, or the job itself.
+TEST(Ceiling, RungsOnlyRise) {
+  FakeClock clock;
+  SimulatedJob job(clock);
+  job.noise = 0.0;
+  job.ceiling_ratio = 1.5;
+  job.rung_ratios = {{"raw_bytes", 0.9}, {"made_samples", 1.4}, {"host_batch", 1.3}};
+  auto ceiling = measure_ceiling(job, {}, {});
+  ASSERT_TRUE(ceiling);
+  EXPECT_EQ(*ceiling->ratio_of("raw_bytes"), 1.0);
+  EXPECT_EQ(*ceiling->ratio_of("host_batch"), *ceiling->ratio_of("made_samples"));
+  job.rung_ratios = {{"host_batch", 1.7}};
+  ceiling = measure_ceiling(job, {}, {});
+  EXPECT_EQ(*ceiling->ratio_of("host_batch"), ceiling->ratio());
+}
+
+TEST(Ceiling, SkipsWhatIsAboutAPartThatCostsNothing) {
+  const Ceiling rungs = ladder();
+  EXPECT_THAT(skipped({{"input.cache", "raw"}}, rungs, kWaiting),
+              HasSubstr("input.cache=raw is about reading, and with its files in memory the job "
+                        "would be 1.0 % faster"));
+  EXPECT_THAT(skipped({{"input.read_ahead", 4}}, rungs, kWaiting), HasSubstr("about reading"));
+  EXPECT_THAT(
+      skipped({{"transfer.non_blocking", true}, {"loader.pin_memory", true}}, rungs, kWaiting),
+      HasSubstr("is about transfer, and with its batches on the device rather than ready "
+                "the job would be 1.0 % faster"));
+  for (const Json& change : std::initializer_list<Json>{{{"input.cache", "decoded"}},
+                                                        {{"input.order", "crop_first"}},
+                                                        {{"loader.workers", 2}},
+                                                        {{"transfer.dtype", "uint8"}},
+                                                        {{"optimizer.fused", true}},
+                                                        Json::object()}) {
+    EXPECT_EQ(skipped(change, rungs, kWaiting), "") << change;
+  }
+  // The costliest part decides, and what is not about the input is never at a ceiling of it.
+  EXPECT_EQ(skipped({{"input.read_ahead", 4}, {"loader.workers", 2}}, rungs, kWaiting), "");
+  EXPECT_EQ(skipped({{"input.read_ahead", 4}, {"optimizer.fused", true}}, rungs, kWaiting), "");
+}
+
+TEST(Ceiling, ARungThatWasNotMeasuredIsThatAboveIt) {
+  const Ceiling only_device{
+      .samples_per_second = 1.0, .bound_by = "compute", .rungs = {{"device_batch", 1.01}}};
+  const Json idle = {{"step.data_wait_ratio", 0.01}};
+  for (const Json& change : std::initializer_list<Json>{
+           {{"loader.workers", 2}}, {{"input.cache", "raw"}}, {{"loader.pin_memory", true}}}) {
+    EXPECT_THAT(skipped(change, only_device, idle), HasSubstr("with its batches on the device"))
+        << change;
+  }
+  Ceiling without_reading = ladder();
+  without_reading.rungs.erase(without_reading.rungs.begin());
+  EXPECT_EQ(skipped({{"input.cache", "raw"}}, without_reading, kWaiting), "");
+  EXPECT_EQ(skipped({{"loader.workers", 2}}, {}, idle), "") << "nothing is known";
+}
+
+TEST(Ceiling, WhatTheProfileSawSpeaksAgainstIt) {
+  Json metrics = kWaiting;
+  metrics["input.read_ratio"] = 0.5;  // a quarter of the step waits for reading
+  EXPECT_EQ(skipped({{"input.cache", "raw"}}, ladder(), metrics), "");
+  metrics["step.transfer_ratio"] = 0.1;
+  EXPECT_EQ(skipped({{"loader.pin_memory", true}}, ladder(), metrics), "");
+  EXPECT_NE(skipped({{"loader.pin_memory", true}}, ladder(), Json::object()), "");
+}
+
+TEST(CeilingOfASession, SkipsReadingAndKeepsTransforms) {
+  Simulation simulation;
+  simulation.advisors.plugins["cache_raw"] = once({{"input.cache", "raw"}}, 1.5);
+  simulation.advisors.plugins["workers"] = once({{"loader.workers", 2}}, 1.4);
+  simulation.job.rung_ratios = {{"raw_bytes", 1.0}, {"made_samples", 1.8}};
+  simulation.job.metrics = [](const Configuration&) {
+    return Json{{"step.data_wait_ratio", 0.5}, {"input.read_ratio", 0.01}};
+  };
+  simulation.job.noise = 0.001;
+  simulation.job.rate = [](const Configuration& configuration) {
+    return 1000.0 * faster_with(configuration, "loader.workers", std::int64_t{2}, 1.5);
+  };
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->best.integer("loader.workers"), 2);
+  EXPECT_THAT(simulation.ledger.events,
+              Contains(HasSubstr("answered cache_raw: skipped: input.cache=raw is about reading")));
+  for (const TrialRecord& trial : outcome->trials)
+    EXPECT_NE(trial.plugin, "cache_raw");
+  // Plugins see the same figures.
+  EXPECT_NEAR(simulation.advisors.situations.front()
+                  .at("metrics")
+                  .at("ceiling.made_samples_ratio")
+                  .get<double>(),
+              1 / 1.8, 0.01);
+  ASSERT_EQ(outcome->ceiling.rungs.size(), 3U);
+  EXPECT_NEAR(ladder_json(outcome->ceiling)[0].at("samples_per_second").get<double>(),
+              outcome->best_samples_per_second, 0.02 * outcome->best_samples_per_second);
+}
+
+TEST(CeilingOfASession, LowerRungsWaitForABudgetThatBearsThem) {
+  Simulation simulation;
+  simulation.job.rung_ratios = {{"raw_bytes", 1.5}};
+  simulation.input.recipe.tune.budget = std::chrono::seconds(3);
+  ASSERT_TRUE(simulation.run());
+  EXPECT_EQ(simulation.job.blocks_of["raw_bytes"], 0);
+  Simulation patient;
+  patient.job.rung_ratios = {{"raw_bytes", 1.5}};
+  ASSERT_TRUE(patient.run());
+  EXPECT_EQ(patient.job.blocks_of["raw_bytes"], 3);
+}
+
+}  // namespace
+}  // namespace autotuned::tuner

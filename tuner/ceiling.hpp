@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// How fast a job could be: its rate with more and more of its input for free, measured beside its
+// own.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/configuration.hpp"
+#include "base/json.hpp"
+#include "base/result.hpp"
+#include "tuner/job.hpp"
+
+namespace autotuned::tuner {
+
+// What a block of each rung keeps from step to step (docs/metrics.md, "Ceilings"); each frees the
+// step of more than the one before.
+inline constexpr std::string_view kDeviceBatch = "device_batch";
+inline constexpr std::array<std::string_view, 4> kRungs = {"raw_bytes", "made_samples",
+                                                           "host_batch", kDeviceBatch};
+// Within 2 % of a rung there is nothing to gain from what it frees.
+inline constexpr double kAtCeiling = 1.02;
+
+struct Rung {
+  std::string name;    // one of kRungs
+  double ratio = 1.0;  // its rate over the job's own: at least 1, and that of the rung below
+};
+
+struct Ceiling {
+  double samples_per_second = 0.0;  // of the highest rung; 0: the trainer could not tell
+  std::string bound_by;  // what limits the job when data loading and transfer are free: "compute"
+  // Those that the trainer can tell apart here, the lowest first; the last is kDeviceBatch.
+  std::vector<Rung> rungs = {};
+
+  [[nodiscard]] std::optional<double> ratio_of(std::string_view rung) const;
+  // Of the highest rung; 0 when it is not known.
+  [[nodiscard]] double ratio() const { return rungs.empty() ? 0.0 : rungs.back().ratio; }
+};
+
+struct CeilingPlan {
+  int pairs = 5;  // of blocks, for the highest rung
+  int rung_pairs =
+      3;  // for the others, where the highest shows that there is something to gain; 0: none
+};
+
+// Blocks of `configuration` and of the rungs in turn. Errors: those of its own blocks, and
+// `cancelled`.
+[[nodiscard]] Result<Ceiling> measure_ceiling(Job& job, const Configuration& configuration,
+                                              const CeilingPlan& plan);
+
+// [{"rung", "samples_per_second", "reached_ratio"}], the lowest first.
+[[nodiscard]] Json ladder_json(const Ceiling& ceiling);
+
+// Puts "ceiling.RUNG_ratio" into `metrics`: the share that the job reaches of that rung's rate.
+void add_ceiling_metrics(const Ceiling& ceiling, Json& metrics);
+
+// Why `change` can give nothing: every knob of it is about a part of the input of which the ladder
+// says that the job would not be faster without it. The profile's `metrics` must not speak against
+// that: a few blocks can err by more on a noisy machine.
+[[nodiscard]] std::optional<std::string> why_at_ceiling(const Configuration& change,
+                                                        const Ceiling& ceiling,
+                                                        const Json& metrics);
+
+}  // namespace autotuned::tuner
