@@ -338,7 +338,8 @@ TEST_F(CuptiTrace, ProjectsSpansOntoStreams) {
   };
   std::vector<Range> ranges;
   double begin_us = 0;
-  for (const Json& event : parsed().at("traceEvents")) {
+  const Json json = parsed();
+  for (const Json& event : json.at("traceEvents")) {
     if (event.value("name", "") == "ProfilerStep#3" && event.at("cat") == "user_annotation")
       begin_us = event.at("ts");
     if (event.value("cat", "") != "gpu_user_annotation") continue;

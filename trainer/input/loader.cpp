@@ -112,8 +112,8 @@ class Loader::State {
   std::optional<SampleWriter> writer_;
   std::unique_ptr<const StandIn> stand_in_;  // null: batches are of the data
   SampleWriter::Scratch callers_scratch_;
-  std::vector<std::vector<float>>
-      assembled_;  // a slot's batch before the stages over the whole of it
+  // A slot's batch before the stages over the whole of it.
+  std::vector<std::vector<float>> assembled_;
 
   mutable std::mutex mutex_;       // guards all below, except threads_
   std::condition_variable work_;   // there may be something to claim, or it is time to leave
@@ -335,11 +335,10 @@ Result<void> Loader::State::supply(Supply what) {
   assert(!is_running_);
   if (what == Supply::data && stand_in_ == nullptr) return {};
   stand_in_.reset();
-  // What was begun with stages over the whole batch must not end without them, nor the other way
-  // round.
+  // A batch that was begun with stages over the whole of it must end with them, and the reverse.
   if (pipeline_->has_batch_stages(pixel_type_)) seek(position());
   if (what == Supply::data) return {};
-  const bool is_in_memory = cache_ != nullptr || !dataset_.view(0).empty();
+  const bool is_in_memory = kept_.cache != nullptr || !dataset_.view(0).empty();
   if (is_in_memory && (what == Supply::stored_samples || writer_->only_copies(pixel_type_))) {
     return fail(ErrorKind::unsupported, "the samples lie in memory like that already", "loader");
   }
@@ -347,8 +346,8 @@ Result<void> Loader::State::supply(Supply what) {
     const auto batch = next();
     if (!batch) return tl::unexpected(batch.error());
     const auto elements = static_cast<std::size_t>(pipeline_->shape().elements());
-    stand_in_ =
-        made_samples(ring_.buffer(batch->slot), batch->samples, elements * bytes_of(pixel_type_));
+    const std::size_t bytes = elements * bytes_of(pixel_type_);
+    stand_in_ = made_samples(ring_.buffer(batch->slot), batch->samples, bytes);
     release(batch->slot);
     return {};
   }

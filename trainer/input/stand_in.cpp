@@ -29,6 +29,10 @@ class FewSamples final : public Dataset {
   [[nodiscard]] std::span<const std::uint8_t> view(std::int64_t index) const override {
     return bytes_[place(index)];
   }
+  [[nodiscard]] Result<void> read(std::int64_t index, std::span<std::uint8_t> out) const override {
+    std::ranges::copy(view(index), out.begin());
+    return {};
+  }
   [[nodiscard]] std::int64_t stored_index(std::int64_t index) const override {
     return dataset_.stored_index(original(index));
   }

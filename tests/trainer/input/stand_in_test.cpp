@@ -26,14 +26,16 @@ std::vector<std::int64_t> take(Loader& loader, const Buffers& buffers) {
 }
 
 TEST(StandIn, StoredSamplesAreReadOnce) {
-  for (const int workers : {0, 2}) {
+  for (const auto& [workers, type] :
+       {std::pair{0, PixelType::float32}, std::pair{2, PixelType::float32},
+        std::pair{0, PixelType::uint8}}) {
     NumberedDataset dataset(40);
     std::atomic<int> reads = 0;
     dataset.on_read = [&](std::int64_t) -> Result<void> {
       ++reads;
       return {};
     };
-    const Job job{.workers = workers, .slots = 2, .batch_size = 8};
+    const Job job{.workers = workers, .slots = 2, .batch_size = 8, .type = type};
     Buffers buffers(job.slots, job.batch_size, job.type);
     const auto loader = make_loader(dataset, kShuffled, settings_of(job, buffers));
     Expected expected(dataset.size(), kShuffled);
