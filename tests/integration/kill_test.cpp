@@ -139,7 +139,7 @@ TEST(Kill, TrainingGoesOnFromItsCheckpoint) {
 // --retune, once more after a kill: the search that it began is gone on with, and no best configuration
 // that was known before takes its place.
 TEST(Kill, SearchThatWasBegunAnewIsGoneOnWith) {
-  for (const int moment : {3, 70}) {  // before the first trial has ended, and after
+  for (const int moment : {3, 100}) {  // before the first trial has ended, and after
     for (const std::vector<std::string>& options :
          {std::vector<std::string>{"--retune"}, std::vector<std::string>{}}) {
       SCOPED_TRACE(std::to_string(moment) + (options.empty() ? "" : " --retune"));

@@ -30,7 +30,7 @@ TEST(CudaGraphJob, RunsOnTheCpu) {
 
 TEST(CudaGraphJob, WaitsOnTheHost) {
   recipes::Recipe recipe = small_recipe();
-  recipe.model = {"paced", {{"step_ms", 1}}};
+  recipe.model = {"paced", {{"step_ms", 1}, {"classes", 4}}};
   EXPECT_THAT(refusal(recipe, starting(recipe)).message(), HasSubstr("paced waits on the host"));
 }
 
