@@ -123,8 +123,13 @@ Answer propose(const Situation& situation) {
       std::string reason = std::string(kind.saves) + " takes " + sdk::percent(saved) +
                            " of a sample's time, and each stored sample comes " +
                            number_text(visits) + " times; kept, all of them need " + room;
-      if (fitting < 1.0) reason += ", so that " + sdk::percent(fitting) + " of them fit";
-      answer.add(change, situation.expected_gain(change, gain), std::move(reason));
+      double expected = situation.expected_gain(change, gain);
+      if (fitting < 1.0) {
+        reason += ", so that " + sdk::percent(fitting) + " of them fit";
+        // An earlier trial may have had room for more.
+        expected = std::min(expected, gain);
+      }
+      answer.add(change, expected, std::move(reason));
     };
     add(kind.value, in_memory, 1.0, "memory", "tune.cache_memory");
     if (kind.file_value != nullptr && needed > in_memory && on_disk > 0.0)

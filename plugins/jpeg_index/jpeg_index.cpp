@@ -44,7 +44,9 @@ Answer propose(const Situation& situation) {
   const std::string cache = situation.incumbent<std::string>("input.cache").value_or("none");
   const auto decoded = static_cast<double>(situation.integer("job", "cache_decoded_bytes"));
   const auto allowed = static_cast<double>(situation.integer("job", "cache_allowed_bytes"));
-  if (cache == "decoded") return sdk::none("decoded pictures are kept in memory");
+  if (cache != "none" && cache != "raw") {
+    return sdk::none("pictures are kept decoded (input.cache: " + cache + ")");
+  }
   if (decoded > 0.0 && decoded <= allowed) {
     return sdk::none("decoded pictures fit into memory (" + sdk::bytes_text(decoded) + " of " +
                      sdk::bytes_text(allowed) + "), where input.cache saves more");

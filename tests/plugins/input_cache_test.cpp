@@ -56,6 +56,15 @@ TEST(InputCache, TakesTheSmallerKindWhereTheLargerDoesNotFit) {
               HasSubstr("input.cache: raw would need 100.0 MiB of memory, of 1.0 MiB allowed"));
 }
 
+// With room for a fifth of the photos a trial of all of them says nothing.
+TEST(InputCache, ExpectsNoMoreOfAPartThanItCanGive) {
+  Json json = photos();
+  json["history"].push_back(trial_of(json, {{kCache, "decoded"}}, "accepted", 7.0));
+  EXPECT_EQ(first_gain(ask("input_cache", json)), 7.0);
+  json["job"]["cache_allowed_bytes"] = 300LL << 20;
+  EXPECT_NEAR(first_gain(ask("input_cache", json)), 1 / (1 - 0.25 * 0.72), 0.01);
+}
+
 TEST(InputCache, ProposesAFileWhereMemoryDoesNotSuffice) {
   Json json = photos();
   json["job"]["cache_disk_allowed_bytes"] = 100LL << 30;

@@ -48,7 +48,7 @@ TEST(JpegIndex, SaysWhyNot) {
   EXPECT_THAT(because([](Json& json) { json["incumbent"]["input.decode"] = "full"; }),
               HasSubstr("decoded whole"));
   EXPECT_THAT(because([](Json& json) { json["incumbent"]["input.cache"] = "decoded"; }),
-              HasSubstr("are kept in memory"));
+              HasSubstr("are kept decoded (input.cache: decoded)"));
   EXPECT_THAT(because([](Json& json) { json["job"]["cache_decoded_bytes"] = 8LL << 30; }),
               HasSubstr("decoded pictures fit into memory (8.0 GiB of 16.0 GiB)"));
   EXPECT_THAT(because([](Json& json) { json["job"]["jpeg_index_bytes"] = 9LL << 30; }),

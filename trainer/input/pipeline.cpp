@@ -137,6 +137,13 @@ bool is_cut_of_part(const std::vector<Placed>& placed, std::size_t at) {
   return placed[at].kind->gives_parts && at + 1 < placed.size() && placed[at + 1].kind->is_cut;
 }
 
+// The part of a picture that the cut leaves, without the rest of it.
+Result<Sample> apply_part(const Stage& stage, const Stage& cut, const RandomStream& cut_draws,
+                          const Sample& sample, StageMemory* memory, SampleRoom& room) {
+  return static_cast<const PartStage&>(stage).apply_part(sample, static_cast<const CutStage&>(cut),
+                                                         cut_draws, memory, room);
+}
+
 // Where those begin that end at `end` and all have the property.
 std::size_t first_of_run(const std::vector<Placed>& placed, std::size_t end,
                          bool TransformKind::*property) {
@@ -292,10 +299,15 @@ Result<Pipeline> Pipeline::compile(const SampleType& stored, std::span<const Tra
     const std::size_t first = i;
     Step step{std::move(made->stages[i]), (*placed)[i].seed, nullptr, 0};
     const bool is_kept = i + 1 == cached;
-    if (form.decodes_crop && is_cut_of_part(*placed, i) && !is_kept) {
-      ++i;
-      step.cut = std::move(made->stages[i]);
-      step.cut_seed = (*placed)[i].seed;
+    if (form.decodes_crop && is_cut_of_part(*placed, i)) {
+      // Pictures are decoded first, since nothing else takes files.
+      assert(i == 0);
+      pipeline.cuts_uncached_ = is_kept;
+      if (!is_kept) {
+        ++i;
+        step.cut = std::move(made->stages[i]);
+        step.cut_seed = (*placed)[i].seed;
+      }
     }
     pipeline.parts_.push_back(names_of(*placed, first, i + 1));
     pipeline.steps_.push_back(std::move(step));
@@ -328,12 +340,11 @@ Element Pipeline::written_element(PixelType type) const {
 
 Result<Sample> Pipeline::apply(const Step& step, const Sample& sample, std::uint64_t place,
                                StageMemory* memory, SampleRoom& room) {
-  if (step.cut == nullptr) {
-    return step.stage->apply(sample, RandomStream(step.seed, place), memory, room);
+  if (step.cut != nullptr) {
+    return apply_part(*step.stage, *step.cut, RandomStream(step.cut_seed, place), sample, memory,
+                      room);
   }
-  return static_cast<const PartStage&>(*step.stage)
-      .apply_part(sample, static_cast<const CutStage&>(*step.cut),
-                  RandomStream(step.cut_seed, place), memory, room);
+  return step.stage->apply(sample, RandomStream(step.seed, place), memory, room);
 }
 
 std::size_t Pipeline::parts_saved_by(CacheKind kind) const {
@@ -367,20 +378,29 @@ Result<void> Pipeline::run_from(std::size_t first_step, const Sample& begin, Pos
   const std::size_t pass_stages_now = form_.point_ops == PointOps::fused ? pass_stages(type) : 0;
   const bool is_table_last = pass_.size() == 0 && table_ && type == PixelType::float32;
   const bool is_step_last = pass_stages_now == 0 && !is_table_last;
+  const std::uint64_t place = place_of(position);
   Sample sample = begin;
-  for (std::size_t i = first_step; i < steps_.size(); ++i) {
-    SampleRoom& room = scratch.rooms[i % 2];
-    room.lend(i + 1 == steps_.size() && is_step_last ? out : nullptr);
-    const PartClock clock(scratch, i);
-    auto made = apply(steps_[i], sample, place_of(position), scratch.memories[i].get(), room);
+  // A sample lies in one room while the next is made in the other.
+  std::size_t room_at = first_step;
+  for (std::size_t i = first_step; i < steps_.size(); ++room_at) {
+    const std::size_t part = i;
+    const bool cuts = i == 0 && cuts_uncached_;
+    i += cuts ? 2 : 1;
+    SampleRoom& room = scratch.rooms[room_at % 2];
+    room.lend(i == steps_.size() && is_step_last ? out : nullptr);
+    const PartClock clock(scratch, part);
+    StageMemory* const memory = scratch.memories[part].get();
+    auto made = cuts ? apply_part(*steps_[0].stage, *steps_[1].stage,
+                                  RandomStream(steps_[1].seed, place), sample, memory, room)
+                     : apply(steps_[part], sample, place, memory, room);
     if (!made) return tl::unexpected(std::move(made.error()));
-    count_bytes(scratch, i, sample.bytes.size(), made->bytes.size());
+    count_bytes(scratch, part, sample.bytes.size(), made->bytes.size());
     sample = *made;
   }
   count_bytes(scratch, steps_.size(), sample.bytes.size(), written_bytes(type));
   const PartClock clock(scratch, steps_.size());
   if (pass_stages_now > 0) {
-    pass_.run(sample, place_of(position), pass_stages_now, out, scratch.pass);
+    pass_.run(sample, place, pass_stages_now, out, scratch.pass);
   } else if (is_table_last) {
     convert_sample(*table_, sample.bytes, static_cast<float*>(out));
   } else if (first_step == steps_.size()) {

@@ -74,7 +74,8 @@ class Pipeline {
 
   // Whether an index of files is of use, by form().indexes_jpegs: parts of pictures are decoded.
   [[nodiscard]] bool is_indexed() const {
-    return form_.indexes_jpegs && !steps_.empty() && decodes_ && steps_[0].cut != nullptr;
+    return form_.indexes_jpegs && !steps_.empty() && decodes_ &&
+           (steps_[0].cut != nullptr || cuts_uncached_);
   }
 
   // What run() writes of a sample: what the model sees, or the step before that if finish_batch() makes
@@ -106,7 +107,8 @@ class Pipeline {
   // Puts a sample into the index of its origin. REQUIRES: is_indexed().
   void index(const Sample& stored, Scratch& scratch) const;
 
-  // Writes written_bytes(type) to `out`. Errors lack `where` where a sample is at fault.
+  // Writes written_bytes(type) to `out`. Errors lack `where` where a sample is at fault. With a cache that
+  // would keep whole pictures: the way of a sample that it does not keep, of which only the crop is decoded.
   // REQUIRES: for PixelType::uint8 a table.
   [[nodiscard]] Result<void> run(const Sample& sample, Position position, PixelType type, void* out,
                                  Scratch& scratch) const {
@@ -159,6 +161,7 @@ class Pipeline {
   SampleType cached_type_;
   std::string cached_key_;        // empty: nothing
   bool decodes_ = false;          // the first part
+  bool cuts_uncached_ = false;    // a sample that is not kept: steps 0 and 1 in one
   std::size_t steady_parts_ = 0;  // those that begin with a transform before any that draws
 };
 

@@ -108,12 +108,15 @@ void SampleWriter::prefetch(std::int64_t index) const {
 Result<void> SampleWriter::keep(std::int64_t index, Scratch& scratch) const {
   return about_sample(dataset_, index, [&]() -> Result<void> {
     const std::int64_t item = dataset_.stored_index(index);
-    const bool is_to_index = index_ != nullptr && index_->is_wanted(item);
     const bool is_to_cache = cache_ != nullptr && cache_->is_wanted(item);
+    // A picture in the cache is not decoded any more.
+    const bool is_decoded =
+        cache_ != nullptr && pipeline_.cached_parts() > 0 && (is_to_cache || cache_->has(item));
+    const bool is_to_index = index_ != nullptr && index_->is_wanted(item) && !is_decoded;
     if (!is_to_index && !is_to_cache) return {};
-    auto made = first_sample(index, scratch);
-    if (!made) return tl::unexpected(std::move(made.error()));
-    if (is_to_index) pipeline_.index(*made, scratch);
+    auto begin = begin_of(index, scratch);
+    if (!begin) return tl::unexpected(std::move(begin.error()));
+    if (is_to_index) pipeline_.index(begin->sample, scratch);
     return {};
   });
 }
@@ -123,31 +126,37 @@ Result<void> SampleWriter::write_image(std::int64_t index, Position position, Pi
   if (only_copies(type) && cache_ == nullptr) {
     return dataset_.read(index, {out, stored_bytes_});
   }
-  const auto sample = first_sample(index, scratch);
-  if (!sample) return tl::unexpected(sample.error());
+  const auto begin = begin_of(index, scratch);
+  if (!begin) return tl::unexpected(begin.error());
+  const Sample& sample = begin->sample;
   if (pipeline_.has_stages()) {
-    return cache_ != nullptr ? pipeline_.run_rest(*sample, position, type, out, scratch)
-                             : pipeline_.run(*sample, position, type, out, scratch);
+    return begin->is_kept ? pipeline_.run_rest(sample, position, type, out, scratch)
+                          : pipeline_.run(sample, position, type, out, scratch);
   }
   if (only_copies(type)) {
-    std::memcpy(out, sample->bytes.data(), sample->bytes.size());
+    std::memcpy(out, sample.bytes.data(), sample.bytes.size());
   } else {
-    convert_sample(*pipeline_.table(), sample->bytes, reinterpret_cast<float*>(out));
+    convert_sample(*pipeline_.table(), sample.bytes, reinterpret_cast<float*>(out));
   }
   return {};
 }
 
-Result<Sample> SampleWriter::first_sample(std::int64_t index, Scratch& scratch) const {
-  if (cache_ == nullptr) return stored_sample(index, scratch);
+Result<SampleWriter::Begin> SampleWriter::begin_of(std::int64_t index, Scratch& scratch) const {
   const std::int64_t item = dataset_.stored_index(index);
-  if (auto kept = cache_->find(item, scratch.cached)) {
-    kept->origin = {kept->origin.stamp, item, index_};
-    return *kept;
+  if (cache_ != nullptr) {
+    if (auto kept = cache_->find(item, scratch.cached)) {
+      kept->origin = {kept->origin.stamp, item, index_};
+      return Begin{*kept, true};
+    }
   }
   auto made = stored_sample(index, scratch);
-  if (made) made = pipeline_.run_cached_parts(*made, scratch);
-  if (made) cache_->keep(item, *made);
-  return made;
+  if (!made) return tl::unexpected(std::move(made.error()));
+  // What has no room in the cache need not be made in the form that it would have there.
+  if (cache_ == nullptr || !cache_->is_wanted(item)) return Begin{*made, false};
+  made = pipeline_.run_cached_parts(*made, scratch);
+  if (!made) return tl::unexpected(std::move(made.error()));
+  cache_->keep(item, *made);
+  return Begin{*made, true};
 }
 
 Result<Sample> SampleWriter::stored_sample(std::int64_t index, Scratch& scratch) const {

@@ -45,9 +45,13 @@ class SampleWriter {
                             std::uint8_t* out, std::int64_t& label, Scratch& scratch) const;
   Result<void> write_image(std::int64_t index, Position position, PixelType type, std::uint8_t* out,
                            Scratch& scratch) const;
-  // What is stored, and what write_image() goes on with: that, or what the cache keeps of it.
   Result<Sample> stored_sample(std::int64_t index, Scratch& scratch) const;
-  Result<Sample> first_sample(std::int64_t index, Scratch& scratch) const;
+  // What write_image() goes on with: what is stored, or what the cache keeps of it.
+  struct Begin {
+    Sample sample;
+    bool is_kept = false;
+  };
+  Result<Begin> begin_of(std::int64_t index, Scratch& scratch) const;
 
   const Dataset& dataset_;
   const Pipeline& pipeline_;

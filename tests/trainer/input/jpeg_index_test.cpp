@@ -230,7 +230,47 @@ TEST_F(IndexedFiles, HaveTheSamePixels) {
       EXPECT_EQ(index->kept_items(), 4);
     }
   }
-  EXPECT_FALSE(pipeline(*data, true, CacheKind::decoded).is_indexed());
+}
+
+// A cache of decoded pictures without room for all: the others are decoded as if there were none.
+TEST_F(IndexedFiles, AreThoseThatTheCacheHasNoRoomFor) {
+  put("a.jpg", encoded({120, 160, 90, 2, 2}));
+  put("b.jpg", encoded({120, 160, 90, 2, 2}));
+  put("c.jpg", encoded({120, 160, 70, 1, 1}));
+  const auto data = open();
+  const Pipeline plain = pipeline(*data, false);
+  const Pipeline kept_whole = pipeline(*data, true, CacheKind::decoded);
+  ASSERT_TRUE(kept_whole.is_indexed());
+  constexpr std::int64_t kPicture = std::int64_t{3} * 120 * 160;
+  const auto cache = SampleCache::create(3, kPicture + 1000);  // room for one
+  const auto index = index_of(3);
+  const Kept kept{cache->get(), index.get()};
+  for (std::int64_t epoch = 0; epoch < 10; ++epoch) {
+    for (std::int64_t sample = 0; sample < 3; ++sample) {
+      EXPECT_EQ(load(*data, kept_whole, kept, sample, epoch), load(*data, plain, {}, sample, epoch))
+          << sample << " in epoch " << epoch;
+    }
+  }
+  EXPECT_EQ((*cache)->kept_items(), 1);
+  // The first attempts to keep the others decoded them whole; then they are cut, and indexed.
+  EXPECT_EQ(index->kept_items(), 2);
+}
+
+TEST_F(IndexedFiles, AreNotThoseThatTheCacheKeepsDecoded) {
+  put("a.jpg", encoded({120, 160, 90, 2, 2}));
+  put("b.jpg", encoded({120, 160, 90, 2, 2}));
+  const auto data = open();
+  const Pipeline kept_whole = pipeline(*data, true, CacheKind::decoded);
+  const auto cache = SampleCache::create(2, std::int64_t{3} * 120 * 160 + 1000);  // room for one
+  const auto index = index_of(2);
+  const SampleWriter writer(*data, kept_whole, {cache->get(), index.get()});
+  auto scratch = writer.make_scratch();
+  for (int round = 0; round < 2; ++round) {
+    for (const std::int64_t sample : {0, 1})
+      ASSERT_TRUE(writer.keep(sample, scratch));
+  }
+  EXPECT_EQ((*cache)->kept_items(), 1);
+  EXPECT_EQ(index->kept_items(), 1);
 }
 
 TEST_F(IndexedFiles, AreIndexedAheadWithoutMakingSamples) {

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "tests/trainer/input/fixtures.hpp"
+#include "tests/trainer/input/jpeg_files.hpp"
 #include "tests/trainer/input/loader_fixture.hpp"
 
 namespace autotuned::input {
@@ -45,9 +46,10 @@ Pipeline formed(const SampleType& stored, const std::vector<Transform>& transfor
   return pipeline ? std::move(*pipeline) : Pipeline();
 }
 
-// A batch of samples as a loader makes it, every byte of it. Where something is kept: out of a copy of it.
+// A batch of samples as a loader makes it, every byte of it. Where something is kept: out of a copy of it,
+// unless the cache has no room.
 std::vector<std::uint8_t> batch_of(const Pipeline& pipeline, const std::vector<Sample>& samples,
-                                   PixelType type) {
+                                   PixelType type, bool has_room = true) {
   const auto elements = static_cast<std::size_t>(pipeline.shape().elements());
   std::vector<std::uint8_t> batch(samples.size() * elements * bytes_of(type));
   std::vector<std::uint8_t> assembled(samples.size() * pipeline.written_bytes(type));
@@ -59,7 +61,7 @@ std::vector<std::uint8_t> batch_of(const Pipeline& pipeline, const std::vector<S
     const Position position{first.epoch, first.sample + static_cast<std::int64_t>(i)};
     std::uint8_t* const out = written.data() + i * pipeline.written_bytes(type);
     Result<void> done;
-    if (pipeline.is_cached() && pipeline.has_stages()) {
+    if (has_room && pipeline.is_cached() && pipeline.has_stages()) {
       auto made = pipeline.run_cached_parts(samples[i], scratch);
       EXPECT_TRUE(made);
       if (!made) continue;
@@ -89,6 +91,7 @@ void expect_one_result(const SampleType& stored, const std::vector<Sample>& samp
     const Pipeline other = formed(stored, transforms, form);
     EXPECT_EQ(other.shape(), written.shape());
     EXPECT_EQ(batch_of(other, samples, PixelType::float32), expected);
+    EXPECT_EQ(batch_of(other, samples, PixelType::float32, false), expected);
     if (other.table() == nullptr) continue;
     // The bytes that travel, and the table behind them.
     const auto bytes = batch_of(other, samples, PixelType::uint8);
@@ -168,6 +171,22 @@ TEST(PipelineForms, KeepWhatNothingRandomMade) {
             key({.crops_first = true, .cache = CacheKind::prefix}));
   EXPECT_NE(key({.cache = CacheKind::decoded}), key({.cache = CacheKind::prefix}));
   EXPECT_NE(key({.cache = CacheKind::raw}), key({.cache = CacheKind::decoded}));
+}
+
+TEST(PipelineForms, OfFilesToo) {
+  const std::vector<std::uint8_t> file = encoded({45, 61, 90, 2, 2});
+  const std::vector<Sample> samples(3, Sample{.element = Element::encoded, .bytes = file});
+  for (const auto& transforms : std::vector<std::vector<Transform>>{
+           {kDecode, crop(20, 30), kScale},
+           {kDecode, crop(20, 30)},
+           {kDecode, crop(20, 30), kMask, kYuv, kScale},
+           {kDecode, crop(20, 30), {"resize", {{"size", 19}}}, kScale, crop(6, 6), kNormalize},
+           {kDecode, kYuv, crop(20, 30), kToFloat},
+           {kDecode, center(40), crop(20, 30), kScale},
+       }) {
+    SCOPED_TRACE(transforms.size());
+    expect_one_result(type_of(Element::encoded, {3, 45, 61}), samples, transforms);
+  }
 }
 
 TEST(PipelineForms, OfFloatsToo) {
