@@ -26,6 +26,37 @@ std::string value_text(const KnobValue* value) {
   return text.empty() ? "unset" : text;
 }
 
+// Training as slow as this is not what was measured: something else had the machine.
+constexpr double kSlowTrainingRatio = 0.7;
+// Shorter trainings are mostly their first steps.
+constexpr double kTellingTrainingNs = 10e9;
+
+std::string training_text(const storage::RunRow& run) {
+  const auto steps = get_integer(run.training, "steps");
+  if (!steps) return {};
+  std::string text = fmt::format("trained  {} steps", format_count(*steps));
+  if (const auto loss = get_number(run.training, "final_loss")) {
+    text += fmt::format(", loss {:.4f}", *loss);
+  }
+  if (const auto accuracy = get_number(run.training, "test_accuracy")) {
+    text += fmt::format(", test accuracy {:.2f} %", *accuracy * 100);
+  }
+  if (const auto damaged = get_integer(run.training, "damaged_files"); damaged && *damaged > 0) {
+    text += fmt::format(", {} damaged files skipped", format_count(*damaged));
+  }
+  text += "\n";
+  const double samples = get_number(run.training, "samples").value_or(0.0);
+  const double duration_ns = get_number(run.training, "duration_ns").value_or(0.0);
+  if (duration_ns < kTellingTrainingNs) return text;
+  const double rate = samples / (duration_ns * 1e-9);
+  if (rate >= kSlowTrainingRatio * run.best_samples_per_second) return text;
+  return text + fmt::format(
+                    "slow     trained {}, {:.0f} % of what trials measured: other work held the "
+                    "machine up; "
+                    "keep it free, or tune while that work runs (--retune)\n",
+                    rate_text(rate), 100 * rate / run.best_samples_per_second);
+}
+
 }  // namespace
 
 Json run_summary_json(const storage::RunRow& run) {
@@ -175,19 +206,7 @@ std::string run_text(const storage::RunRow& run, const std::vector<TrialRecord>&
   text += fmt::format("kept     {}\ntuning   {}\n",
                       change_text(run.starting, run.starting.change_to(run.best)),
                       format_duration(std::chrono::nanoseconds(run.tuning_duration_ns)));
-  if (const Json& steps = member(run.training, "steps"); steps.is_number()) {
-    text += fmt::format("trained  {} steps", format_count(steps.get<std::int64_t>()));
-    if (const Json& loss = member(run.training, "final_loss"); loss.is_number()) {
-      text += fmt::format(", loss {:.4f}", loss.get<double>());
-    }
-    if (const Json& accuracy = member(run.training, "test_accuracy"); accuracy.is_number()) {
-      text += fmt::format(", test accuracy {:.2f} %", accuracy.get<double>() * 100);
-    }
-    if (const auto damaged = get_integer(run.training, "damaged_files"); damaged && *damaged > 0) {
-      text += fmt::format(", {} damaged files skipped", format_count(*damaged));
-    }
-    text += "\n";
-  }
+  text += training_text(run);
   return text;
 }
 

@@ -5,6 +5,7 @@
 #include <cassert>
 #include <cmath>
 #include <cstddef>
+#include <tuple>
 
 namespace autotuned::tuner {
 namespace {
@@ -71,19 +72,24 @@ void Comparison::add(double log_ratio, double log_level) {
   const double high = interval_end(pairs_, Side::below, patient_test(rules_.reject_error_ratio),
                                    std::log1p(rules_.min_gain_ratio));
   // What was refuted once stays refuted: the bets hold at all looks together.
-  estimate_.low = std::max(estimate_.low, std::exp(low));
-  estimate_.high = std::min(estimate_.high, std::exp(high));
+  low_ = std::max(low_, std::exp(low));
+  high_ = std::min(high_, std::exp(high));
   estimate_.ratio = std::exp(median_of(log_ratios()));
-  if (estimate_.low <= estimate_.high) {
-    estimate_.ratio = std::clamp(estimate_.ratio, estimate_.low, estimate_.high);
+  if (low_ <= high_) {
+    estimate_.low = low_;
+    estimate_.high = high_;
+  } else {
+    std::tie(estimate_.low, estimate_.high) =
+        std::minmax({std::exp(low), std::min(kNoUpperEnd, std::exp(high))});
   }
+  estimate_.ratio = std::clamp(estimate_.ratio, estimate_.low, estimate_.high);
   estimate_.pairs = static_cast<int>(pairs_.size());
 }
 
 Decision Comparison::decision() const {
   const double worth_it = 1.0 + rules_.min_gain_ratio;
-  if (estimate_.low > 1.0 && estimate_.ratio >= worth_it) return Decision::accept;
-  if (estimate_.high < worth_it) return Decision::reject;
+  if (low_ > 1.0 && estimate_.ratio >= worth_it) return Decision::accept;
+  if (high_ < worth_it) return Decision::reject;
   return Decision::undecided;
 }
 

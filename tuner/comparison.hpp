@@ -42,7 +42,8 @@ class Comparison {
 
   // The median ratio. `low` is above the true ratio with probability at most accept_error_ratio,
   // `high` below it with at most reject_error_ratio, at all looks together; so they only ever close in.
-  // While there are too few pairs to refute anything they are 0 and kNoUpperEnd.
+  // While there are too few pairs to refute anything they are 0 and kNoUpperEnd. A ratio that moves while
+  // it is measured may leave nothing between them: then they are those of this look alone.
   [[nodiscard]] const Estimate& estimate() const { return estimate_; }
 
   // Robust spread of the log-ratios: 1.4826 x median absolute deviation; 0 for fewer than two pairs.
@@ -56,6 +57,9 @@ class Comparison {
   ComparisonRules rules_;
   std::vector<ObservedPair> pairs_;
   std::vector<double> log_levels_;
+  // Ends that hold at all looks together.
+  double low_ = 0.0;
+  double high_ = kNoUpperEnd;
   Estimate estimate_;
 };
 

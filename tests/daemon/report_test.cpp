@@ -89,6 +89,21 @@ TEST(Report, CountsFilesThatWereSkipped) {
             std::string::npos);
 }
 
+TEST(Report, TellsOfATrainingThatWasHeldUp) {
+  storage::RunRow run = sample_run();
+  run.training["samples"] = 12'000;
+  run.training["duration_ns"] = 12e9;
+  EXPECT_EQ(run_text(run, {}), run_text(sample_run(), {}));  // 1,000 of 1,300: within what varies
+  run.training["duration_ns"] = 24e9;
+  EXPECT_NE(
+      run_text(run, {}).find("\nslow     trained 500 samples/s, 38 % of what trials measured"),
+      std::string::npos);
+  // Too short to tell.
+  run.training["samples"] = 10;
+  run.training["duration_ns"] = 1e9;
+  EXPECT_EQ(run_text(run, {}), run_text(sample_run(), {}));
+}
+
 // Not among what was tried: the fields of the contract stay what they are.
 TEST(Report, AblationStandsAlone) {
   TrialRecord ablation = sample_trial();

@@ -107,6 +107,21 @@ TEST(Comparison, EndsOnlyCloseIn) {
   }
 }
 
+// A machine that changes its clock: no single ratio explains all pairs, and what is shown is still an interval.
+TEST(Comparison, EndsAreInOrderWhereTheRatioMoves) {
+  Comparison comparison({});
+  for (int pair = 0; pair < 25; ++pair)
+    comparison.add(1.40 + 0.002 * (pair % 5));
+  const double low_before = comparison.estimate().low;
+  for (int pair = 0; pair < 100; ++pair)
+    comparison.add(1.30 + 0.002 * (pair % 5));
+  const Estimate& estimate = comparison.estimate();
+  EXPECT_LT(estimate.high, low_before);
+  EXPECT_LE(estimate.low, estimate.ratio);
+  EXPECT_LE(estimate.ratio, estimate.high);
+  EXPECT_EQ(comparison.decision(), Decision::accept);
+}
+
 class InNoise : public testing::TestWithParam<std::size_t> {
  protected:
   [[nodiscard]] Noise noise(int seed) const {

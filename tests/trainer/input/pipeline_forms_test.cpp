@@ -180,8 +180,8 @@ TEST(PipelineForms, OfFilesToo) {
            {kDecode, crop(20, 30), kScale},
            {kDecode, crop(20, 30)},
            {kDecode, crop(20, 30), kMask, kYuv, kScale},
-           {kDecode, crop(20, 30), {"resize", {{"size", 19}}}, kScale, crop(6, 6), kNormalize},
-           {kDecode, kYuv, crop(20, 30), kToFloat},
+           {kDecode, crop(20, 30), {"resize", {{"size", 19}}}, crop(6, 6), kNormalize},
+           {kDecode, kYuv, crop(20, 30), kScale},
            {kDecode, center(40), crop(20, 30), kScale},
        }) {
     SCOPED_TRACE(transforms.size());
