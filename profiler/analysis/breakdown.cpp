@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cassert>
+#include <charconv>
+#include <cstdint>
 #include <limits>
 #include <unordered_set>
 
@@ -44,6 +46,30 @@ std::vector<Step> marked_steps(const Trace& trace) {
   }
   std::ranges::stable_sort(steps, {}, [](const Step& step) { return step.time.start_ns; });
   return steps;
+}
+
+// Whether a profiler that counts every step counted some between the two.
+bool is_apart(const std::string& before, const std::string& after) {
+  std::int64_t first = 0;
+  std::int64_t second = 0;
+  const auto is_number = [](const std::string& text, std::int64_t& number) {
+    const char* end = text.data() + text.size();
+    return !text.empty() && std::from_chars(text.data(), end, number).ptr == end;
+  };
+  return is_number(before, first) && is_number(after, second) && second != first &&
+         (first == std::numeric_limits<std::int64_t>::max() || second != first + 1);
+}
+
+Stretches stretches_of(const std::vector<Step>& steps) {
+  Intervals set;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (i == 0 || is_apart(steps[i - 1].name, steps[i].name)) {
+      set.push_back(steps[i].time);
+    } else {
+      set.back().end_ns = steps[i].time.end_ns;
+    }
+  }
+  return Stretches(merged(std::move(set)));
 }
 
 // What the calls inside of a step launched.
@@ -174,8 +200,9 @@ Breakdown breakdown_of(const Trace& trace, const Launches& launches) {
     time.start_ns = std::max(time.start_ns, breakdown.steps[i - 1].time.end_ns);
     time.end_ns = std::max(time.end_ns, time.start_ns);
   }
-  breakdown.host_end_ns = breakdown.steps.back().time.end_ns;
+  breakdown.on_host = stretches_of(breakdown.steps);
   follow_the_device(breakdown, events, launches);
+  breakdown.stretches = stretches_of(breakdown.steps);
 
   const std::vector<bool> is_communication = communication_rows(trace);
   for (std::size_t row = 0; row < events.size(); ++row) {

@@ -29,17 +29,16 @@ struct Breakdown {
   std::vector<Step> steps;  // by time, disjoint; never empty
   // True where the trace marks steps (ProfilerStep#N).
   bool has_steps = false;
-  // Where the host ended the last step; later than that, it waits for the profiler's sake.
-  std::int64_t host_end_ns = 0;
+  // What was recorded: from the first to the last of the steps whose numbers follow one another. Between
+  // two stretches the profiler only waited and warmed up.
+  Stretches stretches;
+  // The same by the host's clock alone: outside of it the host waits for the profiler's sake.
+  Stretches on_host;
   // Left out at the end: the recording stopped before the device had done all of their work.
   int unfinished_steps = 0;
   std::array<Intervals, kParts>
       all;  // every part, whether claimed by another one or not; `other` empty
 
-  // From the first step's start to the last one's end.
-  [[nodiscard]] Interval window() const {
-    return {steps.front().time.start_ns, steps.back().time.end_ns};
-  }
   [[nodiscard]] double mean_step_ns() const;
   [[nodiscard]] double mean_part_ns(Part part) const;
   // The share of the steps that is charged to `part`; 0 for steps without a length.

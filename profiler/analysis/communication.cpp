@@ -13,7 +13,7 @@ namespace autotuned::analysis {
 using traces::EventKind;
 using traces::Events;
 
-Communication communication_of(const traces::Trace& trace, Interval window) {
+Communication communication_of(const traces::Trace& trace, const Stretches& stretches) {
   const Events& events = trace.events;
   const std::vector<bool> is_communication = communication_rows(trace);
   const bool has_kernels =
@@ -23,9 +23,8 @@ Communication communication_of(const traces::Trace& trace, Interval window) {
   std::vector<Row> rows;
   for (Row row = 0; row < events.size(); ++row) {
     const EventKind kind = events.kind[row];
-    const Interval time{std::max(events.start_ns[row], window.start_ns),
-                        std::min(events.end_ns(row), window.end_ns)};
-    if (time.length_ns() <= 0) continue;
+    const Interval time{events.start_ns[row], events.end_ns(row)};
+    if (stretches.length_within_ns(time) <= 0) continue;
     const bool is_exchange = has_kernels ? is_communication[row] : kind == EventKind::communication;
     const bool is_work = kind == (has_kernels ? EventKind::kernel : EventKind::cpu_operator);
     if (is_exchange) {
@@ -36,9 +35,9 @@ Communication communication_of(const traces::Trace& trace, Interval window) {
     }
   }
   std::ranges::stable_sort(rows, {}, [&](Row row) { return events.start_ns[row]; });
-  computing = merged(std::move(computing));
-  communicating = merged(std::move(communicating));
-  Communication result{.window_ns = window.length_ns(),
+  computing = intersection(merged(std::move(computing)), stretches.intervals());
+  communicating = intersection(merged(std::move(communicating)), stretches.intervals());
+  Communication result{.window_ns = stretches.length_ns(),
                        .computation_ns = length_ns(computing),
                        .communication_ns = length_ns(communicating),
                        .overlapped_ns = length_ns(intersection(computing, communicating)),

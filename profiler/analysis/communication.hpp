@@ -20,7 +20,7 @@ struct Collective {
 // Of one rank, within its steps. On devices: kernels. Without one: operations of the host, beside the
 // operators of other threads.
 struct Communication {
-  std::int64_t window_ns = 0;
+  std::int64_t window_ns = 0;  // length of the stretches
   std::int64_t computation_ns = 0;
   std::int64_t communication_ns = 0;
   std::int64_t overlapped_ns = 0;      // both at once
@@ -29,7 +29,8 @@ struct Communication {
   [[nodiscard]] std::int64_t exposed_ns() const { return communication_ns - overlapped_ns; }
 };
 
-[[nodiscard]] Communication communication_of(const traces::Trace& trace, Interval window);
+[[nodiscard]] Communication communication_of(const traces::Trace& trace,
+                                             const Stretches& stretches);
 
 // The calls of one name over all ranks. The n-th call of each rank is taken for the same operation: the rank
 // that comes last waits for nobody, so its time is that of the transfer.

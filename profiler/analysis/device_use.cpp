@@ -21,8 +21,8 @@ double as_double(std::int64_t ns) {
   return static_cast<double>(ns);
 }
 
-// The integral of min(1, blocks per multiprocessor of everything that runs) over the window, in ns.
-double covered_ns(const std::vector<Busy>& kernels, Interval window) {
+// The integral of min(1, blocks per multiprocessor of everything that runs) over the stretches, in ns.
+double covered_ns(const std::vector<Busy>& kernels, const Stretches& stretches) {
   struct Change {
     std::int64_t time_ns;
     double blocks_per_sm;
@@ -30,11 +30,9 @@ double covered_ns(const std::vector<Busy>& kernels, Interval window) {
   };
   std::vector<Change> changes;
   for (const Busy& kernel : kernels) {
-    const Interval time{std::max(kernel.time.start_ns, window.start_ns),
-                        std::min(kernel.time.end_ns, window.end_ns)};
-    if (time.start_ns >= time.end_ns) continue;
-    changes.push_back({time.start_ns, kernel.blocks_per_sm, 1});
-    changes.push_back({time.end_ns, -kernel.blocks_per_sm, -1});
+    if (kernel.time.length_ns() <= 0) continue;
+    changes.push_back({kernel.time.start_ns, kernel.blocks_per_sm, 1});
+    changes.push_back({kernel.time.end_ns, -kernel.blocks_per_sm, -1});
   }
   std::ranges::sort(changes, {}, &Change::time_ns);
   double sum_ns = 0;
@@ -42,7 +40,8 @@ double covered_ns(const std::vector<Busy>& kernels, Interval window) {
   int running = 0;
   for (std::size_t i = 0; i < changes.size(); ++i) {
     if (i > 0) {
-      sum_ns += std::min(1.0, blocks) * as_double(changes[i].time_ns - changes[i - 1].time_ns);
+      sum_ns += std::min(1.0, blocks) *
+                as_double(stretches.length_within_ns({changes[i - 1].time_ns, changes[i].time_ns}));
     }
     running += changes[i].running;
     // Sums of fractions leave crumbs: nothing runs, so nothing is covered.
@@ -54,7 +53,7 @@ double covered_ns(const std::vector<Busy>& kernels, Interval window) {
 struct Kernels {
   Intervals times;
   std::vector<Busy> with_blocks;
-  double occupancy_sum = 0;  // weighted with the ns within the window
+  double occupancy_sum = 0;  // weighted with the ns within the stretches
   double occupancy_ns = 0;
   double all_ns = 0;
   double tensor_ns = 0;
@@ -63,7 +62,7 @@ struct Kernels {
 
 }  // namespace
 
-std::vector<DeviceUse> device_uses(const traces::Trace& trace, Interval window) {
+std::vector<DeviceUse> device_uses(const traces::Trace& trace, const Stretches& stretches) {
   const traces::Events& events = trace.events;
   std::vector<TensorCores> use_of_name(trace.names.size(), TensorCores::no);
   std::vector<bool> is_known(trace.names.size());
@@ -75,7 +74,7 @@ std::vector<DeviceUse> device_uses(const traces::Trace& trace, Interval window) 
     Kernels& kernels = devices[detail.device];
     kernels.times.push_back(time);
     if (detail.blocks_per_sm > 0) kernels.with_blocks.push_back({time, detail.blocks_per_sm});
-    const double inside_ns = as_double(overlap_ns(time, window));
+    const double inside_ns = as_double(stretches.length_within_ns(time));
     if (!std::isnan(detail.occupancy_percent)) {
       kernels.occupancy_sum += static_cast<double>(detail.occupancy_percent) * inside_ns;
       kernels.occupancy_ns += inside_ns;
@@ -90,14 +89,15 @@ std::vector<DeviceUse> device_uses(const traces::Trace& trace, Interval window) 
   }
 
   std::vector<DeviceUse> uses;
-  const double window_ns = std::max(1.0, as_double(window.length_ns()));
+  const double all_ns = std::max(1.0, as_double(stretches.length_ns()));
   for (auto& [device, kernels] : devices) {
     DeviceUse use;
     use.device = device;
-    use.utilization =
-        as_double(length_within_ns(merged(std::move(kernels.times)), window)) / window_ns;
+    use.utilization = as_double(length_ns(
+                          intersection(merged(std::move(kernels.times)), stretches.intervals()))) /
+                      all_ns;
     if (!kernels.with_blocks.empty()) {
-      use.sm_efficiency = covered_ns(kernels.with_blocks, window) / window_ns;
+      use.sm_efficiency = covered_ns(kernels.with_blocks, stretches) / all_ns;
     }
     if (kernels.occupancy_ns > 0) {
       use.achieved_occupancy_percent = kernels.occupancy_sum / kernels.occupancy_ns;

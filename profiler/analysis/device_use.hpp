@@ -10,20 +10,21 @@
 
 namespace autotuned::analysis {
 
-// Over a window. Figures are absent where no kernel of the trace has what they are made of.
+// Over stretches of time. Figures are absent where no kernel of the trace has what they are made of.
 struct DeviceUse {
   int device = 0;
-  double utilization = 0;  // share of the window in which at least one kernel runs
+  double utilization = 0;  // share of the stretches in which at least one kernel runs
   // Share of the multiprocessors with a block, from blocks per multiprocessor: those of kernels that run
   // together add up, to 1 at most; idle time counts as 0.
   std::optional<double> sm_efficiency;
   // Mean over the kernels, weighted by duration: busy time only. 0 to 100.
   std::optional<double> achieved_occupancy_percent;
-  double tensor_core_ratio = 0;          // share of all kernel time, not of the window
+  double tensor_core_ratio = 0;          // share of all kernel time, not of the stretches
   double unknown_tensor_core_ratio = 0;  // of generated kernels, which may use them or not
 };
 
 // One entry for each device that ran a kernel, by number.
-[[nodiscard]] std::vector<DeviceUse> device_uses(const traces::Trace& trace, Interval window);
+[[nodiscard]] std::vector<DeviceUse> device_uses(const traces::Trace& trace,
+                                                 const Stretches& stretches);
 
 }  // namespace autotuned::analysis

@@ -2,6 +2,8 @@
 #include "profiler/analysis/intervals.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 namespace autotuned::analysis {
 
@@ -67,6 +69,26 @@ std::int64_t length_within_ns(const Intervals& set, Interval window) {
     length += std::min(one->end_ns, window.end_ns) - std::max(one->start_ns, window.start_ns);
   }
   return length;
+}
+
+Stretches::Stretches(Intervals set) : set_(std::move(set)) {
+  length_before_.reserve(set_.size() + 1);
+  for (const Interval& one : set_)
+    length_before_.push_back(length_before_.back() + one.length_ns());
+}
+
+std::int64_t Stretches::length_until_ns(std::int64_t moment_ns) const {
+  const auto after = std::ranges::upper_bound(set_, moment_ns, {}, &Interval::start_ns);
+  if (after == set_.begin()) return 0;
+  const auto last = std::prev(after);
+  return length_before_[static_cast<std::size_t>(last - set_.begin())] +
+         std::min(moment_ns, last->end_ns) - last->start_ns;
+}
+
+std::int64_t Stretches::length_within_ns(Interval window) const {
+  return window.start_ns < window.end_ns
+             ? length_until_ns(window.end_ns) - length_until_ns(window.start_ns)
+             : 0;
 }
 
 }  // namespace autotuned::analysis

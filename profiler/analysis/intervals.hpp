@@ -34,4 +34,28 @@ using Intervals = std::vector<Interval>;
 // what is inside.
 [[nodiscard]] std::int64_t length_within_ns(const Intervals& set, Interval window);
 
+// A set that is asked often how much of a window it has: in time that grows with its logarithm only.
+class Stretches {
+ public:
+  Stretches() = default;
+  explicit Stretches(Intervals set);
+
+  [[nodiscard]] const Intervals& intervals() const { return set_; }
+  [[nodiscard]] std::int64_t length_ns() const { return length_before_.back(); }
+  [[nodiscard]] std::int64_t length_within_ns(Interval window) const;
+  // Whether one of them has all of `time`, which is not empty.
+  [[nodiscard]] bool hold(Interval time) const {
+    return length_within_ns(time) == time.length_ns();
+  }
+  [[nodiscard]] bool hold(std::int64_t moment_ns) const {
+    return hold(Interval{moment_ns, moment_ns + 1});
+  }
+
+ private:
+  [[nodiscard]] std::int64_t length_until_ns(std::int64_t moment_ns) const;
+
+  Intervals set_;
+  std::vector<std::int64_t> length_before_ = {0};  // of those before each, and of all
+};
+
 }  // namespace autotuned::analysis

@@ -34,15 +34,15 @@ Profile profile_of(const traces::Trace& trace, Depth depth, int default_rank) {
 
   const Launches launches = launches_of(trace);
   const std::vector<CallNode> nodes = call_tree(trace, launches, CallTreeOf::everything);
-  const Interval window = profile.summary.breakdown.window();
+  const Stretches& stretches = profile.summary.breakdown.stretches;
   if (profile.has_shapes) {
     profile.operators_by_shape = operator_table(trace, launches, OperatorsBy::shapes);
   }
   profile.modules = module_table(trace, nodes);
   profile.memory = memory_use(trace, nodes);
   profile.input = input_use(trace, nodes, profile.summary.breakdown);
-  profile.timelines = timeline_table(trace, window, kGaps);
-  profile.communication = communication_of(trace, window);
+  profile.timelines = timeline_table(trace, stretches, kGaps);
+  profile.communication = communication_of(trace, stretches);
   if (depth == Depth::views) return profile;
 
   profile.flame = flame_of(trace, nodes, kFrames);

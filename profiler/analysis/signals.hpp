@@ -33,10 +33,11 @@ struct Known {
 void add_host_signals(const Known& known, Signals& signals);
 void add_device_signals(const Known& known, Signals& signals);
 
-// How long an event lasts within `window`, in ns.
+// How long an event lasts within `stretches`, in ns.
 [[nodiscard]] inline double inside_ns(const traces::Events& events, std::size_t row,
-                                      Interval window) {
-  return static_cast<double>(overlap_ns({events.start_ns[row], events.end_ns(row)}, window));
+                                      const Stretches& stretches) {
+  return static_cast<double>(
+      stretches.length_within_ns({events.start_ns[row], events.end_ns(row)}));
 }
 
 // Moments of all steps together, in ns; at least 1.

@@ -23,7 +23,7 @@ bool has(std::string_view text, std::string_view part) {
 
 void add_copy_signals(const Known& known, Signals& signals) {
   const Events& events = known.trace.events;
-  const Interval window = known.breakdown.window();
+  const Stretches& stretches = known.breakdown.stretches;
   double to_device_ns = 0;
   double from_device_ns = 0;
   double pageable_ns = 0;
@@ -31,7 +31,7 @@ void add_copy_signals(const Known& known, Signals& signals) {
   for (const DeviceEvent& event : known.launches.device_events) {
     if (events.kind[event.row] != EventKind::copy) continue;
     const std::string& name = known.trace.name_of(event.row);
-    const double ns = inside_ns(events, event.row, window);
+    const double ns = inside_ns(events, event.row, stretches);
     if (has(name, "HtoD")) {
       to_device_ns += ns;
       if (has(name, "Pageable")) pageable_ns += ns;
@@ -51,7 +51,7 @@ void add_copy_signals(const Known& known, Signals& signals) {
 void add_waiting_signals(const Known& known, Signals& signals) {
   const Trace& trace = known.trace;
   const Events& events = trace.events;
-  const Interval window = known.breakdown.window();
+  const Stretches& stretches = known.breakdown.stretches;
   Intervals scalar_reads;
   for (Row row = 0; row < events.size(); ++row) {
     if (events.kind[row] == EventKind::cpu_operator &&
@@ -64,8 +64,8 @@ void add_waiting_signals(const Known& known, Signals& signals) {
   double synchronous_copy_ns = 0;
   for (const Row call : known.launches.calls) {
     const std::string& name = trace.name_of(call);
-    const double ns = inside_ns(events, call, window);
-    if (has(name, "Synchronize") && events.start_ns[call] < known.breakdown.host_end_ns) {
+    const double ns = inside_ns(events, call, stretches);
+    if (has(name, "Synchronize") && known.breakdown.on_host.hold(events.start_ns[call])) {
       const Interval time{events.start_ns[call], events.end_ns(call)};
       const auto in_reads = static_cast<double>(length_within_ns(scalar_reads, time));
       waiting_ns += std::max(0.0, ns - in_reads);
@@ -80,7 +80,7 @@ void add_waiting_signals(const Known& known, Signals& signals) {
 // Stretches in which the device that works most has nothing to do, and why.
 void add_gap_signals(const Known& known, Signals& signals) {
   const Events& events = known.trace.events;
-  const Interval window = known.breakdown.window();
+  const Stretches& stretches = known.breakdown.stretches;
   std::map<int, std::int64_t> busy;
   for (const DeviceEvent& event : known.launches.device_events) {
     busy[known.trace.details[events.detail[event.row]].device] += events.length_ns[event.row];
@@ -105,8 +105,9 @@ void add_gap_signals(const Known& known, Signals& signals) {
         ++shorter;
       }
     }
-    const Interval gap{std::max(free_from_ns, window.start_ns), std::min(start_ns, window.end_ns)};
-    if (!is_first && gap.start_ns < gap.end_ns) {
+    // What lies between two stretches is no gap, nor is what reaches from one into another.
+    const Interval gap{free_from_ns, start_ns};
+    if (!is_first && gap.length_ns() > 0 && stretches.hold(gap)) {
       longest_gap_ns = std::max(longest_gap_ns, gap.length_ns());
       if (event.launch != kNoRow && events.start_ns[event.launch] > free_from_ns) {
         launch_wait_ns += static_cast<double>(gap.length_ns() - length_within_ns(loading, gap));

@@ -21,14 +21,15 @@ constexpr double kSmallOperatorNs = 10'000;
 // glibc takes blocks of this size from the system and gives them back, unless told otherwise.
 constexpr std::int64_t kLargeBlockBytes = 128 << 10;
 
-// Time of each name within the window.
+// Time of each name within the stretches.
 class NameTimes {
  public:
-  NameTimes(const Trace& trace, Interval window) : trace_(trace), times_(trace.names.size()) {
+  NameTimes(const Trace& trace, const Stretches& stretches)
+      : trace_(trace), times_(trace.names.size()) {
     const Events& events = trace.events;
     for (std::size_t row = 0; row < events.size(); ++row) {
       if (is_on_device(events.kind[row])) continue;
-      times_[events.name[row]] += inside_ns(events, row, window);
+      times_[events.name[row]] += inside_ns(events, row, stretches);
     }
   }
 
@@ -51,7 +52,7 @@ bool is_fill(const std::string& name) {
 }
 
 // The annotations "Optimizer.zero_grad" in which something is filled; releasing gradients fills nothing.
-double gradient_fill_ns(const Trace& trace, Interval window) {
+double gradient_fill_ns(const Trace& trace, const Stretches& stretches) {
   const Events& events = trace.events;
   std::unordered_map<std::uint32_t, Intervals> of_thread;
   for (std::size_t row = 0; row < events.size(); ++row) {
@@ -73,7 +74,8 @@ double gradient_fill_ns(const Trace& trace, Interval window) {
   }
   double ns = 0;
   for (auto& [thread, resets] : filled)
-    ns += static_cast<double>(length_within_ns(merged(std::move(resets)), window));
+    ns += static_cast<double>(
+        length_ns(intersection(merged(std::move(resets)), stretches.intervals())));
   return ns;
 }
 
@@ -87,7 +89,7 @@ double uint8_conversion_ns(const Known& known) {
     launched.insert(events.external_id[event.row]);
   }
   launched.erase(traces::kNoId);
-  const Interval window = known.breakdown.window();
+  const Stretches& stretches = known.breakdown.stretches;
   double ns = 0;
   for (std::size_t row = 0; row < events.size(); ++row) {
     if (events.kind[row] != EventKind::cpu_operator || events.detail[row] == traces::kNoDetail ||
@@ -99,7 +101,7 @@ double uint8_conversion_ns(const Known& known) {
     const std::size_t from = types.find("\"unsigned char\"");
     if (to < from && from != std::string_view::npos &&
         !launched.contains(events.external_id[row])) {
-      ns += inside_ns(events, row, window);
+      ns += inside_ns(events, row, stretches);
     }
   }
   return ns;
@@ -109,7 +111,7 @@ void add_memory_signals(const Known& known, Signals& signals) {
   std::map<int, std::int64_t> peak_of_device;
   std::int64_t large_blocks = 0;
   bool has_host = false;
-  const Interval window = known.breakdown.window();
+  const Stretches& stretches = known.breakdown.stretches;
   for (const traces::MemoryPoint& point : known.trace.memory) {
     if (point.device_type != 0) {
       std::int64_t& peak = peak_of_device[point.device];
@@ -117,8 +119,7 @@ void add_memory_signals(const Known& known, Signals& signals) {
       continue;
     }
     has_host = true;
-    const bool is_inside = point.time_ns >= window.start_ns && point.time_ns < window.end_ns;
-    if (is_inside && point.bytes >= kLargeBlockBytes) ++large_blocks;
+    if (stretches.hold(point.time_ns) && point.bytes >= kLargeBlockBytes) ++large_blocks;
   }
   if (has_host && known.launches.device_events.empty()) {
     signals["memory.large_blocks_per_step_count"] =
@@ -142,7 +143,7 @@ void add_memory_signals(const Known& known, Signals& signals) {
 void add_host_signals(const Known& known, Signals& signals) {
   const Trace& trace = known.trace;
   const double window_ns = steps_ns(known.breakdown);
-  const NameTimes times(trace, known.breakdown.window());
+  const NameTimes times(trace, known.breakdown.stretches);
   const auto set = [&](const char* name, const auto& is_meant) {
     signals[name] = times.sum(is_meant) / window_ns;
   };
@@ -160,15 +161,15 @@ void add_host_signals(const Known& known, Signals& signals) {
   if (known.breakdown.has_steps && !has_loading) {
     signals["loading.unnamed_ratio"] = known.breakdown.ratio_of(Part::other);
   }
-  const Interval window = known.breakdown.window();
+  const Stretches& stretches = known.breakdown.stretches;
   double overhead_ns = 0;
   for (std::size_t row = 0; row < trace.events.size(); ++row) {
     if (trace.events.kind[row] == EventKind::overhead) {
-      overhead_ns += inside_ns(trace.events, row, window);
+      overhead_ns += inside_ns(trace.events, row, stretches);
     }
   }
   signals["profiler.overhead_ratio"] = overhead_ns / window_ns;
-  signals["gradients.fill_ratio"] = gradient_fill_ns(trace, window) / window_ns;
+  signals["gradients.fill_ratio"] = gradient_fill_ns(trace, stretches) / window_ns;
   if (trace.has_input_types) {
     signals["loading.float_from_uint8_ratio"] = uint8_conversion_ns(known) / window_ns;
   }

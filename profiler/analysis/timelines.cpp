@@ -51,7 +51,7 @@ std::vector<int> device_of_threads(const Trace& trace) {
 
 // A device stands still while all of its streams do: the gap stands beside the busiest of them.
 std::vector<GapRow> gaps_of(const std::vector<TimelineRow>& rows, const std::vector<int>& devices,
-                            const std::vector<Intervals>& busy, Interval window) {
+                            const std::vector<Intervals>& busy, const Intervals& stretches) {
   std::map<int, Intervals> busy_of_device;
   std::map<int, std::uint32_t> busiest;
   for (std::uint32_t i = 0; i < rows.size(); ++i) {
@@ -66,7 +66,7 @@ std::vector<GapRow> gaps_of(const std::vector<TimelineRow>& rows, const std::vec
   if (busiest.size() > 1) busiest.erase(kNoDevice);
   std::vector<GapRow> gaps;
   for (const auto& [device, timeline] : busiest) {
-    for (const Interval& gap : difference({window}, merged(std::move(busy_of_device[device]))))
+    for (const Interval& gap : difference(stretches, merged(std::move(busy_of_device[device]))))
       gaps.push_back({.timeline = timeline, .time = gap, .meanwhile = {}});
   }
   return gaps;
@@ -91,7 +91,8 @@ std::vector<std::string> timeline_names(const Trace& trace) {
   return names;
 }
 
-TimelineTable timeline_table(const Trace& trace, Interval window, std::size_t most_gaps) {
+TimelineTable timeline_table(const Trace& trace, const Stretches& stretches,
+                             std::size_t most_gaps) {
   const Events& events = trace.events;
   std::vector<TimelineRow> rows(trace.threads.size());
   std::vector<Intervals> busy(trace.threads.size());
@@ -100,20 +101,20 @@ TimelineTable timeline_table(const Trace& trace, Interval window, std::size_t mo
     const std::uint32_t thread = events.thread[row];
     ++rows[thread].events;
     rows[thread].is_device |= is_on_device(events.kind[row]);
-    const Interval time{std::max(events.start_ns[row], window.start_ns),
-                        std::min(events.end_ns(row), window.end_ns)};
-    if (is_work(events.kind[row]) && time.length_ns() > 0) busy[thread].push_back(time);
+    if (is_work(events.kind[row])) {
+      busy[thread].push_back({events.start_ns[row], events.end_ns(row)});
+    }
   }
-  const double window_ns = static_cast<double>(std::max<std::int64_t>(window.length_ns(), 1));
+  const double all_ns = static_cast<double>(std::max<std::int64_t>(stretches.length_ns(), 1));
   for (std::uint32_t thread = 0; thread < rows.size(); ++thread) {
     TimelineRow& row = rows[thread];
-    busy[thread] = merged(std::move(busy[thread]));
+    busy[thread] = intersection(merged(std::move(busy[thread])), stretches.intervals());
     row.name = names[thread];
     row.thread = thread;
     row.busy_ns = length_ns(busy[thread]);
-    row.busy_ratio = static_cast<double>(row.busy_ns) / window_ns;
+    row.busy_ratio = static_cast<double>(row.busy_ns) / all_ns;
     if (row.busy_ns == 0) continue;
-    for (const Interval& gap : difference({window}, busy[thread])) {
+    for (const Interval& gap : difference(stretches.intervals(), busy[thread])) {
       if (gap.length_ns() > row.longest_gap.length_ns()) row.longest_gap = gap;
     }
   }
@@ -124,7 +125,7 @@ TimelineTable timeline_table(const Trace& trace, Interval window, std::size_t mo
   });
   std::erase_if(rows, [](const TimelineRow& row) { return row.events == 0; });
   table.rows = std::move(rows);
-  table.gaps = gaps_of(table.rows, device_of_threads(trace), busy, window);
+  table.gaps = gaps_of(table.rows, device_of_threads(trace), busy, stretches.intervals());
   const auto length = [](const GapRow& gap) { return gap.time.length_ns(); };
   const std::size_t kept = std::min(most_gaps, table.gaps.size());
   std::ranges::partial_sort(table.gaps, table.gaps.begin() + static_cast<std::ptrdiff_t>(kept),

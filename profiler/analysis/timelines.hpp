@@ -17,7 +17,7 @@ struct TimelineRow {
   bool is_device = false;
   std::int64_t events = 0;
   std::int64_t busy_ns = 0;  // in which at least one operator, call or kernel runs
-  double busy_ratio = 0;     // of the window
+  double busy_ratio = 0;     // of the stretches
   Interval longest_gap;      // empty where it never stood still
 };
 
@@ -34,8 +34,8 @@ struct TimelineTable {
   std::vector<GapRow> gaps;  // of devices, or of the busiest thread without one; the longest first
 };
 
-// Within `window`. At most `most_gaps` gaps.
-[[nodiscard]] TimelineTable timeline_table(const traces::Trace& trace, Interval window,
+// Within `stretches`. At most `most_gaps` gaps.
+[[nodiscard]] TimelineTable timeline_table(const traces::Trace& trace, const Stretches& stretches,
                                            std::size_t most_gaps);
 
 // "thread 15326 (python)", "GPU 0, stream 7".

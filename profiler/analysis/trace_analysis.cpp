@@ -147,7 +147,7 @@ TraceAnalysis analyze(const traces::Trace& trace, int default_rank) {
   analysis.notes = trace.notes;
   const Launches launches = launches_of(trace);
   analysis.breakdown = breakdown_of(trace, launches);
-  analysis.devices = device_uses(trace, analysis.breakdown.window());
+  analysis.devices = device_uses(trace, analysis.breakdown.stretches);
   analysis.operators = operator_table(trace, launches);
   analysis.kernels = kernel_table(trace);
   analysis.signals =

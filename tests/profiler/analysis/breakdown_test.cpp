@@ -57,7 +57,7 @@ TEST(Breakdown, AStepLastsUntilTheDeviceIsDone) {
   EXPECT_EQ(breakdown.steps[0].time, (Interval{0, 140'000}));
   EXPECT_EQ(breakdown.steps[1].time, (Interval{140'000, 200'000}));
   EXPECT_EQ(breakdown.steps[2].time, (Interval{200'000, 350'000}));
-  EXPECT_EQ(breakdown.window(), (Interval{0, 350'000}));
+  EXPECT_THAT(breakdown.stretches.intervals(), testing::ElementsAre(Interval{0, 350'000}));
 }
 
 TEST(Breakdown, DropsALastStepThatWasCutOff) {

@@ -16,6 +16,10 @@ TraceText& busy(TraceText& text, double start, double end, double blocks, double
       {{"device", device}, {"blocks per SM", blocks}, {"est. achieved occupancy %", occupancy}});
 }
 
+Stretches only(std::int64_t start_ns, std::int64_t end_ns) {
+  return Stretches(Intervals{{start_ns, end_ns}});
+}
+
 // The example of the plugin's own tests.
 TEST(DeviceUse, MatchesTheKnownExample) {
   TraceText text;
@@ -26,7 +30,7 @@ TEST(DeviceUse, MatchesTheKnownExample) {
   busy(text, 200, 220, 10.5, 30);
   const auto trace = read_trace_text(text.text());
   ASSERT_TRUE(trace);
-  const auto uses = device_uses(*trace, {100'000, 220'000});
+  const auto uses = device_uses(*trace, only(100'000, 220'000));
   ASSERT_EQ(uses.size(), 1U);
   EXPECT_DOUBLE_EQ(uses[0].utilization, 0.5);
   EXPECT_NEAR(uses[0].sm_efficiency.value(), 0.3416667, 1e-6);
@@ -39,7 +43,7 @@ TEST(DeviceUse, CountsOnlyTheWindow) {
   busy(text, 150, 250, .5, 100);
   const auto trace = read_trace_text(text.text());
   ASSERT_TRUE(trace);
-  const auto uses = device_uses(*trace, {50'000, 200'000});
+  const auto uses = device_uses(*trace, only(50'000, 200'000));
   EXPECT_NEAR(uses[0].utilization, 100.0 / 150, 1e-12);
   EXPECT_NEAR(uses[0].sm_efficiency.value(), 75.0 / 150, 1e-12);
   EXPECT_NEAR(uses[0].achieved_occupancy_percent.value(), 75, 1e-9);
@@ -50,7 +54,7 @@ TEST(DeviceUse, LeavesOutWhatTheTraceDoesNotSay) {
   text.event("kernel", "k", 0, 10, {{"device", 2}});
   const auto trace = read_trace_text(text.text());
   ASSERT_TRUE(trace);
-  const auto uses = device_uses(*trace, {0, 20'000});
+  const auto uses = device_uses(*trace, only(0, 20'000));
   ASSERT_EQ(uses.size(), 1U);
   EXPECT_EQ(uses[0].device, 2);
   EXPECT_DOUBLE_EQ(uses[0].utilization, 0.5);
@@ -65,7 +69,7 @@ TEST(DeviceUse, TellsTensorCoresByDevice) {
   busy(text, 0, 10, 1, 1, "triton_poi_fused_add_0", 1);
   const auto trace = read_trace_text(text.text());
   ASSERT_TRUE(trace);
-  const auto uses = device_uses(*trace, {0, 40'000});
+  const auto uses = device_uses(*trace, only(0, 40'000));
   ASSERT_EQ(uses.size(), 2U);
   EXPECT_DOUBLE_EQ(uses[0].tensor_core_ratio, 0.75);
   EXPECT_DOUBLE_EQ(uses[1].tensor_core_ratio, 0);

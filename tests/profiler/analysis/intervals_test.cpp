@@ -58,6 +58,15 @@ TEST(Intervals, AgreeWithPaintedMoments) {
     const Interval window{10, 40};
     EXPECT_EQ(length_within_ns(a, window), length_ns(intersection(a, {window})));
     EXPECT_EQ(length_ns(both) + length_ns(rest), length_ns(a));
+    const Stretches stretches(a);
+    EXPECT_EQ(stretches.length_ns(), length_ns(a));
+    for (std::int64_t start = -3; start < kEnd + 12; ++start) {
+      EXPECT_EQ(stretches.hold(start), holds(a, start));
+      for (const std::int64_t length : {-2, 0, 1, 5, 30}) {
+        const Interval time{start, start + length};
+        EXPECT_EQ(stretches.length_within_ns(time), length_within_ns(a, time));
+      }
+    }
   }
 }
 
