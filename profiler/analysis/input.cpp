@@ -68,26 +68,41 @@ std::string step_at(const Breakdown& breakdown, std::int64_t time_ns) {
 
 }  // namespace
 
-std::int64_t period_of(const std::vector<std::int64_t>& waits_ns) {
-  if (waits_ns.empty()) return 0;
-  std::vector<std::int64_t> sorted = waits_ns;
+Intervals loader_waits(const Trace& trace) {
+  const Events& events = trace.events;
+  Intervals waits;
+  for (Row row = 0; row < events.size(); ++row) {
+    if (events.kind[row] != EventKind::data_loading) continue;
+    waits.push_back({events.start_ns[row], events.end_ns(row)});
+  }
+  std::ranges::stable_sort(waits, {}, &Interval::start_ns);
+  return waits;
+}
+
+Rhythm rhythm_of(const Intervals& waits) {
+  if (waits.empty()) return {};
+  std::vector<std::int64_t> sorted;
+  for (const Interval& wait : waits)
+    sorted.push_back(wait.length_ns());
   std::ranges::sort(sorted);
   // The lower one: with two workers every other wait is long.
   const std::int64_t median = sorted[(sorted.size() - 1) / 2];
   const std::int64_t least = std::max(median, kLongAtLeastNs / kLongFactor);
-  std::vector<std::size_t> long_ones;
-  for (std::size_t i = 0; i < waits_ns.size(); ++i) {
-    if (waits_ns[i] / kLongFactor >= least) long_ones.push_back(i);
+  Rhythm rhythm;
+  for (std::size_t i = 0; i < waits.size(); ++i) {
+    if (waits[i].length_ns() / kLongFactor >= least) rhythm.long_waits.push_back(i);
   }
-  if (long_ones.size() < kFewestLongWaits) return 0;
+  if (rhythm.long_waits.size() < kFewestLongWaits) return {};
   std::map<std::int64_t, std::size_t> distances;
-  for (std::size_t i = 1; i < long_ones.size(); ++i)
-    ++distances[static_cast<std::int64_t>(long_ones[i] - long_ones[i - 1])];
+  for (std::size_t i = 1; i < rhythm.long_waits.size(); ++i)
+    ++distances[static_cast<std::int64_t>(rhythm.long_waits[i] - rhythm.long_waits[i - 1])];
   const auto commonest =
       std::ranges::max_element(distances, {}, [](const auto& distance) { return distance.second; });
   const double share =
-      static_cast<double>(commonest->second) / static_cast<double>(long_ones.size() - 1);
-  return share >= kRhythmShare && commonest->first > 1 ? commonest->first : 0;
+      static_cast<double>(commonest->second) / static_cast<double>(rhythm.long_waits.size() - 1);
+  if (share < kRhythmShare || commonest->first < 2) return {};
+  rhythm.period = commonest->first;
+  return rhythm;
 }
 
 InputUse input_use(const Trace& trace, const std::vector<CallNode>& nodes,
@@ -99,7 +114,6 @@ InputUse input_use(const Trace& trace, const std::vector<CallNode>& nodes,
   for (Row row = 0; row < events.size(); ++row) {
     const EventKind kind = events.kind[row];
     if (kind == EventKind::data_loading) {
-      use.waits.push_back({{events.start_ns[row], events.end_ns(row)}, {}});
       if (use.loader.empty()) use.loader = loader_name(trace.name_of(row));
     } else if (kind == EventKind::annotation) {
       annotations.add(row);
@@ -123,17 +137,16 @@ InputUse input_use(const Trace& trace, const std::vector<CallNode>& nodes,
   }
   use.inside = inside.table();
 
-  std::ranges::stable_sort(use.waits, {},
-                           [](const LoaderWait& wait) { return wait.time.start_ns; });
+  const Intervals waits = loader_waits(trace);
+  if (waits.empty()) return use;
   std::vector<std::int64_t> lengths;
-  for (LoaderWait& wait : use.waits) {
-    wait.step = step_at(breakdown, wait.time.start_ns);
-    lengths.push_back(wait.time.length_ns());
-    use.mean_wait_ns += static_cast<double>(wait.time.length_ns());
+  for (const Interval& wait : waits) {
+    use.waits.push_back({wait, step_at(breakdown, wait.start_ns)});
+    lengths.push_back(wait.length_ns());
+    use.mean_wait_ns += static_cast<double>(wait.length_ns());
   }
-  if (lengths.empty()) return use;
   use.mean_wait_ns /= static_cast<double>(lengths.size());
-  use.period = period_of(lengths);
+  use.period = rhythm_of(waits).period;
   std::ranges::sort(lengths);
   use.median_wait_ns = lengths[lengths.size() / 2];
   use.longest_wait_ns = lengths.back();

@@ -49,7 +49,14 @@ struct InputUse {
 [[nodiscard]] InputUse input_use(const traces::Trace& trace, const std::vector<CallNode>& nodes,
                                  const Breakdown& breakdown);
 
-// The period of the waits that are much longer than the others, or 0.
-[[nodiscard]] std::int64_t period_of(const std::vector<std::int64_t>& waits_ns);
+// Every wait for a loader that was recorded, by time. They may overlap.
+[[nodiscard]] Intervals loader_waits(const traces::Trace& trace);
+
+// Waits that are much longer than the others, and come back every `period` batches; 0: they do not.
+struct Rhythm {
+  std::int64_t period = 0;
+  std::vector<std::size_t> long_waits;  // which ones; empty without a period
+};
+[[nodiscard]] Rhythm rhythm_of(const Intervals& waits);
 
 }  // namespace autotuned::analysis

@@ -2,14 +2,13 @@
 #include "profiler/analysis/signals.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
+
+#include "profiler/analysis/input.hpp"
 
 namespace autotuned::analysis {
 namespace {
 
 constexpr std::size_t kFewestStepsForShape = 5;
-constexpr double kSpike = 3.0;  // times the median
 
 double median(std::vector<double> values) {
   std::ranges::sort(values);
@@ -37,30 +36,17 @@ void add_step_signals(const Breakdown& breakdown, Signals& signals) {
   signals["step.slowest_over_median"] = *std::ranges::max_element(later) / middle;
 }
 
-// A long wait every N steps: N workers that take turns, and are slow together.
-void add_wait_pattern(const Breakdown& breakdown, Signals& signals) {
-  if (!breakdown.has_steps) return;
-  std::vector<double> waits;
-  const Intervals& all = breakdown.all[static_cast<std::size_t>(Part::data_loading)];
-  for (const Step& step : breakdown.steps)
-    waits.push_back(static_cast<double>(length_within_ns(all, step.time)));
-  const double sum = std::accumulate(waits.begin(), waits.end(), 0.0);
-  const double usual = std::max(median(waits), 1000.0);
-  std::vector<std::size_t> spikes;
-  double in_spikes = 0;
-  for (std::size_t i = 0; i < waits.size(); ++i) {
-    if (waits[i] <= kSpike * usual) continue;
-    spikes.push_back(i);
-    in_spikes += waits[i];
-  }
-  if (spikes.size() < 3) return;  // two distances at least
-  const std::size_t period = spikes[1] - spikes[0];
-  for (std::size_t i = 1; i < spikes.size(); ++i) {
-    if (spikes[i] - spikes[i - 1] != period) return;
-  }
-  if (period < 2 || sum <= 0) return;
-  signals["loading.wait_period_count"] = static_cast<double>(period);
-  signals["loading.periodic_wait_ratio"] = in_spikes / steps_ns(breakdown);
+// A long wait every N batches: N workers that take turns, and are slow together.
+void add_wait_pattern(const Known& known, Signals& signals) {
+  if (!known.breakdown.has_steps) return;
+  const Intervals waits = loader_waits(known.trace);
+  const Rhythm rhythm = rhythm_of(waits);
+  if (rhythm.period == 0) return;
+  double long_ns = 0;
+  for (const std::size_t wait : rhythm.long_waits)
+    long_ns += static_cast<double>(known.breakdown.stretches.length_within_ns(waits[wait]));
+  signals["loading.wait_period_count"] = static_cast<double>(rhythm.period);
+  signals["loading.periodic_wait_ratio"] = long_ns / steps_ns(known.breakdown);
 }
 
 }  // namespace
@@ -72,7 +58,7 @@ double steps_ns(const Breakdown& breakdown) {
 Signals signals_of(const Known& known) {
   Signals signals;
   add_step_signals(known.breakdown, signals);
-  add_wait_pattern(known.breakdown, signals);
+  add_wait_pattern(known, signals);
   add_host_signals(known, signals);
   if (!known.launches.device_events.empty()) add_device_signals(known, signals);
   return signals;

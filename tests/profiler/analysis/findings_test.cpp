@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <functional>
 #include <set>
 
+#include "profiler/analysis/profile.hpp"
 #include "profiler/analysis/trace_analysis.hpp"
 #include "recipes/knobs.hpp"
 #include "tests/places.hpp"
@@ -94,13 +96,21 @@ TEST(Rules, UseSignalsThatExist) {
 
 constexpr const char* kWaiting = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__";
 
-TEST(Findings, AWaitEveryFewStepsIsThatOfSlowWorkers) {
+// Sixteen steps of 100 ms. Those that wait for long do so for 60 ms.
+TraceText waiting_steps(const std::function<bool(int)>& is_long) {
+  constexpr int kMs = 1000;
   TraceText text;
   for (int i = 0; i < 16; ++i) {
-    text.step(i, i * 100, 100).event("user_annotation", kWaiting, i * 100, i % 4 == 0 ? 60 : 2);
-    text.event("cpu_op", "aten::mm", i * 100 + 60, 30);
+    const int at = i * 100 * kMs;
+    text.step(i, at, 100 * kMs);
+    text.event("user_annotation", kWaiting, at, (is_long(i) ? 60 : 2) * kMs);
+    text.event("cpu_op", "aten::mm", at + 60 * kMs, 30 * kMs);
   }
-  const TraceAnalysis analysis = analysis_of(text);
+  return text;
+}
+
+TEST(Findings, AWaitEveryFewStepsIsThatOfSlowWorkers) {
+  const TraceAnalysis analysis = analysis_of(waiting_steps([](int i) { return i % 4 == 0; }));
   EXPECT_THAT(ids_of(analysis.findings), Contains("periodic_wait"));
   EXPECT_DOUBLE_EQ(analysis.signals.at("loading.wait_period_count"), 4);
   EXPECT_DOUBLE_EQ(analysis.signals.at("loading.periodic_wait_ratio"), 0.15);
@@ -108,12 +118,28 @@ TEST(Findings, AWaitEveryFewStepsIsThatOfSlowWorkers) {
   EXPECT_THAT(ids_of(analysis.findings), Not(Contains("loading_in_training_process")));
 }
 
+// Half of the waits are long.
+TEST(Findings, TwoSlowWorkersAreARhythmToo) {
+  const TraceAnalysis analysis = analysis_of(waiting_steps([](int i) { return i % 2 == 0; }));
+  EXPECT_THAT(ids_of(analysis.findings), Contains("periodic_wait"));
+  EXPECT_DOUBLE_EQ(analysis.signals.at("loading.wait_period_count"), 2);
+  EXPECT_DOUBLE_EQ(analysis.signals.at("loading.periodic_wait_ratio"), 0.3);
+}
+
+// The last long wait comes a step late. The view and the finding say the same.
+TEST(Findings, OneUnevenDistanceDoesNotHideTheRhythm) {
+  const TraceText text = waiting_steps(
+      [](int i) { return i == 0 || i == 2 || i == 4 || i == 6 || i == 8 || i == 10 || i == 13; });
+  const TraceAnalysis analysis = analysis_of(text);
+  EXPECT_THAT(ids_of(analysis.findings), Contains("periodic_wait"));
+  EXPECT_DOUBLE_EQ(analysis.signals.at("loading.wait_period_count"), 2);
+  const auto trace = read_trace_text(text.text());
+  ASSERT_TRUE(trace);
+  EXPECT_EQ(profile_of(*trace, Depth::views).input.period, 2);
+}
+
 TEST(Findings, UnevenWaitsAreNotPeriodic) {
-  TraceText text;
-  for (int i = 0; i < 16; ++i) {
-    text.step(i, i * 100, 100);
-    text.event("user_annotation", kWaiting, i * 100, i == 1 || i == 4 || i == 11 ? 60 : 2);
-  }
+  const TraceText text = waiting_steps([](int i) { return i == 1 || i == 4 || i == 11; });
   EXPECT_THAT(ids_of(analysis_of(text).findings), Not(Contains("periodic_wait")));
 }
 

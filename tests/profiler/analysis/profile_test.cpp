@@ -17,6 +17,17 @@ Profile profile_of(const TraceText& text, Depth depth = Depth::plots) {
   return profile_of(*trace, depth);
 }
 
+// Of waits that are so long, one after the other.
+std::int64_t period_of(const std::vector<std::int64_t>& lengths_ns) {
+  Intervals waits;
+  std::int64_t at_ns = 0;
+  for (const std::int64_t length_ns : lengths_ns) {
+    waits.push_back({at_ns, at_ns + length_ns});
+    at_ns += length_ns;
+  }
+  return rhythm_of(waits).period;
+}
+
 TEST(InputUse, FindsTheRhythmOfTheWorkers) {
   const std::int64_t ms = 1'000'000;
   EXPECT_EQ(period_of({9 * ms, ms, ms, ms, 9 * ms, ms, ms, ms, 8 * ms, ms, ms, ms}), 4);
