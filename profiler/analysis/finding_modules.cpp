@@ -70,7 +70,8 @@ void name_modules(const traces::Trace& trace, std::vector<Finding>& findings) {
     std::string path = trace.names.text(share.module);
     std::ranges::replace_if(
         path, [](unsigned char byte) { return byte < 0x20 || byte == 0x7F; }, '?');
-    finding.evidence += fmt::format("; {:.0f} % of that in {}", 100 * share.ratio, path);
+    finding.where = fmt::format("{:.0f} % of that in {}", 100 * share.ratio, path);
+    finding.evidence += "; " + finding.where;
   }
 }
 

@@ -50,7 +50,7 @@ std::vector<Finding> findings_of(const Signals& signals) {
     if (signal == signals.end()) continue;
     const double value = signal->second;
     if (rule.is_below ? value < rule.threshold : value > rule.threshold) {
-      findings.push_back({&rule, filled_in(rule.evidence, signals)});
+      findings.push_back({&rule, value, filled_in(rule.evidence, signals), {}});
     }
   }
   return findings;

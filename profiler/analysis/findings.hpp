@@ -30,7 +30,9 @@ struct Rule {
 
 struct Finding {
   const Rule* rule = nullptr;
+  double value = 0;  // of the rule's signal
   std::string evidence;
+  std::string where;  // the end of the evidence that names a module; empty where none is known
 };
 
 // In the order of the table.

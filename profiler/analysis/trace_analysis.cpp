@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/analysis/trace_analysis.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cassert>
 #include <functional>
 #include <map>
+#include <string_view>
+#include <utility>
 
 #include "profiler/analysis/finding_modules.hpp"
 
@@ -54,6 +58,7 @@ std::vector<OperatorRow> summed_operators(const std::vector<TraceAnalysis>& rank
       sum.host_self_ns += row.host_self_ns;
       sum.device_total_ns += row.device_total_ns;
       sum.device_self_ns += row.device_self_ns;
+      sum.flop += row.flop;
     }
   }
   std::vector<OperatorRow> table;
@@ -134,6 +139,52 @@ Signals signals_of_all(const std::vector<TraceAnalysis>& ranks, double step_ns) 
   return sums;
 }
 
+// The finding of each rank that has the rule's, the clearest first.
+std::vector<std::pair<int, const Finding*>> ranks_with(const std::vector<TraceAnalysis>& ranks,
+                                                       const Rule& rule) {
+  std::vector<std::pair<int, const Finding*>> found;
+  for (const TraceAnalysis& rank : ranks) {
+    for (const Finding& finding : rank.findings) {
+      if (finding.rule == &rule) found.emplace_back(rank.rank, &finding);
+    }
+  }
+  std::ranges::stable_sort(found, [&](const auto& a, const auto& b) {
+    return rule.is_below ? a.second->value < b.second->value : a.second->value > b.second->value;
+  });
+  return found;
+}
+
+// What the means tell, with the module that the clearest rank names; and what only some of the ranks have,
+// which a mean would hide.
+std::vector<Finding> findings_of_all(const std::vector<TraceAnalysis>& ranks,
+                                     const Signals& signals) {
+  std::vector<Finding> findings = findings_of(signals);
+  for (Finding& finding : findings) {
+    for (const auto& [rank, own] : ranks_with(ranks, *finding.rule)) {
+      if (own->where.empty()) continue;
+      finding.where = fmt::format("on rank {} {}", rank, own->where);
+      finding.evidence += "; " + finding.where;
+      break;
+    }
+  }
+  for (const Rule& rule : rules()) {
+    // The fullest device has spoken for all.
+    if (std::string_view(rule.signal) == "memory.peak_ratio") continue;
+    if (std::ranges::find(findings, &rule, &Finding::rule) != findings.end()) continue;
+    const auto found = ranks_with(ranks, rule);
+    if (found.empty()) continue;
+    const auto& [rank, own] = found.front();
+    Finding finding = *own;
+    finding.evidence = found.size() == 1
+                           ? fmt::format("on rank {} only: {}", rank, own->evidence)
+                           : fmt::format("on {} of {} ranks, most on rank {}: {}", found.size(),
+                                         ranks.size(), rank, own->evidence);
+    findings.push_back(std::move(finding));
+  }
+  std::ranges::stable_sort(findings, std::less{}, &Finding::rule);
+  return findings;
+}
+
 }  // namespace
 
 TraceAnalysis analyze(const traces::Trace& trace, int default_rank) {
@@ -182,7 +233,7 @@ Overall overall_of(const std::vector<TraceAnalysis>& ranks) {
   all.operators = is_one ? ranks.front().operators : summed_operators(ranks);
   all.kernels = is_one ? ranks.front().kernels : summed_kernels(ranks);
   all.signals = is_one ? ranks.front().signals : signals_of_all(ranks, all.step_ns);
-  all.findings = is_one ? ranks.front().findings : findings_of(all.signals);
+  all.findings = is_one ? ranks.front().findings : findings_of_all(ranks, all.signals);
   return all;
 }
 

@@ -38,7 +38,8 @@ struct TraceAnalysis {
 [[nodiscard]] TraceAnalysis analyze(const traces::Trace& trace, int default_rank = 0);
 
 // Means over the ranks for figures of time and use, sums for the tables, and the rules over the means and
-// over what differs between ranks. For one rank, that rank's own. REQUIRES: not empty.
+// over what differs between ranks; besides, findings of some ranks that the means hide. For one rank, that
+// rank's own. REQUIRES: not empty.
 struct Overall {
   double step_ns = 0;
   std::array<double, kParts> part_ns{};

@@ -288,5 +288,46 @@ TEST(Findings, ARankThatTheOthersWaitFor) {
   EXPECT_EQ(all.operators.front().calls, 3);
 }
 
+// One of eight copies from memory that is not pinned: the mean is far below the threshold.
+TEST(Findings, OneBadRankIsNotAveragedAway) {
+  std::vector<TraceAnalysis> ranks;
+  for (int i = 0; i < 8; ++i) {
+    TraceText text;
+    text.json()["distributedInfo"] = {{"rank", i}, {"world_size", 8}};
+    text.step(1, 0, 100).kernel("a", 1, 10, 80);
+    text.event("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", 5, i == 5 ? 4 : 0,
+               {{"device", 0}, {"bytes", 4096}});
+    ranks.push_back(analysis_of(text));
+  }
+  const Overall all = overall_of(ranks);
+  EXPECT_LT(all.signals.at("copies.pageable_ratio"), 0.01);
+  const auto found = std::ranges::find(all.findings, std::string("pageable_copies"),
+                                       [](const Finding& finding) { return finding.rule->id; });
+  ASSERT_NE(found, all.findings.end());
+  EXPECT_THAT(found->evidence, testing::StartsWith("on rank 5 only: 4.0 % of the step"));
+}
+
+// What the tables and findings of one rank have, those of several have too.
+TEST(Findings, SeveralRanksKeepModulesAndArithmetic) {
+  std::vector<TraceAnalysis> ranks;
+  for (int i = 0; i < 2; ++i) {
+    TraceText text;
+    text.json()["distributedInfo"] = {{"rank", i}, {"world_size", 2}};
+    text.step(1, 0, 100);
+    text.event("cpu_op", "aten::gather", 0, 20 + 20 * i, {{"Module Hierarchy", "blocks.3.drop"}});
+    text.event("cpu_op", "aten::mm", 60, 10,
+               {{"Input Dims", Json::array({{2, 3}, {3, 4}})}, {"Input type", {"float", "float"}}});
+    ranks.push_back(analysis_of(text));
+  }
+  const Overall all = overall_of(ranks);
+  const auto mm = std::ranges::find(all.operators, "aten::mm", &OperatorRow::name);
+  ASSERT_NE(mm, all.operators.end());
+  EXPECT_DOUBLE_EQ(mm->flop, 2 * 2 * 2 * 3 * 4);
+  const auto gather = std::ranges::find(all.findings, std::string("gather_backward"),
+                                        [](const Finding& finding) { return finding.rule->id; });
+  ASSERT_NE(gather, all.findings.end());
+  EXPECT_THAT(gather->evidence, HasSubstr("; on rank 1 100 % of that in blocks.3.drop"));
+}
+
 }  // namespace
 }  // namespace autotuned::analysis
