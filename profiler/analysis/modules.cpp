@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <optional>
 #include <unordered_map>
 
+#include "profiler/analysis/forward_threads.hpp"
 #include "profiler/traces/classification.hpp"
 
 namespace autotuned::analysis {
@@ -34,7 +36,8 @@ class ModuleFinder {
         events_(trace.events),
         nodes_(nodes),
         module_of_(nodes.size(), kNoModule),
-        backward_root_of_(nodes.size(), kNoNode) {}
+        backward_root_of_(nodes.size(), kNoNode),
+        threads_(forward_threads(trace.events)) {}
 
   ModuleTable find() {
     go_forward();
@@ -46,7 +49,7 @@ class ModuleFinder {
 
  private:
   void go_forward() {
-    std::unordered_map<std::int64_t, std::int64_t> latest_start;
+    std::unordered_map<CountedOperator, std::int64_t, CountedOperatorHash> latest_start;
     for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
       const CallNode& node = nodes_[i];
       const std::uint32_t above = node.parent == kNoNode ? kNoModule : module_of_[node.parent];
@@ -62,14 +65,23 @@ class ModuleFinder {
         ++table_.rows[module_of_[i]].calls;
         continue;
       }
-      const std::int64_t sequence = events_.sequence[node.row];
-      if (sequence == traces::kNoId || events_.is_backward[node.row]) continue;
+      const CountedOperator counted{events_.thread[node.row], events_.sequence[node.row]};
+      if (counted.sequence == traces::kNoId || events_.is_backward[node.row]) continue;
       // Several carry the number; the last one made the node of the backward pass.
-      const auto [latest, is_new] = latest_start.try_emplace(sequence, events_.start_ns[node.row]);
+      const auto [latest, is_new] = latest_start.try_emplace(counted, events_.start_ns[node.row]);
       if (!is_new && latest->second > events_.start_ns[node.row]) continue;
       latest->second = events_.start_ns[node.row];
-      module_of_sequence_[sequence] = module_of_[i];
+      module_of_operator_[counted] = module_of_[i];
     }
+  }
+
+  // The module in whose forward the operator ran that made the node; nothing where that is not known.
+  std::optional<std::uint32_t> module_of_forward(Row row) const {
+    const auto thread = threads_.find(events_.forward_thread[row]);
+    if (thread == threads_.end()) return std::nullopt;
+    const auto found = module_of_operator_.find({thread->second, events_.sequence[row]});
+    if (found == module_of_operator_.end()) return std::nullopt;
+    return found->second;
   }
 
   void go_backward() {
@@ -85,10 +97,10 @@ class ModuleFinder {
       }
       if (events_.thread[row] != thread) previous = kNoModule;
       thread = events_.thread[row];
-      const auto forward = module_of_sequence_.find(events_.sequence[row]);
-      if (forward != module_of_sequence_.end()) previous = forward->second;
+      const auto forward = module_of_forward(row);
+      if (forward) previous = *forward;
       const bool has_number = events_.sequence[row] != traces::kNoId;
-      module_of_[i] = has_number && forward == module_of_sequence_.end() ? kNoModule : previous;
+      module_of_[i] = has_number && !forward ? kNoModule : previous;
     }
   }
 
@@ -205,8 +217,9 @@ class ModuleFinder {
   ModuleTable table_;
   std::vector<std::uint32_t> module_of_;         // by node
   std::vector<std::uint32_t> backward_root_of_;  // by node: the outermost one of the backward pass
+  std::unordered_map<std::uint32_t, std::uint32_t> threads_;  // by autograd's number
   std::map<std::pair<std::uint32_t, NameId>, std::uint32_t> children_;
-  std::unordered_map<std::int64_t, std::uint32_t> module_of_sequence_;
+  std::unordered_map<CountedOperator, std::uint32_t, CountedOperatorHash> module_of_operator_;
 };
 
 }  // namespace

@@ -40,8 +40,8 @@ struct ModuleTable {
 };
 
 // A node of the backward pass is charged to the module in whose forward the operator with the same sequence
-// number ran; AccumulateGrad, which has none, to the module of the node before it. Numbers are unique for one
-// forward thread: with several (DataParallel), those of different replicas cannot be told apart.
+// number ran; AccumulateGrad, which has none, to the module of the node before it. Each forward thread counts
+// for itself (DataParallel has one for each replica): forward_threads.hpp tells them apart.
 // REQUIRES: `nodes` is call_tree(trace, …, everything).
 [[nodiscard]] ModuleTable module_table(const traces::Trace& trace,
                                        const std::vector<CallNode>& nodes);

@@ -61,6 +61,8 @@ struct Events {
   // Of operators that autograd remembers: a node of the backward pass has that of its forward operator.
   std::vector<std::int64_t> sequence;  // kNoId: none
   std::vector<bool> is_backward;       // with a sequence number: of the backward pass
+  // Of those: autograd's own number of the thread that counted; 0 for others.
+  std::vector<std::uint32_t> forward_thread;
 
   [[nodiscard]] std::size_t size() const { return kind.size(); }
   [[nodiscard]] std::int64_t end_ns(std::size_t row) const {

@@ -107,7 +107,11 @@ void TraceBuilder::add_duration(EventKind kind, NameId name, const RawEvent& eve
   events.values.push_back(text_id(event.input_values));
   const std::int64_t sequence = integer_from(event.sequence).value_or(kNoId);
   events.sequence.push_back(is_operator && sequence >= 0 ? sequence : kNoId);
-  events.is_backward.push_back(integer_from(event.forward_thread).value_or(0) > 0);
+  const std::int64_t counting = integer_from(event.forward_thread).value_or(0);
+  events.is_backward.push_back(counting > 0);
+  constexpr std::int64_t kMostThread = std::numeric_limits<std::uint32_t>::max();
+  events.forward_thread.push_back(
+      static_cast<std::uint32_t>(std::clamp<std::int64_t>(counting, 0, kMostThread)));
   if (kind == EventKind::module) trace_.has_modules = true;
 }
 

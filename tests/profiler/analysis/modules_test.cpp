@@ -100,6 +100,35 @@ TEST(ModuleTable, TheLatestOperatorOwnsTheNode) {
   EXPECT_EQ(row(table, "A_0").own.backward_host_ns, 0);
 }
 
+// DataParallel: each replica counts for itself, so both have the number 1.
+TEST(ModuleTable, TellsThreadsThatCountAlikeApart) {
+  TraceText text;
+  const auto node = [](int forward_thread) {
+    return Json{{"Sequence number", 1}, {"Fwd thread id", forward_thread}};
+  };
+  text.event("user_annotation", "nn.Module: A_0", 0, 10, Json::object(), 5);
+  text.event("cpu_op", "aten::relu", 1, 2, forward(1), 5);
+  text.event("user_annotation", "nn.Module: B_0", 4, 10, Json::object(), 4);
+  text.event("cpu_op", "aten::relu", 5, 2, forward(1), 4);
+  text.event("cpu_op", "ReluBackward0", 40, 3, node(12), 8);
+  text.event("cpu_op", "ReluBackward0", 40, 7, node(13), 9);
+  const ModuleTable table = modules_of(text);
+  EXPECT_EQ(row(table, "A_0").own.backward_host_ns, 3'000);
+  EXPECT_EQ(row(table, "B_0").own.backward_host_ns, 7'000);
+}
+
+// A thread that loads counts, too, but other numbers: those of the nodes are the training thread's.
+TEST(ModuleTable, TakesTheThreadThatCountedTheNumbers) {
+  TraceText text;
+  text.event("cpu_op", "aten::set_", 0, 1, forward(3), 7);
+  text.event("user_annotation", "nn.Module: A_0", 10, 20);
+  text.event("cpu_op", "aten::mm", 11, 2, forward(3));
+  text.event("cpu_op", "aten::relu", 15, 2, forward(4));
+  text.event("cpu_op", "ReluBackward0", 40, 5, backward(4));
+  text.event("cpu_op", "MmBackward0", 46, 4, backward(3));
+  EXPECT_EQ(row(modules_of(text), "A_0").own.backward_host_ns, 9'000);
+}
+
 // Annotations instead of calls of Python, named by the whole path.
 TEST(ModuleTable, TakesNamesThatAreWholePaths) {
   TraceText text;
