@@ -8,6 +8,8 @@
 #include <limits>
 #include <unordered_set>
 
+#include "profiler/traces/classification.hpp"
+
 namespace autotuned::analysis {
 namespace {
 
@@ -167,9 +169,7 @@ const char* to_string(Part part) {
 std::vector<bool> communication_rows(const Trace& trace) {
   std::vector<bool> is_communication_name(trace.names.size());
   for (traces::NameId id = 0; id < trace.names.size(); ++id) {
-    const std::string& name = trace.names.text(id);
-    is_communication_name[id] = name.starts_with("nccl") || name.starts_with("rccl") ||
-                                name.starts_with("hccl") || name.starts_with("ncclDevKernel");
+    is_communication_name[id] = traces::is_device_collective(trace.names.text(id));
   }
   const Events& events = trace.events;
   std::unordered_set<std::int64_t> operators;

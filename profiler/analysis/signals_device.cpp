@@ -7,6 +7,7 @@
 
 #include "profiler/analysis/signals.hpp"
 #include "profiler/operators.hpp"
+#include "profiler/traces/classification.hpp"
 
 namespace autotuned::analysis {
 namespace {
@@ -180,19 +181,32 @@ void add_kernel_signals(const Known& known, Signals& signals) {
   }
 }
 
+// Other accelerators have libraries of their own, so what is known of NCCL says nothing about them.
+bool calls_cuda_or_hip(const Known& known) {
+  return std::ranges::any_of(known.launches.calls, [&](Row call) {
+    const std::string& name = known.trace.name_of(call);
+    return name.starts_with("cuda") || name.starts_with("hip");
+  });
+}
+
 void add_parallel_signals(const Known& known, Signals& signals) {
   bool is_data_parallel = false;
   bool is_distributed = false;
-  bool has_nccl = known.trace.backend == "nccl";
+  const std::string& backend = known.trace.backend;
+  bool is_by_devices = has(backend, "ccl");
+  bool is_through_host = has(backend, "gloo") || has(backend, "mpi");
   for (traces::NameId id = 0; id < known.trace.names.size(); ++id) {
     const std::string& name = known.trace.names.text(id);
     is_data_parallel = is_data_parallel || name == "DataParallel.forward";
     is_distributed = is_distributed || name == "DistributedDataParallel.forward";
-    has_nccl = has_nccl || name.starts_with("nccl");
+    is_by_devices = is_by_devices || traces::is_device_collective(name);
+    is_through_host = is_through_host || traces::is_host_collective(name);
   }
   signals["distributed.devices_of_data_parallel_count"] =
       is_data_parallel ? static_cast<double>(known.devices.size()) : 0.0;
-  signals["distributed.without_nccl_count"] = is_distributed && !has_nccl ? 1.0 : 0.0;
+  const bool is_without_nccl =
+      is_distributed && is_through_host && !is_by_devices && calls_cuda_or_hip(known);
+  signals["distributed.without_nccl_count"] = is_without_nccl ? 1.0 : 0.0;
 }
 
 }  // namespace

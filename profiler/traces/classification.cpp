@@ -38,6 +38,33 @@ constexpr std::array kCategories = {
     std::pair{"trace", Category::passed_over},
 };
 
+std::string in_lower_case(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return lower;
+}
+
+// Huawei's kernels begin with hcom_, and its operators on the host with Hccl.
+constexpr std::array<std::string_view, 8> kDeviceLibraries = {"nccl", "rccl",   "msccl", "hccl",
+                                                              "hcom", "oneccl", "xccl",  "cncl"};
+constexpr std::array<std::string_view, 2> kHostLibraries = {"gloo", "mpi"};
+
+template <std::size_t count>
+bool begins_with_any(std::string_view name, const std::array<std::string_view, count>& words) {
+  return std::ranges::any_of(words, [&](std::string_view word) { return name.starts_with(word); });
+}
+
+// "nccl:all_reduce": what c10d calls an operation on the host.
+bool is_collective_call(std::string_view name) {
+  const std::size_t colon = name.find(':');
+  if (colon == std::string_view::npos || name.substr(colon).starts_with("::")) return false;
+  const std::string_view library = name.substr(0, colon);
+  return library == "ucc" || std::ranges::find(kHostLibraries, library) != kHostLibraries.end() ||
+         std::ranges::find(kDeviceLibraries, library) != kDeviceLibraries.end();
+}
+
 bool is_loading(std::string_view name) {
   return (name.starts_with("enumerate(DataLoader)#") && name.ends_with(".__next__")) ||
          name.starts_with("enumerate(DataPipe)#");
@@ -46,16 +73,21 @@ bool is_loading(std::string_view name) {
 }  // namespace
 
 Category category_of(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
+  const std::string lower = in_lower_case(text);
   for (const auto& [name, category] : kCategories) {
     if (lower == name) return category;
   }
   // cuda_runtime, cuda_driver, hip_runtime, xpu_runtime, mtia_runtime, privateuse1_runtime, ...
   if (lower.ends_with("_runtime") || lower.ends_with("_driver")) return Category::runtime_call;
   return Category::unknown;
+}
+
+bool is_device_collective(std::string_view name) {
+  return begins_with_any(in_lower_case(name.substr(0, 8)), kDeviceLibraries);
+}
+
+bool is_host_collective(std::string_view name) {
+  return is_collective_call(name) && begins_with_any(name, kHostLibraries);
 }
 
 std::optional<EventKind> kind_of(Category category, std::string_view name) {
@@ -65,7 +97,7 @@ std::optional<EventKind> kind_of(Category category, std::string_view name) {
       if (name.starts_with("ProfilerStep#")) return EventKind::step;
       if (name.starts_with(kModulePrefix)) return EventKind::module;
       if (is_loading(name)) return EventKind::data_loading;
-      if (name.starts_with("nccl:") || name.starts_with("gloo:")) return EventKind::communication;
+      if (is_collective_call(name)) return EventKind::communication;
       return category == Category::host ? EventKind::cpu_operator : EventKind::annotation;
     case Category::runtime_call:
       return EventKind::runtime_call;

@@ -31,4 +31,10 @@ inline constexpr std::string_view kModulePrefix = "nn.Module: ";
 // What an event of this category and name is; nothing for those that are passed over.
 [[nodiscard]] std::optional<EventKind> kind_of(Category category, std::string_view name);
 
+// Whether it is an operation of a library that lets devices exchange data (NCCL, RCCL, HCCL, oneCCL, …), by
+// the name of its kernel or of the call on the host.
+[[nodiscard]] bool is_device_collective(std::string_view name);
+// The same of one that exchanges through the host (Gloo, MPI).
+[[nodiscard]] bool is_host_collective(std::string_view name);
+
 }  // namespace autotuned::traces

@@ -16,7 +16,7 @@ namespace autotuned::traces {
 enum class EventKind : std::uint8_t {
   step,          // ProfilerStep#N
   data_loading,  // enumerate(DataLoader)#….__next__: the training thread waits for, or makes, a batch
-  communication,  // nccl:…, gloo:…, on the host
+  communication,  // nccl:…, gloo:…, xccl:…, on the host
   cpu_operator,
   annotation,    // record_function, Optimizer.step
   runtime_call,  // cuda…, cu…, hip…: calls of the device's runtime or driver

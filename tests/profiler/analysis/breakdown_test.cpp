@@ -94,6 +94,23 @@ TEST(Breakdown, CommunicationIsKnownByItsOperatorToo) {
   EXPECT_EQ(part_us(breakdown.steps[0], Part::kernel), 0);
 }
 
+TEST(Breakdown, CommunicationOfEveryMaker) {
+  for (const char* kernel : {"ncclDevKernel_AllReduce_Sum_f32", "rcclGenericKernel",
+                             "hcom_allReduce__1", "HcclAllReduce", "oneccl_allreduce_large"}) {
+    TraceText text;
+    text.step(1, 0, 100).kernel(kernel, 10, 20, 30);
+    EXPECT_EQ(part_us(breakdown_of_text(text).steps[0], Part::communication), 30) << kernel;
+  }
+  for (const char* call : {"nccl:all_reduce", "xccl:all_reduce", "gloo:broadcast", "ucc:barrier"}) {
+    TraceText text;
+    text.step(1, 0, 100).event("user_annotation", call, 10, 30);
+    EXPECT_EQ(part_us(breakdown_of_text(text).steps[0], Part::communication), 30) << call;
+  }
+  TraceText other;
+  other.step(1, 0, 100).event("cpu_op", "mpi::mine", 10, 30);
+  EXPECT_EQ(part_us(breakdown_of_text(other).steps[0], Part::cpu), 30);
+}
+
 // Whatever events there are, in whatever order, the parts add up to the steps.
 TEST(Breakdown, PartsAddUp) {
   const std::vector<std::string> categories = {"cpu_op",  "user_annotation", "cuda_runtime",

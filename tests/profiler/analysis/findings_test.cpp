@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <set>
+#include <utility>
 
 #include "profiler/analysis/profile.hpp"
 #include "profiler/analysis/trace_analysis.hpp"
@@ -286,6 +287,40 @@ TEST(Findings, ARankThatTheOthersWaitFor) {
   EXPECT_NEAR(all.signals.at("ranks.imbalance_ratio"), (90.0 - 170.0 / 3) / 100, 1e-9);
   EXPECT_DOUBLE_EQ(all.step_ns, 100'000);
   EXPECT_EQ(all.operators.front().calls, 3);
+}
+
+TraceText distributed_step(const std::string& collective, const std::string& launch) {
+  TraceText text;
+  text.step(1, 0, 100).event("cpu_op", "DistributedDataParallel.forward", 0, 50);
+  text.event("user_annotation", collective, 60, 10);
+  text.event("cuda_runtime", launch, 5, 1, {{"correlation", 900}});
+  text.event("kernel", "gemm", 10, 30, {{"correlation", 900}, {"device", 0}});
+  return text;
+}
+
+TEST(Findings, GradientsOfGpusThroughTheHost) {
+  EXPECT_THAT(ids_of(analysis_of(distributed_step("gloo:all_reduce", "cudaLaunchKernel")).findings),
+              Contains("without_nccl"));
+  EXPECT_THAT(ids_of(analysis_of(distributed_step("mpi:all_reduce", "hipLaunchKernel")).findings),
+              Contains("without_nccl"));
+  TraceText named = distributed_step("mine", "cudaLaunchKernel");
+  named.json()["distributedInfo"] = {{"backend", "gloo"}, {"rank", 0}, {"world_size", 2}};
+  EXPECT_THAT(ids_of(analysis_of(named).findings), Contains("without_nccl"));
+}
+
+// NCCL, and what other makers have in its place.
+TEST(Findings, OtherLibrariesThanNcclAreFine) {
+  for (const auto& [collective, launch] : {std::pair{"nccl:all_reduce", "cudaLaunchKernel"},
+                                           {"xccl:all_reduce", "urEnqueueKernelLaunch"},
+                                           {"HcclAllreduce", "aclnnMm"},
+                                           {"mine", "cudaLaunchKernel"},
+                                           {"gloo:all_reduce", "urEnqueueKernelLaunch"}}) {
+    const TraceText text = distributed_step(collective, launch);
+    EXPECT_THAT(ids_of(analysis_of(text).findings), Not(Contains("without_nccl"))) << collective;
+  }
+  TraceText both = distributed_step("gloo:barrier", "cudaLaunchKernel");
+  both.kernel("ncclDevKernel_AllReduce", 70, 75, 10);
+  EXPECT_THAT(ids_of(analysis_of(both).findings), Not(Contains("without_nccl")));
 }
 
 // One of eight copies from memory that is not pinned: the mean is far below the threshold.
