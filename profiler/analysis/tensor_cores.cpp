@@ -45,13 +45,33 @@ constexpr std::array<std::string_view, 32> kTensor = {"h884",
                                                       "cutlass_80_tensorop",
                                                       "tcgen05"};
 
-// Compiled for one program: Triton's, TorchInductor's, NVRTC's.
-constexpr std::array<std::string_view, 3> kGenerated = {"triton_", "triton__", "cutlass"};
+// CUTLASS from version 3 on has no other main loops for these.
+constexpr std::array<std::string_view, 5> kTensorOnly = {"sm90", "sm100", "sm103", "sm120",
+                                                         "sm121"};
+
+// Programs compile kernels of their own with Triton, whose names they choose: plain words. Words of NVIDIA's
+// and AMD's libraries are plain too, but begin like these.
+constexpr std::array<std::string_view, 17> kLibraries = {
+    "volta_", "turing_", "ampere_", "hopper_", "maxwell_", "pascal_", "kepler_", "sm50_", "sm52_",
+    "sm60_",  "sm70_",   "sm75_",   "cudnn",   "cublas",   "cufft",   "nccl",    "rccl"};
 
 template <std::size_t count>
 bool has_any(const std::string& name, const std::array<std::string_view, count>& parts) {
   return std::ranges::any_of(
       parts, [&](std::string_view part) { return name.find(part) != std::string::npos; });
+}
+
+// Attention of PyTorch, from CUTLASS 2: on ordinary cores where these have no tensor cores for the type.
+bool is_ordinary_attention(const std::string& name) {
+  const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
+  return has("fmha_cutlass") && (has("_sm50") || (has("_f32_") && (has("_sm70") || has("_sm75"))));
+}
+
+// Neither a template nor in a namespace, and without parameters.
+bool is_plain_word(const std::string& name) {
+  return !name.empty() && std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+  });
 }
 
 }  // namespace
@@ -61,9 +81,14 @@ TensorCores tensor_cores_of(std::string_view kernel) {
   std::ranges::transform(name, name.begin(), [](char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   });
-  if (has_any(name, kOrdinary)) return TensorCores::no;
+  if (has_any(name, kOrdinary) || is_ordinary_attention(name)) return TensorCores::no;
   if (has_any(name, kTensor)) return TensorCores::yes;
-  return has_any(name, kGenerated) ? TensorCores::unknown : TensorCores::no;
+  if (name.find("cutlass") != std::string::npos) {
+    return has_any(name, kTensorOnly) ? TensorCores::yes : TensorCores::unknown;
+  }
+  const bool is_of_library = std::ranges::any_of(
+      kLibraries, [&](std::string_view word) { return name.starts_with(word); });
+  return is_plain_word(name) && !is_of_library ? TensorCores::unknown : TensorCores::no;
 }
 
 const char* to_string(TensorCores use) {

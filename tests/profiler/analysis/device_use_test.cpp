@@ -87,10 +87,42 @@ TEST(TensorCores, KnowsNamesOfEveryGeneration) {
   }
   for (const char* name :
        {"ampere_sgemm_128x64_nn", "cutlass_80_simt_sgemm_256x128_8x4_nn_align1",
-        "void at::native::vectorized_elementwise_kernel", "volta_sgemm_32x128_nt"}) {
+        "void at::native::vectorized_elementwise_kernel", "volta_sgemm_32x128_nt",
+        "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+        "void splitKreduce_kernel<32, 16, int, float>(cublasSplitKParams<float>)"}) {
     EXPECT_EQ(tensor_cores_of(name), TensorCores::no) << name;
   }
-  EXPECT_EQ(tensor_cores_of("triton_per_fused_0"), TensorCores::unknown);
+}
+
+TEST(TensorCores, KnowsHopperAndBlackwell) {
+  for (const char* name :
+       {"void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<Sm90TmaWarpSpecialized>>",
+        "void cutlass::device_kernel<flash::FlashAttnFwdSm90<Mainloop>>",
+        "cutlass3x_sm100_tensorop_gemm_bf16_128x256x64", "nvjet_sm100_tst_256x128_64x6_2x1_2cta_h",
+        "sm100_xmma_fprop_implicit_gemm_bf16", "cudnn_generated_fort_native_sdpa_sm100_flash_fprop",
+        "void cutlass::device_kernel<CollectiveMma<MainloopSm120TmaWarpSpecialized>>"}) {
+    EXPECT_EQ(tensor_cores_of(name), TensorCores::yes) << name;
+  }
+}
+
+// The same attention, on cores and for types that have tensor cores, and on others.
+TEST(TensorCores, TellAttentionApart) {
+  for (const char* name :
+       {"fmha_cutlassF_f32_aligned_64x64_rf_sm70", "fmha_cutlassB_f32_notaligned_64x64_k64_sm50",
+        "fmha_cutlassF_f16_aligned_64x64_rf_sm50", "fmha_cutlassB_f32_aligned_64x64_k32_sm75"}) {
+    EXPECT_EQ(tensor_cores_of(name), TensorCores::no) << name;
+  }
+  for (const char* name :
+       {"fmha_cutlassF_f16_aligned_64x64_rf_sm75", "fmha_cutlassF_f32_aligned_64x64_rf_sm80"}) {
+    EXPECT_EQ(tensor_cores_of(name), TensorCores::yes) << name;
+  }
+}
+
+TEST(TensorCores, SayNothingAboutKernelsThatAProgramNamed) {
+  for (const char* name : {"triton_per_fused_0", "_attn_fwd", "matmul_kernel", "rms_norm_fwd_0d1d2",
+                           "void cutlass::Kernel2<Mine>"}) {
+    EXPECT_EQ(tensor_cores_of(name), TensorCores::unknown) << name;
+  }
 }
 
 }  // namespace
