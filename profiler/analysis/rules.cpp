@@ -158,11 +158,22 @@ constexpr std::array kRules = {
          .signal = "waiting.synchronous_copy_ratio",
          .threshold = 0.01,
          .is_below = false,
-         .evidence = "{waiting.synchronous_copy_ratio} of the step is spent in cudaMemcpy, which "
-                     "makes the host wait",
+         .evidence =
+             "{waiting.synchronous_copy_ratio} of the step is spent in copies that make the "
+             "host wait (cudaMemcpy and its like)",
          .plugin = "pinned_memory",
          .knob = "transfer.non_blocking",
          .advice = "use cudaMemcpyAsync from pinned memory"},
+    Rule{.id = "synchronous_fills",
+         .signal = "waiting.synchronous_fill_ratio",
+         .threshold = 0.01,
+         .is_below = false,
+         .evidence =
+             "{waiting.synchronous_fill_ratio} of the step is spent in fills that may make the "
+             "host wait (cudaMemset and its like)",
+         .plugin = "",
+         .knob = "",
+         .advice = "use cudaMemsetAsync on the stream that needs the memory"},
     // Arithmetic.
     Rule{.id = "tensor_cores_unused",
          .signal = "kernels.without_tensor_cores_share_ratio",

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "profiler/analysis/signals.hpp"
 #include "profiler/operators.hpp"
@@ -48,6 +49,17 @@ void add_copy_signals(const Known& known, Signals& signals) {
   signals["copies.per_step_bytes"] = bytes / static_cast<double>(known.breakdown.steps.size());
 }
 
+// cudaMemcpy, cudaMemcpy2D, cuMemcpyHtoD_v2, hipMemcpyWithStream, …, which come back when it is done.
+// Copies from device to device do not wait.
+bool is_synchronous(std::string_view call, std::string_view what) {
+  const std::size_t prefix = call.starts_with("cuda")  ? 4
+                             : call.starts_with("hip") ? 3
+                             : call.starts_with("cu")  ? 2
+                                                       : 0;
+  return prefix > 0 && call.substr(prefix).starts_with(what) && !has(call, "Async") &&
+         !has(call, "Peer") && !has(call, "DtoD");
+}
+
 // Waits of the host for the device, and calls that wait without need.
 void add_waiting_signals(const Known& known, Signals& signals) {
   const Trace& trace = known.trace;
@@ -62,20 +74,28 @@ void add_waiting_signals(const Known& known, Signals& signals) {
   }
   scalar_reads = merged(std::move(scalar_reads));
   double waiting_ns = 0;
-  double synchronous_copy_ns = 0;
+  Intervals copies;
+  Intervals fills;
   for (const Row call : known.launches.calls) {
     const std::string& name = trace.name_of(call);
     const double ns = inside_ns(events, call, stretches);
+    const Interval time{events.start_ns[call], events.end_ns(call)};
     if (has(name, "Synchronize") && known.breakdown.on_host.hold(events.start_ns[call])) {
-      const Interval time{events.start_ns[call], events.end_ns(call)};
       const auto in_reads = static_cast<double>(length_within_ns(scalar_reads, time));
       waiting_ns += std::max(0.0, ns - in_reads);
     }
-    if (name == "cudaMemcpy" || name == "hipMemcpy") synchronous_copy_ns += ns;
+    if (is_synchronous(name, "Memcpy")) copies.push_back(time);
+    if (is_synchronous(name, "Memset")) fills.push_back(time);
   }
   const double all = steps_ns(known.breakdown);
   signals["waiting.synchronize_ratio"] = waiting_ns / all;
-  signals["waiting.synchronous_copy_ratio"] = synchronous_copy_ns / all;
+  // A call of the runtime holds the driver's: a moment counts once.
+  const auto length_of = [&](Intervals calls) {
+    return static_cast<double>(
+        length_ns(intersection(merged(std::move(calls)), stretches.intervals())));
+  };
+  signals["waiting.synchronous_copy_ratio"] = length_of(std::move(copies)) / all;
+  signals["waiting.synchronous_fill_ratio"] = length_of(std::move(fills)) / all;
 }
 
 // Stretches in which the device that works most has nothing to do, and why.

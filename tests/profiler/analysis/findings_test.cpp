@@ -289,6 +289,34 @@ TEST(Findings, ARankThatTheOthersWaitFor) {
   EXPECT_EQ(all.operators.front().calls, 3);
 }
 
+TEST(Findings, CopiesAndFillsThatMakeTheHostWait) {
+  for (const char* call : {"cudaMemcpy", "hipMemcpy", "cuMemcpyHtoD_v2", "cudaMemcpy2D",
+                           "hipMemcpyWithStream", "cuMemcpyDtoH_v2", "hipMemcpyDtoH"}) {
+    TraceText text;
+    text.step(1, 0, 100).kernel("a", 1, 10, 30).event("cuda_runtime", call, 50, 20);
+    text.event("cuda_driver", "cuMemcpyHtoD_v2", 52, 17);  // of the same call
+    const TraceAnalysis analysis = analysis_of(text);
+    EXPECT_DOUBLE_EQ(analysis.signals.at("waiting.synchronous_copy_ratio"), 0.2) << call;
+    EXPECT_THAT(ids_of(analysis.findings), Contains("synchronous_copies")) << call;
+  }
+  for (const char* call : {"cudaMemset", "cuMemsetD32_v2", "hipMemset"}) {
+    TraceText text;
+    text.step(1, 0, 100).kernel("a", 1, 10, 30).event("cuda_runtime", call, 50, 20);
+    EXPECT_THAT(ids_of(analysis_of(text).findings), Contains("synchronous_fills")) << call;
+  }
+}
+
+TEST(Findings, CopiesAndFillsThatDoNotWait) {
+  for (const char* call : {"cudaMemcpyAsync", "cuMemcpyHtoDAsync_v2", "cudaMemcpyPeer",
+                           "hipMemcpyDtoD", "cudaMemcpyBatchAsync", "cudaMemsetAsync"}) {
+    TraceText text;
+    text.step(1, 0, 100).kernel("a", 1, 10, 30).event("cuda_runtime", call, 50, 20);
+    const TraceAnalysis analysis = analysis_of(text);
+    EXPECT_DOUBLE_EQ(analysis.signals.at("waiting.synchronous_copy_ratio"), 0) << call;
+    EXPECT_DOUBLE_EQ(analysis.signals.at("waiting.synchronous_fill_ratio"), 0) << call;
+  }
+}
+
 TraceText distributed_step(const std::string& collective, const std::string& launch) {
   TraceText text;
   text.step(1, 0, 100).event("cpu_op", "DistributedDataParallel.forward", 0, 50);
