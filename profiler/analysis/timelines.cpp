@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <utility>
 
 namespace autotuned::analysis {
 namespace {
@@ -16,6 +17,31 @@ using traces::Trace;
 bool is_work(EventKind kind) {
   return kind != EventKind::annotation && kind != EventKind::step && kind != EventKind::module &&
          kind != EventKind::overhead;
+}
+
+// Some threads have nothing but annotations (`autotuned profile` writes a loader's workers so): there, those
+// that hold no other one are the work.
+std::vector<Intervals> innermost_annotations(const Trace& trace,
+                                             const std::vector<bool>& has_work) {
+  const Events& events = trace.events;
+  std::vector<Intervals> annotations(has_work.size());
+  for (std::size_t row = 0; row < events.size(); ++row) {
+    const std::uint32_t thread = events.thread[row];
+    if (events.kind[row] != EventKind::annotation || has_work[thread]) continue;
+    annotations[thread].push_back({events.start_ns[row], events.end_ns(row)});
+  }
+  for (Intervals& all : annotations) {
+    std::ranges::sort(all, [](const Interval& a, const Interval& b) {
+      return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns > b.end_ns;
+    });
+    Intervals innermost;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const bool holds_next = i + 1 < all.size() && all[i + 1].end_ns <= all[i].end_ns;
+      if (!holds_next) innermost.push_back(all[i]);
+    }
+    all = std::move(innermost);
+  }
+  return annotations;
 }
 
 // What is outermost tells most: an annotation more than the operators inside. Steps tell nothing.
@@ -51,12 +77,13 @@ std::vector<int> device_of_threads(const Trace& trace) {
 
 // A device stands still while all of its streams do: the gap stands beside the busiest of them.
 std::vector<GapRow> gaps_of(const std::vector<TimelineRow>& rows, const std::vector<int>& devices,
-                            const std::vector<Intervals>& busy, const Intervals& stretches) {
+                            const std::vector<Intervals>& busy, const std::vector<bool>& has_work,
+                            const Intervals& stretches) {
   std::map<int, Intervals> busy_of_device;
   std::map<int, std::uint32_t> busiest;
   for (std::uint32_t i = 0; i < rows.size(); ++i) {
     const int device = devices[rows[i].thread];
-    if (rows[i].busy_ns == 0) continue;
+    if (rows[i].busy_ns == 0 || !has_work[rows[i].thread]) continue;
     // Of threads of the host only the busiest counts.
     const bool is_first = busiest.try_emplace(device, i).second;
     if (device == kNoDevice && !is_first) continue;
@@ -96,14 +123,20 @@ TimelineTable timeline_table(const Trace& trace, const Stretches& stretches,
   const Events& events = trace.events;
   std::vector<TimelineRow> rows(trace.threads.size());
   std::vector<Intervals> busy(trace.threads.size());
+  std::vector<bool> has_work(trace.threads.size());
   const std::vector<std::string> names = timeline_names(trace);
   for (std::size_t row = 0; row < events.size(); ++row) {
     const std::uint32_t thread = events.thread[row];
     ++rows[thread].events;
     rows[thread].is_device |= is_on_device(events.kind[row]);
     if (is_work(events.kind[row])) {
+      has_work[thread] = true;
       busy[thread].push_back({events.start_ns[row], events.end_ns(row)});
     }
+  }
+  std::vector<Intervals> annotated = innermost_annotations(trace, has_work);
+  for (std::size_t thread = 0; thread < busy.size(); ++thread) {
+    if (!has_work[thread]) busy[thread] = std::move(annotated[thread]);
   }
   const double all_ns = static_cast<double>(std::max<std::int64_t>(stretches.length_ns(), 1));
   for (std::uint32_t thread = 0; thread < rows.size(); ++thread) {
@@ -125,7 +158,7 @@ TimelineTable timeline_table(const Trace& trace, const Stretches& stretches,
   });
   std::erase_if(rows, [](const TimelineRow& row) { return row.events == 0; });
   table.rows = std::move(rows);
-  table.gaps = gaps_of(table.rows, device_of_threads(trace), busy, stretches.intervals());
+  table.gaps = gaps_of(table.rows, device_of_threads(trace), busy, has_work, stretches.intervals());
   const auto length = [](const GapRow& gap) { return gap.time.length_ns(); };
   const std::size_t kept = std::min(most_gaps, table.gaps.size());
   std::ranges::partial_sort(table.gaps, table.gaps.begin() + static_cast<std::ptrdiff_t>(kept),

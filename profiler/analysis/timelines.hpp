@@ -16,9 +16,11 @@ struct TimelineRow {
   std::uint32_t thread = 0;  // index into Trace::threads
   bool is_device = false;
   std::int64_t events = 0;
-  std::int64_t busy_ns = 0;  // in which at least one operator, call or kernel runs
-  double busy_ratio = 0;     // of the stretches
-  Interval longest_gap;      // empty where it never stood still
+  // In which at least one operator, call or kernel runs; of a thread that has none of these, in which an
+  // annotation is open that holds no other.
+  std::int64_t busy_ns = 0;
+  double busy_ratio = 0;  // of the stretches
+  Interval longest_gap;   // empty where it never stood still
 };
 
 struct GapRow {
@@ -31,7 +33,8 @@ struct GapRow {
 
 struct TimelineTable {
   std::vector<TimelineRow> rows;  // the host's, then the devices', the busiest first
-  std::vector<GapRow> gaps;  // of devices, or of the busiest thread without one; the longest first
+  std::vector<GapRow>
+      gaps;  // of devices, or of the busiest thread with operators; the longest first
 };
 
 // Within `stretches`. At most `most_gaps` gaps.

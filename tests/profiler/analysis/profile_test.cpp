@@ -91,6 +91,26 @@ TEST(Timelines, ADeviceStandsStillWhenAllStreamsDo) {
   EXPECT_EQ(table.rows[table.gaps[0].timeline].name, "GPU 0, stream 7");
 }
 
+// As `autotuned profile` writes a loader's threads.
+TEST(Timelines, WorkersWithoutOperatorsAreBusyToo) {
+  TraceText text;
+  text.step(1, 0, 100).event("cpu_op", "aten::mm", 10, 40);
+  for (const int worker : {5, 6}) {
+    text.event("user_annotation", "make_samples", 0, 90, Json::object(), worker);
+    text.event("user_annotation", "read_sample", 10, 20, Json::object(), worker);
+    text.event("user_annotation", "random_crop", 30, worker * 10, Json::object(), worker);
+  }
+  text.event("user_annotation", "mine", 20, 60);  // beside operators it only holds them
+  const TimelineTable table = profile_of(text).timelines;
+  ASSERT_EQ(table.rows.size(), 3U);
+  EXPECT_DOUBLE_EQ(table.rows[0].busy_ratio, 0.8);
+  EXPECT_DOUBLE_EQ(table.rows[1].busy_ratio, 0.7);
+  EXPECT_DOUBLE_EQ(table.rows[2].busy_ratio, 0.4);
+  // Gaps are those of the thread that trains.
+  ASSERT_FALSE(table.gaps.empty());
+  EXPECT_EQ(table.gaps[0].timeline, 2U);
+}
+
 TEST(Timelines, UseTheNamesOfThreads) {
   TraceText text;
   text.event("cpu_op", "aten::mm", 0, 10).event("cpu_op", "aten::mm", 0, 20, Json::object(), 2);
