@@ -141,16 +141,13 @@ Result<Json> record(const recipes::Recipe& recipe, const std::vector<recipes::Kn
   TrainerJob job(std::move(spec), cancel);
   const Configuration configuration = recipe.starting_configuration(knobs);
   if (auto started = job.start(configuration); !started) return tl::unexpected(started.error());
-  return job.trace(configuration,
-                   {{"path", file.string()},
-                    {"active", options.steps},
-                    {"warmup", options.warmup},
-                    {"wait", options.wait},
-                    {"skip_first", options.skip_first},
-                    {"repeat", options.repeat},
-                    {"shapes", options.shapes},
-                    {"memory", options.memory}},
-                   limit);
+  Json request = {
+      {"path", file.string()},    {"active", options.steps},          {"warmup", options.warmup},
+      {"wait", options.wait},     {"skip_first", options.skip_first}, {"repeat", options.repeat},
+      {"shapes", options.shapes}, {"memory", options.memory}};
+  // Beside the trace: on the storage that a run would write to.
+  if (options.checkpoint) request["checkpoint_path"] = file.string() + ".checkpoint";
+  return job.trace(configuration, std::move(request), limit);
 }
 
 int report(const Error& error) {

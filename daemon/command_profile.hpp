@@ -25,6 +25,7 @@ struct ProfileOptions {
   std::string limit = "2min";  // no step begins later
   bool shapes = false;
   bool memory = false;
+  bool checkpoint = false;  // also save one after the steps of each cycle, and remove it
   AnalyzeOptions analysis;  // what to print of the trace
   bool as_json = false;
 };

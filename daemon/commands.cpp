@@ -235,6 +235,8 @@ void add_profile(CLI::App& app, ProfileOptions& options) {
       ->capture_default_str();
   command.add_flag("--shapes", options.shapes, "Record sizes and types of what operators get");
   command.add_flag("--memory", options.memory, "Record allocations and releases");
+  command.add_flag("--checkpoint", options.checkpoint,
+                   "Save a checkpoint after the steps, record what it costs, and remove it");
   add_json(command, options.as_json);
 }
 

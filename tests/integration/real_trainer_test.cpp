@@ -198,6 +198,21 @@ TEST_F(RealTrainer, ProfileNamesBadInput) {
   EXPECT_THAT(error_of({"--steps", "0"}), HasSubstr("--steps"));
 }
 
+TEST_F(RealTrainer, ProfileShowsWhatACheckpointCosts) {
+  write_recipe(kSynthetic, 1);
+  const std::filesystem::path file = scene_.folder() / "traces/mine.pt.trace.json.gz";
+  const auto annotations = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), {"profile", scene_.recipe().string(), "--steps", "1", "--json",
+                                     "--view", "input", "--output", file.string()});
+    const Outcome outcome = scene_.command(options);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return outcome.out;
+  };
+  EXPECT_THAT(annotations({"--checkpoint"}), HasSubstr("checkpoint_write"));
+  EXPECT_FALSE(std::filesystem::exists(file.string() + ".checkpoint"));
+  EXPECT_THAT(annotations({}), testing::Not(HasSubstr("checkpoint_write")));
+}
+
 TEST_F(RealTrainer, ProfileIntoAFileOfThatName) {
   write_recipe(kSynthetic, 1);
   const std::string file = (scene_.folder() / "deep/mine.pt.trace.json.gz").string();
