@@ -13,6 +13,7 @@
 #include "plugins/trust.hpp"
 #include "profiler/cupti_library.hpp"
 #include "recipes/recipe.hpp"
+#include "trainer/timing_rule.hpp"
 #include "trainer/training.hpp"
 
 namespace autotuned::trainer {
@@ -204,6 +205,9 @@ Result<Json> Server::handle(const std::string& name, const Json& request) {
   }
   if (name == "load") return load(request);
   if (job_ == nullptr) return fail(ErrorKind::invalid, "nothing is loaded", name);
+  if (auto may = check_may_be_timed(name, has_traced_gpu_); !may) {
+    return tl::unexpected(may.error());
+  }
   if (name == "prepare") return prepare(request);
   if (name == "run" || name == "steps") return run(request);
   if (name == "profile") return profile(request);
@@ -314,6 +318,7 @@ Result<Json> Server::trace(const Json& request) {
     *value = *read;
   }
   trace.checkpoint_file = get_string(request, "checkpoint_path").value_or("");
+  has_traced_gpu_ = has_traced_gpu_ || job_->facts().device.starts_with("cuda");
   return job_->trace(trace, [this] { return is_cancelled(); }).map([](const JobTrace& written) {
     return Json{{"steps", written.steps},
                 {"events", written.events},
