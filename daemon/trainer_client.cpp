@@ -2,6 +2,7 @@
 #include "daemon/trainer_client.hpp"
 
 #include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -49,6 +50,13 @@ Woken wait_for(int trainer, int cancel, Clock::time_point deadline) {
   }
 }
 
+bool is_file_or_new(const std::filesystem::path& log) {
+  if (log.empty()) return false;
+  std::error_code ignored;
+  const auto status = std::filesystem::symlink_status(log, ignored);
+  return !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
+}
+
 Error error_from(const Json& error) {
   const auto text = [&error](const char* field) { return get_string(error, field).value_or(""); };
   return Error{error_kind_from(text("kind")), text("what"), text("where"), text("remedy")};
@@ -56,9 +64,10 @@ Error error_from(const Json& error) {
 
 }  // namespace
 
-TrainerClient::TrainerClient(Process process, FrameChannel channel, CancelSource& cancel,
-                             std::filesystem::path log)
-    : process_(std::move(process)),
+TrainerClient::TrainerClient(TrainerOutput output, Process process, FrameChannel channel,
+                             CancelSource& cancel, std::filesystem::path log)
+    : output_(std::move(output)),
+      process_(std::move(process)),
       channel_(std::move(channel)),
       cancel_(&cancel),
       log_(std::move(log)) {}
@@ -74,13 +83,23 @@ Result<TrainerClient> TrainerClient::start(const TrainerSpec& spec, CancelSource
   int next = kLocksInTrainer;
   for (const int lock : spec.inherited_locks)
     process_spec.descriptors.emplace_back(lock, next++);
-  process_spec.log = spec.log;
+  TrainerOutput output;
+  if (is_file_or_new(spec.log)) {
+    auto started = TrainerOutput::start(spec.log);
+    if (!started) return tl::unexpected(started.error());
+    output = *std::move(started);
+    for (const int stream : {STDOUT_FILENO, STDERR_FILENO})
+      process_spec.descriptors.emplace_back(output.writing_end(), stream);
+  } else {
+    process_spec.log = spec.log;
+  }
   auto process = Process::start(process_spec);
   if (!process) return tl::unexpected(process.error());
   sockets->theirs.reset();
+  output.close_writing_end();
 
-  TrainerClient client(std::move(*process), FrameChannel(std::move(sockets->ours)), cancel,
-                       spec.log);
+  TrainerClient client(std::move(output), std::move(*process),
+                       FrameChannel(std::move(sockets->ours)), cancel, spec.log);
   const auto deadline = Clock::now() + kHelloLimit;
   auto frame = client.receive_before(deadline, /*is_cancellable=*/true);
   if (!frame) {
@@ -221,6 +240,7 @@ tl::unexpected<Error> TrainerClient::end(ErrorKind kind, const std::string& what
   if (exit && exit->signal == SIGKILL && kind == ErrorKind::crashed) {
     text += ", which the system does when memory runs out";
   }
+  output_.finish();
   const std::string tail = last_lines(log_, 5);
   if (!tail.empty()) text += "; the last lines of its log:\n" + tail;
   return fail(kind, text, log_.string());

@@ -13,6 +13,7 @@
 #include "base/json.hpp"
 #include "base/process.hpp"
 #include "base/result.hpp"
+#include "daemon/trainer_output.hpp"
 
 namespace autotuned::daemon {
 
@@ -41,6 +42,8 @@ struct TrainerSpec {
   std::filesystem::path program;
   std::vector<std::string> arguments;
   std::vector<std::string> environment;  // complete, NAME=value
+  // Of what it prints, kept small (daemon/trainer_output.hpp). A device such as /dev/null takes all of it; empty:
+  // ours are shared.
   std::filesystem::path log;
   std::vector<int> inherited_locks;  // of the device, held as long as the trainer lives
 };
@@ -71,7 +74,7 @@ class TrainerClient {
   void stop();
 
  private:
-  TrainerClient(Process process, FrameChannel channel, CancelSource& cancel,
+  TrainerClient(TrainerOutput output, Process process, FrameChannel channel, CancelSource& cancel,
                 std::filesystem::path log);
 
   Result<Json> receive_before(std::chrono::steady_clock::time_point deadline, bool is_cancellable);
@@ -80,6 +83,7 @@ class TrainerClient {
                                const std::function<void(const Json&)>& on_progress);
   tl::unexpected<Error> end(ErrorKind kind, const std::string& what);
 
+  TrainerOutput output_;  // ends after the process
   Process process_;
   FrameChannel channel_;
   CancelSource* cancel_;

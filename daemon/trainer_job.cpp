@@ -19,6 +19,8 @@ using std::chrono::nanoseconds;
 
 constexpr nanoseconds kLoadLimit = std::chrono::minutes(5);  // reads the data
 constexpr std::size_t kTrainersAtOnce = 2;
+// Of the trainers that were started last; each is small, and a run of days may start thousands.
+constexpr int kLogs = 8;
 constexpr std::int64_t kProfileSteps = 20;
 constexpr std::int64_t kProfileWarmupSteps = 3;
 // Of a job whose steps take seconds, fewer must do: the budget is for trials.
@@ -111,7 +113,7 @@ Result<void> TrainerJob::start(const Configuration& configuration) {
 Result<TrainerJob::Trainer*> TrainerJob::start_trainer(const Configuration& configuration) {
   TrainerSpec spec;
   spec.program = spec_.trainer;
-  spec.log = spec_.folder / ("trainer-" + std::to_string(++started_) + ".log");
+  spec.log = spec_.folder / ("trainer-" + std::to_string(started_++ % kLogs + 1) + ".log");
   spec.inherited_locks = spec_.device_locks;
   auto environment = trainer_environment(configuration);
   if (!environment) return tl::unexpected(environment.error());

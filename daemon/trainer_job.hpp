@@ -96,7 +96,7 @@ class TrainerJob final : public tuner::Job {
   bool is_slowed_by_checkpoints_ = false;  // so much that blocks must have theirs
   std::set<std::string> damaged_files_;
   TrainerList trainers_;  // most recently used first
-  int started_ = 0;       // numbers the logs
+  int started_ = 0;       // chooses the log
 };
 
 }  // namespace autotuned::daemon

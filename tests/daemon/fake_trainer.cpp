@@ -204,6 +204,13 @@ class FakeTrainer {
         eaten[at] = 1;
       hang();
     }
+    if (kind == "print") {
+      const std::string line = std::string(1023, 'x') + "\n";
+      for (int left = fault.at("kilobytes"); left > 0; --left)
+        std::fputs(line.c_str(), stderr);
+      std::fputs("fake: printed\n", stderr);
+      if (fault.value("exits", false)) std::_Exit(3);
+    }
     if (kind == "pause") {
       // Until the test opens the other end.
       const autotuned::Descriptor gate(open(behaviour_.gate().c_str(), O_RDONLY));

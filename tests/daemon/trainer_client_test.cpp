@@ -131,6 +131,44 @@ TEST_F(TrainerClientTest, MemoryBeyondTheLimitEndsIt) {
   EXPECT_FALSE(client->is_alive());
 }
 
+// Eight times as much as is kept, and the newest stays.
+TEST_F(TrainerClientTest, LogOfATrainerThatPrintsMuchStaysSmall) {
+  constexpr std::uintmax_t kMostBytes = std::uintmax_t{1} << 20U;
+  constexpr int kKilobytes = 8 * 1024;
+  const auto kept = [&] {
+    return std::filesystem::file_size(scene_.folder() / "trainer.log") +
+           std::filesystem::file_size(scene_.folder() / "trainer.log.1");
+  };
+  {
+    auto client = start({{{"do", "print"}, {"kilobytes", kKilobytes}, {"request", "digest"}}});
+    ASSERT_TRUE(client) << client.error().message();
+    EXPECT_TRUE(client->request("digest", Json::object(), seconds(60)));
+    EXPECT_TRUE(client->request("restore", {{"name", "initial"}}, seconds(20)));
+    client->stop();
+  }
+  EXPECT_LE(kept(), kMostBytes);
+  EXPECT_THAT(scene_.folder().read("trainer.log"), testing::EndsWith("\nfake: printed\n"));
+
+  auto client =
+      start({{{"do", "print"}, {"kilobytes", kKilobytes}, {"exits", true}, {"request", "digest"}}});
+  ASSERT_TRUE(client) << client.error().message();
+  const auto answer = client->request("digest", Json::object(), seconds(60));
+  ASSERT_FALSE(answer);
+  EXPECT_THAT(answer.error().message(), HasSubstr("exit code 3"));
+  EXPECT_THAT(answer.error().message(), HasSubstr("\nfake: printed"));
+  EXPECT_LE(kept(), kMostBytes);
+}
+
+TEST_F(TrainerClientTest, LogIsOfOneTrainerAlone) {
+  for (const int code : {7, 8}) {
+    const auto client = start({{{"do", "exit"}, {"code", code}, {"request", "hello"}}});
+    ASSERT_FALSE(client);
+    EXPECT_THAT(client.error().message(), HasSubstr("exit code " + std::to_string(code)));
+  }
+  EXPECT_EQ(scene_.folder().read("trainer.log"), "fake: exit at hello\n");
+  EXPECT_EQ(scene_.folder().read("trainer.log.1"), "fake: exit at hello\n");
+}
+
 TEST_F(TrainerClientTest, CancelIsPassedOnAndTheAnswerCounts) {
   auto client = start({{{"do", "pause"}, {"request", "train_step"}, {"step", 3}}});
   ASSERT_TRUE(client);
