@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <fstream>
 #include <utility>
 
 #include "base/file.hpp"
@@ -57,6 +58,12 @@ bool is_file_or_new(const std::filesystem::path& log) {
   return !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
 }
 
+// When the machine has no memory left, the kernel is to choose a trainer: that costs a trial, while the session
+// or the daemon would cost more. Where it cannot be told so, it chooses as it likes.
+void offer_to_the_kernel(pid_t trainer) {
+  std::ofstream("/proc/" + std::to_string(trainer) + "/oom_score_adj") << 1000;
+}
+
 Error error_from(const Json& error) {
   const auto text = [&error](const char* field) { return get_string(error, field).value_or(""); };
   return Error{error_kind_from(text("kind")), text("what"), text("where"), text("remedy")};
@@ -95,6 +102,7 @@ Result<TrainerClient> TrainerClient::start(const TrainerSpec& spec, CancelSource
   }
   auto process = Process::start(process_spec);
   if (!process) return tl::unexpected(process.error());
+  offer_to_the_kernel(process->pid());
   sockets->theirs.reset();
   output.close_writing_end();
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include "base/file.hpp"
 #include "base/resident_memory.hpp"
 #include "tests/daemon/fake_scene.hpp"
 #include "tests/daemon/fake_session.hpp"
@@ -24,12 +25,14 @@ class TrainerClientTest : public testing::Test {
     spec.program = scene_.trainer();
     spec.environment = {"PATH=/usr/bin:/bin"};
     spec.log = scene_.folder() / "trainer.log";
+    spec.inherited_locks = locks_;
     return TrainerClient::start(spec, cancel_);
   }
   static Json prepared() { return {{"configuration", Json::object()}}; }
 
   FakeScene scene_;
   CancelSwitch cancel_;
+  std::vector<int> locks_;
 };
 
 TEST_F(TrainerClientTest, AsksAndStops) {
@@ -129,6 +132,29 @@ TEST_F(TrainerClientTest, MemoryBeyondTheLimitEndsIt) {
   EXPECT_EQ(answer.error().kind, ErrorKind::out_of_memory) << answer.error().message();
   EXPECT_THAT(answer.error().message(), HasSubstr("of memory during 'digest', and "));
   EXPECT_FALSE(client->is_alive());
+}
+
+TEST_F(TrainerClientTest, KernelIsToChooseATrainerBeforeOthers) {
+  const auto client = start(Json::array());
+  ASSERT_TRUE(client) << client.error().message();
+  std::ifstream score("/proc/" + std::to_string(client->pid()) + "/oom_score_adj");
+  int value = 0;
+  EXPECT_TRUE(score >> value);
+  EXPECT_EQ(value, 1000);
+}
+
+// Whoever started it may be gone: its device is in use as long as it lives.
+TEST_F(TrainerClientTest, LocksOfItsDeviceLiveAsLongAsItDoes) {
+  const auto file = scene_.folder() / "device.lock";
+  auto lock = lock_file(file, "a run", /*wait=*/false);
+  ASSERT_TRUE(lock);
+  locks_ = {lock->get()};
+  auto client = start(Json::array());
+  ASSERT_TRUE(client) << client.error().message();
+  lock->reset();
+  EXPECT_EQ(lock_file(file, "another", /*wait=*/false).error().kind, ErrorKind::busy);
+  client->stop();
+  EXPECT_TRUE(lock_file(file, "another", /*wait=*/false));
 }
 
 // Eight times as much as is kept, and the newest stays.
