@@ -138,7 +138,8 @@ Result<TrainerClient> TrainerClient::start(const TrainerSpec& spec, CancelSource
 }
 
 Result<Json> TrainerClient::request(const std::string& name, Json fields, nanoseconds limit,
-                                    const std::function<void(const Json&)>& on_progress) {
+                                    const std::function<void(const Json&)>& on_progress,
+                                    const std::function<bool(const Json&)>& is_advance) {
   if (!is_alive_) return fail(ErrorKind::crashed, "the trainer has ended", log_.string());
   if (cancel_->is_requested() && name != "stop") {
     return fail(ErrorKind::cancelled, "stopped before the request '" + name + "'");
@@ -149,13 +150,15 @@ Result<Json> TrainerClient::request(const std::string& name, Json fields, nanose
   if (auto sent = channel_.send(fields); !sent) {
     return end(ErrorKind::crashed, "the trainer ended before the request '" + name + "'");
   }
-  return wait_for_answer(id, name, limit, on_progress);
+  return wait_for_answer(id, name, limit, on_progress, is_advance);
 }
 
 // The next frame. Its parts may arrive one by one: only a whole one counts. ErrorKind::cancelled when
 // somebody asked to stop meanwhile.
 Result<Json> TrainerClient::receive_before(Clock::time_point deadline, bool is_cancellable) {
   for (;;) {
+    // Looked at before each frame: there may always be a further one.
+    if (is_cancellable && cancel_->is_requested()) return fail(ErrorKind::cancelled, "stopped");
     auto frame = channel_.receive(nanoseconds{0});
     if (frame || frame.error().kind != ErrorKind::timeout) return frame;
     const std::int64_t held = memory_limit_bytes_ > 0 ? resident_bytes(process_.pid()) : 0;
@@ -168,19 +171,19 @@ Result<Json> TrainerClient::receive_before(Clock::time_point deadline, bool is_c
     const Woken woken = wait_for(channel_.descriptor(), cancel, look);
     if (woken == Woken::timeout && look < deadline) continue;
     if (woken == Woken::timeout) return fail(ErrorKind::timeout, "no answer");
-    if (woken == Woken::cancel && cancel_->is_requested()) {
-      return fail(ErrorKind::cancelled, "stopped");
-    }
   }
 }
 
 Result<Json> TrainerClient::wait_for_answer(std::int64_t id, const std::string& name,
                                             nanoseconds limit,
-                                            const std::function<void(const Json&)>& on_progress) {
+                                            const std::function<void(const Json&)>& on_progress,
+                                            const std::function<bool(const Json&)>& is_advance) {
   auto deadline = Clock::now() + limit;
   bool is_cancelled = false;
+  bool is_late = false;  // although it reports progress
   for (;;) {
-    auto frame = receive_before(deadline, !is_cancelled);
+    auto frame = is_late ? Result<Json>(fail(ErrorKind::timeout, "no answer"))
+                         : receive_before(deadline, !is_cancelled);
     if (!frame && frame.error().kind == ErrorKind::cancelled) {
       is_cancelled = true;
       deadline = Clock::now() + kCancelGrace;
@@ -211,7 +214,8 @@ Result<Json> TrainerClient::wait_for_answer(std::int64_t id, const std::string& 
     }
     if (const Json& progress = member(*frame, "progress"); !progress.is_null()) {
       if (on_progress) on_progress(progress);
-      if (!is_cancelled) deadline = Clock::now() + limit;
+      if (!is_cancelled && is_advance && is_advance(progress)) deadline = Clock::now() + limit;
+      is_late = Clock::now() >= deadline;
       continue;
     }
     if (const Json& ok = member(*frame, "ok"); ok.is_object()) return ok;

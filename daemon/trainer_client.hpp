@@ -62,9 +62,11 @@ class TrainerClient {
   [[nodiscard]] pid_t pid() const { return process_.pid(); }
 
   // Sends {"request": name, ...fields} and waits. A cancel is passed on; then the trainer has
-  // `kCancelGrace` to answer, and the answer counts: `train` answers ok.
+  // `kCancelGrace` to answer, and the answer counts: `train` answers ok. `limit` is for the whole request, whatever
+  // is reported meanwhile, unless there is `is_advance`: progress for which that is true starts it anew.
   Result<Json> request(const std::string& name, Json fields, std::chrono::nanoseconds limit,
-                       const std::function<void(const Json&)>& on_progress = {});
+                       const std::function<void(const Json&)>& on_progress = {},
+                       const std::function<bool(const Json&)>& is_advance = {});
 
   // The most that the process may hold resident while a request runs, from the next one on; 0: any. One
   // that holds more is ended: ErrorKind::out_of_memory.
@@ -80,7 +82,8 @@ class TrainerClient {
   Result<Json> receive_before(std::chrono::steady_clock::time_point deadline, bool is_cancellable);
   Result<Json> wait_for_answer(std::int64_t id, const std::string& name,
                                std::chrono::nanoseconds limit,
-                               const std::function<void(const Json&)>& on_progress);
+                               const std::function<void(const Json&)>& on_progress,
+                               const std::function<bool(const Json&)>& is_advance);
   tl::unexpected<Error> end(ErrorKind kind, const std::string& what);
 
   TrainerOutput output_;  // ends after the process

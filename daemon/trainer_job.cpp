@@ -10,6 +10,7 @@
 #include "base/file.hpp"
 #include "base/resident_memory.hpp"
 #include "daemon/trainer_environment.hpp"
+#include "daemon/training_advance.hpp"
 
 namespace autotuned::daemon {
 
@@ -326,23 +327,27 @@ Result<Json> TrainerJob::train(const Configuration& configuration,
   auto trainer = start_trainer(configuration);
   if (!trainer) return tl::unexpected(trainer.error());
   constexpr nanoseconds kProgressEvery = std::chrono::milliseconds(500);
-  // Each progress frame starts the limit anew; an evaluation of the whole test set sends none.
+  // What takes the training further starts the limit anew; an evaluation of the whole test set tells only its end.
   constexpr nanoseconds kSilenceLimit = std::chrono::minutes(10);
+  TrainingAdvance advance;
   // The user's own job, which the kernel may judge.
   (*trainer)->client.limit_memory(0);
-  return (*trainer)->client.request("train",
-                                    {{"configuration", configuration.to_json()},
-                                     {"checkpoint_path", checkpoint.string()},
-                                     {"resume", true},
-                                     {"checkpoint_every_ns", spec_.recipe.checkpoint_every.count()},
-                                     {"progress_every_ns", kProgressEvery.count()}},
-                                    kSilenceLimit, [&](const Json& told) {
-                                      if (member(told, "damaged").is_null()) {
-                                        on_progress(told);
-                                      } else {
-                                        take_damage(told);
-                                      }
-                                    });
+  return (*trainer)->client.request(
+      "train",
+      {{"configuration", configuration.to_json()},
+       {"checkpoint_path", checkpoint.string()},
+       {"resume", true},
+       {"checkpoint_every_ns", spec_.recipe.checkpoint_every.count()},
+       {"progress_every_ns", kProgressEvery.count()}},
+      kSilenceLimit,
+      [&](const Json& told) {
+        if (member(told, "damaged").is_null()) {
+          on_progress(told);
+        } else {
+          take_damage(told);
+        }
+      },
+      [&advance](const Json& told) { return advance.takes_further(told); });
 }
 
 Result<Json> TrainerJob::save(const std::filesystem::path& file) {

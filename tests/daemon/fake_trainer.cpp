@@ -211,6 +211,11 @@ class FakeTrainer {
       std::fputs("fake: printed\n", stderr);
       if (fault.value("exits", false)) std::_Exit(3);
     }
+    if (kind == "progress_forever") {
+      while (!fault.value("until_cancel", false) || !cancel_arrived(0))
+        progress({{"step", 1}, {"steps_total", 10}});
+      respond({{"id", id_}, {"error", {{"kind", "cancelled"}, {"what", "cancelled"}}}});
+    }
     if (kind == "pause") {
       // Until the test opens the other end.
       const autotuned::Descriptor gate(open(behaviour_.gate().c_str(), O_RDONLY));

@@ -143,6 +143,36 @@ TEST_F(TrainerClientTest, KernelIsToChooseATrainerBeforeOthers) {
   EXPECT_EQ(value, 1000);
 }
 
+// A limit that each word starts anew would be none.
+TEST_F(TrainerClientTest, ProgressForEverIsAHang) {
+  for (const bool is_advance : {false, true}) {
+    auto client = start({{{"do", "progress_forever"}, {"request", "digest"}}});
+    ASSERT_TRUE(client) << client.error().message();
+    int told = 0;
+    int further = 0;
+    const auto answer = client->request(
+        "digest", Json::object(), std::chrono::milliseconds(200), [&](const Json&) { ++told; },
+        [&](const Json&) { return is_advance && ++further <= 3; });
+    ASSERT_FALSE(answer);
+    EXPECT_EQ(answer.error().kind, ErrorKind::timeout) << answer.error().message();
+    EXPECT_GT(told, 3);
+    EXPECT_FALSE(client->is_alive());
+  }
+}
+
+TEST_F(TrainerClientTest, CancelIsSeenAmongMuchProgress) {
+  auto client =
+      start({{{"do", "progress_forever"}, {"until_cancel", true}, {"request", "digest"}}});
+  ASSERT_TRUE(client) << client.error().message();
+  int told = 0;
+  const auto answer = client->request("digest", Json::object(), seconds(600), [&](const Json&) {
+    if (++told == 10) cancel_.request();
+  });
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().kind, ErrorKind::cancelled) << answer.error().message();
+  EXPECT_TRUE(client->is_alive());
+}
+
 // Whoever started it may be gone: its device is in use as long as it lives.
 TEST_F(TrainerClientTest, LocksOfItsDeviceLiveAsLongAsItDoes) {
   const auto file = scene_.folder() / "device.lock";

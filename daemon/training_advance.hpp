@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a trainer that reports progress gets on: one that repeats itself for ever has hung.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/json.hpp"
+
+namespace autotuned::daemon {
+
+// Of one `train` (docs/trainer-protocol.md). A step counts up to the last that was announced first, an evaluation
+// by its epoch, a checkpoint by its step; and each only when it is beyond all before it.
+class TrainingAdvance {
+ public:
+  [[nodiscard]] bool takes_further(const Json& progress);
+
+ private:
+  std::optional<std::int64_t> steps_total_;
+  std::int64_t step_ = -1;
+  std::int64_t evaluated_epoch_ = -1;
+  std::int64_t checkpoint_step_ = -1;
+};
+
+}  // namespace autotuned::daemon
