@@ -157,8 +157,7 @@ int list_history(const HistoryOptions& options) {
     const auto rate = [](double value) {
       return value > 0 ? format_count(static_cast<std::int64_t>(value + 0.5)) : std::string("-");
     };
-    rows.push_back({run.id.text, time_text(run.started_unix_ns), run.recipe_name,
-                    std::string(storage::to_string(run.state)),
+    rows.push_back({run.id.text, time_text(run.started_unix_ns), run.recipe_name, state_text(run),
                     rate(run.baseline_samples_per_second), rate(run.best_samples_per_second),
                     run.best.empty() ? "-" : estimate_text(run.speedup)});
     if (const std::string note = stand_in_note(run.recipe); !note.empty()) {

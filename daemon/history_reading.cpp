@@ -32,6 +32,12 @@ Result<NamedRun> find_named_run(const storage::History& history, const std::stri
   if (!run) return tl::unexpected(run.error());
   auto trials = history.trials(run->id);
   if (!trials) return tl::unexpected(trials.error());
+  // The next session to write will say so too.
+  for (TrialRecord& trial : *trials) {
+    if (!run->is_interrupted || trial.verdict != Verdict::running) continue;
+    trial.verdict = Verdict::interrupted;
+    trial.reason = storage::kEndedMeanwhile;
+  }
   NamedRun named{std::move(*run), std::move(*trials), std::nullopt};
   if (!number) return named;
   const auto trial = std::ranges::find(named.trials, *number, &TrialRecord::number);

@@ -59,12 +59,17 @@ std::string training_text(const storage::RunRow& run) {
 
 }  // namespace
 
+std::string state_text(const storage::RunRow& run) {
+  return std::string(storage::to_string(run.state)) + (run.is_interrupted ? ", interrupted" : "");
+}
+
 Json run_summary_json(const storage::RunRow& run) {
   return {{"run", run.id.text},
           {"recipe", run.recipe_name},
           {"recipe_hash", run.recipe_hash},
           {"machine", run.environment_key},
           {"state", storage::to_string(run.state)},
+          {"is_interrupted", run.is_interrupted},
           {"started_unix_ns", run.started_unix_ns},
           {"ended_unix_ns", run.ended_unix_ns},
           {"baseline", {{"samples_per_second", run.baseline_samples_per_second}}},
@@ -169,7 +174,7 @@ std::string ablation_text(const std::vector<TrialRecord>& trials) {
 std::string run_text(const storage::RunRow& run, const std::vector<TrialRecord>& trials) {
   std::string text =
       fmt::format("run      {}\nrecipe   {}\nstate    {}\nstarted  {}\n", run.id.text,
-                  run.recipe_name, to_string(run.state), time_text(run.started_unix_ns));
+                  run.recipe_name, state_text(run), time_text(run.started_unix_ns));
   if (!run.error.empty()) text += fmt::format("error    {}\n", run.error);
   if (const std::string note = stand_in_note(run.recipe); !note.empty()) {
     text += fmt::format("note     {}\n", note);

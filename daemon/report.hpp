@@ -11,6 +11,9 @@
 
 namespace autotuned::daemon {
 
+// "finished"; of a run whose process has ended meanwhile "tuning, interrupted".
+[[nodiscard]] std::string state_text(const storage::RunRow& run);
+
 // A run without its trials: an element of `history --json`.
 [[nodiscard]] Json run_summary_json(const storage::RunRow& run);
 

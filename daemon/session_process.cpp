@@ -51,6 +51,7 @@ class RunningSession {
  private:
   Result<void> lock_device();
   Result<void> open_run();
+  Result<void> claim(const RunId& run);
   Result<void> continue_run(storage::RunRow row);
   Result<void> record_fault(const PluginFault& fault);
   void load_plugins();
@@ -78,6 +79,7 @@ class RunningSession {
   std::vector<plugins::FoundPlugin> plugins_;
   std::optional<storage::History> history_;
   DeviceLock device_lock_;
+  Descriptor claim_;  // of the run: we are at work on it
   std::optional<TrainerJob> job_;
   storage::RunRow run_;
   bool has_run_ = false;
@@ -142,7 +144,7 @@ Result<void> RunningSession::open_run() {
     if (*row && (!request_.retune || (*row)->is_retuned)) unfinished = std::move(*row);
   }
   if (unfinished) {
-    stored = continue_run(std::move(*unfinished));
+    if (stored = claim(unfinished->id); stored) stored = continue_run(std::move(*unfinished));
   } else {
     run_.started_unix_ns = clock_.unix_time_ns();
     run_.id = make_run_id(run_.started_unix_ns);
@@ -154,6 +156,7 @@ Result<void> RunningSession::open_run() {
     run_.starting = request_.recipe.starting_configuration(knobs_);
     run_.is_retuned = request_.retune;
     stored = history_->put_run(run_);
+    if (stored) stored = claim(run_.id);
   }
   if (!stored) return stored;
   has_run_ = true;
@@ -166,8 +169,16 @@ Result<void> RunningSession::open_run() {
   return {};
 }
 
+Result<void> RunningSession::claim(const RunId& run) {
+  auto claimed = history_->claim(run);
+  if (!claimed) return tl::unexpected(claimed.error());
+  claim_ = *std::move(claimed);
+  return {};
+}
+
 Result<void> RunningSession::continue_run(storage::RunRow row) {
   run_ = std::move(row);
+  run_.is_interrupted = false;  // we are at work on it now
   if (run_.state == RunState::finished || run_.state == RunState::failed) return {};
   run_.error.clear();
   if (run_.state == RunState::cancelled) {
@@ -381,6 +392,8 @@ Result<int> RunningSession::run() {
   auto history = storage::History::open(request_.history, storage::Access::read_write);
   if (!history) return end_with(history.error());
   history_.emplace(std::move(*history));
+  // Of runs of other jobs, which nobody may ever go on with.
+  if (auto count = history_->interrupt_abandoned_trials(); !count) return end_with(count.error());
   std::error_code failed;
   const std::filesystem::path work = request_.recipe.output_dir / "log";
   std::filesystem::create_directories(work, failed);

@@ -39,7 +39,7 @@ std::string listed(const std::vector<std::string>& items) {
 std::string opening(const RunRecord& record) {
   const storage::RunRow& run = record.run;
   std::string text = fmt::format("Run {} of {}, started {}: {}.\n", run.id.text, run.recipe_name,
-                                 time_text(run.started_unix_ns), storage::to_string(run.state));
+                                 time_text(run.started_unix_ns), state_text(run));
   if (!run.error.empty()) text += "It ended with an error: " + run.error + ".\n";
   if (const std::string note = stand_in_note(run.recipe); !note.empty()) {
     text += "Note: " + note + ".\n";

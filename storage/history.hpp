@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/configuration.hpp"
+#include "base/descriptor.hpp"
 #include "base/identifier.hpp"
 #include "base/json.hpp"
 #include "base/result.hpp"
@@ -70,6 +71,8 @@ struct RunRow {
   std::string error;  // why it failed
   std::string output_dir;
   bool is_retuned = false;  // begun to search anew, whatever was known
+  // Found out by History::run() and History::runs(), not stored: tuning or training, and its process has ended.
+  bool is_interrupted = false;
 };
 
 struct PluginAnswerRow {
@@ -119,6 +122,9 @@ struct PrunePlan {
   std::int64_t kept_unfinished = 0;  // covered by the rule, but at work or to be continued
 };
 
+// Of a trial whose session ended while it ran.
+inline constexpr std::string_view kEndedMeanwhile = "the session ended while this trial ran";
+
 enum class Access { read_write, read_only };
 
 // How long a call waits for another program that is writing. SQLite itself holds a lock for
@@ -164,9 +170,16 @@ class History {
   [[nodiscard]] Result<void> put_best(const BestRow& best);
   [[nodiscard]] Result<bool> forget_best(const std::string& recipe_hash,
                                          const std::string& environment_key);
-  // Trials of this run that are still `running` become `interrupted`. Returns how many.
+
+  // --- who is at work (history_owners.cpp) ---
+  // Says that this process is at work on `run`, as long as the descriptor is open; children must not inherit it. The
+  // file system may have no such locks: then the descriptor is closed from the beginning. ErrorKind::busy when another
+  // process is at work on the run for five seconds.
+  [[nodiscard]] Result<Descriptor> claim(const RunId& run) const;
+  // Trials that are still `running` become `interrupted`: those of this run, or of all runs on which nobody is at work.
+  // Their blocks and checks are kept; a new attempt has a number of its own. Returns how many.
   [[nodiscard]] Result<int> interrupt_running_trials(const RunId& run);
-  // Blocks and checks of an interrupted trial are kept; a new attempt has a number of its own.
+  [[nodiscard]] Result<int> interrupt_abandoned_trials();
 
   // --- reading ---
   [[nodiscard]] Result<std::vector<RunRow>> runs(const RunFilter& filter) const;  // newest first
@@ -204,8 +217,8 @@ class History {
   [[nodiscard]] Result<std::int64_t> backup(const std::filesystem::path& target,
                                             bool may_replace) const;
   // What a rule would remove. Never a run on which a best configuration rests (the one that it names,
-  // and the one that found it), one that may be at work (tuning, training), or one that the same
-  // command would continue.
+  // and the one that found it), one that somebody is at work on, or one that the same command would
+  // continue.
   [[nodiscard]] Result<PrunePlan> plan_pruning(const PruneRule& rule) const;
   // Removes a run with all its trials, blocks, checks, profiles and answers, in one transaction.
   // False, and nothing happens, when it is gone, at work or the best of its job by now.

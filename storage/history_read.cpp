@@ -4,6 +4,7 @@
 
 #include "storage/connection.hpp"
 #include "storage/rows.hpp"
+#include "storage/run_owners.hpp"
 #include "storage/run_query.hpp"
 
 namespace autotuned::storage {
@@ -55,6 +56,17 @@ Json profile_from(const Row& row) {
           {"taken_unix_ns", row.integer("taken_unix_ns")}};
 }
 
+void mark_interrupted(const Database& database, const std::filesystem::path& file,
+                      std::vector<RunRow>& runs) {
+  const auto is_unfinished = [](const RunRow& run) {
+    return run.state == RunState::tuning || run.state == RunState::training;
+  };
+  if (std::ranges::none_of(runs, is_unfinished)) return;
+  const auto interrupted = interrupted_runs(database, file);
+  for (RunRow& run : runs)
+    run.is_interrupted = is_unfinished(run) && interrupted.contains(run.id.text);
+}
+
 std::string ids_of(const std::vector<RunRow>& runs) {
   std::string ids;
   for (const RunRow& run : runs)
@@ -68,7 +80,9 @@ Result<std::vector<RunRow>> History::runs(const RunFilter& filter) const {
   return connection_->read("list runs",
                            [&](const Database& database) -> Result<std::vector<RunRow>> {
                              const RunQuery query = run_query(filter);
-                             return all(database, query.sql, query.values, run_from);
+                             auto found = all(database, query.sql, query.values, run_from);
+                             mark_interrupted(database, path(), found);
+                             return found;
                            });
 }
 
@@ -106,6 +120,8 @@ Result<RunRow> History::run(const std::string& id_or_prefix) const {
                       (has_more ? ", ..." : ""),
                   path(), "give more of the id");
     }
+    found.resize(1);
+    mark_interrupted(database, path(), found);
     return std::move(found.front());
   });
 }

@@ -14,6 +14,7 @@
 
 #include "base/file.hpp"
 #include "storage/connection.hpp"
+#include "storage/run_owners.hpp"
 
 namespace autotuned::storage {
 namespace {
@@ -110,8 +111,9 @@ Result<void> publish_new(const fs::path& temporary, const fs::path& target) {
 }
 
 // With the runs that rest: those that a best configuration names, and the newest that found the same
-// configuration by search and not by verifying what another one had found. Unfinished is also the newest
-// run of a job of which an older one is unfinished: without it, the older one would be continued.
+// configuration by search and not by verifying what another one had found. ?3 lists those that somebody is at
+// work on. Unfinished is also the newest run of a job of which an older, unfinished one stays: without it, the older one
+// would be continued.
 constexpr const char* kPlanSql = R"sql(
 WITH resting AS (
   SELECT run_id FROM best_configurations
@@ -127,19 +129,21 @@ WITH resting AS (
                                                    AND trials.verdict = 'accepted')
           ORDER BY finder.started_unix_ns DESC, finder.sequence DESC LIMIT 1)
   FROM best_configurations AS best
-)
+),
+at_work AS (SELECT value FROM json_each(?3))
 SELECT id, recipe_name, started_unix_ns,
   (SELECT count(*) FROM trials WHERE trials.run_id = runs.id) AS trial_count,
   id IN (SELECT run_id FROM resting WHERE run_id IS NOT NULL) AS is_best,
-  state IN ('tuning', 'training') OR (state <> 'failed' AND NOT EXISTS (
+  sequence IN at_work OR (state <> 'failed' AND NOT EXISTS (
     SELECT 1 FROM runs AS newer
     WHERE newer.recipe_hash = runs.recipe_hash AND newer.environment_key = runs.environment_key
       AND newer.state <> 'failed'
       AND (newer.started_unix_ns, newer.sequence) > (runs.started_unix_ns, runs.sequence)
-  ) AND (state = 'cancelled' OR EXISTS (
+  ) AND (state <> 'finished' OR EXISTS (
     SELECT 1 FROM runs AS older
     WHERE older.recipe_hash = runs.recipe_hash AND older.environment_key = runs.environment_key
-      AND older.state IN ('tuning', 'training')
+      AND older.state NOT IN ('finished', 'failed')
+      AND (older.sequence IN at_work OR older.id IN resting)
   ))) AS is_unfinished
 FROM runs
 WHERE started_unix_ns < ?1
@@ -176,9 +180,15 @@ Result<PrunePlan> History::plan_pruning(const PruneRule& rule) const {
   }
   return connection_->read("plan the pruning", [&](const Database& database) -> Result<PrunePlan> {
     constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
+    const RunOwners owners(path());
+    Json at_work = Json::array();
+    for (const UnfinishedRun& run : unfinished_runs(database)) {
+      if (owners.has(run.sequence)) at_work.push_back(run.sequence);
+    }
     SQLite::Statement statement =
         prepare(database, kPlanSql,
-                {integer(rule.before_unix_ns.value_or(kAny)), integer(rule.keep_last.value_or(0))});
+                {integer(rule.before_unix_ns.value_or(kAny)), integer(rule.keep_last.value_or(0)),
+                 json_text(at_work)});
     PrunePlan plan;
     while (statement.executeStep()) {
       const Row row(statement);
@@ -201,11 +211,14 @@ Result<bool> History::remove_run(const RunId& run) {
   return connection_->write("remove the run", [&](Database& database) -> Result<bool> {
     const std::vector<Value> id = {text(run.text)};
     auto removable = prepare(database,
-                             "SELECT 1 FROM runs WHERE id = ?1 "
-                             "AND state NOT IN ('tuning', 'training') "
+                             "SELECT sequence, state FROM runs WHERE id = ?1 "
                              "AND id NOT IN (SELECT run_id FROM best_configurations)",
                              id);
     if (!removable.executeStep()) return false;
+    const Row row(removable);
+    const RunState state = row.name("state", &run_state_from);
+    const bool is_unfinished = state == RunState::tuning || state == RunState::training;
+    if (is_unfinished && RunOwners(path()).has(row.integer("sequence"))) return false;
     removable.reset();
     for (const char* table : {"blocks", "checks", "profiles", "plugin_answers", "trials"}) {
       prepare(database, std::string("DELETE FROM ") + table + " WHERE run_id = ?", id).exec();

@@ -162,14 +162,4 @@ Result<bool> History::forget_best(const std::string& recipe_hash,
       });
 }
 
-Result<int> History::interrupt_running_trials(const RunId& run) {
-  return connection_->write("mark interrupted trials", [&](Database& database) -> Result<int> {
-    return update(database, "trials",
-                  {{"verdict", text(to_string(Verdict::interrupted))},
-                   {"reason", text("the session ended while this trial ran")}},
-                  "run_id = ? AND verdict = ?",
-                  {text(run.text), text(to_string(Verdict::running))});
-  });
-}
-
 }  // namespace autotuned::storage

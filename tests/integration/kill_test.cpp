@@ -183,6 +183,60 @@ TEST(Kill, SearchAnewDoesNotGoOnWithARunThatWasBegunOtherwise) {
   EXPECT_EQ(scene.runs().size(), 2);
 }
 
+// Nobody may ever give the command of the run that was killed again: what is said of it must be true even so.
+TEST(Kill, RunOfAnotherJobIsSeenAsInterrupted) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"do", "kill_program"}, {"at", 30}, {"once", true}}};
+  const Scene scene{behaviour};
+  ASSERT_EQ(scene.run().code, kKilled);
+  ASSERT_TRUE(scene.all_ended());
+  const std::string killed = scene.last_run().at("run");
+  const auto verdicts = [&] {
+    std::vector<Verdict> found;
+    const auto history = storage::History::open(scene.history(), storage::Access::read_only);
+    for (const TrialRecord& trial : history->trials({killed}).value())
+      found.push_back(trial.verdict);
+    return found;
+  };
+  ASSERT_THAT(verdicts(), testing::Contains(Verdict::running));
+  // Reading changes nothing, and tells the truth.
+  const Json shown = scene.command({"show", killed, "--json"}).json();
+  EXPECT_EQ(shown.at("is_interrupted"), true);
+  EXPECT_EQ(trials_with(shown, "interrupted").size(), 1);
+  EXPECT_THAT(scene.command({"history"}).out, testing::HasSubstr("tuning, interrupted"));
+  EXPECT_THAT(scene.command({"show", killed}).out, testing::HasSubstr("tuning, interrupted"));
+
+  scene.folder().write("other.yaml", [&] {
+    std::string recipe = scene.folder().read("recipe.yaml");
+    recipe.replace(recipe.find("hidden: 16"), 10, "hidden: 32");
+    return recipe;
+  }());
+  const std::string other = (scene.folder() / "other.yaml").string();
+  ASSERT_EQ(scene.command({"run", other, "--tune-only"}).code, 0);
+  EXPECT_THAT(verdicts(), testing::Not(testing::Contains(Verdict::running)));
+  EXPECT_THAT(verdicts(), testing::Contains(Verdict::interrupted));
+  // The same command goes on with it; while it is at work it is not interrupted.
+  const Outcome outcome = scene.run();
+  expect_right_result(scene, outcome);
+  EXPECT_EQ(outcome.json().at("run"), killed);
+  EXPECT_EQ(outcome.json().at("is_interrupted"), false);
+}
+
+TEST(Kill, RunAtWorkIsNotInterrupted) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"do", "pause"}, {"request", "profile"}}};
+  const Scene scene{behaviour};
+  Running running = scene.start_run();
+  ASSERT_TRUE(running.wait_for("ceiling "));
+  const Json shown = scene.last_run();
+  EXPECT_EQ(shown.at("state"), "tuning");
+  EXPECT_EQ(shown.at("is_interrupted"), false);
+  running.signal(SIGKILL);
+  running.finish();
+  ASSERT_TRUE(scene.all_ended());
+  EXPECT_EQ(scene.last_run().at("is_interrupted"), true);
+}
+
 TEST(Kill, AtRandomMomentsEndsInTheRightResult) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();

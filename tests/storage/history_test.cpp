@@ -117,6 +117,41 @@ TEST_F(HistoryTest, TrialComesBack) {
   EXPECT_EQ(trials[1].to_json("r").dump(1), sample_trial(2).to_json("r").dump(1));
 }
 
+// A run is somebody's as long as the process that claimed it lives, whoever asks.
+TEST_F(HistoryTest, OnlyTrialsThatNobodyIsAtAreInterrupted) {
+  for (const char* id : {"r-at-work", "r-left", "r-trained"}) {
+    add_run(id, id == std::string("r-trained") ? RunState::finished : RunState::tuning, 5);
+    add_trial(id, 1, "p", Verdict::accepted);
+    add_trial(id, 2, "p", Verdict::running);
+  }
+  const auto verdict = [&](const char* id, std::size_t trial) {
+    return history_.trials(RunId{id}).value().at(trial).verdict;
+  };
+  const auto is_interrupted = [&](const char* id) {
+    const auto reader = History::open(folder_ / "history.db", Access::read_only).value();
+    const bool is_marked = reader.run(id).value().is_interrupted;
+    for (const RunRow& run : reader.runs({}).value())
+      EXPECT_TRUE(run.id.text != id || run.is_interrupted == is_marked);
+    return is_marked;
+  };
+  EXPECT_TRUE(is_interrupted("r-at-work")) << "nobody has said otherwise yet";
+  auto claim = history_.claim({"r-at-work"}).value();
+  EXPECT_TRUE(claim.is_open());
+  EXPECT_FALSE(is_interrupted("r-at-work"));
+  EXPECT_TRUE(is_interrupted("r-left"));
+  EXPECT_FALSE(is_interrupted("r-trained"));
+
+  auto other = History::open(folder_ / "history.db", Access::read_write).value();
+  EXPECT_EQ(other.interrupt_abandoned_trials().value(), 1);
+  EXPECT_EQ(verdict("r-at-work", 1), Verdict::running);
+  EXPECT_EQ(verdict("r-left", 0), Verdict::accepted);
+  EXPECT_EQ(verdict("r-left", 1), Verdict::interrupted);
+  claim.reset();
+  EXPECT_EQ(other.interrupt_abandoned_trials().value(), 1);
+  EXPECT_EQ(verdict("r-at-work", 1), Verdict::interrupted);
+  EXPECT_EQ(history_.claim({"r-other"}).error().kind, ErrorKind::not_found);
+}
+
 TEST_F(HistoryTest, TrialIsReplacedAndKeepsItsBlocks) {
   TrialRecord trial = sample_trial();
   trial.verdict = Verdict::running;

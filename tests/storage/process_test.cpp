@@ -70,6 +70,41 @@ int write_blocks(const std::filesystem::path& file, int trial, const Pipe& ackno
   }
 }
 
+TEST(KillTest, RunsOfAKilledProcessAreSeenAsInterrupted) {
+  const TemporaryFolder folder;
+  const auto file = folder / "history.db";
+  const RunId run = sample_run().id;  // in training
+  static_cast<void>(open_with_run(file));
+  const Pipe claimed;
+  const int child = start_child([&] {
+    const auto claim = History::open(file, Access::read_write)->claim(run);
+    if (!claim) return 1;
+    claimed.send();
+    for (;;)
+      ::pause();
+  });
+  ASSERT_TRUE(claimed.receive());
+  const auto history = History::open(file, Access::read_write).value();
+  EXPECT_FALSE(history.run(run.text)->is_interrupted);
+  ASSERT_EQ(::kill(child, SIGKILL), 0);
+  EXPECT_EQ(wait_for(child), -SIGKILL);
+  EXPECT_TRUE(history.run(run.text)->is_interrupted);
+  EXPECT_TRUE(history.claim(run)->is_open());
+}
+
+// Two at one run would spoil it for each other. The second one waits a while, then is told.
+TEST(ClaimTest, OneProcessAtATime) {
+  const TemporaryFolder folder;
+  const History history = open_with_run(folder / "history.db");
+  auto first = history.claim(sample_run().id).value();
+  const auto second = history.claim(sample_run().id);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().kind, ErrorKind::busy);
+  EXPECT_NE(second.error().what.find(sample_run().id.text), std::string::npos);
+  first.reset();
+  EXPECT_TRUE(history.claim(sample_run().id));
+}
+
 TEST(KillTest, NothingAcknowledgedIsLost) {
   constexpr int kKills = 50;
   const TemporaryFolder folder;

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "storage/history.hpp"
+#include "storage/run_owners.hpp"
 #include "storage/run_query.hpp"
 #include "tests/base/temporary_folder.hpp"
 #include "tests/places.hpp"
@@ -45,6 +46,13 @@ std::string plan_of(const std::filesystem::path& file, const RunQuery& query) {
   while (statement.executeStep())
     plan += statement.getColumn("detail").getString() + "\n";
   return plan;
+}
+
+TEST(QueryTest, UnfinishedRunsAreFoundByAnIndex) {
+  const TemporaryFolder folder;
+  static_cast<void>(open_with_run(folder / "history.db"));
+  EXPECT_THAT(plan_of(folder / "history.db", {kUnfinishedSql, {}}),
+              HasSubstr("COVERING INDEX runs_unfinished"));
 }
 
 TEST(QueryTest, ListingRunsUsesIndexes) {

@@ -237,10 +237,31 @@ TEST_F(PruneTest, UnfinishedWorkStays) {
   put("r-cancelled", 5, RunState::cancelled);
   put("r-failed-later", 6, RunState::failed);
   put("r-cancelled-too", 7, RunState::cancelled, "h2");
-  EXPECT_EQ(history_.plan_pruning({.keep_last = 0}).value().kept_unfinished, 4);
-  EXPECT_THAT(planned({.keep_last = 0}), ElementsAre("r-superseded", "r-failed", "r-failed-later"));
-  EXPECT_FALSE(history_.remove_run({"r-tuning"}).value());
-  EXPECT_FALSE(history_.remove_run({"r-unknown"}).value());
+  {
+    const auto tuning = history_.claim({"r-tuning"}).value();
+    const auto training = history_.claim({"r-training"}).value();
+    EXPECT_EQ(history_.plan_pruning({.keep_last = 0}).value().kept_unfinished, 4);
+    EXPECT_THAT(planned({.keep_last = 0}),
+                ElementsAre("r-superseded", "r-failed", "r-failed-later"));
+    EXPECT_FALSE(history_.remove_run({"r-tuning"}).value());
+    EXPECT_FALSE(history_.remove_run({"r-unknown"}).value());
+  }
+  // Their processes have ended, and nothing goes on with them: there is a later run of that job.
+  EXPECT_EQ(history_.plan_pruning({.keep_last = 0}).value().kept_unfinished, 2);
+  EXPECT_THAT(planned({.keep_last = 0}),
+              ElementsAre("r-superseded", "r-tuning", "r-training", "r-failed", "r-failed-later"));
+  EXPECT_TRUE(history_.remove_run({"r-tuning"}).value());
+}
+
+// Without the later one the same command would go on with the older one.
+TEST_F(PruneTest, RunThatEndedStaysWhileAnOlderUnfinishedOneDoes) {
+  put("r-interrupted", 1, RunState::training);
+  put("r-finished", 2);
+  EXPECT_THAT(planned({.keep_last = 0}), ElementsAre("r-interrupted", "r-finished"));
+  put_best("r-interrupted");
+  EXPECT_THAT(planned({.keep_last = 0}), IsEmpty());
+  EXPECT_EQ(history_.plan_pruning({.keep_last = 0}).value().kept_for_best, 1);
+  EXPECT_EQ(history_.plan_pruning({.keep_last = 0}).value().kept_unfinished, 1);
 }
 
 TEST_F(PruneTest, RemovedRunsLeaveNothingAndOthersEverything) {
