@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/faults/evidence.hpp"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
+#include <set>
+#include <sstream>
 
+#include "daemon/progress_view.hpp"
 #include "storage/history.hpp"
 
 namespace autotuned::faults {
@@ -12,13 +18,37 @@ namespace {
 
 std::atomic<int> count_of_wrong = 0;
 
-int count_lines(const std::string& text, const std::string& beginning) {
-  int count = 0;
-  for (std::size_t at = text.find("\n" + beginning); at != std::string::npos;
-       at = text.find("\n" + beginning, at + 1)) {
-    ++count;
+constexpr std::array kVerdicts = {"accepted  ", "rejected  ", "failed    "};
+
+bool tells_of_a_trial(const std::string& line) {
+  return std::ranges::any_of(kVerdicts,
+                             [&](const char* verdict) { return line.starts_with(verdict); });
+}
+
+std::vector<std::string> lines_of_trials(const std::string& text) {
+  std::vector<std::string> found;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    // The last one may be cut off: whoever wrote it was killed.
+    if (!lines.eof() && tells_of_a_trial(line)) found.push_back(line);
   }
-  return count;
+  return found;
+}
+
+// What a person is shown of it.
+std::string shown(const Json& trial) {
+  char* text = nullptr;
+  std::size_t size = 0;
+  std::FILE* out = ::open_memstream(&text, &size);
+  {
+    daemon::ProgressView view(out, /*is_live=*/false);
+    view.show({{"event", "trial_started"}, {"trial", trial}});
+    view.show({{"event", "trial_finished"}, {"trial", trial}});
+  }
+  static_cast<void>(std::fclose(out));
+  const std::string all(text, size);
+  std::free(text);
+  return all;
 }
 
 }  // namespace
@@ -60,11 +90,29 @@ Trials finished_trials(const Scene& scene) {
   return trials;
 }
 
+std::vector<std::string> said_trials(const Outcome& outcome) {
+  return lines_of_trials(outcome.err);
+}
+
 int said_finished(const Outcome& outcome) {
-  int count = 0;
-  for (const char* verdict : {"accepted  ", "rejected  ", "failed    "})
-    count += count_lines(outcome.err, verdict);
-  return count;
+  return static_cast<int>(said_trials(outcome).size());
+}
+
+void check_said(const std::vector<std::string>& said, const Trials& trials,
+                const std::string& where) {
+  std::multiset<std::string> stored;
+  for (const auto& [id, trial] : trials) {
+    for (std::string& line : lines_of_trials(shown(Json::parse(trial))))
+      stored.insert(std::move(line));
+  }
+  for (const std::string& line : said) {
+    const auto found = stored.find(line);
+    if (found == stored.end()) {
+      report_wrong(where + ": was said and is not stored: " + line);
+    } else {
+      stored.erase(found);
+    }
+  }
 }
 
 void check_kept(const Trials& before, const Trials& now, const std::string& where) {
@@ -103,11 +151,14 @@ void check_right(const Outcome& outcome, const std::string& where) {
   }
   if (!trials_with(run, "running").empty()) report_wrong(where + ": a trial is left running");
   std::map<std::string, int> decided;
-  for (const Json& trial : trials_with(run, "accepted"))
-    ++decided[trial.at("kind").get<std::string>() + trial.at("change").dump()];
+  for (const Json& trial : member(run, "trials")) {
+    if (trial.at("verdict") == "interrupted") continue;
+    ++decided[trial.at("kind").get<std::string>() + " of " + trial.at("change").dump() +
+              " against " + trial.at("reference").dump()];
+  }
   for (const auto& [what, count] : decided) {
     if (count != 1)
-      report_wrong(where + ": " + what + " was accepted " + std::to_string(count) + " times");
+      report_wrong(where + ": the " + what + " was decided " + std::to_string(count) + " times");
   }
 }
 

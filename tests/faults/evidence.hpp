@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "tests/integration/scene.hpp"
 
@@ -17,8 +18,15 @@ void report_wrong(const std::string& what);
 using Trials = std::map<std::string, std::string>;
 [[nodiscard]] Trials finished_trials(const Scene& scene);
 
-// Trials that `autotuned run` said had finished: it says so after they were stored.
+// The lines in which `autotuned run` said that trials had finished: it says so after they were stored. They name
+// what was tried, how it ended and what was measured.
+[[nodiscard]] std::vector<std::string> said_trials(const Outcome& outcome);
+// How many.
 [[nodiscard]] int said_finished(const Outcome& outcome);
+
+// Each of these lines must be that of a trial of its own.
+void check_said(const std::vector<std::string>& said, const Trials& trials,
+                const std::string& where);
 
 // Each of `before` must be there, unchanged.
 void check_kept(const Trials& before, const Trials& now, const std::string& where);
@@ -26,7 +34,8 @@ void check_kept(const Trials& before, const Trials& now, const std::string& wher
 // The history must open and be whole.
 void check_whole(const Scene& scene, const std::string& where);
 
-// `outcome` must be that of a run that ended right: trained to its end, each proposal decided once.
+// `outcome` must be that of a run that ended right: trained to its end, and whatever was decided against one
+// configuration, for or against it, was decided once.
 void check_right(const Outcome& outcome, const std::string& where);
 
 }  // namespace autotuned::faults
