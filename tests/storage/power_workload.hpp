@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts for a history whose power is cut, and what is left of them. Shared by power_loss_test and the
-// long form in tests/faults.
+// Facts for a history whose power is cut, and what is left of them: rows that are added, and rows that are replaced as
+// a run, its trial and its best configuration go on. Shared by power_loss_test and the long form in tests/faults.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,23 @@ namespace autotuned::storage {
 
 // The number of the fact that is so large that the log is moved into the database.
 inline constexpr int kLargeFact = 25;
+inline constexpr int kMostFacts = kLargeFact + 5;
 
-// Stores facts until one fails or `most` are stored. Returns how many succeeded, from the environment
-// (1), recipe (2), run (3) and trial (4) on to the blocks.
+// Stores facts until one fails or `most`, kMostFacts at most, are stored. Returns how many succeeded.
 [[nodiscard]] int store_facts(const std::filesystem::path& file, int most);
 
-// How many of the facts above are there; -1 for a damaged history.
-[[nodiscard]] int count_facts(const std::filesystem::path& file);
+// After how many facts a history holds exactly what this one holds, value for value; -1 for a damaged one, and for one
+// that never was like this.
+[[nodiscard]] int facts_in(const std::filesystem::path& file);
+
+// How many rows of whatever content there are; -1 for a damaged history.
+[[nodiscard]] int count_rows(const std::filesystem::path& file);
 
 struct Cut {
   int acknowledged = 0;
-  int found = 0;  // -1: the history is damaged
+  int found = 0;  // facts_in()
 
-  // What was acknowledged is there; at most the fact that was being stored is there as well.
+  // What was acknowledged is there, and nothing else; at most the fact that was being stored is there as well.
   [[nodiscard]] bool is_right() const { return found >= acknowledged && found <= acknowledged + 1; }
 };
 
