@@ -18,6 +18,7 @@
 #include "daemon/commands.hpp"
 #include "daemon/device_lock.hpp"
 #include "daemon/history_reading.hpp"
+#include "daemon/owner_mark.hpp"
 #include "daemon/places.hpp"
 #include "daemon/recipe_reading.hpp"
 #include "daemon/session_request.hpp"
@@ -97,6 +98,7 @@ Result<DeviceLock> lock_device_of(const recipes::Recipe& recipe, const Machine& 
   const std::string holder =
       "autotuned profile, process " + std::to_string(getpid()) + ", recipe " + recipe.name;
   bool is_waiting = false;
+  end_left_behind(std::chrono::seconds(2));
   auto lock =
       lock_device(device_of(recipe, machine), holder, {*folder}, [&](const std::string& who) {
         if (!std::exchange(is_waiting, true)) std::cerr << "waiting for " << who << "\n";

@@ -30,6 +30,12 @@ Result<OwnProcess> start_own_process(const std::string& role, const Surroundings
   spec.program = find_places().program;
   spec.arguments = {role};
   spec.environment = surroundings.environment ? *surroundings.environment : own_environment();
+  for (const std::string& variable : surroundings.variables) {
+    const std::string name = variable.substr(0, variable.find('=') + 1);
+    std::erase_if(spec.environment,
+                  [&name](const std::string& known) { return known.starts_with(name); });
+    spec.environment.push_back(variable);
+  }
   spec.environment.push_back("AUTOTUNED_PARENT_PID=" + std::to_string(getpid()));
   spec.folder = surroundings.folder;
   spec.descriptors = {{sockets->theirs.get(), kControlDescriptor}};

@@ -30,6 +30,8 @@ struct Surroundings {
   std::filesystem::path folder;  // its current folder; empty: ours
   // NAME=value; nothing: all of ours.
   std::optional<std::vector<std::string>> environment;
+  // NAME=value, in the place of what is there under that name.
+  std::vector<std::string> variables;
 };
 
 // Starts this program as `role`; it dies with us. Call from the main thread.

@@ -16,6 +16,7 @@
 #include "daemon/commands.hpp"
 #include "daemon/device_lock.hpp"
 #include "daemon/history_ledger.hpp"
+#include "daemon/owner_mark.hpp"
 #include "daemon/places.hpp"
 #include "daemon/plugin_advisors.hpp"
 #include "daemon/report.hpp"
@@ -35,6 +36,8 @@ using storage::RunState;
 
 constexpr std::int64_t kHistoryTrials = 200;
 constexpr int kTrainingAttempts = 3;
+// For a killed process to be gone; the lock of the device says so in any case.
+constexpr nanoseconds kOrphanLimit = std::chrono::seconds(2);
 
 // Everything that one session holds, in the order in which it is made.
 class RunningSession {
@@ -100,6 +103,12 @@ std::int64_t host_memory_limit_bytes(const recipes::Recipe& recipe, const Machin
 Result<void> RunningSession::lock_device() {
   auto folder = lock_folder();
   if (!folder) return tl::unexpected(folder.error());
+  // They may hold the lock, or use the device without it.
+  if (const std::size_t ended = end_left_behind(kOrphanLimit); ended > 0) {
+    report({{"event", "warning"},
+            {"text",
+             "processes that a killed run had left behind were ended: " + std::to_string(ended)}});
+  }
   const std::string holder =
       "autotuned, process " + std::to_string(getpid()) + ", recipe " + request_.recipe.name;
   bool is_waiting = false;

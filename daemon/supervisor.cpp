@@ -4,9 +4,12 @@
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "base/process.hpp"
+#include "daemon/owner_mark.hpp"
+#include "daemon/serve_orphans.hpp"
 #include "daemon/supervised_session.hpp"
 
 namespace autotuned::daemon {
@@ -17,8 +20,10 @@ Result<int> supervise(SessionRequest request, const SupervisorLimits& limits,
   boost::asio::signal_set signals(context, SIGTERM);
   if (!is_ignored(SIGINT)) signals.add(SIGINT);
   Result<int> outcome = fail(ErrorKind::internal, "the session was not started");
+  Surroundings surroundings;
+  surroundings.variables = {std::string(kJobVariable) + "=" + own_mark()};
   const auto session = std::make_shared<SupervisedSession>(
-      context, std::move(request), limits, Surroundings{}, on_event, [&](Result<int> end) {
+      context, std::move(request), limits, std::move(surroundings), on_event, [&](Result<int> end) {
         outcome = std::move(end);
         signals.cancel();
       });

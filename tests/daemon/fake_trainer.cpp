@@ -204,6 +204,12 @@ class FakeTrainer {
         eaten[at] = 1;
       hang();
     }
+    if (kind == "leave_orphan" && fork() == 0) {
+      // Out of the group, and with all that the trainer inherited but its socket.
+      setsid();
+      close(kSocket);
+      hang();
+    }
     if (kind == "print") {
       const std::string line = std::string(1023, 'x') + "\n";
       for (int left = fault.at("kilobytes"); left > 0; --left)

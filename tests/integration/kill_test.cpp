@@ -222,6 +222,18 @@ TEST(Kill, RunOfAnotherJobIsSeenAsInterrupted) {
   EXPECT_EQ(outcome.json().at("is_interrupted"), false);
 }
 
+// What the end of its parent does not end: it has left the group, and keeps the device locked.
+TEST(Kill, OrphanThatHoldsTheDeviceIsEnded) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"do", "leave_orphan"}, {"request", "profile"}, {"once", true}},
+                         {{"do", "kill_program"}, {"request", "train"}, {"once", true}}};
+  const Scene scene{behaviour};
+  ASSERT_EQ(scene.run().code, kKilled);
+  const Outcome outcome = scene.run();
+  expect_right_result(scene, outcome);
+  EXPECT_THAT(outcome.err, testing::HasSubstr("a killed run had left behind"));
+}
+
 TEST(Kill, RunAtWorkIsNotInterrupted) {
   Json behaviour = Scene::fast_job();
   behaviour["faults"] = {{{"do", "pause"}, {"request", "profile"}}};
