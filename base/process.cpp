@@ -112,6 +112,7 @@ void stop_ignoring_children() {
 }  // namespace
 
 std::string ProcessExit::message() const {
+  if (is_left) return "SIGKILL has not ended it yet";
   if (signal == 0) return "exit code " + std::to_string(code);
   const char* name = sigdescr_np(signal);
   return "signal " + std::to_string(signal) + " (" + (name != nullptr ? name : "unknown") + ")";
@@ -177,7 +178,7 @@ Result<Process> Process::start(const ProcessSpec& spec) {
 }
 
 Process::~Process() {
-  end();
+  end(kKillLimit);
 }
 
 Process::Process(Process&& other) noexcept
@@ -188,7 +189,7 @@ Process::Process(Process&& other) noexcept
 
 Process& Process::operator=(Process&& other) noexcept {
   if (this != &other) {
-    end();
+    end(kKillLimit);
     pid_ = std::exchange(other.pid_, -1);
     owns_group_ = other.owns_group_;
     pidfd_ = std::move(other.pidfd_);
@@ -213,10 +214,11 @@ std::optional<ProcessExit> Process::wait(std::chrono::nanoseconds timeout) {
   return exit_;
 }
 
-ProcessExit Process::terminate(std::chrono::nanoseconds grace) {
+ProcessExit Process::terminate(std::chrono::nanoseconds grace,
+                               std::chrono::nanoseconds kill_limit) {
   signal_group(SIGTERM);
   (void)wait(std::max(grace, std::chrono::nanoseconds::zero()));
-  end();
+  end(kill_limit);
   return exit_.value_or(ProcessExit{});
 }
 
@@ -229,11 +231,16 @@ void Process::signal_group(int signal) {
   }
 }
 
-// Kills what is left of the group, notes how the child ended, and reaps it.
-void Process::end() {
+// Kills what is left of the group, notes how the child ended, and reaps it. One that is not gone in time
+// becomes a zombie some day, until this process ends.
+void Process::end(std::chrono::nanoseconds limit) {
   if (pid_ < 0) return;
   signal_group(SIGKILL);
-  (void)wait(std::chrono::nanoseconds(-1));
+  if (!wait(std::max(limit, std::chrono::nanoseconds::zero()))) {
+    exit_ = ProcessExit{.is_left = true};
+    pid_ = -1;
+    return;
+  }
   siginfo_t info{};
   while (::waitid(P_PIDFD, static_cast<id_t>(pidfd_.get()), &info, WEXITED) != 0 &&
          errno == EINTR) {

@@ -30,12 +30,19 @@ struct ProcessSpec {
 struct ProcessExit {
   int code = 0;    // valid when signal is 0
   int signal = 0;  // 0: exited by itself
-  // "exit code 3" or "signal 11 (Segmentation fault)".
+  // SIGKILL did not end it in time: it is in the kernel, and code and signal mean nothing.
+  bool is_left = false;
+  // "exit code 3", "signal 11 (Segmentation fault)" or "SIGKILL has not ended it yet".
   [[nodiscard]] std::string message() const;
 };
 
-// A running child. Standard input is /dev/null, signals are at their defaults. The destructor ends its group with SIGKILL and reaps it. One thread at a time;
-// must be started from a thread that lives as long as the process (PR_SET_PDEATHSIG is per thread).
+// How long to wait for a process that got SIGKILL. One that has much memory or a GPU takes seconds; one in
+// state D (a network folder that does not answer, a driver) may take for ever.
+inline constexpr std::chrono::nanoseconds kKillLimit = std::chrono::seconds(10);
+
+// A running child. Standard input is /dev/null, signals are at their defaults. The destructor ends its group
+// with SIGKILL and reaps it, if that takes no longer than kKillLimit. One thread at a time; must be started
+// from a thread that lives as long as the process (PR_SET_PDEATHSIG is per thread).
 class Process {
  public:
   [[nodiscard]] static Result<Process> start(const ProcessSpec& spec);
@@ -50,17 +57,19 @@ class Process {
 
   // The way it ended, or nothing when it is still running after `timeout` (negative: wait for ever).
   [[nodiscard]] std::optional<ProcessExit> wait(std::chrono::nanoseconds timeout);
-  // SIGTERM to the group, `grace` to leave, then SIGKILL to the group. Returns how the child ended.
-  ProcessExit terminate(std::chrono::nanoseconds grace);
+  // SIGTERM to the group, `grace` to leave, then SIGKILL to the group. Returns how the child ended. One that
+  // is still there `kill_limit` after that is left behind, and is nobody's child to wait for any more.
+  ProcessExit terminate(std::chrono::nanoseconds grace,
+                        std::chrono::nanoseconds kill_limit = kKillLimit);
   // Sends one signal to the whole group, descendants of an ended child included; nothing after
   // terminate().
   void signal_group(int signal);
 
  private:
   Process() = default;
-  void end();
+  void end(std::chrono::nanoseconds limit);
 
-  pid_t pid_ = -1;  // -1: reaped, or moved from
+  pid_t pid_ = -1;  // -1: reaped, left behind, or moved from
   bool owns_group_ = false;
   Descriptor pidfd_;
   std::optional<ProcessExit> exit_;

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -242,6 +243,27 @@ TEST(Process, TerminateKillsTheDeaf) {
   ASSERT_TRUE(started.is_ready());
   EXPECT_EQ(started.process.terminate(1ms).signal, SIGKILL);
   EXPECT_TRUE(started.is_abandoned());
+}
+
+// Stands for one in state D: a traced process stops on its way out, and no signal moves it.
+TEST(Process, TerminateLeavesBehindWhatSigkillDoesNotEnd) {
+  Connected started = Connected::start({"wait"});
+  ASSERT_TRUE(started.is_ready());
+  const pid_t pid = started.process.pid();
+  if (::ptrace(PTRACE_SEIZE, pid, nullptr, PTRACE_O_TRACEEXIT) != 0) {
+    GTEST_SKIP() << "tracing is not permitted here";
+  }
+  const ProcessExit ended = started.process.terminate(0ns, 1ms);
+  EXPECT_TRUE(ended.is_left);
+  EXPECT_EQ(ended.message(), "SIGKILL has not ended it yet");
+  EXPECT_EQ(started.process.pid(), -1);
+  EXPECT_TRUE(started.process.terminate(0ns).is_left);
+  // It is still there, and ended as soon as the kernel lets go of it.
+  EXPECT_EQ(::kill(pid, 0), 0);
+  ::ptrace(PTRACE_DETACH, pid, nullptr, nullptr);
+  int status = 0;
+  EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+  EXPECT_EQ(WTERMSIG(status), SIGKILL);
 }
 
 TEST(Process, TerminateReachesGrandchildren) {
