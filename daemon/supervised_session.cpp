@@ -2,6 +2,7 @@
 #include "daemon/supervised_session.hpp"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <boost/asio/post.hpp>
@@ -31,7 +32,7 @@ struct SupervisedSession::Attempt {
   Attempt(asio::io_context& context, Process started, Descriptor socket)
       : process(std::move(started)),
         channel(std::move(socket)),
-        readable(context),
+        stream(context),
         ended(context),
         answer_timer(context),
         exit_timer(context) {}
@@ -39,7 +40,7 @@ struct SupervisedSession::Attempt {
   // Asio gets copies: closing them must not close ours.
   Result<void> watch() {
     for (const auto& [ours, watched] :
-         {std::pair{channel.descriptor(), &readable}, std::pair{process.pidfd(), &ended}}) {
+         {std::pair{channel.descriptor(), &stream}, std::pair{process.pidfd(), &ended}}) {
       Descriptor copy(::fcntl(ours, F_DUPFD_CLOEXEC, 0));
       if (!copy.is_open()) {
         return tl::unexpected(system_error(errno, "cannot watch the session process"));
@@ -56,10 +57,12 @@ struct SupervisedSession::Attempt {
 
   Process process;
   FrameChannel channel;
-  asio::posix::stream_descriptor readable;
+  asio::posix::stream_descriptor stream;  // the channel's socket
   asio::posix::stream_descriptor ended;
   asio::steady_timer answer_timer;
   asio::steady_timer exit_timer;
+  std::string unsent;  // whole frames, of which the first may have been sent in part
+  bool waits_to_send = false;
   std::string run_id;
   std::string blamed;            // the plugin whose code it runs
   bool is_loading = false;       // that code is being loaded
@@ -95,12 +98,49 @@ void SupervisedSession::begin() {
       std::make_shared<Attempt>(*context_, std::move(process->process), std::move(process->socket));
   if (auto watched = attempt_->watch(); !watched) return finish(tl::unexpected(watched.error()));
   // It reads this before it does anything else. One that was killed by then is started again.
-  if (auto sent = attempt_->channel.send(request_.to_json());
-      !sent && sent.error().kind != ErrorKind::crashed) {
+  if (auto sent = tell(request_.to_json()); !sent && sent.error().kind != ErrorKind::crashed) {
     return finish(tl::unexpected(sent.error()));
   }
   wait_for_events();
   wait_for_end();
+}
+
+Result<void> SupervisedSession::tell(const Json& message) {
+  const std::string body = to_line(message);
+  if (body.size() > kMaxFrameBytes) {
+    return fail(ErrorKind::invalid,
+                "what the session is to be told has " + std::to_string(body.size()) +
+                    " bytes, at most " + std::to_string(kMaxFrameBytes) + " can be sent",
+                "the session process", "make the recipe smaller");
+  }
+  attempt_->unsent += encode_frame(body);
+  return send_unsent();
+}
+
+Result<void> SupervisedSession::send_unsent() {
+  const auto attempt = attempt_;
+  std::string& unsent = attempt->unsent;
+  while (!unsent.empty()) {
+    const ssize_t count = ::send(attempt->channel.descriptor(), unsent.data(), unsent.size(),
+                                 MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (count >= 0) {
+      unsent.erase(0, static_cast<std::size_t>(count));
+    } else if (errno == EAGAIN) {
+      break;
+    } else if (errno != EINTR) {
+      unsent.clear();
+      return tl::unexpected(system_error(errno, "cannot send", "the session process"));
+    }
+  }
+  if (unsent.empty() || std::exchange(attempt->waits_to_send, true)) return {};
+  attempt->stream.async_wait(asio::posix::stream_descriptor::wait_write,
+                             [self = shared_from_this(), attempt](const error_code& error) {
+                               attempt->waits_to_send = false;
+                               if (error || self->attempt_ != attempt) return;
+                               // Without the rest of it the session would wait for ever.
+                               if (!self->send_unsent()) attempt->process.signal_group(SIGKILL);
+                             });
+  return {};
 }
 
 void SupervisedSession::finish(Result<int> outcome) {
@@ -112,7 +152,7 @@ void SupervisedSession::finish(Result<int> outcome) {
 }
 
 void SupervisedSession::wait_for_events() {
-  attempt_->readable.async_wait(
+  attempt_->stream.async_wait(
       asio::posix::stream_descriptor::wait_read,
       [self = shared_from_this(), attempt = attempt_](const error_code& error) {
         if (error || self->attempt_ != attempt) return;
@@ -221,7 +261,7 @@ void SupervisedSession::conclude() {
   const auto attempt = std::exchange(attempt_, nullptr);
   for (asio::steady_timer* timer : {&attempt->answer_timer, &attempt->exit_timer})
     timer->cancel();
-  attempt->readable.close();
+  attempt->stream.close();
   const ProcessExit exit = attempt->process.terminate(nanoseconds(0));
   const std::string message =
       attempt->was_left ? "it closed its socket and went on" : exit.message();
@@ -257,7 +297,7 @@ void SupervisedSession::conclude() {
 void SupervisedSession::cancel(nanoseconds grace) {
   ++cancels_;
   if (!attempt_) return;  // it has ended, or begin() will see it
-  if (cancels_ > 1 || !attempt_->channel.send(Json{{"request", "cancel"}})) {
+  if (cancels_ > 1 || !tell(Json{{"request", "cancel"}})) {
     attempt_->process.signal_group(SIGKILL);
     return;
   }
@@ -268,6 +308,12 @@ void SupervisedSession::cancel(nanoseconds grace) {
         if (error || self->attempt_ != attempt) return;
         attempt->process.signal_group(SIGKILL);
       });
+}
+
+bool SupervisedSession::leave() {
+  if (!attempt_ || attempt_->process.pid() < 0) return false;
+  attempt_->process.terminate(nanoseconds(0), nanoseconds(0));
+  return true;
 }
 
 }  // namespace autotuned::daemon

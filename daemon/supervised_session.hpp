@@ -21,8 +21,8 @@
 
 namespace autotuned::daemon {
 
-// Everything happens on the thread that runs the context; nothing blocks it. The handlers keep the session
-// alive until it has ended.
+// Everything happens on the thread that runs the context; nothing blocks it, not even a session process that
+// is stopped. The handlers keep the session alive until it has ended.
 class SupervisedSession : public std::enable_shared_from_this<SupervisedSession> {
  public:
   using OnEvent = std::function<void(const Json&)>;
@@ -37,6 +37,9 @@ class SupervisedSession : public std::enable_shared_from_this<SupervisedSession>
   void start();
   // The first time asks the session to stop cleanly within `grace`, the second time ends it at once.
   void cancel(std::chrono::nanoseconds grace);
+  // For the end of the supervisor: kills the process and does not wait for it, which may be one that the
+  // kernel does not end. False when there was none any more.
+  bool leave();
 
   // Of the session process, -1 before the first and after the last.
   [[nodiscard]] pid_t pid() const;
@@ -48,6 +51,9 @@ class SupervisedSession : public std::enable_shared_from_this<SupervisedSession>
   struct Attempt;
 
   void begin();
+  // Sends what the socket takes now, and the rest when it takes more.
+  Result<void> tell(const Json& message);
+  Result<void> send_unsent();
   void finish(Result<int> outcome);
   void wait_for_events();
   void wait_for_end();

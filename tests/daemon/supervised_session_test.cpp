@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/supervised_session.hpp"
+
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <fstream>
+#include <iterator>
+#include <memory>
+
+#include "daemon/commands.hpp"
+#include "tests/daemon/submission_sample.hpp"
+#include "tests/daemon/supervision.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+using namespace std::chrono_literals;
+
+// More than a socket takes while nobody reads.
+SessionRequest large_request() {
+  SessionRequest request = sample_submission().session;
+  request.without.assign(50'000, "a plugin that is not there");
+  return request;
+}
+
+bool is_stopped(pid_t process) {
+  std::ifstream input("/proc/" + std::to_string(process) + "/stat");
+  const std::string stat{std::istreambuf_iterator<char>(input), {}};
+  const std::size_t name_end = stat.rfind(')');
+  return name_end != std::string::npos && stat.substr(name_end + 2, 1) == "T";
+}
+
+class SupervisedSessionTest : public testing::Test {
+ protected:
+  void start(const SessionRequest& request, const std::string& part) {
+    Surroundings surroundings;
+    surroundings.environment = std::vector<std::string>{"AUTOTUNED_TRAINER=" + part};
+    session_ = std::make_shared<SupervisedSession>(
+        context_, request, SupervisorLimits{}, surroundings,
+        [this](const Json& event) { events_.push_back(event); },
+        [this](const Result<int>& end) { end_ = end; });
+    session_->start();
+  }
+  bool waits_until_stopped() {
+    return run_until(context_,
+                     [this] { return session_->pid() > 0 && is_stopped(session_->pid()); });
+  }
+  bool waits_for_the_end() {
+    return run_until(context_, [this] { return end_.has_value(); });
+  }
+
+  boost::asio::io_context context_{1};
+  std::shared_ptr<SupervisedSession> session_;
+  std::vector<Json> events_;
+  std::optional<Result<int>> end_;
+};
+
+TEST_F(SupervisedSessionTest, OneThatReadsNothingHoldsNobodyUp) {
+  const SessionRequest request = large_request();
+  start(request, kDeaf);
+  ASSERT_TRUE(waits_until_stopped());
+  ::kill(session_->pid(), SIGCONT);
+  ASSERT_TRUE(waits_for_the_end());
+  ASSERT_TRUE(*end_) << end_->error().message();
+  EXPECT_EQ(**end_, kDone);
+  // All of it arrived.
+  EXPECT_EQ(events_.back().at("request_bytes"), to_line(request.to_json()).size());
+  EXPECT_EQ(session_->restarts(), 0);
+}
+
+TEST_F(SupervisedSessionTest, OneThatReadsNothingIsCancelled) {
+  start(large_request(), kDeaf);
+  ASSERT_TRUE(waits_until_stopped());
+  session_->cancel(10ms);
+  ASSERT_TRUE(waits_for_the_end());
+  EXPECT_EQ(end_->value_or(-1), kCancelled);
+  EXPECT_EQ(session_->pid(), -1);
+}
+
+TEST_F(SupervisedSessionTest, IsLeftWithoutWaiting) {
+  start(sample_submission().session, kDeaf);
+  EXPECT_FALSE(session_->leave());
+  ASSERT_TRUE(waits_until_stopped());
+  EXPECT_TRUE(session_->leave());
+  EXPECT_FALSE(session_->leave());
+}
+
+}  // namespace
+}  // namespace autotuned::daemon

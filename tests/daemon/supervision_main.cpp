@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tests of this program start it again as their session process: what supervises sessions starts the
+// program that it is itself.
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+
+#include "base/frame.hpp"
+#include "base/process.hpp"
+#include "daemon/own_process.hpp"
+#include "tests/daemon/supervision.hpp"
+
+namespace {
+
+using namespace autotuned;
+using namespace std::chrono_literals;
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+int report(FrameChannel& channel, int exit_code, const Json& request) {
+  const Json result = {
+      {"event", "result"}, {"exit_code", exit_code}, {"request_bytes", to_line(request).size()}};
+  return channel.send(result) ? 0 : 1;
+}
+
+int play_session() {
+  die_with_parent(std::atoi(variable("AUTOTUNED_PARENT_PID").c_str()));
+  const std::string part = variable("AUTOTUNED_TRAINER");
+  if (part == daemon::kDeaf) std::raise(SIGSTOP);
+  FrameChannel channel{Descriptor(daemon::kControlDescriptor)};
+  const auto request = channel.receive(-1ns);
+  if (!request) return 1;
+  if (!channel.send({{"event", "run"}, {"run", "r-" + std::to_string(getpid())}})) return 1;
+  const bool waits = part == daemon::kHeld || part == daemon::kBusy;
+  while (waits && !std::filesystem::exists("go")) {
+    const auto frame = channel.receive(5ms);
+    if (frame) return report(channel, 130, *request);  // there is nothing but cancel
+    if (frame.error().kind != ErrorKind::timeout) return 1;
+    const Json trial = {{"verdict", "failed"}, {"failure", "out_of_memory"}};
+    if (part == daemon::kBusy && !channel.send({{"event", "trial_finished"}, {"trial", trial}})) {
+      return 1;
+    }
+  }
+  return report(channel, 0, *request);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == daemon::kSessionProcess) return play_session();
+  testing::InitGoogleMock(&argc, argv);
+  return RUN_ALL_TESTS();
+}
