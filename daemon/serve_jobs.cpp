@@ -25,9 +25,6 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-constexpr std::chrono::seconds kSaveAgain{5};
-// After a shortage.
-constexpr std::chrono::seconds kStartAgain{5};
 // For a killed process to be gone before its device is used again; its lock says so in any case.
 constexpr std::chrono::seconds kOrphanLimit{2};
 // Everything else waits meanwhile.
@@ -77,8 +74,7 @@ struct Jobs::Output : std::enable_shared_from_this<Output> {
   std::array<char, 4096> chunk{};
 };
 
-Jobs::Jobs(asio::io_context& context, JobStore store, const SupervisorLimits& limits,
-           OnChange on_change)
+Jobs::Jobs(asio::io_context& context, JobStore store, const JobLimits& limits, OnChange on_change)
     : context_(&context),
       store_(std::move(store)),
       limits_(limits),
@@ -169,7 +165,7 @@ void Jobs::put_back(Job& job, const Error& shortage) {
          {{"event", "warning"}, {"text", "the run cannot start and waits: " + shortage.message()}});
   }
   on_change_(job.id);
-  start_timer_.expires_after(kStartAgain);
+  start_timer_.expires_after(limits_.start_again);
   start_timer_.async_wait([this](const error_code& error) {
     if (!error) schedule();
   });
@@ -206,7 +202,7 @@ Result<void> Jobs::start_session(Job& job) {
   const std::int64_t id = job.id;
   Running running{nullptr, *std::move(log), std::move(output), std::move(writing)};
   running.session = std::make_shared<SupervisedSession>(
-      *context_, std::move(request), limits_, std::move(surroundings),
+      *context_, std::move(request), limits_.supervisor, std::move(surroundings),
       [this, id](const Json& event) { take_event(id, event); },
       [this, id](const Result<int>& outcome) { take_end(id, outcome); });
   running.session->start();
@@ -266,7 +262,6 @@ void Jobs::end(Job& job, JobState state, int exit_code, const std::string& error
   job.exit_code = exit_code;
   job.error = state == JobState::failed ? error : "";
   job.ended_unix_ns = clock_.unix_time_ns();
-  put_back_.erase(job.id);
   ++runs_[std::string(to_string(state))];
   log_line(state == JobState::failed ? LogLevel::warning : LogLevel::info, "job_ended",
            {{"job", std::to_string(job.id)},
@@ -274,11 +269,17 @@ void Jobs::end(Job& job, JobState state, int exit_code, const std::string& error
             {"state", std::string(to_string(state))},
             {"exit_code", std::to_string(exit_code)},
             {"error", job.error}});
-  save(job);
+  if (!save(job)) {
+    note(job.id, {{"event", "warning"},
+                  {"text", "how the run ended cannot be written down; it is told when it is"}});
+  }
   on_change_(job.id);
-  for (const std::int64_t old : queue_.forget_old()) {
+  forget_old();
+}
+
+void Jobs::forget_old() {
+  for (const std::int64_t old : queue_.forget_old(unsaved_)) {
     store_.forget(old);
-    unsaved_.erase(old);
     untold_.erase(old);
   }
 }
@@ -345,7 +346,7 @@ Result<std::int64_t> Jobs::cancel(const std::string& name) {
   }
   const auto running = sessions_.find(job.id);
   if (running != sessions_.end()) {
-    running->second.session->cancel(limits_.cancel_grace);
+    running->second.session->cancel(limits_.supervisor.cancel_grace);
   } else {
     // It may have run under a daemon before this one.
     tell_history(job);
@@ -356,6 +357,7 @@ Result<std::int64_t> Jobs::cancel(const std::string& name) {
 
 void Jobs::stop(std::chrono::nanoseconds grace) {
   is_stopping_ = true;
+  save_unsaved();
   for (auto& [id, running] : sessions_) {
     note(id,
          {{"event", "warning"}, {"text", "the daemon stops; the next one goes on with this run"}});
@@ -363,8 +365,15 @@ void Jobs::stop(std::chrono::nanoseconds grace) {
   }
 }
 
-std::optional<Json> Jobs::end_of(const Job& job) {
-  if (!job.has_ended()) return std::nullopt;
+void Jobs::leave_sessions() {
+  for (auto& [id, running] : sessions_) {
+    if (!running.session->leave()) continue;
+    log_line(LogLevel::warning, "session_left", {{"job", std::to_string(id)}});
+  }
+}
+
+std::optional<Json> Jobs::end_of(const Job& job) const {
+  if (!job.has_ended() || !is_saved(job.id)) return std::nullopt;
   return Json{{"state", to_string(job.state)},
               {"exit_code", job.exit_code},
               {"run", job.run_id},
@@ -381,27 +390,37 @@ void Jobs::note(std::int64_t id, const Json& event) {
   on_change_(id);
 }
 
-void Jobs::save(const Job& job) {
+bool Jobs::save(const Job& job) {
   const auto stored = store_.put(job);
   if (stored) {
     unsaved_.erase(job.id);
-    return;
+    return true;
   }
   if (unsaved_.insert(job.id).second) {
     log_line(LogLevel::error, "job_not_saved",
              {{"job", std::to_string(job.id)}, {"error", stored.error().message()}});
   }
   save_later();
+  return false;
+}
+
+void Jobs::save_unsaved() {
+  const std::set<std::int64_t> again = unsaved_;
+  for (const std::int64_t id : again) {
+    const Job* job = queue_.find(id);
+    if (job != nullptr && save(*job)) on_change_(id);
+  }
+  forget_old();
 }
 
 void Jobs::save_later() {
-  save_timer_.expires_after(kSaveAgain);
+  // One that is due is not put off: a busy run would do so for ever.
+  if (std::exchange(is_save_due_, true)) return;
+  save_timer_.expires_after(limits_.save_again);
   save_timer_.async_wait([this](const error_code& error) {
     if (error) return;
-    const std::set<std::int64_t> again = unsaved_;
-    for (const std::int64_t id : again) {
-      if (const Job* job = queue_.find(id)) save(*job);
-    }
+    is_save_due_ = false;
+    save_unsaved();
     const std::set<std::int64_t> told_again = untold_;
     for (const std::int64_t id : told_again) {
       if (const Job* job = queue_.find(id)) tell_history(*job);

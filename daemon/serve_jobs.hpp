@@ -17,6 +17,7 @@
 #include "base/json.hpp"
 #include "base/result.hpp"
 #include "daemon/serve_events.hpp"
+#include "daemon/serve_limits.hpp"
 #include "daemon/serve_protocol.hpp"
 #include "daemon/serve_queue.hpp"
 #include "daemon/serve_store.hpp"
@@ -24,13 +25,13 @@
 
 namespace autotuned::daemon {
 
-// One thread. Whatever it acknowledges is on disk.
+// One thread. Whatever it acknowledges is on disk: the end of a job is told when it has been written down.
 class Jobs {
  public:
-  // The events of a job have grown, or it has ended.
+  // The events of a job have grown, or its end can be told.
   using OnChange = std::function<void(std::int64_t job)>;
 
-  Jobs(boost::asio::io_context& context, JobStore store, const SupervisorLimits& limits,
+  Jobs(boost::asio::io_context& context, JobStore store, const JobLimits& limits,
        OnChange on_change);
 
   // Takes over what the daemon before this one left: ends processes that it lost, puts runs that were
@@ -45,14 +46,18 @@ class Jobs {
   Result<std::int64_t> cancel(const std::string& name);
   // No job starts any more; sessions stop, within `grace` or by force. Their jobs stay in the queue.
   void stop(std::chrono::nanoseconds grace);
+  // Those that are still there are killed and not waited for.
+  void leave_sessions();
   [[nodiscard]] bool has_sessions() const { return !sessions_.empty(); }
 
   [[nodiscard]] const Queue& queue() const { return queue_; }
   [[nodiscard]] Result<EventReader> events(std::int64_t id) const {
     return EventReader::open(store_.events(id));
   }
-  // How it ended; nothing before that.
-  [[nodiscard]] static std::optional<Json> end_of(const Job& job);
+  // How it ended; nothing before that is on disk.
+  [[nodiscard]] std::optional<Json> end_of(const Job& job) const;
+  // Whether its state is on disk.
+  [[nodiscard]] bool is_saved(std::int64_t id) const { return !unsaved_.contains(id); }
   // Counters since the start of this daemon, and the memory of what runs.
   [[nodiscard]] Json counters() const;
   [[nodiscard]] Json memory() const;
@@ -76,21 +81,23 @@ class Jobs {
   // Tries again later while others write to it.
   void tell_history(const Job& cancelled);
   void note(std::int64_t id, const Json& event);
-  // Tries again later when the disk is full.
-  void save(const Job& job);
+  // Tries again later when the disk is full: false.
+  bool save(const Job& job);
+  void save_unsaved();
   void save_later();
+  void forget_old();
 
   boost::asio::io_context* context_;
   JobStore store_;
-  SupervisorLimits limits_;
+  JobLimits limits_;
   OnChange on_change_;
   SystemClock clock_;
   Queue queue_;
   std::map<std::int64_t, Running> sessions_;
   std::set<std::int64_t> unsaved_;
-  std::set<std::int64_t> untold_;    // cancelled ones that the history does not know
-  std::set<std::int64_t> put_back_;  // and told so
+  std::set<std::int64_t> untold_;  // cancelled ones that the history does not know
   boost::asio::steady_timer save_timer_;
+  bool is_save_due_ = false;
   boost::asio::steady_timer start_timer_;
   bool is_stopping_ = false;
   std::map<std::string, std::int64_t> runs_;    // by what became of them

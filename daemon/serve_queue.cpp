@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <set>
 #include <utility>
 
 namespace autotuned::daemon {
@@ -154,7 +153,7 @@ std::vector<std::int64_t> Queue::startable() const {
   return found;
 }
 
-std::vector<std::int64_t> Queue::forget_old() {
+std::vector<std::int64_t> Queue::forget_old(const std::set<std::int64_t>& kept) {
   std::vector<std::int64_t> ended;
   for (const auto& [id, job] : jobs_) {
     if (job.has_ended()) ended.push_back(id);
@@ -163,7 +162,8 @@ std::vector<std::int64_t> Queue::forget_old() {
   std::ranges::stable_sort(ended, {},
                            [this](std::int64_t id) { return jobs_.at(id).ended_unix_ns; });
   ended.resize(ended.size() - limits_.ended);
-  std::erase(ended, jobs_.rbegin()->first);
+  std::erase_if(ended,
+                [&](std::int64_t id) { return id == jobs_.rbegin()->first || kept.contains(id); });
   for (const std::int64_t id : ended)
     jobs_.erase(id);
   return ended;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -72,8 +73,9 @@ class Queue {
 
   // One for each device on which nothing runs: the one that has waited longest.
   [[nodiscard]] std::vector<std::int64_t> startable() const;
-  // What is to be forgotten, by when it ended, oldest first. The newest job stays, so that no id is given twice.
-  [[nodiscard]] std::vector<std::int64_t> forget_old();
+  // What is to be forgotten, by when it ended, oldest first. The newest job stays, so that no id is given
+  // twice, and those that are `kept`.
+  [[nodiscard]] std::vector<std::int64_t> forget_old(const std::set<std::int64_t>& kept = {});
 
   [[nodiscard]] std::size_t count(JobState state) const;
   [[nodiscard]] const std::map<std::int64_t, Job>& jobs() const { return jobs_; }

@@ -52,7 +52,7 @@ class Server {
         accept_timer_(context_),
         stop_timer_(context_),
         store_folder_(store.folder().string()),
-        jobs_(context_, std::move(store), limits.supervisor,
+        jobs_(context_, std::move(store), limits.jobs,
               [this](std::int64_t job) { advance_watchers(job); }) {
     for (const int signal : {SIGINT, SIGHUP}) {
       if (!is_ignored(signal)) signals_.add(signal);
@@ -66,6 +66,7 @@ class Server {
     wait_for_signal();
     notify_manager("READY=1\nSTATUS=Serving");
     context_.run();
+    jobs_.leave_sessions();
     // The socket goes before those who wait for it see their connection end.
     listener_.close();
     return {};
@@ -160,7 +161,7 @@ class Server {
     if (!reader) return from.answer(error_answer(reader.error()));
     from.answer(ok_answer({{"job", job->id}}));
     from.watch(job->id, *std::move(reader), request.skip);
-    from.advance(Jobs::end_of(*job));
+    from.advance(jobs_.end_of(*job));
   }
 
   void handle(Connection& from, const CancelRequest& request) {
@@ -209,7 +210,7 @@ class Server {
   void advance_watchers(std::int64_t id) {
     const Job* job = jobs_.queue().find(id);
     if (job == nullptr) return;
-    const auto end = Jobs::end_of(*job);
+    const auto end = jobs_.end_of(*job);
     // One that is closed meanwhile leaves the set.
     const auto connections = connections_;
     for (const auto& connection : connections) {

@@ -3,24 +3,12 @@
 // watches. One thread, which never waits for a client or a run.
 #pragma once
 
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <filesystem>
 
 #include "base/result.hpp"
-#include "daemon/supervisor.hpp"
+#include "daemon/serve_limits.hpp"
 
 namespace autotuned::daemon {
-
-struct ServeLimits {
-  // For running sessions to stop when the daemon is told to: less than the five seconds that it promises.
-  std::chrono::nanoseconds stop_grace = std::chrono::milliseconds(3500);
-  std::size_t connections = 64;
-  // With more memory than this the daemon takes no further runs and watchers.
-  std::int64_t resident_bytes = std::int64_t{256} << 20U;
-  SupervisorLimits supervisor;
-};
 
 // Serves this user until SIGTERM, SIGINT, SIGHUP or a stop request; runs that are not finished then are continued
 // by the next daemon. Errors: busy (there is one already), permission and io (socket or queue).
