@@ -60,12 +60,16 @@ void print_status(const Json& status) {
   for (const Json& job : member(status, "jobs")) {
     const std::string id = std::to_string(number_of(job, "id"));
     const std::int64_t bytes = number_of(member(memory, "runs"), id.c_str());
-    rows.push_back({id, text_of(job, "state"), text_of(job, "recipe"), text_of(job, "device"),
-                    text_of(job, "run"), trials_text(member(job, "trials")),
-                    std::to_string(number_of(job, "restarts")),
+    const bool is_saved = get_bool(job, "saved").value_or(true);
+    rows.push_back({id, text_of(job, "state") + (is_saved ? "" : ", not on disk yet"),
+                    text_of(job, "recipe"), text_of(job, "device"), text_of(job, "run"),
+                    trials_text(member(job, "trials")), std::to_string(number_of(job, "restarts")),
                     bytes > 0 ? format_bytes(bytes) : ""});
   }
   if (rows.size() > 1) std::cout << "\n" << table_text(rows);
+  if (const std::int64_t left_out = number_of(status, "jobs_left_out"); left_out > 0) {
+    std::cout << left_out << " more do not fit here\n";
+  }
 }
 
 }  // namespace

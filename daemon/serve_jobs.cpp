@@ -158,11 +158,21 @@ void Jobs::start(Job& job) {
 void Jobs::put_back(Job& job, const Error& shortage) {
   job.state = JobState::queued;
   save(job);
-  if (put_back_.insert(job.id).second) {
+  const bool lets_past = queue_.lets_others_past(job);
+  ++job.failed_starts;
+  if (job.failed_starts == 1) {
     log_line(LogLevel::warning, "job_put_back",
              {{"job", std::to_string(job.id)}, {"error", shortage.message()}});
     note(job.id,
          {{"event", "warning"}, {"text", "the run cannot start and waits: " + shortage.message()}});
+  } else if (!lets_past && queue_.lets_others_past(job)) {
+    log_line(LogLevel::warning, "job_lets_others_past",
+             {{"job", std::to_string(job.id)}, {"error", shortage.message()}});
+    note(job.id,
+         {{"event", "warning"},
+          {"text", "the run still cannot start: others for " + job.device +
+                       " go first, and it is tried when there are none; 'autotuned cancel " +
+                       std::to_string(job.id) + "' gives it up"}});
   }
   on_change_(job.id);
   start_timer_.expires_after(limits_.start_again);
@@ -215,6 +225,7 @@ Result<void> Jobs::start_session(Job& job) {
 
 void Jobs::take_event(std::int64_t id, const Json& event) {
   Job& job = *queue_.find(id);
+  job.failed_starts = 0;
   const std::string name = get_string(event, "event").value_or("");
   if (name == "run") {
     job.run_id = get_string(event, "run").value_or("");

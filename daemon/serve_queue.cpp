@@ -10,6 +10,9 @@ namespace autotuned::daemon {
 
 namespace {
 
+// Of a path or message that a client is told.
+constexpr std::size_t kToldTextBytes = 512;
+
 constexpr std::array<std::pair<JobState, std::string_view>, 5> kStates = {{
     {JobState::queued, "queued"},
     {JobState::running, "running"},
@@ -17,6 +20,18 @@ constexpr std::array<std::pair<JobState, std::string_view>, 5> kStates = {{
     {JobState::failed, "failed"},
     {JobState::cancelled, "cancelled"},
 }};
+
+// What one line of status takes, which is not what the job has on disk.
+Json told(const Job& job) {
+  Json fields = job.to_json();
+  fields.erase("token");
+  for (auto& field : fields) {
+    if (!field.is_string()) continue;
+    auto& text = field.get_ref<std::string&>();
+    if (text.size() > kToldTextBytes) text = text.substr(0, kToldTextBytes) + "...";
+  }
+  return fields;
+}
 
 }  // namespace
 
@@ -147,8 +162,11 @@ std::vector<std::int64_t> Queue::startable() const {
     if (job.state == JobState::running) busy.insert(job.device);
   }
   std::vector<std::int64_t> found;
-  for (const auto& [id, job] : jobs_) {
-    if (job.state == JobState::queued && busy.insert(job.device).second) found.push_back(id);
+  for (const bool is_last_choice : {false, true}) {
+    for (const auto& [id, job] : jobs_) {
+      if (job.state != JobState::queued || lets_others_past(job) != is_last_choice) continue;
+      if (busy.insert(job.device).second) found.push_back(id);
+    }
   }
   return found;
 }
@@ -167,6 +185,31 @@ std::vector<std::int64_t> Queue::forget_old(const std::set<std::int64_t>& kept) 
   for (const std::int64_t id : ended)
     jobs_.erase(id);
   return ended;
+}
+
+ToldJobs Queue::tell(std::size_t max_bytes) const {
+  std::vector<const Job*> order;
+  for (const auto& [id, job] : jobs_)
+    order.push_back(&job);
+  // Within a group by number, the ended ones from the end.
+  const auto rank = [](const Job* job) {
+    const int group = job->state == JobState::running ? 0 : job->has_ended() ? 2 : 1;
+    return std::pair(group, group == 2 ? -job->id : job->id);
+  };
+  std::ranges::sort(order, {}, rank);
+  std::map<std::int64_t, Json> chosen;
+  std::size_t bytes = 0;
+  for (const Job* job : order) {
+    Json fields = told(*job);
+    bytes += to_line(fields).size() + 1;
+    if (bytes > max_bytes) break;
+    chosen.emplace(job->id, std::move(fields));
+  }
+  ToldJobs answer;
+  answer.left_out = jobs_.size() - chosen.size();
+  for (auto& [id, fields] : chosen)
+    answer.jobs.push_back(std::move(fields));
+  return answer;
 }
 
 std::size_t Queue::count(JobState state) const {

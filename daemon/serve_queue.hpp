@@ -34,6 +34,7 @@ struct Job {
   int exit_code = 0;              // of the command; when it has ended
   std::string error;              // why it failed
   int restarts = 0;               // sessions started again, by this daemon or the one before
+  int failed_starts = 0;          // in a row; not kept on disk
   std::map<std::string, std::int64_t> trials;  // finished ones by verdict
   std::int64_t submitted_unix_ns = 0;
   std::int64_t started_unix_ns = 0;
@@ -46,9 +47,16 @@ struct Job {
   [[nodiscard]] static Result<Job> from_json(const Json& value);
 };
 
+// What a client is told of jobs.
+struct ToldJobs {
+  Json jobs = Json::array();  // by number; long texts are cut, and what no client needs is left out
+  std::size_t left_out = 0;   // those that did not fit
+};
+
 struct QueueLimits {
   std::size_t waiting = 1000;  // more submissions are refused
   std::size_t ended = 200;     // older ones are forgotten
+  int starts_in_turn = 12;     // after so many that failed a job lets the others of its device past
 };
 
 class Queue {
@@ -71,11 +79,20 @@ class Queue {
   // `text` is a number, a run of the history, or "last".
   [[nodiscard]] const Job* find(std::string_view text) const;
 
-  // One for each device on which nothing runs: the one that has waited longest.
+  // One for each device on which nothing runs: the one that has waited longest, of those that can start if
+  // there are any.
   [[nodiscard]] std::vector<std::int64_t> startable() const;
+  // It could not be started so often that others go before it.
+  [[nodiscard]] bool lets_others_past(const Job& job) const {
+    return job.failed_starts >= limits_.starts_in_turn;
+  }
   // What is to be forgotten, by when it ended, oldest first. The newest job stays, so that no id is given
   // twice, and those that are `kept`.
   [[nodiscard]] std::vector<std::int64_t> forget_old(const std::set<std::int64_t>& kept = {});
+
+  // As many as fit into about `max_bytes` of JSON: those that run, then those that wait, oldest first, then
+  // those that have ended, newest first.
+  [[nodiscard]] ToldJobs tell(std::size_t max_bytes) const;
 
   [[nodiscard]] std::size_t count(JobState state) const;
   [[nodiscard]] const std::map<std::int64_t, Job>& jobs() const { return jobs_; }

@@ -38,6 +38,9 @@ constexpr std::chrono::seconds kAcceptAgain{1};
 // After the grace, for killed sessions to be reaped.
 constexpr std::chrono::milliseconds kReapLimit{500};
 
+// Of jobs in one answer, far below what a frame may hold: many clients may ask at once.
+constexpr std::size_t kStatusBytes = std::size_t{1} << 20U;
+
 Json ok_answer(Json ok) {
   return {{"protocol", kServeProtocol}, {"ok", std::move(ok)}};
 }
@@ -170,12 +173,9 @@ class Server {
   }
 
   void handle(Connection& from, const StatusRequest& /*request*/) {
-    Json jobs = Json::array();
-    for (const auto& [id, job] : jobs_.queue().jobs()) {
-      Json told = job.to_json();
-      told.erase("token");
-      jobs.push_back(std::move(told));
-    }
+    ToldJobs told = jobs_.queue().tell(kStatusBytes);
+    for (Json& job : told.jobs)
+      job["saved"] = jobs_.is_saved(job.at("id").get<std::int64_t>());
     Json counters = jobs_.counters();
     counters["connections"] = {
         {"accepted", accepted_}, {"refused", refused_}, {"dropped", dropped_}};
@@ -186,7 +186,8 @@ class Server {
                            {"queue",
                             {{"queued", jobs_.queue().count(JobState::queued)},
                              {"running", jobs_.queue().count(JobState::running)}}},
-                           {"jobs", std::move(jobs)},
+                           {"jobs", std::move(told.jobs)},
+                           {"jobs_left_out", told.left_out},
                            {"counters", std::move(counters)},
                            {"connections", connections_.size()},
                            {"memory", jobs_.memory()}}));

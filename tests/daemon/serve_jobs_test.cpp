@@ -17,6 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
+using testing::AllOf;
 using testing::HasSubstr;
 
 // A file that cannot be replaced, whoever tries: a folder has its name. What was in it is put back.
@@ -121,6 +122,23 @@ TEST_F(JobsTest, OneThatCannotBeSavedDoesNotPutOffAnother) {
   state.repair();
   EXPECT_TRUE(wait_until([&] { return told_.contains(ended); }));
   EXPECT_FALSE(jobs_.is_saved(busy));
+}
+
+// Its submission cannot be read, as on a disk with a bad sector.
+TEST_F(JobsTest, OneThatCannotStartLetsOthersPast) {
+  const std::int64_t unreadable = submit(kShort);
+  const std::int64_t next = submit(kShort);
+  const fs::path submission = file(unreadable, "submission.json");
+  fs::rename(submission, folder_ / "aside");
+  fs::create_symlink("/proc/self/mem", submission);  // EIO at its first byte
+  ASSERT_TRUE(wait_until([&] { return told_.contains(next); }));
+  EXPECT_EQ(told_.at(next).at("state"), "finished");
+  EXPECT_EQ(job(unreadable).state, JobState::queued);
+  EXPECT_THAT(folder_.read("d/00000001.events"),
+              AllOf(HasSubstr("the run cannot start and waits"), HasSubstr("go first")));
+  fs::rename(folder_ / "aside", submission);
+  ASSERT_TRUE(wait_until([&] { return told_.contains(unreadable); }));
+  EXPECT_EQ(told_.at(unreadable).at("state"), "finished");
 }
 
 }  // namespace

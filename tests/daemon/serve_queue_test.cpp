@@ -57,6 +57,22 @@ TEST(Queue, StartsOnePerDeviceInOrder) {
   EXPECT_THAT(queue.startable(), ElementsAre(2, 3));
 }
 
+TEST(Queue, OneThatCannotStartLetsOthersPast) {
+  Queue queue({.waiting = 10, .ended = 10, .starts_in_turn = 2});
+  submit(queue, "a", "cpu");
+  submit(queue, "b", "cpu");
+  submit(queue, "c", "GPU-1");
+  queue.find(1)->failed_starts = 1;
+  EXPECT_THAT(queue.startable(), ElementsAre(1, 3));
+  queue.find(1)->failed_starts = 2;
+  EXPECT_THAT(queue.startable(), ElementsAre(2, 3));
+  // It is tried when nobody else waits.
+  set_state(queue, 2, JobState::running);
+  EXPECT_THAT(queue.startable(), ElementsAre(3));
+  set_state(queue, 2, JobState::finished);
+  EXPECT_THAT(queue.startable(), ElementsAre(3, 1));
+}
+
 TEST(Queue, IsBounded) {
   Queue queue({.waiting = 2, .ended = 1});
   submit(queue, "a");
@@ -114,6 +130,56 @@ TEST(Queue, WithdrawsWhatCannotBeStored) {
   queue.withdraw(2);
   EXPECT_EQ(queue.find(2), nullptr);
   EXPECT_EQ(submit(queue, "c"), 2);
+}
+
+std::vector<std::int64_t> ids(const Json& jobs) {
+  std::vector<std::int64_t> found;
+  for (const Json& job : jobs)
+    found.push_back(job.at("id"));
+  return found;
+}
+
+TEST(Queue, TellsOfAllWhileTheyFit) {
+  Queue queue;
+  for (const char* token : {"a", "b", "c"})
+    submit(queue, token);
+  set_state(queue, 2, JobState::finished);
+  const ToldJobs told = queue.tell(100'000);
+  EXPECT_THAT(ids(told.jobs), ElementsAre(1, 2, 3));
+  EXPECT_EQ(told.left_out, 0);
+  Json whole = queue.find(3)->to_json();
+  whole.erase("token");
+  EXPECT_EQ(told.jobs[2], whole);
+}
+
+TEST(Queue, TellsFirstOfWhatRunsAndWaits) {
+  Queue queue;
+  for (const char* token : {"a", "b", "c", "d", "e"})
+    submit(queue, token);
+  set_state(queue, 1, JobState::finished);
+  set_state(queue, 2, JobState::failed);
+  set_state(queue, 4, JobState::running);
+  const std::size_t one = to_line(queue.find(1)->to_json()).size();
+  EXPECT_THAT(ids(queue.tell(1).jobs), IsEmpty());
+  EXPECT_THAT(ids(queue.tell(one + 20).jobs), ElementsAre(4));
+  EXPECT_THAT(ids(queue.tell(4 * one).jobs), ElementsAre(2, 3, 4, 5));
+  EXPECT_EQ(queue.tell(4 * one).left_out, 1);
+}
+
+// A full queue of what clients may send at most is one answer of bounded size.
+TEST(Queue, TellsInBoundedSpace) {
+  Queue queue({.waiting = 2000, .ended = 200});
+  for (int i = 0; i < 1200; ++i) {
+    Job job;
+    job.token = std::to_string(i);
+    job.recipe_name = job.recipe_file = job.folder = job.error = std::string(4096, '\x01');
+    ASSERT_TRUE(queue.submit(job));
+  }
+  constexpr std::size_t kMost = std::size_t{1} << 20U;
+  const ToldJobs told = queue.tell(kMost);
+  EXPECT_LE(to_line(told.jobs).size(), kMost);
+  EXPECT_EQ(told.jobs.size() + told.left_out, 1200);
+  EXPECT_GT(told.jobs.size(), 60);
 }
 
 TEST(Queue, FindsByNumberRunAndLast) {
