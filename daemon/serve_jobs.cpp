@@ -231,10 +231,13 @@ void Jobs::take_event(std::int64_t id, const Json& event) {
     job.run_id = get_string(event, "run").value_or("");
     save(job);
   } else if (name == "trial_finished") {
-    const std::string verdict =
-        get_string(member(event, "trial"), "verdict").value_or("?").substr(0, 32);
+    const Json& trial = member(event, "trial");
+    const std::string verdict = get_string(trial, "verdict").value_or("?").substr(0, 32);
     ++job.trials[verdict];
     ++trials_[verdict];
+    if (const auto failure = get_string(trial, "failure")) {
+      ++trial_failures_[failure->substr(0, 32)];
+    }
     save(job);
   } else if (name == "error") {
     job.error = get_string(event, "text").value_or("").substr(0, 4096);
@@ -440,8 +443,10 @@ void Jobs::save_later() {
 }
 
 Json Jobs::counters() const {
-  return {{"runs", runs_},
+  return {{"started_unix_ns", started_unix_ns_},
+          {"runs", runs_},
           {"trials", trials_},
+          {"trial_failures", trial_failures_},
           {"sessions", {{"started", sessions_started_}, {"restarted", sessions_restarted_}}},
           {"orphans_ended", orphans_ended_},
           {"not_saved", unsaved_.size()}};

@@ -100,8 +100,10 @@ class Jobs {
   bool is_save_due_ = false;
   boost::asio::steady_timer start_timer_;
   bool is_stopping_ = false;
-  std::map<std::string, std::int64_t> runs_;    // by what became of them
-  std::map<std::string, std::int64_t> trials_;  // by verdict
+  std::map<std::string, std::int64_t> runs_;            // by what became of them
+  std::map<std::string, std::int64_t> trials_;          // by verdict
+  std::map<std::string, std::int64_t> trial_failures_;  // by what they failed of
+  std::int64_t started_unix_ns_ = clock_.unix_time_ns();
   std::int64_t sessions_started_ = 0;
   std::int64_t sessions_restarted_ = 0;
   std::int64_t orphans_ended_ = 0;

@@ -124,6 +124,17 @@ TEST_F(JobsTest, OneThatCannotBeSavedDoesNotPutOffAnother) {
   EXPECT_FALSE(jobs_.is_saved(busy));
 }
 
+TEST_F(JobsTest, CountsTrialsByWhatTheyFailedOf) {
+  const std::int64_t before = SystemClock().unix_time_ns();
+  const std::int64_t id = submit(kBusy);
+  ASSERT_TRUE(wait_until([&] { return job(id).trials.contains("failed"); }));
+  const Json counters = jobs_.counters();
+  EXPECT_GE(counters.at("trial_failures").at("out_of_memory"), 1);
+  EXPECT_EQ(counters.at("trial_failures").at("out_of_memory"), counters.at("trials").at("failed"));
+  EXPECT_GT(counters.at("started_unix_ns"), 0);
+  EXPECT_LE(counters.at("started_unix_ns"), before);
+}
+
 // Its submission cannot be read, as on a disk with a bad sector.
 TEST_F(JobsTest, OneThatCannotStartLetsOthersPast) {
   const std::int64_t unreadable = submit(kShort);
