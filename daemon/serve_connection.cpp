@@ -12,14 +12,15 @@ namespace autotuned::daemon {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-Connection::Connection(Socket socket, ConnectionLimits limits, OnRequest on_request,
-                       OnClose on_close)
+Connection::Connection(Socket socket, ConnectionLimits limits, ReceivedBytes& received,
+                       OnRequest on_request, OnClose on_close)
     : socket_(std::move(socket)),
       limits_(limits),
       on_request_(std::move(on_request)),
       on_close_(std::move(on_close)),
       read_timer_(socket_.get_executor()),
-      write_timer_(socket_.get_executor()) {}
+      write_timer_(socket_.get_executor()),
+      received_(&received) {}
 
 void Connection::start() {
   expect_request();
@@ -45,7 +46,18 @@ void Connection::read() {
                             if (error) return self->close("gone");
                             self->decoder_.feed({self->chunk_.data(), count});
                             self->take_requests();
+                            self->count_received();
                           });
+}
+
+void Connection::count_received() {
+  received_->now += decoder_.held_bytes() - counted_;
+  counted_ = decoder_.held_bytes();
+  if (received_->now <= received_->most || is_closing_ || is_closed_) return;
+  refuse({ErrorKind::busy, "clients have sent more than the daemon holds for all of them",
+          "the daemon", "try again in a moment"});
+  decoder_ = {};
+  count_received();
 }
 
 void Connection::take_requests() {
@@ -131,7 +143,10 @@ void Connection::write() {
                       self->write_timer_.cancel();
                       self->write();
                       // Those that waited for room.
-                      if (!self->is_reading_) self->take_requests();
+                      if (!self->is_reading_) {
+                        self->take_requests();
+                        self->count_received();
+                      }
                     });
 }
 
@@ -140,6 +155,8 @@ void Connection::close(const std::string& reason) {
   const auto self = shared_from_this();  // the owner lets go of it
   read_timer_.cancel();
   write_timer_.cancel();
+  decoder_ = {};
+  count_received();
   error_code ignored;
   socket_.close(ignored);
   on_close_(*this, reason);

@@ -15,15 +15,15 @@
 #include <string>
 
 #include "daemon/serve_events.hpp"
+#include "daemon/serve_limits.hpp"
 #include "daemon/serve_protocol.hpp"
 
 namespace autotuned::daemon {
 
-struct ConnectionLimits {
-  // For a request to arrive, and for what was sent to be read.
-  std::chrono::nanoseconds patience = std::chrono::seconds(30);
-  // Requests wait while so much is not sent yet.
-  std::size_t unsent_bytes = std::size_t{64} << 10U;
+// What all clients together have sent and is not dealt with yet.
+struct ReceivedBytes {
+  std::size_t most = 0;
+  std::size_t now = 0;
 };
 
 class Connection : public std::enable_shared_from_this<Connection> {
@@ -33,7 +33,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   using OnRequest = std::function<void(Connection&, const Result<Json>&)>;
   using OnClose = std::function<void(Connection&, const std::string& reason)>;
 
-  Connection(Socket socket, ConnectionLimits limits, OnRequest on_request, OnClose on_close);
+  // `received` outlives it.
+  Connection(Socket socket, ConnectionLimits limits, ReceivedBytes& received, OnRequest on_request,
+             OnClose on_close);
 
   void start();
   void answer(const Json& frame);
@@ -50,6 +52,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
  private:
   void read();
   void take_requests();
+  void count_received();
   void write();
   void fill_from_log();
   void expect_request();
@@ -62,8 +65,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::steady_timer write_timer_;
   std::array<char, 16384> chunk_{};
   FrameDecoder decoder_;
-  std::string outbox_;     // to be sent next
-  std::string in_flight_;  // being sent
+  ReceivedBytes* received_;
+  std::size_t counted_ = 0;  // of them ours
+  std::string outbox_;       // to be sent next
+  std::string in_flight_;    // being sent
   bool is_reading_ = false;
   bool is_closing_ = false;  // when everything is sent
   bool is_closed_ = false;

@@ -17,12 +17,22 @@ struct JobLimits {
   std::chrono::nanoseconds start_again = std::chrono::seconds(5);
 };
 
+struct ConnectionLimits {
+  // For a request to arrive, and for what was sent to be read.
+  std::chrono::nanoseconds patience = std::chrono::seconds(30);
+  // Requests wait while so much is not sent yet.
+  std::size_t unsent_bytes = std::size_t{64} << 10U;
+};
+
 struct ServeLimits {
   // For running sessions to stop when the daemon is told to: less than the five seconds that it promises.
   std::chrono::nanoseconds stop_grace = std::chrono::milliseconds(3500);
   std::size_t connections = 64;
   // With more memory than this the daemon takes no further runs and watchers.
   std::int64_t resident_bytes = std::int64_t{256} << 20U;
+  // Of requests that have not arrived as a whole, over all connections: who brings more is refused.
+  std::size_t received_bytes = std::size_t{32} << 20U;
+  ConnectionLimits connection;
   JobLimits jobs;
 };
 

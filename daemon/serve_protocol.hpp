@@ -31,6 +31,8 @@ class FrameDecoder {
   [[nodiscard]] Result<Json> next();
   // Part of a frame has arrived.
   [[nodiscard]] bool is_partial() const { return !received_.empty(); }
+  // Of frames that were not taken yet.
+  [[nodiscard]] std::size_t held_bytes() const { return received_.size(); }
 
  private:
   std::string received_;

@@ -54,6 +54,7 @@ class Server {
         signals_(context_, SIGTERM),
         accept_timer_(context_),
         stop_timer_(context_),
+        received_{.most = limits.received_bytes},
         store_folder_(store.folder().string()),
         jobs_(context_, std::move(store), limits.jobs,
               [this](std::int64_t job) { advance_watchers(job); }) {
@@ -101,7 +102,7 @@ class Server {
       return;  // closes it
     }
     auto connection = std::make_shared<Connection>(
-        std::move(socket), ConnectionLimits{},
+        std::move(socket), limits_.connection, received_,
         [this](Connection& from, const Result<Json>& frame) { take_request(from, frame); },
         [this](Connection& closed, const std::string& reason) { forget(closed, reason); });
     if (connections_.size() >= limits_.connections) {
@@ -260,6 +261,7 @@ class Server {
   asio::signal_set signals_;
   asio::steady_timer accept_timer_;
   asio::steady_timer stop_timer_;
+  ReceivedBytes received_;
   std::set<std::shared_ptr<Connection>> connections_;
   std::string store_folder_;
   Jobs jobs_;
