@@ -77,10 +77,13 @@ void print_status(const Json& status) {
 int serve() {
   const auto socket = socket_file();
   if (!socket) return report_refusal(socket.error());
-  if (auto served = serve(*socket, default_store_folder(), ServeLimits{}); !served) {
-    return report_refusal(served.error());
-  }
-  return kDone;
+  const auto served = serve(*socket, default_store_folder(), ServeLimits{});
+  if (served) return kDone;
+  // Nothing is wrong with the place: a service manager may try again.
+  const ErrorKind kind = served.error().kind;
+  const bool may_pass =
+      kind == ErrorKind::io || kind == ErrorKind::disk_full || kind == ErrorKind::out_of_memory;
+  return may_pass ? report_error(served.error()) : report_refusal(served.error());
 }
 
 int status(bool as_json) {

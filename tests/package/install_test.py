@@ -56,6 +56,17 @@ class Installed(installation.Case):
         self.environment["AUTOTUNED_LIBTORCH"] = str(libtorch.parent)
         self.call(program, "doctor")
 
+    def test_brings_a_unit_that_systemd_takes(self):
+        unit = self.prefix / "lib/systemd/user/autotuned.service"
+        text = unit.read_text()
+        self.assertIn(f"\nExecStart={self.prefix}/bin/autotuned serve\n", text)
+        # Exit codes that say that trying again is of no use.
+        self.assertIn("\nRestartPreventExitStatus=2 4\n", text)
+        if not self.have("systemd-analyze"):
+            self.skipTest("no systemd-analyze here")
+        done = self.call("systemd-analyze", "verify", "--user", unit)
+        self.assertEqual(done.stderr, "")  # what it only warns of does not change its exit code
+
     def test_tells_when_there_is_no_trainer(self):
         shutil.copytree(self.prefix, self.home / "elsewhere")
         (self.home / "elsewhere/bin/autotuned-trainer").unlink(missing_ok=True)
