@@ -12,6 +12,9 @@
 #include <array>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
 
 namespace autotuned {
 
@@ -28,6 +31,15 @@ Pipe make_pipe() {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
   return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+// 0 when it is gone.
+pid_t parent_of(pid_t process) {
+  std::ifstream input("/proc/" + std::to_string(process) + "/stat");
+  const std::string stat{std::istreambuf_iterator<char>(input), {}};
+  // "7 (name) S 1 ...", where the name may hold anything.
+  const std::size_t name_end = stat.rfind(')');
+  return name_end == std::string::npos ? 0 : std::atoi(stat.c_str() + name_end + 4);
 }
 
 // Appends what there is; false at the end of the stream.
@@ -184,21 +196,27 @@ bool Scene::all_ended() const {
 }
 
 bool Scene::kill_trainer() const {
-  return kill_one("autotuned-trainer", 0);
+  const pid_t found = find_one("autotuned-trainer", -1);
+  return found > 0 && kill(found, SIGKILL) == 0;
 }
 
 bool Scene::kill_session(pid_t program) const {
-  return kill_one("autotuned", program);
+  const pid_t found = session_of(program);
+  return found > 0 && kill(found, SIGKILL) == 0;
 }
 
-bool Scene::kill_one(const std::string& executable, pid_t spared) const {
+pid_t Scene::session_of(pid_t program) const {
+  return find_one("autotuned", program);
+}
+
+pid_t Scene::find_one(const std::string& executable, pid_t parent) const {
   for (const int number : processes()) {
+    const std::filesystem::path process = "/proc/" + std::to_string(number);
     std::error_code gone;
-    const auto program =
-        std::filesystem::read_symlink("/proc/" + std::to_string(number) + "/exe", gone).filename();
-    if (program == executable && number != spared) return kill(number, SIGKILL) == 0;
+    if (std::filesystem::read_symlink(process / "exe", gone).filename() != executable) continue;
+    if (parent < 0 || parent_of(number) == parent) return number;
   }
-  return false;
+  return -1;
 }
 
 // Those whose environment names our folder.

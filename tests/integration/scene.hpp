@@ -75,7 +75,9 @@ class Scene {
   [[nodiscard]] bool all_ended() const;
   // SIGKILL to a trainer of this scene; false when there is none.
   [[nodiscard]] bool kill_trainer() const;
-  // SIGKILL to the session process that `program` started; false when there is none.
+  // The session process that `program` started; -1 when there is none.
+  [[nodiscard]] pid_t session_of(pid_t program) const;
+  // SIGKILL to it; false when there is none.
   [[nodiscard]] bool kill_session(pid_t program) const;
   // Runs in the history, newest first, and the trials of the newest.
   [[nodiscard]] Json runs() const;
@@ -83,8 +85,8 @@ class Scene {
 
  private:
   [[nodiscard]] std::vector<int> processes() const;
-  // Kills the first process of this executable, other than `spared`.
-  [[nodiscard]] bool kill_one(const std::string& executable, pid_t spared) const;
+  // The first process of this executable that `parent` (-1: anybody) started; -1 when there is none.
+  [[nodiscard]] pid_t find_one(const std::string& executable, pid_t parent) const;
 
   FakeScene fake_;
   std::vector<std::string> environment_;

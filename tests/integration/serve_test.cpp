@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The daemon as its user meets it, over a fake trainer.
 #include <gmock/gmock.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
+#include <iterator>
 
 #include "tests/integration/scene.hpp"
 
@@ -222,6 +228,80 @@ TEST(Serve, StopsOnSigtermAndTheNextOneGoesOn) {
   }
 }
 
+// The limit that is promised is five seconds; this one leaves room for a busy machine.
+constexpr std::chrono::seconds kStopLimit{15};
+
+TEST(Serve, StopsAlthoughASessionIsDeaf) {
+  const Scene scene{paused_job()};
+  Running daemon = start_daemon(scene);
+  detach(scene);
+  Running watcher = scene.start({"attach", "1"});
+  ASSERT_TRUE(watcher.wait_for("\ntuned "));
+  const pid_t session = scene.session_of(daemon.pid());
+  ASSERT_GT(session, 0);
+  kill(session, SIGSTOP);
+  const auto start = std::chrono::steady_clock::now();
+  daemon.signal(SIGTERM);
+  const Outcome ended = daemon.finish();
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_LT(std::chrono::steady_clock::now() - start, kStopLimit);
+
+  Running next = start_daemon(scene);
+  const Descriptor gate = scene.fake().open_gate();
+  EXPECT_EQ(watcher.finish().code, 0);
+  EXPECT_EQ(scene.runs().size(), 1);
+  stop(scene, next);
+  EXPECT_TRUE(scene.all_ended());
+}
+
+// A traced process stops on its way out, which stands for one in state D: SIGKILL does not end it.
+TEST(Serve, StopsAlthoughASessionCannotBeEnded) {
+  const Scene scene{paused_job()};
+  Running daemon = start_daemon(scene);
+  detach(scene);
+  Running watcher = scene.start({"attach", "1"});
+  ASSERT_TRUE(watcher.wait_for("\ntuned "));
+  const pid_t session = scene.session_of(daemon.pid());
+  if (ptrace(PTRACE_SEIZE, session, nullptr, PTRACE_O_TRACEEXIT) != 0) {
+    GTEST_SKIP() << "tracing is not permitted here";
+  }
+  const auto start = std::chrono::steady_clock::now();
+  daemon.signal(SIGTERM);
+  daemon.signal(SIGTERM);  // at once
+  const Outcome ended = daemon.finish();
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("session_left job=1"));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, kStopLimit);
+  ptrace(PTRACE_DETACH, session, nullptr, nullptr);
+  EXPECT_TRUE(scene.all_ended());
+}
+
+TEST(Serve, TellsTheServiceManager) {
+  Scene scene;
+  const Descriptor manager(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path = (scene.folder() / "notify").string();
+  ASSERT_LT(path.size(), sizeof(address.sun_path));
+  std::ranges::copy(path, std::begin(address.sun_path));
+  ASSERT_EQ(bind(manager.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  const auto told = [&] {
+    std::string text(256, '\0');
+    const bool is_there = wait_readable(manager.get(), std::chrono::seconds(20));
+    const ssize_t size = is_there ? recv(manager.get(), text.data(), text.size(), 0) : 0;
+    text.resize(static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+    return text;
+  };
+  scene.set("NOTIFY_SOCKET=" + path);
+  Running daemon = scene.start({"serve"});
+  EXPECT_THAT(told(), StartsWith("READY=1\n"));
+  // Whoever was told that may ask.
+  EXPECT_EQ(status(scene).at("queue").at("queued"), 0);
+  daemon.signal(SIGTERM);
+  EXPECT_THAT(told(), StartsWith("STOPPING=1\n"));
+  EXPECT_EQ(daemon.finish().code, 0);
+}
+
 TEST(Serve, StopSaysWhereRunsAreKept) {
   const Scene scene{paused_job()};
   Running daemon = start_daemon(scene);
@@ -243,6 +323,17 @@ TEST(Serve, SecondDaemonIsRefused) {
                                 HasSubstr("process " + std::to_string(daemon.pid())),
                                 HasSubstr("autotuned stop")));
   EXPECT_EQ(scene.command({"status"}).code, 0);
+}
+
+// What a service manager starts again, unlike the refusal above.
+TEST(Serve, DiskErrorAtItsStartIsNoRefusal) {
+  const Scene scene;
+  const auto queue = scene.folder() / "xdg-state/autotuned/daemon";
+  std::filesystem::create_directories(queue);
+  std::filesystem::create_symlink("/proc/self/mem", queue / "00000001.job.json");  // EIO
+  const Outcome outcome = scene.command({"serve"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("00000001.job.json"));
 }
 
 TEST(Serve, WithoutADaemonRunDoesItItself) {
