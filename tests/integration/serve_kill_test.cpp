@@ -138,6 +138,42 @@ TEST(ServeKill, FinishedRunIsNotRepeated) {
   EXPECT_TRUE(scene.fake().requests("train").empty());
 }
 
+// The end of a run was not told before it was on disk, so that a kill takes back nothing that was told.
+TEST(ServeKill, EndThatCouldNotBeWrittenDownIsNotTold) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"do", "pause"}, {"request", "train"}, {"once", true}}};
+  const Scene scene{behaviour};
+  const auto file = scene.folder() / "xdg-state/autotuned/daemon/00000001.job.json";
+  const auto aside = scene.folder() / "aside";
+  std::optional<Running> watcher;
+  {
+    Running daemon = start_daemon(scene);
+    detach(scene);
+    watcher.emplace(scene.start({"attach", "1"}));
+    ASSERT_TRUE(watcher->wait_for("\ntuned "));
+    // A folder in its place keeps the file from being replaced.
+    std::filesystem::rename(file, aside);
+    std::filesystem::create_directories(file / "full");
+    const Descriptor gate = scene.fake().open_gate();
+    ASSERT_TRUE(daemon.wait_for("job_not_saved job=1"));
+    ASSERT_TRUE(daemon.wait_for("job_ended job=1"));
+    EXPECT_TRUE(watcher->wait_for("how the run ended cannot be written down"));
+    const Json now = status(scene);
+    EXPECT_EQ(now.at("jobs").at(0).at("saved"), false);
+    EXPECT_EQ(now.at("counters").at("not_saved"), 1);
+    daemon.signal(SIGKILL);
+    daemon.finish();
+  }
+  std::filesystem::remove_all(file);
+  std::filesystem::rename(aside, file);
+  Running next = start_daemon(scene);
+  const Outcome outcome = watcher->finish();
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("the next one goes on with it"));
+  EXPECT_EQ(scene.runs().size(), 1);
+  EXPECT_EQ(status(scene).at("jobs").at(0).at("saved"), true);
+}
+
 TEST(ServeKill, AcknowledgedCancelHolds) {
   Json behaviour = Scene::fast_job();
   behaviour["faults"] = {{{"do", "pause"}, {"request", "train"}}};
