@@ -5,8 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/dll/library_info.hpp>
+#include <array>
 #include <boost/dll/shared_library.hpp>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -76,31 +77,6 @@ class LibraryPolicy final : public Policy {
   const autotuned_plugin* descriptor_;
 };
 
-}  // namespace
-
-Result<void> check_alias(const std::filesystem::path& file, const std::string& alias) {
-  const std::string stem = alias.substr(0, alias.size() - 1);
-  std::vector<std::string> symbols;
-  try {
-    symbols = boost::dll::library_info(file).symbols();
-  } catch (const std::exception& error) {
-    return fail(ErrorKind::corrupt, std::string("has unreadable symbols: ") + error.what(),
-                file.string());
-  }
-  if (std::ranges::find(symbols, alias) != symbols.end()) return {};
-  for (const std::string& symbol : symbols) {
-    if (!symbol.starts_with(stem)) continue;
-    return fail(ErrorKind::unsupported,
-                fmt::format("speaks version {} of the plugin surface, this program version 1",
-                            symbol.substr(stem.size())),
-                file.string(), "build it against this program's plugins/sdk");
-  }
-  return fail(ErrorKind::invalid, "is a shared library but no plugin", file.string(),
-              fmt::format("a plugin exports the alias {}", alias));
-}
-
-namespace {
-
 // Never closed: what a library registered or started must not outlive its code, so the end of the
 // process is the unload. That holds for refused ones too.
 const boost::dll::shared_library& keep(boost::dll::shared_library library) {
@@ -138,32 +114,53 @@ Result<const void*> load_alias(const std::filesystem::path& file, const std::str
 
 namespace {
 
-Result<void> check_descriptor(const autotuned_plugin& descriptor, const std::string& name,
+constexpr std::array kDescriptorFields = {FieldType::number,     // magic
+                                          FieldType::number,     // size_bytes
+                                          FieldType::text,       // name
+                                          FieldType::text,       // version
+                                          FieldType::text,       // summary
+                                          FieldType::function,   // propose
+                                          FieldType::function};  // release
+static_assert(sizeof(autotuned_plugin) == kDescriptorFields.size() * sizeof(std::uint64_t));
+
+// `fields` as kDescriptorFields names them.
+Result<void> check_descriptor(const std::vector<DescriptorField>& fields, const std::string& name,
                               const std::string& file) {
-  if (descriptor.magic != AUTOTUNED_PLUGIN_MAGIC) {
+  const char* const rule = "a descriptor is a constant, complete when the library is built";
+  if (fields[0].number != AUTOTUNED_PLUGIN_MAGIC) {
     return fail(ErrorKind::invalid,
                 fmt::format("has a descriptor that starts with {:#x} instead of {:#x}",
-                            descriptor.magic, AUTOTUNED_PLUGIN_MAGIC),
-                file);
+                            fields[0].number, AUTOTUNED_PLUGIN_MAGIC),
+                file, rule);
   }
-  if (descriptor.size_bytes < sizeof(autotuned_plugin)) {
+  if (fields[1].number < sizeof(autotuned_plugin)) {
     return fail(ErrorKind::invalid,
-                fmt::format("has a descriptor of {} bytes, version 1 has {}", descriptor.size_bytes,
+                fmt::format("has a descriptor of {} bytes, version 1 has {}", fields[1].number,
                             sizeof(autotuned_plugin)),
-                file);
+                file, rule);
   }
-  if (descriptor.name == nullptr || descriptor.version == nullptr ||
-      descriptor.summary == nullptr || descriptor.propose == nullptr ||
-      descriptor.release == nullptr) {
-    return fail(ErrorKind::invalid, "has a descriptor with an empty field", file,
-                "name, version, summary, propose and release must be set");
+  if (!std::ranges::all_of(fields.begin() + 2, fields.end(), &DescriptorField::is_set)) {
+    return fail(
+        ErrorKind::invalid, "has a descriptor with an empty field", file,
+        "name, version, summary, propose and release must be set, when the library is built");
   }
-  if (descriptor.name != name) {
+  if (fields[2].text != name) {
     return fail(ErrorKind::invalid,
-                fmt::format("calls itself '{}' but its file is '{}'", descriptor.name, name), file,
+                fmt::format("calls itself '{}' but its file is '{}'", fields[2].text, name), file,
                 "the plugin NAME is the file libNAME.so");
   }
   return {};
+}
+
+// Whether the code that ran when the library was loaded left the descriptor as it was in the file.
+bool is_as_read(const autotuned_plugin& descriptor, const std::vector<DescriptorField>& fields) {
+  const auto is_text = [](const char* text, const DescriptorField& field) {
+    return text != nullptr && field.text == text;
+  };
+  return descriptor.magic == fields[0].number && descriptor.size_bytes == fields[1].number &&
+         is_text(descriptor.name, fields[2]) && is_text(descriptor.version, fields[3]) &&
+         is_text(descriptor.summary, fields[4]) && descriptor.propose != nullptr &&
+         descriptor.release != nullptr;
 }
 
 using Loading = std::function<void(const std::string&)>;
@@ -173,12 +170,18 @@ enum class Code { may_run, stays_out };
 Result<void> examine_library(FoundPlugin& found, const Loading& loading) {
   if (auto checked = check_library_file(found.path); !checked) return checked;
   if (auto checked = check_alias(found.path, kAlias); !checked) return checked;
+  const auto fields = read_descriptor(found.path, kAlias, kDescriptorFields);
+  if (!fields) return tl::unexpected(fields.error());
+  if (auto checked = check_descriptor(*fields, found.name, found.path.string()); !checked) {
+    return checked;
+  }
   if (loading) loading(found.name);
   const Result<const void*> alias = load_alias(found.path, kAlias);
   if (!alias) return tl::unexpected(alias.error());
   const auto* const descriptor = static_cast<const autotuned_plugin*>(*alias);
-  if (auto checked = check_descriptor(*descriptor, found.name, found.path.string()); !checked) {
-    return checked;
+  if (!is_as_read(*descriptor, *fields)) {
+    return fail(ErrorKind::invalid, "changed its descriptor while it was loaded",
+                found.path.string(), "name, version and summary are constants");
   }
   found.version = descriptor->version;
   found.summary = descriptor->summary;

@@ -62,8 +62,9 @@ struct FoundPlugin {
 // of kind "folder".
 //
 // Before a file is loaded: canonical path, regular file, owned by this user or root, not writable by
-// others, in a folder of which the same holds; then its alias is read from the file; constructors of a
-// refused library never run. `without` names plugins that are left out and not loaded. `loading` hears
+// others, in a folder of which the same holds; then its alias and descriptor are read from the file.
+// Constructors of a library that is refused for any of this never run; what is left are libraries that lack
+// something of others, and those that change their descriptor when they are loaded. `without` names plugins that are left out and not loaded. `loading` hears
 // the name of each library right before its code runs for the first time, so that a crash in there can
 // be laid at its door.
 [[nodiscard]] std::vector<FoundPlugin> find_plugins(
@@ -74,9 +75,6 @@ struct FoundPlugin {
 [[nodiscard]] std::vector<FoundPlugin> find_trainer_plugins(
     const std::vector<std::filesystem::path>& folders, const std::vector<std::string>& without);
 
-// Whether a library exports `alias`, whose last character is the major version that this program speaks;
-// read from the file. REQUIRES: check_library_file(file).
-[[nodiscard]] Result<void> check_alias(const std::filesystem::path& file, const std::string& alias);
 // Loads the library and gives the address that its alias holds, which lies in the library.
 [[nodiscard]] Result<const void*> load_alias(const std::filesystem::path& file,
                                              const std::string& alias);

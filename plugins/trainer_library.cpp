@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <utility>
 
 #include "base/json.hpp"
@@ -75,6 +77,26 @@ Result<std::vector<recipes::Knob>> knobs_from(const Json& metadata, const std::s
   return knobs;
 }
 
+Result<void> check_descriptor(const std::filesystem::path& path, const std::string& metadata) {
+  constexpr std::array kFields = {FieldType::number,     // magic
+                                  FieldType::number,     // size_bytes
+                                  FieldType::text,       // metadata
+                                  FieldType::function};  // surface: an address, whatever of
+  static_assert(sizeof(autotuned_trainer) == kFields.size() * sizeof(std::uint64_t));
+  const auto fields = read_descriptor(path, kAlias, kFields);
+  if (!fields) return tl::unexpected(fields.error());
+  if ((*fields)[0].number != AUTOTUNED_TRAINER_MAGIC ||
+      (*fields)[1].number < sizeof(autotuned_trainer)) {
+    return fail(ErrorKind::invalid, "has no descriptor of this version", path.string(),
+                "build it against this program's plugins/sdk");
+  }
+  if ((*fields)[2].text != metadata || !(*fields)[3].is_set) {
+    return fail(ErrorKind::invalid, "has a descriptor that does not fit its metadata",
+                path.string(), "build it again");
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string_view to_string(TrainerLibrary::Kind kind) {
@@ -101,6 +123,9 @@ Result<TrainerLibrary> examine_trainer_library(const std::filesystem::path& path
                 "name, version and summary hold no quotation marks, knobs are a JSON array");
   }
   if (auto checked = check_agreements(*metadata, file); !checked) {
+    return tl::unexpected(std::move(checked.error()));
+  }
+  if (auto checked = check_descriptor(path, *text); !checked) {
     return tl::unexpected(std::move(checked.error()));
   }
   TrainerLibrary library;
@@ -141,23 +166,9 @@ Result<TrainerLibrary> examine_trainer_library(const std::filesystem::path& path
 }
 
 Result<const void*> load_trainer_library(const TrainerLibrary& library) {
-  const std::string file = library.path.string();
   const Result<const void*> alias = load_alias(library.path, kAlias);
   if (!alias) return tl::unexpected(alias.error());
-  const auto* const descriptor = static_cast<const autotuned_trainer*>(*alias);
-  if (descriptor->magic != AUTOTUNED_TRAINER_MAGIC ||
-      descriptor->size_bytes < sizeof(autotuned_trainer)) {
-    return fail(ErrorKind::invalid, "has no descriptor of this version", file,
-                "build it against this program's plugins/sdk");
-  }
-  const Result<std::string> section = read_section(library.path, AUTOTUNED_TRAINER_SECTION);
-  if (!section) return tl::unexpected(section.error());
-  if (descriptor->metadata == nullptr || *section != descriptor->metadata ||
-      descriptor->surface == nullptr) {
-    return fail(ErrorKind::invalid, "has a descriptor that does not fit its metadata", file,
-                "build it again");
-  }
-  return descriptor->surface;
+  return static_cast<const autotuned_trainer*>(*alias)->surface;
 }
 
 }  // namespace autotuned::plugins

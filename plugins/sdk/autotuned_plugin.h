@@ -2,8 +2,9 @@
 /* The binary surface of a policy plugin: plain C, so that any compiler and any language will do.
  *
  * A plugin exports the *address* of one descriptor under the alias `autotuned_plugin_v1` (the number is the
- * major version of this surface; another one is refused before the file is loaded). C++ authors use
- * plugin.hpp, which does all of this. Text is UTF-8. */
+ * major version of this surface; another one is refused before the file is loaded). Both are constants, complete
+ * when the library is built: they are read from the file, so that a plugin can be refused before anything of it
+ * runs. C++ authors use plugin.hpp, which does all of this. Text is UTF-8. */
 #ifndef AUTOTUNED_PLUGIN_H
 #define AUTOTUNED_PLUGIN_H
 

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that claim to be plugins: what is read of them before anything of them runs. library_info is
-// what plugins/loader.cpp asks for the alias, once check_library_file() has let a file pass.
-#include <boost/dll/library_info.hpp>
-#include <exception>
+// Files that claim to be plugins: what is read of them before anything of them runs.
+#include <array>
 
 #include "plugins/library_file.hpp"
 #include "tests/fuzz/target.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace autotuned;
+  using plugins::FieldType;
+  constexpr const char* kAlias = "autotuned_plugin_v1";
+  constexpr std::array kFields = {FieldType::number, FieldType::number,   FieldType::text,
+                                  FieldType::text,   FieldType::function, FieldType::text};
   const auto file = fuzz::file_with(fuzz::text_of(data, size));
-  const auto checked = plugins::check_library_file(file);
-  if (!checked) {
+  if (const auto checked = plugins::check_library_file(file); !checked) {
     FUZZ_CHECK(!checked.error().what.empty());
     return 0;
   }
-  try {
-    static_cast<void>(boost::dll::library_info(file).symbols());
-  } catch (const std::exception&) {
-    // The loader makes an error of it.
-  }
+  FUZZ_CHECK(plugins::read_section(file, ".autotuned.trainer").has_value());
+  const auto alias = plugins::check_alias(file, kAlias);
+  const auto fields = plugins::read_descriptor(file, kAlias, kFields);
+  FUZZ_CHECK(!fields || fields->size() == kFields.size());
+  FUZZ_CHECK(alias || !alias.error().what.empty());
   return 0;
 }

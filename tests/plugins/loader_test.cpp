@@ -52,6 +52,26 @@ TEST(Loader, LoadsAPluginThatWasStripped) {
   EXPECT_EQ(only_plugin(folder.path()).state, State::ready);
 }
 
+TEST(Loader, LoadsAPluginWithPackedAddresses) {
+  if (!std::filesystem::exists(fixture_library("packed"))) {
+    GTEST_SKIP() << "the linker of this build cannot pack addresses";
+  }
+  const PluginFolder folder;
+  folder.add("packed");
+  const FoundPlugin plugin = only_plugin(folder.path());
+  EXPECT_EQ(plugin.state, State::ready) << plugin.refusal;
+  EXPECT_EQ(plugin.summary, "A plugin in C.");
+}
+
+TEST(Loader, RefusesAPluginThatChangesWhatItSaidOfItself) {
+  const PluginFolder folder;
+  folder.add("renames_itself");
+  const FoundPlugin plugin = only_plugin(folder.path());
+  EXPECT_EQ(plugin.state, State::refused);
+  EXPECT_EQ(plugin.policy, nullptr);
+  EXPECT_THAT(plugin.refusal, HasSubstr("changed its descriptor while it was loaded"));
+}
+
 TEST(Loader, FindsEveryBuiltInPlugin) {
   const std::vector<FoundPlugin> found =
       find_plugins({tests::build_folder() / "lib/autotuned/plugins"}, {});

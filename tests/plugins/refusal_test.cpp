@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -42,17 +44,15 @@ class Refusal : public ::testing::Test {
     std::vector<std::string> loading;
     const std::vector<FoundPlugin> found = find_plugins(
         {folder_.path()}, {}, [&](const std::string& name) { loading.push_back(name); });
-    EXPECT_TRUE(may_be_loaded_ || loading.empty());
+    EXPECT_TRUE(is_found_by_loading_ || loading.empty());
     if (found.size() != 1) return std::to_string(found.size()) + " plugins";
     EXPECT_EQ(found.front().state, FoundPlugin::State::refused);
     EXPECT_EQ(found.front().policy, nullptr);
     return found.front().refusal;
   }
 
-  // The refusal of a fixture that only loading can judge.
-  std::string refusal_after_loading(const std::string& fixture) {
+  std::string refusal_of(const std::string& fixture) {
     folder_.add(fixture);
-    may_be_loaded_ = true;
     return refusal();
   }
 
@@ -62,7 +62,7 @@ class Refusal : public ::testing::Test {
   PluginFolder folder_;
   PluginFolder elsewhere_;
   std::filesystem::path mark_ = elsewhere_.path() / "mark";
-  bool may_be_loaded_ = false;
+  bool is_found_by_loading_ = false;
 };
 
 TEST_F(Refusal, ALibraryWithoutTheAlias) {
@@ -171,6 +171,34 @@ TEST_F(Refusal, ASymbolTableThatEndsWithinASymbol) {
   EXPECT_GT(tables, 0);
 }
 
+// Wherever the tables of symbols, relocations and segments point, nothing of the file runs and nothing is
+// read beyond its end.
+TEST_F(Refusal, TablesThatPointAnywhere) {
+  const std::string whole = content_of(fixture_library("other_name"));
+  Elf64_Ehdr header{};
+  std::memcpy(&header, whole.data(), sizeof header);
+  for (unsigned i = 1; i < header.e_shnum; ++i) {
+    const std::size_t at = header.e_shoff + i * sizeof(Elf64_Shdr);
+    Elf64_Shdr section{};
+    std::memcpy(&section, whole.data() + at, sizeof section);
+    if (section.sh_type != SHT_DYNSYM && section.sh_type != SHT_RELA) continue;
+    for (const char filling : {'\xff', '\x01', '\x00'}) {
+      std::string content = whole;
+      std::fill_n(content.begin() + static_cast<std::ptrdiff_t>(section.sh_offset), section.sh_size,
+                  filling);
+      folder_.write("libother_name.so", content);
+      EXPECT_THAT(refusal(), Not(IsEmpty())) << i;
+    }
+    for (const std::uint32_t link : {0U, 0xffffU, 0xffffffffU}) {
+      section.sh_link = link;
+      std::string content = whole;
+      std::memcpy(content.data() + at, &section, sizeof section);
+      folder_.write("libother_name.so", content);
+      EXPECT_THAT(refusal(), Not(IsEmpty())) << i;
+    }
+  }
+}
+
 TEST_F(Refusal, ASectionTableOutOfReach) {
   for (const std::uint64_t offset : {UINT64_C(1) << 62U, ~UINT64_C(0) - 63}) {
     std::string content = content_of(fixture_library("marks"));
@@ -263,33 +291,41 @@ TEST_F(Refusal, AFolderThatIsNotThere) {
 }
 
 TEST_F(Refusal, ADescriptorWithAnotherStart) {
-  EXPECT_THAT(refusal_after_loading("bad_magic"), HasSubstr("starts with 0x11 instead of"));
+  EXPECT_THAT(refusal_of("bad_magic"), HasSubstr("starts with 0x11 instead of"));
 }
 
 TEST_F(Refusal, ADescriptorThatIsTooShort) {
-  EXPECT_THAT(refusal_after_loading("short_descriptor"),
+  EXPECT_THAT(refusal_of("short_descriptor"),
               AllOf(HasSubstr("16 bytes"), HasSubstr("version 1 has 56")));
 }
 
 TEST_F(Refusal, ADescriptorWithoutItsFunction) {
-  EXPECT_THAT(refusal_after_loading("no_propose"), HasSubstr("empty field"));
+  EXPECT_THAT(refusal_of("no_propose"), HasSubstr("empty field"));
 }
 
 TEST_F(Refusal, ADescriptorWithoutAName) {
-  EXPECT_THAT(refusal_after_loading("no_name"), HasSubstr("empty field"));
+  EXPECT_THAT(refusal_of("no_name"), HasSubstr("empty field"));
+}
+
+TEST_F(Refusal, ADescriptorThatOnlyCodeWouldComplete) {
+  EXPECT_THAT(refusal_of("late_magic"),
+              AllOf(HasSubstr("starts with 0x0 instead of"), HasSubstr("is a constant")));
 }
 
 TEST_F(Refusal, ADescriptorThatNamesAnotherPlugin) {
-  EXPECT_THAT(refusal_after_loading("other_name"),
+  EXPECT_THAT(refusal_of("other_name"),
               AllOf(HasSubstr("'somebody_else'"), HasSubstr("'other_name'")));
 }
 
 TEST_F(Refusal, AnAliasThatIsAFunction) {
-  EXPECT_THAT(refusal_after_loading("alias_is_function"), HasSubstr("no pointer"));
+  EXPECT_THAT(refusal_of("alias_is_function"),
+              AllOf(HasSubstr("no pointer but a function"), HasSubstr("the library's descriptor")));
 }
 
+// The loader of the system finds out, before it runs anything of it.
 TEST_F(Refusal, ALibraryThatNeedsWhatNobodyHas) {
-  EXPECT_THAT(refusal_after_loading("undefined_symbol"),
+  is_found_by_loading_ = true;
+  EXPECT_THAT(refusal_of("undefined_symbol"),
               AllOf(HasSubstr("cannot be loaded"), HasSubstr("autotuned_test_nobody_has_this")));
 }
 
