@@ -244,8 +244,9 @@ Result<void> RunningSession::tune() {
   for (const Json& name : member(job_->hello(), "knobs")) {
     if (name.is_string()) input.obeyed_knobs.push_back(name.get<std::string>());
   }
-  for (const std::string& name : extension_knobs(trainer_plugins_))
-    input.obeyed_knobs.push_back(name);
+  input.extension_knobs = extension_knobs(trainer_plugins_);
+  input.obeyed_knobs.insert(input.obeyed_knobs.end(), input.extension_knobs.begin(),
+                            input.extension_knobs.end());
   input.machine = machine_;
   input.starting = run_.starting;
   input.job_facts = job_->facts();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <tuple>
 
 #include "tuner/situation.hpp"
@@ -37,6 +38,18 @@ std::optional<std::string> fault_of_value(const std::string& name, const KnobVal
            std::to_string(input.recipe.tune.batch_size_max);
   }
   return std::nullopt;
+}
+
+// The extension that brought a knob; empty for a knob of the program.
+std::string_view extension_of(const std::string& knob, const SessionInput& input) {
+  if (std::ranges::find(input.extension_knobs, knob) == input.extension_knobs.end()) return {};
+  return std::string_view(knob).substr(0, knob.find('.'));
+}
+
+bool turns(const Configuration& change, std::string_view extension, const SessionInput& input) {
+  return std::ranges::any_of(change.values(), [&](const auto& entry) {
+    return extension_of(entry.first, input) == extension;
+  });
 }
 
 bool has_lost(const TrialRecord& trial) {
@@ -84,6 +97,23 @@ std::optional<std::string> why_skipped(const Candidate& candidate, const Configu
   const double grown = 1.0 + kGrownSignal * (expected_then - 1.0);
   if (candidate.expected_gain_ratio <= grown) {
     return what + " lost before and no more is expected of it now";
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> why_left_out(const Candidate& candidate, const SessionInput& input,
+                                        const std::vector<TrialRecord>& trials) {
+  for (const auto& [name, value] : candidate.change.values()) {
+    const std::string_view extension = extension_of(name, input);
+    if (extension.empty()) continue;
+    for (const TrialRecord& trial : trials) {
+      if (trial.kind != TrialKind::proposal || trial.verdict != Verdict::failed ||
+          trial.failure == ErrorKind::out_of_memory || !turns(trial.change, extension, input)) {
+        continue;
+      }
+      return fmt::format("the extension {} is left out since trial {} failed: {}", extension,
+                         trial.number, trial.reason);
+    }
   }
   return std::nullopt;
 }

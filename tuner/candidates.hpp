@@ -31,6 +31,13 @@ inline constexpr const char* kOwnName = "autotuned";
     const Candidate& candidate, const Configuration& incumbent,
     const std::vector<Configuration>& past_incumbents, const std::vector<TrialRecord>& trials);
 
+// Why a candidate that turns a knob of a trainer extension is not tried: a trial that turned one of its knobs
+// failed before. An extension that throws, crashes or hangs is left out for the rest of the run; one that
+// ran out of memory is not.
+[[nodiscard]] std::optional<std::string> why_left_out(const Candidate& candidate,
+                                                      const SessionInput& input,
+                                                      const std::vector<TrialRecord>& trials);
+
 // Why no trial can accept this candidate, whatever it does: all that its signal explains is less than
 // the recipe's min_gain. Nothing where the plugin did not say, or on a GPU, where shares are times of
 // the host and bound nothing.

@@ -57,6 +57,7 @@ Result<void> SessionRun::look_at_incumbent() {
 }
 
 std::optional<std::string> SessionRun::reason_to_skip(const Candidate& candidate) const {
+  if (auto reason = why_left_out(candidate, *input_, trials_)) return reason;
   if (auto reason = why_at_ceiling(candidate.change, ceiling_, profile_.metrics)) return reason;
   if (auto reason = why_hopeless(candidate, *input_)) return reason;
   return why_skipped(candidate, incumbent(), past_incumbents_, trials_);
@@ -106,7 +107,8 @@ const Candidate* SessionRun::next_candidate() const {
 std::optional<Candidate> SessionRun::second_look() const {
   const double min_gain_ratio = input_->recipe.tune.min_gain_ratio;
   for (Candidate& candidate : undecided_changes(incumbent(), trials_, min_gain_ratio)) {
-    if (!fault_of(candidate, *input_)) return std::move(candidate);
+    if (fault_of(candidate, *input_) || why_left_out(candidate, *input_, trials_)) continue;
+    return std::move(candidate);
   }
   for (Candidate& candidate : joint_changes(incumbent(), trials_)) {
     if (!fault_of(candidate, *input_) && !reason_to_skip(candidate)) return std::move(candidate);

@@ -29,6 +29,8 @@ struct SessionInput {
   recipes::Recipe recipe;
   std::vector<recipes::Knob> knobs;       // with their domains on this machine
   std::vector<std::string> obeyed_knobs;  // those that the trainer can change
+  // Of those, the ones that trainer extensions brought: EXTENSION.WORD.
+  std::vector<std::string> extension_knobs;
   Machine machine;
   Configuration starting;           // every knob
   Json job_facts = Json::object();  // the trainer's answer to `load`

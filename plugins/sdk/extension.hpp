@@ -4,8 +4,8 @@
 // (autotuned_trainer.h). docs/plugin-guide.md shows a whole one.
 //
 // An extension is loaded by a trainer whose configuration gives one of its knobs another value than its
-// default, and by nobody else. Functions may throw: the trial is then `failed` with what(), and the run
-// goes on without it. Whether it trains the same is checked by the risk that each knob declares, against a
+// default, and by nobody else. Functions may throw: the trial is then `failed` with what(), and the rest
+// of the run goes on without the extension; likewise where it crashes or hangs. Whether it trains the same is checked by the risk that each knob declares, against a
 // trainer that never loaded it.
 #pragma once
 

@@ -189,6 +189,43 @@ TEST(Advice, EndlessProposalsComeToAnEnd) {
   EXPECT_LE(asked, 1000);
 }
 
+// Two values of one extension's knob, of which the first fails; whether the second was tried.
+int trials_with_a_failing_extension(ErrorKind kind) {
+  Simulation simulation;
+  for (const char* name : {"odd.way", "other.way"}) {
+    recipes::Knob knob = recipes::find_knob(simulation.input.knobs, "loader.workers").value();
+    knob.name = name;
+    simulation.input.knobs.push_back(knob);
+    simulation.input.obeyed_knobs.emplace_back(name);
+    simulation.input.extension_knobs.emplace_back(name);
+    simulation.input.starting.set(name, std::int64_t{0});
+  }
+  simulation.advisors.plugins["odd"] = [](const Json&) -> Result<Json> {
+    Json answer = propose({{"odd.way", 1}}, 1.5);
+    answer["candidates"].push_back(propose({{"odd.way", 2}}, 1.4)["candidates"][0]);
+    return answer;
+  };
+  simulation.advisors.plugins["other"] = once({{"other.way", 1}}, 1.1);
+  simulation.job.fault = [&](const Configuration& configuration) -> std::optional<Error> {
+    if (configuration.integer("odd.way") == 0) return std::nullopt;
+    return Error{.kind = kind, .what = "boom"};
+  };
+  const auto outcome = simulation.run();
+  EXPECT_TRUE(outcome);
+  if (!outcome) return 0;
+  EXPECT_EQ(outcome->trials.at(0).failure, kind);
+  EXPECT_EQ(outcome->trials.back().plugin, "other") << "an extension that did nothing wrong";
+  return static_cast<int>(outcome->trials.size());
+}
+
+TEST(Advice, AnExtensionThatFailsIsLeftOutForTheRestOfTheRun) {
+  for (const ErrorKind kind : {ErrorKind::crashed, ErrorKind::timeout, ErrorKind::invalid}) {
+    EXPECT_EQ(trials_with_a_failing_extension(kind), 2);
+  }
+  // Another value may need less.
+  EXPECT_EQ(trials_with_a_failing_extension(ErrorKind::out_of_memory), 3);
+}
+
 class WhySkipped : public testing::Test {
  protected:
   static Configuration workers(std::int64_t count) {
