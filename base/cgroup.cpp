@@ -133,10 +133,16 @@ void limit_memory(CgroupLimits& limits, std::optional<std::int64_t> bytes) {
   limits.memory_bytes = std::min(*bytes, limits.memory_bytes.value_or(*bytes));
 }
 
-}  // namespace
+// A group that we are in, or one above it.
+struct Group {
+  std::string folder;
+  bool is_unified = false;
+  bool has_cpu = false;
+  bool has_memory = false;
+};
 
-CgroupLimits read_cgroup_limits(const std::string& root) {
-  CgroupLimits limits;
+std::vector<Group> read_groups(const std::string& root) {
+  std::vector<Group> groups;
   const std::vector<Mount> mounts = read_mounts(root);
   for (const Hierarchy& hierarchy : read_hierarchies(root)) {
     const bool has_cpu = hierarchy.is_unified || has_item(hierarchy.controllers, "cpu");
@@ -148,23 +154,76 @@ CgroupLimits read_cgroup_limits(const std::string& root) {
              (hierarchy.is_unified || has_item(candidate.options, first));
     });
     if (mount == mounts.end()) continue;
-    for (const std::string& below : folders(*mount, hierarchy.group)) {
-      const std::string folder = root + below;
-      if (hierarchy.is_unified) {
-        std::istringstream cpu_max(read_text(folder + "/cpu.max"));
-        const std::optional<std::int64_t> quota = read_number(cpu_max);
-        limit_cpus(limits, quota, quota ? read_number(cpu_max) : std::nullopt);
-        limit_memory(limits, read_number_of(folder + "/memory.max"));
-      } else {
-        if (has_cpu) {
-          limit_cpus(limits, read_number_of(folder + "/cpu.cfs_quota_us"),
-                     read_number_of(folder + "/cpu.cfs_period_us"));
-        }
-        if (has_memory) limit_memory(limits, read_number_of(folder + "/memory.limit_in_bytes"));
-      }
+    for (const std::string& below : folders(*mount, hierarchy.group))
+      groups.push_back({root + below, hierarchy.is_unified, has_cpu, has_memory});
+  }
+  return groups;
+}
+
+// The number behind "NAME " at the start of a line.
+std::optional<std::int64_t> read_field(const std::string& file, std::string_view name) {
+  std::istringstream words(read_text(file));
+  std::string word;
+  for (std::int64_t number = 0; words >> word >> number;) {
+    if (word == name) return number;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+CgroupLimits read_cgroup_limits(const std::string& root) {
+  CgroupLimits limits;
+  for (const Group& group : read_groups(root)) {
+    if (group.is_unified) {
+      std::istringstream cpu_max(read_text(group.folder + "/cpu.max"));
+      const std::optional<std::int64_t> quota = read_number(cpu_max);
+      limit_cpus(limits, quota, quota ? read_number(cpu_max) : std::nullopt);
+      limit_memory(limits, read_number_of(group.folder + "/memory.max"));
+      continue;
+    }
+    if (group.has_cpu) {
+      limit_cpus(limits, read_number_of(group.folder + "/cpu.cfs_quota_us"),
+                 read_number_of(group.folder + "/cpu.cfs_period_us"));
+    }
+    if (group.has_memory) {
+      limit_memory(limits, read_number_of(group.folder + "/memory.limit_in_bytes"));
     }
   }
   return limits;
+}
+
+std::optional<std::int64_t> read_cgroup_memory_left(const std::string& root) {
+  std::optional<std::int64_t> left;
+  for (const Group& group : read_groups(root)) {
+    if (!group.has_memory) continue;
+    const auto limit = read_number_of(
+        group.folder + (group.is_unified ? "/memory.max" : "/memory.limit_in_bytes"));
+    const auto held = read_number_of(
+        group.folder + (group.is_unified ? "/memory.current" : "/memory.usage_in_bytes"));
+    if (!limit || !held) continue;
+    const auto droppable = read_field(group.folder + "/memory.stat",
+                                      group.is_unified ? "inactive_file" : "total_inactive_file");
+    const std::int64_t kept = std::max<std::int64_t>(*held - droppable.value_or(0), 0);
+    const std::int64_t here = std::max<std::int64_t>(*limit - kept, 0);
+    left = std::min(here, left.value_or(here));
+  }
+  return left;
+}
+
+std::optional<std::chrono::nanoseconds> read_cgroup_stops(const std::string& root) {
+  std::optional<std::chrono::nanoseconds> stopped;
+  for (const Group& group : read_groups(root)) {
+    if (!group.has_cpu) continue;
+    const std::string file = group.folder + "/cpu.stat";
+    const auto count =
+        group.is_unified ? read_field(file, "throttled_usec") : read_field(file, "throttled_time");
+    if (!count) continue;
+    const auto time = group.is_unified ? std::chrono::nanoseconds(std::chrono::microseconds(*count))
+                                       : std::chrono::nanoseconds(*count);
+    stopped = stopped.value_or(std::chrono::nanoseconds{0}) + time;
+  }
+  return stopped;
 }
 
 }  // namespace autotuned

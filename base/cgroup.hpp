@@ -2,6 +2,7 @@
 // What control groups (version 1, 2 or both) let this process use.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,5 +17,13 @@ struct CgroupLimits {
 // The strictest limits of the own groups and all above them, as far as they can be seen. Reads
 // /proc/self/cgroup and /proc/self/mountinfo and the files they lead to, all below `root`.
 [[nodiscard]] CgroupLimits read_cgroup_limits(const std::string& root);
+
+// What the strictest of those groups leaves: its limit less what it holds, files that the kernel can drop not
+// counted; nothing without a limit.
+[[nodiscard]] std::optional<std::int64_t> read_cgroup_memory_left(const std::string& root);
+
+// How long the quotas of those groups have stopped their processes so far, the sum of all; nothing where
+// the kernel does not count it.
+[[nodiscard]] std::optional<std::chrono::nanoseconds> read_cgroup_stops(const std::string& root);
 
 }  // namespace autotuned

@@ -121,6 +121,10 @@ std::string Machine::key(std::string_view libtorch_version) const {
   return sha256_hex(to_line(parts)).substr(0, 16);
 }
 
+std::vector<int> allowed_cpus_below(const std::string& root) {
+  return parse_cpu_list(field(read_text(root + "/proc/self/status"), "Cpus_allowed_list"));
+}
+
 Machine detect_machine_below(const std::string& root) {
   Machine machine;
   const std::string cpuinfo = read_text(root + "/proc/cpuinfo");
@@ -134,8 +138,7 @@ Machine detect_machine_below(const std::string& root) {
   machine.cpu_features.assign(known.begin(), known.end());
 
   const CgroupLimits limits = read_cgroup_limits(root);
-  std::vector<int> cpus =
-      parse_cpu_list(field(read_text(root + "/proc/self/status"), "Cpus_allowed_list"));
+  const std::vector<int> cpus = allowed_cpus_below(root);
   machine.cpus_allowed = std::max(1, static_cast<int>(cpus.size()));
   machine.physical_cores = std::max(1, count_cores(root, cpus));
   if (limits.cpus) {

@@ -43,6 +43,9 @@ struct Machine {
   [[nodiscard]] std::string key(std::string_view libtorch_version) const;
 };
 
+// The CPUs of the affinity mask, read below another root.
+[[nodiscard]] std::vector<int> allowed_cpus_below(const std::string& root);
+
 [[nodiscard]] Machine detect_machine();
 // The same, reading /proc and /sys below another root, and without GPUs and allocators: for tests.
 [[nodiscard]] Machine detect_machine_below(const std::string& root);

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <cstdint>
 #include <string_view>
 #include <utility>
 
@@ -20,9 +22,27 @@ struct NvmlMemory {
   unsigned long long free;
   unsigned long long used;
 };
+constexpr unsigned kMaxGpus = 1024;  // a count beyond that is not believed
 constexpr int kNvmlSuccess = 0;
 constexpr int kNvmlNotSupported = 3;
 constexpr std::size_t kNvmlTextBytes = 96;  // NVML_DEVICE_UUID_V2_BUFFER_SIZE, the longest
+
+// nvmlProcessInfo_t, as nvmlDeviceGetComputeRunningProcesses_v3 fills it.
+struct NvmlProcess {
+  unsigned pid;
+  unsigned long long used_gpu_memory;
+  unsigned gpu_instance_id;
+  unsigned compute_instance_id;
+};
+struct NvmlViolation {
+  unsigned long long reference_time_us;
+  unsigned long long violation_time_ns;
+};
+constexpr int kNvmlInsufficientSize = 7;
+constexpr int kNvmlPolicyPower = 0;
+constexpr int kNvmlPolicyThermal = 1;
+constexpr unsigned long long kNvmlSlowdownThermal = 0x20U | 0x40U;  // by software, by hardware
+constexpr unsigned long long kNvmlSlowdownBrake = 0x80U;
 
 using NvmlText = std::array<char, kNvmlTextBytes>;
 
@@ -37,6 +57,10 @@ struct Nvml {
   int (*device_get_memory_info)(NvmlDevice, NvmlMemory*) = nullptr;
   int (*device_get_cuda_compute_capability)(NvmlDevice, int*, int*) = nullptr;
   const char* (*error_string)(int) = nullptr;
+  // Null with a driver that lacks them.
+  int (*device_get_clocks_throttle_reasons)(NvmlDevice, unsigned long long*) = nullptr;
+  int (*device_get_processes)(NvmlDevice, unsigned*, NvmlProcess*) = nullptr;
+  int (*device_get_violation_status)(NvmlDevice, int, NvmlViolation*) = nullptr;
 };
 
 // The name of the first function that the library lacks; empty when all are there.
@@ -56,7 +80,11 @@ std::string load_functions(void* library, Nvml& nvml) {
   load(nvml.device_get_memory_info, "nvmlDeviceGetMemoryInfo");
   load(nvml.device_get_cuda_compute_capability, "nvmlDeviceGetCudaComputeCapability");
   load(nvml.error_string, "nvmlErrorString");
-  return missing;
+  const std::string needed = missing;
+  load(nvml.device_get_clocks_throttle_reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
+  load(nvml.device_get_processes, "nvmlDeviceGetComputeRunningProcesses_v3");
+  load(nvml.device_get_violation_status, "nvmlDeviceGetViolationStatus");
+  return needed;
 }
 
 std::string failure(const Nvml& nvml, const char* call, int code) {
@@ -115,7 +143,6 @@ void list_gpus(const Nvml& nvml, NvmlReport& report) {
     return;
   }
   if (count == 0) report.reason = "the NVIDIA driver lists no GPU";
-  constexpr unsigned kMaxGpus = 1024;  // a count beyond that is not believed
   for (unsigned index = 0; index < std::min(count, kMaxGpus); ++index) {
     Gpu gpu;
     const std::string reason = describe(nvml, index, gpu);
@@ -127,7 +154,65 @@ void list_gpus(const Nvml& nvml, NvmlReport& report) {
   }
 }
 
+std::chrono::nanoseconds slowed_by(const Nvml& nvml, NvmlDevice device, int policy) {
+  NvmlViolation violation{};
+  if (nvml.device_get_violation_status == nullptr ||
+      nvml.device_get_violation_status(device, policy, &violation) != kNvmlSuccess ||
+      !std::in_range<std::int64_t>(violation.violation_time_ns)) {
+    return {};
+  }
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(violation.violation_time_ns));
+}
+
+int count_processes(const Nvml& nvml, NvmlDevice device) {
+  constexpr std::size_t kMost = 64;
+  std::array<NvmlProcess, kMost> processes{};
+  unsigned count = kMost;
+  if (nvml.device_get_processes == nullptr) return 0;
+  const int code = nvml.device_get_processes(device, &count, processes.data());
+  if (code == kNvmlInsufficientSize) return static_cast<int>(kMost);
+  return code == kNvmlSuccess ? static_cast<int>(std::min<unsigned>(count, kMost)) : 0;
+}
+
+// The state of the GPU of that index, which describe() knows.
+GpuState state_of(const Nvml& nvml, unsigned index, const Gpu& gpu) {
+  GpuState state{.uuid = gpu.uuid, .name = gpu.name};
+  NvmlDevice device = nullptr;
+  if (nvml.device_get_handle_by_index(index, &device) != kNvmlSuccess) return state;
+  unsigned long long reasons = 0;
+  if (nvml.device_get_clocks_throttle_reasons != nullptr &&
+      nvml.device_get_clocks_throttle_reasons(device, &reasons) == kNvmlSuccess) {
+    state.is_hot = (reasons & kNvmlSlowdownThermal) != 0;
+    state.is_held_by_power = (reasons & kNvmlSlowdownBrake) != 0;
+  }
+  NvmlMemory memory{};
+  if (nvml.device_get_memory_info(device, &memory) == kNvmlSuccess &&
+      std::in_range<std::int64_t>(memory.free)) {
+    state.memory_free_bytes = static_cast<std::int64_t>(memory.free);
+  }
+  state.processes = count_processes(nvml, device);
+  state.slowed_by_power = slowed_by(nvml, device, kNvmlPolicyPower);
+  state.slowed_by_heat = slowed_by(nvml, device, kNvmlPolicyThermal);
+  return state;
+}
+
 }  // namespace
+
+std::vector<GpuState> read_gpu_states(const char* library) {
+  std::vector<GpuState> states;
+  void* opened = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);  // never closed, as below
+  Nvml nvml;
+  if (opened == nullptr || !load_functions(opened, nvml).empty()) return states;
+  if (nvml.init() != kNvmlSuccess) return states;
+  unsigned count = 0;
+  if (nvml.device_get_count(&count) != kNvmlSuccess) count = 0;
+  for (unsigned index = 0; index < std::min(count, kMaxGpus); ++index) {
+    Gpu gpu;
+    if (describe(nvml, index, gpu).empty()) states.push_back(state_of(nvml, index, gpu));
+  }
+  (void)nvml.shutdown();
+  return states;
+}
 
 NvmlReport read_nvml(const char* library) {
   NvmlReport report;

@@ -3,6 +3,8 @@
 // without it is an ordinary machine.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,21 @@ struct NvmlReport {
   std::string driver;  // "580.65.06"; empty when unknown
   std::string reason;  // why there is none, or why some were left out; else empty
 };
+
+// What disturbs a GPU at the moment, and how long it has been slowed down so far.
+struct GpuState {
+  std::string uuid;
+  std::string name;
+  std::int64_t memory_free_bytes = 0;  // 0: not known
+  int processes = 0;                   // that compute on it, whosever they are
+  bool is_hot = false;                 // slowed down for its temperature
+  bool is_held_by_power = false;  // by an external brake on its power, not by its ordinary limit
+  std::chrono::nanoseconds slowed_by_power{0};  // since the driver was loaded
+  std::chrono::nanoseconds slowed_by_heat{0};
+};
+
+// Of every GPU that answers. What a driver does not tell stays 0 or false.
+[[nodiscard]] std::vector<GpuState> read_gpu_states(const char* library);
 
 // `library` is a name or path for dlopen. Never fails: whatever goes wrong is in `reason`.
 [[nodiscard]] NvmlReport read_nvml(const char* library);

@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 #include <sys/statvfs.h>
 
+#include <algorithm>
 #include <iostream>
+#include <iterator>
+#include <utility>
 
+#include "base/machine_state.hpp"
 #include "base/text.hpp"
 #include "daemon/command_functions.hpp"
 #include "daemon/commands.hpp"
@@ -143,14 +147,38 @@ Finding examine_locks() {
   return {Health::ok, "locks", folder->string()};
 }
 
+// What disturbs measurements here, now and while the rest was looked at.
+void add_disturbances(const Machine& machine, const MachineState& before,
+                      std::vector<Finding>& findings) {
+  const MachineState now = read_machine_state();
+  std::vector<std::string> gpus = {""};  // what is no GPU's is found with none
+  for (const Gpu& gpu : machine.gpus)
+    gpus.push_back(gpu.uuid);
+  const std::size_t others = findings.size();
+  for (const std::string& gpu : gpus) {
+    std::vector<MachineFinding> found = findings_at(now, gpu);
+    std::ranges::move(findings_between(before, now, gpu), std::back_inserter(found));
+    for (MachineFinding& one : found) {
+      const bool is_of_gpu = one.subject == "GPU";
+      if (is_of_gpu != gpu.empty()) {
+        findings.push_back({Health::warning, std::move(one.subject), std::move(one.text)});
+      }
+    }
+  }
+  if (findings.size() == others) {
+    findings.push_back({Health::ok, "disturbances", "none seen while this command looked"});
+  }
+}
+
 }  // namespace
 
 int doctor(const std::filesystem::path& history_file, bool as_json) {
+  const MachineState before = read_machine_state();
   const Machine machine = detect_machine();
   const Places places = find_places();
   const std::filesystem::path history =
       history_file.empty() ? storage::History::default_path() : history_file;
-  const std::vector<Finding> findings = {
+  std::vector<Finding> findings = {
       examine_processor(machine),
       {machine.memory_allowed_bytes < (std::int64_t{2} << 30) ? Health::warning : Health::ok,
        "memory", format_bytes(machine.memory_allowed_bytes) + " allowed"},
@@ -161,6 +189,7 @@ int doctor(const std::filesystem::path& history_file, bool as_json) {
       examine_history(history),
       examine_locks(),
       examine_disk()};
+  add_disturbances(machine, before, findings);
   bool is_broken = false;
   Json list = Json::array();
   std::vector<std::vector<std::string>> rows;

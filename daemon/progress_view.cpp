@@ -122,6 +122,8 @@ void ProgressView::show(const Json& event) {
                      text_of(event, "what"), get_integer(event, "files").value_or(0)));
   } else if (name == "training") {
     show_training(member(event, "progress"));
+  } else if (name == "machine") {
+    line(fmt::format("machine    {}: {}", text_of(event, "subject"), text_of(event, "text")));
   } else if (name == "cancelling") {
     line("stopping; once more to end at once");
   } else if (name == "warning" || name == "error") {

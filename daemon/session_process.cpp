@@ -13,6 +13,7 @@
 #include "base/file.hpp"
 #include "base/identifier.hpp"
 #include "base/machine.hpp"
+#include "base/machine_state.hpp"
 #include "daemon/commands.hpp"
 #include "daemon/device_lock.hpp"
 #include "daemon/history_ledger.hpp"
@@ -22,6 +23,7 @@
 #include "daemon/report.hpp"
 #include "daemon/session_control.hpp"
 #include "daemon/session_request.hpp"
+#include "daemon/story.hpp"
 #include "daemon/trainer_job.hpp"
 #include "daemon/trainer_plugins.hpp"
 #include "recipes/recipe_yaml.hpp"
@@ -57,6 +59,8 @@ class RunningSession {
   Result<void> claim(const RunId& run);
   Result<void> continue_run(storage::RunRow row);
   Result<void> record_fault(const PluginFault& fault);
+  // Tells of what disturbs the measurements, now and in the story of the run.
+  Result<void> record_findings(const std::vector<MachineFinding>& findings);
   void load_plugins();
   Result<void> tune();
   Result<void> train();
@@ -71,12 +75,18 @@ class RunningSession {
     return request_.recipe.output_dir / ("checkpoint-" + run_.id.text + ".pt");
   }
   void report(const Json& event) { control_->report(event); }
+  // The UUID of the GPU that the job is for; empty on the CPU.
+  [[nodiscard]] std::string gpu() const {
+    const std::string device = device_of(request_.recipe, machine_);
+    return device == "cpu" ? "" : device;
+  }
 
   SessionRequest request_;
   SessionControl* control_;
   SystemClock clock_;
   Places places_ = find_places();
   Machine machine_ = detect_machine();
+  MachineState state_at_start_;
   std::vector<plugins::FoundPlugin> trainer_plugins_;  // their code never runs here
   std::vector<recipes::Knob> knobs_;
   std::vector<plugins::FoundPlugin> plugins_;
@@ -228,6 +238,20 @@ Result<void> RunningSession::record_fault(const PluginFault& fault) {
   return {};
 }
 
+Result<void> RunningSession::record_findings(const std::vector<MachineFinding>& findings) {
+  for (const MachineFinding& finding : findings) {
+    const std::string text = finding.subject + ": " + finding.text;
+    storage::PluginAnswerRow row;
+    row.plugin = kMachineName;
+    row.asked_unix_ns = clock_.unix_time_ns();
+    if (auto stored = history_->put_plugin_asked(run_.id, row); !stored) return stored;
+    auto stored = history_->put_plugin_answered(run_.id, row.plugin, text, false);
+    if (!stored) return stored;
+    report({{"event", "machine"}, {"subject", finding.subject}, {"text", finding.text}});
+  }
+  return {};
+}
+
 void RunningSession::load_plugins() {
   plugins_ = plugins::find_plugins(
       plugins::plugin_folders(request_.plugin_folders, places_.built_in_plugins), request_.without,
@@ -276,8 +300,11 @@ Result<void> RunningSession::tune() {
   HistoryLedger ledger(*history_, run_, plugins_, clock_,
                        [this](const Json& event) { report(event); });
   PluginAdvisors advisors(plugins_, request_.recipe.tune.plugins);
+  if (auto told = record_findings(findings_at(state_at_start_, gpu())); !told) return told;
   auto outcome = tuner::run_session(input, *job_, advisors, ledger, clock_);
+  auto told = record_findings(findings_between(state_at_start_, read_machine_state(), gpu()));
   if (!outcome) return tl::unexpected(outcome.error());
+  if (!told) return told;
 
   run_.state = RunState::training;
   run_.best = outcome->best;
@@ -411,6 +438,7 @@ Result<int> RunningSession::run() {
     return end_with(system_error(failed.value(), "cannot make the output folder", work.string()));
   }
   if (auto locked = lock_device(); !locked) return end_with(locked.error());
+  state_at_start_ = read_machine_state();
 
   TrainerJobSpec spec;
   spec.recipe = request_.recipe;

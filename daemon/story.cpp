@@ -192,6 +192,7 @@ std::vector<Silence> silent_plugins(const RunRecord& record) {
     tried.insert(trial.plugin);
   std::map<std::string, Silence> last;
   for (const storage::PluginAnswerRow& answer : record.answers) {
+    if (answer.plugin == kMachineName) continue;
     if (answer.outcome.empty() || (tried.contains(answer.plugin) && !answer.is_failure)) continue;
     last[answer.plugin] = {answer.plugin, answer.outcome, answer.is_failure};
   }
@@ -199,6 +200,17 @@ std::vector<Silence> silent_plugins(const RunRecord& record) {
   for (auto& [plugin, silence] : last)
     list.push_back(std::move(silence));
   return list;
+}
+
+std::vector<std::string> machine_findings(const RunRecord& record) {
+  std::vector<std::string> findings;
+  for (const storage::PluginAnswerRow& answer : record.answers) {
+    if (answer.plugin != kMachineName || answer.outcome.empty()) continue;
+    if (std::ranges::find(findings, answer.outcome) == findings.end()) {
+      findings.push_back(answer.outcome);
+    }
+  }
+  return findings;
 }
 
 std::optional<BreakEven> break_even(const storage::RunRow& run) {
@@ -278,6 +290,7 @@ Json story_json(const RunRecord& record) {
                                        {"because", silence.because},
                                        {"is_failure", silence.is_failure}});
   }
+  story["machine_findings"] = machine_findings(record);
   const bool is_tuned = !run.best.empty();
   story["best"]["profile"] = is_tuned ? profile_json(profile_of(record, run.best)) : Json();
   story["best"]["change"] = run.starting.change_to(run.best).to_json();

@@ -284,13 +284,21 @@ std::string gives(const RunRecord& record) {
   return text.empty() ? text : section("What each change gives at the end", text);
 }
 
+std::string disturbed(const RunRecord& record) {
+  std::string text;
+  for (const std::string& finding : machine_findings(record))
+    text += finding + ".\n";
+  return text.empty() ? text : section("What disturbed the measurements", text);
+}
+
 }  // namespace
 
 std::string story_text(const RunRecord& record) {
   return opening(record) + section("The job", job(record)) +
-         section("At the start", start(record)) + section("What was tried", tried(record)) +
-         section("What was kept", kept(record)) + gives(record) +
-         section("What is left", left(record.run)) + section("What it cost", cost(record.run));
+         section("At the start", start(record)) + disturbed(record) +
+         section("What was tried", tried(record)) + section("What was kept", kept(record)) +
+         gives(record) + section("What is left", left(record.run)) +
+         section("What it cost", cost(record.run));
 }
 
 }  // namespace autotuned::daemon

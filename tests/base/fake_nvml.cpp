@@ -98,4 +98,53 @@ AUTOTUNED_FAKE int nvmlDeviceGetCudaComputeCapability(void* device, int* major, 
   *minor = 0;
   return result_of("nvmlDeviceGetCudaComputeCapability", index_of(device));
 }
+#ifndef AUTOTUNED_FAKE_WITHOUT_STATE
+// What disturbs: FAKE_NVML_STATE holds the number of processes, the reasons for which clocks are lowered, and
+// the nanoseconds lost to power and to heat.
+struct Process {
+  unsigned pid;
+  unsigned long long used_gpu_memory;
+  unsigned gpu_instance_id;
+  unsigned compute_instance_id;
+};
+struct Violation {
+  unsigned long long reference_time_us;
+  unsigned long long violation_time_ns;
+};
+struct Disturbance {
+  unsigned processes = 0;
+  unsigned long long reasons = 0;
+  unsigned long long power_ns = 0;
+  unsigned long long heat_ns = 0;
+};
+static Disturbance disturbance() {
+  Disturbance read;
+  const char* text = std::getenv("FAKE_NVML_STATE");
+  if (text != nullptr) {
+    (void)std::sscanf(text, "%u %llx %llu %llu", &read.processes, &read.reasons, &read.power_ns,
+                      &read.heat_ns);
+  }
+  return read;
+}
+AUTOTUNED_FAKE int nvmlDeviceGetCurrentClocksThrottleReasons(void* device,
+                                                             unsigned long long* reasons) {
+  *reasons = disturbance().reasons;
+  return result_of("nvmlDeviceGetCurrentClocksThrottleReasons", index_of(device));
+}
+AUTOTUNED_FAKE int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count,
+                                                           Process* processes) {
+  const unsigned running = disturbance().processes;
+  const unsigned room = *count;
+  *count = running;
+  if (running > room) return 7;
+  for (unsigned i = 0; i < running; ++i)
+    processes[i] = Process{1000 + i, 1ULL << 30U, 0, 0};
+  return result_of("nvmlDeviceGetComputeRunningProcesses_v3", index_of(device));
+}
+AUTOTUNED_FAKE int nvmlDeviceGetViolationStatus(void* device, int policy, Violation* violation) {
+  const Disturbance now = disturbance();
+  *violation = Violation{1, policy == 0 ? now.power_ns : now.heat_ns};
+  return result_of("nvmlDeviceGetViolationStatus", index_of(device));
+}
+#endif
 // NOLINTEND(readability-identifier-naming)

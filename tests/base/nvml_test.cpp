@@ -20,7 +20,8 @@ using testing::StartsWith;
 class NvmlTest : public testing::Test {
  protected:
   void TearDown() override {
-    for (const char* name : {"FAKE_NVML", "FAKE_NVML_LONG_NAME", "FAKE_NVML_MUCH_MEMORY"}) {
+    for (const char* name :
+         {"FAKE_NVML", "FAKE_NVML_LONG_NAME", "FAKE_NVML_MUCH_MEMORY", "FAKE_NVML_STATE"}) {
       ::unsetenv(name);
     }
   }
@@ -106,6 +107,37 @@ TEST_F(NvmlTest, NonsenseIsSurvived) {
   EXPECT_THAT(report.reason, HasSubstr("makes no sense"));
   ::unsetenv("FAKE_NVML_MUCH_MEMORY");
   EXPECT_THAT(read("4294967295").gpus, SizeIs(1024));
+}
+
+TEST_F(NvmlTest, TellsWhatDisturbsAGpu) {
+  ::setenv("FAKE_NVML", "2", 1);
+  ::setenv("FAKE_NVML_STATE", "3 c0 5000000000 7000000000", 1);
+  const std::vector<GpuState> states = read_gpu_states(AUTOTUNED_FAKE_NVML);
+  ASSERT_THAT(states, SizeIs(2));
+  EXPECT_EQ(states[1].uuid, "GPU-1");
+  EXPECT_EQ(states[1].name, "Fake GPU 1");
+  EXPECT_EQ(states[1].memory_free_bytes, std::int64_t{79} << 30U);
+  EXPECT_EQ(states[1].processes, 3);
+  EXPECT_TRUE(states[1].is_hot);
+  EXPECT_TRUE(states[1].is_held_by_power);
+  EXPECT_EQ(states[1].slowed_by_power, std::chrono::seconds(5));
+  EXPECT_EQ(states[1].slowed_by_heat, std::chrono::seconds(7));
+  // Idle, or at the ordinary limit of its power: as any GPU is most of the time.
+  ::setenv("FAKE_NVML_STATE", "0 5 0 0", 1);
+  EXPECT_FALSE(read_gpu_states(AUTOTUNED_FAKE_NVML)[0].is_hot);
+  EXPECT_FALSE(read_gpu_states(AUTOTUNED_FAKE_NVML)[0].is_held_by_power);
+  ::setenv("FAKE_NVML_STATE", "1000 0 0 0", 1);
+  EXPECT_EQ(read_gpu_states(AUTOTUNED_FAKE_NVML)[0].processes, 64);
+}
+
+TEST_F(NvmlTest, AnOlderDriverOrNoneTellsNothingThatDisturbs) {
+  ::setenv("FAKE_NVML", "1 nvmlDeviceGetViolationStatus 3", 1);
+  ::setenv("FAKE_NVML_STATE", "0 40 5 7", 1);
+  ASSERT_THAT(read_gpu_states(AUTOTUNED_FAKE_NVML), SizeIs(1));
+  EXPECT_EQ(read_gpu_states(AUTOTUNED_FAKE_NVML)[0].slowed_by_heat, std::chrono::nanoseconds(0));
+  ASSERT_THAT(read_gpu_states(AUTOTUNED_FAKE_NVML_STATELESS), SizeIs(1));
+  EXPECT_FALSE(read_gpu_states(AUTOTUNED_FAKE_NVML_STATELESS)[0].is_hot);
+  EXPECT_THAT(read_gpu_states("libautotuned-no-such-driver.so.1"), IsEmpty());
 }
 
 }  // namespace

@@ -67,6 +67,7 @@ TEST(ProgressView, OneLinePerEvent) {
              {{"event", "training"},
               {"progress", {{"evaluation", {{"epoch", 1}, {"accuracy", 0.875}, {"loss", 0.25}}}}}},
              {{"event", "damaged"}, {"file", "7.jpg"}, {"what", "is odd"}, {"files", 2}},
+             {{"event", "machine"}, {"subject", "load"}, {"text", "others compute"}},
              {{"event", "cancelling"}},
              {{"event", "something_new"}},
              {{"event", "warning"}, {"text", "odd"}},
@@ -85,6 +86,7 @@ TEST(ProgressView, OneLinePerEvent) {
       "           the budget did not suffice for every proposal; --budget gives more\n"
       "epoch 1    accuracy 87.50 %, test loss 0.2500\n"
       "skipped    7.jpg: is odd (2 so far)\n"
+      "machine    load: others compute\n"
       "stopping; once more to end at once\n"
       "warning: odd\n"
       "error: bad\n");
@@ -98,9 +100,9 @@ TEST(ProgressView, LiveLineIsReplacedAndLeavesNothing) {
 }
 
 TEST(ProgressView, SurvivesEventsWithoutTheirFields) {
-  for (const char* name :
-       {"run", "waiting", "phase", "baseline", "ceiling", "asking", "answered", "trial_started",
-        "block", "checked", "damaged", "trial_finished", "tuned", "training", "warning", "error"}) {
+  for (const char* name : {"run", "waiting", "phase", "baseline", "ceiling", "asking", "answered",
+                           "trial_started", "block", "checked", "damaged", "trial_finished",
+                           "tuned", "training", "machine", "warning", "error"}) {
     shown(false, {{{"event", name}}});
     shown(true, {{{"event", name}}});
   }

@@ -46,6 +46,25 @@ TEST(Story, TellsItInPlainSentences) {
   EXPECT_THAT(story, Not(HasSubstr("AddmmBackward0")));
 }
 
+TEST(Story, TellsWhatDisturbedTheMeasurements) {
+  RunRecord record = sample_record();
+  EXPECT_THAT(story_text(record), Not(HasSubstr("disturbed")));
+  EXPECT_EQ(story_json(record).at("machine_findings"), Json::array());
+  for (const char* text :
+       {"clock: clocks are slow", "load: others compute", "clock: clocks are slow"}) {
+    storage::PluginAnswerRow row;
+    row.plugin = kMachineName;
+    row.outcome = text;
+    row.is_answered = true;
+    record.answers.push_back(row);
+  }
+  EXPECT_THAT(story_text(record),
+              HasSubstr("What disturbed the measurements\n  clock: clocks are slow.\n"
+                        "  load: others compute.\n"));
+  EXPECT_THAT(story_text(record), Not(HasSubstr(kMachineName)));
+  EXPECT_EQ(story_json(record).at("machine_findings").size(), 2U);
+}
+
 TEST(Story, SaysThatAModelStandsInForAnAccelerator) {
   RunRecord record = sample_record();
   record.run.recipe["model"]["type"] = "paced";
