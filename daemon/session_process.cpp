@@ -272,6 +272,12 @@ Result<void> RunningSession::tune() {
   input.obeyed_knobs.insert(input.obeyed_knobs.end(), input.extension_knobs.begin(),
                             input.extension_knobs.end());
   input.machine = machine_;
+  input.memory_available_bytes = state_at_start_.memory_available_bytes;
+  if (const std::string used = gpu(); !used.empty()) {
+    const auto found = std::ranges::find(state_at_start_.gpus, used, &GpuState::uuid);
+    input.memory_available_bytes =
+        found == state_at_start_.gpus.end() ? 0 : found->memory_free_bytes;
+  }
   input.starting = run_.starting;
   input.job_facts = job_->facts();
   input.coin_seed = std::random_device{}();

@@ -32,6 +32,8 @@ struct SessionInput {
   // Of those, the ones that trainer extensions brought: EXTENSION.WORD.
   std::vector<std::string> extension_knobs;
   Machine machine;
+  // Of the device that the job runs on, before anything of this run was there; 0: not known.
+  std::int64_t memory_available_bytes = 0;
   Configuration starting;           // every knob
   Json job_facts = Json::object();  // the trainer's answer to `load`
   std::uint64_t coin_seed = 1;      // for the order within pairs

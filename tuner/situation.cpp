@@ -75,7 +75,7 @@ Json permissions_json(const SessionInput& input) {
           {"knobs", std::move(knobs)},
           {"batch_size_max", tune.batch_size_max},
           {"lr_scaling", scaling_name(tune.lr_scaling)},
-          {"memory_limit_bytes", memory_limit_bytes(input)}};
+          {"memory_limit_bytes", memory_to_plan_with_bytes(input)}};
 }
 
 Json trials_json(const std::vector<TrialRecord>& trials, const std::string& plugin) {
@@ -101,6 +101,15 @@ std::int64_t memory_limit_bytes(const SessionInput& input) {
                                   ? get_integer(input.job_facts, "device_memory_bytes").value_or(0)
                                   : input.machine.memory_allowed_bytes;
   return static_cast<std::int64_t>(static_cast<double>(memory) * tune.memory_limit_ratio);
+}
+
+std::int64_t memory_to_plan_with_bytes(const SessionInput& input) {
+  const recipes::Tune& tune = input.recipe.tune;
+  const std::int64_t limit = memory_limit_bytes(input);
+  if (tune.memory_limit_bytes || input.memory_available_bytes <= 0) return limit;
+  const auto available = static_cast<std::int64_t>(
+      static_cast<double>(input.memory_available_bytes) * tune.memory_limit_ratio);
+  return limit == 0 ? available : std::min(limit, available);
 }
 
 Json situation_for(const std::string& plugin, const SessionInput& input,

@@ -103,7 +103,9 @@ Limit limit_of(const Situation& situation, const MemoryUse& memory) {
   if (bytes > 0 && memory.bytes_per_sample > 0.0) {
     const double room = static_cast<double>(bytes) * kMemoryMargin - memory.fixed_bytes;
     const double fits = std::clamp(room / memory.bytes_per_sample, 0.0, 1e15);
-    lower(static_cast<std::int64_t>(fits), "the memory limit of " + format_bytes(bytes));
+    lower(static_cast<std::int64_t>(fits),
+          "the memory limit of " + format_bytes(bytes) +
+              " (tune.memory_limit, or what was free when the run began)");
   }
   return limit;
 }

@@ -6,6 +6,7 @@
 
 #include "tests/tuner/simulation.hpp"
 #include "tuner/candidates.hpp"
+#include "tuner/situation.hpp"
 
 namespace autotuned::tuner {
 namespace {
@@ -187,6 +188,21 @@ TEST(Advice, EndlessProposalsComeToAnEnd) {
   const auto outcome = simulation.run();
   ASSERT_TRUE(outcome);
   EXPECT_LE(asked, 1000);
+}
+
+// On a shared machine, what others hold is not there for a larger batch.
+TEST(Advice, PlansWithTheMemoryThatWasFree) {
+  SessionInput input = simulated_input();
+  EXPECT_EQ(memory_to_plan_with_bytes(input), memory_limit_bytes(input)) << "nothing is known";
+  input.memory_available_bytes = 1LL << 30;
+  const Json situation = situation_for("any", input, input.starting, Json::object(), {});
+  EXPECT_NEAR(situation["permissions"]["memory_limit_bytes"].get<double>(), 0.9 * (1LL << 30), 1);
+  EXPECT_GT(memory_limit_bytes(input), 1LL << 30) << "what runs already is not ended for it";
+  input.memory_available_bytes = 1LL << 40;
+  EXPECT_EQ(memory_to_plan_with_bytes(input), memory_limit_bytes(input));
+  input.memory_available_bytes = 1LL << 30;
+  input.recipe.tune.memory_limit_bytes = 2LL << 30;
+  EXPECT_EQ(memory_to_plan_with_bytes(input), 2LL << 30) << "the recipe's own word";
 }
 
 // Two values of one extension's knob, of which the first fails; whether the second was tried.
