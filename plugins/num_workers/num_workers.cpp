@@ -20,6 +20,10 @@ constexpr const char* kWorkers = "loader.workers";
 // A step that waits less than this has nothing to win that could be measured.
 constexpr double kLeastWaitRatio = 0.02;
 constexpr double kBusyRatio = 0.9;
+// A thread that computes for so much of the step's own time needs a CPU of its own.
+constexpr double kBusyThread = 0.5;
+// Beyond so many the step hardly computes, and the number says nothing.
+constexpr double kMostCores = 1000.0;
 
 struct Demand {
   double wait_ratio = 0.0;
@@ -47,14 +51,37 @@ std::optional<Demand> demand_of(const Situation& situation, std::int64_t workers
   return demand;
 }
 
-// The fewest workers that keep up with the step, at least one.
-std::int64_t workers_needed(const Demand& demand, std::int64_t now, std::int64_t most) {
+// The fewest workers that keep up with the step, at least one, on a machine with CPUs for all of them.
+double workers_wanted(const Demand& demand, std::int64_t now) {
   const double compute_ns = std::max(demand.compute_ns, 1.0);
   const double share = std::max(1.0 - demand.wait_ratio, 1e-3);
-  const double needed =
+  const double wanted =
       demand.production_ns ? *demand.production_ns / compute_ns : static_cast<double>(now) / share;
-  return static_cast<std::int64_t>(
-      std::ceil(std::clamp(needed, 1.0, static_cast<double>(std::max<std::int64_t>(1, most)))));
+  return std::ceil(std::max(wanted, 1.0));
+}
+
+// Whether the thread that launches the step keeps a CPU busy where workers keep up with it. On a GPU it
+// always does: what it starts late, the device does late.
+bool is_launching_busy(const Situation& situation, const Demand& demand, std::int64_t now) {
+  if (situation.is_on_gpu() || !demand.utilization_ratio) return true;
+  const double step_ns = demand.compute_ns / std::max(1.0 - demand.wait_ratio, 1e-3);
+  const double used_ns =
+      *demand.utilization_ratio * static_cast<double>(situation.cpus_allowed()) * step_ns;
+  // Without workers all that is produced is produced by that thread, while it waits.
+  const double produced_ns =
+      now == 0 ? step_ns - demand.compute_ns : demand.production_ns.value_or(0.0);
+  return used_ns - produced_ns > kBusyThread * demand.compute_ns;
+}
+
+// As many as there are CPUs, less one where the launching thread needs its own. Where so many cannot keep
+// up, that thread waits for them most of the time: then, on a CPU, all are workers'.
+std::int64_t most_workers(const Situation& situation, const Demand& demand, std::int64_t now) {
+  const std::int64_t cpus = situation.cpus_allowed();
+  const bool keep_up = workers_wanted(demand, now) <= static_cast<double>(cpus - 1);
+  const bool is_one_kept =
+      (situation.is_on_gpu() || keep_up) && is_launching_busy(situation, demand, now);
+  const std::int64_t most = std::max<std::int64_t>(1, is_one_kept ? cpus - 1 : cpus);
+  return std::min(situation.knob(kWorkers)->maximum, most);
 }
 
 // The step with `workers` takes as long as the slower of computing and producing. Workers also need
@@ -82,11 +109,21 @@ std::string idle_clause(const Demand& demand) {
   return " and " + sdk::percent(idle) + " of the CPU time is unused";
 }
 
+// What a machine would need whose CPUs keep up with this device; empty where this one has them.
+std::string cores_clause(const Demand& demand, std::int64_t now, std::int64_t most) {
+  const double wanted = workers_wanted(demand, now);
+  if (wanted <= static_cast<double>(most) || wanted > kMostCores) return {};
+  return "; feeding this device takes about " + std::to_string(std::llround(wanted) + 1) +
+         " CPUs, one of them to launch the step";
+}
+
 std::string reason_for_more(const Demand& demand, std::int64_t now, std::int64_t needed) {
   const std::string share = sdk::percent(demand.wait_ratio);
   if (now == 0) {
+    const bool is_enough = workers_wanted(demand, now) <= static_cast<double>(needed);
     return "preparing batches takes " + share + " of the step in the training thread" +
-           idle_clause(demand) + "; " + count_of_workers(needed) + " would keep up";
+           idle_clause(demand) + "; " + count_of_workers(needed) +
+           (is_enough ? " would keep up" : " would come closest to it");
   }
   return "with " + count_of_workers(now) + " the step waits " + share + " of its time for data" +
          idle_clause(demand);
@@ -97,7 +134,8 @@ std::vector<std::int64_t> counts_to_try(const Demand& demand, std::int64_t now,
                                         std::int64_t needed) {
   const bool is_busy = demand.utilization_ratio.value_or(0.0) > kBusyRatio;
   if (demand.wait_ratio >= kLeastWaitRatio) {
-    if (needed <= now) return {now + 1};
+    // So many should do. What they lack may be evenness, which one more gives, if there is a CPU for it.
+    if (needed <= now) return is_busy ? std::vector<std::int64_t>{} : std::vector{now + 1};
     std::vector<std::int64_t> counts = {needed, needed - 1};
     if (!is_busy) counts.push_back(needed + 1);
     std::erase_if(counts, [&](std::int64_t count) { return count <= now; });
@@ -115,9 +153,17 @@ Answer propose(const Situation& situation) {
   const auto demand = now ? demand_of(situation, *now) : std::nullopt;
   if (!demand) return sdk::none("the profile does not say how long the step waits for data");
 
-  const std::int64_t most = std::min(situation.knob(kWorkers)->maximum, situation.cpus_allowed());
-  const std::int64_t needed = workers_needed(*demand, *now, most);
+  const std::int64_t most = most_workers(situation, *demand, *now);
+  const auto needed =
+      static_cast<std::int64_t>(std::min(workers_wanted(*demand, *now), static_cast<double>(most)));
+  const std::string cores = cores_clause(*demand, *now, most);
   const std::vector<std::int64_t> counts = counts_to_try(*demand, *now, needed);
+  if (counts.empty() && demand->wait_ratio >= kLeastWaitRatio) {
+    return sdk::none("the step waits " + sdk::percent(demand->wait_ratio) +
+                     " of its time for data, but the CPUs are busy: another worker would take its "
+                     "time from the others" +
+                     cores);
+  }
   if (counts.empty()) {
     return sdk::none("the step waits only " + sdk::percent(demand->wait_ratio) +
                      " of its time for data");
@@ -129,16 +175,21 @@ Answer propose(const Situation& situation) {
     const bool is_more = count > *now;
     answer.add(change,
                situation.expected_gain(change, is_more ? predicted_gain(*demand, count) : 1.03),
-               is_more ? reason_for_more(*demand, *now, needed)
+               is_more ? reason_for_more(*demand, *now, needed) + cores
                        : count_of_workers(*now) + " compete with the training for " +
                              std::to_string(situation.cpus_allowed()) + " busy CPUs, and " +
                              count_of_workers(needed) + " would keep up");
   }
   if (!answer.candidates.empty()) return answer;
-  return sdk::none(*now >= most
-                       ? "all " + std::to_string(most) + " CPUs have a worker already"
-                       : "the counts near " + std::to_string(needed) +
-                             " were tried and were not faster than " + std::to_string(*now));
+  const std::int64_t cpus = situation.cpus_allowed();
+  if (*now < most) {
+    return sdk::none("the counts near " + std::to_string(needed) +
+                     " were tried and were not faster than " + std::to_string(*now) + cores);
+  }
+  return sdk::none((most < cpus
+                        ? "all CPUs but the one that launches the step have a worker already"
+                        : "all " + std::to_string(most) + " CPUs have a worker already") +
+                   cores);
 }
 
 }  // namespace

@@ -67,6 +67,44 @@ TEST(NumWorkers, ExpectsNoMoreThanTheCpusHaveLeft) {
   EXPECT_THAT(counts(answer), ElementsAre(1));
 }
 
+// 15 workers keep up, so the step never waits and its thread needs the sixteenth CPU.
+TEST(NumWorkers, LeavesABusyLaunchingThreadItsCpu) {
+  // 20 ms of computing with a few CPUs, 275 ms of one worker: 14 of them, and not more than 15.
+  EXPECT_THAT(counts(ask("num_workers", starving(295, 275.0 / 295, 275, 0, 0.07))),
+              ElementsAre(14, 13, 15));
+  EXPECT_THAT(counts(ask("num_workers", starving(315, 295.0 / 315, 295, 0, 0.07))),
+              ElementsAre(15, 14));
+  // A thread that sleeps while a device computes, as in a paced model, needs none.
+  EXPECT_THAT(counts(ask("num_workers", starving(315, 295.0 / 315, 295, 0, 295.0 / 315 / 16))),
+              ElementsAre(15, 14, 16));
+  // On a CPU, where all together cannot keep up, it waits for them.
+  EXPECT_THAT(counts(ask("num_workers", starving(515, 495.0 / 515, 495, 0, 0.07))),
+              ElementsAre(16, 15));
+}
+
+TEST(NumWorkers, AlwaysLeavesTheThreadThatLaunchesForAGpuItsCpu) {
+  Json json = starving(515, 495.0 / 515, 495, 0, 0.07);
+  json["job"]["device"] = "cuda:0";
+  const Json answer = ask("num_workers", json);
+  EXPECT_THAT(counts(answer), ElementsAre(15, 14));
+  EXPECT_THAT(first_reason(answer), HasSubstr("feeding this device takes about 26 CPUs"));
+  json["incumbent"][kWorkers] = 15;
+  json["metrics"]["step.data_wait_ratio"] = 0.4;
+  json["metrics"]["step.duration_ns"] = 33.3e6;
+  EXPECT_THAT(none_because(ask("num_workers", json)),
+              AllOf(HasSubstr("all CPUs but the one that launches the step"),
+                    HasSubstr("feeding this device takes about 26 CPUs")));
+  json["environment"]["cpus_allowed"] = 1;
+  json["incumbent"][kWorkers] = 0;
+  EXPECT_THAT(counts(ask("num_workers", json)), ElementsAre(1));
+}
+
+TEST(NumWorkers, AddsNoneWhereTheCpusAreBusyAndTheCountShouldDo) {
+  EXPECT_THAT(counts(ask("num_workers", starving(21, 0.05, 110, 6, 0.5))), ElementsAre(7));
+  EXPECT_THAT(none_because(ask("num_workers", starving(21, 0.05, 110, 6, 0.95))),
+              AllOf(HasSubstr("waits 5.0 %"), HasSubstr("the CPUs are busy")));
+}
+
 TEST(NumWorkers, GoesUphillAfterAnAcceptance) {
   Json json = starving(130, 110.0 / 130, 110, 0, 0.1);
   tell(json, {{kWorkers, 6}}, "accepted", 5.5);
@@ -98,7 +136,9 @@ TEST(NumWorkers, SaysWhyThereIsNothingToDo) {
   EXPECT_THAT(none_because(ask("num_workers", starving(100, 0.004, 60, 1, 0.5))),
               HasSubstr("waits only 0.4 % of its time for data"));
   Json json = starving(100, 0.5, 5000, 16, 0.5);
-  EXPECT_THAT(none_because(ask("num_workers", json)), HasSubstr("all 16 CPUs"));
+  EXPECT_THAT(
+      none_because(ask("num_workers", json)),
+      AllOf(HasSubstr("all 16 CPUs"), HasSubstr("feeding this device takes about 101 CPUs")));
   json["metrics"].erase("step.data_wait_ratio");
   EXPECT_THAT(none_because(ask("num_workers", json)), HasSubstr("does not say"));
   json["knobs"].erase(kWorkers);
