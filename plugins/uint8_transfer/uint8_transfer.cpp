@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Data that was 8-bit need not become float before it travels to the device.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -19,6 +20,18 @@ constexpr const char* kType = "transfer.dtype";
 constexpr double kSavedBytes = 0.75;
 // Part of preparing a sample that is the conversion; a guess, and small where the CPU also trains.
 constexpr double kConversionShare = 0.3;
+constexpr double kBusyRatio = 0.9;
+
+// The share of the step that converting in the loader takes from the training where both want the same CPUs.
+double taken_from_training(const Situation& situation) {
+  const auto sample = situation.metric("loader.sample_ns");
+  const auto samples = situation.metric("step.samples");
+  const auto step = situation.metric("step.duration_ns");
+  const bool is_busy = situation.metric("cpu.utilization_ratio").value_or(1.0) > kBusyRatio;
+  if (!is_busy || !sample || !samples || !step || *step <= 0.0) return 0.0;
+  const auto cpus = static_cast<double>(std::max<std::int64_t>(1, situation.cpus_allowed()));
+  return kConversionShare * *sample * *samples / (*step * cpus);
+}
 
 Answer propose(const Situation& situation) {
   std::string obstacle = situation.obstacle(kType);
@@ -34,7 +47,9 @@ Answer propose(const Situation& situation) {
 
   const double transfer = situation.metric("step.transfer_ratio").value_or(0.0);
   const double wait = situation.metric("step.data_wait_ratio").value_or(0.0);
-  const double gain = sdk::gain_without(transfer * kSavedBytes + wait * kConversionShare);
+  const double saved =
+      std::min(1.0, transfer * kSavedBytes + wait * kConversionShare +
+                        (situation.is_on_gpu() ? 0.0 : taken_from_training(situation)));
   std::string reason = "the samples are 8-bit data";
   if (const auto bytes = situation.metric("transfer.bytes_per_step"); bytes && *bytes > 0.0) {
     reason += ", yet each step moves " + format_bytes(std::llround(*bytes)) + " of floats";
@@ -43,7 +58,8 @@ Answer propose(const Situation& situation) {
   }
   reason += " (" + sdk::percent(transfer) + " of the step copying, " + sdk::percent(wait) +
             " waiting for data); uint8 is a quarter of that";
-  return sdk::propose_one(change, situation.expected_gain(change, gain), std::move(reason));
+  return sdk::propose_one(change, situation.expected_gain(change, sdk::gain_without(saved)),
+                          std::move(reason), saved);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
-#include "tests/plugins/loader_scene.hpp"
+#include "tests/plugins/share.hpp"
 
 namespace autotuned::plugins {
 namespace {
@@ -15,6 +15,17 @@ TEST(Uint8Transfer, ProposesItForEightBitData) {
   EXPECT_THAT(first_reason(answer), AllOf(HasSubstr("98.0 KiB of floats"), HasSubstr("0.4 %")));
   EXPECT_LT(first_gain(answer), 1.05);
   EXPECT_GT(first_gain(ask("uint8_transfer", situation("resnet18_gpu"))), 1.2);
+}
+
+// So that the tuner spends no trial where even all of it would be too little.
+TEST(Uint8Transfer, SaysOnACpuHowMuchConvertingLateCouldSave) {
+  Json json = situation("fashion_cnn_cpu");
+  json["metrics"]["step.data_wait_ratio"] = 0.01;
+  EXPECT_NEAR(first_share(ask("uint8_transfer", json)), 0.004 * 0.75 + 0.01 * 0.3, 1e-9);
+  // Where loading and training share busy CPUs, what is not converted there is time for training:
+  // 0.3 of 0.72 ms, of 12 ms and 4 CPUs.
+  json["metrics"]["cpu.utilization_ratio"] = 0.97;
+  EXPECT_NEAR(first_share(ask("uint8_transfer", json)), 0.006 + 0.3 * 0.72 / 48, 1e-9);
 }
 
 TEST(Uint8Transfer, SaysWhyNot) {
