@@ -16,10 +16,13 @@ TEST(SetToNone, ProposesItByTheShareOfFilling) {
   EXPECT_NEAR(first_share(answer), 0.024, 1e-9);
 }
 
-TEST(SetToNone, DoesNotReleaseWhatTheOptimizerMissesThen) {
+TEST(SetToNone, ReleasesWhatTheOptimizerMissesThenOnlyAsNumerics) {
   Json json = situation("fashion_cnn_cpu");
   json["metrics"]["gradients.complete"] = 0;
-  EXPECT_THAT(none_because(ask("set_to_none", json)), HasSubstr("not be the same training"));
+  json["permissions"]["numerics"] = true;
+  EXPECT_THAT(first_reason(ask("set_to_none", json)), HasSubstr("the check as numerics"));
+  json["permissions"]["numerics"] = false;
+  EXPECT_THAT(none_because(ask("set_to_none", json)), HasSubstr("does not allow numerics"));
   json["metrics"].erase("gradients.complete");
   EXPECT_FALSE(first_change(ask("set_to_none", json)).is_null()) << "the check decides then";
 }
