@@ -83,6 +83,10 @@ struct CheckRecord {
   bool passed = false;
   std::int64_t steps = 0;
   std::string detail;  // one sentence with the numbers that decided
+  // Whose updates failed, in the model's order (the first hundred); how many did, of how many.
+  std::vector<std::string> parameters;
+  std::int64_t failed = 0;
+  std::int64_t compared = 0;
 };
 
 struct TrialRecord {
@@ -104,6 +108,8 @@ struct TrialRecord {
   std::int64_t peak_memory_bytes = 0;  // of the candidate's blocks
   std::int64_t started_unix_ns = 0;
   std::int64_t duration_ns = 0;
+  // The check that it did not pass; of this run's trials only, and not in their rows.
+  std::optional<CheckRecord> failed_check;
 
   // The contract of `run --json`, and more. Figures are null when nothing was measured.
   [[nodiscard]] Json to_json(std::string_view run_id) const;

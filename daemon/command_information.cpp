@@ -24,6 +24,8 @@ std::string domain_text(const recipes::Knob& knob) {
       return fmt::format("{} to {}", format_count(knob.minimum), format_count(knob.maximum));
     case recipes::KnobType::choice:
       return fmt::format("{}", fmt::join(knob.choices, ", "));
+    case recipes::KnobType::list:
+      return fmt::format("{}, or a list", fmt::join(knob.choices, ", "));
     case recipes::KnobType::text:
       return "text";
   }

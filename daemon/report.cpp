@@ -104,7 +104,8 @@ Json check_json(const CheckRecord& check) {
   return {{"risk", check.risk},
           {"passed", check.passed},
           {"steps", check.steps},
-          {"detail", check.detail}};
+          {"detail", check.detail},
+          {"parameters", check.parameters}};
 }
 
 std::string change_text(const Configuration& reference, const Configuration& change) {

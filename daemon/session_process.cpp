@@ -218,6 +218,12 @@ Result<void> RunningSession::continue_run(storage::RunRow row) {
   auto trials = history_->trials(run_.id);
   if (!trials) return tl::unexpected(trials.error());
   earlier_ = std::move(*trials);
+  for (TrialRecord& trial : earlier_) {
+    if (trial.verdict != Verdict::rejected) continue;
+    auto checks = history_->checks({run_.id, trial.number});
+    if (!checks) return tl::unexpected(checks.error());
+    if (!checks->empty() && !checks->back().passed) trial.failed_check = checks->back();
+  }
   return history_->update_run(run_);
 }
 

@@ -29,7 +29,8 @@ std::optional<Json> typed(const Values::Literal& literal, const sdk::Knob& knob)
     const auto number = integer_in(literal.text);
     return number ? std::optional<Json>(*number) : std::nullopt;
   }
-  if (knob.type == "choice" || knob.type == "text") return Json(literal.text);
+  if (knob.type == "choice" || knob.type == "text" || knob.type == "list")
+    return Json(literal.text);
   return std::nullopt;
 }
 

@@ -13,6 +13,32 @@ namespace {
 constexpr std::string_view kEnvironmentPrefix = "env.";
 constexpr std::size_t kMaxTextBytes = 4096;
 
+std::string list_text(const Knob& knob) {
+  std::string result = knob.choices.front() + ", or a list of";
+  for (std::size_t i = 1; i < knob.choices.size(); ++i)
+    result += (i == 1 ? " " : ", ") + knob.choices[i];
+  return result + " and names, separated by commas";
+}
+
+bool is_name(std::string_view word) {
+  return !word.empty() && std::ranges::all_of(word, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
+  });
+}
+
+bool is_list_of(const Knob& knob, std::string_view text) {
+  if (text == knob.choices.front()) return true;
+  if (text.size() > kMaxTextBytes) return false;
+  while (true) {
+    const std::size_t comma = text.find(',');
+    const std::string_view word = text.substr(0, comma);
+    if (!is_name(word) || word == knob.choices.front()) return false;
+    if (comma == std::string_view::npos) return true;
+    text.remove_prefix(comma + 1);
+  }
+}
+
 // How to say which values a knob takes.
 std::string domain_text(const Knob& knob) {
   switch (knob.type) {
@@ -23,6 +49,8 @@ std::string domain_text(const Knob& knob) {
              std::to_string(knob.maximum);
     case KnobType::text:
       return "one line of text";
+    case KnobType::list:
+      return list_text(knob);
     case KnobType::choice:
       break;
   }
@@ -107,6 +135,8 @@ std::string_view to_string(KnobType type) {
       return "integer";
     case KnobType::choice:
       return "choice";
+    case KnobType::list:
+      return "list";
     case KnobType::text:
       break;
   }
@@ -151,7 +181,7 @@ Json Knob::to_json() const {
     json["minimum"] = minimum;
     json["maximum"] = maximum;
   }
-  if (type == KnobType::choice) json["choices"] = choices;
+  if (!choices.empty()) json["choices"] = choices;
   if (!unavailable.empty()) json["unavailable"] = unavailable;
   if (!unavailable_choices.empty()) json["unavailable_choices"] = unavailable_choices;
   return json;
@@ -248,6 +278,14 @@ std::vector<Knob> knobs_of(const Machine& machine) {
   autocast.risk = RiskClass::numerics;
   autocast.warmup_steps = 2;
 
+  Knob& kept = knobs.emplace_back(
+      choice("precision.keep_float32", {"none", "norms", "loss", "last"},
+             "Modules that stay in 32 bit under precision.autocast: all normalisations, the loss, "
+             "the one with the last parameter, or those of these names with all inside of them."));
+  kept.type = KnobType::list;
+  kept.risk = RiskClass::numerics;
+  kept.warmup_steps = 2;
+
   Knob& tf32 = knobs.emplace_back(
       boolean("precision.tf32",
               "Matrix products of 32-bit numbers in TF32; convolutions use it in any case."));
@@ -336,6 +374,9 @@ Result<void> check_value(const Knob& knob, const KnobValue& value) {
       if (const auto* text = std::get_if<std::string>(&value)) {
         is_inside = std::ranges::find(knob.choices, *text) != knob.choices.end();
       }
+      break;
+    case KnobType::list:
+      if (const auto* text = std::get_if<std::string>(&value)) is_inside = is_list_of(knob, *text);
       break;
     case KnobType::text:
       if (const auto* text = std::get_if<std::string>(&value)) {

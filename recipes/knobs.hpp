@@ -18,7 +18,9 @@
 
 namespace autotuned::recipes {
 
-enum class KnobType { boolean, integer, choice, text };
+// A list is the first of `choices`, or others of them and names (letters, digits, '_', '-', '.'), separated
+// by commas.
+enum class KnobType { boolean, integer, choice, text, list };
 
 // How a trainer takes on another value: between two blocks, or only when it starts.
 enum class KnobSwitch { live, restart };
@@ -36,7 +38,7 @@ struct Knob {
   KnobType type = KnobType::boolean;
   std::int64_t minimum = 0;          // integer
   std::int64_t maximum = 0;          // integer
-  std::vector<std::string> choices;  // choice
+  std::vector<std::string> choices;  // choice, list
   KnobValue default_value;           // what PyTorch does when nobody tunes it
   std::string unit;                  // "threads", "batches", "samples"; empty for none
   RiskClass risk = RiskClass::exact;

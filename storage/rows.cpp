@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "storage/rows.hpp"
 
+#include <algorithm>
 #include <limits>
 
 namespace autotuned::storage {
@@ -25,6 +26,14 @@ std::vector<double> losses_from(const Row& row, const char* column) {
                                       : std::numeric_limits<double>::quiet_NaN());
   }
   return losses;
+}
+
+std::vector<std::string> texts_from(const Row& row, const char* column) {
+  const Json stored = row.json(column);
+  if (!stored.is_array() || !std::ranges::all_of(stored, &Json::is_string)) {
+    throw DamagedRow(std::string("column ") + column + ": no list of texts");
+  }
+  return {stored.begin(), stored.end()};
 }
 
 Estimate speedup_from(const Row& row) {
@@ -197,16 +206,28 @@ TrialBlock block_from(const Row& row) {
 }
 
 Fields fields_of(const TrialId& trial, const CheckRecord& check) {
-  return {{"run_id", text(trial.run.text)}, {"trial_number", integer(trial.number)},
-          {"risk", text(check.risk)},       {"passed", boolean(check.passed)},
-          {"steps", integer(check.steps)},  {"detail", text(check.detail)}};
+  return {{"run_id", text(trial.run.text)},
+          {"trial_number", integer(trial.number)},
+          {"risk", text(check.risk)},
+          {"passed", boolean(check.passed)},
+          {"steps", integer(check.steps)},
+          {"detail", text(check.detail)},
+          {"parameters", json_text(Json(check.parameters))},
+          {"failed", integer(check.failed)},
+          {"compared", integer(check.compared)}};
 }
 
 CheckRecord check_from(const Row& row) {
-  return {.risk = row.text("risk"),
-          .passed = row.boolean("passed"),
-          .steps = row.integer("steps"),
-          .detail = row.text("detail")};
+  CheckRecord check{.risk = row.text("risk"),
+                    .passed = row.boolean("passed"),
+                    .steps = row.integer("steps"),
+                    .detail = row.text("detail")};
+  // A file of an older version that is only read has no such columns.
+  if (!row.has("parameters")) return check;
+  check.parameters = texts_from(row, "parameters");
+  check.failed = row.integer("failed");
+  check.compared = row.integer("compared");
+  return check;
 }
 
 Fields fields_of(const BestRow& best) {

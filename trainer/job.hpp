@@ -35,6 +35,7 @@ struct JobFacts {
   std::int64_t test_samples = 0;  // 0 without evaluation
   std::vector<std::int64_t> sample_shape;
   std::int64_t classes = 0;
+  std::string keep_float32_obstacle;  // why no module can be kept in 32 bit; empty: they can
   // What input.order, input.decode and input.point_ops could change.
   bool can_move_crop = false;
   bool can_decode_crop = false;

@@ -11,6 +11,7 @@
 #include "recipes/schedule.hpp"
 #include "trainer/cuda_graph.hpp"
 #include "trainer/gather.hpp"
+#include "trainer/models/model.hpp"
 #include "trainer/process_memory.hpp"
 #include "trainer/training.hpp"
 
@@ -40,12 +41,17 @@ std::optional<at::ScalarType> autocast_type(const std::string& value) {
   return std::nullopt;
 }
 
-LearnerSettings learner_settings_of(const Configuration& configuration) {
-  return {.autocast = autocast_type(configuration.text("precision.autocast")),
-          .set_to_none = configuration.flag("optimizer.set_to_none"),
-          .is_fused = configuration.flag("optimizer.fused"),
-          .is_channels_last = configuration.text("layout.memory_format") == "channels_last",
-          .is_graph = configuration.flag("cuda.graph")};
+Result<LearnerSettings> learner_settings_of(const Configuration& configuration,
+                                            const Model& model) {
+  auto kept = kept_modules(model, configuration.text("precision.keep_float32"));
+  if (!kept) return tl::unexpected(kept.error());
+  return LearnerSettings{
+      .autocast = autocast_type(configuration.text("precision.autocast")),
+      .kept = std::move(*kept),
+      .set_to_none = configuration.flag("optimizer.set_to_none"),
+      .is_fused = configuration.flag("optimizer.fused"),
+      .is_channels_last = configuration.text("layout.memory_format") == "channels_last",
+      .is_graph = configuration.flag("cuda.graph")};
 }
 
 // A trainer gets env.NAME from whoever starts it; all that is left is to see that it did.
@@ -121,6 +127,7 @@ std::vector<std::string> obeyed_knobs() {
           "optimizer.fused",
           "optimizer.set_to_none",
           "precision.autocast",
+          "precision.keep_float32",
           "precision.tf32",
           "rewrite.gather",
           "threads.intra_op",
@@ -191,7 +198,9 @@ Result<void> Job::State::load(const Configuration& configuration) {
   if (!feed) return tl::unexpected(feed.error());
   feed_ = std::move(*feed);
   if (auto prepared = prepare_graph(configuration); !prepared) return prepared;
-  learner_->configure(learner_settings_of(configuration));
+  const auto learner_settings = learner_settings_of(configuration, learner_->model());
+  if (!learner_settings) return tl::unexpected(learner_settings.error());
+  learner_->configure(*learner_settings);
   configure_steps(configuration);
   configuration_ = configuration;
   checkpoints_[kInitial] = capture();
@@ -260,13 +269,15 @@ Result<Prepared> Job::State::prepare(const Configuration& configuration) {
   const auto kept = kept_for((*pipelines)->train);
   if (!kept) return tl::unexpected(kept.error());
   if (auto done = prepare_graph(configuration); !done) return tl::unexpected(done.error());
+  const auto learner_settings = learner_settings_of(configuration, learner_->model());
+  if (!learner_settings) return tl::unexpected(learner_settings.error());
   const FeedSettings feed_settings =
       feed_settings_of(recipe_, configuration, (*pipelines)->train, *kept);
   if (feed_settings != feed_->settings()) {
     if (auto done = feed_->configure(feed_settings); !done) return tl::unexpected(done.error());
   }
   configure_steps(configuration);
-  learner_->configure(learner_settings_of(configuration));
+  learner_->configure(*learner_settings);
   if (auto done = extensions_.configure(configuration, *learner_); !done) {
     return tl::unexpected(done.error());
   }
@@ -405,6 +416,7 @@ void Job::State::describe(const input::Pipeline& pipeline) {
   facts_.test_samples = test_data_ != nullptr ? test_data_->size() : 0;
   facts_.sample_shape = {shape.channels, shape.height, shape.width};
   facts_.classes = learner_->classes();
+  facts_.keep_float32_obstacle = learner_->model().why_opaque();
   facts_.can_move_crop = pipeline.chances().can_move_crop;
   facts_.can_decode_crop = pipeline.chances().can_decode_crop;
   facts_.pixel_stages = pipeline.chances().pixel_stages;

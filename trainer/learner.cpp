@@ -156,7 +156,7 @@ at::Tensor Learner::whole_step(const DeviceBatch& batch, double learning_rate) {
       logits = forward(batch.images);
     }
     const Span span(profiler::span::kLoss);
-    loss = loss_(logits, batch.labels);
+    loss = compute_loss(logits, batch.labels);
   }
   {
     const Span span(profiler::span::kBackward);
@@ -174,7 +174,14 @@ at::Tensor Learner::whole_step(const DeviceBatch& batch, double learning_rate) {
 }
 
 at::Tensor Learner::forward(const at::Tensor& images) {
+  const Float32Scope scope(device_.type(), settings_.kept.modules);
   return forward_ ? forward_(images) : call(model_, images);
+}
+
+at::Tensor Learner::compute_loss(const at::Tensor& logits, const at::Tensor& labels) {
+  if (!settings_.kept.has_loss) return loss_(logits, labels);
+  const AutocastPause pause(device_.type());
+  return loss_(in_32_bit(logits), labels);
 }
 
 void Learner::zero_gradients() {
@@ -206,9 +213,9 @@ Learner::Score Learner::score(const DeviceBatch& batch) {
     const EvaluationMode evaluation_mode(*model_);
     return forward(batch.images);
   }();
-  return {
-      .loss_sum = loss_(logits, batch.labels).to(at::kDouble) * static_cast<double>(batch.samples),
-      .correct = logits.argmax(1).eq(batch.labels).sum()};
+  return {.loss_sum = compute_loss(logits, batch.labels).to(at::kDouble) *
+                      static_cast<double>(batch.samples),
+          .correct = logits.argmax(1).eq(batch.labels).sum()};
 }
 
 std::unique_ptr<Learner::GradientWatch> Learner::watch_gradients(

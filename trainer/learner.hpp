@@ -18,6 +18,7 @@
 #include "trainer/checkpoint.hpp"
 #include "trainer/feed.hpp"
 #include "trainer/graph_step.hpp"
+#include "trainer/kept_modules.hpp"
 #include "trainer/loss.hpp"
 #include "trainer/optimizer.hpp"
 #include "trainer/precision.hpp"
@@ -29,6 +30,7 @@ class Workloads;
 
 struct LearnerSettings {
   std::optional<at::ScalarType> autocast;
+  KeptModules kept;  // out of autocast; of this learner's model
   bool set_to_none = false;
   bool is_fused = false;  // the optimizer
   bool is_channels_last = false;
@@ -105,6 +107,7 @@ class Learner {
   Learner(std::shared_ptr<Model> model, LossFunction loss, at::Device device);
 
   [[nodiscard]] at::Tensor forward(const at::Tensor& images);
+  [[nodiscard]] at::Tensor compute_loss(const at::Tensor& logits, const at::Tensor& labels);
   // `learning_rate` goes for steps that are not on the device.
   [[nodiscard]] at::Tensor whole_step(const DeviceBatch& batch, double learning_rate);
   void zero_gradients();

@@ -40,6 +40,15 @@ AutocastGuard::~AutocastGuard() {
   at::autocast::set_autocast_dtype(device_, previous_type_);
 }
 
+AutocastPause::AutocastPause(at::DeviceType device)
+    : device_(device), was_enabled_(at::autocast::is_autocast_enabled(device)) {
+  at::autocast::set_autocast_enabled(device_, false);
+}
+
+AutocastPause::~AutocastPause() {
+  at::autocast::set_autocast_enabled(device_, was_enabled_);
+}
+
 LossScaler::LossScaler(at::Device device)
     : scale_(at::full({}, kInitialScale, at::device(device).dtype(at::kFloat))),
       growth_(at::zeros({}, at::device(device).dtype(at::kInt))) {}

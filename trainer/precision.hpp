@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -25,6 +26,52 @@ class AutocastGuard {
   bool was_enabled_ = false;
   bool had_cache_ = true;
   at::ScalarType previous_type_ = at::kFloat;
+};
+
+// No autocast on this thread for the life of the object, whatever it was outside.
+class AutocastPause {
+ public:
+  explicit AutocastPause(at::DeviceType device);
+  ~AutocastPause();
+  AutocastPause(const AutocastPause&) = delete;
+  AutocastPause& operator=(const AutocastPause&) = delete;
+
+ private:
+  at::DeviceType device_;
+  bool was_enabled_;
+};
+
+// In 32 bit what is in 16; all else as it is.
+[[nodiscard]] inline at::Tensor in_32_bit(const at::Tensor& tensor) {
+  const at::ScalarType type = tensor.scalar_type();
+  return type == at::kHalf || type == at::kBFloat16 ? tensor.to(at::kFloat) : tensor;
+}
+
+// For the life of the object call() (models/call.hpp) runs these modules in 32 bit, on this thread.
+// `modules` are addresses, sorted, and outlive it.
+class Float32Scope {
+ public:
+  Float32Scope(at::DeviceType device, const std::vector<const void*>& modules)
+      : device_(device), modules_(modules), outer_(current_) {
+    current_ = this;
+  }
+  ~Float32Scope() { current_ = outer_; }
+  Float32Scope(const Float32Scope&) = delete;
+  Float32Scope& operator=(const Float32Scope&) = delete;
+
+  // The scope that keeps this module; null: none does.
+  [[nodiscard]] static const Float32Scope* of(const void* module) {
+    return current_ != nullptr && std::ranges::binary_search(current_->modules_, module) ? current_
+                                                                                         : nullptr;
+  }
+  [[nodiscard]] at::DeviceType device() const { return device_; }
+
+ private:
+  static inline constinit thread_local const Float32Scope* current_ = nullptr;
+
+  at::DeviceType device_;
+  const std::vector<const void*>& modules_;
+  const Float32Scope* outer_;
 };
 
 // PyTorch's GradScaler with its default constants. Everything stays on the device, except that unscale()

@@ -42,6 +42,7 @@ Json to_json(const JobFacts& facts) {
           {"sample_shape", facts.sample_shape},
           {"sample_dtype", "uint8"},
           {"classes", facts.classes},
+          {"keep_float32_obstacle", facts.keep_float32_obstacle},
           {"can_move_crop", facts.can_move_crop},
           {"can_decode_crop", facts.can_decode_crop},
           {"pixel_stages", facts.pixel_stages},

@@ -22,6 +22,7 @@ constexpr double kNegligibleNorm = 1e-3;  // of the largest reference update
 constexpr double kNegligibleGrowth = 1e-2;
 constexpr double kLossTolerance = 0.1;
 constexpr double kLeastLossScale = 0.1;
+constexpr std::size_t kMostNamedParameters = 100;
 // Long enough for momentum that was lost to be missed by two thirds.
 constexpr std::int64_t kCheckSteps = 8;
 
@@ -186,10 +187,14 @@ CheckRecord check_numerics(const UpdateComparison& updates) {
   double most_ratio = kLeastNormRatio;
   double least_cosine = 1.0;
   std::size_t skipped = 0;
+  check.compared = static_cast<std::int64_t>(updates.parameters.size());
   for (const auto& parameter : updates.parameters) {
     if (auto fault = parameter_fault(parameter, largest)) {
-      check.detail = *fault + ", " + with_steps(updates.steps);
-      return check;
+      if (check.failed++ == 0) check.detail = *fault + ", " + with_steps(updates.steps);
+      if (check.parameters.size() < kMostNamedParameters) {
+        check.parameters.push_back(parameter.name);
+      }
+      continue;
     }
     if (parameter.reference_norm < kNegligibleNorm * largest) {
       ++skipped;
@@ -198,6 +203,10 @@ CheckRecord check_numerics(const UpdateComparison& updates) {
     least_ratio = std::min(least_ratio, parameter.norm_ratio);
     most_ratio = std::max(most_ratio, parameter.norm_ratio);
     least_cosine = std::min(least_cosine, parameter.cosine);
+  }
+  if (check.failed > 0) {
+    check.detail += fmt::format("; {} of {} parameters fail", check.failed, check.compared);
+    return check;
   }
   if (auto fault = loss_fault(updates)) {
     check.detail = *fault;

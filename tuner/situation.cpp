@@ -78,11 +78,20 @@ Json permissions_json(const SessionInput& input) {
           {"memory_limit_bytes", memory_to_plan_with_bytes(input)}};
 }
 
+Json check_json(const CheckRecord& check) {
+  return {{"risk", check.risk},
+          {"detail", check.detail},
+          {"parameters", check.parameters},
+          {"failed", check.failed},
+          {"compared", check.compared}};
+}
+
 Json trials_json(const std::vector<TrialRecord>& trials, const std::string& plugin) {
   Json list = Json::array();
   for (const TrialRecord& trial : trials) {
     if (trial.plugin == plugin && trial.kind == TrialKind::proposal) {
       list.push_back(trial.to_json(""));
+      if (trial.failed_check) list.back()["check"] = check_json(*trial.failed_check);
     }
   }
   return list;

@@ -178,6 +178,7 @@ Result<void> TrialRunner::check(TrialRecord& trial) {
     trial.reason += "; " + last.risk + " check: " + last.detail;
   } else {
     trial.verdict = Verdict::rejected;
+    trial.failed_check = last;
     trial.reason = "it does not train the same model: " + last.detail + " (" + trial.reason + ")";
   }
   return {};

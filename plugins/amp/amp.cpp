@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products and convolutions in 16 bit, where the hardware has units for it.
+// Matrix products and convolutions in 16 bit, where the hardware has units for it. Where the check of the
+// updates fails because of a few parameters, their modules are kept in 32 bit.
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -18,6 +20,9 @@ constexpr const char* kAutocast = "precision.autocast";
 constexpr double kLeastShare = 0.05;
 // Where the profile does not say; most networks spend more.
 constexpr double kUnknownShare = 0.5;
+constexpr const char* kKept = "precision.keep_float32";
+// Of the parameters: where more of them fail, it is not a few modules that cannot bear 16 bit.
+constexpr double kMostFailing = 0.25;
 
 struct Hardware {
   bool has_bf16 = false;
@@ -44,6 +49,66 @@ bool has_choice(const sdk::Knob& knob, const std::string& choice) {
   return std::ranges::find(knob.choices, choice) != knob.choices.end();
 }
 
+// Of the trials of one 16-bit type against the incumbent: what to keep in 32 bit so that the check passes.
+struct Repair {
+  std::set<std::string> modules;  // empty: there is nothing to try
+  std::size_t parameters = 0;     // that failed so far
+  std::int64_t compared = 0;
+  double ratio = 1.0;       // that the last such trial reached before its check
+  std::string not_because;  // why there is nothing; empty: nothing of the kind was seen
+};
+
+Repair no_repair(std::string because) {
+  return {.not_because = std::move(because)};
+}
+
+std::string listed(const std::set<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names)
+    text += (text.empty() ? "" : ",") + name;
+  return text;
+}
+
+Repair repair_of(const Situation& situation, const std::string& type) {
+  const sdk::Json& trials = situation.section("trials");
+  if (!trials.is_array()) return {};
+  const sdk::Json& incumbent = situation.section("incumbent");
+  Repair repair;
+  std::set<std::string> failing;
+  for (const sdk::Json& trial : trials) {
+    const sdk::Json& change = sdk::member(trial, "change");
+    if (sdk::member(change, kAutocast) != type || sdk::member(trial, "reference") != incumbent) {
+      continue;
+    }
+    const sdk::Json& check = sdk::member(trial, "check");
+    const sdk::Json& parameters = sdk::member(check, "parameters");
+    // Not by a check, or by one that names nobody: slower, or not finite.
+    if (!parameters.is_array() || parameters.empty()) return {};
+    for (const sdk::Json& parameter : parameters) {
+      const std::string name = sdk::as<std::string>(parameter).value_or("");
+      const std::size_t dot = name.rfind('.');
+      if (dot == std::string::npos) {
+        return no_repair(name + " fails the check and belongs to no module that could be kept");
+      }
+      failing.insert(name);
+      repair.modules.insert(name.substr(0, dot));
+    }
+    repair.compared = sdk::as<std::int64_t>(sdk::member(check, "compared")).value_or(0);
+    const auto failed = std::max(static_cast<std::int64_t>(failing.size()),
+                                 sdk::as<std::int64_t>(sdk::member(check, "failed")).value_or(0));
+    if (static_cast<double>(failed) > kMostFailing * static_cast<double>(repair.compared)) {
+      return no_repair(
+          "too many parameters fail its check for single modules to be kept in 32 bit");
+    }
+    repair.ratio = sdk::as<double>(sdk::member(trial, "ratio")).value_or(1.0);
+  }
+  repair.parameters = failing.size();
+  if (repair.modules.empty()) return repair;
+  std::string obstacle = situation.text("job", "keep_float32_obstacle");
+  if (obstacle.empty()) obstacle = situation.obstacle(kKept);
+  return obstacle.empty() ? repair : no_repair(std::move(obstacle));
+}
+
 Answer propose(const Situation& situation) {
   std::string obstacle = situation.obstacle(kAutocast);
   if (!obstacle.empty()) return sdk::none(std::move(obstacle));
@@ -63,16 +128,30 @@ Answer propose(const Situation& situation) {
                                            hardware.name
                                      : "there is " + hardware.name;
   Answer answer;
+  std::string why_not_kept;
   const auto consider = [&](const char* type, const char* remark) {
+    if (!has_choice(*situation.knob(kAutocast), type)) return;
     const sdk::Json change = {{kAutocast, type}};
-    if (!has_choice(*situation.knob(kAutocast), type) || situation.has_lost(change)) return;
-    answer.add(change, situation.expected_gain(change, sdk::gain_without(saved)),
-               evidence + remark);
+    if (!situation.has_lost(change)) {
+      answer.add(change, situation.expected_gain(change, sdk::gain_without(saved)),
+                 evidence + remark);
+      return;
+    }
+    const Repair repair = repair_of(situation, type);
+    if (!repair.not_because.empty()) why_not_kept = "; " + repair.not_because;
+    const sdk::Json kept = {{kAutocast, type}, {kKept, listed(repair.modules)}};
+    if (repair.modules.empty() || situation.has_lost(kept)) return;
+    answer.add(kept, situation.expected_gain(kept, std::max(1.0, repair.ratio)),
+               std::string(type) + " failed its check in " + std::to_string(repair.parameters) +
+                   " of " + std::to_string(repair.compared) + " parameters, so " +
+                   listed(repair.modules) + " would stay in 32 bit" + remark);
   };
   // bf16 has the range of float32 and needs no loss scaling, so fp16 only where it is missing or lost.
   if (hardware.has_bf16) consider("bf16", "");
   if (hardware.has_fp16) consider("fp16", "; the loss is scaled");
-  if (answer.candidates.empty()) return sdk::none("16 bit was tried and was not better");
+  if (answer.candidates.empty()) {
+    return sdk::none("16 bit was tried and was not better" + why_not_kept);
+  }
   return answer;
 }
 

@@ -52,7 +52,7 @@ template <class T>
 // A knob that this trainer obeys.
 struct Knob {
   std::string name;
-  std::string type;          // boolean | integer | choice | text
+  std::string type;          // boolean | integer | choice | text | list
   std::int64_t minimum = 0;  // integer
   std::int64_t maximum = 0;  // integer
   std::vector<std::string> choices;

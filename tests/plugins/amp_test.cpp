@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "tests/plugins/loader_scene.hpp"
 
 namespace autotuned::plugins {
@@ -64,6 +68,75 @@ TEST(Amp, LeavesAloneWhatCannotGain) {
   EXPECT_THAT(none_because(ask("amp", json)), HasSubstr("already"));
   json["permissions"] = Json::object();
   EXPECT_THAT(none_because(ask("amp", json)), HasSubstr("tune.allow: [numerics]"));
+}
+
+// What the program tells of a trial whose check failed.
+void tell_failed_check(Json& situation, const Json& change, std::vector<std::string> parameters,
+                       int compared, double ratio = 1.8) {
+  tell(situation, change, "rejected", ratio);
+  const auto failed = static_cast<int>(parameters.size());
+  situation["trials"].back()["check"] = {{"risk", "numerics"},
+                                         {"detail", "their updates differ"},
+                                         {"parameters", std::move(parameters)},
+                                         {"failed", failed},
+                                         {"compared", compared}};
+}
+
+constexpr const char* kKept = "precision.keep_float32";
+
+Json cpu_with_keeping() {
+  Json json = situation("fashion_cnn_cpu");
+  json["knobs"][kKept] = {{"type", "list"},
+                          {"choices", {"none", "norms", "loss", "last"}},
+                          {"risk", "numerics"},
+                          {"unavailable", ""}};
+  json["incumbent"][kKept] = "none";
+  return json;
+}
+
+TEST(Amp, KeepsTheModulesThatFailedTheCheck) {
+  Json json = cpu_with_keeping();
+  tell_failed_check(json, {{kAutocast, "bf16"}}, {"conv1.weight", "conv1.bias"}, 12);
+  Json answer = ask("amp", json);
+  const Json first = {{kAutocast, "bf16"}, {kKept, "conv1"}};
+  EXPECT_EQ(first_change(answer), first);
+  EXPECT_EQ(first_reason(answer),
+            "bf16 failed its check in 2 of 12 parameters, so conv1 would stay in 32 bit");
+  EXPECT_NEAR(first_gain(answer), 1.8, 1e-9);
+  // Another one now: both are kept. Then nothing more may fail.
+  tell_failed_check(json, first, {"linear.bias"}, 12, 1.5);
+  answer = ask("amp", json);
+  const Json second = {{kAutocast, "bf16"}, {kKept, "conv1,linear"}};
+  EXPECT_EQ(first_change(answer), second);
+  EXPECT_THAT(first_reason(answer), HasSubstr("3 of 12 parameters"));
+  tell_failed_check(json, second, {"conv2.weight"}, 12);
+  EXPECT_EQ(none_because(ask("amp", json)),
+            "16 bit was tried and was not better; too many parameters fail its check for single "
+            "modules to be kept in 32 bit");
+}
+
+TEST(Amp, KeepsNothingWhereThatIsNoAnswer) {
+  const auto after = [](const Json& start, std::vector<std::string> parameters, int compared) {
+    Json json = start;
+    tell_failed_check(json, {{kAutocast, "bf16"}}, std::move(parameters), compared);
+    return none_because(ask("amp", json));
+  };
+  const Json start = cpu_with_keeping();
+  EXPECT_THAT(after(start, {"a.weight", "b.weight"}, 4), HasSubstr("too many parameters"));
+  EXPECT_THAT(after(start, {"cls_token"}, 100), HasSubstr("cls_token fails"));
+  EXPECT_EQ(after(start, {}, 100), "16 bit was tried and was not better");  // not finite
+  Json opaque = start;
+  opaque["job"]["keep_float32_obstacle"] = "TorchScript's interpreter calls the modules";
+  EXPECT_THAT(after(opaque, {"a.weight"}, 100), HasSubstr("; TorchScript's interpreter"));
+  Json other = start;
+  other["permissions"] = {{"knobs", {kAutocast}}};
+  EXPECT_THAT(after(other, {"a.weight"}, 100),
+              HasSubstr("does not permit changes of precision.keep_float32"));
+  // Slower with them kept: that was the last word.
+  Json slower = start;
+  tell_failed_check(slower, {{kAutocast, "bf16"}}, {"a.weight"}, 100);
+  tell(slower, {{kAutocast, "bf16"}, {kKept, "a"}}, "rejected", 0.9);
+  EXPECT_EQ(none_because(ask("amp", slower)), "16 bit was tried and was not better");
 }
 
 }  // namespace

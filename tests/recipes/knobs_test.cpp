@@ -117,6 +117,22 @@ TEST(Knobs, ReadWhatAPersonWrites) {
   EXPECT_LT(read("loader.workers", std::string(10'000, 'x')).size(), 200U);
 }
 
+TEST(Knobs, ListsHoldWordsAndNames) {
+  const Knob kept = knob("precision.keep_float32");
+  EXPECT_EQ(kept.type, KnobType::list);
+  EXPECT_EQ(kept.to_json()["type"], "list");
+  EXPECT_EQ(kept.to_json()["choices"], Json({"none", "norms", "loss", "last"}));
+  for (const char* text : {"none", "norms", "norms,loss", "layer1.0.bn1,last", "a-b,c_d"})
+    EXPECT_TRUE(check_value(kept, std::string(text))) << text;
+  for (const char* text : {"", ",", "norms,", "none,last", "a b", "norms, last", "a/b", "a\n"})
+    EXPECT_FALSE(check_value(kept, std::string(text))) << text;
+  EXPECT_FALSE(check_value(kept, std::string(5000, 'a')));
+  EXPECT_FALSE(check_value(kept, true));
+  EXPECT_EQ(parse_value(kept, "none,last").error().message(),
+            "precision.keep_float32: expected none, or a list of norms, loss, last and names, "
+            "separated by commas, found \"none,last\"");
+}
+
 TEST(Knobs, FindEnvironmentVariables) {
   EXPECT_EQ(knob("env.OMP_WAIT_POLICY").how, KnobSwitch::restart);
   for (const char* name : {"env.", "env.lower", "env.A-B", "env.A=B", "ENV.A", "env", "nothing"}) {
@@ -196,11 +212,12 @@ TEST(Knobs, DocumentIsUpToDate) {
     if (knob.type == KnobType::integer) {
       values = std::to_string(knob.minimum) + " to " +
                (knob.maximum == other.maximum ? std::to_string(knob.maximum) : "the CPUs allowed");
-    } else if (knob.type == KnobType::choice) {
+    } else if (knob.type == KnobType::choice || knob.type == KnobType::list) {
       values.clear();
       for (const std::string& choice : knob.choices) {
         values += (values.empty() ? "" : ", ") + choice;
       }
+      if (knob.type == KnobType::list) values += ", names";
     }
     if (!knob.unavailable.empty()) values += "; needs a CUDA GPU";
     std::string standard = "the physical cores allowed";

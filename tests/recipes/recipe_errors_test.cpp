@@ -226,7 +226,8 @@ TEST(RecipeErrors, AllAreReportedAtOnceInTheOrderOfTheFile) {
           "layout.memory_format, loader.pin_memory, "
           "loader.prefetch_batches, loader.workers, memory.allocator, memory.malloc, "
           "optimizer.fused, "
-          "optimizer.set_to_none, precision.autocast, precision.tf32, rewrite.gather, "
+          "optimizer.set_to_none, precision.autocast, precision.keep_float32, "
+          "precision.tf32, rewrite.gather, "
           "threads.intra_op, train.loss_reading, "
           "transfer.dtype, transfer.non_blocking",
           "recipe.yaml:11:37: tune.budget: expected a duration such as 90s, 10min or 1h30min, "

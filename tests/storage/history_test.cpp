@@ -209,15 +209,20 @@ TEST_F(HistoryTest, BlocksComeBackInTheOrderInWhichTheyRan) {
 
 TEST_F(HistoryTest, ChecksComeBack) {
   ASSERT_TRUE(history_.put_trial(run_, sample_trial()));
-  ASSERT_TRUE(history_.put_check({run_, 1}, {"numerics", false, 1, "cosine 0.3"}));
-  ASSERT_TRUE(history_.put_check({run_, 1}, {"exact", true, 12, "equal"}));
+  ASSERT_TRUE(history_.put_check(
+      {run_, 1}, {"numerics", false, 1, "cosine 0.3", {"fc.weight", "fc.bias"}, 2, 62}));
+  ASSERT_TRUE(history_.put_check({run_, 1}, {"exact", true, 12, "equal", {}, 0, 0}));
   const auto checks = history_.checks({run_, 1}).value();
   ASSERT_EQ(checks.size(), 2U);
   EXPECT_EQ(checks[0].risk, "numerics");
   EXPECT_FALSE(checks[0].passed);
   EXPECT_EQ(checks[0].steps, 1);
   EXPECT_EQ(checks[0].detail, "cosine 0.3");
+  EXPECT_THAT(checks[0].parameters, ElementsAre("fc.weight", "fc.bias"));
+  EXPECT_EQ(checks[0].failed, 2);
+  EXPECT_EQ(checks[0].compared, 62);
   EXPECT_TRUE(checks[1].passed);
+  EXPECT_TRUE(checks[1].parameters.empty());
 }
 
 TEST_F(HistoryTest, ProfilesComeBackInTheirOrder) {

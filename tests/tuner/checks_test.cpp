@@ -13,7 +13,9 @@
 namespace autotuned::tuner {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using Vector = std::vector<double>;
 
 double norm(const Vector& v) {
@@ -144,6 +146,30 @@ TEST(Checks, NumericsRejectTurnedGradients) {
   const CheckRecord check = check_numerics(compare({}, training, 8));
   EXPECT_FALSE(check.passed);
   EXPECT_THAT(check.detail, HasSubstr("cosine"));
+}
+
+// Who failed, for those who can do something about it.
+TEST(Checks, NumericsNameTheParametersThatFail) {
+  Training training;
+  training.spoil = [](int p, std::size_t i, double g) { return p == 1 && i < 32 ? -g : g; };
+  CheckRecord check = check_numerics(compare({}, training, 8));
+  EXPECT_THAT(check.parameters, ElementsAre("p1"));
+  EXPECT_EQ(check.failed, 1);
+  EXPECT_EQ(check.compared, 3);
+  EXPECT_THAT(check.detail, HasSubstr("; 1 of 3 parameters fail"));
+  training.spoil = [](int p, std::size_t, double g) { return p < 2 ? g / 2.0 : g; };
+  check = check_numerics(compare({}, training, 8));
+  EXPECT_THAT(check.parameters, ElementsAre("p0", "p1"));
+  EXPECT_THAT(check.detail, HasSubstr("the update of p0 is 0.500 times"));
+  UpdateComparison many = compare({}, training, 1);
+  many.parameters.resize(250, many.parameters[0]);
+  check = check_numerics(many);
+  EXPECT_EQ(check.parameters.size(), 100U);
+  EXPECT_EQ(check.failed, 249);
+  check = check_numerics(compare({}, {}, 8));
+  EXPECT_THAT(check.parameters, IsEmpty());
+  EXPECT_EQ(check.failed, 0);
+  EXPECT_EQ(check.compared, 3);
 }
 
 TEST(Checks, NumericsRejectANegligibleParameterThatGrows) {

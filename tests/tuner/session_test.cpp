@@ -150,6 +150,40 @@ TEST(Session, AChangeThatTrainsAnotherModelIsRejected) {
   EXPECT_FALSE(simulation.ledger.checks[1].second.passed);
 }
 
+// A plugin learns which parameters failed, also in the process that goes on after a death.
+TEST(Session, AFailedCheckIsToldWithItsParameters) {
+  Simulation simulation;
+  const Json kept = {{"precision.autocast", "bf16"}, {"precision.keep_float32", "second"}};
+  simulation.advisors.plugins["amp"] = [kept](const Json& situation) -> Result<Json> {
+    const Json& trials = situation["trials"];
+    if (trials.empty()) return propose({{"precision.autocast", "bf16"}});
+    if (trials.size() > 1) return none("that was all");
+    EXPECT_FALSE(trials[0]["check"].is_null());
+    EXPECT_EQ(trials[0]["check"]["parameters"], Json({"second.weight"}));
+    EXPECT_EQ(trials[0]["check"]["failed"], 1);
+    EXPECT_EQ(trials[0]["check"]["compared"], 2);
+    return propose(kept);
+  };
+  simulation.job.rate = [](const Configuration& configuration) {
+    return configuration.text("precision.autocast") == "bf16" ? 1900.0 : 1000.0;
+  };
+  simulation.job.updates = [](const Configuration&, const Configuration& candidate,
+                              std::int64_t steps) {
+    UpdateComparison updates = SimulatedJob::equal(steps);
+    updates.parameters.resize(1);
+    updates.parameters.push_back(updates.parameters[0]);
+    updates.parameters[1].name = "second.weight";
+    const bool is_16_bit = candidate.text("precision.autocast") == "bf16" &&
+                           candidate.text("precision.keep_float32") == "none";
+    if (is_16_bit) updates.parameters[1].cosine = 0.3;
+    return updates;
+  };
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->best.text("precision.keep_float32"), "second");
+  EXPECT_EQ(outcome->best.text("precision.autocast"), "bf16");
+}
+
 TEST(Session, FallsBackToWhatHoldsInFreshBlocks) {
   // The second change helps only until the confirmation begins.
   Simulation simulation;

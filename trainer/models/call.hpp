@@ -4,18 +4,33 @@
 
 #include <torch/nn/module.h>
 
+#include <type_traits>
 #include <utility>
 
 #include "profiler/thread_log.hpp"
+#include "trainer/precision.hpp"
 
 namespace autotuned::trainer {
 
-// The forward of a module (a holder or a pointer), so that a recording knows what runs inside of it.
+template <class Argument>
+decltype(auto) argument_in_32_bit(Argument&& argument) {
+  if constexpr (std::is_same_v<std::remove_cvref_t<Argument>, at::Tensor>) {
+    return in_32_bit(argument);
+  } else {
+    return std::forward<Argument>(argument);
+  }
+}
+
+// The forward of a module (a holder or a pointer), so that a recording knows what runs inside of it and
+// precision.keep_float32 is obeyed.
 template <class Held, class... Arguments>
 auto call(Held& module, Arguments&&... arguments) {
   const torch::nn::Module* const address = module.get();
   const profiler::ModuleSpan span(address);
-  return module->forward(std::forward<Arguments>(arguments)...);
+  const Float32Scope* const scope = Float32Scope::of(address);
+  if (scope == nullptr) return module->forward(std::forward<Arguments>(arguments)...);
+  const AutocastPause pause(scope->device());
+  return module->forward(argument_in_32_bit(std::forward<Arguments>(arguments))...);
 }
 
 }  // namespace autotuned::trainer

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "base/result.hpp"
 #include "recipes/recipe.hpp"
@@ -20,6 +21,9 @@ class Model : public torch::nn::Module {
   virtual at::Tensor forward(const at::Tensor& images) = 0;
 
   [[nodiscard]] std::int64_t classes() const { return classes_; }
+  // Why its modules are not called through call() (call.hpp), so that nothing can be done around one of
+  // them; empty: they are.
+  [[nodiscard]] virtual std::string why_opaque() const { return {}; }
 
  protected:
   explicit Model(std::int64_t classes) : classes_(classes) {}

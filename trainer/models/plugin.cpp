@@ -50,6 +50,10 @@ class PluginModel final : public Model {
     return logits;
   }
 
+  [[nodiscard]] std::string why_opaque() const override {
+    return "the model of " + who_ + " calls its modules itself";
+  }
+
   void train(bool on) override {
     Model::train(on);
     model_->train(on);

@@ -74,6 +74,10 @@ class TorchScriptModel final : public Model {
     return logits;
   }
 
+  [[nodiscard]] std::string why_opaque() const override {
+    return "TorchScript's interpreter calls the modules of this model";
+  }
+
   void train(bool on) override {
     Model::train(on);
     script_.train(on);

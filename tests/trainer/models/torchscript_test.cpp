@@ -8,6 +8,7 @@
 
 #include "tests/trainer/models/formula.hpp"
 #include "tests/trainer/small_job.hpp"
+#include "trainer/kept_modules.hpp"
 #include "trainer/precision.hpp"
 
 namespace autotuned::trainer {
@@ -93,6 +94,18 @@ TEST_F(TorchScript, SharesItsParametersAndBuffers) {
   EXPECT_FALSE(at::equal(model->forward(images), before));
   model->train();
   EXPECT_FALSE(at::equal(model->forward(images), model->forward(images)));
+}
+
+TEST_F(TorchScript, CanKeepOnlyItsLossIn32Bit) {
+  const auto model = saved(kForward);
+  ASSERT_TRUE(model);
+  EXPECT_TRUE(value_of(kept_modules(*model, "loss")).has_loss);
+  for (const char* value : {"inner", "norms", "last", "loss,last"}) {
+    const auto kept = kept_modules(*model, value);
+    ASSERT_FALSE(kept) << value;
+    EXPECT_EQ(kept.error().kind, ErrorKind::unsupported);
+    EXPECT_THAT(kept.error().message(), HasSubstr("TorchScript's interpreter calls the modules"));
+  }
 }
 
 // LibTorch's default executor computes other gradients from the third call on.
