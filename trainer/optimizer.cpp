@@ -14,8 +14,6 @@
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/_fused_sgd.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/full.h>
-#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
@@ -23,18 +21,11 @@
 #include <cstdint>
 
 #include "base/json.hpp"
+#include "trainer/adagrad.hpp"
+#include "trainer/optimizer_parts.hpp"
 
 namespace autotuned::trainer {
 namespace {
-
-// The fused kernels go over the memory of all their tensors alike, whatever the strides say: a gradient
-// that is laid out otherwise than its parameter would silently be added to other elements.
-void lay_out_like(const std::vector<at::Tensor>& parameters, std::vector<at::Tensor>& grads) {
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    if (grads[i].strides() == parameters[i].strides()) continue;
-    grads[i] = at::empty_like(parameters[i]).copy_(grads[i]);
-  }
-}
 
 class Sgd final : public Optimizer {
  public:
@@ -184,12 +175,11 @@ class Adam final : public Optimizer {
         options_(options),
         mean_(parameters_.size()),
         mean_of_squares_(parameters_.size()),
-        steps_(parameters_.size()),
         counts_(parameters_.size()) {}
 
   void step(double learning_rate) override {
     const at::NoGradGuard no_grad;
-    move_counts_to_host();
+    counts_.move_to_host();
     std::vector<at::Tensor> grads;
     std::vector<at::Tensor> stepped;
     std::vector<at::Tensor> means;
@@ -203,12 +193,13 @@ class Adam final : public Optimizer {
       stepped.push_back(parameters_[i]);
       means.push_back(mean_[i]);
       squares.push_back(mean_of_squares_[i]);
-      counts.push_back(static_cast<double>(++*steps_[i].mutable_data_ptr<std::int64_t>()));
+      counts.push_back(counts_.next(i));
     }
     if (stepped.empty()) return;
     if (is_fused()) {
       lay_out_like(stepped, grads);
-      step_fused(stepped, grads, means, squares, counts, learning_rate);
+      fused(stepped, grads, means, squares, counts_beside(stepped, counts), learning_rate,
+            std::nullopt);
       return;
     }
     std::vector<at::Scalar> step_sizes;
@@ -244,12 +235,11 @@ class Adam final : public Optimizer {
       const at::Tensor& grad = parameters_[i].grad();
       if (!grad.defined()) continue;
       begin(i);
-      if (!counts_[i].defined()) counts_[i] = at::zeros({}, count_options(i));
       grads.push_back(grad);
       stepped.push_back(parameters_[i]);
       means.push_back(mean_[i]);
       squares.push_back(mean_of_squares_[i]);
-      counts.push_back(counts_[i]);
+      counts.push_back(counts_.on_device(i, parameters_[i]));
     }
     if (stepped.empty()) return;
     lay_out_like(stepped, grads);
@@ -260,8 +250,10 @@ class Adam final : public Optimizer {
   }
 
   std::vector<StateList> state() override {
-    move_counts_to_host();
-    return {{"mean", &mean_}, {"mean_of_squares", &mean_of_squares_}, {"steps", &steps_}};
+    counts_.move_to_host();
+    return {{"mean", &mean_},
+            {"mean_of_squares", &mean_of_squares_},
+            {"steps", &counts_.all_on_host()}};
   }
 
  protected:
@@ -270,64 +262,20 @@ class Adam final : public Optimizer {
   std::vector<at::Tensor> buffers_on_device() const override {
     std::vector<at::Tensor> all = mean_;
     all.insert(all.end(), mean_of_squares_.begin(), mean_of_squares_.end());
-    all.insert(all.end(), counts_.begin(), counts_.end());
+    const std::vector<at::Tensor>& counts = counts_.all_on_device();
+    all.insert(all.end(), counts.begin(), counts.end());
     return all;
   }
 
-  // Into the tensors that are there, whose addresses a graph knows.
-  void move_counts_to_device() override {
-    if (are_counts_on_device_) return;
-    for (std::size_t i = 0; i < steps_.size(); ++i) {
-      if (!steps_[i].defined()) {
-        counts_[i].reset();
-        continue;
-      }
-      if (!counts_[i].defined()) counts_[i] = at::zeros({}, count_options(i));
-      counts_[i].fill_(static_cast<double>(steps_[i].item<std::int64_t>()));
-    }
-    are_counts_on_device_ = true;
-  }
+  void move_counts_to_device() override { counts_.move_to_device(parameters_); }
 
  private:
   // The state of a parameter that has a gradient for the first time.
   void begin(std::size_t i) {
     if (mean_[i].defined()) return;
     mean_of_squares_[i] = at::zeros_like(parameters_[i]);
-    steps_[i] = at::zeros({}, at::kLong);
+    counts_.begin(i);
     mean_[i] = at::zeros_like(parameters_[i]);
-  }
-
-  at::TensorOptions count_options(std::size_t i) const {
-    return parameters_[i].options().dtype(at::kFloat).requires_grad(false);
-  }
-
-  void move_counts_to_host() {
-    if (!are_counts_on_device_) return;
-    are_counts_on_device_ = false;
-    std::vector<at::Tensor> counts;
-    for (const at::Tensor& count : counts_)
-      if (count.defined()) counts.push_back(count);
-    if (counts.empty()) return;
-    const at::Tensor together = at::stack(counts).cpu();
-    const auto* next = together.const_data_ptr<float>();
-    for (std::size_t i = 0; i < counts_.size(); ++i)
-      if (counts_[i].defined()) steps_[i].fill_(static_cast<std::int64_t>(*next++));
-  }
-
-  void step_fused(const std::vector<at::Tensor>& stepped, const std::vector<at::Tensor>& grads,
-                  const std::vector<at::Tensor>& means, const std::vector<at::Tensor>& squares,
-                  const std::vector<double>& counts, double learning_rate) const {
-    // The kernels read the counts as tensors on the device of the parameters. Nearly always all are the
-    // same, so that one does for all.
-    std::vector<at::Tensor> steps;
-    for (std::size_t i = 0; i < counts.size(); ++i) {
-      if (i > 0 && counts[i] == counts[i - 1]) {
-        steps.push_back(steps.back());
-      } else {
-        steps.push_back(at::full({}, counts[i], stepped[i].options().dtype(at::kFloat)));
-      }
-    }
-    fused(stepped, grads, means, squares, steps, learning_rate, std::nullopt);
   }
 
   // The learning rate is a number, or a tensor on the device.
@@ -352,9 +300,7 @@ class Adam final : public Optimizer {
   Options options_;
   std::vector<at::Tensor> mean_;
   std::vector<at::Tensor> mean_of_squares_;
-  std::vector<at::Tensor> steps_;      // on the host, one number each
-  std::vector<at::Tensor> counts_;     // the same on the device, once steps were counted there
-  bool are_counts_on_device_ = false;  // those are newer than steps_
+  StepCounts counts_;
 };
 
 }  // namespace
@@ -402,6 +348,17 @@ Result<std::unique_ptr<Optimizer>> make_optimizer(const recipes::Typed& spec,
                                                 .epsilon = *epsilon,
                                                 .weight_decay = *decay,
                                                 .decays_parameters = spec.type == "adamw"});
+  }
+  if (spec.type == "adagrad") {
+    const auto epsilon = get_number(spec.parameters, "eps");
+    const auto rate_decay = get_number(spec.parameters, "lr_decay");
+    const auto initial_sum = get_number(spec.parameters, "initial_accumulator_value");
+    for (const auto* value : {&epsilon, &rate_decay, &initial_sum})
+      if (!*value) return tl::unexpected(value->error());
+    return make_adagrad(std::move(parameters), {.rate_decay = *rate_decay,
+                                                .weight_decay = *decay,
+                                                .epsilon = *epsilon,
+                                                .initial_sum = *initial_sum});
   }
   return fail(ErrorKind::unsupported, "this trainer has no optimizer '" + spec.type + "'");
 }

@@ -215,7 +215,14 @@ class GraphTraining : public testing::Test {
   }
   static recipes::Recipe recipe_with(const std::string& optimizer) {
     recipes::Recipe recipe = small_recipe();
-    if (optimizer != "sgd") {
+    if (optimizer == "adagrad") {
+      recipe.optimizer = {optimizer,
+                          {{"lr", 0.01},
+                           {"lr_decay", 0.1},
+                           {"eps", 1e-10},
+                           {"initial_accumulator_value", 0.1},
+                           {"weight_decay", 0.01}}};
+    } else if (optimizer != "sgd") {
       recipe.optimizer = {
           optimizer,
           {{"lr", 0.01}, {"betas", {0.9, 0.999}}, {"eps", 1e-8}, {"weight_decay", 0.01}}};
@@ -225,7 +232,7 @@ class GraphTraining : public testing::Test {
 };
 
 TEST_F(GraphTraining, TrainsLikeTheFusedOptimizerStepByStep) {
-  for (const char* optimizer : {"sgd", "adam", "adamw"}) {
+  for (const char* optimizer : {"sgd", "adam", "adamw", "adagrad"}) {
     for (const bool set_to_none : {false, true}) {
       SCOPED_TRACE(optimizer);
       const recipes::Recipe recipe = recipe_with(optimizer);
@@ -244,7 +251,7 @@ TEST_F(GraphTraining, TrainsLikeTheFusedOptimizerStepByStep) {
 }
 
 TEST_F(GraphTraining, AStepThatIsNotFiniteChangesNothingAndDoesNotCount) {
-  for (const char* optimizer : {"sgd", "adam"}) {
+  for (const char* optimizer : {"sgd", "adam", "adagrad"}) {
     SCOPED_TRACE(optimizer);
     const recipes::Recipe recipe = recipe_with(optimizer);
     const LearnerSettings settings{.autocast = at::kHalf, .is_fused = true};

@@ -2,6 +2,7 @@
 // The optimizers against LibTorch's and PyTorch's.
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
+#include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
@@ -109,6 +110,37 @@ TEST(Optimizer, AdamWComputesWhatPyTorchDoes) {
   }
 }
 
+Json adagrad_parameters(double rate_decay, double decay) {
+  return {{"lr", 0.1},
+          {"lr_decay", rate_decay},
+          {"eps", 1e-10},
+          {"initial_accumulator_value", 0.25},
+          {"weight_decay", decay}};
+}
+
+TEST(Optimizer, AdagradComputesWhatPyTorchDoes) {
+  for (const double rate_decay : {0.0, 0.1}) {
+    for (const double decay : {0.0, 0.1}) {
+      const std::vector<at::Tensor> ours = some_parameters();
+      const std::vector<at::Tensor> theirs = some_parameters();
+      const auto adagrad = optimizer({"adagrad", adagrad_parameters(rate_decay, decay)}, ours);
+      torch::optim::Adagrad reference(theirs, torch::optim::AdagradOptions(0.1)
+                                                  .lr_decay(rate_decay)
+                                                  .weight_decay(decay)
+                                                  .initial_accumulator_value(0.25));
+      for (int step = 0; step < 5; ++step) {
+        set_gradients(ours, step);
+        set_gradients(theirs, step);
+        adagrad->step(0.1);
+        reference.step();
+      }
+      for (std::size_t i = 0; i < ours.size(); ++i) {
+        EXPECT_TRUE(at::allclose(ours[i], theirs[i], 1e-5, 1e-7));
+      }
+    }
+  }
+}
+
 // Every optimizer of PyTorch's Python side, with a rate that changes from step to step.
 TEST(Optimizer, ComputesThePythonOptimizersBits) {
   const std::vector<Json> cases = reference("optimizers.json");
@@ -154,6 +186,8 @@ std::vector<recipes::Typed> every_optimizer() {
       specs.push_back(
           {type, {{"lr", 0.1}, {"betas", {0.9, 0.99}}, {"eps", 1e-8}, {"weight_decay", decay}}});
     }
+    for (const double rate_decay : {0.0, 0.1})
+      specs.push_back({"adagrad", adagrad_parameters(rate_decay, decay)});
   }
   return specs;
 }

@@ -226,6 +226,10 @@ def optimizers() -> list[dict]:
     for decay in (0.0, 0.01):
         cases.append(({"type": "adam", **betas, "weight_decay": decay}, torch.optim.Adam))
         cases.append(({"type": "adamw", **betas, "weight_decay": decay}, torch.optim.AdamW))
+    for rate_decay, initial, decay in [(0.0, 0.0, 0.0), (0.1, 0.5, 0.01)]:
+        spec = {"type": "adagrad", "lr_decay": rate_decay, "eps": 1e-10}
+        spec |= {"initial_accumulator_value": initial, "weight_decay": decay}
+        cases.append((spec, torch.optim.Adagrad))
     entries = []
     for spec, kind in cases:
         parameters = [
