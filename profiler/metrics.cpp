@@ -47,6 +47,8 @@ constexpr std::array kDefinitions = {
                      "largest device memory in LibTorch's hands; 0 on the CPU"},
     MetricDefinition{"memory.peak_host_bytes", "bytes", size,
                      "largest resident host memory of the trainer"},
+    MetricDefinition{"memory.pinned_bytes", "bytes", size,
+                     "page-locked host memory of the batches; 0 without loader.pin_memory"},
     MetricDefinition{"operators.count_per_step", "1", count, "operator calls in one step"},
     MetricDefinition{"operators.fill_ratio", "1", ratio,
                      "share of the step in which gradients are filled with zeros"},
@@ -180,6 +182,7 @@ Metrics metrics_of(const ProfileFacts& facts) {
 
   metrics["memory.peak_host_bytes"] = static_cast<double>(facts.peak_host_bytes);
   metrics["memory.peak_device_bytes"] = static_cast<double>(facts.peak_device_bytes);
+  metrics["memory.pinned_bytes"] = static_cast<double>(facts.pinned_bytes);
   metrics["memory.page_faults_per_step"] = over(facts.page_faults, facts.steps);
   metrics["cpu.kernel_ratio"] = over(facts.kernel_cpu_ns, facts.cpu_ns);
   metrics["cpu.utilization_ratio"] =

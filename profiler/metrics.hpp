@@ -65,6 +65,7 @@ struct ProfileFacts {
   std::int64_t checkpoint_every_ns = 0;
 
   std::int64_t peak_host_bytes = 0;
+  std::int64_t pinned_bytes = 0;
   std::int64_t peak_device_bytes = 0;
   std::int64_t parameters = 0;
   std::int64_t parameter_bytes = 0;

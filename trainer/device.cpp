@@ -2,6 +2,7 @@
 #include "trainer/device.hpp"
 
 #include <ATen/DeviceAccelerator.h>
+#include <ATen/core/CachingHostAllocator.h>
 #include <dlfcn.h>
 #include <torch/version.h>
 
@@ -77,6 +78,11 @@ std::int64_t device_peak_bytes(const std::string& device) {
 void reset_device_peak(const std::string& device) {
   const at::Device parsed_device = parsed(device);
   if (!parsed_device.is_cpu()) at::accelerator::resetPeakStats(parsed_device.index());
+}
+
+void release_pinned_cache(const std::string& device) {
+  const at::Device parsed_device = parsed(device);
+  if (!parsed_device.is_cpu()) at::getHostAllocator(parsed_device.type())->empty_cache();
 }
 
 void release_device_cache(const std::string& device) {

@@ -31,5 +31,7 @@ struct Devices {
 void reset_device_peak(const std::string& device);
 // Returns unused cached blocks to the driver; nothing on the CPU.
 void release_device_cache(const std::string& device);
+// The same for page-locked memory of the host, to the system.
+void release_pinned_cache(const std::string& device);
 
 }  // namespace autotuned::trainer

@@ -17,7 +17,9 @@
 #include <vector>
 
 #include "profiler/spans.hpp"
+#include "trainer/device.hpp"
 #include "trainer/feed_buffers.hpp"
+#include "trainer/feed_size.hpp"
 #include "trainer/input/read_ahead.hpp"
 
 namespace autotuned::trainer {
@@ -37,6 +39,7 @@ class Feed::State {
 
   Result<void> start(const input::Dataset& dataset, input::SampleOrder order,
                      const FeedSettings& settings) {
+    if (auto fits = check_pinned_bytes(settings, shape_, !device_.is_cpu()); !fits) return fits;
     Buffers buffers = allocate(settings);
     dataset_ = &dataset;
     order_ = order;
@@ -52,6 +55,7 @@ class Feed::State {
   }
 
   Result<void> configure(const FeedSettings& settings) {
+    if (auto fits = check_pinned_bytes(settings, shape_, !device_.is_cpu()); !fits) return fits;
     Buffers buffers = allocate(settings);
     auto read_ahead = make_read_ahead(settings, buffers);
     if (!read_ahead) return tl::unexpected(read_ahead.error());
@@ -146,6 +150,9 @@ class Feed::State {
   int fullness() const { return loader_->fullness() + (ahead_ ? 1 : 0); }
   input::Loader& loader() { return *loader_; }
   const FeedSettings& settings() const { return settings_; }
+  std::int64_t pinned_bytes() const {
+    return trainer::pinned_bytes(settings_, shape_, !device_.is_cpu());
+  }
 
  private:
   // A batch that was taken from the loader.
@@ -194,9 +201,7 @@ class Feed::State {
     const auto images = at::dtype(settings.is_uint8 ? at::kByte : at::kFloat);
     const bool is_pinned = settings.pin_memory && !device_.is_cpu();
     Buffers buffers;
-    // One batch is in the step's hands, and one more where copies run ahead.
-    const int held = !device_.is_cpu() && settings.non_blocking ? 2 : 1;
-    const int slots = settings.workers * settings.prefetch_batches + held;
+    const int slots = host_batches(settings, !device_.is_cpu());
     for (int i = 0; i < slots; ++i) {
       HostSlot& slot = buffers.ring.emplace_back();
       slot.images = at::empty(sizes, images.pinned_memory(is_pinned));
@@ -240,8 +245,11 @@ class Feed::State {
   void take(const FeedSettings& settings, Buffers buffers) {
     // Copies into the old buffers may still be under way.
     if (!device_.is_cpu()) at::accelerator::synchronizeDevice(device_.index());
+    const bool frees_pinned = pinned_bytes() > 0;
     settings_ = settings;
     buffers_ = std::move(buffers);
+    // LibTorch would keep the old ones page-locked for later.
+    if (frees_pinned) release_pinned_cache(device_.str());
     const input::Pipeline* const pipeline =
         settings.pipeline != nullptr ? settings.pipeline : &first_pipeline_;
     if (std::exchange(pipeline_, pipeline) != pipeline) device_table_.reset();
@@ -426,6 +434,9 @@ Result<void> Feed::configure(const FeedSettings& settings) {
 }
 const FeedSettings& Feed::settings() const {
   return state_->settings();
+}
+std::int64_t Feed::pinned_bytes() const {
+  return state_->pinned_bytes();
 }
 Result<DeviceBatch> Feed::next() {
   return state_->next();

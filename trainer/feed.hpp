@@ -23,6 +23,8 @@ struct FeedSettings {
   bool pin_memory = false;
   bool non_blocking = false;
   bool is_channels_last = false;
+  std::int64_t memory_allowed_bytes =
+      0;                       // of which a part may be page-locked (feed_size.hpp); 0: unknown
   int read_ahead_batches = 0;  // whose files the system reads before the loader wants them
   // Another form of the pipeline that the feed was created with; null: that one. Must outlive its use.
   const input::Pipeline* pipeline = nullptr;
@@ -50,7 +52,8 @@ struct DeviceBatch {
 class Feed {
  public:
   // `dataset` and `pipeline` must outlive the feed. ErrorKind::unsupported: bytes are to travel of a
-  // pipeline that gives none (also from configure()).
+  // pipeline that gives none. ErrorKind::out_of_memory: more would be page-locked than may be. Both also
+  // from configure().
   [[nodiscard]] static Result<std::unique_ptr<Feed>> create(const input::Dataset& dataset,
                                                             input::SampleOrder order,
                                                             const input::Pipeline& pipeline,
@@ -64,6 +67,7 @@ class Feed {
   // as it was.
   [[nodiscard]] Result<void> configure(const FeedSettings& settings);
   [[nodiscard]] const FeedSettings& settings() const;
+  [[nodiscard]] std::int64_t pinned_bytes() const;  // page-locked memory of the batches
 
   // The next batch, spans `data_wait` and `transfer`. Its tensors are valid until done().
   [[nodiscard]] Result<DeviceBatch> next();

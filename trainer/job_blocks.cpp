@@ -266,6 +266,7 @@ Result<JobProfile> Job::State::profile(std::int64_t count, std::int64_t warmup_s
   facts.checkpoint_write_ns = checkpoint_write_ns_;
   facts.checkpoint_every_ns = recipe_.checkpoint_every.count();
   facts.peak_host_bytes = host_peak.peak_bytes();
+  facts.pinned_bytes = feed_->pinned_bytes();
   facts.peak_device_bytes = device_peak_bytes(facts_.device);
   facts.parameters = facts_.parameters;
   facts.parameter_bytes = facts_.parameter_bytes;

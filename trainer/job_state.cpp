@@ -21,7 +21,8 @@ namespace {
 constexpr const char* kInitial = "initial";
 
 FeedSettings feed_settings_of(const recipes::Recipe& recipe, const Configuration& configuration,
-                              const input::Pipeline& pipeline, const input::Kept& kept) {
+                              const input::Pipeline& pipeline, const input::Kept& kept,
+                              std::int64_t memory_allowed_bytes) {
   return {.workers = static_cast<int>(configuration.integer("loader.workers")),
           .prefetch_batches = static_cast<int>(configuration.integer("loader.prefetch_batches")),
           .batch_size = configuration.integer("batch_size"),
@@ -30,6 +31,7 @@ FeedSettings feed_settings_of(const recipes::Recipe& recipe, const Configuration
           .pin_memory = configuration.flag("loader.pin_memory"),
           .non_blocking = configuration.flag("transfer.non_blocking"),
           .is_channels_last = configuration.text("layout.memory_format") == "channels_last",
+          .memory_allowed_bytes = memory_allowed_bytes,
           .read_ahead_batches = static_cast<int>(configuration.integer("input.read_ahead")),
           .pipeline = &pipeline,
           .kept = kept};
@@ -192,9 +194,9 @@ Result<void> Job::State::load(const Configuration& configuration) {
   const bool is_shuffled = get_bool(recipe_.data.parameters, "shuffle").value_or(true);
   const auto kept = kept_for(pipeline);
   if (!kept) return tl::unexpected(kept.error());
-  auto feed =
-      Feed::create(*train_data_, {.seed = recipe_.seed, .is_shuffled = is_shuffled}, pipeline,
-                   device_, feed_settings_of(recipe_, configuration, pipeline, *kept));
+  auto feed = Feed::create(
+      *train_data_, {.seed = recipe_.seed, .is_shuffled = is_shuffled}, pipeline, device_,
+      feed_settings_of(recipe_, configuration, pipeline, *kept, memory_allowed_bytes_));
   if (!feed) return tl::unexpected(feed.error());
   feed_ = std::move(*feed);
   if (auto prepared = prepare_graph(configuration); !prepared) return prepared;
@@ -272,7 +274,7 @@ Result<Prepared> Job::State::prepare(const Configuration& configuration) {
   const auto learner_settings = learner_settings_of(configuration, learner_->model());
   if (!learner_settings) return tl::unexpected(learner_settings.error());
   const FeedSettings feed_settings =
-      feed_settings_of(recipe_, configuration, (*pipelines)->train, *kept);
+      feed_settings_of(recipe_, configuration, (*pipelines)->train, *kept, memory_allowed_bytes_);
   if (feed_settings != feed_->settings()) {
     if (auto done = feed_->configure(feed_settings); !done) return tl::unexpected(done.error());
   }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies from page-locked memory are faster, and can run beside the step.
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/text.hpp"
 #include "plugins/sdk/plugin.hpp"
@@ -17,8 +20,20 @@ constexpr const char* kPin = "loader.pin_memory";
 constexpr const char* kAsynchronous = "transfer.non_blocking";
 // Of a step: below it nothing could be measured.
 constexpr double kLeastShare = 0.002;
+// Of a copy that is waited for; cautiously.
+constexpr double kSavedByPinning = 0.4;
 
-std::string reason_of(const Situation& situation, double share) {
+// What the loader's batches take: those that workers may be ahead, one in the step's hands and one on its way.
+std::string pinned_text(const Situation& situation) {
+  const auto bytes = situation.metric("transfer.bytes_per_step");
+  const auto workers = situation.incumbent<std::int64_t>("loader.workers");
+  const auto prefetch = situation.incumbent<std::int64_t>("loader.prefetch_batches");
+  if (!bytes || *bytes <= 0.0 || !workers || !prefetch) return "";
+  const auto batches = static_cast<double>(*workers * *prefetch + 2);
+  return "; " + format_bytes(std::llround(batches * *bytes)) + " or more are page-locked for it";
+}
+
+std::string reason_of(const Situation& situation, double share, bool is_beside) {
   std::string reason = "copying batches to the GPU takes " + sdk::percent(share) + " of the step";
   if (const auto bytes = situation.metric("transfer.bytes_per_step"); bytes && *bytes > 0.0) {
     reason += " (" + format_bytes(std::llround(*bytes)) + ")";
@@ -27,7 +42,17 @@ std::string reason_of(const Situation& situation, double share) {
   if (pageable && *pageable > 0.0) {
     reason += ", " + sdk::percent(*pageable) + " of it from pageable memory";
   }
-  return reason + "; from page-locked memory it runs beside the step";
+  reason += is_beside ? "; from page-locked memory it runs beside the step"
+                      : "; from page-locked memory it is faster";
+  return reason + pinned_text(situation);
+}
+
+bool ran_out_of_memory(const Situation& situation, const sdk::Json& change) {
+  const std::vector<sdk::Trial> trials = situation.trials();
+  return std::ranges::any_of(trials, [&](const sdk::Trial& trial) {
+    return trial.change == change && trial.failure == "out_of_memory" &&
+           situation.is_against_incumbent(trial);
+  });
 }
 
 Answer propose(const Situation& situation) {
@@ -46,16 +71,27 @@ Answer propose(const Situation& situation) {
   }
   if (change.empty())
     return sdk::none("batches are page-locked and copied beside the step already");
-  if (situation.has_lost(change)) {
-    return sdk::none("page-locked memory was tried and was not faster");
-  }
   const auto share = situation.metric("step.transfer_ratio");
   if (!share) return sdk::none("the profile does not say how long copying to the GPU takes");
   if (*share < kLeastShare) {
     return sdk::none("copying to the GPU takes only " + sdk::percent(*share) + " of the step");
   }
-  return sdk::propose_one(change, situation.expected_gain(change, sdk::gain_without(*share)),
-                          reason_of(situation, *share));
+  if (!situation.has_lost(change)) {
+    return sdk::propose_one(change, situation.expected_gain(change, sdk::gain_without(*share)),
+                            reason_of(situation, *share, true));
+  }
+  // Together they did not help; without the second landing and the events of copies that run ahead, the
+  // faster copy may.
+  const sdk::Json alone = {{kPin, true}};
+  if (!change.contains(kPin) || situation.has_lost(alone)) {
+    return sdk::none("page-locked memory was tried and was not faster");
+  }
+  if (ran_out_of_memory(situation, change)) {
+    return sdk::none("page-locking the batches takes more memory than there is for it");
+  }
+  return sdk::propose_one(
+      alone, situation.expected_gain(alone, sdk::gain_without(kSavedByPinning * *share)),
+      reason_of(situation, *share, false));
 }
 
 }  // namespace

@@ -21,7 +21,10 @@ TEST(PinnedMemory, PinsAndCopiesBesideTheStep) {
   EXPECT_EQ(first_change(answer),
             Json({{"loader.pin_memory", true}, {"transfer.non_blocking", true}}));
   EXPECT_THAT(first_reason(answer), AllOf(HasSubstr("25 % of the step"), HasSubstr("18.4 MiB"),
-                                          HasSubstr("100 % of it from pageable memory")));
+                                          HasSubstr("100 % of it from pageable memory"),
+                                          HasSubstr("runs beside the step"),
+                                          // 8 workers, 2 batches each, and two
+                                          HasSubstr("330.8 MiB or more are page-locked")));
   EXPECT_NEAR(first_gain(answer), 1 / 0.75, 1e-9);
   json["incumbent"]["loader.pin_memory"] = true;
   EXPECT_EQ(first_change(ask("pinned_memory", json)), Json({{"transfer.non_blocking", true}}));
@@ -29,6 +32,24 @@ TEST(PinnedMemory, PinsAndCopiesBesideTheStep) {
   EXPECT_THAT(none_because(ask("pinned_memory", json)), HasSubstr("was tried"));
   json["incumbent"]["transfer.non_blocking"] = true;
   EXPECT_THAT(none_because(ask("pinned_memory", json)), HasSubstr("already"));
+}
+
+TEST(PinnedMemory, PinsAloneWhereBothTogetherLost) {
+  const Json both = {{"loader.pin_memory", true}, {"transfer.non_blocking", true}};
+  Json json = situation("resnet18_gpu");
+  tell(json, both, "rejected", 0.99);
+  const Json answer = ask("pinned_memory", json);
+  EXPECT_EQ(first_change(answer), Json({{"loader.pin_memory", true}}));
+  EXPECT_THAT(first_reason(answer), HasSubstr("from page-locked memory it is faster"));
+  EXPECT_NEAR(first_gain(answer), 1 / 0.9, 1e-9);
+  tell(json, {{"loader.pin_memory", true}}, "rejected", 0.98);
+  EXPECT_EQ(none_because(ask("pinned_memory", json)),
+            "page-locked memory was tried and was not faster");
+
+  Json full = situation("resnet18_gpu");
+  tell(full, both, "failed", 0.0);
+  full["trials"].back()["failure"] = "out_of_memory";
+  EXPECT_THAT(none_because(ask("pinned_memory", full)), HasSubstr("more memory than there is"));
 }
 
 TEST(PinnedMemory, NeedsSomethingToGain) {

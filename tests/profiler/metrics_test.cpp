@@ -52,6 +52,7 @@ ProfileFacts some_facts() {
   facts.checkpoint_write_ns = 20;
   facts.checkpoint_every_ns = 100;
   facts.peak_host_bytes = 111;
+  facts.pinned_bytes = 4096;
   facts.peak_device_bytes = 222;
   facts.parameters = 5;
   facts.parameter_bytes = 20;
@@ -90,6 +91,7 @@ TEST(Metrics, AreComputedFromTheFacts) {
                             {"operators.count_per_step", 37.0 / 4},
                             {"operators.mean_ns", 438.0 / 37},
                             {"memory.peak_host_bytes", 111.0},
+                            {"memory.pinned_bytes", 4096.0},
                             {"memory.peak_device_bytes", 222.0},
                             {"memory.page_faults_per_step", 2.5},
                             {"cpu.kernel_ratio", 0.2},

@@ -35,6 +35,7 @@ TEST(Profile, HasEveryMetricAndOperator) {
   EXPECT_GT(profile.metrics.at("operators.gemm_conv_ratio"), 0.0);
   EXPECT_LT(profile.metrics.at("operators.gemm_conv_ratio"), 1.0);
   EXPECT_GT(profile.metrics.at("memory.peak_host_bytes"), 1e6);
+  EXPECT_EQ(profile.metrics.at("memory.pinned_bytes"), 0.0);
   EXPECT_EQ(calls_of(profile, "aten::conv2d"), 12);
   EXPECT_EQ(calls_of(profile, "aten::convolution_backward"), 12);
   EXPECT_TRUE(std::ranges::is_sorted(profile.operators, std::greater{}, &OperatorTotal::self_ns));

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arithmetic of page-locked memory, which no CPU can show.
+#include "trainer/feed_size.hpp"
+
+#include <gmock/gmock.h>
+
+namespace autotuned::trainer {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr input::SampleShape kShape{.channels = 3, .height = 224, .width = 224};
+
+FeedSettings pinned(int workers, int prefetch) {
+  return {.workers = workers,
+          .prefetch_batches = prefetch,
+          .batch_size = 64,
+          .pin_memory = true,
+          .non_blocking = true};
+}
+
+TEST(FeedSize, CountsTheBatchesOnTheHost) {
+  EXPECT_EQ(host_batches(pinned(0, 2), true), 2);
+  EXPECT_EQ(host_batches(pinned(8, 2), true), 18);
+  EXPECT_EQ(host_batches(pinned(8, 2), false), 17);
+  FeedSettings waiting = pinned(8, 2);
+  waiting.non_blocking = false;
+  EXPECT_EQ(host_batches(waiting, true), 17);
+}
+
+TEST(FeedSize, CountsWhatIsPageLockedInPowersOfTwo) {
+  // 64 x 3 x 224 x 224 x 4 bytes are 36.75 MiB, which becomes 64 MiB; 64 labels are 512 bytes.
+  constexpr std::int64_t kBatch = (std::int64_t{64} << 20) + 512;
+  EXPECT_EQ(pinned_bytes(pinned(8, 2), kShape, true), 18 * kBatch);
+  EXPECT_EQ(pinned_bytes(pinned(8, 2), kShape, false), 0);
+  FeedSettings settings = pinned(8, 2);
+  settings.is_uint8 = true;
+  EXPECT_EQ(pinned_bytes(settings, kShape, true), 18 * ((std::int64_t{16} << 20) + 512));
+  settings.pin_memory = false;
+  EXPECT_EQ(pinned_bytes(settings, kShape, true), 0);
+}
+
+TEST(FeedSize, AQuarterOfTheMemoryIsTheMost) {
+  FeedSettings settings = pinned(8, 2);
+  settings.memory_allowed_bytes = std::int64_t{4} << 30;
+  const auto refused = check_pinned_bytes(settings, kShape, true);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::out_of_memory);
+  EXPECT_THAT(
+      refused.error().message(),
+      HasSubstr("loader.pin_memory: 18 batches would page-lock 1.1 GiB, and a quarter of the "
+                "memory, 1.0 GiB, is the most; use fewer workers"));
+  EXPECT_TRUE(check_pinned_bytes(settings, kShape, false));  // nothing is page-locked
+  settings.memory_allowed_bytes = std::int64_t{8} << 30;
+  EXPECT_TRUE(check_pinned_bytes(settings, kShape, true));
+  settings.memory_allowed_bytes = 0;  // not known
+  EXPECT_TRUE(check_pinned_bytes(settings, kShape, true));
+}
+
+}  // namespace
+}  // namespace autotuned::trainer

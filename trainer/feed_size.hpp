@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much host memory a feed's batches take, and how much of it may be page-locked. Private to trainer/.
+#pragma once
+
+#include <cstdint>
+
+#include "base/result.hpp"
+#include "trainer/feed.hpp"
+
+namespace autotuned::trainer {
+
+// Batches that lie on the host at once: those that workers may be ahead, the one in the step's hands, and one
+// more where copies run ahead.
+[[nodiscard]] int host_batches(const FeedSettings& settings, bool is_on_gpu);
+
+// What page-locking them takes: LibTorch rounds each block up to a power of two. 0 where none is page-locked.
+[[nodiscard]] std::int64_t pinned_bytes(const FeedSettings& settings, input::SampleShape shape,
+                                        bool is_on_gpu);
+
+// Page-locked memory is out of the system's hands: a quarter of what the trainer may use is the most.
+// ErrorKind::out_of_memory beyond that, before anything is allocated.
+[[nodiscard]] Result<void> check_pinned_bytes(const FeedSettings& settings,
+                                              input::SampleShape shape, bool is_on_gpu);
+
+}  // namespace autotuned::trainer
