@@ -150,6 +150,11 @@ class GridJob final : public tuner::Job {
     return updates;
   }
 
+  Result<tuner::UpdateComparison> compare_rounded(const Configuration& configuration,
+                                                  std::int64_t steps) override {
+    return compare_updates(configuration, configuration, steps);
+  }
+
   Result<tuner::Profile> profile(const Configuration& configuration) override {
     clock_->advance(std::chrono::seconds(5));
     tuner::Profile profile;

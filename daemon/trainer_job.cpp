@@ -234,10 +234,11 @@ Result<Block> TrainerJob::run_block(const Configuration& configuration,
 }
 
 Result<Json> TrainerJob::run_steps(Trainer& trainer, const Configuration& configuration,
-                                   std::int64_t steps, const std::string& checkpoint) {
+                                   std::int64_t steps, const std::string& from,
+                                   const std::string& checkpoint) {
   auto prepared = prepare(trainer, configuration);
   if (!prepared) return tl::unexpected(prepared.error());
-  auto restored = ask(trainer, "restore", {{"name", "initial"}}, spec_.block_limit);
+  auto restored = ask(trainer, "restore", {{"name", from}}, spec_.block_limit);
   if (!restored) return restored;
   auto block = ask(trainer, "steps", {{"count", steps}}, spec_.block_limit * 2);
   if (!block) return block;
@@ -254,7 +255,7 @@ Result<tuner::UpdateComparison> TrainerJob::compare_updates(const Configuration&
   if (differ_in_extensions(reference, candidate)) stop();
   auto first = trainer_for(reference);
   if (!first) return tl::unexpected(first.error());
-  auto reference_block = run_steps(**first, reference, steps, "reference");
+  auto reference_block = run_steps(**first, reference, steps, "initial", "reference");
   if (!reference_block) return tl::unexpected(reference_block.error());
   // Passed on by file: the candidate may need a trainer of its own, and the first may have to leave.
   const std::filesystem::path file = spec_.folder / "reference.checkpoint";
@@ -275,10 +276,37 @@ Result<tuner::UpdateComparison> TrainerJob::compare_updates(const Configuration&
     std::filesystem::remove(file, ignored);
     if (!imported) return tl::unexpected(imported.error());
   }
-  auto candidate_block = run_steps(trainer, candidate, steps, "candidate");
+  auto candidate_block = run_steps(trainer, candidate, steps, "initial", "candidate");
   if (!candidate_block) return tl::unexpected(candidate_block.error());
+  return compare_blocks(trainer, *reference_block, *candidate_block, "initial");
+}
+
+Result<tuner::UpdateComparison> TrainerJob::compare_rounded(const Configuration& configuration,
+                                                            std::int64_t steps) {
+  constexpr const char* kRounded = "rounded";
+  auto found = trainer_for(configuration);
+  if (!found) return tl::unexpected(found.error());
+  Trainer& trainer = **found;
+  auto reference_block = run_steps(trainer, configuration, steps, "initial", "reference");
+  if (!reference_block) return tl::unexpected(reference_block.error());
+  auto rounded = ask(trainer, "round", {{"name", "initial"}, {"as", kRounded}}, spec_.block_limit);
+  if (!rounded) return tl::unexpected(rounded.error());
+  auto rounded_block = run_steps(trainer, configuration, steps, kRounded, "candidate");
+  if (!rounded_block) return tl::unexpected(rounded_block.error());
+  auto comparison = compare_blocks(trainer, *reference_block, *rounded_block, kRounded);
+  auto dropped = ask(trainer, "drop", {{"name", kRounded}}, spec_.block_limit);
+  if (!dropped) return tl::unexpected(dropped.error());
+  return comparison;
+}
+
+Result<tuner::UpdateComparison> TrainerJob::compare_blocks(Trainer& trainer, const Json& reference,
+                                                           const Json& candidate,
+                                                           const std::string& candidate_base) {
   auto answer = ask(trainer, "compare",
-                    {{"base", "initial"}, {"reference", "reference"}, {"candidate", "candidate"}},
+                    {{"base", "initial"},
+                     {"reference", "reference"},
+                     {"candidate", "candidate"},
+                     {"candidate_base", candidate_base}},
                     spec_.block_limit);
   if (!answer) return tl::unexpected(answer.error());
   for (const char* name : {"reference", "candidate"}) {
@@ -287,9 +315,9 @@ Result<tuner::UpdateComparison> TrainerJob::compare_updates(const Configuration&
   }
   auto comparison = comparison_from(*answer);
   if (!comparison) return comparison;
-  comparison->steps = steps;
-  comparison->reference_losses = losses_of(*reference_block);
-  comparison->candidate_losses = losses_of(*candidate_block);
+  comparison->steps = get_integer(candidate, "steps").value_or(0);
+  comparison->reference_losses = losses_of(reference);
+  comparison->candidate_losses = losses_of(candidate);
   return comparison;
 }
 

@@ -51,6 +51,8 @@ class TrainerJob final : public tuner::Job {
 
   Result<Block> run_block(const Configuration& configuration,
                           const tuner::BlockRequest& request) override;
+  Result<tuner::UpdateComparison> compare_rounded(const Configuration& configuration,
+                                                  std::int64_t steps) override;
   Result<tuner::UpdateComparison> compare_updates(const Configuration& reference,
                                                   const Configuration& candidate,
                                                   std::int64_t steps) override;
@@ -77,8 +79,13 @@ class TrainerJob final : public tuner::Job {
   Result<void> prepare(Trainer& trainer, const Configuration& configuration);
   Result<Json> ask(Trainer& trainer, const std::string& name, Json fields,
                    std::chrono::nanoseconds limit);
+  // Of the checkpoints `reference` and `candidate`, which are dropped, after those blocks.
+  Result<tuner::UpdateComparison> compare_blocks(Trainer& trainer, const Json& reference,
+                                                 const Json& candidate,
+                                                 const std::string& candidate_base);
+  // From one checkpoint to another.
   Result<Json> run_steps(Trainer& trainer, const Configuration& configuration, std::int64_t steps,
-                         const std::string& checkpoint);
+                         const std::string& from, const std::string& checkpoint);
   // Whether the two differ in what a trainer extension does.
   [[nodiscard]] bool differ_in_extensions(const Configuration& one,
                                           const Configuration& other) const;

@@ -217,10 +217,20 @@ std::string digest_of(const Checkpoint& checkpoint) {
   return sha.finish();
 }
 
-Result<Comparison> compare(const Checkpoint& base, const Checkpoint& reference,
-                           const Checkpoint& candidate) {
+Checkpoint rounded(const Checkpoint& checkpoint) {
   const at::NoGradGuard no_grad;
-  for (const Checkpoint* other : {&reference, &candidate}) {
+  Checkpoint result = checkpoint;
+  for (auto& [name, tensor] : result.parameters) {
+    if (tensor.is_floating_point()) tensor = tensor.to(at::kBFloat16).to(tensor.scalar_type());
+  }
+  return result;
+}
+
+Result<Comparison> compare(const Checkpoint& base, const Checkpoint& reference,
+                           const Checkpoint& candidate, const Checkpoint* candidate_base) {
+  const at::NoGradGuard no_grad;
+  if (candidate_base == nullptr) candidate_base = &base;
+  for (const Checkpoint* other : {&reference, &candidate, candidate_base}) {
     if (!are_alike(base.parameters, other->parameters) ||
         !are_alike(base.buffers, other->buffers)) {
       return fail(ErrorKind::invalid, "the checkpoints are of different models");
@@ -239,8 +249,10 @@ Result<Comparison> compare(const Checkpoint& base, const Checkpoint& reference,
     const at::Tensor two = to_host(candidate.parameters[i].second);
     look_at(one, two);
     const at::Tensor from = to_host(base.parameters[i].second).to(at::kDouble);
-    result.parameters.push_back(compare_updates(
-        base.parameters[i].first, one.to(at::kDouble) - from, two.to(at::kDouble) - from));
+    const at::Tensor candidate_from = to_host(candidate_base->parameters[i].second).to(at::kDouble);
+    result.parameters.push_back(compare_updates(base.parameters[i].first,
+                                                one.to(at::kDouble) - from,
+                                                two.to(at::kDouble) - candidate_from));
   }
   return result;
 }

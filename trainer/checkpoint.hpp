@@ -51,9 +51,13 @@ struct CheckpointFile {
 // SHA-256 over names, shapes and values of parameters and buffers; -0 counts as +0.
 [[nodiscard]] std::string digest_of(const Checkpoint& checkpoint);
 
-// Of the updates reference - base and candidate - base. ErrorKind::invalid when the three are not of
-// the same model.
+// The same with every parameter rounded to 16 bits (bfloat16): a start that 16 bits cannot tell from it.
+[[nodiscard]] Checkpoint rounded(const Checkpoint& checkpoint);
+
+// Of the updates reference - base and candidate - candidate_base (without one: - base). ErrorKind::invalid
+// when they are not of the same model.
 [[nodiscard]] Result<Comparison> compare(const Checkpoint& base, const Checkpoint& reference,
-                                         const Checkpoint& candidate);
+                                         const Checkpoint& candidate,
+                                         const Checkpoint* candidate_base = nullptr);
 
 }  // namespace autotuned::trainer

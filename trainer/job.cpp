@@ -154,16 +154,29 @@ Result<std::string> Job::import_from(const std::filesystem::path& file, const st
   });
 }
 
+Result<std::int64_t> Job::round(const std::string& name, const std::string& as) {
+  return guarded("round", [&]() -> Result<std::int64_t> {
+    const auto checkpoint = state_->find(name);
+    if (!checkpoint) return tl::unexpected(checkpoint.error());
+    Checkpoint result = rounded(**checkpoint);
+    const std::int64_t bytes = result.bytes();
+    state_->put(as, std::move(result));
+    return bytes;
+  });
+}
+
 Result<Comparison> Job::compare(const std::string& base, const std::string& reference,
-                                const std::string& candidate) const {
+                                const std::string& candidate,
+                                const std::string& candidate_base) const {
   return guarded("compare", [&]() -> Result<Comparison> {
     std::vector<const Checkpoint*> found;
-    for (const std::string* name : {&base, &reference, &candidate}) {
+    for (const std::string* name :
+         {&base, &reference, &candidate, candidate_base.empty() ? &base : &candidate_base}) {
       const auto checkpoint = state_->find(*name);
       if (!checkpoint) return tl::unexpected(checkpoint.error());
       found.push_back(*checkpoint);
     }
-    return trainer::compare(*found[0], *found[1], *found[2]);
+    return trainer::compare(*found[0], *found[1], *found[2], found[3]);
   });
 }
 

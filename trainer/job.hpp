@@ -206,8 +206,12 @@ class Job {
   [[nodiscard]] bool is_exporting() const;  // until finish_export()
   [[nodiscard]] bool is_exported() const;   // finish_export() would not wait
   [[nodiscard]] Result<std::int64_t> finish_export();
+  // Keeps `name` under `as` with every parameter rounded to 16 bits. The same bytes as keep().
+  [[nodiscard]] Result<std::int64_t> round(const std::string& name, const std::string& as);
+  // `candidate_base` as for compare() of checkpoints; empty: `base`.
   [[nodiscard]] Result<Comparison> compare(const std::string& base, const std::string& reference,
-                                           const std::string& candidate) const;
+                                           const std::string& candidate,
+                                           const std::string& candidate_base = {}) const;
 
   [[nodiscard]] Result<std::string> digest();
   [[nodiscard]] Result<std::int64_t> save_model(const std::filesystem::path& file);

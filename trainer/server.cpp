@@ -337,7 +337,11 @@ Result<Json> Server::compare(const Json& request) {
   if (!reference) return tl::unexpected(reference.error());
   const auto candidate = get_string(request, "candidate");
   if (!candidate) return tl::unexpected(candidate.error());
-  const auto comparison = job_->compare(*base, *reference, *candidate);
+  const auto candidate_base = request.contains("candidate_base")
+                                  ? get_string(request, "candidate_base")
+                                  : Result<std::string>("");
+  if (!candidate_base) return tl::unexpected(candidate_base.error());
+  const auto comparison = job_->compare(*base, *reference, *candidate, *candidate_base);
   if (!comparison) return tl::unexpected(comparison.error());
   Json parameters = Json::array();
   for (const ParameterComparison& one : comparison->parameters) {
@@ -379,7 +383,8 @@ Result<Json> Server::handle_checkpoint(const std::string& name, const Json& requ
   const auto path = needs_path ? get_string(request, "path") : Result<std::string>("");
   if (!path) return tl::unexpected(path.error());
   if (name == "save") return job_->save_model(*path).map(bytes_json);
-  if (name != "checkpoint" && name != "restore" && name != "drop" && !needs_path) {
+  if (name != "checkpoint" && name != "restore" && name != "drop" && name != "round" &&
+      !needs_path) {
     return fail(ErrorKind::invalid, "there is no such request", name);
   }
   const auto checkpoint = get_string(request, "name");
@@ -387,6 +392,11 @@ Result<Json> Server::handle_checkpoint(const std::string& name, const Json& requ
   if (name == "checkpoint") return job_->keep(*checkpoint).map(bytes_json);
   if (name == "restore") return job_->restore(*checkpoint).map(empty_json);
   if (name == "drop") return job_->drop(*checkpoint).map(empty_json);
+  if (name == "round") {
+    const auto as = get_string(request, "as");
+    if (!as) return tl::unexpected(as.error());
+    return job_->round(*checkpoint, *as).map(bytes_json);
+  }
   if (name == "export") return job_->export_to(*path, *checkpoint, "").map(bytes_json);
   return job_->import_from(*path, *checkpoint).map([](const std::string&) {
     return Json::object();

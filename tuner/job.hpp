@@ -66,6 +66,12 @@ class Job {
                                                    const Configuration& candidate,
                                                    std::int64_t steps) = 0;
 
+  // `steps` steps under `configuration` from the initial state, and (as the candidate) from that state with
+  // its parameters rounded to 16 bits: how far the job itself keeps the direction of its updates where
+  // nothing but rounding differs.
+  virtual Result<UpdateComparison> compare_rounded(const Configuration& configuration,
+                                                   std::int64_t steps) = 0;
+
   virtual Result<Profile> profile(const Configuration& configuration) = 0;
 };
 

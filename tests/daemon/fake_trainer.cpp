@@ -80,6 +80,10 @@ class FakeTrainer {
       checkpoints_[request.at("name")] = configuration_;
       return {{"bytes", 1}};
     }
+    if (name == "round") {
+      checkpoints_[request.at("as")] = configuration_;
+      return {{"bytes", 1}};
+    }
     if (name == "restore") return Json::object();
     if (name == "drop") {
       checkpoints_.erase(request.at("name").get<std::string>());

@@ -143,6 +143,27 @@ TEST(Checkpoint, ComparesUpdates) {
   EXPECT_EQ(neither.parameters[0].cosine, 1.0);
 }
 
+TEST(Checkpoint, RoundsParametersAndComparesFromThere) {
+  const auto job = load(small_recipe());
+  const auto from_rounded = [&](std::int64_t steps, const char* base) {
+    value_of(job->restore("rounded"));
+    if (steps > 0) value_of(job->run_steps(steps, never));
+    value_of(job->keep("candidate"));
+    return value_of(job->compare("initial", "reference", "candidate", base)).parameters[0];
+  };
+  value_of(job->run_steps(1, never));
+  value_of(job->keep("reference"));
+  EXPECT_EQ(job->round("nothing", "rounded").error().kind, ErrorKind::not_found);
+  EXPECT_GT(value_of(job->round("initial", "rounded")), 0);
+  // Rounded, by something like a thousandth of itself; which is no update.
+  EXPECT_GT(from_rounded(0, "").candidate_norm, 0.0);
+  EXPECT_EQ(from_rounded(0, "rounded").candidate_norm, 0.0);
+  const ParameterComparison one_step = from_rounded(1, "rounded");
+  EXPECT_NEAR(one_step.norm_ratio, 1.0, 0.05);
+  EXPECT_GT(one_step.cosine, 0.95);
+  EXPECT_LT(one_step.cosine, 1.0);
+}
+
 // What the check of the numerics class must be able to see.
 TEST(Checkpoint, AHalvedLearningRateShowsInTheNorms) {
   const auto one = load(small_recipe());

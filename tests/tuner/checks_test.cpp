@@ -98,6 +98,43 @@ TEST(Checks, NumericsAcceptRounding) {
   }
 }
 
+// A job whose updates turn by themselves when nothing but rounding differs.
+TEST(Checks, NumericsAskOfNoCandidateWhatTheJobDoesNotKeep) {
+  UpdateComparison updates = compare({}, {}, 8);
+  updates.parameters[1].cosine = 0.55;
+  EXPECT_FALSE(check_numerics(updates).passed);
+  UpdateComparison own = compare({}, {}, 8);
+  EXPECT_FALSE(check_numerics(updates, &own).passed) << "the job keeps its directions";
+  own.parameters[1].cosine = 0.6;
+  const CheckRecord check = check_numerics(updates, &own);
+  EXPECT_TRUE(check.passed) << check.detail;
+  EXPECT_THAT(check.detail, HasSubstr("down to 0.40 allowed"));
+  own.parameters[1].cosine = 0.85;
+  EXPECT_FALSE(check_numerics(updates, &own).passed) << "0.57 of it";
+  own.parameters[1].cosine = 0.6;
+  own.parameters[0].cosine = 0.6;
+  updates.parameters[0].cosine = 0.3;
+  EXPECT_FALSE(check_numerics(updates, &own).passed) << "each for itself";
+}
+
+TEST(Checks, NumericsRejectTheSameDefectsInSuchAJob) {
+  UpdateComparison own = compare({}, {}, 8);
+  for (auto& parameter : own.parameters)
+    parameter.cosine = 0.1;
+  Training halved;
+  halved.spoil = [](int, std::size_t, double g) { return g / 2.0; };
+  EXPECT_FALSE(check_numerics(compare({}, halved, 8), &own).passed);
+  Training frozen;
+  frozen.spoil = [](int p, std::size_t, double g) { return p == 1 ? 0.0 : g; };
+  EXPECT_FALSE(check_numerics(compare({}, frozen, 8), &own).passed);
+  Training forgetful;
+  forgetful.momentum = 0.0;
+  EXPECT_FALSE(check_numerics(compare({}, forgetful, 8), &own).passed);
+  Training turned;
+  turned.spoil = [](int p, std::size_t, double g) { return p == 0 ? -g : g; };
+  EXPECT_FALSE(check_numerics(compare({}, turned, 8), &own).passed);
+}
+
 TEST(Checks, NumericsRejectHalvedGradients) {
   Training halved;
   halved.spoil = [](int, std::size_t, double g) { return g / 2.0; };
@@ -276,6 +313,32 @@ TEST_F(RunChecks, NumericsAreComparedWithTheStart) {
   EXPECT_EQ(asked_[1].steps, 8);
   EXPECT_EQ(asked_[0].reference, input_.starting);
   EXPECT_TRUE(asked_[0].candidate.flag("optimizer.fused")) << "the whole candidate";
+}
+
+TEST_F(RunChecks, TheJobsOwnTurnsAreLookedAtWhereTheCandidateFailsLater) {
+  int looks = 0;
+  const auto turned = [](std::int64_t steps, double cosine) {
+    UpdateComparison updates = SimulatedJob::equal(steps);
+    updates.equal = false;
+    updates.parameters[0].cosine = cosine;
+    return updates;
+  };
+  job_.updates = [&](const Configuration&, const Configuration&, std::int64_t steps) {
+    return turned(steps, steps == 1 ? 0.99 : 0.5);
+  };
+  job_.rounded_updates = [&](const Configuration& configuration, std::int64_t steps) {
+    ++looks;
+    EXPECT_EQ(configuration, input_.starting);
+    return turned(steps, 0.6);
+  };
+  EXPECT_TRUE(run(change("precision.autocast", std::string("bf16")))[0].passed);
+  EXPECT_EQ(looks, 1);
+  // One step is too few to be led astray.
+  job_.updates = [&](const Configuration&, const Configuration&, std::int64_t steps) {
+    return turned(steps, 0.5);
+  };
+  EXPECT_FALSE(run(change("precision.autocast", std::string("bf16")))[0].passed);
+  EXPECT_EQ(looks, 1);
 }
 
 TEST_F(RunChecks, NumericsAreComparedAtTheStartingBatchSize) {

@@ -43,6 +43,8 @@ class SimulatedJob final : public Job {
       updates = [](const Configuration&, const Configuration&, std::int64_t steps) {
         return equal(steps);
       };
+  std::function<UpdateComparison(const Configuration&, std::int64_t)> rounded_updates =
+      [](const Configuration&, std::int64_t steps) { return equal(steps); };
   std::function<Json(const Configuration&)> metrics = [](const Configuration&) {
     return Json{{"step.data_wait_ratio", 0.5}};
   };
@@ -98,6 +100,12 @@ class SimulatedJob final : public Job {
     clock_->advance(std::chrono::milliseconds(50));
     if (auto error = fault(candidate)) return tl::unexpected(*error);
     return updates(reference, candidate, steps);
+  }
+
+  Result<UpdateComparison> compare_rounded(const Configuration& configuration,
+                                           std::int64_t steps) override {
+    clock_->advance(std::chrono::milliseconds(50));
+    return rounded_updates(configuration, steps);
   }
 
   Result<Profile> profile(const Configuration& configuration) override {
