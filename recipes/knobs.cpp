@@ -232,6 +232,12 @@ std::vector<Knob> knobs_of(const Machine& machine) {
   knobs.push_back(choice("input.decode", {"full", "crop"},
                          "crop: of a picture that is cropped, only the crop is decoded."));
 
+  Knob& scale = knobs.emplace_back(choice(
+      "input.decode_scale", {"full", "half", "quarter", "eighth"},
+      "How small a JPEG picture that is resized may be decoded, as long as it stays larger than it "
+      "becomes."));
+  scale.risk = RiskClass::semantics;
+
   Knob& index = knobs.emplace_back(
       boolean("input.jpeg_index",
               "Remembers where the rows of JPEG files begin, so that of one that is cropped only "

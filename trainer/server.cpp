@@ -46,6 +46,7 @@ Json to_json(const JobFacts& facts) {
           {"can_move_crop", facts.can_move_crop},
           {"can_decode_crop", facts.can_decode_crop},
           {"pixel_stages", facts.pixel_stages},
+          {"decode_scale", facts.decode_scale},
           {"cache_raw_bytes", facts.cache_raw_bytes},
           {"cache_decoded_bytes", facts.cache_decoded_bytes},
           {"cache_prefix_bytes", facts.cache_prefix_bytes},

@@ -41,6 +41,10 @@ Answer propose(const Situation& situation) {
   if (situation.incumbent<std::string>("input.decode").value_or("full") != "crop") {
     return sdk::none("pictures are decoded whole: an index helps where input.decode is crop");
   }
+  if (situation.incumbent<std::string>("input.decode_scale").value_or("full") != "full") {
+    return sdk::none(
+        "pictures are decoded smaller than they are (input.decode_scale), without an index");
+  }
   const std::string cache = situation.incumbent<std::string>("input.cache").value_or("none");
   const auto decoded = static_cast<double>(situation.integer("job", "cache_decoded_bytes"));
   const auto allowed = static_cast<double>(situation.integer("job", "cache_allowed_bytes"));

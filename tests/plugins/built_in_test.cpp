@@ -29,6 +29,7 @@ TEST(BuiltIn, AnswersAreWellFormed) {
                              "page_cache",
                              "pinned_memory",
                              "prefetch_depth",
+                             "scaled_decoding",
                              "set_to_none",
                              "tf32",
                              "uint8_transfer"}) {

@@ -106,6 +106,31 @@ TEST(CropDecoding, OnlyWhereTheStepWaitsForPicturesThatAreCropped) {
   EXPECT_THAT(none_because(ask("crop_decoding", json)), HasSubstr("waits only 1.0 %"));
 }
 
+// Consent to the knob is consent to other pixels; the index knows pictures in their own size alone.
+TEST(ScaledDecoding, OnlyWithConsentWhereAResizeMakesPicturesSmaller) {
+  Json json = situation("fashion_cnn_cpu");
+  json["permissions"] = {{"exact", true}, {"numerics", true}, {"semantics", true}};
+  EXPECT_THAT(none_because(ask("scaled_decoding", json)), HasSubstr("resized to half its size"));
+  json["job"]["decode_scale"] = "quarter";
+  const Json half = {{"input.decode_scale", "half"}};
+  const Json quarter = {{"input.decode_scale", "quarter"}};
+  EXPECT_EQ(first_change(ask("scaled_decoding", json)), half);
+  json["incumbent"]["input.jpeg_index"] = true;
+  EXPECT_EQ(first_change(ask("scaled_decoding", json)),
+            Json({{"input.decode_scale", "half"}, {"input.jpeg_index", false}}));
+  json["incumbent"]["input.jpeg_index"] = false;
+  tell(json, half, "rejected", 1.0);
+  EXPECT_EQ(first_change(ask("scaled_decoding", json)), quarter);
+  tell(json, quarter, "rejected", 1.0);
+  EXPECT_FALSE(none_because(ask("scaled_decoding", json)).empty());
+  json["trials"] = Json::array();
+  json["permissions"]["semantics"] = false;
+  EXPECT_THAT(none_because(ask("scaled_decoding", json)), HasSubstr("does not permit"));
+  json["permissions"]["semantics"] = true;
+  json["metrics"]["step.data_wait_ratio"] = 0.01;
+  EXPECT_THAT(none_because(ask("scaled_decoding", json)), HasSubstr("waits only 1.0 %"));
+}
+
 TEST(PointOps, OnePassFirstThenTheBatch) {
   Json json = situation("fashion_cnn_cpu");
   EXPECT_THAT(none_because(ask("point_ops", json)), HasSubstr("no transforms of single pixels"));

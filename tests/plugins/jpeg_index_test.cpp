@@ -47,6 +47,8 @@ TEST(JpegIndex, SaysWhyNot) {
               HasSubstr("no crops of JPEG files"));
   EXPECT_THAT(because([](Json& json) { json["incumbent"]["input.decode"] = "full"; }),
               HasSubstr("decoded whole"));
+  EXPECT_THAT(because([](Json& json) { json["incumbent"]["input.decode_scale"] = "half"; }),
+              HasSubstr("input.decode_scale"));
   EXPECT_THAT(because([](Json& json) { json["incumbent"]["input.cache"] = "decoded"; }),
               HasSubstr("are kept decoded (input.cache: decoded)"));
   EXPECT_THAT(because([](Json& json) { json["job"]["cache_decoded_bytes"] = 8LL << 30; }),

@@ -140,7 +140,7 @@ TEST(Recipe, StartsFromDefaultsItsBatchSizeAndItsOwnKnobs) {
   const Recipe recipe = right(std::string(kQuickRecipe) + "start: {loader.workers: 3}\n");
   EXPECT_EQ(recipe.starting_configuration(sample_knobs()).canonical_text(),
             "batch_size=8 checkpoint.async=off cuda.graph=off cudnn.benchmark=off input.cache=none "
-            "input.decode=full input.jpeg_index=off "
+            "input.decode=full input.decode_scale=full input.jpeg_index=off "
             "input.order=written input.point_ops=per_sample input.read_ahead=0 "
             "layout.memory_format=contiguous loader.pin_memory=off "
             "loader.prefetch_batches=2 loader.workers=3 memory.allocator=glibc "

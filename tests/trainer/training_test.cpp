@@ -174,6 +174,28 @@ TEST(Training, KeepsAnIndexOfItsFiles) {
   EXPECT_GT(std::filesystem::file_size(written[0]), 100U);  // made anew in its first epoch
 }
 
+// Other pixels, which is why it needs consent, but the same ones whatever else is tuned.
+TEST(Training, DecodesPicturesSmallerWhereTold) {
+  const Folder folder;
+  const CacheHome home(folder / "cache");
+  recipes::Recipe recipe = cropped_photos(folder);
+  recipe.input[1] = {"random_resized_crop", {{"size", 8}}};
+  const Configuration full = starting(recipe);
+  const Configuration half = with(full, "input.decode_scale", std::string("half"));
+  const auto digest_of = [&](const Configuration& configuration) {
+    const auto job = load(recipe, configuration);
+    EXPECT_EQ(job->facts().decode_scale, "quarter");  // of 37 x 51 pixels
+    return train_all(*job, {.checkpoint_path = folder / "c"}).digest;
+  };
+  const std::string expected = digest_of(half);
+  EXPECT_NE(expected, digest_of(full));
+  for (const Configuration& other :
+       {with(half, "input.decode", std::string("crop")),
+        with(half, "input.cache", std::string("decoded")),
+        with(with(half, "input.decode", std::string("crop")), "input.jpeg_index", true)})
+    EXPECT_EQ(digest_of(other), expected);
+}
+
 // In every form that the tuner may choose the same files are skipped and the same ones stand in for them.
 TEST(Training, SkipsDamagedFilesAlikeWhateverTheConfiguration) {
   const Folder folder;

@@ -6,6 +6,15 @@
 namespace autotuned::input {
 namespace {
 
+// Of a picture that is 1/by as large: all pixels in which something of the part lies.
+Window shrunk(const Window& part, int by) {
+  const auto up = [by](int at) { return (at + by - 1) / by; };
+  Window smaller{.top = part.top / by, .left = part.left / by};
+  smaller.height = up(part.top + part.height) - smaller.top;
+  smaller.width = up(part.left + part.width) - smaller.left;
+  return smaller;
+}
+
 // `Decoder` is a JpegDecoder or a PictureDecoder.
 template <typename Decoder>
 class DecodeStage final : public PartStage {
@@ -23,12 +32,15 @@ class DecodeStage final : public PartStage {
 
   SampleType output() const override { return output_; }
   std::unique_ptr<StageMemory> make_memory() const override { return std::make_unique<Memory>(); }
+  void shrink(const Shrink& shrink) override { shrink_ = shrink; }
 
   Result<Sample> apply(const Sample& sample, const RandomStream& /*draws*/, StageMemory* memory,
                        SampleRoom& room) const override {
     Decoder& decoder = static_cast<Memory*>(memory)->decoder;
-    const auto shape = begin(decoder, sample);
+    auto shape = begin(decoder, sample);
     if (!shape) return tl::unexpected(shape.error());
+    const int by = scale_of(decoder, shape->height, shape->width);
+    if (by > 1) shape = decoder.shrink(by);
     std::uint8_t* bytes = nullptr;
     const Sample picture = room.take(Element::uint8, *shape, bytes);
     auto decoded = decoder.decode(bytes);
@@ -43,8 +55,13 @@ class DecodeStage final : public PartStage {
     const auto known = indexed.begin(sample);
     const auto shape = known ? checked(*known) : begin(decoder, sample);
     if (!shape) return tl::unexpected(shape.error());
-    const auto part = cut.window(*shape, cut_draws);
+    auto part = cut.window(*shape, cut_draws);
     if (!part) return tl::unexpected(part.error());
+    const int by = known ? 1 : scale_of(decoder, part->height, part->width);
+    if (by > 1) {
+      decoder.shrink(by);
+      part = shrunk(*part, by);
+    }
     std::uint8_t* bytes = nullptr;
     const Sample picture =
         room.take(Element::uint8, {shape->channels, part->height, part->width}, bytes);
@@ -70,6 +87,10 @@ class DecodeStage final : public PartStage {
     return shape ? checked(*shape) : shape;
   }
 
+  int scale_of(const Decoder& decoder, int height, int width) const {
+    return decoder.can_shrink() ? shrink_.of(height, width) : 1;
+  }
+
   Result<SampleShape> checked(const SampleShape& shape) const {
     if (output_.is_complete &&
         !(output_.height.contains(shape.height) && output_.width.contains(shape.width))) {
@@ -83,6 +104,7 @@ class DecodeStage final : public PartStage {
 
   SampleType output_;
   Remainder remainder_;  // of a file, where a part of its picture is asked for
+  Shrink shrink_;
 };
 
 }  // namespace

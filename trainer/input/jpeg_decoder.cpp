@@ -113,6 +113,13 @@ struct JpegDecoder::State {
     return true;
   }
 
+  SampleShape shape() const {
+    const auto scaled = [this](JDIMENSION size) {
+      return static_cast<int>((size + info.scale_denom - 1) / info.scale_denom);
+    };
+    return {kRgb, scaled(info.image_height), scaled(info.image_width)};
+  }
+
   // Whether libjpeg gives the same bytes for a part as for the whole: tested for these.
   bool has_exact_parts() {
     if (info.progressive_mode || jpeg_has_multiple_scans(&info)) return false;
@@ -132,10 +139,10 @@ struct JpegDecoder::State {
     JDIMENSION top = 0;
     if (is_exact) {
       const int right =
-          std::min(part.left + part.width + kMargin, static_cast<int>(info.image_width));
+          std::min(part.left + part.width + kMargin, static_cast<int>(info.output_width));
       left = static_cast<JDIMENSION>(std::max(part.left - kMargin, first_column));
       JDIMENSION width = static_cast<JDIMENSION>(right) - left;
-      if (width < info.image_width) jpeg_crop_scanline(&info, &left, &width);
+      if (width < info.output_width) jpeg_crop_scanline(&info, &left, &width);
       if (part.top > 0) top = jpeg_skip_scanlines(&info, static_cast<JDIMENSION>(part.top));
     }
     JSAMPROW line = row.data();
@@ -223,13 +230,19 @@ Result<SampleShape> JpegDecoder::begin(std::span<const std::uint8_t> file) {
   if (info.num_components == kRgb) info.out_color_space = JCS_EXT_RGBX;
   info.dct_method = JDCT_ISLOW;
   state.row.resize(std::size_t{info.image_width} * kRowBytes);
-  return SampleShape{kRgb, static_cast<int>(info.image_height), static_cast<int>(info.image_width)};
+  return shrink(1);
+}
+
+SampleShape JpegDecoder::shrink(int by) {
+  jpeg_decompress_struct& info = state_->info;
+  info.scale_num = 1;
+  info.scale_denom = static_cast<unsigned>(by);
+  return state_->shape();
 }
 
 Result<void> JpegDecoder::decode(std::uint8_t* out) {
-  return decode_part({.height = static_cast<int>(state_->info.image_height),
-                      .width = static_cast<int>(state_->info.image_width)},
-                     out);
+  const SampleShape shape = state_->shape();
+  return decode_part({.height = shape.height, .width = shape.width}, out);
 }
 
 Result<void> JpegDecoder::decode_part(const Window& part, std::uint8_t* out, Remainder remainder) {

@@ -28,6 +28,12 @@ class JpegDecoder {
   // file as long as that holds the header, and must stay valid until decode().
   [[nodiscard]] Result<SampleShape> begin(std::span<const std::uint8_t> file);
 
+  [[nodiscard]] bool can_shrink() const { return true; }
+  // Makes the picture of the last begin() 1/by as high and wide, rounded up, as libjpeg does: of fewer of its
+  // coefficients, in less time. Gives its shape; parts are of the smaller one. REQUIRES: begin() was
+  // successful, nothing was decoded since; by is 1, 2, 4 or 8.
+  SampleShape shrink(int by);
+
   // Writes the picture of the last begin(): channel, row, column. REQUIRES: begin() was successful
   // and is used once; `out` has room for its shape.
   [[nodiscard]] Result<void> decode(std::uint8_t* out);

@@ -14,6 +14,9 @@ class PictureDecoder {
     is_png_ = is_png(file);
     return is_png_ ? png_.begin(file) : jpeg_.begin(file);
   }
+  [[nodiscard]] bool can_shrink() const { return !is_png_; }
+  // REQUIRES: can_shrink().
+  SampleShape shrink(int by) { return jpeg_.shrink(by); }
   [[nodiscard]] Result<void> decode(std::uint8_t* out) {
     return is_png_ ? png_.decode(out) : jpeg_.decode(out);
   }

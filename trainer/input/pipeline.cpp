@@ -137,6 +137,14 @@ bool is_cut_of_part(const std::vector<Placed>& placed, std::size_t at) {
   return placed[at].kind->gives_parts && at + 1 < placed.size() && placed[at + 1].kind->is_cut;
 }
 
+// Where a resize stands to which all pixels come that are decoded, or all of a cut out of them.
+std::optional<std::size_t> resize_of_decoded(const std::vector<Placed>& placed) {
+  if (placed.empty() || !placed[0].kind->gives_parts) return std::nullopt;
+  const std::size_t at = is_cut_of_part(placed, 0) ? 2 : 1;
+  if (at < placed.size() && placed[at].kind->is_resize) return at;
+  return std::nullopt;
+}
+
 // The part of a picture that the cut leaves, without the rest of it.
 Result<Sample> apply_part(const Stage& stage, const Stage& cut, const RandomStream& cut_draws,
                           const Sample& sample, StageMemory* memory, SampleRoom& room) {
@@ -253,6 +261,18 @@ Result<Pipeline> Pipeline::compile(const SampleType& stored, std::span<const Tra
     if (!made) return tl::unexpected(made.error());
   }
 
+  const auto resize_at = resize_of_decoded(*placed);
+  if (resize_at) {
+    const SampleType& from = made->types[*resize_at];
+    const SampleShape to = made->types[*resize_at + 1].shape();
+    Shrink shrink{.most = 8, .height = to.height, .width = to.width};
+    pipeline.chances_.decode_scale = shrink.of(from.height.most, from.width.most);
+    shrink.most = form.decode_scale;
+    pipeline.shrinks_ = shrink.most > 1;
+    if (pipeline.shrinks_) static_cast<PartStage&>(*made->stages[0]).shrink(shrink);
+  }
+  const bool cuts_shrunk = pipeline.shrinks_ && *resize_at == 2;
+
   // From the end: point-wise transforms on bytes are the table, what is pixel-wise before it the pass.
   const std::size_t end = placed->size();
   std::size_t table_at = end;
@@ -287,10 +307,18 @@ Result<Pipeline> Pipeline::compile(const SampleType& stored, std::span<const Tra
   std::size_t cached = 0;
   if (form.cache == CacheKind::decoded) cached = pipeline.decodes_ ? 1 : 0;
   if (form.cache == CacheKind::prefix) cached = std::min(steady, pass_at);
+  // How small a picture becomes follows from its cut: none that is kept would do for all of them.
+  if (cuts_shrunk && cached == 1) cached = 0;
   pipeline.cached_type_ = made->types[cached];
-  const bool is_cached =
-      form.cache == CacheKind::raw || form.cache == CacheKind::prefix || cached > 0;
+  if (pipeline.shrinks_ && cached == 1) {
+    pipeline.cached_type_.height.least = pipeline.cached_type_.width.least = 1;
+    pipeline.cached_type_.is_complete = false;
+  }
+  const bool is_cached = form.cache == CacheKind::raw ||
+                         (form.cache == CacheKind::prefix && !cuts_shrunk) || cached > 0;
   if (is_cached) pipeline.cached_key_ = "stored";
+  if (pipeline.shrinks_ && cached > 0)
+    pipeline.cached_key_ += " 1/" + std::to_string(form.decode_scale);
   for (std::size_t i = 0; i < cached; ++i)
     pipeline.cached_key_ +=
         " " + std::to_string((*placed)[i].index) + std::string((*placed)[i].kind->name);
@@ -299,7 +327,7 @@ Result<Pipeline> Pipeline::compile(const SampleType& stored, std::span<const Tra
     const std::size_t first = i;
     Step step{std::move(made->stages[i]), (*placed)[i].seed, nullptr, 0};
     const bool is_kept = i + 1 == cached;
-    if (form.decodes_crop && is_cut_of_part(*placed, i)) {
+    if ((form.decodes_crop || cuts_shrunk) && is_cut_of_part(*placed, i)) {
       // Pictures are decoded first, since nothing else takes files.
       assert(i == 0);
       pipeline.cuts_uncached_ = is_kept;

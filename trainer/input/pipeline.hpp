@@ -25,6 +25,7 @@ struct PipelineChances {
   bool can_move_crop = false;
   bool can_decode_crop = false;
   int pixel_stages = 0;  // at the end, those in a table not counted
+  int decode_scale = 1;  // the largest PipelineForm::decode_scale that makes a picture smaller
 };
 
 // Stages that run one after the other. The longest point-wise tail on bytes is not among them: it is a
@@ -72,9 +73,10 @@ class Pipeline {
   // How many of the parts a cache of that kind would save, wholly or nearly so.
   [[nodiscard]] std::size_t parts_saved_by(CacheKind kind) const;
 
-  // Whether an index of files is of use, by form().indexes_jpegs: parts of pictures are decoded.
+  // Whether an index of files is of use, by form().indexes_jpegs: parts of pictures are decoded, in their own
+  // size.
   [[nodiscard]] bool is_indexed() const {
-    return form_.indexes_jpegs && !steps_.empty() && decodes_ &&
+    return form_.indexes_jpegs && !steps_.empty() && decodes_ && !shrinks_ &&
            (steps_[0].cut != nullptr || cuts_uncached_);
   }
 
@@ -161,6 +163,7 @@ class Pipeline {
   SampleType cached_type_;
   std::string cached_key_;        // empty: nothing
   bool decodes_ = false;          // the first part
+  bool shrinks_ = false;          // and may make a picture smaller than it is
   bool cuts_uncached_ = false;    // a sample that is not kept: steps 0 and 1 in one
   std::size_t steady_parts_ = 0;  // those that begin with a transform before any that draws
 };

@@ -1,10 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/input/pipeline_form.hpp"
 
+#include <algorithm>
+#include <array>
 #include <string>
 #include <string_view>
 
 namespace autotuned::input {
+namespace {
+
+struct DecodeScale {
+  std::string_view name;
+  int scale = 1;
+};
+constexpr std::array<DecodeScale, 4> kDecodeScales = {
+    {{"full", 1}, {"half", 2}, {"quarter", 4}, {"eighth", 8}}};
+
+}  // namespace
 
 PipelineForm pipeline_form_of(const Configuration& configuration) {
   PipelineForm form{.crops_first = configuration.text("input.order") == "crop_first",
@@ -22,7 +34,14 @@ PipelineForm pipeline_form_of(const Configuration& configuration) {
   if (cache == "decoded") form.cache = CacheKind::decoded;
   if (cache == "prefix") form.cache = CacheKind::prefix;
   form.indexes_jpegs = configuration.flag("input.jpeg_index");
+  form.decode_scale =
+      std::ranges::find(kDecodeScales, configuration.text("input.decode_scale"), &DecodeScale::name)
+          ->scale;
   return form;
+}
+
+std::string_view decode_scale_name(int scale) {
+  return std::ranges::find(kDecodeScales, scale, &DecodeScale::scale)->name;
 }
 
 }  // namespace autotuned::input

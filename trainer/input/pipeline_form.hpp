@@ -3,6 +3,7 @@
 #pragma once
 
 #include <compare>
+#include <string_view>
 
 #include "base/configuration.hpp"
 
@@ -25,7 +26,7 @@ enum class CacheKind {
 
 enum class CachePlace { memory, file };
 
-// In which order and how the transforms run. What comes out is the same, bit for bit.
+// In which order and how the transforms run. What comes out is the same, bit for bit, but for decode_scale.
 struct PipelineForm {
   bool crops_first = false;  // crops stand as far ahead as what their neighbours declare allows
   bool decodes_crop =
@@ -36,12 +37,16 @@ struct PipelineForm {
   bool indexes_jpegs =
       false;  // where parts of pictures are decoded, files are looked up in an index
   CachePlace cache_place = CachePlace::memory;  // of no meaning to the pipeline itself
+  int decode_scale = 1;  // Shrink::most of pictures that a resize makes smaller: 1, 2, 4 or 8
 
   friend auto operator<=>(const PipelineForm&, const PipelineForm&) = default;
 };
 
-// By the knobs input.order, input.decode, input.point_ops, input.cache and input.jpeg_index. REQUIRES: all of
-// them, in their domains.
+// By the knobs input.order, input.decode, input.decode_scale, input.point_ops, input.cache and
+// input.jpeg_index. REQUIRES: all of them, in their domains.
 [[nodiscard]] PipelineForm pipeline_form_of(const Configuration& configuration);
+
+// What the knob input.decode_scale calls it: "full", "half". REQUIRES: 1, 2, 4 or 8.
+[[nodiscard]] std::string_view decode_scale_name(int scale);
 
 }  // namespace autotuned::input

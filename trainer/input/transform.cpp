@@ -38,7 +38,7 @@ constexpr std::array kKinds = {
                   .takes_float32 = false,
                   .draws = Draws::of_sample,
                   .make = make_color_jitter},
-    TransformKind{.name = "resize", .takes_float32 = false, .make = make_resize},
+    TransformKind{.name = "resize", .takes_float32 = false, .is_resize = true, .make = make_resize},
     TransformKind{.name = "random_mask",
                   .is_pixel_wise = true,
                   .draws = Draws::of_pixels,

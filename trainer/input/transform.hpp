@@ -84,10 +84,30 @@ class CutStage : public Stage {
                                               const RandomStream& draws) const = 0;
 };
 
+// How small a picture may become while it is decoded, because a resize comes next.
+struct Shrink {
+  int most = 1;    // 1, 2, 4 or 8
+  int height = 1;  // of what the resize makes
+  int width = 1;
+
+  // The most that leaves both sides of a picture of that size at least as long as they become.
+  [[nodiscard]] int of(int from_height, int from_width) const {
+    int by = most;
+    while (by > 1 && (from_height / by < height || from_width / by < width))
+      by /= 2;
+    return by;
+  }
+};
+
 // A stage that can make a part of its picture without the rest.
 class PartStage : public Stage {
  public:
-  // What `cut` would give of the picture that apply() gives, bit for bit.
+  // From now on its pictures are smaller, where their format allows that: other pixels than those of a resize
+  // of the whole. output() and windows stay those of pictures in their own size. Not while it is used.
+  virtual void shrink(const Shrink& /*shrink*/) {}
+
+  // What `cut` would give of the picture that apply() gives, bit for bit. Of one that becomes smaller: all
+  // pixels in which something of that part lies, of a picture that is made as small as the part allows.
   [[nodiscard]] virtual Result<Sample> apply_part(const Sample& sample, const CutStage& cut,
                                                   const RandomStream& cut_draws,
                                                   StageMemory* memory, SampleRoom& room) const = 0;
@@ -150,6 +170,7 @@ struct TransformKind {
   bool takes_float32 = true;
   bool is_cut = false;         // its stage is a CutStage
   bool gives_parts = false;    // its stage is a PartStage
+  bool is_resize = false;      // gives one size whatever it takes, and sees all pixels of that
   bool is_pixel_wise = false;  // its stage is a PixelStage
   bool is_point_wise = false;  // every number depends on its own byte or number and channel alone
   Draws draws = Draws::none;

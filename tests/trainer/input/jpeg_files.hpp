@@ -19,6 +19,13 @@
 
 namespace autotuned::input {
 
+enum class JpegContent {
+  waves,      // under noise: every block has high and low frequencies, every neighbour differs
+  smooth,     // slow slopes: hardly a code but those of DC values
+  flat,       // one colour
+  saturated,  // squares of the darkest and the brightest
+};
+
 struct JpegFile {
   int height = 1;
   int width = 1;
@@ -30,17 +37,56 @@ struct JpegFile {
   int restart_rows = 0;
   bool has_own_codes = false;  // made for the picture
   int noise = 90;
+  JpegContent content = JpegContent::waves;
+  std::uint64_t seed = 0;  // another picture of that kind
 
   [[nodiscard]] std::string text() const {
     return std::to_string(height) + " x " + std::to_string(width) + " quality " +
            std::to_string(quality) + " sampling " + std::to_string(across) + "x" +
            std::to_string(down) + (is_grey ? " grey" : "") +
            (is_progressive ? " progressive" : "") + " restarts " + std::to_string(restart_rows) +
-           (has_own_codes ? " own codes" : "") + " noise " + std::to_string(noise);
+           (has_own_codes ? " own codes" : "") + " noise " + std::to_string(noise) + " content " +
+           std::to_string(static_cast<int>(content)) + " seed " + std::to_string(seed);
   }
 };
 
-// Waves under noise: every block has high and low frequencies, every neighbour differs.
+// Byte `i` of row `y`, between whose pixels lie `components` bytes.
+inline std::uint8_t byte_of(const JpegFile& file, int y, std::size_t i, std::size_t components) {
+  const std::uint64_t seed = file.seed == 0 ? 0 : mix64(file.seed);
+  const auto part_of_seed = [&](std::size_t which) {
+    return static_cast<double>(mix64(seed + which + 1) % 1000) / 1000;
+  };
+  const std::size_t x = i / components;
+  const std::size_t component = i % components;
+  double value = 0;
+  switch (file.content) {
+    case JpegContent::waves: {
+      const double wave = 60 * std::sin(0.13 * y + 0.29 * static_cast<double>(i % 97) +
+                                        7 * (seed == 0 ? 0 : part_of_seed(0))) +
+                          128;
+      const auto noise = mix64(seed + static_cast<std::uint64_t>(y) * 100'003 + i) %
+                         static_cast<std::uint64_t>(file.noise);
+      value = wave + static_cast<double>(noise) - file.noise / 2.0;
+      break;
+    }
+    case JpegContent::smooth:
+      value = 255 * part_of_seed(component) +
+              (100 * part_of_seed(component + 4) - 50) * y / file.height +
+              (100 * part_of_seed(component + 8) - 50) * static_cast<double>(x) / file.width;
+      break;
+    case JpegContent::flat:
+      value = 255 * part_of_seed(component);
+      break;
+    case JpegContent::saturated:
+      value =
+          mix64(seed + static_cast<std::uint64_t>(y / 5) * 100'003 + x / 5 * 3 + component) % 2 == 0
+              ? 0
+              : 255;
+      break;
+  }
+  return static_cast<std::uint8_t>(std::clamp(value, 0.0, 255.0));
+}
+
 inline std::vector<std::uint8_t> encoded(const JpegFile& file) {
   jpeg_compress_struct info{};
   jpeg_error_mgr errors{};
@@ -64,13 +110,8 @@ inline std::vector<std::uint8_t> encoded(const JpegFile& file) {
   const auto components = static_cast<std::size_t>(info.input_components);
   std::vector<std::uint8_t> row(static_cast<std::size_t>(file.width) * components);
   for (int y = 0; y < file.height; ++y) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const double wave = 60 * std::sin(0.13 * y + 0.29 * static_cast<double>(i % 97)) + 128;
-      const auto noise = mix64(static_cast<std::uint64_t>(y) * 100'003 + i) %
-                         static_cast<std::uint64_t>(file.noise);
-      row[i] = static_cast<std::uint8_t>(
-          std::clamp(wave + static_cast<double>(noise) - file.noise / 2.0, 0.0, 255.0));
-    }
+    for (std::size_t i = 0; i < row.size(); ++i)
+      row[i] = byte_of(file, y, i, components);
     JSAMPROW line = row.data();
     jpeg_write_scanlines(&info, &line, 1);
   }

@@ -81,10 +81,11 @@ std::vector<std::uint8_t> batch_of(const Pipeline& pipeline, const std::vector<S
 }
 
 void expect_one_result(const SampleType& stored, const std::vector<Sample>& samples,
-                       const std::vector<Transform>& transforms) {
-  const Pipeline written = formed(stored, transforms, {});
+                       const std::vector<Transform>& transforms, int decode_scale = 1) {
+  const Pipeline written = formed(stored, transforms, {.decode_scale = decode_scale});
   const auto expected = batch_of(written, samples, PixelType::float32);
-  for (const PipelineForm& form : all_forms()) {
+  for (PipelineForm form : all_forms()) {
+    form.decode_scale = decode_scale;
     SCOPED_TRACE(testing::Message()
                  << form.crops_first << form.decodes_crop << static_cast<int>(form.point_ops)
                  << static_cast<int>(form.cache));
@@ -171,6 +172,16 @@ TEST(PipelineForms, KeepWhatNothingRandomMade) {
             key({.crops_first = true, .cache = CacheKind::prefix}));
   EXPECT_NE(key({.cache = CacheKind::decoded}), key({.cache = CacheKind::prefix}));
   EXPECT_NE(key({.cache = CacheKind::raw}), key({.cache = CacheKind::decoded}));
+  // A picture that is decoded smaller is another one. Where its size follows from a random cut, none is kept.
+  const std::vector<Transform> resized = {kDecode, {"resize", {{"size", 20}}}, kScale};
+  const PipelineForm half{.cache = CacheKind::decoded, .decode_scale = 2};
+  EXPECT_EQ(kept(resized, half), "1: 3 x 1 to 100 x 1 to 90");
+  EXPECT_NE(formed(files, resized, half).cached_key(),
+            formed(files, resized, {.cache = CacheKind::decoded}).cached_key());
+  const std::vector<Transform> cut = {kDecode, {"random_resized_crop", {{"size", 20}}}, kScale};
+  EXPECT_EQ(kept(cut, half), "nothing");
+  EXPECT_EQ(kept(cut, {.cache = CacheKind::prefix, .decode_scale = 2}), "nothing");
+  EXPECT_EQ(kept(cut, {.cache = CacheKind::raw, .decode_scale = 2}), "0: 3 x 100 x 90");
 }
 
 TEST(PipelineForms, OfFilesToo) {
@@ -186,6 +197,31 @@ TEST(PipelineForms, OfFilesToo) {
        }) {
     SCOPED_TRACE(transforms.size());
     expect_one_result(type_of(Element::encoded, {3, 45, 61}), samples, transforms);
+  }
+}
+
+// Other pixels than those of whole pictures, but the same ones whatever the form.
+TEST(PipelineForms, OfPicturesThatAreDecodedSmaller) {
+  const std::vector<std::uint8_t> file = encoded({91, 122, 90, 2, 2});
+  const std::vector<Sample> samples(4, Sample{.element = Element::encoded, .bytes = file});
+  const SampleType stored = type_of(Element::encoded, {3, 91, 122});
+  for (const auto& transforms : std::vector<std::vector<Transform>>{
+           {kDecode, {"resize", {{"size", {20, 31}}}}, kScale},
+           {kDecode, {"resize", {{"size", 20}}}, crop(9, 9), kMask, kYuv},
+           {kDecode, center(77), {"resize", {{"size", 9}}}, kToFloat},
+           {kDecode, crop(50, 60), {"resize", {{"size", 13}}}, crop(6, 6), kNormalize},
+           {kDecode,
+            {"random_resized_crop", {{"size", 11}}},
+            {"random_flip"},
+            kToFloat,
+            kNormalize},
+       }) {
+    SCOPED_TRACE(transforms[1].type);
+    for (const int scale : {2, 4, 8})
+      expect_one_result(stored, samples, transforms, scale);
+    EXPECT_NE(
+        batch_of(formed(stored, transforms, {.decode_scale = 4}), samples, PixelType::float32),
+        batch_of(formed(stored, transforms, {}), samples, PixelType::float32));
   }
 }
 
@@ -220,6 +256,24 @@ TEST(PipelineForms, SayWhatTheyWouldChange) {
             Chances(false, false, 0));
   EXPECT_EQ(chances(pixels, {crop(8, 8), kMask, kToFloat}), Chances(false, false, 1));
   EXPECT_EQ(chances(pixels, {crop(80, 80), kYuv, kScale, crop(8, 8)}), Chances(true, false, 0));
+}
+
+TEST(PipelineForms, SayHowSmallPicturesMayBeDecoded) {
+  const SampleType files = type_of(Element::encoded, {3, 100, 90});
+  const auto scale = [](const SampleType& stored, const std::vector<Transform>& transforms) {
+    return formed(stored, transforms, {}).chances().decode_scale;
+  };
+  const auto resize = [](int size) { return Transform{"resize", {{"size", size}}}; };
+  EXPECT_EQ(scale(files, {kDecode, resize(46)}), 1);
+  EXPECT_EQ(scale(files, {kDecode, resize(45)}), 2);
+  EXPECT_EQ(scale(files, {kDecode, resize(22)}), 4);
+  EXPECT_EQ(scale(files, {kDecode, resize(3)}), 8);
+  EXPECT_EQ(scale(files, {kDecode, crop(40, 40), resize(12)}), 2);
+  EXPECT_EQ(scale(files, {kDecode, {"random_resized_crop", {{"size", 12}}}}), 4);
+  // Something else sees the picture first, or nothing is decoded.
+  EXPECT_EQ(scale(files, {kDecode, {"random_flip"}, resize(3)}), 1);
+  EXPECT_EQ(scale(files, {kDecode, crop(40, 40), crop(30, 30), resize(3)}), 1);
+  EXPECT_EQ(scale(type_of(Element::uint8, {3, 100, 90}), {resize(3)}), 1);
 }
 
 // With the crop first, what is left may be a table, so that bytes can travel.
