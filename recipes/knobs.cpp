@@ -232,6 +232,11 @@ std::vector<Knob> knobs_of(const Machine& machine) {
   knobs.push_back(choice("input.decode", {"full", "crop"},
                          "crop: of a picture that is cropped, only the crop is decoded."));
 
+  // The slowest first: it is how masks are dilated where nobody thinks about it.
+  knobs.push_back(choice("input.dilation", {"convolution", "shifts", "bits"},
+                         "How masks are dilated: by a convolution of numbers, by uniting shifted "
+                         "bytes, or 64 cells at a time."));
+
   Knob& scale = knobs.emplace_back(choice(
       "input.decode_scale", {"full", "half", "quarter", "eighth"},
       "How small a JPEG picture that is resized may be decoded, as long as it stays larger than it "

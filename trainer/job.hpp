@@ -36,10 +36,11 @@ struct JobFacts {
   std::vector<std::int64_t> sample_shape;
   std::int64_t classes = 0;
   std::string keep_float32_obstacle;  // why no module can be kept in 32 bit; empty: they can
-  // What input.order, input.decode and input.point_ops could change.
+  // What input.order, input.decode, input.point_ops and input.dilation could change.
   bool can_move_crop = false;
   bool can_decode_crop = false;
   std::int64_t pixel_stages = 0;
+  bool dilates = false;
   std::string decode_scale = "full";  // the last value of that knob that makes a picture smaller
   // What input.cache could keep: the bytes that each kind needs for all of the data (0: it would keep no
   // more than a smaller one), those that there are for it in memory and on the disk, and how many different

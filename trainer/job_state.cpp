@@ -117,6 +117,7 @@ std::vector<std::string> obeyed_knobs() {
           "input.cache",
           "input.decode",
           "input.decode_scale",
+          "input.dilation",
           "input.jpeg_index",
           "input.order",
           "input.point_ops",
@@ -424,6 +425,7 @@ void Job::State::describe(const input::Pipeline& pipeline) {
   facts_.can_decode_crop = pipeline.chances().can_decode_crop;
   facts_.pixel_stages = pipeline.chances().pixel_stages;
   facts_.decode_scale = input::decode_scale_name(pipeline.chances().decode_scale);
+  facts_.dilates = pipeline.chances().dilates;
   describe_caches();
   describe_index();
   facts_.device_memory_bytes = device_memory_bytes(facts_.device);

@@ -47,6 +47,7 @@ Json to_json(const JobFacts& facts) {
           {"can_decode_crop", facts.can_decode_crop},
           {"pixel_stages", facts.pixel_stages},
           {"decode_scale", facts.decode_scale},
+          {"dilates", facts.dilates},
           {"cache_raw_bytes", facts.cache_raw_bytes},
           {"cache_decoded_bytes", facts.cache_decoded_bytes},
           {"cache_prefix_bytes", facts.cache_prefix_bytes},

@@ -18,6 +18,7 @@ TEST(BuiltIn, AnswersAreWellFormed) {
                              "cudnn_benchmark",
                              "deferred_loss_reading",
                              "fused_optimizer",
+                             "input_dilation",
                              "point_ops",
                              "host_allocator",
                              "gather_to_indexing",

@@ -131,6 +131,19 @@ TEST(ScaledDecoding, OnlyWithConsentWhereAResizeMakesPicturesSmaller) {
   EXPECT_THAT(none_because(ask("scaled_decoding", json)), HasSubstr("waits only 1.0 %"));
 }
 
+TEST(InputDilation, OnlyWhereMasksAreDilated) {
+  Json json = situation("fashion_cnn_cpu");
+  EXPECT_THAT(none_because(ask("input_dilation", json)), HasSubstr("no mask is dilated"));
+  json["job"]["dilates"] = true;
+  const Json answer = ask("input_dilation", json);
+  EXPECT_EQ(first_change(answer), Json({{"input.dilation", "bits"}}));
+  EXPECT_THAT(first_reason(answer), HasSubstr("dilated by convolution"));
+  json["incumbent"]["input.dilation"] = "shifts";
+  EXPECT_EQ(first_change(ask("input_dilation", json)), Json({{"input.dilation", "bits"}}));
+  json["incumbent"]["input.dilation"] = "bits";
+  EXPECT_FALSE(none_because(ask("input_dilation", json)).empty());
+}
+
 TEST(PointOps, OnePassFirstThenTheBatch) {
   Json json = situation("fashion_cnn_cpu");
   EXPECT_THAT(none_because(ask("point_ops", json)), HasSubstr("no transforms of single pixels"));

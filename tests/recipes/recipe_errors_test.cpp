@@ -222,7 +222,8 @@ TEST(RecipeErrors, AllAreReportedAtOnceInTheOrderOfTheFile) {
           "\"loader.workers\"?",
           "recipe.yaml:11:16: tune.allow: unknown name \"everything\"; known are numerics, "
           "semantics, batch_size, checkpoint.async, cuda.graph, cudnn.benchmark, input.cache, "
-          "input.decode, input.decode_scale, input.jpeg_index, input.order, input.point_ops, "
+          "input.decode, input.decode_scale, input.dilation, input.jpeg_index, input.order, "
+          "input.point_ops, "
           "input.read_ahead, "
           "layout.memory_format, loader.pin_memory, "
           "loader.prefetch_batches, loader.workers, memory.allocator, memory.malloc, "

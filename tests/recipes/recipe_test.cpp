@@ -138,17 +138,18 @@ TEST(Recipe, ALargeBatchSizeRaisesTheDefaultLimit) {
 
 TEST(Recipe, StartsFromDefaultsItsBatchSizeAndItsOwnKnobs) {
   const Recipe recipe = right(std::string(kQuickRecipe) + "start: {loader.workers: 3}\n");
-  EXPECT_EQ(recipe.starting_configuration(sample_knobs()).canonical_text(),
-            "batch_size=8 checkpoint.async=off cuda.graph=off cudnn.benchmark=off input.cache=none "
-            "input.decode=full input.decode_scale=full input.jpeg_index=off "
-            "input.order=written input.point_ops=per_sample input.read_ahead=0 "
-            "layout.memory_format=contiguous loader.pin_memory=off "
-            "loader.prefetch_batches=2 loader.workers=3 memory.allocator=glibc "
-            "memory.malloc=default "
-            "optimizer.fused=off optimizer.set_to_none=off precision.autocast=off "
-            "precision.keep_float32=none precision.tf32=off rewrite.gather=gather "
-            "threads.intra_op=4 train.loss_reading=deferred transfer.dtype=float32 "
-            "transfer.non_blocking=off");
+  EXPECT_EQ(
+      recipe.starting_configuration(sample_knobs()).canonical_text(),
+      "batch_size=8 checkpoint.async=off cuda.graph=off cudnn.benchmark=off input.cache=none "
+      "input.decode=full input.decode_scale=full input.dilation=convolution input.jpeg_index=off "
+      "input.order=written input.point_ops=per_sample input.read_ahead=0 "
+      "layout.memory_format=contiguous loader.pin_memory=off "
+      "loader.prefetch_batches=2 loader.workers=3 memory.allocator=glibc "
+      "memory.malloc=default "
+      "optimizer.fused=off optimizer.set_to_none=off precision.autocast=off "
+      "precision.keep_float32=none precision.tf32=off rewrite.gather=gather "
+      "threads.intra_op=4 train.loss_reading=deferred transfer.dtype=float32 "
+      "transfer.non_blocking=off");
 }
 
 TEST(Recipe, ScalesTheLearningRate) {

@@ -93,12 +93,13 @@ TEST(Job, FormsOfTheInputTrainTheSameBits) {
   recipes::Recipe recipe = small_recipe();
   recipe.input = {{"scale", {{"by", 1.0 / 255}}},
                   {"random_crop", {{"size", {3, 4}}}},
-                  {"random_mask", {{"ratio", 0.1}}},
+                  {"random_mask", {{"ratio", 0.1}, {"dilate", "4-neighbour"}}},
                   {"scale", {{"by", 2.0}}}};
   const auto job = load(recipe);
   EXPECT_TRUE(job->facts().can_move_crop);
   EXPECT_FALSE(job->facts().can_decode_crop);
   EXPECT_EQ(job->facts().pixel_stages, 2);
+  EXPECT_TRUE(job->facts().dilates);
   const Configuration start = starting(recipe);
   const std::string expected = digest_under(*job, start, 25);
   const double test_loss = value_of(job->evaluate(never)).loss;
@@ -112,6 +113,8 @@ TEST(Job, FormsOfTheInputTrainTheSameBits) {
       EXPECT_EQ(value_of(job->evaluate(never)).loss, test_loss);
     }
   }
+  for (const char* dilation : {"shifts", "bits"})
+    EXPECT_EQ(digest_under(*job, with(start, "input.dilation", dilation), 25), expected);
   EXPECT_NE(digest_under(*job, start, 24), expected);  // the comparison can fail
 }
 

@@ -11,6 +11,13 @@
 
 namespace autotuned::input {
 
+// How cells are set beside those that are: three ways to the same cells.
+enum class Dilation {
+  convolution,  // cells as numbers, added up under a cross of 3 x 3 weights
+  shifts,       // cells as bytes, united with those above, below and beside them
+  bits,         // as they lie, 64 at a time
+};
+
 class Mask {
  public:
   // Clears every cell. REQUIRES: height, width >= 1. Takes memory only where it grows.
@@ -28,8 +35,8 @@ class Mask {
                                                      << (static_cast<unsigned>(column) % 64U);
   }
 
-  // Also sets the four neighbours of every cell that is set.
-  void dilate();
+  // Also sets the four neighbours of every cell that is set. Takes memory only where it grows.
+  void dilate(Dilation how = Dilation::bits);
 
   [[nodiscard]] bool contains(int row, int column) const {
     return ((row_of(row)[column / 64] >> (static_cast<unsigned>(column) % 64U)) & 1U) != 0;
@@ -42,12 +49,24 @@ class Mask {
   [[nodiscard]] int width() const { return width_; }
 
  private:
+  void dilate_by_convolution();
+  void dilate_by_shifts();
+  void dilate_bits();
+  // Sets the cells of a row that `values` have above zero, and no others.
+  template <class T>
+  void set_row(int row, const T* values);
+
   int height_ = 0;
   int width_ = 0;
   std::size_t words_per_row_ = 0;
   std::uint64_t last_word_ = 0;  // the bits of a row's last word that are cells
   std::vector<std::uint64_t> words_;
-  std::vector<std::uint64_t> before_;  // of dilate()
+  // Of dilate(), each of one way.
+  std::vector<float> numbers_;  // with a rim of zeros
+  std::vector<float> sums_;     // of a row
+  std::vector<std::uint8_t> cells_;
+  std::vector<std::uint8_t> united_;  // a row
+  std::vector<std::uint64_t> before_;
 };
 
 }  // namespace autotuned::input

@@ -170,6 +170,7 @@ struct Made {
   std::vector<std::unique_ptr<Stage>> stages;
   std::vector<SampleType> types;  // before each, and behind the last
   std::string makes_floats;       // the transform that does
+  bool dilates = false;
 };
 
 // Where the table begins that ends them: the longest point-wise run at the end, if bytes come to it.
@@ -186,7 +187,8 @@ std::string names_of(const std::vector<Placed>& placed, std::size_t first, std::
   return names;
 }
 
-Result<Made> make_stages(const SampleType& stored, const std::vector<Placed>& placed) {
+Result<Made> make_stages(const SampleType& stored, const std::vector<Placed>& placed,
+                         const PipelineForm& form) {
   Made made;
   made.types.push_back(stored);
   for (const auto& [transform, kind, index, seed] : placed) {
@@ -196,6 +198,8 @@ Result<Made> make_stages(const SampleType& stored, const std::vector<Placed>& pl
     }
     auto stage = kind->make(*transform, type);
     if (!stage) return tl::unexpected(at_transform(stage.error(), index, transform->type));
+    (*stage)->set_dilation(form.dilation);
+    made.dilates |= (*stage)->dilates();
     const SampleType output = (*stage)->output();
     if (type.element != Element::float32 && output.element == Element::float32) {
       made.makes_floats = kind->name;
@@ -242,7 +246,7 @@ Result<Pipeline> Pipeline::compile(const SampleType& stored, std::span<const Tra
                                    std::uint64_t seed, PipelineForm form) {
   auto placed = placed_as_written(transforms, seed);
   if (!placed) return tl::unexpected(placed.error());
-  auto made = make_stages(stored, *placed);  // also for the errors of what is written
+  auto made = make_stages(stored, *placed, form);  // also for the errors of what is written
   if (!made) return tl::unexpected(made.error());
   if (auto checked = check_end(made->types.back()); !checked) {
     return tl::unexpected(checked.error());
@@ -251,13 +255,14 @@ Result<Pipeline> Pipeline::compile(const SampleType& stored, std::span<const Tra
   pipeline.stored_ = stored;
   pipeline.form_ = form;
   pipeline.shape_ = made->types.back().shape();
+  pipeline.chances_.dilates = made->dilates;
   std::vector<Placed> moved = *placed;
   pipeline.chances_.can_move_crop = move_cuts_first(moved);
   for (std::size_t i = 0; i < moved.size(); ++i)
     pipeline.chances_.can_decode_crop |= is_cut_of_part(moved, i);
   if (pipeline.chances_.can_move_crop && (form.crops_first || form.decodes_crop)) {
     placed = moved;
-    made = make_stages(stored, *placed);
+    made = make_stages(stored, *placed, form);
     if (!made) return tl::unexpected(made.error());
   }
 
@@ -289,7 +294,7 @@ Result<Pipeline> Pipeline::compile(const SampleType& stored, std::span<const Tra
         made->makes_floats.empty()
             ? "the data consists of floats"
             : "`" + made->makes_floats + "` makes floats that do not come from one byte each";
-    const auto earlier = make_stages(stored, moved);
+    const auto earlier = make_stages(stored, moved, form);
     if (earlier && table_begin(moved, *earlier)) {
       pipeline.why_no_table_ = "a crop stands behind `" + made->makes_floats +
                                "`, which input.order: crop_first moves ahead of it";

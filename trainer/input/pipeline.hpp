@@ -26,6 +26,7 @@ struct PipelineChances {
   bool can_decode_crop = false;
   int pixel_stages = 0;  // at the end, those in a table not counted
   int decode_scale = 1;  // the largest PipelineForm::decode_scale that makes a picture smaller
+  bool dilates = false;  // masks
 };
 
 // Stages that run one after the other. The longest point-wise tail on bytes is not among them: it is a

@@ -33,6 +33,9 @@ PipelineForm pipeline_form_of(const Configuration& configuration) {
   if (cache == "raw") form.cache = CacheKind::raw;
   if (cache == "decoded") form.cache = CacheKind::decoded;
   if (cache == "prefix") form.cache = CacheKind::prefix;
+  const std::string dilation = configuration.text("input.dilation");
+  if (dilation == "shifts") form.dilation = Dilation::shifts;
+  if (dilation == "bits") form.dilation = Dilation::bits;
   form.indexes_jpegs = configuration.flag("input.jpeg_index");
   form.decode_scale =
       std::ranges::find(kDecodeScales, configuration.text("input.decode_scale"), &DecodeScale::name)

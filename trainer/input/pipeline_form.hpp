@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/configuration.hpp"
+#include "trainer/input/mask.hpp"
 
 namespace autotuned::input {
 
@@ -38,12 +39,13 @@ struct PipelineForm {
       false;  // where parts of pictures are decoded, files are looked up in an index
   CachePlace cache_place = CachePlace::memory;  // of no meaning to the pipeline itself
   int decode_scale = 1;  // Shrink::most of pictures that a resize makes smaller: 1, 2, 4 or 8
+  Dilation dilation = Dilation::convolution;  // of masks
 
   friend auto operator<=>(const PipelineForm&, const PipelineForm&) = default;
 };
 
-// By the knobs input.order, input.decode, input.decode_scale, input.point_ops, input.cache and
-// input.jpeg_index. REQUIRES: all of them, in their domains.
+// By the knobs input.order, input.decode, input.decode_scale, input.point_ops, input.cache, input.jpeg_index and
+// input.dilation. REQUIRES: all of them, in their domains.
 [[nodiscard]] PipelineForm pipeline_form_of(const Configuration& configuration);
 
 // What the knob input.decode_scale calls it: "full", "half". REQUIRES: 1, 2, 4 or 8.

@@ -60,6 +60,8 @@ class RandomMaskStage final : public PixelStage {
       : parts_(parts), is_dilated_(is_dilated), type_(type) {}
 
   SampleType output() const override { return type_; }
+  bool dilates() const override { return is_dilated_; }
+  void set_dilation(Dilation how) override { dilation_ = how; }
   std::unique_ptr<StageMemory> make_memory() const override {
     return std::make_unique<MaskMemory>();
   }
@@ -69,7 +71,7 @@ class RandomMaskStage final : public PixelStage {
     Mask& mask = static_cast<MaskMemory*>(memory)->mask;
     mask.reshape(shape.height, shape.width);
     mask.draw(parts_, draws);
-    if (is_dilated_) mask.dilate();
+    if (is_dilated_) mask.dilate(dilation_);
   }
 
   void apply_rows(const PixelRows& rows, const StageMemory* memory) const override {
@@ -95,6 +97,7 @@ class RandomMaskStage final : public PixelStage {
 
   std::uint32_t parts_;
   bool is_dilated_;
+  Dilation dilation_ = Dilation::convolution;
   SampleType type_;
 };
 

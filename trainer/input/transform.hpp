@@ -17,6 +17,8 @@
 
 namespace autotuned::input {
 
+enum class Dilation;
+
 // A per-sample transform as the recipe names it.
 struct Transform {
   std::string type;
@@ -65,6 +67,11 @@ class Stage {
   virtual ~Stage() = default;
 
   [[nodiscard]] virtual SampleType output() const = 0;
+
+  // Whether it dilates something, in any of the ways and with the same result.
+  [[nodiscard]] virtual bool dilates() const { return false; }
+  // The way, before the first sample.
+  virtual void set_dilation(Dilation /*how*/) {}
 
   // Null when it needs none.
   [[nodiscard]] virtual std::unique_ptr<StageMemory> make_memory() const { return nullptr; }

@@ -2,6 +2,7 @@
 // Whatever form a pipeline has, what comes out is the same.
 #include <gmock/gmock.h>
 
+#include <array>
 #include <set>
 
 #include "tests/trainer/input/fixtures.hpp"
@@ -26,13 +27,19 @@ Transform center(int size) {
 }
 
 std::vector<PipelineForm> all_forms() {
+  // In turn: a way to dilate does not depend on the rest of a form.
+  constexpr std::array dilations = {Dilation::convolution, Dilation::shifts, Dilation::bits};
   std::vector<PipelineForm> forms;
   for (const bool crops_first : {false, true}) {
     for (const bool decodes_crop : {false, true}) {
       for (const PointOps ops : {PointOps::per_sample, PointOps::fused, PointOps::per_batch}) {
         for (const CacheKind cache :
              {CacheKind::none, CacheKind::raw, CacheKind::decoded, CacheKind::prefix})
-          forms.push_back({crops_first, decodes_crop, ops, cache});
+          forms.push_back({.crops_first = crops_first,
+                           .decodes_crop = decodes_crop,
+                           .point_ops = ops,
+                           .cache = cache,
+                           .dilation = dilations[forms.size() % dilations.size()]});
       }
     }
   }
@@ -274,6 +281,13 @@ TEST(PipelineForms, SayHowSmallPicturesMayBeDecoded) {
   EXPECT_EQ(scale(files, {kDecode, {"random_flip"}, resize(3)}), 1);
   EXPECT_EQ(scale(files, {kDecode, crop(40, 40), crop(30, 30), resize(3)}), 1);
   EXPECT_EQ(scale(type_of(Element::uint8, {3, 100, 90}), {resize(3)}), 1);
+}
+
+TEST(PipelineForms, SayWhetherTheyDilate) {
+  const SampleType pixels = type_of(Element::uint8, {3, 100, 90});
+  EXPECT_TRUE(formed(pixels, {kToFloat, kMask}, {}).chances().dilates);
+  EXPECT_FALSE(formed(pixels, {kToFloat}, {}).chances().dilates);
+  EXPECT_FALSE(formed(pixels, {{"random_mask", {{"ratio", 0.5}}}}, {}).chances().dilates);
 }
 
 // With the crop first, what is left may be a table, so that bytes can travel.

@@ -2,7 +2,9 @@
 // Each transform against what PIL, torchvision and PyTorch make of the same bytes.
 #include <gmock/gmock.h>
 
+#include <array>
 #include <cmath>
+#include <vector>
 
 #include "tests/trainer/input/fixtures.hpp"
 #include "trainer/input/mask.hpp"
@@ -185,22 +187,46 @@ TEST(Mask, DilatesAsAConvolutionWithACross) {
     const Fixture expected = fixture(name);
     const Fixture source = fixture(facts["source"]);
     Mask mask;
-    mask.reshape(source.shape.height, source.shape.width);
-    for (int cell = 0; cell < source.shape.height * source.shape.width; ++cell) {
-      if (source.bytes[static_cast<std::size_t>(cell)] != 0) {
-        mask.set(cell / source.shape.width, cell % source.shape.width);
+    for (const Dilation how : {Dilation::convolution, Dilation::shifts, Dilation::bits}) {
+      SCOPED_TRACE(static_cast<int>(how));
+      mask.reshape(source.shape.height, source.shape.width);
+      for (int cell = 0; cell < source.shape.height * source.shape.width; ++cell) {
+        if (source.bytes[static_cast<std::size_t>(cell)] != 0) {
+          mask.set(cell / source.shape.width, cell % source.shape.width);
+        }
+      }
+      mask.dilate(how);
+      std::vector<std::uint8_t> dilated;
+      for (int row = 0; row < mask.height(); ++row) {
+        for (int column = 0; column < mask.width(); ++column)
+          dilated.push_back(mask.contains(row, column) ? 1 : 0);
+      }
+      EXPECT_THAT(dilated, ElementsAreArray(expected.bytes));
+      ++compared;
+    }
+  }
+  EXPECT_EQ(compared, 12);
+}
+
+// Every word of it, so that bits beyond the width are seen as well.
+TEST(Mask, DilatesAlikeInAllWaysWhateverTheSize) {
+  const auto words_of = [](Mask& mask, Dilation how, int height, int width, std::uint32_t parts) {
+    mask.reshape(height, width);
+    mask.draw(parts, RandomStream(11, static_cast<std::uint64_t>(width)));
+    mask.dilate(how);
+    return std::vector<std::uint64_t>(mask.row_of(0), mask.row_of(height));
+  };
+  std::array<Mask, 3> masks;  // used again and again, as a thread does
+  for (const int height : {1, 2, 3, 17, 64}) {
+    for (int width = 1; width <= 130; ++width) {
+      for (const std::uint32_t parts : {2048U, 16384U, 65536U}) {
+        SCOPED_TRACE(testing::Message() << height << " x " << width << ", " << parts);
+        const auto bits = words_of(masks[0], Dilation::bits, height, width, parts);
+        EXPECT_EQ(words_of(masks[1], Dilation::convolution, height, width, parts), bits);
+        EXPECT_EQ(words_of(masks[2], Dilation::shifts, height, width, parts), bits);
       }
     }
-    mask.dilate();
-    std::vector<std::uint8_t> dilated;
-    for (int row = 0; row < mask.height(); ++row) {
-      for (int column = 0; column < mask.width(); ++column)
-        dilated.push_back(mask.contains(row, column) ? 1 : 0);
-    }
-    EXPECT_THAT(dilated, ElementsAreArray(expected.bytes));
-    ++compared;
   }
-  EXPECT_EQ(compared, 4);
 }
 
 TEST(Mask, DrawsAsManyCellsAsAsked) {
