@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The input of recipes/photo_masking.yaml in PyTorch, loading alone: as a study published it, with all that its
-author then did by hand, and as fast as we know how.
+author then did by hand, with torchvision's own decoder and transforms (v2), and as fast as we know how.
 
 The photos are those of .deps/photos (scripts/setup --photos), or of the folder PHOTOS, repeated to 10,000 samples.
 """
@@ -14,7 +14,7 @@ import torch
 import torchvision
 from PIL import Image
 from torch.utils.data import DataLoader, Dataset
-from torchvision.transforms import functional
+from torchvision.transforms import functional, v2
 
 import blocks
 
@@ -66,6 +66,25 @@ SCALED_MATRIX = MATRIX / 255
 SCALED_OFFSET = (OFFSET / 255)[:, None]
 
 
+class Masked(torch.nn.Module):
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        return pixels * ~dilated(torch.rand(SIZE, SIZE) < RATIO)
+
+
+class ToYuv(torch.nn.Module):
+    """Of numbers from 0 to 1."""
+
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        return torch.tensordot(MATRIX, pixels, dims=1) + SCALED_OFFSET[:, None]
+
+
+TRANSFORMS = v2.Compose([v2.RandomCrop(SIZE), Masked(), v2.ToDtype(torch.float32, scale=True), ToYuv()])
+
+
+def by_v2(file: str) -> torch.Tensor:
+    return TRANSFORMS(torchvision.io.decode_image(file, mode=torchvision.io.ImageReadMode.RGB))
+
+
 def best(file: str) -> torch.Tensor:
     return best_of(torchvision.io.decode_jpeg(torchvision.io.read_file(file)))
 
@@ -77,15 +96,15 @@ def best_of(pixels: torch.Tensor) -> torch.Tensor:
     return torch.addmm(SCALED_OFFSET, SCALED_MATRIX, part.view(3, -1)).view(3, SIZE, SIZE)
 
 
-FORMS = {"published": published, "tuned": tuned, "best": best}
+FORMS = {"published": published, "tuned": tuned, "v2": by_v2, "best": best}
 
 
 class Photos(Dataset):
-    def __init__(self, form: str) -> None:
+    def __init__(self, make) -> None:
         self.files = sorted(glob.glob(os.path.join(FOLDER, "*.jpg")))
         if not self.files:
             raise SystemExit(f"no photos in {FOLDER}: run scripts/setup --photos")
-        self.make = FORMS[form]
+        self.make = make
 
     def __len__(self) -> int:
         return SAMPLES
@@ -95,6 +114,8 @@ class Photos(Dataset):
 
 
 class Job:
+    forms = FORMS
+
     def __init__(self) -> None:
         torch.set_num_threads(1)
         self.batch_size = 32
@@ -104,7 +125,7 @@ class Job:
 
     def settings(self) -> list:
         cpus = len(os.sched_getaffinity(0))
-        return [{"form": form, "workers": workers} for form in FORMS for workers in (0, cpus)]
+        return [{"form": form, "workers": workers} for form in self.forms for workers in (0, cpus)]
 
     def prepare(self, settings: dict) -> None:
         if settings != self.chosen:
@@ -119,7 +140,7 @@ class Job:
             self.step()
 
     def make_loader(self, form: str, workers: int):
-        return DataLoader(Photos(form), batch_size=self.batch_size, shuffle=True, drop_last=True, num_workers=workers,
+        return DataLoader(Photos(self.forms[form]), batch_size=self.batch_size, shuffle=True, drop_last=True, num_workers=workers,
                           persistent_workers=workers > 0)
 
     def signal(self, number: int) -> None:

@@ -50,12 +50,14 @@ FORMS = {"published": lambda photo: photo_masking.published(io.BytesIO(photo)),
 
 
 class Job(photo_masking.Job):
+    forms = FORMS
+
     def make_loader(self, form: str, workers: int):
         shards = sorted(glob.glob(os.path.join(FOLDER, "*.tar")))
         if not shards:
             raise SystemExit(f"no shards in {FOLDER}: run bench/peers/photo_shards.py {FOLDER}")
         data = (webdataset.WebDataset(shards, shardshuffle=len(shards)).repeat().shuffle(100).to_tuple("jpg", "cls")
-                .map_tuple(FORMS[form], int).batched(self.batch_size, partial=False))
+                .map_tuple(self.forms[form], int).batched(self.batch_size, partial=False))
         return webdataset.WebLoader(data, batch_size=None, num_workers=workers, persistent_workers=workers > 0)
 
 
