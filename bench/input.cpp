@@ -6,7 +6,10 @@
 //     -c "start" -c "crop loader.workers=2 input.decode=crop"
 //     --script bench/peers/photo_masking.py --python .deps/peers/bin/python
 //
-// Two that are compared run in blocks that alternate in an order decided by a coin.
+// With --plain also beside one loop over libjpeg in each thread (bench/plain_masking.hpp).
+// Two that are compared run in blocks that alternate in an order decided by a coin. Beside samples/s stands what a
+// second of CPU time gives, of all processes of an arm; the memory of an arm is the most that it held in a
+// block of its own, in processes of its own, everything that they loaded included.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -25,6 +28,8 @@
 #include "base/machine.hpp"
 #include "bench/peer.hpp"
 #include "bench/plain_jpeg.hpp"
+#include "bench/plain_masking.hpp"
+#include "bench/process_use.hpp"
 #include "bench/recipe_job.hpp"
 #include "daemon/settings.hpp"
 #include "recipes/knobs.hpp"
@@ -49,6 +54,7 @@ constexpr std::int64_t kTimedSamples = 400;  // of the table of parts
 constexpr std::int64_t kMostCacheBytes = std::int64_t{8} << 30;
 
 struct Named {
+  std::string text;  // as it was given
   std::string name;
   Configuration configuration;
   std::optional<input::Pipeline> pipeline;
@@ -64,7 +70,7 @@ struct Named {
 Named named(const std::string& text, const Configuration& start,
             const std::vector<recipes::Knob>& knobs) {
   std::istringstream words(text);
-  Named result{{}, start, {}, {}};
+  Named result{text, {}, start, {}, {}};
   words >> result.name;
   for (std::string word; words >> word;) {
     const std::size_t equals = word.find('=');
@@ -95,6 +101,8 @@ class Input {
     }
   }
 
+  [[nodiscard]] const input::Dataset& dataset() const { return *dataset_; }
+
   // As it is in later epochs.
   void fill_index(const Named& one) {
     const input::SampleWriter writer(*dataset_, *one.pipeline, {.index = index_.get()});
@@ -113,7 +121,7 @@ class Input {
                static_cast<double>(index_->bytes()) / static_cast<double>(items) / 1000);
   }
 
-  double samples_per_second(const Named& one, nanoseconds duration) {
+  bench::LoadRate rate(const Named& one, nanoseconds duration) {
     input::LoaderSettings settings = settings_of(one);
     if (!loader_) {
       loader_ = value_of(input::Loader::create(*dataset_, {.seed = recipe_.seed}, *one.pipeline,
@@ -123,13 +131,16 @@ class Input {
     }
     loader_->resume();
     take_batch();  // memory is touched, and every thread at work
+    const nanoseconds cpu_before = bench::own_cpu_time();
     const auto start = Clock::now();
     std::int64_t samples = 0;
     while (Clock::now() - start < duration)
       samples += take_batch();
     const std::chrono::duration<double> seconds = Clock::now() - start;
+    const std::chrono::duration<double> cpu_seconds = bench::own_cpu_time() - cpu_before;
     loader_->pause();
-    return static_cast<double>(samples) / seconds.count();
+    const auto count = static_cast<double>(samples);
+    return {count / seconds.count(), count / cpu_seconds.count()};
   }
 
   // Prints what one thread spends on a sample, and beside it the least that its parts can take: libjpeg's own
@@ -322,32 +333,49 @@ class Input {
   std::unique_ptr<input::Loader> loader_;  // after what it writes to
 };
 
-using Block = std::function<double()>;
+using Block = std::function<bench::LoadRate()>;
 
 // One row: the first against the second.
 void compare(const std::string& name, const Block& ours, const std::string& other_name,
              const Block& other, int pairs) {
   static std::mt19937_64 coin(std::random_device{}());
   tuner::Comparison comparison(tuner::ComparisonRules{0.025, 0.025, 0.0});
-  std::vector<double> rates;
-  std::vector<double> other_rates;
+  struct Arm {
+    std::vector<double> rates;
+    std::vector<double> of_a_core;
+
+    void add(const bench::LoadRate& rate) {
+      rates.push_back(rate.samples_per_second);
+      of_a_core.push_back(rate.samples_per_cpu_second);
+    }
+    [[nodiscard]] std::string text() const {
+      return fmt::format("{:.0f} | {:.0f}", bench::median_of(rates), bench::median_of(of_a_core));
+    }
+  };
+  Arm arm;
+  Arm other_arm;
   (void)ours();
   (void)other();
   for (int pair = 0; pair < pairs; ++pair) {
     const bool is_first = (coin() & 1U) != 0;
-    const double before = is_first ? ours() : other();
-    const double after = is_first ? other() : ours();
-    rates.push_back(is_first ? before : after);
-    other_rates.push_back(is_first ? after : before);
-    comparison.add(std::log(rates.back() / other_rates.back()),
-                   std::log(rates.back() * other_rates.back()) / 2.0);
+    const bench::LoadRate before = is_first ? ours() : other();
+    const bench::LoadRate after = is_first ? other() : ours();
+    arm.add(is_first ? before : after);
+    other_arm.add(is_first ? after : before);
+    comparison.add(std::log(arm.rates.back() / other_arm.rates.back()),
+                   std::log(arm.rates.back() * other_arm.rates.back()) / 2.0);
   }
   const Estimate& estimate = comparison.estimate();
   const std::string interval = estimate.high < tuner::kNoUpperEnd
                                    ? fmt::format("{:.2f} to {:.2f}", estimate.low, estimate.high)
                                    : fmt::format("over {:.2f}", estimate.low);
-  fmt::print("| {} | {:.0f} | {} | {:.0f} | {:.2f} | {} | {} |\n", name, bench::median_of(rates),
-             other_name, bench::median_of(other_rates), estimate.ratio, interval, estimate.pairs);
+  fmt::print("| {} | {} | {} | {} | {:.2f} | {} | {} |\n", name, arm.text(), other_name,
+             other_arm.text(), estimate.ratio, interval, estimate.pairs);
+  std::fflush(stdout);
+}
+
+void print_memory(const std::string& name, std::int64_t bytes) {
+  fmt::print("| {} | {:.0f} |\n", name, static_cast<double>(bytes) / 1e6);
   std::fflush(stdout);
 }
 
@@ -361,6 +389,8 @@ int main(int argc, char** argv) {
   std::filesystem::path script;
   int pairs = 8;
   double block_seconds = 1.0;
+  bool is_plain = false;
+  bool is_alone = false;
   app.add_option("RECIPE", recipe_file, "The job")->required();
   app.add_option(
          "-c,--configuration", texts,
@@ -371,6 +401,10 @@ int main(int argc, char** argv) {
   app.add_option("--python", python, "Python with the peers")->capture_default_str();
   app.add_option("--pairs", pairs, "Pairs of blocks")->capture_default_str();
   app.add_option("--block", block_seconds, "Seconds of a block")->capture_default_str();
+  app.add_flag("--plain", is_plain,
+               "Also a plain loop over libjpeg; for the input of photo_masking");
+  app.add_flag("--alone", is_alone,
+               "One block of the first configuration, or of the plain loop, and no words");
   CLI11_PARSE(app, argc, argv);
 
   const Machine machine = detect_machine();
@@ -388,28 +422,67 @@ int main(int argc, char** argv) {
 
   const nanoseconds block(static_cast<std::int64_t>(block_seconds * 1e9));
   const auto block_of = [&](const Named& one) {
-    return [&input, &one, block] { return input.samples_per_second(one, block); };
+    return [&input, &one, block] { return input.rate(one, block); };
   };
+  std::optional<bench::PlainMasking> plain;
+  if (is_plain && !bench::PlainMasking::is_of(*recipe)) refuse("--plain: the input is another");
+  if (is_plain) plain.emplace(input.dataset(), recipe->train.batch_size, machine.cpus_allowed);
+  const auto plain_block = [&plain, block]() -> bench::LoadRate {
+    using Steady = std::chrono::steady_clock;
+    const nanoseconds cpu_before = bench::own_cpu_time();
+    const auto start = Steady::now();
+    const auto samples = static_cast<double>(plain->load(block));
+    const std::chrono::duration<double> seconds = Steady::now() - start;
+    const std::chrono::duration<double> cpu_seconds = bench::own_cpu_time() - cpu_before;
+    return {samples / seconds.count(), samples / cpu_seconds.count()};
+  };
+  if (is_alone) {
+    (void)(plain ? plain_block() : input.rate(all.front(), block));
+    return 0;
+  }
   fmt::print("Machine: {}, {} CPUs. Loading alone.\n\n", machine.cpu_model, machine.cpus_allowed);
   const auto indexed =
       std::ranges::find_if(all, [](const Named& one) { return one.pipeline->is_indexed(); });
   if (indexed != all.end()) input.fill_index(*indexed);
-  fmt::print("| configuration | samples/s | against | samples/s | ratio | interval | pairs |\n");
-  fmt::print("|---|---|---|---|---|---|---|\n");
+  fmt::print(
+      "| configuration | samples/s | per CPU second | against | samples/s | per CPU second | ratio "
+      "| "
+      "interval | pairs |\n|---|---|---|---|---|---|---|---|---|\n");
   for (std::size_t i = 1; i < all.size(); ++i)
     compare(all[i].name, block_of(all[i]), all[0].name, block_of(all[0]), pairs);
+  const std::string plain_name = fmt::format("plain loop, {} threads", machine.cpus_allowed);
+  if (plain) compare(all.back().name, block_of(all.back()), plain_name, plain_block, pairs);
+  const auto log = std::filesystem::temp_directory_path() /
+                   fmt::format("autotuned-bench-input-{}.log", getpid());
+  Json all_settings = Json::array();
   if (!script.empty()) {
-    const auto log = std::filesystem::temp_directory_path() /
-                     fmt::format("autotuned-bench-input-{}.log", getpid());
     bench::Peer peer(python, script, log);
     for (const Json& settings : peer.settings()) {
       compare(
           all.back().name, block_of(all.back()), settings.dump(),
-          [&] { return peer.samples_per_second(settings, block); }, pairs);
+          [&] { return peer.rate(settings, block); }, pairs);
     }
-    std::error_code ignored;
-    std::filesystem::remove(log, ignored);
+    all_settings = peer.settings();
   }
+  fmt::print("\n| alone | memory at most, MB |\n|---|---|\n");
+  const auto memory_alone = [&](const std::string& text, bool is_plain_loop) {
+    std::vector<std::string> arguments = {
+        std::filesystem::absolute(recipe_file), "-c",     text, "--block",
+        std::to_string(block_seconds),          "--alone"};
+    if (is_plain_loop) arguments.emplace_back("--plain");
+    return bench::memory_of_program(arguments);
+  };
+  for (const Named& one : all)
+    print_memory(one.name, memory_alone(one.text, false));
+  if (plain) print_memory(plain_name, memory_alone("plain", true));
+  for (const Json& settings : all_settings) {
+    bench::Peer peer(python, script, log);
+    bench::PeakMemory peak(peer.pid());
+    (void)peer.rate(settings, block);
+    print_memory(settings.dump(), peak.stop());
+  }
+  std::error_code ignored;
+  std::filesystem::remove(log, ignored);
   fmt::print(
       "\n| configuration | part, in one thread | ns per sample | limit |\n|---|---|---|---|\n");
   for (const Named& one : all)

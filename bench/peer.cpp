@@ -37,11 +37,18 @@ std::string Peer::version() const {
   return get_string(client_->hello(), "libtorch").value_or("?");
 }
 
-double Peer::samples_per_second(const Json& settings, std::chrono::nanoseconds duration) {
+pid_t Peer::pid() const {
+  return client_->pid();
+}
+
+LoadRate Peer::rate(const Json& settings, std::chrono::nanoseconds duration) {
   value_of(client_->request("prepare", {{"configuration", settings}}, kLimit));
+  const auto before = cpu_time_of_tree(pid());
   const Json answer = value_of(
       client_->request("run", {{"minimum_ns", duration.count()}, {"minimum_steps", 1}}, kLimit));
-  return value_of(Block::from_json(answer)).samples_per_second();
+  const std::chrono::duration<double> used = cpu_time_of_tree(pid()) - before;
+  const Block block = value_of(Block::from_json(answer));
+  return {block.samples_per_second(), static_cast<double>(block.samples) / used.count()};
 }
 
 }  // namespace autotuned::bench

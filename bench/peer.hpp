@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/json.hpp"
+#include "bench/process_use.hpp"
 #include "daemon/trainer_client.hpp"
 
 namespace autotuned::bench {
@@ -24,8 +25,12 @@ class Peer {
   // What a person would try.
   [[nodiscard]] const Json& settings() const { return settings_; }
   [[nodiscard]] std::string version() const;  // of PyTorch
-  // Of one block.
-  [[nodiscard]] double samples_per_second(const Json& settings, std::chrono::nanoseconds duration);
+  // Of one block; CPU time that its processes used is that of all of them.
+  [[nodiscard]] LoadRate rate(const Json& settings, std::chrono::nanoseconds duration);
+  [[nodiscard]] double samples_per_second(const Json& settings, std::chrono::nanoseconds duration) {
+    return rate(settings, duration).samples_per_second;
+  }
+  [[nodiscard]] pid_t pid() const;
 
  private:
   daemon::NeverCancelled cancel_;
