@@ -252,9 +252,9 @@ std::vector<Knob> knobs_of(const Machine& machine) {
   knobs.push_back(choice("input.order", {"written", "crop_first"},
                          "crop_first: crops run as early as they give the same pixels."));
 
-  knobs.push_back(choice("input.point_ops", {"per_sample", "fused", "per_batch"},
+  knobs.push_back(choice("input.point_ops", {"per_sample", "fused", "per_batch", "device"},
                          "How transforms of single pixels run: one by one, in one pass over a "
-                         "sample, or one by one over the batch."));
+                         "sample, one by one over the batch, or behind the transfer."));
 
   knobs.push_back(
       integer("input.read_ahead", 0, 64, 0, "batches",

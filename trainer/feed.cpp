@@ -18,6 +18,7 @@
 
 #include "profiler/spans.hpp"
 #include "trainer/device.hpp"
+#include "trainer/device_pass.hpp"
 #include "trainer/feed_buffers.hpp"
 #include "trainer/feed_size.hpp"
 #include "trainer/input/read_ahead.hpp"
@@ -190,15 +191,24 @@ class Feed::State {
     if (is_loading_) read_ahead_->resume();
   }
 
+  const input::Pipeline& pipeline_of(const FeedSettings& settings) const {
+    return settings.pipeline != nullptr ? *settings.pipeline : first_pipeline_;
+  }
+
+  // Whether bytes travel.
+  bool is_bytes(const FeedSettings& settings) const {
+    return settings.is_uint8 || !pipeline_of(settings).device_formulas().empty();
+  }
+
   bool is_direct(const FeedSettings& settings) const {
-    return device_.is_cpu() && !settings.is_uint8 &&
+    return device_.is_cpu() && !is_bytes(settings) &&
            (!settings.is_channels_last || shape_.channels == 1);
   }
 
   Buffers allocate(const FeedSettings& settings) const {
     const std::array<std::int64_t, 4> sizes = {settings.batch_size, shape_.channels, shape_.height,
                                                shape_.width};
-    const auto images = at::dtype(settings.is_uint8 ? at::kByte : at::kFloat);
+    const auto images = at::dtype(is_bytes(settings) ? at::kByte : at::kFloat);
     const bool is_pinned = settings.pin_memory && !device_.is_cpu();
     Buffers buffers;
     const int slots = host_batches(settings, !device_.is_cpu());
@@ -250,8 +260,8 @@ class Feed::State {
     buffers_ = std::move(buffers);
     // LibTorch would keep the old ones page-locked for later.
     if (frees_pinned) release_pinned_cache(device_.str());
-    const input::Pipeline* const pipeline =
-        settings.pipeline != nullptr ? settings.pipeline : &first_pipeline_;
+    const input::Pipeline* const pipeline = &pipeline_of(settings);
+    device_pass_ = DevicePass(pipeline->device_formulas(), device_);
     if (std::exchange(pipeline_, pipeline) != pipeline) device_table_.reset();
     if (device_.is_cpu()) return;
     if (settings.is_uint8 && !device_table_.defined()) {
@@ -289,7 +299,7 @@ class Feed::State {
 
   DeviceBatch described(const Taken& taken) const {
     const std::int64_t image_bytes =
-        shape_.elements() * (settings_.is_uint8 ? std::int64_t{1} : std::int64_t{sizeof(float)});
+        shape_.elements() * (is_bytes(settings_) ? std::int64_t{1} : std::int64_t{sizeof(float)});
     return {.samples = taken.samples,
             .wait_ns = taken.wait_ns,
             .bytes = taken.samples * (image_bytes + std::int64_t{sizeof(std::int64_t)}),
@@ -313,6 +323,7 @@ class Feed::State {
       convert(images, buffers_.converted);
       images = first(buffers_.converted, taken->samples);
     }
+    if (!device_pass_.is_empty()) images = device_pass_.run(images);
     batch.images = settings_.is_channels_last ? as_channels_last(images) : images;
     return batch;
   }
@@ -376,6 +387,7 @@ class Feed::State {
     batch.labels = first(taken.landing->labels, taken.samples);
     batch.images = first(taken.landing->images, taken.samples);
     if (settings_.is_uint8) batch.images = look_up(batch.images);
+    if (!device_pass_.is_empty()) batch.images = device_pass_.run(batch.images);
     if (settings_.is_channels_last) batch.images = as_channels_last(batch.images);
     return batch;
   }
@@ -414,6 +426,7 @@ class Feed::State {
   std::size_t next_landing_ = 0;
   std::optional<c10::Stream> copy_stream_;
   at::Tensor device_table_;
+  DevicePass device_pass_;
 };
 
 Feed::Feed(std::unique_ptr<State> state) : state_(std::move(state)) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches as tensors on the device: the loader's ring, the transfer, and the conversion behind a uint8
-// transfer. Private to trainer/: includes LibTorch.
+// Batches as tensors on the device: the loader's ring, the transfer, and what becomes of bytes behind it.
+// Private to trainer/: includes LibTorch.
 #pragma once
 
 #include <ATen/core/Tensor.h>

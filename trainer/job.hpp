@@ -41,6 +41,7 @@ struct JobFacts {
   bool can_decode_crop = false;
   std::int64_t pixel_stages = 0;
   bool dilates = false;
+  bool can_finish_on_device = false;
   std::string decode_scale = "full";  // the last value of that knob that makes a picture smaller
   // What input.cache could keep: the bytes that each kind needs for all of the data (0: it would keep no
   // more than a smaller one), those that there are for it in memory and on the disk, and how many different

@@ -426,6 +426,7 @@ void Job::State::describe(const input::Pipeline& pipeline) {
   facts_.pixel_stages = pipeline.chances().pixel_stages;
   facts_.decode_scale = input::decode_scale_name(pipeline.chances().decode_scale);
   facts_.dilates = pipeline.chances().dilates;
+  facts_.can_finish_on_device = pipeline.chances().can_finish_on_device;
   describe_caches();
   describe_index();
   facts_.device_memory_bytes = device_memory_bytes(facts_.device);

@@ -48,6 +48,7 @@ Json to_json(const JobFacts& facts) {
           {"pixel_stages", facts.pixel_stages},
           {"decode_scale", facts.decode_scale},
           {"dilates", facts.dilates},
+          {"can_finish_on_device", facts.can_finish_on_device},
           {"cache_raw_bytes", facts.cache_raw_bytes},
           {"cache_decoded_bytes", facts.cache_decoded_bytes},
           {"cache_prefix_bytes", facts.cache_prefix_bytes},

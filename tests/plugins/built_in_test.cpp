@@ -17,6 +17,7 @@ TEST(BuiltIn, AnswersAreWellFormed) {
                              "cuda_graph",
                              "cudnn_benchmark",
                              "deferred_loss_reading",
+                             "device_pixels",
                              "fused_optimizer",
                              "input_dilation",
                              "point_ops",

@@ -131,6 +131,18 @@ TEST(ScaledDecoding, OnlyWithConsentWhereAResizeMakesPicturesSmaller) {
   EXPECT_THAT(none_because(ask("scaled_decoding", json)), HasSubstr("waits only 1.0 %"));
 }
 
+TEST(DevicePixels, OnlyOnADeviceOfItsOwn) {
+  Json json = situation("fashion_cnn_cpu");
+  json["job"]["can_finish_on_device"] = true;
+  EXPECT_THAT(none_because(ask("device_pixels", json)), HasSubstr("runs on the CPU"));
+  json["job"]["device"] = "cuda:0";
+  const Json answer = ask("device_pixels", json);
+  EXPECT_EQ(first_change(answer), Json({{"input.point_ops", "device"}}));
+  EXPECT_THAT(first_reason(answer), HasSubstr("waits 6.0 %"));
+  json["job"]["can_finish_on_device"] = false;
+  EXPECT_THAT(none_because(ask("device_pixels", json)), HasSubstr("one table holds it all"));
+}
+
 TEST(InputDilation, OnlyWhereMasksAreDilated) {
   Json json = situation("fashion_cnn_cpu");
   EXPECT_THAT(none_because(ask("input_dilation", json)), HasSubstr("no mask is dilated"));

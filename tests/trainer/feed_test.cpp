@@ -91,6 +91,66 @@ TEST(TransformsOfAJob, TravelAsBytesAlsoPerBatch) {
   }
 }
 
+// On the CPU the device is the training thread: the same arithmetic, written for any device.
+TEST(TransformsOfAJob, EndBehindTheTransferWithTheSameBits) {
+  const std::vector<recipes::Typed> crop_and_mask = {
+      {"random_crop", {{"size", 8}}},
+      {"random_mask", {{"ratio", 0.25}, {"dilate", "4-neighbour"}}}};
+  const recipes::Typed yuv = {"rgb_to_yuv", Json::object()};
+  const recipes::Typed scale = {"scale", {{"by", "1/255"}}};
+  const recipes::Typed to_float = {"to_float", Json::object()};
+  const recipes::Typed normalize = {
+      "normalize", {{"mean", {0.485, 0.456, 0.406}}, {"std", {0.229, 0.224, 0.225}}}};
+  for (const auto& end : std::vector<std::vector<recipes::Typed>>{{yuv, scale},
+                                                                  {yuv},
+                                                                  {yuv, scale, normalize},
+                                                                  {to_float, normalize},
+                                                                  {scale, yuv, scale}}) {
+    std::vector<recipes::Typed> input = crop_and_mask;
+    input.insert(input.end(), end.begin(), end.end());
+    const recipes::Recipe recipe = recipe_with(input);
+    const auto job = load(recipe);
+    ASSERT_NE(job, nullptr);
+    SCOPED_TRACE(end.front().type + " and " + std::to_string(end.size() - 1));
+    EXPECT_EQ(job->facts().can_finish_on_device, end.front().type != "to_float");
+    const Configuration start = starting(recipe);
+    const auto expected = losses_of(*job, start);
+    Configuration device = with(start, "input.point_ops", "device");
+    EXPECT_EQ(losses_of(*job, device), expected);
+    const auto bytes = value_of(job->profile(2, 0, never)).metrics.at("transfer.bytes_per_step");
+    EXPECT_EQ(bytes, 20 * (3 * 8 * 8 + 8));
+    EXPECT_EQ(value_of(job->evaluate(never)).samples, 50);
+    device.set("loader.workers", std::int64_t{2});
+    device.set("layout.memory_format", "channels_last");
+    EXPECT_EQ(losses_of(*job, device), expected);
+    for (const Reuse reuse : {Reuse::made_samples, Reuse::host_batch, Reuse::device_batch})
+      EXPECT_GT(value_of(job->run({.reuse = reuse}, never)).samples, 0);
+    EXPECT_EQ(losses_of(*job, start), expected);
+  }
+}
+
+TEST(TransformsOfAJob, RefuseToEndBehindTheTransferWhereTheyCannot) {
+  const recipes::Recipe recipe = recipe_with({{"random_crop", {{"size", 8}}},
+                                              {"rgb_to_yuv", Json::object()},
+                                              {"random_mask", {{"ratio", 0.25}}}});
+  const auto job = load(recipe);
+  ASSERT_NE(job, nullptr);
+  EXPECT_FALSE(job->facts().can_finish_on_device);
+  const Configuration start = starting(recipe);
+  const auto refused = job->prepare(with(start, "input.point_ops", "device"));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::unsupported);
+  EXPECT_THAT(refused.error().message(), HasSubstr("input.point_ops"));
+
+  const auto masked = load(yuv_recipe());
+  ASSERT_NE(masked, nullptr);
+  Configuration both = with(starting(yuv_recipe()), "input.point_ops", "device");
+  both.set("transfer.dtype", "uint8");
+  const auto twice = masked->prepare(both);
+  ASSERT_FALSE(twice);
+  EXPECT_THAT(twice.error().message(), HasSubstr("travel as bytes in any case"));
+}
+
 TEST(TransformsOfAJob, AreKeptInMemoryWithTheSameBits) {
   const recipes::Recipe recipe = recipe_with({{"resize", {{"size", {9, 11}}}},
                                               {"rgb_to_yuv", Json::object()},

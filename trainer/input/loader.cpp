@@ -345,9 +345,8 @@ Result<void> Loader::State::supply(Supply what) {
   if (what == Supply::made_samples) {
     const auto batch = next();
     if (!batch) return tl::unexpected(batch.error());
-    const auto elements = static_cast<std::size_t>(pipeline_->shape().elements());
-    const std::size_t bytes = elements * bytes_of(pixel_type_);
-    stand_in_ = made_samples(ring_.buffer(batch->slot), batch->samples, bytes);
+    stand_in_ =
+        made_samples(ring_.buffer(batch->slot), batch->samples, pipeline_->made_bytes(pixel_type_));
     release(batch->slot);
     return {};
   }

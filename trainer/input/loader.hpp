@@ -20,7 +20,7 @@ namespace autotuned::input {
 // Room for one batch of LoaderSettings::batch_size samples, owned by the caller (a tensor's memory,
 // pinned memory). Any alignment that suits the type.
 struct BatchBuffer {
-  void* images = nullptr;          // batch_size x elements x bytes_of(pixel_type)
+  void* images = nullptr;          // batch_size x Pipeline::made_bytes(pixel_type)
   std::int64_t* labels = nullptr;  // batch_size
 };
 

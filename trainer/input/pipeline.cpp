@@ -180,6 +180,23 @@ std::optional<std::size_t> table_begin(const std::vector<Placed>& placed, const 
   return at;
 }
 
+// Where bytes become floats, if all from there on is arithmetic, which it then gives; the end otherwise.
+std::size_t device_begin(const std::vector<Placed>& placed, const Made& made,
+                         std::vector<PixelFormula>& formulas) {
+  std::size_t at = 0;
+  while (at < placed.size() && (made.types[at].element != Element::uint8 ||
+                                made.types[at + 1].element != Element::float32))
+    ++at;
+  for (std::size_t i = at; i < placed.size(); ++i) {
+    std::optional<PixelFormula> formula;
+    if (placed[i].kind->is_pixel_wise)
+      formula = static_cast<const PixelStage&>(*made.stages[i]).formula();
+    if (!formula) return placed.size();
+    formulas.push_back(std::move(*formula));
+  }
+  return at;
+}
+
 std::string names_of(const std::vector<Placed>& placed, std::size_t first, std::size_t end) {
   std::string names;
   for (std::size_t i = first; i < end; ++i)
@@ -303,8 +320,23 @@ Result<Pipeline> Pipeline::compile(const SampleType& stored, std::span<const Tra
   std::size_t pass_at = first_of_run(*placed, table_at, &TransformKind::is_pixel_wise);
   pipeline.chances_.pixel_stages = static_cast<int>(table_at - pass_at);
   pipeline.before_pass_ = made->types[pass_at].element;
-  const bool has_pass = form.point_ops != PointOps::per_sample;
+  std::vector<PixelFormula> formulas;
+  const std::size_t device_at = device_begin(*placed, *made, formulas);
+  pipeline.chances_.can_finish_on_device = device_at < end && !pipeline.table_;
+  const bool is_on_device = form.point_ops == PointOps::device;
+  const bool has_pass = form.point_ops != PointOps::per_sample && !is_on_device;
   if (!has_pass) pass_at = table_at;
+  if (is_on_device) {
+    if (device_at == end) {
+      return fail(ErrorKind::unsupported,
+                  "no bytes become floats by arithmetic on single pixels that nothing else follows",
+                  "input.point_ops", "use per_sample or fused");
+    }
+    pass_at = table_at = device_at;
+    pipeline.device_formulas_ = std::move(formulas);
+    pipeline.table_.reset();
+    pipeline.why_no_table_ = "with input.point_ops: device they travel as bytes in any case";
+  }
 
   const std::size_t steady = steady_prefix(*placed);
   pipeline.decodes_ = !placed->empty() && (*placed)[0].kind->takes_encoded;
@@ -347,7 +379,7 @@ Result<Pipeline> Pipeline::compile(const SampleType& stored, std::span<const Tra
     if (first < cached) pipeline.cached_parts_ = pipeline.steps_.size();
     if (first < steady) pipeline.steady_parts_ = pipeline.steps_.size();
   }
-  if (pass_at < end) pipeline.parts_.push_back(names_of(*placed, pass_at, end));
+  if (pass_at < end && !is_on_device) pipeline.parts_.push_back(names_of(*placed, pass_at, end));
   for (std::size_t i = pass_at; i < table_at; ++i)
     pipeline.pass_.append(std::move(made->stages[i]), (*placed)[i].seed);
   if (has_pass && pipeline.table_) {
@@ -368,6 +400,7 @@ Pipeline::Scratch Pipeline::make_scratch() const {
 
 Element Pipeline::written_element(PixelType type) const {
   if (has_batch_stages(type)) return before_pass_;
+  if (!device_formulas_.empty()) return Element::uint8;
   return type == PixelType::uint8 ? Element::uint8 : Element::float32;
 }
 

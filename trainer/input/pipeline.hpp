@@ -27,6 +27,7 @@ struct PipelineChances {
   int pixel_stages = 0;  // at the end, those in a table not counted
   int decode_scale = 1;  // the largest PipelineForm::decode_scale that makes a picture smaller
   bool dilates = false;  // masks
+  bool can_finish_on_device = false;  // PointOps::device, where it is more than a table
 };
 
 // Stages that run one after the other. The longest point-wise tail on bytes is not among them: it is a
@@ -87,6 +88,16 @@ class Pipeline {
     return form_.point_ops == PointOps::per_batch && pass_stages(type) > 0;
   }
   [[nodiscard]] Element written_element(PixelType type) const;
+  // What is left for bytes behind the transfer, in this order: with PointOps::device, and then batches are of
+  // bytes whatever their type.
+  [[nodiscard]] const std::vector<PixelFormula>& device_formulas() const {
+    return device_formulas_;
+  }
+  // Of a sample in a batch that is finished on the host.
+  [[nodiscard]] std::size_t made_bytes(PixelType type) const {
+    return static_cast<std::size_t>(shape_.elements()) *
+           (device_formulas_.empty() ? bytes_of(type) : 1);
+  }
   [[nodiscard]] std::size_t written_bytes(PixelType type) const {
     return static_cast<std::size_t>(shape_.elements()) * bytes_of(written_element(type));
   }
@@ -157,6 +168,7 @@ class Pipeline {
   std::vector<Step> steps_;
   PixelPass pass_;  // the pixel-wise stages at the end and the table, unless per_sample
   Element before_pass_ = Element::uint8;  // what it takes
+  std::vector<PixelFormula> device_formulas_;
   std::optional<PixelTable> table_;
   std::string why_no_table_;
   std::vector<std::string> parts_;  // of the steps, then of the pass or the table

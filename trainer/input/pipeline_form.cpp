@@ -24,6 +24,7 @@ PipelineForm pipeline_form_of(const Configuration& configuration) {
   const std::string point_ops = configuration.text("input.point_ops");
   if (point_ops == "fused") form.point_ops = PointOps::fused;
   if (point_ops == "per_batch") form.point_ops = PointOps::per_batch;
+  if (point_ops == "device") form.point_ops = PointOps::device;
   std::string cache = configuration.text("input.cache");
   constexpr std::string_view kInFile = "_file";
   if (cache.ends_with(kInFile)) {

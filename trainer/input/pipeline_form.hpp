@@ -15,6 +15,7 @@ enum class PointOps {
   per_sample,  // one after the other over a sample; of those that end in a table, one look into it
   fused,       // a few rows at a time through all of them, straight into the batch
   per_batch,   // one after the other over the whole batch, in one thread, once it is assembled
+  device,      // from the first that makes floats on behind the transfer, by who asks for batches
 };
 
 // What is kept of a sample, to be made only once.

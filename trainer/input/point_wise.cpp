@@ -12,6 +12,8 @@
 namespace autotuned::input {
 namespace {
 
+constexpr float kMostByte = 255.0F;
+
 // One number per channel, from one for all or from a list.
 Result<std::vector<float>> per_channel(const Transform& transform, const char* name, int channels) {
   const Json& value = member(transform.parameters, name);
@@ -58,6 +60,9 @@ class PointWiseStage final : public PixelStage {
       : operation_(std::move(operation)), table_(std::move(table)), output_(output) {}
 
   SampleType output() const override { return output_; }
+  std::optional<PixelFormula> formula() const override {
+    return operation_.formula(output_.channels);
+  }
 
   void apply_rows(const PixelRows& rows, const StageMemory* /*memory*/) const override {
     for (int channel = 0; channel < rows.channels; ++channel) {
@@ -116,7 +121,7 @@ Result<PointOperation> PointOperation::create(const Transform& transform, int ch
 void PointOperation::apply(float* values, std::size_t count, int channel) const {
   switch (kind_) {
     case Kind::to_float:
-      divide(values, count, 255.0F);
+      divide(values, count, kMostByte);
       return;
     case Kind::scale:
       multiply(values, count, by_);
@@ -125,6 +130,25 @@ void PointOperation::apply(float* values, std::size_t count, int channel) const 
       subtract_and_divide(values, count, mean_[static_cast<std::size_t>(channel)],
                           std_[static_cast<std::size_t>(channel)]);
   }
+}
+
+PixelFormula PointOperation::formula(int channels) const {
+  PixelFormula formula{.channels = channels};
+  switch (kind_) {
+    case Kind::to_float:
+      formula.kind = PixelFormula::Kind::divide;
+      formula.divisors.assign(static_cast<std::size_t>(channels), kMostByte);
+      break;
+    case Kind::scale:
+      formula.kind = PixelFormula::Kind::multiply;
+      formula.factor = by_;
+      break;
+    case Kind::normalize:
+      formula.kind = PixelFormula::Kind::standardise;
+      formula.offsets = mean_;
+      formula.divisors = std_;
+  }
+  return formula;
 }
 
 MadeStage make_point_wise(const Transform& transform, const SampleType& input) {

@@ -22,6 +22,7 @@ class PointOperation {
 
   // Changes `count` numbers of one channel. REQUIRES: 0 <= channel < channels.
   void apply(float* values, std::size_t count, int channel) const;
+  [[nodiscard]] PixelFormula formula(int channels) const;
 
  private:
   enum class Kind { to_float, scale, normalize };

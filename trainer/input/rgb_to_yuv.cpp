@@ -65,6 +65,14 @@ class RgbToYuvStage final : public PixelStage {
   explicit RgbToYuvStage(SampleType output) : output_(output) {}
 
   SampleType output() const override { return output_; }
+  std::optional<PixelFormula> formula() const override {
+    PixelFormula formula{.kind = PixelFormula::Kind::matrix, .channels = kChannels};
+    for (const Row& row : kMatrix) {
+      formula.weights.insert(formula.weights.end(), row.weight.begin(), row.weight.end());
+      formula.offsets.push_back(row.offset);
+    }
+    return formula;
+  }
 
   void apply_rows(const PixelRows& rows, const StageMemory* /*memory*/) const override {
     if (rows.from_element == Element::uint8) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 
 #include "base/json.hpp"
 #include "base/result.hpp"
+#include "trainer/input/pixel_formula.hpp"
 #include "trainer/input/random.hpp"
 #include "trainer/input/sample.hpp"
 
@@ -156,6 +158,8 @@ class PixelStage : public Stage {
   virtual void begin_sample(const SampleShape& /*shape*/, const RandomStream& /*draws*/,
                             StageMemory* /*memory*/) const {}
   virtual void apply_rows(const PixelRows& rows, const StageMemory* memory) const = 0;
+  // The same as arithmetic on floats, where it is no more than that; bytes are the floats of their values.
+  [[nodiscard]] virtual std::optional<PixelFormula> formula() const { return std::nullopt; }
 
   [[nodiscard]] Result<Sample> apply(const Sample& sample, const RandomStream& draws,
                                      StageMemory* memory, SampleRoom& room) const final;
