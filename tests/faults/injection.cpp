@@ -126,13 +126,30 @@ Outcome run_before_deadline(const Scene& scene, bool& has_hung) {
   return outcome;
 }
 
+// What a client was told, which holds from then on. Numbers of the queue; empty: it was not told.
+struct Acknowledged {
+  std::string submitted;
+  bool has_finished = false;  // that one
+  std::string cancelled;
+};
+
+// The number that was given to it.
+std::string detach(const Scene& scene) {
+  const Outcome outcome = scene.command({"run", scene.recipe().string(), "--detach"});
+  return outcome.code == 0 ? outcome.out.substr(0, outcome.out.find('\n')) : "";
+}
+
 // What a client asks besides.
-void ask_everything(const Scene& scene) {
-  static_cast<void>(scene.command({"run", scene.recipe().string(), "--detach"}));
-  for (const std::vector<std::string>& question :
-       {std::vector<std::string>{"attach", "last"}, {"status", "--json"}, {"cancel", "last"}}) {
-    static_cast<void>(scene.command(question));
+Acknowledged ask_everything(const Scene& scene) {
+  Acknowledged told;
+  told.submitted = detach(scene);
+  if (!told.submitted.empty()) {
+    told.has_finished = scene.command({"attach", told.submitted}).code == 0;
   }
+  static_cast<void>(scene.command({"status", "--json"}));
+  const std::string another = detach(scene);
+  if (!another.empty() && scene.command({"cancel", another}).code == 0) told.cancelled = another;
+  return told;
 }
 
 // Every place that a run without faults passes, once for each error.
@@ -146,7 +163,10 @@ std::vector<Fault> find_faults(bool has_daemon) {
     scene.set("LD_PRELOAD=");
     if (!daemon.wait_for(" serving ")) faults::report_wrong("the daemon does not serve");
     faults::check_right(scene.run(), "recording");
-    ask_everything(scene);
+    const Acknowledged told = ask_everything(scene);
+    if (!told.has_finished || told.cancelled.empty()) {
+      faults::report_wrong("recording: a run was not done, or one not cancelled");
+    }
     static_cast<void>(scene.command({"stop"}));
     if (daemon.finish().code != 0) faults::report_wrong("the daemon does not end well");
   } else {
@@ -211,8 +231,38 @@ void check_end(const Outcome& outcome, bool has_hung, const std::string& where) 
   }
 }
 
+// What was acknowledged must still hold, and be done now if it was not done before.
+void check_acknowledged(const Scene& scene, const Acknowledged& told, const std::string& where) {
+  if (!told.submitted.empty()) {
+    const Outcome end = scene.command({"attach", told.submitted});
+    // One that failed because of the fault stays so.
+    const bool is_right = end.code == 0 || (end.code == 1 && !told.has_finished);
+    if (!is_right) {
+      faults::report_wrong(where + ": run " + told.submitted + " was taken, and now ends with " +
+                           std::to_string(end.code) + ": " + end.err);
+    }
+  }
+  if (!told.cancelled.empty()) {
+    const Outcome end = scene.command({"attach", told.cancelled});
+    if (end.code != 130) {
+      faults::report_wrong(where + ": run " + told.cancelled +
+                           " was cancelled, and now ends with " + std::to_string(end.code) + ": " +
+                           end.err);
+    }
+  }
+}
+
+// A session that crashed and was started again ends right too, but it did crash.
+void check_crashes(const Outcome& outcome, const std::string& where) {
+  for (const char* crash : {"signal 11", "signal 6", "signal 7", "signal 8"}) {
+    if (outcome.err.find(crash) != std::string::npos) {
+      faults::report_wrong(where + ": a process crashed: " + outcome.err);
+    }
+  }
+}
+
 // The next daemon must know what the one before had acknowledged, and do the run.
-void check_next_daemon(const Scene& scene, const std::string& where) {
+void check_next_daemon(const Scene& scene, const Acknowledged& told, const std::string& where) {
   Running next = scene.start({"serve"});
   const Watchdog watchdog(next);
   if (!next.wait_for(" serving ")) {
@@ -220,6 +270,7 @@ void check_next_daemon(const Scene& scene, const std::string& where) {
   }
   for (const Json& job : member(scene.command({"status", "--json"}).json(), "jobs"))
     static_cast<void>(scene.command({"attach", job.at("id").dump()}));
+  check_acknowledged(scene, told, where);
   bool hangs_again = false;
   faults::check_right(run_before_deadline(scene, hangs_again), where + ", again");
   if (scene.command({"stop"}).code != 0 || next.finish().code != 0) {
@@ -235,6 +286,7 @@ void try_daemon_fault(const Fault& fault, Tally& tally) {
   bool has_hung = false;
   Outcome run;
   Outcome ended;
+  Acknowledged told;
   const std::string where = fault.text();
   ++tally.runs;
   {
@@ -242,7 +294,7 @@ void try_daemon_fault(const Fault& fault, Tally& tally) {
     if (daemon.wait_for(" serving ")) {
       run = run_before_deadline(scene, has_hung);
       check_end(run, has_hung, where + ", run");
-      ask_everything(scene);
+      told = ask_everything(scene);
       static_cast<void>(scene.command({"stop"}));
     }
     ended = daemon.finish();
@@ -260,10 +312,11 @@ void try_daemon_fault(const Fault& fault, Tally& tally) {
     ++tally.passed_over;
     faults::check_right(run, where);
     check_results(scene, where);
+    check_crashes(run, where);
   } else {
     ++tally.failed;
   }
-  check_next_daemon(scene, where);
+  check_next_daemon(scene, told, where);
   faults::check_kept(before, faults::finished_trials(scene), where);
   faults::check_whole(scene, where);
   if (!scene.all_ended()) faults::report_wrong(where + ": a process is left");
@@ -290,12 +343,7 @@ void try_fault(const Fault& fault, Tally& tally) {
     ++tally.passed_over;
     faults::check_right(outcome, where);
     check_results(scene, where);
-    // A session that crashed and was started again ends right too, but it did crash.
-    for (const char* crash : {"signal 11", "signal 6", "signal 7", "signal 8"}) {
-      if (outcome.err.find(crash) != std::string::npos) {
-        faults::report_wrong(where + ": a process crashed: " + outcome.err);
-      }
-    }
+    check_crashes(outcome, where);
   } else {
     ++tally.failed;
     bool hangs_again = false;
