@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/own_process.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -19,6 +21,16 @@ std::vector<std::string> own_environment() {
     if (!text.starts_with("AUTOTUNED_PARENT_PID=")) variables.push_back(text);
   }
   return variables;
+}
+
+// When memory runs out, the kernel shall end the child, or one of its children, and not us. It inherits.
+constexpr const char* kOomScore = "500";
+
+void make_expendable(pid_t process) {
+  const std::string file = "/proc/" + std::to_string(process) + "/oom_score_adj";
+  const Descriptor score(::open(file.c_str(), O_WRONLY | O_CLOEXEC));
+  // Refused where ours is higher already: then the child has that.
+  if (score.is_open()) (void)!::write(score.get(), kOomScore, std::strlen(kOomScore));
 }
 
 }  // namespace
@@ -47,6 +59,7 @@ Result<OwnProcess> start_own_process(const std::string& role, const Surroundings
   }
   auto process = Process::start(spec);
   if (!process) return tl::unexpected(process.error());
+  make_expendable(process->pid());
   return OwnProcess{std::move(*process), std::move(sockets->ours)};
 }
 

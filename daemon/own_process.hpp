@@ -34,7 +34,8 @@ struct Surroundings {
   std::vector<std::string> variables;
 };
 
-// Starts this program as `role`; it dies with us. Call from the main thread.
+// Starts this program as `role`; it dies with us, and when memory runs out the kernel ends it before us. Call
+// from the main thread.
 [[nodiscard]] Result<OwnProcess> start_own_process(const std::string& role,
                                                    const Surroundings& surroundings);
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -76,6 +77,18 @@ TEST_F(SupervisedSessionTest, OneThatReadsNothingIsCancelled) {
   ASSERT_TRUE(waits_for_the_end());
   EXPECT_EQ(end_->value_or(-1), kCancelled);
   EXPECT_EQ(session_->pid(), -1);
+}
+
+TEST_F(SupervisedSessionTest, IsEndedBeforeUsWhenMemoryRunsOut) {
+  const auto score_of = [](const std::string& process) {
+    std::ifstream input("/proc/" + process + "/oom_score_adj");
+    int score = -1;
+    input >> score;
+    return score;
+  };
+  start(sample_submission().session, kDeaf);
+  ASSERT_TRUE(waits_until_stopped());
+  EXPECT_EQ(score_of(std::to_string(session_->pid())), std::max(500, score_of("self")));
 }
 
 TEST_F(SupervisedSessionTest, IsLeftWithoutWaiting) {
