@@ -121,6 +121,15 @@ std::optional<std::int64_t> read_number_of(const std::string& file) {
   return read_number(text);
 }
 
+std::vector<Mount>::const_iterator mount_of(const std::vector<Mount>& mounts,
+                                            const Hierarchy& hierarchy) {
+  const std::string first = hierarchy.controllers.substr(0, hierarchy.controllers.find(','));
+  return std::ranges::find_if(mounts, [&](const Mount& candidate) {
+    return candidate.is_unified == hierarchy.is_unified &&
+           (hierarchy.is_unified || has_item(candidate.options, first));
+  });
+}
+
 void limit_cpus(CgroupLimits& limits, std::optional<std::int64_t> quota,
                 std::optional<std::int64_t> period) {
   if (!quota || !period || *quota <= 0 || *period <= 0) return;
@@ -148,11 +157,7 @@ std::vector<Group> read_groups(const std::string& root) {
     const bool has_cpu = hierarchy.is_unified || has_item(hierarchy.controllers, "cpu");
     const bool has_memory = hierarchy.is_unified || has_item(hierarchy.controllers, "memory");
     if (!has_cpu && !has_memory) continue;
-    const std::string first = hierarchy.controllers.substr(0, hierarchy.controllers.find(','));
-    const auto mount = std::ranges::find_if(mounts, [&](const Mount& candidate) {
-      return candidate.is_unified == hierarchy.is_unified &&
-             (hierarchy.is_unified || has_item(candidate.options, first));
-    });
+    const auto mount = mount_of(mounts, hierarchy);
     if (mount == mounts.end()) continue;
     for (const std::string& below : folders(*mount, hierarchy.group))
       groups.push_back({root + below, hierarchy.is_unified, has_cpu, has_memory});
@@ -170,7 +175,25 @@ std::optional<std::int64_t> read_field(const std::string& file, std::string_view
   return std::nullopt;
 }
 
+constexpr std::string_view kOomKills = "oom_kill";
+
 }  // namespace
+
+OomKills::OomKills(const std::string& root) : file_(root + "/proc/vmstat") {
+  const std::vector<Mount> mounts = read_mounts(root);
+  for (const Hierarchy& hierarchy : read_hierarchies(root)) {
+    if (!hierarchy.is_unified && !has_item(hierarchy.controllers, "memory")) continue;
+    const auto mount = mount_of(mounts, hierarchy);
+    if (mount == mounts.end()) continue;
+    const std::string file = root + folders(*mount, hierarchy.group).front() +
+                             (hierarchy.is_unified ? "/memory.events" : "/memory.oom_control");
+    if (read_field(file, kOomKills)) file_ = file;
+  }
+}
+
+std::int64_t OomKills::count() const {
+  return read_field(file_, kOomKills).value_or(0);
+}
 
 CgroupLimits read_cgroup_limits(const std::string& root) {
   CgroupLimits limits;

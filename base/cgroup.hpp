@@ -25,5 +25,17 @@ struct CgroupLimits {
 // How long the quotas of those groups have stopped their processes so far, the sum of all; nothing where
 // the kernel does not count it.
 [[nodiscard]] std::optional<std::chrono::nanoseconds> read_cgroup_stops(const std::string& root);
+// How many processes the kernel has killed for want of memory: of the own group, as its memory.events (version 2) or
+// memory.oom_control (version 1) count them, else of the whole machine.
+class OomKills {
+ public:
+  // Looks for the file, below `root` like the above.
+  explicit OomKills(const std::string& root = {});
+  // So far; 0 where nothing counts them.
+  [[nodiscard]] std::int64_t count() const;
+
+ private:
+  std::string file_;
+};
 
 }  // namespace autotuned

@@ -59,8 +59,14 @@ int print_trial(const storage::History& history, const storage::RunRow& run,
   if (!blocks) return report_error(blocks.error());
   auto checks = history.checks(id);
   if (!checks) return report_error(checks.error());
+  auto ends = history.trainer_ends(run.id);
+  if (!ends) return report_error(ends.error());
+  std::erase_if(*ends, [&](const auto& end) { return end.trial != trial.number; });
   if (as_json) {
     Json answer = trial.to_json(run.id.text);
+    answer["trainer_ends"] = Json::array();
+    for (const storage::TrialTrainerEnd& found : *ends)
+      answer["trainer_ends"].push_back(trainer_end_json(found.end));
     answer["blocks"] = Json::array();
     for (const TrialBlock& block : *blocks) {
       answer["blocks"].push_back({{"pair", block.pair},
@@ -88,6 +94,8 @@ int print_trial(const storage::History& history, const storage::RunRow& run,
     std::cout << fmt::format("check     {} {}: {}\n", check.risk,
                              check.passed ? "passed" : "failed", check.detail);
   }
+  for (const storage::TrialTrainerEnd& found : *ends)
+    std::cout << fmt::format("trainer   {}\n", found.end.text());
   std::vector<std::vector<std::string>> rows = {
       {"pair", "side", "first", "duration", "steps", "samples/s", "waiting for data"}};
   for (const TrialBlock& block : *blocks) {
@@ -189,6 +197,12 @@ int show(const std::filesystem::path& file, const std::string& id, bool as_json)
     if (answer.outcome.empty()) continue;
     rows.push_back({answer.plugin, answer.version, answer.outcome});
   }
+  if (rows.size() > 1) std::cout << "\n" << table_text(rows);
+  auto ends = history->trainer_ends(named->run.id);
+  if (!ends) return report_error(ends.error());
+  rows = {{"trial", "its trainer"}};
+  for (const storage::TrialTrainerEnd& found : *ends)
+    rows.push_back({found.trial > 0 ? std::to_string(found.trial) : "none", found.end.text()});
   if (rows.size() > 1) std::cout << "\n" << table_text(rows);
   return kDone;
 }

@@ -100,6 +100,13 @@ Json run_json(const storage::RunRow& run, const std::vector<TrialRecord>& trials
   return json;
 }
 
+Json trainer_end_json(const TrainerEnd& end) {
+  Json json = end.evidence();
+  json["outcome"] = to_string(end.outcome);
+  json["ended_unix_ns"] = end.ended_unix_ns;
+  return json;
+}
+
 Json check_json(const CheckRecord& check) {
   return {{"risk", check.risk},
           {"passed", check.passed},

@@ -20,6 +20,8 @@ namespace autotuned::daemon {
 // The contract of `run --json` (docs/history.md), also the answer of `show --json`.
 [[nodiscard]] Json run_json(const storage::RunRow& run, const std::vector<TrialRecord>& trials);
 
+// Outcome, evidence and time.
+[[nodiscard]] Json trainer_end_json(const TrainerEnd& end);
 [[nodiscard]] Json check_json(const CheckRecord& check);
 
 // "loader.workers 0 → 2, batch_size 32 → 256".

@@ -80,6 +80,8 @@ class RunningSession {
     const std::string device = device_of(request_.recipe, machine_);
     return device == "cpu" ? "" : device;
   }
+  void take_event_of_search(const Json& event);
+  void take_trainer_end(TrainerEnd end);
 
   SessionRequest request_;
   SessionControl* control_;
@@ -96,6 +98,7 @@ class RunningSession {
   std::optional<TrainerJob> job_;
   storage::RunRow run_;
   bool has_run_ = false;
+  int trial_ = 0;  // that is going on; 0: none
   std::vector<TrialRecord> earlier_;
 };
 
@@ -227,6 +230,31 @@ Result<void> RunningSession::continue_run(storage::RunRow row) {
   return history_->update_run(run_);
 }
 
+void RunningSession::take_event_of_search(const Json& event) {
+  const std::string name = get_string(event, "event").value_or("");
+  if (name == "trial_started") {
+    trial_ = static_cast<int>(get_integer(member(event, "trial"), "number").value_or(0));
+  } else if (name == "trial_finished") {
+    trial_ = 0;
+  }
+  report(event);
+}
+
+void RunningSession::take_trainer_end(TrainerEnd end) {
+  end.ended_unix_ns = clock_.unix_time_ns();
+  Json event = end.evidence();
+  event["event"] = "trainer_ended";
+  event["outcome"] = to_string(end.outcome);
+  event["trial"] = trial_;
+  // It is evidence beside the verdict, which is stored in any case.
+  if (has_run_) {
+    if (auto stored = history_->put_trainer_end({run_.id, trial_}, end); !stored) {
+      report({{"event", "warning"}, {"text", stored.error().message()}});
+    }
+  }
+  report(event);
+}
+
 Result<void> RunningSession::record_fault(const PluginFault& fault) {
   if (fault.is_loading) {
     // Nobody had asked it anything yet.
@@ -310,7 +338,7 @@ Result<void> RunningSession::tune() {
   }
 
   HistoryLedger ledger(*history_, run_, plugins_, clock_,
-                       [this](const Json& event) { report(event); });
+                       [this](const Json& event) { take_event_of_search(event); });
   PluginAdvisors advisors(plugins_, request_.recipe.tune.plugins);
   if (auto told = record_findings(findings_at(state_at_start_, gpu())); !told) return told;
   auto outcome = tuner::run_session(input, *job_, advisors, ledger, clock_);
@@ -469,6 +497,7 @@ Result<int> RunningSession::run() {
     damaged["event"] = "damaged";
     report(damaged);
   };
+  spec.on_trainer_end = [this](TrainerEnd end) { take_trainer_end(std::move(end)); };
   job_.emplace(std::move(spec), *control_);
   report({{"event", "phase"}, {"phase", "loading"}});
   auto started = job_->start(request_.recipe.starting_configuration(knobs_));

@@ -64,6 +64,23 @@ void offer_to_the_kernel(pid_t trainer) {
   std::ofstream("/proc/" + std::to_string(trainer) + "/oom_score_adj") << 1000;
 }
 
+// By what is known: the exit status that it left itself, else why we ended it.
+TrainerOutcome outcome_of(ErrorKind kind, const std::optional<ProcessExit>& exit) {
+  switch (kind) {
+    case ErrorKind::out_of_memory:
+      return TrainerOutcome::out_of_host_memory;
+    case ErrorKind::timeout:
+      return TrainerOutcome::hung;
+    case ErrorKind::cancelled:
+      return TrainerOutcome::cancelled;
+    case ErrorKind::crashed:
+      if (!exit || exit->signal == SIGKILL) return TrainerOutcome::lost;
+      return exit->signal != 0 ? TrainerOutcome::crashed : TrainerOutcome::exited;
+    default:
+      return TrainerOutcome::lost;
+  }
+}
+
 Error error_from(const Json& error) {
   const auto text = [&error](const char* field) { return get_string(error, field).value_or(""); };
   return Error{error_kind_from(text("kind")), text("what"), text("where"), text("remedy")};
@@ -72,12 +89,15 @@ Error error_from(const Json& error) {
 }  // namespace
 
 TrainerClient::TrainerClient(TrainerOutput output, Process process, FrameChannel channel,
-                             CancelSource& cancel, std::filesystem::path log)
+                             CancelSource& cancel, const TrainerSpec& spec)
     : output_(std::move(output)),
       process_(std::move(process)),
       channel_(std::move(channel)),
       cancel_(&cancel),
-      log_(std::move(log)) {}
+      log_(spec.log),
+      on_end_(spec.on_end),
+      oom_kills_(spec.system_root),
+      oom_kills_before_(oom_kills_.count()) {}
 
 Result<TrainerClient> TrainerClient::start(const TrainerSpec& spec, CancelSource& cancel) {
   auto sockets = socket_pair();
@@ -107,7 +127,7 @@ Result<TrainerClient> TrainerClient::start(const TrainerSpec& spec, CancelSource
   output.close_writing_end();
 
   TrainerClient client(std::move(output), std::move(*process),
-                       FrameChannel(std::move(sockets->ours)), cancel, spec.log);
+                       FrameChannel(std::move(sockets->ours)), cancel, spec);
   const auto deadline = Clock::now() + kHelloLimit;
   auto frame = client.receive_before(deadline, /*is_cancellable=*/true);
   if (!frame) {
@@ -144,6 +164,9 @@ Result<Json> TrainerClient::request(const std::string& name, Json fields, nanose
   if (cancel_->is_requested() && name != "stop") {
     return fail(ErrorKind::cancelled, "stopped before the request '" + name + "'");
   }
+  request_ = name;
+  oom_kills_before_ = oom_kills_.count();
+  resident_bytes_ = 0;
   const std::int64_t id = next_id_++;
   fields["id"] = id;
   fields["request"] = name;
@@ -162,6 +185,7 @@ Result<Json> TrainerClient::receive_before(Clock::time_point deadline, bool is_c
     auto frame = channel_.receive(nanoseconds{0});
     if (frame || frame.error().kind != ErrorKind::timeout) return frame;
     const std::int64_t held = memory_limit_bytes_ > 0 ? resident_bytes(process_.pid()) : 0;
+    if (held > 0) resident_bytes_ = held;
     if (held > memory_limit_bytes_) {
       return fail(ErrorKind::out_of_memory, format_bytes(held));
     }
@@ -193,7 +217,7 @@ Result<Json> TrainerClient::wait_for_answer(std::int64_t id, const std::string& 
     if (!frame) {
       const ErrorKind kind = frame.error().kind;
       if (is_cancelled) {
-        end(kind, "");
+        end(ErrorKind::cancelled, "");
         return fail(ErrorKind::cancelled, "stopped; the trainer had to be ended");
       }
       if (kind == ErrorKind::out_of_memory) {
@@ -231,6 +255,7 @@ Result<Json> TrainerClient::wait_for_answer(std::int64_t id, const std::string& 
       return end(ErrorKind::internal, "the trainer cancelled '" + name + "' by itself");
     }
     if (told.kind == ErrorKind::internal) end(ErrorKind::internal, "");
+    if (told.kind == ErrorKind::out_of_memory) tell_end(told.kind, /*has_told=*/true, std::nullopt);
     return tl::unexpected(std::move(told));
   }
 }
@@ -246,16 +271,36 @@ tl::unexpected<Error> TrainerClient::end(ErrorKind kind, const std::string& what
   is_alive_ = false;
   // A crashing process closes its socket a moment before its exit status is there.
   auto exit = process_.wait(kind == ErrorKind::crashed ? kStopGrace : nanoseconds{0});
+  // The kernel counts before it kills.
+  const std::int64_t oom_kills = oom_kills_.count() - oom_kills_before_;
   std::string text = what;
   if (exit) text += " (" + exit->message() + ")";
   process_.terminate(std::chrono::milliseconds(500));
   if (exit && exit->signal == SIGKILL && kind == ErrorKind::crashed) {
-    text += ", which the system does when memory runs out";
+    if (oom_kills > 0) kind = ErrorKind::out_of_memory;
+    text += oom_kills > 0 ? ", since there was no memory left"
+                          : ", sent by somebody else: the kernel has counted no process that it "
+                            "killed for want of memory";
   }
+  tell_end(kind, /*has_told=*/false, exit);
   output_.finish();
   const std::string tail = last_lines(log_, 5);
   if (!tail.empty()) text += "; the last lines of its log:\n" + tail;
   return fail(kind, text, log_.string());
+}
+
+void TrainerClient::tell_end(ErrorKind kind, bool has_told,
+                             const std::optional<ProcessExit>& exit) {
+  if (!on_end_) return;
+  TrainerEnd end{.outcome = outcome_of(kind, exit),
+                 .request = request_,
+                 .has_told = has_told,
+                 .oom_kills = oom_kills_.count() - oom_kills_before_,
+                 .resident_bytes = resident_bytes_};
+  if (exit)
+    (exit->signal != 0 ? end.signal : end.exit_code) =
+        exit->signal != 0 ? exit->signal : exit->code;
+  on_end_(std::move(end));
 }
 
 }  // namespace autotuned::daemon

@@ -9,10 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "base/cgroup.hpp"
 #include "base/frame.hpp"
 #include "base/json.hpp"
 #include "base/process.hpp"
 #include "base/result.hpp"
+#include "base/trainer_end.hpp"
 #include "daemon/trainer_output.hpp"
 
 namespace autotuned::daemon {
@@ -46,6 +48,9 @@ struct TrainerSpec {
   // ours are shared.
   std::filesystem::path log;
   std::vector<int> inherited_locks;  // of the device, held as long as the trainer lives
+  // Told when the trainer ends before its time, and when it says that there is no memory. May be empty.
+  std::function<void(TrainerEnd)> on_end;
+  std::string system_root;  // below which the kernel's counters are; empty but in tests
 };
 
 // A trainer that has said hello. Requests block until there is an answer, the time limit passes, the
@@ -77,7 +82,7 @@ class TrainerClient {
 
  private:
   TrainerClient(TrainerOutput output, Process process, FrameChannel channel, CancelSource& cancel,
-                std::filesystem::path log);
+                const TrainerSpec& spec);
 
   Result<Json> receive_before(std::chrono::steady_clock::time_point deadline, bool is_cancellable);
   Result<Json> wait_for_answer(std::int64_t id, const std::string& name,
@@ -85,12 +90,18 @@ class TrainerClient {
                                const std::function<void(const Json&)>& on_progress,
                                const std::function<bool(const Json&)>& is_advance);
   tl::unexpected<Error> end(ErrorKind kind, const std::string& what);
+  void tell_end(ErrorKind kind, bool has_told, const std::optional<ProcessExit>& exit);
 
   TrainerOutput output_;  // ends after the process
   Process process_;
   FrameChannel channel_;
   CancelSource* cancel_;
   std::filesystem::path log_;
+  std::function<void(TrainerEnd)> on_end_;
+  OomKills oom_kills_;
+  std::int64_t oom_kills_before_ = 0;  // the request
+  std::int64_t resident_bytes_ = 0;    // at the last look during it
+  std::string request_ = "hello";
   Json hello_;
   std::int64_t next_id_ = 1;
   std::int64_t memory_limit_bytes_ = 0;

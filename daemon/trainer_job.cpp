@@ -116,6 +116,7 @@ Result<TrainerJob::Trainer*> TrainerJob::start_trainer(const Configuration& conf
   spec.program = spec_.trainer;
   spec.log = spec_.folder / ("trainer-" + std::to_string(started_++ % kLogs + 1) + ".log");
   spec.inherited_locks = spec_.device_locks;
+  spec.on_end = [this](TrainerEnd end) { take_end(std::move(end)); };
   auto environment = trainer_environment(configuration);
   if (!environment) return tl::unexpected(environment.error());
   spec.environment = std::move(*environment);
@@ -164,6 +165,16 @@ Result<Json> TrainerJob::ask(Trainer& trainer, const std::string& name, Json fie
   trainer.client.limit_memory(memory_left_for(trainer.client));
   return trainer.client.request(name, std::move(fields), limit,
                                 [this](const Json& told) { take_damage(told); });
+}
+
+void TrainerJob::take_end(TrainerEnd end) const {
+  if (!spec_.on_trainer_end) return;
+  // What a trainer on a GPU says it has no memory for lies there, as far as anybody can tell.
+  const std::string device = get_string(facts_, "device").value_or(spec_.recipe.device);
+  if (end.has_told && device.starts_with("cuda")) {
+    end.outcome = TrainerOutcome::out_of_device_memory;
+  }
+  spec_.on_trainer_end(std::move(end));
 }
 
 void TrainerJob::take_damage(const Json& progress) {

@@ -35,6 +35,8 @@ struct TrainerJobSpec {
   // Told of every file of samples that others stand in for (on_error: skip), once, whatever trainer met it
   // first: `file`, `what` and how many `files` there are by now. May be empty.
   std::function<void(const Json&)> on_damage;
+  // Told how a trainer ended before its time, while what was asked of it fails. May be empty.
+  std::function<void(TrainerEnd)> on_trainer_end;
 };
 
 class TrainerJob final : public tuner::Job {
@@ -91,6 +93,7 @@ class TrainerJob final : public tuner::Job {
                                           const Configuration& other) const;
   [[nodiscard]] std::string restart_key(const Configuration& configuration) const;
   void drop_dead();
+  void take_end(TrainerEnd end) const;
   // Of any trainer, whatever it was asked.
   void take_damage(const Json& progress);
   // What the trainers other than this one leave of the limit.

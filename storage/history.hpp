@@ -20,6 +20,7 @@
 #include "base/identifier.hpp"
 #include "base/json.hpp"
 #include "base/result.hpp"
+#include "base/trainer_end.hpp"
 #include "base/trial.hpp"
 
 namespace autotuned::storage {
@@ -94,6 +95,11 @@ struct BestRow {
   std::int64_t updated_unix_ns = 0;
 };
 
+struct TrialTrainerEnd {
+  int trial = 0;  // 0: outside trials
+  TrainerEnd end;
+};
+
 struct RunFilter {
   std::optional<std::string> recipe;       // name, or hash
   std::optional<std::string> environment;  // key
@@ -160,6 +166,8 @@ class History {
   [[nodiscard]] Result<void> put_trial(const RunId& run, const TrialRecord& trial);
   [[nodiscard]] Result<void> put_block(const TrialId& trial, const TrialBlock& block);
   [[nodiscard]] Result<void> put_check(const TrialId& trial, const CheckRecord& check);
+  // Number 0: outside trials.
+  [[nodiscard]] Result<void> put_trainer_end(const TrialId& trial, const TrainerEnd& end);
   [[nodiscard]] Result<void> put_profile(const RunId& run, const Configuration& configuration,
                                          const Json& metrics, const Json& spans,
                                          const Json& operators, std::int64_t taken_unix_ns);
@@ -202,6 +210,8 @@ class History {
   // In the order in which they ran.
   [[nodiscard]] Result<std::vector<TrialBlock>> blocks(const TrialId& trial) const;
   [[nodiscard]] Result<std::vector<CheckRecord>> checks(const TrialId& trial) const;
+  // In the order in which they happened.
+  [[nodiscard]] Result<std::vector<TrialTrainerEnd>> trainer_ends(const RunId& run) const;
   [[nodiscard]] Result<std::vector<PluginAnswerRow>> plugin_answers(const RunId& run) const;
   // Oldest first; {"configuration", "metrics", "spans", "operators", "taken_unix_ns"}
   [[nodiscard]] Result<std::vector<Json>> profiles(const RunId& run) const;

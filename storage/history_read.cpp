@@ -41,6 +41,14 @@ PluginAnswerRow answer_from(const Row& row) {
           .is_answered = row.boolean("is_answered")};
 }
 
+TrialTrainerEnd trainer_end_from(const Row& row) {
+  TrialTrainerEnd found{.trial = row.small_integer("trial_number"), .end = {}};
+  found.end.outcome = row.name("outcome", &trainer_outcome_from);
+  found.end.ended_unix_ns = row.integer("ended_unix_ns");
+  found.end.take_evidence(row.json("evidence"));
+  return found;
+}
+
 EnvironmentRow environment_from(const Row& row) {
   return {.key = row.text("key"),
           .facts = row.json("facts"),
@@ -195,6 +203,17 @@ Result<std::vector<CheckRecord>> History::checks(const TrialId& trial) const {
         return all(database,
                    "SELECT * FROM checks WHERE run_id = ? AND trial_number = ? ORDER BY sequence",
                    {text(trial.run.text), integer(trial.number)}, check_from);
+      });
+}
+
+Result<std::vector<TrialTrainerEnd>> History::trainer_ends(const RunId& run) const {
+  return connection_->read(
+      "read the ends of trainers",
+      [&](const Database& database) -> Result<std::vector<TrialTrainerEnd>> {
+        // A file of an older version that is only read has no such table.
+        if (!database.tableExists("trainer_ends")) return std::vector<TrialTrainerEnd>{};
+        return all(database, "SELECT * FROM trainer_ends WHERE run_id = ? ORDER BY sequence",
+                   {text(run.text)}, trainer_end_from);
       });
 }
 

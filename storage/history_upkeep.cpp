@@ -220,7 +220,8 @@ Result<bool> History::remove_run(const RunId& run) {
     const bool is_unfinished = state == RunState::tuning || state == RunState::training;
     if (is_unfinished && RunOwners(path()).has(row.integer("sequence"))) return false;
     removable.reset();
-    for (const char* table : {"blocks", "checks", "profiles", "plugin_answers", "trials"}) {
+    for (const char* table :
+         {"blocks", "checks", "profiles", "plugin_answers", "trainer_ends", "trials"}) {
       prepare(database, std::string("DELETE FROM ") + table + " WHERE run_id = ?", id).exec();
     }
     prepare(database, "DELETE FROM runs WHERE id = ?", id).exec();

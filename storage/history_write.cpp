@@ -90,6 +90,18 @@ Result<void> History::put_check(const TrialId& trial, const CheckRecord& check) 
   });
 }
 
+Result<void> History::put_trainer_end(const TrialId& trial, const TrainerEnd& end) {
+  return connection_->write("store the end of a trainer", [&](Database& database) -> Result<void> {
+    insert(database, "trainer_ends",
+           {{"run_id", text(trial.run.text)},
+            {"trial_number", integer(trial.number)},
+            {"outcome", text(to_string(end.outcome))},
+            {"evidence", json_text(end.evidence())},
+            {"ended_unix_ns", integer(end.ended_unix_ns)}});
+    return {};
+  });
+}
+
 Result<void> History::put_profile(const RunId& run, const Configuration& configuration,
                                   const Json& metrics, const Json& spans, const Json& operators,
                                   std::int64_t taken_unix_ns) {

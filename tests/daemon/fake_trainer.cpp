@@ -198,6 +198,11 @@ class FakeTrainer {
     const pid_t session = getppid();
     if (kind == "exit") std::_Exit(fault.value("code", 1));
     if (kind == "abort") std::abort();
+    // As the kernel does it: it counts first.
+    if (kind == "oom_kill") {
+      autotuned::write_text(fault.at("counter"), "oom 1\noom_kill 1\n");
+      die();
+    }
     if (kind == "kill_self") die();
     if (kind == "kill_session") end_all(session);
     if (kind == "kill_program") end_all(autotuned::parent_of(session));

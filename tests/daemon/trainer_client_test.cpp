@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <csignal>
+
 #include "base/file.hpp"
 #include "base/resident_memory.hpp"
 #include "tests/daemon/fake_scene.hpp"
@@ -26,6 +28,8 @@ class TrainerClientTest : public testing::Test {
     spec.environment = {"PATH=/usr/bin:/bin"};
     spec.log = scene_.folder() / "trainer.log";
     spec.inherited_locks = locks_;
+    spec.on_end = [this](TrainerEnd end) { ends_.push_back(std::move(end)); };
+    spec.system_root = system_root_;
     return TrainerClient::start(spec, cancel_);
   }
   static Json prepared() { return {{"configuration", Json::object()}}; }
@@ -33,6 +37,8 @@ class TrainerClientTest : public testing::Test {
   FakeScene scene_;
   CancelSwitch cancel_;
   std::vector<int> locks_;
+  std::vector<TrainerEnd> ends_;
+  std::string system_root_;
 };
 
 TEST_F(TrainerClientTest, AsksAndStops) {
@@ -117,6 +123,68 @@ TEST_F(TrainerClientTest, EachFaultHasItsKind) {
       EXPECT_THAT(answer.error().message(), HasSubstr("fake: "));
     }
   }
+}
+
+TEST_F(TrainerClientTest, EachEndHasItsOutcomeByEvidence) {
+  struct Case {
+    Json fault;
+    TrainerOutcome outcome;
+    std::optional<int> exit_code;
+    std::optional<int> signal;
+  };
+  const std::vector<Case> cases = {
+      {{{"do", "exit"}, {"code", 7}}, TrainerOutcome::exited, 7, std::nullopt},
+      {{{"do", "half_frame_and_exit"}}, TrainerOutcome::exited, 0, std::nullopt},
+      {{{"do", "abort"}}, TrainerOutcome::crashed, std::nullopt, SIGABRT},
+      {{{"do", "kill_self"}}, TrainerOutcome::lost, std::nullopt, SIGKILL},
+      {{{"do", "hang"}}, TrainerOutcome::hung, std::nullopt, std::nullopt},
+      {{{"do", "progress_forever"}}, TrainerOutcome::hung, std::nullopt, std::nullopt},
+      {{{"do", "garbage"}}, TrainerOutcome::lost, std::nullopt, std::nullopt},
+      {{{"do", "error"}, {"kind", "out_of_memory"}},
+       TrainerOutcome::out_of_host_memory,
+       std::nullopt,
+       std::nullopt}};
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.fault.dump());
+    Json fault = one.fault;
+    fault["request"] = "digest";
+    auto client = start(Json::array({fault}));
+    ASSERT_TRUE(client);
+    ends_.clear();
+    const auto limit = std::chrono::milliseconds(one.outcome == TrainerOutcome::hung ? 50 : 20'000);
+    EXPECT_FALSE(client->request("digest", Json::object(), limit));
+    ASSERT_EQ(ends_.size(), 1U);
+    EXPECT_EQ(to_string(ends_[0].outcome), to_string(one.outcome));
+    EXPECT_EQ(ends_[0].request, "digest");
+    EXPECT_EQ(ends_[0].exit_code, one.exit_code);
+    EXPECT_EQ(ends_[0].signal, one.signal);
+    EXPECT_EQ(ends_[0].has_told, one.fault.at("do") == "error");
+  }
+  // One that does as it is told has nothing to say of itself.
+  ends_.clear();
+  auto client = start(Json::array());
+  ASSERT_TRUE(client);
+  EXPECT_TRUE(client->request("digest", Json::object(), seconds(20)));
+  client->stop();
+  EXPECT_TRUE(ends_.empty());
+}
+
+// A SIGKILL alone says nothing of memory; what the kernel has counted does.
+TEST_F(TrainerClientTest, KillOfTheKernelIsKnownByItsCount) {
+  const auto counter = scene_.folder().write("sys/fs/cgroup/job/memory.events", "oom_kill 0\n");
+  scene_.folder().write("proc/self/cgroup", "0::/job\n");
+  scene_.folder().write("proc/self/mountinfo",
+                        "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+  system_root_ = scene_.folder().path().string();
+  auto client = start({{{"do", "oom_kill"}, {"counter", counter.string()}, {"request", "digest"}}});
+  ASSERT_TRUE(client) << client.error().message();
+  const auto answer = client->request("digest", Json::object(), seconds(20));
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().kind, ErrorKind::out_of_memory) << answer.error().message();
+  EXPECT_THAT(answer.error().message(), HasSubstr("signal 9 (Killed)"));
+  ASSERT_EQ(ends_.size(), 1U);
+  EXPECT_EQ(ends_[0].outcome, TrainerOutcome::out_of_host_memory);
+  EXPECT_EQ(ends_[0].oom_kills, 1);
 }
 
 TEST_F(TrainerClientTest, MemoryBeyondTheLimitEndsIt) {

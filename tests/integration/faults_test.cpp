@@ -14,6 +14,7 @@ struct TrialFault {
   Json fault;
   const char* kind;
   const char* reason;
+  const char* outcome;  // of the trainer; empty: it did not end
 };
 
 void PrintTo(const TrialFault& fault, std::ostream* out) {
@@ -37,6 +38,17 @@ TEST_P(FaultInTrial, FailsTheTrialAndTheRunGoesOn) {
   EXPECT_EQ(failed[0].at("failure"), GetParam().kind);
   EXPECT_THAT(failed[0].at("reason").get<std::string>(), HasSubstr(GetParam().reason));
   EXPECT_TRUE(failed[0].at("ratio").is_null());
+  const std::string id = failed[0].at("id");
+  const Json ends = scene.command({"show", id, "--json"}).json().at("trainer_ends");
+  if (*GetParam().outcome == '\0') {
+    EXPECT_EQ(ends, Json::array());
+  } else {
+    ASSERT_EQ(ends.size(), 1);
+    EXPECT_EQ(ends[0].at("outcome"), GetParam().outcome);
+    EXPECT_EQ(ends[0].at("request"), "run");
+    EXPECT_THAT(scene.command({"show", id}).out, HasSubstr(GetParam().outcome));
+    EXPECT_THAT(scene.command({"show", "last"}).out, HasSubstr(GetParam().outcome));
+  }
   EXPECT_NEAR(outcome.json().at("best").at("speedup").get<double>(), 1.2, 0.03);
   EXPECT_EQ(outcome.json().at("training").at("steps"), 10);
   EXPECT_TRUE(scene.all_ended());
@@ -45,30 +57,43 @@ TEST_P(FaultInTrial, FailsTheTrialAndTheRunGoesOn) {
 INSTANTIATE_TEST_SUITE_P(
     Trainers, FaultInTrial,
     testing::Values(
-        TrialFault{"exit", {{"do", "exit"}, {"code", 7}}, "crashed", "exit code 7"},
-        TrialFault{"log", {{"do", "exit"}, {"code", 7}}, "crashed", "fake: exit at run"},
-        TrialFault{"abort", {{"do", "abort"}}, "crashed", "signal 6"},
-        TrialFault{"killed", {{"do", "kill_self"}}, "crashed", "when memory runs out"},
-        TrialFault{"hang", {{"do", "hang"}}, "timeout", "no answer to 'run' within"},
-        TrialFault{"half_frame", {{"do", "half_frame"}}, "timeout", "no answer to 'run' within"},
+        TrialFault{"exit", {{"do", "exit"}, {"code", 7}}, "crashed", "exit code 7", "exited"},
+        TrialFault{"log", {{"do", "exit"}, {"code", 7}}, "crashed", "fake: exit at run", "exited"},
+        TrialFault{"abort", {{"do", "abort"}}, "crashed", "signal 6", "crashed"},
+        TrialFault{"killed", {{"do", "kill_self"}}, "crashed", "sent by somebody else", "lost"},
+        TrialFault{"hang", {{"do", "hang"}}, "timeout", "no answer to 'run' within", "hung"},
+        TrialFault{"progress_forever",
+                   {{"do", "progress_forever"}},
+                   "timeout",
+                   "no answer to 'run' within",
+                   "hung"},
         TrialFault{
-            "half_frame_and_exit", {{"do", "half_frame_and_exit"}}, "crashed", "exit code 0"},
-        TrialFault{"garbage", {{"do", "garbage"}}, "internal", "JSON"},
-        TrialFault{"empty_block", {{"do", "empty_ok"}}, "invalid", "start_ns"},
-        TrialFault{"other_id", {{"do", "other_id"}}, "internal", "not asked"},
-        TrialFault{"cancelled", {{"do", "error"}, {"kind", "cancelled"}}, "internal", "cancelled"},
+            "half_frame", {{"do", "half_frame"}}, "timeout", "no answer to 'run' within", "hung"},
+        TrialFault{"half_frame_and_exit",
+                   {{"do", "half_frame_and_exit"}},
+                   "crashed",
+                   "exit code 0",
+                   "exited"},
+        TrialFault{"garbage", {{"do", "garbage"}}, "internal", "JSON", "lost"},
+        TrialFault{"empty_block", {{"do", "empty_ok"}}, "invalid", "start_ns", ""},
+        TrialFault{"other_id", {{"do", "other_id"}}, "internal", "not asked", "lost"},
+        TrialFault{
+            "cancelled", {{"do", "error"}, {"kind", "cancelled"}}, "internal", "cancelled", "lost"},
         TrialFault{"out_of_memory",
                    {{"do", "error"}, {"kind", "out_of_memory"}},
                    "out_of_memory",
-                   "the fake says out_of_memory"},
+                   "the fake says out_of_memory",
+                   "out_of_host_memory"},
         TrialFault{"unsupported",
                    {{"do", "error"}, {"kind", "unsupported"}},
                    "unsupported",
-                   "the fake says unsupported"},
+                   "the fake says unsupported",
+                   ""},
         TrialFault{"internal",
                    {{"do", "error"}, {"kind", "internal"}},
                    "internal",
-                   "the fake says internal"}),
+                   "the fake says internal",
+                   "lost"}),
     [](const auto& instance) { return std::string(instance.param.name); });
 
 // Before the kernel chooses somebody to kill.

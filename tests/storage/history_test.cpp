@@ -152,6 +152,26 @@ TEST_F(HistoryTest, OnlyTrialsThatNobodyIsAtAreInterrupted) {
   EXPECT_EQ(history_.claim({"r-other"}).error().kind, ErrorKind::not_found);
 }
 
+TEST_F(HistoryTest, EndsOfTrainersComeBack) {
+  const TrainerEnd end{.outcome = TrainerOutcome::crashed,
+                       .request = "run",
+                       .signal = 11,
+                       .resident_bytes = 5,
+                       .ended_unix_ns = 77};
+  ASSERT_TRUE(history_.put_trainer_end({run_, 3}, end));
+  ASSERT_TRUE(history_.put_trainer_end({run_, 0}, {.outcome = TrainerOutcome::hung}));
+  EXPECT_EQ(history_.put_trainer_end({RunId{"r-other"}, 1}, end).error().kind,
+            ErrorKind::not_found);
+  const auto ends = history_.trainer_ends(run_).value();
+  ASSERT_EQ(ends.size(), 2U);
+  EXPECT_EQ(ends[0].trial, 3);
+  EXPECT_EQ(ends[0].end.outcome, TrainerOutcome::crashed);
+  EXPECT_EQ(ends[0].end.evidence(), end.evidence());
+  EXPECT_EQ(ends[0].end.ended_unix_ns, 77);
+  EXPECT_EQ(ends[1].trial, 0);
+  EXPECT_EQ(ends[1].end.outcome, TrainerOutcome::hung);
+}
+
 TEST_F(HistoryTest, TrialIsReplacedAndKeepsItsBlocks) {
   TrialRecord trial = sample_trial();
   trial.verdict = Verdict::running;

@@ -148,6 +148,7 @@ class PruneTest : public ::testing::Test {
       must(history_.put_block({run.id, number}, sample_block()));
       must(history_.put_check({run.id, number}, {"exact", true, 12, "equal"}));
     }
+    must(history_.put_trainer_end({run.id, 2}, {.outcome = TrainerOutcome::hung}));
     must(history_.put_profile(run.id, run.best, {}, Json::array(), Json::array(), 1));
     must(history_.put_plugin_asked(run.id, {.plugin = "p", .version = "1", .sha256 = "aa"}));
   }
@@ -277,7 +278,7 @@ TEST_F(PruneTest, RemovedRunsLeaveNothingAndOthersEverything) {
   };
   for (const char* table : {"trials", "blocks", "checks"})
     EXPECT_EQ(count(table), 2) << table;
-  for (const char* table : {"runs", "profiles", "plugin_answers"})
+  for (const char* table : {"runs", "profiles", "plugin_answers", "trainer_ends"})
     EXPECT_EQ(count(table), 1) << table;
 }
 

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the work of a trainer came to an end before its time, and what that is known from.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/json.hpp"
+
+namespace autotuned {
+
+// Names are stored and printed: never change one. A trainer of which nothing is said did what it was asked.
+enum class TrainerOutcome {
+  out_of_device_memory,  // it said so, and trains on a GPU
+  out_of_host_memory,    // it said so, held more than it may, or the kernel ended it for that
+  crashed,               // by a signal of its own making, such as SIGSEGV
+  exited,                // by itself, without being asked
+  hung,                  // gave no answer in time
+  lost,                  // somebody killed it, or there was no understanding it any more
+  cancelled,             // the run was to stop, and it did not stop in time
+};
+[[nodiscard]] std::string_view to_string(TrainerOutcome outcome);
+[[nodiscard]] std::optional<TrainerOutcome> trainer_outcome_from(std::string_view name);
+
+struct TrainerEnd {
+  TrainerOutcome outcome = TrainerOutcome::lost;
+  std::string request;              // that it was at; "hello" before the first
+  bool has_told = false;            // it answered with an error and may live on
+  std::optional<int> exit_code;     // when it had ended by then: one of the two
+  std::optional<int> signal;        // ...
+  std::int64_t oom_kills = 0;       // processes that the kernel killed meanwhile for want of memory
+  std::int64_t resident_bytes = 0;  // at the last look; 0: there was none
+  std::int64_t ended_unix_ns = 0;
+
+  // Without outcome and time, which have columns of their own in the history.
+  [[nodiscard]] Json evidence() const;
+  // Fields that are missing keep their defaults.
+  void take_evidence(const Json& evidence);
+  // "crashed during 'run': signal 11 (Segmentation fault)".
+  [[nodiscard]] std::string text() const;
+};
+
+}  // namespace autotuned
