@@ -102,17 +102,6 @@ class RunningSession {
   std::vector<TrialRecord> earlier_;
 };
 
-// What the trainers of trials may hold. The recipe's limit is about the device: on a GPU only its share
-// says something about the host.
-std::int64_t host_memory_limit_bytes(const recipes::Recipe& recipe, const Machine& machine) {
-  const recipes::Tune& tune = recipe.tune;
-  if (tune.memory_limit_bytes && device_of(recipe, machine) == "cpu") {
-    return *tune.memory_limit_bytes;
-  }
-  return static_cast<std::int64_t>(static_cast<double>(machine.memory_allowed_bytes) *
-                                   tune.memory_limit_ratio);
-}
-
 Result<void> RunningSession::lock_device() {
   auto folder = lock_folder();
   if (!folder) return tl::unexpected(folder.error());

@@ -9,6 +9,7 @@
 
 #include "base/file.hpp"
 #include "base/resident_memory.hpp"
+#include "daemon/session_request.hpp"
 #include "daemon/trainer_environment.hpp"
 #include "daemon/training_advance.hpp"
 
@@ -63,6 +64,15 @@ std::vector<double> losses_of(const Json& block) {
 }
 
 }  // namespace
+
+std::int64_t host_memory_limit_bytes(const recipes::Recipe& recipe, const Machine& machine) {
+  const recipes::Tune& tune = recipe.tune;
+  if (tune.memory_limit_bytes && device_of(recipe, machine) == "cpu") {
+    return *tune.memory_limit_bytes;
+  }
+  return static_cast<std::int64_t>(static_cast<double>(machine.memory_allowed_bytes) *
+                                   tune.memory_limit_ratio);
+}
 
 struct TrainerJob::Trainer {
   TrainerClient client;

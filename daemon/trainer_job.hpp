@@ -14,6 +14,7 @@
 
 #include "base/clock.hpp"
 #include "base/descriptor.hpp"
+#include "base/machine.hpp"
 #include "daemon/trainer_client.hpp"
 #include "recipes/knobs.hpp"
 #include "recipes/recipe.hpp"
@@ -38,6 +39,11 @@ struct TrainerJobSpec {
   // Told how a trainer ended before its time, while what was asked of it fails. May be empty.
   std::function<void(TrainerEnd)> on_trainer_end;
 };
+
+// What the trainers of trials may hold of the host. The recipe's limit is about the device: on a GPU only its share
+// says something about the host.
+[[nodiscard]] std::int64_t host_memory_limit_bytes(const recipes::Recipe& recipe,
+                                                   const Machine& machine);
 
 class TrainerJob final : public tuner::Job {
  public:
