@@ -40,6 +40,7 @@ constexpr std::int64_t kHistoryTrials = 200;
 constexpr int kTrainingAttempts = 3;
 // For a killed process to be gone; the lock of the device says so in any case.
 constexpr nanoseconds kOrphanLimit = std::chrono::seconds(2);
+constexpr int kLooksAtOrphans = 10;  // two seconds
 
 // Everything that one session holds, in the order in which it is made.
 class RunningSession {
@@ -106,24 +107,29 @@ Result<void> RunningSession::lock_device() {
   auto folder = lock_folder();
   if (!folder) return tl::unexpected(folder.error());
   // They may hold the lock, or use the device without it.
-  if (const std::size_t ended = end_left_behind(kOrphanLimit); ended > 0) {
-    report({{"event", "warning"},
-            {"text",
-             "processes that a killed run had left behind were ended: " + std::to_string(ended)}});
-  }
+  const auto end_orphans = [this] {
+    if (const std::size_t ended = end_left_behind(kOrphanLimit); ended > 0) {
+      report({{"event", "warning"},
+              {"text", "processes that a killed run had left behind were ended: " +
+                           std::to_string(ended)}});
+    }
+  };
+  end_orphans();
   const std::string holder =
       "autotuned, process " + std::to_string(getpid()) + ", recipe " + request_.recipe.name;
-  bool is_waiting = false;
+  int looks = 0;
   auto lock = daemon::lock_device(device_of(request_.recipe, machine_), holder, {*folder},
                                   [&](const std::string& who) {
-                                    if (!is_waiting) report({{"event", "waiting"}, {"for", who}});
-                                    is_waiting = true;
+                                    if (looks == 0) report({{"event", "waiting"}, {"for", who}});
+                                    // Whoever had the device may have been killed since.
+                                    if (++looks % kLooksAtOrphans == 0) end_orphans();
                                     // flock has no way to wait for a lock and for a cancel at once.
                                     pollfd cancel{control_->descriptor(), POLLIN, 0};
                                     poll(&cancel, 1, 200);
                                     return !control_->is_requested();
                                   });
   if (!lock) return tl::unexpected(lock.error());
+  if (looks > 0) end_orphans();
   if (!lock->problem.empty()) {
     report({{"event", "warning"},
             {"text", "runs of other users may use the device meanwhile: " + lock->problem}});

@@ -183,6 +183,13 @@ TEST(Kill, SearchAnewDoesNotGoOnWithARunThatWasBegunOtherwise) {
   EXPECT_EQ(scene.runs().size(), 2);
 }
 
+// Of a job like that of the scene, but another one.
+std::string other_recipe(const Scene& scene) {
+  std::string recipe = scene.folder().read("recipe.yaml");
+  recipe.replace(recipe.find("hidden: 16"), 10, "hidden: 32");
+  return scene.folder().write("other.yaml", recipe).string();
+}
+
 // Nobody may ever give the command of the run that was killed again: what is said of it must be true even so.
 TEST(Kill, RunOfAnotherJobIsSeenAsInterrupted) {
   Json behaviour = Scene::fast_job();
@@ -206,13 +213,7 @@ TEST(Kill, RunOfAnotherJobIsSeenAsInterrupted) {
   EXPECT_THAT(scene.command({"history"}).out, testing::HasSubstr("tuning, interrupted"));
   EXPECT_THAT(scene.command({"show", killed}).out, testing::HasSubstr("tuning, interrupted"));
 
-  scene.folder().write("other.yaml", [&] {
-    std::string recipe = scene.folder().read("recipe.yaml");
-    recipe.replace(recipe.find("hidden: 16"), 10, "hidden: 32");
-    return recipe;
-  }());
-  const std::string other = (scene.folder() / "other.yaml").string();
-  ASSERT_EQ(scene.command({"run", other, "--tune-only"}).code, 0);
+  ASSERT_EQ(scene.command({"run", other_recipe(scene), "--tune-only"}).code, 0);
   EXPECT_THAT(verdicts(), testing::Not(testing::Contains(Verdict::running)));
   EXPECT_THAT(verdicts(), testing::Contains(Verdict::interrupted));
   // The same command goes on with it; while it is at work it is not interrupted.
@@ -232,6 +233,22 @@ TEST(Kill, OrphanThatHoldsTheDeviceIsEnded) {
   const Outcome outcome = scene.run();
   expect_right_result(scene, outcome);
   EXPECT_THAT(outcome.err, testing::HasSubstr("a killed run had left behind"));
+}
+
+TEST(Kill, OrphanIsEndedByARunThatWaitsForTheDevice) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"do", "leave_orphan"}, {"request", "profile"}, {"once", true}},
+                         {{"do", "pause"}, {"request", "train"}, {"once", true}}};
+  const Scene scene{behaviour};
+  Running first = scene.start_run();
+  ASSERT_TRUE(first.wait_for("\ntuned "));
+  Running second = scene.start({"run", other_recipe(scene), "--json"});
+  ASSERT_TRUE(second.wait_for("waiting: "));
+  first.signal(SIGKILL);
+  first.finish();
+  const Outcome outcome = second.finish();
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(scene.all_ended());
 }
 
 TEST(Kill, RunAtWorkIsNotInterrupted) {
