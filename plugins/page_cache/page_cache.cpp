@@ -24,14 +24,13 @@ constexpr double kLeastReadRatio = 0.02;
 // Of the waiting for files; storage has a limit of its own.
 constexpr double kSavedShare = 0.5;
 
-// What no knob does: the data could lie in memory from the start.
+// What another knob does: the files' bytes stay in memory, from their first reading on.
 std::string note(const Situation& situation, double stored_bytes) {
   // Half of the free memory, where the recipe says nothing: what fits in there leaves room for the training.
   const auto room = static_cast<double>(situation.integer("job", "cache_allowed_bytes"));
   if (room < stored_bytes) return {};
   return " (all " + sdk::bytes_text(stored_bytes) +
-         " fit into memory: copied to /dev/shm before the training, they would never be read from "
-         "storage)";
+         " fit into memory: with input.cache: raw they are read from storage once)";
 }
 
 Answer propose(const Situation& situation) {

@@ -28,7 +28,7 @@ TEST(PageCache, ReadsAheadWhereStorageIsRead) {
   EXPECT_EQ(first_change(answer), Json({{kReadAhead, 8}}));
   EXPECT_THAT(first_reason(answer),
               AllOf(HasSubstr("waits 60 %"), HasSubstr("takes 50 % of a sample's time"),
-                    HasSubstr("1.6 MiB from storage"), Not(HasSubstr("/dev/shm"))));
+                    HasSubstr("1.6 MiB from storage"), Not(HasSubstr("input.cache"))));
   EXPECT_NEAR(first_share(answer), 0.3, 1e-9);
   EXPECT_NEAR(first_gain(answer), 1 / (1 - 0.15), 1e-9);
   tell(json, {{kReadAhead, 8}}, "accepted", 1.2);
@@ -42,7 +42,8 @@ TEST(PageCache, ReadsAheadWhereStorageIsRead) {
 TEST(PageCache, SaysWhenTheDataFitIntoMemory) {
   Json json = cold_photos();
   json["job"]["cache_raw_bytes"] = 1LL << 30;
-  EXPECT_THAT(first_reason(ask("page_cache", json)), HasSubstr("all 1.0 GiB fit into memory"));
+  EXPECT_THAT(first_reason(ask("page_cache", json)),
+              HasSubstr("all 1.0 GiB fit into memory: with input.cache: raw"));
 }
 
 TEST(PageCache, SaysWhyNot) {
