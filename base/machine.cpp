@@ -121,6 +121,10 @@ std::string Machine::key(std::string_view libtorch_version) const {
   return sha256_hex(to_line(parts)).substr(0, 16);
 }
 
+std::span<const std::string_view> known_cpu_features() {
+  return kFeatures;
+}
+
 std::vector<int> allowed_cpus_below(const std::string& root) {
   return parse_cpu_list(field(read_text(root + "/proc/self/status"), "Cpus_allowed_list"));
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +46,9 @@ struct Machine {
 
 // The CPUs of the affinity mask, read below another root.
 [[nodiscard]] std::vector<int> allowed_cpus_below(const std::string& root);
+
+// All that Machine::cpu_features may hold, sorted.
+[[nodiscard]] std::span<const std::string_view> known_cpu_features();
 
 [[nodiscard]] Machine detect_machine();
 // The same, reading /proc and /sys below another root, and without GPUs and allocators: for tests.

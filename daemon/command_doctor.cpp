@@ -106,7 +106,7 @@ Finding examine_plugins(const Places& places) {
   for (const SurveyedPlugin& plugin : *found) {
     if (plugin.is_ready()) {
       ++ready;
-    } else {
+    } else if (plugin.state != plugins::to_string(plugins::FoundPlugin::State::unsupported)) {
       unusable += "; " + plugin.path.string() + ": " + plugin.refusal;
     }
   }

@@ -19,7 +19,7 @@ struct SurveyedPlugin {
   std::string kind;
   std::string version;
   std::string summary;
-  std::string state;  // "ready", "refused", "crashed"
+  std::string state;  // "ready", "refused", "unsupported", "crashed"
   std::filesystem::path path;
   std::string sha256;
   std::string refusal;  // why it is not ready

@@ -48,7 +48,8 @@ std::string obstacle(const std::string& name, const std::vector<FoundPlugin>& fo
            "plugins";
   }
   if (plugin->state != FoundPlugin::State::ready) {
-    return "plugin " + name + " is refused: " + plugin->refusal;
+    return "plugin " + name + " is " + std::string(plugins::to_string(plugin->state)) + ": " +
+           plugin->refusal;
   }
   return plugin->kind == kWorkload ? "" : "plugin " + name + " is an extension and no workload";
 }

@@ -17,7 +17,9 @@
 #include <utility>
 
 #include "base/digest.hpp"
+#include "base/machine.hpp"
 #include "plugins/library_file.hpp"
+#include "plugins/needs.hpp"
 #include "plugins/plugin_name.hpp"
 #include "plugins/sdk/autotuned_plugin.h"
 #include "plugins/trainer_library.hpp"
@@ -195,6 +197,7 @@ Result<void> examine_yaml(FoundPlugin& found) {
   found.version = std::move(plugin->version);
   found.summary = std::move(plugin->summary);
   found.policy = std::move(plugin->policy);
+  found.needs = std::move(plugin->needs);
   return {};
 }
 
@@ -211,6 +214,7 @@ Result<void> examine_for_trainer(FoundPlugin& found) {
   found.version = std::move(library->version);
   found.summary = std::move(library->summary);
   found.knobs = std::move(library->knobs);
+  found.needs = std::move(library->needs);
   return {};
 }
 
@@ -275,13 +279,32 @@ void refuse(FoundPlugin& found, const Error& error) {
   found.refusal = error.message();
 }
 
+void look_at_needs(FoundPlugin& found) {
+  static const Machine kMachine = detect_machine();
+  const auto reason = why_unsupported(found.needs, kMachine);
+  if (!reason) return;
+  found.state = FoundPlugin::State::unsupported;
+  found.policy.reset();
+  found.refusal = *reason;
+}
+
 }  // namespace
 
+std::string_view to_string(FoundPlugin::State state) {
+  switch (state) {
+    case FoundPlugin::State::ready:
+      return "ready";
+    case FoundPlugin::State::refused:
+      return "refused";
+    case FoundPlugin::State::unsupported:
+      return "unsupported";
+  }
+  return "";
+}
+
 Json FoundPlugin::to_json() const {
-  return {{"name", name},       {"state", state == State::ready ? "ready" : "refused"},
-          {"version", version}, {"summary", summary},
-          {"kind", kind},       {"path", path.string()},
-          {"sha256", sha256},   {"refusal", refusal}};
+  return {{"name", name}, {"state", to_string(state)}, {"version", version}, {"summary", summary},
+          {"kind", kind}, {"path", path.string()},     {"sha256", sha256},   {"refusal", refusal}};
 }
 
 bool FoundPlugin::is_for_trainer() const {
@@ -340,6 +363,8 @@ std::vector<FoundPlugin> find(const std::vector<std::filesystem::path>& folders,
       found.state = FoundPlugin::State::ready;
       if (const auto examined = examine(found, *trusted, loading); !examined) {
         refuse(found, examined.error());
+      } else if (!found.needs.empty()) {
+        look_at_needs(found);
       }
       plugins.push_back(std::move(found));
     }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.hpp"
@@ -30,7 +31,8 @@ class Policy {
 
 // What a file in a plugin folder is, whether or not it could be used.
 struct FoundPlugin {
-  enum class State { ready, refused };
+  // unsupported: nothing is wrong with it, but this machine lacks what it needs.
+  enum class State { ready, refused, unsupported };
   State state = State::refused;
   std::string name;
   std::string version;
@@ -40,14 +42,17 @@ struct FoundPlugin {
   std::string kind;
   std::filesystem::path path;  // canonical
   std::string sha256;
-  std::string refusal;               // names what the file is and what was expected
+  std::string refusal;  // names what the file is, or the machine lacks, and what was expected
   std::shared_ptr<Policy> policy;    // set when ready, save for those that only the trainer loads
   std::vector<recipes::Knob> knobs;  // of an extension
+  std::vector<std::string> needs;    // of the machine (needs.hpp)
 
   [[nodiscard]] Json to_json() const;
   // Whether only the trainer loads it.
   [[nodiscard]] bool is_for_trainer() const;
 };
+
+[[nodiscard]] std::string_view to_string(FoundPlugin::State state);
 
 // Folders in the order of precedence: `extra` (--plugin-dir), AUTOTUNED_PLUGIN_PATH,
 // $XDG_DATA_HOME/autotuned/plugins where it exists, `built_in`.

@@ -11,6 +11,7 @@
 #include "base/json.hpp"
 #include "plugins/library_file.hpp"
 #include "plugins/loader.hpp"
+#include "plugins/needs.hpp"
 #include "plugins/plugin_name.hpp"
 #include "plugins/sdk/autotuned_trainer.h"
 #include "recipes/knob_json.hpp"
@@ -75,6 +76,20 @@ Result<std::vector<recipes::Knob>> knobs_from(const Json& metadata, const std::s
     knobs.push_back(std::move(*knob));
   }
   return knobs;
+}
+
+Result<std::vector<std::string>> needs_from(const Json& metadata) {
+  std::vector<std::string> needs;
+  const Json& list = member(metadata, "needs");
+  if (list.is_null()) return needs;
+  if (!list.is_array()) return fail(ErrorKind::invalid, "its metadata have no list of needs");
+  for (const Json& need : list) {
+    if (!need.is_string()) return fail(ErrorKind::invalid, "needs something that is no word");
+    needs.push_back(need.get<std::string>());
+    if (auto reason = why_no_need(needs.back()))
+      return fail(ErrorKind::invalid, std::move(*reason));
+  }
+  return needs;
 }
 
 Result<void> check_descriptor(const std::filesystem::path& path, const std::string& metadata) {
@@ -152,6 +167,12 @@ Result<TrainerLibrary> examine_trainer_library(const std::filesystem::path& path
                 fmt::format("calls itself '{}' but its file is '{}'", library.name, leaf), file,
                 "the plugin NAME is the file libNAME_trainer.so");
   }
+  auto needs = needs_from(*metadata);
+  if (!needs) {
+    needs.error().where = file;
+    return tl::unexpected(std::move(needs.error()));
+  }
+  library.needs = std::move(*needs);
   auto knobs = knobs_from(*metadata, library.name);
   if (!knobs) {
     knobs.error().where = file;

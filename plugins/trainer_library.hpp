@@ -19,6 +19,7 @@ struct TrainerLibrary {
   Kind kind = Kind::extension;
   std::string version;
   std::string summary;
+  std::vector<std::string> needs;    // of the machine (needs.hpp)
   std::vector<recipes::Knob> knobs;  // of an extension; their names start with NAME and a dot
   std::filesystem::path path;
 };

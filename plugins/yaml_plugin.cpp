@@ -10,6 +10,7 @@
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "plugins/expression.hpp"
+#include "plugins/needs.hpp"
 #include "plugins/sdk/plugin.hpp"
 #include "plugins/values.hpp"
 
@@ -34,6 +35,7 @@ struct Rules {
   std::string name;
   std::string version;
   std::string summary;
+  std::vector<std::string> needs;
   std::vector<Requirement> when;
   std::vector<Alternative> alternatives;
   double expected_gain_ratio = 1.0;
@@ -122,7 +124,7 @@ class Reader {
       : file_(file.string()), stem_(file.stem().string()) {}
 
   Rules read(const YamlNode& document) {
-    static const std::vector<std::string> kKeys = {"plugin", "name", "version", "summary",
+    static const std::vector<std::string> kKeys = {"plugin", "name", "version", "summary", "needs",
                                                    "when",   "try",  "expect",  "reason"};
     Rules rules;
     if (document.kind != YamlNode::Kind::map) {
@@ -149,6 +151,7 @@ class Reader {
     }
     rules.version = text(document, "version");
     rules.summary = text(document, "summary");
+    read_needs(document, rules);
     read_conditions(document, rules);
     read_alternatives(document, rules);
     read_expectation(document, rules);
@@ -204,6 +207,22 @@ class Reader {
       return kNone;
     }
     return node.items;
+  }
+
+  // One word, or a list of them.
+  void read_needs(const YamlNode& document, Rules& rules) {
+    const YamlNode* const needs = document.find("needs");
+    if (needs == nullptr) return;
+    const bool is_one = needs->kind == YamlNode::Kind::scalar;
+    for (const YamlNode& item : is_one ? std::vector<YamlNode>{*needs} : list(*needs, "needs")) {
+      if (item.kind != YamlNode::Kind::scalar) {
+        report(item, "an entry of 'needs' must be a single word, such as cuda");
+      } else if (auto reason = why_no_need(item.scalar)) {
+        report(item, std::move(*reason));
+      } else {
+        rules.needs.push_back(item.scalar);
+      }
+    }
   }
 
   void read_conditions(const YamlNode& document, Rules& rules) {
@@ -331,7 +350,7 @@ tl::expected<YamlPlugin, std::vector<Diagnostic>> parse_yaml_plugin(
   Rules rules = reader.read(*document);
   std::vector<Diagnostic> diagnostics = reader.take_diagnostics();
   if (!diagnostics.empty()) return tl::unexpected(std::move(diagnostics));
-  YamlPlugin plugin{rules.version, rules.summary, nullptr};
+  YamlPlugin plugin{rules.version, rules.summary, nullptr, rules.needs};
   plugin.policy = std::make_shared<YamlPolicy>(std::move(rules));
   return plugin;
 }

@@ -18,6 +18,7 @@ struct YamlPlugin {
   std::string version;
   std::string summary;
   std::shared_ptr<Policy> policy;
+  std::vector<std::string> needs;  // of the machine (needs.hpp)
 };
 
 // `file` names the plugin (NAME.yaml) and appears in the diagnostics. All mistakes at once.

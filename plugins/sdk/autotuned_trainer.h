@@ -57,13 +57,20 @@ typedef struct autotuned_trainer {
 }
 #endif
 
+/* What it needs of the machine, a JSON array: "cuda", or features of the CPU such as "avx512_bf16". Define it
+ * before this header is included; without it on a machine, the library is `unsupported` there. */
+#ifndef AUTOTUNED_TRAINER_NEEDS
+#define AUTOTUNED_TRAINER_NEEDS "[]"
+#endif
+
 /* What a library says about itself. KIND is "extension" or "workload"; KNOBS a JSON array; the others are
  * text without quotation marks or backslashes. */
-#define AUTOTUNED_TRAINER_METADATA(KIND, NAME, VERSION, SUMMARY, LIBTORCH, KNOBS)       \
-  "{\"sdk\":\"" AUTOTUNED_TRAINER_SDK "\",\"kind\":\"" KIND "\",\"name\":\"" NAME       \
-  "\",\"version\":\"" VERSION "\",\"summary\":\"" SUMMARY "\",\"libtorch\":\"" LIBTORCH \
-  "\",\"compiler\":\"" AUTOTUNED_TRAINER_COMPILER                                       \
-  "\",\"cxx_library\":\"" AUTOTUNED_TRAINER_CXX_LIBRARY "\",\"knobs\":" KNOBS "}"
+#define AUTOTUNED_TRAINER_METADATA(KIND, NAME, VERSION, SUMMARY, LIBTORCH, KNOBS)               \
+  "{\"sdk\":\"" AUTOTUNED_TRAINER_SDK "\",\"kind\":\"" KIND "\",\"name\":\"" NAME               \
+  "\",\"version\":\"" VERSION "\",\"summary\":\"" SUMMARY "\",\"libtorch\":\"" LIBTORCH         \
+  "\",\"compiler\":\"" AUTOTUNED_TRAINER_COMPILER                                               \
+  "\",\"cxx_library\":\"" AUTOTUNED_TRAINER_CXX_LIBRARY "\",\"needs\":" AUTOTUNED_TRAINER_NEEDS \
+  ",\"knobs\":" KNOBS "}"
 
 /* Makes this library one that the trainer loads; once, at global scope, in C++. SURFACE is an address. */
 #define AUTOTUNED_TRAINER(METADATA, SURFACE)                                                    \

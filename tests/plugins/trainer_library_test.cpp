@@ -9,6 +9,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/machine.hpp"
+#include "plugins/needs.hpp"
 #include "plugins/sdk/autotuned_trainer.h"
 #include "tests/plugins/loader_scene.hpp"
 
@@ -142,6 +144,21 @@ TEST_F(TrainerLibraryTest, WithAKnobOfSomebodyElse) {
 
 TEST_F(TrainerLibraryTest, WithoutAKnob) {
   EXPECT_THAT(refusal_of("knobless"), HasSubstr("declares no knob"));
+}
+
+// On a machine that has it all the library is ready; on any other it says what it lacks, and nothing is wrong
+// with its file.
+TEST_F(TrainerLibraryTest, ThatNeedsWhatTheMachineMayLack) {
+  folder_.add("needy_trainer");
+  const FoundPlugin found = only();
+  EXPECT_THAT(found.needs, ElementsAre("avx2", "cuda"));
+  const auto lacking = why_unsupported(found.needs, detect_machine());
+  EXPECT_EQ(found.to_json().at("state"), lacking ? "unsupported" : "ready");
+  EXPECT_EQ(found.refusal, lacking.value_or(""));
+}
+
+TEST_F(TrainerLibraryTest, ThatNeedsWhatNobodyKnows) {
+  EXPECT_THAT(refusal_of("oddly_needy"), HasSubstr("needs 'luck', which nobody knows"));
 }
 
 TEST_F(TrainerLibraryTest, OfAnUnknownKind) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "plugins/loader.hpp"
+#include "plugins/needs.hpp"
 #include "tests/plugins/share.hpp"
 
 namespace autotuned::plugins {
@@ -68,6 +69,37 @@ TEST(YamlPlugin, ProposesWhatItSays) {
   EXPECT_EQ(first_reason(answer), "on 4 CPUs");
   EXPECT_EQ(first_gain(answer), 1.2);
   EXPECT_EQ(none_because(answer), "");
+}
+
+TEST(YamlPlugin, SaysWhatItNeedsOfTheMachine) {
+  const auto needs_of = [](const std::string& needs) {
+    const auto plugin =
+        parse_yaml_plugin(replaced(kGood, "when:", "needs: " + needs + "\nwhen:"), "threads.yaml");
+    return plugin ? plugin->needs : std::vector<std::string>{"mistakes"};
+  };
+  EXPECT_THAT(needs_of("cuda"), ElementsAre("cuda"));
+  EXPECT_THAT(needs_of("[avx512_bf16, cuda]"), ElementsAre("avx512_bf16", "cuda"));
+  EXPECT_THAT(mistakes_in(replaced(kGood, "when:", "needs: [cudda]\nwhen:")),
+              ElementsAre(HasSubstr("threads.yaml:5:9: needs 'cudda', which nobody knows; did you "
+                                    "mean 'cuda'?")));
+  EXPECT_THAT(mistakes_in(replaced(kGood, "when:", "needs: []\nwhen:")), ::testing::SizeIs(1));
+  EXPECT_THAT(mistakes_in(replaced(kGood, "when:", "needs: [[cuda]]\nwhen:")),
+              ElementsAre(HasSubstr("a single word")));
+}
+
+TEST(Needs, AreHeldAgainstTheMachine) {
+  Machine machine;
+  machine.cpu_model = "Some CPU";
+  machine.gpu_reason = "no NVIDIA driver";
+  machine.cpu_features = {"avx2", "f16c"};
+  EXPECT_FALSE(why_unsupported({}, machine));
+  EXPECT_FALSE(why_unsupported({"f16c", "avx2"}, machine));
+  EXPECT_EQ(why_unsupported({"avx2", "amx_bf16"}, machine),
+            "needs a CPU with amx_bf16, the Some CPU of this machine has avx2, f16c");
+  EXPECT_EQ(why_unsupported({"cuda"}, machine),
+            "needs a CUDA GPU, this machine has none: no NVIDIA driver");
+  machine.gpus.emplace_back();
+  EXPECT_FALSE(why_unsupported({"cuda"}, machine));
 }
 
 TEST(YamlPlugin, SaysWhichConditionDoesNotHold) {
