@@ -69,9 +69,9 @@ struct FoundPlugin {
 // Before a file is loaded: canonical path, regular file, owned by this user or root, not writable by
 // others, in a folder of which the same holds; then its alias and descriptor are read from the file.
 // Constructors of a library that is refused for any of this never run; what is left are libraries that lack
-// something of others, and those that change their descriptor when they are loaded. `without` names plugins that are left out and not loaded. `loading` hears
-// the name of each library right before its code runs for the first time, so that a crash in there can
-// be laid at its door.
+// something of others, and those that change their descriptor when they are loaded. `without` names plugins
+// that are left out and not loaded. `loading` hears the name of each library right before its code runs for
+// the first time, so that a crash in there can be laid at its door.
 [[nodiscard]] std::vector<FoundPlugin> find_plugins(
     const std::vector<std::filesystem::path>& folders, const std::vector<std::string>& without,
     const std::function<void(const std::string& name)>& loading = {});

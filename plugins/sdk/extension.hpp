@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A trainer extension: knobs of your own, obeyed inside the trainer by rewriting the model, interposing an
-// operator (operator.hpp), or hooking batches and steps. Needs LibTorch, and the compiler that the program was built with
-// (autotuned_trainer.h). docs/plugin-guide.md shows a whole one.
+// operator (operator.hpp), or hooking batches and steps. Needs LibTorch, and the compiler that the program was
+// built with (autotuned_trainer.h). docs/plugin-guide.md shows a whole one.
 //
 // An extension is loaded by a trainer whose configuration gives one of its knobs another value than its
 // default, and by nobody else. Functions may throw: the trial is then `failed` with what(), and the rest
-// of the run goes on without the extension; likewise where it crashes or hangs. Whether it trains the same is checked by the risk that each knob declares, against a
-// trainer that never loaded it.
+// of the run goes on without the extension; likewise where it crashes or hangs. Whether it trains the same is
+// checked by the risk that each knob declares, against a trainer that never loaded it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
