@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/input/jpeg_decoder.hpp"
 
-// jpeglib.h does not include what it needs.
-#include <cstdio>
-// clang-format off
-#include <jpeglib.h>
-#include <jerror.h>
-// clang-format on
-
 #include <algorithm>
 #include <array>
 #include <csetjmp>
@@ -15,7 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "trainer/input/jpeg_memory.hpp"
 #include "trainer/input/planes.hpp"
+
+// After jpeglib.h, which it needs.
+#include <jerror.h>
 
 namespace autotuned::input {
 namespace {
@@ -89,16 +86,23 @@ struct JpegDecoder::State {
   jpeg_source_mgr source{};
   jpeg_progress_mgr progress{};
   jpeg_decompress_struct info{};
+  PictureMemory memory;
+  bool is_made = false;           // the decompressor
   std::vector<std::uint8_t> row;  // kRowBytes per pixel, or one for grey pictures
 
-  // False when it jumped out. Takes a new decompressor: one that was used keeps the tables of the picture
-  // before, for a file that lacks its own.
+  // False when it jumped out. Of the picture before nothing is left, tables least of all: a file that lacks its
+  // own would be decoded with them.
   bool read_header(std::span<const std::uint8_t> file) {
-    jpeg_destroy_decompress(&info);
     if (setjmp(trap.target) != 0) return false;
-    jpeg_create_decompress(&info);
-    info.src = &source;
-    info.progress = &progress;
+    if (!is_made) {
+      jpeg_destroy_decompress(&info);  // one that was half made
+      jpeg_create_decompress(&info);
+      take_memory_from(memory, info);
+      info.src = &source;
+      info.progress = &progress;
+      is_made = true;
+    }
+    forget_picture(info);
     source.next_input_byte = file.data();
     source.bytes_in_buffer = file.size();
     jpeg_read_header(&info, TRUE);
@@ -246,18 +250,14 @@ Result<void> JpegDecoder::decode(std::uint8_t* out) {
 }
 
 Result<void> JpegDecoder::decode_part(const Window& part, std::uint8_t* out, Remainder remainder) {
-  const bool is_decoded = state_->read_part(part, out, remainder);
   // Not jpeg_finish_decompress: what may follow does not matter.
-  jpeg_abort_decompress(&state_->info);
-  if (!is_decoded) return state_->failure();
+  if (!state_->read_part(part, out, remainder)) return state_->failure();
   return {};
 }
 
 Result<void> JpegDecoder::decode_part_from(int first_column, const Window& part,
                                            std::uint8_t* out) {
-  const bool is_decoded = state_->read_part(part, out, Remainder::left, first_column);
-  jpeg_abort_decompress(&state_->info);
-  if (!is_decoded) return state_->failure();
+  if (!state_->read_part(part, out, Remainder::left, first_column)) return state_->failure();
   return {};
 }
 

@@ -16,7 +16,7 @@ namespace autotuned::input {
 // (ErrorKind::unsupported). A damaged or cut file is ErrorKind::corrupt, whatever could still be seen
 // of it. Errors lack `where`.
 //
-// Kept between pictures. One thread at a time.
+// Kept between pictures, with the memory that they take (PictureMemory). One thread at a time.
 class JpegDecoder {
  public:
   JpegDecoder();

@@ -78,7 +78,8 @@ enum class Supply {
 // none; the next batch then starts the next epoch.
 //
 // Threads sleep unless there is a slot to fill and the loader is resumed. Steady state allocates
-// nothing. One thread (the trainer's) calls everything; release(), fullness(), position() and
+// nothing, nor do the decoders behind it, but for pictures that take more than PictureMemory keeps.
+// One thread (the trainer's) calls everything; release(), fullness(), position() and
 // statistics() may also come from others, though not during reconfigure() or seek().
 class Loader {
  public:

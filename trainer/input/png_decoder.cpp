@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/input/picture_memory.hpp"
 #include "trainer/input/planes.hpp"
 
 namespace autotuned::input {
@@ -34,6 +35,7 @@ struct PngDecoder::State {
   std::array<char, 128> message{};
   bool is_cut = false;
   std::span<const std::uint8_t> rest;  // of the file
+  PictureMemory memory;
   png_structp png = nullptr;
   png_infop info = nullptr;
   bool is_interlaced = false;
@@ -41,7 +43,10 @@ struct PngDecoder::State {
   std::vector<std::uint8_t> pixels;  // a row, or the whole of an interlaced picture
   std::vector<png_bytep> rows;       // of the whole
 
-  void forget() { png_destroy_read_struct(&png, &info, nullptr); }
+  void forget() {
+    png_destroy_read_struct(&png, &info, nullptr);
+    memory.reset();
+  }
 
   [[noreturn]] static void on_error(png_structp png, png_const_charp message) {
     auto* const state = static_cast<State*>(png_get_error_ptr(png));
@@ -50,6 +55,13 @@ struct PngDecoder::State {
   }
   // Every pixel is still what it should be.
   static void on_warning(png_structp /*png*/, png_const_charp /*message*/) {}
+
+  static png_voidp on_take(png_structp png, png_alloc_size_t bytes) {
+    return static_cast<PictureMemory*>(png_get_mem_ptr(png))->take(bytes);
+  }
+  static void on_give_back(png_structp png, png_voidp taken) {
+    static_cast<PictureMemory*>(png_get_mem_ptr(png))->give_back(taken);
+  }
 
   static void on_read(png_structp png, png_bytep out, std::size_t count) {
     auto* const state = static_cast<State*>(png_get_io_ptr(png));
@@ -64,7 +76,8 @@ struct PngDecoder::State {
   // False when it jumped out.
   bool read_header() {
     if (setjmp(target) != 0) return false;
-    png = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, on_error, on_warning);
+    png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, this, on_error, on_warning, &memory,
+                                   on_take, on_give_back);
     if (png == nullptr) return false;
     info = png_create_info_struct(png);
     if (info == nullptr) return false;

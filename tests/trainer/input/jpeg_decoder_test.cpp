@@ -62,6 +62,63 @@ TEST(JpegDecoder, TakesNoTablesFromThePictureBefore) {
   }
 }
 
+// Nor their quantisation.
+TEST(JpegDecoder, RefusesAFileWithoutQuantisationWhateverCameBefore) {
+  const auto whole = file_of("420_16x32.jpg");
+  auto file = whole;
+  const std::vector<std::uint8_t> tables = {0xff, 0xdb};
+  int removed = 0;
+  for (auto at = file.begin(); (at = std::ranges::search(file, tables).begin()) != file.end();
+       ++removed)
+    file.erase(at, at + 2 + at[2] * 256 + at[3]);
+  ASSERT_GE(removed, 1);
+  JpegDecoder decoder;
+  for (int i = 0; i < 3; ++i) {
+    const auto picture = decode(decoder, file);
+    ASSERT_FALSE(picture);
+    EXPECT_EQ(picture.error().kind, ErrorKind::corrupt);
+    ASSERT_TRUE(decode(decoder, whole));
+    if (i == 1) {
+      ASSERT_TRUE(decoder.begin(whole));  // and it is not even decoded
+    }
+  }
+}
+
+// Whatever became of the picture before, and however far it came: decoded, in part, begun, damaged, cut.
+TEST(JpegDecoder, KeepsNothingOfThePictureBefore) {
+  std::vector<std::vector<std::uint8_t>> files;
+  std::vector<std::vector<std::uint8_t>> pictures;
+  for (const char* name : {"420_37x51.jpg", "444_16x32.jpg", "progressive_37x51.jpg",
+                           "grey_37x51.jpg", "restarts_37x51.jpg", "422_16x32.jpg"}) {
+    files.push_back(file_of(name));
+    JpegDecoder fresh;
+    const auto picture = decode(fresh, files.back());
+    ASSERT_TRUE(picture);
+    pictures.push_back(*picture);
+  }
+  JpegDecoder decoder;
+  std::vector<std::uint8_t> out(std::size_t{3} * 37 * 51);
+  for (const auto& before : files) {
+    for (std::size_t after = 0; after < files.size(); ++after) {
+      for (int how = 0; how < 6; ++how) {
+        auto first = before;
+        if (how == 2) first.resize(first.size() * 2 / 3);
+        if (how == 3) first.resize(100);
+        if (how == 4) first[first.size() / 2] ^= 0x5aU;
+        const auto shape = decoder.begin(first);
+        if (shape && shape->elements() <= std::ssize(out)) {
+          if (how == 5) decoder.shrink(4);
+          if (how == 0 || how == 2 || how == 4) (void)decoder.decode(out.data());
+          if (how == 1 || how == 5) (void)decoder.decode_part({1, 2, 3, 2}, out.data());
+        }
+        const auto picture = decode(decoder, files[after]);
+        ASSERT_TRUE(picture) << picture.error().message();
+        ASSERT_EQ(*picture, pictures[after]) << after << " " << how;
+      }
+    }
+  }
+}
+
 // Only the mark of the end may be missing.
 TEST(JpegDecoder, FindsEveryTruncation) {
   expect_truncations_found<JpegDecoder>(
