@@ -119,6 +119,25 @@ TEST(JpegDecoder, KeepsNothingOfThePictureBefore) {
   }
 }
 
+// Cameras write how they were held; like PIL we leave the pixels as they are stored.
+TEST(JpegDecoder, TurnsNoPictureWhateverItsOrientation) {
+  const auto plain = file_of("420_37x51.jpg");
+  JpegDecoder decoder;
+  for (std::uint8_t orientation = 1; orientation <= 8; ++orientation) {
+    // APP1 with one entry of TIFF, big-endian: tag 0x0112, one number of 16 bits.
+    const std::vector<std::uint8_t> exif = {
+        0xff, 0xe1, 0, 34,   'E', 'x', 'i', 'f', 0, 0, 'M', 'M',         0, 42, 0, 0, 0, 8,
+        0,    1,    1, 0x12, 0,   3,   0,   0,   0, 1, 0,   orientation, 0, 0,  0, 0, 0, 0};
+    ASSERT_EQ(exif.size(), 2U + 34U);
+    auto file = plain;
+    file.insert(file.begin() + 2, exif.begin(), exif.end());
+    EXPECT_EQ(decoder.begin(file).value_or(SampleShape{}), (SampleShape{3, 37, 51}));
+    const auto picture = decode(decoder, file);
+    ASSERT_TRUE(picture) << picture.error().message();
+    EXPECT_EQ(*picture, fixture("420_37x51").bytes) << static_cast<int>(orientation);
+  }
+}
+
 // Only the mark of the end may be missing.
 TEST(JpegDecoder, FindsEveryTruncation) {
   expect_truncations_found<JpegDecoder>(
