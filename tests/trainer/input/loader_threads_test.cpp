@@ -77,6 +77,31 @@ TEST(LoaderThreads, ShareOneBatch) {
   EXPECT_FALSE(inside.contains(std::this_thread::get_id()));
 }
 
+// All other samples for which there is room get ready meanwhile, those of its batch and of later ones.
+TEST(LoaderThreads, GoOnWhileOneSampleIsSlow) {
+  Gate gate;
+  bool is_over = false;
+  std::set<std::int64_t> read;
+  NumberedDataset dataset(100);
+  dataset.on_read = [&](std::int64_t index) -> Result<void> {
+    if (index == 0) gate.wait([&] { return is_over; });
+    gate.change([&] { read.insert(index); });
+    return {};
+  };
+  const Job job{.workers = 2, .slots = 3, .batch_size = 8};
+  Buffers buffers(job.slots, job.batch_size, job.type);
+  const SampleOrder in_turn{.is_shuffled = false};
+  const auto loader = make_loader(dataset, in_turn, settings_of(job, buffers));
+  loader->resume();
+  gate.wait([&] { return read.size() == 23; });
+  while (loader->fullness() < 2)  // until the last chunk is noted
+    std::this_thread::yield();
+  EXPECT_FALSE(read.contains(0));
+  gate.change([&] { is_over = true; });
+  Expected expected(dataset.size(), in_turn);
+  expect_batches(*loader, buffers, job, expected, 3);
+}
+
 TEST(LoaderThreads, DoNothingWhilePaused) {
   std::atomic<bool> is_paused = true;
   std::atomic<int> reads_while_paused = 0;
