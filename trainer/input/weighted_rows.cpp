@@ -8,7 +8,8 @@
 
 #include "trainer/input/vector_code.hpp"
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(AUTOTUNED_PLAIN_CODE)
+#define AUTOTUNED_AVX2 __attribute__((target("avx2")))
 #include <immintrin.h>
 #endif
 
@@ -61,9 +62,7 @@ void weigh_many(const std::uint8_t* rows, std::size_t width, const Pair* pairs, 
   }
 }
 
-#if defined(__x86_64__)
-#define AUTOTUNED_AVX2 __attribute__((target("avx2")))
-
+#if defined(AUTOTUNED_AVX2)
 constexpr std::size_t kVectorBytes = 32;
 
 // 32 columns: sums of upper and of lower halves, in the order in which unpacking and packing work.
@@ -175,7 +174,7 @@ void RowWeights::weigh(std::size_t pixel, const std::uint8_t* rows, std::size_t 
   const Pair* const pairs = pairs_.data() + pixel * pairs_of_pixel_;
   rows += first * width;
   if (count > kMostQuickWeights) return weigh_many(rows, width, pairs, count, out);
-#if defined(__x86_64__)
+#if defined(AUTOTUNED_AVX2)
   if (width >= kVectorBytes && has_avx2()) return weigh_avx2(rows, width, pairs, count, out);
 #endif
   weigh_plain(rows, width, pairs, count, out);
