@@ -139,6 +139,7 @@ Result<Json> record(const recipes::Recipe& recipe, const std::vector<recipes::Kn
     std::cerr << "skipped " << get_string(damaged, "file").value_or("?") << ": "
               << get_string(damaged, "what").value_or("?") << "\n";
   };
+  spec.on_warning = [](const std::string& text) { std::cerr << "warning: " << text << "\n"; };
   SignalCancel cancel;
   TrainerJob job(std::move(spec), cancel);
   const Configuration configuration = recipe.starting_configuration(knobs);

@@ -493,6 +493,9 @@ Result<int> RunningSession::run() {
     report(damaged);
   };
   spec.on_trainer_end = [this](TrainerEnd end) { take_trainer_end(std::move(end)); };
+  spec.on_warning = [this](const std::string& text) {
+    report({{"event", "warning"}, {"text", text}});
+  };
   job_.emplace(std::move(spec), *control_);
   report({{"event", "phase"}, {"phase", "loading"}});
   auto started = job_->start(request_.recipe.starting_configuration(knobs_));

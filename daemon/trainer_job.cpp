@@ -138,7 +138,7 @@ Result<TrainerJob::Trainer*> TrainerJob::start_trainer(const Configuration& conf
                                 {{"recipe", spec_.recipe.to_json()},
                                  {"configuration", configuration.to_json()},
                                  {"plugins", spec_.plugins}},
-                                kLoadLimit, [this](const Json& told) { take_damage(told); });
+                                kLoadLimit, [this](const Json& told) { take_trouble(told); });
   if (!loaded) return tl::unexpected(loaded.error());
   hello_ = client->hello();
   facts_ = *loaded;
@@ -174,7 +174,7 @@ Result<Json> TrainerJob::ask(Trainer& trainer, const std::string& name, Json fie
                              nanoseconds limit) {
   trainer.client.limit_memory(memory_left_for(trainer.client));
   return trainer.client.request(name, std::move(fields), limit,
-                                [this](const Json& told) { take_damage(told); });
+                                [this](const Json& told) { take_trouble(told); });
 }
 
 void TrainerJob::take_end(TrainerEnd end) const {
@@ -187,7 +187,10 @@ void TrainerJob::take_end(TrainerEnd end) const {
   spec_.on_trainer_end(std::move(end));
 }
 
-void TrainerJob::take_damage(const Json& progress) {
+void TrainerJob::take_trouble(const Json& progress) {
+  if (const auto warning = get_string(progress, "warning"); warning && spec_.on_warning) {
+    if (warnings_.insert(*warning).second) spec_.on_warning(*warning);
+  }
   Json damaged = member(progress, "damaged");
   if (!damaged.is_object() || !spec_.on_damage) return;
   if (!damaged_files_.insert(get_string(damaged, "file").value_or("?")).second) return;
@@ -390,10 +393,10 @@ Result<Json> TrainerJob::train(const Configuration& configuration,
        {"progress_every_ns", kProgressEvery.count()}},
       kSilenceLimit,
       [&](const Json& told) {
-        if (member(told, "damaged").is_null()) {
+        if (member(told, "damaged").is_null() && member(told, "warning").is_null()) {
           on_progress(told);
         } else {
-          take_damage(told);
+          take_trouble(told);
         }
       },
       [&advance](const Json& told) { return advance.takes_further(told); });

@@ -38,6 +38,8 @@ struct TrainerJobSpec {
   std::function<void(const Json&)> on_damage;
   // Told how a trainer ended before its time, while what was asked of it fails. May be empty.
   std::function<void(TrainerEnd)> on_trainer_end;
+  // Told once of whatever a trainer warns of. May be empty.
+  std::function<void(const std::string&)> on_warning;
 };
 
 // What the trainers of trials may hold of the host. The recipe's limit is about the device: on a GPU only its share
@@ -101,7 +103,7 @@ class TrainerJob final : public tuner::Job {
   void drop_dead();
   void take_end(TrainerEnd end) const;
   // Of any trainer, whatever it was asked.
-  void take_damage(const Json& progress);
+  void take_trouble(const Json& progress);
   // What the trainers other than this one leave of the limit.
   [[nodiscard]] std::int64_t memory_left_for(const TrainerClient& client) const;
 
@@ -111,6 +113,7 @@ class TrainerJob final : public tuner::Job {
   Json facts_;
   bool is_slowed_by_checkpoints_ = false;  // so much that blocks must have theirs
   std::set<std::string> damaged_files_;
+  std::set<std::string> warnings_;
   TrainerList trainers_;  // most recently used first
   int started_ = 0;       // chooses the log
 };

@@ -105,6 +105,10 @@ std::int64_t Job::damaged_files() const {
   return state_->damaged_files();
 }
 
+std::vector<Error> Job::take_warnings() {
+  return state_->take_warnings();
+}
+
 Result<std::int64_t> Job::keep(const std::string& name) {
   return guarded("checkpoint", [&] { return state_->keep(name); });
 }

@@ -192,6 +192,9 @@ class Job {
   [[nodiscard]] std::vector<Error> take_damaged_files();
   [[nodiscard]] std::int64_t damaged_files() const;
 
+  // What went wrong without harm to the training, not yet taken, each once.
+  [[nodiscard]] std::vector<Error> take_warnings();
+
   // Checkpoints in memory, by name. Each returns the bytes that it holds.
   [[nodiscard]] Result<std::int64_t> keep(const std::string& name);
   [[nodiscard]] Result<void> restore(const std::string& name);

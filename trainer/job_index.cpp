@@ -40,12 +40,12 @@ std::string key_of(const input::Dataset& data) {
   return names.finish();
 }
 
-bool make_folders(const fs::path& folder) {
+Result<void> make_folders(const fs::path& folder) {
   constexpr const char* kRemedy = "remove it, or set XDG_CACHE_HOME";
   std::error_code ignored;
   fs::create_directories(folder.parent_path().parent_path(), ignored);
-  return make_private_folder(folder.parent_path(), "the folder of the cache", kRemedy) &&
-         make_private_folder(folder, "the folder of indices", kRemedy);
+  auto made = make_private_folder(folder.parent_path(), "the folder of the cache", kRemedy);
+  return made ? make_private_folder(folder, "the folder of indices", kRemedy) : made;
 }
 
 }  // namespace
@@ -68,10 +68,16 @@ Result<input::JpegIndex*> Job::State::index_for(const input::Pipeline& pipeline)
   return index_.index.get();
 }
 
-// Without a file the index is made anew by whoever reads the data next: nothing that is worth an error.
+// Without a file the index is made anew by whoever reads the data next: a warning and no error, and one is enough.
 void Job::State::save_index() {
   if (index_.index == nullptr || index_.file.empty() || !index_.index->has_news()) return;
-  if (make_folders(index_.file.parent_path())) (void)index_.index->save(index_.file, index_.key);
+  auto saved = make_folders(index_.file.parent_path());
+  if (saved) saved = index_.index->save(index_.file, index_.key);
+  if (saved || index_.has_warned) return;
+  index_.has_warned = true;
+  saved.error().what =
+      "the index of JPEG files is not kept, and the next run makes it anew: " + saved.error().what;
+  warnings_.push_back(std::move(saved.error()));
 }
 
 void Job::State::describe_index() {

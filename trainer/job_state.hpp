@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainer/checkpoint.hpp"
@@ -49,6 +50,7 @@ class Job::State {
 
   std::vector<Error> take_damaged_files();
   [[nodiscard]] std::int64_t damaged_files() const;
+  std::vector<Error> take_warnings() { return std::exchange(warnings_, {}); }
 
   // job_blocks.cpp
   Result<Block> run(const RunRequest& request, const CancelCheck& is_cancelled);
@@ -159,8 +161,10 @@ class Job::State {
     std::string key;                          // of the data
     bool was_filled = false;
     std::int64_t fill_ns = 0;
+    bool has_warned = false;  // that it cannot be saved
   };
   Index index_;
+  std::vector<Error> warnings_;
   std::unique_ptr<Learner> learner_;
   std::shared_ptr<const void> gather_rewrite_;  // null: LibTorch's own
   bool reads_every_loss_ = false;

@@ -193,6 +193,8 @@ void Server::answer(const Json& request) {
   if (job_ != nullptr) {
     for (const Error& error : job_->take_damaged_files())
       send({{"id", frame["id"]}, {"progress", damage_frame(error, job_->damaged_files())}});
+    for (const Error& warning : job_->take_warnings())
+      send({{"id", frame["id"]}, {"progress", warning_frame(warning)}});
   }
   if (result) {
     frame["ok"] = std::move(*result);

@@ -39,7 +39,7 @@ class Training {
     job_.resume_loading();
     auto done = go();
     job_.pause_loading();
-    report_damaged_files();
+    report_troubles();
     if (!done) {
       if (job_.is_exporting()) (void)job_.finish_export();
       return tl::unexpected(done.error());
@@ -139,7 +139,7 @@ class Training {
     if (now_ns() >= progress_.ns + request_.progress_every_ns || job_.steps() == plan_.steps) {
       report();
     }
-    report_damaged_files();
+    report_troubles();
     return stretch;
   }
 
@@ -160,10 +160,12 @@ class Training {
     progress_ = {.ns = now, .samples = job_.samples()};
   }
 
-  void report_damaged_files() {
+  void report_troubles() {
     for (const Error& error : job_.take_damaged_files()) {
       on_progress_(damage_frame(error, job_.damaged_files()));
     }
+    for (const Error& warning : job_.take_warnings())
+      on_progress_(warning_frame(warning));
   }
 
   Result<void> evaluate() {
@@ -259,6 +261,10 @@ class Training {
 
 Json damage_frame(const Error& error, std::int64_t files) {
   return {{"damaged", {{"file", error.where}, {"what", error.what}, {"files", files}}}};
+}
+
+Json warning_frame(const Error& warning) {
+  return {{"warning", warning.message()}};
 }
 
 TrainingPlan plan_of(const recipes::TrainLength& length, std::int64_t batch_size,

@@ -47,6 +47,8 @@ struct TrainingSummary {
 
 // The `progress` member for a file of samples for which another stood in; with it there are so many.
 [[nodiscard]] Json damage_frame(const Error& error, std::int64_t files);
+// The same for what does no harm to the training.
+[[nodiscard]] Json warning_frame(const Error& warning);
 
 // Receives the `progress` member of the protocol's frames.
 using ProgressSink = std::function<void(const Json&)>;

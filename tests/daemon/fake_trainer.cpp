@@ -187,6 +187,7 @@ class FakeTrainer {
       const std::string file = std::to_string(i) + ".jpg";
       progress({{"damaged", {{"file", file}, {"what", "is odd"}, {"files", i + 1}}}});
     }
+    if (behaviour_.number("warns", 0) != 0) progress({{"warning", "the cache is full"}});
   }
 
   void misbehave(const std::string& name, Json fields = Json::object()) {

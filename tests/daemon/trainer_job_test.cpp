@@ -39,6 +39,7 @@ class TrainerJobTest : public testing::Test {
     spec.measurement_lock = scene_.folder() / "measurement.lock";
     spec.recipe.checkpoint_every = checkpoint_every_;
     spec.on_damage = [this](const Json& damaged) { damaged_.push_back(damaged); };
+    spec.on_warning = [this](const std::string& text) { warnings_.push_back(text); };
     start_ = spec.recipe.starting_configuration(spec.knobs);
     return job_.emplace(std::move(spec), cancel_);
   }
@@ -61,6 +62,7 @@ class TrainerJobTest : public testing::Test {
   Configuration start_;
   std::chrono::nanoseconds checkpoint_every_ = std::chrono::minutes(10);
   std::vector<Json> damaged_;
+  std::vector<std::string> warnings_;
 };
 
 // However many trainers meet it, before, in and after the training.
@@ -80,6 +82,19 @@ TEST_F(TrainerJobTest, TellsOfADamagedFileOnce) {
   EXPECT_EQ(damaged_.size(), 2U);
   for (const Json& told : progress)
     EXPECT_FALSE(told.contains("damaged"));
+}
+
+TEST_F(TrainerJobTest, TellsOfAWarningOnce) {
+  scene_.behave({{"warns", 1}});
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().run_block(start_, {}));
+  ASSERT_TRUE(job().run_block(with("memory.malloc", std::string("keep")), {}));  // another trainer
+  std::vector<Json> progress;
+  ASSERT_TRUE(job().train(start_, scene_.folder() / "c",
+                          [&](const Json& told) { progress.push_back(told); }));
+  EXPECT_EQ(warnings_, std::vector<std::string>({"the cache is full"}));
+  for (const Json& told : progress)
+    EXPECT_FALSE(told.contains("warning"));
 }
 
 TEST_F(TrainerJobTest, SwitchesLiveWithWarmUp) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <fstream>
 #include <vector>
 
 #include "base/file.hpp"
@@ -172,6 +173,25 @@ TEST(Training, KeepsAnIndexOfItsFiles) {
     }
   }
   EXPECT_GT(std::filesystem::file_size(written[0]), 100U);  // made anew in its first epoch
+}
+
+TEST(Training, WarnsOnceOfAnIndexThatCannotBeKept) {
+  const Folder folder;
+  const CacheHome home(folder / "cache");
+  std::ofstream(folder / "cache") << "no folder";
+  recipes::Recipe recipe = cropped_photos(folder);
+  recipe.train.epochs = 3;
+  const auto job = load(recipe, with(with(starting(recipe), "input.decode", std::string("crop")),
+                                     "input.jpeg_index", true));
+  ASSERT_NE(job, nullptr);
+  value_of(job->run({}, never));
+  const auto warnings = job->take_warnings();
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_THAT(warnings[0].message(), testing::HasSubstr("the index of JPEG files is not kept"));
+  EXPECT_THAT(warnings[0].message(), testing::HasSubstr((folder / "cache").string()));
+  const Trained trained = train_all(*job, {.checkpoint_path = folder / "c"});
+  for (const Json& frame : trained.progress)
+    EXPECT_FALSE(frame.contains("warning")) << frame;
 }
 
 // Other pixels, which is why it needs consent, but the same ones whatever else is tuned.

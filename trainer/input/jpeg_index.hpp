@@ -45,17 +45,19 @@ class JpegIndex {
   [[nodiscard]] bool has_news() const { return has_news_.load(std::memory_order_relaxed); }
 
   // `key` tells the data from others; another one in the file is ErrorKind::not_found. ErrorKind::corrupt: the
-  // file is damaged, and nothing was taken from it. REQUIRES: nothing was kept yet.
+  // file is damaged, and nothing was taken from it. Takes as much as there is room for. Both read and write a
+  // piece at a time. REQUIRES: nothing was kept yet.
   [[nodiscard]] Result<void> load(const std::filesystem::path& file, std::string_view key);
-  // Replaces the file as a whole. What others keep meanwhile may be missing in it, and is news then.
+  // Replaces the file as a whole. What others keep meanwhile may be missing in it, and is news then. Errors of
+  // the system name the file, which is as it was.
   [[nodiscard]] Result<void> save(const std::filesystem::path& file, std::string_view key);
 
  private:
-  JpegIndex(std::int64_t items, std::int64_t most_bytes, std::unique_ptr<SampleCache> entries);
+  JpegIndex(std::int64_t items, std::unique_ptr<SampleCache> entries);
   void put(std::int64_t item, std::span<const std::uint8_t> entry, bool is_checked);
+  Result<void> write(const std::filesystem::path& file, std::string_view key) const;
 
   const std::int64_t items_;
-  const std::int64_t most_bytes_;
   std::unique_ptr<SampleCache> entries_;
   // Whether an entry is of this process, or its checksum was compared.
   std::unique_ptr<std::atomic<bool>[]> is_checked_;

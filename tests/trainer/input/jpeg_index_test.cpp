@@ -4,8 +4,11 @@
 #include "trainer/input/jpeg_index.hpp"
 
 #include <gmock/gmock.h>
+#include <sys/resource.h>
+#include <zlib.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 
@@ -164,6 +167,82 @@ TEST_F(StoredIndex, IsRefusedWhereDamaged) {
   EXPECT_FALSE(index_of(4)->load(path_, "some data"));
   put(whole);
   EXPECT_TRUE(index_of(4)->load(path_, "some data"));
+}
+
+// Header, key, entries with their items, checksum: indices of before are read.
+TEST_F(StoredIndex, HasTheFormThatItHad) {
+  std::string expected = "autotuned-jpeg-index-1\n";
+  const auto append = [&](const auto& value) {
+    expected.append(reinterpret_cast<const char*>(&value), sizeof value);
+  };
+  for (const std::uint64_t number : {9, 4, 2})  // bytes of the key, items, entries
+    append(number);
+  expected += "some data";
+  const auto checksum = [](const void* bytes, std::size_t count) {
+    return static_cast<std::uint32_t>(::crc32_z(0, static_cast<const Bytef*>(bytes), count));
+  };
+  const auto append_entry = [&](std::int64_t item, const FileStamp& stamp,
+                                const std::vector<JpegPoint>& points) {
+    append(item);
+    append(stamp);
+    append(checksum(file_.data(), file_.size()));
+    append(static_cast<std::uint32_t>(points.size()));
+    for (const JpegPoint& point : points)
+      append(point);
+  };
+  append_entry(0, {4, 17}, some_points(3));
+  append_entry(2, {4, 18}, {});
+  append(checksum(expected.data(), expected.size()));
+  EXPECT_EQ(content(), expected);
+}
+
+// Of more than one piece each way; where memory is short, as much of it as there is room for.
+TEST_F(StoredIndex, MayBeLarge) {
+  constexpr std::int64_t kItems = 700;
+  const auto large = index_of(kItems, std::int64_t{16} << 20U);
+  for (std::int64_t i = 0; i < kItems; ++i)
+    large->keep(i, {4, i}, file_, some_points(static_cast<std::uint16_t>(i)));
+  ASSERT_TRUE(large->save(path_, "large"));
+  EXPECT_GT(std::filesystem::file_size(path_), 2'000'000U);
+  const auto index = index_of(kItems, std::int64_t{16} << 20U);
+  const auto loaded = index->load(path_, "large");
+  ASSERT_TRUE(loaded) << loaded.error().message();
+  for (std::int64_t i = 0; i < kItems; ++i) {
+    const auto found = index->find(i, {4, i}, file_);
+    ASSERT_TRUE(found) << i;
+    ASSERT_TRUE(is_same(*found, some_points(static_cast<std::uint16_t>(i)))) << i;
+  }
+  const auto small = index_of(kItems, 1 << 20);
+  ASSERT_TRUE(small->load(path_, "large"));
+  EXPECT_GT(small->kept_items(), 100);
+  EXPECT_LE(small->bytes(), 1 << 20);
+}
+
+// The file stays as it was, nothing is left beside it, and there is still something to save.
+TEST_F(StoredIndex, SaysWhyItCannotBeWritten) {
+  const std::string before = content();
+  const auto large = index_of(4);
+  large->keep(0, {4, 1}, file_, some_points(20'000));
+  const auto missing = large->save(folder_.path() / "none/index", "some data");
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().kind, ErrorKind::not_found);
+  EXPECT_TRUE(large->has_news());
+
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlimit little{100'000, limit.rlim_max};
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &little), 0);
+  const auto full = large->save(path_, "some data");
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  std::signal(SIGXFSZ, handler);
+  ASSERT_FALSE(full);
+  EXPECT_EQ(full.error().where, path_.string());
+  EXPECT_THAT(full.error().remedy, HasSubstr("XDG_CACHE_HOME"));
+  EXPECT_TRUE(large->has_news());
+  EXPECT_EQ(content(), before);
+  const auto entries = std::filesystem::directory_iterator(folder_.path());
+  EXPECT_EQ(std::distance(begin(entries), end(entries)), 1);
 }
 
 class IndexedFiles : public testing::Test {
