@@ -176,6 +176,7 @@ Result<traces::WrittenTrace> write_recording(Recording& recording, std::int64_t 
                                  .start_ns = recording.start_ns + unix_offset_ns,
                                  .has_shapes = recording.has_shapes,
                                  .has_memory = recording.has_memory,
+                                 .cpus = recording.cpus,
                                  .devices_json = device_properties_json(recording.devices)});
   if (!writer) return tl::unexpected(writer.error());
   return RecordingWriter(recording, unix_offset_ns, std::move(*writer)).write();

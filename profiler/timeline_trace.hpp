@@ -42,6 +42,7 @@ struct Recording {
   bool has_loader_workers = false;
   bool has_shapes = false;
   bool has_memory = false;
+  int cpus = 0;  // that the process may use; 0: not known
   std::vector<RecordedDevice> devices;
   std::vector<std::string> notes;  // what could not be recorded, one sentence each
 };

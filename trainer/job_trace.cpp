@@ -46,6 +46,7 @@ class Job::State::Tracing {
     recording_.has_loader_workers = job.feed_->settings().workers > 0;
     recording_.has_shapes = request.shapes;
     recording_.has_memory = request.memory;
+    recording_.cpus = job.cpus_allowed_;
     if (job.device_.is_cuda()) open_gpu();
   }
 

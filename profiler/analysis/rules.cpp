@@ -1,64 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of rules. docs/metrics.md says what the signals are.
+// The table of rules, with those of rules_input.cpp. docs/metrics.md says what the signals are.
 #include <array>
+#include <vector>
 
-#include "profiler/analysis/findings.hpp"
+#include "profiler/analysis/rule_lists.hpp"
 
 namespace autotuned::analysis {
 namespace {
 
 constexpr std::array kRules = {
-    // Input.
-    Rule{.id = "data_loading",
-         .signal = "parts.data_loading_ratio",
-         .threshold = 0.05,
-         .is_below = false,
-         .evidence =
-             "{parts.data_loading_ratio} of the step is spent waiting for the next batch, or "
-             "making it",
-         .plugin = "num_workers",
-         .knob = "loader.workers",
-         .advice = "raise num_workers of the DataLoader, or make loading cheaper"},
-    Rule{.id = "loading_in_training_process",
-         .signal = "loading.in_training_process_ratio",
-         .threshold = 0.05,
-         .is_below = false,
-         .evidence =
-             "the DataLoader has no workers: the training process makes every batch itself, "
-             "{loading.in_training_process_ratio} of the step",
-         .plugin = "num_workers",
-         .knob = "loader.workers",
-         .advice = "set num_workers to 1 or more, so that batches are made beside the step"},
-    Rule{
-        .id = "periodic_wait",
-        .signal = "loading.periodic_wait_ratio",
-        .threshold = 0.05,
-        .is_below = false,
-        .evidence = "a long wait for data comes back every {loading.wait_period_count} steps "
-                    "({loading.periodic_wait_ratio} of the time): that many workers, each too slow",
-        .plugin = "num_workers",
-        .knob = "loader.workers",
-        .advice = "make the transforms cheaper, cheapest and most selective first, or add workers"},
-    Rule{.id = "loading_hidden",
-         .signal = "loading.unnamed_ratio",
-         .threshold = 0.2,
-         .is_below = false,
-         .evidence =
-             "{loading.unnamed_ratio} of the step is in no operator, and the trace names no "
-             "loading: it may be in there",
-         .plugin = "num_workers",
-         .knob = "loader.workers",
-         .advice = "load with a DataLoader, or put record_function around the loading to see it"},
-    Rule{.id = "uneven_steps",
-         .signal = "step.slowest_over_median",
-         .threshold = 2.0,
-         .is_below = false,
-         .evidence = "the slowest step after the first takes {step.slowest_over_median} times the "
-                     "median",
-         .plugin = "",
-         .knob = "loader.prefetch_batches",
-         .advice =
-             "raise prefetch_factor where loading is uneven; else look at that step in the trace"},
     // The device has nothing to do.
     Rule{
         .id = "low_utilization",
@@ -107,6 +57,55 @@ constexpr std::array kRules = {
          .plugin = "",
          .knob = "",
          .advice = "look at that stretch in the trace: checkpoints, evaluation, start of workers"},
+    Rule{.id = "host_bound",
+         .signal = "step.host_bound_ratio",
+         .threshold = 0.8,
+         .is_below = false,
+         .evidence = "for {step.host_bound_ratio} of the step the GPU has nothing to do while the "
+                     "host loads, calls and computes",
+         .plugin = "",
+         .knob = "",
+         .advice = "look at the findings about loading and launches: the GPU is not what limits"},
+    Rule{.id = "uneven_utilization",
+         .signal = "device.idle_chunks_share_ratio",
+         .threshold = 0.1,
+         .is_below = false,
+         .evidence = "the GPU is busy on the whole, but in {device.idle_chunks_share_ratio} of "
+                     "thirty equal chunks of the recording less than half of the time",
+         .plugin = "",
+         .knob = "",
+         .advice = "look at these stretches in the trace: loading, checkpoints, evaluation"},
+    Rule{
+        .id = "unexplained_time",
+        .signal = "step.residual_ratio",
+        .threshold = 0.1,
+        .is_below = false,
+        .evidence = "{step.residual_ratio} of the step is in no operator, call or wait that was "
+                    "recorded, although the loader is known",
+        .plugin = "",
+        .knob = "",
+        .advice =
+            "look for Python or C++ code between the operators, or record it with record_function"},
+    Rule{.id = "launch_queue_full",
+         .signal = "waiting.launch_queue_full_ratio",
+         .threshold = 0.01,
+         .is_below = false,
+         .evidence = "for {waiting.launch_queue_full_ratio} of the step the host waits because the "
+                     "queue of launches is full",
+         .plugin = "cuda_graph",
+         .knob = "cuda.graph",
+         .advice = "use CUDA graphs or larger kernels: the host is far ahead with many small ones"},
+    Rule{.id = "device_allocations",
+         .signal = "waiting.device_allocation_ratio",
+         .threshold = 0.01,
+         .is_below = false,
+         .evidence = "{waiting.device_allocation_ratio} of the step is spent in taking memory from "
+                     "the driver and giving it back (cudaMalloc, cudaFree and their like), which "
+                     "waits for the GPU",
+         .plugin = "",
+         .knob = "",
+         .advice =
+             "leave memory to the caching allocator, and keep shapes the same from step to step"},
     // Copies.
     Rule{.id = "pageable_copies",
          .signal = "copies.pageable_ratio",
@@ -175,6 +174,25 @@ constexpr std::array kRules = {
          .knob = "",
          .advice = "use cudaMemsetAsync on the stream that needs the memory"},
     // Arithmetic.
+    Rule{.id = "compute_bound",
+         .signal = "parts.kernel_ratio",
+         .threshold = 0.9,
+         .is_below = false,
+         .evidence = "kernels take {parts.kernel_ratio} of the step: loading and launches cannot "
+                     "make it much faster",
+         .plugin = "amp",
+         .knob = "precision.autocast",
+         .advice = "use faster arithmetic (autocast, channels_last, torch.compile), or less of it"},
+    Rule{.id = "kernel_drift",
+         .signal = "kernels.drift_ratio",
+         .threshold = 0.5,
+         .is_below = false,
+         .evidence = "one kernel takes {kernels.drift_ratio} longer in the second half of its "
+                     "calls than in the first",
+         .plugin = "",
+         .knob = "",
+         .advice =
+             "see whether the GPU lowers its clocks (heat, power), or whether its input grows"},
     Rule{.id = "tensor_cores_unused",
          .signal = "kernels.without_tensor_cores_share_ratio",
          .threshold = 0.05,
@@ -286,6 +304,26 @@ constexpr std::array kRules = {
          .plugin = "batch_size",
          .knob = "batch_size",
          .advice = "there is room for a larger batch"},
+    Rule{
+        .id = "memory_growth",
+        .signal = "memory.growth_share_ratio",
+        .threshold = 0.05,
+        .is_below = false,
+        .evidence = "at the end of a step tensors take {memory.growth_share_ratio} more memory in "
+                    "the last steps than in the first",
+        .plugin = "",
+        .knob = "",
+        .advice = "look for tensors that a list keeps, with their graphs: loss.item() or detach()"},
+    Rule{.id = "memory_fragmented",
+         .signal = "memory.unused_reserve_share_ratio",
+         .threshold = 0.2,
+         .is_below = false,
+         .evidence = "the allocator holds {memory.unused_reserve_share_ratio} of the GPU beyond "
+                     "what tensors ever take",
+         .plugin = "",
+         .knob = "",
+         .advice =
+             "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, and shapes that do not change"},
     Rule{.id = "large_host_blocks",
          .signal = "memory.large_blocks_per_step_count",
          .threshold = 4,
@@ -359,7 +397,13 @@ constexpr std::array kRules = {
 }  // namespace
 
 std::span<const Rule> rules() {
-  return kRules;
+  static const std::vector<Rule> kAll = [] {
+    const std::span<const Rule> input = input_rules();
+    std::vector<Rule> all(input.begin(), input.end());
+    all.insert(all.end(), kRules.begin(), kRules.end());
+    return all;
+  }();
+  return kAll;
 }
 
 }  // namespace autotuned::analysis

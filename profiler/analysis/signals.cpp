@@ -60,6 +60,7 @@ Signals signals_of(const Known& known) {
   add_step_signals(known.breakdown, signals);
   add_wait_pattern(known, signals);
   add_host_signals(known, signals);
+  add_loading_signals(known, signals);
   if (!known.launches.device_events.empty()) add_device_signals(known, signals);
   return signals;
 }

@@ -29,9 +29,13 @@ struct Known {
 
 [[nodiscard]] Signals signals_of(const Known& known);
 
-// The parts of it: from the host's events, and, where there are any, from the devices'.
+// The parts of it: from the host's events, from what is known of loading, and, where there are any, from the
+// devices' events.
 void add_host_signals(const Known& known, Signals& signals);
+void add_loading_signals(const Known& known, Signals& signals);
 void add_device_signals(const Known& known, Signals& signals);
+// Of the latter: how much kernels and the use of a device change while it is recorded.
+void add_steadiness_signals(const Known& known, Signals& signals);
 
 // How long an event lasts within `stretches`, in ns.
 [[nodiscard]] inline double inside_ns(const traces::Events& events, std::size_t row,

@@ -60,6 +60,14 @@ bool is_synchronous(std::string_view call, std::string_view what) {
          !has(call, "Peer") && !has(call, "DtoD");
 }
 
+// cudaMalloc, cudaFree, cudaHostAlloc, hipFree, cuMemAlloc_v2, …: the caching allocator has no room left, or is
+// not used.
+bool is_allocation(std::string_view call) {
+  const bool is_runtime = call.starts_with("cu") || call.starts_with("hip");
+  return is_runtime && !has(call, "Async") &&
+         (has(call, "Malloc") || has(call, "Free") || has(call, "Alloc"));
+}
+
 // Waits of the host for the device, and calls that wait without need.
 void add_waiting_signals(const Known& known, Signals& signals) {
   const Trace& trace = known.trace;
@@ -76,6 +84,7 @@ void add_waiting_signals(const Known& known, Signals& signals) {
   double waiting_ns = 0;
   Intervals copies;
   Intervals fills;
+  Intervals allocations;
   for (const Row call : known.launches.calls) {
     const std::string& name = trace.name_of(call);
     const double ns = inside_ns(events, call, stretches);
@@ -86,6 +95,7 @@ void add_waiting_signals(const Known& known, Signals& signals) {
     }
     if (is_synchronous(name, "Memcpy")) copies.push_back(time);
     if (is_synchronous(name, "Memset")) fills.push_back(time);
+    if (is_allocation(name)) allocations.push_back(time);
   }
   const double all = steps_ns(known.breakdown);
   signals["waiting.synchronize_ratio"] = waiting_ns / all;
@@ -96,6 +106,14 @@ void add_waiting_signals(const Known& known, Signals& signals) {
   };
   signals["waiting.synchronous_copy_ratio"] = length_of(std::move(copies)) / all;
   signals["waiting.synchronous_fill_ratio"] = length_of(std::move(fills)) / all;
+  signals["waiting.device_allocation_ratio"] = length_of(std::move(allocations)) / all;
+  Intervals full;
+  for (Row row = 0; row < events.size(); ++row) {
+    if (events.kind[row] == EventKind::overhead && trace.name_of(row) == "Command Buffer Full") {
+      full.push_back({events.start_ns[row], events.end_ns(row)});
+    }
+  }
+  signals["waiting.launch_queue_full_ratio"] = length_of(std::move(full)) / all;
 }
 
 // Stretches in which the device that works most has nothing to do, and why.
@@ -232,6 +250,12 @@ void add_parallel_signals(const Known& known, Signals& signals) {
 }  // namespace
 
 void add_device_signals(const Known& known, Signals& signals) {
+  const Breakdown& breakdown = known.breakdown;
+  signals["parts.kernel_ratio"] = breakdown.ratio_of(Part::kernel);
+  signals["step.host_bound_ratio"] =
+      breakdown.ratio_of(Part::runtime) + breakdown.ratio_of(Part::data_loading) +
+      breakdown.ratio_of(Part::cpu) + breakdown.ratio_of(Part::other);
+  add_steadiness_signals(known, signals);
   add_copy_signals(known, signals);
   add_waiting_signals(known, signals);
   add_gap_signals(known, signals);

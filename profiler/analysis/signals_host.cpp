@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
+#include <map>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -18,6 +21,7 @@ using traces::NameId;
 using traces::Trace;
 
 constexpr double kSmallOperatorNs = 10'000;
+constexpr std::size_t kFewestStepsForGrowth = 6;
 // glibc takes blocks of this size from the system and gives them back, unless told otherwise.
 constexpr std::int64_t kLargeBlockBytes = 128 << 10;
 
@@ -107,8 +111,37 @@ double uint8_conversion_ns(const Known& known) {
   return ns;
 }
 
+// How much more memory tensors take at the end of the last steps than at that of the first: a third of each.
+void add_memory_growth(const Known& known, Signals& signals) {
+  const std::vector<Step>& steps = known.breakdown.steps;
+  if (!known.breakdown.has_steps || steps.size() < kFewestStepsForGrowth) return;
+  std::map<int, std::vector<traces::MemoryPoint>> devices;
+  for (const traces::MemoryPoint& point : known.trace.memory) {
+    if (point.device_type != 0) devices[point.device].push_back(point);
+  }
+  for (auto& [device, points] : devices) {
+    std::ranges::stable_sort(points, {}, &traces::MemoryPoint::time_ns);
+    std::vector<double> at_end;
+    for (const Step& step : steps) {
+      const auto after =
+          std::ranges::upper_bound(points, step.time.end_ns, {}, &traces::MemoryPoint::time_ns);
+      if (after == points.begin()) continue;
+      at_end.push_back(static_cast<double>(std::prev(after)->allocated_bytes));
+    }
+    if (at_end.size() < kFewestStepsForGrowth) continue;
+    const auto third = static_cast<std::ptrdiff_t>(at_end.size() / 3);
+    const double first = std::accumulate(at_end.begin(), at_end.begin() + third, 0.0);
+    const double last = std::accumulate(at_end.end() - third, at_end.end(), 0.0);
+    if (first <= 0) continue;
+    double& growth = signals.try_emplace("memory.growth_share_ratio", 0.0).first->second;
+    growth = std::max(growth, last / first - 1);
+  }
+}
+
 void add_memory_signals(const Known& known, Signals& signals) {
+  add_memory_growth(known, signals);
   std::map<int, std::int64_t> peak_of_device;
+  std::map<int, std::int64_t> reserved_of_device;
   std::int64_t large_blocks = 0;
   bool has_host = false;
   const Stretches& stretches = known.breakdown.stretches;
@@ -116,6 +149,8 @@ void add_memory_signals(const Known& known, Signals& signals) {
     if (point.device_type != 0) {
       std::int64_t& peak = peak_of_device[point.device];
       peak = std::max(peak, point.allocated_bytes);
+      std::int64_t& reserved = reserved_of_device[point.device];
+      reserved = std::max(reserved, point.reserved_bytes);
       continue;
     }
     has_host = true;
@@ -131,6 +166,11 @@ void add_memory_signals(const Known& known, Signals& signals) {
     if (peak == peak_of_device.end() || device.memory_bytes <= 0) continue;
     const double share =
         static_cast<double>(peak->second) / static_cast<double>(device.memory_bytes);
+    if (const std::int64_t reserved = reserved_of_device[device.id]; reserved > 0) {
+      double& unused = signals.try_emplace("memory.unused_reserve_share_ratio", 0.0).first->second;
+      unused = std::max(unused, static_cast<double>(reserved - peak->second) /
+                                    static_cast<double>(device.memory_bytes));
+    }
     if (share <= fullest) continue;
     fullest = share;
     signals["memory.peak_bytes"] = static_cast<double>(peak->second);

@@ -273,6 +273,7 @@ class Reader {
       if (key == "deviceProperties") error = read_devices(field.value());
       if (key == "distributedInfo") error = read_distribution(field.value());
       if (key == "lostEvents") error = read_lost_events(field.value());
+      if (key == "cpusAllowed") error = read_cpus(field.value());
       if (key == "recordingNotes") error = read_recording_notes(field.value());
       if (error && error != simdjson::INCORRECT_TYPE) return error;
     }
@@ -316,6 +317,14 @@ class Reader {
       if (key == "world_size") trace_.world_size = std::max(small_integer_from(text), 1);
       if (key == "backend") trace_.backend = std::string(text);
     }
+    return simdjson::SUCCESS;
+  }
+
+  // Of our own writer.
+  error_code read_cpus(json::value value) {
+    std::string_view text;
+    if (const auto error = text_of(value, text)) return error;
+    trace_.cpus = std::max(small_integer_from(text), 0);
     return simdjson::SUCCESS;
   }
 

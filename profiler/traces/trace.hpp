@@ -107,6 +107,7 @@ struct Trace {
   std::optional<int> rank;  // where the job was distributed
   int world_size = 1;
   std::string backend;  // "nccl"
+  int cpus = 0;         // that the program could use; 0: not in the trace
 
   std::int64_t elements = 0;          // of the file's list of events, read or passed over
   std::int64_t python_functions = 0;  // those that are no modules are passed over

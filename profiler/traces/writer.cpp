@@ -93,6 +93,9 @@ Result<TraceWriter> TraceWriter::create(const std::filesystem::path& file, Trace
       "{\n  \"schemaVersion\": 1,\n  \"deviceProperties\": " + writer.header_.devices_json + ",\n";
   if (writer.header_.has_shapes) text += "  \"record_shapes\": 1,\n";
   if (writer.header_.has_memory) text += "  \"profile_memory\": 1,\n";
+  if (writer.header_.cpus > 0) {
+    text += "  \"cpusAllowed\": " + std::to_string(writer.header_.cpus) + ",\n";
+  }
   text += "  \"displayTimeUnit\": \"ms\",\n  \"baseTimeNanoseconds\": ";
   append_number(text, writer.base_ns_);
   text += ",\n  \"traceEvents\": [";

@@ -20,6 +20,7 @@ struct TraceHeader {
   std::int64_t start_ns = 0;  // when the recording began, since 1970
   bool has_shapes = false;
   bool has_memory = false;
+  int cpus = 0;                     // that the process may use; 0: not known
   std::string devices_json = "[]";  // PyTorch's deviceProperties
 };
 

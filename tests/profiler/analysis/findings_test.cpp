@@ -70,31 +70,6 @@ TEST(Rules, EvidenceHasTheFigures) {
   EXPECT_EQ(findings[1].evidence, "the GPU does nothing for 612.0 ms at a stretch");
 }
 
-// Each signal of the table, and each in an evidence, is one that some trace has.
-TEST(Rules, UseSignalsThatExist) {
-  std::set<std::string> known = {"ranks.imbalance_ratio"};
-  const std::string folder = tests::source_folder() / "tests/profiler/data/";
-  for (const char* name : {"classifier", "workers", "rank0"}) {
-    const auto trace = traces::read_trace(folder + name + ".pt.trace.json.gz");
-    ASSERT_TRUE(trace);
-    for (const auto& [signal, value] : analyze(*trace).signals)
-      known.insert(signal);
-  }
-  // The traces above have no periodic wait, no full memory, and few steps.
-  known.insert({"loading.periodic_wait_ratio", "loading.wait_period_count", "loading.unnamed_ratio",
-                "memory.peak_ratio", "memory.peak_bytes", "step.slowest_over_median",
-                "step.first_over_median", "operators.small_host_share_ratio"});
-  for (const Rule& rule : rules()) {
-    EXPECT_TRUE(known.contains(rule.signal)) << rule.id << " " << rule.signal;
-    const std::string evidence = rule.evidence;
-    for (std::size_t at = evidence.find('{'); at != std::string::npos;
-         at = evidence.find('{', at + 1)) {
-      const std::string name = evidence.substr(at + 1, evidence.find('}', at) - at - 1);
-      EXPECT_TRUE(known.contains(name)) << rule.id << " " << name;
-    }
-  }
-}
-
 constexpr const char* kWaiting = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__";
 
 // Sixteen steps of 100 ms. Those that wait for long do so for 60 ms.

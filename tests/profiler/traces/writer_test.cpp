@@ -30,7 +30,7 @@ class Writer : public testing::Test {
     return std::move(*writer);
   }
   TraceWriter create() const {
-    return create({.process = 100, .process_name = "trainer", .start_ns = kStart});
+    return create({.process = 100, .process_name = "trainer", .start_ns = kStart, .cpus = 6});
   }
   Trace read() const {
     auto trace = read_trace(file());
@@ -72,6 +72,7 @@ TEST_F(Writer, WritesWhatTheReaderReads) {
   EXPECT_THAT(trace.damage, IsEmpty());
   EXPECT_THAT(trace.notes, IsEmpty());
   EXPECT_TRUE(trace.is_complete);
+  EXPECT_EQ(trace.cpus, 6);
   const Events& events = trace.events;
   EXPECT_THAT(events.kind,
               ElementsAre(EventKind::step, EventKind::cpu_operator, EventKind::cpu_operator));
