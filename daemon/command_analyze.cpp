@@ -96,10 +96,14 @@ int analyze(const AnalyzeOptions& options) {
     views.range = *range;
   }
   int code = kDone;
-  const auto profiles = read_profiles(options.traces, depth_for(views), code);
+  // What changed includes what only some views show.
+  const analysis::Depth depth = options.against.empty()
+                                    ? depth_for(views)
+                                    : std::max(depth_for(views), analysis::Depth::views);
+  const auto profiles = read_profiles(options.traces, depth, code);
   if (profiles.empty()) return code;
   if (!options.against.empty()) {
-    views.before = read_profiles(options.against, analysis::Depth::summary, code);
+    views.before = read_profiles(options.against, analysis::Depth::views, code);
     if (views.before.empty()) return code;
   }
   if (const auto shown = show_profile(profiles, views, std::cout); !shown) {

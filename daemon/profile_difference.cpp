@@ -12,14 +12,6 @@ namespace {
 using analysis::Change;
 using analysis::Profile;
 
-std::vector<analysis::TraceAnalysis> summaries_of(const std::vector<Profile>& ranks) {
-  std::vector<analysis::TraceAnalysis> summaries;
-  summaries.reserve(ranks.size());
-  for (const Profile& rank : ranks)
-    summaries.push_back(rank.summary);
-  return summaries;
-}
-
 std::string files_of(const std::vector<Profile>& ranks) {
   const std::string more =
       ranks.size() > 1 ? fmt::format(" and {} more", ranks.size() - 1) : std::string();
@@ -53,12 +45,29 @@ Table changes_table(const char* id, const char* title, const char* what,
   return table;
 }
 
+Table memory_changes_table(const std::vector<analysis::SizeChange>& changes) {
+  Table table{.id = "memory_changes",
+              .title = "memory: peaks, and what operators take in a step",
+              .columns = {{"name", "what", Unit::text},
+                          {"before", "before", Unit::bytes},
+                          {"after", "after", Unit::bytes},
+                          {"change", "change", Unit::bytes},
+                          {"change_share", "of before", Unit::ratio}},
+              .rows = {},
+              .when_empty = "none"};
+  for (const analysis::SizeChange& change : changes) {
+    table.rows.push_back(
+        {change.name, change.before_bytes, change.after_bytes, change.change_bytes(),
+         change.before_bytes > 0 ? Cell(change.change_bytes() / change.before_bytes) : Cell()});
+  }
+  return table;
+}
+
 }  // namespace
 
 std::vector<std::string> difference_facts(const std::vector<Profile>& before,
                                           const std::vector<Profile>& after) {
-  const analysis::Difference difference =
-      analysis::difference_of(summaries_of(before), summaries_of(after));
+  const analysis::Difference difference = analysis::difference_of(before, after);
   const double share = difference.before_step_ns > 0
                            ? difference.after_step_ns / difference.before_step_ns - 1
                            : 0.0;
@@ -77,8 +86,7 @@ std::vector<std::string> difference_facts(const std::vector<Profile>& before,
 
 std::vector<Table> difference_tables(const std::vector<Profile>& before,
                                      const std::vector<Profile>& after) {
-  const analysis::Difference difference =
-      analysis::difference_of(summaries_of(before), summaries_of(after));
+  const analysis::Difference difference = analysis::difference_of(before, after);
   std::vector<Table> tables = {
       changes_table("part_changes", "parts of a step", "part", difference.parts, false),
       changes_table("operator_changes", "operators, self time in a step", "operator",
@@ -87,6 +95,16 @@ std::vector<Table> difference_tables(const std::vector<Profile>& before,
     tables.push_back(changes_table("kernel_changes", "kernels, time in a step", "kernel",
                                    difference.kernels, true));
   }
+  if (!difference.modules.empty()) {
+    tables.push_back(changes_table("module_changes", "modules, own time in a step", "module",
+                                   difference.modules, true));
+  }
+  if (!difference.input.empty()) {
+    tables.push_back(changes_table("input_changes",
+                                   "input: waits, annotations of all threads and copies in a step",
+                                   "what", difference.input, true));
+  }
+  if (!difference.memory.empty()) tables.push_back(memory_changes_table(difference.memory));
   return tables;
 }
 

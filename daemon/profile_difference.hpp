@@ -15,7 +15,8 @@ namespace autotuned::daemon {
 [[nodiscard]] std::vector<std::string> difference_facts(
     const std::vector<analysis::Profile>& before, const std::vector<analysis::Profile>& after);
 
-// Parts, operators and kernels (the last where there are any): before, after, change; largest change first.
+// Parts and operators; kernels, modules, input and memory where there are any: before, after, change; largest
+// change first.
 [[nodiscard]] std::vector<Table> difference_tables(const std::vector<analysis::Profile>& before,
                                                    const std::vector<analysis::Profile>& after);
 

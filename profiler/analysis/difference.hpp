@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "profiler/analysis/trace_analysis.hpp"
+#include "profiler/analysis/profile.hpp"
 
 namespace autotuned::analysis {
 
@@ -21,6 +21,16 @@ struct Change {
   friend bool operator==(const Change&, const Change&) = default;
 };
 
+// Memory, mean over ranks.
+struct SizeChange {
+  std::string name;
+  double before_bytes = 0;
+  double after_bytes = 0;
+
+  [[nodiscard]] double change_bytes() const { return after_bytes - before_bytes; }
+  friend bool operator==(const SizeChange&, const SizeChange&) = default;
+};
+
 // Each sorted by the size of the change, in whichever direction.
 struct Difference {
   double before_step_ns = 0;
@@ -28,11 +38,16 @@ struct Difference {
   std::vector<Change> parts;
   std::vector<Change> operators;  // time by itself, on host and device together
   std::vector<Change> kernels;
+  // Empty where neither recording has what they are made of, or was analysed at Depth::summary.
+  std::vector<Change> modules;  // time by itself, forward and backward, on host and device together
+  std::vector<Change> input;    // waits for batches, annotations of all threads, copies
+  std::vector<SizeChange>
+      memory;  // peaks of devices, and what operators take in one step by themselves
 };
 
-// The tables of operators and kernels cover the whole recording, and are divided by the number of steps: work
-// outside of steps counts too. REQUIRES: neither is empty.
-[[nodiscard]] Difference difference_of(const std::vector<TraceAnalysis>& before,
-                                       const std::vector<TraceAnalysis>& after);
+// All tables but that of parts cover the whole recording, and are divided by the number of steps: work outside
+// of steps counts too. REQUIRES: neither is empty.
+[[nodiscard]] Difference difference_of(const std::vector<Profile>& before,
+                                       const std::vector<Profile>& after);
 
 }  // namespace autotuned::analysis

@@ -8,10 +8,10 @@
 namespace autotuned::analysis {
 namespace {
 
-TraceAnalysis analysis_of(const TraceText& text) {
+Profile analysis_of(const TraceText& text) {
   const auto trace = read_trace_text(text.text());
   EXPECT_TRUE(trace) << trace.error().message();
-  return analyze(*trace);
+  return profile_of(*trace, Depth::views);
 }
 
 // The second has twice as many steps: what counts is one of them.
@@ -37,6 +37,37 @@ TEST(Difference, ComparesOneStep) {
   EXPECT_EQ(difference.parts[0].name, "CPU Exec");
   EXPECT_DOUBLE_EQ(difference.parts[0].change_ns(), -35'000);
   EXPECT_TRUE(difference.kernels.empty());
+  EXPECT_TRUE(difference.modules.empty());
+  EXPECT_TRUE(difference.input.empty());
+  EXPECT_TRUE(difference.memory.empty());
+}
+
+// Steps of 100 us with a module, a wait and an allocation.
+TraceText whole_steps(int count, double module, double wait, int bytes) {
+  TraceText text;
+  for (int step = 0; step < count; ++step) {
+    const int at = 100 * step;
+    text.step(step, at, 100);
+    text.event("user_annotation", "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__",
+               at, wait);
+    text.event("python_function", "nn.Module: Net_0", at + 50, module);
+    text.event("cpu_op", "aten::empty", at + 51, 5);
+    text.memory(at + 52, bytes, bytes).memory(at + 90, -bytes, 0);
+    text.event("user_annotation", "random_crop", at, 20, Json::object(), 7);
+  }
+  return text;
+}
+
+TEST(Difference, ComparesModulesInputAndMemory) {
+  const Difference difference = difference_of({analysis_of(whole_steps(1, 30, 10, 4000))},
+                                              {analysis_of(whole_steps(2, 40, 2, 1000))});
+  EXPECT_THAT(difference.modules, testing::ElementsAre(Change{"Net_0", 30'000, 40'000, 1, 1}));
+  EXPECT_THAT(difference.input,
+              testing::ElementsAre(Change{"waiting for a batch", 10'000, 2'000, 1, 1},
+                                   Change{"random_crop", 20'000, 20'000, 1, 1}));
+  EXPECT_THAT(difference.memory,
+              testing::UnorderedElementsAre(SizeChange{"aten::empty on CPU", 4000, 1000},
+                                            SizeChange{"peak of CPU", 4000, 1000}));
 }
 
 }  // namespace
