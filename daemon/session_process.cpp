@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/session_process.hpp"
 
-#include <poll.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <optional>
 #include <random>
@@ -15,13 +12,12 @@
 #include "base/machine.hpp"
 #include "base/machine_state.hpp"
 #include "daemon/commands.hpp"
-#include "daemon/device_lock.hpp"
 #include "daemon/history_ledger.hpp"
-#include "daemon/owner_mark.hpp"
 #include "daemon/places.hpp"
 #include "daemon/plugin_advisors.hpp"
 #include "daemon/report.hpp"
 #include "daemon/session_control.hpp"
+#include "daemon/session_device.hpp"
 #include "daemon/session_request.hpp"
 #include "daemon/story.hpp"
 #include "daemon/trainer_job.hpp"
@@ -30,7 +26,6 @@
 #include "tuner/session.hpp"
 
 namespace autotuned::daemon {
-
 namespace {
 
 using std::chrono::nanoseconds;
@@ -38,9 +33,6 @@ using storage::RunState;
 
 constexpr std::int64_t kHistoryTrials = 200;
 constexpr int kTrainingAttempts = 3;
-// For a killed process to be gone; the lock of the device says so in any case.
-constexpr nanoseconds kOrphanLimit = std::chrono::seconds(2);
-constexpr int kLooksAtOrphans = 10;  // two seconds
 
 // Everything that one session holds, in the order in which it is made.
 class RunningSession {
@@ -55,7 +47,6 @@ class RunningSession {
   Result<int> run();
 
  private:
-  Result<void> lock_device();
   Result<void> open_run();
   Result<void> claim(const RunId& run);
   Result<void> continue_run(storage::RunRow row);
@@ -102,41 +93,6 @@ class RunningSession {
   int trial_ = 0;  // that is going on; 0: none
   std::vector<TrialRecord> earlier_;
 };
-
-Result<void> RunningSession::lock_device() {
-  auto folder = lock_folder();
-  if (!folder) return tl::unexpected(folder.error());
-  // They may hold the lock, or use the device without it.
-  const auto end_orphans = [this] {
-    if (const std::size_t ended = end_left_behind(kOrphanLimit); ended > 0) {
-      report({{"event", "warning"},
-              {"text", "processes that a killed run had left behind were ended: " +
-                           std::to_string(ended)}});
-    }
-  };
-  end_orphans();
-  const std::string holder =
-      "autotuned, process " + std::to_string(getpid()) + ", recipe " + request_.recipe.name;
-  int looks = 0;
-  auto lock = daemon::lock_device(device_of(request_.recipe, machine_), holder, {*folder},
-                                  [&](const std::string& who) {
-                                    if (looks == 0) report({{"event", "waiting"}, {"for", who}});
-                                    // Whoever had the device may have been killed since.
-                                    if (++looks % kLooksAtOrphans == 0) end_orphans();
-                                    // flock has no way to wait for a lock and for a cancel at once.
-                                    pollfd cancel{control_->descriptor(), POLLIN, 0};
-                                    poll(&cancel, 1, 200);
-                                    return !control_->is_requested();
-                                  });
-  if (!lock) return tl::unexpected(lock.error());
-  if (looks > 0) end_orphans();
-  if (!lock->problem.empty()) {
-    report({{"event", "warning"},
-            {"text", "runs of other users may use the device meanwhile: " + lock->problem}});
-  }
-  device_lock_ = *std::move(lock);
-  return {};
-}
 
 Result<void> RunningSession::open_run() {
   const std::string libtorch = get_string(job_->hello(), "libtorch").value_or("unknown");
@@ -472,7 +428,9 @@ Result<int> RunningSession::run() {
   if (failed) {
     return end_with(system_error(failed.value(), "cannot make the output folder", work.string()));
   }
-  if (auto locked = lock_device(); !locked) return end_with(locked.error());
+  auto locked = lock_device_of(request_.recipe, machine_, *control_);
+  if (!locked) return end_with(locked.error());
+  device_lock_ = *std::move(locked);
   state_at_start_ = read_machine_state();
 
   TrainerJobSpec spec;
