@@ -22,10 +22,15 @@ int host_batches(const FeedSettings& settings, bool is_on_gpu) {
   return settings.workers * settings.prefetch_batches + held;
 }
 
+bool sends_bytes(const FeedSettings& settings) {
+  return settings.is_uint8 ||
+         (settings.pipeline != nullptr && !settings.pipeline->device_formulas().empty());
+}
+
 std::int64_t pinned_bytes(const FeedSettings& settings, input::SampleShape shape, bool is_on_gpu) {
   if (!settings.pin_memory || !is_on_gpu) return 0;
   const std::int64_t image_bytes =
-      shape.elements() * (settings.is_uint8 ? std::int64_t{1} : std::int64_t{sizeof(float)});
+      shape.elements() * (sends_bytes(settings) ? std::int64_t{1} : std::int64_t{sizeof(float)});
   const std::int64_t label_bytes = sizeof(std::int64_t);
   return host_batches(settings, is_on_gpu) * (rounded_up(settings.batch_size * image_bytes) +
                                               rounded_up(settings.batch_size * label_bytes));

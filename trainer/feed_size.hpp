@@ -13,6 +13,9 @@ namespace autotuned::trainer {
 // more where copies run ahead.
 [[nodiscard]] int host_batches(const FeedSettings& settings, bool is_on_gpu);
 
+// Whether batches are of bytes, which become numbers behind the transfer: by a table or by the pipeline's form.
+[[nodiscard]] bool sends_bytes(const FeedSettings& settings);
+
 // What page-locking them takes: LibTorch rounds each block up to a power of two. 0 where none is page-locked.
 [[nodiscard]] std::int64_t pinned_bytes(const FeedSettings& settings, input::SampleShape shape,
                                         bool is_on_gpu);

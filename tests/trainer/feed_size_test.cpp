@@ -40,6 +40,28 @@ TEST(FeedSize, CountsWhatIsPageLockedInPowersOfTwo) {
   EXPECT_EQ(pinned_bytes(settings, kShape, true), 0);
 }
 
+// A pipeline that leaves the rest to the device gives bytes whatever else is set.
+TEST(FeedSize, CountsBytesWhereNumbersAreMadeBehindTheTransfer) {
+  const auto compiled = [](input::PointOps point_ops) {
+    const std::vector<input::Transform> transforms = {{"rgb_to_yuv"}};
+    return input::Pipeline::compile(input::type_of(input::Element::uint8, kShape), transforms, 1,
+                                    {.point_ops = point_ops});
+  };
+  const auto on_device = compiled(input::PointOps::device);
+  const auto fused = compiled(input::PointOps::fused);
+  ASSERT_TRUE(on_device && fused);
+  FeedSettings settings = pinned(8, 2);
+  settings.is_uint8 = true;
+  const std::int64_t bytes = pinned_bytes(settings, kShape, true);
+  settings.is_uint8 = false;
+  settings.pipeline = &*on_device;
+  EXPECT_TRUE(sends_bytes(settings));
+  EXPECT_EQ(pinned_bytes(settings, kShape, true), bytes);
+  settings.pipeline = &*fused;
+  EXPECT_FALSE(sends_bytes(settings));
+  EXPECT_GT(pinned_bytes(settings, kShape, true), bytes);
+}
+
 TEST(FeedSize, AQuarterOfTheMemoryIsTheMost) {
   FeedSettings settings = pinned(8, 2);
   settings.memory_allowed_bytes = std::int64_t{4} << 30;

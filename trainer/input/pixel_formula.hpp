@@ -17,9 +17,9 @@ struct PixelFormula {
   };
   Kind kind = Kind::multiply;
   int channels = 1;
-  std::vector<float> weights;  // row after row
-  std::vector<float> offsets;
-  std::vector<float> divisors;
+  std::vector<float> weights = {};  // row after row
+  std::vector<float> offsets = {};
+  std::vector<float> divisors = {};
   double factor = 1;
 };
 
