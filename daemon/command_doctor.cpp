@@ -4,8 +4,10 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
+#include <chrono>
 #include <iostream>
 #include <iterator>
+#include <thread>
 #include <utility>
 
 #include "base/machine_state.hpp"
@@ -147,9 +149,12 @@ Finding examine_locks() {
   return {Health::ok, "locks", folder->string()};
 }
 
-// What disturbs measurements here, now and while the rest was looked at.
+// What disturbs measurements here, now and since the first look: at least a second, for the kernel counts
+// hundredths.
 void add_disturbances(const Machine& machine, const MachineState& before,
+                      std::chrono::steady_clock::time_point first_look,
                       std::vector<Finding>& findings) {
+  std::this_thread::sleep_until(first_look + std::chrono::seconds(1));
   const MachineState now = read_machine_state();
   std::vector<std::string> gpus = {""};  // what is no GPU's is found with none
   for (const Gpu& gpu : machine.gpus)
@@ -173,6 +178,7 @@ void add_disturbances(const Machine& machine, const MachineState& before,
 }  // namespace
 
 int doctor(const std::filesystem::path& history_file, bool as_json) {
+  const auto first_look = std::chrono::steady_clock::now();
   const MachineState before = read_machine_state();
   const Machine machine = detect_machine();
   const Places places = find_places();
@@ -189,7 +195,7 @@ int doctor(const std::filesystem::path& history_file, bool as_json) {
       examine_history(history),
       examine_locks(),
       examine_disk()};
-  add_disturbances(machine, before, findings);
+  add_disturbances(machine, before, first_look, findings);
   bool is_broken = false;
   Json list = Json::array();
   std::vector<std::vector<std::string>> rows;
