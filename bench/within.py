@@ -78,10 +78,10 @@ def figure(value) -> str:
 
 
 def print_run(run: dict) -> None:
-    print("| change | verdict | ratio | interval |\n|---|---|---|---|")
+    print("| plugin | change | verdict | ratio | interval |\n|---|---|---|---|---|")
     for trial in run["trials"]:
-        print(f"| `{text_of(trial['change'])}` | {trial['verdict']} | {figure(trial.get('ratio'))} | "
-              f"{figure(trial.get('ratio_low'))} to {figure(trial.get('ratio_high'))} |")
+        print(f"| {trial['plugin']} | `{text_of(trial['change'])}` | {trial['verdict']} | "
+              f"{figure(trial.get('ratio'))} | {figure(trial.get('ratio_low'))} to {figure(trial.get('ratio_high'))} |")
     best = run["best"]
     print(f"\n{figure(best['speedup'])} x the start ({figure(best['speedup_low'])} to {figure(best['speedup_high'])}) "
           f"in {run['tuning_seconds']:.0f} s.\n")

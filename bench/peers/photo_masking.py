@@ -140,8 +140,8 @@ class Job:
             self.step()
 
     def make_loader(self, form: str, workers: int):
-        return DataLoader(Photos(self.forms[form]), batch_size=self.batch_size, shuffle=True, drop_last=True, num_workers=workers,
-                          persistent_workers=workers > 0)
+        return DataLoader(Photos(self.forms[form]), batch_size=self.batch_size, shuffle=True, drop_last=True,
+                          num_workers=workers, persistent_workers=workers > 0)
 
     def signal(self, number: int) -> None:
         """To the worker processes, which would otherwise go on while another is timed."""

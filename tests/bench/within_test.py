@@ -21,8 +21,8 @@ KEPT = {**START, "input.decode": "crop", "loader.workers": 2}
 AUTOTUNED = """
 import json
 print("progress")
-print(json.dumps({"trials": [{"change": {"loader.workers": 2}, "verdict": "accepted", "ratio": 1.9, "ratio_low": 1.8,
-                              "ratio_high": None}],
+print(json.dumps({"trials": [{"plugin": "num_workers", "change": {"loader.workers": 2}, "verdict": "accepted",
+                              "ratio": 1.9, "ratio_low": 1.8, "ratio_high": None}],
                   "best": {"speedup": 3.0, "speedup_low": 2.5, "speedup_high": None, "configuration": KEPT},
                   "tuning_seconds": 12.0}))
 """
@@ -61,7 +61,7 @@ class Within(unittest.TestCase):
         done = self.run_with(96.0, {**KEPT, "input.jpeg_index": True})
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("| 96 | 100 | 0.960 | 0.960 to 0.960 | 20 |", done.stdout)
-        self.assertIn("| `loader.workers=2` | accepted | 1.90 | 1.80 to - |", done.stdout)
+        self.assertIn("| num_workers | `loader.workers=2` | accepted | 1.90 | 1.80 to - |", done.stdout)
         self.assertIn("Kept: `input.decode=crop loader.workers=2`.", done.stdout)
 
     def test_ends_with_1_when_it_is(self):
