@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/device_pass.hpp"
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/tensor.h>
 
+#include <algorithm>
 #include <cassert>
+#include <cstdint>
 #include <utility>
 
 namespace autotuned::trainer {
@@ -18,6 +21,23 @@ at::Tensor of_channels(const std::vector<float>& values, at::Device device) {
 }
 
 }  // namespace
+
+void convert_on_host(const input::PixelTable& table, const at::Tensor& bytes,
+                     const at::Tensor& numbers) {
+  const std::int64_t samples = bytes.size(0);
+  const std::int64_t elements = bytes.numel() / samples;
+  const std::uint8_t* const from = bytes.const_data_ptr<std::uint8_t>();
+  float* const to = numbers.mutable_data_ptr<float>();
+  constexpr std::int64_t kBytesPerTask = 65536;  // below, waking a thread costs more than it saves
+  const std::int64_t grain = std::max<std::int64_t>(1, kBytesPerTask / elements);
+  at::parallel_for(0, samples, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const auto count = static_cast<std::size_t>(elements);
+      const std::size_t offset = static_cast<std::size_t>(i) * count;
+      input::convert_sample(table, {from + offset, count}, to + offset);
+    }
+  });
+}
 
 DevicePass::DevicePass(std::span<const input::PixelFormula> formulas, at::Device device) {
   for (const input::PixelFormula& formula : formulas) {

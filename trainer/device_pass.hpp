@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pipeline leaves to the device (input.point_ops: device): bytes become numbers there. Part of feed.cpp:
-// includes LibTorch.
+// How bytes become numbers behind the transfer: by a table, or by what a pipeline leaves to the device
+// (input.point_ops: device). Part of feed.cpp: includes LibTorch.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,8 +9,14 @@
 #include <vector>
 
 #include "trainer/input/pixel_formula.hpp"
+#include "trainer/input/pixel_table.hpp"
 
 namespace autotuned::trainer {
+
+// Where the device is the host: what the table makes of bytes (samples, channels, rows, columns), by LibTorch's
+// threads. REQUIRES: both are contiguous, and there is room for as many numbers.
+void convert_on_host(const input::PixelTable& table, const at::Tensor& bytes,
+                     const at::Tensor& numbers);
 
 // One thread. Functions throw c10::Error where they allocate.
 class DevicePass {

@@ -2,7 +2,6 @@
 #include "trainer/feed.hpp"
 
 #include <ATen/DeviceAccelerator.h>
-#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
@@ -10,7 +9,6 @@
 #include <ATen/ops/index_select.h>
 #include <c10/core/StreamGuard.h>
 
-#include <algorithm>
 #include <array>
 #include <cassert>
 #include <optional>
@@ -320,27 +318,12 @@ class Feed::State {
     }
     at::Tensor images = first(slot.images, taken->samples);
     if (settings_.is_uint8) {
-      convert(images, buffers_.converted);
+      convert_on_host(*pipeline_->table(), images, buffers_.converted);
       images = first(buffers_.converted, taken->samples);
     }
     if (!device_pass_.is_empty()) images = device_pass_.run(images);
     batch.images = settings_.is_channels_last ? as_channels_last(images) : images;
     return batch;
-  }
-
-  void convert(const at::Tensor& bytes, const at::Tensor& numbers) const {
-    const auto elements = static_cast<std::size_t>(shape_.elements());
-    const std::uint8_t* const from = bytes.const_data_ptr<std::uint8_t>();
-    float* const to = numbers.mutable_data_ptr<float>();
-    constexpr std::int64_t kBytesPerTask =
-        65536;  // below, waking a thread costs more than it saves
-    const std::int64_t grain = std::max<std::int64_t>(1, kBytesPerTask / shape_.elements());
-    at::parallel_for(0, bytes.size(0), grain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        const std::size_t offset = static_cast<std::size_t>(i) * elements;
-        input::convert_sample(*pipeline_->table(), {from + offset, elements}, to + offset);
-      }
-    });
   }
 
   // --- a GPU only, from here on ---------------------------------------------------------------------
