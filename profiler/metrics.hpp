@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Named figures of a profile: what plugins and findings read. docs/metrics.md explains each.
+// Named figures of a profile: what plugins read. docs/metrics.md explains each. Findings read the signals of
+// analysis/signals.hpp.
 #pragma once
 
 #include <cstdint>
