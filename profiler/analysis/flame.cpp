@@ -3,9 +3,13 @@
 
 #include <algorithm>
 #include <functional>
+#include <tuple>
 #include <unordered_map>
+#include <utility>
 
-#include "profiler/analysis/timelines.hpp"
+#include "profiler/analysis/stacks.hpp"
+#include "profiler/analysis/used_names.hpp"
+#include "profiler/traces/classification.hpp"
 
 namespace autotuned::analysis {
 namespace {
@@ -13,67 +17,129 @@ namespace {
 using traces::EventKind;
 using traces::Events;
 using traces::NameId;
+using traces::PythonCall;
 using traces::Trace;
 
-// What lies deeper is part of the frame or the row at this depth.
+// What lies deeper is part of the frame at this depth.
 constexpr std::uint32_t kDeepest = 100;
 
-// The names that are used, renumbered.
-class UsedNames {
+// Frames with the trace's own names, every parent before what it holds.
+class FrameMaker {
  public:
-  UsedNames(const Trace& trace, std::vector<std::string>& names) : trace_(trace), names_(names) {}
+  FrameMaker(const Trace& trace, const std::vector<CallNode>& nodes)
+      : trace_(trace), nodes_(nodes) {}
 
-  std::uint32_t index_of(NameId name) {
-    const auto [found, is_new] =
-        indices_.try_emplace(name, static_cast<std::uint32_t>(names_.size()));
-    if (is_new) names_.push_back(trace_.names.text(name));
-    return found->second;
+  // Calls of `order`, indices of Trace::python_calls, stand around the nodes.
+  std::vector<Frame> make(const std::vector<std::uint32_t>& order) {
+    std::size_t next = 0;
+    for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
+      const Place place = place_of(nodes_[i].row);
+      while (next < order.size() && place_of(trace_.python_calls[order[next]]) <= place)
+        add(trace_.python_calls[order[next++]]);
+      add(i);
+    }
+    while (next < order.size())
+      add(trace_.python_calls[order[next++]]);
+    // Backwards, so that all below a frame is summed before the frame itself.
+    for (auto frame = frames_.rbegin(); frame != frames_.rend(); ++frame) {
+      if (frame->parent == kNoNode) continue;
+      std::int64_t& above_ns = frames_[frame->parent].device_ns;
+      above_ns = bounded_sum(above_ns, frame->device_ns);
+    }
+    return std::move(frames_);
   }
 
  private:
-  const Trace& trace_;
-  std::vector<std::string>& names_;
-  std::unordered_map<NameId, std::uint32_t> indices_;
-};
+  // By thread and time, what holds another before it.
+  using Place = std::tuple<std::uint32_t, std::int64_t, std::int64_t>;
+  struct Open {
+    std::uint32_t thread;
+    std::int64_t end_ns;
+    std::uint32_t frame;
+  };
 
-// Frames with the trace's own names, every parent before what it holds.
-std::vector<Frame> all_frames(const Trace& trace, const std::vector<CallNode>& nodes) {
-  const Events& events = trace.events;
-  std::vector<Frame> frames;
-  std::vector<std::uint32_t> depths;
-  std::unordered_map<std::uint64_t, std::uint32_t> frame_of_key;
-  std::vector<std::uint32_t> frame_of(nodes.size(), kNoNode);
-  for (std::uint32_t i = 0; i < nodes.size(); ++i) {
-    const CallNode& node = nodes[i];
-    const Row row = node.row;
-    const std::uint32_t above = node.parent == kNoNode ? kNoNode : frame_of[node.parent];
-    const bool is_too_deep = above != kNoNode && depths[above] >= kDeepest;
-    // Steps are left out, so that they merge; chains of one name are one frame.
-    if (events.kind[row] == EventKind::step || node.stands_for_it != i || is_too_deep) {
-      frame_of[i] = above;
-      continue;
-    }
-    const std::uint64_t key = (std::uint64_t{above} << 32U) | events.name[row];
-    const auto [found, is_new] =
-        frame_of_key.try_emplace(key, static_cast<std::uint32_t>(frames.size()));
-    if (is_new) {
-      frames.push_back({.name = events.name[row], .parent = above, .kind = events.kind[row]});
-      depths.push_back(above == kNoNode ? 0 : depths[above] + 1);
-    }
-    frame_of[i] = found->second;
-    Frame& frame = frames[found->second];
-    ++frame.calls;
-    frame.host_ns += events.length_ns[row];
-    frame.device_ns = bounded_sum(frame.device_ns, node.device_total_ns);
+  Place place_of(Row row) const {
+    const Events& events = trace_.events;
+    return {events.thread[row], events.start_ns[row], -events.length_ns[row]};
   }
-  return frames;
-}
+  static Place place_of(const PythonCall& call) {
+    return {call.thread, call.start_ns, -call.length_ns};
+  }
+
+  void add(std::uint32_t index) {
+    const Events& events = trace_.events;
+    const CallNode& node = nodes_[index];
+    const Row row = node.row;
+    // Steps are left out, so that they merge; chains of one name are one frame.
+    if (events.kind[row] == EventKind::step) return;
+    const std::uint32_t above =
+        close_for(events.thread[row], events.start_ns[row], events.end_ns(row));
+    const bool is_new = node.stands_for_it == index && !is_too_deep(above);
+    const std::uint32_t at = is_new ? frame(above, events.name[row], events.kind[row]) : above;
+    if (is_new) count(at, events.length_ns[row]);
+    if (at != kNoNode) {
+      frames_[at].device_ns = bounded_sum(frames_[at].device_ns, node.device_self_ns);
+    }
+    open_.push_back({events.thread[row], events.end_ns(row), at});
+  }
+
+  void add(const PythonCall& call) {
+    const std::string& name = trace_.names.text(call.name);
+    // Events have the modules; what is built in is an operator once more.
+    if (is_built_in(name) || name.starts_with(traces::kModulePrefix)) return;
+    const std::int64_t end_ns = call.start_ns + call.length_ns;
+    const std::uint32_t above = close_for(call.thread, call.start_ns, end_ns);
+    if (is_too_deep(above)) return;
+    const std::uint32_t at = frame(above, call.name, EventKind::annotation);
+    count(at, call.length_ns);
+    open_.push_back({call.thread, end_ns, at});
+  }
+
+  // The frame of what holds this stretch of time.
+  std::uint32_t close_for(std::uint32_t thread, std::int64_t start_ns, std::int64_t end_ns) {
+    while (!open_.empty() && (open_.back().thread != thread || open_.back().end_ns <= start_ns ||
+                              open_.back().end_ns < end_ns)) {
+      open_.pop_back();
+    }
+    return open_.empty() ? kNoNode : open_.back().frame;
+  }
+
+  bool is_too_deep(std::uint32_t above) const {
+    return above != kNoNode && depths_[above] >= kDeepest;
+  }
+
+  std::uint32_t frame(std::uint32_t above, NameId name, EventKind kind) {
+    const auto [found, is_new] = frame_of_key_.try_emplace(
+        (std::uint64_t{above} << 32U) | name, static_cast<std::uint32_t>(frames_.size()));
+    if (is_new) {
+      frames_.push_back({.name = name, .parent = above, .kind = kind});
+      depths_.push_back(above == kNoNode ? 0 : depths_[above] + 1);
+    }
+    return found->second;
+  }
+
+  void count(std::uint32_t at, std::int64_t length_ns) {
+    ++frames_[at].calls;
+    frames_[at].host_ns = bounded_sum(frames_[at].host_ns, length_ns);
+  }
+
+  const Trace& trace_;
+  const std::vector<CallNode>& nodes_;
+  std::vector<Frame> frames_;
+  std::vector<std::uint32_t> depths_;
+  std::unordered_map<std::uint64_t, std::uint32_t> frame_of_key_;
+  std::vector<Open> open_;
+};
 
 }  // namespace
 
-Flame flame_of(const Trace& trace, const std::vector<CallNode>& nodes, std::size_t most) {
+Flame flame_of(const Trace& trace, const std::vector<CallNode>& nodes, std::size_t most,
+               FlameOf what) {
   Flame flame;
-  std::vector<Frame> frames = all_frames(trace, nodes);
+  const bool is_with_python = what == FlameOf::python_too;
+  const std::vector<Frame> frames =
+      FrameMaker(trace, nodes)
+          .make(is_with_python ? python_calls_in_order(trace) : std::vector<std::uint32_t>());
   // A frame weighs as much as the heaviest below it, so that it is never left out without them.
   std::vector<std::int64_t> weights(frames.size());
   for (std::size_t i = frames.size(); i-- > 0;) {
@@ -103,81 +169,6 @@ Flame flame_of(const Trace& trace, const std::vector<CallNode>& nodes, std::size
     flame.frames.push_back(frame);
   }
   return flame;
-}
-
-Bars bars_of(const Trace& trace, Interval window, std::size_t most, std::size_t most_tracks) {
-  const Events& events = trace.events;
-  Bars bars;
-  std::vector<Row> rows;
-  std::vector<std::size_t> counts(trace.threads.size());
-  std::vector<bool> is_device(trace.threads.size());
-  for (Row row = 0; row < events.size(); ++row) {
-    if (overlap_ns({events.start_ns[row], events.end_ns(row)}, window) <= 0) continue;
-    rows.push_back(row);
-    ++counts[events.thread[row]];
-    if (is_on_device(events.kind[row])) is_device[events.thread[row]] = true;
-  }
-  std::vector<std::uint32_t> threads;
-  for (std::uint32_t thread = 0; thread < counts.size(); ++thread) {
-    if (counts[thread] > 0) threads.push_back(thread);
-  }
-  std::ranges::stable_sort(threads, std::greater{}, [&](std::uint32_t i) { return counts[i]; });
-  if (threads.size() > most_tracks) threads.resize(most_tracks);
-  std::ranges::stable_sort(threads, {}, [&](std::uint32_t i) { return bool{is_device[i]}; });
-  std::vector<std::uint32_t> track_of(counts.size(), kNoNode);
-  const std::vector<std::string> names = timeline_names(trace);
-  for (const std::uint32_t thread : threads) {
-    track_of[thread] = static_cast<std::uint32_t>(bars.tracks.size());
-    bars.tracks.push_back(names[thread]);
-  }
-
-  // Depth by what is still open, before anything is left out.
-  std::ranges::stable_sort(rows, [&](Row a, Row b) {
-    const std::uint32_t track_a = track_of[events.thread[a]];
-    const std::uint32_t track_b = track_of[events.thread[b]];
-    if (track_a != track_b) return track_a < track_b;
-    if (events.start_ns[a] != events.start_ns[b]) return events.start_ns[a] < events.start_ns[b];
-    return events.length_ns[a] > events.length_ns[b];
-  });
-  UsedNames used(trace, bars.names);
-  std::vector<Row> open;
-  std::vector<Bar> all;
-  for (const Row row : rows) {
-    const std::uint32_t track = track_of[events.thread[row]];
-    if (track == kNoNode) continue;
-    while (!open.empty() && (events.thread[open.back()] != events.thread[row] ||
-                             events.end_ns(open.back()) <= events.start_ns[row])) {
-      open.pop_back();
-    }
-    all.push_back({.track = track,
-                   .name = events.name[row],
-                   .depth = std::min(static_cast<std::uint32_t>(open.size()), kDeepest),
-                   .kind = events.kind[row],
-                   .time = {events.start_ns[row], events.end_ns(row)}});
-    open.push_back(row);
-  }
-  if (all.size() > most) {
-    std::vector<std::int64_t> lengths;
-    lengths.reserve(all.size());
-    for (const Bar& bar : all)
-      lengths.push_back(bar.time.length_ns());
-    const auto last = lengths.begin() + static_cast<std::ptrdiff_t>(most);
-    std::ranges::nth_element(lengths, last, std::greater{});
-    const std::int64_t least = *last;
-    std::size_t as_short =
-        most;  // so many that are just as short as the longest left out find a place
-    for (const Bar& bar : all)
-      as_short -= bar.time.length_ns() > least ? 1U : 0U;
-    std::erase_if(all, [&](const Bar& bar) {
-      if (bar.time.length_ns() != least) return bar.time.length_ns() < least;
-      return as_short == 0 || as_short-- == 0;
-    });
-  }
-  bars.left_out = static_cast<std::int64_t>(rows.size() - all.size());
-  for (Bar& bar : all)
-    bar.name = used.index_of(bar.name);
-  bars.bars = std::move(all);
-  return bars;
 }
 
 }  // namespace autotuned::analysis

@@ -38,6 +38,10 @@ Profile profile_of(const traces::Trace& trace, Depth depth, int default_rank) {
   if (profile.has_shapes) {
     profile.operators_by_shape = operator_table(trace, launches, OperatorsBy::shapes);
   }
+  if (const Stacks stacks = stacks_of(trace); stacks.has_any) {
+    profile.has_stacks = true;
+    profile.operators_by_stack = operator_table(trace, launches, OperatorsBy::stacks, stacks);
+  }
   profile.modules = module_table(trace, nodes);
   profile.memory = memory_use(trace, nodes);
   profile.input = input_use(trace, nodes, profile.summary.breakdown);
@@ -46,7 +50,10 @@ Profile profile_of(const traces::Trace& trace, Depth depth, int default_rank) {
   if (depth == Depth::views) return profile;
 
   profile.flame = flame_of(trace, nodes, kFrames);
-  profile.bars = bars_of(trace, profile.recorded, kBars, kTracks);
+  if (!trace.python_calls.empty()) {
+    profile.python_flame = flame_of(trace, nodes, kFrames, FlameOf::python_too);
+  }
+  profile.bars = bars_of(trace, launches, profile.recorded, kBars, kTracks);
   return profile;
 }
 

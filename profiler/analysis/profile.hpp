@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "profiler/analysis/bars.hpp"
 #include "profiler/analysis/communication.hpp"
 #include "profiler/analysis/flame.hpp"
 #include "profiler/analysis/input.hpp"
@@ -27,8 +28,10 @@ struct Profile {
   Interval recorded;  // from the first event to the end of the last one, on the trace's clock
   bool has_shapes = false;
   bool has_modules = false;
+  bool has_stacks = false;  // and the trace was read with them
   // Empty at Depth::summary.
   std::vector<OperatorRow> operators_by_shape;
+  std::vector<OperatorRow> operators_by_stack;
   ModuleTable modules;
   MemoryUse memory;
   InputUse input;
@@ -36,6 +39,7 @@ struct Profile {
   Communication communication;
   // Empty but for Depth::plots.
   Flame flame;
+  Flame python_flame;  // FlameOf::python_too; empty without calls of Python functions
   Bars bars;
 };
 

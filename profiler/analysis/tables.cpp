@@ -58,7 +58,7 @@ class FlopCounter {
 }  // namespace
 
 std::vector<OperatorRow> operator_table(const Trace& trace, const Launches& launches,
-                                        OperatorsBy by) {
+                                        OperatorsBy by, const Stacks& stacks) {
   const Events& events = trace.events;
   const std::vector<CallNode> nodes = call_tree(trace, launches, CallTreeOf::operators);
   std::vector<OperatorRow> table;
@@ -67,12 +67,16 @@ std::vector<OperatorRow> operator_table(const Trace& trace, const Launches& laun
   for (std::uint32_t i = 0; i < nodes.size(); ++i) {
     const CallNode& node = nodes[i];
     if (node.stands_for_it != i || !is_counted_operator(trace, node.row)) continue;
-    const std::uint32_t shapes = by == OperatorsBy::name ? kNoNode : events.shapes[node.row];
-    const std::uint64_t key = (std::uint64_t{events.name[node.row]} << 32U) | shapes;
+    const bool has_stack = by == OperatorsBy::stacks && node.row < stacks.of_row.size();
+    const std::uint32_t shapes = by == OperatorsBy::shapes ? events.shapes[node.row] : kNoNode;
+    const std::uint32_t stack = has_stack ? stacks.of_row[node.row] : kNoStack;
+    const std::uint64_t key = (std::uint64_t{events.name[node.row]} << 32U) |
+                              (by == OperatorsBy::stacks ? stack : shapes);
     const auto [found, is_new] = index_of_key.try_emplace(key, table.size());
     if (is_new) {
       table.emplace_back().name = trace.name_of(node.row);
       if (shapes != kNoNode) table.back().shapes = trace.names.text(shapes);
+      if (stack != kNoStack) table.back().stack = stack_text(stacks, stack);
     }
     OperatorRow& row = table[found->second];
     ++row.calls;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "profiler/analysis/launches.hpp"
+#include "profiler/analysis/stacks.hpp"
 #include "profiler/analysis/tensor_cores.hpp"
 #include "profiler/traces/trace.hpp"
 
@@ -24,16 +25,18 @@ struct OperatorRow {
   std::string shapes;  // of the inputs, as the trace has them; empty where rows are by name only
   // Floating-point operations of all calls together (flops.hpp); 0 where they are not known.
   double flop = 0;
+  std::string stack;  // stack_text(); empty where rows are by something else, or nobody knows it
 
   friend bool operator==(const OperatorRow&, const OperatorRow&) = default;
 };
 
 // Largest self time (host and device together) first. An operator whose only child is another of its name
-// counts once.
-enum class OperatorsBy { name, shapes };
+// counts once. By stacks: those of `stacks`, which are of the same trace.
+enum class OperatorsBy { name, shapes, stacks };
 [[nodiscard]] std::vector<OperatorRow> operator_table(const traces::Trace& trace,
                                                       const Launches& launches,
-                                                      OperatorsBy by = OperatorsBy::name);
+                                                      OperatorsBy by = OperatorsBy::name,
+                                                      const Stacks& stacks = {});
 
 struct KernelRow {
   std::string name;

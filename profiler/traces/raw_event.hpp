@@ -34,6 +34,9 @@ struct RawEvent {
   std::string_view device_type;
   std::string_view device_id;
   std::string_view label;  // of a thread
+  std::string_view call_stack;
+  std::string_view python_id;
+  std::string_view python_caller;
 };
 
 }  // namespace autotuned::traces

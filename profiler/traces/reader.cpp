@@ -65,6 +65,9 @@ constexpr std::array kArguments = {
     Field{"Device Type", &RawEvent::device_type},
     Field{"Device Id", &RawEvent::device_id},
     Field{"name", &RawEvent::label},
+    Field{"Call stack", &RawEvent::call_stack},
+    Field{"Python id", &RawEvent::python_id},
+    Field{"Python parent id", &RawEvent::python_caller},
 };
 constexpr std::array kMembers = {
     Field{"ph", &RawEvent::phase},   Field{"cat", &RawEvent::category},
@@ -103,9 +106,10 @@ error_code text_of(json::value value, std::string_view& text) {
 }
 
 // Whether all is known that "args" can tell, so that the rest of them (shapes, strides) need not be read.
-bool has_arguments(const RawEvent& event) {
+bool has_arguments(const RawEvent& event, const ReadOptions& options) {
   if (event.external_id.empty()) return false;
   if (event.category == "cpu_op") {
+    if (options.with_stacks && event.call_stack.empty()) return false;
     return !event.input_types.empty() && !event.input_shapes.empty() && !event.sequence.empty() &&
            !event.forward_thread.empty();
   }
@@ -121,13 +125,13 @@ bool has_members(const RawEvent& event) {
          !event.length.empty();
 }
 
-error_code read_arguments(json::object object, RawEvent& event) {
+error_code read_arguments(json::object object, RawEvent& event, const ReadOptions& options) {
   for (auto member : object) {
     json::field field;
     if (const auto error = std::move(member).get(field)) return error;
     if (const Field* known = find_field(kArguments, content_of(field.key()))) {
       if (const auto error = text_of(field.value(), event.*known->value)) return error;
-      if (has_arguments(event)) break;
+      if (has_arguments(event, options)) break;
     }
   }
   return simdjson::SUCCESS;
@@ -135,7 +139,8 @@ error_code read_arguments(json::object object, RawEvent& event) {
 
 // Stops when `is_enough(event)`.
 template <class Enough>
-error_code read_members(json::object object, RawEvent& event, const Enough& is_enough) {
+error_code read_members(json::object object, RawEvent& event, const ReadOptions& options,
+                        const Enough& is_enough) {
   for (auto member : object) {
     json::field field;
     if (const auto error = std::move(member).get(field)) return error;
@@ -143,7 +148,7 @@ error_code read_members(json::object object, RawEvent& event, const Enough& is_e
     if (key == "args") {
       json::object arguments;
       if (field.value().get_object().get(arguments)) continue;  // no object: no arguments
-      if (const auto error = read_arguments(arguments, event)) return error;
+      if (const auto error = read_arguments(arguments, event, options)) return error;
       if (has_members(event)) break;
     } else if (const Field* known = find_field(kMembers, key)) {
       if (const auto error = text_of(field.value(), event.*known->value)) return error;
@@ -155,7 +160,8 @@ error_code read_members(json::object object, RawEvent& event, const Enough& is_e
 
 class Reader {
  public:
-  explicit Reader(EventSplitter& splitter) : splitter_(splitter) {}
+  Reader(EventSplitter& splitter, const ReadOptions& options)
+      : splitter_(splitter), options_(options), builder_(options.with_stacks) {}
 
   // Damage is kept for finish(); the error is that of a file without any event.
   Result<Trace> read() {
@@ -199,7 +205,7 @@ class Reader {
     builder_.add(event, splitter_.offset());
   }
 
-  // Stops early at what is passed over: calls of Python functions are often the most of a trace.
+  // Stops early at what is passed over, which calls of Python functions are where nobody asked for stacks.
   error_code parse(std::string_view element, RawEvent& event) {
     json::document document;
     if (const auto error =
@@ -210,7 +216,7 @@ class Reader {
     }
     json::object object;
     if (const auto error = document.get_object().get(object)) return error;
-    return read_members(object, event, [&](const RawEvent& so_far) {
+    return read_members(object, event, options_, [&](const RawEvent& so_far) {
       if (!so_far.phase.empty() && so_far.phase != "X" && so_far.phase != "i" &&
           so_far.phase != "M") {
         return true;
@@ -218,7 +224,8 @@ class Reader {
       if (so_far.phase != "X" || so_far.category.empty()) return false;
       const Category category = builder_.category_named(so_far.category);
       if (category == Category::python_function) {
-        return !so_far.name.empty() && !so_far.name.starts_with(kModulePrefix);
+        return !options_.with_stacks && !so_far.name.empty() &&
+               !so_far.name.starts_with(kModulePrefix);
       }
       return category == Category::passed_over;
     });
@@ -355,6 +362,7 @@ class Reader {
   }
 
   EventSplitter& splitter_;
+  ReadOptions options_;
   json::parser parser_;
   TraceBuilder builder_;
   Trace& trace_ = builder_.trace();
@@ -363,11 +371,11 @@ class Reader {
 
 }  // namespace
 
-Result<Trace> read_trace(const std::filesystem::path& file) {
+Result<Trace> read_trace(const std::filesystem::path& file, ReadOptions options) {
   auto stream = ByteStream::open(file);
   if (!stream) return tl::unexpected(stream.error());
   EventSplitter splitter(*stream);
-  auto trace = Reader(splitter).read();
+  auto trace = Reader(splitter, options).read();
   if (!trace) {
     Error error = trace.error();
     if (error.where != file.string()) {

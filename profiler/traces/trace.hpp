@@ -87,6 +87,22 @@ struct MemoryPoint {
   std::uint32_t thread = 0;  // index into Trace::threads
 };
 
+// A call of a Python function, of modules too (with_stack=True).
+struct PythonCall {
+  std::uint32_t thread = 0;  // index into Trace::threads
+  NameId name = 0;           // "train.py(30): main"
+  std::int64_t start_ns = 0;
+  std::int64_t length_ns = 0;  // never negative
+  std::int32_t id = -1;        // -1, as the caller's: not in the trace
+  std::int32_t caller = -1;
+};
+
+// The stack that an operator itself carries, as TorchScript's interpreter tells it.
+struct CallStackText {
+  std::uint32_t row = 0;  // of Events
+  NameId text = 0;        // "model.py(12): forward;train.py(30): main;", the innermost first
+};
+
 struct DeviceProperties {
   int id = 0;
   std::string name;
@@ -103,6 +119,9 @@ struct Trace {
   std::vector<Thread> threads;
   std::vector<MemoryPoint> memory;
   std::vector<DeviceProperties> devices;
+  // Only where the reader was asked for stacks.
+  std::vector<PythonCall> python_calls;
+  std::vector<CallStackText> call_stacks;  // by row
 
   std::optional<int> rank;  // where the job was distributed
   int world_size = 1;
@@ -110,7 +129,7 @@ struct Trace {
   int cpus = 0;         // that the program could use; 0: not in the trace
 
   std::int64_t elements = 0;          // of the file's list of events, read or passed over
-  std::int64_t python_functions = 0;  // those that are no modules are passed over
+  std::int64_t python_functions = 0;  // those that are no modules are no events
   bool has_input_types = false;       // record_shapes=True
   bool has_modules = false;           // with_stack=True, with_modules=True
   bool is_complete = true;            // false: the file ends, or is damaged, inside the list

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::size_t kMaxUnknownCategories = 8;
 constexpr std::size_t kLongestCategory = 40;
+constexpr std::size_t kMostPythonCalls = 4'000'000;  // 128 MB
 // Of all events together, 115 days: no sum of them overflows.
 constexpr std::int64_t kMostTimeNs = 10'000'000'000'000'000;
 
@@ -53,7 +54,10 @@ void TraceBuilder::add(const RawEvent& event, std::int64_t offset) {
     return;
   }
   const Category category = category_named(event.category);
-  if (category == Category::python_function) ++trace_.python_functions;
+  if (category == Category::python_function) {
+    ++trace_.python_functions;
+    if (keeps_stacks_) add_python_call(event, offset);
+  }
   if (category == Category::unknown) {
     ++unknown_categories_[std::string(event.category.substr(0, kLongestCategory))];
     // A hostile file may have a million of them.
@@ -100,6 +104,10 @@ void TraceBuilder::add_duration(EventKind kind, NameId name, const RawEvent& eve
   events.detail.push_back(detail_of(kind, event));
   events.module.push_back(event.module.empty() ? kNoDetail : name_id(event.module, offset));
   const bool is_operator = kind == EventKind::cpu_operator;
+  if (keeps_stacks_ && is_operator && !event.call_stack.empty()) {
+    trace_.call_stacks.push_back({.row = static_cast<std::uint32_t>(events.kind.size() - 1),
+                                  .text = name_id(event.call_stack, offset)});
+  }
   const auto text_id = [&](std::string_view text) {
     return is_operator && !text.empty() ? trace_.names.intern(text) : kNoDetail;
   };
@@ -149,6 +157,26 @@ void TraceBuilder::add_memory(const RawEvent& event, std::int64_t offset) {
                            .thread = thread_index(event)});
 }
 
+void TraceBuilder::add_python_call(const RawEvent& event, std::int64_t offset) {
+  if (trace_.python_calls.size() >= kMostPythonCalls) {
+    ++python_calls_left_out_;
+    return;
+  }
+  const auto start = nanoseconds_from(event.start);
+  const auto length = nanoseconds_from(event.length);
+  if (!start || !length || *length < 0 || *length > kMostTimeNs - python_time_ns_) {
+    note("is a call of a Python function without usable times and is in no stack", offset);
+    return;
+  }
+  python_time_ns_ += *length;
+  trace_.python_calls.push_back({.thread = thread_index(event),
+                                 .name = name_id(event.name, offset),
+                                 .start_ns = *start,
+                                 .length_ns = *length,
+                                 .id = small_integer_from(event.python_id),
+                                 .caller = small_integer_from(event.python_caller)});
+}
+
 NameId TraceBuilder::name_id(std::string_view content, std::int64_t offset) {
   if (content.find('\\') == std::string_view::npos) return trace_.names.intern(content);
   std::int64_t invalid = 0;
@@ -182,8 +210,13 @@ Trace TraceBuilder::take() {
     trace_.notes.push_back(fmt::format("{} events of the unknown category \"{}\" were passed over",
                                        format_count(count), category));
   }
+  if (python_calls_left_out_ > 0) {
+    trace_.notes.push_back(fmt::format(
+        "call stacks know the first {} calls of Python functions only: {} more were passed over",
+        format_count(kMostPythonCalls), format_count(python_calls_left_out_)));
+  }
   Trace trace = std::move(trace_);
-  *this = TraceBuilder();
+  *this = TraceBuilder(keeps_stacks_);
   return trace;
 }
 

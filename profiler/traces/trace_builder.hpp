@@ -17,6 +17,9 @@ namespace autotuned::traces {
 
 class TraceBuilder {
  public:
+  // Whether Trace::python_calls and Trace::call_stacks are wanted.
+  explicit TraceBuilder(bool keeps_stacks) : keeps_stacks_(keeps_stacks) {}
+
   // `offset` is where the event stands in the file, in bytes.
   void add(const RawEvent& event, std::int64_t offset);
 
@@ -40,10 +43,12 @@ class TraceBuilder {
 
   void add_duration(EventKind kind, NameId name, const RawEvent& event, std::int64_t offset);
   void add_memory(const RawEvent& event, std::int64_t offset);
+  void add_python_call(const RawEvent& event, std::int64_t offset);
   [[nodiscard]] std::uint32_t detail_of(EventKind kind, const RawEvent& event);
   [[nodiscard]] NameId name_id(std::string_view content, std::int64_t offset);
   [[nodiscard]] std::uint32_t thread_index(const RawEvent& event);
 
+  bool keeps_stacks_;
   Trace trace_;
   NameTable categories_;
   std::vector<Category> known_categories_;  // by id
@@ -51,7 +56,9 @@ class TraceBuilder {
   std::unordered_map<std::uint64_t, std::uint32_t> thread_indices_;
   std::map<std::string, Mishap> mishaps_;
   std::map<std::string, std::int64_t> unknown_categories_;
-  std::int64_t time_ns_ = 0;  // of all events together
+  std::int64_t time_ns_ = 0;         // of all events together
+  std::int64_t python_time_ns_ = 0;  // of all calls of Python functions
+  std::int64_t python_calls_left_out_ = 0;
 };
 
 }  // namespace autotuned::traces

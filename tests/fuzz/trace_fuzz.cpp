@@ -8,7 +8,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace autotuned;
-  const auto trace = traces::read_trace(fuzz::file_with(fuzz::text_of(data, size)));
+  const auto trace =
+      traces::read_trace(fuzz::file_with(fuzz::text_of(data, size)), {.with_stacks = true});
   if (!trace) {
     FUZZ_CHECK(!trace.error().what.empty());
     return 0;
@@ -19,10 +20,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (std::size_t part = 0; part < analysis::kParts; ++part)
     parts += analysis.breakdown.mean_part_ns(static_cast<analysis::Part>(part));
   FUZZ_CHECK(std::abs(parts - analysis.breakdown.mean_step_ns()) <= 1e-6 * (1 + parts));
-  for (std::size_t i = 0; i < profile.flame.frames.size(); ++i) {
-    const std::uint32_t parent = profile.flame.frames[i].parent;
-    FUZZ_CHECK(parent == analysis::kNoNode || parent < i);
+  for (const analysis::Flame* flame : {&profile.flame, &profile.python_flame}) {
+    for (std::size_t i = 0; i < flame->frames.size(); ++i) {
+      const std::uint32_t parent = flame->frames[i].parent;
+      FUZZ_CHECK(parent == analysis::kNoNode || parent < i);
+    }
   }
+  for (const analysis::Bar& bar : profile.bars.bars)
+    FUZZ_CHECK(bar.cause == analysis::kNoBar || bar.cause < profile.bars.bars.size());
   for (const auto& change : profile.memory.changes)
     FUZZ_CHECK(change.call == analysis::kNoNode || change.call < profile.memory.calls.size());
   (void)analysis::memory_table(profile.memory, profile.recorded);

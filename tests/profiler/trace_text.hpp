@@ -40,6 +40,13 @@ class TraceText {
     event("cuda_runtime", "cudaLaunchKernel", call, 1, call_arguments);
     return event("kernel", name, start, length, arguments, 7);
   }
+  // A call of a Python function, as with_stack=True has it. 0: it has no number.
+  TraceText& python(const std::string& name, double start, double length, int id = 0,
+                    int caller = 0, int thread = 1) {
+    Json arguments = {{"Python parent id", caller > 0 ? Json(caller) : Json()}};
+    if (id > 0) arguments["Python id"] = id;
+    return event("python_function", name, start, length, arguments, thread);
+  }
   // A GPU of 1,000 bytes, of which `bytes` are taken from here on.
   TraceText& allocated(int bytes) {
     json_["deviceProperties"] = {{{"id", 0}, {"computeMajor", 8}, {"totalGlobalMem", 1000}}};
@@ -75,9 +82,10 @@ class TraceText {
 };
 
 // Reads `text` as a file of its own.
-inline Result<traces::Trace> read_trace_text(const std::string& text) {
+inline Result<traces::Trace> read_trace_text(const std::string& text,
+                                             traces::ReadOptions options = {}) {
   const TemporaryFolder folder;
-  auto trace = traces::read_trace(folder.write("trace.json", text));
+  auto trace = traces::read_trace(folder.write("trace.json", text), options);
   if (trace) trace->file = "trace.json";
   return trace;
 }

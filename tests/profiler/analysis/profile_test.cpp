@@ -186,25 +186,35 @@ TEST(Flame, LeavesOutTheShortest) {
   EXPECT_EQ(flame.left_out, 1);
 }
 
-TEST(Bars, StandOnRowsByDepth) {
-  const Bars bars = profile_of(two_steps_of_one_call()).bars;
-  ASSERT_EQ(bars.tracks.size(), 2U);
-  EXPECT_EQ(bars.tracks[1], "GPU 0, stream 7");
-  ASSERT_EQ(bars.bars.size(), 10U);
-  EXPECT_EQ(bars.names[bars.bars[0].name], "ProfilerStep#0");
-  EXPECT_EQ(bars.bars[0].depth, 0U);
-  EXPECT_EQ(bars.names[bars.bars[2].name], "aten::addmm");
-  EXPECT_EQ(bars.bars[2].depth, 2U);
-  EXPECT_EQ(bars.left_out, 0);
-}
-
-TEST(Bars, KeepTheLongest) {
-  const auto trace = read_trace_text(two_steps_of_one_call().text());
+TEST(Flame, HasThePythonFunctionsToo) {
+  TraceText text = two_steps_of_one_call();
+  for (int step = 0; step < 2; ++step) {
+    const int at = 100 * step;
+    text.python("train.py(1): step", at + 5, 80);
+    text.python("nn.Module: Linear_0", at + 8, 60).python("<built-in linear>", at + 9, 52);
+    text.python("train.py(9): log", at + 70, 10);
+  }
+  const auto trace = read_trace_text(text.text(), {.with_stacks = true});
   ASSERT_TRUE(trace);
-  const Bars bars = bars_of(*trace, {0, 1'000'000}, 3, 10);
-  ASSERT_EQ(bars.bars.size(), 3U);  // both steps, and one of two calls that are as long
-  EXPECT_EQ(bars.left_out, 7);
-  EXPECT_EQ(bars_of(*trace, {0, 1'000'000}, 100, 1).tracks.size(), 1U);
+  const Profile profile = profile_of(*trace, Depth::plots);
+  const auto names = [](const Flame& flame) {
+    std::vector<std::string> result;
+    for (const Frame& frame : flame.frames)
+      result.push_back(flame.names[frame.name]);
+    return result;
+  };
+  const Flame& flame = profile.python_flame;
+  EXPECT_THAT(names(profile.flame),
+              ElementsAre("nn.Module: Linear_0", "aten::linear", "aten::addmm"));
+  EXPECT_THAT(names(flame), ElementsAre("train.py(1): step", "nn.Module: Linear_0", "aten::linear",
+                                        "aten::addmm", "train.py(9): log"));
+  EXPECT_EQ(flame.frames[0].calls, 2);
+  EXPECT_EQ(flame.frames[0].host_ns, 160'000);
+  EXPECT_EQ(flame.frames[0].device_ns, 16'000);
+  EXPECT_EQ(flame.frames[3].parent, 2U);
+  EXPECT_EQ(flame.frames[4].parent, 0U);
+  EXPECT_EQ(flame.frames[4].device_ns, 0);
+  EXPECT_TRUE(profile_of(text).python_flame.frames.empty()) << "nobody asked for stacks";
 }
 
 TEST(OperatorTable, ByShapes) {

@@ -6,6 +6,7 @@ usage: python3 write_traces.py FOLDER     (needs PyTorch; the tree's were writte
 classifier.pt.trace.json.gz   a small CNN, a DataLoader without workers over 8-bit images, shapes and memory
 workers.pt.trace.json.gz      the same with two workers, gradients filled with zeros, loss read every step
 unmarked.pt.trace.json.gz     no schedule, so no steps are marked
+stacks.pt.trace.json.gz       one step with the calls of Python functions
 """
 
 import gzip
@@ -79,6 +80,8 @@ def main():
           reads_loss=True, marks_steps=True)
     train(os.path.join(folder, "unmarked.pt.trace.json.gz"), workers=0, steps=1, set_to_none=True,
           reads_loss=False, marks_steps=False)
+    train(os.path.join(folder, "stacks.pt.trace.json.gz"), workers=0, steps=1, set_to_none=True,
+          reads_loss=False, marks_steps=True, with_stack=True)
 
 
 if __name__ == "__main__":

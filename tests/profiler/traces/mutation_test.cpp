@@ -22,8 +22,9 @@ std::string seed_text() {
   text.event("user_annotation", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 1,
              9);
   text.event("cpu_op", "aten::mm", 10, 20, {{"External id", 3}, {"Input type", {"float", "long"}}});
-  text.event("python_function", "train.py(3): step", 10, 20);
-  text.event("python_function", "nn.Module: Net_0", 10, 22);
+  text.python("train.py(3): step", 10, 20, 1).python("<built-in method mm>", 10, 19, 2, 1);
+  text.python("nn.Module: Net_0", 10, 22, 3, 1);
+  text.event("cpu_op", "aten::t", 41, 2, {{"Call stack", "a.py(1): f;b.py(2): g;"}});
   text.event("cpu_op", "aten::empty", 12, 9, {{"Input Dims", {2, 3}}, {"Sequence number", 4}});
   text.event("cpu_op", "MmBackward0", 40, 5, {{"Sequence number", 4}, {"Fwd thread id", 1}});
   text.memory(14, 64, 64).memory(44, -64, 0);
@@ -76,7 +77,8 @@ TEST(Mutation, DamagedTracesAreReadOrRefused) {
   const TemporaryFolder folder;
   int good = 0;
   for (int i = 0; i < kFiles; ++i) {
-    const auto trace = read_trace(folder.write("trace.json", damaged(seed, random)));
+    const auto trace =
+        read_trace(folder.write("trace.json", damaged(seed, random)), {.with_stacks = i % 2 == 0});
     if (!trace) {
       EXPECT_FALSE(trace.error().what.empty());
       continue;
@@ -85,6 +87,8 @@ TEST(Mutation, DamagedTracesAreReadOrRefused) {
     const auto profile = analysis::profile_of(*trace, analysis::Depth::plots);
     const auto& analysis = profile.summary;
     (void)analysis::memory_table(profile.memory, profile.recorded);
+    for (const analysis::Bar& bar : profile.bars.bars)
+      EXPECT_TRUE(bar.cause == analysis::kNoBar || bar.cause < profile.bars.bars.size());
     double parts = 0;
     for (std::size_t part = 0; part < analysis::kParts; ++part)
       parts += analysis.breakdown.mean_part_ns(static_cast<analysis::Part>(part));

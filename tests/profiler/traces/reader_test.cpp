@@ -79,6 +79,41 @@ TEST(Reader, ReadsWhatPyTorchWrote) {
   EXPECT_GT(trace->memory.size(), 50U);
 }
 
+TEST(Reader, KeepsStacksForThoseWhoAsk) {
+  TraceText text;
+  text.python("train.py(3): \"main\"", 1, 50, 1).python("nn.Module: Net_0", 2, 40, 2, 1);
+  text.event("cpu_op", "aten::mm", 3, 2,
+             {{"External id", 1},
+              {"Sequence number", 1},
+              {"Fwd thread id", 0},
+              {"Input type", {"float"}},
+              {"Input Dims", {{2}}},
+              {"Zuletzt", 1},
+              {"Call stack", "a.py(1): f;b\\c.py(2): g;"}});
+  text.python("broken", 4, -1, 3, 2);
+  const auto trace = read_trace_text(text.text(), {.with_stacks = true});
+  ASSERT_TRUE(trace) << trace.error().message();
+  ASSERT_EQ(trace->python_calls.size(), 2U);
+  EXPECT_EQ(trace->names.text(trace->python_calls[0].name), "train.py(3): \"main\"");
+  EXPECT_EQ(trace->python_calls[0].caller, -1);
+  EXPECT_EQ(trace->python_calls[1].id, 2);
+  EXPECT_EQ(trace->python_calls[1].caller, 1);
+  EXPECT_EQ(trace->python_calls[1].start_ns, 2000);
+  EXPECT_EQ(trace->python_calls[1].length_ns, 40'000);
+  EXPECT_THAT(trace->events.kind, ElementsAre(EventKind::module, EventKind::cpu_operator));
+  ASSERT_EQ(trace->call_stacks.size(), 1U);
+  EXPECT_EQ(trace->call_stacks[0].row, 1U);
+  EXPECT_EQ(trace->names.text(trace->call_stacks[0].text), "a.py(1): f;b\\c.py(2): g;");
+  EXPECT_THAT(trace->damage, ElementsAre(HasSubstr("one event is a call of a Python function")));
+  EXPECT_EQ(trace->python_functions, 3);
+
+  const auto plain = read_trace_text(text.text());
+  ASSERT_TRUE(plain);
+  EXPECT_THAT(plain->python_calls, IsEmpty());
+  EXPECT_THAT(plain->call_stacks, IsEmpty());
+  EXPECT_THAT(plain->events.kind, ElementsAre(EventKind::module, EventKind::cpu_operator));
+}
+
 TEST(Reader, TakesABareListAndAByteOrderMark) {
   TraceText text;
   text.event("cpu_op", "aten::mm", 1, 2);
