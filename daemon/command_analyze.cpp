@@ -35,11 +35,12 @@ void number_ranks(std::vector<analysis::Profile>& profiles) {
 
 // Those that could be read; `code` becomes that of the first damage.
 std::vector<analysis::Profile> read_profiles(const std::vector<std::filesystem::path>& files,
-                                             analysis::Depth depth, int& code) {
+                                             analysis::Depth depth, traces::ReadOptions reading,
+                                             int& code) {
   std::vector<analysis::Profile> profiles;
   for (const std::filesystem::path& file : files) {
     // Traces are large: each is dropped before the next one is read.
-    const auto trace = traces::read_trace(file);
+    const auto trace = traces::read_trace(file, reading);
     if (!trace) {
       code = report_error(trace.error(), exit_code_of(trace.error()));
       continue;
@@ -85,6 +86,7 @@ int analyze(const AnalyzeOptions& options) {
   ViewOptions views{.top = options.top,
                     .sort = options.sort,
                     .by_shape = options.by_shape,
+                    .by_stack = options.by_stack,
                     .as_json = options.as_json,
                     .html = options.html};
   views.views.clear();
@@ -100,10 +102,11 @@ int analyze(const AnalyzeOptions& options) {
   const analysis::Depth depth = options.against.empty()
                                     ? depth_for(views)
                                     : std::max(depth_for(views), analysis::Depth::views);
-  const auto profiles = read_profiles(options.traces, depth, code);
+  const auto profiles =
+      read_profiles(options.traces, depth, {.with_stacks = needs_stacks(views)}, code);
   if (profiles.empty()) return code;
   if (!options.against.empty()) {
-    views.before = read_profiles(options.against, analysis::Depth::views, code);
+    views.before = read_profiles(options.against, analysis::Depth::views, {}, code);
     if (views.before.empty()) return code;
   }
   if (const auto shown = show_profile(profiles, views, std::cout); !shown) {

@@ -106,6 +106,7 @@ struct AnalyzeOptions {
   std::string sort;                               // a column
   std::string range;                              // FROM:TO in milliseconds, of the memory view
   bool by_shape = false;                          // operators by the shapes of their inputs
+  bool by_stack = false;                          // operators by who called them
   std::vector<std::filesystem::path> against;     // an earlier profile: one file for each rank
   std::filesystem::path html;                     // where to write the page
   bool as_json = false;

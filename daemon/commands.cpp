@@ -190,6 +190,7 @@ void add_analyze(CLI::App& app, AnalyzeOptions& options) {
       ->type_name("FILE");
   add_views(command, options);
   command.add_flag("--shapes", options.by_shape, "Operators by the shapes of their inputs too");
+  command.add_flag("--stacks", options.by_stack, "Operators by the functions that called them too");
   command.add_option("--range", options.range, "Stretch of the memory view, in milliseconds")
       ->type_name("FROM:TO");
   command

@@ -2,7 +2,8 @@
 #include "daemon/profile_page.hpp"
 
 #include <algorithm>
-#include <functional>
+#include <string_view>
+#include <utility>
 
 #include "base/file.hpp"
 #include "base/json.hpp"
@@ -15,6 +16,7 @@ namespace autotuned::daemon {
 namespace {
 
 using analysis::Bar;
+using analysis::OperatorsBy;
 using analysis::Profile;
 
 // Over all ranks together.
@@ -24,10 +26,12 @@ constexpr std::size_t kMostChanges = 60'000;
 constexpr std::size_t kMostCurvePoints = 16'000;
 constexpr std::size_t kMostRows = 2'000;
 constexpr std::size_t kMostSteps = 400;
+constexpr std::size_t kMostStackRows = 600;
 constexpr std::size_t kLongestText = 300;
+constexpr std::size_t kLongestStack = 1'200;
 
-std::string bounded(const std::string& text) {
-  return text.size() <= kLongestText ? text : text.substr(0, kLongestText) + "…";
+std::string bounded(const std::string& text, std::size_t longest = kLongestText) {
+  return text.size() <= longest ? text : text.substr(0, longest) + "…";
 }
 
 Json bounded_list(const std::vector<std::string>& texts) {
@@ -48,11 +52,13 @@ Json table_json(const Table& table, std::size_t most_rows) {
   Json rows = Json::array();
   for (std::size_t i = 0; i < std::min(table.rows.size(), most_rows); ++i) {
     Json row = Json::array();
-    for (const Cell& cell : table.rows[i]) {
+    for (std::size_t c = 0; c < table.columns.size(); ++c) {
+      const Cell& cell = table.rows[i][c];
+      const bool is_stack = std::string_view(table.columns[c].key) == "stack";
       const auto* text = std::get_if<std::string>(&cell);
       const auto* number = std::get_if<double>(&cell);
       if (text != nullptr) {
-        row.push_back(bounded(*text));
+        row.push_back(bounded(*text, is_stack ? kLongestStack : kLongestText));
       } else {
         row.push_back(number != nullptr ? Json(*number) : Json());
       }
@@ -80,23 +86,14 @@ std::int64_t parent_number(std::uint32_t parent) {
 }
 
 Json bars_json(const Profile& rank, std::size_t most) {
-  std::int64_t least_ns = -1;
-  const std::vector<Bar>& bars = rank.bars.bars;
-  if (bars.size() > most) {
-    std::vector<std::int64_t> lengths;
-    for (const Bar& bar : bars)
-      lengths.push_back(bar.time.length_ns());
-    std::ranges::nth_element(lengths, lengths.begin() + static_cast<std::ptrdiff_t>(most),
-                             std::greater{});
-    least_ns = lengths[most];
-  }
   Json list = Json::array();
-  for (const Bar& bar : bars) {
-    if (bar.time.length_ns() <= least_ns) continue;
+  for (const Bar& bar : analysis::longest(rank.bars.bars, most)) {
     list.push_back({bar.track, bar.name, bar.depth, static_cast<int>(bar.kind),
                     bar.time.start_ns - rank.recorded.start_ns, bar.time.length_ns()});
+    if (bar.cause != analysis::kNoBar) list.back().push_back(bar.cause);
   }
-  const auto left_out = rank.bars.left_out + static_cast<std::int64_t>(bars.size() - list.size());
+  const auto left_out =
+      rank.bars.left_out + static_cast<std::int64_t>(rank.bars.bars.size() - list.size());
   return {{"tracks", bounded_list(rank.bars.tracks)},
           {"names", bounded_list(rank.bars.names)},
           {"bars", std::move(list)},
@@ -183,8 +180,16 @@ Json rank_json(const Profile& rank, std::size_t ranks) {
   Json notes = bounded_list(rank.summary.damage);
   for (const std::string& note : rank.summary.notes)
     notes.push_back(bounded(note));
-  std::vector<Table> operators = {operators_table(rank.summary.operators, false)};
-  if (rank.has_shapes) operators.push_back(operators_table(rank.operators_by_shape, true));
+  std::vector<Table> operators = {operators_table(rank.summary.operators)};
+  if (rank.has_shapes) {
+    operators.push_back(operators_table(rank.operators_by_shape, OperatorsBy::shapes));
+  }
+  Json operators_tables = tables_json(operators, most_rows);
+  if (rank.has_stacks) {
+    operators_tables.push_back(
+        table_json(operators_table(rank.operators_by_stack, OperatorsBy::stacks),
+                   std::max<std::size_t>(kMostStackRows / ranks, 50)));
+  }
   Json steps = steps_json(breakdown);
   return {{"rank", rank.summary.rank},
           {"file", bounded(rank.summary.file)},
@@ -197,7 +202,7 @@ Json rank_json(const Profile& rank, std::size_t ranks) {
           {"notes", std::move(notes)},
           {"input_facts", bounded_list(input_facts(rank))},
           {"tables",
-           {{"operators", tables_json(operators, most_rows)},
+           {{"operators", std::move(operators_tables)},
             {"kernels", tables_json({kernels_table(rank.summary.kernels)}, most_rows)},
             {"modules", tables_json({modules_table(rank, false)}, most_rows)},
             {"memory", tables_json({memory_operators_table(rank, std::nullopt)}, most_rows)},
@@ -205,19 +210,25 @@ Json rank_json(const Profile& rank, std::size_t ranks) {
             {"trace", tables_json({timelines_table(rank), gaps_table(rank)}, most_rows)}}},
           {"memory", memory_json(rank, kMostChanges / ranks, kMostCurvePoints / ranks)},
           {"flame", flame_json(rank.flame, kMostFrames / ranks)},
+          {"python_flame", flame_json(rank.python_flame, kMostFrames / ranks)},
           {"bars", bars_json(rank, kMostBars / ranks)}};
 }
 
-// Every '<' as an escape of JSON: the end of the script element cannot occur, nor a comment begin.
+// Every '<' as an escape of JSON: the end of the script element cannot occur, nor a comment begin. The separators
+// of lines that JSON allows and older scripts do not, too.
 std::string embedded(const Json& json) {
   const std::string text = to_line(json);
   std::string safe;
   safe.reserve(text.size() + text.size() / 16);
-  for (const char c : text) {
-    if (c == '<') {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::string_view three = std::string_view(text).substr(i, 3);
+    if (text[i] == '<') {
       safe += "\\u003c";
+    } else if (three == "\xE2\x80\xA8" || three == "\xE2\x80\xA9") {
+      safe += three.back() == '\xA8' ? "\\u2028" : "\\u2029";
+      i += 2;
     } else {
-      safe += c;
+      safe += text[i];
     }
   }
   return safe;
@@ -245,7 +256,7 @@ std::string page_of(const PageContent& content) {
   // The data last: it could hold a mark itself.
   std::string page = kPageMarkup;
   replace(page, "@PAGE_STYLE@", kPageStyle);
-  replace(page, "@PAGE_SCRIPT@", std::string(kPageScript) + kPagePlots);
+  replace(page, "@PAGE_SCRIPT@", std::string(kPageScript) + kPageTimeline + kPagePlots);
   replace(page, "@PAGE_DATA@", embedded(data));
   return page;
 }

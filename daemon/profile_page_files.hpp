@@ -6,8 +6,9 @@ namespace autotuned::daemon {
 
 // profile.html, with @PAGE_STYLE@, @PAGE_SCRIPT@ and @PAGE_DATA@ where the rest goes.
 extern const char* const kPageMarkup;
-extern const char* const kPageStyle;   // profile.css
-extern const char* const kPageScript;  // profile.js
-extern const char* const kPagePlots;   // plots.js, which stands behind it
+extern const char* const kPageStyle;     // profile.css
+extern const char* const kPageScript;    // profile.js
+extern const char* const kPageTimeline;  // timeline.js
+extern const char* const kPagePlots;     // plots.js, which stands behind both
 
 }  // namespace autotuned::daemon

@@ -11,6 +11,7 @@ using analysis::KernelRow;
 using analysis::ModuleRow;
 using analysis::ModuleTime;
 using analysis::OperatorRow;
+using analysis::OperatorsBy;
 using analysis::Profile;
 
 Cell known(const std::optional<double>& value, double factor = 1.0) {
@@ -39,6 +40,30 @@ std::vector<Cell> module_cells(const std::string& name, std::int64_t calls, cons
   return cells;
 }
 
+const char* title_of(OperatorsBy by) {
+  switch (by) {
+    case OperatorsBy::shapes:
+      return "operators by shapes of their inputs";
+    case OperatorsBy::stacks:
+      return "operators by call stack";
+    case OperatorsBy::name:
+      break;
+  }
+  return "operators";
+}
+
+const char* how_to_record(OperatorsBy by) {
+  switch (by) {
+    case OperatorsBy::shapes:
+      return "no shapes were recorded: torch.profiler does with record_shapes=True";
+    case OperatorsBy::stacks:
+      return "no call stacks were recorded: torch.profiler does with with_stack=True";
+    case OperatorsBy::name:
+      break;
+  }
+  return "no operators were recorded";
+}
+
 }  // namespace
 
 // Not inlined: GCC 12 then takes the text that an unknown cell does not have for one that is not initialised.
@@ -47,9 +72,9 @@ std::vector<Cell> module_cells(const std::string& name, std::int64_t calls, cons
   return value;
 }
 
-Table operators_table(const std::vector<OperatorRow>& rows, bool by_shape) {
+Table operators_table(const std::vector<OperatorRow>& rows, OperatorsBy by) {
   Table table{.id = "operators",
-              .title = by_shape ? "operators by shapes of their inputs" : "operators",
+              .title = title_of(by),
               .columns = {{"name", "operator", Unit::text},
                           {"calls", "calls", Unit::count},
                           {"host_self", "host self", Unit::time},
@@ -57,16 +82,18 @@ Table operators_table(const std::vector<OperatorRow>& rows, bool by_shape) {
                           {"device_self", "device self", Unit::time},
                           {"device_total", "device total", Unit::time}},
               .rows = {},
-              .when_empty =
-                  by_shape ? "no shapes were recorded: torch.profiler does with record_shapes=True"
-                           : "no operators were recorded"};
+              .when_empty = how_to_record(by)};
   const bool has_flop =
       std::ranges::any_of(rows, [](const OperatorRow& row) { return row.flop > 0; });
   if (has_flop) {
     table.columns.push_back({"gflop", "GFLOP", Unit::number});
     table.columns.push_back({"gflop_per_second", "GFLOP/s", Unit::number});
   }
-  if (by_shape) table.columns.push_back({"shapes", "shapes of the inputs", Unit::text});
+  if (by == OperatorsBy::shapes) {
+    table.columns.push_back({"shapes", "shapes of the inputs", Unit::text});
+  } else if (by == OperatorsBy::stacks) {
+    table.columns.push_back({"stack", "call stack", Unit::text});
+  }
   for (const OperatorRow& row : rows) {
     table.rows.push_back({row.name, number_cell(row.calls), number_cell(row.host_self_ns),
                           number_cell(row.host_total_ns), number_cell(row.device_self_ns),
@@ -78,7 +105,9 @@ Table operators_table(const std::vector<OperatorRow>& rows, bool by_shape) {
       table.rows.back().push_back(known_cell(
           row.flop > 0 && ns > 0, row.flop / static_cast<double>(std::max<std::int64_t>(ns, 1))));
     }
-    if (by_shape) table.rows.back().emplace_back(row.shapes);
+    if (by != OperatorsBy::name) {
+      table.rows.back().emplace_back(by == OperatorsBy::shapes ? row.shapes : row.stack);
+    }
   }
   return table;
 }

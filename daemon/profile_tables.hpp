@@ -14,7 +14,8 @@ namespace autotuned::daemon {
 // Nothing where the figure is not known.
 [[nodiscard]] Cell known_cell(bool is_known, double value);
 
-[[nodiscard]] Table operators_table(const std::vector<analysis::OperatorRow>& rows, bool by_shape);
+[[nodiscard]] Table operators_table(const std::vector<analysis::OperatorRow>& rows,
+                                    analysis::OperatorsBy by = analysis::OperatorsBy::name);
 [[nodiscard]] Table kernels_table(const std::vector<analysis::KernelRow>& rows);
 
 // In the order of the model, with names indented by depth. `by_path`: with whole paths instead, for another

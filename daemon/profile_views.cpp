@@ -53,6 +53,21 @@ ViewSection section_of_rank(ProfileView view, const Profile& rank, const ViewOpt
   return section;
 }
 
+// Of each rank: what they are called with, and from where, cannot be summed up.
+std::vector<Table> operators_by_more(const std::vector<Profile>& ranks,
+                                     const ViewOptions& options) {
+  std::vector<Table> tables;
+  for (const Profile& rank : ranks) {
+    if (options.by_shape) {
+      tables.push_back(operators_table(rank.operators_by_shape, analysis::OperatorsBy::shapes));
+    }
+    if (options.by_stack) {
+      tables.push_back(operators_table(rank.operators_by_stack, analysis::OperatorsBy::stacks));
+    }
+  }
+  return tables;
+}
+
 // Sorted where a column is named: at least one of all tables must have it.
 Result<std::vector<ViewSection>> all_sections(const std::vector<Profile>& ranks,
                                               const ViewOptions& options) {
@@ -99,7 +114,7 @@ std::string section_text(const ViewSection& section, std::size_t top) {
 Json views_json(const std::vector<Profile>& ranks, const ViewOptions& options) {
   Json views = Json::object();
   for (const ProfileView view : options.views) {
-    if (is_in_summary(view) && !options.by_shape) continue;
+    if (is_in_summary(view) && !options.by_shape && !options.by_stack) continue;
     const std::string& name = view_names()[static_cast<std::size_t>(view)];
     std::vector<ViewSection> sections = view_sections(view, ranks, options);
     for (std::size_t i = 0; i < sections.size(); ++i) {
@@ -134,8 +149,13 @@ ProfileView view_named(std::string_view name) {
 
 analysis::Depth depth_for(const ViewOptions& options) {
   if (!options.html.empty()) return analysis::Depth::plots;
-  const bool is_summary = std::ranges::all_of(options.views, is_in_summary) && !options.by_shape;
+  const bool is_summary =
+      std::ranges::all_of(options.views, is_in_summary) && !options.by_shape && !options.by_stack;
   return is_summary ? analysis::Depth::summary : analysis::Depth::views;
+}
+
+bool needs_stacks(const ViewOptions& options) {
+  return options.by_stack || !options.html.empty();
 }
 
 std::vector<ViewSection> view_sections(ProfileView view, const std::vector<Profile>& ranks,
@@ -147,11 +167,10 @@ std::vector<ViewSection> view_sections(ProfileView view, const std::vector<Profi
     ViewSection& section = sections.emplace_back();
     if (view == ProfileView::kernels) {
       section.tables = {kernels_table(all.kernels)};
-    } else if (!options.by_shape) {
-      section.tables = {operators_table(all.operators, false)};
+    } else if (!options.by_shape && !options.by_stack) {
+      section.tables = {operators_table(all.operators)};
     } else {
-      for (const Profile& rank : ranks)
-        section.tables.push_back(operators_table(rank.operators_by_shape, true));
+      section.tables = operators_by_more(ranks, options);
     }
     return sections;
   }

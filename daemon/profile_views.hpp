@@ -38,6 +38,7 @@ struct ViewOptions {
   std::size_t top = 0;    // rows of a table; 0: all in JSON, ten in text
   std::string sort;       // a column of one of the views' tables; empty: each in its own order
   bool by_shape = false;  // operators by the shapes of their inputs too, where they were recorded
+  bool by_stack = false;  // and by who called them
   // Of the memory view, from the beginning of the recording.
   std::optional<analysis::Interval> range;
   bool as_json = false;
@@ -48,6 +49,8 @@ struct ViewOptions {
 
 // How deep a profile must be for these.
 [[nodiscard]] analysis::Depth depth_for(const ViewOptions& options);
+// Whether the traces must be read with their stacks.
+[[nodiscard]] bool needs_stacks(const ViewOptions& options);
 
 // Prints to `out` (text, or one line of JSON) and writes the page where one is asked for. Errors: `invalid`
 // for a column that none of the tables has, and those of writing a file.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is drawn on a canvas: steps, timeline, flame graph, memory curve.
+// What is drawn on a canvas: steps, flame graph, memory curve. The timeline is in timeline.js.
 
 const FONT = "11px system-ui, sans-serif";
 // By traces::EventKind.
@@ -115,133 +115,9 @@ function stepsPlot(rank) {
   return element("div", {}, element("h3", {}, "Steps"), state.canvas, left);
 }
 
-// Zoom and pan of a stretch of time: ctrl and the wheel, dragging, and the keys W, S, A and D.
-function navigation(state, whole, left) {
-  const view = { from: whole[0], to: whole[1], moved: false };
-  const clamp = (from, to) => {
-    const length = Math.min(Math.max(to - from, 200), whole[1] - whole[0]);
-    view.from = Math.max(whole[0], Math.min(from, whole[1] - length));
-    view.to = view.from + length;
-    state.redraw();
-  };
-  view.show = clamp;
-  view.zoom = (factor, share = 0.5) => {
-    const length = view.to - view.from;
-    const centre = view.from + share * length;
-    clamp(centre - share * length * factor, centre + (1 - share) * length * factor);
-  };
-  view.pan = (share) => clamp(view.from + share * (view.to - view.from), view.to + share * (view.to - view.from));
-  const shareAt = (event) => (placeOf(state.canvas, event)[0] - left) / (state.width - left);
-  state.canvas.addEventListener("wheel", (event) => {
-    if (!event.ctrlKey && !event.shiftKey && !event.metaKey) return;
-    event.preventDefault();
-    view.zoom((event.deltaY || event.deltaX) > 0 ? 1.25 : 0.8, Math.max(0, shareAt(event)));
-  }, { passive: false });
-  state.canvas.addEventListener("pointerdown", (event) => {
-    let last = shareAt(event);
-    view.moved = false;
-    const move = (next) => {
-      const share = shareAt(next);
-      if (Math.abs(share - last) * state.width > 2) view.moved = true;
-      view.pan(last - share);
-      last = share;
-    };
-    const end = () => { removeEventListener("pointermove", move); removeEventListener("pointerup", end); };
-    addEventListener("pointermove", move);
-    addEventListener("pointerup", end);
-  });
-  state.canvas.addEventListener("keydown", (event) => {
-    const acts = { w: () => view.zoom(0.7), s: () => view.zoom(1.4), a: () => view.pan(-0.2), d: () => view.pan(0.2) };
-    const act = acts[event.key.toLowerCase()];
-    if (act && !event.ctrlKey && !event.metaKey) act();
-  });
-  return view;
-}
-
-function timelinePlot(rank) {
-  const ROW = 17, GAP = 8, LEFT = 150, TOP = 18, DEEPEST = 14;
-  const { tracks, bars, left_out } = rank.bars;
-  const names = rank.bars.names.map(shortName);
-  const rows = tracks.map((name) => ({ name, deep: 1, bars: [] }));
-  for (const [track, name, depth, kind, from, length] of bars) {
-    if (depth >= DEEPEST) continue;
-    rows[track].bars.push({ name: names[name], depth, kind, from, to: from + length });
-    rows[track].deep = Math.max(rows[track].deep, depth + 1);
-  }
-  let height = TOP;
-  for (const row of rows) { row.top = height; height += row.deep * ROW + GAP; }
-  const end = Math.max(...bars.map((bar) => bar[4] + bar[5]), 1);
-  const start = Math.min(...bars.map((bar) => bar[4]));
-  let view;
-  const state = plot(height, "timeline of all threads and streams", (context, { width }) => {
-    const { from, to } = view;
-    const scale = (width - LEFT) / (to - from);
-    timeAxis(context, from, to, LEFT, width - LEFT, height);
-    const colours = new Map();  // reading styles for each bar would take long
-    for (const row of rows) {
-      for (const bar of row.bars) {
-        const key = bar.kind + bar.name;
-        if (!colours.has(key)) colours.set(key, barColour(bar.kind, bar.name));
-        bar.colour = colours.get(key);
-      }
-    }
-    for (const row of rows) {
-      context.fillStyle = colour("line");
-      context.fillRect(0, row.top - GAP / 2, width, 1);
-      context.save();
-      context.beginPath();
-      context.rect(LEFT, row.top, width - LEFT, row.deep * ROW);
-      context.clip();
-      const drawn = new Map();  // the last pixel of a depth and kind that is painted: thousands share one
-      for (const bar of row.bars) {
-        if (bar.to < from || bar.from > to) continue;
-        const x = LEFT + (Math.max(bar.from, from) - from) * scale;
-        const wide = (Math.min(bar.to, to) - Math.max(bar.from, from)) * scale;
-        if (wide < 1) {
-          const key = bar.depth * 16 + bar.kind;
-          if (drawn.get(key) === Math.floor(x)) continue;
-          drawn.set(key, Math.floor(x));
-        }
-        block(context, x, row.top + bar.depth * ROW, wide, ROW, bar.colour, bar.name);
-      }
-      context.restore();
-      context.fillStyle = colour("soft");
-      context.fillText(fittingText(context, row.name, LEFT - 8), 0, row.top + ROW / 2);
-    }
-  });
-  view = navigation(state, [start, end], LEFT);
-  const barAt = (event) => {
-    const [x, y] = placeOf(state.canvas, event);
-    const row = rows.find((one) => y >= one.top && y < one.top + one.deep * ROW);
-    if (!row || x < LEFT) return null;
-    const at = view.from + (x - LEFT) / (state.width - LEFT) * (view.to - view.from);
-    const slack = (view.to - view.from) / (state.width - LEFT);
-    const depth = Math.floor((y - row.top) / ROW);
-    return row.bars.find((bar) => bar.depth === depth && bar.from - slack <= at && at <= bar.to + slack);
-  };
-  state.canvas.addEventListener("mousemove", (event) => {
-    const bar = barAt(event);
-    if (bar) showTip(event, `${bar.name}\n${timeText(bar.to - bar.from)}, at ${timeText(bar.from)}`);
-    else hideTip();
-  });
-  state.canvas.addEventListener("mouseleave", hideTip);
-  state.canvas.addEventListener("dblclick", (event) => {
-    const bar = barAt(event);
-    if (bar) view.show(bar.from - 0.05 * (bar.to - bar.from), bar.to + 0.05 * (bar.to - bar.from));
-    else view.show(start, end);
-  });
-  const button = (words, act) => element("button", { type: "button", onclick: act }, words);
-  const tools = element("div", { className: "tools" }, button("zoom in", () => view.zoom(0.6)), button("zoom out", () => view.zoom(1.6)), button("all of it", () => view.show(start, end)),
-    element("span", {}, "ctrl + wheel zooms, dragging moves, a double click fits an event, keys W A S D"));
-  const left = left_out ? element("p", { className: "note" }, `the ${countText(left_out)} shortest events are left out, so that the page stays small`) : null;
-  return [tools, element("div", { className: "scroll tall" }, state.canvas), left];
-}
-
-function flamePlot(rank) {
-  const ROW = 19;
-  const { frames, left_out } = rank.flame;
-  const names = rank.flame.names.map(shortName);
-  const nodes = frames.map(([name, parent, kind, calls, host, device]) => ({ name: names[name], parent, kind, calls, host, device, inner: [] }));
+function flameTree({ frames, names }) {
+  const words = names.map(shortName);
+  const nodes = frames.map(([name, parent, kind, calls, host, device]) => ({ name: words[name], parent, kind, calls, host, device, inner: [] }));
   const root = { name: "all", kind: 9, calls: 1, host: 0, device: 0, inner: [], parent: null };
   for (const node of nodes) {
     const above = node.parent < 0 ? root : nodes[node.parent];
@@ -249,12 +125,19 @@ function flamePlot(rank) {
     node.above = above;
     if (above === root) { root.host += node.host; root.device += node.device; }
   }
+  return { root, nodes };
+}
+
+function flamePlot(rank) {
+  const ROW = 19;
+  let { root, nodes } = flameTree(rank.flame);
   let by = root.device > 0 && rank.devices.length > 0 ? "device" : "host";
   let shown = root;
   let sought = "";
   let drawn = [];
   const deepest = (node) => 1 + Math.max(0, ...node.inner.map(deepest));
-  const state = plot(Math.min(deepest(root), 40) * ROW + 4, "flame graph of modules and operators", (context, { width }) => {
+  const heightOf = (node) => Math.min(deepest(node), 60) * ROW + 4;
+  const state = plot(heightOf(root), "flame graph of modules and operators", (context, { width }) => {
     drawn = [];
     for (const node of [root, ...nodes]) node.colour = barColour(node.kind, node.name);
     const path = [];
@@ -295,8 +178,28 @@ function flamePlot(rank) {
   press();
   const search = element("input", { type: "search", placeholder: "find", ariaLabel: "find in the flame graph" });
   search.addEventListener("input", () => { sought = search.value.toLowerCase(); state.redraw(); });
-  const left = left_out ? element("p", { className: "note" }, `the ${countText(left_out)} smallest frames are left out`) : null;
-  return [element("div", { className: "tools" }, ...switches, element("span", {}, "all steps together; a click goes into a frame, the rows above go back"), search), element("div", { className: "scroll tall" }, state.canvas), left];
+  const left = element("p", { className: "note" });
+  const tellLeftOut = ({ left_out }) => {
+    left.hidden = !left_out;
+    left.textContent = `the ${countText(left_out)} smallest frames are left out`;
+  };
+  tellLeftOut(rank.flame);
+  let python = null;
+  if (rank.python_flame.frames.length > 0) {
+    python = element("button", { type: "button" }, "with Python functions");
+    python.setAttribute("aria-pressed", "false");
+    python.addEventListener("click", () => {
+      const isOn = python.getAttribute("aria-pressed") !== "true";
+      python.setAttribute("aria-pressed", String(isOn));
+      const flame = isOn ? rank.python_flame : rank.flame;
+      ({ root, nodes } = flameTree(flame));
+      shown = root;
+      state.height = heightOf(root);
+      tellLeftOut(flame);
+      state.redraw();
+    });
+  }
+  return [element("div", { className: "tools" }, ...switches, ...(python ? [python] : []), element("span", {}, "all steps together; a click goes into a frame, the rows above go back"), search), element("div", { className: "scroll tall" }, state.canvas), left];
 }
 
 // The same sums as autotuned analyze --view memory --range.

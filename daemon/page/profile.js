@@ -17,6 +17,8 @@ function element(tag, properties = {}, ...children) {
   return made;
 }
 
+const isDeviceKind = (kind) => kind >= 6 && kind <= 8;  // kernel, copy, fill of traces::EventKind
+
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
 
 function timeText(ns) {
@@ -70,6 +72,14 @@ function pruned(table) {
   return { ...table, columns: table.columns.filter((_, i) => kept[i]), rows: table.rows.map((row) => row.filter((_, i) => kept[i])) };
 }
 
+// A click shows a call stack frame by frame, the innermost first.
+function foldStack(cell, stack) {
+  const turn = () => { cell.textContent = cell.classList.toggle("open") ? stack.split(" ← ").join("\n← ") : stack; };
+  cell.tabIndex = 0;
+  cell.addEventListener("click", turn);
+  cell.addEventListener("keydown", (event) => { if (event.key === "Enter") turn(); });
+}
+
 // A table that sorts by a click on a heading and filters by text. `update(rows)` gives it other rows.
 function sortedTable(table) {
   const state = { rows: table.rows, column: -1, falling: true, limit: FIRST_ROWS, filter: "" };
@@ -94,6 +104,7 @@ function sortedTable(table) {
       const { unit, key } = table.columns[i];
       const cell = element("td", { className: unit === "text" ? "text" : "" }, cellText(value, unit));
       if (unit === "text" && value) cell.title = value;
+      if (key === "stack" && value) foldStack(cell, value);
       if (key.startsWith("change") && value) cell.classList.add(value < 0 ? "better" : "worse");
       return cell;
     }))));
@@ -125,6 +136,20 @@ function sortedTable(table) {
 }
 
 const tableNodes = (tables) => tables.map((table) => sortedTable(pruned(table)).node);
+
+// The first of several tables, and buttons for the others.
+function chosenTable(tables) {
+  if (tables.length < 2) return tableNodes(tables);
+  const place = element("div");
+  const buttons = tables.map((table) => element("button", { type: "button" }, table.title));
+  const choose = (chosen) => {
+    buttons.forEach((one, i) => one.setAttribute("aria-pressed", String(i === chosen)));
+    place.replaceChildren(...tableNodes([tables[chosen]]));
+  };
+  buttons.forEach((one, i) => one.addEventListener("click", () => choose(i)));
+  choose(0);
+  return [element("div", { className: "tools" }, ...buttons), place];
+}
 
 function figure(value, words) {
   return element("div", { className: "figure" }, element("b", {}, value), element("span", {}, words));
@@ -177,7 +202,7 @@ function sectionsOf(rank) {
     ["Difference", data.difference.length > 0, () => [...data.difference_notes.map((note) => element("p", { className: "quiet" }, note)), ...tableNodes(data.difference)]],
     ["Timeline", rank.bars.bars.length > 0, () => timelinePlot(rank)],
     ["Flame graph", rank.flame.frames.length > 0, () => flamePlot(rank)],
-    ["Operators", true, () => tableNodes(rank.tables.operators)],
+    ["Operators", true, () => chosenTable(rank.tables.operators)],
     ["Kernels", rank.tables.kernels[0].rows.length > 0, () => tableNodes(rank.tables.kernels)],
     ["Modules", rank.tables.modules[0].rows.length > 0, () => tableNodes(rank.tables.modules)],
     ["Memory", rank.memory.devices.length > 0, () => memoryPlot(rank)],

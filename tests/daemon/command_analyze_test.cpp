@@ -4,9 +4,9 @@
 
 #include "base/file.hpp"
 #include "base/json.hpp"
-#include "daemon/commands.hpp"
 #include "tests/base/temporary_folder.hpp"
-#include "tests/places.hpp"
+#include "tests/daemon/printed.hpp"
+#include "tests/profiler/trace_text.hpp"
 
 namespace autotuned::daemon {
 namespace {
@@ -14,31 +14,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
-
-struct Printed {
-  int code = 0;
-  std::string out;
-  std::string err;
-};
-
-Printed run(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), "autotuned");
-  std::vector<char*> words;
-  for (std::string& argument : arguments)
-    words.push_back(argument.data());
-  words.push_back(nullptr);
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  Printed printed;
-  printed.code = run_command(static_cast<int>(arguments.size()), words.data());
-  printed.out = testing::internal::GetCapturedStdout();
-  printed.err = testing::internal::GetCapturedStderr();
-  return printed;
-}
-
-std::string data_file(const std::string& name) {
-  return tests::source_folder() / "tests/profiler/data" / (name + ".pt.trace.json.gz");
-}
 
 Json analysis_of(const std::vector<std::string>& files) {
   std::vector<std::string> arguments = {"analyze", "--json"};
@@ -124,6 +99,27 @@ TEST(Analyze, ShowsSeveralViews) {
               HasSubstr("[4, 10]"));
 }
 
+TEST(Analyze, GroupsOperatorsByTheirStacks) {
+  TraceText text;
+  text.python("train.py(30): main", 0, 200).python("model.py(12): forward", 10, 40);
+  text.event("cpu_op", "aten::mm", 15, 10).event("cpu_op", "aten::mm", 70, 5);
+  const TemporaryFolder folder;
+  const std::string file = folder.write("trace.json", text.text()).string();
+  const Printed printed = run({"analyze", "--view", "operators", "--stacks", file});
+  EXPECT_EQ(printed.code, kDone) << printed.err;
+  EXPECT_THAT(printed.out, AllOf(HasSubstr("operators by call stack"),
+                                 HasSubstr("model.py(12): forward ← train.py(30): main")));
+  const auto json =
+      parse_json(run({"analyze", "--json", "--view", "operators", "--stacks", file}).out, "json");
+  ASSERT_TRUE(json);
+  const Json& rows = json->at("views").at("operators")[0].at("rows");
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[1].at("stack"), "train.py(30): main");
+  EXPECT_EQ(json->at("operators").size(), 1U) << "the table by name stays as it is";
+  EXPECT_THAT(run({"analyze", "--view", "operators", "--stacks", data_file("workers")}).out,
+              HasSubstr("with_stack=True"));
+}
+
 TEST(Analyze, SortsByAColumn) {
   const Printed sorted = run({"analyze", "--view", "memory", "--sort", "self allocated", "--top",
                               "1", data_file("classifier")});
@@ -159,84 +155,6 @@ TEST(Analyze, JsonOfViews) {
   EXPECT_TRUE(memory[1].at("rows")[0].at("self_increase_bytes").is_number_integer());
   EXPECT_TRUE(json->at("views").at("modules")[0].at("rows").empty());
   EXPECT_FALSE(analysis_of({data_file("classifier")}).contains("views"));
-}
-
-// The text between the tags of the page's data.
-std::string data_of(const std::string& page) {
-  const std::string tag = R"(<script type="application/json" id="profile">)";
-  const std::size_t begin = page.find(tag);
-  if (begin == std::string::npos) return {};
-  const std::size_t end = page.find("</script>", begin);
-  return page.substr(begin + tag.size(), end - begin - tag.size());
-}
-
-std::size_t count_of(const std::string& text, const std::string& what) {
-  std::size_t count = 0;
-  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1))
-    ++count;
-  return count;
-}
-
-TEST(Analyze, PageHoldsEverything) {
-  const TemporaryFolder folder;
-  const std::filesystem::path file = folder / "page.html";
-  const Printed printed =
-      run({"analyze", "--html", file.string(), data_file("rank0"), data_file("rank1")});
-  EXPECT_EQ(printed.code, kDone) << printed.err;
-  const auto page = read_file(file, 8U << 20U);
-  ASSERT_TRUE(page);
-  for (const char* elsewhere : {"http:", "https:", " src=", "<link", "@import", "url("})
-    EXPECT_THAT(*page, Not(HasSubstr(elsewhere))) << elsewhere;
-  const auto data = parse_json(data_of(*page), "page");
-  ASSERT_TRUE(data) << data.error().message();
-  ASSERT_EQ(data->at("ranks").size(), 2U);
-  const Json& rank = data->at("ranks")[0];
-  EXPECT_EQ(rank.at("steps").size(), 4U);
-  EXPECT_FALSE(rank.at("bars").at("bars").empty());
-  EXPECT_FALSE(rank.at("flame").at("frames").empty());
-  EXPECT_FALSE(rank.at("tables").at("operators")[0].at("rows").empty());
-  EXPECT_FALSE(data->at("findings").empty());
-  EXPECT_NE(
-      run({"analyze", "--html", (folder / "none" / "page.html").string(), data_file("rank0")}).code,
-      kDone);
-}
-
-TEST(Analyze, NamesOfATraceNeverBecomeMarkup) {
-  const std::string hostile =
-      "</script><script>alert(1)</script><img src=x onerror=alert(2)><!--<script>@PAGE_SCRIPT@";
-  Json events = Json::array();
-  for (const char* category : {"cpu_op", "user_annotation", "kernel"}) {
-    events.push_back({{"ph", "X"},
-                      {"cat", category},
-                      {"name", hostile},
-                      {"pid", hostile},
-                      {"tid", hostile},
-                      {"ts", 1},
-                      {"dur", 10},
-                      {"args", {{"Input Dims", {hostile}}}}});
-  }
-  events.push_back({{"ph", "X"},
-                    {"cat", "python_function"},
-                    {"name", "nn.Module: " + hostile},
-                    {"pid", 1},
-                    {"tid", 1},
-                    {"ts", 1},
-                    {"dur", 10}});
-  const TemporaryFolder folder;
-  const std::filesystem::path file = folder / "page.html";
-  const auto trace = folder.write("<b>.json", Json({{"traceEvents", events}}).dump());
-  EXPECT_EQ(run({"analyze", "--html", file.string(), trace.string()}).code, kDone);
-  const auto page = read_file(file, 8U << 20U);
-  ASSERT_TRUE(page);
-  EXPECT_EQ(count_of(*page, "<script"), 2U);
-  EXPECT_EQ(count_of(*page, "</script"), 2U);
-  EXPECT_EQ(count_of(*page, "<img"), 0U);
-  EXPECT_EQ(count_of(*page, "<!--"), 0U);
-  EXPECT_EQ(count_of(*page, "<b>"), 0U);
-  EXPECT_EQ(count_of(data_of(*page), "<"), 0U);
-  const auto data = parse_json(data_of(*page), "page");
-  ASSERT_TRUE(data) << data.error().message();
-  EXPECT_EQ(data->at("ranks")[0].at("tables").at("kernels")[0].at("rows")[0][0], hostile);
 }
 
 TEST(Analyze, DifferenceOfTwoProfiles) {
