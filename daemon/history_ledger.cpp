@@ -26,14 +26,14 @@ Result<void> HistoryLedger::baseline(const Configuration& starting, double sampl
 Result<void> HistoryLedger::ceiling(const tuner::Ceiling& ceiling) {
   run_->ceiling_samples_per_second = ceiling.samples_per_second;
   run_->ceiling_bound_by = ceiling.bound_by;
-  if (auto stored = history_->put_ceiling(run_->id, ceiling.samples_per_second, ceiling.bound_by);
-      !stored) {
-    return stored;
-  }
+  run_->ceiling_ladder = tuner::ladder_json(ceiling);
+  auto stored = history_->put_ceiling(run_->id, ceiling.samples_per_second, ceiling.bound_by,
+                                      run_->ceiling_ladder);
+  if (!stored) return stored;
   events_({{"event", "ceiling"},
            {"samples_per_second", ceiling.samples_per_second},
            {"bound_by", ceiling.bound_by},
-           {"ladder", tuner::ladder_json(ceiling)}});
+           {"ladder", run_->ceiling_ladder}});
   return {};
 }
 

@@ -135,14 +135,8 @@ void ProgressView::show(const Json& event) {
 void ProgressView::show_ceiling(const Json& event) {
   line(fmt::format("ceiling    {}, bound by {}", rate_text(number_of(event, "samples_per_second")),
                    text_of(event, "bound_by")));
-  const Json& ladder = member(event, "ladder");
-  if (ladder.size() < 2) return;  // the ceiling itself
-  std::string reached;
-  for (const Json& rung : ladder) {
-    reached += fmt::format("{}{} {:.0f} %", reached.empty() ? "" : ", ", text_of(rung, "rung"),
-                           100 * number_of(rung, "reached_ratio"));
-  }
-  line("           reached of it: " + reached);
+  const std::string reached = ladder_text(member(event, "ladder"));
+  if (!reached.empty()) line("           reached of it: " + reached);
 }
 
 void ProgressView::show_trial_started(const Json& trial) {

@@ -90,7 +90,8 @@ Json run_json(const storage::RunRow& run, const std::vector<TrialRecord>& trials
   Json json = run_summary_json(run);
   json["starting"] = {{"configuration", run.starting.to_json()}};
   json["ceiling"] = {{"samples_per_second", run.ceiling_samples_per_second},
-                     {"bound_by", run.ceiling_bound_by}};
+                     {"bound_by", run.ceiling_bound_by},
+                     {"ladder", run.ceiling_ladder}};
   json["trials"] = Json::array();
   json["ablation"] = Json::array();
   for (const TrialRecord& trial : trials) {
@@ -215,6 +216,9 @@ std::string run_text(const storage::RunRow& run, const std::vector<TrialRecord>&
   if (run.ceiling_samples_per_second > 0) {
     text += fmt::format("ceiling  {} ({})\n", rate_text(run.ceiling_samples_per_second),
                         run.ceiling_bound_by);
+    if (const std::string ladder = ladder_text(run.ceiling_ladder); !ladder.empty()) {
+      text += "reached  " + ladder + "\n";
+    }
   }
   text += fmt::format("kept     {}\ntuning   {}\n",
                       change_text(run.starting, run.starting.change_to(run.best)),
@@ -225,6 +229,17 @@ std::string run_text(const storage::RunRow& run, const std::vector<TrialRecord>&
 
 std::string rate_text(double samples_per_second) {
   return format_count(static_cast<std::int64_t>(samples_per_second + 0.5)) + " samples/s";
+}
+
+std::string ladder_text(const Json& ladder) {
+  if (!ladder.is_array() || ladder.size() < 2) return {};
+  std::string text;
+  for (const Json& rung : ladder) {
+    text += fmt::format("{}{} {:.0f} %", text.empty() ? "" : ", ",
+                        get_string(rung, "rung").value_or("?"),
+                        100 * get_number(rung, "reached_ratio").value_or(0.0));
+  }
+  return text;
 }
 
 std::string time_text(std::int64_t unix_time_ns) {

@@ -36,6 +36,10 @@ namespace autotuned::daemon {
 // "1,234 samples/s".
 [[nodiscard]] std::string rate_text(double samples_per_second);
 
+// What a job reaches of each rung of a ladder (tuner::ladder_json()): "raw_bytes 98 %, device_batch 25 %". Nothing
+// for a ladder of one rung, which is the ceiling itself.
+[[nodiscard]] std::string ladder_text(const Json& ladder);
+
 // What must be said beside every result of this recipe (Recipe::to_json()), or nothing.
 [[nodiscard]] std::string stand_in_note(const Json& recipe);
 

@@ -304,9 +304,10 @@ Result<void> RunningSession::tune() {
   run_.speedup = outcome->speedup;
   run_.ceiling_samples_per_second = outcome->ceiling.samples_per_second;
   run_.ceiling_bound_by = outcome->ceiling.bound_by;
+  run_.ceiling_ladder = tuner::ladder_json(outcome->ceiling);
   run_.tuning_duration_ns = outcome->tuning_time.count();
-  auto ceiling =
-      history_->put_ceiling(run_.id, run_.ceiling_samples_per_second, run_.ceiling_bound_by);
+  auto ceiling = history_->put_ceiling(run_.id, run_.ceiling_samples_per_second,
+                                       run_.ceiling_bound_by, run_.ceiling_ladder);
   if (!ceiling) return ceiling;
   if (auto stored = history_->update_run(run_); !stored) return stored;
   auto stored = history_->put_best({run_.recipe_hash, run_.environment_key, run_.id, run_.best,

@@ -297,6 +297,7 @@ Json story_json(const RunRecord& record) {
   const auto reached = reached_ceiling_ratio(run);
   story["ceiling"] = {{"samples_per_second", run.ceiling_samples_per_second},
                       {"bound_by", run.ceiling_bound_by},
+                      {"ladder", run.ceiling_ladder},
                       {"reached_ratio", reached ? Json(*reached) : Json()}};
   story["break_even"] = break_even_json(run);
   return story;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "base/text.hpp"
 #include "daemon/report.hpp"
@@ -223,6 +225,23 @@ std::string ablation(const RunRecord& record) {
   return text;
 }
 
+// The rungs below the ceiling, which is told already.
+std::string lower_rungs(const Json& ladder) {
+  static constexpr std::array kWords = {std::pair{"raw_bytes", "with its files in memory"},
+                                        std::pair{"made_samples", "with ready samples in memory"},
+                                        std::pair{"host_batch", "with ready batches on the host"}};
+  std::vector<std::string> rungs;
+  for (const auto& [name, words] : kWords) {
+    for (const Json& rung : ladder) {
+      if (get_string(rung, "rung").value_or("") != name) continue;
+      rungs.push_back(fmt::format(
+          "{} {} ({} reached)", rate_text(get_number(rung, "samples_per_second").value_or(0.0)),
+          words, percent(std::min(1.0, get_number(rung, "reached_ratio").value_or(0.0)))));
+    }
+  }
+  return rungs.empty() ? std::string() : "It would train " + listed(rungs) + ".\n";
+}
+
 std::string left(const storage::RunRow& run) {
   const auto reached = reached_ceiling_ratio(run);
   if (!reached) return "Its ceiling was not measured.\n";
@@ -232,7 +251,8 @@ std::string left(const storage::RunRow& run) {
               ? fmt::format("; it reaches {} of that, so nothing more is to be gained there",
                             percent(std::min(1.0, *reached)))
               : fmt::format("; it reaches {} of that", percent(*reached));
-  return text + ". What bounds it then is " + run.ceiling_bound_by + ".\n";
+  return text + ". What bounds it then is " + run.ceiling_bound_by + ".\n" +
+         lower_rungs(run.ceiling_ladder);
 }
 
 std::string cost(const storage::RunRow& run) {

@@ -64,6 +64,8 @@ struct RunRow {
   Estimate speedup;
   double ceiling_samples_per_second = 0.0;
   std::string ceiling_bound_by;
+  // [{"rung", "samples_per_second", "reached_ratio"}], the lowest first; empty: not measured.
+  Json ceiling_ladder = Json::array();
   std::int64_t started_unix_ns = 0;
   std::int64_t ended_unix_ns = 0;  // 0: has not ended
   std::int64_t tuning_duration_ns = 0;
@@ -161,7 +163,7 @@ class History {
   [[nodiscard]] Result<void> put_run(const RunRow& run);     // inserts
   [[nodiscard]] Result<void> update_run(const RunRow& run);  // every field but keys and ceiling
   [[nodiscard]] Result<void> put_ceiling(const RunId& run, double samples_per_second,
-                                         const std::string& bound_by);
+                                         const std::string& bound_by, const Json& ladder);
   // Inserts or replaces by (run, number); blocks and checks stay.
   [[nodiscard]] Result<void> put_trial(const RunId& run, const TrialRecord& trial);
   [[nodiscard]] Result<void> put_block(const TrialId& trial, const TrialBlock& block);

@@ -46,7 +46,8 @@ Result<void> History::put_recipe(const RecipeRow& recipe) {
 Result<void> History::put_run(const RunRow& run) {
   return connection_->write("store the run", [&](Database& database) -> Result<void> {
     Fields fields = key_fields(run);
-    append(fields, ceiling_fields(run.ceiling_samples_per_second, run.ceiling_bound_by));
+    append(fields, ceiling_fields(run.ceiling_samples_per_second, run.ceiling_bound_by,
+                                  run.ceiling_ladder));
     append(fields, progress_fields(run));
     insert(database, "runs", fields);
     return {};
@@ -61,9 +62,9 @@ Result<void> History::update_run(const RunRow& run) {
 }
 
 Result<void> History::put_ceiling(const RunId& run, double samples_per_second,
-                                  const std::string& bound_by) {
+                                  const std::string& bound_by, const Json& ladder) {
   return connection_->write("store the ceiling", [&](Database& database) {
-    return must_match(update(database, "runs", ceiling_fields(samples_per_second, bound_by),
+    return must_match(update(database, "runs", ceiling_fields(samples_per_second, bound_by, ladder),
                              "id = ?", {text(run.text)}),
                       "run " + run.text, path());
   });

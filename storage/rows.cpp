@@ -59,9 +59,10 @@ Fields key_fields(const RunRow& run) {
           {"is_retuned", boolean(run.is_retuned)}};
 }
 
-Fields ceiling_fields(double samples_per_second, const std::string& bound_by) {
+Fields ceiling_fields(double samples_per_second, const std::string& bound_by, const Json& ladder) {
   return {{"ceiling_samples_per_second", real(samples_per_second)},
-          {"ceiling_bound_by", text(bound_by)}};
+          {"ceiling_bound_by", text(bound_by)},
+          {"ceiling_ladder", json_text(ladder)}};
 }
 
 Fields progress_fields(const RunRow& run) {
@@ -99,13 +100,14 @@ RunRow run_from(const Row& row) {
       .speedup = speedup_from(row),
       .ceiling_samples_per_second = row.real("ceiling_samples_per_second"),
       .ceiling_bound_by = row.text("ceiling_bound_by"),
+      // A file of an older version that is only read has no such column; nor the one of `is_retuned`.
+      .ceiling_ladder = row.has("ceiling_ladder") ? row.json("ceiling_ladder") : Json::array(),
       .started_unix_ns = row.integer("started_unix_ns"),
       .ended_unix_ns = row.integer("ended_unix_ns"),
       .tuning_duration_ns = row.integer("tuning_duration_ns"),
       .training = row.json("training"),
       .error = row.text("error"),
       .output_dir = row.text("output_dir"),
-      // A file of an older version that is only read has no such column.
       .is_retuned = row.has("is_retuned") && row.boolean("is_retuned"),
   };
 }

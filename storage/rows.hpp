@@ -12,7 +12,8 @@ namespace autotuned::storage {
 // What a run is called by never changes; the ceiling has its own call (History::put_ceiling); the
 // rest is rewritten as the run goes on.
 [[nodiscard]] Fields key_fields(const RunRow& run);
-[[nodiscard]] Fields ceiling_fields(double samples_per_second, const std::string& bound_by);
+[[nodiscard]] Fields ceiling_fields(double samples_per_second, const std::string& bound_by,
+                                    const Json& ladder);
 [[nodiscard]] Fields progress_fields(const RunRow& run);
 [[nodiscard]] RunRow run_from(const Row& row);
 

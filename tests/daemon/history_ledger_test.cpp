@@ -60,6 +60,9 @@ TEST_F(HistoryLedgerTest, StoresBeforeItTells) {
       EXPECT_EQ(history_->run("last")->baseline_samples_per_second, 1000);
     } else if (name == "ceiling") {
       EXPECT_EQ(history_->run("last")->ceiling_samples_per_second, 4000);
+      EXPECT_EQ(history_->run("last")->ceiling_ladder, event.at("ladder"));
+      EXPECT_EQ(event.at("ladder")[0].at("reached_ratio"), 0.5);
+      EXPECT_EQ(run_.ceiling_ladder.size(), 2U);
     } else if (name == "asking") {
       EXPECT_FALSE(history_->plugin_answers(run_.id)->at(0).is_answered);
     } else if (name == "answered") {
@@ -69,7 +72,7 @@ TEST_F(HistoryLedgerTest, StoresBeforeItTells) {
     }
   };
   EXPECT_TRUE(ledger_.baseline({}, 1000));
-  EXPECT_TRUE(ledger_.ceiling({4000, "compute"}));
+  EXPECT_TRUE(ledger_.ceiling({4000, "compute", {{"raw_bytes", 2.0}, {"device_batch", 4.0}}}));
   EXPECT_TRUE(ledger_.asking("amp"));
   EXPECT_TRUE(ledger_.answered("amp", "threw", true));
   EXPECT_TRUE(ledger_.trial_started(trial_));

@@ -65,6 +65,10 @@ inline RunRecord sample_record() {
   run.speedup = {.ratio = 1.25, .low = 1.2, .high = 1.5, .pairs = 20};
   run.ceiling_samples_per_second = 2500;
   run.ceiling_bound_by = "compute";
+  run.ceiling_ladder = {
+      {{"rung", "raw_bytes"}, {"samples_per_second", 1250}, {"reached_ratio", 1.0}},
+      {{"rung", "made_samples"}, {"samples_per_second", 2000}, {"reached_ratio", 0.625}},
+      {{"rung", "device_batch"}, {"samples_per_second", 2500}, {"reached_ratio", 0.5}}};
   run.tuning_duration_ns = 100'000'000'000;
   run.training = {{"samples", 600'000}, {"duration_ns", 480'000'000'000}};
   record.environment = storage::EnvironmentRow{.key = "e1",

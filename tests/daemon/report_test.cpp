@@ -32,6 +32,9 @@ storage::RunRow sample_run() {
   run.speedup = {.ratio = 1.3, .low = 1.25, .high = 1.35, .pairs = 20};
   run.ceiling_samples_per_second = 5000;
   run.ceiling_bound_by = "compute";
+  run.ceiling_ladder = {
+      {{"rung", "host_batch"}, {"samples_per_second", 1600}, {"reached_ratio", 0.8125}},
+      {{"rung", "device_batch"}, {"samples_per_second", 5000}, {"reached_ratio", 0.26}}};
   run.started_unix_ns = 1'700'000'000'000'000'000;
   run.tuning_duration_ns = 2'500'000'000;
   run.training = {{"steps", 1200}, {"final_loss", 0.25}, {"test_accuracy", 0.875}};
@@ -75,9 +78,19 @@ TEST(Report, RunAsText) {
             "best     1,300 samples/s\n"
             "faster   1.30 x (1.25 to 1.35)\n"
             "ceiling  5,000 samples/s (compute)\n"
+            "reached  host_batch 81 %, device_batch 26 %\n"
             "kept     optimizer.set_to_none off → on\n"
             "tuning   2.5 s\n"
             "trained  1,200 steps, loss 0.2500, test accuracy 87.50 %\n");
+}
+
+TEST(Report, LadderOfOneRungIsTheCeiling) {
+  storage::RunRow run = sample_run();
+  run.ceiling_ladder.erase(std::size_t{0});
+  EXPECT_EQ(run_text(run, {}).find("reached"), std::string::npos);
+  EXPECT_EQ(run_json(run, {}).at("ceiling").at("ladder").size(), 1U);
+  EXPECT_EQ(ladder_text(Json()), "");
+  EXPECT_EQ(ladder_text(Json::parse(R"([1, {"rung": 2, "reached_ratio": "x"}])")), "? 0 %, ? 0 %");
 }
 
 TEST(Report, CountsFilesThatWereSkipped) {

@@ -191,6 +191,22 @@ TEST(Story, NothingFasterDoesNotRepayItself) {
   EXPECT_THAT(story, HasSubstr("does not repay itself"));
 }
 
+TEST(Story, TellsWhatEachPartOfTheInputCosts) {
+  RunRecord record = sample_record();
+  EXPECT_THAT(
+      story_text(record),
+      HasSubstr("What bounds it then is compute.\n"
+                "  It would train 1,250 samples/s with its files in memory (100 % reached) and "
+                "2,000 samples/s with ready samples in memory (62 % reached).\n"));
+  EXPECT_EQ(story_json(record).at("ceiling").at("ladder").size(), 3U);
+  // As an older version left it, and as nobody wrote it.
+  for (const Json& ladder : {Json::array(), Json("odd"), Json::parse(R"([1, {"rung": 2}])")}) {
+    record.run.ceiling_ladder = ladder;
+    EXPECT_THAT(story_text(record), Not(HasSubstr("It would train")));
+    EXPECT_EQ(story_json(record).at("ceiling").at("ladder"), ladder);
+  }
+}
+
 TEST(Story, UnfinishedRunPromisesNothing) {
   RunRecord record;
   record.run.id = {"r-1"};

@@ -67,13 +67,17 @@ TEST_F(HistoryTest, RunIsUpdatedButKeepsItsCeiling) {
   run.error = "";
   run.speedup.pairs = 99;
   run.ceiling_samples_per_second = 1.0;
+  run.ceiling_ladder = Json::array();
   ASSERT_TRUE(history_.update_run(run));
   run.ceiling_samples_per_second = sample_run().ceiling_samples_per_second;
+  run.ceiling_ladder = sample_run().ceiling_ladder;
   EXPECT_EQ(text_of(history_.run(run_.text).value()), text_of(run));
 
-  ASSERT_TRUE(history_.put_ceiling(run_, 77.5, "memory"));
+  const Json ladder = {{{"rung", "device_batch"}, {"reached_ratio", 0.25}}};
+  ASSERT_TRUE(history_.put_ceiling(run_, 77.5, "memory", ladder));
   run.ceiling_samples_per_second = 77.5;
   run.ceiling_bound_by = "memory";
+  run.ceiling_ladder = ladder;
   EXPECT_EQ(text_of(history_.run(run_.text).value()), text_of(run));
 }
 
@@ -84,7 +88,7 @@ TEST_F(HistoryTest, SurvivesReopening) {
 
 TEST_F(HistoryTest, UpdatesOfUnknownRunsAreNotFound) {
   EXPECT_EQ(history_.update_run(sample_run("r-other")).error().kind, ErrorKind::not_found);
-  EXPECT_EQ(history_.put_ceiling(RunId{"r-other"}, 1, "x").error().kind, ErrorKind::not_found);
+  EXPECT_EQ(history_.put_ceiling(RunId{"r-other"}, 1, "x", {}).error().kind, ErrorKind::not_found);
 }
 
 TEST_F(HistoryTest, SameRunTwiceIsInvalid) {

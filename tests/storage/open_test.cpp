@@ -198,6 +198,8 @@ TEST_F(OpenTest, HistoryOfEveryReleasedVersionOpens) {
       EXPECT_EQ(run->recipe_name, "fashion");
       EXPECT_EQ(run->starting.integer("loader.workers"), 0);
       EXPECT_EQ(run->is_retuned, entry.path().filename() >= "v4.db");
+      EXPECT_TRUE(run->ceiling_ladder.is_array());
+      EXPECT_EQ(run->ceiling_ladder.empty(), entry.path().filename() < "v4.db");
       EXPECT_EQ(history->trials(run->id).value().at(0).plugin, "num_workers");
       EXPECT_EQ(history->blocks({run->id, 1}).value().at(0).block.steps, 12);
       EXPECT_EQ(history->checks({run->id, 1}).value().at(0).risk, "exact");

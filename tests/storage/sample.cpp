@@ -61,6 +61,9 @@ RunRow sample_run(const std::string& id) {
           .speedup = {.ratio = 2.0, .low = 1.9, .high = 2.125, .pairs = 12},
           .ceiling_samples_per_second = 3000.25,
           .ceiling_bound_by = "compute",
+          .ceiling_ladder =
+              {{{"rung", "raw_bytes"}, {"samples_per_second", 2500.5}, {"reached_ratio", 0.98}},
+               {{"rung", "device_batch"}, {"samples_per_second", 3000.25}, {"reached_ratio", 0.8}}},
           .started_unix_ns = 1'700'000'000'000'000'001,
           .ended_unix_ns = 1'700'000'060'000'000'002,
           .tuning_duration_ns = 59'000'000'003,
@@ -125,6 +128,7 @@ std::string text_of(const RunRow& run) {
       {"speedup", {run.speedup.ratio, run.speedup.low, run.speedup.high, run.speedup.pairs}},
       {"ceiling", run.ceiling_samples_per_second},
       {"bound_by", run.ceiling_bound_by},
+      {"ladder", run.ceiling_ladder},
       {"started", run.started_unix_ns},
       {"ended", run.ended_unix_ns},
       {"tuning", run.tuning_duration_ns},
