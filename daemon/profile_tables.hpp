@@ -26,6 +26,9 @@ namespace autotuned::daemon {
 // `range` counts from the beginning of the recording; all of it without one.
 [[nodiscard]] Table memory_operators_table(const analysis::Profile& profile,
                                            std::optional<analysis::Interval> range);
+// The largest pieces of memory, by who took them and for how long; at most a thousand.
+[[nodiscard]] Table memory_blocks_table(const analysis::Profile& profile,
+                                        std::optional<analysis::Interval> range);
 // The curve of each device in words and one line of blocks.
 [[nodiscard]] std::vector<std::string> memory_curves(const analysis::Profile& profile,
                                                      std::optional<analysis::Interval> range);

@@ -36,6 +36,12 @@ Interval on_the_clock(const Profile& profile, std::optional<Interval> range) {
   return {moved(range->start_ns), moved(range->end_ns)};
 }
 
+std::string range_words(std::optional<Interval> range) {
+  if (!range) return {};
+  return fmt::format(", from {} to {}", span_text(static_cast<double>(range->start_ns)),
+                     span_text(static_cast<double>(range->end_ns)));
+}
+
 // The highest point of each stretch of time, as one block of eight heights.
 std::string curve_line(const MemoryDevice& device, Interval time) {
   static constexpr const char* kBlocks[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
@@ -135,16 +141,41 @@ Table memory_operators_table(const Profile& profile, std::optional<Interval> ran
                           {"allocated", "allocated", Unit::bytes}},
               .rows = {},
               .when_empty = "no memory was taken or given back in this time"};
-  if (range) {
-    table.title += fmt::format(", from {} to {}", span_text(static_cast<double>(range->start_ns)),
-                               span_text(static_cast<double>(range->end_ns)));
-  }
+  table.title += range_words(range);
   for (const MemoryRow& row :
        analysis::memory_table(profile.memory, on_the_clock(profile, range))) {
     table.rows.push_back({row.name, profile.memory.devices[row.device].name, number_cell(row.calls),
                           number_cell(row.allocations), number_cell(row.self_increase_bytes),
                           number_cell(row.increase_bytes), number_cell(row.self_allocated_bytes),
                           number_cell(row.allocated_bytes)});
+  }
+  return table;
+}
+
+Table memory_blocks_table(const Profile& profile, std::optional<Interval> range) {
+  constexpr std::size_t kMost = 1'000;
+  Table table{.id = "memory_blocks",
+              .title = "largest allocations" + range_words(range),
+              .columns = {{"name", "operator", Unit::text},
+                          {"device", "device", Unit::text},
+                          {"size", "size", Unit::bytes},
+                          {"taken_at", "taken at", Unit::time},
+                          {"released_at", "given back at", Unit::time},
+                          {"held", "held for", Unit::time}},
+              .rows = {},
+              .when_empty = "no memory was taken in this time"};
+  const analysis::MemoryUse& memory = profile.memory;
+  for (const analysis::MemoryBlock& block :
+       analysis::memory_blocks(memory, on_the_clock(profile, range), kMost)) {
+    const bool is_released = block.released_ns.has_value();
+    const std::int64_t released_ns = block.released_ns.value_or(0);
+    table.rows.push_back(
+        {block.call == analysis::kNoNode ? std::string("(no operator)")
+                                         : memory.names[memory.calls[block.call].name],
+         memory.devices[block.device].name, number_cell(block.bytes),
+         number_cell(block.taken_ns - profile.recorded.start_ns),
+         known_cell(is_released, static_cast<double>(released_ns - profile.recorded.start_ns)),
+         known_cell(is_released, static_cast<double>(released_ns - block.taken_ns))});
   }
   return table;
 }

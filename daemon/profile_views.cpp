@@ -35,6 +35,7 @@ ViewSection section_of_rank(ProfileView view, const Profile& rank, const ViewOpt
       section.tables = {memory_devices_table(rank)};
       if (!rank.memory.devices.empty()) {
         section.tables.push_back(memory_operators_table(rank, options.range));
+        section.tables.push_back(memory_blocks_table(rank, options.range));
       }
       break;
     case ProfileView::input:

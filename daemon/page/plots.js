@@ -232,6 +232,8 @@ function memoryPlot(rank) {
   if (device < 0) device = 0;
   let chosen = null;
   const table = sortedTable(rank.tables.memory[0]);
+  const blocks = sortedTable(rank.tables.memory[1]);
+  const takenAt = rank.tables.memory[1].columns.findIndex((column) => column.key === "taken_at");
   const state = plot(HEIGHT, "memory over time", (context, { width }) => {
     const { curve } = memory.devices[device];
     timeAxis(context, 0, end, LEFT, width - LEFT, HEIGHT);
@@ -265,6 +267,7 @@ function memoryPlot(rank) {
     chosen = range;
     state.redraw();
     words.textContent = range ? `from ${timeText(range[0])} to ${timeText(range[1])}: --range ${(range[0] / 1e6).toFixed(3)}:${(range[1] / 1e6).toFixed(3)}` : "drag over the curve to choose a stretch of time";
+    blocks.update(rank.tables.memory[1].rows.filter((row) => !range || row[takenAt] >= range[0] && row[takenAt] < range[1]));
     if (!memory.changes_left_out) table.update(range ? memoryRows(memory, range[0], range[1]) : rank.tables.memory[0].rows);
   };
   const timeAt = (event) => Math.max(0, Math.min(end, (placeOf(state.canvas, event)[0] - LEFT) / (state.width - LEFT) * end));
@@ -285,7 +288,7 @@ function memoryPlot(rank) {
   const everything = element("button", { type: "button", onclick: () => choose(null) }, "all of it");
   words.textContent = "drag over the curve to choose a stretch of time";
   const left = memory.changes_left_out ? element("p", { className: "note" }, "there are too many allocations for this page to choose from: autotuned analyze --view memory --range does it") : null;
-  return [element("div", { className: "tools" }, devices, everything, words), state.canvas, left, table.node];
+  return [element("div", { className: "tools" }, devices, everything, words), state.canvas, left, table.node, blocks.node];
 }
 
 start();

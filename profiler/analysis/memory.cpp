@@ -150,7 +150,8 @@ MemoryUse memory_use(const Trace& trace, const std::vector<CallNode>& nodes) {
     const std::uint32_t device = device_indices.at({point.device_type, point.device});
     use.devices[device].name = device_name(point);
     use.devices[device].curve.push_back(point);
-    use.changes.push_back({point.time_ns, point.bytes, device, keeper.keep(node_of[i])});
+    use.changes.push_back(
+        {point.time_ns, point.bytes, device, keeper.keep(node_of[i]), point.address});
   }
   std::ranges::stable_sort(use.changes, {}, &MemoryChange::time_ns);
   for (MemoryDevice& device : use.devices) {
@@ -209,6 +210,30 @@ std::vector<MemoryRow> memory_table(const MemoryUse& use, Interval range) {
   }
   std::ranges::stable_sort(table, std::greater{}, &MemoryRow::self_increase_bytes);
   return table;
+}
+
+std::vector<MemoryBlock> memory_blocks(const MemoryUse& use, Interval range, std::size_t most) {
+  std::vector<MemoryBlock> blocks;
+  std::map<std::pair<std::uint32_t, std::int64_t>, std::size_t> taken;  // by device and address
+  for (const MemoryChange& change : use.changes) {
+    const std::pair place(change.device, change.address);
+    if (change.bytes > 0) {
+      if (change.address != traces::kNoId) taken[place] = blocks.size();
+      blocks.push_back({.bytes = change.bytes,
+                        .device = change.device,
+                        .call = change.call,
+                        .taken_ns = change.time_ns});
+    } else if (const auto found = taken.find(place); found != taken.end()) {
+      blocks[found->second].released_ns = change.time_ns;
+      taken.erase(found);
+    }
+  }
+  std::erase_if(blocks, [&](const MemoryBlock& block) {
+    return block.taken_ns < range.start_ns || block.taken_ns >= range.end_ns;
+  });
+  std::ranges::stable_sort(blocks, std::greater{}, &MemoryBlock::bytes);
+  if (blocks.size() > most) blocks.resize(most);
+  return blocks;
 }
 
 std::vector<MemoryPoint> thinned(const std::vector<MemoryPoint>& curve, std::size_t most) {

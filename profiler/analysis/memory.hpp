@@ -3,7 +3,9 @@
 // profile_memory=True.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +39,7 @@ struct MemoryChange {
   std::int64_t bytes = 0;  // negative: given back
   std::uint32_t device = 0;
   std::uint32_t call = kNoNode;  // kNoNode: outside of all operators
+  std::int64_t address = traces::kNoId;
 };
 
 struct MemoryUse {
@@ -65,6 +68,21 @@ struct MemoryRow {
 
 // Of the changes within `range`; largest increase by itself first.
 [[nodiscard]] std::vector<MemoryRow> memory_table(const MemoryUse& use, Interval range);
+
+// One piece of memory, from when it was taken to when it was given back.
+struct MemoryBlock {
+  std::int64_t bytes = 0;
+  std::uint32_t device = 0;
+  std::uint32_t call = kNoNode;  // that took it; kNoNode: outside of all operators
+  std::int64_t taken_ns = 0;
+  std::optional<std::int64_t> released_ns;  // not in the recording, or nobody wrote addresses
+
+  friend bool operator==(const MemoryBlock&, const MemoryBlock&) = default;
+};
+
+// The `most` largest of those that were taken within `range`, the largest first.
+[[nodiscard]] std::vector<MemoryBlock> memory_blocks(const MemoryUse& use, Interval range,
+                                                     std::size_t most);
 
 // At most `most` points that keep every rise and fall that can be seen: of each stretch of time the first, the
 // lowest, the highest and the last one.

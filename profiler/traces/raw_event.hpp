@@ -29,6 +29,7 @@ struct RawEvent {
   std::string_view input_values;
   std::string_view sequence;
   std::string_view forward_thread;
+  std::string_view address;
   std::string_view allocated;
   std::string_view reserved;
   std::string_view device_type;

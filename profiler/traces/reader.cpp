@@ -60,6 +60,7 @@ constexpr std::array kArguments = {
     Field{"Sequence number", &RawEvent::sequence},
     Field{"Fwd thread id", &RawEvent::forward_thread},
     Field{"Bytes", &RawEvent::bytes},
+    Field{"Addr", &RawEvent::address},
     Field{"Total Allocated", &RawEvent::allocated},
     Field{"Total Reserved", &RawEvent::reserved},
     Field{"Device Type", &RawEvent::device_type},

@@ -84,7 +84,8 @@ struct MemoryPoint {
   std::int64_t reserved_bytes = 0;   // held by the allocator, afterwards; 0 where it does not tell
   std::int32_t device_type = 0;      // 0 is the CPU, 1 CUDA
   std::int32_t device = -1;
-  std::uint32_t thread = 0;  // index into Trace::threads
+  std::uint32_t thread = 0;      // index into Trace::threads
+  std::int64_t address = kNoId;  // the same for taking and giving back
 };
 
 // A call of a Python function, of modules too (with_stack=True).

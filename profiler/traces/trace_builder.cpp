@@ -154,7 +154,8 @@ void TraceBuilder::add_memory(const RawEvent& event, std::int64_t offset) {
                            .reserved_bytes = integer_from(event.reserved).value_or(0),
                            .device_type = small_integer_from(event.device_type),
                            .device = small_integer_from(event.device_id),
-                           .thread = thread_index(event)});
+                           .thread = thread_index(event),
+                           .address = integer_from(event.address).value_or(kNoId)});
 }
 
 void TraceBuilder::add_python_call(const RawEvent& event, std::int64_t offset) {

@@ -87,9 +87,10 @@ TEST(Analyze, ShowsSeveralViews) {
   const Printed both =
       run({"analyze", "--view", "memory,input", "--view", "trace", data_file("classifier")});
   EXPECT_EQ(both.code, kDone) << both.err;
-  EXPECT_THAT(both.out, AllOf(HasSubstr("(aten::empty"), HasSubstr("self increase"),
-                              HasSubstr("_SingleProcessDataLoaderIter"),
-                              HasSubstr("threads and streams"), HasSubstr("longest gaps")));
+  EXPECT_THAT(both.out,
+              AllOf(HasSubstr("(aten::empty"), HasSubstr("self increase"),
+                    HasSubstr("largest allocations"), HasSubstr("_SingleProcessDataLoaderIter"),
+                    HasSubstr("threads and streams"), HasSubstr("longest gaps")));
   EXPECT_THAT(both.out, Not(HasSubstr("findings")));
   EXPECT_THAT(run({"analyze", "--view", "distributed", data_file("rank0"), data_file("rank1")}).out,
               AllOf(HasSubstr("overlapped"), HasSubstr("nccl"), HasSubstr("waiting for others")));
@@ -149,8 +150,15 @@ TEST(Analyze, JsonOfViews) {
       "analyze");
   ASSERT_TRUE(json);
   const Json& memory = json->at("views").at("memory");
-  ASSERT_EQ(memory.size(), 2U);
+  ASSERT_EQ(memory.size(), 3U);
   EXPECT_EQ(memory[1].at("table"), "memory");
+  EXPECT_EQ(memory[2].at("table"), "memory_blocks");
+  ASSERT_EQ(memory[2].at("rows").size(), 2U);
+  const Json& largest = memory[2].at("rows")[0];
+  EXPECT_GE(largest.at("size_bytes"), memory[2].at("rows")[1].at("size_bytes"));
+  EXPECT_GT(largest.at("held_us"), 0.0);
+  EXPECT_NEAR(largest.at("released_at_us"),
+              largest.at("taken_at_us").get<double>() + largest.at("held_us").get<double>(), 0.01);
   ASSERT_EQ(memory[1].at("rows").size(), 2U);
   EXPECT_TRUE(memory[1].at("rows")[0].at("self_increase_bytes").is_number_integer());
   EXPECT_TRUE(json->at("views").at("modules")[0].at("rows").empty());

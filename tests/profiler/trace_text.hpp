@@ -60,7 +60,7 @@ class TraceText {
   }
   // `bytes` taken, or given back, which leave `allocated`. Device type 1 is CUDA.
   TraceText& memory(double time, int bytes, int allocated, int device_type = 0, int device = -1,
-                    int thread = 1) {
+                    int thread = 1, int address = 0) {
     json_["traceEvents"].push_back({{"ph", "i"},
                                     {"name", "[memory]"},
                                     {"pid", 100},
@@ -71,6 +71,7 @@ class TraceText {
                                       {"Total Allocated", allocated},
                                       {"Device Type", device_type},
                                       {"Device Id", device}}}});
+    if (address != 0) json_["traceEvents"].back()["args"]["Addr"] = address;
     return *this;
   }
   Json& json() { return json_; }

@@ -54,6 +54,30 @@ TEST(MemoryTable, OneThatCallsItselfGrowsOnce) {
                                    MemoryRow{"g", 0, 1, 0, 0, 8, 0, 8}));
 }
 
+TEST(MemoryBlocks, KnowWhoTookThemAndHowLong) {
+  TraceText text;
+  text.event("cpu_op", "aten::ones", 10, 40).event("cpu_op", "aten::empty", 15, 10);
+  text.memory(20, 1000, 1000, 0, -1, 1, 7).memory(30, 64, 1064, 0, -1, 1, 8);
+  text.memory(60, -1000, 64, 0, -1, 1, 7).memory(70, 500, 564, 0, -1, 1, 7);  // used again
+  text.memory(80, -500, 64, 0, -1, 1, 9);  // of another address: taken before the recording
+  text.memory(20, 2000, 2000, 1, 0, 1, 7).memory(90, -2000, 0, 1, 0, 1, 7);
+  text.memory(95, 300, 364).memory(96, -300, 64);  // without an address
+  const MemoryUse use = use_of(text);
+  const auto blocks = memory_blocks(use, kAlways, 10);
+  ASSERT_EQ(blocks.size(), 5U);
+  EXPECT_EQ(use.devices[blocks[0].device].name, "GPU 0");
+  EXPECT_EQ(blocks[0].released_ns, 90'000);
+  EXPECT_EQ(blocks[1].bytes, 1000);
+  EXPECT_EQ(use.names[use.calls[blocks[1].call].name], "aten::ones (aten::empty)");
+  EXPECT_EQ(blocks[1].taken_ns, 20'000);
+  EXPECT_EQ(blocks[1].released_ns, 60'000);
+  EXPECT_EQ(blocks[2], (MemoryBlock{500, 0, kNoNode, 70'000, std::nullopt}));
+  EXPECT_EQ(blocks[3], (MemoryBlock{300, 0, kNoNode, 95'000, std::nullopt}));
+  EXPECT_EQ(blocks[4].released_ns, std::nullopt);
+  EXPECT_EQ(memory_blocks(use, {30'000, 70'001}, 10).size(), 2U);
+  EXPECT_EQ(memory_blocks(use, kAlways, 1), std::vector<MemoryBlock>(1, blocks[0]));
+}
+
 TEST(MemoryUse, HasACurveAndAPeakForEachDevice) {
   TraceText text;
   text.event("cpu_op", "aten::empty", 0, 10);
