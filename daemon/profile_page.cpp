@@ -151,6 +151,7 @@ Json devices_json(const Profile& rank) {
       return value ? Json(*value) : Json();
     };
     list.push_back({{"name", "GPU " + std::to_string(use.device)},
+                    {"title", bounded(device_title(rank.summary, use.device))},
                     {"utilization", use.utilization},
                     {"sm_efficiency", or_null(use.sm_efficiency)},
                     {"achieved_occupancy_percent", or_null(use.achieved_occupancy_percent)},

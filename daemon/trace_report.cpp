@@ -123,12 +123,6 @@ std::string percent_text(const std::optional<double>& ratio) {
 }
 
 std::string device_text(const TraceAnalysis& rank, const DeviceUse& use) {
-  std::string name = fmt::format("GPU {}", use.device);
-  for (const traces::DeviceProperties& device : rank.properties) {
-    if (device.id != use.device) continue;
-    name += fmt::format(" ({}, compute capability {}.{}, {})", device.name, device.compute_major,
-                        device.compute_minor, format_bytes(device.memory_bytes));
-  }
   const auto occupancy = use.achieved_occupancy_percent
                              ? std::optional(*use.achieved_occupancy_percent / 100)
                              : std::nullopt;
@@ -136,7 +130,8 @@ std::string device_text(const TraceAnalysis& rank, const DeviceUse& use) {
       "{}: utilization {}, est. SM efficiency {}, est. achieved occupancy {}, tensor cores in {} "
       "of "
       "the kernel time\n",
-      name, percent_text(use.utilization), percent_text(use.sm_efficiency), percent_text(occupancy),
+      device_title(rank, use.device), percent_text(use.utilization),
+      percent_text(use.sm_efficiency), percent_text(occupancy),
       percent_text(use.tensor_core_ratio));
 }
 
@@ -144,7 +139,7 @@ std::string findings_text(const std::vector<Finding>& findings) {
   if (findings.empty()) return "\nno findings\n";
   std::string text = "\nfindings\n";
   for (const Finding& finding : findings) {
-    text += fmt::format("  {}: {}\n", finding.rule->id, finding.evidence);
+    text += fmt::format("  {}: {}\n", finding.rule->id, printable(finding.evidence));
     const std::string plugin = finding.rule->plugin;
     const std::string knob = finding.rule->knob;
     std::string who;
@@ -156,6 +151,16 @@ std::string findings_text(const std::vector<Finding>& findings) {
 }
 
 }  // namespace
+
+std::string device_title(const TraceAnalysis& rank, int device) {
+  std::string title = fmt::format("GPU {}", device);
+  for (const traces::DeviceProperties& one : rank.properties) {
+    if (one.id != device) continue;
+    title += fmt::format(" ({}, compute capability {}.{}, {})", printable(one.name),
+                         one.compute_major, one.compute_minor, format_bytes(one.memory_bytes));
+  }
+  return title;
+}
 
 Json findings_json(const std::vector<Finding>& findings) {
   Json list = Json::array();

@@ -17,6 +17,8 @@ namespace autotuned::daemon {
 
 // What was read, a line for each trace, with its notes.
 [[nodiscard]] std::string header_text(const std::vector<analysis::TraceAnalysis>& ranks);
+// "GPU 0 (NVIDIA A10G, compute capability 8.6, 22.1 GiB)".
+[[nodiscard]] std::string device_title(const analysis::TraceAnalysis& rank, int device);
 // Parts of a step, ranks, devices, findings.
 [[nodiscard]] std::string overview_text(const std::vector<analysis::TraceAnalysis>& ranks);
 [[nodiscard]] Json findings_json(const std::vector<analysis::Finding>& findings);

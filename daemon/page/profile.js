@@ -179,7 +179,8 @@ function overviewSection(rank) {
     mark.style.background = `var(--${PARTS[i]})`;
     legend.append(element("span", {}, mark, words));
   });
-  const nodes = [element("div", { className: "figures" }, ...figures), bar, legend];
+  const titles = rank.devices.map((device) => element("p", { className: "quiet" }, device.title));
+  const nodes = [...titles, element("div", { className: "figures" }, ...figures), bar, legend];
   if (rank.steps.length > 1) nodes.push(stepsPlot(rank));
   for (const note of rank.notes) nodes.push(element("p", { className: "note" }, note));
   return nodes;

@@ -178,6 +178,28 @@ TEST(Analyze, DifferenceOfTwoProfiles) {
   EXPECT_EQ(run({"analyze", "--against", "none.json", data_file("rank1")}).code, kUsageError);
 }
 
+// Whatever stands in a trace, nothing of it steers the terminal.
+TEST(Analyze, PrintsNoControlCharactersOfATrace) {
+  const std::string hostile = "\x1b]0;owned\x07\x1b[2J\r";
+  TraceText text;
+  const Json in_module = {{"Module Hierarchy", hostile}, {"External id", 1}};
+  text.step(1, 0, 100).event("cpu_op", "aten::item", 0, 50, in_module);
+  text.python(hostile, 0, 90).python("nn.Module: " + hostile, 0, 80);
+  text.event("cpu_op", hostile, 60, 10).memory(62, 64, 64);
+  text.kernel(hostile, 10, 20, 70, {{"External id", 1}});
+  text.json()["deviceProperties"] = {{{"id", 0}, {"name", hostile}, {"computeMajor", 8}}};
+  text.json()["recordingNotes"] = {hostile};
+  const TemporaryFolder folder;
+  const std::string file = folder.write("trace.json", text.text()).string();
+  for (const char* view :
+       {"overview", "operators", "kernels", "modules", "memory", "input", "trace", "distributed"}) {
+    const Printed printed = run({"analyze", "--view", view, "--stacks", "--against", file, file});
+    EXPECT_EQ(printed.code, kDone) << printed.err;
+    for (const char control : {'\x1b', '\x07', '\r'})
+      EXPECT_EQ(printed.out.find(control), std::string::npos) << view;
+  }
+}
+
 TEST(Analyze, NamesDamageAndAnalysesTheRest) {
   const TemporaryFolder folder;
   const auto packed = read_file(data_file("workers"), 1 << 20);
