@@ -333,7 +333,7 @@ TEST(Findings, OneBadRankIsNotAveragedAway) {
     TraceText text;
     text.json()["distributedInfo"] = {{"rank", i}, {"world_size", 8}};
     text.step(1, 0, 100).kernel("a", 1, 10, 80);
-    text.event("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", 5, i == 5 ? 4 : 0,
+    text.event("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", 92, i == 5 ? 4 : 0,
                {{"device", 0}, {"bytes", 4096}});
     ranks.push_back(analysis_of(text));
   }

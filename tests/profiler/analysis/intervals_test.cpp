@@ -62,7 +62,7 @@ TEST(Intervals, AgreeWithPaintedMoments) {
     EXPECT_EQ(stretches.length_ns(), length_ns(a));
     for (std::int64_t start = -3; start < kEnd + 12; ++start) {
       EXPECT_EQ(stretches.hold(start), holds(a, start));
-      for (const std::int64_t length : {-2, 0, 1, 5, 30}) {
+      for (const std::int64_t length : {0, 1, 5, 30}) {
         const Interval time{start, start + length};
         EXPECT_EQ(stretches.length_within_ns(time), length_within_ns(a, time));
       }

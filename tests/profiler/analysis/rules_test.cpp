@@ -48,6 +48,7 @@ TraceText kernel_step(double length, const Json& arguments = Json::object(),
 TraceText copy_step(const std::string& kind, double length) {
   TraceText text;
   return text.step(1, 0, 100)
+      .kernel("a", 0, 1, 2)  // what comes before the first work of a step is none of it
       .kernel("a", 60, 61, 20)
       .event("gpu_memcpy", "Memcpy " + kind, 5, length, {{"device", 0}, {"bytes", 4096}});
 }
@@ -321,7 +322,8 @@ TEST(EveryRule, FiresOnWhatItIsAbout) {
   for (const RuleCase& one : all_cases()) {
     const TraceAnalysis analysis = analysis_of(one.fires);
     const Finding* finding = find(analysis, one.rule);
-    ASSERT_NE(finding, nullptr) << one.rule;
+    EXPECT_NE(finding, nullptr) << one.rule;
+    if (finding == nullptr) continue;
     EXPECT_THAT(finding->evidence, Not(HasSubstr("unknown share"))) << one.rule;
   }
 }
