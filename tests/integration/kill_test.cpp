@@ -201,7 +201,8 @@ TEST(Kill, RunOfAnotherJobIsSeenAsInterrupted) {
   const auto verdicts = [&] {
     std::vector<Verdict> found;
     const auto history = storage::History::open(scene.history(), storage::Access::read_only);
-    for (const TrialRecord& trial : history->trials({killed}).value())
+    const auto trials = history->trials({killed}).value();
+    for (const TrialRecord& trial : trials)
       found.push_back(trial.verdict);
     return found;
   };
