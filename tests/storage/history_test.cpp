@@ -134,7 +134,8 @@ TEST_F(HistoryTest, OnlyTrialsThatNobodyIsAtAreInterrupted) {
   const auto is_interrupted = [&](const char* id) {
     const auto reader = History::open(folder_ / "history.db", Access::read_only).value();
     const bool is_marked = reader.run(id).value().is_interrupted;
-    for (const RunRow& run : reader.runs({}).value())
+    const auto runs = reader.runs({}).value();
+    for (const RunRow& run : runs)
       EXPECT_TRUE(run.id.text != id || run.is_interrupted == is_marked);
     return is_marked;
   };
