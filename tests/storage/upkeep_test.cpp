@@ -227,7 +227,13 @@ TEST_F(PruneTest, WhatSupersedesUnfinishedWorkStays) {
   put("r-between", 2);
   put("r-newest", 3);
   put("r-failed", 4, RunState::failed);
-  EXPECT_THAT(planned({.keep_last = 0}), ElementsAre("r-between", "r-failed"));
+  {
+    const auto at_work = history_.claim({"r-training"}).value();
+    EXPECT_THAT(planned({.keep_last = 0}), ElementsAre("r-between", "r-failed"));
+  }
+  // Nobody goes on with it any more, so that all may go.
+  EXPECT_THAT(planned({.keep_last = 0}),
+              ElementsAre("r-training", "r-between", "r-newest", "r-failed"));
 }
 
 TEST_F(PruneTest, UnfinishedWorkStays) {

@@ -146,7 +146,7 @@ TEST(Checkpoint, ComparesUpdates) {
 TEST(Checkpoint, RoundsParametersAndComparesFromThere) {
   const auto job = load(small_recipe());
   const auto from_rounded = [&](std::int64_t steps, const char* base) {
-    value_of(job->restore("rounded"));
+    EXPECT_TRUE(job->restore("rounded"));
     if (steps > 0) value_of(job->run_steps(steps, never));
     value_of(job->keep("candidate"));
     return value_of(job->compare("initial", "reference", "candidate", base)).parameters[0];
