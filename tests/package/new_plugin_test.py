@@ -119,6 +119,7 @@ class BuiltPlugin(installation.Case):
             "cmake_minimum_required(VERSION 3.25)\nproject(plain LANGUAGES C)\n"
             "find_package(autotuned 0.1 REQUIRED)\n"
             f"autotuned_plugin(plain SOURCES {source})\n"
+            f"target_include_directories(plain PRIVATE {installation.SOURCE})\n"
             'target_compile_definitions(plain PRIVATE AUTOTUNED_TEST_NAME="plain")\n')
         self.call("cmake", "-S", folder, "-B", folder / "build")
         self.call("cmake", "--build", folder / "build")
