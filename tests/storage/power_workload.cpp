@@ -108,7 +108,8 @@ std::optional<std::size_t> content_of(const std::filesystem::path& file) {
   };
   for (const std::string& table : tables) {
     add(table);
-    SQLite::Statement rows(database, "SELECT * FROM " + table + " ORDER BY rowid");
+    // A whole table comes in the order of its keys.
+    SQLite::Statement rows(database, "SELECT * FROM " + table);
     while (rows.executeStep()) {
       for (int column = 0; column < rows.getColumnCount(); ++column)
         add(rows.getColumn(column).isNull() ? "NULL" : rows.getColumn(column).getString());
