@@ -31,6 +31,7 @@ void* PictureMemory::take(std::size_t bytes) noexcept {
   taken_last_ = reinterpret_cast<std::uint8_t*>(last_ + 1) + last_->used;
   last_->used += bytes;
   taken_ += bytes;
+  most_taken_ = std::max(most_taken_, taken_);
   return taken_last_;
 }
 
@@ -48,10 +49,11 @@ void PictureMemory::reset() noexcept {
   if (is_one_block && last_->bytes <= kMostKeptBytes) {
     last_->used = 0;
   } else if (last_ != nullptr) {
-    wanted_ = taken_ <= kMostKeptBytes ? taken_ : 0;
+    wanted_ = most_taken_ <= kMostKeptBytes ? most_taken_ : 0;
     release();
   }
   taken_ = 0;
+  most_taken_ = 0;
   taken_last_ = nullptr;
 }
 

@@ -35,8 +35,9 @@ class PictureMemory {
 
   Block* last_ = nullptr;  // of those of this picture
   void* taken_last_ = nullptr;
-  std::size_t taken_ = 0;   // by this picture
-  std::size_t wanted_ = 0;  // for the first block
+  std::size_t taken_ = 0;       // by this picture
+  std::size_t most_taken_ = 0;  // at any time of it: decoders give back before they end
+  std::size_t wanted_ = 0;      // for the first block
 };
 
 }  // namespace autotuned::input
