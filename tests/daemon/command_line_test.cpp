@@ -238,8 +238,12 @@ TEST(EarlierTrials, AreThoseOfOtherRuns) {
   ASSERT_TRUE(history);
   const auto answers = history->plugin_answers(history->run("last")->id);
   ASSERT_TRUE(answers);
-  ASSERT_FALSE(answers->empty());
-  EXPECT_EQ(answers->back().outcome, "it was shown 0 trials of other runs");
+  // What disturbs the machine is told among them.
+  std::string last;
+  for (const storage::PluginAnswerRow& answer : *answers) {
+    if (answer.plugin == "recalls") last = answer.outcome;
+  }
+  EXPECT_EQ(last, "it was shown 0 trials of other runs");
 }
 
 Json plugin_named(const Json& list, const std::string& name) {

@@ -232,8 +232,9 @@ TEST(Kill, OrphanThatHoldsTheDeviceIsEnded) {
   const Scene scene{behaviour};
   ASSERT_EQ(scene.run().code, kKilled);
   const Outcome outcome = scene.run();
+  // Told of by whichever run came first: those of other tests look for orphans, too.
   expect_right_result(scene, outcome);
-  EXPECT_THAT(outcome.err, testing::HasSubstr("a killed run had left behind"));
+  EXPECT_TRUE(scene.all_ended());
 }
 
 TEST(Kill, OrphanIsEndedByARunThatWaitsForTheDevice) {
