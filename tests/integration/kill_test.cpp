@@ -240,11 +240,11 @@ TEST(Kill, OrphanThatHoldsTheDeviceIsEnded) {
 TEST(Kill, OrphanIsEndedByARunThatWaitsForTheDevice) {
   Json behaviour = Scene::fast_job();
   behaviour["faults"] = {{{"do", "leave_orphan"}, {"request", "profile"}, {"once", true}},
-                         {{"do", "pause"}, {"request", "train"}, {"once", true}}};
+                         {{"do", "pause"}, {"request", "train"}}};
   const Scene scene{behaviour};
   Running first = scene.start_run();
   ASSERT_TRUE(first.wait_for("\ntuned "));
-  Running second = scene.start({"run", other_recipe(scene), "--json"});
+  Running second = scene.start({"run", other_recipe(scene), "--tune-only", "--json"});
   ASSERT_TRUE(second.wait_for("waiting: "));
   first.signal(SIGKILL);
   first.finish();
