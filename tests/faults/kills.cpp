@@ -5,6 +5,7 @@
 //   - every run ended right, each proposal decided once;
 //   - no trial that was ever seen finished is missing, changed or there twice, and every trial that a program
 //     said to be finished is there as it said;
+//   - the daemon knows every run that it took;
 //   - no two sessions had a trainer at the same time;
 //   - no process is left.
 #include <gtest/gtest.h>
@@ -17,6 +18,8 @@
 #include <map>
 #include <optional>
 #include <random>
+#include <regex>
+#include <set>
 #include <thread>
 
 #include "tests/faults/evidence.hpp"
@@ -77,6 +80,7 @@ class KeptDaemon {
     thread_ = std::thread([this] {
       while (!is_stopping_) {
         const Outcome outcome = scene_->start({"serve"}).finish();
+        note_runs(outcome.err);
         if (outcome.code != 128 + SIGKILL && !is_stopping_) {
           faults::report_wrong("the daemon ended with " + std::to_string(outcome.code) + ": " +
                                outcome.err);
@@ -89,19 +93,41 @@ class KeptDaemon {
     }
   }
 
-  // How many runs it still knows.
-  std::size_t stop() {
+  // Nothing is killed any more. Every run that a daemon wrote of in its log was on disk by then.
+  void stop() {
+    Outcome status;
+    do {
+      status = scene_->command({"status", "--json"});
+    } while (status.code != 0 && faults::wrong() == 0);
     is_stopping_ = true;
-    const Outcome status = scene_->command({"status", "--json"});
     if (const Outcome stopped = scene_->command({"stop"}); stopped.code != 0) {
       faults::report_wrong("the daemon does not stop: " + stopped.err);
     }
     thread_.join();
-    return member(status.json(), "jobs").size();
+    if (faults::wrong() > 0) return;
+    std::set<std::int64_t> known;
+    const Json told = status.json();
+    for (const Json& job : told.at("jobs"))
+      known.insert(job.at("id").get<std::int64_t>());
+    for (const std::int64_t job : submitted_) {
+      if (!known.contains(job))
+        faults::report_wrong("the daemon forgot run " + std::to_string(job));
+    }
+    runs_ = submitted_.size();
   }
+  // How many it did, once it is stopped: commands that find none running do theirs themselves.
+  [[nodiscard]] std::size_t runs() const { return runs_; }
 
  private:
+  void note_runs(const std::string& log) {
+    static const std::regex kSubmitted("job_submitted job=([0-9]+)");
+    for (std::sregex_iterator found(log.begin(), log.end(), kSubmitted), end; found != end; ++found)
+      submitted_.insert(std::stoll((*found)[1]));
+  }
+
   const Scene* scene_;
+  std::set<std::int64_t> submitted_;  // by the thread, until it ends
+  std::size_t runs_ = 0;
   std::atomic<bool> is_stopping_ = false;
   std::thread thread_;
 };
@@ -146,7 +172,7 @@ class Round {
     first_thread.join();
     second_thread.join();
     look();
-    if (daemon_ && daemon_->stop() < 2) faults::report_wrong("the daemon forgot a run");
+    if (daemon_) daemon_->stop();
     first.check(was_trainer_killed);
     second.check(was_trainer_killed);
     faults::check_whole(scene_, "afterwards");
@@ -156,6 +182,9 @@ class Round {
     if (!scene_.all_ended()) faults::report_wrong("a process is left");
     return hit_;
   }
+
+  // How many runs its daemon took.
+  [[nodiscard]] std::size_t submitted() const { return daemon_ ? daemon_->runs() : 0; }
 
  private:
   static std::string changed(std::string recipe) {
@@ -210,10 +239,12 @@ int main(int argc, char** argv) {
   const Clock::duration length = Clock::now() - start;
   int hit = 0;
   int rounds = 0;
+  std::size_t submitted = 0;
   std::map<std::string, int> hits;
   while (hit < kills && faults::wrong() == 0) {
     Round round(random, length, has_daemon);
     hit += round.run(std::min(10, kills - hit), hits);
+    submitted += round.submitted();
     ++rounds;
     if (rounds % 20 == 0) std::printf("%d kills in %d rounds\n", hit, rounds);
     std::fflush(stdout);
@@ -221,6 +252,7 @@ int main(int argc, char** argv) {
   std::string by_victim;
   for (const auto& [victim, count] : hits)
     by_victim += (by_victim.empty() ? "" : ", ") + std::to_string(count) + " " + victim;
+  if (has_daemon) by_victim += "; " + std::to_string(submitted) + " runs by a daemon";
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   std::printf("%d kills (%s) in %d rounds of two runs, seed %llu, %.0f s: %d wrong\n", hit,
               by_victim.c_str(), rounds, static_cast<unsigned long long>(seed), seconds,
