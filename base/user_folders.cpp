@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/user_folders.hpp"
 
+#include <fcntl.h>
 #include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,6 +9,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <string>
+#include <vector>
+
+#include "base/descriptor.hpp"
 
 namespace autotuned {
 namespace {
@@ -20,6 +24,18 @@ fs::path home_folder() {
   return user != nullptr && user->pw_dir != nullptr ? fs::path(user->pw_dir) : fs::path(".");
 }
 
+// Makes the entries of a folder durable, so that a power cut does not take a new one away.
+Result<void> sync_entries(const fs::path& folder) {
+  const fs::path here = folder.empty() ? fs::path(".") : folder;
+  const Descriptor descriptor(::open(here.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!descriptor.is_open() || ::fsync(descriptor.get()) != 0) {
+    // Some file systems cannot sync a folder; a folder may be writable and not readable.
+    if (errno == EINVAL || errno == EACCES) return {};
+    return tl::unexpected(system_error(errno, "cannot sync the folder", here.string()));
+  }
+  return {};
+}
+
 }  // namespace
 
 fs::path state_folder() {
@@ -30,8 +46,28 @@ fs::path state_folder() {
   return folder / "autotuned";
 }
 
+Result<void> make_folders(const fs::path& folder) {
+  std::vector<fs::path> missing;
+  std::error_code ignored;
+  for (fs::path path = folder; !fs::exists(path, ignored) && path.has_relative_path();
+       path = path.parent_path()) {
+    missing.push_back(path);
+  }
+  while (!missing.empty()) {
+    const fs::path path = missing.back();
+    missing.pop_back();
+    if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+      return tl::unexpected(system_error(errno, "cannot make the folder", path.string()));
+    }
+    if (auto synced = sync_entries(path.parent_path()); !synced) return synced;
+  }
+  return {};
+}
+
 Result<void> make_private_folder(const fs::path& folder, const char* name, const char* remedy) {
-  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+  if (::mkdir(folder.c_str(), 0700) == 0) {
+    if (auto synced = sync_entries(folder.parent_path()); !synced) return synced;
+  } else if (errno != EEXIST) {
     return tl::unexpected(system_error(errno, std::string("cannot make ") + name, folder.string()));
   }
   struct stat found {};

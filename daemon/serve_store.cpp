@@ -50,12 +50,7 @@ fs::path default_store_folder() {
 }
 
 Result<JobStore> JobStore::open(const fs::path& folder) {
-  std::error_code failed;
-  fs::create_directories(folder.parent_path(), failed);
-  if (failed) {
-    return tl::unexpected(
-        system_error(failed.value(), "cannot make the folder of the queue", folder.string()));
-  }
+  if (auto made = make_folders(folder.parent_path()); !made) return tl::unexpected(made.error());
   if (auto made = make_private_folder(folder, "the folder of the queue",
                                       "give it to you with mode 0700, or set XDG_STATE_HOME");
       !made) {

@@ -8,9 +8,9 @@
 
 #include <array>
 #include <cerrno>
-#include <vector>
+#include <utility>
 
-#include "base/descriptor.hpp"
+#include "base/user_folders.hpp"
 
 namespace autotuned::storage {
 namespace {
@@ -53,38 +53,6 @@ fs::path nearest_existing(fs::path path) {
   return path;
 }
 
-// Makes the entries of a folder durable, so that a power cut does not take a new one away.
-Result<void> sync_folder(const fs::path& folder) {
-  const Descriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!descriptor.is_open() || ::fsync(descriptor.get()) != 0) {
-    // Some file systems cannot sync a folder; a folder may be writable and not readable.
-    if (errno == EINVAL || errno == EACCES) return {};
-    return tl::unexpected(system_error(errno, "cannot sync the folder", folder));
-  }
-  return {};
-}
-
-Result<void> make_folders(const fs::path& folder) {
-  std::vector<fs::path> missing;
-  std::error_code ignored;
-  for (fs::path path = folder; !fs::exists(path, ignored) && path.has_relative_path();
-       path = path.parent_path()) {
-    missing.push_back(path);
-  }
-  while (!missing.empty()) {
-    const fs::path path = missing.back();
-    missing.pop_back();
-    if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-      Error refusal = system_error(errno, "cannot make the folder", path);
-      // not_found would say that there is no history yet.
-      if (refusal.kind == ErrorKind::not_found) refusal.kind = ErrorKind::io;
-      return tl::unexpected(std::move(refusal));
-    }
-    if (auto synced = sync_folder(path.parent_path()); !synced) return synced;
-  }
-  return {};
-}
-
 // The error of a failed faccessat().
 Result<void> refuse(const char* what, const fs::path& where) {
   Error error = system_error(errno, what, where);
@@ -121,7 +89,12 @@ Result<void> check_file_system(const fs::path& file) {
 }
 
 Result<void> make_file(const fs::path& file) {
-  if (auto made = make_folders(file.parent_path()); !made) return made;
+  if (auto made = make_folders(file.parent_path()); !made) {
+    Error refusal = made.error();
+    // not_found would say that there is no history yet.
+    if (refusal.kind == ErrorKind::not_found) refusal.kind = ErrorKind::io;
+    return tl::unexpected(std::move(refusal));
+  }
   // mknod and not open: closing a descriptor of this file would drop the locks that another
   // connection of this process holds on it (fcntl(2), "advisory record locking").
   if (::mknod(file.c_str(), S_IFREG | 0600, 0) != 0 && errno != EEXIST) {

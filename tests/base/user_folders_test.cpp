@@ -56,6 +56,18 @@ TEST(StateFolder, IsFoundWithoutAHome) {
   EXPECT_THAT(state_folder().string(), HasSubstr("/.local/state/autotuned"));
 }
 
+TEST(MakeFolders, MakesWhatIsMissingForThisUserAlone) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(make_folders(folder / "one/two"));
+  EXPECT_EQ(fs::status(folder / "one").permissions(), fs::perms::owner_all);
+  EXPECT_EQ(fs::status(folder / "one/two").permissions(), fs::perms::owner_all);
+  EXPECT_TRUE(make_folders(folder / "one/two"));
+  folder.write("file", "");
+  const auto below_a_file = make_folders(folder / "file/one");
+  ASSERT_FALSE(below_a_file);
+  EXPECT_THAT(below_a_file.error().message(), HasSubstr("cannot make the folder"));
+}
+
 TEST(MakePrivateFolder, MakesItForThisUserAlone) {
   const TemporaryFolder folder;
   ASSERT_TRUE(make_private_folder(folder / "own", "the folder", "nothing"));
