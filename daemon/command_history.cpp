@@ -185,8 +185,10 @@ int show(const std::filesystem::path& file, const std::string& id, bool as_json)
   auto named = find_named_run(*history, id);
   if (!named) return report_error(named.error(), exit_code_of(named.error()));
   if (named->trial) return print_trial(*history, named->run, *named->trial, as_json);
+  auto ends = history->trainer_ends(named->run.id);
+  if (!ends) return report_error(ends.error());
   if (as_json) {
-    std::cout << to_line(run_json(named->run, named->trials)) << "\n";
+    std::cout << to_line(run_json(named->run, named->trials, *ends)) << "\n";
     return kDone;
   }
   auto answers = history->plugin_answers(named->run.id);
@@ -198,8 +200,6 @@ int show(const std::filesystem::path& file, const std::string& id, bool as_json)
     rows.push_back({answer.plugin, answer.version, answer.outcome});
   }
   if (rows.size() > 1) std::cout << "\n" << table_text(rows);
-  auto ends = history->trainer_ends(named->run.id);
-  if (!ends) return report_error(ends.error());
   rows = {{"trial", "its trainer"}};
   for (const storage::TrialTrainerEnd& found : *ends)
     rows.push_back({found.trial > 0 ? std::to_string(found.trial) : "none", found.end.text()});

@@ -6,6 +6,8 @@
 #include <iostream>
 #include <utility>
 
+#include "daemon/report.hpp"
+
 namespace autotuned::daemon {
 
 int report_error(const Error& error, int exit_code) {
@@ -48,6 +50,14 @@ Result<NamedRun> find_named_run(const storage::History& history, const std::stri
   }
   named.trial = *trial;
   return named;
+}
+
+Result<Json> stored_run_json(const storage::History& history, const storage::RunRow& run) {
+  const auto trials = history.trials(run.id);
+  if (!trials) return tl::unexpected(trials.error());
+  const auto ends = history.trainer_ends(run.id);
+  if (!ends) return tl::unexpected(ends.error());
+  return run_json(run, *trials, *ends);
 }
 
 int exit_code_of(const Error& error) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.hpp"
 #include "base/trial.hpp"
 #include "daemon/commands.hpp"
 #include "storage/history.hpp"
@@ -30,6 +31,10 @@ struct NamedRun {
 // `invalid` when nothing or too much answers to that name.
 [[nodiscard]] Result<NamedRun> find_named_run(const storage::History& history,
                                               const std::string& name);
+
+// What is stored of this run as run_json() tells it.
+[[nodiscard]] Result<Json> stored_run_json(const storage::History& history,
+                                           const storage::RunRow& run);
 
 // A name that nothing answers to is a mistake in the command line; the rest is not.
 [[nodiscard]] int exit_code_of(const Error& error);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <utility>
 
 #include "base/text.hpp"
 #include "tuner/comparison.hpp"
@@ -86,7 +87,15 @@ Json run_summary_json(const storage::RunRow& run) {
           {"note", stand_in_note(run.recipe)}};
 }
 
-Json run_json(const storage::RunRow& run, const std::vector<TrialRecord>& trials) {
+Json run_json(const storage::RunRow& run, const std::vector<TrialRecord>& trials,
+              const std::vector<storage::TrialTrainerEnd>& ends) {
+  const auto ends_of = [&ends](int trial) {
+    Json list = Json::array();
+    for (const storage::TrialTrainerEnd& found : ends) {
+      if (found.trial == trial) list.push_back(trainer_end_json(found.end));
+    }
+    return list;
+  };
   Json json = run_summary_json(run);
   json["starting"] = {{"configuration", run.starting.to_json()}};
   json["ceiling"] = {{"samples_per_second", run.ceiling_samples_per_second},
@@ -95,9 +104,11 @@ Json run_json(const storage::RunRow& run, const std::vector<TrialRecord>& trials
   json["trials"] = Json::array();
   json["ablation"] = Json::array();
   for (const TrialRecord& trial : trials) {
-    json[trial.kind == TrialKind::ablation ? "ablation" : "trials"].push_back(
-        trial.to_json(run.id.text));
+    Json told = trial.to_json(run.id.text);
+    told["trainer_ends"] = ends_of(trial.number);
+    json[trial.kind == TrialKind::ablation ? "ablation" : "trials"].push_back(std::move(told));
   }
+  json["trainer_ends"] = ends_of(0);
   return json;
 }
 

@@ -17,8 +17,10 @@ namespace autotuned::daemon {
 // A run without its trials: an element of `history --json`.
 [[nodiscard]] Json run_summary_json(const storage::RunRow& run);
 
-// The contract of `run --json` (docs/history.md), also the answer of `show --json`.
-[[nodiscard]] Json run_json(const storage::RunRow& run, const std::vector<TrialRecord>& trials);
+// The contract of `run --json` (docs/history.md), also the answer of `show --json`. Each trial has how its trainers ended
+// before their time, the run those that were in none.
+[[nodiscard]] Json run_json(const storage::RunRow& run, const std::vector<TrialRecord>& trials,
+                            const std::vector<storage::TrialTrainerEnd>& ends = {});
 
 // Outcome, evidence and time.
 [[nodiscard]] Json trainer_end_json(const TrainerEnd& end);

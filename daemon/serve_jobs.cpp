@@ -225,6 +225,7 @@ Result<void> Jobs::start_session(Job& job) {
 
 void Jobs::take_event(std::int64_t id, const Json& event) {
   Job& job = *queue_.find(id);
+  Running& running = sessions_.at(id);
   job.failed_starts = 0;
   const std::string name = get_string(event, "event").value_or("");
   if (name == "run") {
@@ -238,11 +239,19 @@ void Jobs::take_event(std::int64_t id, const Json& event) {
     if (const auto failure = get_string(trial, "failure")) {
       ++trial_failures_[failure->substr(0, 32)];
     }
+    const std::string outcome = std::exchange(running.trial_outcome, {});
+    ++trial_outcomes_[outcome.empty() ? "ok" : outcome];
     save(job);
+  } else if (name == "trial_started") {
+    running.trial_outcome.clear();  // of one that a session did not come to the end of
+  } else if (name == "trainer_ended") {
+    const std::string outcome = get_string(event, "outcome").value_or("?").substr(0, 32);
+    ++trainer_ends_[outcome];
+    if (get_integer(event, "trial").value_or(0) > 0) running.trial_outcome = outcome;
   } else if (name == "error") {
     job.error = get_string(event, "text").value_or("").substr(0, 4096);
   }
-  if (sessions_.at(id).log.append(event, clock_.now())) on_change_(id);
+  if (running.log.append(event, clock_.now())) on_change_(id);
 }
 
 void Jobs::take_end(std::int64_t id, const Result<int>& outcome) {
@@ -447,6 +456,8 @@ Json Jobs::counters() const {
           {"runs", runs_},
           {"trials", trials_},
           {"trial_failures", trial_failures_},
+          {"trial_outcomes", trial_outcomes_},
+          {"trainer_ends", trainer_ends_},
           {"sessions", {{"started", sessions_started_}, {"restarted", sessions_restarted_}}},
           {"orphans_ended", orphans_ended_},
           {"not_saved", unsaved_.size()}};

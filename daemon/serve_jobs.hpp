@@ -69,6 +69,8 @@ class Jobs {
     EventLog log;
     std::shared_ptr<Output> output;
     Descriptor output_end;  // that sessions get
+    std::string
+        trial_outcome;  // of the trainer in the trial that is going on; empty: nothing was said
   };
 
   void start(Job& job);
@@ -103,6 +105,8 @@ class Jobs {
   std::map<std::string, std::int64_t> runs_;            // by what became of them
   std::map<std::string, std::int64_t> trials_;          // by verdict
   std::map<std::string, std::int64_t> trial_failures_;  // by what they failed of
+  std::map<std::string, std::int64_t> trial_outcomes_;  // by how their trainer ended
+  std::map<std::string, std::int64_t> trainer_ends_;    // by outcome, in a trial or not
   std::int64_t started_unix_ns_ = clock_.unix_time_ns();
   std::int64_t sessions_started_ = 0;
   std::int64_t sessions_restarted_ = 0;

@@ -13,6 +13,7 @@
 #include "base/machine_state.hpp"
 #include "daemon/commands.hpp"
 #include "daemon/history_ledger.hpp"
+#include "daemon/history_reading.hpp"
 #include "daemon/places.hpp"
 #include "daemon/plugin_advisors.hpp"
 #include "daemon/report.hpp"
@@ -370,11 +371,10 @@ Result<int> RunningSession::finish() {
 }
 
 Result<int> RunningSession::conclude_finished() {
-  auto trials = history_->trials(run_.id);
-  if (!trials) return tl::unexpected(trials.error());
-  const Json result = run_json(run_, *trials);
+  const auto result = stored_run_json(*history_, run_);
+  if (!result) return tl::unexpected(result.error());
   auto written =
-      write_file_atomically(request_.recipe.output_dir / "summary.json", result.dump(2) + "\n");
+      write_file_atomically(request_.recipe.output_dir / "summary.json", result->dump(2) + "\n");
   if (!written) return tl::unexpected(written.error());
   // Only now is there nothing left to resume.
   std::error_code ignored;
@@ -385,8 +385,10 @@ Result<int> RunningSession::conclude_finished() {
 int RunningSession::conclude(int exit_code) {
   Json event = {{"event", "result"}, {"exit_code", exit_code}};
   if (has_run_) {
-    if (auto trials = history_->trials(run_.id)) {
-      event["result"] = run_json(run_, *trials);
+    const auto trials = history_->trials(run_.id);
+    auto result = stored_run_json(*history_, run_);
+    if (trials && result) {
+      event["result"] = *std::move(result);
       event["text"] = run_text(run_, *trials);
     }
   }

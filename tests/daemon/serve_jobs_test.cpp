@@ -131,8 +131,22 @@ TEST_F(JobsTest, CountsTrialsByWhatTheyFailedOf) {
   const Json counters = jobs_.counters();
   EXPECT_GE(counters.at("trial_failures").at("out_of_memory"), 1);
   EXPECT_EQ(counters.at("trial_failures").at("out_of_memory"), counters.at("trials").at("failed"));
+  EXPECT_EQ(counters.at("trial_outcomes").at("out_of_host_memory"),
+            counters.at("trials").at("failed"));
   EXPECT_GT(counters.at("started_unix_ns"), 0);
   EXPECT_LE(counters.at("started_unix_ns"), before);
+}
+
+TEST_F(JobsTest, CountsHowTrainersEnded) {
+  const std::int64_t id = submit(kBusy);
+  ASSERT_TRUE(wait_until([&] { return jobs_.counters().at("trainer_ends").contains("crashed"); }));
+  let_go(id);
+  ASSERT_TRUE(wait_until([&] { return job(id).has_ended(); }));
+  const Json counters = jobs_.counters();
+  const std::int64_t times = counters.at("trainer_ends").at("crashed");
+  EXPECT_EQ(counters.at("trainer_ends").at("out_of_host_memory"), times);
+  // What a trainer does outside of trials is none's outcome.
+  EXPECT_EQ(counters.at("trial_outcomes"), (Json{{"ok", times}, {"out_of_host_memory", times}}));
 }
 
 // Its submission cannot be read, as on a disk with a bad sector.

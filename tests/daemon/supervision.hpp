@@ -11,7 +11,7 @@ namespace autotuned::daemon {
 inline constexpr const char* kShort = "short";  // ends well at once
 inline constexpr const char* kHeld = "held";    // ends well when there is a file "go" in its folder
 inline constexpr const char* kBusy =
-    "busy";  // the same, and has a trial fail every few milliseconds
+    "busy";  // the same, and has trials, one of which fails, every few milliseconds
 inline constexpr const char* kDeaf = "deaf";  // stops before it reads its request; then as kShort
 
 // Runs what is due until `is_so`; false when it does not get there.

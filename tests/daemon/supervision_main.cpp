@@ -29,6 +29,20 @@ int report(FrameChannel& channel, int exit_code, const Json& request) {
   return channel.send(result) ? 0 : 1;
 }
 
+// One that fails with its trainer, and one that does not.
+bool have_trials(FrameChannel& channel) {
+  const Json failed = {{"verdict", "failed"}, {"failure", "out_of_memory"}};
+  const Json accepted = {{"verdict", "accepted"}};
+  for (const Json& event :
+       {Json{{"event", "trainer_ended"}, {"trial", 1}, {"outcome", "out_of_host_memory"}},
+        Json{{"event", "trial_finished"}, {"trial", failed}},
+        Json{{"event", "trial_finished"}, {"trial", accepted}},
+        Json{{"event", "trainer_ended"}, {"trial", 0}, {"outcome", "crashed"}}}) {
+    if (!channel.send(event)) return false;
+  }
+  return true;
+}
+
 int play_session() {
   die_with_parent(std::atoi(variable("AUTOTUNED_PARENT_PID").c_str()));
   const std::string part = variable("AUTOTUNED_TRAINER");
@@ -42,10 +56,7 @@ int play_session() {
     const auto frame = channel.receive(5ms);
     if (frame) return report(channel, 130, *request);  // there is nothing but cancel
     if (frame.error().kind != ErrorKind::timeout) return 1;
-    const Json trial = {{"verdict", "failed"}, {"failure", "out_of_memory"}};
-    if (part == daemon::kBusy && !channel.send({{"event", "trial_finished"}, {"trial", trial}})) {
-      return 1;
-    }
+    if (part == daemon::kBusy && !have_trials(channel)) return 1;
   }
   return report(channel, 0, *request);
 }
