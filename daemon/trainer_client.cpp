@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "base/file.hpp"
-#include "base/resident_memory.hpp"
 #include "base/text.hpp"
 
 namespace autotuned::daemon {
@@ -92,6 +91,7 @@ TrainerClient::TrainerClient(TrainerOutput output, Process process, FrameChannel
                              CancelSource& cancel, const TrainerSpec& spec)
     : output_(std::move(output)),
       process_(std::move(process)),
+      memory_(process_.pid()),
       channel_(std::move(channel)),
       cancel_(&cancel),
       log_(spec.log),
@@ -184,7 +184,7 @@ Result<Json> TrainerClient::receive_before(Clock::time_point deadline, bool is_c
     if (is_cancellable && cancel_->is_requested()) return fail(ErrorKind::cancelled, "stopped");
     auto frame = channel_.receive(nanoseconds{0});
     if (frame || frame.error().kind != ErrorKind::timeout) return frame;
-    const std::int64_t held = memory_limit_bytes_ > 0 ? resident_bytes(process_.pid()) : 0;
+    const std::int64_t held = memory_limit_bytes_ > 0 ? held_bytes(memory_limit_bytes_) : 0;
     if (held > 0) resident_bytes_ = held;
     if (held > memory_limit_bytes_) {
       return fail(ErrorKind::out_of_memory, format_bytes(held));
@@ -221,7 +221,9 @@ Result<Json> TrainerClient::wait_for_answer(std::int64_t id, const std::string& 
         return fail(ErrorKind::cancelled, "stopped; the trainer had to be ended");
       }
       if (kind == ErrorKind::out_of_memory) {
-        return end(kind, "the trainer held " + frame.error().what + " of memory during '" + name +
+        const std::string who =
+            memory_.processes() > 1 ? "the trainer and what it started" : "the trainer";
+        return end(kind, who + " held " + frame.error().what + " of memory during '" + name +
                              "', and " + format_bytes(memory_limit_bytes_) + " were left for it");
       }
       if (kind == ErrorKind::timeout) {

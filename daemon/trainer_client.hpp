@@ -13,6 +13,7 @@
 #include "base/frame.hpp"
 #include "base/json.hpp"
 #include "base/process.hpp"
+#include "base/resident_memory.hpp"
 #include "base/result.hpp"
 #include "base/trainer_end.hpp"
 #include "daemon/trainer_output.hpp"
@@ -73,9 +74,13 @@ class TrainerClient {
                        const std::function<void(const Json&)>& on_progress = {},
                        const std::function<bool(const Json&)>& is_advance = {});
 
-  // The most that the process may hold resident while a request runs, from the next one on; 0: any. One
-  // that holds more is ended: ErrorKind::out_of_memory.
+  // The most that the process and its children may hold resident while a request runs, from the next one on; 0: any.
+  // One that holds more is ended: ErrorKind::out_of_memory. How it is counted: base/resident_memory.hpp.
   void limit_memory(std::int64_t bytes) { memory_limit_bytes_ = bytes; }
+  // What they hold just now, counted exactly where it is more than `enough_bytes`.
+  [[nodiscard]] std::int64_t held_bytes(std::int64_t enough_bytes) {
+    return memory_.held_bytes(enough_bytes);
+  }
 
   // Asks it to stop and ends it when it does not.
   void stop();
@@ -94,6 +99,7 @@ class TrainerClient {
 
   TrainerOutput output_;  // ends after the process
   Process process_;
+  ResidentGroup memory_;
   FrameChannel channel_;
   CancelSource* cancel_;
   std::filesystem::path log_;

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/file.hpp"
-#include "base/resident_memory.hpp"
 #include "daemon/session_request.hpp"
 #include "daemon/trainer_environment.hpp"
 #include "daemon/training_advance.hpp"
@@ -198,11 +197,11 @@ void TrainerJob::take_trouble(const Json& progress) {
   spec_.on_damage(damaged);
 }
 
-std::int64_t TrainerJob::memory_left_for(const TrainerClient& client) const {
+std::int64_t TrainerJob::memory_left_for(const TrainerClient& client) {
   if (spec_.memory_limit_bytes == 0) return 0;
   std::int64_t left = spec_.memory_limit_bytes;
-  for (const Trainer& other : trainers_) {
-    if (&other.client != &client) left -= resident_bytes(other.client.pid());
+  for (Trainer& other : trainers_) {
+    if (&other.client != &client) left -= other.client.held_bytes(left);
   }
   return std::max<std::int64_t>(left, 1);
 }

@@ -105,7 +105,7 @@ class TrainerJob final : public tuner::Job {
   // Of any trainer, whatever it was asked.
   void take_trouble(const Json& progress);
   // What the trainers other than this one leave of the limit.
-  [[nodiscard]] std::int64_t memory_left_for(const TrainerClient& client) const;
+  [[nodiscard]] std::int64_t memory_left_for(const TrainerClient& client);
 
   TrainerJobSpec spec_;
   CancelSource* cancel_;

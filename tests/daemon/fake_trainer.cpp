@@ -209,9 +209,13 @@ class FakeTrainer {
     if (kind == "kill_program") end_all(autotuned::parent_of(session));
     if (kind == "hang") hang();
     if (kind == "eat") {
-      std::vector<char> eaten(fault.at("bytes").get<std::size_t>());
-      for (std::size_t at = 0; at < eaten.size(); at += 4096)
-        eaten[at] = 1;
+      // Children, where there are any, do it in its place.
+      for (int i = 0; i < fault.value("children", 0); ++i) {
+        if (fork() != 0) continue;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        eat(fault.at("bytes"));
+      }
+      if (!fault.contains("children")) eat(fault.at("bytes"));
       hang();
     }
     if (kind == "leave_orphan" && fork() == 0) {
@@ -286,6 +290,12 @@ class FakeTrainer {
   // Whoever loses its parent dies with it: the one at the top takes this process along.
   [[noreturn]] static void end_all(pid_t process) {
     kill(process, SIGKILL);
+    hang();
+  }
+  [[noreturn]] static void eat(std::size_t bytes) {
+    std::vector<char> eaten(bytes);
+    for (std::size_t at = 0; at < eaten.size(); at += 4096)
+      eaten[at] = 1;
     hang();
   }
   [[noreturn]] static void hang() {

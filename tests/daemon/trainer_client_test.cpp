@@ -202,6 +202,20 @@ TEST_F(TrainerClientTest, MemoryBeyondTheLimitEndsIt) {
   EXPECT_FALSE(client->is_alive());
 }
 
+TEST_F(TrainerClientTest, MemoryOfItsChildrenCounts) {
+  constexpr std::int64_t kBytes = 120 << 20;
+  auto client = start({{{"do", "eat"}, {"bytes", kBytes}, {"children", 2}, {"request", "digest"}}});
+  ASSERT_TRUE(client) << client.error().message();
+  // Room for one of them.
+  client->limit_memory(resident_bytes(client->pid()) + kBytes + kBytes / 2);
+  const auto answer = client->request("digest", Json::object(), seconds(60));
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().kind, ErrorKind::out_of_memory) << answer.error().message();
+  EXPECT_THAT(answer.error().message(), HasSubstr("the trainer and what it started held "));
+  ASSERT_EQ(ends_.size(), 1U);
+  EXPECT_EQ(ends_[0].outcome, TrainerOutcome::out_of_host_memory);
+}
+
 TEST_F(TrainerClientTest, KernelIsToChooseATrainerBeforeOthers) {
   const auto client = start(Json::array());
   ASSERT_TRUE(client) << client.error().message();
