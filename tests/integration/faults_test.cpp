@@ -40,6 +40,10 @@ TEST_P(FaultInTrial, FailsTheTrialAndTheRunGoesOn) {
   EXPECT_TRUE(failed[0].at("ratio").is_null());
   const std::string id = failed[0].at("id");
   const Json ends = scene.command({"show", id, "--json"}).json().at("trainer_ends");
+  // What `run` told at its end, and others ask for later.
+  EXPECT_EQ(failed[0].at("trainer_ends"), ends);
+  EXPECT_EQ(trials_with(scene.last_run(), "failed").at(0).at("trainer_ends"), ends);
+  EXPECT_EQ(trials_with(outcome.json(), "accepted").at(0).at("trainer_ends"), Json::array());
   if (*GetParam().outcome == '\0') {
     EXPECT_EQ(ends, Json::array());
   } else {
@@ -167,6 +171,10 @@ TEST(FaultInTraining, IsResumedFromTheCheckpoint) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.json().at("training").at("steps"), 10);
   EXPECT_EQ(outcome.json().at("training").at("resumed_from_step"), 4);
+  // In no trial.
+  ASSERT_EQ(outcome.json().at("trainer_ends").size(), 2);
+  EXPECT_EQ(outcome.json().at("trainer_ends")[0].at("outcome"), "crashed");
+  EXPECT_EQ(outcome.json().at("trainer_ends")[0].at("request"), "train");
   EXPECT_THAT(outcome.err, HasSubstr("warning: "));
   EXPECT_THAT(outcome.err, HasSubstr("signal 6"));
 }
