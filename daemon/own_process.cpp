@@ -4,21 +4,31 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 #include <vector>
 
 #include "daemon/places.hpp"
+#include "daemon/serve_protocol.hpp"
 
 namespace autotuned::daemon {
 
 namespace {
 
+// What a run in the daemon gets of the shell in which it was submitted, our own variables, and those with which this very
+// program was loaded: without them it might not find its libraries. Nothing else is a plugin's business.
 std::vector<std::string> own_environment() {
-  std::vector<std::string> variables;
+  std::vector<std::string> variables = environment_of(submitted_variables());
+  for (std::string& variable : environment_of({"LD_LIBRARY_PATH", "LD_PRELOAD"}))
+    variables.push_back(std::move(variable));
   for (char** variable = environ; *variable != nullptr; ++variable) {
-    const std::string text = *variable;
-    if (!text.starts_with("AUTOTUNED_PARENT_PID=")) variables.push_back(text);
+    std::string text = *variable;
+    const bool is_known = std::ranges::find(variables, text) != variables.end();
+    if (!text.starts_with("AUTOTUNED_") || text.starts_with("AUTOTUNED_PARENT_PID=") || is_known) {
+      continue;
+    }
+    variables.push_back(std::move(text));
   }
   return variables;
 }

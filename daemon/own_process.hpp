@@ -28,7 +28,7 @@ struct Surroundings {
   bool is_silent = false;        // standard output and error go to /dev/null
   int output = -1;               // else to this descriptor, or to ours when it is -1
   std::filesystem::path folder;  // its current folder; empty: ours
-  // NAME=value; nothing: all of ours.
+  // NAME=value; nothing: of ours what submitted_variables() names, AUTOTUNED_* and what loads libraries.
   std::optional<std::vector<std::string>> environment;
   // NAME=value, in the place of what is there under that name.
   std::vector<std::string> variables;

@@ -73,6 +73,7 @@ const std::vector<std::string>& submitted_variables() {
                                                  "AUTOTUNED_PLUGIN_PATH",
                                                  "AUTOTUNED_TRAINER",
                                                  "ASAN_OPTIONS",
+                                                 "TSAN_OPTIONS",
                                                  "UBSAN_OPTIONS"};
   return names;
 }

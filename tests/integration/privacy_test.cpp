@@ -4,6 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <iterator>
+#include <optional>
+
 #include "tests/integration/scene.hpp"
 
 namespace autotuned {
@@ -36,6 +40,30 @@ TEST(Privacy, NothingThatIsWrittenIsForOthers) {
     }
   }
   EXPECT_GT(files, 8) << "results, logs, history, locks";
+}
+
+// What plugins run in knows of the user's shell what a run needs, with and without a daemon.
+TEST(Privacy, SessionHasNoOtherVariablesThanItNeeds) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"do", "pause"}, {"request", "train"}}};
+  Scene scene{behaviour};
+  scene.set("A_PASSWORD=of-somebody");
+  for (const bool has_daemon : {false, true}) {
+    std::optional<Running> daemon;
+    if (has_daemon) {
+      daemon.emplace(scene.start({"serve"}));
+      ASSERT_TRUE(daemon->wait_for(" serving "));
+    }
+    Running run = scene.start_run();
+    ASSERT_TRUE(run.wait_for("\ntuned "));
+    const pid_t session = scene.session_of(has_daemon ? daemon->pid() : run.pid());
+    std::ifstream input("/proc/" + std::to_string(session) + "/environ", std::ios::binary);
+    const std::string environment{std::istreambuf_iterator<char>(input), {}};
+    EXPECT_THAT(environment, HasSubstr("AUTOTUNED_TRAINER="));
+    EXPECT_THAT(environment, testing::Not(HasSubstr("A_PASSWORD")));
+    const Descriptor gate = scene.fake().open_gate();
+    EXPECT_EQ(run.finish().code, 0);
+  }
 }
 
 TEST(Privacy, RecipesThatOthersCanChangeAreRefused) {

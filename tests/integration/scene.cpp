@@ -129,7 +129,8 @@ Scene::Scene(const Json& behaviour) : fake_(behaviour) {
                   "XDG_STATE_HOME=" + (folder() / "xdg-state").string(),
                   "AUTOTUNED_HISTORY=" + history().string(),
                   "AUTOTUNED_TRAINER=" + fake_.trainer().string()};
-  for (const std::string& sanitizer : environment_of({"ASAN_OPTIONS", "UBSAN_OPTIONS"})) {
+  for (const std::string& sanitizer :
+       environment_of({"ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"})) {
     environment_.push_back(sanitizer);
   }
   write_recipe();
