@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,8 +13,10 @@
 #include <csignal>
 #include <cstring>
 #include <random>
+#include <set>
 #include <thread>
 
+#include "base/file.hpp"
 #include "base/frame.hpp"
 #include "storage/history.hpp"
 #include "tests/integration/scene.hpp"
@@ -249,6 +252,44 @@ TEST(ServeKill, OrphansAreEndedBeforeTheDeviceIsUsedAgain) {
   EXPECT_EQ(orphan->finish().code, 128 + SIGKILL);
   EXPECT_GE(status(scene).at("counters").at("orphans_ended"), 1);
   EXPECT_EQ(scene.command({"attach", "1"}).code, 0);
+}
+
+// Until the next daemon has ended it: it has left the group, and has the locks that its trainer inherited.
+TEST(ServeKill, DeviceStaysLockedByWhatAKilledDaemonLeftBehind) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"do", "leave_orphan"}, {"request", "profile"}, {"once", true}},
+                         {{"do", "pause"}, {"request", "train"}}};
+  const Scene scene{behaviour};
+  const auto lock = scene.folder() / "run/device-cpu.lock";
+  {
+    Running daemon = start_daemon(scene);
+    detach(scene);
+    Running watcher = scene.start({"attach", "1"});
+    ASSERT_TRUE(watcher.wait_for("\ntuned "));
+    std::set<pid_t> known = {scene.session_of(daemon.pid())};
+    for (const Json& request : scene.fake().requests())
+      known.insert(request.at("trainer").get<pid_t>());
+    std::vector<Descriptor> ended;
+    for (const pid_t process : known)
+      ended.emplace_back(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
+    daemon.signal(SIGKILL);
+    daemon.finish();
+    watcher.signal(SIGKILL);
+    for (const Descriptor& process : ended) {
+      if (process.is_open()) {
+        ASSERT_TRUE(wait_readable(process.get(), std::chrono::seconds(20)));
+      }
+    }
+  }
+  const auto taken = lock_file(lock, "a test", /*wait=*/false);
+  ASSERT_FALSE(taken);
+  EXPECT_EQ(taken.error().kind, ErrorKind::busy);
+  const Descriptor gate = scene.fake().open_gate();
+  Running daemon = start_daemon(scene);
+  EXPECT_GE(status(scene).at("counters").at("orphans_ended"), 1);
+  EXPECT_EQ(scene.command({"attach", "1"}).code, 0);
+  EXPECT_EQ(scene.command({"stop"}).code, 0);
+  EXPECT_TRUE(scene.all_ended());
 }
 
 class Wire {
