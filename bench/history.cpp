@@ -2,8 +2,10 @@
 // A large history: how long the commands that read it take, and what storing one more trial costs.
 //
 //   history FILE [--trials N] [--program PATH]
+//   history --check [--program PATH]
 //
-// Fills FILE once (a million trials, 50 to a run, of 500 jobs on 4 kinds of machine) and keeps it.
+// Fills FILE once (a million trials, 50 to a run, of 500 jobs on 4 kinds of machine) and keeps it. With --check it does
+// each thing once with few trials in a file that it removes: figures of that say only that it works.
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -13,6 +15,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
@@ -27,8 +30,12 @@ using namespace autotuned;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kTrialsPerRun = 50;
-constexpr int kCommits = 2000;
-constexpr int kReadings = 20;
+constexpr std::int64_t kTrialsOfCheck = 2000;
+
+struct Repeats {
+  int commits = 2000;
+  int readings = 20;
+};
 
 // Time within syncs since it was last set to zero.
 Clock::duration in_syncs{};
@@ -172,7 +179,7 @@ Figures figures_of(std::vector<double> values) {
 }
 
 // What one trial stores: its row before it starts, two blocks, its row when it ends.
-void measure_commits(const std::filesystem::path& file) {
+void measure_commits(const std::filesystem::path& file, int commits) {
   auto opened = storage::History::open(file, storage::Access::read_write);
   if (!opened) throw std::runtime_error(opened.error().message());
   storage::History& history = *opened;
@@ -188,7 +195,7 @@ void measure_commits(const std::filesystem::path& file) {
     whole.push_back(milliseconds(took));
     without_sync.push_back(milliseconds(took - in_syncs));
   };
-  for (int number = 1; number <= kCommits; ++number) {
+  for (int number = 1; number <= commits; ++number) {
     TrialRecord running = trial(number);
     running.verdict = Verdict::running;
     measure([&] { must(history.put_trial({id}, running)); });
@@ -216,14 +223,14 @@ double children_cpu_ms() {
 }
 
 void measure_command(const std::filesystem::path& program, const std::filesystem::path& file,
-                     std::vector<std::string> arguments) {
+                     int readings, std::vector<std::string> arguments) {
   std::string name;
   for (const std::string& argument : arguments)
     name += (name.empty() ? "" : " ") + argument;
   arguments.insert(arguments.end(), {"--history", file.string()});
   std::vector<double> took;
   const double cpu_before = children_cpu_ms();
-  for (int i = 0; i < kReadings; ++i) {
+  for (int i = 0; i < readings; ++i) {
     ProcessSpec spec;
     spec.program = program;
     spec.arguments = arguments;
@@ -238,21 +245,12 @@ void measure_command(const std::filesystem::path& program, const std::filesystem
   }
   const Figures figures = figures_of(took);
   std::printf("%-44s median %.1f ms, longest %.1f ms, %.1f ms of CPU\n", name.c_str(),
-              figures.median, figures.longest, (children_cpu_ms() - cpu_before) / kReadings);
+              figures.median, figures.longest, (children_cpu_ms() - cpu_before) / readings);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  std::filesystem::path file;
-  std::filesystem::path program =
-      std::filesystem::read_symlink("/proc/self/exe").parent_path() / "autotuned";
-  std::int64_t trials = 1'000'000;
-  CLI::App app{"Measures a large history"};
-  app.add_option("FILE", file)->required();
-  app.add_option("--trials", trials)->capture_default_str();
-  app.add_option("--program", program)->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
+// The exit code.
+int measure(const std::filesystem::path& program, std::filesystem::path file, std::int64_t trials,
+            const Repeats& repeats) {
   try {
     if (!std::filesystem::exists(file)) {
       const auto start = Clock::now();
@@ -273,30 +271,60 @@ int main(int argc, char** argv) {
     if (!history) throw std::runtime_error(history.error().message());
     const auto newest = history->runs({.limit = 1000});
     const std::string old = newest->back().id.text;
-    measure_command(program, file, {"history", "--limit", "0"});
-    measure_command(program, file, {"history"});
-    measure_command(program, file, {"history", "--json"});
-    measure_command(program, file, {"history", "--recipe", "job7"});
-    measure_command(program, file, {"history", "--recipe", "unknown"});
-    measure_command(program, file, {"history", "--machine", "e3"});
-    measure_command(program, file, {"history", "--plugin", "num_workers"});
-    measure_command(program, file, {"history", "--plugin", "unknown"});
-    measure_command(program, file, {"history", "--verdict", "failed"});
-    measure_command(program, file, {"history", "--since", "2023-11-20"});
-    measure_command(program, file, {"show", "last"});
-    measure_command(program, file, {"show", old});
-    measure_command(program, file, {"show", old.substr(0, old.size() - 1)});
-    measure_command(program, file, {"show", old + ".7"});
-    measure_command(program, file, {"explain", old});
+    measure_command(program, file, repeats.readings, {"history", "--limit", "0"});
+    measure_command(program, file, repeats.readings, {"history"});
+    measure_command(program, file, repeats.readings, {"history", "--json"});
+    measure_command(program, file, repeats.readings, {"history", "--recipe", "job7"});
+    measure_command(program, file, repeats.readings, {"history", "--recipe", "unknown"});
+    measure_command(program, file, repeats.readings, {"history", "--machine", "e3"});
+    measure_command(program, file, repeats.readings, {"history", "--plugin", "num_workers"});
+    measure_command(program, file, repeats.readings, {"history", "--plugin", "unknown"});
+    measure_command(program, file, repeats.readings, {"history", "--verdict", "failed"});
+    measure_command(program, file, repeats.readings, {"history", "--since", "2023-11-20"});
+    measure_command(program, file, repeats.readings, {"show", "last"});
+    measure_command(program, file, repeats.readings, {"show", old});
+    measure_command(program, file, repeats.readings, {"show", old.substr(0, old.size() - 1)});
+    measure_command(program, file, repeats.readings, {"show", old + ".7"});
+    measure_command(program, file, repeats.readings, {"explain", old});
     const auto start = Clock::now();
     const auto earlier = history->earlier_trials("e1", "h1", 200);
     std::printf("%-44s %.1f ms\n", "earlier trials, asked by a session once",
                 milliseconds(Clock::now() - start));
     if (!earlier) throw std::runtime_error(earlier.error().message());
-    measure_commits(file);
+    measure_commits(file, repeats.commits);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;
   }
   return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::filesystem::path file;
+  std::filesystem::path program =
+      std::filesystem::read_symlink("/proc/self/exe").parent_path() / "autotuned";
+  std::int64_t trials = 1'000'000;
+  bool is_check = false;
+  CLI::App app{"Measures a large history"};
+  auto* const named = app.add_option("FILE", file);
+  app.add_flag("--check", is_check, "Does each thing once")->excludes(named);
+  app.add_option("--trials", trials)->capture_default_str();
+  app.add_option("--program", program)->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  if (file.empty() && !is_check) {
+    std::fputs("history: name a FILE, or --check\n", stderr);
+    return 2;
+  }
+  const Repeats repeats = is_check ? Repeats{.commits = 10, .readings = 1} : Repeats{};
+  std::string folder = (std::filesystem::temp_directory_path() / "autotuned-XXXXXX").string();
+  if (is_check) {
+    if (::mkdtemp(folder.data()) == nullptr) return 1;
+    file = std::filesystem::path(folder) / "history.db";
+    trials = kTrialsOfCheck;
+  }
+  const int code = measure(program, file, trials, repeats);
+  if (is_check) std::filesystem::remove_all(folder);
+  return code;
 }
