@@ -278,6 +278,7 @@ Result<Stretch> Job::State::advance(const StretchLimits& limits, const CancelChe
   CancelPoll cancel(is_cancelled);
   Stretch stretch;
   std::vector<at::Tensor> losses;
+  bool had_epoch_end = false;
   while (stretch.steps < limits.steps) {
     auto taken = step();
     if (!taken) return tl::unexpected(taken.error());
@@ -285,11 +286,15 @@ Result<Stretch> Job::State::advance(const StretchLimits& limits, const CancelChe
     stretch.samples += taken->samples;
     losses.push_back(std::move(taken->loss));
     stretch.ended_epoch = taken->ends_epoch;
+    had_epoch_end |= taken->ends_epoch;
     if (taken->ends_epoch && limits.stops_at_epoch_end) break;
     stretch.was_cancelled = cancel(now_ns());
     if (stretch.was_cancelled || now_ns() >= limits.deadline_ns) break;
   }
-  if (stretch.ended_epoch) save_index();
+  if (had_epoch_end) {
+    compact_index();
+    save_index();
+  }
   stretch.losses = read_all(losses);
   return stretch;
 }

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which JPEG files a job has an index of, and where that lies between runs.
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "base/digest.hpp"
 #include "base/user_folders.hpp"
+#include "trainer/input/jpeg_index_folder.hpp"
 #include "trainer/job_state.hpp"
 
 namespace autotuned::trainer {
@@ -48,6 +52,16 @@ Result<void> make_folders(const fs::path& folder) {
   return made ? make_private_folder(folder, "the folder of indices", kRemedy) : made;
 }
 
+// Nobody else looks after indices of data that are gone.
+void prune_others(const fs::path& file) {
+  std::error_code error;
+  const fs::space_info space = fs::space(file.parent_path(), error);
+  if (error) return;
+  input::prune_indices(file.parent_path(), file,
+                       {.now = std::chrono::system_clock::now(),
+                        .free_bytes = static_cast<std::int64_t>(space.available)});
+}
+
 }  // namespace
 
 Result<input::JpegIndex*> Job::State::index_for(const input::Pipeline& pipeline) {
@@ -64,8 +78,15 @@ Result<input::JpegIndex*> Job::State::index_for(const input::Pipeline& pipeline)
   index_.key = key_of(*train_data_);
   index_.file = home / "autotuned" / "jpeg-index" / index_.key;
   // What cannot be read is made anew, and replaced then.
-  (void)index_.index->load(index_.file, index_.key);
+  if (index_.index->load(index_.file, index_.key)) input::mark_used(index_.file);
   return index_.index.get();
+}
+
+void Job::State::compact_index() {
+  if (index_.index == nullptr || !index_.index->is_worth_compacting()) return;
+  feed_->pause();
+  index_.index->compact();
+  feed_->resume();
 }
 
 // Without a file the index is made anew by whoever reads the data next: a warning and no error, and one is enough.
@@ -73,7 +94,8 @@ void Job::State::save_index() {
   if (index_.index == nullptr || index_.file.empty() || !index_.index->has_news()) return;
   auto saved = make_folders(index_.file.parent_path());
   if (saved) saved = index_.index->save(index_.file, index_.key);
-  if (saved || index_.has_warned) return;
+  if (saved) return prune_others(index_.file);
+  if (index_.has_warned) return;
   index_.has_warned = true;
   saved.error().what =
       "the index of JPEG files is not kept, and the next run makes it anew: " + saved.error().what;

@@ -110,6 +110,8 @@ class Job::State {
   // job_index.cpp
   Result<input::JpegIndex*> index_for(const input::Pipeline& pipeline);
   void save_index();
+  // Between two epochs, while loader threads work.
+  void compact_index();
   void describe_index();
   // Of all caches there and, in memory, the index together: where the space ends, and what they have.
   [[nodiscard]] std::int64_t cache_bytes_allowed(input::CachePlace place) const;

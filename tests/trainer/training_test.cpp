@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/training.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <vector>
@@ -162,6 +165,10 @@ TEST(Training, KeepsAnIndexOfItsFiles) {
   ASSERT_EQ(written.size(), 1U);
   EXPECT_EQ(written[0].parent_path(), folder / "cache/autotuned/jpeg-index");
   const auto time = std::filesystem::last_write_time(written[0]);
+  // An index that nobody used for long goes when another is written.
+  const auto unused = written[0].parent_path() / std::string(64, 'a');
+  std::ofstream(unused) << "of photos that are gone";
+  ASSERT_EQ(::utimensat(AT_FDCWD, unused.c_str(), std::array<timespec, 2>{}.data(), 0), 0);
 
   for (const bool is_damaged : {false, true}) {
     if (is_damaged) std::filesystem::resize_file(written[0], 100);
@@ -171,6 +178,7 @@ TEST(Training, KeepsAnIndexOfItsFiles) {
     if (!is_damaged) {
       EXPECT_EQ(std::filesystem::last_write_time(written[0]), time);
     }
+    EXPECT_EQ(std::filesystem::exists(unused), !is_damaged);
   }
   EXPECT_GT(std::filesystem::file_size(written[0]), 100U);  // made anew in its first epoch
 }

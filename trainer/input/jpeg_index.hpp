@@ -36,8 +36,16 @@ class JpegIndex {
   [[nodiscard]] bool is_wanted(std::int64_t item) const { return entries_->is_wanted(item); }
   void keep(std::int64_t item, const FileStamp& stamp, std::span<const std::uint8_t> file,
             std::span<const JpegPoint> points);
-  // Its points were of no use. Their memory is not used again.
+  // Its points were of no use. Their room serves again after compact().
   void drop(std::int64_t item) { entries_->forget(item); }
+  // Whether what was dropped, such as entries of files that have changed, takes an eighth of bytes().
+  [[nodiscard]] bool is_worth_compacting() const {
+    const std::int64_t dropped = entries_->forgotten_bytes();
+    return dropped > 0 && 8 * dropped >= bytes();
+  }
+  // Gives its room back, also to files that found none. REQUIRES: nobody else uses this meanwhile, nor
+  // afterwards points that find() gave before.
+  void compact() { entries_->compact(); }
 
   [[nodiscard]] std::int64_t kept_items() const { return entries_->kept_items(); }
   [[nodiscard]] std::int64_t bytes() const { return entries_->bytes(); }

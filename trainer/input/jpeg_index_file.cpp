@@ -19,6 +19,7 @@
 #include "base/file.hpp"
 #include "trainer/input/jpeg_index.hpp"
 #include "trainer/input/jpeg_index_entry.hpp"
+#include "trainer/input/jpeg_index_folder.hpp"
 
 namespace autotuned::input {
 namespace {
@@ -270,7 +271,7 @@ Result<void> JpegIndex::write(const std::filesystem::path& file, std::string_vie
     error.remedy = "make room there, or set XDG_CACHE_HOME to another folder";
     return tl::unexpected(std::move(error));
   };
-  std::string name = (file.parent_path() / ".autotuned-index-XXXXXX").string();
+  std::string name = (file.parent_path() / kUnpublishedIndex).string() + "XXXXXX";
   const Descriptor output(::mkostemp(name.data(), O_CLOEXEC));
   if (!output.is_open()) return failed(errno);
   Unpublished temporary(name);

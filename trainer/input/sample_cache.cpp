@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -142,7 +143,40 @@ void SampleCache::forget(std::int64_t item) {
   // Whoever reads it just now reads on: its bytes stay.
   if (kept > kTaken && place.compare_exchange_strong(kept, kEmpty)) {
     kept_items_.fetch_sub(1, std::memory_order_relaxed);
+    forgotten_.fetch_add(static_cast<std::int64_t>(length_of(kept)), std::memory_order_relaxed);
   }
+}
+
+void SampleCache::compact() {
+  assert(!is_in_file());
+  const std::span<Place> places(places_.get(), static_cast<std::size_t>(items_));
+  std::vector<Place*> kept;
+  try {
+    kept.reserve(static_cast<std::size_t>(kept_items_.load()));
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+  for (Place& place : places) {
+    if (place.load() > kTaken) {
+      kept.push_back(&place);
+    } else {
+      place.store(kEmpty);
+    }
+  }
+  // Downwards one by one, so that none is written over before it was moved.
+  std::ranges::sort(kept, {}, [](const Place* place) { return place->load(); });
+  std::size_t end = kCacheLineBytes;
+  for (Place* const place : kept) {
+    const std::uint64_t from = place->load();
+    std::memmove(memory_ + end, memory_ + begin_of(from), length_of(from));
+    place->store(end / kCacheLineBytes << kLengthBits | (from & kMostLines));
+    end += length_of(from);
+  }
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t unused = (end + page - 1) / page * page;
+  const std::size_t was_used = used_.exchange(end);
+  if (unused < was_used) (void)::madvise(memory_ + unused, was_used - unused, MADV_DONTNEED);
+  forgotten_ = 0;
 }
 
 std::optional<Sample> SampleCache::read(std::uint64_t place,

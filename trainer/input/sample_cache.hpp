@@ -44,8 +44,12 @@ class SampleCache {
   [[nodiscard]] bool has(std::int64_t item) const;
   // Copies the sample, unless there is no room or somebody else has kept it or is about to.
   void keep(std::int64_t item, const Sample& sample);
-  // The sample is as if it had not been kept, but for its memory.
+  // The sample is as if it had not been kept, but for its room.
   void forget(std::int64_t item);
+  // Moves what is kept together, so that the room of what was forgotten serves again, also for those that found
+  // none. Without memory to sort them by, nothing happens. REQUIRES: in memory; nobody else uses this
+  // meanwhile, nor afterwards what find() gave before.
+  void compact();
   // Whether keep() may still do something about it.
   [[nodiscard]] bool is_wanted(std::int64_t item) const;
 
@@ -57,8 +61,9 @@ class SampleCache {
   void forget_memory() const;
 
   [[nodiscard]] std::int64_t kept_items() const { return kept_items_.load(); }
-  // Of what is kept, with the bookkeeping.
+  // Of what is kept, with the bookkeeping, and the room of what was forgotten.
   [[nodiscard]] std::int64_t bytes() const;
+  [[nodiscard]] std::int64_t forgotten_bytes() const { return forgotten_.load(); }
 
  private:
   using Place =
@@ -78,6 +83,7 @@ class SampleCache {
   std::atomic<std::size_t> used_;
   std::atomic<bool> is_disk_full_ = false;
   std::atomic<std::int64_t> kept_items_ = 0;
+  std::atomic<std::int64_t> forgotten_ = 0;  // bytes
 };
 
 }  // namespace autotuned::input

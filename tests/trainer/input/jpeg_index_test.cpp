@@ -97,6 +97,29 @@ TEST(JpegIndex, StaysWithinItsBytes) {
   EXPECT_FALSE(index->find(99, {1, 1}, file));
 }
 
+// Files that change again and again: each time their entries are new ones.
+TEST(JpegIndex, StaysUsefulForFilesThatChange) {
+  constexpr std::int64_t kItems = 10;
+  const auto index = index_of(kItems, 8192);
+  const std::vector<std::uint8_t> file = {1, 2, 3, 4};
+  for (std::int64_t change = 0; change < 100; ++change) {
+    for (std::int64_t i = 0; i < kItems; ++i) {
+      if (change > 0) {
+        EXPECT_FALSE(index->find(i, {4, change}, file));
+      }
+      index->keep(i, {4, change}, file, some_points(20));
+    }
+    if (index->is_worth_compacting()) index->compact();
+    for (std::int64_t i = 0; i < kItems; ++i) {
+      if (!index->find(i, {4, change}, file)) index->keep(i, {4, change}, file, some_points(20));
+      const auto found = index->find(i, {4, change}, file);
+      ASSERT_TRUE(found) << i << " after change " << change;
+      ASSERT_TRUE(is_same(*found, some_points(20)));
+    }
+    ASSERT_LE(index->bytes(), 8192);
+  }
+}
+
 class StoredIndex : public testing::Test {
  protected:
   void SetUp() override {

@@ -131,6 +131,45 @@ TEST(SampleCacheFile, HasNoNameAndEndsWithItsProcess) {
   EXPECT_EQ(nowhere.error().where, (folder / "missing").string());
 }
 
+// What was forgotten takes room until then, of which others may have found too little.
+TEST(SampleCacheRoom, ServesAgainWhenCompacted) {
+  constexpr std::int64_t kItems = 40;
+  const auto cache = cache_of(kItems, 8192);
+  const auto bytes_of_item = [](std::int64_t item) {
+    return std::vector<std::uint8_t>(static_cast<std::size_t>(100 + 13 * (item % 7)),
+                                     static_cast<std::uint8_t>(item));
+  };
+  const auto keep = [&](std::int64_t item) { cache->keep(item, sample_of(bytes_of_item(item))); };
+  for (std::int64_t i = 0; i < kItems; ++i)
+    keep(i);
+  const std::int64_t full = cache->bytes();
+  ASSERT_GT(cache->kept_items(), 20);
+  ASSERT_FALSE(cache->has(kItems - 1));
+  ASSERT_FALSE(cache->is_wanted(kItems - 1));  // found no room
+  std::vector<bool> stays(kItems);
+  for (std::int64_t i = 0; i < kItems; ++i) {
+    stays[static_cast<std::size_t>(i)] = cache->has(i) && i % 2 == 1;
+    if (i % 2 == 0) cache->forget(i);
+  }
+  EXPECT_EQ(cache->bytes(), full);
+  const std::int64_t forgotten = cache->forgotten_bytes();
+  EXPECT_GT(forgotten, 2000);
+  cache->compact();
+  EXPECT_EQ(cache->forgotten_bytes(), 0);
+  EXPECT_EQ(cache->bytes(), full - forgotten);
+  EXPECT_EQ(cache->kept_items(), std::ranges::count(stays, true));
+  for (std::int64_t i = 0; i < kItems; ++i) {
+    const bool stayed = stays[static_cast<std::size_t>(i)];
+    EXPECT_EQ(cache->is_wanted(i), !stayed) << i;
+    if (stayed) {
+      EXPECT_EQ(bytes_in(*cache, i), bytes_of_item(i)) << i;
+    }
+  }
+  keep(kItems - 1);
+  EXPECT_EQ(bytes_in(*cache, kItems - 1), bytes_of_item(kItems - 1));
+  EXPECT_LE(cache->bytes(), full);
+}
+
 // Ends what it limits.
 class FileSizeLimit {
  public:
