@@ -278,6 +278,11 @@ class Input {
                                                                : input::PixelType::float32;
   }
 
+  static input::Affinity affinity_of(const Named& one) {
+    return one.configuration.text("loader.affinity") == "apart" ? input::Affinity::apart
+                                                                : input::Affinity::any;
+  }
+
   input::LoaderSettings settings_of(const Named& one) {
     const std::int64_t workers = one.configuration.integer("loader.workers");
     const std::int64_t ahead = one.configuration.integer("loader.prefetch_batches");
@@ -292,6 +297,7 @@ class Input {
                                    .pixel_type = pixel_type_of(one),
                                    .ring = {},
                                    .pipeline = &*one.pipeline,
+                                   .affinity = affinity_of(one),
                                    .kept = {.cache = one.cache.get(), .index = index_.get()}};
     for (std::size_t i = 0; i < slots; ++i) {
       images_[i].resize(std::max(images_[i].size(), elements));

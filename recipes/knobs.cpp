@@ -260,6 +260,11 @@ std::vector<Knob> knobs_of(const Machine& machine) {
       integer("input.read_ahead", 0, 64, 0, "batches",
               "The system reads the files of so many batches before the loader wants them."));
 
+  Knob& affinity = knobs.emplace_back(
+      choice("loader.affinity", {"any", "apart"},
+             "apart: loader workers keep off the CPU of the thread that launches the steps."));
+  if (cpus < 2) affinity.unavailable = "needs a second CPU";
+
   knobs.push_back(
       integer("loader.prefetch_batches", 1, 16, 2, "batches per worker",
               "How many batches each loader worker may be ahead of the training step."));

@@ -242,6 +242,7 @@ class Feed::State {
         .pixel_type = settings.is_uint8 ? input::PixelType::uint8 : input::PixelType::float32,
         .ring = {},
         .pipeline = settings.pipeline,
+        .affinity = settings.affinity,
         .kept = settings.kept};
     for (const HostSlot& slot : ring) {
       result.ring.push_back(

@@ -30,6 +30,7 @@ struct FeedSettings {
   const input::Pipeline* pipeline = nullptr;
   // For that pipeline; what is null is not kept. Must outlive its use.
   input::Kept kept = {};
+  input::Affinity affinity = input::Affinity::any;  // of the workers
 
   friend bool operator==(const FeedSettings&, const FeedSettings&) = default;
 };

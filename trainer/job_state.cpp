@@ -34,7 +34,9 @@ FeedSettings feed_settings_of(const recipes::Recipe& recipe, const Configuration
           .memory_allowed_bytes = memory_allowed_bytes,
           .read_ahead_batches = static_cast<int>(configuration.integer("input.read_ahead")),
           .pipeline = &pipeline,
-          .kept = kept};
+          .kept = kept,
+          .affinity = configuration.text("loader.affinity") == "apart" ? input::Affinity::apart
+                                                                       : input::Affinity::any};
 }
 
 std::optional<at::ScalarType> autocast_type(const std::string& value) {
@@ -123,6 +125,7 @@ std::vector<std::string> obeyed_knobs() {
           "input.point_ops",
           "input.read_ahead",
           "layout.memory_format",
+          "loader.affinity",
           "loader.pin_memory",
           "loader.prefetch_batches",
           "loader.workers",

@@ -46,6 +46,9 @@ TEST(Knobs, FitTheMachine) {
   odd.physical_cores = 64;
   EXPECT_EQ(find_knob(knobs_of(odd), "threads.intra_op")->default_value,
             KnobValue(std::int64_t{2}));
+  odd.cpus_allowed = 1;
+  EXPECT_EQ(find_knob(knobs_of(odd), "loader.affinity")->unavailable, "needs a second CPU");
+  EXPECT_EQ(knob("loader.affinity").unavailable, "");
 }
 
 TEST(Knobs, SayWhyTheyCannotBeChanged) {

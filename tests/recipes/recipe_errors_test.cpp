@@ -225,7 +225,7 @@ TEST(RecipeErrors, AllAreReportedAtOnceInTheOrderOfTheFile) {
           "input.decode, input.decode_scale, input.dilation, input.jpeg_index, input.order, "
           "input.point_ops, "
           "input.read_ahead, "
-          "layout.memory_format, loader.pin_memory, "
+          "layout.memory_format, loader.affinity, loader.pin_memory, "
           "loader.prefetch_batches, loader.workers, memory.allocator, memory.malloc, "
           "optimizer.fused, "
           "optimizer.set_to_none, precision.autocast, precision.keep_float32, "

@@ -143,7 +143,7 @@ TEST(Recipe, StartsFromDefaultsItsBatchSizeAndItsOwnKnobs) {
       "batch_size=8 checkpoint.async=off cuda.graph=off cudnn.benchmark=off input.cache=none "
       "input.decode=full input.decode_scale=full input.dilation=convolution input.jpeg_index=off "
       "input.order=written input.point_ops=per_sample input.read_ahead=0 "
-      "layout.memory_format=contiguous loader.pin_memory=off "
+      "layout.memory_format=contiguous loader.affinity=any loader.pin_memory=off "
       "loader.prefetch_batches=2 loader.workers=3 memory.allocator=glibc "
       "memory.malloc=default "
       "optimizer.fused=off optimizer.set_to_none=off precision.autocast=off "

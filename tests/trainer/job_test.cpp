@@ -82,6 +82,7 @@ TEST(Job, ExactKnobsTrainTheSameBits) {
   Configuration all = with(start, "loader.workers", std::int64_t{1});
   all.set("input.read_ahead", std::int64_t{3});
   all.set("loader.prefetch_batches", std::int64_t{4});
+  all.set("loader.affinity", std::string("apart"));
   all.set("transfer.dtype", "uint8");
   all.set("optimizer.set_to_none", true);
   EXPECT_EQ(digest_under(*job, all, 25), expected);

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cassert>
 #include <chrono>
 #include <condition_variable>
@@ -18,6 +17,7 @@
 #include <utility>
 
 #include "trainer/input/batch_ring.hpp"
+#include "trainer/input/fill_kept.hpp"
 #include "trainer/input/loader_check.hpp"
 #include "trainer/input/sample_writer.hpp"
 #include "trainer/input/stand_in.hpp"
@@ -39,6 +39,10 @@ class Loader::State {
  public:
   using Lock = std::unique_lock<std::mutex>;
   using Guard = std::lock_guard<std::mutex>;
+  struct Workers {
+    std::size_t threads = 0;
+    Affinity affinity = Affinity::any;
+  };
 
   State(const Dataset& dataset, SampleOrder order, const Pipeline& pipeline)
       : samples_(dataset.size()),
@@ -93,12 +97,12 @@ class Loader::State {
   Result<void> finish(const Batch& batch, const BatchRing::Chunk& chunk, PixelType type,
                       SampleWriter::Scratch& scratch);
   // From here on; threads keep what they need for one pipeline, so that another takes other threads.
-  Result<void> use(const Pipeline& pipeline, Kept kept, std::size_t threads);
+  Result<void> use(const Pipeline& pipeline, Kept kept, Workers workers);
   void add_times(SampleWriter::Scratch& scratch, std::int64_t samples);
   void add_spans(SampleWriter::Scratch& scratch, PartSpan chunk);
 
   void work(const std::stop_token& stop, SampleWriter::Scratch scratch);
-  Result<void> set_threads(std::size_t count);
+  Result<void> set_workers(Workers workers);
   void keep_threads(std::size_t count);  // ends all others
 
   const std::int64_t samples_;
@@ -131,6 +135,7 @@ class Loader::State {
   std::int64_t most_spans_ = 0;  // 0: nobody records
 
   std::vector<std::jthread> threads_;  // of the thread that calls
+  Affinity affinity_ = Affinity::any;  // of all of them
 };
 
 Result<Batch> Loader::State::next() {
@@ -185,23 +190,24 @@ Result<void> Loader::State::reconfigure(LoaderSettings settings) {
   auto checked = check(settings, samples_, pipeline);
   if (!checked) return checked;
   const bool was_running = pause();
-  const std::size_t threads_before = threads_.size();
+  const Workers before{threads_.size(), affinity_};
+  const Workers workers{static_cast<std::size_t>(settings.workers), settings.affinity};
   const Pipeline& pipeline_before = *pipeline_;
   const Kept kept_before = kept_;
   auto assembled = room_to_assemble(settings, pipeline);
   stand_in_.reset();
-  auto started = assembled
-                     ? use(pipeline, settings.kept, static_cast<std::size_t>(settings.workers))
-                     : tl::unexpected(assembled.error());
+  auto started =
+      assembled ? use(pipeline, settings.kept, workers) : tl::unexpected(assembled.error());
   if (started) {
     const Guard guard(mutex_);
     assembled_ = std::move(*assembled);
     ring_.configure(settings, ring_.position());
     pixel_type_ = settings.pixel_type;
     batch_size_ = settings.batch_size;
-  } else if (&pipeline_before != pipeline_ || kept_before != kept_) {
+  } else if (&pipeline_before != pipeline_ || kept_before != kept_ ||
+             before.threads != threads_.size()) {
     // These threads were there before: only a machine in distress has no room for them now.
-    (void)use(pipeline_before, kept_before, threads_before);
+    (void)use(pipeline_before, kept_before, before);
   }
   if (was_running) resume();
   return started;
@@ -311,24 +317,7 @@ void Loader::State::fill_cache(int threads, std::chrono::nanoseconds most,
   const Position from = position();
   EpochOrder order(samples_, order_.seed, order_.is_shuffled);
   const auto indices = order.of_epoch(from.epoch);
-  const std::int64_t deadline = now_ns() + most.count();
-  std::atomic<std::int64_t> taken = 0;
-  std::atomic<bool> is_over = false;
-  const auto fill = [&](SampleWriter::Scratch scratch, bool may_ask) {
-    for (std::int64_t next = 0; !is_over && (next = taken.fetch_add(1)) < samples_;) {
-      const auto at = static_cast<std::size_t>((from.sample + next) % samples_);
-      (void)writer_->keep(indices[at], scratch);
-      if (now_ns() > deadline || (may_ask && is_cancelled())) is_over = true;
-    }
-  };
-  std::vector<std::jthread> others;
-  try {
-    for (int i = 1; i < threads; ++i)
-      others.emplace_back(fill, writer_->make_scratch(), false);
-  } catch (const std::exception&) {
-    // Fewer do it, too.
-  }
-  fill(writer_->make_scratch(), true);
+  fill_kept(*writer_, indices, from.sample, threads, most, is_cancelled);
 }
 
 Result<void> Loader::State::supply(Supply what) {
@@ -393,7 +382,7 @@ void Loader::State::work(const std::stop_token& stop, SampleWriter::Scratch scra
   }
 }
 
-Result<void> Loader::State::use(const Pipeline& pipeline, Kept kept, std::size_t threads) {
+Result<void> Loader::State::use(const Pipeline& pipeline, Kept kept, Workers workers) {
   if (&pipeline != pipeline_ || kept != kept_) {
     try {
       // First what may fail: until then the loader is as it was.
@@ -409,14 +398,14 @@ Result<void> Loader::State::use(const Pipeline& pipeline, Kept kept, std::size_t
     time_parts(false);  // other parts
     writer_.emplace(dataset_, pipeline, kept);
   }
-  return set_threads(threads);
+  return set_workers(workers);
 }
 
-Result<void> Loader::State::set_threads(std::size_t count) {
+Result<void> Loader::State::set_workers(Workers workers) {
   const std::size_t before = threads_.size();
-  if (count < before) keep_threads(count);
+  if (workers.threads < before) keep_threads(workers.threads);
   try {
-    while (threads_.size() < count) {
+    while (threads_.size() < workers.threads) {
       threads_.emplace_back(
           [this, scratch = writer_->make_scratch()](const std::stop_token& stop) mutable {
             work(stop, std::move(scratch));
@@ -424,10 +413,20 @@ Result<void> Loader::State::set_threads(std::size_t count) {
     }
   } catch (const std::exception& error) {
     keep_threads(before);
-    return fail(ErrorKind::out_of_memory,
-                "cannot start " + std::to_string(count) + " threads (" + error.what() + ")",
-                "loader", "use fewer workers");
+    return fail(
+        ErrorKind::out_of_memory,
+        "cannot start " + std::to_string(workers.threads) + " threads (" + error.what() + ")",
+        "loader", "use fewer workers");
   }
+  // They wait meanwhile. New ones are where the calling thread may be.
+  if (workers.affinity == Affinity::any && affinity_ == Affinity::any) return {};
+  auto placed = place_threads(threads_, workers.affinity);
+  if (!placed) {
+    keep_threads(std::min(before, threads_.size()));
+    (void)place_threads(threads_, affinity_);
+    return placed;
+  }
+  affinity_ = workers.affinity;
   return {};
 }
 

@@ -14,6 +14,7 @@
 #include "trainer/input/kept.hpp"
 #include "trainer/input/part_span.hpp"
 #include "trainer/input/pipeline.hpp"
+#include "trainer/input/worker_cpus.hpp"
 
 namespace autotuned::input {
 
@@ -42,6 +43,8 @@ struct LoaderSettings {
   // Another form of the one that the loader was created with: the same shape, and it must outlive the
   // loader's use of it. Null: the one that it was created with.
   const Pipeline* pipeline = nullptr;
+  // Of the workers; the calling thread, from whose CPU `apart` keeps them off, stays as it is.
+  Affinity affinity = Affinity::any;
   // Of these data and such pipelines, and must outlive the loader's use of it. What is null is not kept,
   // whatever the pipeline says.
   Kept kept;
@@ -118,7 +121,8 @@ class Loader {
   // Takes on other settings at the present position(); otherwise like seek(). Whether it is paused
   // stays as it was. On an Error nothing has changed.
   // ErrorKind::invalid: negative workers, a batch size below 1, or above the data set's size with
-  // drop_last, or an empty ring. ErrorKind::unsupported: uint8 of a pipeline without a table.
+  // drop_last, or an empty ring. ErrorKind::unsupported: uint8 of a pipeline without a table, or the
+  // system does not let threads be moved to other CPUs.
   // ErrorKind::out_of_memory: the threads cannot be started.
   [[nodiscard]] Result<void> reconfigure(LoaderSettings settings);
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What only shows with several threads; meant for ThreadSanitizer.
 #include <gmock/gmock.h>
+#include <pthread.h>
+#include <sched.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <set>
@@ -9,6 +12,7 @@
 
 #include "tests/trainer/input/loader_fixture.hpp"
 #include "trainer/input/loader.hpp"
+#include "trainer/input/worker_cpus.hpp"
 
 namespace autotuned::input {
 namespace {
@@ -100,6 +104,85 @@ TEST(LoaderThreads, GoOnWhileOneSampleIsSlow) {
   gate.change([&] { is_over = true; });
   Expected expected(dataset.size(), in_turn);
   expect_batches(*loader, buffers, job, expected, 3);
+}
+
+// Of a thread.
+std::vector<bool> cpus_of(pthread_t thread) {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  EXPECT_EQ(::pthread_getaffinity_np(thread, sizeof mask, &mask), 0);
+  std::vector<bool> cpus(CPU_SETSIZE);
+  for (std::size_t cpu = 0; cpu < cpus.size(); ++cpu)
+    cpus[cpu] = CPU_ISSET(cpu, &mask);
+  return cpus;
+}
+
+// All but one, or all where there is but one.
+std::vector<bool> without(std::vector<bool> cpus, int cpu) {
+  if (std::ranges::count(cpus, true) > 1) cpus[static_cast<std::size_t>(cpu)] = false;
+  return cpus;
+}
+
+TEST(WorkerCpus, AreTheOthersOfTheCaller) {
+  const std::vector<bool> callers = cpus_of(::pthread_self());
+  Gate gate;
+  bool is_over = false;
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 2; ++i)
+    threads.emplace_back([&] { gate.wait([&] { return is_over; }); });
+  // Until the system leaves the caller where it is meanwhile.
+  int before = -1;
+  int after = -2;
+  while (before != after) {
+    before = ::sched_getcpu();
+    EXPECT_TRUE(place_threads(threads, Affinity::apart));
+    after = ::sched_getcpu();
+  }
+  for (std::jthread& thread : threads)
+    EXPECT_EQ(cpus_of(thread.native_handle()), without(callers, after));
+  EXPECT_EQ(cpus_of(::pthread_self()), callers);
+  EXPECT_TRUE(place_threads(threads, Affinity::any));
+  for (std::jthread& thread : threads)
+    EXPECT_EQ(cpus_of(thread.native_handle()), callers);
+  gate.change([&] { is_over = true; });
+}
+
+TEST(LoaderThreads, KeepOffTheCpuOfTheCallerWhereTold) {
+  const std::vector<bool> callers = cpus_of(::pthread_self());
+  std::set<std::vector<bool>> apart;  // the caller may be on any of its CPUs
+  for (std::size_t cpu = 0; cpu < callers.size(); ++cpu) {
+    if (callers[cpu]) apart.insert(without(callers, static_cast<int>(cpu)));
+  }
+  Gate gate;
+  std::set<std::vector<bool>> seen;
+  NumberedDataset dataset(100);
+  dataset.on_read = [&](std::int64_t) -> Result<void> {
+    gate.change([&] { seen.insert(cpus_of(::pthread_self())); });
+    return {};
+  };
+  const Job job{.workers = 3, .slots = 2, .batch_size = 8};
+  Buffers buffers(job.slots, job.batch_size, job.type);
+  Expected expected(dataset.size(), kShuffled);
+  const auto loader = make_loader(dataset, kShuffled, settings_of(job, buffers));
+  const auto masks = [&](int workers, Affinity affinity) {
+    LoaderSettings settings = settings_of(job, buffers);
+    settings.workers = workers;
+    settings.affinity = affinity;
+    EXPECT_TRUE(loader->reconfigure(settings));
+    seen.clear();
+    loader->resume();
+    expect_batches(*loader, buffers, job, expected, 6);
+    loader->pause();
+    EXPECT_EQ(cpus_of(::pthread_self()), callers);
+    return seen;
+  };
+  // As many as before, more and fewer are placed alike; then all may run anywhere again.
+  for (const int workers : {3, 4, 2}) {
+    const auto found = masks(workers, Affinity::apart);
+    EXPECT_EQ(found.size(), 1U) << workers;
+    EXPECT_TRUE(std::ranges::includes(apart, found)) << workers;
+  }
+  EXPECT_EQ(masks(2, Affinity::any), std::set{callers});
 }
 
 TEST(LoaderThreads, DoNothingWhilePaused) {
