@@ -25,6 +25,7 @@ TEST(BuiltIn, AnswersAreWellFormed) {
                              "gather_to_indexing",
                              "intra_op_threads",
                              "jpeg_index",
+                             "loader_affinity",
                              "memory_malloc",
                              "num_workers",
                              "omp_wait_policy",

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Do loader threads get in the way of the thread that launches the step? On a GPU all that it starts late the
+// device does late. Where a step computes on the CPU, its own threads run on every CPU anyway, and with two CPUs
+// there is one left for all workers: there a CPU of its own could only cost.
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "plugins/sdk/plugin.hpp"
+
+namespace autotuned::plugins {
+namespace {
+
+using sdk::Answer;
+using sdk::Situation;
+
+constexpr const char* kAffinity = "loader.affinity";
+constexpr const char* kWorkers = "loader.workers";
+// Less could not be measured.
+constexpr double kLeastHoldUp = 0.01;
+// Of what loading costs beside the waiting; the rest is what sharing caches and memory takes.
+constexpr double kSavedShare = 0.5;
+
+// The share of a step that loading costs although nobody waits for it: steps whose batches are ready are faster by
+// more than the waits. Empty where that was not measured.
+std::optional<double> hold_up_of(const Situation& situation) {
+  const auto wait = situation.metric("step.data_wait_ratio");
+  if (!wait) return std::nullopt;
+  const auto ready = situation.metric("ceiling.host_batch_ratio");
+  if (ready) return 1.0 - *ready - *wait;
+  // Where a batch is used in place, one on the device is free of no more than that.
+  const auto there = situation.metric("ceiling.device_batch_ratio");
+  if (!there) return std::nullopt;
+  return 1.0 - *there - *wait - situation.metric("step.transfer_ratio").value_or(0.0);
+}
+
+Answer propose(const Situation& situation) {
+  std::string obstacle = situation.obstacle(kAffinity);
+  if (!obstacle.empty()) return sdk::none(std::move(obstacle));
+  const std::int64_t workers = situation.incumbent<std::int64_t>(kWorkers).value_or(0);
+  if (workers == 0) return sdk::none("without loader workers nothing is beside the step");
+  if (situation.incumbent<std::string>(kAffinity) == "apart") {
+    return sdk::none("the workers keep off the CPU of the launching thread already");
+  }
+  const std::int64_t cpus = situation.cpus_allowed();
+  if (cpus <= 2) {
+    return sdk::none("of " + std::to_string(cpus) +
+                     " CPUs one would be left for all workers, which can only cost");
+  }
+  if (!situation.is_on_gpu() && situation.text("recipe", "model") != "paced") {
+    return sdk::none("the step computes on the CPUs itself, and none would be free for it");
+  }
+  if (workers >= cpus) {
+    return sdk::none(std::to_string(workers) + " workers on " + std::to_string(cpus) +
+                     " CPUs would share fewer than there are");
+  }
+  const auto hold_up = hold_up_of(situation);
+  if (!hold_up) {
+    return sdk::none("it was not measured how fast the step is where nothing is loaded");
+  }
+  if (*hold_up < kLeastHoldUp) {
+    return sdk::none("beside waiting for data, loading costs the step only " +
+                     sdk::percent(std::max(*hold_up, 0.0)) + " of its time");
+  }
+  const sdk::Json change = {{kAffinity, "apart"}};
+  if (situation.has_lost(change)) return sdk::none("it was tried and was not faster");
+  return sdk::propose_one(
+      change, situation.expected_gain(change, sdk::gain_without(kSavedShare * *hold_up)),
+      "beside waiting for data, loading costs the step " + sdk::percent(*hold_up) +
+          " of its time: " + std::to_string(workers) + " workers run on the " +
+          std::to_string(cpus) + " CPUs of the thread that launches it",
+      std::min(*hold_up, 1.0));
+}
+
+}  // namespace
+}  // namespace autotuned::plugins
+
+AUTOTUNED_PLUGIN("loader_affinity", "1.0",
+                 "Keeps loader workers off the CPU of the thread that launches the steps.",
+                 autotuned::plugins::propose);
