@@ -237,7 +237,7 @@ class Input {
     if (pipeline.parts()[0].find(" + ") == std::string::npos) return crop;
     for (const input::Transform& transform : transforms_) {
       const input::TransformKind& kind = *input::find_transform(transform.type);
-      if (!kind.is_cut) continue;
+      if (kind.geometry != input::Geometry::cuts) continue;
       crop.cut = value_of(kind.make(transform, type));
       break;
     }

@@ -1,59 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/input/pipeline.hpp"
 
-#include <algorithm>
 #include <cassert>
 #include <chrono>
 #include <cstddef>
 #include <cstring>
-#include <map>
-#include <string_view>
 #include <utility>
+
+#include "trainer/input/placed.hpp"
 
 namespace autotuned::input {
 namespace {
 
-// Why a transform cannot take what stands before it, and what to do; nothing when it can.
-std::optional<Error> misplaced(const TransformKind& kind, const SampleType& input,
-                               std::string_view before) {
-  const auto refuse = [](std::string what, std::string remedy) {
-    return Error{ErrorKind::unsupported, std::move(what), {}, std::move(remedy)};
-  };
-  const std::string name(kind.name);
-  switch (input.element) {
-    case Element::encoded:
-      if (kind.takes_encoded) return std::nullopt;
-      return refuse("needs decoded pixels", "put decode before it");
-    case Element::uint8:
-      if (kind.takes_uint8) return std::nullopt;
-      return refuse("the pixels are decoded already", "leave " + name + " out");
-    case Element::float32:
-      break;
-  }
-  if (kind.takes_float32) return std::nullopt;
-  if (kind.is_point_wise) return refuse("the values are floats already", "use scale");
-  if (before.empty()) return refuse("is not for data of floats", "leave " + name + " out");
-  return refuse(name + " after " + std::string(before) + " is not supported: it takes bytes",
-                "put " + name + " before " + std::string(before));
-}
-
-// FNV-1a, to tell the streams of transforms apart by their names.
-std::uint64_t hash_of(std::string_view name) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char letter : name) {
-    hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3U;
-  }
-  return hash;
-}
-
 std::uint64_t place_of(Position position) {
   return (static_cast<std::uint64_t>(position.epoch) << 32U) |
          static_cast<std::uint64_t>(position.sample);
-}
-
-Error at_transform(Error error, std::size_t index, const std::string& type) {
-  error.where = "input[" + std::to_string(index) + "]." + type;
-  return error;
 }
 
 // Adds the time from its beginning to its end, where somebody asked for it.
@@ -91,140 +52,11 @@ void count_bytes(Pipeline::Scratch& scratch, std::size_t part, std::size_t taken
     scratch.part_bytes[part] += static_cast<std::int64_t>(taken + given);
 }
 
-// One transform, where it runs.
-struct Placed {
-  const Transform* transform = nullptr;
-  const TransformKind* kind = nullptr;
-  std::size_t index = 0;   // in the recipe
-  std::uint64_t seed = 0;  // of its draws
-};
-
-Result<std::vector<Placed>> placed_as_written(std::span<const Transform> transforms,
-                                              std::uint64_t seed) {
-  std::vector<Placed> placed;
-  std::map<std::string_view, std::uint64_t> drawing;  // how many of a name
-  for (std::size_t i = 0; i < transforms.size(); ++i) {
-    const TransformKind* const kind = find_transform(transforms[i].type);
-    if (kind == nullptr) {
-      return fail(ErrorKind::unsupported, "the transform `" + transforms[i].type + "` is not known",
-                  "input[" + std::to_string(i) + "]", "known are " + transform_names());
-    }
-    std::uint64_t draws_seed = 0;
-    if (kind->draws != Draws::none) {
-      const std::uint64_t ordinal = drawing[kind->name]++;
-      draws_seed = mix64(seed + kGoldenGamma) + hash_of(kind->name) + ordinal;
-    }
-    placed.push_back({&transforms[i], kind, i, draws_seed});
-    if (!kind->then.empty()) placed.push_back({&transforms[i], find_transform(kind->then), i, 0});
-  }
-  return placed;
-}
-
-// Moves every cut ahead of what lets it pass. Whether there was any such.
-bool move_cuts_first(std::vector<Placed>& placed) {
-  bool has_moved = false;
-  for (std::size_t i = 1; i < placed.size(); ++i) {
-    if (!placed[i].kind->is_cut) continue;
-    for (std::size_t at = i; at > 0 && lets_cuts_pass(*placed[at - 1].kind); --at) {
-      std::swap(placed[at - 1], placed[at]);
-      has_moved = true;
-    }
-  }
-  return has_moved;
-}
-
-bool is_cut_of_part(const std::vector<Placed>& placed, std::size_t at) {
-  return placed[at].kind->gives_parts && at + 1 < placed.size() && placed[at + 1].kind->is_cut;
-}
-
-// Where a resize stands to which all pixels come that are decoded, or all of a cut out of them.
-std::optional<std::size_t> resize_of_decoded(const std::vector<Placed>& placed) {
-  if (placed.empty() || !placed[0].kind->gives_parts) return std::nullopt;
-  const std::size_t at = is_cut_of_part(placed, 0) ? 2 : 1;
-  if (at < placed.size() && placed[at].kind->is_resize) return at;
-  return std::nullopt;
-}
-
 // The part of a picture that the cut leaves, without the rest of it.
 Result<Sample> apply_part(const Stage& stage, const Stage& cut, const RandomStream& cut_draws,
                           const Sample& sample, StageMemory* memory, SampleRoom& room) {
   return static_cast<const PartStage&>(stage).apply_part(sample, static_cast<const CutStage&>(cut),
                                                          cut_draws, memory, room);
-}
-
-// Where those begin that end at `end` and all have the property.
-std::size_t first_of_run(const std::vector<Placed>& placed, std::size_t end,
-                         bool TransformKind::*property) {
-  while (end > 0 && placed[end - 1].kind->*property)
-    --end;
-  return end;
-}
-
-// How many come before the first that draws.
-std::size_t steady_prefix(const std::vector<Placed>& placed) {
-  const auto draws = [](const Placed& one) { return one.kind->draws != Draws::none; };
-  return static_cast<std::size_t>(std::ranges::find_if(placed, draws) - placed.begin());
-}
-
-struct Made {
-  std::vector<std::unique_ptr<Stage>> stages;
-  std::vector<SampleType> types;  // before each, and behind the last
-  std::string makes_floats;       // the transform that does
-  bool dilates = false;
-};
-
-// Where the table begins that ends them: the longest point-wise run at the end, if bytes come to it.
-std::optional<std::size_t> table_begin(const std::vector<Placed>& placed, const Made& made) {
-  const std::size_t at = first_of_run(placed, placed.size(), &TransformKind::is_point_wise);
-  if (made.types[at].element == Element::float32) return std::nullopt;
-  return at;
-}
-
-// Where bytes become floats, if all from there on is arithmetic, which it then gives; the end otherwise.
-std::size_t device_begin(const std::vector<Placed>& placed, const Made& made,
-                         std::vector<PixelFormula>& formulas) {
-  std::size_t at = 0;
-  while (at < placed.size() && (made.types[at].element != Element::uint8 ||
-                                made.types[at + 1].element != Element::float32))
-    ++at;
-  for (std::size_t i = at; i < placed.size(); ++i) {
-    std::optional<PixelFormula> formula;
-    if (placed[i].kind->is_pixel_wise)
-      formula = static_cast<const PixelStage&>(*made.stages[i]).formula();
-    if (!formula) return placed.size();
-    formulas.push_back(std::move(*formula));
-  }
-  return at;
-}
-
-std::string names_of(const std::vector<Placed>& placed, std::size_t first, std::size_t end) {
-  std::string names;
-  for (std::size_t i = first; i < end; ++i)
-    names += (names.empty() ? "" : " + ") + std::string(placed[i].kind->name);
-  return names;
-}
-
-Result<Made> make_stages(const SampleType& stored, const std::vector<Placed>& placed,
-                         const PipelineForm& form) {
-  Made made;
-  made.types.push_back(stored);
-  for (const auto& [transform, kind, index, seed] : placed) {
-    const SampleType& type = made.types.back();
-    if (auto error = misplaced(*kind, type, made.makes_floats)) {
-      return tl::unexpected(at_transform(std::move(*error), index, transform->type));
-    }
-    auto stage = kind->make(*transform, type);
-    if (!stage) return tl::unexpected(at_transform(stage.error(), index, transform->type));
-    (*stage)->set_dilation(form.dilation);
-    made.dilates |= (*stage)->dilates();
-    const SampleType output = (*stage)->output();
-    if (type.element != Element::float32 && output.element == Element::float32) {
-      made.makes_floats = kind->name;
-    }
-    made.stages.push_back(std::move(*stage));
-    made.types.push_back(output);
-  }
-  return made;
 }
 
 // The table as the last of the stages.

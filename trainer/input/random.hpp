@@ -25,13 +25,17 @@ inline constexpr std::uint64_t kGoldenGamma = 0x9e3779b97f4a7c15U;
 class RandomStream {
  public:
   constexpr RandomStream(std::uint64_t seed, std::uint64_t number)
-      : state_(mix64(mix64(seed + kGoldenGamma) + number * kGoldenGamma)) {}
+      : number_(number), state_(mix64(mix64(seed + kGoldenGamma) + number * kGoldenGamma)) {}
+
+  // That of another seed with the same number.
+  [[nodiscard]] constexpr RandomStream of_seed(std::uint64_t seed) const { return {seed, number_}; }
 
   [[nodiscard]] constexpr std::uint64_t at(std::uint64_t index) const {
     return mix64(state_ + (index + 1) * kGoldenGamma);
   }
 
  private:
+  std::uint64_t number_;
   std::uint64_t state_;
 };
 

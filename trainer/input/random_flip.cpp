@@ -22,17 +22,18 @@ AUTOTUNED_VECTOR_CODE void flip_row(const float* __restrict from, std::size_t wi
     to[x] = from[width - 1 - x];
 }
 
-class FlipStage final : public Stage {
+class FlipStage final : public MirrorStage {
  public:
   FlipStage(double probability, const SampleType& type) : probability_(probability), type_(type) {}
 
   SampleType output() const override { return type_; }
+  double probability() const override { return probability_; }
 
   Result<Sample> apply(const Sample& sample, const RandomStream& draws, StageMemory* /*memory*/,
                        SampleRoom& room) const override {
     std::uint8_t* to = nullptr;
     const Sample result = room.take(sample.element, sample.shape, to);
-    if (!(Interval{0, 1}.at(draws.at(0)) < probability_)) {
+    if (!is_mirroring(probability_, draws)) {
       std::ranges::copy(sample.bytes, to);
     } else if (sample.element == Element::uint8) {
       flip(sample.bytes.data(), sample.shape, to);

@@ -93,6 +93,12 @@ class CutStage : public Stage {
                                               const RandomStream& draws) const = 0;
 };
 
+// A stage that exchanges left and right with a probability, or leaves the picture as it is: is_mirroring().
+class MirrorStage : public Stage {
+ public:
+  [[nodiscard]] virtual double probability() const = 0;
+};
+
 // How small a picture may become while it is decoded, because a resize comes next.
 struct Shrink {
   int most = 1;    // 1, 2, 4 or 8
@@ -171,17 +177,25 @@ enum class Draws {
   of_pixels,  // for every pixel, counted from the corner: a part of the picture would get others
 };
 
+// What becomes of the places of pixels.
+enum class Geometry {
+  keeps,    // each stays where it is
+  cuts,     // those of a part stay, the others go: its stage is a CutStage
+  mirrors,  // left and right are exchanged, or not: its stage is a MirrorStage
+  resizes   // one size, whatever it takes, of which every pixel may come from all of them
+};
+
 // What a transform needs and gives, whatever its parameters. Where it may stand and where it may be moved
-// to follow from this alone.
+// to follow from this alone. None says how pixels lie: from the decoder on in planes, channel by channel, and
+// only a batch may be arranged otherwise.
 struct TransformKind {
   std::string_view name;
   // What it takes; a refusal says why not in its own words.
   bool takes_encoded = false;
   bool takes_uint8 = true;
   bool takes_float32 = true;
-  bool is_cut = false;         // its stage is a CutStage
+  Geometry geometry = Geometry::keeps;
   bool gives_parts = false;    // its stage is a PartStage
-  bool is_resize = false;      // gives one size whatever it takes, and sees all pixels of that
   bool is_pixel_wise = false;  // its stage is a PixelStage
   bool is_point_wise = false;  // every number depends on its own byte or number and channel alone
   Draws draws = Draws::none;
@@ -193,9 +207,11 @@ struct TransformKind {
                                          const SampleType& input) = nullptr;
 };
 
-// Whether a cut right behind `kind` gives the same when it stands right before it.
+// Whether a cut right behind `kind` gives the same when it stands right before it: of what mirrors, the mirrored
+// part.
 [[nodiscard]] constexpr bool lets_cuts_pass(const TransformKind& kind) {
-  return kind.is_pixel_wise && kind.draws != Draws::of_pixels;
+  return (kind.is_pixel_wise && kind.draws != Draws::of_pixels) ||
+         kind.geometry == Geometry::mirrors;
 }
 
 // Null for a name that is not known.

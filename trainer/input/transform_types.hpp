@@ -49,6 +49,10 @@ struct Interval {
     return lowest + (highest - lowest) * (static_cast<double>(random >> 11U) * kUnit);
   }
 };
+// Whether a MirrorStage with these draws exchanges left and right.
+[[nodiscard]] inline bool is_mirroring(double probability, const RandomStream& draws) {
+  return Interval{0, 1}.at(draws.at(0)) < probability;
+}
 // `name` as [lowest, highest] with least <= lowest <= highest <= most, or `otherwise` where it is not given.
 [[nodiscard]] Result<Interval> interval_parameter(const Transform& transform, const char* name,
                                                   Interval otherwise, Interval within);

@@ -19,6 +19,8 @@ const Transform kScale{"scale", {{"by", "1/255"}}};
 const Transform kNormalize{"normalize", {{"mean", {0.1, 0.2, 0.3}}, {"std", {0.5, 0.25, 2}}}};
 const Transform kMask{"random_mask", {{"ratio", 0.25}, {"dilate", "4-neighbour"}}};
 
+const Transform kFlip{"random_flip"};
+
 Transform crop(int height, int width) {
   return {"random_crop", {{"size", {height, width}}}};
 }
@@ -201,10 +203,59 @@ TEST(PipelineForms, OfFilesToo) {
            {kDecode, crop(20, 30), {"resize", {{"size", 19}}}, crop(6, 6), kNormalize},
            {kDecode, kYuv, crop(20, 30), kScale},
            {kDecode, center(40), crop(20, 30), kScale},
+           {kDecode, kFlip, crop(20, 30), kScale},
+           {kDecode, kFlip, kYuv, center(40), kFlip, crop(20, 30)},
+           {kDecode, kFlip, {"random_resized_crop", {{"size", 9}}}, kToFloat},
        }) {
     SCOPED_TRACE(transforms.size());
     expect_one_result(type_of(Element::encoded, {3, 45, 61}), samples, transforms);
   }
+}
+
+// A crop ahead of a flip is the mirrored part, whatever is left over beside it.
+TEST(PipelineForms, CropsBeforeFlipsAreMirrored) {
+  for (const int width : {16, 17, 33, 61}) {
+    const std::vector<std::uint8_t> file = encoded({23, width, 90, 2, 2});
+    const SampleType stored = type_of(Element::encoded, {3, 23, width});
+    const Sample sample{.element = Element::encoded, .bytes = file};
+    for (const auto& transforms : std::vector<std::vector<Transform>>{
+             {kDecode, kFlip, crop(10, 9)},
+             {kDecode, kFlip, crop(23, 16)},
+             {kDecode, kFlip, center(16)},
+             {kDecode, kFlip, center(15)},
+             {kDecode, {"random_flip", {{"probability", 0.25}}}, crop(20, 12), kFlip, crop(9, 7)},
+             {kDecode, kFlip, kToFloat, kFlip, center(11), kScale},
+         }) {
+      const Pipeline written = formed(stored, transforms, {});
+      std::set<std::vector<float>> different;
+      for (const PipelineForm& form :
+           {PipelineForm{.crops_first = true}, PipelineForm{.decodes_crop = true}}) {
+        const Pipeline moved = formed(stored, transforms, form);
+        EXPECT_TRUE(moved.chances().can_move_crop);
+        EXPECT_TRUE(moved.chances().can_decode_crop);
+        if (form.decodes_crop) {
+          EXPECT_THAT(moved.parts()[0], testing::HasSubstr("decode_jpeg + "));
+        }
+        for (std::int64_t place = 0; place < 60; ++place) {
+          const Position position{place / 7, place};
+          const auto expected = run<float>(written, sample, position);
+          ASSERT_EQ(run<float>(moved, sample, position), expected)
+              << width << " wide, " << moved.parts()[0] << ", at " << place;
+          different.insert(expected);
+        }
+      }
+      EXPECT_GT(different.size(), 1U);  // some are mirrored
+    }
+  }
+}
+
+// Where the middle of a picture is mirrored depends on the draw, so that none is kept for all.
+TEST(PipelineForms, KeepNoCropThatMayBeMirrored) {
+  const SampleType files = type_of(Element::encoded, {3, 100, 91});
+  const Pipeline made = formed(files, {kDecode, kFlip, center(40)},
+                               {.crops_first = true, .cache = CacheKind::prefix});
+  EXPECT_EQ(made.parts()[1], "center_crop");
+  EXPECT_EQ(made.cached_parts(), 1U);
 }
 
 // Other pixels than those of whole pictures, but the same ones whatever the form.
@@ -313,16 +364,19 @@ TEST(TransformKinds, DeclareTheirStages) {
   const SampleType files = type_of(Element::encoded, {3, 20, 20});
   const SampleType pixels = type_of(Element::uint8, {3, 20, 20});
   for (const Transform& transform : {kDecode, crop(3, 3), center(3), kMask, kYuv, kToFloat, kScale,
-                                     kNormalize, Transform{"resize", {{"size", 5}}}}) {
+                                     kNormalize, kFlip, Transform{"resize", {{"size", 5}}}}) {
     SCOPED_TRACE(transform.type);
     const TransformKind& kind = *find_transform(transform.type);
     const auto stage = kind.make(transform, kind.takes_encoded ? files : pixels);
     ASSERT_TRUE(stage);
-    EXPECT_EQ(dynamic_cast<const CutStage*>(stage->get()) != nullptr, kind.is_cut);
+    EXPECT_EQ(dynamic_cast<const CutStage*>(stage->get()) != nullptr,
+              kind.geometry == Geometry::cuts);
+    EXPECT_EQ(dynamic_cast<const MirrorStage*>(stage->get()) != nullptr,
+              kind.geometry == Geometry::mirrors);
     EXPECT_EQ(dynamic_cast<const PartStage*>(stage->get()) != nullptr, kind.gives_parts);
     EXPECT_EQ(dynamic_cast<const PixelStage*>(stage->get()) != nullptr, kind.is_pixel_wise);
     EXPECT_TRUE(kind.is_pixel_wise || !kind.is_point_wise);
-    EXPECT_FALSE(kind.is_cut && kind.is_pixel_wise);
+    EXPECT_TRUE(kind.geometry == Geometry::keeps || !kind.is_pixel_wise);
   }
 }
 
