@@ -87,7 +87,7 @@ class Job::State::BlockRecord {
 Result<Job::State::StepTaken> Job::State::step() {
   const Span span(profiler::span::kStep);
   auto batch = feed_->next();
-  if (!batch) return tl::unexpected(batch.error());
+  if (!batch) return tl::unexpected(told_with_others(batch.error(), *train_data_));
   StepTaken taken = learn_from(*batch);
   feed_->run_ahead();
   feed_->done();
@@ -317,7 +317,7 @@ Result<TestResult> Job::State::evaluate(const CancelCheck& is_cancelled) {
   at::Tensor correct;
   for (bool is_done = false; !is_done && !result.was_cancelled;) {
     auto batch = (*feed)->next();
-    if (!batch) return tl::unexpected(batch.error());
+    if (!batch) return tl::unexpected(told_with_others(batch.error(), *test_data_));
     const Learner::Score score = learner_->score(*batch);
     loss_sum = loss_sum.defined() ? loss_sum + score.loss_sum : score.loss_sum;
     correct = correct.defined() ? correct + score.correct : score.correct;

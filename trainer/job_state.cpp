@@ -4,6 +4,7 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <utility>
 
@@ -19,6 +20,8 @@ namespace autotuned::trainer {
 namespace {
 
 constexpr const char* kInitial = "initial";
+// For other damaged files, when the job has ended: less than a person or a time limit would wait for.
+constexpr std::chrono::nanoseconds kMostSearching = std::chrono::seconds(10);
 
 FeedSettings feed_settings_of(const recipes::Recipe& recipe, const Configuration& configuration,
                               const input::Pipeline& pipeline, const input::Kept& kept,
@@ -386,6 +389,20 @@ Result<const Checkpoint*> Job::State::find(const std::string& name) const {
 
 void Job::State::put(const std::string& name, Checkpoint checkpoint) {
   checkpoints_[name] = std::move(checkpoint);
+}
+
+Error Job::State::told_with_others(Error error, const input::Dataset& data) {
+  if (data.damage() != nullptr || !input::is_damage(error) || recipe_.input.empty()) return error;
+  auto found = damaged_found_.find(&data);
+  if (found == damaged_found_.end()) {
+    const recipes::Typed& first = recipe_.input.front();
+    found = damaged_found_
+                .emplace(&data,
+                         input::search_damage(data, {first.type, first.parameters}, cpus_allowed_,
+                                              kMostSearching, [] { return false; }))
+                .first;
+  }
+  return input::with_others(std::move(error), found->second);
 }
 
 std::vector<Error> Job::State::take_damaged_files() {

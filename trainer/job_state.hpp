@@ -17,6 +17,7 @@
 #include "trainer/checkpoint_writer.hpp"
 #include "trainer/extensions.hpp"
 #include "trainer/feed.hpp"
+#include "trainer/input/damage_search.hpp"
 #include "trainer/input/dataset.hpp"
 #include "trainer/input/jpeg_index.hpp"
 #include "trainer/input/kept.hpp"
@@ -48,6 +49,8 @@ class Job::State {
   [[nodiscard]] Result<const Checkpoint*> find(const std::string& name) const;
   void put(const std::string& name, Checkpoint checkpoint);
 
+  // An error of a batch of these data: where a damaged file ends the job, with the names of all others.
+  Error told_with_others(Error error, const input::Dataset& data);
   std::vector<Error> take_damaged_files();
   [[nodiscard]] std::int64_t damaged_files() const;
   std::vector<Error> take_warnings() { return std::exchange(warnings_, {}); }
@@ -145,6 +148,7 @@ class Job::State {
   std::unique_ptr<input::Dataset> train_data_;
   std::unique_ptr<input::Dataset> test_data_;  // null without evaluation
   std::map<const input::Dataset*, std::size_t> damaged_taken_;
+  std::map<const input::Dataset*, input::DamageFound> damaged_found_;  // by told_with_others()
   // By form. Kept, so that switching back costs nothing; elements of a map stay where they are.
   std::map<input::PipelineForm, Pipelines> pipelines_;
   // The one in use or used last first, and one more, so that two can be compared.

@@ -264,6 +264,15 @@ TEST(Training, SkipsDamagedFilesAlikeWhateverTheConfiguration) {
   const auto stopped = job->run_steps(10, never);
   ASSERT_FALSE(stopped);
   EXPECT_EQ(stopped.error().where, damaged.string());
+  // Where there are more of them, all are named, whichever comes first.
+  const std::filesystem::path other = folder / "photos/444_37x51.jpg";
+  std::filesystem::resize_file(other, std::filesystem::file_size(other) * 9 / 10);
+  const auto both = load(recipe)->run_steps(10, never);
+  ASSERT_FALSE(both);
+  EXPECT_THAT(
+      both.error().message(),
+      testing::AllOf(testing::HasSubstr(damaged.string()), testing::HasSubstr(other.string()),
+                     testing::HasSubstr("; 1 more of 5 files cannot be read")));
 }
 
 TEST(Training, NothingOfTheTrialsStaysInTheModel) {

@@ -8,6 +8,7 @@
 
 #include "base/text.hpp"
 #include "trainer/input/damage.hpp"
+#include "trainer/input/damage_search.hpp"
 #include "trainer/input/dataset_types.hpp"
 #include "trainer/input/picture_decoder.hpp"
 #include "trainer/input/random.hpp"
@@ -56,11 +57,16 @@ Result<LookedAt> look_at_all(const PictureSource& source, Damage* damage) {
   LookedAt all;
   SampleType& type = all.type;
   std::int64_t good = 0;
+  DamageFound damaged;  // where the first ends it all, which is told with the others
   const std::int64_t count = std::min(source.size(), kMostInspected);
   for (std::int64_t i = 0; i < count; ++i) {
     const auto looked = look_at(source, i, decoder, bytes);
     if (!looked) {
-      if (damage == nullptr || !is_damage(looked.error())) return tl::unexpected(looked.error());
+      if (!is_damage(looked.error())) return tl::unexpected(looked.error());
+      if (damage == nullptr) {
+        damaged.errors.push_back(looked.error());
+        continue;
+      }
       if (auto noted = damage->note(i, looked.error()); !noted)
         return tl::unexpected(noted.error());
       continue;
@@ -72,6 +78,10 @@ Result<LookedAt> look_at_all(const PictureSource& source, Damage* damage) {
     type.width = {std::min(type.width.least, shape.width), std::max(type.width.most, shape.width)};
     all.stored.bytes += looked->bytes;
     all.stored.decoded_bytes += shape.elements();
+  }
+  if (!damaged.errors.empty()) {
+    damaged.looked_at = count;
+    return tl::unexpected(with_others(damaged.errors.front(), damaged));
   }
   if (good == 0) {
     return fail(ErrorKind::corrupt,

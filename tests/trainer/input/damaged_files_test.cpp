@@ -9,6 +9,7 @@
 #include "tests/base/temporary_folder.hpp"
 #include "tests/trainer/input/fixtures.hpp"
 #include "tests/trainer/input/tar_fixture.hpp"
+#include "trainer/input/damage_search.hpp"
 #include "trainer/input/jpeg_index.hpp"
 #include "trainer/input/loader.hpp"
 #include "trainer/input/picture_decoder.hpp"
@@ -20,6 +21,7 @@ namespace {
 
 using testing::AllOf;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 
 struct File {
@@ -220,6 +222,59 @@ TEST_F(DamagedFiles, EndTheJobUnlessTheRecipeSkipsThem) {
   ASSERT_TRUE(tar);
   EXPECT_THAT(noted_files(**tar), ElementsAre(HasSubstr(".tar, 0.jpg")));
   EXPECT_THAT(open_table(files, "go on").error().message(), HasSubstr("`on_error`"));
+}
+
+// All at once, not one in every run.
+TEST_F(DamagedFiles, AreNamedTogetherWhenOneEndsTheJob) {
+  std::vector<File> files = good_files(40);
+  // Seen when the data are opened.
+  for (const std::size_t i : {3U, 17U, 31U})
+    files[i].content = "no picture";
+  const auto three = open_table(files, "stop");
+  ASSERT_FALSE(three);
+  EXPECT_THAT(three.error().where, EndsWith("/3"));
+  EXPECT_THAT(
+      three.error().message(),
+      AllOf(HasSubstr("/3: is not a JPEG"), HasSubstr("; 2 more of 40 files cannot be read: "),
+            HasSubstr("/17, "), HasSubstr("/31; repair the files"), HasSubstr("on_error: skip")));
+
+  // Seen only when they are decoded.
+  files = good_files(40);
+  for (std::size_t i = 1; i < 40; i += 3)
+    files[i].content = cut(files[i].content);
+  const auto table = open_table(files, "stop");
+  ASSERT_TRUE(table) << table.error().message();
+  for (const int threads : {1, 3}) {
+    const DamageFound found =
+        search_damage(**table, {"decode"}, threads, std::chrono::hours(1), [] { return false; });
+    EXPECT_EQ(found.looked_at, 40);
+    ASSERT_EQ(found.errors.size(), 13U);
+    for (std::size_t i = 0; i < found.errors.size(); ++i)
+      EXPECT_THAT(found.errors[i].where, EndsWith("/" + std::to_string(1 + 3 * i)));
+    const Error told = with_others(found.errors[4], found);
+    EXPECT_EQ(told.where, found.errors[4].where);
+    EXPECT_THAT(told.what, HasSubstr("; 12 more of 40 files cannot be read: "));
+    EXPECT_THAT(told.what, EndsWith("/37"));
+  }
+  int asked = 0;
+  const DamageFound few =
+      search_damage(**table, {"decode"}, 1, std::chrono::hours(1), [&] { return ++asked == 5; });
+  EXPECT_EQ(few.looked_at, 5);
+  EXPECT_EQ(few.errors.size(), 2U);
+  EXPECT_EQ(
+      search_damage(**table, {"resize"}, 1, std::chrono::hours(1), [] { return false; }).looked_at,
+      0);
+}
+
+TEST(Damage, NamesTwentyOfMany) {
+  DamageFound found{.errors = {}, .looked_at = 1000};
+  for (int i = 0; i < 25; ++i)
+    found.errors.push_back({ErrorKind::corrupt, "is odd", "file" + std::to_string(i), ""});
+  const Error told = with_others(found.errors[0], found);
+  EXPECT_THAT(told.what, AllOf(testing::StartsWith("is odd; 24 more of 1,000 files"),
+                               EndsWith("file19, file20 and 4 others")));
+  found.errors.resize(1);
+  EXPECT_EQ(with_others(found.errors[0], found).message(), "file0: is odd");
 }
 
 // A file that is gone is as good as damaged; an unreadable disk is not.
