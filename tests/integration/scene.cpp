@@ -197,8 +197,11 @@ bool Scene::all_ended() const {
 }
 
 bool Scene::kill_trainer() const {
-  const pid_t found = find_one("autotuned-trainer", -1);
-  return found > 0 && kill(found, SIGKILL) == 0;
+  for (const char* program : {"fake_trainer", "autotuned-trainer"}) {
+    const pid_t found = find_one(program, -1);
+    if (found > 0) return kill(found, SIGKILL) == 0;
+  }
+  return false;
 }
 
 bool Scene::kill_session(pid_t program) const {
