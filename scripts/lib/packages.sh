@@ -16,6 +16,7 @@ packages=(
   dataset-fashion-mnist
 )
 packages_for_lint=(clang-tidy)
+packages_for_page=(nodejs)
 
 as_root() {
   if ((EUID == 0)); then
