@@ -4,7 +4,8 @@
 usage: python3 bench/peers/operator_totals.py build/release/bin/autotuned [ROUNDS]
 
 Both record ResNet-18 on batches of 16 pictures of 224 x 224, forward, loss and backward, in turn; the same
-`autotuned analyze` reads both traces. Prints Markdown: calls per step and the median total per step.
+`autotuned analyze` reads both traces. Prints Markdown: calls per step, and the median total per step with the
+quartiles of the rounds.
 """
 
 import json
@@ -42,6 +43,13 @@ def totals(program: str, path: str) -> dict:
     return {one["name"]: (one["calls"] / STEPS, one["host_total_us"] / STEPS / 1000) for one in operators}
 
 
+def spread(values: list) -> tuple:
+    """Lower quartile, median, upper quartile."""
+    if len(values) < 2:
+        return values[0], values[0], values[0]
+    return tuple(statistics.quantiles(values, n=4, method="inclusive"))
+
+
 def main() -> None:
     program = os.path.abspath(sys.argv[1])
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 5
@@ -59,10 +67,11 @@ def main() -> None:
     print("| operator | calls (ours, theirs) | ms a step (ours) | ms a step (theirs) | ratio |\n|---|---|---|---|---|")
     names = sorted(theirs[0], key=lambda name: -theirs[0][name][1])
     for name in [name for name in names if name in ours[0]][:14]:
-        our_ms = statistics.median(one[name][1] for one in ours)
-        their_ms = statistics.median(one[name][1] for one in theirs)
-        print(f"| `{name}` | {ours[0][name][0]:.0f}, {theirs[0][name][0]:.0f} | {our_ms:.2f} | {their_ms:.2f} "
-              f"| {our_ms / their_ms:.2f} |")
+        our_ms = spread([one[name][1] for one in ours])
+        their_ms = spread([one[name][1] for one in theirs])
+        print(f"| `{name}` | {ours[0][name][0]:.0f}, {theirs[0][name][0]:.0f} "
+              f"| {our_ms[1]:.2f} ({our_ms[0]:.2f} to {our_ms[2]:.2f}) "
+              f"| {their_ms[1]:.2f} ({their_ms[0]:.2f} to {their_ms[2]:.2f}) | {our_ms[1] / their_ms[1]:.2f} |")
 
 
 if __name__ == "__main__":
