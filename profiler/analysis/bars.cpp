@@ -5,6 +5,7 @@
 #include <functional>
 #include <unordered_map>
 
+#include "profiler/analysis/forward_threads.hpp"
 #include "profiler/analysis/timelines.hpp"
 #include "profiler/analysis/used_names.hpp"
 
@@ -49,15 +50,20 @@ void find_causes(std::vector<Bar>& bars, const Events& events, const Launches& l
     bars[bar_of[event.row]].cause = bar_of[event.launch];
   }
   // Several carry a number; the last one made the node of the backward pass.
-  std::unordered_map<std::int64_t, Row> forward_of;
+  std::unordered_map<CountedOperator, Row, CountedOperatorHash> forward_of;
   for (Row row = 0; row < events.size(); ++row) {
     if (events.sequence[row] == traces::kNoId || events.is_backward[row]) continue;
-    const auto [found, is_new] = forward_of.try_emplace(events.sequence[row], row);
+    const CountedOperator counted{events.thread[row], events.sequence[row]};
+    const auto [found, is_new] = forward_of.try_emplace(counted, row);
     if (!is_new && events.start_ns[found->second] <= events.start_ns[row]) found->second = row;
   }
+  if (forward_of.empty()) return;
+  const auto threads = forward_threads(events);
   for (Row row = 0; row < events.size(); ++row) {
     if (events.sequence[row] == traces::kNoId || !events.is_backward[row]) continue;
-    const auto forward = forward_of.find(events.sequence[row]);
+    const auto thread = threads.find(events.forward_thread[row]);
+    if (thread == threads.end()) continue;
+    const auto forward = forward_of.find({thread->second, events.sequence[row]});
     if (forward == forward_of.end() || bar_of[row] == kNoBar) continue;
     if (events.start_ns[forward->second] > events.start_ns[row]) continue;
     bars[bar_of[row]].cause = bar_of[forward->second];

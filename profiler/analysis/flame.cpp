@@ -20,9 +20,6 @@ using traces::NameId;
 using traces::PythonCall;
 using traces::Trace;
 
-// What lies deeper is part of the frame at this depth.
-constexpr std::uint32_t kDeepest = 100;
-
 // Frames with the trace's own names, every parent before what it holds.
 class FrameMaker {
  public:
@@ -105,7 +102,7 @@ class FrameMaker {
   }
 
   bool is_too_deep(std::uint32_t above) const {
-    return above != kNoNode && depths_[above] >= kDeepest;
+    return above != kNoNode && depths_[above] >= kDeepestCall;
   }
 
   std::uint32_t frame(std::uint32_t above, NameId name, EventKind kind) {
@@ -126,7 +123,7 @@ class FrameMaker {
   const Trace& trace_;
   const std::vector<CallNode>& nodes_;
   std::vector<Frame> frames_;
-  std::vector<std::uint32_t> depths_;
+  std::vector<int> depths_;
   std::unordered_map<std::uint64_t, std::uint32_t> frame_of_key_;
   std::vector<Open> open_;
 };

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "profiler/analysis/forward_threads.hpp"
 #include "profiler/analysis/launches.hpp"
 
 namespace autotuned::analysis {
@@ -17,8 +18,6 @@ using traces::NameId;
 using traces::PythonCall;
 using traces::Trace;
 
-// Deeper calls belong to the function at this depth: a hostile trace may nest a million.
-constexpr int kDeepest = 200;
 constexpr const char* kBackward = "(backward)";
 
 class StackFinder {
@@ -100,7 +99,7 @@ class StackFinder {
 
   std::uint32_t frame_of(std::string_view text) {
     std::vector<std::string_view> functions;  // the innermost ones first
-    while (!text.empty() && functions.size() < kDeepest) {
+    while (!text.empty() && functions.size() < std::size_t{kDeepestCall}) {
       const std::size_t end = std::min(text.find(';'), text.size());
       if (end > 0) functions.push_back(text.substr(0, end));
       text.remove_prefix(std::min(end + 1, text.size()));
@@ -117,16 +116,17 @@ class StackFinder {
       std::uint32_t frame;
     };
     // Several carry a number; the last one made the node of the backward pass.
-    std::unordered_map<std::int64_t, Forward> forward_of;
+    std::unordered_map<CountedOperator, Forward, CountedOperatorHash> forward_of;
     for (const Row row : operators_) {
       const std::int64_t sequence = events_.sequence[row];
       if (sequence == traces::kNoId || events_.is_backward[row]) continue;
       if (stacks_.of_row[row] == kNoStack) continue;
       const Forward forward{events_.start_ns[row], stacks_.of_row[row]};
-      const auto [found, is_new] = forward_of.try_emplace(sequence, forward);
+      const auto [found, is_new] = forward_of.try_emplace({events_.thread[row], sequence}, forward);
       if (!is_new && found->second.start_ns <= forward.start_ns) found->second = forward;
     }
     if (forward_of.empty()) return;
+    const auto threads = forward_threads(events_);
     std::uint32_t stack = kNoStack;
     Row root = kNoRow;  // that is open
     for (const Row row : operators_) {
@@ -135,7 +135,9 @@ class StackFinder {
       if (!is_inside) {
         root = kNoRow;
         if (!events_.is_backward[row]) continue;
-        const auto forward = forward_of.find(events_.sequence[row]);
+        const auto thread = threads.find(events_.forward_thread[row]);
+        if (thread == threads.end()) continue;
+        const auto forward = forward_of.find({thread->second, events_.sequence[row]});
         if (forward == forward_of.end()) continue;
         root = row;
         stack = frame(forward->second.frame, stacks_.names.intern(kBackward));
@@ -146,7 +148,7 @@ class StackFinder {
 
   std::uint32_t frame(std::uint32_t caller, NameId name) {
     const int depth = caller == kNoStack ? 0 : stacks_.frames[caller].depth + 1;
-    if (depth > kDeepest) return caller;
+    if (depth > kDeepestCall) return caller;
     const auto [found, is_new] = frame_of_key_.try_emplace(
         (std::uint64_t{caller} << 32U) | name, static_cast<std::uint32_t>(stacks_.frames.size()));
     if (is_new) stacks_.frames.push_back({.name = name, .caller = caller, .depth = depth});

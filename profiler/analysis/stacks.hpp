@@ -14,6 +14,10 @@ namespace autotuned::analysis {
 
 inline constexpr std::uint32_t kNoStack = traces::kNoDetail;
 
+// Of functions of Python and what they call, here and in flame.hpp: what is called deeper is part of the one at
+// this depth. A hostile trace may nest a million.
+inline constexpr int kDeepestCall = 200;
+
 // One function of a stack. Stacks that begin alike share their outer frames.
 struct StackFrame {
   traces::NameId name = 0;          // of Stacks::names
@@ -28,8 +32,8 @@ struct Stacks {
   bool has_any = false;
 };
 
-// A node of the backward pass, and all that it calls, has the stack in which the operator with the same sequence
-// number was called, and below it the frame "(backward)": its own thread knows only who started the pass.
+// A node of the backward pass, and all that it calls, has the stack in which the operator was called that made it
+// (forward_threads.hpp), and below it the frame "(backward)": its own thread knows only who started the pass.
 // Functions that are built into Python are no frames: each is the operator once more.
 // All empty where the trace was read without stacks.
 [[nodiscard]] Stacks stacks_of(const traces::Trace& trace);

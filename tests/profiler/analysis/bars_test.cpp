@@ -110,5 +110,19 @@ TEST(Bars, BackwardKnowsTheLastForwardOfItsNumber) {
   EXPECT_EQ(cause_of(bars_in(text, 2), "evaluate_function: AddmmBackward0"), "");
 }
 
+// Replicas of one model count alike, each on a thread of its own.
+TEST(Bars, BackwardKnowsTheForwardOfItsThread) {
+  TraceText text;
+  text.event("cpu_op", "aten::first", 0, 40, {{"Sequence number", 7}}, 1);
+  text.event("cpu_op", "aten::second", 20, 40, {{"Sequence number", 7}}, 2);
+  text.event("cpu_op", "FirstBackward0", 100, 10, {{"Sequence number", 7}, {"Fwd thread id", 1}},
+             3);
+  text.event("cpu_op", "SecondBackward0", 120, 10, {{"Sequence number", 7}, {"Fwd thread id", 2}},
+             3);
+  const Bars bars = bars_in(text);
+  EXPECT_EQ(cause_of(bars, "FirstBackward0"), "aten::first");
+  EXPECT_EQ(cause_of(bars, "SecondBackward0"), "aten::second");
+}
+
 }  // namespace
 }  // namespace autotuned::analysis

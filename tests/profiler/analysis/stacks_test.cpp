@@ -5,6 +5,8 @@
 
 #include <map>
 
+#include "profiler/analysis/call_tree.hpp"
+#include "profiler/analysis/flame.hpp"
 #include "profiler/analysis/tables.hpp"
 #include "tests/places.hpp"
 #include "tests/profiler/trace_text.hpp"
@@ -100,6 +102,33 @@ TEST(Stacks, OfTheBackwardPassAreThoseOfItsForward) {
       UnorderedElementsAre(Pair("aten::mm", "model.py(12): forward ← train.py(30): main"),
                            Pair("MmBackward0", of_forward), Pair("aten::t", of_forward),
                            Pair("AccumulateGrad", of_pass), Pair("OtherBackward0", of_pass)));
+}
+
+// Two threads count alike, as those of DataParallel do.
+TEST(Stacks, OfTheBackwardPassAreThoseOfTheThreadThatCounted) {
+  TraceText text;
+  text.python("a.py(1): first", 0, 100).python("b.py(2): second", 0, 100, 0, 0, 2);
+  text.event("cpu_op", "aten::mm", 10, 10, {{"Sequence number", 4}}, 1);
+  text.event("cpu_op", "aten::add", 30, 10, {{"Sequence number", 4}}, 2);
+  text.event("cpu_op", "MmBackward0", 200, 10, {{"Sequence number", 4}, {"Fwd thread id", 1}}, 3);
+  text.event("cpu_op", "AddBackward0", 220, 10, {{"Sequence number", 4}, {"Fwd thread id", 2}}, 3);
+  auto stacks = stacks_in(text);
+  EXPECT_EQ(stacks["MmBackward0"], "(backward) ← a.py(1): first");
+  EXPECT_EQ(stacks["AddBackward0"], "(backward) ← b.py(2): second");
+}
+
+// The depth of stacks and of flame graphs is the same.
+TEST(Stacks, AreAsDeepAsTheFlameGraph) {
+  TraceText text;
+  for (int i = 0; i < 150; ++i)
+    text.python("f" + std::to_string(i), i, 1000 - 2 * i);
+  text.event("cpu_op", "aten::mm", 500, 0.5);
+  const traces::Trace trace = read(text.text());
+  const Stacks stacks = stacks_of(trace);
+  EXPECT_EQ(stacks.frames.size(), 150U);
+  const Flame flame = flame_of(trace, call_tree(trace, launches_of(trace), CallTreeOf::everything),
+                               1000, FlameOf::python_too);
+  EXPECT_EQ(flame.frames.size(), 151U);
 }
 
 TEST(Stacks, AreReadFromWhatPyTorchWrote) {
