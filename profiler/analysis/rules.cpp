@@ -80,8 +80,8 @@ constexpr std::array kRules = {
         .signal = "step.residual_ratio",
         .threshold = 0.1,
         .is_below = false,
-        .evidence = "{step.residual_ratio} of the step is in no operator, call or wait that was "
-                    "recorded, although the loader is known",
+        .evidence = "{step.residual_ratio} of the step is in no operator, call, wait or part of "
+                    "training that was recorded, although the loader is known",
         .plugin = "",
         .knob = "",
         .advice =

@@ -22,6 +22,8 @@ using traces::NameId;
 using traces::Trace;
 
 constexpr std::int64_t kStarvedNs = 30'000'000;
+// Several times what Python takes from one operator to the next while it is recorded.
+constexpr std::int64_t kShortestResidualNs = 100'000;
 constexpr std::size_t kFewestReads = 30;
 // The breakdown charges less than this to operators: not worth a look at who calls them.
 constexpr double kFewOperators = 0.05;
@@ -151,18 +153,23 @@ void add_making_signals(const Known& known, Signals& signals) {
   signals["loading.threads_per_core"] = count / cpus;
 }
 
+// A call of a module, or a part of the step that a program named.
+bool is_part_of_training(const Trace& trace, Row row) {
+  if (trace.events.kind[row] == EventKind::module) return true;
+  if (trace.events.kind[row] != EventKind::annotation) return false;
+  const std::string& name = trace.name_of(row);
+  return name.starts_with("Optimizer.") || name == "forward" || name == "backward" ||
+         name == "loss" || name == "loss_reading" || name == "transfer";
+}
+
 // Whether what is called in it is part of training, or of loading that has its name.
 bool is_accounted_for(const Trace& trace, Row row) {
   const EventKind kind = trace.events.kind[row];
-  const std::string& name = trace.name_of(row);
-  if (kind == EventKind::module || kind == EventKind::data_loading ||
-      kind == EventKind::communication) {
+  if (kind == EventKind::data_loading || kind == EventKind::communication ||
+      is_part_of_training(trace, row)) {
     return true;
   }
-  if (kind == EventKind::annotation) {
-    return name.starts_with("Optimizer.") || name == "forward" || name == "backward" ||
-           name == "loss" || name == "loss_reading" || name == "transfer";
-  }
+  const std::string& name = trace.name_of(row);
   return kind == EventKind::cpu_operator &&
          (trace.events.is_backward[row] || name.starts_with("autograd::engine::") ||
           has(name, "DataParallel") || has(name, "loss") || name == "aten::item");
@@ -203,6 +210,31 @@ void add_hidden_loading(const Known& known, Signals& signals) {
   ratio = static_cast<double>(length_ns(exposed)) / steps_ns(known.breakdown);
 }
 
+// The share of a step in which nothing is going on that has a name: no part of a step, no module, no part of
+// training. What Python takes from one operator to the next belongs to these. The median over the steps, since one
+// pause of the machine is no property of the program.
+double residual_ratio(const Known& known) {
+  Intervals named;
+  for (const Intervals& part : known.breakdown.all)
+    named.insert(named.end(), part.begin(), part.end());
+  for (Row row = 0; row < known.trace.events.size(); ++row) {
+    if (!is_part_of_training(known.trace, row)) continue;
+    named.push_back({known.trace.events.start_ns[row], known.trace.events.end_ns(row)});
+  }
+  Intervals steps;
+  for (const Step& step : known.breakdown.steps)
+    steps.push_back(step.time);
+  Intervals rest = difference(merged(std::move(steps)), merged(std::move(named)));
+  std::erase_if(rest, [](const Interval& one) { return one.length_ns() < kShortestResidualNs; });
+  std::vector<double> shares;
+  for (const Step& step : known.breakdown.steps) {
+    const auto length_ns = static_cast<double>(std::max<std::int64_t>(step.time.length_ns(), 1));
+    shares.push_back(static_cast<double>(length_within_ns(rest, step.time)) / length_ns);
+  }
+  std::ranges::sort(shares);
+  return (shares[(shares.size() - 1) / 2] + shares[shares.size() / 2]) / 2;
+}
+
 void add_wait_signals(const Known& known, Signals& signals) {
   const Breakdown& breakdown = known.breakdown;
   const Intervals& waits = breakdown.all[static_cast<std::size_t>(Part::data_loading)];
@@ -214,7 +246,7 @@ void add_wait_signals(const Known& known, Signals& signals) {
   signals["loading.starved_steps_share_ratio"] =
       starved / static_cast<double>(breakdown.steps.size());
   // The loader is known, so it is something else.
-  signals["step.residual_ratio"] = breakdown.ratio_of(Part::other);
+  signals["step.residual_ratio"] = residual_ratio(known);
 }
 
 }  // namespace

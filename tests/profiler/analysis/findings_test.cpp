@@ -152,6 +152,29 @@ TEST(Findings, ReadingANumberIsNotOtherWaiting) {
   EXPECT_DOUBLE_EQ(analysis.signals.at("waiting.synchronize_ratio"), 0);
 }
 
+// Python between operators is no unexplained time, nor are the insides of modules, nor one pause.
+TEST(Findings, OrdinaryRecordingsOfACpuAreExplained) {
+  for (const char* name : {"classifier", "workers", "stacks", "unmarked"}) {
+    const auto trace = traces::read_trace(tests::source_folder() / "tests/profiler/data" /
+                                          (std::string(name) + ".pt.trace.json.gz"));
+    ASSERT_TRUE(trace) << trace.error().message();
+    EXPECT_THAT(ids_of(analyze(*trace).findings), Not(Contains("unexplained_time"))) << name;
+  }
+  TraceText text;
+  text.step(1, 0, 10'000).event("user_annotation", kWaiting, 0, 100);
+  text.event("cpu_op", "aten::mm", 100, 4'900).event("cpu_op", "aten::mm", 7'000, 3'000);
+  EXPECT_DOUBLE_EQ(analysis_of(text).signals.at("step.residual_ratio"), 0.2);
+  EXPECT_THAT(ids_of(analysis_of(text).findings), Contains("unexplained_time"));
+  TraceText paused = text;
+  for (const int at : {10'000, 20'000}) {
+    paused.step(at / 10'000 + 1, at, 10'000).event("user_annotation", kWaiting, at, 100);
+    paused.event("cpu_op", "aten::mm", at + 100, 9'900);
+  }
+  EXPECT_THAT(ids_of(analysis_of(paused).findings), Not(Contains("unexplained_time")));
+  text.event("python_function", "nn.Module: Net_0", 50, 9'900);
+  EXPECT_DOUBLE_EQ(analysis_of(text).signals.at("step.residual_ratio"), 0);
+}
+
 TEST(Findings, FillingGradientsButNotReleasingThem) {
   TraceText text;
   text.step(1, 0, 100).event("user_annotation", "Optimizer.zero_grad#SGD.zero_grad", 10, 20);

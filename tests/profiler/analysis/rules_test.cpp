@@ -151,6 +151,15 @@ TraceText kernels_apart(double gap) {
   return text.step(1, 0, 2'000'000).kernel("a", 0, 1, 10).kernel("a", 2, 11 + gap, 10);
 }
 
+// Six operators, `apart` us one from the other.
+TraceText loaded_step(double apart) {
+  TraceText text;
+  text.step(1, 0, 100 + 6 * (300 + apart)).event("user_annotation", kWaiting, 0, 100);
+  for (int i = 0; i < 6; ++i)
+    text.event("cpu_op", "aten::mm", 100 + i * (300 + apart), 300);
+  return text;
+}
+
 RuleCases device_cases() {
   return {
       {"low_utilization", kernel_step(40), kernel_step(90)},
@@ -162,9 +171,7 @@ RuleCases device_cases() {
       {"long_gap", kernels_apart(900'000), kernels_apart(300'000)},
       {"host_bound", kernel_step(10), kernel_step(60)},
       {"uneven_utilization", kernel_step(80), kernel_step(95)},
-      {"unexplained_time",
-       step_with("user_annotation", kWaiting, 10).event("cpu_op", "aten::mm", 10, 50),
-       step_with("user_annotation", kWaiting, 10).event("cpu_op", "aten::mm", 10, 85)},
+      {"unexplained_time", loaded_step(500), loaded_step(50)},
       {"launch_queue_full", gpu_step_with("overhead", "Command Buffer Full", 5),
        gpu_step_with("overhead", "Activity Buffer Request", 5)},
       {"device_allocations", gpu_step_with("cuda_runtime", "cudaMalloc", 10),
