@@ -2,6 +2,7 @@
 #include "profiler/analysis/launches.hpp"
 
 #include <algorithm>
+#include <string>
 #include <unordered_map>
 
 namespace autotuned::analysis {
@@ -29,6 +30,15 @@ Launches launches_of(const traces::Trace& trace) {
   std::ranges::stable_sort(launches.device_events, {},
                            [&](const DeviceEvent& event) { return events.start_ns[event.row]; });
   return launches;
+}
+
+bool is_rocm(const traces::Trace& trace) {
+  for (traces::NameId id = 0; id < trace.names.size(); ++id) {
+    const std::string& name = trace.names.text(id);
+    // hipLaunchKernel, hipExtLaunchKernel, hipModuleLaunchKernel, …
+    if (name.starts_with("hip") && name.find("Launch") != std::string::npos) return true;
+  }
+  return false;
 }
 
 }  // namespace autotuned::analysis

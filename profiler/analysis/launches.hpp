@@ -26,4 +26,7 @@ struct Launches {
 // Looks at all events first: a trace gives no order between a launch and what it launched.
 [[nodiscard]] Launches launches_of(const traces::Trace& trace);
 
+// Whether the devices are AMD's: something was launched through HIP.
+[[nodiscard]] bool is_rocm(const traces::Trace& trace);
+
 }  // namespace autotuned::analysis

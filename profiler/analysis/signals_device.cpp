@@ -205,11 +205,8 @@ void add_kernel_signals(const Known& known, Signals& signals) {
     }
   }
   // Devices under ROCm have a compute capability, too, of other meaning, and kernels of other names.
-  bool is_rocm = false;
-  for (traces::NameId id = 0; id < trace.names.size(); ++id)
-    is_rocm = is_rocm || trace.names.text(id).starts_with("hipLaunch");
   const bool has_tensor_cores =
-      !is_rocm && std::ranges::any_of(trace.devices, [](const auto& device) {
+      !is_rocm(trace) && std::ranges::any_of(trace.devices, [](const auto& device) {
         return device.compute_major >= kFirstWithTensorCores;
       });
   if (has_tensor_cores && kernel_ns > 0) {

@@ -185,6 +185,24 @@ std::vector<Finding> findings_of_all(const std::vector<TraceAnalysis>& ranks,
   return findings;
 }
 
+// AMD's recording tells less than NVIDIA's.
+void add_rocm_note(const traces::Trace& trace, TraceAnalysis& analysis) {
+  if (analysis.devices.empty() || !is_rocm(trace)) return;
+  std::vector<std::string> missing;
+  const auto all_lack = [&](const auto& has) {
+    return std::ranges::none_of(analysis.devices, has);
+  };
+  if (all_lack([](const DeviceUse& use) { return use.sm_efficiency.has_value(); })) {
+    missing.emplace_back("blocks per multiprocessor, and so their efficiency");
+  }
+  if (all_lack([](const DeviceUse& use) { return use.achieved_occupancy_percent.has_value(); })) {
+    missing.emplace_back("occupancy");
+  }
+  missing.emplace_back("which kernels use matrix cores");
+  analysis.notes.push_back(
+      fmt::format("recorded with ROCm, which does not tell: {}", fmt::join(missing, "; ")));
+}
+
 }  // namespace
 
 TraceAnalysis analyze(const traces::Trace& trace, int default_rank) {
@@ -205,6 +223,7 @@ TraceAnalysis analyze(const traces::Trace& trace, int default_rank) {
       signals_of({trace, launches, analysis.breakdown, analysis.devices, analysis.operators});
   analysis.findings = findings_of(analysis.signals);
   name_modules(trace, analysis.findings);
+  add_rocm_note(trace, analysis);
   if (!analysis.breakdown.has_steps) {
     analysis.notes.emplace_back(
         "no steps are marked (profiler.step() was not called): all of it counts as one step");

@@ -175,6 +175,22 @@ TEST(Findings, OrdinaryRecordingsOfACpuAreExplained) {
   EXPECT_DOUBLE_EQ(analysis_of(text).signals.at("step.residual_ratio"), 0);
 }
 
+TEST(Findings, RocmSaysWhatIsMissing) {
+  TraceText text;
+  text.step(1, 0, 100).event("hip_runtime", "hipExtLaunchKernel", 5, 3, {{"correlation", 1}});
+  text.event("kernel", "Cijk_Ailk_Bljk_SB_MT64x64", 10, 60,
+             {{"correlation", 1}, {"device", 0}, {"stream", 3}}, 3);
+  const TraceAnalysis analysis = analysis_of(text);
+  ASSERT_EQ(analysis.devices.size(), 1U);
+  EXPECT_DOUBLE_EQ(analysis.devices[0].utilization, 0.6);
+  EXPECT_THAT(analysis.notes,
+              Contains("recorded with ROCm, which does not tell: blocks per multiprocessor, and so "
+                       "their efficiency; occupancy; which kernels use matrix cores"));
+  TraceText cuda;
+  EXPECT_THAT(analysis_of(cuda.step(1, 0, 100).kernel("a", 5, 10, 60)).notes,
+              Not(Contains(HasSubstr("ROCm"))));
+}
+
 TEST(Findings, FillingGradientsButNotReleasingThem) {
   TraceText text;
   text.step(1, 0, 100).event("user_annotation", "Optimizer.zero_grad#SGD.zero_grad", 10, 20);

@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 #include "base/file.hpp"
 #include "tests/places.hpp"
 #include "tests/profiler/trace_text.hpp"
@@ -66,6 +68,22 @@ TEST(Reader, ReadsWhatAnEventSays) {
   EXPECT_EQ(trace->rank, 3);
   EXPECT_EQ(trace->world_size, 8);
   EXPECT_EQ(trace->backend, "nccl");
+}
+
+// AMD's launches and kernels; older versions call the category hip_runtime.
+TEST(Reader, ReadsHip) {
+  TraceText text;
+  text.event("cuda_runtime", "hipLaunchKernel", 1, 2, {{"correlation", 3}});
+  text.event("hip_runtime", "hipMemcpyWithStream", 4, 2, {{"correlation", 4}});
+  text.event("kernel", "Cijk_Ailk_Bljk_SB_MT64x64", 5, 6,
+             {{"correlation", 3}, {"device", 0}, {"stream", 1}, {"kind", "Dispatch Kernel"}});
+  text.event("gpu_memcpy", "CopyHostToDevice", 12, 6, {{"correlation", 4}, {"device", 0}});
+  const auto trace = read_trace_text(text.text());
+  ASSERT_TRUE(trace) << trace.error().message();
+  EXPECT_THAT(trace->notes, IsEmpty());
+  EXPECT_THAT(trace->events.kind, ElementsAre(EventKind::runtime_call, EventKind::runtime_call,
+                                              EventKind::kernel, EventKind::copy));
+  EXPECT_TRUE(std::isnan(trace->details[trace->events.detail[2]].occupancy_percent));
 }
 
 TEST(Reader, ReadsWhatPyTorchWrote) {
