@@ -91,7 +91,9 @@ std::uint32_t holder_of(const std::vector<CallNode>& nodes, const Events& events
 
 // Calls of the runtime and work of devices, to the operator that has the same external id. In traces of some
 // versions no operator has that of a launch: then to what holds the launch.
-void add_launches(std::vector<CallNode>& nodes, const Events& events, const Launches& launches) {
+template <class LengthOf>
+void add_launches(std::vector<CallNode>& nodes, const Events& events, const Launches& launches,
+                  const LengthOf& length_of) {
   std::unordered_map<std::int64_t, std::uint32_t> node_of;
   for (const CallNode& node : nodes) {
     const std::int64_t id = events.external_id[node.row];
@@ -109,13 +111,28 @@ void add_launches(std::vector<CallNode>& nodes, const Events& events, const Laun
   for (const Row call : launches.calls) {
     CallNode* node = find(call);
     if (node == nullptr) node = find_holder(call);
-    if (node != nullptr) node->inner_ns += events.length_ns[call];
+    if (node != nullptr) node->inner_ns += length_of(call);
   }
   for (const DeviceEvent& event : launches.device_events) {
     CallNode* node = find(event.launch);
     if (node == nullptr) node = find(event.row);
     if (node == nullptr) node = find_holder(event.launch);
-    if (node != nullptr) node->device_self_ns += events.length_ns[event.row];
+    if (node != nullptr) node->device_self_ns += length_of(event.row);
+  }
+}
+
+template <class LengthOf>
+void charge(std::vector<CallNode>& nodes, const Events& events, const Launches& launches,
+            const LengthOf& length_of) {
+  add_launches(nodes, events, launches, length_of);
+  // Backwards, so that all below a node is summed before the node itself.
+  for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
+    if (node->stands_for_it != static_cast<std::uint32_t>(nodes.rend() - node - 1)) continue;
+    node->device_total_ns += node->device_self_ns;
+    if (node->parent == kNoNode) continue;
+    CallNode& parent = nodes[nodes[node->parent].stands_for_it];
+    parent.inner_ns += length_of(node->row);
+    parent.device_total_ns = bounded_sum(parent.device_total_ns, node->device_total_ns);
   }
 }
 
@@ -137,17 +154,18 @@ std::vector<CallNode> call_tree(const Trace& trace, const Launches& launches, Ca
   const Events& events = trace.events;
   std::vector<CallNode> nodes = nodes_of(events, what);
   find_parents(nodes, events);
-  add_launches(nodes, events, launches);
-  // Backwards, so that all below a node is summed before the node itself.
-  for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
-    if (node->stands_for_it != static_cast<std::uint32_t>(nodes.rend() - node - 1)) continue;
-    node->device_total_ns += node->device_self_ns;
-    if (node->parent == kNoNode) continue;
-    CallNode& parent = nodes[nodes[node->parent].stands_for_it];
-    parent.inner_ns += events.length_ns[node->row];
-    parent.device_total_ns = bounded_sum(parent.device_total_ns, node->device_total_ns);
-  }
+  charge(nodes, events, launches, [&](Row row) { return events.length_ns[row]; });
   return nodes;
+}
+
+void charge_within(std::vector<CallNode>& nodes, const Trace& trace, const Launches& launches,
+                   const Stretches& stretches) {
+  for (CallNode& node : nodes)
+    node.inner_ns = node.device_self_ns = node.device_total_ns = 0;
+  const Events& events = trace.events;
+  charge(nodes, events, launches, [&](Row row) {
+    return stretches.length_within_ns({events.start_ns[row], events.end_ns(row)});
+  });
 }
 
 }  // namespace autotuned::analysis

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "profiler/analysis/intervals.hpp"
 #include "profiler/analysis/launches.hpp"
 #include "profiler/traces/trace.hpp"
 
@@ -32,6 +33,10 @@ enum class CallTreeOf { operators, everything };
 // holding the other are damage: they become neighbours.
 [[nodiscard]] std::vector<CallNode> call_tree(const traces::Trace& trace, const Launches& launches,
                                               CallTreeOf what);
+
+// The figures of the nodes anew: only what lies within `stretches` counts.
+void charge_within(std::vector<CallNode>& nodes, const traces::Trace& trace,
+                   const Launches& launches, const Stretches& stretches);
 
 // The sum, or the largest number where it would overflow: work below events that hold each other is counted
 // for each, and a hostile trace may have many.

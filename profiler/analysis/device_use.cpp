@@ -53,7 +53,8 @@ double covered_ns(const std::vector<Busy>& kernels, const Stretches& stretches) 
 struct Kernels {
   Intervals times;
   std::vector<Busy> with_blocks;
-  double occupancy_sum = 0;  // weighted with the ns within the stretches
+  // Of what lies within the stretches.
+  double occupancy_sum = 0;  // weighted with the ns
   double occupancy_ns = 0;
   double all_ns = 0;
   double tensor_ns = 0;
@@ -82,10 +83,9 @@ std::vector<DeviceUse> device_uses(const traces::Trace& trace, const Stretches& 
     const traces::NameId name = events.name[row];
     if (!is_known[name]) use_of_name[name] = tensor_cores_of(trace.names.text(name));
     is_known[name] = true;
-    const double ns = as_double(time.length_ns());
-    kernels.all_ns += ns;
-    if (use_of_name[name] == TensorCores::yes) kernels.tensor_ns += ns;
-    if (use_of_name[name] == TensorCores::unknown) kernels.unknown_ns += ns;
+    kernels.all_ns += inside_ns;
+    if (use_of_name[name] == TensorCores::yes) kernels.tensor_ns += inside_ns;
+    if (use_of_name[name] == TensorCores::unknown) kernels.unknown_ns += inside_ns;
   }
 
   std::vector<DeviceUse> uses;

@@ -19,7 +19,7 @@ struct DeviceUse {
   std::optional<double> sm_efficiency;
   // Mean over the kernels, weighted by duration: busy time only. 0 to 100.
   std::optional<double> achieved_occupancy_percent;
-  double tensor_core_ratio = 0;          // share of all kernel time, not of the stretches
+  double tensor_core_ratio = 0;          // share of the kernel time within the stretches
   double unknown_tensor_core_ratio = 0;  // of generated kernels, which may use them or not
 };
 

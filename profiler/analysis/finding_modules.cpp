@@ -38,7 +38,8 @@ struct ModuleShare {
   double ratio = 0;
 };
 
-ModuleShare largest_share(const traces::Trace& trace, bool (*is_meant)(const std::string&)) {
+ModuleShare largest_share(const traces::Trace& trace, const Stretches& stretches,
+                          bool (*is_meant)(const std::string&)) {
   std::vector<bool> is_meant_name(trace.names.size());
   for (NameId id = 0; id < trace.names.size(); ++id)
     is_meant_name[id] = is_meant(trace.names.text(id));
@@ -47,7 +48,7 @@ ModuleShare largest_share(const traces::Trace& trace, bool (*is_meant)(const std
   double all_ns = 0;
   for (std::size_t row = 0; row < events.size(); ++row) {
     if (events.kind[row] != EventKind::cpu_operator || !is_meant_name[events.name[row]]) continue;
-    const auto ns = static_cast<double>(events.length_ns[row]);
+    const double ns = inside_ns(events, row, stretches);
     all_ns += ns;
     if (events.module[row] != traces::kNoDetail) ns_of[events.module[row]] += ns;
   }
@@ -59,12 +60,13 @@ ModuleShare largest_share(const traces::Trace& trace, bool (*is_meant)(const std
 
 }  // namespace
 
-void name_modules(const traces::Trace& trace, std::vector<Finding>& findings) {
+void name_modules(const traces::Trace& trace, const Stretches& stretches,
+                  std::vector<Finding>& findings) {
   for (Finding& finding : findings) {
     const auto known =
         std::ranges::find(kRuleOperators, std::string_view(finding.rule->id), &RuleOperators::rule);
     if (known == kRuleOperators.end()) continue;
-    const ModuleShare share = largest_share(trace, known->is_meant);
+    const ModuleShare share = largest_share(trace, stretches, known->is_meant);
     if (share.module == traces::kNoDetail) continue;
     // A trace is data of others, and this goes to a terminal.
     std::string path = trace.names.text(share.module);

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which module of the model a finding is about, where a trace knows the modules of its operators.
+// Where in the program a finding is: the module, where a trace knows the modules of its operators, and what waits.
 #pragma once
 
 #include <vector>
 
 #include "profiler/analysis/findings.hpp"
+#include "profiler/analysis/intervals.hpp"
 #include "profiler/traces/trace.hpp"
 
 namespace autotuned::analysis {
 
 // Adds to the evidence of findings about certain operators the module that spends most of their time on
-// the host, its backward included.
-void name_modules(const traces::Trace& trace, std::vector<Finding>& findings);
+// the host within `stretches`, its backward included.
+void name_modules(const traces::Trace& trace, const Stretches& stretches,
+                  std::vector<Finding>& findings);
 
 }  // namespace autotuned::analysis

@@ -14,8 +14,9 @@
 
 namespace autotuned::analysis {
 
-// Values by name. The end of a name is its unit: `_ratio` (of the time of all steps, where nothing else is
-// said), `_ns`, `_bytes`, `_count`. A signal that this trace cannot tell is absent.
+// Values by name, of what lies within the recorded steps (Breakdown::stretches); memory is that of the whole
+// recording. The end of a name is its unit: `_ratio` (of the time of all steps, where nothing else is said), `_ns`,
+// `_bytes`, `_count`. A signal that this trace cannot tell is absent.
 using Signals = std::map<std::string, double>;
 
 // All that is known about one trace, by reference.
@@ -24,7 +25,7 @@ struct Known {
   const Launches& launches;
   const Breakdown& breakdown;
   const std::vector<DeviceUse>& devices;
-  const std::vector<OperatorRow>& operators;
+  const std::vector<OperatorRow>& operators;  // within the stretches
 };
 
 [[nodiscard]] Signals signals_of(const Known& known);

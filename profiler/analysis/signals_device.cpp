@@ -120,9 +120,10 @@ void add_waiting_signals(const Known& known, Signals& signals) {
 void add_gap_signals(const Known& known, Signals& signals) {
   const Events& events = known.trace.events;
   const Stretches& stretches = known.breakdown.stretches;
-  std::map<int, std::int64_t> busy;
+  std::map<int, double> busy;
   for (const DeviceEvent& event : known.launches.device_events) {
-    busy[known.trace.details[events.detail[event.row]].device] += events.length_ns[event.row];
+    busy[known.trace.details[events.detail[event.row]].device] +=
+        inside_ns(events, event.row, stretches);
   }
   const int device =
       std::ranges::max_element(busy, {}, [](const auto& one) { return one.second; })->first;
@@ -137,7 +138,7 @@ void add_gap_signals(const Known& known, Signals& signals) {
   for (const DeviceEvent& event : known.launches.device_events) {
     if (known.trace.details[events.detail[event.row]].device != device) continue;
     const std::int64_t start_ns = events.start_ns[event.row];
-    if (events.kind[event.row] == EventKind::kernel) {
+    if (events.kind[event.row] == EventKind::kernel && stretches.hold(start_ns)) {
       ++kernels;
       kernel_ns += static_cast<double>(events.length_ns[event.row]);
       if (event.launch != kNoRow && events.length_ns[event.row] < events.length_ns[event.launch]) {
@@ -191,7 +192,7 @@ void add_kernel_signals(const Known& known, Signals& signals) {
   double kernel_ns = 0;
   for (Row row = 0; row < trace.events.size(); ++row) {
     if (trace.events.kind[row] != EventKind::kernel) continue;
-    const auto ns = static_cast<double>(trace.events.length_ns[row]);
+    const double ns = inside_ns(trace.events, row, known.breakdown.stretches);
     kernel_ns += ns;
     const std::string& name = trace.name_of(row);
     if (has(name, "nchwToNhwc") || has(name, "nhwcToNchw")) layout_ns += ns;

@@ -214,7 +214,6 @@ void add_host_signals(const Known& known, Signals& signals) {
     signals["loading.float_from_uint8_ratio"] = uint8_conversion_ns(known) / window_ns;
   }
 
-  // The tables cover the whole recording, so their shares are of all operators' time.
   double all_ns = 0;
   double gemm_ns = 0;
   double convolution_ns = 0;

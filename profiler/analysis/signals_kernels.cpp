@@ -51,7 +51,10 @@ void add_drift(const Known& known, Signals& signals) {
   std::unordered_map<NameId, std::vector<Row>> calls;
   double all_ns = 0;
   for (const DeviceEvent& event : known.launches.device_events) {
-    if (events.kind[event.row] != EventKind::kernel) continue;
+    if (events.kind[event.row] != EventKind::kernel ||
+        !known.breakdown.stretches.hold(events.start_ns[event.row])) {
+      continue;
+    }
     calls[events.name[event.row]].push_back(event.row);  // by start
     all_ns += static_cast<double>(events.length_ns[event.row]);
   }

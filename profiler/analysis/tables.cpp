@@ -9,7 +9,6 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "profiler/analysis/call_tree.hpp"
 #include "profiler/analysis/flops.hpp"
 
 namespace autotuned::analysis {
@@ -55,41 +54,78 @@ class FlopCounter {
   std::map<std::array<std::uint32_t, 3>, double> flop_;
 };
 
-}  // namespace
+// How rows are told apart.
+struct RowsBy {
+  OperatorsBy what = OperatorsBy::name;
+  const Stacks* stacks = nullptr;  // OperatorsBy::stacks
+};
 
-std::vector<OperatorRow> operator_table(const Trace& trace, const Launches& launches,
-                                        OperatorsBy by, const Stacks& stacks) {
+// Of nodes that are charged with what `length_of(row)` says. A call counts where `is_call(row)`.
+template <class LengthOf, class IsCall>
+std::vector<OperatorRow> table_of(const Trace& trace, const std::vector<CallNode>& nodes, RowsBy by,
+                                  const LengthOf& length_of, const IsCall& is_call) {
   const Events& events = trace.events;
-  const std::vector<CallNode> nodes = call_tree(trace, launches, CallTreeOf::operators);
   std::vector<OperatorRow> table;
   std::unordered_map<std::uint64_t, std::size_t> index_of_key;
   FlopCounter flops(trace);
   for (std::uint32_t i = 0; i < nodes.size(); ++i) {
     const CallNode& node = nodes[i];
     if (node.stands_for_it != i || !is_counted_operator(trace, node.row)) continue;
-    const bool has_stack = by == OperatorsBy::stacks && node.row < stacks.of_row.size();
-    const std::uint32_t shapes = by == OperatorsBy::shapes ? events.shapes[node.row] : kNoNode;
-    const std::uint32_t stack = has_stack ? stacks.of_row[node.row] : kNoStack;
+    const std::int64_t length_ns = length_of(node.row);
+    const bool is_counted = is_call(node.row);
+    if (!is_counted && length_ns == 0 && node.device_total_ns == 0) continue;
+    const bool has_stack = by.what == OperatorsBy::stacks && node.row < by.stacks->of_row.size();
+    const std::uint32_t shapes = by.what == OperatorsBy::shapes ? events.shapes[node.row] : kNoNode;
+    const std::uint32_t stack = has_stack ? by.stacks->of_row[node.row] : kNoStack;
     const std::uint64_t key = (std::uint64_t{events.name[node.row]} << 32U) |
-                              (by == OperatorsBy::stacks ? stack : shapes);
+                              (by.what == OperatorsBy::stacks ? stack : shapes);
     const auto [found, is_new] = index_of_key.try_emplace(key, table.size());
     if (is_new) {
       table.emplace_back().name = trace.name_of(node.row);
       if (shapes != kNoNode) table.back().shapes = trace.names.text(shapes);
-      if (stack != kNoStack) table.back().stack = stack_text(stacks, stack);
+      if (stack != kNoStack) table.back().stack = stack_text(*by.stacks, stack);
     }
     OperatorRow& row = table[found->second];
-    ++row.calls;
-    row.host_total_ns += events.length_ns[node.row];
-    row.host_self_ns += std::max<std::int64_t>(0, events.length_ns[node.row] - node.inner_ns);
+    row.calls += is_counted ? 1 : 0;
+    row.host_total_ns += length_ns;
+    row.host_self_ns += std::max<std::int64_t>(0, length_ns - node.inner_ns);
     row.device_total_ns = bounded_sum(row.device_total_ns, node.device_total_ns);
     row.device_self_ns += node.device_self_ns;
-    row.flop += flops.of(node.row);
+    if (is_counted) row.flop += flops.of(node.row);
   }
   std::ranges::stable_sort(table, std::greater{}, [](const OperatorRow& row) {
     return row.host_self_ns + row.device_self_ns;
   });
   return table;
+}
+
+std::vector<OperatorRow> table_of_all(const Trace& trace, const std::vector<CallNode>& nodes,
+                                      RowsBy by) {
+  return table_of(
+      trace, nodes, by, [&](Row row) { return trace.events.length_ns[row]; },
+      [](Row) { return true; });
+}
+
+}  // namespace
+
+std::vector<OperatorRow> operator_table(const Trace& trace, const Launches& launches,
+                                        OperatorsBy by, const Stacks& stacks) {
+  return table_of_all(trace, call_tree(trace, launches, CallTreeOf::operators), {by, &stacks});
+}
+
+OperatorTables operator_tables(const Trace& trace, std::vector<CallNode> nodes,
+                               const Launches& launches, const Stretches& stretches) {
+  OperatorTables tables;
+  tables.recorded = table_of_all(trace, nodes, {});
+  charge_within(nodes, trace, launches, stretches);
+  const Events& events = trace.events;
+  tables.within = table_of(
+      trace, nodes, {},
+      [&](Row row) {
+        return stretches.length_within_ns({events.start_ns[row], events.end_ns(row)});
+      },
+      [&](Row row) { return stretches.hold(events.start_ns[row]); });
+  return tables;
 }
 
 std::vector<KernelRow> kernel_table(const Trace& trace) {

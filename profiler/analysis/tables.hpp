@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Totals by operator and by kernel, over everything that was recorded, inside and outside of steps.
+// Totals by operator and by kernel.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "profiler/analysis/call_tree.hpp"
+#include "profiler/analysis/intervals.hpp"
 #include "profiler/analysis/launches.hpp"
 #include "profiler/analysis/stacks.hpp"
 #include "profiler/analysis/tensor_cores.hpp"
@@ -30,13 +32,23 @@ struct OperatorRow {
   friend bool operator==(const OperatorRow&, const OperatorRow&) = default;
 };
 
-// Largest self time (host and device together) first. An operator whose only child is another of its name
-// counts once. By stacks: those of `stacks`, which are of the same trace.
+// Over everything that was recorded, inside and outside of steps. Largest self time (host and device together)
+// first. An operator whose only child is another of its name counts once. By stacks: those of `stacks`, which are of the same trace.
 enum class OperatorsBy { name, shapes, stacks };
 [[nodiscard]] std::vector<OperatorRow> operator_table(const traces::Trace& trace,
                                                       const Launches& launches,
                                                       OperatorsBy by = OperatorsBy::name,
                                                       const Stacks& stacks = {});
+
+// That table by name, and one of what lies within `stretches`: calls that begin there, and of all times the part
+// that is there. REQUIRES: `nodes` is call_tree(trace, launches, operators).
+struct OperatorTables {
+  std::vector<OperatorRow> recorded;
+  std::vector<OperatorRow> within;
+};
+[[nodiscard]] OperatorTables operator_tables(const traces::Trace& trace,
+                                             std::vector<CallNode> nodes, const Launches& launches,
+                                             const Stretches& stretches);
 
 struct KernelRow {
   std::string name;
@@ -50,7 +62,7 @@ struct KernelRow {
   TensorCores tensor_cores = TensorCores::no;
 };
 
-// Largest total first.
+// Over everything that was recorded, the largest total first.
 [[nodiscard]] std::vector<KernelRow> kernel_table(const traces::Trace& trace);
 
 }  // namespace autotuned::analysis

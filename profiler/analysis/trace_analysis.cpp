@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "profiler/analysis/call_tree.hpp"
 #include "profiler/analysis/finding_modules.hpp"
 
 namespace autotuned::analysis {
@@ -217,12 +218,15 @@ TraceAnalysis analyze(const traces::Trace& trace, int default_rank) {
   const Launches launches = launches_of(trace);
   analysis.breakdown = breakdown_of(trace, launches);
   analysis.devices = device_uses(trace, analysis.breakdown.stretches);
-  analysis.operators = operator_table(trace, launches);
+  std::vector<CallNode> nodes = call_tree(trace, launches, CallTreeOf::operators);
+  OperatorTables operators =
+      operator_tables(trace, std::move(nodes), launches, analysis.breakdown.stretches);
+  analysis.operators = std::move(operators.recorded);
   analysis.kernels = kernel_table(trace);
   analysis.signals =
-      signals_of({trace, launches, analysis.breakdown, analysis.devices, analysis.operators});
+      signals_of({trace, launches, analysis.breakdown, analysis.devices, operators.within});
   analysis.findings = findings_of(analysis.signals);
-  name_modules(trace, analysis.findings);
+  name_modules(trace, analysis.breakdown.stretches, analysis.findings);
   add_rocm_note(trace, analysis);
   if (!analysis.breakdown.has_steps) {
     analysis.notes.emplace_back(
