@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "profiler/operators.hpp"
 
@@ -58,7 +61,82 @@ ModuleShare largest_share(const traces::Trace& trace, const Stretches& stretches
   return {largest->first, largest->second / all_ns};
 }
 
+// A trace is data of others, and this goes to a terminal.
+std::string printable(std::string name) {
+  std::ranges::replace_if(
+      name, [](unsigned char byte) { return byte < 0x20 || byte == 0x7F; }, '?');
+  return name;
+}
+
+void add_place(Finding& finding, const std::string& place) {
+  finding.where += (finding.where.empty() ? "" : "; ") + place;
+  finding.evidence += "; " + place;
+}
+
+// By thread, the moments in which a node of gather's backward runs.
+std::map<std::uint32_t, Stretches> gather_backward_times(const traces::Trace& trace) {
+  const Events& events = trace.events;
+  std::map<std::uint32_t, Intervals> times;
+  for (std::size_t row = 0; row < events.size(); ++row) {
+    const bool is_node = events.kind[row] == EventKind::cpu_operator &&
+                         profiler::is_gather(trace.name_of(row)) &&
+                         trace.name_of(row) != "aten::gather";
+    if (is_node) times[events.thread[row]].push_back({events.start_ns[row], events.end_ns(row)});
+  }
+  std::map<std::uint32_t, Stretches> result;
+  for (auto& [thread, of_thread] : times)
+    result.emplace(thread, Stretches(merged(std::move(of_thread))));
+  return result;
+}
+
+struct Waits {
+  std::int64_t calls = 0;
+  double ns = 0;
+};
+
+std::string text_of(const std::map<NameId, Waits>& waits, const traces::Trace& trace) {
+  constexpr std::size_t kMost = 3;
+  std::vector<std::pair<NameId, Waits>> longest(waits.begin(), waits.end());
+  std::ranges::stable_sort(longest, std::greater{}, [](const auto& one) { return one.second.ns; });
+  std::string text;
+  for (std::size_t i = 0; i < std::min(longest.size(), kMost); ++i) {
+    const auto& [name, wait] = longest[i];
+    text += fmt::format("{}{} x {} ({})", i == 0 ? "" : ", ", wait.calls,
+                        printable(trace.names.text(name)), signal_text("wait_ns", wait.ns));
+  }
+  return text;
+}
+
 }  // namespace
+
+void name_waits(const traces::Trace& trace, const Launches& launches, const Stretches& stretches,
+                std::vector<Finding>& findings) {
+  const auto finding = std::ranges::find_if(findings, [](const Finding& one) {
+    return std::string_view(one.rule->id) == "gather_backward";
+  });
+  if (finding == findings.end()) return;
+  const std::map<std::uint32_t, Stretches> times = gather_backward_times(trace);
+  const Events& events = trace.events;
+  const auto is_inside = [&](Row call) {
+    const auto thread = times.find(events.thread[call]);
+    return thread != times.end() && thread->second.hold(events.start_ns[call]) &&
+           stretches.hold(events.start_ns[call]);
+  };
+  std::map<NameId, Waits> waits;
+  const auto add = [&](Row row) {
+    Waits& one = waits[events.name[row]];
+    ++one.calls;
+    one.ns += static_cast<double>(events.length_ns[row]);
+  };
+  for (const Row call : launches.calls) {
+    if (trace.name_of(call).find("Synchronize") != std::string::npos && is_inside(call)) add(call);
+  }
+  for (const DeviceEvent& event : launches.device_events) {
+    const bool is_copy = events.kind[event.row] == EventKind::copy && event.launch != kNoRow;
+    if (is_copy && is_inside(event.launch)) add(event.row);
+  }
+  if (!waits.empty()) add_place(*finding, "inside its backward: " + text_of(waits, trace));
+}
 
 void name_modules(const traces::Trace& trace, const Stretches& stretches,
                   std::vector<Finding>& findings) {
@@ -68,12 +146,8 @@ void name_modules(const traces::Trace& trace, const Stretches& stretches,
     if (known == kRuleOperators.end()) continue;
     const ModuleShare share = largest_share(trace, stretches, known->is_meant);
     if (share.module == traces::kNoDetail) continue;
-    // A trace is data of others, and this goes to a terminal.
-    std::string path = trace.names.text(share.module);
-    std::ranges::replace_if(
-        path, [](unsigned char byte) { return byte < 0x20 || byte == 0x7F; }, '?');
-    finding.where = fmt::format("{:.0f} % of that in {}", 100 * share.ratio, path);
-    finding.evidence += "; " + finding.where;
+    add_place(finding, fmt::format("{:.0f} % of that in {}", 100 * share.ratio,
+                                   printable(trace.names.text(share.module))));
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "profiler/analysis/findings.hpp"
 #include "profiler/analysis/intervals.hpp"
+#include "profiler/analysis/launches.hpp"
 #include "profiler/traces/trace.hpp"
 
 namespace autotuned::analysis {
@@ -14,5 +15,10 @@ namespace autotuned::analysis {
 // the host within `stretches`, its backward included.
 void name_modules(const traces::Trace& trace, const Stretches& stretches,
                   std::vector<Finding>& findings);
+
+// Adds to the finding about gather the calls that synchronise, and the copies, inside of its backward: those that
+// begin within `stretches`, the longest first.
+void name_waits(const traces::Trace& trace, const Launches& launches, const Stretches& stretches,
+                std::vector<Finding>& findings);
 
 }  // namespace autotuned::analysis

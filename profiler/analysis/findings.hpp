@@ -32,7 +32,8 @@ struct Finding {
   const Rule* rule = nullptr;
   double value = 0;  // of the rule's signal
   std::string evidence;
-  std::string where;  // the end of the evidence that names a module; empty where none is known
+  std::string
+      where;  // the end of the evidence that names a place in the program; empty where none is known
 };
 
 // In the order of the table.

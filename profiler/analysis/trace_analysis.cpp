@@ -227,6 +227,7 @@ TraceAnalysis analyze(const traces::Trace& trace, int default_rank) {
       signals_of({trace, launches, analysis.breakdown, analysis.devices, operators.within});
   analysis.findings = findings_of(analysis.signals);
   name_modules(trace, analysis.breakdown.stretches, analysis.findings);
+  name_waits(trace, launches, analysis.breakdown.stretches, analysis.findings);
   add_rocm_note(trace, analysis);
   if (!analysis.breakdown.has_steps) {
     analysis.notes.emplace_back(

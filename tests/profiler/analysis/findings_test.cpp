@@ -152,6 +152,28 @@ TEST(Findings, ReadingANumberIsNotOtherWaiting) {
   EXPECT_DOUBLE_EQ(analysis.signals.at("waiting.synchronize_ratio"), 0);
 }
 
+TEST(Findings, GatherNamesWhatWaitsInsideOfItsBackward) {
+  TraceText text;
+  text.step(1, 0, 1000).event("cpu_op", "aten::gather", 10, 40);
+  text.event("cuda_runtime", "cudaStreamSynchronize", 20, 30);  // of the forward
+  text.event("cpu_op", "GatherBackward0", 100, 300, {{"External id", 1}});
+  text.kernel("scatter", 110, 120, 200, {{"External id", 1}});
+  text.event("cuda_runtime", "cudaStreamSynchronize", 130, 50);
+  text.event("cuda_runtime", "cudaStreamSynchronize", 200, 50);
+  text.event("cuda_runtime", "cudaMemcpyAsync", 260, 5, {{"correlation", 77}});
+  text.event("gpu_memcpy", "Memcpy DtoH (Device -> Pageable)", 330, 20,
+             {{"correlation", 77}, {"device", 0}, {"bytes", 4}}, 7);
+  text.event("cuda_runtime", "cudaDeviceSynchronize", 500, 100);  // of no gather
+  const TraceAnalysis analysis = analysis_of(text);
+  const auto found = std::ranges::find(analysis.findings, std::string("gather_backward"),
+                                       [](const Finding& finding) { return finding.rule->id; });
+  ASSERT_NE(found, analysis.findings.end());
+  EXPECT_THAT(found->evidence,
+              testing::EndsWith("; inside its backward: 2 x cudaStreamSynchronize (100.0 us), 1 x "
+                                "Memcpy DtoH (Device -> Pageable) (20.0 us)"));
+  EXPECT_THAT(found->evidence, testing::EndsWith(found->where));
+}
+
 // Python between operators is no unexplained time, nor are the insides of modules, nor one pause.
 TEST(Findings, OrdinaryRecordingsOfACpuAreExplained) {
   for (const char* name : {"classifier", "workers", "stacks", "unmarked"}) {
