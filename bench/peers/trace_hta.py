@@ -5,6 +5,10 @@ much of the communication hides behind computation. Exits with 1 where they diff
 
 usage: bench/peers/setup-hta
        .deps/hta/bin/python bench/peers/trace_hta.py AUTOTUNED TRACE...
+       .deps/hta/bin/python bench/peers/trace_hta.py --record TRACE...
+
+--record prints what HolisticTraceAnalysis says, by file name: tests/profiler/data/hta.json is that record, which a
+test compares with ours.
 
 Both get a copy of each trace with one step that holds everything: theirs leaves out the last step, ours takes
 figures over steps. What the host says of collective operations is not in it: theirs counts kernels only. An
@@ -99,8 +103,21 @@ def compare(program, path, folder):
     return differences
 
 
+def record(paths, folder):
+    figures = {}
+    for path in paths:
+        copy = os.path.join(folder, "copy.json.gz")
+        one_step(path, copy)
+        figures[os.path.basename(path)] = {name: round(float(figure), 4) for name, figure in theirs_of(copy).items()}
+    print(json.dumps(figures, indent=1))
+
+
 def main():
     program, paths = sys.argv[1], sys.argv[2:]
+    if program == "--record":
+        with tempfile.TemporaryDirectory() as folder:
+            record(paths, folder)
+        return 0
     with tempfile.TemporaryDirectory() as folder:
         differences = sum(compare(program, path, folder) for path in paths)
     return 1 if differences else 0

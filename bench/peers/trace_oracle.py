@@ -14,6 +14,7 @@ import gzip
 import json
 import logging
 import os
+import re
 import sys
 
 logging.disable(logging.CRITICAL)
@@ -76,11 +77,13 @@ def figures(path):
 def main():
     record = {os.path.basename(path): figures(path) for path in sys.argv[1:]}
     rounded = json.loads(json.dumps(record), parse_float=lambda text: round(float(text), 4))
-    for name, trace in rounded.items():  # a line for each row keeps differences readable
+    rows = []
+    for trace in rounded.values():  # a line for each row keeps differences readable
         for table in ("operators", "kernels"):
-            trace[table] = [json.dumps(row) for row in trace[table]]
+            rows += trace[table]
+            trace[table] = ["row %d" % number for number in range(len(rows) - len(trace[table]), len(rows))]
     text = json.dumps(rounded, indent=1)
-    print(text.replace('\\"', '"').replace('"{', "{").replace('}"', "}"))
+    print(re.sub(r'"row (\d+)"', lambda match: json.dumps(rows[int(match[1])]), text))
 
 
 if __name__ == "__main__":

@@ -19,8 +19,10 @@
 #include "profiler/timeline_trace.hpp"
 #include "profiler/traces/reader.hpp"
 #include "tests/base/temporary_folder.hpp"
+#include "tests/places.hpp"
 #include "tests/profiler/cupti_fake.hpp"
 #include "tests/profiler/device_samples.hpp"
+#include "tests/profiler/nesting.hpp"
 #include "tests/profiler/packed_json.hpp"
 
 namespace autotuned::profiler {
@@ -396,6 +398,38 @@ TEST_F(CuptiTrace, IsWrittenWhateverTheRecordsSay) {
     names.push_back(trace.name_of(row));
   EXPECT_THAT(names, AllOf(Contains("Memcpy Unknown (Unknown -> Device)"),
                            Contains("Memset (Unknown)"), Contains("Unknown")));
+}
+
+// What a reader sees of the complete events, whenever and by whichever process they were written.
+Json complete_events(const Json& trace) {
+  double first_us = std::numeric_limits<double>::max();
+  for (const Json& event : trace.at("traceEvents")) {
+    if (event.at("ph") == "X") first_us = std::min(first_us, event.at("ts").get<double>());
+  }
+  Json events = Json::array();
+  for (const Json& event : trace.at("traceEvents")) {
+    if (event.at("ph") != "X") continue;
+    events.push_back({event.at("name"), event.at("cat"), event.at("tid"),
+                      std::llround(1e3 * (event.at("ts").get<double>() - first_us)),
+                      std::llround(1e3 * event.at("dur").get<double>())});
+  }
+  return events;
+}
+
+// The oracles have read the trace in the data (docs/metrics.md); it must be one that is written today.
+TEST_F(CuptiTrace, IsTheOneThatTheOraclesRead) {
+  for (std::int64_t step = 0; step < 3; ++step)
+    run_step(step);
+  (void)written(recorded(3));
+  EXPECT_EQ(crossing_events(parsed()), std::vector<std::string>{});
+  const auto known = tests::source_folder() / "tests/profiler/data/cupti.pt.trace.json.gz";
+  const bool is_same = std::filesystem::exists(known) &&
+                       complete_events(read_packed_json(known)) == complete_events(parsed());
+  if (is_same) return;
+  const auto fresh = tests::build_folder() / "tests" / known.filename();
+  std::filesystem::copy_file(file(), fresh, std::filesystem::copy_options::overwrite_existing);
+  ADD_FAILURE() << known << " is another trace than " << fresh
+                << ": take that one, and ask the oracles anew";
 }
 
 }  // namespace

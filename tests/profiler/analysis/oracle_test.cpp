@@ -10,6 +10,8 @@
 #include "profiler/analysis/trace_analysis.hpp"
 #include "profiler/traces/reader.hpp"
 #include "tests/places.hpp"
+#include "tests/profiler/nesting.hpp"
+#include "tests/profiler/packed_json.hpp"
 
 namespace autotuned::analysis {
 namespace {
@@ -96,14 +98,39 @@ TEST_P(Oracle, Agrees) {
               1e-3);
 }
 
+// Three that PyTorch wrote, two of a script, one of `autotuned profile`, and one of its recording of a fake GPU.
 INSTANTIATE_TEST_SUITE_P(Traces, Oracle,
                          testing::Values("classifier.pt.trace.json.gz", "workers.pt.trace.json.gz",
                                          "unmarked.pt.trace.json.gz", "rank0.pt.trace.json.gz",
-                                         "rank1.pt.trace.json.gz"),
+                                         "rank1.pt.trace.json.gz", "recorded.pt.trace.json.gz",
+                                         "cupti.pt.trace.json.gz"),
                          [](const auto& tested) {
                            const std::string name = tested.param;
                            return name.substr(0, name.find('.'));
                          });
+
+// Viewers such as Perfetto draw the complete events of one thread inside of each other.
+TEST(OwnTraces, HaveEventsThatNest) {
+  for (const char* name : {"recorded.pt.trace.json.gz", "cupti.pt.trace.json.gz"}) {
+    const Json trace = read_packed_json(data_file(name));
+    EXPECT_EQ(crossing_events(trace), std::vector<std::string>{}) << name;
+    EXPECT_GT(trace.at("traceEvents").size(), 50U) << name;
+  }
+}
+
+TEST(OwnTraces, CrossingEventsAreSeen) {
+  const auto events = [](const char* text) { return crossing_events(Json::parse(text)); };
+  EXPECT_EQ(events(R"({"traceEvents": [
+                     {"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": 0.5, "dur": 10},
+                     {"ph": "X", "name": "b", "pid": 1, "tid": 1, "ts": 5, "dur": 10}]})"),
+            std::vector<std::string>{"a and b"});
+  EXPECT_TRUE(events(R"({"traceEvents": [
+                       {"ph": "X", "name": "b", "pid": 1, "tid": 1, "ts": 5, "dur": 5.5},
+                       {"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": 0.5, "dur": 10},
+                       {"ph": "X", "name": "c", "pid": 1, "tid": 1, "ts": 10.5, "dur": 3},
+                       {"ph": "X", "name": "d", "pid": 1, "tid": 2, "ts": 1, "dur": 30}]})")
+                  .empty());
+}
 
 }  // namespace
 }  // namespace autotuned::analysis
