@@ -266,10 +266,14 @@ Table ranks_table(const std::vector<Profile>& ranks) {
 }
 
 Table collectives_table(const std::vector<Profile>& ranks) {
+  constexpr std::size_t kSize = 3;  // the column
   Table table{.id = "collectives",
               .title = "collective operations, mean of a rank",
               .columns = {{"name", "operation", Unit::text},
+                          {"collective", "collective", Unit::text},
                           {"calls", "calls", Unit::count},
+                          {"size", "size", Unit::bytes},
+                          {"size_per_call", "size of a call", Unit::bytes},
                           {"total", "total", Unit::time},
                           {"transfer", "transfer", Unit::time},
                           {"waiting", "waiting for others", Unit::time}},
@@ -280,8 +284,13 @@ Table collectives_table(const std::vector<Profile>& ranks) {
   for (const Profile& rank : ranks)
     all.push_back(&rank.communication);
   for (const analysis::CollectiveRow& row : analysis::collective_table(all)) {
-    table.rows.push_back({row.name, number_cell(row.calls), number_cell(row.total_ns),
-                          number_cell(row.transfer_ns), number_cell(row.waiting_ns)});
+    table.rows.push_back({row.name, row.what, number_cell(row.calls), Cell(), Cell(),
+                          number_cell(row.total_ns), number_cell(row.transfer_ns),
+                          number_cell(row.waiting_ns)});
+    if (!row.bytes) continue;
+    std::vector<Cell>& cells = table.rows.back();
+    cells[kSize] = number_cell(*row.bytes);
+    cells[kSize + 1] = static_cast<double>(*row.bytes) / static_cast<double>(row.calls);
   }
   return table;
 }

@@ -4,14 +4,43 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <unordered_map>
+#include <utility>
 
 #include "profiler/analysis/breakdown.hpp"
+#include "profiler/analysis/call_tree.hpp"
 #include "profiler/analysis/launches.hpp"
 
 namespace autotuned::analysis {
 
 using traces::EventKind;
 using traces::Events;
+
+namespace {
+
+// What events say themselves, or the operator of the host that has their external id.
+struct Sizes {
+  std::unordered_map<Row, const traces::CollectiveSize*> of_row;
+  std::unordered_map<std::int64_t, const traces::CollectiveSize*> of_id;
+
+  [[nodiscard]] const traces::CollectiveSize* of(const Events& events, Row row) const {
+    if (const auto own = of_row.find(row); own != of_row.end()) return own->second;
+    const auto caller = of_id.find(events.external_id[row]);
+    return caller == of_id.end() ? nullptr : caller->second;
+  }
+};
+
+Sizes sizes_of(const traces::Trace& trace) {
+  Sizes sizes;
+  for (const traces::CollectiveSize& size : trace.collectives) {
+    sizes.of_row[size.row] = &size;
+    const std::int64_t id = trace.events.external_id[size.row];
+    if (id > 0) sizes.of_id.try_emplace(id, &size);
+  }
+  return sizes;
+}
+
+}  // namespace
 
 Communication communication_of(const traces::Trace& trace, const Stretches& stretches) {
   const Events& events = trace.events;
@@ -42,23 +71,41 @@ Communication communication_of(const traces::Trace& trace, const Stretches& stre
                        .communication_ns = length_ns(communicating),
                        .overlapped_ns = length_ns(intersection(computing, communicating)),
                        .operations = {}};
-  for (const Row row : rows)
-    result.operations.push_back({trace.name_of(row), events.length_ns[row]});
+  const auto sizes = sizes_of(trace);
+  for (const Row row : rows) {
+    Collective& one = result.operations.emplace_back();
+    one.name = trace.name_of(row);
+    one.length_ns = events.length_ns[row];
+    const traces::CollectiveSize* size = sizes.of(events, row);
+    if (size == nullptr) continue;
+    one.what = trace.names.text(size->name);
+    one.bytes = size->bytes;
+  }
   return result;
 }
 
 std::vector<CollectiveRow> collective_table(const std::vector<const Communication*>& ranks) {
-  std::map<std::string, std::vector<std::vector<std::int64_t>>> lengths;  // by name and rank
+  struct Calls {
+    std::vector<std::vector<std::int64_t>> lengths_ns;  // by rank
+    std::vector<std::int64_t> bytes;                    // by rank
+    bool has_sizes = true;
+  };
+  std::map<std::pair<std::string, std::string>, Calls> operations;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     for (const Collective& one : ranks[rank]->operations) {
-      auto& of_ranks = lengths[one.name];
-      of_ranks.resize(ranks.size());
-      of_ranks[rank].push_back(one.length_ns);
+      Calls& calls = operations[{one.name, one.what}];
+      calls.lengths_ns.resize(ranks.size());
+      calls.lengths_ns[rank].push_back(one.length_ns);
+      calls.bytes.resize(ranks.size());
+      calls.bytes[rank] = bounded_sum(calls.bytes[rank], one.bytes);
+      calls.has_sizes = calls.has_sizes && one.bytes > 0;
     }
   }
   std::vector<CollectiveRow> table;
-  for (const auto& [name, of_ranks] : lengths) {
-    CollectiveRow row{.name = name};
+  for (const auto& [name, operation] : operations) {
+    const auto& of_ranks = operation.lengths_ns;
+    CollectiveRow row{.name = name.first, .what = name.second, .bytes = {}};
+    if (operation.has_sizes) row.bytes = *std::ranges::max_element(operation.bytes);
     const bool is_alike = std::ranges::all_of(
         of_ranks, [&](const auto& own) { return own.size() == of_ranks.front().size(); });
     for (const auto& own : of_ranks) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ namespace autotuned::analysis {
 struct Collective {
   std::string name;
   std::int64_t length_ns = 0;
+  std::string what = {};   // "allreduce"; empty where the trace does not say
+  std::int64_t bytes = 0;  // that this rank gives; 0: the trace does not say
 };
 
 // Of one rank, within its steps. On devices: kernels. Without one: operations of the host, beside the
@@ -32,14 +35,17 @@ struct Communication {
 [[nodiscard]] Communication communication_of(const traces::Trace& trace,
                                              const Stretches& stretches);
 
-// The calls of one name over all ranks. The n-th call of each rank is taken for the same operation: the rank
+// The calls of one name that do the same over all ranks. The n-th call of each rank is taken for the same operation: the rank
 // that comes last waits for nobody, so its time is that of the transfer.
 struct CollectiveRow {
   std::string name;
+  std::string what;           // Collective::what
   std::int64_t calls = 0;     // of one rank, the most
   std::int64_t total_ns = 0;  // mean over the ranks, and so below
   std::int64_t transfer_ns = 0;
   std::int64_t waiting_ns = 0;  // for other ranks
+  // That all calls of a rank give together; nothing where one does not say.
+  std::optional<std::int64_t> bytes;
 };
 
 // Largest total first. With one rank, or with ranks that do not do the same operations the same number of

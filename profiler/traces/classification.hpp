@@ -28,6 +28,9 @@ enum class Category {
 // How the calls of modules are named: "nn.Module: Conv2d_0".
 inline constexpr std::string_view kModulePrefix = "nn.Module: ";
 
+// The operator of c10d that says what is exchanged.
+inline constexpr std::string_view kCollectiveCall = "record_param_comms";
+
 // What an event of this category and name is; nothing for those that are passed over.
 [[nodiscard]] std::optional<EventKind> kind_of(Category category, std::string_view name);
 

@@ -38,6 +38,9 @@ struct RawEvent {
   std::string_view call_stack;
   std::string_view python_id;
   std::string_view python_caller;
+  std::string_view collective;           // "allreduce"
+  std::string_view collective_elements;  // that a rank gives
+  std::string_view collective_type;      // "Float"
 };
 
 }  // namespace autotuned::traces

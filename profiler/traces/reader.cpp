@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/text.hpp"
+#include "profiler/traces/classification.hpp"
 #include "profiler/traces/event_splitter.hpp"
 #include "profiler/traces/numbers.hpp"
 #include "profiler/traces/trace_builder.hpp"
@@ -69,6 +70,9 @@ constexpr std::array kArguments = {
     Field{"Call stack", &RawEvent::call_stack},
     Field{"Python id", &RawEvent::python_id},
     Field{"Python parent id", &RawEvent::python_caller},
+    Field{"Collective name", &RawEvent::collective},
+    Field{"In msg nelems", &RawEvent::collective_elements},
+    Field{"dtype", &RawEvent::collective_type},
 };
 constexpr std::array kMembers = {
     Field{"ph", &RawEvent::phase},   Field{"cat", &RawEvent::category},
@@ -110,14 +114,19 @@ error_code text_of(json::value value, std::string_view& text) {
 bool has_arguments(const RawEvent& event, const ReadOptions& options) {
   if (event.external_id.empty()) return false;
   if (event.category == "cpu_op") {
+    if (event.name == kCollectiveCall) return false;
     if (options.with_stacks && event.call_stack.empty()) return false;
     return !event.input_types.empty() && !event.input_shapes.empty() && !event.sequence.empty() &&
            !event.forward_thread.empty();
   }
   if (event.correlation.empty()) return false;
   if (event.category == "cuda_runtime" || event.category == "cuda_driver") return true;
-  return event.category == "kernel" && !event.device.empty() && !event.stream.empty() &&
-         !event.blocks_per_sm.empty() && !event.occupancy.empty();
+  if (event.category != "kernel" || event.device.empty() || event.stream.empty() ||
+      event.blocks_per_sm.empty() || event.occupancy.empty()) {
+    return false;
+  }
+  // Of collective operations all is read: what is exchanged stands last.
+  return !event.name.empty() && !is_device_collective(event.name);
 }
 
 bool has_members(const RawEvent& event) {

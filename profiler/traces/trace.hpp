@@ -104,6 +104,13 @@ struct CallStackText {
   NameId text = 0;        // "model.py(12): forward;train.py(30): main;", the innermost first
 };
 
+// What a collective operation exchanges, as the event of a kernel or of the host says.
+struct CollectiveSize {
+  std::uint32_t row = 0;   // of Events
+  NameId name = 0;         // "allreduce"; empty where the event does not say
+  std::int64_t bytes = 0;  // that this rank gives
+};
+
 struct DeviceProperties {
   int id = 0;
   std::string name;
@@ -122,7 +129,8 @@ struct Trace {
   std::vector<DeviceProperties> devices;
   // Only where the reader was asked for stacks.
   std::vector<PythonCall> python_calls;
-  std::vector<CallStackText> call_stacks;  // by row
+  std::vector<CallStackText> call_stacks;   // by row
+  std::vector<CollectiveSize> collectives;  // by row; without those whose size is not known
 
   std::optional<int> rank;  // where the job was distributed
   int world_size = 1;

@@ -137,6 +137,50 @@ TEST(Communication, TellsExposedFromOverlapped) {
   ASSERT_EQ(one.operations.size(), 1U);
 }
 
+// As c10d and Kineto write it: with the kernel, or with the operator that launched it.
+TEST(Communication, TellsSizes) {
+  TraceText text;
+  text.step(1, 0, 1000);
+  const Json exchange = {{"Collective name", "allreduce"},
+                         {"In msg nelems", 1000},
+                         {"Out msg nelems", 1000},
+                         {"Group size", 8},
+                         {"dtype", "Float"}};
+  Json kernel = {{"device", 0},          {"stream", 7},
+                 {"blocks per SM", 0.1}, {"est. achieved occupancy %", 2},
+                 {"External id", 4},     {"correlation", 5}};
+  kernel.update(exchange);
+  text.event("cuda_runtime", "cudaLaunchKernel", 5, 1, {{"correlation", 5}});
+  text.event("kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 10, 40, kernel, 7);
+  Json half = exchange;
+  half.update({{"In msg nelems", 500}, {"dtype", "BFloat16"}, {"External id", 9}});
+  text.event("cpu_op", "record_param_comms", 100, 20, half);
+  text.kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 105, 110, 40, {{"External id", 9}});
+  text.kernel("ncclDevKernel_Broadcast", 205, 210, 40);
+  const Communication one = profile_of(text, Depth::views).communication;
+  ASSERT_EQ(one.operations.size(), 3U);
+  EXPECT_EQ(one.operations[0].bytes, 4000);
+  EXPECT_EQ(one.operations[0].what, "allreduce");
+  EXPECT_EQ(one.operations[1].bytes, 1000);
+  EXPECT_EQ(one.operations[2].bytes, 0);
+  const auto table = collective_table({&one, &one});
+  ASSERT_EQ(table.size(), 2U);
+  EXPECT_EQ(table[0].what, "allreduce");
+  EXPECT_EQ(table[0].calls, 2);
+  EXPECT_EQ(table[0].bytes, 5000);
+  EXPECT_EQ(table[1].bytes, std::nullopt);
+}
+
+// Nonsense is no size.
+TEST(Communication, HostileSizesAreNone) {
+  for (const char* elements : {"-5", "99999999999999999", "many", "0"}) {
+    TraceText text;
+    text.step(1, 0, 100).kernel("ncclDevKernel_AllReduce", 5, 10, 40,
+                                {{"In msg nelems", elements}, {"dtype", "Float"}});
+    EXPECT_EQ(profile_of(text, Depth::views).communication.operations[0].bytes, 0) << elements;
+  }
+}
+
 TEST(Communication, WhoIsEarlyWaits) {
   Communication early;
   early.operations = {{"all_reduce", 50}, {"all_reduce", 12}, {"broadcast", 5}};

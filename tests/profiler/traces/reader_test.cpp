@@ -70,6 +70,27 @@ TEST(Reader, ReadsWhatAnEventSays) {
   EXPECT_EQ(trace->backend, "nccl");
 }
 
+// In Kineto's order: what is exchanged stands behind what every kernel has.
+TEST(Reader, ReadsWhatIsExchanged) {
+  const auto trace = read_trace_text(R"({"traceEvents": [
+    {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce", "pid": 0, "tid": 7, "ts": 5, "dur": 3,
+     "args": {"External id": 4, "device": 0, "stream": 7, "correlation": 9, "blocks per SM": 0.1,
+              "est. achieved occupancy %": 2, "Collective name": "allreduce", "In msg nelems": 300,
+              "Out msg nelems": 300, "Group size": 8, "dtype": "BFloat16"}},
+    {"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "pid": 1, "tid": 1, "ts": 1, "dur": 3,
+     "args": {"External id": 4, "Input type": [], "Input Dims": [], "Sequence number": 1,
+              "Fwd thread id": 0, "Collective name": "broadcast", "In msg nelems": 20, "dtype": "Long"}},
+    {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 6, "dur": 3,
+     "args": {"In msg nelems": 20, "dtype": "Long"}}]})");
+  ASSERT_TRUE(trace) << trace.error().message();
+  ASSERT_EQ(trace->collectives.size(), 2U);
+  EXPECT_EQ(trace->collectives[0].row, 0U);
+  EXPECT_EQ(trace->collectives[0].bytes, 600);
+  EXPECT_EQ(trace->names.text(trace->collectives[0].name), "allreduce");
+  EXPECT_EQ(trace->collectives[1].row, 1U);
+  EXPECT_EQ(trace->collectives[1].bytes, 160);
+}
+
 // AMD's launches and kernels; older versions call the category hip_runtime.
 TEST(Reader, ReadsHip) {
   TraceText text;
