@@ -12,6 +12,7 @@
 
 #include "profiler/analysis/call_tree.hpp"
 #include "profiler/analysis/finding_modules.hpp"
+#include "profiler/analysis/odd_times.hpp"
 
 namespace autotuned::analysis {
 namespace {
@@ -219,6 +220,8 @@ TraceAnalysis analyze(const traces::Trace& trace, int default_rank) {
   analysis.breakdown = breakdown_of(trace, launches);
   analysis.devices = device_uses(trace, analysis.breakdown.stretches);
   std::vector<CallNode> nodes = call_tree(trace, launches, CallTreeOf::operators);
+  for (std::string& sentence : odd_times(trace, launches, nodes))
+    analysis.notes.push_back(std::move(sentence));
   OperatorTables operators =
       operator_tables(trace, std::move(nodes), launches, analysis.breakdown.stretches);
   analysis.operators = std::move(operators.recorded);
