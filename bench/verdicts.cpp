@@ -29,12 +29,15 @@ using tuner::Comparison;
 using tuner::Decision;
 
 constexpr double kWindowSeconds = 30.0;
+// Within so many pairs a doubling should be found; seven are the fewest that can show anything.
+constexpr int kFewPairs = 8;
 
 struct Row {
   std::string name;
   double gain_ratio = 1.0;
   int verdicts = 0;
   int accepted = 0;
+  int accepted_early = 0;  // within kFewPairs
   int rejected = 0;
   int truth_outside = 0;  // of the interval
   std::vector<double> accept_seconds;
@@ -63,7 +66,9 @@ void print_header(const char* title) {
   std::printf("\n%s\n\n", title);
   std::printf(
       "| noise | true gain | verdicts | accepted | 95 %% bounds | rejected | truth outside the "
-      "interval | median time to accept |\n|---|---|---|---|---|---|---|---|\n");
+      "interval | median time to accept | accepted within %d pairs |\n"
+      "|---|---|---|---|---|---|---|---|---|\n",
+      kFewPairs);
 }
 
 void print(Row row) {
@@ -77,10 +82,12 @@ void print(Row row) {
     std::snprintf(text, sizeof text, "%.2f s", times[times.size() / 2]);
     median = text;
   }
-  std::printf("| %s | %+.0f %% | %d | %.2f %% | %.2f to %.2f %% | %.1f %% | %.2f %% | %s |\n",
-              row.name.c_str(), (row.gain_ratio - 1.0) * 100.0, row.verdicts, percent(row.accepted),
-              bounds.low * 100.0, bounds.high * 100.0, percent(row.rejected),
-              percent(row.truth_outside), median.c_str());
+  std::printf(
+      "| %s | %+.0f %% | %d | %.2f %% | %.2f to %.2f %% | %.1f %% | %.2f %% | %s | %.1f %% "
+      "|\n",
+      row.name.c_str(), (row.gain_ratio - 1.0) * 100.0, row.verdicts, percent(row.accepted),
+      bounds.low * 100.0, bounds.high * 100.0, percent(row.rejected), percent(row.truth_outside),
+      median.c_str(), percent(row.accepted_early));
   std::fflush(stdout);
 }
 
@@ -92,6 +99,7 @@ void count(Row& row, const Comparison& comparison, double seconds) {
   if (comparison.decision() == Decision::reject) ++row.rejected;
   if (comparison.decision() == Decision::accept) {
     ++row.accepted;
+    if (estimate.pairs <= kFewPairs) ++row.accepted_early;
     row.accept_seconds.push_back(seconds);
   }
 }
