@@ -8,34 +8,8 @@ namespace {
 
 // Whatever a plugin is asked, it answers in the form that was agreed.
 TEST(BuiltIn, AnswersAreWellFormed) {
-  for (const char* plugin : {"amp",
-                             "async_checkpoint",
-                             "batch_size",
-                             "channels_last",
-                             "crop_decoding",
-                             "crop_first",
-                             "cuda_graph",
-                             "cudnn_benchmark",
-                             "deferred_loss_reading",
-                             "device_pixels",
-                             "fused_optimizer",
-                             "input_dilation",
-                             "point_ops",
-                             "host_allocator",
-                             "gather_to_indexing",
-                             "intra_op_threads",
-                             "jpeg_index",
-                             "loader_affinity",
-                             "memory_malloc",
-                             "num_workers",
-                             "omp_wait_policy",
-                             "page_cache",
-                             "pinned_memory",
-                             "prefetch_depth",
-                             "scaled_decoding",
-                             "set_to_none",
-                             "tf32",
-                             "uint8_transfer"}) {
+  for (const FoundPlugin& found : built_ins()) {
+    const std::string& plugin = found.name;
     for (const Json& asked : {situation("fashion_cnn_cpu"), situation("resnet18_gpu"),
                               Json::object(), Json(3), Json{{"metrics", 3}, {"knobs", "x"}}}) {
       const Json answer = ask(plugin, asked);

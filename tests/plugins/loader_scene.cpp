@@ -58,10 +58,14 @@ Json situation(const std::string& name) {
   return Json::parse(file);
 }
 
-Json ask(const std::string& plugin, const Json& situation) {
+const std::vector<FoundPlugin>& built_ins() {
   static const std::vector<FoundPlugin> kFound =
       find_plugins({tests::build_folder() / "lib/autotuned/plugins"}, {});
-  for (const FoundPlugin& found : kFound) {
+  return kFound;
+}
+
+Json ask(const std::string& plugin, const Json& situation) {
+  for (const FoundPlugin& found : built_ins()) {
     if (found.name != plugin) continue;
     if (!found.policy) throw std::runtime_error(found.refusal);
     Result<Json> answer = found.policy->propose(situation);

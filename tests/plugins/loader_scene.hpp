@@ -38,7 +38,10 @@ class PluginFolder {
 // tests/plugins/data/NAME.json: a real-looking situation to start from.
 [[nodiscard]] Json situation(const std::string& name);
 
-// What a built-in plugin, loaded from the folder of the build, says to a situation.
+// Those in the folder of the build, loaded once.
+[[nodiscard]] const std::vector<FoundPlugin>& built_ins();
+
+// What one of them says to a situation.
 [[nodiscard]] Json ask(const std::string& plugin, const Json& situation);
 
 // Of an answer: the change of its first candidate, or null; why there is none; the first reason.

@@ -31,6 +31,24 @@ std::string content_of(const std::filesystem::path& file) {
   return text.str();
 }
 
+// Calls `visit` with each section of a library but the first, and with the place of its header in the file.
+template <class Visit>
+void for_each_section(const std::string& library, Visit visit) {
+  Elf64_Ehdr header{};
+  std::memcpy(&header, library.data(), sizeof header);
+  for (unsigned i = 1; i < header.e_shnum; ++i) {
+    const std::size_t at = header.e_shoff + i * sizeof(Elf64_Shdr);
+    Elf64_Shdr section{};
+    std::memcpy(&section, library.data() + at, sizeof section);
+    visit(section, at);
+  }
+}
+
+std::string with_section(std::string library, const Elf64_Shdr& section, std::size_t at) {
+  std::memcpy(library.data() + at, &section, sizeof section);
+  return library;
+}
+
 class Refusal : public ::testing::Test {
  protected:
   void SetUp() override { ::setenv("AUTOTUNED_TEST_LOADING_MARK", mark_.c_str(), 1); }
@@ -135,39 +153,25 @@ TEST_F(Refusal, AProgramInsteadOfALibrary) {
 // A reader of symbols that believed these would ask for more memory than there is.
 TEST_F(Refusal, SectionsThatReachBeyondTheFile) {
   const std::string whole = content_of(fixture_library("marks"));
-  Elf64_Ehdr header{};
-  std::memcpy(&header, whole.data(), sizeof header);
-  for (unsigned i = 1; i < header.e_shnum; ++i) {
-    const std::size_t at = header.e_shoff + i * sizeof(Elf64_Shdr);
-    Elf64_Shdr section{};
-    std::memcpy(&section, whole.data() + at, sizeof section);
-    if (section.sh_type == SHT_NOBITS) continue;
+  for_each_section(whole, [&](Elf64_Shdr section, std::size_t at) {
+    if (section.sh_type == SHT_NOBITS) return;
     section.sh_size = UINT64_C(1) << 60U;
-    std::string content = whole;
-    std::memcpy(content.data() + at, &section, sizeof section);
-    add_changed(content);
-    EXPECT_THAT(refusal(), HasSubstr("ends after")) << i;
-  }
+    add_changed(with_section(whole, section, at));
+    EXPECT_THAT(refusal(), HasSubstr("ends after")) << at;
+  });
 }
 
 // Found by tests/fuzz: with less than one symbol, the reader of symbols ended the process.
 TEST_F(Refusal, ASymbolTableThatEndsWithinASymbol) {
   const std::string whole = content_of(fixture_library("marks"));
-  Elf64_Ehdr header{};
-  std::memcpy(&header, whole.data(), sizeof header);
   int tables = 0;
-  for (unsigned i = 1; i < header.e_shnum; ++i) {
-    const std::size_t at = header.e_shoff + i * sizeof(Elf64_Shdr);
-    Elf64_Shdr section{};
-    std::memcpy(&section, whole.data() + at, sizeof section);
-    if (section.sh_type != SHT_SYMTAB && section.sh_type != SHT_DYNSYM) continue;
+  for_each_section(whole, [&](Elf64_Shdr section, std::size_t at) {
+    if (section.sh_type != SHT_SYMTAB && section.sh_type != SHT_DYNSYM) return;
     section.sh_size = sizeof(Elf64_Sym) - 1;
-    std::string content = whole;
-    std::memcpy(content.data() + at, &section, sizeof section);
-    add_changed(content);
-    EXPECT_THAT(refusal(), HasSubstr("symbol table")) << i;
+    add_changed(with_section(whole, section, at));
+    EXPECT_THAT(refusal(), HasSubstr("symbol table")) << at;
     ++tables;
-  }
+  });
   EXPECT_GT(tables, 0);
 }
 
@@ -175,28 +179,21 @@ TEST_F(Refusal, ASymbolTableThatEndsWithinASymbol) {
 // read beyond its end.
 TEST_F(Refusal, TablesThatPointAnywhere) {
   const std::string whole = content_of(fixture_library("other_name"));
-  Elf64_Ehdr header{};
-  std::memcpy(&header, whole.data(), sizeof header);
-  for (unsigned i = 1; i < header.e_shnum; ++i) {
-    const std::size_t at = header.e_shoff + i * sizeof(Elf64_Shdr);
-    Elf64_Shdr section{};
-    std::memcpy(&section, whole.data() + at, sizeof section);
-    if (section.sh_type != SHT_DYNSYM && section.sh_type != SHT_RELA) continue;
+  for_each_section(whole, [&](Elf64_Shdr section, std::size_t at) {
+    if (section.sh_type != SHT_DYNSYM && section.sh_type != SHT_RELA) return;
     for (const char filling : {'\xff', '\x01', '\x00'}) {
       std::string content = whole;
       std::fill_n(content.begin() + static_cast<std::ptrdiff_t>(section.sh_offset), section.sh_size,
                   filling);
       folder_.write("libother_name.so", content);
-      EXPECT_THAT(refusal(), Not(IsEmpty())) << i;
+      EXPECT_THAT(refusal(), Not(IsEmpty())) << at;
     }
     for (const std::uint32_t link : {0U, 0xffffU, 0xffffffffU}) {
       section.sh_link = link;
-      std::string content = whole;
-      std::memcpy(content.data() + at, &section, sizeof section);
-      folder_.write("libother_name.so", content);
-      EXPECT_THAT(refusal(), Not(IsEmpty())) << i;
+      folder_.write("libother_name.so", with_section(whole, section, at));
+      EXPECT_THAT(refusal(), Not(IsEmpty())) << at;
     }
-  }
+  });
 }
 
 TEST_F(Refusal, ASectionTableOutOfReach) {
