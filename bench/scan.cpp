@@ -20,6 +20,7 @@
 #include <sstream>
 
 #include "base/file.hpp"
+#include "bench/grid.hpp"
 #include "bench/recipe_job.hpp"
 
 namespace {
@@ -93,7 +94,7 @@ Json record_of(bench::RecipeJob& job, const std::vector<Combination>& all, bool 
                       {"samples_per_second", std::move(rates)},
                       {"metrics", std::move(metrics)}});
   }
-  return {{"recipe", job.recipe().to_json()},
+  return {{"recipe", bench::without_folders(job.recipe().to_json())},
           {"machine",
            {{"cpu_model", job.machine().cpu_model},
             {"cpus_allowed", job.machine().cpus_allowed},
