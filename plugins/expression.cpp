@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kSections = {"environment", "job", "recipe", "starting",
                                                        "incumbent"};
+constexpr std::string_view kOf = "% of ";  // after how much of a share is hoped for
+
 bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
          c == '.';
@@ -200,6 +202,70 @@ std::string Condition::failure(const sdk::Situation& situation,
   if (holds(left, right, literal)) return {};
   if (otherwise) return otherwise->fill(situation);
   return fmt::format("'{}' does not hold: {} is {}", text_, fact.name(), fact.text(situation));
+}
+
+bool Saving::is_meant(std::string_view text) {
+  return text.find(kOf) != std::string_view::npos;
+}
+
+Parsed<Saving> Saving::parse(std::string_view text) {
+  if (text.size() > kMostExpressionCharacters)
+    return tl::unexpected(std::string("the expectation is too long"));
+  if (!is_meant(text)) {
+    return tl::unexpected(
+        fmt::format("'{}' is no part of a share, such as 15% of operators.gemm_conv_ratio", text));
+  }
+  const std::size_t of = text.find(kOf);
+  const std::string_view part = trimmed(text.substr(0, of + 1));
+  const auto hoped = number_in(part);
+  if (!hoped || *hoped <= 0.0 || *hoped > 1.0) {
+    return tl::unexpected(fmt::format(
+        "'{}' is no part of a share; expected a percentage above 0 and up to 100", part));
+  }
+  Saving saving;
+  saving.hoped_ratio_ = *hoped;
+  std::string_view product = text.substr(of + kOf.size());
+  for (bool is_last = false; !is_last;) {
+    const std::size_t times = product.find('*');
+    is_last = times == std::string_view::npos;
+    auto factor = parse_factor(trimmed(product.substr(0, times)));
+    if (!factor) return tl::unexpected(std::move(factor.error()));
+    saving.factors_.push_back(std::move(*factor));
+    if (!is_last) product.remove_prefix(times + 1);
+  }
+  return saving;
+}
+
+Parsed<Saving::Factor> Saving::parse_factor(std::string_view text) {
+  std::string_view name = text;
+  const bool is_rest = name.starts_with('(') && name.ends_with(')');
+  if (is_rest) {
+    name = trimmed(name.substr(1, name.size() - 2));
+    const bool is_from_one = name.starts_with('1') && trimmed(name.substr(1)).starts_with('-');
+    if (!is_from_one) {
+      return tl::unexpected(
+          fmt::format("'{}' is not the rest of a share, such as (1 - input.decode_ratio)", text));
+    }
+    name = trimmed(trimmed(name.substr(1)).substr(1));
+  }
+  auto fact = Fact::parse(name);
+  if (!fact) return tl::unexpected(std::move(fact.error()));
+  if (!name.ends_with("_ratio")) {
+    return tl::unexpected(
+        fmt::format("'{}' is no share; expected a metric whose name ends in _ratio", name));
+  }
+  return Factor{std::move(*fact), is_rest};
+}
+
+std::optional<double> Saving::share(const sdk::Situation& situation) const {
+  double share = 1.0;
+  for (const Factor& factor : factors_) {
+    const auto value = sdk::as<double>(factor.fact.of(situation));
+    if (!value || std::isnan(*value)) return std::nullopt;
+    const double ratio = std::clamp(*value, 0.0, 1.0);
+    share *= factor.is_rest ? 1.0 - ratio : ratio;
+  }
+  return share;
 }
 
 Parsed<Sentence> Sentence::parse(std::string_view text) {

@@ -55,6 +55,30 @@ class Sentence {
   std::vector<std::variant<std::string, Fact>> parts_;
 };
 
+// `60% of step.data_wait_ratio * input.decode_ratio`: what a change hopes to save, as a part of a share of the step.
+// The share is a product of metrics, each a share itself, or of what one leaves: `(1 - input.decode_ratio)`.
+class Saving {
+ public:
+  // Whether the text is meant to be one, and not a plain number.
+  [[nodiscard]] static bool is_meant(std::string_view text);
+  [[nodiscard]] static Parsed<Saving> parse(std::string_view text);
+
+  // From 0 to 1; nothing where one of its metrics is not known.
+  [[nodiscard]] std::optional<double> share(const sdk::Situation& situation) const;
+  // How much of the share is hoped for, above 0 and up to 1.
+  [[nodiscard]] double hoped_ratio() const { return hoped_ratio_; }
+
+ private:
+  struct Factor {
+    Fact fact;
+    bool is_rest = false;  // what it leaves
+  };
+  [[nodiscard]] static Parsed<Factor> parse_factor(std::string_view text);
+
+  std::vector<Factor> factors_;
+  double hoped_ratio_ = 0.0;
+};
+
 // `cpu.utilization_ratio < 0.9`, `job.device == cpu`, `environment.cpu_features has avx512_bf16`,
 // `incumbent.threads.intra_op < environment.cpus_allowed`.
 class Condition {

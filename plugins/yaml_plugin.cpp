@@ -39,9 +39,7 @@ struct Rules {
   std::vector<Requirement> when;
   std::vector<Alternative> alternatives;
   double expected_gain_ratio = 1.0;
-  // Instead: the share of the step that the signal explains, and how much of it is hoped for.
-  std::optional<Fact> signal;
-  double saved_ratio = 0.0;
+  std::optional<Saving> saving;  // instead of that
   Sentence reason;
 };
 
@@ -106,10 +104,9 @@ class YamlPolicy final : public Policy {
   void add_one(Json change, const sdk::Situation& situation, sdk::Answer& answer) const {
     double expected = rules_.expected_gain_ratio;
     std::optional<double> share;
-    if (rules_.signal) {
-      share = sdk::as<double>(rules_.signal->of(situation));
-      if (share) share = std::clamp(*share, 0.0, 1.0);
-      expected = share ? sdk::gain_without(rules_.saved_ratio * *share) : 1.0;
+    if (rules_.saving) {
+      share = rules_.saving->share(situation);
+      expected = share ? sdk::gain_without(rules_.saving->hoped_ratio() * *share) : 1.0;
     }
     answer.add(std::move(change), expected, rules_.reason.fill(situation), share);
   }
@@ -303,23 +300,12 @@ class Reader {
   void read_expectation(const YamlNode& document, Rules& rules) {
     const YamlNode* const expect = required(document, "expect");
     if (expect == nullptr) return;
-    if (const std::size_t of = expect->scalar.find("% of "); of != std::string::npos) {
-      const auto saved = parse_ratio(std::string_view(expect->scalar).substr(0, of + 1));
-      if (!saved || *saved <= 0.0 || *saved > 1.0) {
-        report(*expect, fmt::format("'{}' is no part of a share; expected a percentage above 0 and "
-                                    "up to 100",
-                                    expect->scalar.substr(0, of + 1)));
-        return;
-      }
-      rules.saved_ratio = *saved;
-      auto signal = Fact::parse(trimmed(std::string_view(expect->scalar).substr(of + 5)));
-      if (!signal) {
-        report(*expect, std::move(signal.error()));
-      } else if (!signal->name().ends_with("_ratio")) {
-        report(*expect, fmt::format("'{}' is no share; expected a metric whose name ends in _ratio",
-                                    signal->name()));
+    if (Saving::is_meant(expect->scalar)) {
+      auto saving = Saving::parse(expect->scalar);
+      if (!saving) {
+        report(*expect, std::move(saving.error()));
       } else {
-        rules.signal = std::move(*signal);
+        rules.saving = std::move(*saving);
       }
       return;
     }

@@ -140,6 +140,75 @@ std::string filled(std::string_view text) {
   return sentence ? sentence->fill(fashion()) : "unparsed: " + sentence.error();
 }
 
+// The share of an expectation in a situation.
+std::optional<double> share_of(std::string_view text) {
+  const auto saving = Saving::parse(text);
+  EXPECT_TRUE(saving) << saving.error();
+  return saving ? saving->share(fashion()) : std::nullopt;
+}
+
+std::string why_no_saving(std::string_view text) {
+  const auto saving = Saving::parse(text);
+  return saving ? "" : saving.error();
+}
+
+TEST(Saving, IsAPartOfAShare) {
+  EXPECT_TRUE(Saving::is_meant("50% of a_ratio"));
+  EXPECT_FALSE(Saving::is_meant("1.5"));
+  const auto saving = Saving::parse(" 15 % of operators.gemm_conv_ratio ");
+  ASSERT_TRUE(saving) << saving.error();
+  EXPECT_DOUBLE_EQ(saving->hoped_ratio(), 0.15);
+  EXPECT_DOUBLE_EQ(saving->share(fashion()).value_or(0.0), 0.62);
+  EXPECT_EQ(share_of("50% of operators.gather_ratio"), std::nullopt);  // was not measured
+}
+
+TEST(Saving, MultipliesSharesAndWhatTheyLeave) {
+  EXPECT_NEAR(share_of("1% of cpu.kernel_ratio * step.forward_ratio").value_or(0.0), 0.12 * 0.3,
+              1e-12);
+  EXPECT_NEAR(share_of("1% of (1 - step.data_wait_ratio)").value_or(0.0), 0.94, 1e-12);
+  EXPECT_NEAR(
+      share_of("1% of step.data_wait_ratio*( 1-cpu.kernel_ratio )*loader.float_from_uint8_ratio")
+          .value_or(0.0),
+      0.06 * 0.88, 1e-12);
+  EXPECT_EQ(share_of("1% of step.forward_ratio * operators.gather_ratio"), std::nullopt);
+  EXPECT_EQ(share_of("1% of (1 - operators.gather_ratio)"), std::nullopt);
+}
+
+TEST(Saving, StaysWithinAStep) {
+  Json json = situation("fashion_cnn_cpu");
+  json["metrics"]["a_ratio"] = 1.7;
+  json["metrics"]["b_ratio"] = -0.2;
+  json["metrics"]["c_ratio"] = "half";
+  const sdk::Situation asked(json);
+  const auto share = [&](const char* text) {
+    const auto saving = Saving::parse(text);
+    return saving ? saving->share(asked) : std::nullopt;
+  };
+  EXPECT_EQ(share("9% of a_ratio"), 1.0);
+  EXPECT_EQ(share("9% of (1 - a_ratio)"), 0.0);
+  EXPECT_EQ(share("9% of a_ratio * b_ratio"), 0.0);
+  EXPECT_EQ(share("9% of c_ratio"), std::nullopt);
+}
+
+TEST(Saving, RefusesWhatIsNone) {
+  EXPECT_THAT(why_no_saving("1.5"), HasSubstr("'1.5' is no part of a share"));
+  EXPECT_THAT(why_no_saving(""), HasSubstr("no part"));
+  EXPECT_THAT(why_no_saving("120% of a_ratio"), HasSubstr("'120%'"));
+  EXPECT_THAT(why_no_saving("0% of a_ratio"), HasSubstr("'0%'"));
+  EXPECT_THAT(why_no_saving("x% of a_ratio"), HasSubstr("'x%'"));
+  EXPECT_THAT(why_no_saving("5% of step.duration_ns"), HasSubstr("no share"));
+  EXPECT_THAT(why_no_saving("5% of a_ratio *"), HasSubstr("no name"));
+  EXPECT_THAT(why_no_saving("5% of * a_ratio"), HasSubstr("no name"));
+  EXPECT_THAT(why_no_saving("5% of a_ratio b_ratio"), HasSubstr("no name"));
+  EXPECT_THAT(why_no_saving("5% of (a_ratio)"), HasSubstr("not the rest of a share"));
+  EXPECT_THAT(why_no_saving("5% of (2 - a_ratio)"), HasSubstr("not the rest of a share"));
+  EXPECT_THAT(why_no_saving("5% of (1 a_ratio)"), HasSubstr("not the rest of a share"));
+  EXPECT_THAT(why_no_saving("5% of ()"), HasSubstr("not the rest of a share"));
+  EXPECT_THAT(why_no_saving("5% of (1 - "), HasSubstr("no name"));
+  EXPECT_THAT(why_no_saving("5% of (1 -)"), HasSubstr("no name"));
+  EXPECT_THAT(why_no_saving("5% of " + std::string(600, 'a')), HasSubstr("too long"));
+}
+
 TEST(Sentence, FillsInFiguresInTheirUnits) {
   EXPECT_EQ(filled("{operators.gemm_conv_ratio} of {step.duration_ns}"), "62 % of 12 ms");
   EXPECT_EQ(filled("{memory.peak_host_bytes}, {parameters.count}"), "500.0 MiB, 50,186");

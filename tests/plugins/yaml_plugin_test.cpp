@@ -231,6 +231,14 @@ TEST(YamlPlugin, ExpectsAPartOfAShare) {
   EXPECT_EQ(first_gain(unknown), 1.0);
   EXPECT_FALSE(unknown.at("candidates").at(0).contains("signal_share_ratio"));
 
+  json = situation("fashion_cnn_cpu");
+  const Json product =
+      said(replaced(kGood, "expect: 1.2",
+                    "expect: 50% of step.data_wait_ratio * (1 - cpu.kernel_ratio)"),
+           json);
+  EXPECT_NEAR(first_share(product), 0.06 * 0.88, 1e-9);
+  EXPECT_NEAR(first_gain(product), 1 / (1 - 0.5 * 0.06 * 0.88), 1e-9);
+
   const auto mistake = [](const char* expect) {
     return mistakes_in(replaced(kGood, "1.2\nreason", std::string(expect) + "\nreason"));
   };
