@@ -7,7 +7,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/index_select.h>
-#include <c10/core/StreamGuard.h>
 
 #include <array>
 #include <cassert>
@@ -16,6 +15,8 @@
 
 #include "profiler/spans.hpp"
 #include "trainer/device.hpp"
+#include "trainer/device_copier.hpp"
+#include "trainer/device_flow.hpp"
 #include "trainer/device_pass.hpp"
 #include "trainer/feed_buffers.hpp"
 #include "trainer/feed_size.hpp"
@@ -28,17 +29,28 @@ using profiler::Span;
 
 }  // namespace
 
-class Feed::State {
+class Feed::State final : public BatchSource {
  public:
   State(const input::Pipeline& pipeline, at::Device device)
       : shape_(pipeline.shape()),
         first_pipeline_(pipeline),
         pipeline_(&pipeline),
         device_(device) {}
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  // Memory that is copied to or from is not given back before.
+  ~State() override {
+    try {
+      if (flow_) flow_->settle();
+    } catch (const c10::Error&) {
+      // A device in that state fails whatever comes next, too.
+    }
+  }
 
   Result<void> start(const input::Dataset& dataset, input::SampleOrder order,
                      const FeedSettings& settings) {
-    if (auto fits = check_pinned_bytes(settings, shape_, !device_.is_cpu()); !fits) return fits;
+    if (auto fits = check_pinned_bytes(settings, first_pipeline_, !device_.is_cpu()); !fits)
+      return fits;
     Buffers buffers = allocate(settings);
     dataset_ = &dataset;
     order_ = order;
@@ -48,21 +60,21 @@ class Feed::State {
         input::Loader::create(dataset, order, *pipeline_, loader_settings(settings, buffers.ring));
     if (!loader) return tl::unexpected(loader.error());
     loader_ = std::move(*loader);
-    take(settings, std::move(buffers));
+    adopt(settings, std::move(buffers));
     use(std::move(*read_ahead));
     return {};
   }
 
   Result<void> configure(const FeedSettings& settings) {
-    if (auto fits = check_pinned_bytes(settings, shape_, !device_.is_cpu()); !fits) return fits;
+    if (auto fits = check_pinned_bytes(settings, first_pipeline_, !device_.is_cpu()); !fits)
+      return fits;
     Buffers buffers = allocate(settings);
     auto read_ahead = make_read_ahead(settings, buffers);
     if (!read_ahead) return tl::unexpected(read_ahead.error());
-    held_.reset();
-    give_back_ahead();
+    give_up_taken();
     const auto changed = loader_->reconfigure(loader_settings(settings, buffers.ring));
     if (!changed) return changed;
-    take(settings, std::move(buffers));
+    adopt(settings, std::move(buffers));
     use(std::move(*read_ahead));
     return {};
   }
@@ -80,33 +92,26 @@ class Feed::State {
   }
 
   Result<DeviceBatch> next() {
-    assert(!held_);
     const at::NoGradGuard no_grad;
-    if (device_.is_cpu()) return next_on_host();
-    if (!ahead_) {
-      if (auto started = start_copy(); !started) return tl::unexpected(started.error());
-    }
-    held_ = std::exchange(ahead_, std::nullopt);
+    if (!flow_) return next_on_host();
+    const auto taken = flow_->next();
+    if (!taken) return tl::unexpected(taken.error());
     const Span span(profiler::span::kTransfer);
-    return landed(*held_);
+    return landed(*taken);
   }
 
   void done() {
+    if (flow_) {
+      flow_->done();
+      return;
+    }
     assert(held_);
-    if (held_->slot >= 0) {
-      if (!device_.is_cpu()) wait_for_copy(*held_);
-      give_back(*held_);
-    }
-    if (held_->landing != nullptr && held_->landing->used) {
-      held_->landing->used->record(compute_stream());
-    }
+    give_back(*held_);
     held_.reset();
   }
 
   void run_ahead() {
-    if (device_.is_cpu() || !settings_.non_blocking || ahead_) return;
-    // An error comes again from the next call of next().
-    (void)start_copy();
+    if (flow_) flow_->run_ahead();
   }
 
   Result<void> begin_reuse(Reuse what) {
@@ -117,7 +122,7 @@ class Feed::State {
       return fail(ErrorKind::unsupported,
                   "a batch is used where it was made: handing it over is free", "feed");
     }
-    auto taken = take_from_loader();
+    auto taken = take();
     if (!taken) return tl::unexpected(taken.error());
     taken->wait_ns = 0;
     taken->is_repeated = true;
@@ -127,48 +132,35 @@ class Feed::State {
 
   void end_reuse() {
     if (repeated_) {
-      if (ahead_ && ahead_->is_repeated) {
-        wait_for_copy(*ahead_);
-        ahead_.reset();
-      }
+      if (flow_) flow_->drop_repeated();
       loader_->release(repeated_->slot);
       repeated_.reset();
     }
     (void)loader_->supply(input::Supply::data);  // cannot fail
   }
 
-  input::Position position() const { return ahead_ ? ahead_->position : loader_->position(); }
+  input::Position position() const {
+    return is_ahead() ? flow_->ahead()->position : loader_->position();
+  }
 
   void seek(input::Position position) {
-    held_.reset();
-    give_back_ahead();
+    give_up_taken();
     loader_->seek(position);
     if (read_ahead_ != nullptr) read_ahead_->follow(position);
   }
 
-  int fullness() const { return loader_->fullness() + (ahead_ ? 1 : 0); }
+  int fullness() const { return loader_->fullness() + (is_ahead() ? 1 : 0); }
   input::Loader& loader() { return *loader_; }
   const FeedSettings& settings() const { return settings_; }
   std::int64_t pinned_bytes() const {
-    return trainer::pinned_bytes(settings_, shape_, !device_.is_cpu());
+    return trainer::pinned_bytes(settings_, first_pipeline_, !device_.is_cpu());
   }
 
  private:
-  // A batch that was taken from the loader.
-  struct Taken {
-    int slot = -1;  // -1: given back already
-    std::int64_t samples = 0;
-    std::int64_t wait_ns = 0;
-    input::Position position;
-    bool ends_epoch = false;
-    Landing* landing = nullptr;
-    bool is_repeated = false;  // it stays with the feed
-  };
-
   struct Buffers {
     std::vector<HostSlot> ring;
-    at::Tensor converted;  // on the CPU, behind a uint8 transfer
-    std::array<Landing, 2> landings;
+    at::Tensor converted;                  // on the CPU, behind a uint8 transfer
+    std::unique_ptr<DeviceCopier> copier;  // not on the CPU
   };
 
   // Null where nothing is to be read ahead.
@@ -189,24 +181,16 @@ class Feed::State {
     if (is_loading_) read_ahead_->resume();
   }
 
-  const input::Pipeline& pipeline_of(const FeedSettings& settings) const {
-    return settings.pipeline != nullptr ? *settings.pipeline : first_pipeline_;
-  }
-
-  // Whether bytes travel.
-  bool is_bytes(const FeedSettings& settings) const {
-    return settings.is_uint8 || !pipeline_of(settings).device_formulas().empty();
-  }
-
   bool is_direct(const FeedSettings& settings) const {
-    return device_.is_cpu() && !is_bytes(settings) &&
+    return device_.is_cpu() && !sends_bytes(settings, first_pipeline_) &&
            (!settings.is_channels_last || shape_.channels == 1);
   }
 
   Buffers allocate(const FeedSettings& settings) const {
     const std::array<std::int64_t, 4> sizes = {settings.batch_size, shape_.channels, shape_.height,
                                                shape_.width};
-    const auto images = at::dtype(is_bytes(settings) ? at::kByte : at::kFloat);
+    const at::ScalarType type = sends_bytes(settings, first_pipeline_) ? at::kByte : at::kFloat;
+    const auto images = at::dtype(type);
     const bool is_pinned = settings.pin_memory && !device_.is_cpu();
     Buffers buffers;
     const int slots = host_batches(settings, !device_.is_cpu());
@@ -222,14 +206,8 @@ class Feed::State {
       if (settings.is_uint8) buffers.converted = at::empty(sizes, at::kFloat);
       return buffers;
     }
-    for (Landing& landing : buffers.landings) {
-      landing.images = at::empty(sizes, images.device(device_));
-      landing.labels = at::empty({settings.batch_size}, at::dtype(at::kLong).device(device_));
-      if (settings.non_blocking) {
-        landing.copied.emplace(device_.type());
-        landing.used.emplace(device_.type());
-      }
-    }
+    buffers.copier = std::make_unique<DeviceCopier>(device_, buffers.ring.data(), sizes, type,
+                                                    settings.non_blocking);
     return buffers;
   }
 
@@ -251,15 +229,17 @@ class Feed::State {
     return result;
   }
 
-  void take(const FeedSettings& settings, Buffers buffers) {
+  void adopt(const FeedSettings& settings, Buffers buffers) {
     // Copies into the old buffers may still be under way.
     if (!device_.is_cpu()) at::accelerator::synchronizeDevice(device_.index());
     const bool frees_pinned = pinned_bytes() > 0;
     settings_ = settings;
+    flow_.reset();
     buffers_ = std::move(buffers);
+    if (buffers_.copier != nullptr) flow_.emplace(*this, *buffers_.copier, settings.non_blocking);
     // LibTorch would keep the old ones page-locked for later.
     if (frees_pinned) release_pinned_cache(device_.str());
-    const input::Pipeline* const pipeline = &pipeline_of(settings);
+    const input::Pipeline* const pipeline = &pipeline_of(settings, first_pipeline_);
     device_pass_ = DevicePass(pipeline->device_formulas(), device_);
     if (std::exchange(pipeline_, pipeline) != pipeline) device_table_.reset();
     if (device_.is_cpu()) return;
@@ -269,58 +249,59 @@ class Feed::State {
           at::from_blob(values.data(), {static_cast<std::int64_t>(values.size())}, at::kFloat)
               .to(device_);
     }
-    if (settings.non_blocking && !copy_stream_) {
-      copy_stream_ =
-          c10::impl::VirtualGuardImpl(device_.type()).getStreamFromGlobalPool(device_, false);
-    }
   }
 
-  Result<Taken> take_from_loader() {
+  Result<TakenBatch> take() override {
     const Span span(profiler::span::kDataWait);
     if (repeated_) return *repeated_;
     auto batch = loader_->next();
     if (!batch) return tl::unexpected(batch.error());
     if (read_ahead_ != nullptr) read_ahead_->follow(loader_->position());
-    return Taken{.slot = batch->slot,
-                 .samples = batch->samples,
-                 .wait_ns = batch->wait_ns,
-                 .position = batch->position,
-                 .ends_epoch = batch->ends_epoch};
+    return TakenBatch{.slot = batch->slot,
+                      .samples = batch->samples,
+                      .wait_ns = batch->wait_ns,
+                      .position = batch->position,
+                      .ends_epoch = batch->ends_epoch};
   }
 
-  void give_back(const Taken& taken) {
+  void give_back(const TakenBatch& taken) override {
     if (!taken.is_repeated) loader_->release(taken.slot);
   }
 
-  static at::Tensor first(const at::Tensor& tensor, std::int64_t samples) {
-    return samples == tensor.size(0) ? tensor : tensor.narrow(0, 0, samples);
+  void go_back_to(input::Position position) override { loader_->seek(position); }
+
+  // Whoever calls this seeks or reconfigures the loader.
+  void give_up_taken() {
+    held_.reset();
+    if (flow_) flow_->drop();
   }
 
-  DeviceBatch described(const Taken& taken) const {
-    const std::int64_t image_bytes =
-        shape_.elements() * (is_bytes(settings_) ? std::int64_t{1} : std::int64_t{sizeof(float)});
+  bool is_ahead() const { return flow_ && flow_->ahead() != nullptr; }
+
+  DeviceBatch described(const TakenBatch& taken) const {
     return {.samples = taken.samples,
             .wait_ns = taken.wait_ns,
-            .bytes = taken.samples * (image_bytes + std::int64_t{sizeof(std::int64_t)}),
+            .bytes = taken.samples * sample_bytes(settings_, first_pipeline_),
             .ends_epoch = taken.ends_epoch};
   }
 
   Result<DeviceBatch> next_on_host() {
-    auto taken = take_from_loader();
+    assert(!held_);
+    auto taken = take();
     if (!taken) return tl::unexpected(taken.error());
     held_ = *taken;
     const Span span(profiler::span::kTransfer);
     const HostSlot& slot = buffers_.ring[static_cast<std::size_t>(taken->slot)];
     DeviceBatch batch = described(*taken);
-    batch.labels = first(slot.labels, taken->samples);
+    batch.labels = first_samples(slot.labels, taken->samples);
     if (slot.direct.defined()) {
-      batch.images = first(slot.direct, taken->samples);
+      batch.images = first_samples(slot.direct, taken->samples);
       return batch;
     }
-    at::Tensor images = first(slot.images, taken->samples);
+    at::Tensor images = first_samples(slot.images, taken->samples);
     if (settings_.is_uint8) {
       convert_on_host(*pipeline_->table(), images, buffers_.converted);
-      images = first(buffers_.converted, taken->samples);
+      images = first_samples(buffers_.converted, taken->samples);
     }
     if (!device_pass_.is_empty()) images = device_pass_.run(images);
     batch.images = settings_.is_channels_last ? as_channels_last(images) : images;
@@ -329,47 +310,10 @@ class Feed::State {
 
   // --- a GPU only, from here on ---------------------------------------------------------------------
 
-  c10::Stream compute_stream() const { return at::accelerator::getCurrentStream(device_.index()); }
-
-  // Takes a batch from the loader and enqueues its copy.
-  Result<void> start_copy() {
-    auto taken = take_from_loader();
-    if (!taken) return tl::unexpected(taken.error());
-    const Span span(profiler::span::kTransfer);
-    const at::NoGradGuard no_grad;
-    taken->landing = &buffers_.landings[next_landing_];
-    next_landing_ = 1 - next_landing_;
-    Landing& landing = *taken->landing;
-    const HostSlot& slot = buffers_.ring[static_cast<std::size_t>(taken->slot)];
-    const auto copy = [&](bool is_asynchronous) {
-      first(landing.images, taken->samples)
-          .copy_(first(slot.images, taken->samples), is_asynchronous);
-      first(landing.labels, taken->samples)
-          .copy_(first(slot.labels, taken->samples), is_asynchronous);
-    };
-    if (settings_.non_blocking) {
-      const c10::StreamGuard guard(*copy_stream_);
-      landing.used->block(*copy_stream_);
-      copy(true);
-      landing.copied->record(*copy_stream_);
-    } else {
-      copy(false);
-      give_back(*taken);
-      taken->slot = -1;
-    }
-    ahead_ = *taken;
-    return {};
-  }
-
-  static void wait_for_copy(const Taken& taken) {
-    if (taken.landing != nullptr && taken.landing->copied) taken.landing->copied->synchronize();
-  }
-
-  DeviceBatch landed(const Taken& taken) const {
-    if (taken.landing->copied) taken.landing->copied->block(compute_stream());
+  DeviceBatch landed(const TakenBatch& taken) const {
     DeviceBatch batch = described(taken);
-    batch.labels = first(taken.landing->labels, taken.samples);
-    batch.images = first(taken.landing->images, taken.samples);
+    batch.labels = buffers_.copier->labels(taken);
+    batch.images = buffers_.copier->images(taken);
     if (settings_.is_uint8) batch.images = look_up(batch.images);
     if (!device_pass_.is_empty()) batch.images = device_pass_.run(batch.images);
     if (settings_.is_channels_last) batch.images = as_channels_last(batch.images);
@@ -385,14 +329,6 @@ class Feed::State {
     return device_table_.index_select(0, indices.view(-1)).view(bytes.sizes());
   }
 
-  void give_back_ahead() {
-    if (!ahead_) return;
-    wait_for_copy(*ahead_);
-    const input::Position position = ahead_->position;
-    ahead_.reset();
-    loader_->seek(position);  // counts the slot as released
-  }
-
   input::SampleShape shape_;
   const input::Pipeline& first_pipeline_;
   const input::Pipeline* pipeline_;
@@ -404,11 +340,9 @@ class Feed::State {
   std::unique_ptr<input::Loader> loader_;  // after the buffers that its threads write to
   std::unique_ptr<input::ReadAhead> read_ahead_;
   bool is_loading_ = false;
-  std::optional<Taken> held_;      // between next() and done()
-  std::optional<Taken> ahead_;     // copied or being copied, not yet asked for
-  std::optional<Taken> repeated_;  // what the loader would give, over and over
-  std::size_t next_landing_ = 0;
-  std::optional<c10::Stream> copy_stream_;
+  std::optional<TakenBatch> held_;      // on the CPU, between next() and done()
+  std::optional<TakenBatch> repeated_;  // what the loader would give, over and over
+  std::optional<DeviceFlow> flow_;      // not on the CPU; of the buffers
   at::Tensor device_table_;
   DevicePass device_pass_;
 };

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where batches lie on the host and land on the device. Part of feed.cpp: includes LibTorch.
+// Where batches lie on the host. Part of feed.cpp: includes LibTorch.
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <c10/core/Event.h>
 
-#include <optional>
+#include <cstdint>
 
 namespace autotuned::trainer {
 
@@ -18,18 +17,15 @@ inline at::Tensor as_channels_last(const at::Tensor& images) {
   return images.as_strided(images.sizes(), {rows * columns, 1, columns, 1});
 }
 
+// Of a batch that may be short.
+inline at::Tensor first_samples(const at::Tensor& tensor, std::int64_t samples) {
+  return samples == tensor.size(0) ? tensor : tensor.narrow(0, 0, samples);
+}
+
 struct HostSlot {
   at::Tensor images;
   at::Tensor labels;
   at::Tensor direct;  // images as the model takes them, where no copy is needed
-};
-
-// Where batches land on the device; two of them, so that one can be filled while the other is used.
-struct Landing {
-  at::Tensor images;
-  at::Tensor labels;
-  std::optional<c10::Event> copied;
-  std::optional<c10::Event> used;
 };
 
 }  // namespace autotuned::trainer

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "tests/trainer/small_job.hpp"
+#include "tests/trainer/updates.hpp"
 #include "trainer/checkpoint.hpp"
 #include "trainer/loss.hpp"
 #include "trainer/models/model.hpp"
@@ -18,19 +19,6 @@ namespace {
 using testing::HasSubstr;
 
 constexpr std::int64_t kSteps = 8;  // those of the check
-
-tuner::UpdateComparison updates_of(const Comparison& comparison, std::vector<double> reference,
-                                   std::vector<double> candidate) {
-  tuner::UpdateComparison updates{.steps = static_cast<std::int64_t>(reference.size()),
-                                  .equal = comparison.is_equal,
-                                  .finite = comparison.is_finite};
-  for (const ParameterComparison& one : comparison.parameters) {
-    updates.parameters.push_back({one.name, one.reference_norm, one.norm_ratio, one.cosine});
-  }
-  updates.reference_losses = std::move(reference);
-  updates.candidate_losses = std::move(candidate);
-  return updates;
-}
 
 // A bare training loop that a test can spoil.
 class Loop {

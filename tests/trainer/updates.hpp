@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tuner's checks are given, of two trainings.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "trainer/comparison.hpp"
+#include "tuner/checks.hpp"
+
+namespace autotuned::trainer {
+
+inline tuner::UpdateComparison updates_of(const Comparison& comparison,
+                                          std::vector<double> reference,
+                                          std::vector<double> candidate) {
+  tuner::UpdateComparison updates{.steps = static_cast<std::int64_t>(reference.size()),
+                                  .equal = comparison.is_equal,
+                                  .finite = comparison.is_finite};
+  for (const ParameterComparison& one : comparison.parameters) {
+    updates.parameters.push_back({one.name, one.reference_norm, one.norm_ratio, one.cosine});
+  }
+  updates.reference_losses = std::move(reference);
+  updates.candidate_losses = std::move(candidate);
+  return updates;
+}
+
+}  // namespace autotuned::trainer
