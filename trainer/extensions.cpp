@@ -7,6 +7,7 @@
 #include "plugins/sdk/extension.hpp"
 #include "trainer/learner.hpp"
 #include "trainer/models/model.hpp"
+#include "trainer/models/scripted.hpp"
 #include "trainer/plugin_call.hpp"
 
 namespace autotuned::trainer {
@@ -54,6 +55,27 @@ std::string difference(const std::vector<TensorState>& before,
   return {};
 }
 
+sdk::KnobValues told(const Configuration& values) {
+  sdk::KnobValues told;
+  for (const auto& [name, value] : values.values()) {
+    if (const auto* flag = std::get_if<bool>(&value)) {
+      told.set(name, *flag);
+    } else if (const auto* integer = std::get_if<std::int64_t>(&value)) {
+      told.set(name, *integer);
+    } else if (const auto* text = std::get_if<std::string>(&value)) {
+      told.set(name, *text);
+    }
+  }
+  return told;
+}
+
+// What an extension made of a script.
+struct Rewritten {
+  Configuration values;
+  torch::jit::Module before;
+  torch::jit::Module after;
+};
+
 }  // namespace
 
 struct Extensions::One {
@@ -64,6 +86,7 @@ struct Extensions::One {
   Configuration wanted;       // to be applied
   bool can_be_undone = true;  // no knob that is turned needs a restart
   std::vector<TensorState> before;
+  std::vector<Rewritten> scripts;  // with every set of values so far
 };
 
 Extensions::Extensions(std::vector<TrainerLibrary> libraries) {
@@ -123,19 +146,9 @@ Result<void> Extensions::apply(One& one, const Configuration& values, Learner& l
     if (!made) return tl::unexpected(made.error());
     one.extension = std::move(*made);
   }
-  sdk::KnobValues told;
-  for (const auto& [name, value] : values.values()) {
-    if (const auto* flag = std::get_if<bool>(&value)) {
-      told.set(name, *flag);
-    } else if (const auto* integer = std::get_if<std::int64_t>(&value)) {
-      told.set(name, *integer);
-    } else if (const auto* text = std::get_if<std::string>(&value)) {
-      told.set(name, *text);
-    }
-  }
   one.before = tensors_of(learner.model());
   auto done = plugin_result(ErrorKind::internal, one.who, "apply",
-                            [&] { one.extension->apply(told, learner.model()); });
+                            [&] { one.extension->apply(told(values), learner.model()); });
   if (!done) return tl::unexpected(done.error());
   const std::string wrong = difference(one.before, tensors_of(learner.model()), true);
   if (!wrong.empty()) {
@@ -145,7 +158,7 @@ Result<void> Extensions::apply(One& one, const Configuration& values, Learner& l
   one.values = values;
   applied_.push_back(&one);
   set_forward(learner);
-  return {};
+  return rewrite(learner);
 }
 
 Result<void> Extensions::undo(One& one, Learner& learner) {
@@ -159,6 +172,36 @@ Result<void> Extensions::undo(One& one, Learner& learner) {
   if (!wrong.empty()) {
     return fail(ErrorKind::internal, "undo: " + wrong, one.who,
                 "put everything back, or declare that the knob needs a restart");
+  }
+  return rewrite(learner);
+}
+
+// Copies share their tensors. They are kept, because LibTorch keeps the types of each until the process ends,
+// and trials turn a knob to and fro.
+Result<void> Extensions::rewrite(Learner& learner) const {
+  auto* const scripted = dynamic_cast<Scripted*>(&learner.model());
+  if (scripted == nullptr) return {};
+  torch::jit::Module script = scripted->original();
+  if (auto back = scripted->run(script); !back) return back;
+  for (One* const one : applied_) {
+    auto known = std::ranges::find_if(one->scripts, [&](const Rewritten& rewritten) {
+      return rewritten.values == one->values && rewritten.before._ivalue() == script._ivalue();
+    });
+    if (known == one->scripts.end()) {
+      auto made = plugin_result(ErrorKind::internal, one->who, "rewrite", [&] {
+        torch::jit::Module copy = script.clone(true);
+        return one->extension->rewrite(told(one->values), copy) ? copy : script;
+      });
+      if (!made) return tl::unexpected(made.error());
+      one->scripts.push_back({one->values, script, *made});
+      known = std::prev(one->scripts.end());
+    }
+    script = known->after;
+    if (script._ivalue() == known->before._ivalue()) continue;
+    if (auto taken = scripted->run(script); !taken) {
+      return fail(ErrorKind::internal, "rewrite: " + taken.error().what, one->who,
+                  taken.error().remedy);
+    }
   }
   return {};
 }

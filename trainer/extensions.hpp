@@ -45,6 +45,8 @@ class Extensions {
 
  private:
   struct One;
+  // Puts what those applied make of a TorchScript model in its place.
+  Result<void> rewrite(Learner& learner) const;
   Result<void> apply(One& one, const Configuration& values, Learner& learner);
   Result<void> undo(One& one, Learner& learner);
   void set_forward(Learner& learner) const;

@@ -22,7 +22,7 @@
 #define AUTOTUNED_QUOTED(text) AUTOTUNED_QUOTED_(text)
 
 /* Of the headers that a library was built with: C++ objects cross, so another number is refused. */
-#define AUTOTUNED_TRAINER_SDK "1"
+#define AUTOTUNED_TRAINER_SDK "2"
 
 #if defined(__clang__)
 #define AUTOTUNED_TRAINER_COMPILER "Clang " AUTOTUNED_QUOTED(__clang_major__)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trainer extension: knobs of your own, obeyed inside the trainer by rewriting the model, interposing an
-// operator (operator.hpp), or hooking batches and steps. Needs LibTorch, and the compiler that the program was
-// built with (autotuned_trainer.h). docs/plugin-guide.md shows a whole one.
+// A trainer extension: knobs of your own, obeyed inside the trainer by changing the model or its graph,
+// interposing an operator (operator.hpp), or hooking batches and steps. Needs LibTorch, and the compiler that
+// the program was built with (autotuned_trainer.h). docs/plugin-guide.md shows whole ones.
 //
 // An extension is loaded by a trainer whose configuration gives one of its knobs another value than its
 // default, and by nobody else. Functions may throw: the trial is then `failed` with what(), and the rest
@@ -22,6 +22,10 @@
 #include <variant>
 
 #include "plugins/sdk/autotuned_trainer.h"
+
+namespace torch::jit {
+struct Module;
+}
 
 namespace autotuned::sdk {
 
@@ -69,6 +73,14 @@ class Extension {
   // Everything as it was before apply(), which comes again for other values. Not called for knobs that
   // need a restart. Afterwards the program looks whether the parameters are what they were.
   virtual void undo(torch::nn::Module& model) = 0;
+
+  // Of a model that is TorchScript, after apply() for these values: changes the graphs of `script` and says
+  // whether it did. The graphs are a copy, which nobody has run; forward() runs them until undo(), which need
+  // not mind them. Parameters and buffers are the model's own and stay where they are. Called once for each
+  // set of values: what became of the script is kept.
+  virtual bool rewrite(const KnobValues& /*values*/, torch::jit::Module& /*script*/) {
+    return false;
+  }
 
   // The hooks are called while applied. In the place of the model's forward, in training and evaluation:
   virtual at::Tensor forward(const Forward& original, const at::Tensor& images) {

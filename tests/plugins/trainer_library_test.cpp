@@ -116,8 +116,9 @@ TEST_F(TrainerLibraryTest, OfAnotherAbi) {
 }
 
 TEST_F(TrainerLibraryTest, OfAnotherVersionOfTheSurface) {
-  EXPECT_THAT(refusal_of("other_sdk"), HasSubstr("version 2 of the trainer surface, this program "
-                                                 "with version 1 of the trainer surface"));
+  EXPECT_THAT(refusal_of("other_sdk"),
+              HasSubstr("version 1 of the trainer surface, this program "
+                        "with version " AUTOTUNED_TRAINER_SDK " of the trainer surface"));
 }
 
 TEST_F(TrainerLibraryTest, OfAnotherMajorVersion) {

@@ -16,6 +16,7 @@
 
 #include "trainer/models/families.hpp"
 #include "trainer/models/generator_kept.hpp"
+#include "trainer/models/scripted.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -53,22 +54,94 @@ std::string shape_text(const at::Tensor& tensor) {
   return text.str();
 }
 
+// Where a script keeps a tensor.
+struct Place {
+  c10::intrusive_ptr<c10::ivalue::Object> owner;
+  std::size_t slot = 0;
+  at::Tensor tensor;
+  std::string name;
+  bool is_trained = false;
+};
+
+// Of this module alone, without those in it.
+std::vector<Place> own_places(const torch::jit::Module& script) {
+  std::vector<Place> places;
+  const auto object = script._ivalue();
+  const auto type = object->type();
+  for (std::size_t slot = 0; slot < type->numAttributes(); ++slot) {
+    const c10::IValue& value = object->getSlot(slot);
+    if (!value.isTensor() || !value.toTensor().defined()) continue;
+    const at::Tensor& tensor = value.toTensor();
+    places.push_back({object, slot, tensor, type->getAttributeName(slot),
+                      type->is_parameter(slot) && tensor.requires_grad()});
+  }
+  return places;
+}
+
+std::vector<Place> places_of(const torch::jit::Module& script) {
+  std::vector<Place> places = own_places(script);
+  for (const auto& child : script.named_children()) {
+    for (Place& place : places_of(child.value)) {
+      place.name = child.name + "." + place.name;
+      places.push_back(std::move(place));
+    }
+  }
+  return places;
+}
+
+// The first tensor that is not where it was, as a clause; empty: none.
+std::string difference(const std::vector<Place>& before, const std::vector<Place>& after) {
+  for (std::size_t i = 0; i < std::max(before.size(), after.size()); ++i) {
+    if (i >= after.size()) return before[i].name + " is missing";
+    if (i >= before.size() || after[i].name != before[i].name)
+      return after[i].name + " was not there before";
+    if (!after[i].tensor.is_same(before[i].tensor))
+      return after[i].name + " is another tensor than before";
+  }
+  return {};
+}
+
 // Its parameters and buffers are the script's own tensors, under the same names; a parameter that the
 // script does not train counts as a buffer.
-class TorchScriptModel final : public Model {
+class TorchScriptModel final : public Model, public Scripted {
  public:
   TorchScriptModel(torch::jit::Module script, std::int64_t classes)
-      : Model(classes), script_(std::move(script)) {
+      : Model(classes), original_(script), script_(std::move(script)), places_(places_of(script_)) {
     std::set<const void*> seen;
-    mirror(script_, *this, "", seen);
+    mirror(script_, *this, seen);
     train(true);
+  }
+
+  [[nodiscard]] const torch::jit::Module& original() const override { return original_; }
+
+  Result<void> run(torch::jit::Module script) override {
+    auto places = places_of(script);
+    const std::string wrong = difference(places_of(original_), places);
+    if (!wrong.empty()) {
+      return fail(ErrorKind::invalid, wrong, "the rewritten script",
+                  "leave parameters and buffers where they are: the optimizer holds them");
+    }
+    const auto forward = script.find_method("forward");
+    if (!forward)
+      return fail(ErrorKind::invalid, "it has no method forward", "the rewritten script");
+    auto sound = explained("its graph is malformed", "the rewritten script", "", [&] {
+      forward->graph()->lint();
+      return true;
+    });
+    if (!sound) return tl::unexpected(sound.error());
+    script.train(is_training());
+    script_ = std::move(script);
+    places_ = std::move(places);
+    return {};
   }
 
   at::Tensor forward(const at::Tensor& images) override {
     at::Tensor logits = script_.forward({images}).toTensor();
-    for (const Buffer& buffer : buffers_of_script_) {
-      TORCH_CHECK(buffer.owner->getSlot(buffer.slot).toTensor().is_same(buffer.tensor),
-                  "the TorchScript model gives its buffer ", buffer.name,
+    // Checkpoints hold on to a buffer's tensor, so it must stay where it is.
+    for (const Place& place : places_) {
+      if (place.is_trained) continue;
+      TORCH_CHECK(place.owner->getSlot(place.slot).toTensor().is_same(place.tensor),
+                  "the TorchScript model gives its buffer ", place.name,
                   " another tensor in forward; change it in place, with copy_()");
     }
     return logits;
@@ -84,40 +157,26 @@ class TorchScriptModel final : public Model {
   }
 
  private:
-  // Where the script keeps a buffer. Checkpoints hold on to the tensor, so it must stay there.
-  struct Buffer {
-    c10::intrusive_ptr<c10::ivalue::Object> owner;
-    std::size_t slot;
-    at::Tensor tensor;
-    std::string name;
-  };
-
   // A tensor that has two names gets the first.
-  void mirror(const torch::jit::Module& from, torch::nn::Module& into, const std::string& prefix,
-              std::set<const void*>& seen) {
-    const auto object = from._ivalue();
-    const auto type = object->type();
-    for (std::size_t slot = 0; slot < type->numAttributes(); ++slot) {
-      const c10::IValue& value = object->getSlot(slot);
-      if (!value.isTensor() || !value.toTensor().defined()) continue;
-      const at::Tensor& tensor = value.toTensor();
-      const std::string& name = type->getAttributeName(slot);
-      const bool is_new = seen.insert(tensor.unsafeGetTensorImpl()).second;
-      if (type->is_parameter(slot) && tensor.requires_grad()) {
-        if (is_new) into.register_parameter(name, tensor);
-        continue;
+  static void mirror(const torch::jit::Module& from, torch::nn::Module& into,
+                     std::set<const void*>& seen) {
+    for (const Place& place : own_places(from)) {
+      if (!seen.insert(place.tensor.unsafeGetTensorImpl()).second) continue;
+      if (place.is_trained) {
+        into.register_parameter(place.name, place.tensor);
+      } else {
+        into.register_buffer(place.name, place.tensor);
       }
-      if (is_new) into.register_buffer(name, tensor);
-      buffers_of_script_.push_back({object, slot, tensor, prefix + name});
     }
     for (const auto& child : from.named_children()) {
       const auto copy = into.register_module(child.name, std::make_shared<torch::nn::Module>());
-      mirror(child.value, *copy, prefix + child.name + ".", seen);
+      mirror(child.value, *copy, seen);
     }
   }
 
+  torch::jit::Module original_;
   torch::jit::Module script_;
-  std::vector<Buffer> buffers_of_script_;
+  std::vector<Place> places_;
 };
 
 bool has_trained_parameter(const torch::jit::Module& script) {
