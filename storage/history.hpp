@@ -11,12 +11,14 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/configuration.hpp"
 #include "base/descriptor.hpp"
+#include "base/finding.hpp"
 #include "base/identifier.hpp"
 #include "base/json.hpp"
 #include "base/result.hpp"
@@ -172,7 +174,8 @@ class History {
   [[nodiscard]] Result<void> put_trainer_end(const TrialId& trial, const TrainerEnd& end);
   [[nodiscard]] Result<void> put_profile(const RunId& run, const Configuration& configuration,
                                          const Json& metrics, const Json& spans,
-                                         const Json& operators, std::int64_t taken_unix_ns);
+                                         const Json& operators, std::int64_t taken_unix_ns,
+                                         std::span<const FindingRecord> findings = {});
   [[nodiscard]] Result<void> put_plugin_asked(const RunId& run, const PluginAnswerRow& question);
   // Answers the last open question to that plugin.
   [[nodiscard]] Result<void> put_plugin_answered(const RunId& run, const std::string& plugin,
@@ -215,7 +218,8 @@ class History {
   // In the order in which they happened.
   [[nodiscard]] Result<std::vector<TrialTrainerEnd>> trainer_ends(const RunId& run) const;
   [[nodiscard]] Result<std::vector<PluginAnswerRow>> plugin_answers(const RunId& run) const;
-  // Oldest first; {"configuration", "metrics", "spans", "operators", "taken_unix_ns"}
+  // Oldest first; {"configuration", "metrics", "spans", "operators", "taken_unix_ns", "findings"}, the last a list of
+  // FindingRecord::to_json() in the order of the rules.
   [[nodiscard]] Result<std::vector<Json>> profiles(const RunId& run) const;
   [[nodiscard]] Result<std::optional<BestRow>> best(const std::string& recipe_hash,
                                                     const std::string& environment_key) const;
@@ -232,7 +236,7 @@ class History {
   // and the one that found it), one that somebody is at work on, or one that the same command would
   // continue.
   [[nodiscard]] Result<PrunePlan> plan_pruning(const PruneRule& rule) const;
-  // Removes a run with all its trials, blocks, checks, profiles and answers, in one transaction.
+  // Removes a run with all its trials, blocks, checks, profiles, findings and answers, in one transaction.
   // False, and nothing happens, when it is gone, at work or the best of its job by now.
   [[nodiscard]] Result<bool> remove_run(const RunId& run);
   // Gives the space of removed rows back to the file system. Needs as much free space as the file has

@@ -56,12 +56,24 @@ EnvironmentRow environment_from(const Row& row) {
           .build = row.text("build")};
 }
 
-Json profile_from(const Row& row) {
-  return {{"configuration", row.json("configuration")},
-          {"metrics", row.json("metrics")},
-          {"spans", row.json("spans")},
-          {"operators", row.json("operators")},
-          {"taken_unix_ns", row.integer("taken_unix_ns")}};
+// With what the rules found in its trace.
+struct StoredProfile {
+  std::int64_t sequence = 0;
+  Json profile;
+};
+
+StoredProfile profile_from(const Row& row) {
+  return {.sequence = row.integer("sequence"),
+          .profile = {{"configuration", row.json("configuration")},
+                      {"metrics", row.json("metrics")},
+                      {"spans", row.json("spans")},
+                      {"operators", row.json("operators")},
+                      {"taken_unix_ns", row.integer("taken_unix_ns")},
+                      {"findings", Json::array()}}};
+}
+
+Json finding_json_from(const Row& row) {
+  return finding_from(row).to_json();
 }
 
 void mark_interrupted(const Database& database, const std::filesystem::path& file,
@@ -232,8 +244,19 @@ Result<std::vector<PluginAnswerRow>> History::plugin_answers(const RunId& run) c
 Result<std::vector<Json>> History::profiles(const RunId& run) const {
   return connection_->read(
       "read profiles", [&](const Database& database) -> Result<std::vector<Json>> {
-        return all(database, "SELECT * FROM profiles WHERE run_id = ? ORDER BY sequence",
-                   {text(run.text)}, profile_from);
+        // A file of an older version that is only read has no such table.
+        const bool has_findings = database.tableExists("findings");
+        std::vector<Json> profiles;
+        for (StoredProfile& stored :
+             all(database, "SELECT * FROM profiles WHERE run_id = ? ORDER BY sequence",
+                 {text(run.text)}, profile_from)) {
+          profiles.push_back(std::move(stored.profile));
+          if (!has_findings) continue;
+          profiles.back()["findings"] = all(
+              database, "SELECT * FROM findings WHERE run_id = ? AND profile = ? ORDER BY sequence",
+              {text(run.text), integer(stored.sequence)}, finding_json_from);
+        }
+        return profiles;
       });
 }
 

@@ -221,7 +221,7 @@ Result<bool> History::remove_run(const RunId& run) {
     if (is_unfinished && RunOwners(path()).has(row.integer("sequence"))) return false;
     removable.reset();
     for (const char* table :
-         {"blocks", "checks", "profiles", "plugin_answers", "trainer_ends", "trials"}) {
+         {"blocks", "checks", "findings", "profiles", "plugin_answers", "trainer_ends", "trials"}) {
       prepare(database, std::string("DELETE FROM ") + table + " WHERE run_id = ?", id).exec();
     }
     prepare(database, "DELETE FROM runs WHERE id = ?", id).exec();

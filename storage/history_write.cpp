@@ -105,7 +105,8 @@ Result<void> History::put_trainer_end(const TrialId& trial, const TrainerEnd& en
 
 Result<void> History::put_profile(const RunId& run, const Configuration& configuration,
                                   const Json& metrics, const Json& spans, const Json& operators,
-                                  std::int64_t taken_unix_ns) {
+                                  std::int64_t taken_unix_ns,
+                                  std::span<const FindingRecord> findings) {
   return connection_->write("store the profile", [&](Database& database) -> Result<void> {
     insert(database, "profiles",
            {{"run_id", text(run.text)},
@@ -114,6 +115,9 @@ Result<void> History::put_profile(const RunId& run, const Configuration& configu
             {"spans", json_text(spans)},
             {"operators", json_text(operators)},
             {"taken_unix_ns", integer(taken_unix_ns)}});
+    const std::int64_t profile = database.getLastInsertRowid();
+    for (const FindingRecord& finding : findings)
+      insert(database, "findings", fields_of(run, profile, finding));
     return {};
   });
 }

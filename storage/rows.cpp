@@ -232,6 +232,32 @@ CheckRecord check_from(const Row& row) {
   return check;
 }
 
+Fields fields_of(const RunId& run, std::int64_t profile, const FindingRecord& finding) {
+  return {{"run_id", text(run.text)},
+          {"profile", integer(profile)},
+          {"id", text(finding.id)},
+          {"signal", text(finding.signal)},
+          {"value", real(finding.value)},
+          {"threshold", real(finding.threshold)},
+          {"is_below", boolean(finding.is_below)},
+          {"evidence", text(finding.evidence)},
+          {"plugin", text(finding.plugin)},
+          {"knob", text(finding.knob)},
+          {"advice", text(finding.advice)}};
+}
+
+FindingRecord finding_from(const Row& row) {
+  return {.id = row.text("id"),
+          .signal = row.text("signal"),
+          .value = row.real("value"),
+          .threshold = row.real("threshold"),
+          .is_below = row.boolean("is_below"),
+          .evidence = row.text("evidence"),
+          .plugin = row.text("plugin"),
+          .knob = row.text("knob"),
+          .advice = row.text("advice")};
+}
+
 Fields fields_of(const BestRow& best) {
   Fields fields = {{"recipe_hash", text(best.recipe_hash)},
                    {"environment_key", text(best.environment_key)},

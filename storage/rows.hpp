@@ -26,6 +26,10 @@ namespace autotuned::storage {
 [[nodiscard]] Fields fields_of(const TrialId& trial, const CheckRecord& check);
 [[nodiscard]] CheckRecord check_from(const Row& row);
 
+[[nodiscard]] Fields fields_of(const RunId& run, std::int64_t profile,
+                               const FindingRecord& finding);
+[[nodiscard]] FindingRecord finding_from(const Row& row);
+
 [[nodiscard]] Fields fields_of(const BestRow& best);
 [[nodiscard]] BestRow best_from(const Row& row);
 

@@ -260,11 +260,32 @@ TEST_F(HistoryTest, ProfilesComeBackInTheirOrder) {
                          {"metrics", {{"step.duration_ns", 8.1}}},
                          {"spans", {"span"}},
                          {"operators", {"operator"}},
-                         {"taken_unix_ns", 2}};
+                         {"taken_unix_ns", 2},
+                         {"findings", Json::array()}};
   const auto profiles = history_.profiles(run_).value();
   ASSERT_EQ(profiles.size(), 2U);
   EXPECT_EQ(profiles[0].at("metrics"), Json({{"a", 1}}));
   EXPECT_EQ(profiles[1], expected);
+}
+
+TEST_F(HistoryTest, FindingsBelongToTheirProfile) {
+  FindingRecord advice = sample_finding("low_utilization");
+  advice.is_below = true;
+  advice.plugin.clear();
+  advice.knob.clear();
+  const std::vector<FindingRecord> found = {sample_finding(), advice};
+  ASSERT_TRUE(history_.put_profile(run_, {}, {}, Json::array(), Json::array(), 1, found));
+  ASSERT_TRUE(history_.put_profile(run_, {}, {}, Json::array(), Json::array(), 2));
+  const auto profiles = history_.profiles(run_).value();
+  ASSERT_EQ(profiles.size(), 2U);
+  const Json findings = profiles[0].at("findings");
+  EXPECT_EQ(findings, Json({found[0].to_json(), found[1].to_json()}));
+  EXPECT_EQ(findings[0].at("value"), 0.31);
+  EXPECT_EQ(findings[0].at("fires"), "over");
+  EXPECT_EQ(findings[0].at("plugin"), "num_workers");
+  EXPECT_EQ(findings[1].at("fires"), "under");
+  EXPECT_EQ(findings[1].at("knob"), nullptr);
+  EXPECT_TRUE(profiles[1].at("findings").empty());
 }
 
 TEST_F(HistoryTest, AnswerClosesTheLastOpenQuestion) {

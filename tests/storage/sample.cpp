@@ -113,6 +113,18 @@ TrialBlock sample_block(int pair) {
                     .peak_device_memory_bytes = 10'000'000'000}};
 }
 
+FindingRecord sample_finding(const std::string& id) {
+  return {.id = id,
+          .signal = "parts.data_loading_ratio",
+          .value = 0.31,
+          .threshold = 0.05,
+          .is_below = false,
+          .evidence = "31.0 % of the step is spent waiting",
+          .plugin = "num_workers",
+          .knob = "loader.workers",
+          .advice = "raise num_workers"};
+}
+
 std::string text_of(const RunRow& run) {
   const Json all = {
       {"id", run.id.text},

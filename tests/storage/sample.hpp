@@ -19,6 +19,7 @@ namespace autotuned::storage {
 [[nodiscard]] RunRow sample_run(const std::string& id = "r-20261121-7f3a9c");
 [[nodiscard]] TrialRecord sample_trial(int number = 1);
 [[nodiscard]] TrialBlock sample_block(int pair = 1);
+[[nodiscard]] FindingRecord sample_finding(const std::string& id = "data_loading");
 
 // As JSON text, so that a test can compare whole rows (NaN is null and equals NaN).
 [[nodiscard]] std::string text_of(const RunRow& run);

@@ -149,7 +149,8 @@ class PruneTest : public ::testing::Test {
       must(history_.put_check({run.id, number}, {"exact", true, 12, "equal"}));
     }
     must(history_.put_trainer_end({run.id, 2}, {.outcome = TrainerOutcome::hung}));
-    must(history_.put_profile(run.id, run.best, {}, Json::array(), Json::array(), 1));
+    must(history_.put_profile(run.id, run.best, {}, Json::array(), Json::array(), 1,
+                              std::vector{sample_finding()}));
     must(history_.put_plugin_asked(run.id, {.plugin = "p", .version = "1", .sha256 = "aa"}));
   }
   void put_best(const std::string& id) {
@@ -284,7 +285,7 @@ TEST_F(PruneTest, RemovedRunsLeaveNothingAndOthersEverything) {
   };
   for (const char* table : {"trials", "blocks", "checks"})
     EXPECT_EQ(count(table), 2) << table;
-  for (const char* table : {"runs", "profiles", "plugin_answers", "trainer_ends"})
+  for (const char* table : {"runs", "profiles", "findings", "plugin_answers", "trainer_ends"})
     EXPECT_EQ(count(table), 1) << table;
 }
 

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/finding.hpp"
+
+namespace autotuned {
+
+Json FindingRecord::to_json() const {
+  const auto word = [](const std::string& text) { return text.empty() ? Json() : Json(text); };
+  return {{"id", id},
+          {"signal", signal},
+          {"value", value},
+          {"threshold", threshold},
+          {"fires", is_below ? "under" : "over"},
+          {"evidence", evidence},
+          {"plugin", word(plugin)},
+          {"knob", word(knob)},
+          {"advice", advice}};
+}
+
+}  // namespace autotuned
