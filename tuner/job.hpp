@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/configuration.hpp"
+#include "base/finding.hpp"
 #include "base/json.hpp"
 #include "base/result.hpp"
 #include "base/trial.hpp"
@@ -43,6 +44,8 @@ struct Profile {
   Json metrics = Json::object();  // docs/metrics.md
   Json spans = Json::array();
   Json operators = Json::array();
+  std::vector<FindingRecord> findings;  // of the trace that was added
+  std::vector<std::string> notes;       // what could not be recorded, for people
 };
 
 // Blocks until the answer is there. Errors mean that the *configuration* could not do it (out of
@@ -73,6 +76,17 @@ class Job {
                                                    std::int64_t steps) = 0;
 
   virtual Result<Profile> profile(const Configuration& configuration) = 0;
+
+  // Records a few steps under `configuration`, of which `profile` is, in a process that nothing is timed in and that
+  // has ended by then, within about `limit`: adds signals to its metrics, findings and notes. After an error the
+  // profile is as it was. A job that cannot be recorded adds nothing.
+  virtual Result<void> add_trace(const Configuration& configuration, Profile& profile,
+                                 std::chrono::nanoseconds limit) {
+    static_cast<void>(configuration);
+    static_cast<void>(profile);
+    static_cast<void>(limit);
+    return {};
+  }
 };
 
 }  // namespace autotuned::tuner

@@ -25,6 +25,10 @@ constexpr int kSlowCeilingPairs = 2;
 constexpr int kRungPairs = 3;
 constexpr int kRungShare = 20;  // of the remaining budget, one in so many
 constexpr double kSlowBlockError = 0.05;
+// Of loading and recording; most need a second or two. With less left there is no trace.
+constexpr int kTraceShare = 10;  // of the remaining budget, one in so many
+constexpr nanoseconds kLeastTraceLimit = seconds(10);
+constexpr nanoseconds kMostTraceLimit = seconds(30);
 // The guard against plugins that never run out of proposals that cost no time.
 constexpr std::size_t kMostTrials = 200;
 
@@ -40,20 +44,51 @@ Result<void> SessionRun::measure_ceiling() {
   auto measured = tuner::measure_ceiling(*job_, incumbent(), plan);
   if (!measured) return tl::unexpected(measured.error());
   ceiling_ = std::move(*measured);
+  ceiling_of_ = incumbent();
   return ledger_->ceiling(ceiling_);
 }
 
 Result<void> SessionRun::look_at_incumbent() {
   if (auto measured = measure_ceiling(); !measured) return measured;
+  return take_profile(/*is_traced=*/!traced_);
+}
+
+Result<void> SessionRun::look_at_best() {
+  if (traced_ == incumbent() || remaining() < kLeastTraceLimit) return {};
+  if (profiled_ != incumbent()) return take_profile(/*is_traced=*/true);
+  if (auto added = add_trace(); !added) return added;
+  return ledger_->profiled(incumbent(), profile_);
+}
+
+Result<void> SessionRun::take_profile(bool is_traced) {
   profile_ = {};
+  profiled_.reset();
   auto profile = job_->profile(incumbent());
   if (!profile) {
     if (profile.error().kind == ErrorKind::cancelled) return tl::unexpected(profile.error());
     return ledger_->not_profiled(profile.error());
   }
   profile_ = std::move(*profile);
-  add_ceiling_metrics(ceiling_, profile_.metrics);
+  profiled_ = incumbent();
+  if (is_traced) {
+    if (auto added = add_trace(); !added) return added;
+  }
+  if (ceiling_of_ == incumbent()) add_ceiling_metrics(ceiling_, profile_.metrics);
   return ledger_->profiled(incumbent(), profile_);
+}
+
+// Without a trace a run knows less, and is as good otherwise.
+Result<void> SessionRun::add_trace() {
+  if (remaining() < kLeastTraceLimit) return {};
+  traced_ = incumbent();
+  const nanoseconds limit =
+      std::clamp(remaining() / kTraceShare, kLeastTraceLimit, kMostTraceLimit);
+  const auto added = job_->add_trace(incumbent(), profile_, limit);
+  if (added) return {};
+  if (added.error().kind == ErrorKind::cancelled) return tl::unexpected(added.error());
+  profile_.notes.push_back("no steps could be recorded, so there are no findings: " +
+                           added.error().message());
+  return {};
 }
 
 std::optional<std::string> SessionRun::reason_to_skip(const Candidate& candidate) const {

@@ -248,6 +248,7 @@ Result<std::optional<SessionOutcome>> SessionRun::use_known_best() {
     if (input_->starting.change_to(*input_->known_best).empty()) {
       // The earlier run found nothing faster than what the recipe says.
       if (auto measured = measure_ceiling(); !measured) return tl::unexpected(measured.error());
+      if (auto looked = look_at_best(); !looked) return tl::unexpected(looked.error());
       SessionOutcome outcome = outcome_of(nullptr);
       outcome.is_from_history = true;
       return outcome;
@@ -260,6 +261,7 @@ Result<std::optional<SessionOutcome>> SessionRun::use_known_best() {
   }
   accepted_ = {verification->reference.with(verification->change)};
   if (auto measured = measure_ceiling(); !measured) return tl::unexpected(measured.error());
+  if (auto looked = look_at_best(); !looked) return tl::unexpected(looked.error());
   if (auto measured = ablate(); !measured) return tl::unexpected(measured.error());
   return outcome_of(&*std::ranges::find(trials_, TrialKind::verification, &TrialRecord::kind));
 }
@@ -274,6 +276,7 @@ Result<SessionOutcome> SessionRun::run() {
   auto searched = is_searched_ ? measure_ceiling() : search();
   if (!searched) return tl::unexpected(searched.error());
   if (auto confirmed = confirm(); !confirmed) return tl::unexpected(confirmed.error());
+  if (auto looked = look_at_best(); !looked) return tl::unexpected(looked.error());
   if (auto measured = ablate(); !measured) return tl::unexpected(measured.error());
   return outcome_of(accepted_.empty() ? nullptr : confirmed());
 }

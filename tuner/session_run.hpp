@@ -45,8 +45,13 @@ class SessionRun {
   }
 
   // --- search.cpp ---
-  // Profiles the incumbent and measures its ceiling.
+  // Profiles the incumbent and measures its ceiling. The first look in a session adds a trace: a trainer of its own
+  // for each would cost the trials their budget.
   Result<void> look_at_incumbent();
+  // Profile and trace of what the session ends with, where it has none yet.
+  Result<void> look_at_best();
+  Result<void> take_profile(bool is_traced);
+  Result<void> add_trace();
   Result<void> measure_ceiling();
   Result<void> search();
   Result<void> ask(const std::string& plugin);
@@ -74,7 +79,10 @@ class SessionRun {
   std::vector<Configuration> past_incumbents_;
   double baseline_rate_ = 0.0;
   Ceiling ceiling_;
+  std::optional<Configuration> ceiling_of_;
   Profile profile_;
+  std::optional<Configuration> profiled_;       // that profile_ is of
+  std::optional<Configuration> traced_;         // the last one that was recorded, or could not be
   std::map<std::string, Candidate> proposals_;  // one per plugin that has any
   std::set<std::string> left_out_;
   bool is_searched_ = false;

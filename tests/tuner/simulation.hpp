@@ -49,6 +49,8 @@ class SimulatedJob final : public Job {
     return Json{{"step.data_wait_ratio", 0.5}};
   };
   std::optional<Error> profile_fault;
+  std::optional<Error> trace_fault;
+  std::vector<Configuration> traced;
   double noise = 0.01;
   double ceiling_ratio = 2.0;                 // of the rate, with a batch that is on the device
   std::map<std::string, double> rung_ratios;  // of the lower rungs that the trainer knows
@@ -117,6 +119,24 @@ class SimulatedJob final : public Job {
     return profile;
   }
 
+  Result<void> add_trace(const Configuration& configuration, Profile& profile,
+                         std::chrono::nanoseconds) override {
+    clock_->advance(std::chrono::milliseconds(200));
+    traced.push_back(configuration);
+    if (trace_fault) return tl::unexpected(*trace_fault);
+    profile.metrics["copies.pageable_ratio"] = 0.25;
+    profile.findings.push_back({.id = "pageable_copies",
+                                .signal = "copies.pageable_ratio",
+                                .value = 0.25,
+                                .threshold = 0.02,
+                                .is_below = false,
+                                .evidence = {},
+                                .plugin = {},
+                                .knob = {},
+                                .advice = {}});
+    return {};
+  }
+
  private:
   FakeClock* clock_;
   std::mt19937_64 engine_{11};
@@ -177,6 +197,7 @@ class MemoryLedger final : public Ledger {
   std::vector<std::string> events;
   std::map<std::string, std::string> faults;
   std::vector<Ceiling> ceilings;
+  std::vector<std::pair<Configuration, Profile>> profiles;
 
   Result<void> baseline(const Configuration&, double) override {
     return keep("baseline", [] {});
@@ -184,8 +205,8 @@ class MemoryLedger final : public Ledger {
   Result<void> ceiling(const Ceiling& ceiling) override {
     return keep("ceiling", [&] { ceilings.push_back(ceiling); });
   }
-  Result<void> profiled(const Configuration&, const Profile&) override {
-    return keep("profiled", [] {});
+  Result<void> profiled(const Configuration& configuration, const Profile& profile) override {
+    return keep("profiled", [&] { profiles.emplace_back(configuration, profile); });
   }
   Result<void> not_profiled(const Error& error) override {
     return keep("not profiled: " + error.what, [] {});

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// When a session records steps, and what that is good for.
+#include <gmock/gmock.h>
+
+#include "tests/tuner/simulation.hpp"
+
+namespace autotuned::tuner {
+namespace {
+
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(SessionTrace, RecordsTheStartAndWhatTheSearchEndsWith) {
+  Simulation simulation;
+  add_three_plugins(simulation);
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  EXPECT_THAT(simulation.job.traced, ElementsAre(simulation.input.starting, outcome->best));
+  const auto& profiles = simulation.ledger.profiles;
+  ASSERT_EQ(profiles.size(), 4U);  // the start, two acceptances, the best again with its trace
+  EXPECT_EQ(profiles.front().second.findings.size(), 1U);
+  EXPECT_THAT(profiles[2].second.findings, IsEmpty());
+  EXPECT_EQ(profiles[3].first, outcome->best);
+  EXPECT_EQ(profiles[3].second.findings.at(0).id, "pageable_copies");
+  EXPECT_EQ(profiles[3].second.metrics.at("step.data_wait_ratio"), 0.5);
+  EXPECT_TRUE(profiles[3].second.metrics.contains("ceiling.device_batch_ratio"));
+}
+
+TEST(SessionTrace, PluginsSeeSignalsOfTheStart) {
+  Simulation simulation;
+  add_three_plugins(simulation);
+  ASSERT_TRUE(simulation.run());
+  const Json& first = simulation.advisors.situations.front();
+  EXPECT_EQ(first.at("metrics").at("copies.pageable_ratio"), 0.25);
+  EXPECT_EQ(first.at("metrics").at("step.data_wait_ratio"), 0.5);
+  // Of another incumbent they would be those of the past.
+  EXPECT_FALSE(
+      simulation.advisors.situations.back().at("metrics").contains("copies.pageable_ratio"));
+}
+
+TEST(SessionTrace, NothingIsRecordedTwice) {
+  Simulation simulation;
+  simulation.advisors.plugins["useless"] = once({{"optimizer.set_to_none", true}}, 1.1);
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->best, simulation.input.starting);
+  EXPECT_THAT(simulation.job.traced, ElementsAre(simulation.input.starting));
+}
+
+TEST(SessionTrace, ARunThatRemembersItsBestRecordsThat) {
+  Simulation simulation;
+  add_three_plugins(simulation);
+  Configuration known = simulation.input.starting;
+  known.set("loader.workers", std::int64_t{2});
+  simulation.input.known_best = known;
+  ASSERT_TRUE(simulation.run());
+  EXPECT_THAT(simulation.job.traced, ElementsAre(known));
+  ASSERT_EQ(simulation.ledger.profiles.size(), 1U);
+  EXPECT_EQ(simulation.ledger.profiles[0].first, known);
+}
+
+TEST(SessionTrace, ARunThatRemembersThatNothingIsFasterRecordsTheStart) {
+  Simulation simulation;
+  simulation.input.known_best = simulation.input.starting;
+  ASSERT_TRUE(simulation.run());
+  EXPECT_THAT(simulation.job.traced, ElementsAre(simulation.input.starting));
+}
+
+TEST(SessionTrace, OneThatFailsIsANoteAndNothingElse) {
+  Simulation simulation;
+  add_three_plugins(simulation);
+  simulation.job.trace_fault = Error{ErrorKind::timeout, "no answer", {}, {}};
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  EXPECT_EQ(outcome->best.integer("loader.workers"), 2);
+  EXPECT_EQ(simulation.job.traced.size(), 2U);
+  const Profile& first = simulation.ledger.profiles.front().second;
+  EXPECT_THAT(first.findings, IsEmpty());
+  EXPECT_THAT(first.notes, ElementsAre(testing::HasSubstr("no answer")));
+}
+
+TEST(SessionTrace, OneThatIsCancelledEndsTheSession) {
+  Simulation simulation;
+  add_three_plugins(simulation);
+  simulation.job.trace_fault = Error{ErrorKind::cancelled, "asked to stop", {}, {}};
+  const auto outcome = simulation.run();
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().kind, ErrorKind::cancelled);
+}
+
+TEST(SessionTrace, NeedsTimeThatTheBudgetHas) {
+  Simulation simulation;
+  add_three_plugins(simulation);
+  simulation.input.recipe.tune.budget = seconds(9);
+  ASSERT_TRUE(simulation.run());
+  EXPECT_THAT(simulation.job.traced, IsEmpty());
+  EXPECT_FALSE(simulation.ledger.profiles.empty());
+}
+
+// The rest of the search goes on in another process, which knows nothing of the first one's traces.
+TEST(SessionTrace, AContinuedSessionRecordsItsIncumbent) {
+  Simulation simulation;
+  add_three_plugins(simulation);
+  ASSERT_TRUE(simulation.run());
+  Simulation continued;
+  add_three_plugins(continued);
+  simulation.ledger.pass_on(continued.input);
+  const auto outcome = continued.run();
+  ASSERT_TRUE(outcome);
+  EXPECT_THAT(continued.job.traced, ElementsAre(outcome->best));
+}
+
+}  // namespace
+}  // namespace autotuned::tuner
