@@ -12,6 +12,7 @@
 #include "daemon/history_reading.hpp"
 #include "daemon/recipe_reading.hpp"
 #include "daemon/report.hpp"
+#include "daemon/story.hpp"
 #include "daemon/trainer_plugins.hpp"
 #include "recipes/recipe_yaml.hpp"
 #include "storage/history.hpp"
@@ -185,12 +186,16 @@ int show(const std::filesystem::path& file, const std::string& id, bool as_json)
   auto named = find_named_run(*history, id);
   if (!named) return report_error(named.error(), exit_code_of(named.error()));
   if (named->trial) return print_trial(*history, named->run, *named->trial, as_json);
+  if (as_json) {
+    const auto run = stored_run_json(*history, named->run);
+    if (!run) return report_error(run.error());
+    std::cout << to_line(*run)
+              << "
+                 ";
+        return kDone;
+  }
   auto ends = history->trainer_ends(named->run.id);
   if (!ends) return report_error(ends.error());
-  if (as_json) {
-    std::cout << to_line(run_json(named->run, named->trials, *ends)) << "\n";
-    return kDone;
-  }
   auto answers = history->plugin_answers(named->run.id);
   if (!answers) return report_error(answers.error());
   std::cout << run_text(named->run, named->trials);

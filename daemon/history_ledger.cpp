@@ -40,9 +40,18 @@ Result<void> HistoryLedger::ceiling(const tuner::Ceiling& ceiling) {
 Result<void> HistoryLedger::profiled(const Configuration& incumbent,
                                      const tuner::Profile& profile) {
   auto stored = history_->put_profile(run_->id, incumbent, profile.metrics, profile.spans,
-                                      profile.operators, clock_->unix_time_ns());
+                                      profile.operators, clock_->unix_time_ns(), profile.findings);
   if (!stored) return stored;
-  events_({{"event", "profiled"}, {"metrics", profile.metrics}});
+  Json findings = Json::array();
+  for (const FindingRecord& finding : profile.findings)
+    findings.push_back(finding.to_json());
+  events_({{"event", "profiled"},
+           {"is_start", incumbent == run_->starting},
+           {"metrics", profile.metrics},
+           {"findings", std::move(findings)}});
+  for (const std::string& note : profile.notes) {
+    if (told_.insert(note).second) events_({{"event", "warning"}, {"text", note}});
+  }
   return {};
 }
 

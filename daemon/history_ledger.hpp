@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 
 #include "base/clock.hpp"
@@ -45,6 +46,7 @@ class HistoryLedger final : public tuner::Ledger {
   const std::vector<plugins::FoundPlugin>* plugins_;
   const Clock* clock_;
   EventSink events_;
+  std::set<std::string> told_;  // notes of profiles
 };
 
 }  // namespace autotuned::daemon

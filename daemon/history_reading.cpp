@@ -57,7 +57,9 @@ Result<Json> stored_run_json(const storage::History& history, const storage::Run
   if (!trials) return tl::unexpected(trials.error());
   const auto ends = history.trainer_ends(run.id);
   if (!ends) return tl::unexpected(ends.error());
-  return run_json(run, *trials, *ends);
+  const auto profiles = history.profiles(run.id);
+  if (!profiles) return tl::unexpected(profiles.error());
+  return run_json(run, *trials, *ends, *profiles);
 }
 
 int exit_code_of(const Error& error) {

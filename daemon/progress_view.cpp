@@ -9,6 +9,7 @@
 
 #include "base/configuration.hpp"
 #include "base/text.hpp"
+#include "daemon/profile_table.hpp"
 #include "daemon/report.hpp"
 
 namespace autotuned::daemon {
@@ -92,6 +93,8 @@ void ProgressView::show(const Json& event) {
     line("start      " + rate_text(number_of(event, "samples_per_second")));
   } else if (name == "ceiling") {
     show_ceiling(event);
+  } else if (name == "profiled") {
+    show_findings(event);
   } else if (name == "asking") {
     status("asking " + text_of(event, "plugin") + " ...");
   } else if (name == "answered") {
@@ -137,6 +140,26 @@ void ProgressView::show_ceiling(const Json& event) {
                    text_of(event, "bound_by")));
   const std::string reached = ladder_text(member(event, "ladder"));
   if (!reached.empty()) line("           reached of it: " + reached);
+}
+
+// What costs most comes first; `explain` tells the rest.
+void ProgressView::show_findings(const Json& event) {
+  constexpr std::size_t kShown = 2;
+  const Json& findings = member(event, "findings");
+  if (!findings.is_array() || findings.empty()) return;
+  const bool is_start = get_bool(event, "is_start").value_or(true);
+  for (std::size_t i = 0; i < std::min(kShown, findings.size()); ++i) {
+    line(fmt::format("{:<10} {}: {}",
+                     i > 0      ? ""
+                     : is_start ? "found"
+                                : "left",
+                     printable(text_of(findings[i], "id")),
+                     printable(text_of(findings[i], "evidence"))));
+  }
+  if (findings.size() > kShown) {
+    line(
+        fmt::format("           and {} more: `autotuned explain` tells", findings.size() - kShown));
+  }
 }
 
 void ProgressView::show_trial_started(const Json& trial) {

@@ -29,6 +29,7 @@ class ProgressView {
   void clear_status();
 
   void show_ceiling(const Json& event);
+  void show_findings(const Json& event);
   void show_trial_started(const Json& trial);
   void show_block(const Json& event);
   void show_trial_finished(const Json& trial);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <ranges>
 #include <utility>
 
 #include "base/text.hpp"
@@ -87,8 +88,17 @@ Json run_summary_json(const storage::RunRow& run) {
           {"note", stand_in_note(run.recipe)}};
 }
 
+const Json* profile_of(const std::vector<Json>& profiles, const Configuration& configuration) {
+  const Json wanted = configuration.to_json();
+  for (const Json& profile : std::views::reverse(profiles)) {
+    if (member(profile, "configuration") == wanted) return &profile;
+  }
+  return nullptr;
+}
+
 Json run_json(const storage::RunRow& run, const std::vector<TrialRecord>& trials,
-              const std::vector<storage::TrialTrainerEnd>& ends) {
+              const std::vector<storage::TrialTrainerEnd>& ends,
+              const std::vector<Json>& profiles) {
   const auto ends_of = [&ends](int trial) {
     Json list = Json::array();
     for (const storage::TrialTrainerEnd& found : ends) {
@@ -96,8 +106,14 @@ Json run_json(const storage::RunRow& run, const std::vector<TrialRecord>& trials
     }
     return list;
   };
+  const auto findings = [&](const Configuration& configuration) {
+    const Json* profile = profile_of(profiles, configuration);
+    return profile == nullptr ? Json::array() : member(*profile, "findings");
+  };
   Json json = run_summary_json(run);
-  json["starting"] = {{"configuration", run.starting.to_json()}};
+  json["starting"] = {{"configuration", run.starting.to_json()},
+                      {"findings", findings(run.starting)}};
+  json["best"]["findings"] = run.best.empty() ? Json::array() : findings(run.best);
   json["ceiling"] = {{"samples_per_second", run.ceiling_samples_per_second},
                      {"bound_by", run.ceiling_bound_by},
                      {"ladder", run.ceiling_ladder}};

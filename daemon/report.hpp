@@ -17,10 +17,15 @@ namespace autotuned::daemon {
 // A run without its trials: an element of `history --json`.
 [[nodiscard]] Json run_summary_json(const storage::RunRow& run);
 
+// Of these profiles (History::profiles()), the last of this configuration; null when there is none.
+[[nodiscard]] const Json* profile_of(const std::vector<Json>& profiles,
+                                     const Configuration& configuration);
+
 // The contract of `run --json` (docs/history.md), also the answer of `show --json`. Each trial has how its trainers ended
-// before their time, the run those that were in none.
+// before their time, the run those that were in none; start and best have what rules found in their profiles.
 [[nodiscard]] Json run_json(const storage::RunRow& run, const std::vector<TrialRecord>& trials,
-                            const std::vector<storage::TrialTrainerEnd>& ends = {});
+                            const std::vector<storage::TrialTrainerEnd>& ends = {},
+                            const std::vector<Json>& profiles = {});
 
 // Outcome, evidence and time.
 [[nodiscard]] Json trainer_end_json(const TrainerEnd& end);

@@ -170,7 +170,8 @@ ComparedSide side_of(const RunRecord& record, const std::optional<TrialRecord>& 
       side.checks.insert(side.checks.end(), found->second.begin(), found->second.end());
     }
   }
-  if (const Json* profile = profile_of(record, side.configuration)) add_profile(side, *profile);
+  if (const Json* profile = profile_of(record.profiles, side.configuration))
+    add_profile(side, *profile);
   add_blocks(side, blocks);
   return side;
 }

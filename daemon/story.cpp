@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <ranges>
 #include <set>
 #include <utility>
 
@@ -79,7 +78,8 @@ Json profile_json(const Json* profile) {
     operators.push_back({{"name", share.text}, {"ratio", share.ratio}});
   return {{"metrics", member(*profile, "metrics")},
           {"shares", std::move(shares)},
-          {"operators", std::move(operators)}};
+          {"operators", std::move(operators)},
+          {"findings", member(*profile, "findings")}};
 }
 
 Json trials_json(const RunRecord& record) {
@@ -132,14 +132,6 @@ Result<RunRecord> read_run(const storage::History& history, const storage::RunRo
   if (!profiles) return tl::unexpected(profiles.error());
   record.profiles = std::move(*profiles);
   return record;
-}
-
-const Json* profile_of(const RunRecord& record, const Configuration& configuration) {
-  const Json wanted = configuration.to_json();
-  for (const Json& profile : std::views::reverse(record.profiles)) {
-    if (member(profile, "configuration") == wanted) return &profile;
-  }
-  return nullptr;
 }
 
 std::string_view to_string(Outcome outcome) {
@@ -278,7 +270,7 @@ Json story_json(const RunRecord& record) {
   story["libtorch"] = record.environment ? Json(record.environment->libtorch) : Json();
   story["start"] = {{"samples_per_second", run.baseline_samples_per_second},
                     {"configuration", run.starting.to_json()},
-                    {"profile", profile_json(profile_of(record, run.starting))}};
+                    {"profile", profile_json(profile_of(record.profiles, run.starting))}};
   story["trials"] = trials_json(record);
   story["ablation"] = Json::array();
   for (const TrialRecord& trial : record.trials) {
@@ -292,7 +284,8 @@ Json story_json(const RunRecord& record) {
   }
   story["machine_findings"] = machine_findings(record);
   const bool is_tuned = !run.best.empty();
-  story["best"]["profile"] = is_tuned ? profile_json(profile_of(record, run.best)) : Json();
+  story["best"]["profile"] =
+      is_tuned ? profile_json(profile_of(record.profiles, run.best)) : Json();
   story["best"]["change"] = run.starting.change_to(run.best).to_json();
   const auto reached = reached_ceiling_ratio(run);
   story["ceiling"] = {{"samples_per_second", run.ceiling_samples_per_second},

@@ -27,9 +27,6 @@ struct RunRecord {
                                          const storage::RunRow& run,
                                          std::vector<TrialRecord> trials);
 
-// The last profile that was taken of this configuration; null when there is none.
-[[nodiscard]] const Json* profile_of(const RunRecord& record, const Configuration& configuration);
-
 // What became of a trial, finer than its verdict. The names are part of `explain --json`.
 enum class Outcome {
   kept,          // a change in the best configuration

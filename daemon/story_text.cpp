@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "daemon/profile_table.hpp"
 #include "daemon/report.hpp"
 #include "daemon/story.hpp"
 
@@ -93,14 +94,29 @@ std::string step(const Json& profile) {
   return text;
 }
 
+// What the rules found in the trace, one a line: who acts on it, or what to do.
+std::string findings(const Json& profile, const char* heading) {
+  std::string text;
+  for (const Json& finding : member(profile, "findings")) {
+    const auto word = [&](const char* field) {
+      return printable(get_string(finding, field).value_or(""));
+    };
+    const std::string plugin = word("plugin");
+    text += fmt::format("{} {}: {}; {}.\n", heading, word("id"), word("evidence"),
+                        plugin.empty() ? word("advice") : "the plugin " + plugin + " acts on it");
+  }
+  return text;
+}
+
 std::string start(const RunRecord& record) {
   const storage::RunRow& run = record.run;
   if (run.baseline_samples_per_second <= 0.0)
     return "The starting configuration was not measured.\n";
   std::string text = fmt::format("The starting configuration trained {}.\n",
                                  rate_text(run.baseline_samples_per_second));
-  const Json* profile = profile_of(record, run.starting);
-  return text + step(profile == nullptr ? Json() : *profile);
+  const Json* profile = profile_of(record.profiles, run.starting);
+  if (profile == nullptr) return text + step(Json());
+  return text + step(*profile) + findings(*profile, "Found:");
 }
 
 std::string checks_text(const std::vector<CheckRecord>& checks) {
@@ -204,7 +220,9 @@ std::string kept(const RunRecord& record) {
         estimate_text(run.speedup), run.speedup.pairs, rate_text(run.best_samples_per_second),
         rate_text(run.baseline_samples_per_second));
   }
-  if (const Json* profile = profile_of(record, run.best)) text += step(*profile);
+  if (const Json* profile = profile_of(record.profiles, run.best)) {
+    text += step(*profile) + findings(*profile, "Still found:");
+  }
   return text;
 }
 

@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "base/file.hpp"
+#include "base/text.hpp"
 #include "daemon/session_request.hpp"
+#include "daemon/trace_findings.hpp"
 #include "daemon/trainer_environment.hpp"
 #include "daemon/training_advance.hpp"
 
@@ -27,6 +29,14 @@ constexpr std::int64_t kProfileWarmupSteps = 3;
 // Of a job whose steps take seconds, fewer must do: the budget is for trials.
 constexpr nanoseconds kProfileLimit = std::chrono::seconds(10);
 constexpr const char* kTimedCheckpoint = "timed.checkpoint";
+// As many as `autotuned profile` records. After the time no further step begins, warm-up included.
+constexpr std::int64_t kTracedSteps = 10;
+constexpr std::int64_t kMostTracedEvents = 200'000;
+constexpr nanoseconds kTraceLimit = std::chrono::seconds(1);
+// Every trainer fills a cache of its own.
+constexpr nanoseconds kMostFilling = std::chrono::seconds(1);
+constexpr const char* kTraceOfStart = "start.pt.trace.json.gz";
+constexpr const char* kTraceOfBest = "best.pt.trace.json.gz";
 constexpr nanoseconds kSlowStep = std::chrono::seconds(1);
 
 // Where checkpoints take this share of the time, a block has one, like any stretch of the training as long
@@ -120,12 +130,14 @@ Result<void> TrainerJob::start(const Configuration& configuration) {
   return {};
 }
 
-Result<TrainerJob::Trainer*> TrainerJob::start_trainer(const Configuration& configuration) {
+Result<TrainerJob::Loaded> TrainerJob::load_trainer(const Configuration& configuration,
+                                                    nanoseconds limit,
+                                                    std::function<void(TrainerEnd)> on_end) {
   TrainerSpec spec;
   spec.program = spec_.trainer;
   spec.log = spec_.folder / ("trainer-" + std::to_string(started_++ % kLogs + 1) + ".log");
   spec.inherited_locks = spec_.device_locks;
-  spec.on_end = [this](TrainerEnd end) { take_end(std::move(end)); };
+  spec.on_end = std::move(on_end);
   auto environment = trainer_environment(configuration);
   if (!environment) return tl::unexpected(environment.error());
   spec.environment = std::move(*environment);
@@ -137,12 +149,26 @@ Result<TrainerJob::Trainer*> TrainerJob::start_trainer(const Configuration& conf
                                 {{"recipe", spec_.recipe.to_json()},
                                  {"configuration", configuration.to_json()},
                                  {"plugins", spec_.plugins}},
-                                kLoadLimit, [this](const Json& told) { take_trouble(told); });
+                                limit, [this](const Json& told) { take_trouble(told); });
   if (!loaded) return tl::unexpected(loaded.error());
-  hello_ = client->hello();
-  facts_ = *loaded;
-  trainers_.push_front(Trainer{std::move(*client), restart_key(configuration), configuration});
+  return Loaded{std::move(*client), *std::move(loaded)};
+}
+
+Result<TrainerJob::Trainer*> TrainerJob::start_trainer(const Configuration& configuration) {
+  auto loaded =
+      load_trainer(configuration, kLoadLimit, [this](TrainerEnd end) { take_end(std::move(end)); });
+  if (!loaded) return tl::unexpected(loaded.error());
+  hello_ = loaded->client.hello();
+  facts_ = std::move(loaded->facts);
+  trainers_.push_front(
+      Trainer{std::move(loaded->client), restart_key(configuration), configuration});
   return &trainers_.front();
+}
+
+void TrainerJob::make_room() {
+  if (trainers_.size() < kTrainersAtOnce) return;
+  trainers_.back().client.stop();
+  trainers_.pop_back();
 }
 
 Result<TrainerJob::Trainer*> TrainerJob::trainer_for(const Configuration& configuration) {
@@ -156,10 +182,7 @@ Result<TrainerJob::Trainer*> TrainerJob::trainer_for(const Configuration& config
     if (!prepared) return tl::unexpected(prepared.error());
     return &trainers_.front();
   }
-  if (trainers_.size() >= kTrainersAtOnce) {
-    trainers_.back().client.stop();
-    trainers_.pop_back();
-  }
+  make_room();
   auto started = start_trainer(configuration);
   if (!started && started.error().kind == ErrorKind::out_of_memory && !trainers_.empty()) {
     // Two do not fit: from here on they alternate by restart.
@@ -361,6 +384,54 @@ Result<tuner::Profile> TrainerJob::profile(const Configuration& configuration) {
                               spec_.recipe.checkpoint_every <= kMostBetweenCheckpoints;
   return tuner::Profile{member(*answer, "metrics"), member(*answer, "spans"),
                         member(*answer, "operators")};
+}
+
+Result<void> TrainerJob::add_trace(const Configuration& configuration, tuner::Profile& profile,
+                                   nanoseconds limit) {
+  const double filling_ns = get_number(profile.metrics, "input.cache_fill_ns").value_or(0.0);
+  if (filling_ns > static_cast<double>(kMostFilling.count())) {
+    return fail(ErrorKind::unsupported,
+                "another trainer would have to fill the cache of samples anew, which took " +
+                    format_duration(nanoseconds(static_cast<std::int64_t>(filling_ns))),
+                "input.cache", "`autotuned profile` waits for it");
+  }
+  const bool is_start = configuration == spec_.recipe.starting_configuration(spec_.knobs);
+  const std::filesystem::path file = spec_.folder / (is_start ? kTraceOfStart : kTraceOfBest);
+  std::error_code ignored;
+  std::filesystem::remove(file, ignored);  // of an earlier run
+  auto recorded = record_trace(configuration, file, limit);
+  if (!recorded && recorded.error().kind == ErrorKind::out_of_memory && !trainers_.empty()) {
+    // Nothing is lost with those that wait: they start anew when they are needed.
+    stop();
+    recorded = record_trace(configuration, file, limit);
+  }
+  if (!recorded) return tl::unexpected(recorded.error());
+  if (auto added = add_findings(file, profile); !added) return added;
+  for (const Json& note : member(*recorded, "notes")) {
+    if (note.is_string()) profile.notes.push_back(note.get<std::string>());
+  }
+  return {};
+}
+
+Result<Json> TrainerJob::record_trace(const Configuration& configuration,
+                                      const std::filesystem::path& file, nanoseconds limit) {
+  drop_dead();
+  make_room();
+  // How it ends is told with the error: it takes no trial along.
+  auto loaded = load_trainer(configuration, limit, {});
+  if (!loaded) return tl::unexpected(loaded.error());
+  TrainerClient& tracer = loaded->client;
+  tracer.limit_memory(memory_left_for(tracer));
+  auto answer = tracer.request("trace",
+                               {{"path", file.string()},
+                                {"active", kTracedSteps},
+                                {"warmup", kProfileWarmupSteps},
+                                {"memory", true},
+                                {"maximum_events", kMostTracedEvents},
+                                {"maximum_ns", kTraceLimit.count()}},
+                               limit, [this](const Json& told) { take_trouble(told); });
+  tracer.stop();
+  return answer;
 }
 
 Result<Json> TrainerJob::trace(const Configuration& configuration, Json fields, nanoseconds limit) {

@@ -67,6 +67,9 @@ class TrainerJob final : public tuner::Job {
                                                   const Configuration& candidate,
                                                   std::int64_t steps) override;
   Result<tuner::Profile> profile(const Configuration& configuration) override;
+  // In a trainer of its own: CUPTI stays attached to a process and slows it down. The trace stays in the job's folder.
+  Result<void> add_trace(const Configuration& configuration, tuner::Profile& profile,
+                         std::chrono::nanoseconds limit) override;
   // The request `trace` with these fields, for at most `limit` besides the block limit; its answer.
   Result<Json> trace(const Configuration& configuration, Json fields,
                      std::chrono::nanoseconds limit);
@@ -86,6 +89,18 @@ class TrainerJob final : public tuner::Job {
   // A live trainer whose restart knobs match, prepared for `configuration`.
   Result<Trainer*> trainer_for(const Configuration& configuration);
   Result<Trainer*> start_trainer(const Configuration& configuration);
+  // A trainer that has loaded the recipe, and its answer to that.
+  struct Loaded {
+    TrainerClient client;
+    Json facts;
+  };
+  Result<Loaded> load_trainer(const Configuration& configuration, std::chrono::nanoseconds limit,
+                              std::function<void(TrainerEnd)> on_end);
+  // Leaves room for one more.
+  void make_room();
+  // The trainer's answer to `trace`; the trainer has ended.
+  Result<Json> record_trace(const Configuration& configuration, const std::filesystem::path& file,
+                            std::chrono::nanoseconds limit);
   Result<void> prepare(Trainer& trainer, const Configuration& configuration);
   Result<Json> ask(Trainer& trainer, const std::string& name, Json fields,
                    std::chrono::nanoseconds limit);

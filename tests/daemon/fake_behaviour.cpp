@@ -79,6 +79,25 @@ double FakeBehaviour::rate(const Json& configuration, const std::string& reuse) 
   return rate * std::exp(number("noise", 0.005) * std::normal_distribution<>()(generator));
 }
 
+std::string FakeBehaviour::trace() const {
+  if (behaviour_.contains("trace")) return read_text(behaviour_.at("trace").get<std::string>());
+  Json events = Json::array();
+  const auto add = [&](const char* category, const std::string& name, int start_us) {
+    events.push_back({{"ph", "X"},
+                      {"cat", category},
+                      {"name", name},
+                      {"pid", 1},
+                      {"tid", 1},
+                      {"ts", start_us},
+                      {"dur", 1000}});
+  };
+  for (int step = 0; step < 2; ++step) {
+    add("user_annotation", "ProfilerStep#" + std::to_string(step), 1000 * step);
+    add("cpu_op", "aten::relu", 1000 * step);
+  }
+  return Json{{"schemaVersion", 1}, {"traceEvents", events}}.dump();
+}
+
 Json FakeBehaviour::comparison(const Json& candidate) const {
   bool equal = true;
   for (const Json& setting : behaviour_.value("not_equal", Json::array())) {

@@ -7,6 +7,8 @@
 //    "not_equal": ["precision.autocast=bf16"],           trains another model bit for bit
 //    "updates": {"precision.autocast=bf16": {"norm_ratio": 3.0, "cosine": 0.2}},
 //    "metrics": {...}, "knobs": [...], "protocol": 1, "train_steps": 10,
+//    "trace": "/path/to/rank0.pt.trace.json.gz",         that `trace` answers with; else two steps on a CPU
+//    "notes": ["..."],                                   of that answer
 //    "damaged": 2,                                       files that `load` and `run` tell of
 //    "faults": [{"do": "exit", "code": 3, ...}]}
 //
@@ -34,6 +36,9 @@ class FakeBehaviour {
   // Samples per second of the next block; 0: it cannot reuse that.
   [[nodiscard]] double rate(const Json& configuration, const std::string& reuse) const;
   [[nodiscard]] Json comparison(const Json& candidate) const;
+  // The bytes of a trace.
+  [[nodiscard]] std::string trace() const;
+  [[nodiscard]] Json notes() const { return behaviour_.value("notes", Json::array()); }
 
   [[nodiscard]] std::filesystem::path gate() const { return record_.parent_path() / "gate"; }
 

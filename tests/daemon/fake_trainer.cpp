@@ -76,6 +76,10 @@ class FakeTrainer {
               {"spans", Json::array()},
               {"operators", Json::array()}};
     }
+    if (name == "trace") {
+      autotuned::write_text(request.at("path"), behaviour_.trace());
+      return {{"steps", 2}, {"lost_events", 0}, {"notes", behaviour_.notes()}};
+    }
     if (name == "checkpoint") {
       checkpoints_[request.at("name")] = configuration_;
       return {{"bytes", 1}};

@@ -85,6 +85,37 @@ TEST_F(HistoryLedgerTest, StoresBeforeItTells) {
   EXPECT_EQ(seen, 8);
 }
 
+TEST_F(HistoryLedgerTest, StoresWhatWasFoundAndTellsNotesOnce) {
+  tuner::Profile profile;
+  profile.metrics = {{"step.duration_ns", 8e6}};
+  profile.findings = {{.id = "data_loading",
+                       .signal = "parts.data_loading_ratio",
+                       .value = 0.31,
+                       .threshold = 0.05,
+                       .is_below = false,
+                       .evidence = "31.0 % of the step",
+                       .plugin = "num_workers",
+                       .knob = "loader.workers",
+                       .advice = "raise num_workers"}};
+  profile.notes = {"the GPU was not recorded"};
+  Configuration other;
+  other.set("loader.workers", std::int64_t{2});
+  EXPECT_TRUE(ledger_.profiled(run_.starting, profile));
+  EXPECT_TRUE(ledger_.profiled(other, profile));
+  const Json findings = {profile.findings[0].to_json()};
+  ASSERT_EQ(events_.size(), 3U);
+  EXPECT_EQ(events_[0], Json({{"event", "profiled"},
+                              {"is_start", true},
+                              {"metrics", profile.metrics},
+                              {"findings", findings}}));
+  EXPECT_EQ(events_[1], Json({{"event", "warning"}, {"text", "the GPU was not recorded"}}));
+  EXPECT_EQ(events_[2].at("is_start"), false);
+  const auto profiles = history_->profiles(run_.id);
+  ASSERT_TRUE(profiles);
+  ASSERT_EQ(profiles->size(), 2U);
+  EXPECT_EQ(profiles->at(0).at("findings"), findings);
+}
+
 TEST_F(HistoryLedgerTest, WhatIsNotStoredIsNotTold) {
   run_.id = {"r-20261121-000000"};
   EXPECT_FALSE(ledger_.baseline({}, 1000));

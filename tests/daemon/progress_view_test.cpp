@@ -49,6 +49,16 @@ TEST(ProgressView, OneLinePerEvent) {
               {"ladder",
                {{{"rung", "raw_bytes"}, {"reached_ratio", 0.98}},
                 {{"rung", "device_batch"}, {"reached_ratio", 0.25}}}}},
+             {{"event", "profiled"}, {"is_start", true}, {"findings", Json::array()}},
+             {{"event", "profiled"},
+              {"is_start", true},
+              {"findings",
+               {{{"id", "data_loading"}, {"evidence", "it waits"}},
+                {{"id", "scalar_reads"}, {"evidence", "it \x1b reads"}},
+                {{"id", "small_operators"}, {"evidence", "many"}}}}},
+             {{"event", "profiled"},
+              {"is_start", false},
+              {"findings", {{{"id", "data_loading"}, {"evidence", "it waits"}}}}},
              {{"event", "asking"}, {"plugin", "amp"}},
              {{"event", "answered"}, {"plugin", "amp"}, {"outcome", "no"}, {"is_failure", false}},
              {{"event", "answered"}, {"plugin", "amp"}, {"outcome", "no"}, {"is_failure", false}},
@@ -77,6 +87,10 @@ TEST(ProgressView, OneLinePerEvent) {
       "start      1,000 samples/s\n"
       "ceiling    4,000 samples/s, bound by compute\n"
       "           reached of it: raw_bytes 98 %, device_batch 25 %\n"
+      "found      data_loading: it waits\n"
+      "           scalar_reads: it ? reads\n"
+      "           and 1 more: `autotuned explain` tells\n"
+      "left       data_loading: it waits\n"
       "nothing    amp: no\n"
       "left out   bad: threw\n"
       "accepted   set_to_none: optimizer.set_to_none off → on, 1.30 x (1.25 to 1.35)\n"
@@ -100,9 +114,9 @@ TEST(ProgressView, LiveLineIsReplacedAndLeavesNothing) {
 }
 
 TEST(ProgressView, SurvivesEventsWithoutTheirFields) {
-  for (const char* name : {"run", "waiting", "phase", "baseline", "ceiling", "asking", "answered",
-                           "trial_started", "block", "checked", "damaged", "trial_finished",
-                           "tuned", "training", "machine", "warning", "error"}) {
+  for (const char* name : {"run", "waiting", "phase", "baseline", "ceiling", "profiled", "asking",
+                           "answered", "trial_started", "block", "checked", "damaged",
+                           "trial_finished", "tuned", "training", "machine", "warning", "error"}) {
     shown(false, {{{"event", name}}});
     shown(true, {{{"event", name}}});
   }

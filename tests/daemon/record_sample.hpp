@@ -44,7 +44,20 @@ inline Json sample_profile(const Configuration& configuration, double wait_ratio
           {"operators",
            {{{"name", "aten::addmm"}, {"calls", 10}, {"self_ns", 16'000'000}},
             {{"name", "AddmmBackward0"}, {"calls", 10}, {"self_ns", 60'000'000}}}},
-          {"taken_unix_ns", 1}};
+          {"taken_unix_ns", 1},
+          {"findings", Json::array()}};
+}
+
+inline Json sample_finding(const std::string& id, const Json& plugin) {
+  return {{"id", id},
+          {"signal", "parts.data_loading_ratio"},
+          {"value", 0.41},
+          {"threshold", 0.05},
+          {"fires", "over"},
+          {"evidence", "41.0 % of the step is spent waiting"},
+          {"plugin", plugin},
+          {"knob", nullptr},
+          {"advice", "do something about it"}};
 }
 
 // Set_to_none is kept (trial 1), nothing else is; 100 s of tuning bought a quarter more speed.

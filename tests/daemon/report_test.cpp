@@ -164,6 +164,21 @@ TEST(Report, RunAsJson) {
   EXPECT_EQ(run.at("trials").at(0).at("id"), "r-20261121-7f3a9c.1");
 }
 
+TEST(Report, FindingsAreThoseOfTheLastProfileOfStartAndBest) {
+  const auto profile = [](const Configuration& of, const char* id) {
+    return Json{{"configuration", of.to_json()}, {"findings", Json::array({id})}};
+  };
+  storage::RunRow run = sample_run();
+  const Json json = run_json(run, {}, {},
+                             {profile(run.starting, "earlier"), profile(run.starting, "later"),
+                              profile(configuration(true, 2), "other"), profile(run.best, "best")});
+  EXPECT_EQ(json.at("starting").at("findings"), Json({"later"}));
+  EXPECT_EQ(json.at("best").at("findings"), Json({"best"}));
+  EXPECT_EQ(run_json(run, {}).at("starting").at("findings"), Json::array());
+  run.best = {};
+  EXPECT_EQ(run_json(run, {}).at("best").at("findings"), Json::array());
+}
+
 TEST(Report, ModelThatStandsInForAnAcceleratorIsNamed) {
   storage::RunRow run = sample_run();
   EXPECT_EQ(run_json(run, {}).at("note"), "");

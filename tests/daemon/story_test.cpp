@@ -46,6 +46,24 @@ TEST(Story, TellsItInPlainSentences) {
   EXPECT_THAT(story, Not(HasSubstr("AddmmBackward0")));
 }
 
+TEST(Story, TellsWhatWasFoundAtTheStartAndIsStillThere) {
+  RunRecord record = sample_record();
+  EXPECT_THAT(story_text(record), Not(HasSubstr("ound:")));
+  EXPECT_EQ(story_json(record).at("start").at("profile").at("findings"), Json::array());
+  record.profiles[0]["findings"] = {sample_finding("data_loading", "num_workers"),
+                                    sample_finding("long\x1b_gap", nullptr)};
+  record.profiles[1]["findings"] = {sample_finding("data_loading", "num_workers")};
+  const std::string story = story_text(record);
+  EXPECT_THAT(story, HasSubstr("\n  Found: data_loading: 41.0 % of the step is spent waiting; the "
+                               "plugin num_workers acts on it.\n"
+                               "  Found: long?_gap: 41.0 % of the step is spent waiting; do "
+                               "something about it.\n"));
+  EXPECT_THAT(story, HasSubstr("\n  Still found: data_loading: "));
+  const Json json = story_json(record);
+  EXPECT_EQ(json.at("start").at("profile").at("findings"), record.profiles[0].at("findings"));
+  EXPECT_EQ(json.at("best").at("profile").at("findings"), record.profiles[1].at("findings"));
+}
+
 TEST(Story, TellsWhatDisturbedTheMeasurements) {
   RunRecord record = sample_record();
   EXPECT_THAT(story_text(record), Not(HasSubstr("disturbed")));

@@ -39,6 +39,7 @@ class TrainerJobTest : public testing::Test {
     spec.measurement_lock = scene_.folder() / "measurement.lock";
     spec.recipe.checkpoint_every = checkpoint_every_;
     spec.on_damage = [this](const Json& damaged) { damaged_.push_back(damaged); };
+    spec.on_trainer_end = [this](const TrainerEnd& end) { ends_.push_back(end); };
     spec.on_warning = [this](const std::string& text) { warnings_.push_back(text); };
     start_ = spec.recipe.starting_configuration(spec.knobs);
     return job_.emplace(std::move(spec), cancel_);
@@ -63,6 +64,7 @@ class TrainerJobTest : public testing::Test {
   std::chrono::nanoseconds checkpoint_every_ = std::chrono::minutes(10);
   std::vector<Json> damaged_;
   std::vector<std::string> warnings_;
+  std::vector<TrainerEnd> ends_;
 };
 
 // However many trainers meet it, before, in and after the training.
@@ -147,6 +149,103 @@ TEST_F(TrainerJobTest, BlocksHaveTheirCheckpointWhereThatCosts) {
   const Json rare = fields(0.05);
   EXPECT_FALSE(rare.contains("checkpoint_path"));
   EXPECT_LT(rare.at("minimum_ns"), 2'000'000'000);
+}
+
+const std::string kGpuTrace = tests::source_folder() / "tests/profiler/data/rank0.pt.trace.json.gz";
+
+TEST_F(TrainerJobTest, RecordsInATrainerOfItsOwnThatTimesNothing) {
+  scene_.behave({{"trace", kGpuTrace}, {"notes", {"a kind of record is missing"}}});
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().run_block(start_, {}));
+  auto profile = job().profile(start_);
+  ASSERT_TRUE(profile);
+  const auto added = job().add_trace(start_, *profile, std::chrono::seconds(20));
+  ASSERT_TRUE(added) << added.error().message();
+  ASSERT_TRUE(job().run_block(start_, {}));
+  EXPECT_GT(profile->metrics.at("copies.pageable_ratio"), 0.0);
+  EXPECT_EQ(profile->metrics.at("step.data_wait_ratio"), 0.3);
+  EXPECT_FALSE(profile->findings.empty());
+  EXPECT_EQ(profile->notes, std::vector<std::string>({"a kind of record is missing"}));
+
+  const auto traces = scene_.requests("trace");
+  ASSERT_EQ(traces.size(), 1U);
+  const Json& trace = traces[0];
+  EXPECT_EQ(trace.at("path"), (scene_.folder() / "start.pt.trace.json.gz").string());
+  EXPECT_TRUE(std::filesystem::exists(trace.at("path").get<std::string>()));
+  EXPECT_GT(trace.at("maximum_ns"), 0);
+  EXPECT_GT(trace.at("maximum_events"), 0);
+  std::vector<std::string> asked;
+  for (const Json& request : scene_.requests()) {
+    if (request.at("trainer") == trace.at("trainer")) asked.push_back(request.at("request"));
+  }
+  EXPECT_EQ(asked, std::vector<std::string>({"hello", "load", "trace", "stop"}));
+  EXPECT_EQ(trainers(), 2U) << "the other one waited";
+  EXPECT_EQ(scene_.requests("run").back().at("trainer"), scene_.requests("run")[0].at("trainer"));
+  EXPECT_GT(scene_.requests("run").back().at("line"), scene_.requests("stop")[0].at("line"));
+}
+
+TEST_F(TrainerJobTest, FailedTraceLeavesProfileAndTrainerAlone) {
+  for (const Json& fault : Json({{{"do", "abort"}},
+                                 {{"do", "error"}, {"kind", "unsupported"}},
+                                 {{"do", "garbage"}},
+                                 {{"do", "empty_ok"}}})) {
+    Json faulty = fault;
+    faulty["request"] = "trace";
+    job_.reset();
+    scene_.behave({{"faults", {faulty}}});
+    scene_.forget_requests();
+    ASSERT_TRUE(job().start(start_));
+    auto profile = job().profile(start_);
+    ASSERT_TRUE(profile);
+    const Json metrics = profile->metrics;
+    EXPECT_FALSE(job().add_trace(start_, *profile, std::chrono::seconds(20))) << fault;
+    EXPECT_EQ(profile->metrics, metrics);
+    EXPECT_TRUE(profile->findings.empty());
+    ASSERT_TRUE(job().run_block(start_, {}));
+    EXPECT_EQ(trainers(), 2U);
+  }
+  EXPECT_TRUE(ends_.empty()) << "what is told of a trial is not of this";
+}
+
+TEST_F(TrainerJobTest, TraceDoesNotWaitForACache) {
+  ASSERT_TRUE(job().start(start_));
+  tuner::Profile profile;
+  profile.metrics = {{"input.cache_fill_ns", 12e9}};
+  const auto added = job().add_trace(start_, profile, std::chrono::seconds(20));
+  ASSERT_FALSE(added);
+  EXPECT_THAT(added.error().what, testing::HasSubstr("took 12"));
+  EXPECT_TRUE(scene_.requests("trace").empty());
+  profile.metrics = {{"input.cache_fill_ns", 5e8}};
+  EXPECT_TRUE(job().add_trace(start_, profile, std::chrono::seconds(20)));
+}
+
+TEST_F(TrainerJobTest, TraceThatHasNoRoomBesideOthersIsTakenAlone) {
+  scene_.behave(
+      {{"faults",
+        {{{"do", "error"}, {"kind", "out_of_memory"}, {"request", "trace"}, {"once", true}}}}});
+  ASSERT_TRUE(job().start(start_));
+  tuner::Profile profile;
+  const auto added = job().add_trace(start_, profile, std::chrono::seconds(20));
+  EXPECT_TRUE(added) << added.error().message();
+  EXPECT_EQ(scene_.requests("trace").size(), 2U);
+  const int first = scene_.requests("hello")[0].at("trainer");
+  EXPECT_EQ(scene_.requests("stop")[1].at("trainer"), first);
+  ASSERT_TRUE(job().run_block(start_, {}));
+  EXPECT_EQ(trainers(), 4U);
+}
+
+TEST_F(TrainerJobTest, TraceOfAThirdConfigurationTakesThePlaceOfTheOldest) {
+  ASSERT_TRUE(job().start(start_));
+  const Configuration keep = with("memory.malloc", std::string("keep"));
+  ASSERT_TRUE(job().run_block(keep, {}));
+  tuner::Profile profile;
+  ASSERT_TRUE(job().add_trace(keep, profile, std::chrono::seconds(20)));
+  EXPECT_EQ(scene_.requests("trace")[0].at("path"),
+            (scene_.folder() / "best.pt.trace.json.gz").string());
+  const int oldest = scene_.requests("hello")[0].at("trainer");
+  EXPECT_EQ(scene_.requests("stop")[0].at("trainer"), oldest);
+  ASSERT_TRUE(job().run_block(keep, {}));
+  EXPECT_EQ(trainers(), 3U);
 }
 
 TEST_F(TrainerJobTest, RestartKnobGetsASecondTrainerThatStays) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/integration/scene.hpp"
+#include "tests/places.hpp"
 
 namespace autotuned {
 namespace {
@@ -135,9 +136,75 @@ TEST(Run, SwitchesLiveWhereItCanAndRestartsWhereItMust) {
   const Scene scene;
   const Json run = scene.run({"--tune-only"}).json();
   ASSERT_EQ(trials_with(run, "accepted").size(), 3);
-  EXPECT_EQ(scene.fake().requests("hello").size(), 2);
+  EXPECT_EQ(scene.fake().requests("trace").size(), 2);
+  EXPECT_EQ(scene.fake().requests("hello").size(), 4) << "two for trials, and two that recorded";
   // Two of them switch live, over five pairs at least, once a pair at least.
   EXPECT_GE(scene.fake().requests("prepare").size(), 10);
+}
+
+// A GPU's trace, as a trainer with CUPTI writes it.
+TEST(Run, RecordsStepsThatPluginsAndPeopleReadAbout) {
+  Json behaviour = Scene::fast_job();
+  behaviour["trace"] = tests::source_folder() / "tests/profiler/data/rank0.pt.trace.json.gz";
+  const Scene scene{behaviour};
+  std::filesystem::create_directory(scene.folder() / "plugins");
+  scene.folder().write("plugins/reads_signals.yaml",
+                       "plugin: 1\n"
+                       "name: reads_signals\n"
+                       "version: \"1\"\n"
+                       "summary: Goes by a signal of a trace.\n"
+                       "when:\n"
+                       "  - copies.pageable_ratio > 0%: there are no copies\n"
+                       "try:\n"
+                       "  - optimizer.set_to_none: on\n"
+                       "expect: 1.3\n"
+                       "reason: copies take {copies.pageable_ratio} of the step\n");
+  scene.write_recipe("  plugins: [reads_signals]\n");
+  const Outcome outcome =
+      scene.run({"--tune-only", "--plugin-dir", (scene.folder() / "plugins").string()});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json run = outcome.json();
+  ASSERT_THAT(kinds_of(run), ElementsAre("proposal", "confirmation"));
+  EXPECT_THAT(run.at("trials").at(0).at("proposal_reason").get<std::string>(),
+              testing::MatchesRegex("copies take [0-9.]+ % of the step"));
+  const auto ids = [](const Json& findings) {
+    std::vector<std::string> found;
+    for (const Json& finding : findings)
+      found.push_back(finding.at("id"));
+    return found;
+  };
+  EXPECT_THAT(ids(run.at("starting").at("findings")), testing::Contains("pageable_copies"));
+  EXPECT_THAT(ids(run.at("best").at("findings")), testing::Contains("pageable_copies"));
+  EXPECT_EQ(scene.last_run(), run);
+  EXPECT_THAT(outcome.err, HasSubstr("\nfound      "));
+  const Json story = scene.command({"explain", "last", "--json"}).json();
+  for (const char* when : {"start", "best"}) {
+    const Json& profile = story.at(when).at("profile");
+    EXPECT_THAT(ids(profile.at("findings")), testing::Contains("pageable_copies")) << when;
+    EXPECT_GT(profile.at("metrics").at("copies.pageable_ratio"), 0.0) << when;
+  }
+  EXPECT_THAT(scene.command({"explain", "last"}).out, HasSubstr("Found: pageable_copies: "));
+
+  const auto traces = scene.fake().requests("trace");
+  ASSERT_EQ(traces.size(), 2U);
+  for (const Json& trace : traces) {
+    for (const char* timed : {"run", "steps", "profile", "train"}) {
+      for (const Json& request : scene.fake().requests(timed))
+        EXPECT_NE(request.at("trainer"), trace.at("trainer")) << timed;
+    }
+  }
+  EXPECT_TRUE(scene.all_ended());
+}
+
+TEST(Run, TraceThatFailsIsAWarning) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"do", "abort"}, {"request", "trace"}}};
+  const Scene scene{behaviour};
+  const Outcome outcome = scene.run();
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NEAR(outcome.json().at("best").at("speedup").get<double>(), 1.56, 0.03);
+  EXPECT_TRUE(outcome.json().at("starting").at("findings").empty());
+  EXPECT_THAT(outcome.err, HasSubstr("warning: no steps could be recorded"));
 }
 
 TEST(Run, ChangedModelIsRejectedHoweverFast) {

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/trace_findings.hpp"
+
+#include <array>
+#include <cmath>
+#include <system_error>
+#include <utility>
+
+#include "profiler/analysis/finding_modules.hpp"
+#include "profiler/analysis/trace_analysis.hpp"
+#include "profiler/traces/reader.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+// Of a few steps, by the trainer's own limit on events; another trainer may know no such limit.
+constexpr std::uintmax_t kMostBytes = 64 << 20;
+
+// One figure under the name of a metric and under that of a signal.
+struct SameFigure {
+  const char* metric;
+  const char* signal;
+  bool is_of_operators;  // the signal is a share of the operators' time, the metric one of the step
+};
+constexpr std::array kSameFigures = {
+    SameFigure{"step.data_wait_ratio", "parts.data_loading_ratio", false},
+    SameFigure{"step.duration_ns", "step.mean_ns", false},
+    SameFigure{"step.optimizer_ratio", "optimizer.step_ratio", false},
+    SameFigure{"operators.gather_ratio", "operators.gather_share_ratio", true},
+    SameFigure{"operators.gemm_conv_ratio", "operators.gemm_conv_share_ratio", true},
+    SameFigure{"operators.gemm_conv_ratio", "cpu.gemm_conv_share_ratio", true},
+};
+
+// With a device signals are about what it does, metrics about the host: those are different figures.
+void take_metrics(const Json& metrics, analysis::Signals& signals) {
+  const double step_ns = get_number(metrics, "step.duration_ns").value_or(0.0);
+  const double operators_ns = get_number(metrics, "operators.count_per_step").value_or(0.0) *
+                              get_number(metrics, "operators.mean_ns").value_or(0.0);
+  for (const SameFigure& same : kSameFigures) {
+    const auto known = signals.find(same.signal);
+    const auto metric = get_number(metrics, same.metric);
+    if (known == signals.end() || !metric) continue;
+    if (!same.is_of_operators) {
+      known->second = *metric;
+    } else if (operators_ns > 0.0) {
+      known->second = *metric * step_ns / operators_ns;
+    }
+  }
+}
+
+FindingRecord record_of(const analysis::Finding& finding) {
+  const analysis::Rule& rule = *finding.rule;
+  return {.id = rule.id,
+          .signal = rule.signal,
+          .value = finding.value,
+          .threshold = rule.threshold,
+          .is_below = rule.is_below,
+          .evidence = finding.evidence,
+          .plugin = rule.plugin,
+          .knob = rule.knob,
+          .advice = rule.advice};
+}
+
+}  // namespace
+
+Result<void> add_findings(const std::filesystem::path& file, tuner::Profile& profile) {
+  std::error_code failed;
+  const std::uintmax_t bytes = std::filesystem::file_size(file, failed);
+  if (!failed && bytes > kMostBytes) {
+    return fail(ErrorKind::corrupt, "the trace is too large to be looked at during a run", file,
+                "`autotuned analyze` takes it");
+  }
+  const auto trace = traces::read_trace(file);
+  if (!trace) return tl::unexpected(trace.error());
+  if (!trace->is_complete) {
+    return fail(ErrorKind::corrupt, "the trace ends too early", file);
+  }
+  analysis::TraceAnalysis found = analysis::analyze(*trace);
+  if (found.devices.empty()) {
+    take_metrics(profile.metrics, found.signals);
+    found.findings = analysis::findings_of(found.signals);
+    analysis::name_modules(*trace, found.findings);
+  }
+  for (const auto& [name, value] : found.signals) {
+    if (std::isfinite(value) && !profile.metrics.contains(name)) profile.metrics[name] = value;
+  }
+  for (const analysis::Finding& finding : found.findings)
+    profile.findings.push_back(record_of(finding));
+  return {};
+}
+
+}  // namespace autotuned::daemon
