@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Named figures of a profile: what plugins read. docs/metrics.md explains each. Findings read the signals of
-// analysis/signals.hpp.
+// Named figures of a profile: what plugins read. docs/metrics.md explains each, and which are signals of a trace
+// (analysis/signals.hpp), which findings read, under another name.
 #pragma once
 
 #include <cstdint>
