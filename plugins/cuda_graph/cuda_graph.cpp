@@ -20,8 +20,22 @@ constexpr const char* kGraph = "cuda.graph";
 constexpr double kMostLaunchNs = 10'000.0;
 // Below, the GPU most likely hides the launches behind what it computes.
 constexpr double kLeastShare = 0.2;
-// Of the launches, those that the GPU waits for.
+// Of the launches, those that the GPU waits for; and of the waiting, cautiously: recording it slows the host down.
 constexpr double kSavedShare = 0.5;
+
+// A trace saw the GPU wait, which says more than what the host needs for its operators.
+Answer from_trace(const Situation& situation, const sdk::Json& change, double waiting) {
+  if (waiting < kLeastShare) {
+    return sdk::none("the GPU waits only " + sdk::percent(waiting) +
+                     " of the time for the host to start its next kernel");
+  }
+  return sdk::propose_one(
+      change, situation.expected_gain(change, sdk::gain_without(kSavedShare * waiting)),
+      "for " + sdk::percent(waiting) +
+          " of the time the GPU waits for the host to start its next kernel; a graph starts all at "
+          "once",
+      waiting);
+}
 
 Answer propose(const Situation& situation) {
   if (!situation.is_on_gpu()) return sdk::none("the job runs on the CPU, which has no graphs");
@@ -36,6 +50,13 @@ Answer propose(const Situation& situation) {
         "the loss is read after every step, so the next one could not be started early "
         "(train.loss_reading: deferred)");
   }
+  const sdk::Json change = {{kGraph, true}};
+  if (situation.has_lost(change)) {
+    return sdk::none("recording the step was tried and was not faster");
+  }
+  if (const auto waiting = situation.metric("device.launch_wait_ratio")) {
+    return from_trace(situation, change, *waiting);
+  }
   const auto calls = situation.metric("operators.count_per_step");
   const auto mean_ns = situation.metric("operators.mean_ns");
   const auto step_ns = situation.metric("step.duration_ns");
@@ -47,10 +68,6 @@ Answer propose(const Situation& situation) {
   if (share < kLeastShare) {
     return sdk::none("starting the operators takes only " + sdk::percent(share) +
                      " of a step, beside which the GPU computes");
-  }
-  const sdk::Json change = {{kGraph, true}};
-  if (situation.has_lost(change)) {
-    return sdk::none("recording the step was tried and was not faster");
   }
   char evidence[200];
   std::snprintf(

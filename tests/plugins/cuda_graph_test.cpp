@@ -33,6 +33,22 @@ TEST(CudaGraph, FollowsWhatStartingOperatorsTakes) {
   EXPECT_THAT(none_because(ask("cuda_graph", json)), HasSubstr("was tried"));
 }
 
+// What a trace saw counts more than what the operators might cost.
+TEST(CudaGraph, FollowsTheWaitingOfTheGpuWhereThereIsATrace) {
+  Json json = launch_bound();
+  json["metrics"]["device.launch_wait_ratio"] = 0.1;
+  EXPECT_THAT(none_because(ask("cuda_graph", json)), HasSubstr("waits only 10 % of the time"));
+  json["metrics"]["device.launch_wait_ratio"] = 0.6;
+  json["metrics"]["operators.mean_ns"] = 1;
+  const Json answer = ask("cuda_graph", json);
+  EXPECT_EQ(first_change(answer), Json({{"cuda.graph", true}}));
+  EXPECT_THAT(first_reason(answer), HasSubstr("for 60 % of the time the GPU waits"));
+  EXPECT_NEAR(first_share(answer), 0.6, 1e-9);
+  EXPECT_NEAR(first_gain(answer), 1 / (1 - 0.3), 1e-9);
+  tell(json, {{"cuda.graph", true}}, "rejected", 0.98);
+  EXPECT_THAT(none_because(ask("cuda_graph", json)), HasSubstr("was tried"));
+}
+
 TEST(CudaGraph, AnOperatorThatTakesLongIsNoLaunch) {
   Json json = launch_bound();
   json["metrics"]["step.duration_ns"] = 200e6;
