@@ -189,10 +189,8 @@ int show(const std::filesystem::path& file, const std::string& id, bool as_json)
   if (as_json) {
     const auto run = stored_run_json(*history, named->run);
     if (!run) return report_error(run.error());
-    std::cout << to_line(*run)
-              << "
-                 ";
-        return kDone;
+    std::cout << to_line(*run) << "\n";
+    return kDone;
   }
   auto ends = history->trainer_ends(named->run.id);
   if (!ends) return report_error(ends.error());

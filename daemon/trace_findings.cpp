@@ -79,7 +79,7 @@ Result<void> add_findings(const std::filesystem::path& file, tuner::Profile& pro
   if (found.devices.empty()) {
     take_metrics(profile.metrics, found.signals);
     found.findings = analysis::findings_of(found.signals);
-    analysis::name_modules(*trace, found.findings);
+    analysis::name_modules(*trace, found.breakdown.stretches, found.findings);
   }
   for (const auto& [name, value] : found.signals) {
     if (std::isfinite(value) && !profile.metrics.contains(name)) profile.metrics[name] = value;
