@@ -187,7 +187,7 @@ int show(const std::filesystem::path& file, const std::string& id, bool as_json)
   if (!named) return report_error(named.error(), exit_code_of(named.error()));
   if (named->trial) return print_trial(*history, named->run, *named->trial, as_json);
   if (as_json) {
-    const auto run = stored_run_json(*history, named->run);
+    const auto run = stored_run_json(*history, named->run, named->trials);
     if (!run) return report_error(run.error());
     std::cout << to_line(*run) << "\n";
     return kDone;

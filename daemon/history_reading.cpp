@@ -55,11 +55,16 @@ Result<NamedRun> find_named_run(const storage::History& history, const std::stri
 Result<Json> stored_run_json(const storage::History& history, const storage::RunRow& run) {
   const auto trials = history.trials(run.id);
   if (!trials) return tl::unexpected(trials.error());
+  return stored_run_json(history, run, *trials);
+}
+
+Result<Json> stored_run_json(const storage::History& history, const storage::RunRow& run,
+                             const std::vector<TrialRecord>& trials) {
   const auto ends = history.trainer_ends(run.id);
   if (!ends) return tl::unexpected(ends.error());
   const auto profiles = history.profiles(run.id);
   if (!profiles) return tl::unexpected(profiles.error());
-  return run_json(run, *trials, *ends, *profiles);
+  return run_json(run, trials, *ends, *profiles);
 }
 
 int exit_code_of(const Error& error) {

@@ -32,9 +32,12 @@ struct NamedRun {
 [[nodiscard]] Result<NamedRun> find_named_run(const storage::History& history,
                                               const std::string& name);
 
-// What is stored of this run as run_json() tells it.
+// What is stored of this run as run_json() tells it; with trials that were read before, as find_named_run() shows them.
 [[nodiscard]] Result<Json> stored_run_json(const storage::History& history,
                                            const storage::RunRow& run);
+[[nodiscard]] Result<Json> stored_run_json(const storage::History& history,
+                                           const storage::RunRow& run,
+                                           const std::vector<TrialRecord>& trials);
 
 // A name that nothing answers to is a mistake in the command line; the rest is not.
 [[nodiscard]] int exit_code_of(const Error& error);
