@@ -65,6 +65,7 @@ void DeviceFlow::drop() {
 }
 
 void DeviceFlow::drop_repeated() {
+  if (held_ && held_->is_repeated) wait_for_copy(*held_);
   if (!ahead_ || !ahead_->is_repeated) return;
   wait_for_copy(*std::exchange(ahead_, std::nullopt));
 }

@@ -31,7 +31,9 @@ Result<void> place_threads(std::span<std::jthread> threads, Affinity affinity) {
     if (errno != EINVAL || mask.size() >= kMostSets) return refused(errno);
     mask.resize(2 * mask.size());
   }
-  if (affinity == Affinity::apart && CPU_COUNT_S(bytes(), mask.data()) > 1) {
+  // A caller that is bound to one CPU (OMP_PROC_BIND does that) says nothing about where the others may run.
+  if (CPU_COUNT_S(bytes(), mask.data()) == 1) return {};
+  if (affinity == Affinity::apart) {
     const int here = ::sched_getcpu();
     if (here >= 0) CPU_CLR_S(static_cast<std::size_t>(here), bytes(), mask.data());
   }

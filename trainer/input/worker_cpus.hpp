@@ -11,10 +11,10 @@ namespace autotuned::input {
 
 enum class Affinity {
   any,   // those that the calling thread may run on
-  apart  // the same but the one on which it runs now, so that it finds that one free; all where that is the only one
+  apart  // the same but the one on which it runs now, so that it finds that one free
 };
 
-// The calling thread stays as it is. ErrorKind::unsupported: the system does not allow it, and some of them may run
+// The calling thread stays as it is; where it may run on one CPU only, all stay as they are. ErrorKind::unsupported: the system does not allow it, and some of them may run
 // elsewhere now.
 [[nodiscard]] Result<void> place_threads(std::span<std::jthread> threads, Affinity affinity);
 

@@ -76,7 +76,7 @@ class Element extends Node {
   }
   getAttribute(name) { return this.attributes[name] ?? null; }
   removeAttribute(name) { delete this.attributes[name]; }
-  addEventListener(type, listener) { (this.listeners[type] ??= []).push(listener); }
+  addEventListener(type, listener) { (this.listeners[type] = this.listeners[type] || []).push(listener); }
   fire(type, event = {}) {
     const whole = { preventDefault() {}, clientX: 0, clientY: 0, key: "", ...event };
     if (type === "click" && this.onclick) this.onclick(whole);
@@ -162,7 +162,7 @@ function open(file) {
       return " " + known;
     } }),
     matchMedia: () => ({ matches: false }),
-    addEventListener: (type, listener) => (listeners[type] ??= []).push(listener),
+    addEventListener: (type, listener) => (listeners[type] = listeners[type] || []).push(listener),
     removeEventListener: (type, listener) => { listeners[type] = (listeners[type] ?? []).filter((one) => one !== listener); },
     devicePixelRatio: 1, innerWidth: 1200, innerHeight: 900,
     alert() { throw new Error("alert is called"); },
