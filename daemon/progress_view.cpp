@@ -142,7 +142,7 @@ void ProgressView::show_ceiling(const Json& event) {
   if (!reached.empty()) line("           reached of it: " + reached);
 }
 
-// What costs most comes first; `explain` tells the rest.
+// The first of them; `explain` tells the rest.
 void ProgressView::show_findings(const Json& event) {
   constexpr std::size_t kShown = 2;
   const Json& findings = member(event, "findings");

@@ -90,10 +90,14 @@ Json run_summary_json(const storage::RunRow& run) {
 
 const Json* profile_of(const std::vector<Json>& profiles, const Configuration& configuration) {
   const Json wanted = configuration.to_json();
+  const Json* found = nullptr;
   for (const Json& profile : std::views::reverse(profiles)) {
-    if (member(profile, "configuration") == wanted) return &profile;
+    if (member(profile, "configuration") != wanted) continue;
+    // One that a session took when it went on may have no trace beside it.
+    if (member(profile, "metrics").contains("steps_count")) return &profile;
+    if (found == nullptr) found = &profile;
   }
-  return nullptr;
+  return found;
 }
 
 Json run_json(const storage::RunRow& run, const std::vector<TrialRecord>& trials,

@@ -17,7 +17,7 @@ namespace autotuned::daemon {
 // A run without its trials: an element of `history --json`.
 [[nodiscard]] Json run_summary_json(const storage::RunRow& run);
 
-// Of these profiles (History::profiles()), the last of this configuration; null when there is none.
+// Of these profiles (History::profiles()), the last of this configuration with what a trace told, else the last; null when there is none.
 [[nodiscard]] const Json* profile_of(const std::vector<Json>& profiles,
                                      const Configuration& configuration);
 

@@ -84,6 +84,7 @@ Result<void> add_findings(const std::filesystem::path& file, tuner::Profile& pro
   for (const auto& [name, value] : found.signals) {
     if (std::isfinite(value) && !profile.metrics.contains(name)) profile.metrics[name] = value;
   }
+  profile.notes.insert(profile.notes.end(), found.notes.begin(), found.notes.end());
   for (const analysis::Finding& finding : found.findings)
     profile.findings.push_back(record_of(finding));
   return {};

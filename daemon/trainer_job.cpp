@@ -19,6 +19,7 @@ namespace autotuned::daemon {
 namespace {
 
 using std::chrono::nanoseconds;
+using Clock = std::chrono::steady_clock;
 
 constexpr nanoseconds kLoadLimit = std::chrono::minutes(5);  // reads the data
 constexpr std::size_t kTrainersAtOnce = 2;
@@ -399,11 +400,12 @@ Result<void> TrainerJob::add_trace(const Configuration& configuration, tuner::Pr
   const std::filesystem::path file = spec_.folder / (is_start ? kTraceOfStart : kTraceOfBest);
   std::error_code ignored;
   std::filesystem::remove(file, ignored);  // of an earlier run
-  auto recorded = record_trace(configuration, file, limit);
+  const auto end = Clock::now() + limit;
+  auto recorded = record_trace(configuration, file, end);
   if (!recorded && recorded.error().kind == ErrorKind::out_of_memory && !trainers_.empty()) {
     // Nothing is lost with those that wait: they start anew when they are needed.
     stop();
-    recorded = record_trace(configuration, file, limit);
+    recorded = record_trace(configuration, file, end);
   }
   if (!recorded) return tl::unexpected(recorded.error());
   if (auto added = add_findings(file, profile); !added) return added;
@@ -414,11 +416,12 @@ Result<void> TrainerJob::add_trace(const Configuration& configuration, tuner::Pr
 }
 
 Result<Json> TrainerJob::record_trace(const Configuration& configuration,
-                                      const std::filesystem::path& file, nanoseconds limit) {
+                                      const std::filesystem::path& file, Clock::time_point end) {
+  const auto left = [end] { return std::max(nanoseconds(end - Clock::now()), nanoseconds(1)); };
   drop_dead();
   make_room();
   // How it ends is told with the error: it takes no trial along.
-  auto loaded = load_trainer(configuration, limit, {});
+  auto loaded = load_trainer(configuration, left(), {});
   if (!loaded) return tl::unexpected(loaded.error());
   TrainerClient& tracer = loaded->client;
   tracer.limit_memory(memory_left_for(tracer));
@@ -429,7 +432,7 @@ Result<Json> TrainerJob::record_trace(const Configuration& configuration,
                                 {"memory", true},
                                 {"maximum_events", kMostTracedEvents},
                                 {"maximum_ns", kTraceLimit.count()}},
-                               limit, [this](const Json& told) { take_trouble(told); });
+                               left(), [this](const Json& told) { take_trouble(told); });
   tracer.stop();
   return answer;
 }

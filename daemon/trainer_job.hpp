@@ -100,7 +100,7 @@ class TrainerJob final : public tuner::Job {
   void make_room();
   // The trainer's answer to `trace`; the trainer has ended.
   Result<Json> record_trace(const Configuration& configuration, const std::filesystem::path& file,
-                            std::chrono::nanoseconds limit);
+                            std::chrono::steady_clock::time_point end);
   Result<void> prepare(Trainer& trainer, const Configuration& configuration);
   Result<Json> ask(Trainer& trainer, const std::string& name, Json fields,
                    std::chrono::nanoseconds limit);

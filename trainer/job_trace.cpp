@@ -39,8 +39,6 @@ class Job::State::Tracing {
  public:
   Tracing(State& job, const TraceRequest& request, const CancelCheck& is_cancelled)
       : job_(job), request_(request), cancel_(is_cancelled), events_left_(request.most_events) {
-    const std::int64_t begin = now_ns();
-    deadline_ns_ = request.maximum_ns < INT64_MAX - begin ? begin + request.maximum_ns : INT64_MAX;
     recording_.training_thread = ::gettid();
     recording_.optimizer = job.recipe_.optimizer.type;
     recording_.has_loader_workers = job.feed_->settings().workers > 0;
@@ -121,10 +119,12 @@ class Job::State::Tracing {
     recording_.notes.push_back("the GPU was not recorded: " + error.message());
   }
 
-  bool is_late() const { return now_ns() >= deadline_ns_; }
+  bool is_late() const { return begin_ns_ >= 0 && now_ns() - begin_ns_ >= request_.maximum_ns; }
 
   Result<void> step() {
     if (auto taken = job_.step(); !taken) return tl::unexpected(taken.error());
+    // The first one takes what starting costs, which is no reason to record a step that is cold.
+    if (begin_ns_ < 0) begin_ns_ = now_ns();
     if (cancel_(now_ns())) return fail(ErrorKind::cancelled, "stopped by request");
     return {};
   }
@@ -196,7 +196,7 @@ class Job::State::Tracing {
   State& job_;
   const TraceRequest& request_;
   CancelPoll cancel_;
-  std::int64_t deadline_ns_ = INT64_MAX;
+  std::int64_t begin_ns_ = -1;  // the end of the first step
   std::int64_t events_left_;
   std::int64_t steps_ = 0;
   std::int64_t duration_ns_ = 0;

@@ -174,6 +174,12 @@ TEST(Report, FindingsAreThoseOfTheLastProfileOfStartAndBest) {
                               profile(configuration(true, 2), "other"), profile(run.best, "best")});
   EXPECT_EQ(json.at("starting").at("findings"), Json({"later"}));
   EXPECT_EQ(json.at("best").at("findings"), Json({"best"}));
+  // A session that goes on takes another profile, and may have no time for a trace of it.
+  Json traced = profile(run.starting, "of a trace");
+  traced["metrics"] = {{"steps_count", 10}};
+  EXPECT_EQ(
+      run_json(run, {}, {}, {traced, profile(run.starting, "later")}).at("starting").at("findings"),
+      Json({"of a trace"}));
   EXPECT_EQ(run_json(run, {}).at("starting").at("findings"), Json::array());
   run.best = {};
   EXPECT_EQ(run_json(run, {}).at("best").at("findings"), Json::array());
