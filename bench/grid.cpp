@@ -65,6 +65,21 @@ double best_rate(const std::vector<std::vector<double>>& rates) {
   return middle_of(std::move(told));
 }
 
+double noise_ratio(const std::vector<std::vector<double>>& rates) {
+  double squares = 0.0;
+  double freedoms = 0.0;
+  for (const std::vector<double>& of_point : rates) {
+    const auto count = static_cast<double>(of_point.size());
+    double mean = 0.0;
+    for (const double rate : of_point)
+      mean += std::log(rate) / count;
+    for (const double rate : of_point)
+      squares += (std::log(rate) - mean) * (std::log(rate) - mean);
+    freedoms += count - 1.0;
+  }
+  return freedoms > 0.0 ? std::sqrt(squares / freedoms) : 0.0;
+}
+
 Json without_folders(Json json) {
   if (json.is_structured()) {
     for (Json& item : json)
@@ -97,7 +112,6 @@ Result<Grid> read_grid(const std::filesystem::path& file) {
   grid.start = *std::move(start);
 
   std::vector<std::vector<double>> rates;
-  std::vector<double> deviations;
   for (const Json& one : points) {
     const auto change = Configuration::from_json(member(one, "change"));
     if (!change) return tl::unexpected(change.error());
@@ -109,8 +123,6 @@ Result<Grid> read_grid(const std::filesystem::path& file) {
       return no_grid(file, "a point has no rates, or not those of every round");
     }
     const double rate = middle_of(of_point);
-    for (const double measured : of_point)
-      deviations.push_back(std::abs(std::log(measured / rate)));
     for (const auto& [name, value] : change->values())
       grid.values[name].insert(to_text(value));
     grid.points[grid.start.with(*change).canonical_text()] = {rate, member(one, "metrics")};
@@ -122,8 +134,7 @@ Result<Grid> read_grid(const std::filesystem::path& file) {
   }
   if (grid.find(grid.start) == nullptr) return no_grid(file, "the start is no point of it");
   grid.best = best_rate(rates);
-  // The median deviation of a normal distribution is 0.6745 of its standard deviation.
-  grid.noise_ratio = middle_of(std::move(deviations)) / 0.6745;
+  grid.noise_ratio = noise_ratio(rates);
   return grid;
 }
 

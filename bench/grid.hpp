@@ -31,7 +31,7 @@ struct Grid {
   std::map<std::string, GridPoint> points;  // by the canonical text of the whole configuration
   std::map<std::string, std::set<std::string>> values;  // of the knobs that vary, as text
   double best = 0.0;                                    // best_rate() of all points
-  double noise_ratio = 0.0;                             // of a block's rate, within a round
+  double noise_ratio = 0.0;                             // noise_ratio() of all points
 
   // Null where the grid lacks it. Lives as long as the grid.
   [[nodiscard]] const GridPoint* find(const Configuration& configuration) const;
@@ -43,6 +43,10 @@ struct Grid {
 // larger than that: it is chosen for its luck, too. So each round tells the rate of the point that the
 // others choose, and this is the median of those. REQUIRES: a point; each with as many rates, at least one.
 [[nodiscard]] double best_rate(const std::vector<std::vector<double>>& rates);
+
+// By how much one block errs: the standard deviation of the logarithm of a rate, pooled over all points, each
+// about its own mean. 0 where each has one rate. REQUIRES: rates above 0.
+[[nodiscard]] double noise_ratio(const std::vector<std::vector<double>>& rates);
 
 // The same with nothing but the last part of every absolute path: what a grid tells of the machine that recorded it
 // are its processors and memory.

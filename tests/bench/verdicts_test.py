@@ -14,7 +14,8 @@ PROGRAM = os.environ["AUTOTUNED_VERDICTS"]
 def table(*arguments: str) -> list[dict]:
     text = subprocess.run([PROGRAM, *arguments], text=True, capture_output=True, check=True).stdout
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
-    return [dict(zip(rows[0], row, strict=True)) for row in rows[2:]]
+    assert all(len(row) == len(rows[0]) for row in rows), text
+    return [dict(zip(rows[0], row)) for row in rows[2:]]
 
 
 def share(text: str) -> float:
