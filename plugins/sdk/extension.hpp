@@ -77,7 +77,7 @@ class Extension {
   // Of a model that is TorchScript, after apply() for these values: changes the graphs of `script` and says
   // whether it did. The graphs are a copy, which nobody has run; forward() runs them until undo(), which need
   // not mind them. Parameters and buffers are the model's own and stay where they are. Called once for each
-  // set of values: what became of the script is kept.
+  // set of values, and for each script before where several extensions rewrite: what became of it is kept.
   virtual bool rewrite(const KnobValues& /*values*/, torch::jit::Module& /*script*/) {
     return false;
   }
