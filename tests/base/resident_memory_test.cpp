@@ -41,6 +41,8 @@ class Group {
       ::setpgid(0, 0);
       work([&] { tell(ends[1]); });
       tell(ends[1]);
+      // A child that ends without a word must not leave the test waiting.
+      ::close(ends[1]);
       for (;;)
         ::pause();
     }
@@ -107,10 +109,12 @@ TEST(ResidentGroup, CountsAPageThatIsSharedOnceWhereItMatters) {
   });
   group.wait_for(4);
   ResidentGroup held(group.leader());
-  EXPECT_GE(held.held_bytes(kAny), 4 * kMany);
+  const std::int64_t counted_for_each = held.held_bytes(kAny);
+  EXPECT_GE(counted_for_each, 4 * kMany);
   const std::int64_t exact = held.held_bytes(kMany);
   EXPECT_GE(exact, kMany);
-  EXPECT_LT(exact, 2 * kMany);
+  // Each of the four has something of its own, too, with a sanitizer more of it.
+  EXPECT_LT(exact, counted_for_each - 5 * kMany / 2);
 }
 
 TEST(ResidentGroup, LeavesOutWhoHasLeft) {
@@ -124,7 +128,7 @@ TEST(ResidentGroup, LeavesOutWhoHasLeft) {
   });
   group.wait_for(2);
   ResidentGroup held(group.leader());
-  EXPECT_LT(held.held_bytes(kAny), kMany);
+  EXPECT_LT(held.held_bytes(kAny), resident_bytes(group.leader()) + kMany / 2);
   EXPECT_EQ(held.processes(), 1);
 }
 
