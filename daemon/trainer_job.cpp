@@ -409,6 +409,13 @@ Result<void> TrainerJob::add_trace(const Configuration& configuration, tuner::Pr
   }
   if (!recorded) return tl::unexpected(recorded.error());
   if (auto added = add_findings(file, profile); !added) return added;
+  // What calls for a change that this configuration has made is no news.
+  std::erase_if(profile.findings, [&](const FindingRecord& finding) {
+    const auto knob = recipes::find_knob(spec_.knobs, finding.knob);
+    const KnobValue* value = configuration.find(finding.knob);
+    return knob && value != nullptr && knob->type != recipes::KnobType::integer &&
+           *value != knob->default_value;
+  });
   for (const Json& note : member(*recorded, "notes")) {
     if (note.is_string()) profile.notes.push_back(note.get<std::string>());
   }

@@ -184,6 +184,27 @@ TEST_F(TrainerJobTest, RecordsInATrainerOfItsOwnThatTimesNothing) {
   EXPECT_GT(scene_.requests("run").back().at("line"), scene_.requests("stop")[0].at("line"));
 }
 
+TEST_F(TrainerJobTest, FindingsThatCallForWhatIsDoneAreLeftOut) {
+  scene_.behave({{"trace", kGpuTrace}});
+  const auto knobs_found = [&](const Configuration& configuration) {
+    auto profile = job().profile(configuration);
+    EXPECT_TRUE(profile);
+    EXPECT_TRUE(job().add_trace(configuration, *profile, std::chrono::seconds(20)));
+    std::set<std::string> knobs;
+    for (const FindingRecord& finding : profile->findings)
+      knobs.insert(finding.knob);
+    return knobs;
+  };
+  EXPECT_THAT(knobs_found(start_),
+              testing::IsSupersetOf({"optimizer.set_to_none", "loader.workers"}));
+  Configuration changed = start_;
+  changed.set("optimizer.set_to_none", true);
+  changed.set("loader.workers", std::int64_t{1});
+  const std::set<std::string> left = knobs_found(changed);
+  EXPECT_FALSE(left.contains("optimizer.set_to_none"));
+  EXPECT_TRUE(left.contains("loader.workers")) << "one more may help";
+}
+
 TEST_F(TrainerJobTest, FailedTraceLeavesProfileAndTrainerAlone) {
   for (const Json& fault : Json({{{"do", "abort"}},
                                  {{"do", "error"}, {"kind", "unsupported"}},
