@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "base/printable.hpp"
+
 namespace autotuned::daemon {
 
 namespace {

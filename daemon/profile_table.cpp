@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "daemon/report.hpp"
 
@@ -138,14 +139,6 @@ std::string cell_text(const Cell& cell, Unit unit) {
       break;
   }
   return format_count(whole(*number));
-}
-
-std::string printable(std::string text) {
-  for (char& byte : text) {
-    const auto code = static_cast<unsigned char>(byte);
-    if (code < 0x20U || code == 0x7FU) byte = '?';
-  }
-  return text;
 }
 
 std::string short_name(const std::string& whole) {

@@ -51,9 +51,7 @@ struct Table {
 // As people read it: "1.5 GiB", "12.3 %", "-".
 [[nodiscard]] std::string cell_text(const Cell& cell, Unit unit);
 
-// A trace is data of others: what would steer the terminal or break a table becomes '?'.
-[[nodiscard]] std::string printable(std::string text);
-// Printable, and cut to what fits a table.
+// A trace is data of others: printable, and cut to what fits a table.
 [[nodiscard]] std::string short_name(const std::string& whole);
 
 }  // namespace autotuned::daemon

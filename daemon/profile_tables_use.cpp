@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "daemon/profile_tables.hpp"
 

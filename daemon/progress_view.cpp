@@ -8,8 +8,8 @@
 #include <algorithm>
 
 #include "base/configuration.hpp"
+#include "base/printable.hpp"
 #include "base/text.hpp"
-#include "daemon/profile_table.hpp"
 #include "daemon/report.hpp"
 
 namespace autotuned::daemon {

@@ -6,8 +6,8 @@
 #include <array>
 #include <utility>
 
+#include "base/printable.hpp"
 #include "base/text.hpp"
-#include "daemon/profile_table.hpp"
 #include "daemon/report.hpp"
 #include "daemon/story.hpp"
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "daemon/profile_table.hpp"
 #include "daemon/report.hpp"

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/printable.hpp"
 #include "profiler/operators.hpp"
 
 namespace autotuned::analysis {
@@ -59,13 +60,6 @@ ModuleShare largest_share(const traces::Trace& trace, const Stretches& stretches
       std::ranges::max_element(ns_of, {}, &std::pair<const NameId, double>::second);
   if (largest == ns_of.end() || all_ns <= 0) return {};
   return {largest->first, largest->second / all_ns};
-}
-
-// A trace is data of others, and this goes to a terminal.
-std::string printable(std::string name) {
-  std::ranges::replace_if(
-      name, [](unsigned char byte) { return byte < 0x20 || byte == 0x7F; }, '?');
-  return name;
 }
 
 void add_place(Finding& finding, const std::string& place) {
