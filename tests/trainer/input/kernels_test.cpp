@@ -9,6 +9,7 @@
 
 #include "tests/trainer/input/fixtures.hpp"
 #include "tests/trainer/input/pil_hue.hpp"
+#include "trainer/input/pixel_table.hpp"
 #include "trainer/input/point_wise.hpp"
 #include "trainer/input/random.hpp"
 #include "trainer/input/weighted_rows.hpp"
@@ -109,6 +110,23 @@ TEST(AUTOTUNED_KERNELS, RgbToYuv) {
                                                count * sizeof(float)};
     EXPECT_TRUE(is_same(run<float>(of_floats, {Element::float32, shape, stored}), yuv(floats)));
   });
+}
+
+// Tables of any floats; from 512 bytes on, 64 at a time.
+TEST(AUTOTUNED_KERNELS, PixelTable) {
+  const PixelTable table{2, floats_of(2 * 256, 1)};
+  for (const std::size_t length : {1, 7, 511, 512, 513, 575, 576, 577, 50'176}) {
+    SCOPED_TRACE(length);
+    const auto bytes = bytes_of(2 * length, length);
+    std::vector<float> expected;
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+      expected.push_back(table.values[(i < length ? 0 : 256) + bytes[i]]);
+    std::vector<float> out(bytes.size() + 1, -1.0F);
+    convert_sample(table, bytes, out.data());
+    EXPECT_EQ(out.back(), -1.0F);
+    out.pop_back();
+    EXPECT_TRUE(is_same(out, expected));
+  }
 }
 
 template <class T>
