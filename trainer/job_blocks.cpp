@@ -19,6 +19,9 @@ namespace {
 using profiler::now_ns;
 using profiler::Span;
 
+// In which a ring that was as full before a profile is so again, where loading is no slower than the steps.
+constexpr int kStepsToRefill = 3;
+
 double read(const at::Tensor& scalar) {
   return scalar.item().toDouble();
 }
@@ -198,19 +201,9 @@ Result<Block> Job::State::run_steps(std::int64_t count, const CancelCheck& is_ca
   return record.finish();
 }
 
-Result<JobProfile> Job::State::profile(std::int64_t count, std::int64_t warmup_steps,
-                                       const CancelCheck& is_cancelled, std::int64_t maximum_ns) {
-  fill_cache(is_cancelled);
-  const auto after = [begin = now_ns()](std::int64_t ns) {
-    return ns < INT64_MAX - begin ? begin + ns : INT64_MAX;
-  };
-  const std::int64_t deadline = after(maximum_ns);
-  feed_->time_parts(true);
-  const Learner::PlainSteps plain(*learner_);
-  const LoadingScope loading(*feed_);
-  if (auto warm = warm_up(warmup_steps, is_cancelled, after(maximum_ns / 4)); !warm) {
-    return tl::unexpected(warm.error());
-  }
+Result<profiler::ProfileFacts> Job::State::record_steps(std::int64_t count,
+                                                        const CancelCheck& is_cancelled,
+                                                        std::int64_t deadline_ns) {
   CancelPoll cancel(is_cancelled);
   const input::LoaderStatistics loaded_before = feed_->statistics();
   std::vector<bool> has_gradient(learner_->parameter_tensors());
@@ -238,7 +231,7 @@ Result<JobProfile> Job::State::profile(std::int64_t count, std::int64_t warmup_s
         facts.has_every_gradient = facts.has_every_gradient && has;
       }
       if (cancel(now_ns())) return cancelled();
-      if (now_ns() >= deadline) break;
+      if (now_ns() >= deadline_ns) break;
     }
     synchronize();
     facts.wall_ns = now_ns() - start;
@@ -253,25 +246,65 @@ Result<JobProfile> Job::State::profile(std::int64_t count, std::int64_t warmup_s
     facts.spans = profiler::totals_of(spans.records());
   }
   const input::LoaderStatistics loaded = feed_->statistics();
-  feed_->time_parts(false);
   facts.loader_samples = loaded.samples - loaded_before.samples;
   facts.loader_thread_ns = loaded.producing_ns - loaded_before.producing_ns;
   add_input_facts(facts, loaded);
-  facts.is_float_from_uint8 =
+  facts.peak_host_bytes = host_peak.peak_bytes();
+  facts.peak_device_bytes = device_peak_bytes(facts_.device);
+  return facts;
+}
+
+Result<void> Job::State::drop_ready_batches() {
+  for (int left = feed_->fullness(); left > 0; --left) {
+    if (auto batch = feed_->next(); !batch) {
+      return tl::unexpected(told_with_others(batch.error(), *train_data_));
+    }
+    feed_->done();
+  }
+  return {};
+}
+
+Result<JobProfile> Job::State::profile(std::int64_t count, std::int64_t warmup_steps,
+                                       const CancelCheck& is_cancelled, std::int64_t maximum_ns) {
+  fill_cache(is_cancelled);
+  const auto after = [begin = now_ns()](std::int64_t ns) {
+    return ns < INT64_MAX - begin ? begin + ns : INT64_MAX;
+  };
+  const std::int64_t deadline = after(maximum_ns);
+  feed_->time_parts(true);
+  const Learner::PlainSteps plain(*learner_);
+  const LoadingScope loading(*feed_);
+  if (auto warm = warm_up(warmup_steps, is_cancelled, after(maximum_ns / 4)); !warm) {
+    return tl::unexpected(warm.error());
+  }
+  const int ready_before = feed_->fullness();
+  auto facts = record_steps(count, is_cancelled, deadline);
+  if (!facts) return tl::unexpected(facts.error());
+  // A loader that keeps up has made by then what the last step took.
+  for (int i = 0; i < kStepsToRefill && feed_->fullness() < ready_before; ++i) {
+    if (auto warm = warm_up(1, is_cancelled, deadline); !warm) return tl::unexpected(warm.error());
+  }
+  if (feed_->fullness() < ready_before && now_ns() < after(maximum_ns / 2)) {
+    // Batches that were ready hid how long the steps have to wait: once more, without them.
+    if (auto dropped = drop_ready_batches(); !dropped) return tl::unexpected(dropped.error());
+    if (auto warm = warm_up(1, is_cancelled, deadline); !warm) return tl::unexpected(warm.error());
+    facts = record_steps(count, is_cancelled, deadline);
+    if (!facts) return tl::unexpected(facts.error());
+  }
+  feed_->time_parts(false);
+  facts->is_float_from_uint8 =
       feed_->settings().pipeline->table() != nullptr && !feed_->settings().is_uint8;
   if (!device_.is_cpu() && !feed_->settings().pin_memory) {
-    facts.pageable_transfer_bytes = facts.transfer_bytes;
+    facts->pageable_transfer_bytes = facts->transfer_bytes;
   }
-  facts.checkpoint_copy_ns = checkpoint_copy_ns_;
-  facts.checkpoint_write_ns = checkpoint_write_ns_;
-  facts.checkpoint_every_ns = recipe_.checkpoint_every.count();
-  facts.peak_host_bytes = host_peak.peak_bytes();
-  facts.pinned_bytes = feed_->pinned_bytes();
-  facts.peak_device_bytes = device_peak_bytes(facts_.device);
-  facts.parameters = facts_.parameters;
-  facts.parameter_bytes = facts_.parameter_bytes;
-  return JobProfile{profiler::metrics_of(facts), facts.spans,
-                    profiler::by_name(facts.operators, 0)};
+  facts->checkpoint_copy_ns = checkpoint_copy_ns_;
+  facts->checkpoint_write_ns = checkpoint_write_ns_;
+  facts->checkpoint_every_ns = recipe_.checkpoint_every.count();
+  facts->pinned_bytes = feed_->pinned_bytes();
+  facts->parameters = facts_.parameters;
+  facts->parameter_bytes = facts_.parameter_bytes;
+  return JobProfile{profiler::metrics_of(*facts), facts->spans,
+                    profiler::by_name(facts->operators, 0)};
 }
 
 Result<Stretch> Job::State::advance(const StretchLimits& limits, const CancelCheck& is_cancelled) {

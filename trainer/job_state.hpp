@@ -122,6 +122,11 @@ class Job::State {
   // Blocks and profiles show a cache as it is once everything is in it; training fills it on its way.
   void fill_cache(const CancelCheck& is_cancelled);
   void add_input_facts(profiler::ProfileFacts& facts, const input::LoaderStatistics& loaded) const;
+  // What steps did, `count` of them or fewer, none of which begins after `deadline_ns`.
+  Result<profiler::ProfileFacts> record_steps(std::int64_t count, const CancelCheck& is_cancelled,
+                                              std::int64_t deadline_ns);
+  // Takes those that are ready now, without training on them.
+  Result<void> drop_ready_batches();
   // A block's checkpoint, within its time: job_checkpoint.cpp
   Result<void> begin_block_checkpoint(const std::filesystem::path& file);
   Result<void> end_block_checkpoint(const std::filesystem::path& file);

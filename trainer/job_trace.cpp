@@ -123,8 +123,12 @@ class Job::State::Tracing {
 
   Result<void> step() {
     if (auto taken = job_.step(); !taken) return tl::unexpected(taken.error());
-    // The first one takes what starting costs, which is no reason to record a step that is cold.
-    if (begin_ns_ < 0) begin_ns_ = now_ns();
+    // The first one takes what starting costs, which is no reason to record a step that is cold. The batches that
+    // became ready meanwhile would hide how long the next steps have to wait.
+    if (begin_ns_ < 0) {
+      if (auto dropped = job_.drop_ready_batches(); !dropped) return dropped;
+      begin_ns_ = now_ns();
+    }
     if (cancel_(now_ns())) return fail(ErrorKind::cancelled, "stopped by request");
     return {};
   }
