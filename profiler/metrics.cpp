@@ -37,6 +37,10 @@ constexpr std::array kDefinitions = {
                      "share of it in reading; 0 where the data lies in memory"},
     MetricDefinition{"input.storage_bytes_per_step", "bytes", size,
                      "bytes that storage had to deliver in one step; 0 when memory has all"},
+    MetricDefinition{
+        "loader.cost_ratio", "1", ratio,
+        "share of the step that loading costs: what it waits for data or, where a ladder "
+        "of ceilings shows more, how much less it takes with ready batches"},
     MetricDefinition{"loader.float_from_uint8_ratio", "1", ratio,
                      "share of the input bytes handed over as float32 although stored as 8 bit"},
     MetricDefinition{"loader.sample_ns", "ns", duration,
@@ -139,6 +143,7 @@ Metrics metrics_of(const ProfileFacts& facts) {
   metrics["step.samples"] = over(facts.samples, facts.steps);
   metrics["samples_per_second"] = 1e9 * over(facts.samples, step->total_ns);
 
+  metrics["loader.cost_ratio"] = metrics["step.data_wait_ratio"];
   metrics["loader.sample_ns"] = over(facts.loader_thread_ns, facts.loader_samples);
   const double sample_ns = metrics["loader.sample_ns"];
   const auto share = [&](std::int64_t ns) {

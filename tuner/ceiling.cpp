@@ -140,6 +140,13 @@ Json ladder_json(const Ceiling& ceiling) {
 void add_ceiling_metrics(const Ceiling& ceiling, Json& metrics) {
   for (const Rung& rung : ceiling.rungs)
     metrics["ceiling." + rung.name + "_ratio"] = 1.0 / rung.ratio;
+  const auto loading = get_number(metrics, "loader.cost_ratio");
+  if (!loading || ceiling.rungs.empty()) return;
+  // Where a batch is used in place, one on the device is free of no more than that.
+  const auto host = ceiling.ratio_of(kHostBatch);
+  const double ready =
+      host ? 1.0 / *host : 1.0 / ceiling.ratio() + number_or(metrics, "step.transfer_ratio", 0.0);
+  metrics["loader.cost_ratio"] = std::max(*loading, 1.0 - ready);
 }
 
 std::optional<std::string> why_at_ceiling(const Configuration& change, const Ceiling& ceiling,

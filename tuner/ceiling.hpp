@@ -18,9 +18,10 @@ namespace autotuned::tuner {
 
 // What a block of each rung keeps from step to step (docs/metrics.md, "Ceilings"); each frees the
 // step of more than the one before.
+inline constexpr std::string_view kHostBatch = "host_batch";
 inline constexpr std::string_view kDeviceBatch = "device_batch";
-inline constexpr std::array<std::string_view, 4> kRungs = {"raw_bytes", "made_samples",
-                                                           "host_batch", kDeviceBatch};
+inline constexpr std::array<std::string_view, 4> kRungs = {"raw_bytes", "made_samples", kHostBatch,
+                                                           kDeviceBatch};
 // Within 2 % of a rung there is nothing to gain from what it frees.
 inline constexpr double kAtCeiling = 1.02;
 
@@ -54,7 +55,9 @@ struct CeilingPlan {
 // [{"rung", "samples_per_second", "reached_ratio"}], the lowest first.
 [[nodiscard]] Json ladder_json(const Ceiling& ceiling);
 
-// Puts "ceiling.RUNG_ratio" into `metrics`: the share that the job reaches of that rung's rate.
+// Puts "ceiling.RUNG_ratio" into `metrics`: the share that the job reaches of that rung's rate. Raises
+// "loader.cost_ratio", if it is there, to what a step is shorter by with ready batches: loader threads cost more
+// than the waits for them where the step needs the same CPUs.
 void add_ceiling_metrics(const Ceiling& ceiling, Json& metrics);
 
 // Why `change` can give nothing: every knob of it is about a part of the input of which the ladder

@@ -19,7 +19,7 @@ using sdk::Situation;
 
 constexpr const char* kCache = "input.cache";
 // A step that waits less than this has nothing to win that could be measured.
-constexpr double kLeastWaitRatio = 0.02;
+constexpr double kLeastLoadingRatio = 0.02;
 // Work that is a smaller share of a sample than this is not worth memory.
 constexpr double kLeastSavedRatio = 0.05;
 // With room for less of the data than this, most samples are made anew anyway.
@@ -78,10 +78,10 @@ Answer propose(const Situation& situation) {
   if (!obstacle.empty()) return sdk::none(std::move(obstacle));
   const std::string now = situation.incumbent<std::string>(kCache).value_or("none");
   if (now != "none") return in_place(situation, now);
-  const auto wait = situation.metric("step.data_wait_ratio");
-  if (!wait) return sdk::none("the profile does not say how long the step waits for data");
-  if (*wait < kLeastWaitRatio) {
-    return sdk::none("the step waits only " + sdk::percent(*wait) + " of its time for data");
+  const auto loading = situation.metric("loader.cost_ratio");
+  if (!loading) return sdk::none("the profile does not say how long the step waits for data");
+  if (*loading < kLeastLoadingRatio) {
+    return sdk::none("loading costs the step only " + sdk::percent(*loading) + " of its time");
   }
   const auto stored = static_cast<double>(situation.integer("job", "stored_samples"));
   const auto ahead = static_cast<double>(situation.integer("recipe", "train_samples_total"));
@@ -119,7 +119,7 @@ Answer propose(const Situation& situation) {
         return;
       }
       // While the step waits, it waits for samples to be made; without their first part, for less.
-      const double gain = sdk::gain_without(*wait * saved * fitting * share);
+      const double gain = sdk::gain_without(*loading * saved * fitting * share);
       std::string reason = std::string(kind.saves) + " takes " + sdk::percent(saved) +
                            " of a sample's time, and each stored sample comes " +
                            number_text(visits) + " times; kept, all of them need " + room;

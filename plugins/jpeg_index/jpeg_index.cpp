@@ -16,7 +16,7 @@ using sdk::Situation;
 
 constexpr const char* kIndex = "input.jpeg_index";
 // A step that waits less than this has nothing to win that could be measured.
-constexpr double kLeastWaitRatio = 0.02;
+constexpr double kLeastLoadingRatio = 0.02;
 // Of a sample's time; less is not worth the memory.
 constexpr double kLeastDecodeRatio = 0.1;
 // The first time costs about as much as a decoding.
@@ -65,20 +65,20 @@ Answer propose(const Situation& situation) {
     return sdk::none(
         "a file comes less than twice in the training: there is no later time to save");
   }
-  const auto wait = situation.metric("step.data_wait_ratio");
+  const auto loading = situation.metric("loader.cost_ratio");
   const auto decoding = situation.metric("input.decode_ratio");
-  if (!wait || !decoding) {
+  if (!loading || !decoding) {
     return sdk::none("the profile does not say how long the step waits for decoding");
   }
-  if (*wait < kLeastWaitRatio) {
-    return sdk::none("the step waits only " + sdk::percent(*wait) + " of its time for data");
+  if (*loading < kLeastLoadingRatio) {
+    return sdk::none("loading costs the step only " + sdk::percent(*loading) + " of its time");
   }
   if (*decoding < kLeastDecodeRatio) {
     return sdk::none("decoding takes only " + sdk::percent(*decoding) + " of a sample's time");
   }
   const sdk::Json change = {{kIndex, true}};
   if (situation.has_lost(change)) return sdk::none("an index was tried and was not faster");
-  const double share = *wait * *decoding;
+  const double share = *loading * *decoding;
   return sdk::propose_one(
       change, situation.expected_gain(change, sdk::gain_without(kSavedShare * share)),
       "decoding crops takes " + sdk::percent(*decoding) +

@@ -25,14 +25,10 @@ constexpr double kSavedShare = 0.5;
 // The share of a step that loading costs although nobody waits for it: steps whose batches are ready are faster by
 // more than the waits. Empty where that was not measured.
 std::optional<double> hold_up_of(const Situation& situation) {
+  const auto loading = situation.metric("loader.cost_ratio");
   const auto wait = situation.metric("step.data_wait_ratio");
-  if (!wait) return std::nullopt;
-  const auto ready = situation.metric("ceiling.host_batch_ratio");
-  if (ready) return 1.0 - *ready - *wait;
-  // Where a batch is used in place, one on the device is free of no more than that.
-  const auto there = situation.metric("ceiling.device_batch_ratio");
-  if (!there) return std::nullopt;
-  return 1.0 - *there - *wait - situation.metric("step.transfer_ratio").value_or(0.0);
+  if (!loading || !wait || !situation.metric("ceiling.device_batch_ratio")) return std::nullopt;
+  return *loading - *wait;
 }
 
 Answer propose(const Situation& situation) {

@@ -27,6 +27,7 @@ constexpr double kMostCores = 1000.0;
 
 struct Demand {
   double wait_ratio = 0.0;
+  double loading_ratio = 0.0;               // of a step: what loading costs it, the wait included
   double compute_ns = 0.0;                  // of a step, without waiting for data
   std::optional<double> production_ns;      // of a step's samples, by one worker
   std::optional<double> utilization_ratio;  // of the CPUs that we may use
@@ -39,6 +40,7 @@ std::optional<Demand> demand_of(const Situation& situation, std::int64_t workers
   Demand demand{.wait_ratio = std::clamp(*wait, 0.0, 1.0),
                 .production_ns = std::nullopt,
                 .utilization_ratio = situation.metric("cpu.utilization_ratio")};
+  demand.loading_ratio = situation.metric("loader.cost_ratio").value_or(demand.wait_ratio);
   demand.compute_ns = *duration * (1.0 - demand.wait_ratio);
   const auto sample = situation.metric("loader.sample_ns");
   const auto samples = situation.metric("step.samples");
@@ -142,7 +144,8 @@ std::vector<std::int64_t> counts_to_try(const Demand& demand, std::int64_t now,
     return counts;
   }
   // More workers than needed cost something only where they compete for the CPUs.
-  if (demand.production_ns && is_busy && needed < now) return {needed};
+  const bool do_compete = is_busy || demand.loading_ratio - demand.wait_ratio >= kLeastWaitRatio;
+  if (demand.production_ns && do_compete && needed < now) return {needed};
   return {};
 }
 
@@ -177,7 +180,7 @@ Answer propose(const Situation& situation) {
                situation.expected_gain(change, is_more ? predicted_gain(*demand, count) : 1.03),
                is_more ? reason_for_more(*demand, *now, needed) + cores
                        : count_of_workers(*now) + " compete with the training for " +
-                             std::to_string(situation.cpus_allowed()) + " busy CPUs, and " +
+                             std::to_string(situation.cpus_allowed()) + " CPUs, and " +
                              count_of_workers(needed) + " would keep up");
   }
   if (!answer.candidates.empty()) return answer;

@@ -92,7 +92,7 @@ TEST(CropFirst, OnlyWhereACropMayMove) {
   json["job"]["can_move_crop"] = true;
   const Json answer = ask("crop_first", json);
   EXPECT_EQ(first_change(answer), Json({{"input.order", "crop_first"}}));
-  EXPECT_THAT(first_reason(answer), HasSubstr("waits 6.0 % of its time"));
+  EXPECT_THAT(first_reason(answer), HasSubstr("costs the step 6.0 %"));
   json["incumbent"]["input.decode"] = "crop";
   EXPECT_THAT(none_because(ask("crop_first", json)), HasSubstr("input.decode is crop"));
 }
@@ -102,8 +102,8 @@ TEST(CropDecoding, OnlyWhereTheStepWaitsForPicturesThatAreCropped) {
   EXPECT_THAT(none_because(ask("crop_decoding", json)), HasSubstr("no JPEG is decoded"));
   json["job"]["can_decode_crop"] = true;
   EXPECT_EQ(first_change(ask("crop_decoding", json)), Json({{"input.decode", "crop"}}));
-  json["metrics"]["step.data_wait_ratio"] = 0.01;
-  EXPECT_THAT(none_because(ask("crop_decoding", json)), HasSubstr("waits only 1.0 %"));
+  json["metrics"]["loader.cost_ratio"] = 0.01;
+  EXPECT_THAT(none_because(ask("crop_decoding", json)), HasSubstr("costs the step only 1.0 %"));
 }
 
 // Consent to the knob is consent to other pixels; the index knows pictures in their own size alone.
@@ -127,8 +127,8 @@ TEST(ScaledDecoding, OnlyWithConsentWhereAResizeMakesPicturesSmaller) {
   json["permissions"]["semantics"] = false;
   EXPECT_THAT(none_because(ask("scaled_decoding", json)), HasSubstr("does not permit"));
   json["permissions"]["semantics"] = true;
-  json["metrics"]["step.data_wait_ratio"] = 0.01;
-  EXPECT_THAT(none_because(ask("scaled_decoding", json)), HasSubstr("waits only 1.0 %"));
+  json["metrics"]["loader.cost_ratio"] = 0.01;
+  EXPECT_THAT(none_because(ask("scaled_decoding", json)), HasSubstr("costs the step only 1.0 %"));
 }
 
 TEST(DevicePixels, OnlyOnADeviceOfItsOwn) {
@@ -138,7 +138,7 @@ TEST(DevicePixels, OnlyOnADeviceOfItsOwn) {
   json["job"]["device"] = "cuda:0";
   const Json answer = ask("device_pixels", json);
   EXPECT_EQ(first_change(answer), Json({{"input.point_ops", "device"}}));
-  EXPECT_THAT(first_reason(answer), HasSubstr("waits 6.0 %"));
+  EXPECT_THAT(first_reason(answer), HasSubstr("costs the step 6.0 %"));
   json["job"]["can_finish_on_device"] = false;
   EXPECT_THAT(none_because(ask("device_pixels", json)), HasSubstr("one table holds it all"));
 }

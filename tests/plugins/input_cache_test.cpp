@@ -14,7 +14,7 @@ constexpr const char* kCache = "input.cache";
 // 1,000 photos that come ten times each, most of whose time is decoding.
 Json photos() {
   Json json = situation("fashion_cnn_cpu");
-  json["metrics"]["step.data_wait_ratio"] = 0.9;
+  json["metrics"]["loader.cost_ratio"] = 0.9;
   json["metrics"]["input.read_ratio"] = 0.08;
   json["metrics"]["input.decode_ratio"] = 0.8;
   json["metrics"]["input.prefix_ratio"] = 0.8;
@@ -96,8 +96,8 @@ TEST(InputCache, KnowsHowOftenASampleComes) {
 
 TEST(InputCache, HasNothingToSaveWhereTheStepDoesNotWaitOrMakingIsCheap) {
   Json json = photos();
-  json["metrics"]["step.data_wait_ratio"] = 0.01;
-  EXPECT_THAT(none_because(ask("input_cache", json)), HasSubstr("waits only 1.0 %"));
+  json["metrics"]["loader.cost_ratio"] = 0.01;
+  EXPECT_THAT(none_because(ask("input_cache", json)), HasSubstr("costs the step only 1.0 %"));
   json = photos();
   for (const char* metric : {"input.read_ratio", "input.decode_ratio", "input.prefix_ratio"})
     json["metrics"][metric] = 0.01;

@@ -14,7 +14,7 @@ constexpr const char* kIndex = "input.jpeg_index";
 // A million photos, cropped, in ten epochs: decoded they do not fit.
 Json many_photos() {
   Json json = situation("fashion_cnn_cpu");
-  json["metrics"]["step.data_wait_ratio"] = 0.8;
+  json["metrics"]["loader.cost_ratio"] = 0.8;
   json["metrics"]["input.decode_ratio"] = 0.75;
   json["incumbent"]["input.decode"] = "crop";
   json["job"]["stored_samples"] = 1'000'000;
@@ -57,8 +57,8 @@ TEST(JpegIndex, SaysWhyNot) {
               HasSubstr("an index of all files would need 9.0 GiB"));
   EXPECT_THAT(because([](Json& json) { json["recipe"]["train_samples_total"] = 1'900'000; }),
               HasSubstr("less than twice"));
-  EXPECT_THAT(because([](Json& json) { json["metrics"]["step.data_wait_ratio"] = 0.01; }),
-              HasSubstr("waits only 1.0 %"));
+  EXPECT_THAT(because([](Json& json) { json["metrics"]["loader.cost_ratio"] = 0.01; }),
+              HasSubstr("costs the step only 1.0 %"));
   EXPECT_THAT(because([](Json& json) { json["metrics"]["input.decode_ratio"] = 0.05; }),
               HasSubstr("decoding takes only 5.0 %"));
   EXPECT_THAT(because([](Json& json) { json["metrics"].erase("input.decode_ratio"); }),

@@ -16,6 +16,7 @@ Json starving(double step_ms, double wait, double batch_ms, int workers, double 
   Json json = situation("fashion_cnn_cpu");
   json["metrics"]["step.duration_ns"] = step_ms * 1e6;
   json["metrics"]["step.data_wait_ratio"] = wait;
+  json["metrics"]["loader.cost_ratio"] = wait;
   json["metrics"]["loader.sample_ns"] = batch_ms * 1e6 / 32;
   json["metrics"]["cpu.utilization_ratio"] = utilization;
   json["environment"]["cpus_allowed"] = 16;
@@ -129,7 +130,11 @@ TEST(NumWorkers, TakesThemAwayWhereTheyCompeteForTheCpus) {
   const Json answer = ask("num_workers", starving(100, 0.001, 60, 8, 0.99));
   EXPECT_THAT(counts(answer), ElementsAre(1));
   EXPECT_THAT(first_reason(answer), AllOf(HasSubstr("8 workers compete"), HasSubstr("1 worker")));
-  EXPECT_THAT(counts(ask("num_workers", starving(100, 0.001, 60, 8, 0.5))), IsEmpty());
+  Json json = starving(100, 0.001, 60, 8, 0.5);
+  EXPECT_THAT(counts(ask("num_workers", json)), IsEmpty());
+  // Nobody waits, and yet steps with ready batches are shorter.
+  json["metrics"]["loader.cost_ratio"] = 0.05;
+  EXPECT_THAT(counts(ask("num_workers", json)), ElementsAre(1));
 }
 
 TEST(NumWorkers, SaysWhyThereIsNothingToDo) {

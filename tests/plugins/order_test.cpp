@@ -49,7 +49,7 @@ TEST(Order, FollowsTheProfile) {
 // Shares are what could be saved at most, so that the tuner can leave out what is too small.
 TEST(Order, TellsTheWholeShare) {
   Json asked = photos();
-  asked["metrics"]["step.data_wait_ratio"] = 0.5;
+  asked["metrics"]["loader.cost_ratio"] = 0.5;
   asked["metrics"]["input.decode_ratio"] = 0.8;
   EXPECT_NEAR(first_share(ask("crop_decoding", asked)), 0.4, 1e-9);
   EXPECT_NEAR(first_gain(ask("crop_decoding", asked)), 1 / (1 - 0.6 * 0.4), 1e-9);
@@ -61,6 +61,7 @@ TEST(Order, TellsTheWholeShare) {
   asked["permissions"]["semantics"] = true;
   EXPECT_NEAR(first_share(ask("scaled_decoding", asked)), 0.4, 1e-9);
   asked["permissions"]["numerics"] = true;
+  asked["metrics"]["step.data_wait_ratio"] = 0.5;
   EXPECT_NEAR(first_share(ask("intra_op_threads", asked)), 0.5, 1e-9);
   asked["job"]["device"] = "cuda:0";
   EXPECT_NEAR(first_share(ask("device_pixels", asked)), 0.1, 1e-9);

@@ -81,6 +81,7 @@ TEST(Metrics, AreComputedFromTheFacts) {
                             {"input.cache_bytes", 333.0},
                             {"input.cache_fill_ns", 444.0},
                             {"input.storage_bytes_per_step", 1.5},
+                            {"loader.cost_ratio", 0.2},
                             {"loader.sample_ns", 10.0},
                             {"loader.float_from_uint8_ratio", 1.0},
                             {"transfer.bytes_per_step", 1000.0},

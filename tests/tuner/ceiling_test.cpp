@@ -62,6 +62,20 @@ TEST(Ceiling, IsMeasuredRungByRung) {
   EXPECT_NEAR(metrics.at("ceiling.device_batch_ratio").get<double>(), 0.5, 1e-6);
 }
 
+// Loader threads that need the CPUs of the step cost more than what it waits for them.
+TEST(Ceiling, LoadingCostsAtLeastWhatReadyBatchesSave) {
+  const auto loading = [](std::vector<Rung> rungs, double waiting) {
+    Json metrics = {{"loader.cost_ratio", waiting}, {"step.transfer_ratio", 0.05}};
+    add_ceiling_metrics({.rungs = std::move(rungs)}, metrics);
+    return metrics.at("loader.cost_ratio").get<double>();
+  };
+  EXPECT_NEAR(loading({{"host_batch", 1.25}, {"device_batch", 2.0}}, 0.01), 0.2, 1e-9);
+  EXPECT_NEAR(loading({{"host_batch", 1.25}, {"device_batch", 2.0}}, 0.3), 0.3, 1e-9);
+  EXPECT_NEAR(loading({{"device_batch", 2.0}}, 0.01), 0.45, 1e-9) << "of which 5 % is handing over";
+  EXPECT_NEAR(loading({{"device_batch", 1.0}}, 0.01), 0.01, 1e-9);
+  EXPECT_NEAR(loading({}, 0.01), 0.01, 1e-9) << "not measured";
+}
+
 TEST(Ceiling, LowerRungsAreLeftOutWhereThereIsNothingToGain) {
   FakeClock clock;
   SimulatedJob job(clock);
