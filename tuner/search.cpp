@@ -145,6 +145,14 @@ std::optional<Candidate> SessionRun::second_look() const {
     if (fault_of(candidate, *input_) || why_left_out(candidate, *input_, trials_)) continue;
     return std::move(candidate);
   }
+  for (Candidate& candidate :
+       overtaken_changes(incumbent(), past_incumbents_, trials_, min_gain_ratio)) {
+    if (fault_of(candidate, *input_) || why_left_out(candidate, *input_, trials_) ||
+        why_at_ceiling(candidate.change, ceiling_, profile_.metrics)) {
+      continue;
+    }
+    return std::move(candidate);
+  }
   for (Candidate& candidate : joint_changes(incumbent(), trials_)) {
     if (!fault_of(candidate, *input_) && !reason_to_skip(candidate)) return std::move(candidate);
   }

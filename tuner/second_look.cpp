@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,8 @@ namespace {
 // The product of two ratios, measured apart, says little of both together. Below this it is no longer likely
 // that the interaction makes up for it.
 constexpr double kWorthTrying = 0.7;
+// By so many times the rate has to have grown since a change lost.
+constexpr double kMovedRate = 1.1;
 
 struct Interaction {
   std::string_view one;
@@ -128,6 +131,43 @@ std::vector<Candidate> undecided_changes(const Configuration& incumbent,
          .reason = fmt::format("trial {} ended undecided: {:.3f} times the rate over "
                                "{} pairs",
                                trial.number, trial.estimate.ratio, trial.estimate.pairs)});
+  }
+  std::ranges::stable_sort(changes, std::greater{}, &Candidate::expected_gain_ratio);
+  return changes;
+}
+
+std::vector<Candidate> overtaken_changes(const Configuration& incumbent,
+                                         const std::vector<Configuration>& past_incumbents,
+                                         const std::vector<TrialRecord>& trials,
+                                         double min_gain_ratio) {
+  std::vector<Candidate> changes;
+  for (auto trial = trials.begin(); trial != trials.end(); ++trial) {
+    if (!has_lost_the_race(*trial) || trial->reference == incumbent ||
+        trial->estimate.high < 1.0 + min_gain_ratio) {
+      continue;
+    }
+    const Configuration target = incumbent.with(trial->change);
+    if (incumbent.change_to(target) != trial->change ||
+        std::ranges::find(past_incumbents, target) != past_incumbents.end()) {
+      continue;
+    }
+    const auto looks = std::ranges::count_if(trials, [&](const TrialRecord& other) {
+      return other.kind == TrialKind::proposal && other.change == trial->change &&
+             other.verdict != Verdict::interrupted;
+    });
+    if (looks > 1) continue;
+    double grown = 1.0;
+    for (auto later = std::next(trial); later != trials.end(); ++later) {
+      if (is_measured_proposal(*later, Verdict::accepted)) grown *= later->estimate.ratio;
+    }
+    if (grown < kMovedRate) continue;
+    changes.push_back(
+        {.plugin = trial->plugin,
+         .change = trial->change,
+         .expected_gain_ratio = trial->estimate.ratio,
+         .reason = fmt::format("trial {} found {:.3f} times the rate; since then the job became "
+                               "{:.2f} times as fast, so that what it saves weighs more",
+                               trial->number, trial->estimate.ratio, grown)});
   }
   std::ranges::stable_sort(changes, std::greater{}, &Candidate::expected_gain_ratio);
   return changes;

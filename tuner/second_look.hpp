@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the time that is left is worth spending on when no plugin proposes anything more.
 //
-// One change at a time, each in a short trial, has two blind spots: a gain too small for the noise and the
-// time that its trial was given, and two changes that only pay together.
+// One change at a time, each in a short trial, has three blind spots: a gain too small for the noise and the
+// time that its trial was given, a part of the step that was small beside another that is gone by now, and two
+// changes that only pay together.
 #pragma once
 
 #include <vector>
@@ -18,6 +19,12 @@ namespace autotuned::tuner {
 [[nodiscard]] std::vector<Candidate> undecided_changes(const Configuration& incumbent,
                                                        const std::vector<TrialRecord>& trials,
                                                        double min_gain_ratio);
+
+// Changes that lost against an earlier incumbent by no more than noise, where what was accepted since made the step at
+// least a tenth shorter: what they save is a larger share of it now. Each once; the one with the highest ratio first.
+[[nodiscard]] std::vector<Candidate> overtaken_changes(
+    const Configuration& incumbent, const std::vector<Configuration>& past_incumbents,
+    const std::vector<TrialRecord>& trials, double min_gain_ratio);
 
 // Pairs of knobs that are known to depend on each other, of which one was tried and lost: that one together
 // with the other's value from before it was changed, or two that both lost. The ones with the highest

@@ -68,6 +68,40 @@ TEST(UndecidedChanges, LeaveOutWhatFailedItsCheck) {
       IsEmpty());
 }
 
+// What convolutions save in another memory format was little beside page faults, which are gone now.
+TEST(OvertakenChanges, AreThoseThatLostBesideWhatIsGone) {
+  const Configuration formats = changed("layout.memory_format", std::string("channels_last"));
+  const auto lost = tried(1, start(), formats, Verdict::rejected, {1.0, 0.9, 1.1, 9});
+  const auto faster = tried(2, start(), kLarger, Verdict::accepted, {1.3, 1.2, 1.4, 9});
+  const Configuration now = start().with(kLarger);
+  const auto changes = overtaken_changes(now, {start()}, {lost, faster}, 0.02);
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_EQ(changes[0].change, formats);
+  EXPECT_EQ(changes[0].plugin, "one");
+  EXPECT_EQ(changes[0].reason,
+            "trial 1 found 1.000 times the rate; since then the job became 1.30 times as fast, so "
+            "that what it saves weighs more");
+  // Once, whatever came of it.
+  EXPECT_THAT(
+      overtaken_changes(now, {start()},
+                        {lost, faster, tried(3, now, formats, Verdict::rejected, {})}, 0.02),
+      IsEmpty());
+  EXPECT_THAT(overtaken_changes(now, {start(), now.with(formats)}, {lost, faster}, 0.02),
+              IsEmpty());
+}
+
+TEST(OvertakenChanges, LeaveOutWhatLostClearlyOrWhereLittleChanged) {
+  const Configuration now = start().with(kLarger);
+  const auto faster = tried(2, start(), kLarger, Verdict::accepted, {1.3, 1.2, 1.4, 9});
+  const auto slower = tried(1, start(), kThreads, Verdict::rejected, {0.8, 0.7, 0.95, 9});
+  EXPECT_THAT(overtaken_changes(now, {start()}, {slower, faster}, 0.02), IsEmpty());
+  const auto equal = tried(1, start(), kThreads, Verdict::rejected, {1.0, 0.9, 1.1, 9});
+  const auto little = tried(2, start(), kLarger, Verdict::accepted, {1.05, 1.02, 1.1, 9});
+  EXPECT_THAT(overtaken_changes(now, {start()}, {equal, little}, 0.02), IsEmpty());
+  EXPECT_THAT(overtaken_changes(now, {start()}, {faster, equal}, 0.02), IsEmpty())
+      << "it was tried after that";
+}
+
 TEST(JointChanges, TakeBackWhatWasAcceptedBefore) {
   const Configuration one_thread = start().with(kThreads);
   const std::vector<TrialRecord> trials = {
