@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <set>
 #include <sstream>
 #include <string_view>
@@ -14,6 +13,7 @@
 
 #include "base/cgroup.hpp"
 #include "base/file.hpp"
+#include "base/folder_names.hpp"
 #include "base/machine.hpp"
 #include "base/text.hpp"
 
@@ -121,14 +121,14 @@ double read_own_cpu_time(const std::string& root) {
   int own = 0;
   if (!(self >> own)) return 0.0;
   std::map<int, ProcessTime> all;
-  std::error_code error;
-  std::filesystem::directory_iterator entry(root + "/proc", error);
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
+  const std::string processes = root + "/proc";
+  FolderNames names(processes.c_str());
+  while (const auto name = names.next()) {
     int process = 0;
-    const char* const end = name.data() + name.size();
-    if (std::from_chars(name.data(), end, process).ptr != end) continue;
-    if (const auto time = read_process_time(entry->path().string() + "/stat")) all[process] = *time;
+    const char* const end = name->data() + name->size();
+    if (std::from_chars(name->data(), end, process).ptr != end) continue;
+    const auto time = read_process_time(fmt::format("{}/{}/stat", processes, process));
+    if (time) all[process] = *time;
   }
   double seconds = 0.0;
   for (const auto& [process, time] : all) {

@@ -4,16 +4,14 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <filesystem>
 #include <string>
 #include <string_view>
 
 #include "base/file.hpp"
+#include "base/folder_names.hpp"
 
 namespace autotuned {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kMembersStay{1};
 
@@ -50,14 +48,11 @@ std::int64_t resident_bytes(pid_t process) {
 
 void ResidentGroup::find_members() {
   members_ = {leader_};
-  std::error_code failed;
-  const fs::directory_iterator end;
-  for (fs::directory_iterator entry("/proc", failed); !failed && entry != end;
-       entry.increment(failed)) {
-    const std::string name = entry->path().filename().string();
+  FolderNames names("/proc");
+  while (const auto name = names.next()) {
     pid_t process = 0;
-    const auto parsed = std::from_chars(name.data(), name.data() + name.size(), process);
-    if (parsed.ptr != name.data() + name.size() || process == leader_) continue;
+    const char* const end = name->data() + name->size();
+    if (std::from_chars(name->data(), end, process).ptr != end || process == leader_) continue;
     if (::getpgid(process) == leader_) members_.push_back(process);
   }
   found_ = std::chrono::steady_clock::now();

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/file.hpp"
+#include "base/folder_names.hpp"
 #include "daemon/serve_orphans.hpp"
 
 namespace autotuned::daemon {
@@ -88,14 +89,12 @@ std::size_t end_left_behind(std::chrono::nanoseconds limit) {
   const std::string ours = namespace_of("self");
   if (ours.empty()) return 0;
   std::set<std::string> marks;
-  std::error_code failed;
-  const fs::directory_iterator end;
-  for (fs::directory_iterator entry("/proc", failed); !failed && entry != end;
-       entry.increment(failed)) {
-    const std::string process = entry->path().filename().string();
-    if (process.find_first_not_of("0123456789") != std::string::npos) continue;
+  FolderNames names("/proc");
+  while (const auto name = names.next()) {
+    if (name->find_first_not_of("0123456789") != std::string_view::npos) continue;
+    const std::string process(*name);
     struct stat status {};
-    if (::stat(entry->path().c_str(), &status) != 0 || status.st_uid != ::getuid()) continue;
+    if (::stat(("/proc/" + process).c_str(), &status) != 0 || status.st_uid != ::getuid()) continue;
     std::string mark = mark_of(process);
     if (!mark.empty() && is_left_behind(mark) && namespace_of(process) == ours) {
       marks.insert(std::move(mark));

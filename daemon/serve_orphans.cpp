@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <charconv>
 #include <csignal>
-#include <filesystem>
 #include <string_view>
 
 #include "base/descriptor.hpp"
 #include "base/file.hpp"
+#include "base/folder_names.hpp"
 
 // glibc 2.36 declares these without saying that they are C; later versions do.
 extern "C" {
@@ -49,14 +49,11 @@ bool carries(pid_t process, const std::set<std::string>& tokens) {
 
 std::vector<pid_t> processes_of(const std::set<std::string>& tokens) {
   std::vector<pid_t> found;
-  std::error_code failed;
-  const std::filesystem::directory_iterator end;
-  for (std::filesystem::directory_iterator entry("/proc", failed); !failed && entry != end;
-       entry.increment(failed)) {
-    const std::string name = entry->path().filename().string();
+  FolderNames names("/proc");
+  while (const auto name = names.next()) {
     pid_t process = 0;
-    const auto parsed = std::from_chars(name.data(), name.data() + name.size(), process);
-    if (parsed.ptr != name.data() + name.size() || process == ::getpid()) continue;
+    const char* const end = name->data() + name->size();
+    if (std::from_chars(name->data(), end, process).ptr != end || process == ::getpid()) continue;
     if (carries(process, tokens)) found.push_back(process);
   }
   return found;

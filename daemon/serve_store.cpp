@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/file.hpp"
+#include "base/folder_names.hpp"
 #include "base/user_folders.hpp"
 
 namespace autotuned::daemon {
@@ -71,13 +72,11 @@ Result<JobStore::Loaded> JobStore::load() const {
   std::error_code failed;
   std::set<std::int64_t> known;
   std::vector<fs::path> files;
-  const fs::directory_iterator end;
-  for (fs::directory_iterator entry(folder_, failed); !failed && entry != end;
-       entry.increment(failed)) {
-    files.push_back(entry->path());
-  }
-  if (failed) {
-    return tl::unexpected(system_error(failed.value(), "cannot list the queue", folder_.string()));
+  FolderNames names(folder_.c_str());
+  while (const auto name = names.next())
+    files.push_back(folder_ / *name);
+  if (const std::error_code failure = names.failure()) {
+    return tl::unexpected(system_error(failure.value(), "cannot list the queue", folder_.string()));
   }
   std::vector<fs::path> bad;
   for (const fs::path& path : files) {

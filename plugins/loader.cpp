@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "base/digest.hpp"
+#include "base/folder_names.hpp"
 #include "base/machine.hpp"
 #include "plugins/library_file.hpp"
 #include "plugins/needs.hpp"
@@ -258,16 +259,17 @@ std::optional<FoundPlugin> named_by(const std::filesystem::path& file) {
 }
 
 Result<std::vector<FoundPlugin>> files_in(const std::filesystem::path& folder, Code code) {
-  std::error_code error;
   std::vector<FoundPlugin> files;
-  std::filesystem::directory_iterator entry(folder, error);
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    auto found = named_by(entry->path());
+  FolderNames names(folder.c_str());
+  while (const auto name = names.next()) {
+    auto found = named_by(folder / *name);
     if (found && (code == Code::may_run || found->kind == kTrainerKind)) {
       files.push_back(std::move(*found));
     }
   }
-  if (error) return tl::unexpected(system_error(error.value(), "cannot be read", folder.string()));
+  if (const std::error_code failure = names.failure()) {
+    return tl::unexpected(system_error(failure.value(), "cannot be read", folder.string()));
+  }
   // Of a library and a YAML file with one name the library counts.
   std::ranges::sort(files, {},
                     [](const FoundPlugin& file) { return std::pair(file.name, file.kind); });

@@ -66,6 +66,8 @@ std::vector<Named> errors_of(const std::string& function) {
       {"openat", {kTooMany, kFailing}},
       {"open+create", {kTooMany, kFailing, kNoSpace}},
       {"open64+create", {kTooMany, kFailing, kNoSpace}},
+      {"opendir", {kTooMany, kNoMemory}},
+      {"readdir", {kFailing}},
       {"fopen64", {kTooMany, kNoMemory}},
       {"mmap64", {kNoMemory}},
       {"posix_spawn", {kNoMemory}},

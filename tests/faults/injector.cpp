@@ -11,6 +11,7 @@
 //   AUTOTUNED_FAULT_MARK=FILE      once over all processes: the one that makes this file fails
 //   AUTOTUNED_FAULT_STAYS=1        not only once: every call from that place
 // Nothing here allocates, except through the real malloc.
+#include <dirent.h>
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <fcntl.h>
@@ -244,6 +245,8 @@ HOOK(int, eventfd, -1, (unsigned count, int flags), (count, flags))
 HOOK(int, epoll_create1, -1, (int flags), (flags))
 HOOK(int, timerfd_create, -1, (int clock, int flags), (clock, flags))
 HOOK(int, pidfd_open, -1, (pid_t pid, unsigned flags), (pid, flags))
+HOOK(DIR*, opendir, nullptr, (const char* name), (name))
+HOOK(dirent*, readdir, nullptr, (DIR * folder), (folder))
 HOOK(FILE*, fopen64, nullptr, (const char* name, const char* mode), (name, mode))
 HOOK(void*, mmap64, MAP_FAILED,
      (void* at, size_t size, int protection, int flags, int fd, off64_t offset),

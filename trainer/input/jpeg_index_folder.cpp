@@ -10,6 +10,8 @@
 #include <system_error>
 #include <vector>
 
+#include "base/folder_names.hpp"
+
 namespace autotuned::input {
 namespace {
 
@@ -54,11 +56,10 @@ void prune_indices(const fs::path& folder, const fs::path& spared,
                    const IndexFolderLimits& limits) {
   std::vector<IndexFile> kept;
   std::int64_t bytes = 0;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    const fs::path& path = entry->path();
-    const std::string name = path.filename().string();
+  FolderNames names(folder.c_str());
+  while (const auto found = names.next()) {
+    const std::string name(*found);
+    const fs::path path = folder / name;
     struct stat status {};
     if (::lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
     const Time changed = time_of(status.st_mtim);
