@@ -6,9 +6,11 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <new>
 #include <string>
 #include <string_view>
 
+#include "base/memory_reserve.hpp"
 #include "base/text.hpp"
 #include "profiler/traces/classification.hpp"
 #include "profiler/traces/event_splitter.hpp"
@@ -23,6 +25,16 @@ using simdjson::error_code;
 
 constexpr std::size_t kMaxEvents = 200'000'000;  // 9 GB of columns
 constexpr std::size_t kMostRecordingNotes = 32;
+constexpr std::size_t kSetUpBytes = std::size_t{64} << 10U;
+
+// What simdjson has one of it makes when it is first used, in functions that may not throw: without memory the process
+// would end there.
+void set_up_simdjson() {
+  [[maybe_unused]] static const bool kIsSetUp = [] {
+    const MemoryReserve reserve(kSetUpBytes);
+    return !simdjson::get_active_implementation()->name().empty();
+  }();
+}
 
 // The bytes of a string up to its closing quotation mark, escapes as they are.
 std::string_view content_of(json::raw_json_string text) {
@@ -215,15 +227,19 @@ class Reader {
     builder_.add(event, splitter_.offset());
   }
 
+  // That there is no memory is not the text's fault.
+  error_code begin(std::string_view text, json::document& document) {
+    const error_code error =
+        parser_.iterate(text.data(), text.size(), text.size() + EventSplitter::kPadding)
+            .get(document);
+    if (error == simdjson::MEMALLOC) throw std::bad_alloc();
+    return error;
+  }
+
   // Stops early at what is passed over, which calls of Python functions are where nobody asked for stacks.
   error_code parse(std::string_view element, RawEvent& event) {
     json::document document;
-    if (const auto error =
-            parser_
-                .iterate(element.data(), element.size(), element.size() + EventSplitter::kPadding)
-                .get(document)) {
-      return error;
-    }
+    if (const auto error = begin(element, document)) return error;
     json::object object;
     if (const auto error = document.get_object().get(object)) return error;
     return read_members(object, event, options_, [&](const RawEvent& so_far) {
@@ -275,11 +291,7 @@ class Reader {
     trace_.devices.clear();
     trace_.notes.clear();
     json::document document;
-    if (const auto error =
-            parser_.iterate(text.data(), text.size(), text.size() + EventSplitter::kPadding)
-                .get(document)) {
-      return error;
-    }
+    if (const auto error = begin(text, document)) return error;
     json::object object;
     if (const auto error = document.get_object().get(object)) return error;
     for (auto member : object) {
@@ -384,6 +396,7 @@ class Reader {
 Result<Trace> read_trace(const std::filesystem::path& file, ReadOptions options) {
   auto stream = ByteStream::open(file);
   if (!stream) return tl::unexpected(stream.error());
+  set_up_simdjson();
   EventSplitter splitter(*stream);
   auto trace = Reader(splitter, options).read();
   if (!trace) {
