@@ -8,9 +8,7 @@
 #include <utility>
 
 #include "base/file.hpp"
-#include "base/text.hpp"
 #include "daemon/session_request.hpp"
-#include "daemon/trace_findings.hpp"
 #include "daemon/trainer_environment.hpp"
 #include "daemon/training_advance.hpp"
 
@@ -19,7 +17,6 @@ namespace autotuned::daemon {
 namespace {
 
 using std::chrono::nanoseconds;
-using Clock = std::chrono::steady_clock;
 
 constexpr nanoseconds kLoadLimit = std::chrono::minutes(5);  // reads the data
 constexpr std::size_t kTrainersAtOnce = 2;
@@ -30,14 +27,6 @@ constexpr std::int64_t kProfileWarmupSteps = 3;
 // Of a job whose steps take seconds, fewer must do: the budget is for trials.
 constexpr nanoseconds kProfileLimit = std::chrono::seconds(10);
 constexpr const char* kTimedCheckpoint = "timed.checkpoint";
-// As many as `autotuned profile` records. After the time no further step begins, warm-up included.
-constexpr std::int64_t kTracedSteps = 10;
-constexpr std::int64_t kMostTracedEvents = 200'000;
-constexpr nanoseconds kTraceLimit = std::chrono::seconds(1);
-// Every trainer fills a cache of its own.
-constexpr nanoseconds kMostFilling = std::chrono::seconds(1);
-constexpr const char* kTraceOfStart = "start.pt.trace.json.gz";
-constexpr const char* kTraceOfBest = "best.pt.trace.json.gz";
 constexpr nanoseconds kSlowStep = std::chrono::seconds(1);
 
 // Where checkpoints take this share of the time, a block has one, like any stretch of the training as long
@@ -126,6 +115,7 @@ bool TrainerJob::differ_in_extensions(const Configuration& one, const Configurat
 }
 
 Result<void> TrainerJob::start(const Configuration& configuration) {
+  remove_unfinished_traces();
   auto trainer = trainer_for(configuration);
   if (!trainer) return tl::unexpected(trainer.error());
   return {};
@@ -257,11 +247,15 @@ Result<void> TrainerJob::prepare(Trainer& trainer, const Configuration& configur
   return {};
 }
 
+Result<Descriptor> TrainerJob::lock_measurement() const {
+  return lock_file(spec_.measurement_lock, std::to_string(getpid()), /*wait=*/true);
+}
+
 Result<Block> TrainerJob::run_block(const Configuration& configuration,
                                     const tuner::BlockRequest& request) {
   auto trainer = trainer_for(configuration);
   if (!trainer) return tl::unexpected(trainer.error());
-  auto lock = lock_file(spec_.measurement_lock, std::to_string(getpid()), /*wait=*/true);
+  const auto lock = lock_measurement();
   if (!lock) return tl::unexpected(lock.error());
   nanoseconds least = request.minimum_duration;
   Json fields = {{"minimum_steps", request.minimum_steps}};
@@ -371,6 +365,8 @@ Result<tuner::UpdateComparison> TrainerJob::compare_blocks(Trainer& trainer, con
 Result<tuner::Profile> TrainerJob::profile(const Configuration& configuration) {
   auto trainer = trainer_for(configuration);
   if (!trainer) return tl::unexpected(trainer.error());
+  const auto lock = lock_measurement();
+  if (!lock) return tl::unexpected(lock.error());
   auto answer = ask(**trainer, "profile",
                     {{"count", kProfileSteps},
                      {"warmup_steps", kProfileWarmupSteps},
@@ -385,70 +381,6 @@ Result<tuner::Profile> TrainerJob::profile(const Configuration& configuration) {
                               spec_.recipe.checkpoint_every <= kMostBetweenCheckpoints;
   return tuner::Profile{member(*answer, "metrics"), member(*answer, "spans"),
                         member(*answer, "operators")};
-}
-
-Result<void> TrainerJob::add_trace(const Configuration& configuration, tuner::Profile& profile,
-                                   nanoseconds limit) {
-  const double filling_ns = get_number(profile.metrics, "input.cache_fill_ns").value_or(0.0);
-  if (filling_ns > static_cast<double>(kMostFilling.count())) {
-    return fail(ErrorKind::unsupported,
-                "another trainer would have to fill the cache of samples anew, which took " +
-                    format_duration(nanoseconds(static_cast<std::int64_t>(filling_ns))),
-                "input.cache", "`autotuned profile` waits for it");
-  }
-  const bool is_start = configuration == spec_.recipe.starting_configuration(spec_.knobs);
-  const std::filesystem::path file = spec_.folder / (is_start ? kTraceOfStart : kTraceOfBest);
-  std::error_code ignored;
-  std::filesystem::remove(file, ignored);  // of an earlier run
-  const auto end = Clock::now() + limit;
-  auto recorded = record_trace(configuration, file, end);
-  if (!recorded && recorded.error().kind == ErrorKind::out_of_memory && !trainers_.empty()) {
-    // Nothing is lost with those that wait: they start anew when they are needed.
-    stop();
-    recorded = record_trace(configuration, file, end);
-  }
-  if (!recorded) return tl::unexpected(recorded.error());
-  if (auto added = add_findings(file, profile); !added) return added;
-  // What calls for a change that this configuration has made is no news.
-  std::erase_if(profile.findings, [&](const FindingRecord& finding) {
-    const auto knob = recipes::find_knob(spec_.knobs, finding.knob);
-    const KnobValue* value = configuration.find(finding.knob);
-    return knob && value != nullptr && knob->type != recipes::KnobType::integer &&
-           *value != knob->default_value;
-  });
-  for (const Json& note : member(*recorded, "notes")) {
-    if (note.is_string()) profile.notes.push_back(note.get<std::string>());
-  }
-  return {};
-}
-
-Result<Json> TrainerJob::record_trace(const Configuration& configuration,
-                                      const std::filesystem::path& file, Clock::time_point end) {
-  const auto left = [end] { return std::max(nanoseconds(end - Clock::now()), nanoseconds(1)); };
-  drop_dead();
-  make_room();
-  // How it ends is told with the error: it takes no trial along.
-  auto loaded = load_trainer(configuration, left(), {});
-  if (!loaded) return tl::unexpected(loaded.error());
-  TrainerClient& tracer = loaded->client;
-  tracer.limit_memory(memory_left_for(tracer));
-  auto answer = tracer.request("trace",
-                               {{"path", file.string()},
-                                {"active", kTracedSteps},
-                                {"warmup", kProfileWarmupSteps},
-                                {"memory", true},
-                                {"maximum_events", kMostTracedEvents},
-                                {"maximum_ns", kTraceLimit.count()}},
-                               left(), [this](const Json& told) { take_trouble(told); });
-  tracer.stop();
-  return answer;
-}
-
-Result<Json> TrainerJob::trace(const Configuration& configuration, Json fields, nanoseconds limit) {
-  auto trainer = trainer_for(configuration);
-  if (!trainer) return tl::unexpected(trainer.error());
-  fields["maximum_ns"] = limit.count();
-  return ask(**trainer, "trace", std::move(fields), limit + spec_.block_limit * 2);
 }
 
 Result<Json> TrainerJob::train(const Configuration& configuration,

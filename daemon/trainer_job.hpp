@@ -31,8 +31,9 @@ struct TrainerJobSpec {
   std::filesystem::path folder;  // for logs and exchanged checkpoints; must exist
   std::chrono::nanoseconds block_limit = std::chrono::seconds(60);  // beyond the block's own length
   std::vector<int> device_locks;                                    // inherited by every trainer
-  std::filesystem::path measurement_lock;  // held around each block: devices share the CPUs
-  std::int64_t memory_limit_bytes = 0;     // of the host, for all trainers of trials; 0: any
+  // Held around each block, profile and trace: devices share the CPUs.
+  std::filesystem::path measurement_lock;
+  std::int64_t memory_limit_bytes = 0;  // of the host, for all trainers of trials; 0: any
   // Told of every file of samples that others stand in for (on_error: skip), once, whatever trainer met it
   // first: `file`, `what` and how many `files` there are by now. May be empty.
   std::function<void(const Json&)> on_damage;
@@ -54,7 +55,7 @@ class TrainerJob final : public tuner::Job {
   ~TrainerJob() override;
 
   // Starts a trainer for `configuration` and loads the recipe. The trainer's hello and its answer to
-  // `load` are then known.
+  // `load` are then known. Removes what a session that was killed in a trace has left of it.
   Result<void> start(const Configuration& configuration);
   [[nodiscard]] const Json& hello() const { return hello_; }
   [[nodiscard]] const Json& facts() const { return facts_; }
@@ -98,9 +99,14 @@ class TrainerJob final : public tuner::Job {
                               std::function<void(TrainerEnd)> on_end);
   // Leaves room for one more.
   void make_room();
-  // The trainer's answer to `trace`; the trainer has ended.
+  // What trainers of this folder left that were killed while they wrote one.
+  void remove_unfinished_traces() const;
+  // Until the lock is let go, no other session of this user measures.
+  [[nodiscard]] Result<Descriptor> lock_measurement() const;
+  // The trainer's answer to `trace`; the trainer has ended. Waiting for others that measure is not counted in `left`,
+  // of which it leaves the rest.
   Result<Json> record_trace(const Configuration& configuration, const std::filesystem::path& file,
-                            std::chrono::steady_clock::time_point end);
+                            std::chrono::nanoseconds& left);
   Result<void> prepare(Trainer& trainer, const Configuration& configuration);
   Result<Json> ask(Trainer& trainer, const std::string& name, Json fields,
                    std::chrono::nanoseconds limit);

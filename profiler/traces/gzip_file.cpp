@@ -51,7 +51,7 @@ GzipFile::~GzipFile() = default;
 
 Result<GzipFile> GzipFile::create(const std::filesystem::path& file) {
   std::filesystem::path part = file;
-  part += ".part";
+  part += kUnfinishedTrace;
   const int descriptor =
       ::open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (descriptor < 0) {

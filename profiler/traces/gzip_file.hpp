@@ -11,10 +11,13 @@
 
 namespace autotuned::traces {
 
+// Of a file that is being written, behind its name. It stays where the writing process is killed.
+inline constexpr const char* kUnfinishedTrace = ".part";
+
 // One thread. A file that was not closed leaves nothing behind.
 class GzipFile {
  public:
-  // Writes beside `file`, under its name and ".part". The kinds of system_error().
+  // Writes beside `file`, under its name and kUnfinishedTrace. The kinds of system_error().
   [[nodiscard]] static Result<GzipFile> create(const std::filesystem::path& file);
   GzipFile(GzipFile&&) noexcept;
   GzipFile& operator=(GzipFile&&) noexcept;

@@ -10,6 +10,8 @@
 #include <iterator>
 #include <random>
 
+#include "base/file.hpp"
+
 namespace autotuned {
 
 namespace {
@@ -124,6 +126,9 @@ Json FakeBehaviour::fault_at(const std::string& request, const Json& configurati
   line["trainer"] = getpid();
   line["session"] = getppid();
   line["line"] = line_;
+  if (behaviour_.contains("lock")) {
+    line["is_locked"] = !lock_file(behaviour_.at("lock").get<std::string>(), "", false);
+  }
   std::ofstream(record_, std::ios::app) << line.dump() << std::endl;
   for (const Json& fault : behaviour_.value("faults", Json::array())) {
     if (fault.contains("at") && fault["at"] != line_) continue;

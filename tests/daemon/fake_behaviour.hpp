@@ -9,13 +9,14 @@
 //    "metrics": {...}, "knobs": [...], "protocol": 1, "train_steps": 10,
 //    "trace": "/path/to/rank0.pt.trace.json.gz",         that `trace` answers with; else two steps on a CPU
 //    "notes": ["..."],                                   of that answer
+//    "lock": "/path/to/measurement.lock",                the record then tells whether somebody holds it: "is_locked"
 //    "damaged": 2,                                       files that `load` and `run` tell of
 //    "faults": [{"do": "exit", "code": 3, ...}]}
 //
 // A fault happens at every request that fits all of its conditions: "at" (the N-th line of the
 // record, counted over all trainers of a test from 1), "request" (its name; "hello" before the
 // greeting, "train_step" before a step of training), "step" (of training), "when" (values of knobs,
-// as text), "once". What it may "do" is in fake_trainer.cpp.
+// as text), "once". What it may "do" is in fake_trainer.cpp; what it "says" beside ends its line in the log.
 #pragma once
 
 #include <filesystem>

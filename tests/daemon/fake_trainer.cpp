@@ -16,6 +16,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <string>
 #include <vector>
@@ -54,6 +55,10 @@ class FakeTrainer {
       id_ = request->at("id");
       const std::string name = request->at("request");
       is_answered_ = false;
+      // As the trainer does, which gives it its name when it is whole.
+      if (name == "trace") {
+        std::ofstream(request->value("path", "") + ".part") << "unfinished";
+      }
       misbehave(name, *request);
       if (is_answered_) continue;
       if (name == "load" || name == "run") tell_damage();
@@ -199,7 +204,8 @@ class FakeTrainer {
     const Json fault = behaviour_.fault_at(name, configuration_, fields);
     if (fault.is_null()) return;
     const std::string kind = fault.at("do");
-    std::fprintf(stderr, "fake: %s at %s\n", kind.c_str(), name.c_str());
+    std::fprintf(stderr, "fake: %s at %s%s\n", kind.c_str(), name.c_str(),
+                 fault.value("says", "").c_str());
     const pid_t session = getppid();
     if (kind == "exit") std::_Exit(fault.value("code", 1));
     if (kind == "abort") std::abort();

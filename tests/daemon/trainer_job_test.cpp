@@ -222,10 +222,40 @@ TEST_F(TrainerJobTest, FailedTraceLeavesProfileAndTrainerAlone) {
     EXPECT_FALSE(job().add_trace(start_, *profile, std::chrono::seconds(20))) << fault;
     EXPECT_EQ(profile->metrics, metrics);
     EXPECT_TRUE(profile->findings.empty());
+    EXPECT_FALSE(std::filesystem::exists(scene_.folder() / "start.pt.trace.json.gz.part")) << fault;
     ASSERT_TRUE(job().run_block(start_, {}));
     EXPECT_EQ(trainers(), 2U);
   }
   EXPECT_TRUE(ends_.empty()) << "what is told of a trial is not of this";
+}
+
+TEST_F(TrainerJobTest, NothingIsLeftOfATraceThatWasBegun) {
+  const std::vector<std::filesystem::path> left = {
+      scene_.folder().write("start.pt.trace.json.gz.part", "of a session that was killed"),
+      scene_.folder().write("best.pt.trace.json.gz.part", "of another")};
+  scene_.behave({{"faults", {{{"do", "abort"}, {"request", "trace"}}}}});
+  ASSERT_TRUE(job().start(start_));
+  for (const auto& file : left)
+    EXPECT_FALSE(std::filesystem::exists(file)) << file;
+  const std::filesystem::path mine = scene_.folder() / "mine.json.gz";
+  EXPECT_FALSE(job().trace(start_, {{"path", mine.string()}}, std::chrono::seconds(20)));
+  EXPECT_EQ(scene_.requests("trace").size(), 1U);
+  EXPECT_FALSE(std::filesystem::exists(mine.string() + ".part"));
+}
+
+// Those of other devices measure on the same CPUs.
+TEST_F(TrainerJobTest, MeasuresWhileNoOtherSessionDoes) {
+  scene_.behave({{"lock", (scene_.folder() / "measurement.lock").string()}});
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().run_block(start_, {}));
+  auto profile = job().profile(start_);
+  ASSERT_TRUE(profile);
+  ASSERT_TRUE(job().add_trace(start_, *profile, std::chrono::seconds(20)));
+  for (const Json& request : scene_.requests()) {
+    const std::string name = request.at("request");
+    const bool is_measurement = name == "run" || name == "profile" || name == "trace";
+    EXPECT_EQ(request.at("is_locked"), is_measurement) << name;
+  }
 }
 
 TEST_F(TrainerJobTest, TraceDoesNotWaitForACache) {

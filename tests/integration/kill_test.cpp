@@ -136,6 +136,32 @@ TEST(Kill, TrainingGoesOnFromItsCheckpoint) {
   }
 }
 
+// It records steps in a trainer of its own, which dies with whoever is killed.
+TEST(Kill, TraceThatIsBegunCostsNothingAndLeavesNothing) {
+  for (const std::string victim : {"kill_program", "kill_session", "kill_self"}) {
+    SCOPED_TRACE(victim);
+    Json behaviour = Scene::fast_job();
+    behaviour["faults"] = {{{"do", victim}, {"request", "trace"}, {"once", true}}};
+    const Scene scene{behaviour};
+    Outcome outcome = scene.run();
+    if (victim == "kill_program") {
+      EXPECT_EQ(outcome.code, kKilled);
+      EXPECT_TRUE(scene.all_ended());
+      outcome = scene.run();
+    }
+    expect_right_result(scene, outcome);
+    std::vector<std::string> traces;
+    for (const auto& file : std::filesystem::directory_iterator(scene.folder() / "out/log")) {
+      const std::string name = file.path().filename();
+      if (name.find(".pt.trace.") != std::string::npos) traces.push_back(name);
+    }
+    std::vector<std::string> expected = {"best.pt.trace.json.gz"};
+    // A trainer that dies costs its trace; whoever asked for it is still there, and goes on.
+    if (victim != "kill_self") expected.emplace_back("start.pt.trace.json.gz");
+    EXPECT_THAT(traces, testing::UnorderedElementsAreArray(expected));
+  }
+}
+
 // --retune, once more after a kill: the search that it began is gone on with, and no best configuration
 // that was known before takes its place.
 TEST(Kill, SearchThatWasBegunAnewIsGoneOnWith) {
