@@ -54,7 +54,7 @@ Result<void> SessionRun::look_at_incumbent() {
 }
 
 Result<void> SessionRun::look_at_best() {
-  if (traced_ == incumbent() || remaining() < kLeastTraceLimit) return {};
+  if (traced_ == incumbent() || is_trace_too_slow_ || remaining() < kLeastTraceLimit) return {};
   if (profiled_ != incumbent()) return take_profile(/*is_traced=*/true);
   if (auto added = add_trace(); !added) return added;
   return ledger_->profiled(incumbent(), profile_);
@@ -86,6 +86,8 @@ Result<void> SessionRun::add_trace() {
   const auto added = job_->add_trace(incumbent(), profile_, limit);
   if (added) return {};
   if (added.error().kind == ErrorKind::cancelled) return tl::unexpected(added.error());
+  // It loads as long the next time.
+  is_trace_too_slow_ = added.error().kind == ErrorKind::timeout;
   profile_.notes.push_back("no steps could be recorded, so there are no findings: " +
                            added.error().message());
   return {};

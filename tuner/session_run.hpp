@@ -48,7 +48,8 @@ class SessionRun {
   // Profiles the incumbent and measures its ceiling. The first look in a session adds a trace: a trainer of its own
   // for each would cost the trials their budget.
   Result<void> look_at_incumbent();
-  // Profile and trace of what the session ends with, where it has none yet.
+  // Profile and trace of what the session ends with, where it has none yet. A job that could not be recorded within
+  // its time is not tried again.
   Result<void> look_at_best();
   Result<void> take_profile(bool is_traced);
   Result<void> add_trace();
@@ -83,6 +84,7 @@ class SessionRun {
   Profile profile_;
   std::optional<Configuration> profiled_;       // that profile_ is of
   std::optional<Configuration> traced_;         // the last one that was recorded, or could not be
+  bool is_trace_too_slow_ = false;              // the last one ran out of its time
   std::map<std::string, Candidate> proposals_;  // one per plugin that has any
   std::set<std::string> left_out_;
   bool is_searched_ = false;

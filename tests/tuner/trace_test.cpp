@@ -70,7 +70,7 @@ TEST(SessionTrace, ARunThatRemembersThatNothingIsFasterRecordsTheStart) {
 TEST(SessionTrace, OneThatFailsIsANoteAndNothingElse) {
   Simulation simulation;
   add_three_plugins(simulation);
-  simulation.job.trace_fault = Error{ErrorKind::timeout, "no answer", {}, {}};
+  simulation.job.trace_fault = Error{ErrorKind::crashed, "no answer", {}, {}};
   const auto outcome = simulation.run();
   ASSERT_TRUE(outcome) << outcome.error().message();
   EXPECT_EQ(outcome->best.integer("loader.workers"), 2);
@@ -78,6 +78,18 @@ TEST(SessionTrace, OneThatFailsIsANoteAndNothingElse) {
   const Profile& first = simulation.ledger.profiles.front().second;
   EXPECT_THAT(first.findings, IsEmpty());
   EXPECT_THAT(first.notes, ElementsAre(testing::HasSubstr("no answer")));
+}
+
+// A trainer that takes longer to load than there is time for does so again.
+TEST(SessionTrace, OneThatTakesTooLongIsTheLast) {
+  Simulation simulation;
+  add_three_plugins(simulation);
+  simulation.job.trace_fault = Error{ErrorKind::timeout, "no answer to 'load' within 10 s", {}, {}};
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  EXPECT_NE(outcome->best, simulation.input.starting);
+  EXPECT_THAT(simulation.job.traced, ElementsAre(simulation.input.starting));
+  EXPECT_EQ(simulation.ledger.profiles.size(), 3U) << "the start and two acceptances";
 }
 
 TEST(SessionTrace, OneThatIsCancelledEndsTheSession) {
