@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/printable.hpp"
+
 namespace autotuned {
 namespace {
 
@@ -83,15 +85,6 @@ path temporary_name(const path& folder) {
   std::uint64_t random = 0;
   (void)!getrandom(&random, sizeof(random), 0);
   return folder / fmt::format(".autotuned-{:016x}.tmp", random);
-}
-
-std::string printable(std::string text) {
-  for (char& character : text) {
-    if (static_cast<unsigned char>(character) < ' ' || character == 0x7f) character = ' ';
-  }
-  while (!text.empty() && text.back() == ' ')
-    text.pop_back();
-  return text;
 }
 
 // Another user's lock in a shared folder can be taken, but not written to.

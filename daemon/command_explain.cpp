@@ -2,6 +2,7 @@
 // explain: the story of a run.
 #include <iostream>
 
+#include "base/printable.hpp"
 #include "daemon/command_functions.hpp"
 #include "daemon/history_reading.hpp"
 #include "daemon/story.hpp"
@@ -20,7 +21,8 @@ int explain(const std::filesystem::path& file, const std::string& id, bool as_js
   }
   auto record = read_run(*history, named->run, std::move(named->trials));
   if (!record) return report_error(record.error());
-  std::cout << (as_json ? to_line(story_json(*record)) + "\n" : story_text(*record));
+  std::cout << (as_json ? to_line(story_json(*record)) + "\n"
+                        : printable_lines(story_text(*record)));
   return kDone;
 }
 

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <map>
 
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "daemon/command_functions.hpp"
 #include "daemon/commands.hpp"
@@ -82,18 +83,19 @@ int print_trial(const storage::History& history, const storage::RunRow& run,
     std::cout << to_line(answer) << "\n";
     return kDone;
   }
-  std::cout << fmt::format(
+  std::cout << printable_lines(fmt::format(
       "trial     {}\nplugin    {}\nchange    {} ({})\nproposed  {}\nverdict   {}\nreason    {}\n"
       "ratio     {}\nnoise     {:.1f} % between pairs\ntook      {}\n",
       id.text(), trial.plugin, change_text(trial.reference, trial.change), trial.risk,
       trial.proposal_reason, to_string(trial.verdict), trial.reason, estimate_text(trial.estimate),
-      trial.noise_ratio * 100, format_duration(std::chrono::nanoseconds(trial.duration_ns)));
+      trial.noise_ratio * 100, format_duration(std::chrono::nanoseconds(trial.duration_ns))));
   if (const std::string note = stand_in_note(run.recipe); !note.empty()) {
     std::cout << fmt::format("note      {}\n", note);
   }
   for (const CheckRecord& check : *checks) {
-    std::cout << fmt::format("check     {} {}: {}\n", check.risk,
-                             check.passed ? "passed" : "failed", check.detail);
+    std::cout << printable(fmt::format("check     {} {}: {}", check.risk,
+                                       check.passed ? "passed" : "failed", check.detail))
+              << "\n";
   }
   for (const storage::TrialTrainerEnd& found : *ends)
     std::cout << fmt::format("trainer   {}\n", found.end.text());
@@ -196,11 +198,11 @@ int show(const std::filesystem::path& file, const std::string& id, bool as_json)
   if (!ends) return report_error(ends.error());
   auto answers = history->plugin_answers(named->run.id);
   if (!answers) return report_error(answers.error());
-  std::cout << run_text(named->run, named->trials);
+  std::cout << printable_lines(run_text(named->run, named->trials));
   std::vector<std::vector<std::string>> rows = {{"plugin", "version", "said"}};
   for (const auto& answer : *answers) {
     if (answer.outcome.empty()) continue;
-    rows.push_back({answer.plugin, answer.version, answer.outcome});
+    rows.push_back({answer.plugin, printable(answer.version), printable(answer.outcome)});
   }
   if (rows.size() > 1) std::cout << "\n" << table_text(rows);
   rows = {{"trial", "its trainer"}};

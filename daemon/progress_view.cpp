@@ -67,13 +67,14 @@ void ProgressView::clear_status() {
 
 void ProgressView::line(const std::string& text) {
   clear_status();
-  std::fputs((text + "\n").c_str(), out_);
+  // A trainer's last words have several lines.
+  std::fputs((printable_lines(text) + "\n").c_str(), out_);
   std::fflush(out_);
 }
 
 void ProgressView::status(const std::string& text) {
   if (!is_live_) return;
-  std::fputs(("\r\x1b[K" + cut(text, columns_of(out_) - 1)).c_str(), out_);
+  std::fputs(("\r\x1b[K" + cut(printable(text), columns_of(out_) - 1)).c_str(), out_);
   std::fflush(out_);
   has_status_ = true;
 }

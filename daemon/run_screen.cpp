@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <iostream>
 
+#include "base/printable.hpp"
 #include "daemon/commands.hpp"
 
 namespace autotuned::daemon {
@@ -31,7 +32,7 @@ int RunScreen::conclude(const Result<int>& outcome, bool as_json, bool require_g
     if (!result_.is_object()) result_ = {{"run", nullptr}, {"error", problem_}};
     std::cout << to_line(result_) << "\n";
   } else if (!text_.empty()) {
-    std::cout << "\n" << text_;
+    std::cout << "\n" << printable_lines(text_);
   }
   if (!outcome) return kWorkFailed;
   if (*outcome == kDone && require_gain) {

@@ -13,6 +13,7 @@ TEST(Printable, SteersNoTerminal) {
 TEST(Printable, LeavesTextAlone) {
   EXPECT_EQ(printable("off → on, 12.3 %"), "off → on, 12.3 %");
   EXPECT_EQ(printable(""), "");
+  EXPECT_EQ(printable_lines("one\ntwo\x1b[2J\r\n"), "one\ntwo?[2J?\n");
 }
 
 }  // namespace

@@ -113,6 +113,14 @@ TEST(ProgressView, LiveLineIsReplacedAndLeavesNothing) {
             "\r\x1b[Kloading ...\r\x1b[Kstart      10 samples/s\n\r\x1b[Kasking amp ...\r\x1b[K");
 }
 
+TEST(ProgressView, NothingThatOthersSaySteersTheTerminal) {
+  const std::string text = "it \x1b[2J ended\r; its last words:\nnone";
+  EXPECT_EQ(shown(false, {{{"event", "warning"}, {"text", text}}}),
+            "warning: it ?[2J ended?; its last words:\nnone\n");
+  EXPECT_EQ(shown(true, {{{"event", "asking"}, {"plugin", "a\x1b[2J\n"}}}),
+            "\r\x1b[Kasking a?[2J? ...\r\x1b[K");
+}
+
 TEST(ProgressView, SurvivesEventsWithoutTheirFields) {
   for (const char* name : {"run", "waiting", "phase", "baseline", "ceiling", "profiled", "asking",
                            "answered", "trial_started", "block", "checked", "damaged",

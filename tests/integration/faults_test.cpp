@@ -100,6 +100,26 @@ INSTANTIATE_TEST_SUITE_P(
                    "lost"}),
     [](const auto& instance) { return std::string(instance.param.name); });
 
+// A run tells the last words of a trainer, and so do the commands that read of it later.
+TEST(FaultInWords, NothingThatATrainerSaysSteersTheTerminal) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"do", "exit"},
+                          {"says", "\x1b[2Jgone\r"},
+                          {"request", "run"},
+                          {"when", {"optimizer.set_to_none=on"}}}};
+  const Scene scene{behaviour};
+  const Outcome outcome = scene.run();
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto failed = trials_with(outcome.json(), "failed");
+  ASSERT_EQ(failed.size(), 1);
+  const std::string id = failed[0].at("id");
+  for (const std::string& text :
+       {outcome.err, scene.command({"show", id}).out, scene.command({"explain", "last"}).out}) {
+    EXPECT_THAT(text, HasSubstr("fake: exit at run?[2Jgone?"));
+    EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  }
+}
+
 // Before the kernel chooses somebody to kill.
 TEST(FaultOfMemory, TrainerThatHoldsMoreThanTheLimitIsEnded) {
   Json behaviour = Scene::fast_job();
