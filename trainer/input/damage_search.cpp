@@ -3,15 +3,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "base/text.hpp"
+#include "trainer/input/shared_work.hpp"
 
 namespace autotuned::input {
 namespace {
@@ -41,48 +40,25 @@ std::optional<Error> damage_of(const Dataset& data, std::int64_t index, const St
 DamageFound search_damage(const Dataset& data, const Transform& first, int threads,
                           std::chrono::nanoseconds most,
                           const std::function<bool()>& is_cancelled) {
-  using Clock = std::chrono::steady_clock;
   const TransformKind* const kind = find_transform(first.type);
   if (data.type().element != Element::encoded || kind == nullptr || !kind->takes_encoded) return {};
   const auto decoder = kind->make(first, data.type());
   if (!decoder) return {};
-  const auto deadline = Clock::now() + most;
   // The samples that repeat others come after all of those.
   const std::int64_t items = std::min(data.stored().items, data.size());
-  std::atomic<std::int64_t> taken = 0;
   std::atomic<std::int64_t> looked_at = 0;
-  std::atomic<bool> is_over = false;
   std::mutex mutex;
   std::map<std::int64_t, Error> errors;
-  const auto search = [&](bool may_ask) {
-    // Without memory for it there is nothing to tell.
-    try {
-      const auto memory = (*decoder)->make_memory();
-      SampleRoom room;
-      std::vector<std::uint8_t> bytes;
-      for (std::int64_t index = 0; !is_over && (index = taken.fetch_add(1)) < items;) {
-        auto error = damage_of(data, index, **decoder, memory.get(), room, bytes);
-        ++looked_at;
-        if (error) {
-          const std::lock_guard guard(mutex);
-          errors.emplace(index, std::move(*error));
-        }
-        if (Clock::now() > deadline || (may_ask && is_cancelled())) is_over = true;
-      }
-    } catch (const std::exception&) {
-      is_over = true;
-    }
-  };
-  {
-    std::vector<std::jthread> others;
-    try {
-      for (int i = 1; i < threads; ++i)
-        others.emplace_back(search, false);
-    } catch (const std::exception&) {
-      // Fewer do it, too.
-    }
-    search(true);
-  }
+  share_work({.items = items, .threads = threads, .most = most, .is_cancelled = is_cancelled}, [&] {
+    return [&, memory = (*decoder)->make_memory(), room = SampleRoom(),
+            bytes = std::vector<std::uint8_t>()](std::int64_t index) mutable {
+      auto error = damage_of(data, index, **decoder, memory.get(), room, bytes);
+      ++looked_at;
+      if (!error) return;
+      const std::lock_guard guard(mutex);
+      errors.emplace(index, std::move(*error));
+    };
+  });
   DamageFound found{.errors = {}, .looked_at = looked_at};
   for (auto& [index, error] : errors)
     found.errors.push_back(std::move(error));

@@ -19,7 +19,7 @@ struct DamageFound {
 };
 
 // Decodes every picture of the data in so many threads, the calling one among them, which alone asks `is_cancelled`.
-// Ends early where `most` is over or it is cancelled. Nothing for data that are not decoded by `first`, the first of
+// Ends early where `most` is over or it is cancelled, or memory runs out. Nothing for data that are not decoded by `first`, the first of
 // the recipe's transforms.
 [[nodiscard]] DamageFound search_damage(const Dataset& data, const Transform& first, int threads,
                                         std::chrono::nanoseconds most,

@@ -13,7 +13,8 @@ namespace autotuned::input {
 
 // Calls writer.keep() for the samples of `order`, from the one at `first` on and then from the front, in so many
 // threads (fewer where there is no room for them), the calling one among them, which alone asks `is_cancelled`.
-// Ends when all are done, `most` is over or it is cancelled. Samples that cannot be kept are passed over.
+// Ends when all are done, `most` is over or it is cancelled, and where memory runs out. Samples that cannot be kept are
+// passed over.
 void fill_kept(const SampleWriter& writer, std::span<const std::uint32_t> order, std::int64_t first,
                int threads, std::chrono::nanoseconds most,
                const std::function<bool()>& is_cancelled);
