@@ -87,10 +87,12 @@ class Job::State::BlockRecord {
   Block block_;
 };
 
-Result<Job::State::StepTaken> Job::State::step() {
+Result<Job::State::StepTaken> Job::State::step(const CancelCheck& is_cancelled) {
   const Span span(profiler::span::kStep);
   auto batch = feed_->next();
-  if (!batch) return tl::unexpected(told_with_others(batch.error(), *train_data_));
+  if (!batch) {
+    return tl::unexpected(told_with_others(batch.error(), *train_data_, is_cancelled));
+  }
   StepTaken taken = learn_from(*batch);
   feed_->run_ahead();
   feed_->done();
@@ -123,7 +125,7 @@ Result<void> Job::State::warm_up(std::int64_t steps, const CancelCheck& is_cance
                                  std::int64_t deadline_ns) {
   CancelPoll cancel(is_cancelled);
   for (std::int64_t i = 0; i < steps; ++i) {
-    if (auto taken = step(); !taken) return tl::unexpected(taken.error());
+    if (auto taken = step(is_cancelled); !taken) return tl::unexpected(taken.error());
     if (cancel(now_ns())) return cancelled();
     if (now_ns() >= deadline_ns) break;
   }
@@ -152,7 +154,9 @@ Result<Block> Job::State::run(const RunRequest& request, const CancelCheck& is_c
   }
   const bool is_loading = !reused && request.reuse != Reuse::host_batch;
   if (is_loading) loading.emplace(*feed_);
-  const auto step = [&]() -> Result<StepTaken> { return reused ? step_on(*reused) : this->step(); };
+  const auto step = [&]() -> Result<StepTaken> {
+    return reused ? step_on(*reused) : this->step(is_cancelled);
+  };
   CancelPoll cancel(is_cancelled);
   for (std::int64_t i = 0; i < request.warmup_steps; ++i) {
     if (auto taken = step(); !taken) return tl::unexpected(taken.error());
@@ -193,7 +197,7 @@ Result<Block> Job::State::run_steps(std::int64_t count, const CancelCheck& is_ca
   CancelPoll cancel(is_cancelled);
   BlockRecord record(*this, /*keeps_losses=*/true);
   for (std::int64_t i = 0; i < count; ++i) {
-    auto taken = step();
+    auto taken = step(is_cancelled);
     if (!taken) return tl::unexpected(taken.error());
     record.add(*taken);
     if (cancel(now_ns())) return cancelled();
@@ -222,7 +226,7 @@ Result<profiler::ProfileFacts> Job::State::record_steps(std::int64_t count,
     const std::int64_t start = now_ns();
     for (std::int64_t i = 0; i < count; ++i) {
       has_gradient.assign(has_gradient.size(), false);
-      auto taken = step();
+      auto taken = step(is_cancelled);
       if (!taken) return tl::unexpected(taken.error());
       facts.steps += 1;
       facts.samples += taken->samples;
@@ -254,10 +258,10 @@ Result<profiler::ProfileFacts> Job::State::record_steps(std::int64_t count,
   return facts;
 }
 
-Result<void> Job::State::drop_ready_batches() {
+Result<void> Job::State::drop_ready_batches(const CancelCheck& is_cancelled) {
   for (int left = feed_->fullness(); left > 0; --left) {
     if (auto batch = feed_->next(); !batch) {
-      return tl::unexpected(told_with_others(batch.error(), *train_data_));
+      return tl::unexpected(told_with_others(batch.error(), *train_data_, is_cancelled));
     }
     feed_->done();
   }
@@ -286,7 +290,8 @@ Result<JobProfile> Job::State::profile(std::int64_t count, std::int64_t warmup_s
   }
   if (feed_->fullness() < ready_before && now_ns() < after(maximum_ns / 2)) {
     // Batches that were ready hid how long the steps have to wait: once more, without them.
-    if (auto dropped = drop_ready_batches(); !dropped) return tl::unexpected(dropped.error());
+    if (auto dropped = drop_ready_batches(is_cancelled); !dropped)
+      return tl::unexpected(dropped.error());
     if (auto warm = warm_up(1, is_cancelled, deadline); !warm) return tl::unexpected(warm.error());
     facts = record_steps(count, is_cancelled, deadline);
     if (!facts) return tl::unexpected(facts.error());
@@ -313,7 +318,7 @@ Result<Stretch> Job::State::advance(const StretchLimits& limits, const CancelChe
   std::vector<at::Tensor> losses;
   bool had_epoch_end = false;
   while (stretch.steps < limits.steps) {
-    auto taken = step();
+    auto taken = step(is_cancelled);
     if (!taken) return tl::unexpected(taken.error());
     stretch.steps += 1;
     stretch.samples += taken->samples;
@@ -350,7 +355,9 @@ Result<TestResult> Job::State::evaluate(const CancelCheck& is_cancelled) {
   at::Tensor correct;
   for (bool is_done = false; !is_done && !result.was_cancelled;) {
     auto batch = (*feed)->next();
-    if (!batch) return tl::unexpected(told_with_others(batch.error(), *test_data_));
+    if (!batch) {
+      return tl::unexpected(told_with_others(batch.error(), *test_data_, is_cancelled));
+    }
     const Learner::Score score = learner_->score(*batch);
     loss_sum = loss_sum.defined() ? loss_sum + score.loss_sum : score.loss_sum;
     correct = correct.defined() ? correct + score.correct : score.correct;

@@ -391,16 +391,18 @@ void Job::State::put(const std::string& name, Checkpoint checkpoint) {
   checkpoints_[name] = std::move(checkpoint);
 }
 
-Error Job::State::told_with_others(Error error, const input::Dataset& data) {
+Error Job::State::told_with_others(Error error, const input::Dataset& data,
+                                   const CancelCheck& is_cancelled) {
   if (data.damage() != nullptr || !input::is_damage(error) || recipe_.input.empty()) return error;
   auto found = damaged_found_.find(&data);
   if (found == damaged_found_.end()) {
     const recipes::Typed& first = recipe_.input.front();
-    found = damaged_found_
-                .emplace(&data,
-                         input::search_damage(data, {first.type, first.parameters}, cpus_allowed_,
-                                              kMostSearching, [] { return false; }))
-                .first;
+    bool was_cancelled = false;
+    input::DamageFound searched =
+        input::search_damage(data, {first.type, first.parameters}, cpus_allowed_, kMostSearching,
+                             [&] { return was_cancelled = is_cancelled && is_cancelled(); });
+    if (was_cancelled) return {ErrorKind::cancelled, "stopped by request", {}, {}};
+    found = damaged_found_.emplace(&data, std::move(searched)).first;
   }
   return input::with_others(std::move(error), found->second);
 }

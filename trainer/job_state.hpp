@@ -49,8 +49,9 @@ class Job::State {
   [[nodiscard]] Result<const Checkpoint*> find(const std::string& name) const;
   void put(const std::string& name, Checkpoint checkpoint);
 
-  // An error of a batch of these data: where a damaged file ends the job, with the names of all others.
-  Error told_with_others(Error error, const input::Dataset& data);
+  // An error of a batch of these data: where a damaged file ends the job, with the names of all others, which are looked
+  // for unless it is cancelled; then it says that.
+  Error told_with_others(Error error, const input::Dataset& data, const CancelCheck& is_cancelled);
   std::vector<Error> take_damaged_files();
   [[nodiscard]] std::int64_t damaged_files() const;
   std::vector<Error> take_warnings() { return std::exchange(warnings_, {}); }
@@ -126,11 +127,11 @@ class Job::State {
   Result<profiler::ProfileFacts> record_steps(std::int64_t count, const CancelCheck& is_cancelled,
                                               std::int64_t deadline_ns);
   // Takes those that are ready now, without training on them.
-  Result<void> drop_ready_batches();
+  Result<void> drop_ready_batches(const CancelCheck& is_cancelled);
   // A block's checkpoint, within its time: job_checkpoint.cpp
   Result<void> begin_block_checkpoint(const std::filesystem::path& file);
   Result<void> end_block_checkpoint(const std::filesystem::path& file);
-  Result<StepTaken> step();
+  Result<StepTaken> step(const CancelCheck& is_cancelled);
   StepTaken step_on(const DeviceBatch& batch);
   StepTaken learn_from(const DeviceBatch& batch);
   // For the next step: by the batch size and the samples seen so far.

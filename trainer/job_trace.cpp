@@ -38,7 +38,10 @@ std::string part_name(const input::Pipeline& pipeline, int part) {
 class Job::State::Tracing {
  public:
   Tracing(State& job, const TraceRequest& request, const CancelCheck& is_cancelled)
-      : job_(job), request_(request), cancel_(is_cancelled), events_left_(request.most_events) {
+      : job_(job),
+        request_(request),
+        is_cancelled_(is_cancelled),
+        events_left_(request.most_events) {
     recording_.training_thread = ::gettid();
     recording_.optimizer = job.recipe_.optimizer.type;
     recording_.has_loader_workers = job.feed_->settings().workers > 0;
@@ -122,11 +125,11 @@ class Job::State::Tracing {
   bool is_late() const { return begin_ns_ >= 0 && now_ns() - begin_ns_ >= request_.maximum_ns; }
 
   Result<void> step() {
-    if (auto taken = job_.step(); !taken) return tl::unexpected(taken.error());
+    if (auto taken = job_.step(is_cancelled_); !taken) return tl::unexpected(taken.error());
     // The first one takes what starting costs, which is no reason to record a step that is cold. The batches that
     // became ready meanwhile would hide how long the next steps have to wait.
     if (begin_ns_ < 0) {
-      if (auto dropped = job_.drop_ready_batches(); !dropped) return dropped;
+      if (auto dropped = job_.drop_ready_batches(is_cancelled_); !dropped) return dropped;
       begin_ns_ = now_ns();
     }
     if (cancel_(now_ns())) return fail(ErrorKind::cancelled, "stopped by request");
@@ -199,7 +202,8 @@ class Job::State::Tracing {
 
   State& job_;
   const TraceRequest& request_;
-  CancelPoll cancel_;
+  const CancelCheck& is_cancelled_;
+  CancelPoll cancel_{is_cancelled_};
   std::int64_t begin_ns_ = -1;  // the end of the first step
   std::int64_t events_left_;
   std::int64_t steps_ = 0;

@@ -273,6 +273,14 @@ TEST(Training, SkipsDamagedFilesAlikeWhateverTheConfiguration) {
       both.error().message(),
       testing::AllOf(testing::HasSubstr(damaged.string()), testing::HasSubstr(other.string()),
                      testing::HasSubstr("; 1 more of 5 files cannot be read")));
+  // Who wants an end does not wait for the others, and may ask again.
+  const auto again = load(recipe);
+  const auto cancelled = again->run_steps(10, [] { return true; });
+  ASSERT_FALSE(cancelled);
+  EXPECT_EQ(cancelled.error().kind, ErrorKind::cancelled);
+  const auto asked_again = again->run_steps(10, never);
+  ASSERT_FALSE(asked_again);
+  EXPECT_THAT(asked_again.error().message(), testing::HasSubstr("; 1 more of 5 files"));
 }
 
 TEST(Training, NothingOfTheTrialsStaysInTheModel) {
