@@ -82,6 +82,10 @@ class GridJob final : public tuner::Job {
     clock_->advance(std::chrono::seconds(5));
     tuner::Profile profile;
     profile.metrics = grid_->find(configuration)->metrics;
+    // Grids from before there was this metric; without a ladder it is the wait.
+    if (const auto wait = get_number(profile.metrics, "step.data_wait_ratio")) {
+      profile.metrics.emplace("loader.cost_ratio", *wait);
+    }
     return profile;
   }
 

@@ -109,10 +109,11 @@ TEST(Grids, TellNoFolders) {
   EXPECT_EQ(without_folders({"a/b", nullptr}), Json({"a/b", nullptr}));
 }
 
-// No search ends where it started or asks for more than a third of the grid; how near it comes
+// No search ends where it started or asks for more than two fifths of the grid; how near it comes
 // is in docs/benchmarks.md. What the bound on the regret allows beside min_gain is the noise of these grids.
 TEST(Search, ComesNearTheBestOfARecordedGridWithFewTrials) {
-  for (const auto& [name, most_regret] : {std::pair("w1", 0.05), std::pair("w2", 0.15)}) {
+  constexpr double kMostRegret = 0.05;
+  for (const char* name : {"w1", "w2"}) {
     const auto grid = read_grid(recorded(name));
     ASSERT_TRUE(grid) << grid.error().message();
     const double of_start = grid->regret_of(grid->find(grid->start)->rate);
@@ -122,11 +123,11 @@ TEST(Search, ComesNearTheBestOfARecordedGridWithFewTrials) {
       const auto outcome = replay_search(*grid, built_ins(), seed);
       ASSERT_TRUE(outcome) << outcome.error().message();
       EXPECT_LT(outcome->regret_ratio, of_start) << name << seed;
-      EXPECT_LE(outcome->evaluations, static_cast<int>(grid->points.size()) / 3) << name << seed;
+      EXPECT_LE(outcome->evaluations, static_cast<int>(grid->points.size()) * 2 / 5) << name << seed;
       regrets.push_back(outcome->regret_ratio);
     }
     std::ranges::sort(regrets);
-    EXPECT_LE(regrets[regrets.size() / 2], most_regret) << name;
+    EXPECT_LE(regrets[regrets.size() / 2], kMostRegret) << name;
   }
 }
 
