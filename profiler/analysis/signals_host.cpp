@@ -8,6 +8,7 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "profiler/analysis/signals.hpp"
 #include "profiler/operators.hpp"
@@ -88,11 +89,23 @@ double uint8_conversion_ns(const Known& known) {
   const Trace& trace = known.trace;
   const Events& events = trace.events;
   std::unordered_set<std::int64_t> launched;  // operators that only handed it to a device
+  std::unordered_map<std::uint32_t, std::vector<std::int64_t>> launched_ns;  // by thread
   for (const DeviceEvent& event : known.launches.device_events) {
-    if (event.launch != kNoRow) launched.insert(events.external_id[event.launch]);
+    if (event.launch != kNoRow) {
+      launched.insert(events.external_id[event.launch]);
+      launched_ns[events.thread[event.launch]].push_back(events.start_ns[event.launch]);
+    }
     launched.insert(events.external_id[event.row]);
   }
   launched.erase(traces::kNoId);
+  for (auto& [thread, starts_ns] : launched_ns)
+    std::ranges::sort(starts_ns);
+  const auto holds_launch = [&](std::size_t row) {
+    const auto of_thread = launched_ns.find(events.thread[row]);
+    if (of_thread == launched_ns.end()) return false;
+    const auto start_ns = std::ranges::lower_bound(of_thread->second, events.start_ns[row]);
+    return start_ns != of_thread->second.end() && *start_ns < events.end_ns(row);
+  };
   const Stretches& stretches = known.breakdown.stretches;
   double ns = 0;
   for (std::size_t row = 0; row < events.size(); ++row) {
@@ -104,7 +117,7 @@ double uint8_conversion_ns(const Known& known) {
     const std::size_t to = types.find("\"float\"");
     const std::size_t from = types.find("\"unsigned char\"");
     if (to < from && from != std::string_view::npos &&
-        !launched.contains(events.external_id[row])) {
+        !launched.contains(events.external_id[row]) && !holds_launch(row)) {
       ns += inside_ns(events, row, stretches);
     }
   }

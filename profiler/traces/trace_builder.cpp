@@ -137,8 +137,11 @@ void TraceBuilder::add_duration(EventKind kind, NameId name, const RawEvent& eve
   events.thread.push_back(thread_index(event));
   events.start_ns.push_back(*start);
   events.length_ns.push_back(*length);
-  events.external_id.push_back(integer_from(event.external_id).value_or(kNoId));
-  events.correlation.push_back(integer_from(event.correlation).value_or(kNoId));
+  const std::int64_t correlation = integer_from(event.correlation).value_or(kNoId);
+  // Where Kineto knows no operator it writes the correlation, which may be the id of any operator.
+  const std::int64_t id = integer_from(event.external_id).value_or(kNoId);
+  events.external_id.push_back(id == correlation ? kNoId : id);
+  events.correlation.push_back(correlation);
   events.detail.push_back(detail_of(kind, event));
   events.module.push_back(event.module.empty() ? kNoDetail : name_id(event.module, offset));
   const bool is_operator = kind == EventKind::cpu_operator;

@@ -95,6 +95,19 @@ TEST(OperatorTable, ChargesALaunchOfNobodyToWhatHoldsIt) {
                                    OperatorRow{"aten::mm", 1, 50'000, 49'000, 40'000, 40'000}));
 }
 
+// Kineto gives a launch its correlation as external id where it knows no operator, and some versions always.
+TEST(OperatorTable, TakesACorrelationForNoOperator) {
+  TraceText text;
+  text.event("cpu_op", "aten::empty", 0, 10, {{"External id", 7}});
+  text.event("cpu_op", "aten::conv2d", 20, 100, {{"External id", 8}});
+  text.event("cuda_runtime", "cudaLaunchKernel", 30, 60, {{"External id", 7}, {"correlation", 7}});
+  text.event("kernel", "conv", 100, 40, {{"External id", 7}, {"correlation", 7}, {"device", 0}});
+  EXPECT_THAT(
+      operators_of(text),
+      UnorderedElementsAre(OperatorRow{"aten::empty", 1, 10'000, 10'000, 0, 0},
+                           OperatorRow{"aten::conv2d", 1, 100'000, 40'000, 40'000, 40'000}));
+}
+
 TEST(KernelTable, WeighsByDuration) {
   TraceText text;
   text.kernel("long", 0, 10, 30, {{"blocks per SM", 2}, {"est. achieved occupancy %", 50}});
