@@ -5,8 +5,10 @@
 
 #include <csignal>
 #include <filesystem>
+#include <map>
 
 #include "base/allocator_library.hpp"
+#include "base/file.hpp"
 #include "tests/integration/scene.hpp"
 #include "tests/places.hpp"
 
@@ -181,6 +183,40 @@ TEST_F(RealTrainer, ProfilesWhatAnalyzeReads) {
   const Outcome analysis = scene_.command({"analyze", file, "--json"});
   EXPECT_EQ(analysis.json(), profile);
   EXPECT_TRUE(scene_.all_ended());
+}
+
+// The recipe of the repository without its blocks and with small pictures: what gather costs in its backward is
+// charged to the module that called it.
+TEST_F(RealTrainer, ProfileNamesPatchDropoutAsTheCauseOfASlowGather) {
+  std::string recipe =
+      read_file(tests::source_folder() / "recipes/vit_patch_dropout.yaml", 1 << 20).value();
+  const std::string out = (scene_.folder() / "out").string();
+  for (const auto& [given, small] :
+       std::map<std::string, std::string>{{"device: auto", "device: cpu"},
+                                          {"patch: 16", "patch: 4\n  depth: 0"},
+                                          {"shape: [3, 224, 224]", "shape: [3, 64, 64]"},
+                                          {"dir: out/vit-patch-dropout", "dir: '" + out + "'"}}) {
+    const std::size_t place = recipe.find(given);
+    ASSERT_NE(place, std::string::npos) << given;
+    recipe.replace(place, given.size(), small);
+  }
+  scene_.folder().write("recipe.yaml", recipe);
+  const Outcome outcome = scene_.command(
+      {"profile", scene_.recipe().string(), "--steps", "3", "--json", "--view", "modules"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json profile = outcome.json();
+  Json finding;
+  for (const Json& one : profile.at("findings")) {
+    if (one.at("id") == "gather_backward") finding = one;
+  }
+  ASSERT_TRUE(finding.is_object()) << profile.at("findings");
+  EXPECT_EQ(finding.at("plugin"), "gather_to_indexing");
+  EXPECT_THAT(finding.at("evidence"), HasSubstr("100 % of that in model.patch_drop"));
+  double backward_us = 0;
+  for (const Json& module : profile.at("views").at("modules").at(0).at("rows")) {
+    if (module.at("module") == "  patch_drop") backward_us = module.at("backward_host_us");
+  }
+  EXPECT_GT(backward_us, 0);
 }
 
 TEST_F(RealTrainer, ProfileNamesBadInput) {
