@@ -24,8 +24,8 @@ namespace autotuned::daemon {
 // The contract of `run --json` (docs/history.md), also the answer of `show --json`. Each trial has how its trainers ended
 // before their time, the run those that were in none; start and best have what rules found in their profiles.
 [[nodiscard]] Json run_json(const storage::RunRow& run, const std::vector<TrialRecord>& trials,
-                            const std::vector<storage::TrialTrainerEnd>& ends = {},
-                            const std::vector<Json>& profiles = {});
+                            const std::vector<storage::TrialTrainerEnd>& ends,
+                            const std::vector<Json>& profiles);
 
 // Outcome, evidence and time.
 [[nodiscard]] Json trainer_end_json(const TrainerEnd& end);

@@ -55,6 +55,11 @@ TrialRecord sample_trial() {
   return trial;
 }
 
+Json json_of(const storage::RunRow& run, const std::vector<TrialRecord>& trials = {},
+             const std::vector<Json>& profiles = {}) {
+  return run_json(run, trials, {}, profiles);
+}
+
 TEST(Report, RunAsText) {
   TrialRecord failed = sample_trial();
   failed.number = 2;
@@ -88,7 +93,7 @@ TEST(Report, LadderOfOneRungIsTheCeiling) {
   storage::RunRow run = sample_run();
   run.ceiling_ladder.erase(std::size_t{0});
   EXPECT_EQ(run_text(run, {}).find("reached"), std::string::npos);
-  EXPECT_EQ(run_json(run, {}).at("ceiling").at("ladder").size(), 1U);
+  EXPECT_EQ(json_of(run, {}).at("ceiling").at("ladder").size(), 1U);
   EXPECT_EQ(ladder_text(Json()), "");
   EXPECT_EQ(ladder_text(Json::parse(R"([1, {"rung": 2, "reached_ratio": "x"}])")), "? 0 %, ? 0 %");
 }
@@ -133,11 +138,11 @@ TEST(Report, AblationStandsAlone) {
             std::string::npos)
       << text;
   EXPECT_EQ(text.find("\n2  "), std::string::npos);
-  const Json json = run_json(sample_run(), {sample_trial(), ablation});
+  const Json json = json_of(sample_run(), {sample_trial(), ablation});
   EXPECT_EQ(json.at("trials").size(), 1U);
   ASSERT_EQ(json.at("ablation").size(), 1U);
   EXPECT_EQ(json.at("ablation").at(0).at("ratio"), 1.004);
-  EXPECT_TRUE(run_json(sample_run(), {sample_trial()}).at("ablation").empty());
+  EXPECT_TRUE(json_of(sample_run(), {sample_trial()}).at("ablation").empty());
   EXPECT_EQ(ablation_text({sample_trial()}), "");
 }
 
@@ -155,7 +160,7 @@ TEST(Report, FailedRunTellsWhyAndPromisesNothing) {
 }
 
 TEST(Report, RunAsJson) {
-  const Json run = run_json(sample_run(), {sample_trial()});
+  const Json run = json_of(sample_run(), {sample_trial()});
   EXPECT_EQ(run.at("run"), "r-20261121-7f3a9c");
   EXPECT_EQ(run.at("baseline").at("samples_per_second"), 1000.0);
   EXPECT_EQ(run.at("best").at("speedup_low"), 1.25);
@@ -169,30 +174,30 @@ TEST(Report, FindingsAreThoseOfTheLastProfileOfStartAndBest) {
     return Json{{"configuration", of.to_json()}, {"findings", Json::array({id})}};
   };
   storage::RunRow run = sample_run();
-  const Json json = run_json(run, {}, {},
-                             {profile(run.starting, "earlier"), profile(run.starting, "later"),
-                              profile(configuration(true, 2), "other"), profile(run.best, "best")});
+  const Json json = json_of(run, {},
+                            {profile(run.starting, "earlier"), profile(run.starting, "later"),
+                             profile(configuration(true, 2), "other"), profile(run.best, "best")});
   EXPECT_EQ(json.at("starting").at("findings"), Json({"later"}));
   EXPECT_EQ(json.at("best").at("findings"), Json({"best"}));
   // A session that goes on takes another profile, and may have no time for a trace of it.
   Json traced = profile(run.starting, "of a trace");
   traced["metrics"] = {{"steps_count", 10}};
   EXPECT_EQ(
-      run_json(run, {}, {}, {traced, profile(run.starting, "later")}).at("starting").at("findings"),
+      json_of(run, {}, {traced, profile(run.starting, "later")}).at("starting").at("findings"),
       Json({"of a trace"}));
-  EXPECT_EQ(run_json(run, {}).at("starting").at("findings"), Json::array());
+  EXPECT_EQ(json_of(run, {}).at("starting").at("findings"), Json::array());
   run.best = {};
-  EXPECT_EQ(run_json(run, {}).at("best").at("findings"), Json::array());
+  EXPECT_EQ(json_of(run, {}).at("best").at("findings"), Json::array());
 }
 
 TEST(Report, ModelThatStandsInForAnAcceleratorIsNamed) {
   storage::RunRow run = sample_run();
-  EXPECT_EQ(run_json(run, {}).at("note"), "");
+  EXPECT_EQ(json_of(run, {}).at("note"), "");
   EXPECT_EQ(run_text(run, {}).find("paced"), std::string::npos);
   run.recipe = {{"model", {{"type", "paced"}, {"step_ms", 25}}}};
   const std::string note =
       "the model `paced` stands in for an accelerator: rates are those of the input side";
-  EXPECT_EQ(run_json(run, {}).at("note"), note);
+  EXPECT_EQ(json_of(run, {}).at("note"), note);
   EXPECT_NE(run_text(run, {}).find("note     " + note + "\n"), std::string::npos);
 }
 
