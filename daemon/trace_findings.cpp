@@ -31,21 +31,22 @@ constexpr std::array kSameFigures = {
     SameFigure{"operators.gemm_conv_ratio", "cpu.gemm_conv_share_ratio", true},
 };
 
-// With a device signals are about what it does, metrics about the host: those are different figures.
-void take_metrics(const Json& metrics, analysis::Signals& signals) {
+// What a profile has measured of the signals.
+analysis::Signals measured_by(const Json& metrics) {
   const double step_ns = get_number(metrics, "step.duration_ns").value_or(0.0);
   const double operators_ns = get_number(metrics, "operators.count_per_step").value_or(0.0) *
                               get_number(metrics, "operators.mean_ns").value_or(0.0);
+  analysis::Signals measured;
   for (const SameFigure& same : kSameFigures) {
-    const auto known = signals.find(same.signal);
     const auto metric = get_number(metrics, same.metric);
-    if (known == signals.end() || !metric) continue;
+    if (!metric) continue;
     if (!same.is_of_operators) {
-      known->second = *metric;
+      measured[same.signal] = *metric;
     } else if (operators_ns > 0.0) {
-      known->second = *metric * step_ns / operators_ns;
+      measured[same.signal] = *metric * step_ns / operators_ns;
     }
   }
+  return measured;
 }
 
 FindingRecord record_of(const analysis::Finding& finding) {
@@ -75,15 +76,13 @@ Result<void> add_findings(const std::filesystem::path& file, tuner::Profile& pro
   if (!trace->is_complete) {
     return fail(ErrorKind::corrupt, "the trace ends too early", file);
   }
-  analysis::TraceAnalysis found = analysis::analyze(*trace);
-  if (found.devices.empty()) {
-    take_metrics(profile.metrics, found.signals);
-    found.findings = analysis::findings_of(found.signals);
-    analysis::name_modules(*trace, found.breakdown.stretches, found.findings);
-  }
+  const analysis::TraceAnalysis found =
+      analysis::analyze(*trace, /*default_rank=*/0, measured_by(profile.metrics));
   for (const auto& [name, value] : found.signals) {
     if (std::isfinite(value) && !profile.metrics.contains(name)) profile.metrics[name] = value;
   }
+  for (const auto& [signal, place] : found.places)
+    profile.places[signal] = {{"module", place.module}, {"share_ratio", place.share}};
   profile.notes.insert(profile.notes.end(), found.notes.begin(), found.notes.end());
   for (const analysis::Finding& finding : found.findings)
     profile.findings.push_back(record_of(finding));

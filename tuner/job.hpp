@@ -44,6 +44,9 @@ struct Profile {
   Json metrics = Json::object();  // docs/metrics.md
   Json spans = Json::array();
   Json operators = Json::array();
+  // By the signal that is about certain operators: the module that spends most of their time, as `module`, and its
+  // `share_ratio` of it. Of the trace that was added.
+  Json places = Json::object();
   std::vector<FindingRecord> findings;  // of the trace that was added
   std::vector<std::string> notes;       // what could not be recorded, for people
 };

@@ -84,11 +84,14 @@ Result<void> SessionRun::add_trace() {
   const nanoseconds limit =
       std::clamp(remaining() / kTraceShare, kLeastTraceLimit, kMostTraceLimit);
   const auto added = job_->add_trace(incumbent(), profile_, limit);
-  if (added) return {};
+  if (added) {
+    places_ = profile_.places;
+    return {};
+  }
   if (added.error().kind == ErrorKind::cancelled) return tl::unexpected(added.error());
   // It loads as long the next time.
   is_trace_too_slow_ = added.error().kind == ErrorKind::timeout;
-  profile_.notes.push_back("no steps could be recorded, so there are no findings: " +
+  profile_.notes.push_back("no steps could be recorded and analysed, so there are no findings: " +
                            added.error().message());
   return {};
 }
@@ -111,7 +114,7 @@ Result<void> SessionRun::ask(const std::string& plugin) {
   if (left_out_.contains(plugin)) return {};
   if (auto stored = ledger_->asking(plugin); !stored) return stored;
   auto answer = advisors_->ask(
-      plugin, situation_for(plugin, *input_, incumbent(), profile_.metrics, trials_));
+      plugin, situation_for(plugin, *input_, incumbent(), profile_.metrics, places_, trials_));
   if (!answer) return leave_out(plugin, answer.error().message());
   auto advice = parse_advice(*answer, plugin);
   if (!advice) return leave_out(plugin, advice.error().what);

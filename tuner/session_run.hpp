@@ -82,6 +82,8 @@ class SessionRun {
   Ceiling ceiling_;
   std::optional<Configuration> ceiling_of_;
   Profile profile_;
+  // Of the last trace: no knob moves an operator into another module.
+  Json places_ = Json::object();
   std::optional<Configuration> profiled_;       // that profile_ is of
   std::optional<Configuration> traced_;         // the last one that was recorded, or could not be
   bool is_trace_too_slow_ = false;              // the last one ran out of its time

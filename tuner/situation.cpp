@@ -122,10 +122,11 @@ std::int64_t memory_to_plan_with_bytes(const SessionInput& input) {
 }
 
 Json situation_for(const std::string& plugin, const SessionInput& input,
-                   const Configuration& incumbent, const Json& metrics,
+                   const Configuration& incumbent, const Json& metrics, const Json& places,
                    const std::vector<TrialRecord>& trials) {
   return {{"schema", kSchema},
           {"metrics", metrics},
+          {"places", places},
           {"environment", input.machine.to_json()},
           {"job", input.job_facts},
           {"recipe", recipe_json(input)},

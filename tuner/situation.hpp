@@ -23,9 +23,10 @@ namespace autotuned::tuner {
 // Whether the job runs on a CUDA device, by the trainer's own words.
 [[nodiscard]] bool is_on_gpu(const SessionInput& input);
 
-// `trials` are those of this run so far, of whichever plugin; the situation holds the plugin's own.
+// `trials` are those of this run so far, of whichever plugin; the situation holds the plugin's own. `places` are those
+// of a trace (Profile::places).
 [[nodiscard]] Json situation_for(const std::string& plugin, const SessionInput& input,
                                  const Configuration& incumbent, const Json& metrics,
-                                 const std::vector<TrialRecord>& trials);
+                                 const Json& places, const std::vector<TrialRecord>& trials);
 
 }  // namespace autotuned::tuner

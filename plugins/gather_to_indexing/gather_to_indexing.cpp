@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A gather whose index is the same along the rest of a row copies whole rows. LibTorch reads an index per
 // element, and adds up the gradient element by element, on one thread.
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -13,10 +14,26 @@ using sdk::Answer;
 using sdk::Situation;
 
 constexpr const char* kRewrite = "rewrite.gather";
+constexpr const char* kSignal = "operators.gather_share_ratio";
 // Of less, what is saved is lost in the noise of any machine: a trial would only cost its time.
 constexpr double kLeastShare = 0.005;
 // What row selection saves of the time, where it applies: measured, docs/benchmarks.md.
 constexpr double kSavedShare = 0.6;
+
+// Of the step. On a GPU a trace says how long the kernels take, which the time of the host need not tell.
+std::optional<double> gather_share(const Situation& situation) {
+  const auto of_kernels = situation.metric(kSignal);
+  const auto kernels = situation.metric("parts.kernel_ratio");
+  if (situation.is_on_gpu() && of_kernels && kernels) return *of_kernels * *kernels;
+  return situation.metric("operators.gather_ratio");
+}
+
+// Whose backward becomes faster, where a trace knows it.
+std::string place_clause(const Situation& situation) {
+  const auto place = situation.place(kSignal);
+  if (!place) return {};
+  return ", " + sdk::percent(place->share_ratio) + " of that in " + place->module;
+}
 
 Answer propose(const Situation& situation) {
   std::string obstacle = situation.obstacle(kRewrite);
@@ -24,7 +41,7 @@ Answer propose(const Situation& situation) {
   if (situation.incumbent<std::string>(kRewrite) == "indexing") {
     return sdk::none("gather selects whole rows already");
   }
-  const auto share = situation.metric("operators.gather_ratio");
+  const auto share = gather_share(situation);
   if (!share) return sdk::none("the profile does not say what gather costs");
   if (*share == 0.0) return sdk::none("the job does not use gather");
   if (*share < kLeastShare) {
@@ -36,8 +53,9 @@ Answer propose(const Situation& situation) {
   }
   return sdk::propose_one(
       change, situation.expected_gain(change, sdk::gain_without(*share * kSavedShare)),
-      "gather and its backward take " + sdk::percent(*share) +
-          " of the step; where the index is the same along a row, copying whole rows gives the "
+      "gather and its backward take " + sdk::percent(*share) + " of the step" +
+          place_clause(situation) +
+          "; where the index is the same along a row, copying whole rows gives the "
           "same bits in less time",
       *share);
 }
@@ -45,6 +63,6 @@ Answer propose(const Situation& situation) {
 }  // namespace
 }  // namespace autotuned::plugins
 
-AUTOTUNED_PLUGIN("gather_to_indexing", "1.0",
+AUTOTUNED_PLUGIN("gather_to_indexing", "1.1",
                  "Copies whole rows where gather would read an index per element.",
                  autotuned::plugins::propose);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <initializer_list>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -91,6 +92,12 @@ struct Trial {
   }
 };
 
+// Where in the model certain operators spend most of their time.
+struct Place {
+  std::string module;        // its path
+  double share_ratio = 0.0;  // of their time
+};
+
 // A value type; owns what it reads. One thread at a time, also for reading.
 class Situation {
  public:
@@ -123,6 +130,22 @@ class Situation {
   [[nodiscard]] std::optional<double> metric(std::string_view name) const {
     const std::optional<double> value = as<double>(member(section("metrics"), name));
     return value && std::isfinite(*value) ? value : std::nullopt;
+  }
+
+  // The first of these that was measured.
+  [[nodiscard]] std::optional<double> first_metric(
+      std::initializer_list<std::string_view> names) const {
+    for (const std::string_view name : names) {
+      if (const auto value = metric(name)) return value;
+    }
+    return std::nullopt;
+  }
+  // The module that the operators of a signal of a trace run in most, as the last trace of this run knows it.
+  [[nodiscard]] std::optional<Place> place(std::string_view signal) const {
+    const Json& found = member(section("places"), signal);
+    std::optional<std::string> module = as<std::string>(member(found, "module"));
+    if (!module || module->empty()) return std::nullopt;
+    return Place{std::move(*module), as<double>(member(found, "share_ratio")).value_or(0.0)};
   }
 
   [[nodiscard]] std::int64_t cpus_allowed() const {

@@ -23,43 +23,30 @@ using traces::EventKind;
 using traces::Events;
 using traces::NameId;
 
-struct RuleOperators {
-  std::string_view rule;
+struct SignalOperators {
+  const char* signal;
   bool (*is_meant)(const std::string& name);  // none of them calls another
 };
-constexpr std::array kRuleOperators = {
-    RuleOperators{"gather_backward", profiler::is_gather},
-    RuleOperators{"scalar_reads",
-                  [](const std::string& name) { return name == "aten::_local_scalar_dense"; }},
-    RuleOperators{"convolution_layout",
-                  [](const std::string& name) {
-                    return name == "aten::convolution" || name == "aten::convolution_backward";
-                  }},
+constexpr std::array kSignalOperators = {
+    SignalOperators{"operators.gather_share_ratio", profiler::is_gather},
+    SignalOperators{"operators.scalar_read_ratio",
+                    [](const std::string& name) { return name == "aten::_local_scalar_dense"; }},
+    SignalOperators{"operators.convolution_share_ratio",
+                    [](const std::string& name) {
+                      return name == "aten::convolution" || name == "aten::convolution_backward";
+                    }},
 };
+constexpr std::size_t kNoSignal = kSignalOperators.size();
 
-struct ModuleShare {
-  NameId module = traces::kNoDetail;
-  double ratio = 0;
-};
-
-ModuleShare largest_share(const traces::Trace& trace, const Stretches& stretches,
-                          bool (*is_meant)(const std::string&)) {
-  std::vector<bool> is_meant_name(trace.names.size());
-  for (NameId id = 0; id < trace.names.size(); ++id)
-    is_meant_name[id] = is_meant(trace.names.text(id));
-  const Events& events = trace.events;
-  std::map<NameId, double> ns_of;
-  double all_ns = 0;
-  for (std::size_t row = 0; row < events.size(); ++row) {
-    if (events.kind[row] != EventKind::cpu_operator || !is_meant_name[events.name[row]]) continue;
-    const double ns = inside_ns(events, row, stretches);
-    all_ns += ns;
-    if (events.module[row] != traces::kNoDetail) ns_of[events.module[row]] += ns;
+// By the id of a name, the index into kSignalOperators.
+std::vector<std::size_t> signals_by_name(const traces::Trace& trace) {
+  std::vector<std::size_t> signals(trace.names.size(), kNoSignal);
+  for (NameId id = 0; id < trace.names.size(); ++id) {
+    for (std::size_t i = 0; i < kSignalOperators.size(); ++i) {
+      if (kSignalOperators[i].is_meant(trace.names.text(id))) signals[id] = i;
+    }
   }
-  const auto largest =
-      std::ranges::max_element(ns_of, {}, &std::pair<const NameId, double>::second);
-  if (largest == ns_of.end() || all_ns <= 0) return {};
-  return {largest->first, largest->second / all_ns};
+  return signals;
 }
 
 void add_place(Finding& finding, const std::string& place) {
@@ -132,16 +119,35 @@ void name_waits(const traces::Trace& trace, const Launches& launches, const Stre
   if (!waits.empty()) add_place(*finding, "inside its backward: " + text_of(waits, trace));
 }
 
-void name_modules(const traces::Trace& trace, const Stretches& stretches,
-                  std::vector<Finding>& findings) {
+Places places_of(const traces::Trace& trace, const Stretches& stretches) {
+  const std::vector<std::size_t> signals = signals_by_name(trace);
+  const Events& events = trace.events;
+  std::array<std::map<NameId, double>, kSignalOperators.size()> ns_of_module;
+  std::array<double, kSignalOperators.size()> all_ns{};
+  for (std::size_t row = 0; row < events.size(); ++row) {
+    const std::size_t signal = signals[events.name[row]];
+    if (signal == kNoSignal || events.kind[row] != EventKind::cpu_operator) continue;
+    const double ns = inside_ns(events, row, stretches);
+    all_ns[signal] += ns;
+    if (events.module[row] != traces::kNoDetail) ns_of_module[signal][events.module[row]] += ns;
+  }
+  Places places;
+  for (std::size_t i = 0; i < kSignalOperators.size(); ++i) {
+    const auto largest =
+        std::ranges::max_element(ns_of_module[i], {}, &std::pair<const NameId, double>::second);
+    if (largest == ns_of_module[i].end() || all_ns[i] <= 0) continue;
+    places[kSignalOperators[i].signal] = {trace.names.text(largest->first),
+                                          largest->second / all_ns[i]};
+  }
+  return places;
+}
+
+void name_modules(const Places& places, std::vector<Finding>& findings) {
   for (Finding& finding : findings) {
-    const auto known =
-        std::ranges::find(kRuleOperators, std::string_view(finding.rule->id), &RuleOperators::rule);
-    if (known == kRuleOperators.end()) continue;
-    const ModuleShare share = largest_share(trace, stretches, known->is_meant);
-    if (share.module == traces::kNoDetail) continue;
-    add_place(finding, fmt::format("{:.0f} % of that in {}", 100 * share.ratio,
-                                   printable(trace.names.text(share.module))));
+    const auto place = places.find(finding.rule->signal);
+    if (place == places.end()) continue;
+    add_place(finding, fmt::format("{:.0f} % of that in {}", 100 * place->second.share,
+                                   printable(place->second.module)));
   }
 }
 

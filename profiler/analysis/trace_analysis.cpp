@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "profiler/analysis/call_tree.hpp"
-#include "profiler/analysis/finding_modules.hpp"
 #include "profiler/analysis/odd_times.hpp"
 
 namespace autotuned::analysis {
@@ -187,6 +186,13 @@ std::vector<Finding> findings_of_all(const std::vector<TraceAnalysis>& ranks,
   return findings;
 }
 
+void take_measured(const Signals& measured, Signals& signals) {
+  for (auto& [name, value] : signals) {
+    const auto known = measured.find(name);
+    if (known != measured.end()) value = known->second;
+  }
+}
+
 // AMD's recording tells less than NVIDIA's.
 void add_rocm_note(const traces::Trace& trace, TraceAnalysis& analysis) {
   if (analysis.devices.empty() || !is_rocm(trace)) return;
@@ -207,7 +213,7 @@ void add_rocm_note(const traces::Trace& trace, TraceAnalysis& analysis) {
 
 }  // namespace
 
-TraceAnalysis analyze(const traces::Trace& trace, int default_rank) {
+TraceAnalysis analyze(const traces::Trace& trace, int default_rank, const Signals& measured) {
   TraceAnalysis analysis;
   analysis.file = trace.file;
   analysis.rank = trace.rank.value_or(default_rank);
@@ -228,8 +234,11 @@ TraceAnalysis analyze(const traces::Trace& trace, int default_rank) {
   analysis.kernels = kernel_table(trace);
   analysis.signals =
       signals_of({trace, launches, analysis.breakdown, analysis.devices, operators.within});
+  // With a device they are about what it does, which is another figure than what the host measured.
+  if (analysis.devices.empty()) take_measured(measured, analysis.signals);
   analysis.findings = findings_of(analysis.signals);
-  name_modules(trace, analysis.breakdown.stretches, analysis.findings);
+  analysis.places = places_of(trace, analysis.breakdown.stretches);
+  name_modules(analysis.places, analysis.findings);
   name_waits(trace, launches, analysis.breakdown.stretches, analysis.findings);
   add_rocm_note(trace, analysis);
   if (!analysis.breakdown.has_steps) {

@@ -10,6 +10,7 @@
 
 #include "profiler/analysis/breakdown.hpp"
 #include "profiler/analysis/device_use.hpp"
+#include "profiler/analysis/finding_modules.hpp"
 #include "profiler/analysis/findings.hpp"
 #include "profiler/analysis/signals.hpp"
 #include "profiler/analysis/tables.hpp"
@@ -27,6 +28,7 @@ struct TraceAnalysis {
   std::vector<OperatorRow> operators;
   std::vector<KernelRow> kernels;
   Signals signals;
+  Places places;
   std::vector<Finding> findings;
   bool is_complete = true;  // Trace::is_complete
   std::vector<std::string> damage;
@@ -34,8 +36,10 @@ struct TraceAnalysis {
 };
 
 // A pure function. REQUIRES: the trace has at least one event. Where the trace names no rank, `rank` is
-// `default_rank`.
-[[nodiscard]] TraceAnalysis analyze(const traces::Trace& trace, int default_rank = 0);
+// `default_rank`. Where it has no device, signals that are in `measured` take their value from there: somebody has
+// measured the same over more steps.
+[[nodiscard]] TraceAnalysis analyze(const traces::Trace& trace, int default_rank = 0,
+                                    const Signals& measured = {});
 
 // Means over the ranks for figures of time and use, sums for the tables, and the rules over the means and
 // over what differs between ranks; besides, findings of some ranks that the means hide. For one rank, that

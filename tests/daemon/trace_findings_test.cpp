@@ -73,6 +73,39 @@ TEST(TraceFindings, WhatAProfileOfTheCpuMeasuredCounts) {
   EXPECT_THAT(loading->evidence, testing::StartsWith("31.0 % of the step"));
 }
 
+// The rule fires by what the profile measured, or does not, and once.
+TEST(TraceFindings, RulesAreHeldAgainstWhatWasMeasured) {
+  const auto loading_with = [](double wait) {
+    tuner::Profile profile;
+    profile.metrics = {{"step.data_wait_ratio", wait}};
+    EXPECT_TRUE(add_findings(data("classifier"), profile));
+    return std::ranges::count(profile.findings, "data_loading", &FindingRecord::id);
+  };
+  EXPECT_EQ(loading_with(0.31), 1);
+  EXPECT_EQ(loading_with(0.001), 0);
+}
+
+TEST(TraceFindings, PlacesAreModulesBySignal) {
+  const TemporaryFolder folder;
+  const auto event = [](const char* name, int start_us, int length_us, const char* module) {
+    return Json{{"ph", "X"},        {"cat", "cpu_op"},
+                {"name", name},     {"pid", 1},
+                {"tid", 1},         {"ts", start_us},
+                {"dur", length_us}, {"args", {{"Module Hierarchy", module}}}};
+  };
+  folder.write("a.json", Json{{"traceEvents",
+                               {event("aten::gather", 0, 10, "model.drop"),
+                                event("GatherBackward0", 10, 30, "model.drop"),
+                                event("aten::gather", 40, 10, "model.head"),
+                                event("aten::mm", 50, 950, "model.head")}}}
+                             .dump());
+  tuner::Profile profile;
+  ASSERT_TRUE(add_findings(folder / "a.json", profile));
+  EXPECT_EQ(
+      profile.places,
+      Json({{"operators.gather_share_ratio", {{"module", "model.drop"}, {"share_ratio", 0.8}}}}));
+}
+
 TEST(TraceFindings, SignalsStayWhereTheProfileHasNoFigure) {
   tuner::Profile profile;
   ASSERT_TRUE(add_findings(data("classifier"), profile));

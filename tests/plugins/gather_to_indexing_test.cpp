@@ -7,6 +7,7 @@ namespace autotuned::plugins {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr const char* kPlugin = "gather_to_indexing";
 
@@ -21,6 +22,26 @@ TEST(GatherToIndexing, ProposesItByTheShareOfGather) {
   EXPECT_EQ(first_change(answer), Json({{"rewrite.gather", "indexing"}}));
   EXPECT_THAT(first_reason(answer), HasSubstr("40 % of the step"));
   EXPECT_NEAR(first_gain(answer), 1 / (1 - 0.24), 1e-9);
+}
+
+TEST(GatherToIndexing, ShowsTheModuleWhoseBackwardBecomesFaster) {
+  Json json = gathering(0.4);
+  EXPECT_THAT(first_reason(ask(kPlugin, json)), Not(HasSubstr("of that in")));
+  json["places"]["operators.gather_share_ratio"] = {{"module", "model.patch_drop"},
+                                                    {"share_ratio", 0.98}};
+  EXPECT_THAT(first_reason(ask(kPlugin, json)),
+              HasSubstr("40 % of the step, 98 % of that in model.patch_drop; where"));
+}
+
+TEST(GatherToIndexing, CountsTheKernelsOfAGpu) {
+  Json json = gathering(0.4);
+  json["metrics"]["operators.gather_share_ratio"] = 0.5;
+  json["metrics"]["parts.kernel_ratio"] = 0.5;
+  EXPECT_THAT(first_reason(ask(kPlugin, json)), HasSubstr("40 % of the step"));
+  json["job"]["device"] = "cuda:0";
+  EXPECT_THAT(first_reason(ask(kPlugin, json)), HasSubstr("25 % of the step"));
+  json["metrics"].erase("parts.kernel_ratio");
+  EXPECT_THAT(first_reason(ask(kPlugin, json)), HasSubstr("40 % of the step"));
 }
 
 TEST(GatherToIndexing, SaysWhyNot) {

@@ -68,12 +68,16 @@ std::set<std::string> matches(const std::string& text, const std::string& patter
   return found;
 }
 
-// The knobs of the program and the metrics of docs/metrics.md.
+// The knobs of the program, and the metrics and signals of docs/metrics.md.
 const std::set<std::string>& known() {
   static const std::set<std::string> kKnown = [] {
-    std::string text = text_of(tests::source_folder() / "docs/metrics.md");
-    text.resize(text.find("\n## "));
-    std::set<std::string> names = matches(text, R"(\n\| `([a-z0-9_.]+)` \|)");
+    const std::string text = text_of(tests::source_folder() / "docs/metrics.md");
+    std::set<std::string> names =
+        matches(text.substr(0, text.find("\n## ")), R"(\n\| `([a-z0-9_.]+)` \|)");
+    std::string signals = text.substr(text.find("\n### Signals\n"));
+    signals.resize(signals.find("\n**"));
+    for (const std::string& cell : matches(signals, R"(\n\|( `[^|]+) \|)"))
+      names.merge(matches(cell, "`([a-z0-9_.]+)`"));
     for (const recipes::Knob& knob : recipes::knobs_of(Machine{}))
       names.insert(knob.name);
     return names;
@@ -94,19 +98,23 @@ std::string code_of(const std::string& page) {
 }
 
 // Words with the first part of a knob or metric that are none.
-std::vector<std::string> unknown_names(const std::string& page) {
+std::vector<std::string> unknown_words(const std::string& text) {
   static const std::set<std::string> kKeysOfRecipes = {"train.batch_size", "train.drop_last"};
   std::set<std::string> parts;
   for (const std::string& name : known()) {
     if (const std::size_t dot = name.find('.'); dot != name.npos) parts.insert(name.substr(0, dot));
   }
   std::vector<std::string> unknown;
-  for (const std::string& word : words_of(code_of(page))) {
+  for (const std::string& word : words_of(text)) {
     const std::size_t dot = word.find('.');
     if (dot == word.npos || !parts.contains(word.substr(0, dot))) continue;
     if (!known().contains(word) && !kKeysOfRecipes.contains(word)) unknown.push_back(word);
   }
   return unknown;
+}
+
+std::vector<std::string> unknown_names(const std::string& page) {
+  return unknown_words(code_of(page));
 }
 
 TEST(Pages, EveryBuiltInHasOne) {
@@ -132,6 +140,17 @@ TEST(Pages, NameEveryKnobAndMetricOfTheirPlugin) {
     }
     for (const std::string& variable : matches(source, R"re("(env\.[A-Z_]+)")re"))
       EXPECT_THAT(texts.at(name), HasSubstr(variable)) << name;
+  }
+}
+
+// Policies read the metrics and signals that are documented, from there and nowhere else.
+TEST(Pages, PluginsReadWhatIsDocumented) {
+  for (const auto& [name, source] : sources()) {
+    const bool is_yaml = source.find("AUTOTUNED_PLUGIN(") == std::string::npos;
+    std::string read = is_yaml ? source : "";
+    for (const std::string& text : matches(source, R"re("([^"\n]+)")re"))
+      read += is_yaml ? "" : text + "\n";
+    EXPECT_THAT(unknown_words(read), IsEmpty()) << name;
   }
 }
 

@@ -27,6 +27,25 @@ TEST(Situation, ReadsMetricsAndKnowsWhatItDoesNotKnow) {
   EXPECT_EQ(situation.metric("step.no_such_thing"), std::nullopt);
   EXPECT_EQ(situation.metric("a.text"), std::nullopt);
   EXPECT_EQ(situation.metric("nothing"), std::nullopt);
+  EXPECT_EQ(situation.first_metric({"nothing", "step.samples", "step.data_wait_ratio"}), 32.0);
+  EXPECT_EQ(situation.first_metric({"nothing", "a.text"}), std::nullopt);
+}
+
+TEST(Situation, KnowsWhereOperatorsAre) {
+  Json json = fashion();
+  EXPECT_FALSE(Situation(json).place("operators.gather_share_ratio"));
+  json["places"] = {{"operators.gather_share_ratio", {{"module", "model.a"}, {"share_ratio", 0.5}}},
+                    {"no.text", {{"module", 3}}},
+                    {"empty", {{"module", ""}}},
+                    {"no.share", {{"module", "model"}}}};
+  const Situation situation = Situation::read(json.dump());
+  const auto place = situation.place("operators.gather_share_ratio");
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->module, "model.a");
+  EXPECT_EQ(place->share_ratio, 0.5);
+  for (const char* name : {"no.text", "empty", "another"})
+    EXPECT_FALSE(situation.place(name)) << name;
+  EXPECT_EQ(situation.place("no.share")->share_ratio, 0.0);
 }
 
 TEST(Situation, SurvivesAnyJson) {

@@ -195,7 +195,8 @@ TEST(Advice, PlansWithTheMemoryThatWasFree) {
   SessionInput input = simulated_input();
   EXPECT_EQ(memory_to_plan_with_bytes(input), memory_limit_bytes(input)) << "nothing is known";
   input.memory_available_bytes = 1LL << 30;
-  const Json situation = situation_for("any", input, input.starting, Json::object(), {});
+  const Json situation =
+      situation_for("any", input, input.starting, Json::object(), Json::object(), {});
   EXPECT_NEAR(situation["permissions"]["memory_limit_bytes"].get<double>(), 0.9 * (1LL << 30), 1);
   EXPECT_GT(memory_limit_bytes(input), 1LL << 30) << "what runs already is not ended for it";
   input.memory_available_bytes = 1LL << 40;

@@ -125,6 +125,7 @@ class SimulatedJob final : public Job {
     traced.push_back(configuration);
     if (trace_fault) return tl::unexpected(*trace_fault);
     profile.metrics["copies.pageable_ratio"] = 0.25;
+    profile.places = {{"operators.gather_share_ratio", {{"module", "model.patch_drop"}}}};
     profile.findings.push_back({.id = "pageable_copies",
                                 .signal = "copies.pageable_ratio",
                                 .value = 0.25,

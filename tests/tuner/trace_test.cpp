@@ -39,6 +39,23 @@ TEST(SessionTrace, PluginsSeeSignalsOfTheStart) {
       simulation.advisors.situations.back().at("metrics").contains("copies.pageable_ratio"));
 }
 
+// Unlike its times, the model stays what it is.
+TEST(SessionTrace, PluginsKnowWhereOperatorsAre) {
+  Simulation simulation;
+  add_three_plugins(simulation);
+  ASSERT_TRUE(simulation.run());
+  ASSERT_GT(simulation.job.traced.size(), 1U);
+  for (const Json& situation : simulation.advisors.situations) {
+    EXPECT_EQ(situation.at("places").at("operators.gather_share_ratio").at("module"),
+              "model.patch_drop");
+  }
+  Simulation without;
+  add_three_plugins(without);
+  without.job.trace_fault = Error{ErrorKind::timeout, "no answer", {}, {}};
+  ASSERT_TRUE(without.run());
+  EXPECT_EQ(without.advisors.situations.front().at("places"), Json::object());
+}
+
 TEST(SessionTrace, NothingIsRecordedTwice) {
   Simulation simulation;
   simulation.advisors.plugins["useless"] = once({{"optimizer.set_to_none", true}}, 1.1);
