@@ -17,6 +17,7 @@ namespace {
 constexpr std::array<std::string_view, 5> kSections = {"environment", "job", "recipe", "starting",
                                                        "incumbent"};
 constexpr std::string_view kOf = "% of ";  // after how much of a share is hoped for
+constexpr std::string_view kOr = " or ";
 
 bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -32,6 +33,29 @@ std::optional<double> number_in(std::string_view text) {
   const bool is_whole = error == std::errc{} && end == text.data() + text.size();
   if (!is_whole || !std::isfinite(number)) return std::nullopt;
   return is_percent ? number / 100.0 : number;
+}
+
+// Of the names at the beginning, with the words between them.
+std::size_t names_size(std::string_view text) {
+  std::size_t size = 0;
+  while (true) {
+    const auto begin = text.begin() + static_cast<std::ptrdiff_t>(size);
+    size = static_cast<std::size_t>(std::find_if_not(begin, text.end(), is_name_character) -
+                                    text.begin());
+    if (!text.substr(size).starts_with(kOr)) return size;
+    size += kOr.size();
+  }
+}
+
+// What stands between the words.
+std::vector<std::string_view> alternatives_in(std::string_view text) {
+  std::vector<std::string_view> alternatives;
+  for (std::size_t at = text.find(kOr); at != std::string_view::npos; at = text.find(kOr)) {
+    alternatives.push_back(trimmed(text.substr(0, at)));
+    text.remove_prefix(at + kOr.size());
+  }
+  alternatives.push_back(trimmed(text));
+  return alternatives;
 }
 
 std::string plain(const Json& value) {
@@ -65,6 +89,15 @@ bool Fact::is_sectioned(std::string_view text) {
 Parsed<Fact> Fact::parse(std::string_view name) {
   Fact fact;
   fact.name_ = name;
+  for (const std::string_view alternative : alternatives_in(name)) {
+    auto one = parse_one(alternative);
+    if (!one) return tl::unexpected(std::move(one.error()));
+    fact.names_.push_back(std::move(*one));
+  }
+  return fact;
+}
+
+Parsed<Fact::Name> Fact::parse_one(std::string_view name) {
   const bool is_name = !name.empty() && std::ranges::all_of(name, is_name_character) &&
                        name.front() >= 'a' && name.front() <= 'z' && name.back() != '.';
   if (!is_name) {
@@ -73,26 +106,30 @@ Parsed<Fact> Fact::parse(std::string_view name) {
   }
   const std::size_t dot = name.find('.');
   if (is_sectioned(name)) {
-    fact.section_ = name.substr(0, dot);
-    fact.key_ = name.substr(dot + 1);
-  } else {
-    fact.section_ = "metrics";
-    fact.key_ = name;
+    return Name{std::string(name.substr(0, dot)), std::string(name.substr(dot + 1))};
   }
-  return fact;
+  return Name{"metrics", std::string(name)};
+}
+
+const Fact::Name& Fact::known_in(const sdk::Situation& situation) const {
+  const auto known = std::ranges::find_if(names_, [&](const Name& name) {
+    return !sdk::member(situation.section(name.section), name.key).is_null();
+  });
+  return known == names_.end() ? names_.back() : *known;
 }
 
 const Json& Fact::of(const sdk::Situation& situation) const {
-  return sdk::member(situation.section(section_), key_);
+  const Name& name = known_in(situation);
+  return sdk::member(situation.section(name.section), name.key);
 }
 
 std::string Fact::text(const sdk::Situation& situation) const {
+  const std::string_view key = known_in(situation).key;
   const Json& value = of(situation);
   if (value.is_null()) return "unknown";
   if (!value.is_number()) return plain(value);
   const double number = value.get<double>();
   if (!std::isfinite(number) || std::abs(number) > 9e18) return "unknown";
-  const std::string_view key = key_;
   if (key.ends_with("_ratio")) return sdk::percent(number);
   if (key.ends_with("_bytes")) return format_bytes(std::llround(number));
   if (key.ends_with("_ns")) return format_duration(std::chrono::nanoseconds(std::llround(number)));
@@ -121,8 +158,7 @@ Parsed<Condition> Condition::parse(std::string_view text) {
   if (text.size() > kMostExpressionCharacters)
     return tl::unexpected(std::string("the condition is too long"));
   const std::string_view whole = trimmed(text);
-  const auto name_end = std::ranges::find_if_not(whole, is_name_character);
-  const auto name_size = static_cast<std::size_t>(name_end - whole.begin());
+  const std::size_t name_size = names_size(whole);
   if (name_size == 0) return malformed();
   auto fact = Fact::parse(whole.substr(0, name_size));
   if (!fact) return tl::unexpected(fact.error());
@@ -224,16 +260,25 @@ Parsed<Saving> Saving::parse(std::string_view text) {
   }
   Saving saving;
   saving.hoped_ratio_ = *hoped;
-  std::string_view product = text.substr(of + kOf.size());
-  for (bool is_last = false; !is_last;) {
-    const std::size_t times = product.find('*');
-    is_last = times == std::string_view::npos;
-    auto factor = parse_factor(trimmed(product.substr(0, times)));
-    if (!factor) return tl::unexpected(std::move(factor.error()));
-    saving.factors_.push_back(std::move(*factor));
-    if (!is_last) product.remove_prefix(times + 1);
+  for (const std::string_view alternative : alternatives_in(text.substr(of + kOf.size()))) {
+    auto product = parse_product(alternative);
+    if (!product) return tl::unexpected(std::move(product.error()));
+    saving.products_.push_back(std::move(*product));
   }
   return saving;
+}
+
+Parsed<Saving::Product> Saving::parse_product(std::string_view text) {
+  Product product;
+  for (bool is_last = false; !is_last;) {
+    const std::size_t times = text.find('*');
+    is_last = times == std::string_view::npos;
+    auto factor = parse_factor(trimmed(text.substr(0, times)));
+    if (!factor) return tl::unexpected(std::move(factor.error()));
+    product.push_back(std::move(*factor));
+    if (!is_last) text.remove_prefix(times + 1);
+  }
+  return product;
 }
 
 Parsed<Saving::Factor> Saving::parse_factor(std::string_view text) {
@@ -258,8 +303,15 @@ Parsed<Saving::Factor> Saving::parse_factor(std::string_view text) {
 }
 
 std::optional<double> Saving::share(const sdk::Situation& situation) const {
+  for (const Product& product : products_) {
+    if (const auto share = value_of(product, situation)) return share;
+  }
+  return std::nullopt;
+}
+
+std::optional<double> Saving::value_of(const Product& product, const sdk::Situation& situation) {
   double share = 1.0;
-  for (const Factor& factor : factors_) {
+  for (const Factor& factor : product) {
     const auto value = sdk::as<double>(factor.fact.of(situation));
     if (!value || std::isnan(*value)) return std::nullopt;
     const double ratio = std::clamp(*value, 0.0, 1.0);

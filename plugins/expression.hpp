@@ -26,7 +26,8 @@ inline constexpr std::size_t kMostExpressionCharacters = 500;
 [[nodiscard]] std::string_view trimmed(std::string_view text);
 
 // A named figure of a situation: `environment.cpus_allowed`, `job.device`, `recipe.optimizer`,
-// `starting.batch_size`, `incumbent.loader.workers`; any other name is a metric.
+// `starting.batch_size`, `incumbent.loader.workers`; any other name is a metric. Of several, `NAME or NAME`, the
+// first one that is known.
 class Fact {
  public:
   [[nodiscard]] static Parsed<Fact> parse(std::string_view name);
@@ -40,9 +41,16 @@ class Fact {
   [[nodiscard]] std::string text(const sdk::Situation& situation) const;
 
  private:
-  std::string name_;
-  std::string section_;
-  std::string key_;
+  struct Name {
+    std::string section;
+    std::string key;
+  };
+  [[nodiscard]] static Parsed<Name> parse_one(std::string_view text);
+  // The last one where none is known.
+  [[nodiscard]] const Name& known_in(const sdk::Situation& situation) const;
+
+  std::string name_;  // as written
+  std::vector<Name> names_;
 };
 
 // `the step spends {step.zero_grad_ratio} of its time on filling`.
@@ -56,14 +64,15 @@ class Sentence {
 };
 
 // `60% of step.data_wait_ratio * input.decode_ratio`: what a change hopes to save, as a part of a share of the step.
-// The share is a product of metrics, each a share itself, or of what one leaves: `(1 - input.decode_ratio)`.
+// The share is a product of metrics, each a share itself, or of what one leaves: `(1 - input.decode_ratio)`. Of several,
+// `PRODUCT or PRODUCT`, the first one of which all is known.
 class Saving {
  public:
   // Whether the text is meant to be one, and not a plain number.
   [[nodiscard]] static bool is_meant(std::string_view text);
   [[nodiscard]] static Parsed<Saving> parse(std::string_view text);
 
-  // From 0 to 1; nothing where one of its metrics is not known.
+  // From 0 to 1; nothing where each product has a metric that is not known.
   [[nodiscard]] std::optional<double> share(const sdk::Situation& situation) const;
   // How much of the share is hoped for, above 0 and up to 1.
   [[nodiscard]] double hoped_ratio() const { return hoped_ratio_; }
@@ -73,9 +82,13 @@ class Saving {
     Fact fact;
     bool is_rest = false;  // what it leaves
   };
+  using Product = std::vector<Factor>;
+  [[nodiscard]] static Parsed<Product> parse_product(std::string_view text);
   [[nodiscard]] static Parsed<Factor> parse_factor(std::string_view text);
+  [[nodiscard]] static std::optional<double> value_of(const Product& product,
+                                                      const sdk::Situation& situation);
 
-  std::vector<Factor> factors_;
+  std::vector<Product> products_;
   double hoped_ratio_ = 0.0;
 };
 

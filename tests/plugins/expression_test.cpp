@@ -37,6 +37,16 @@ TEST(Condition, ComparesNumbers) {
               HasSubstr("operators.gemm_conv_ratio is 62 %"));
 }
 
+TEST(Condition, TakesTheFirstFactThatIsKnown) {
+  EXPECT_THAT(failure("operators.gather_ratio or operators.gemm_conv_ratio > 60%"), IsEmpty());
+  EXPECT_THAT(failure("operators.gemm_conv_ratio or step.forward_ratio < 60%"),
+              HasSubstr("is 62 %"));
+  EXPECT_THAT(failure("a.ratio or b.ratio or c.ratio > 1"),
+              HasSubstr("a.ratio or b.ratio or c.ratio is not known"));
+  EXPECT_THAT(failure("operators.gather_ratio or > 3"), HasSubstr("no condition: '' is no name"));
+  EXPECT_THAT(failure("a.ratio or B > 3"), HasSubstr("no condition: 'B' is no name"));
+}
+
 TEST(Condition, ComparesWords) {
   EXPECT_THAT(failure("job.device == cpu"), IsEmpty());
   EXPECT_THAT(failure("job.device != cpu"), HasSubstr("is cpu"));
@@ -174,6 +184,18 @@ TEST(Saving, MultipliesSharesAndWhatTheyLeave) {
   EXPECT_EQ(share_of("1% of (1 - operators.gather_ratio)"), std::nullopt);
 }
 
+TEST(Saving, IsTheFirstProductOfWhichAllIsKnown) {
+  EXPECT_NEAR(
+      share_of("1% of step.forward_ratio * operators.gather_ratio or cpu.kernel_ratio").value_or(0),
+      0.12, 1e-12);
+  EXPECT_NEAR(
+      share_of("1% of cpu.kernel_ratio * step.forward_ratio or step.data_wait_ratio").value_or(0),
+      0.12 * 0.3, 1e-12);
+  EXPECT_EQ(share_of("1% of operators.gather_ratio or (1 - operators.gather_ratio)"), std::nullopt);
+  EXPECT_THAT(why_no_saving("5% of a_ratio or "), HasSubstr("no name"));
+  EXPECT_THAT(why_no_saving("5% of a_ratio or b_ns"), HasSubstr("no share"));
+}
+
 TEST(Saving, StaysWithinAStep) {
   Json json = situation("fashion_cnn_cpu");
   json["metrics"]["a_ratio"] = 1.7;
@@ -207,6 +229,11 @@ TEST(Saving, RefusesWhatIsNone) {
   EXPECT_THAT(why_no_saving("5% of (1 - "), HasSubstr("no name"));
   EXPECT_THAT(why_no_saving("5% of (1 -)"), HasSubstr("no name"));
   EXPECT_THAT(why_no_saving("5% of " + std::string(600, 'a')), HasSubstr("too long"));
+}
+
+TEST(Sentence, FillsInTheFirstThatIsKnown) {
+  EXPECT_EQ(filled("{operators.gather_ns or operators.gemm_conv_ratio}"), "62 %");
+  EXPECT_EQ(filled("{a.b or c.d}"), "unknown");
 }
 
 TEST(Sentence, FillsInFiguresInTheirUnits) {
