@@ -168,7 +168,9 @@ std::optional<std::string> why_at_ceiling(const Configuration& change, const Cei
   }
   if (!ratio) return std::nullopt;
 
-  const double waiting = number_or(metrics, "step.data_wait_ratio", 0.0);
+  // On a GPU a trace knows which waits hide behind kernels.
+  const double waiting = number_or(metrics, "parts.data_loading_ratio",
+                                   number_or(metrics, "step.data_wait_ratio", 0.0));
   Words words = kWords[rung];
   words.about = kWords[part.rung].about;
   double evidence = rung == 0 ? waiting * number_or(metrics, "input.read_ratio", 1.0) : waiting;

@@ -109,6 +109,22 @@ Repair repair_of(const Situation& situation, const std::string& type) {
   return obstacle.empty() ? repair : no_repair(std::move(obstacle));
 }
 
+// Of the step. How long the host takes to start kernels says nothing about them: on a GPU only a trace knows.
+std::optional<double> wide_share(const Situation& situation) {
+  if (!situation.is_on_gpu()) return situation.metric("operators.gemm_conv_ratio");
+  const auto kernels = situation.metric("parts.kernel_ratio");
+  const auto of_kernels = situation.metric("operators.gemm_conv_share_ratio");
+  if (!kernels || !of_kernels) return std::nullopt;
+  return *kernels * *of_kernels;
+}
+
+// What the rule `tensor_cores_unused` found, as a clause.
+std::string unused_clause(const Situation& situation) {
+  const bool is_unused =
+      situation.metric("kernels.without_tensor_cores_share_ratio").value_or(0.0) > 0.0;
+  return is_unused ? " and leave its tensor cores unused" : "";
+}
+
 Answer propose(const Situation& situation) {
   std::string obstacle = situation.obstacle(kAutocast);
   if (!obstacle.empty()) return sdk::none(std::move(obstacle));
@@ -117,16 +133,16 @@ Answer propose(const Situation& situation) {
   const Hardware hardware = hardware_of(situation);
   if (!hardware.has_bf16 && !hardware.has_fp16) return sdk::none(hardware.name);
 
-  const auto share = situation.metric("operators.gemm_conv_ratio");
+  const auto share = wide_share(situation);
   if (share && *share < kLeastShare) {
     return sdk::none("matrix products and convolutions take only " + sdk::percent(*share) +
                      " of the step");
   }
   const double saved = share.value_or(kUnknownShare) * (1.0 - 1.0 / hardware.speedup);
-  const std::string evidence = share ? "matrix products and convolutions in 32 bit take " +
-                                           sdk::percent(*share) + " of the step, and there is " +
-                                           hardware.name
-                                     : "there is " + hardware.name;
+  const std::string evidence =
+      share ? "matrix products and convolutions in 32 bit take " + sdk::percent(*share) +
+                  " of the step" + unused_clause(situation) + ", and there is " + hardware.name
+            : "there is " + hardware.name;
   Answer answer;
   std::string why_not_kept;
   const auto consider = [&](const char* type, const char* remark) {
@@ -158,5 +174,5 @@ Answer propose(const Situation& situation) {
 }  // namespace
 }  // namespace autotuned::plugins
 
-AUTOTUNED_PLUGIN("amp", "1.0", "Computes matrix products and convolutions in 16 bit.",
+AUTOTUNED_PLUGIN("amp", "1.1", "Computes matrix products and convolutions in 16 bit.",
                  autotuned::plugins::propose);

@@ -114,7 +114,19 @@ Limit limit_of(const Situation& situation, const MemoryUse& memory) {
 struct Overhead {
   double share = 0.0;
   bool is_measured = false;  // by an own trial
+  std::string reason;        // where a trace of a GPU knows it
 };
+
+// Kernels that wait for their launch, and multiprocessors that a kernel does not fill: with more samples both are less.
+std::optional<Overhead> by_trace(const Situation& situation) {
+  const auto waiting = situation.metric("device.launch_wait_ratio");
+  const auto unfilled = situation.metric("device.unfilled_ratio");
+  if (!situation.is_on_gpu() || !waiting || !unfilled) return std::nullopt;
+  return Overhead{std::clamp(*waiting + *unfilled, 0.02, 0.9), false,
+                  "the GPU waits for launches " + sdk::percent(*waiting) +
+                      " of the time, and for " + sdk::percent(*unfilled) +
+                      " its kernels leave it unfilled"};
+}
 
 Overhead overhead_of(const Situation& situation, std::int64_t now,
                      const std::vector<Trial>& trials) {
@@ -129,12 +141,13 @@ Overhead overhead_of(const Situation& situation, std::int64_t now,
     const double fixed = (1.0 - 1.0 / trial->ratio) / (1.0 / reference - 1.0 / size);
     const double rest = 1.0 - fixed / reference;
     const double at_now = fixed / static_cast<double>(now);
-    return {std::clamp(at_now / std::max(at_now + rest, 1e-6), 0.0, 0.95), true};
+    return {std::clamp(at_now / std::max(at_now + rest, 1e-6), 0.0, 0.95), true, {}};
   }
+  if (auto overhead = by_trace(situation)) return *overhead;
   const auto operators = situation.metric("operators.count_per_step");
   const auto duration = situation.metric("step.duration_ns");
-  if (!operators || !duration || *duration <= 0.0) return {kUnknownOverheadShare, false};
-  return {std::clamp(*operators * kOperatorOverheadNs / *duration, 0.02, 0.9), false};
+  if (!operators || !duration || *duration <= 0.0) return {kUnknownOverheadShare, false, {}};
+  return {std::clamp(*operators * kOperatorOverheadNs / *duration, 0.02, 0.9), false, {}};
 }
 
 double predicted_gain(const Overhead& overhead, std::int64_t now, std::int64_t size) {
@@ -218,13 +231,16 @@ std::string reason_of(const Situation& situation, const Overhead& overhead, std:
   if (overhead.is_measured) {
     reason = "about " + sdk::percent(overhead.share) + " of a step of " + format_count(now) +
              " samples does not depend on their number";
+  } else if (!overhead.reason.empty()) {
+    reason = overhead.reason;
   } else if (operators) {
     reason = "each step starts " + format_count(std::llround(*operators)) + " operators for " +
              format_count(now) + " samples, about " + sdk::percent(overhead.share) + " of its time";
   } else {
     reason = "the fixed costs of a step are shared by " + format_count(now) + " samples only";
   }
-  reason += "; " + format_count(size) + " samples would share it";
+  reason += "; " + format_count(size) +
+            (overhead.reason.empty() ? " samples would share it" : " samples give it more to do");
   if (memory.bytes_per_sample > 0.0) {
     const double bytes = memory.fixed_bytes + memory.bytes_per_sample * static_cast<double>(size);
     reason += " and need at most about " + format_bytes(std::llround(bytes));
@@ -273,6 +289,6 @@ Answer propose(const Situation& situation) {
 }  // namespace
 }  // namespace autotuned::plugins
 
-AUTOTUNED_PLUGIN("batch_size", "1.0",
+AUTOTUNED_PLUGIN("batch_size", "1.1",
                  "Grows the batch while the time per sample falls and memory lasts.",
                  autotuned::plugins::propose);

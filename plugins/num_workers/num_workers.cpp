@@ -34,7 +34,8 @@ struct Demand {
 };
 
 std::optional<Demand> demand_of(const Situation& situation, std::int64_t workers) {
-  const auto wait = situation.metric("step.data_wait_ratio");
+  // On a GPU a trace knows which waits hide behind kernels. Without one both are the same.
+  const auto wait = situation.first_metric({"parts.data_loading_ratio", "step.data_wait_ratio"});
   const auto duration = situation.metric("step.duration_ns");
   if (!wait || !duration || *duration <= 0.0) return std::nullopt;
   Demand demand{.wait_ratio = std::clamp(*wait, 0.0, 1.0),
@@ -198,6 +199,6 @@ Answer propose(const Situation& situation) {
 }  // namespace
 }  // namespace autotuned::plugins
 
-AUTOTUNED_PLUGIN("num_workers", "1.0",
+AUTOTUNED_PLUGIN("num_workers", "1.1",
                  "Chooses how many threads prepare batches, from what one of them can do.",
                  autotuned::plugins::propose);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,8 +34,37 @@ std::string pinned_text(const Situation& situation) {
   return "; " + format_bytes(std::llround(batches * *bytes)) + " or more are page-locked for it";
 }
 
-std::string reason_of(const Situation& situation, double share, bool is_beside) {
-  std::string reason = "copying batches to the GPU takes " + sdk::percent(share) + " of the step";
+// What the copies of a step cost.
+struct Copies {
+  double share = 0.0;    // of the step
+  std::string evidence;  // one clause
+};
+
+std::optional<Copies> by_trace(const Situation& situation, bool is_pinned) {
+  const auto pageable = situation.metric("copies.pageable_ratio");
+  const auto exposed = situation.metric("parts.copy_ratio");
+  const auto waiting = situation.metric("waiting.synchronous_copy_ratio");
+  if (!pageable || !exposed || !waiting) return std::nullopt;
+  const double held_up = std::max(*exposed, *waiting);
+  // Once memory is page-locked, what is hidden behind kernels costs nothing any more.
+  if (is_pinned || *pageable <= held_up) {
+    return Copies{held_up, "copies hold the step up for " + sdk::percent(held_up) + " of its time"};
+  }
+  return Copies{*pageable, "copies from pageable memory to the GPU take " +
+                               sdk::percent(*pageable) + " of the step, " + sdk::percent(held_up) +
+                               " while nothing else goes on"};
+}
+
+// A trace saw the copies themselves. What the host spends in handing batches over is the next best.
+std::optional<Copies> copies_of(const Situation& situation, bool is_pinned) {
+  if (auto copies = by_trace(situation, is_pinned)) return copies;
+  const auto share = situation.metric("step.transfer_ratio");
+  if (!share) return std::nullopt;
+  return Copies{*share,
+                "copying batches to the GPU takes " + sdk::percent(*share) + " of the step"};
+}
+
+std::string reason_of(const Situation& situation, std::string reason, bool is_beside) {
   if (const auto bytes = situation.metric("transfer.bytes_per_step"); bytes && *bytes > 0.0) {
     reason += " (" + format_bytes(std::llround(*bytes)) + ")";
   }
@@ -71,14 +101,16 @@ Answer propose(const Situation& situation) {
   }
   if (change.empty())
     return sdk::none("batches are page-locked and copied beside the step already");
-  const auto share = situation.metric("step.transfer_ratio");
-  if (!share) return sdk::none("the profile does not say how long copying to the GPU takes");
-  if (*share < kLeastShare) {
-    return sdk::none("copying to the GPU takes only " + sdk::percent(*share) + " of the step");
+  const auto copies = copies_of(situation, !change.contains(kPin));
+  if (!copies) return sdk::none("the profile does not say how long copying to the GPU takes");
+  if (copies->share < kLeastShare) {
+    return sdk::none("copying to the GPU takes only " + sdk::percent(copies->share) +
+                     " of the step");
   }
   if (!situation.has_lost(change)) {
-    return sdk::propose_one(change, situation.expected_gain(change, sdk::gain_without(*share)),
-                            reason_of(situation, *share, true));
+    return sdk::propose_one(change,
+                            situation.expected_gain(change, sdk::gain_without(copies->share)),
+                            reason_of(situation, copies->evidence, true));
   }
   // Together they did not help; without the second landing and the events of copies that run ahead, the
   // faster copy may.
@@ -90,13 +122,13 @@ Answer propose(const Situation& situation) {
     return sdk::none("page-locking the batches takes more memory than there is for it");
   }
   return sdk::propose_one(
-      alone, situation.expected_gain(alone, sdk::gain_without(kSavedByPinning * *share)),
-      reason_of(situation, *share, false));
+      alone, situation.expected_gain(alone, sdk::gain_without(kSavedByPinning * copies->share)),
+      reason_of(situation, copies->evidence, false));
 }
 
 }  // namespace
 }  // namespace autotuned::plugins
 
-AUTOTUNED_PLUGIN("pinned_memory", "1.0",
+AUTOTUNED_PLUGIN("pinned_memory", "1.1",
                  "Prepares batches in page-locked memory and copies them beside the step.",
                  autotuned::plugins::propose);

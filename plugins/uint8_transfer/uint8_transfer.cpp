@@ -45,8 +45,11 @@ Answer propose(const Situation& situation) {
   const sdk::Json change = {{kType, "uint8"}};
   if (situation.has_lost(change)) return sdk::none("uint8 was tried and was not faster");
 
-  const double transfer = situation.metric("step.transfer_ratio").value_or(0.0);
-  const double wait = situation.metric("step.data_wait_ratio").value_or(0.0);
+  // Where a trace saw the copies, it knows better than the host how long they take.
+  const double transfer =
+      situation.first_metric({"copies.host_to_device_ratio", "step.transfer_ratio"}).value_or(0.0);
+  const double wait =
+      situation.first_metric({"parts.data_loading_ratio", "step.data_wait_ratio"}).value_or(0.0);
   const double saved =
       std::min(1.0, transfer * kSavedBytes + wait * kConversionShare +
                         (situation.is_on_gpu() ? 0.0 : taken_from_training(situation)));
@@ -65,6 +68,6 @@ Answer propose(const Situation& situation) {
 }  // namespace
 }  // namespace autotuned::plugins
 
-AUTOTUNED_PLUGIN("uint8_transfer", "1.0",
+AUTOTUNED_PLUGIN("uint8_transfer", "1.1",
                  "Moves 8-bit data to the device as it is and converts it there.",
                  autotuned::plugins::propose);

@@ -50,6 +50,22 @@ TEST(Amp, LooksAtTheGpuThatTheJobRunsOn) {
   EXPECT_THAT(none_because(ask("amp", json)), HasSubstr("no tensor cores"));
 }
 
+// What the host takes to start products is no measure of them.
+TEST(Amp, CountsTheKernelsOfAGpu) {
+  Json json = situation("resnet18_gpu");
+  json["metrics"]["operators.gemm_conv_ratio"] = 0.01;
+  EXPECT_THAT(first_reason(ask("amp", json)), testing::StartsWith("there is tensor cores"));
+  json["metrics"]["operators.gemm_conv_share_ratio"] = 0.9;
+  json["metrics"]["parts.kernel_ratio"] = 0.5;
+  EXPECT_THAT(first_reason(ask("amp", json)), HasSubstr("take 45 % of the step, and there is"));
+  EXPECT_NEAR(first_gain(ask("amp", json)), 1 / (1 - 0.45 * 0.6), 1e-9);
+  json["metrics"]["kernels.without_tensor_cores_share_ratio"] = 0.9;
+  EXPECT_THAT(first_reason(ask("amp", json)),
+              HasSubstr("45 % of the step and leave its tensor cores unused, and there is"));
+  json["metrics"]["parts.kernel_ratio"] = 0.02;
+  EXPECT_THAT(none_because(ask("amp", json)), HasSubstr("only 1.8 % of the step"));
+}
+
 TEST(Amp, TriesFp16AfterBf16Lost) {
   Json json = situation("resnet18_gpu");
   tell(json, {{kAutocast, "bf16"}}, "rejected", 0.9);

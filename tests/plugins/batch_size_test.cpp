@@ -137,6 +137,19 @@ TEST(BatchSize, LooksAtTheMemoryOfTheGpuThere) {
   EXPECT_EQ(first_change(answer), change(72));
 }
 
+TEST(BatchSize, BelievesATraceOfTheGpu) {
+  Json json = situation("resnet18_gpu");
+  json["metrics"]["device.launch_wait_ratio"] = 0.3;
+  json["metrics"]["device.unfilled_ratio"] = 0.2;
+  const Json answer = ask("batch_size", json);
+  EXPECT_THAT(first_reason(answer),
+              AllOf(HasSubstr("waits for launches 30 % of the time, and for 20 % its kernels"),
+                    HasSubstr("128 samples give it more to do")));
+  EXPECT_NEAR(first_gain(answer), 1 / (1 - 0.5 * 0.75), 1e-9);
+  json["job"]["device"] = "cpu";
+  EXPECT_THAT(first_reason(ask("batch_size", json)), HasSubstr("each step starts"));
+}
+
 TEST(BatchSize, NeverExceedsTheDataSetOrTheRecipe) {
   Json json = situation("fashion_cnn_cpu");
   json["job"]["train_samples"] = 100;

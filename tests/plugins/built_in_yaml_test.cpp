@@ -39,9 +39,21 @@ TEST(ChannelsLast, FollowsTheShareOfConvolutions) {
   Json json = situation("fashion_cnn_cpu");
   const Json answer = ask("channels_last", json);
   EXPECT_EQ(first_change(answer), Json({{"layout.memory_format", "channels_last"}}));
-  EXPECT_THAT(first_reason(answer), HasSubstr("62 % of the step"));
+  EXPECT_THAT(first_reason(answer), HasSubstr("up to 62 % of the time"));
+  EXPECT_NEAR(first_share(answer), 0.62, 1e-9);
   json["metrics"]["operators.gemm_conv_ratio"] = 0.2;
-  EXPECT_THAT(none_because(ask("channels_last", json)), HasSubstr("only 20 % of the step"));
+  EXPECT_THAT(none_because(ask("channels_last", json)), HasSubstr("at most 20 % of the time"));
+}
+
+// Products are no convolutions, and the time in which a host starts kernels is not theirs.
+TEST(ChannelsLast, BelievesTheTrace) {
+  Json json = situation("fashion_cnn_cpu");
+  json["metrics"]["operators.convolution_share_ratio"] = 0.1;
+  EXPECT_THAT(none_because(ask("channels_last", json)), HasSubstr("at most 10 % of the time"));
+  json["metrics"]["operators.gemm_conv_ratio"] = 0.03;
+  json["metrics"]["operators.convolution_share_ratio"] = 0.8;
+  json["metrics"]["parts.kernel_ratio"] = 0.5;
+  EXPECT_NEAR(first_share(ask("channels_last", json)), 0.4, 1e-9);
 }
 
 TEST(FusedOptimizer, FollowsTheShareOfTheOptimizer) {
@@ -59,7 +71,11 @@ TEST(Tf32, OnlyOnAGpuInThirtyTwoBit) {
   EXPECT_THAT(none_because(ask("tf32", situation("fashion_cnn_cpu"))), HasSubstr("on the CPU"));
   Json json = situation("resnet18_gpu");
   EXPECT_EQ(first_change(ask("tf32", json)), Json({{"precision.tf32", true}}));
-  EXPECT_THAT(first_reason(ask("tf32", json)), HasSubstr("70 % of the step"));
+  EXPECT_THAT(first_reason(ask("tf32", json)), HasSubstr("70 % of the time"));
+  json["metrics"]["operators.gemm_conv_share_ratio"] = 0.9;
+  json["metrics"]["parts.kernel_ratio"] = 0.5;
+  EXPECT_THAT(first_reason(ask("tf32", json)), HasSubstr("take 90 % of the time"));
+  EXPECT_NEAR(first_share(ask("tf32", json)), 0.45, 1e-9);
   json["incumbent"]["precision.autocast"] = "bf16";
   EXPECT_THAT(none_because(ask("tf32", json)), HasSubstr("in 16 bit already"));
 }
@@ -70,7 +86,10 @@ TEST(CudnnBenchmark, OnlyOnAGpu) {
   Json json = situation("resnet18_gpu");
   EXPECT_EQ(first_change(ask("cudnn_benchmark", json)), Json({{"cudnn.benchmark", true}}));
   json["metrics"]["operators.gemm_conv_ratio"] = 0.01;
-  EXPECT_THAT(none_because(ask("cudnn_benchmark", json)), HasSubstr("only 1.0 % of the step"));
+  EXPECT_THAT(none_because(ask("cudnn_benchmark", json)), HasSubstr("at most 1.0 % of the time"));
+  json["metrics"]["operators.convolution_share_ratio"] = 0.5;
+  json["metrics"]["parts.kernel_ratio"] = 0.9;
+  EXPECT_NEAR(first_share(ask("cudnn_benchmark", json)), 0.45, 1e-9);
 }
 
 TEST(DeferredLossReading, OnlyWhereTheLossIsReadAtEveryStep) {

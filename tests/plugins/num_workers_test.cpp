@@ -100,6 +100,13 @@ TEST(NumWorkers, AlwaysLeavesTheThreadThatLaunchesForAGpuItsCpu) {
   EXPECT_THAT(counts(ask("num_workers", json)), ElementsAre(1));
 }
 
+TEST(NumWorkers, LeavesAloneWaitsThatKernelsHide) {
+  Json json = starving(515, 495.0 / 515, 495, 0, 0.07);
+  json["job"]["device"] = "cuda:0";
+  json["metrics"]["parts.data_loading_ratio"] = 0.01;
+  EXPECT_THAT(none_because(ask("num_workers", json)), HasSubstr("waits only 1.0 %"));
+}
+
 TEST(NumWorkers, AddsNoneWhereTheCpusAreBusyAndTheCountShouldDo) {
   EXPECT_THAT(counts(ask("num_workers", starving(21, 0.05, 110, 6, 0.5))), ElementsAre(7));
   EXPECT_THAT(none_because(ask("num_workers", starving(21, 0.05, 110, 6, 0.95))),

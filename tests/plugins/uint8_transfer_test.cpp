@@ -28,6 +28,13 @@ TEST(Uint8Transfer, SaysOnACpuHowMuchConvertingLateCouldSave) {
   EXPECT_NEAR(first_share(ask("uint8_transfer", json)), 0.006 + 0.3 * 0.72 / 48, 1e-9);
 }
 
+TEST(Uint8Transfer, BelievesATraceOfTheCopies) {
+  Json json = situation("resnet18_gpu");
+  json["metrics"]["copies.host_to_device_ratio"] = 0.04;
+  json["metrics"]["parts.data_loading_ratio"] = 0.0;
+  EXPECT_NEAR(first_share(ask("uint8_transfer", json)), 0.04 * 0.75, 1e-9);
+}
+
 TEST(Uint8Transfer, SaysWhyNot) {
   Json json = situation("fashion_cnn_cpu");
   tell(json, {{"transfer.dtype", "uint8"}}, "rejected", 1.0);

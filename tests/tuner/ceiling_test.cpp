@@ -130,6 +130,16 @@ TEST(Ceiling, SkipsWhatIsAboutAPartThatCostsNothing) {
   EXPECT_EQ(skipped({{"input.read_ahead", 4}, {"optimizer.fused", true}}, rungs, kWaiting), "");
 }
 
+TEST(Ceiling, WaitsThatKernelsHideAreNone) {
+  const Ceiling only_device{
+      .samples_per_second = 1.0, .bound_by = "compute", .rungs = {{"device_batch", 1.01}}};
+  const Json workers = {{"loader.workers", 2}};
+  EXPECT_EQ(skipped(workers, only_device, kWaiting), "");
+  Json hidden = kWaiting;
+  hidden["parts.data_loading_ratio"] = 0.01;
+  EXPECT_THAT(skipped(workers, only_device, hidden), HasSubstr("with its batches on the device"));
+}
+
 TEST(Ceiling, ARungThatWasNotMeasuredIsThatAboveIt) {
   const Ceiling only_device{
       .samples_per_second = 1.0, .bound_by = "compute", .rungs = {{"device_batch", 1.01}}};
