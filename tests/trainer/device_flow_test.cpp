@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace autotuned::trainer {
@@ -118,9 +120,11 @@ class FakeSource final : public BatchSource {
       : device_(device), is_held_(static_cast<std::size_t>(slots)) {}
 
   bool fails = false;
+  std::optional<TakenBatch> repeated;  // comes again and again, and keeps its slot
 
   Result<TakenBatch> take() override {
     if (fails) return fail(ErrorKind::io, "the disk is gone");
+    if (repeated) return *repeated;
     const auto free = std::ranges::find(is_held_, false);
     EXPECT_NE(free, is_held_.end()) << "more slots are held than there are";
     if (free == is_held_.end()) return fail(ErrorKind::internal, "no slot");
@@ -130,6 +134,7 @@ class FakeSource final : public BatchSource {
                       .position = {.epoch = 0, .sample = next_++}};
   }
   void give_back(const TakenBatch& batch) override {
+    if (batch.is_repeated) return;
     device_.refill(batch.slot);
     is_held_.at(static_cast<std::size_t>(batch.slot)) = false;
   }
@@ -139,6 +144,18 @@ class FakeSource final : public BatchSource {
       is_held_[i] = false;
     }
     next_ = position.sample;
+  }
+  void begin_repeating() {
+    const auto taken = take();
+    ASSERT_TRUE(taken);
+    repeated = *taken;
+    repeated->is_repeated = true;
+  }
+  // What the flow still copies from the slot must be over.
+  void end_repeating() {
+    TakenBatch batch = *std::exchange(repeated, std::nullopt);
+    batch.is_repeated = false;
+    give_back(batch);
   }
   [[nodiscard]] std::int64_t next() const { return next_; }
 
@@ -238,6 +255,49 @@ TEST(DeviceFlow, NoCopyIsUnderWayOnceItIsSettled) {
   scene.flow.settle();
   scene.device.refill(0);
   scene.device.refill(1);
+  EXPECT_THAT(scene.device.faults, IsEmpty());
+}
+
+TEST(DeviceFlow, ARepeatedBatchAheadIsGivenUpWhenItsCopyIsOver) {
+  Scene scene(true);
+  EXPECT_EQ(scene.next_sample(), 0);
+  scene.flow.done();
+  scene.source.begin_repeating();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(scene.next_sample(), 1);
+    scene.flow.run_ahead();
+    scene.flow.done();
+  }
+  ASSERT_NE(scene.flow.ahead(), nullptr);
+  scene.flow.drop_repeated();
+  EXPECT_EQ(scene.flow.ahead(), nullptr);
+  scene.source.end_repeating();
+  EXPECT_EQ(scene.next_sample(), 2) << "the loader goes on where it was";
+  EXPECT_THAT(scene.device.faults, IsEmpty());
+}
+
+TEST(DeviceFlow, ARepeatedBatchInUseKeepsItsLanding) {
+  Scene scene(true);
+  scene.source.begin_repeating();
+  const auto batch = scene.flow.next();
+  ASSERT_TRUE(batch);
+  scene.flow.drop_repeated();  // in the middle of a step
+  scene.source.end_repeating();
+  scene.device.step(*batch);
+  scene.flow.run_ahead();
+  scene.flow.done();
+  EXPECT_EQ(scene.next_sample(), 1);
+  EXPECT_THAT(scene.device.faults, IsEmpty());
+}
+
+TEST(DeviceFlow, WhatIsAheadFromTheLoaderOutlivesARepetition) {
+  Scene scene(true);
+  EXPECT_EQ(scene.next_sample(), 0);
+  scene.flow.run_ahead();
+  scene.flow.drop_repeated();
+  ASSERT_NE(scene.flow.ahead(), nullptr);
+  scene.flow.done();
+  EXPECT_EQ(scene.next_sample(), 1);
   EXPECT_THAT(scene.device.faults, IsEmpty());
 }
 
