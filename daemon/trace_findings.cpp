@@ -3,10 +3,11 @@
 
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <system_error>
 #include <utility>
 
-#include "profiler/analysis/finding_modules.hpp"
+#include "base/text.hpp"
 #include "profiler/analysis/trace_analysis.hpp"
 #include "profiler/traces/reader.hpp"
 
@@ -14,7 +15,7 @@ namespace autotuned::daemon {
 namespace {
 
 // Of a few steps, by the trainer's own limit on events; another trainer may know no such limit.
-constexpr std::uintmax_t kMostBytes = 64 << 20;
+constexpr std::int64_t kMostBytes = 64 << 20;
 
 // One figure under the name of a metric and under that of a signal.
 struct SameFigure {
@@ -67,9 +68,11 @@ FindingRecord record_of(const analysis::Finding& finding) {
 Result<void> add_findings(const std::filesystem::path& file, tuner::Profile& profile) {
   std::error_code failed;
   const std::uintmax_t bytes = std::filesystem::file_size(file, failed);
-  if (!failed && bytes > kMostBytes) {
-    return fail(ErrorKind::corrupt, "the trace is too large to be looked at during a run", file,
-                "`autotuned analyze` takes it");
+  if (!failed && bytes > static_cast<std::uintmax_t>(kMostBytes)) {
+    return fail(ErrorKind::corrupt,
+                "the trainer's trace has " + format_bytes(static_cast<std::int64_t>(bytes)) +
+                    ", and a run looks at no more than " + format_bytes(kMostBytes),
+                file, "`autotuned analyze` takes it");
   }
   const auto trace = traces::read_trace(file);
   if (!trace) return tl::unexpected(trace.error());

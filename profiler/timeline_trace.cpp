@@ -3,8 +3,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <ctime>
+#include <limits>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "profiler/timeline_device_trace.hpp"
@@ -17,6 +20,29 @@ using traces::TraceWriter;
 // Operators know it by this word where modules were recorded; so do annotations of modules here.
 constexpr const char* kModule = "Module Hierarchy";
 
+// Instead of the name of a step, so that nobody takes it for one.
+constexpr const char* kStepInPart = "step that was recorded in part";
+
+bool is_step(const SpanRecord& span) {
+  return std::string_view(span.name) == span::kStep;
+}
+
+// Until when nothing is missing of the threads that train.
+std::int64_t whole_until_ns(const RecordedSteps& stretch, std::int64_t training_thread) {
+  std::int64_t until_ns = std::numeric_limits<std::int64_t>::max();
+  if (stretch.timeline.lost_events == 0) return until_ns;
+  bool has_any = false;
+  for (const ThreadTimeline& thread : stretch.timeline.threads) {
+    const bool is_training = thread.thread == training_thread ||
+                             std::ranges::find(thread.events, TimelineKind::backward,
+                                               &TimelineEvent::kind) != thread.events.end();
+    if (!is_training || thread.events.empty()) continue;
+    has_any = true;
+    until_ns = std::min(until_ns, thread.events.back().start_ns);
+  }
+  return has_any ? until_ns : std::numeric_limits<std::int64_t>::min();
+}
+
 class RecordingWriter {
  public:
   RecordingWriter(Recording& recording, std::int64_t offset_ns, TraceWriter writer)
@@ -24,10 +50,12 @@ class RecordingWriter {
 
   Result<traces::WrittenTrace> write() {
     name_threads();
+    count_whole_steps();
     DeviceLosses losses;
-    for (RecordedSteps& stretch : recording_.stretches) {
+    for (std::size_t i = 0; i < recording_.stretches.size(); ++i) {
+      RecordedSteps& stretch = recording_.stretches[i];
       numbers_ = {};
-      write_spans(stretch);
+      write_spans(stretch, whole_until_ns_[i]);
       const std::vector<BackwardLink> links = charge_backward(stretch.timeline);
       for (const ThreadTimeline& thread : stretch.timeline.threads)
         write_thread(stretch.timeline, thread);
@@ -39,6 +67,7 @@ class RecordingWriter {
       begin("user_annotation", span.name, span.thread, span.start_ns, span.end_ns);
     }
     std::vector<std::string> notes = recording_.notes;
+    if (whole_steps_ < steps_) notes.push_back(whole_steps_text());
     for (std::string& loss : to_sentences(losses))
       notes.push_back(std::move(loss));
     return writer_.finish(recording_.end_ns + offset_ns_, recording_.lost_events, notes);
@@ -74,17 +103,45 @@ class RecordingWriter {
     writer_.argument("Ev Idx", events_ - 1);
   }
 
-  void write_spans(const RecordedSteps& stretch) {
+  // Of others the operators are missing, and their time would seem to be spent on something else.
+  void count_whole_steps() {
+    for (const RecordedSteps& stretch : recording_.stretches) {
+      const std::int64_t until_ns = whole_until_ns(stretch, recording_.training_thread);
+      for (const SpanRecord& span : stretch.spans) {
+        if (!is_step(span)) continue;
+        ++steps_;
+        if (span.end_ns <= until_ns) ++whole_steps_;
+      }
+      whole_until_ns_.push_back(until_ns);
+    }
+  }
+
+  // Where none is whole, all are better than none.
+  [[nodiscard]] bool is_in_part(const SpanRecord& span, std::int64_t until_ns) const {
+    return whole_steps_ > 0 && is_step(span) && span.end_ns > until_ns;
+  }
+
+  [[nodiscard]] std::string whole_steps_text() const {
+    if (whole_steps_ == 0) {
+      return "no step found room as a whole: what its operators take is told too low";
+    }
+    return std::to_string(whole_steps_) + " of " + std::to_string(steps_) +
+           " steps found room as a whole, and only these count";
+  }
+
+  void write_spans(const RecordedSteps& stretch, std::int64_t until_ns) {
     std::int64_t step = stretch.first_step;
     for (const SpanRecord& span : stretch.spans) {
-      const std::string name = span_name_in_trace(span.name, step, recording_);
+      const std::string name = is_in_part(span, until_ns)
+                                   ? kStepInPart
+                                   : span_name_in_trace(span.name, step, recording_);
       begin("user_annotation", name, recording_.training_thread, span.start_ns, span.end_ns);
       const bool has_parent = span.parent >= 0;
       numbers_.spans.push_back(
           {.number = events_,
            .name = name,
            .parent = has_parent ? scope_of_span(static_cast<std::size_t>(span.parent)) : 0});
-      if (std::string_view(span.name) == span::kStep) ++step;
+      if (is_step(span)) ++step;
     }
   }
 
@@ -138,7 +195,10 @@ class RecordingWriter {
   Recording& recording_;
   std::int64_t offset_ns_;
   TraceWriter writer_;
-  ScopeNumbers numbers_;  // of the stretch that is written
+  ScopeNumbers numbers_;                      // of the stretch that is written
+  std::vector<std::int64_t> whole_until_ns_;  // of each stretch
+  std::int64_t steps_ = 0;
+  std::int64_t whole_steps_ = 0;
   std::int64_t events_ = 0;
   std::int64_t links_ = 0;
 };

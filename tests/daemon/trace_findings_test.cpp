@@ -138,7 +138,9 @@ TEST(TraceFindings, HugeTracesAreLeftToAnalyze) {
   folder.write("huge.json", "[");
   std::filesystem::resize_file(folder / "huge.json", (64 << 20) + 1);  // sparse
   tuner::Profile profile;
-  EXPECT_THAT(add_findings(folder / "huge.json", profile).error().message(), HasSubstr("analyze"));
+  const std::string message = add_findings(folder / "huge.json", profile).error().message();
+  EXPECT_THAT(message, HasSubstr("looks at no more than 64.0 MiB"));
+  EXPECT_THAT(message, HasSubstr("`autotuned analyze` takes it"));
 }
 
 // Plugins see both side by side.

@@ -107,6 +107,54 @@ TEST(TimelineTrace, IsAnalysedLikeAnyOther) {
   EXPECT_THAT(findings["data_loading"], HasSubstr("20.0 %"));
 }
 
+// The operators of the second step had no room, nor had those of the autograd thread behind 130 us.
+Recording full_recording() {
+  Recording full = recording();
+  full.end_ns = 300 * kUs;
+  full.lost_events = 7;
+  RecordedSteps& steps = full.stretches[0];
+  for (const std::int64_t start_ns : {100 * kUs, 200 * kUs}) {
+    steps.spans.push_back(
+        {.name = span::kStep, .start_ns = start_ns, .end_ns = start_ns + 100 * kUs, .parent = -1});
+  }
+  steps.timeline.lost_events = 7;
+  steps.timeline.threads[0].events.push_back(
+      {.start_ns = 240 * kUs, .end_ns = 250 * kUs, .name = 0});
+  steps.timeline.threads.push_back({.thread = 12, .logical_thread = 2});
+  ThreadTimeline& autograd = steps.timeline.threads.back();
+  autograd.names = {"AddBackward0"};
+  autograd.events = {
+      {.start_ns = 130 * kUs, .end_ns = 150 * kUs, .name = 0, .kind = TimelineKind::backward}};
+  steps.timeline.threads.push_back({.thread = 13, .logical_thread = 3});
+  steps.timeline.threads.back().names = {"aten::empty"};
+  steps.timeline.threads.back().events = {
+      {.start_ns = 1, .end_ns = 2, .name = 0}};  // had nothing else to do
+  return full;
+}
+
+TEST(TimelineTrace, StepsThatAreNotWholeDoNotCount) {
+  const Trace trace = written(full_recording());
+  std::vector<std::string> names;
+  for (std::size_t row = 0; row < 5; ++row)
+    names.push_back(trace.name_of(row));
+  EXPECT_THAT(names, testing::IsSupersetOf({"ProfilerStep#12", "step that was recorded in part",
+                                            "step that was recorded in part"}));
+  EXPECT_THAT(trace.notes, ElementsAre(HasSubstr("it lost 7 events"),
+                                       "1 of 3 steps found room as a whole, and only these count"));
+  const auto analysis = analysis::analyze(trace);
+  EXPECT_EQ(analysis.breakdown.steps.size(), 1U);
+  EXPECT_EQ(analysis.breakdown.mean_part_ns(analysis::Part::other), 12.0 * kUs);
+  EXPECT_THAT(analysis.notes, testing::Contains(HasSubstr("1 of 3 steps")));
+}
+
+TEST(TimelineTrace, WithoutAWholeStepAllAreLeft) {
+  Recording full = full_recording();
+  full.stretches[0].timeline.threads[0].events.resize(2);
+  const auto analysis = analysis::analyze(written(std::move(full)));
+  EXPECT_EQ(analysis.breakdown.steps.size(), 3U);
+  EXPECT_THAT(analysis.notes, testing::Contains(HasSubstr("no step found room as a whole")));
+}
+
 TEST(TimelineTrace, OfNothingIsATrace) {
   const TemporaryFolder folder;
   Recording empty;
