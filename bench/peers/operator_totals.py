@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operator totals of `autotuned profile` beside those of torch.profiler on the same model and batch.
 
-usage: python3 bench/peers/operator_totals.py build/release/bin/autotuned [ROUNDS]
+usage: python3 bench/peers/operator_totals.py [--malloc default] build/release/bin/autotuned [ROUNDS]
 
 Both record ResNet-18 on batches of 16 pictures of 224 x 224, forward, loss and backward, in turn; the same
 `autotuned analyze` reads both traces. Prints Markdown: calls per step, and the median total per step with the
 quartiles of the rounds.
+
+Each records in a process of its own in every round, with threads that sleep between operators (as the trainer's do)
+and, unless `--malloc default` is given, a C library that keeps what is freed (memory.malloc: keep): else it depends on
+what else a process allocated whether an output of some megabytes costs its page faults anew in every step, which is a
+large part of the time of operators that only pass over memory.
 """
 
+import argparse
+import ctypes
 import json
 import os
 import statistics
@@ -15,19 +22,27 @@ import subprocess
 import sys
 import tempfile
 
-import torch
-import torchvision
-from torch.profiler import ProfilerActivity, profile, schedule
-
 STEPS, WARMUP = 4, 2
 RECIPE = "recipes/resnet18_cifar_cpu.yaml"
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
+
+
+def keep_freed_memory() -> None:
+    for threshold in (M_MMAP_THRESHOLD, M_TRIM_THRESHOLD):
+        if ctypes.CDLL(None).mallopt(threshold, 2**31 - 1) != 1:
+            raise SystemExit("the C library refused mallopt()")
 
 
 def record_peer(path: str) -> None:
+    import torch
+    import torchvision
+    from torch.profiler import ProfilerActivity, profile, schedule
+
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
     torch.manual_seed(1)
     model = torchvision.models.resnet18(num_classes=1000)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)
-    images, labels = torch.rand(16, 3, 224, 224), torch.arange(16)
+    images, labels = torch.rand(16, 3, 224, 224) * 2 - 1, torch.arange(16) % 10
     with profile(activities=[ProfilerActivity.CPU], schedule=schedule(wait=0, warmup=WARMUP, active=STEPS),
                  on_trace_ready=lambda done: done.export_chrome_trace(path)) as recording:
         for _ in range(WARMUP + STEPS):
@@ -35,6 +50,16 @@ def record_peer(path: str) -> None:
             torch.nn.functional.cross_entropy(model(images), labels).backward()
             optimizer.step()
             recording.step()
+
+
+def run_peer(path: str, malloc: str) -> None:
+    subprocess.run([sys.executable, os.path.abspath(__file__), "--malloc", malloc, "--record-peer", path],
+                   env=dict(os.environ, OMP_WAIT_POLICY="passive"), check=True)
+
+
+def run_ours(program: str, path: str, malloc: str) -> None:
+    subprocess.run([program, "profile", RECIPE, "--steps", str(STEPS), "--warmup", str(WARMUP), "--output", path,
+                    "-s", f"memory.malloc={malloc}"], stdout=subprocess.DEVNULL, check=True)
 
 
 def totals(program: str, path: str) -> dict:
@@ -51,18 +76,28 @@ def spread(values: list) -> tuple:
 
 
 def main() -> None:
-    program = os.path.abspath(sys.argv[1])
-    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 5
-    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--malloc", choices=["keep", "default"], default="keep")
+    parser.add_argument("--record-peer", metavar="TRACE", help="only record torch.profiler's trace, in this process")
+    parser.add_argument("program", nargs="?")
+    parser.add_argument("rounds", nargs="?", type=int, default=5)
+    given = parser.parse_args()
+    if given.record_peer:
+        if given.malloc == "keep":
+            keep_freed_memory()
+        record_peer(given.record_peer)
+        return
+    if given.program is None:
+        parser.error("name the program: build/release/bin/autotuned")
+    program = os.path.abspath(given.program)
     ours, theirs = [], []
     with tempfile.TemporaryDirectory() as folder:
-        for _ in range(rounds):
+        for _ in range(given.rounds):
             path = os.path.join(folder, "ours.pt.trace.json.gz")
-            subprocess.run([program, "profile", RECIPE, "--steps", str(STEPS), "--warmup", str(WARMUP), "--output", path],
-                           stdout=subprocess.DEVNULL, check=True)
+            run_ours(program, path, given.malloc)
             ours.append(totals(program, path))
             path = os.path.join(folder, "theirs.pt.trace.json")
-            record_peer(path)
+            run_peer(path, given.malloc)
             theirs.append(totals(program, path))
     print("| operator | calls (ours, theirs) | ms a step (ours) | ms a step (theirs) | ratio |\n|---|---|---|---|---|")
     names = sorted(theirs[0], key=lambda name: -theirs[0][name][1])
