@@ -70,7 +70,8 @@ Communication communication_of(const traces::Trace& trace, const Stretches& stre
                        .computation_ns = length_ns(computing),
                        .communication_ns = length_ns(communicating),
                        .overlapped_ns = length_ns(intersection(computing, communicating)),
-                       .operations = {}};
+                       .operations = {},
+                       .has_shapes = trace.has_input_types};
   const auto sizes = sizes_of(trace);
   for (const Row row : rows) {
     Collective& one = result.operations.emplace_back();
@@ -84,12 +85,29 @@ Communication communication_of(const traces::Trace& trace, const Stretches& stre
   return result;
 }
 
+namespace {
+
+// Of one row, by rank.
+struct Calls {
+  std::vector<std::vector<std::int64_t>> lengths_ns;
+  std::vector<std::int64_t> bytes;
+  std::vector<std::size_t> sized;  // calls whose size is known
+};
+
+// The most that a rank gives. One may give nothing at all, as all but one do in a scatter, where its trace would tell.
+std::optional<std::int64_t> bytes_of(const Calls& calls,
+                                     const std::vector<const Communication*>& ranks) {
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const bool gives_nothing = calls.sized[rank] == 0 && ranks[rank]->has_shapes;
+    if (calls.sized[rank] < calls.lengths_ns[rank].size() && !gives_nothing) return std::nullopt;
+  }
+  const std::int64_t most = *std::ranges::max_element(calls.bytes);
+  return most > 0 ? std::optional(most) : std::nullopt;
+}
+
+}  // namespace
+
 std::vector<CollectiveRow> collective_table(const std::vector<const Communication*>& ranks) {
-  struct Calls {
-    std::vector<std::vector<std::int64_t>> lengths_ns;  // by rank
-    std::vector<std::int64_t> bytes;                    // by rank
-    bool has_sizes = true;
-  };
   std::map<std::pair<std::string, std::string>, Calls> operations;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     for (const Collective& one : ranks[rank]->operations) {
@@ -98,14 +116,14 @@ std::vector<CollectiveRow> collective_table(const std::vector<const Communicatio
       calls.lengths_ns[rank].push_back(one.length_ns);
       calls.bytes.resize(ranks.size());
       calls.bytes[rank] = bounded_sum(calls.bytes[rank], one.bytes);
-      calls.has_sizes = calls.has_sizes && one.bytes > 0;
+      calls.sized.resize(ranks.size());
+      calls.sized[rank] += one.bytes > 0 ? 1 : 0;
     }
   }
   std::vector<CollectiveRow> table;
   for (const auto& [name, operation] : operations) {
     const auto& of_ranks = operation.lengths_ns;
-    CollectiveRow row{.name = name.first, .what = name.second, .bytes = {}};
-    if (operation.has_sizes) row.bytes = *std::ranges::max_element(operation.bytes);
+    CollectiveRow row{.name = name.first, .what = name.second, .bytes = bytes_of(operation, ranks)};
     const bool is_alike = std::ranges::all_of(
         of_ranks, [&](const auto& own) { return own.size() == of_ranks.front().size(); });
     for (const auto& own : of_ranks) {

@@ -17,7 +17,7 @@ struct Collective {
   std::string name;
   std::int64_t length_ns = 0;
   std::string what = {};   // "allreduce"; empty where the trace does not say
-  std::int64_t bytes = 0;  // that this rank gives; 0: the trace does not say
+  std::int64_t bytes = 0;  // that this rank gives; 0: it gives nothing, or the trace does not say
 };
 
 // Of one rank, within its steps. On devices: kernels. Without one: operations of the host, beside the
@@ -28,6 +28,7 @@ struct Communication {
   std::int64_t communication_ns = 0;
   std::int64_t overlapped_ns = 0;      // both at once
   std::vector<Collective> operations;  // by start
+  bool has_shapes = false;             // so that an operation without bytes gives nothing
 
   [[nodiscard]] std::int64_t exposed_ns() const { return communication_ns - overlapped_ns; }
 };
@@ -44,7 +45,7 @@ struct CollectiveRow {
   std::int64_t total_ns = 0;  // mean over the ranks, and so below
   std::int64_t transfer_ns = 0;
   std::int64_t waiting_ns = 0;  // for other ranks
-  // That all calls of a rank give together; nothing where one does not say.
+  // That all calls of a rank give together, the most of any rank; nothing where one does not say.
   std::optional<std::int64_t> bytes;
 };
 

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "profiler/traces/collective_size.hpp"
 #include "profiler/traces/numbers.hpp"
 
 namespace autotuned::traces {
@@ -24,41 +25,6 @@ constexpr std::size_t kLongestCategory = 40;
 constexpr std::size_t kMostPythonCalls = 4'000'000;  // 128 MB
 // Of all events together, 115 days: no sum of them overflows.
 constexpr std::int64_t kMostTimeNs = 10'000'000'000'000'000;
-constexpr std::int64_t kMostCollectiveElements = std::int64_t{1} << 40U;
-
-// By PyTorch's names of types, in any letters: "Float" beside "float".
-constexpr std::array kTypeBytes = {
-    std::pair{"float", 4},        std::pair{"half", 2},          std::pair{"bfloat16", 2},
-    std::pair{"c10::half", 2},    std::pair{"c10::bfloat16", 2}, std::pair{"double", 8},
-    std::pair{"int", 4},          std::pair{"long", 8},          std::pair{"long int", 8},
-    std::pair{"short", 2},        std::pair{"char", 1},          std::pair{"signed char", 1},
-    std::pair{"byte", 1},         std::pair{"unsigned char", 1}, std::pair{"bool", 1},
-    std::pair{"complexfloat", 8}, std::pair{"complexdouble", 16}};
-
-std::int64_t bytes_of_type(std::string_view type) {
-  std::string lower(type.substr(0, 24));
-  std::ranges::transform(lower, lower.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  if (lower.starts_with("float8")) return 1;
-  for (const auto& [name, bytes] : kTypeBytes) {
-    if (lower == name) return bytes;
-  }
-  return 0;
-}
-
-// Nothing where the event is of no collective operation, or does not say.
-std::optional<std::int64_t> collective_bytes(EventKind kind, const RawEvent& event) {
-  if (event.collective_elements.empty()) return std::nullopt;
-  if (kind != EventKind::kernel && kind != EventKind::communication &&
-      event.name != kCollectiveCall) {
-    return std::nullopt;
-  }
-  const std::int64_t elements = integer_from(event.collective_elements).value_or(0);
-  const std::int64_t each = bytes_of_type(event.collective_type);
-  if (elements <= 0 || elements > kMostCollectiveElements || each == 0) return std::nullopt;
-  return elements * each;
-}
 
 float figure_from(std::string_view token) {
   float value = 0;

@@ -171,6 +171,45 @@ TEST(Communication, TellsSizes) {
   EXPECT_EQ(table[1].bytes, std::nullopt);
 }
 
+// Of two ranks on CPUs, recorded with shapes or without.
+TEST(Communication, TellsSizesOfGloo) {
+  const auto of_rank = [](bool is_root, bool has_shapes) {
+    const auto tensors = [&](const char* sizes, const char* types) {
+      return has_shapes
+                 ? Json{{"Input Dims", Json::parse(sizes)}, {"Input type", Json::parse(types)}}
+                 : Json::object();
+    };
+    TraceText text;
+    text.step(1, 0, 1000);
+    text.event("cpu_op", "aten::mm", 5, 5, tensors("[[2, 2]]", R"(["float"])"));
+    text.event("user_annotation", "gloo:all_reduce", 10, 40, tensors("[[1000]]", R"(["double"])"),
+               2);
+    text.event("user_annotation", "gloo:all_reduce", 60, 40, tensors("[[7]]", R"(["long int"])"),
+               2);
+    // Only the root gives anything.
+    text.event("user_annotation", "gloo:scatter", 110, 30,
+               is_root ? tensors("[[5], [5]]", R"(["float", "float"])") : Json::object(), 2);
+    text.event("user_annotation", "gloo:barrier", 150, 10, Json::object(), 2);
+    return profile_of(text, Depth::views).communication;
+  };
+  for (const bool has_shapes : {true, false}) {
+    const Communication root = of_rank(true, has_shapes);
+    const Communication other = of_rank(false, has_shapes);
+    const auto table = collective_table({&root, &other});
+    ASSERT_EQ(table.size(), 3U);
+    EXPECT_EQ(table[0].name, "gloo:all_reduce");
+    EXPECT_EQ(table[1].name, "gloo:scatter");
+    if (has_shapes) {
+      EXPECT_EQ(table[0].bytes, 8056);
+      EXPECT_EQ(table[1].bytes, 40);
+    } else {
+      EXPECT_EQ(table[0].bytes, std::nullopt);
+      EXPECT_EQ(table[1].bytes, std::nullopt);
+    }
+    EXPECT_EQ(table[2].bytes, std::nullopt) << "a barrier exchanges nothing";
+  }
+}
+
 // Nonsense is no size.
 TEST(Communication, HostileSizesAreNone) {
   for (const char* elements : {"-5", "99999999999999999", "many", "0"}) {

@@ -91,6 +91,37 @@ TEST(Reader, ReadsWhatIsExchanged) {
   EXPECT_EQ(trace->collectives[1].bytes, 160);
 }
 
+// As PyTorch 2.11 writes Gloo's operations with record_shapes=True.
+TEST(Reader, ReadsWhatGlooExchanges) {
+  const auto bytes_of = [](const std::string& name, const std::string& arguments) {
+    const auto trace = read_trace_text(
+        R"({"traceEvents": [{"ph": "X", "cat": "user_annotation", "name": ")" + name +
+        R"(", "pid": 673, "tid": 762, "ts": 5, "dur": 3, "args": {"External id": 1025, )" +
+        R"("Record function id": 0, )" + arguments + R"("Ev Idx": 0}}]})");
+    EXPECT_TRUE(trace) << trace.error().message();
+    return trace->collectives.empty() ? 0 : trace->collectives[0].bytes;
+  };
+  EXPECT_EQ(bytes_of("gloo:all_reduce",
+                     R"("Concrete Inputs": [""], "Input type": ["double"], "Input Strides": [[1]],
+                        "Input Dims": [[1000]], )"),
+            8000);
+  EXPECT_EQ(bytes_of("gloo:scatter",
+                     R"("Concrete Inputs": ["", ""], "Input type": ["float", "long int"],
+                        "Input Strides": [[3, 1], [1]], "Input Dims": [[5, 3], [5]], )"),
+            60 + 40);
+  EXPECT_EQ(bytes_of("gloo:all_reduce", R"("Input type": ["float"], "Input Dims": [[]], )"), 4);
+  EXPECT_EQ(bytes_of("gloo:barrier", ""), 0);
+  for (const char* dims : {"[[-5]]", "[[99999999999999999]]", "[[1099511627776, 1099511627776]]",
+                           "[[[5], [6]]]", "[]", R"([["x"]])", R"("[[")", "7"}) {
+    EXPECT_EQ(bytes_of("gloo:all_reduce",
+                       R"("Input type": ["float"], "Input Dims": )" + std::string(dims) + ", "),
+              0)
+        << dims;
+  }
+  EXPECT_EQ(bytes_of("gloo:all_reduce", R"("Input type": ["bird"], "Input Dims": [[5]], )"), 0);
+  EXPECT_EQ(bytes_of("anything", R"("Input type": ["float"], "Input Dims": [[5]], )"), 0);
+}
+
 // AMD's launches and kernels; older versions call the category hip_runtime.
 TEST(Reader, ReadsHip) {
   TraceText text;
