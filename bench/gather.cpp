@@ -3,8 +3,9 @@
 // against the rewrite (rewrite.gather=indexing), one after the other again and again, in an order that
 // a coin decides, so that whatever else the machine does hits both.
 //
-//   gather [--rounds 200] [--threads 2] [--deterministic]
+//   gather [--rounds 200] [--threads 2] [--deterministic] [--device cuda]
 #include <ATen/Context.h>
+#include <ATen/DeviceAccelerator.h>
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 
@@ -16,8 +17,10 @@
 #include <cstdio>
 #include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
+#include "trainer/device.hpp"
 #include "trainer/gather.hpp"
 
 namespace {
@@ -39,24 +42,32 @@ constexpr Shape kShapes[] = {
 
 class Work {
  public:
-  explicit Work(const Shape& shape)
-      : source_(at::randn({shape.batch, shape.tokens, shape.width}).requires_grad_(true)),
-        index_(at::randn({shape.batch, shape.tokens})
+  Work(const Shape& shape, at::Device device)
+      : device_(device),
+        source_(at::randn({shape.batch, shape.tokens, shape.width}, device).requires_grad_(true)),
+        index_(at::randn({shape.batch, shape.tokens}, device)
                    .argsort(/*stable=*/false, 1)
                    .slice(1, 0, shape.kept)
                    .unsqueeze(-1)
                    .expand({-1, -1, shape.width})),
-        gradient_(at::randn(index_.sizes())) {}
+        gradient_(at::randn(index_.sizes(), device)) {}
 
   // Seconds of one forward and backward pass.
   double pass() {
     source_.mutable_grad().reset();
+    finish();
     const auto start = std::chrono::steady_clock::now();
     at::gather(source_, 1, index_).backward(gradient_);
+    finish();
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
 
  private:
+  void finish() const {
+    if (!device_.is_cpu()) at::accelerator::synchronizeDevice(device_.index());
+  }
+
+  at::Device device_;
   at::Tensor source_;
   at::Tensor index_;
   at::Tensor gradient_;
@@ -82,8 +93,8 @@ Interval interval_of_median(std::vector<double> values) {
   return {values[rank], values[values.size() - 1 - rank]};
 }
 
-void measure(const Shape& shape, int rounds, std::mt19937& coin) {
-  Work work(shape);
+void measure(const Shape& shape, at::Device device, int rounds, std::mt19937& coin) {
+  Work work(shape, device);
   std::vector<double> gather;
   std::vector<double> indexing;
   std::vector<double> ratios;
@@ -122,15 +133,25 @@ int main(int argc, char** argv) {
   int rounds = 200;
   int threads = at::get_num_threads();
   bool is_deterministic = false;
+  std::string device = "cpu";
   app.add_option("--rounds", rounds, "pairs of passes per shape")->check(CLI::Range(10, 100'000));
   app.add_option("--threads", threads, "threads of an operator")->check(CLI::Range(1, 1024));
   app.add_flag("--deterministic", is_deterministic, "with deterministic algorithms");
+  app.add_option("--device", device, "cpu, cuda or cuda:N");
   CLI11_PARSE(app, argc, argv);
+  if (device != "cpu") {
+    const auto chosen = trainer::choose_device(device, trainer::open_devices());
+    if (!chosen) {
+      std::fprintf(stderr, "gather: %s\n", chosen.error().message().c_str());
+      return 2;
+    }
+    device = *chosen;
+  }
   at::set_num_threads(threads);
   at::globalContext().setDeterministicAlgorithms(is_deterministic, /*warn_only=*/false);
   at::manual_seed(1);
   std::mt19937 coin(1);
   for (const Shape& shape : kShapes)
-    measure(shape, rounds, coin);
+    measure(shape, at::Device(device), rounds, coin);
   return 0;
 }

@@ -24,12 +24,20 @@ if sys.argv[1] == "doctor":
 if plan["fails"]:
     print("autotuned: error: the trainer ended", file=sys.stderr)
     sys.exit(1)
+if sys.argv[1] == "profile":
+    print(json.dumps({"step_us": 12000.0, "events": 90, "notes": ["2 records lost"], "damage": [],
+                      "kernels": [{"name": "sgemm", "calls": plan.get("kernels", 7)}]}))
+    sys.exit(0)
 print(json.dumps({"event": "noise"}))
 print(json.dumps({
     "baseline": {"samples_per_second": 1000.0},
     "best": {"samples_per_second": 2000.0, "speedup": 2.0, "speedup_low": 1.9, "speedup_high": None},
     "trials": [{"change": {"cuda.graph": True}, "verdict": "accepted"},
                {"change": {"precision.tf32": True}, "verdict": "rejected"}]}))
+"""
+GATHER = """
+import sys
+print(f"(8, 196, 768) keep 98: {' '.join(sys.argv[1:])}")
 """
 # As GoogleTest writes its results.
 TESTS = """
@@ -62,6 +70,7 @@ class GpuRun(unittest.TestCase):
         (self.root / "bench/gpu").mkdir(parents=True)
         shutil.copy(SOURCE / "bench/gpu/run", self.root / "bench/gpu/run")
         self.bin = self.program("build/release/bin/autotuned", AUTOTUNED)
+        self.program("build/release/bin/gather", GATHER)
         self.tests = self.program("build/release/tests/gpu_test", TESTS)
         (self.root / "RUN-GPU-TESTS").write_text("#!/bin/sh\nstatus=0\n"
                                                   'build/release/tests/gpu_test "$@" || status=$?\n')
@@ -73,8 +82,8 @@ class GpuRun(unittest.TestCase):
         file.chmod(0o755)
         return file.parent
 
-    def run_all(self, doctor, tests, *options, fails=False, crashes=False):
-        (self.bin / "plan.json").write_text(json.dumps({"doctor": doctor, "fails": fails}))
+    def run_all(self, doctor, tests, *options, fails=False, crashes=False, kernels=7):
+        (self.bin / "plan.json").write_text(json.dumps({"doctor": doctor, "fails": fails, "kernels": kernels}))
         (self.tests / "plan.json").write_text(json.dumps({"tests": tests, "crashes": crashes}))
         output = self.root / "result.json"
         done = subprocess.run(
@@ -103,9 +112,9 @@ class GpuRun(unittest.TestCase):
         self.assertIn("| GPU | found | NVIDIA Imaginary |  |", table)
         self.assertIn("| launch_bound | done | 1000 to 2000 samples/s, 2.00 x (1.90 to unknown) | cuda.graph: True |", table)
         self.assertEqual(sorted(result["runs"]),
-                         ["launch_bound", "resnet18_cifar", "simple_cnn_cifar", "vit_patch_dropout"])
-        runs = [call for call in self.calls() if call[0] == "run"]
-        self.assertEqual(len(runs), 4)
+                         ["launch_bound", "picture_bound", "resnet18_cifar", "simple_cnn_cifar", "vit_patch_dropout"])
+        runs = [call for call in self.calls() if call[0] == "run" and call[call.index("--budget") + 1] != "0s"]
+        self.assertEqual(len(runs), 5)
         budgets = [int(call[call.index("--budget") + 1].removesuffix("s")) for call in runs]
         self.assertTrue(all(5 <= budget <= 165 / 2 for budget in budgets), budgets)
         for call in runs:
@@ -115,7 +124,42 @@ class GpuRun(unittest.TestCase):
     def test_recipes_of_ones_own_take_the_place_of_the_others(self):
         code, _, result = self.run_all(WITH, {}, "--recipe", "mine.yaml")
         self.assertEqual(code, 0)
-        self.assertEqual(sorted(result["runs"]), ["launch_bound", "mine"])
+        self.assertEqual(sorted(result["runs"]), ["launch_bound", "mine", "picture_bound"])
+
+    def test_photos_are_tuned_where_they_are(self):
+        photos = self.root / ".deps/photos"
+        photos.mkdir(parents=True)
+        (photos / "one.jpg").write_bytes(b"")
+        _, _, result = self.run_all(WITH, {})
+        self.assertIn("photo_masking", result["runs"])
+
+    def test_recording_is_measured_between_two_runs_without_it(self):
+        code, table, _ = self.run_all(WITH, {}, "--trace", str(self.root / "kept.pt.trace.json.gz"))
+        self.assertEqual(code, 0)
+        self.assertIn("| recording of launch_bound | done | step 8.000 ms without, 12.000 ms with, 8.000 ms after it | "
+                      "90 events, 7 kernels; 2 records lost |", table)
+        self.assertIn("| removed plugin on this trace | left out |", table)
+        first = [call for call in self.calls() if call[0] in ("run", "profile")][:3]
+        self.assertEqual([call[0] for call in first], ["run", "profile", "run"])
+        self.assertIn(str(self.root / "kept.pt.trace.json.gz"), first[1])
+
+    def test_a_trace_without_kernels_is_a_failure(self):
+        code, table, _ = self.run_all(WITH, {}, kernels=0)
+        self.assertEqual(code, 1)
+        self.assertIn("| recording of launch_bound: kernels | failed |  | the trace has none |", table)
+
+    def test_the_removed_plugin_reads_the_trace(self):
+        script = self.program("bench/peers/trace_oracle.py", "import sys; print(' '.join(sys.argv[1:2])); sys.exit(1)")
+        self.assertTrue(script.exists())
+        code, table, _ = self.run_all(WITH, {}, "--oracle", sys.executable)
+        self.assertEqual(code, 1)
+        self.assertIn("| removed plugin on this trace | failed | --compare |  |", table)
+
+    def test_gather_runs_on_the_gpu(self):
+        _, table, _ = self.run_all(WITH, {})
+        self.assertIn("| gather (8, 196, 768) keep 98 | done | --device cuda --rounds 50 |  |", table)
+        self.assertIn("| gather --deterministic (8, 196, 768) keep 98 | done | "
+                      "--device cuda --rounds 50 --deterministic |  |", table)
 
     def test_a_failed_test_is_named(self):
         code, table, _ = self.run_all(WITHOUT, {"One": "failed", "Two": "passed"})
