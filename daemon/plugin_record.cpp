@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <ranges>
+#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -52,10 +52,11 @@ std::set<std::string> extensions_of(const Configuration& change) {
 }  // namespace
 
 Result<std::map<std::string, PluginRecord>> plugin_records(const storage::History& history) {
-  const auto runs = history.runs({.limit = -1});
+  auto runs = history.runs({.limit = -1});
   if (!runs) return tl::unexpected(runs.error());
+  std::ranges::reverse(*runs);  // oldest first
   std::map<std::string, PluginRecord> records;
-  for (const storage::RunRow& run : *runs | std::views::reverse) {  // oldest first
+  for (const storage::RunRow& run : *runs) {
     std::set<std::string> workloads;
     for (const char* part : {"model", "data"}) {
       const Json& typed = member(run.recipe, part);

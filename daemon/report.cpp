@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <ctime>
-#include <ranges>
 #include <utility>
 
 #include "base/text.hpp"
@@ -91,11 +90,11 @@ Json run_summary_json(const storage::RunRow& run) {
 const Json* profile_of(const std::vector<Json>& profiles, const Configuration& configuration) {
   const Json wanted = configuration.to_json();
   const Json* found = nullptr;
-  for (const Json& profile : std::views::reverse(profiles)) {
-    if (member(profile, "configuration") != wanted) continue;
+  for (auto profile = profiles.rbegin(); profile != profiles.rend(); ++profile) {
+    if (member(*profile, "configuration") != wanted) continue;
     // One that a session took when it went on may have no trace beside it.
-    if (member(profile, "metrics").contains("steps_count")) return &profile;
-    if (found == nullptr) found = &profile;
+    if (member(*profile, "metrics").contains("steps_count")) return &*profile;
+    if (found == nullptr) found = &*profile;
   }
   return found;
 }

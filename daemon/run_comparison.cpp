@@ -2,7 +2,6 @@
 #include "daemon/run_comparison.hpp"
 
 #include <algorithm>
-#include <ranges>
 #include <set>
 
 #include "daemon/report.hpp"
@@ -121,14 +120,13 @@ Json numbers_json(const Json& a, const Json& b) {
 std::optional<TrialRecord> measured_trial(const RunRecord& record,
                                           const std::optional<TrialRecord>& trial) {
   if (trial) return trial;
-  for (const TrialRecord& candidate : std::views::reverse(record.trials)) {
-    const bool is_of_the_whole =
-        candidate.kind == TrialKind::confirmation || candidate.kind == TrialKind::verification;
-    if (is_of_the_whole && candidate.verdict == Verdict::accepted) {
-      return candidate;
-    }
-  }
-  return std::nullopt;
+  const auto last =
+      std::find_if(record.trials.rbegin(), record.trials.rend(), [](const TrialRecord& candidate) {
+        const bool is_of_the_whole =
+            candidate.kind == TrialKind::confirmation || candidate.kind == TrialKind::verification;
+        return is_of_the_whole && candidate.verdict == Verdict::accepted;
+      });
+  return last == record.trials.rend() ? std::nullopt : std::optional(*last);
 }
 
 ComparedSide side_of(const RunRecord& record, const std::optional<TrialRecord>& trial,

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <ranges>
 #include <utility>
 
 #include "tuner/candidates.hpp"
@@ -155,12 +154,12 @@ Result<void> SessionRun::confirm() {
 }
 
 const TrialRecord* SessionRun::confirmed() const {
-  for (const TrialRecord& trial : trials_ | std::views::reverse) {
-    if (trial.kind == TrialKind::ablation) continue;
-    const bool holds = trial.kind == TrialKind::confirmation && trial.verdict == Verdict::accepted;
-    return holds ? &trial : nullptr;
-  }
-  return nullptr;
+  const auto last = std::find_if(trials_.rbegin(), trials_.rend(), [](const TrialRecord& trial) {
+    return trial.kind != TrialKind::ablation;
+  });
+  const bool holds = last != trials_.rend() && last->kind == TrialKind::confirmation &&
+                     last->verdict == Verdict::accepted;
+  return holds ? &*last : nullptr;
 }
 
 // What distinguishes the final configuration from the starting one, by who proposed it; knobs that nobody
