@@ -239,14 +239,16 @@ void RecordedDisk::write_disk(const fs::path& into, std::size_t operations, Unsy
 
 }  // namespace autotuned
 
-#define IN_THE_PLACE_OF_THE_SYSTEMS extern "C" __attribute__((visibility("default")))
+// ThreadSanitizer's runtime calls these before it is ready for code that tells it something.
+#define IN_THE_PLACE_OF_THE_SYSTEMS \
+  extern "C" __attribute__((visibility("default"), no_sanitize("thread")))
 
 namespace {
 
 using autotuned::current;
 using autotuned::Kind;
 
-int as_int(long result) {
+__attribute__((no_sanitize("thread"))) int as_int(long result) {
   return static_cast<int>(result);
 }
 
