@@ -178,6 +178,9 @@ Parsed<Condition> Condition::parse(std::string_view text) {
     auto right_fact = Fact::parse(right);
     if (!right_fact) return tl::unexpected(right_fact.error());
     condition.right_ = std::move(*right_fact);
+  } else if (right.find(kOr) != std::string_view::npos) {
+    return tl::unexpected(fmt::format("'{}' is one word for {}, not two: `or` stands between facts",
+                                      right, found->text));
   } else {
     condition.right_ = Literal{std::string(right), number_in(right)};
   }

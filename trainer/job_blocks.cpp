@@ -285,7 +285,8 @@ Result<JobProfile> Job::State::profile(std::int64_t count, std::int64_t warmup_s
   auto facts = record_steps(count, is_cancelled, deadline);
   if (!facts) return tl::unexpected(facts.error());
   // A loader that keeps up has made by then what the last step took.
-  for (int i = 0; i < kStepsToRefill && feed_->fullness() < ready_before; ++i) {
+  for (int i = 0; i < kStepsToRefill && feed_->fullness() < ready_before && now_ns() < deadline;
+       ++i) {
     if (auto warm = warm_up(1, is_cancelled, deadline); !warm) return tl::unexpected(warm.error());
   }
   if (feed_->fullness() < ready_before && now_ns() < after(maximum_ns / 2)) {

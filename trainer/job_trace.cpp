@@ -126,19 +126,20 @@ class Job::State::Tracing {
 
   Result<void> step() {
     if (auto taken = job_.step(is_cancelled_); !taken) return tl::unexpected(taken.error());
-    // The first one takes what starting costs, which is no reason to record a step that is cold. The batches that
-    // became ready meanwhile would hide how long the next steps have to wait.
-    if (begin_ns_ < 0) {
-      if (auto dropped = job_.drop_ready_batches(is_cancelled_); !dropped) return dropped;
-      begin_ns_ = now_ns();
-    }
+    // The first one takes what starting costs, which is no reason to record a step that is cold.
+    if (begin_ns_ < 0) begin_ns_ = now_ns();
     if (cancel_(now_ns())) return fail(ErrorKind::cancelled, "stopped by request");
     return {};
   }
 
+  // That are not kept.
   Result<void> steps(std::int64_t count) {
     for (std::int64_t i = 0; i < count && !is_late(); ++i) {
+      const bool is_first = begin_ns_ < 0;
       if (auto done = step(); !done) return done;
+      // The batches that became ready while it took long would hide how long the next steps have to wait.
+      if (!is_first) continue;
+      if (auto dropped = job_.drop_ready_batches(is_cancelled_); !dropped) return dropped;
     }
     return {};
   }

@@ -140,8 +140,12 @@ Json ladder_json(const Ceiling& ceiling) {
 void add_ceiling_metrics(const Ceiling& ceiling, Json& metrics) {
   for (const Rung& rung : ceiling.rungs)
     metrics["ceiling." + rung.name + "_ratio"] = 1.0 / rung.ratio;
-  const auto loading = get_number(metrics, "loader.cost_ratio");
-  if (!loading || ceiling.rungs.empty()) return;
+  auto loading = get_number(metrics, "loader.cost_ratio");
+  if (!loading) return;
+  // On a GPU a trace knows which waits hide behind kernels.
+  loading = number_or(metrics, "parts.data_loading_ratio", *loading);
+  metrics["loader.cost_ratio"] = *loading;
+  if (ceiling.rungs.empty()) return;
   // Where a batch is used in place, one on the device is free of no more than that.
   const auto host = ceiling.ratio_of(kHostBatch);
   const double ready =

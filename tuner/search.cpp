@@ -146,19 +146,23 @@ const Candidate* SessionRun::next_candidate() const {
 // What to look at again when no plugin has anything more.
 std::optional<Candidate> SessionRun::second_look() const {
   const double min_gain_ratio = input_->recipe.tune.min_gain_ratio;
-  for (Candidate& candidate : undecided_changes(incumbent(), trials_, min_gain_ratio)) {
+  std::vector<TrialRecord> trials = trials_;
+  std::erase_if(trials, [limit = memory_limit_bytes(*input_)](const TrialRecord& trial) {
+    return is_refused(trial, limit);
+  });
+  for (Candidate& candidate : undecided_changes(incumbent(), trials, min_gain_ratio)) {
     if (fault_of(candidate, *input_) || why_left_out(candidate, *input_, trials_)) continue;
     return std::move(candidate);
   }
   for (Candidate& candidate :
-       overtaken_changes(incumbent(), past_incumbents_, trials_, min_gain_ratio)) {
+       overtaken_changes(incumbent(), past_incumbents_, trials, min_gain_ratio)) {
     if (fault_of(candidate, *input_) || why_left_out(candidate, *input_, trials_) ||
         why_at_ceiling(candidate.change, ceiling_, profile_.metrics)) {
       continue;
     }
     return std::move(candidate);
   }
-  for (Candidate& candidate : joint_changes(incumbent(), trials_)) {
+  for (Candidate& candidate : joint_changes(incumbent(), trials)) {
     if (!fault_of(candidate, *input_) && !reason_to_skip(candidate)) return std::move(candidate);
   }
   return std::nullopt;

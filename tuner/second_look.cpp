@@ -111,6 +111,11 @@ std::optional<Candidate> joint_change(const Single& one, const Single& other,
 
 }  // namespace
 
+bool is_refused(const TrialRecord& trial, std::int64_t memory_limit_bytes) {
+  return trial.failed_check ||
+         (memory_limit_bytes > 0 && trial.peak_memory_bytes > memory_limit_bytes);
+}
+
 std::vector<Candidate> undecided_changes(const Configuration& incumbent,
                                          const std::vector<TrialRecord>& trials,
                                          double min_gain_ratio) {
@@ -142,8 +147,9 @@ std::vector<Candidate> overtaken_changes(const Configuration& incumbent,
                                          double min_gain_ratio) {
   std::vector<Candidate> changes;
   for (auto trial = trials.begin(); trial != trials.end(); ++trial) {
+    const double within_noise = 1.0 - std::max(min_gain_ratio, trial->noise_ratio);
     if (!has_lost_the_race(*trial) || trial->reference == incumbent ||
-        trial->estimate.high < 1.0 + min_gain_ratio) {
+        trial->estimate.ratio < within_noise || trial->estimate.high < 1.0 + min_gain_ratio) {
       continue;
     }
     const Configuration target = incumbent.with(trial->change);

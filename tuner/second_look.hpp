@@ -4,8 +4,11 @@
 // One change at a time, each in a short trial, has three blind spots: a gain too small for the noise and the
 // time that its trial was given, a part of the step that was small beside another that is gone by now, and two
 // changes that only pay together.
+//
+// `trials` are those that are not refused: what trains another model or needs too much memory stays refused.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "base/configuration.hpp"
@@ -14,13 +17,16 @@
 
 namespace autotuned::tuner {
 
+// Whether a check or the limit of memory ended it, whatever its rate. A limit of 0 is none.
+[[nodiscard]] bool is_refused(const TrialRecord& trial, std::int64_t memory_limit_bytes);
+
 // Changes that looked faster by at least `min_gain_ratio` when their trial ran out of time, and were not
 // looked at again. The fastest first; under the name of the plugin that proposed them.
 [[nodiscard]] std::vector<Candidate> undecided_changes(const Configuration& incumbent,
                                                        const std::vector<TrialRecord>& trials,
                                                        double min_gain_ratio);
 
-// Changes that lost against an earlier incumbent by no more than noise, where what was accepted since made the step at
+// Changes that lost against an earlier incumbent by no more than the noise of their pairs or `min_gain_ratio`, where what was accepted since made the step at
 // least a tenth shorter: what they save is a larger share of it now. Each once; the one with the highest ratio first.
 [[nodiscard]] std::vector<Candidate> overtaken_changes(
     const Configuration& incumbent, const std::vector<Configuration>& past_incumbents,

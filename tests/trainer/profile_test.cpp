@@ -60,17 +60,19 @@ TEST(Profile, TheSpansOfAStepAddUp) {
   EXPECT_EQ(step.total_ns - inside, step.self_ns);
 }
 
-// While a first step takes long, a loader that is slower than the others fills its ring.
+// While a first step takes long, a loader that is slower than the others fills its ring. A batch takes the loader a hundred
+// times as long as a step, so that nothing but a first step that long fills it.
 TEST(Profile, ReadyBatchesDoNotHideASlowLoader) {
   recipes::Recipe recipe = small_recipe();
   recipe.input.insert(recipe.input.begin(),
-                      {{"resize", {{"size", 1024}}}, {"random_crop", {{"size", 8}}}});
+                      {{"resize", {{"size", 2048}}}, {"random_crop", {{"size", 8}}}});
   Configuration start = with(starting(recipe), "loader.workers", std::int64_t{1});
   start.set("loader.prefetch_batches", std::int64_t{4});
   const auto job = load(recipe, start);
   bool is_first = true;
   const CancelCheck slow_at_first = [&is_first] {
-    if (std::exchange(is_first, false)) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    if (std::exchange(is_first, false))
+      std::this_thread::sleep_for(std::chrono::milliseconds(1500));
     return false;
   };
   value_of(job->profile(3, 1, slow_at_first));

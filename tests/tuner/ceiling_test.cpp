@@ -74,6 +74,9 @@ TEST(Ceiling, LoadingCostsAtLeastWhatReadyBatchesSave) {
   EXPECT_NEAR(loading({{"device_batch", 2.0}}, 0.01), 0.45, 1e-9) << "of which 5 % is handing over";
   EXPECT_NEAR(loading({{"device_batch", 1.0}}, 0.01), 0.01, 1e-9);
   EXPECT_NEAR(loading({}, 0.01), 0.01, 1e-9) << "not measured";
+  Json hidden = {{"loader.cost_ratio", 0.9}, {"parts.data_loading_ratio", 0.01}};
+  add_ceiling_metrics({}, hidden);
+  EXPECT_EQ(hidden.at("loader.cost_ratio"), 0.01) << "kernels ran meanwhile";
 }
 
 TEST(Ceiling, LowerRungsAreLeftOutWhereThereIsNothingToGain) {

@@ -69,6 +69,16 @@ TEST(UndecidedChanges, LeaveOutWhatFailedItsCheck) {
 }
 
 // What convolutions save in another memory format was little beside page faults, which are gone now.
+TEST(SecondLooks, AreNotForWhatTrainsAnotherModelOrNeedsTooMuchMemory) {
+  TrialRecord trial = tried(1, start(), kLarger, Verdict::rejected, {1.1, 0.0, kNoUpperEnd, 1});
+  trial.peak_memory_bytes = 100;
+  EXPECT_TRUE(is_refused(trial, 99));
+  EXPECT_FALSE(is_refused(trial, 100));
+  EXPECT_FALSE(is_refused(trial, 0)) << "no limit";
+  trial.failed_check = CheckRecord{};
+  EXPECT_TRUE(is_refused(trial, 0));
+}
+
 TEST(OvertakenChanges, AreThoseThatLostBesideWhatIsGone) {
   const Configuration formats = changed("layout.memory_format", std::string("channels_last"));
   const auto lost = tried(1, start(), formats, Verdict::rejected, {1.0, 0.9, 1.1, 9});
@@ -95,6 +105,12 @@ TEST(OvertakenChanges, LeaveOutWhatLostClearlyOrWhereLittleChanged) {
   const auto faster = tried(2, start(), kLarger, Verdict::accepted, {1.3, 1.2, 1.4, 9});
   const auto slower = tried(1, start(), kThreads, Verdict::rejected, {0.8, 0.7, 0.95, 9});
   EXPECT_THAT(overtaken_changes(now, {start()}, {slower, faster}, 0.02), IsEmpty());
+  // Too few pairs for an upper end, but far below what noise explains.
+  auto slow = tried(1, start(), kThreads, Verdict::rejected, {0.6, 0.0, kNoUpperEnd, 4});
+  slow.noise_ratio = 0.1;
+  EXPECT_THAT(overtaken_changes(now, {start()}, {slow, faster}, 0.02), IsEmpty());
+  slow.estimate.ratio = 0.93;
+  EXPECT_EQ(overtaken_changes(now, {start()}, {slow, faster}, 0.02).size(), 1U);
   const auto equal = tried(1, start(), kThreads, Verdict::rejected, {1.0, 0.9, 1.1, 9});
   const auto little = tried(2, start(), kLarger, Verdict::accepted, {1.05, 1.02, 1.1, 9});
   EXPECT_THAT(overtaken_changes(now, {start()}, {equal, little}, 0.02), IsEmpty());
