@@ -227,7 +227,7 @@ class Reader {
     if (when == nullptr) return;
     for (const YamlNode& item : list(*when, "when")) {
       const bool has_sentence = item.kind == YamlNode::Kind::map && item.entries.size() == 1 &&
-                                item.entries.front().second.kind == YamlNode::Kind::scalar;
+                                item.entries.front().value.kind == YamlNode::Kind::scalar;
       if (item.kind != YamlNode::Kind::scalar && !has_sentence) {
         report(item,
                "an entry of 'when' must be a condition such as 'step.data_wait_ratio > 2%', or "
@@ -235,14 +235,14 @@ class Reader {
         continue;
       }
       auto condition =
-          Condition::parse(has_sentence ? item.entries.front().first.scalar : item.scalar);
+          Condition::parse(has_sentence ? item.entries.front().key.scalar : item.scalar);
       if (!condition) {
         report(item, std::move(condition.error()));
         continue;
       }
       Requirement requirement{std::move(*condition), std::nullopt};
       if (has_sentence) {
-        auto sentence = Sentence::parse(item.entries.front().second.scalar);
+        auto sentence = Sentence::parse(item.entries.front().value.scalar);
         if (!sentence) {
           report(item, std::move(sentence.error()));
           continue;

@@ -42,11 +42,11 @@ Json value_of(const YamlNode& node) {
 Json Checker::check_plugin(const Variant& variant, const YamlNode& node, const std::string& where) {
   YamlNode ours = node;
   Json parameters = Json::object();
-  std::erase_if(ours.entries, [&](const auto& entry) {
-    const std::string& key = entry.first.scalar;
+  std::erase_if(ours.entries, [&](const YamlEntry& entry) {
+    const std::string& key = entry.key.scalar;
     if (key == "type") return true;
     if (find_field(variant.fields, key) != nullptr) return false;
-    parameters[key] = value_of(entry.second);
+    parameters[key] = value_of(entry.value);
     return true;
   });
   Json values = check_map(variant.fields, variant.rule, ours, where, false);

@@ -57,7 +57,7 @@ std::optional<Json> Checker::check_transforms(const Field& field, const YamlNode
                             : found_text(item)));
       continue;
     }
-    const YamlNode& name = is_map ? item.entries.front().first : item;
+    const YamlNode& name = is_map ? item.entries.front().key : item;
     const Variant* variant = variant_of(field, name, item_where);
     if (variant == nullptr) continue;
 
@@ -65,7 +65,7 @@ std::optional<Json> Checker::check_transforms(const Field& field, const YamlNode
     none.kind = YamlNode::Kind::map;
     none.line = name.line;
     none.column = name.column;
-    const YamlNode* parameters = is_map ? &item.entries.front().second : &none;
+    const YamlNode* parameters = is_map ? &item.entries.front().value : &none;
     if (parameters->kind == YamlNode::Kind::null) parameters = &none;
     const std::string parameters_where = item_where + "." + variant->name;
     if (parameters->kind != YamlNode::Kind::map) {

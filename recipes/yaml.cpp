@@ -147,7 +147,7 @@ class TreeBuilder final : public YAML::EventHandler {
                         std::to_string(first->second));
       return;
     }
-    parent.node.entries.emplace_back(std::move(key), std::move(value));
+    parent.node.entries.push_back({std::move(key), std::move(value)});
   }
 
   void refuse_anchor(Place place, YAML::anchor_t anchor) {

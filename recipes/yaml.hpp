@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/result.hpp"
@@ -24,17 +23,24 @@ struct Diagnostic {
   [[nodiscard]] std::string text() const;  // "recipe.yaml:3:5: unknown key …"
 };
 
+struct YamlEntry;
+
 struct YamlNode {
   enum class Kind { null, scalar, sequence, map };
   Kind kind = Kind::null;
   int line = 0;
   int column = 0;
-  std::string scalar;           // as written, without quotes
-  bool is_quoted = false;       // a quoted scalar is text, whatever it looks like
-  std::vector<YamlNode> items;  // sequence
-  std::vector<std::pair<YamlNode, YamlNode>> entries;  // map, in written order; keys are scalars
+  std::string scalar;              // as written, without quotes
+  bool is_quoted = false;          // a quoted scalar is text, whatever it looks like
+  std::vector<YamlNode> items;     // sequence
+  std::vector<YamlEntry> entries;  // map, in written order
 
   [[nodiscard]] const YamlNode* find(std::string_view key) const;
+};
+
+struct YamlEntry {
+  YamlNode key;  // a scalar
+  YamlNode value;
 };
 
 inline constexpr std::size_t kMaxYamlBytes = 1U << 20U;
