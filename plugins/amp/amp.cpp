@@ -109,12 +109,12 @@ Repair repair_of(const Situation& situation, const std::string& type) {
   return obstacle.empty() ? repair : no_repair(std::move(obstacle));
 }
 
-// Of the step. On a GPU only a trace knows; how long the host takes to start kernels is a guess, for incumbents without one.
+// Of the step. How long the host takes to start kernels says nothing about them: on a GPU only a trace knows.
 std::optional<double> wide_share(const Situation& situation) {
   if (!situation.is_on_gpu()) return situation.metric("operators.gemm_conv_ratio");
   const auto kernels = situation.metric("parts.kernel_ratio");
   const auto of_kernels = situation.metric("operators.gemm_conv_share_ratio");
-  if (!kernels || !of_kernels) return situation.metric("operators.gemm_conv_ratio");
+  if (!kernels || !of_kernels) return std::nullopt;
   return *kernels * *of_kernels;
 }
 
