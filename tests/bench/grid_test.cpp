@@ -123,7 +123,8 @@ TEST(Search, ComesNearTheBestOfARecordedGridWithFewTrials) {
       const auto outcome = replay_search(*grid, built_ins(), seed);
       ASSERT_TRUE(outcome) << outcome.error().message();
       EXPECT_LT(outcome->regret_ratio, of_start) << name << seed;
-      EXPECT_LE(outcome->evaluations, static_cast<int>(grid->points.size()) * 2 / 5) << name << seed;
+      EXPECT_LE(outcome->evaluations, static_cast<int>(grid->points.size()) * 2 / 5)
+          << name << seed;
       regrets.push_back(outcome->regret_ratio);
     }
     std::ranges::sort(regrets);
