@@ -40,7 +40,7 @@ Result<void> SessionRun::measure_ceiling() {
   CeilingPlan plan{.pairs = kCeilingPairs, .rung_pairs = kRungPairs};
   if (has_slow_blocks_) plan = {.pairs = kSlowCeilingPairs, .rung_pairs = 1};
   const auto rung_blocks = plan.rung_pairs * static_cast<std::int64_t>(kRungs.size());
-  if (rung_blocks * pair_time_ / 2 > remaining() / kRungShare) plan.rung_pairs = 0;
+  if (rung_blocks * baseline_pair_time_ / 2 > remaining() / kRungShare) plan.rung_pairs = 0;
   auto measured = tuner::measure_ceiling(*job_, incumbent(), plan);
   if (!measured) return tl::unexpected(measured.error());
   ceiling_ = std::move(*measured);

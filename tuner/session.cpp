@@ -88,7 +88,7 @@ Result<void> SessionRun::measure_baseline() {
     has_slow_blocks_ = nanoseconds(block->duration_ns) > kSlowBlock;
     if (has_slow_blocks_ && i >= 1) break;
   }
-  pair_time_ = std::max<nanoseconds>(
+  baseline_pair_time_ = std::max<nanoseconds>(
       nanoseconds(1), 2 * (clock_->now() - started) / static_cast<std::int64_t>(rates.size()));
   std::ranges::nth_element(rates, rates.begin() + static_cast<std::ptrdiff_t>(rates.size() / 2));
   baseline_rate_ = rates[rates.size() / 2];
@@ -140,7 +140,7 @@ Result<void> SessionRun::confirm() {
     // is worth running over the budget for: without it everything before was for nothing.
     const nanoseconds part = remaining() / static_cast<std::int64_t>(accepted_.size());
     plan.time_share = std::max(least_time(kConfirmationPairs), part);
-    plan.most_time = plan.time_share;
+    plan.most_time = nanoseconds::max();  // the fewest pairs that can decide, however slow
     plan.wanted_half_width_ratio = kWantedHalfWidth;
     plan.extra_time = std::min(kTighteningTime, part);
     plan.is_checked = false;  // every change in it was

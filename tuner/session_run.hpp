@@ -2,6 +2,7 @@
 // The state of a session and its steps. Only session.cpp and search.cpp include this.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <optional>
@@ -37,7 +38,10 @@ class SessionRun {
   [[nodiscard]] SessionOutcome outcome_of(const TrialRecord* decisive) const;
   [[nodiscard]] nanoseconds elapsed() const;
   [[nodiscard]] nanoseconds remaining() const;
-  [[nodiscard]] nanoseconds least_time(int pairs) const { return pairs * pair_time_; }
+  // Blocks of trials can be longer than those of the baseline: a checkpoint has to come in each.
+  [[nodiscard]] nanoseconds least_time(int pairs) const {
+    return pairs * std::max(baseline_pair_time_, runner_.pair_time());
+  }
   [[nodiscard]] TrialRecord new_trial(TrialKind kind, const Configuration& reference,
                                       const Configuration& candidate);
   [[nodiscard]] const Configuration& incumbent() const {
@@ -72,7 +76,8 @@ class SessionRun {
 
   nanoseconds started_{0};
   std::optional<nanoseconds> tuning_time_;  // set when what follows is no tuning
-  nanoseconds pair_time_{0};  // wall clock of a pair of the starting configuration's blocks
+  nanoseconds baseline_pair_time_{
+      0};  // wall clock of a pair of the starting configuration's blocks
   bool has_slow_blocks_ = false;
   int next_number_ = 1;
   std::vector<TrialRecord> trials_;

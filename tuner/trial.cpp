@@ -134,7 +134,8 @@ Result<void> TrialRunner::measure(TrialRecord& trial, const TrialPlan& plan,
     }
     const nanoseconds now = clock_->now();
     if (pair == 0) started = now;
-    if (pair == 1) share = std::max(share, std::min(plan.most_time, fewest * (now - started)));
+    if (pair > 0) pair_time_ = (now - started) / pair;
+    if (pair == 1) share = std::max(share, std::min(plan.most_time, fewest * pair_time_));
     const Decision decision = comparison.decision();
     if (decision == Decision::reject && !is_accepted) break;
     if (decision == Decision::accept && !is_accepted) {

@@ -45,6 +45,10 @@ class TrialRunner {
   // verdict.
   [[nodiscard]] Result<TrialRecord> run(TrialRecord trial, const TrialPlan& plan);
 
+  // Wall clock of a pair in the last trial that had two; 0 before. Without the first pair, which may have had to
+  // start a trainer.
+  [[nodiscard]] std::chrono::nanoseconds pair_time() const { return pair_time_; }
+
  private:
   struct Measurement;
 
@@ -58,6 +62,7 @@ class TrialRunner {
   Job* job_;
   Ledger* ledger_;
   const Clock* clock_;
+  std::chrono::nanoseconds pair_time_{0};
 };
 
 }  // namespace autotuned::tuner

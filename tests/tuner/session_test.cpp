@@ -266,6 +266,48 @@ TEST(Session, SlowStepsAreDecidedAtFivePercentAndConfirmedAtOne) {
   EXPECT_GE(outcome->trials[1].estimate.pairs, 7);
 }
 
+// A profile that finds checkpoints makes blocks last until one has come: ten times as long as the baseline's.
+TEST(Session, BlocksThatTurnOutLongLeaveTimeForTheConfirmation) {
+  for (const int budget_s : {80, 120, 160, 200, 240, 280}) {
+    Simulation simulation;
+    add_three_plugins(simulation);
+    simulation.input.recipe.tune.budget = seconds(budget_s);
+    simulation.job.metrics = [&](const Configuration&) {
+      simulation.job.step_ns = 2'000'000'000;
+      return Json{{"step.data_wait_ratio", 0.5}};
+    };
+    const auto outcome = simulation.run();
+    ASSERT_TRUE(outcome);
+    ASSERT_FALSE(outcome->trials.empty()) << budget_s;
+    EXPECT_EQ(outcome->trials.back().kind, TrialKind::confirmation) << budget_s;
+    EXPECT_EQ(outcome->trials.back().verdict, Verdict::accepted) << budget_s;
+    EXPECT_GE(outcome->speedup.pairs, 7) << budget_s;
+  }
+}
+
+// Of an earlier process nothing is known but its trials.
+TEST(Session, AContinuedConfirmationHasThePairsThatDecide) {
+  Simulation first;
+  add_three_plugins(first);
+  const auto whole = first.run();
+  ASSERT_TRUE(whole);
+
+  Simulation second;
+  add_three_plugins(second);
+  first.ledger.pass_on(second.input);
+  second.input.earlier_tuning_time = second.input.recipe.tune.budget;
+  second.input.earlier.pop_back();  // the confirmation
+  int blocks = 0;
+  second.job.fault = [&](const Configuration&) -> std::optional<Error> {
+    if (++blocks > 6) second.job.step_ns = 2'000'000'000;  // those of the baseline were short
+    return std::nullopt;
+  };
+  const auto continued = second.run();
+  ASSERT_TRUE(continued);
+  EXPECT_EQ(continued->best, whole->best);
+  EXPECT_GE(continued->speedup.pairs, 7);
+}
+
 TEST(Session, NearTheCeilingOfLoadingItIsLeftAlone) {
   Simulation simulation;
   add_three_plugins(simulation);
