@@ -49,7 +49,6 @@ class Job:
     def __init__(self) -> None:
         torch.set_num_threads(1)
         self.batch_size = BATCH
-        self.chosen = None
         self.pipeline = None
 
     def settings(self) -> list:
@@ -57,18 +56,19 @@ class Job:
         return [{"form": form, "threads": cpus} for form in FORMS]
 
     def prepare(self, settings: dict) -> None:
-        if settings != self.chosen:
-            if self.pipeline:
-                self.pipeline.stop()
-            self.chosen = settings
-            threads = settings["threads"]
-            self.pipeline = (PipelineBuilder().add_source(shuffled()).pipe(FORMS[settings["form"]], concurrency=threads)
-                             .aggregate(BATCH).pipe(torch.stack).add_sink(2).build(num_threads=threads))
-            self.pipeline.start()
-            self.batches = self.pipeline.get_iterator()
-        # What was made while nobody looked is not counted: the queues hold about four batches, then threads sleep.
-        for _ in range(6):
+        self.pause()
+        threads = settings["threads"]
+        self.pipeline = (PipelineBuilder().add_source(shuffled()).pipe(FORMS[settings["form"]], concurrency=threads)
+                         .aggregate(BATCH).pipe(torch.stack).add_sink(2).build(num_threads=threads))
+        self.pipeline.start()
+        self.batches = self.pipeline.get_iterator()
+        for _ in range(6):  # threads, codecs and memory are set up, and the queues as full as they get
             self.step()
+
+    def pause(self) -> None:
+        if self.pipeline:
+            self.pipeline.stop()
+        self.pipeline = None
 
     def step(self) -> torch.Tensor:
         return next(self.batches)[0].flatten()[0].float()
