@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <map>
 #include <random>
 
 #include "bench/grid_search.hpp"
@@ -112,8 +113,10 @@ TEST(Grids, TellNoFolders) {
 // No search ends where it started or asks for more than two fifths of the grid; how near it comes
 // is in docs/benchmarks.md. What the bound on the regret allows beside min_gain is the noise of these grids.
 TEST(Search, ComesNearTheBestOfARecordedGridWithFewTrials) {
-  constexpr double kMostRegret = 0.05;
-  for (const char* name : {"w1", "w2"}) {
+  // On the quiet photos only two changes at once lead from two workers to the best.
+  const std::map<std::string, double> most_regret = {
+      {"w1", 0.05}, {"w1_quiet", 0.08}, {"w2", 0.05}};
+  for (const auto& [name, most] : most_regret) {
     const auto grid = read_grid(recorded(name));
     ASSERT_TRUE(grid) << grid.error().message();
     const double of_start = grid->regret_of(grid->find(grid->start)->rate);
@@ -128,7 +131,7 @@ TEST(Search, ComesNearTheBestOfARecordedGridWithFewTrials) {
       regrets.push_back(outcome->regret_ratio);
     }
     std::ranges::sort(regrets);
-    EXPECT_LE(regrets[regrets.size() / 2], kMostRegret) << name;
+    EXPECT_LE(regrets[regrets.size() / 2], most) << name;
   }
 }
 
