@@ -23,9 +23,9 @@ void number_ranks(std::vector<analysis::Profile>& profiles) {
   for (const analysis::Profile& profile : profiles)
     ranks.insert(profile.summary.rank);
   if (ranks.size() < profiles.size()) {
-    std::cerr
-        << "warning: several of these traces say they are of the same rank: they are numbered in "
-           "this order, and comparing them says nothing if they are not of one run\n";
+    report_warning(
+        "several of these traces say they are of the same rank: they are numbered in this order, "
+        "and comparing them says nothing if they are not of one run");
     for (std::size_t i = 0; i < profiles.size(); ++i)
       profiles[i].summary.rank = static_cast<int>(i);
   }
@@ -46,7 +46,7 @@ std::vector<analysis::Profile> read_profiles(const std::vector<std::filesystem::
       continue;
     }
     for (const std::string& what : trace->damage)
-      std::cerr << "warning: " << file.string() << ": " << what << "\n";
+      report_warning(file.string() + ": " + what);
     if (!trace->is_complete && code == kDone) code = kWorkFailed;
     profiles.push_back(analysis::profile_of(*trace, depth, static_cast<int>(profiles.size())));
   }

@@ -2,6 +2,7 @@
 // compare: two runs or trials against each other.
 #include <iostream>
 
+#include "base/printable.hpp"
 #include "daemon/command_functions.hpp"
 #include "daemon/history_reading.hpp"
 #include "daemon/run_comparison.hpp"
@@ -39,7 +40,7 @@ int compare(const std::filesystem::path& file, const std::string& a, const std::
   if (as_json) {
     std::cout << to_line(comparison_json(sides[0], sides[1])) << "\n";
   } else {
-    std::cout << comparison_text(sides[0], sides[1]);
+    std::cout << printable_lines(comparison_text(sides[0], sides[1]));
   }
   return kDone;
 }

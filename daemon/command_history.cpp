@@ -202,7 +202,7 @@ int show(const std::filesystem::path& file, const std::string& id, bool as_json)
   std::vector<std::vector<std::string>> rows = {{"plugin", "version", "said"}};
   for (const auto& answer : *answers) {
     if (answer.outcome.empty()) continue;
-    rows.push_back({answer.plugin, printable(answer.version), printable(answer.outcome)});
+    rows.push_back({answer.plugin, answer.version, answer.outcome});
   }
   if (rows.size() > 1) std::cout << "\n" << table_text(rows);
   rows = {{"trial", "its trainer"}};

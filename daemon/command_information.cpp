@@ -4,6 +4,7 @@
 
 #include <iostream>
 
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "daemon/command_functions.hpp"
 #include "daemon/commands.hpp"
@@ -45,7 +46,7 @@ int check(const std::filesystem::path& file,
     std::cout << to_line({{"ok", true}, {"hash", recipe->hash()}, {"recipe", recipe->to_json()}})
               << "\n";
   } else {
-    std::cout << file.string() << ": ok\n";
+    std::cout << printable(file.string()) << ": ok\n";
   }
   return kDone;
 }

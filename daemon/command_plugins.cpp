@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "base/printable.hpp"
 #include "daemon/command_functions.hpp"
 #include "daemon/commands.hpp"
 #include "daemon/history_reading.hpp"
@@ -41,12 +42,14 @@ void print_table(const std::vector<SurveyedPlugin>& plugins,
   std::cout << table_text(rows);
   for (const SurveyedPlugin& plugin : plugins) {
     if (!plugin.is_ready()) {
-      std::cout << "\n"
-                << plugin.path.string() << ": " << plugin.state << ": " << plugin.refusal << "\n";
+      std::cout << printable_lines("\n" + plugin.path.string() + ": " + plugin.state + ": " +
+                                   plugin.refusal + "\n");
     }
     // A policy and what it adds to the trainer have one name, and one record.
     const std::string failure = std::exchange(records[plugin.name].last_failure, "");
-    if (!failure.empty()) std::cout << "\n" << plugin.name << " failed last: " << failure << "\n";
+    if (!failure.empty()) {
+      std::cout << printable_lines("\n" + plugin.name + " failed last: " + failure + "\n");
+    }
   }
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/printable.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
 #include "daemon/command_functions.hpp"
@@ -101,13 +102,12 @@ Result<DeviceLock> lock_device_of(const recipes::Recipe& recipe, const Machine& 
   end_left_behind(std::chrono::seconds(2));
   auto lock =
       lock_device(device_of(recipe, machine), holder, {*folder}, [&](const std::string& who) {
-        if (!std::exchange(is_waiting, true)) std::cerr << "waiting for " << who << "\n";
+        if (!std::exchange(is_waiting, true)) std::cerr << "waiting for " << printable(who) << "\n";
         poll(nullptr, 0, 200);
         return true;
       });
   if (lock && !lock->problem.empty()) {
-    std::cerr << "warning: runs of other users may use the device meanwhile: " << lock->problem
-              << "\n";
+    report_warning("runs of other users may use the device meanwhile: " + lock->problem);
   }
   return lock;
 }
@@ -136,10 +136,11 @@ Result<Json> record(const recipes::Recipe& recipe, const std::vector<recipes::Kn
         system_error(failed.value(), "cannot make the folder for logs", spec.folder.string()));
   }
   spec.on_damage = [](const Json& damaged) {
-    std::cerr << "skipped " << get_string(damaged, "file").value_or("?") << ": "
-              << get_string(damaged, "what").value_or("?") << "\n";
+    std::cerr << printable("skipped " + get_string(damaged, "file").value_or("?") + ": " +
+                           get_string(damaged, "what").value_or("?"))
+              << "\n";
   };
-  spec.on_warning = [](const std::string& text) { std::cerr << "warning: " << text << "\n"; };
+  spec.on_warning = report_warning;
   SignalCancel cancel;
   TrainerJob job(std::move(spec), cancel);
   const Configuration configuration = recipe.starting_configuration(knobs);
@@ -193,13 +194,14 @@ int profile(const ProfileOptions& options) {
   const std::int64_t wanted = options.steps * options.repeat;
   const std::int64_t steps = get_integer(*traced, "steps").value_or(0);
   if (steps < wanted) {
-    std::cerr << "warning: " << steps << " of " << wanted << " steps were recorded within "
-              << options.limit << "; --limit gives it more time\n";
+    report_warning(std::to_string(steps) + " of " + std::to_string(wanted) +
+                   " steps were recorded within " + options.limit +
+                   "; --limit gives it more time");
   }
   const std::int64_t lost = get_integer(*traced, "lost_events").value_or(0);
   if (lost > 0) {
-    std::cerr << "warning: the recording was full and lost " << format_count(lost)
-              << " events; --steps makes it shorter\n";
+    report_warning("the recording was full and lost " + format_count(lost) +
+                   " events; --steps makes it shorter");
   }
   AnalyzeOptions analysis = options.analysis;
   analysis.traces = {*file};

@@ -24,8 +24,7 @@ namespace autotuned::daemon {
 namespace {
 
 int usage_error(const std::string& text) {
-  std::cerr << "error: " << text << "\n";
-  return kUsageError;
+  return report_error({ErrorKind::invalid, text, "", ""}, kUsageError);
 }
 
 std::string random_token() {

@@ -2,9 +2,12 @@
 #include "daemon/commands.hpp"
 
 #include <CLI/CLI.hpp>
+#include <iostream>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "base/printable.hpp"
 #include "daemon/command_functions.hpp"
 #include "daemon/command_profile.hpp"
 #include "daemon/profile_views.hpp"
@@ -337,7 +340,11 @@ int run_command(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kDone : kUsageError;
+    // It may name files, which others gave their names.
+    std::ostringstream refusal;
+    const int code = app.exit(error, std::cout, refusal);
+    std::cerr << printable_lines(refusal.str());
+    return code == 0 ? kDone : kUsageError;
   }
   if (app.got_subcommand("run")) return run(run_options);
   // Where --history stands before the name of the subcommand, it is the parent's.

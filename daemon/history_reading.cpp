@@ -6,13 +6,19 @@
 #include <iostream>
 #include <utility>
 
+#include "base/printable.hpp"
 #include "daemon/report.hpp"
 
 namespace autotuned::daemon {
 
 int report_error(const Error& error, int exit_code) {
-  std::cerr << "error: " << error.message() << "\n";
+  // A trainer's last words have several lines.
+  std::cerr << "error: " << printable_lines(error.message()) << "\n";
   return exit_code;
+}
+
+void report_warning(const std::string& text) {
+  std::cerr << "warning: " << printable_lines(text) << "\n";
 }
 
 Result<storage::History> open_history(const std::filesystem::path& file, storage::Access access) {

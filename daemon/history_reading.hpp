@@ -14,8 +14,9 @@
 
 namespace autotuned::daemon {
 
-// Prints it on standard error and returns `exit_code`.
+// Prints it on standard error, with nothing that steers a terminal, and returns `exit_code`.
 int report_error(const Error& error, int exit_code = kWorkFailed);
+void report_warning(const std::string& text);
 
 // `file` empty: the default place.
 [[nodiscard]] Result<storage::History> open_history(const std::filesystem::path& file,

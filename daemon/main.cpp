@@ -10,6 +10,7 @@
 #include <new>
 #include <string_view>
 
+#include "base/printable.hpp"
 #include "base/process.hpp"
 #include "daemon/commands.hpp"
 #include "daemon/own_process.hpp"
@@ -70,7 +71,7 @@ int main(int argc, char** argv) {
     }
     return code;
   } catch (const std::exception& error) {
-    std::cerr << "autotuned: internal error: " << error.what() << "\n";
+    std::cerr << "autotuned: internal error: " << autotuned::printable_lines(error.what()) << "\n";
     return autotuned::daemon::kWorkFailed;
   }
 }

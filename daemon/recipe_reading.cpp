@@ -8,6 +8,7 @@
 
 #include "base/descriptor.hpp"
 #include "base/file.hpp"
+#include "base/printable.hpp"
 #include "plugins/trust.hpp"
 
 namespace autotuned::daemon {
@@ -67,7 +68,7 @@ bool report_problems(const std::vector<recipes::Diagnostic>& problems, bool as_j
                       {"column", diagnostic.column},
                       {"message", diagnostic.message}});
     } else {
-      std::cerr << diagnostic.text() << "\n";
+      std::cerr << printable(diagnostic.text()) << "\n";
     }
   }
   if (as_json) std::cout << to_line({{"ok", false}, {"diagnostics", list}}) << "\n";

@@ -8,6 +8,7 @@
 #include <ctime>
 #include <utility>
 
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "tuner/comparison.hpp"
 
@@ -279,12 +280,14 @@ std::string time_text(std::int64_t unix_time_ns) {
   return fmt::format("{:%Y-%m-%d %H:%M:%S}", local);
 }
 
-std::string table_text(const std::vector<std::vector<std::string>>& rows) {
+std::string table_text(std::vector<std::vector<std::string>> rows) {
   std::vector<std::size_t> widths;
-  for (const auto& row : rows) {
+  for (auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()), 0);
-    for (std::size_t i = 0; i < row.size(); ++i)
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      row[i] = printable(std::move(row[i]));
       widths[i] = std::max(widths[i], width_of(row[i]));
+    }
   }
   std::string text;
   for (const auto& row : rows) {

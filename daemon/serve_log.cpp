@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/json.hpp"
+#include "base/printable.hpp"
 
 namespace autotuned::daemon {
 
@@ -36,7 +37,7 @@ bool is_plain(std::string_view value) {
 std::string log_text(std::string_view event, const LogFields& fields) {
   std::string text(event);
   for (const auto& [name, value] : fields) {
-    text += " " + std::string(name) + "=" + (is_plain(value) ? value : to_line(Json(value)));
+    text += " " + std::string(name) + "=" + (is_plain(value) ? value : printable(to_line(Json(value))));
   }
   return text;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/printable.hpp"
 #include "storage/history.hpp"
 #include "tests/integration/scene.hpp"
 
@@ -295,6 +296,44 @@ TEST(PluginSurvey, DoctorGoesOnWithoutOneThatCrashes) {
   ASSERT_NE(about_plugins, findings.end());
   EXPECT_EQ(about_plugins->at("health"), "warning");
   EXPECT_THAT(about_plugins->at("text").get<std::string>(), HasSubstr("signal 11"));
+}
+
+// Whoever names a file, gives a description or crashes a trainer has no say in what a terminal does.
+TEST(TextOfOthers, SteersNoTerminal) {
+  const std::string hostile = "Grüße\x1b]0;owned\x07漢\xC2\x9B";
+  const std::string shown = "Grüße?]0;owned?漢?";
+  const auto is_harmless = [](const std::string& text) {
+    return printable_lines(text) == text;
+  };
+  const Scene scene;
+  scene.folder().write(hostile + ".yaml", "no plugin");
+  scene.folder().write("described.yaml",
+                       "plugin: 1\nname: described\nversion: \"1\"\n"
+                       "summary: \"It \\e[2J\\x9B2J.\"\n"
+                       "when:\n  - operators.gemm_conv_ratio > 30%: much of it\n"
+                       "try:\n  - layout.memory_format: channels_last\n"
+                       "expect: 5%\nreason: much of it\n");
+  const Outcome plugins =
+      scene.command({"plugins", "--plugin-dir", scene.folder().path().string()});
+  EXPECT_EQ(plugins.code, 0);
+  EXPECT_TRUE(is_harmless(plugins.out)) << plugins.out;
+  EXPECT_THAT(plugins.out, HasSubstr(shown + "  "));
+  EXPECT_THAT(plugins.out, HasSubstr("/" + shown + ".yaml: refused: "));
+  EXPECT_THAT(plugins.out, HasSubstr("It ?[2J?2J."));
+
+  const auto trace = scene.folder().write(hostile + ".json", "no trace");
+  const auto recipe = scene.folder().write(hostile + "recipe.yaml", "autotuned: 1\n");
+  for (const std::vector<std::string>& command : {
+           std::vector<std::string>{"analyze", trace.string()},
+           {"check", recipe.string()},
+           {"run", recipe.string()},
+           {"run", scene.recipe().string(), "--budget", hostile},
+           {"doctor", hostile}}) {
+    const Outcome outcome = scene.command(command);
+    EXPECT_NE(outcome.code, 0) << command[0];
+    EXPECT_TRUE(is_harmless(outcome.err)) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(shown)) << command[0];
+  }
 }
 
 TEST(PluginSurvey, ItsProcessIsNotForPeople) {

@@ -290,6 +290,7 @@ TEST(LogText, CannotBeForged) {
   EXPECT_EQ(log_text("x", {{"error", "a b\n2026 info forged"}}),
             R"(x error="a b\n2026 info forged")");
   EXPECT_EQ(log_text("x", {{"a", "b=c"}}), R"(x a="b=c")");
+  EXPECT_EQ(log_text("x", {{"a", "ü\x1b[2J\x7f\xC2\x9B"}}), R"(x a="ü\u001b[2J??")");
 }
 
 TEST(Orphans, AreFoundByTheirMark) {
