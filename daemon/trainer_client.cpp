@@ -245,9 +245,14 @@ Result<Json> TrainerClient::wait_for_answer(std::int64_t id, const std::string& 
       continue;
     }
     if (const Json& ok = member(*frame, "ok"); ok.is_object()) return ok;
-    // Whatever it failed with, it failed because it was to stop.
-    if (is_cancelled) return fail(ErrorKind::cancelled, "stopped during '" + name + "'");
     const Json& error = member(*frame, "error");
+    // Whatever it failed with, it failed because it was to stop; but a file that is damaged stays so.
+    if (is_cancelled) {
+      if (on_progress && get_string(error, "kind").value_or("") == to_string(ErrorKind::corrupt)) {
+        on_progress({{"warning", error_from(error).message()}});
+      }
+      return fail(ErrorKind::cancelled, "stopped during '" + name + "'");
+    }
     if (!error.is_object()) {
       return end(ErrorKind::internal,
                  "the trainer's answer to '" + name + "' has no 'ok' or 'error'");

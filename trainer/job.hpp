@@ -192,7 +192,8 @@ class Job {
   [[nodiscard]] std::vector<Error> take_damaged_files();
   [[nodiscard]] std::int64_t damaged_files() const;
 
-  // What went wrong without harm to the training, not yet taken, each once.
+  // What went wrong without harm to the training, and damaged files that were found when it was cancelled; not yet
+  // taken, each once.
   [[nodiscard]] std::vector<Error> take_warnings();
 
   // Checkpoints in memory, by name. Each returns the bytes that it holds.

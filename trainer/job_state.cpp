@@ -401,7 +401,10 @@ Error Job::State::told_with_others(Error error, const input::Dataset& data,
     input::DamageFound searched =
         input::search_damage(data, {first.type, first.parameters}, cpus_allowed_, kMostSearching,
                              [&] { return was_cancelled = is_cancelled && is_cancelled(); });
-    if (was_cancelled) return {ErrorKind::cancelled, "stopped by request", {}, {}};
+    if (was_cancelled) {
+      warnings_.push_back(input::with_others(std::move(error), searched));
+      return {ErrorKind::cancelled, "stopped by request", {}, {}};
+    }
     found = damaged_found_.emplace(&data, std::move(searched)).first;
   }
   return input::with_others(std::move(error), found->second);

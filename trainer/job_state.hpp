@@ -50,7 +50,7 @@ class Job::State {
   void put(const std::string& name, Checkpoint checkpoint);
 
   // An error of a batch of these data: where a damaged file ends the job, with the names of all others, which are looked
-  // for unless it is cancelled; then it says that.
+  // for unless it is cancelled; then it says that, and the damage that is known by then becomes a warning.
   Error told_with_others(Error error, const input::Dataset& data, const CancelCheck& is_cancelled);
   std::vector<Error> take_damaged_files();
   [[nodiscard]] std::int64_t damaged_files() const;

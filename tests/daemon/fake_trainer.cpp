@@ -244,7 +244,8 @@ class FakeTrainer {
     if (kind == "progress_forever") {
       while (!fault.value("until_cancel", false) || !cancel_arrived(0))
         progress({{"step", 1}, {"steps_total", 10}});
-      respond({{"id", id_}, {"error", {{"kind", "cancelled"}, {"what", "cancelled"}}}});
+      const std::string error = fault.value("kind", "cancelled");
+      respond({{"id", id_}, {"error", {{"kind", error}, {"what", error}, {"where", "fake"}}}});
     }
     if (kind == "pause") {
       // Until the test opens the other end.

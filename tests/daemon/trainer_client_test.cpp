@@ -255,6 +255,25 @@ TEST_F(TrainerClientTest, CancelIsSeenAmongMuchProgress) {
   EXPECT_TRUE(client->is_alive());
 }
 
+// The trainer met it before it heard of the cancel.
+TEST_F(TrainerClientTest, DamageIsToldAlsoOnACancel) {
+  auto client = start({{{"do", "progress_forever"},
+                        {"until_cancel", true},
+                        {"request", "digest"},
+                        {"kind", "corrupt"}}});
+  ASSERT_TRUE(client) << client.error().message();
+  int told = 0;
+  std::string warning;
+  const auto answer =
+      client->request("digest", Json::object(), seconds(600), [&](const Json& progress) {
+        if (++told == 10) cancel_.request();
+        warning = get_string(progress, "warning").value_or("");
+      });
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().kind, ErrorKind::cancelled) << answer.error().message();
+  EXPECT_EQ(warning, "fake: corrupt");
+}
+
 // Whoever started it may be gone: its device is in use as long as it lives.
 TEST_F(TrainerClientTest, LocksOfItsDeviceLiveAsLongAsItDoes) {
   const auto file = scene_.folder() / "device.lock";

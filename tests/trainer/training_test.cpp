@@ -273,11 +273,16 @@ TEST(Training, SkipsDamagedFilesAlikeWhateverTheConfiguration) {
       both.error().message(),
       testing::AllOf(testing::HasSubstr(damaged.string()), testing::HasSubstr(other.string()),
                      testing::HasSubstr("; 1 more of 5 files cannot be read")));
-  // Who wants an end does not wait for the others, and may ask again.
+  // Who wants an end does not wait for the others, is told what is known, and may ask again.
   const auto again = load(recipe);
   const auto cancelled = again->run_steps(10, [] { return true; });
   ASSERT_FALSE(cancelled);
   EXPECT_EQ(cancelled.error().kind, ErrorKind::cancelled);
+  const auto known = again->take_warnings();
+  ASSERT_EQ(known.size(), 1U);
+  EXPECT_EQ(known[0].kind, ErrorKind::corrupt);
+  EXPECT_THAT(known[0].where, testing::AnyOf(damaged.string(), other.string()));
+  EXPECT_THAT(again->take_warnings(), testing::IsEmpty());
   const auto asked_again = again->run_steps(10, never);
   ASSERT_FALSE(asked_again);
   EXPECT_THAT(asked_again.error().message(), testing::HasSubstr("; 1 more of 5 files"));
