@@ -271,8 +271,8 @@ class FakeTrainer {
                  {"where", "fake"},
                  {"remedy", ""}}}});
     }
-    if (kind == "interrupt" || kind == "interrupt_twice") {
-      kill(autotuned::parent_of(session), SIGINT);
+    if (kind == "interrupt" || kind == "interrupt_twice" || kind == "await_cancel") {
+      if (kind != "await_cancel") kill(autotuned::parent_of(session), SIGINT);
       if (!cancel_arrived(-1)) std::_Exit(0);
       if (kind == "interrupt_twice") {
         kill(autotuned::parent_of(session), SIGINT);
