@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/folder_names.hpp"
 #include "plugins/plugin_name.hpp"
 
 namespace autotuned::plugins {
@@ -57,12 +58,11 @@ std::string leaf_of(const std::filesystem::path& file, const std::string& name) 
 
 Result<std::vector<std::filesystem::path>> templates_in(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
-  std::error_code error;
-  std::filesystem::directory_iterator entry(folder, error);
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    if (entry->path().extension() == kTemplateEnding) files.push_back(entry->path());
+  FolderNames names(folder.c_str());
+  while (const auto name = names.next()) {
+    if (name->ends_with(kTemplateEnding)) files.push_back(folder / *name);
   }
-  if (error || files.empty()) {
+  if (names.failure() || files.empty()) {
     return fail(ErrorKind::io, "holds no templates", folder.string(), "install autotuned again");
   }
   std::ranges::sort(files);

@@ -19,6 +19,7 @@
 #include "daemon/serve_orphans.hpp"
 #include "daemon/serve_store.hpp"
 #include "plugins/loader.hpp"
+#include "plugins/skeleton.hpp"
 #include "profiler/traces/reader.hpp"
 #include "tests/base/temporary_folder.hpp"
 #include "tests/places.hpp"
@@ -114,6 +115,15 @@ TEST(NoMemory, NeverCrashesAListOfPlugins) {
   for (const char* end : {"1.txt", "2.txt", "3.txt"})
     folder.write(long_name(end), "");
   expect_no_crash([&] { (void)plugins::find_trainer_plugins({folder.path()}, {}); });
+}
+
+TEST(NoMemory, NeverCrashesTheStartOfAPlugin) {
+  const TemporaryFolder folder;
+  for (const char* end : {"1.in", "2.in", "3.in"})
+    folder.write("policy/" + long_name(end), "@name@");
+  const plugins::SkeletonSpec spec{
+      .templates = folder.path(), .kind = "policy", .name = "mine", .parent = folder.path()};
+  expect_no_crash([&] { (void)plugins::write_skeleton(spec); });
 }
 
 TEST(NoMemory, NeverCrashesTheQueue) {
