@@ -9,6 +9,7 @@
 namespace autotuned::tuner {
 namespace {
 
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 Configuration changed(const char* knob, KnobValue value) {
@@ -189,6 +190,34 @@ TEST(SecondLook, GivesWhatIsLeftToAnUndecidedChange) {
   EXPECT_EQ(outcome->trials[0].verdict, Verdict::rejected);
   EXPECT_EQ(outcome->trials[1].change, outcome->trials[0].change);
   EXPECT_EQ(outcome->trials[1].verdict, Verdict::accepted);
+  EXPECT_EQ(outcome->best.integer("loader.workers"), 2);
+}
+
+// The steps wait for data: what the model saves is nothing until they do not.
+TEST(SecondLook, TriesAgainWhatLostBesideABottleneckThatIsGone) {
+  Simulation simulation;
+  simulation.advisors.plugins["format"] =
+      once({{"layout.memory_format", "channels_last"}}, /*gain=*/1.8);
+  simulation.advisors.plugins["loading"] = once({{"loader.workers", 2}}, /*gain=*/1.3);
+  simulation.job.step_ns = 2'000'000'000;
+  simulation.job.noise = 0.1;
+  simulation.input.recipe.tune.budget = std::chrono::hours(1);
+  simulation.job.rate = [](const Configuration& configuration) {
+    if (configuration.integer("loader.workers") != 2) return 1000.0;
+    return 2000.0 * faster_with(configuration, "layout.memory_format",
+                                std::string("channels_last"), 1.5);
+  };
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  ASSERT_GE(outcome->trials.size(), 3U);
+  EXPECT_EQ(outcome->trials[0].plugin, "format");
+  EXPECT_EQ(outcome->trials[0].verdict, Verdict::rejected);
+  EXPECT_EQ(outcome->trials[1].plugin, "loading");
+  EXPECT_EQ(outcome->trials[1].verdict, Verdict::accepted);
+  EXPECT_EQ(outcome->trials[2].plugin, "format");
+  EXPECT_EQ(outcome->trials[2].verdict, Verdict::accepted);
+  EXPECT_THAT(outcome->trials[2].proposal_reason, HasSubstr("since then the job became"));
+  EXPECT_EQ(outcome->best.text("layout.memory_format"), "channels_last");
   EXPECT_EQ(outcome->best.integer("loader.workers"), 2);
 }
 
