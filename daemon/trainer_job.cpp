@@ -47,9 +47,13 @@ Result<tuner::UpdateComparison> comparison_from(const Json& answer) {
     return get_number(object, field).value_or(std::nan(""));
   };
   for (const Json& parameter : member(answer, "parameters")) {
-    comparison.parameters.push_back({get_string(parameter, "name").value_or("?"),
-                                     number(parameter, "reference_norm"),
-                                     number(parameter, "norm_ratio"), number(parameter, "cosine")});
+    comparison.parameters.push_back({.name = get_string(parameter, "name").value_or("?"),
+                                     .reference_norm = number(parameter, "reference_norm"),
+                                     .norm_ratio = number(parameter, "norm_ratio"),
+                                     .cosine = number(parameter, "cosine")});
+    if (const auto norm = get_number(parameter, "candidate_norm")) {
+      comparison.parameters.back().candidate_norm = *norm;
+    }
   }
   return comparison;
 }

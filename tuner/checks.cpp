@@ -34,8 +34,13 @@ std::string with_steps(std::int64_t steps) {
 // What is wrong with one parameter's update; nothing when it passes.
 std::optional<std::string> parameter_fault(const UpdateComparison::Parameter& parameter,
                                            double largest_norm, double least_cosine) {
-  const double candidate_norm = parameter.norm_ratio * parameter.reference_norm;
+  const double candidate_norm =
+      parameter.candidate_norm.value_or(parameter.norm_ratio * parameter.reference_norm);
   if (parameter.reference_norm < kNegligibleNorm * largest_norm) {
+    if (!std::isfinite(candidate_norm)) {
+      return fmt::format("{} hardly moves in the reference, and how far it moves here is not known",
+                         parameter.name);
+    }
     if (candidate_norm > kNegligibleGrowth * largest_norm) {
       return fmt::format(
           "{} hardly moves in the reference but by {:.1e} of the largest update here",

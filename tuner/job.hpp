@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,8 @@ struct UpdateComparison {
     double reference_norm = 0.0;
     double norm_ratio = 0.0;  // candidate over reference
     double cosine = 0.0;
+    // Where the trainer tells it: of a reference that does not move at all the ratio says nothing.
+    std::optional<double> candidate_norm = std::nullopt;
   };
   std::int64_t steps = 0;
   bool equal = false;   // parameters and buffers, value for value

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <set>
 
 #include "tests/daemon/fake_scene.hpp"
@@ -375,6 +376,21 @@ TEST_F(TrainerJobTest, ComparesWithinOneTrainerAndAcrossTwo) {
   EXPECT_EQ(scene_.requests("export").size(), 1);
   EXPECT_EQ(scene_.requests("import").size(), 1);
   EXPECT_FALSE(std::filesystem::exists(scene_.folder() / "reference.checkpoint"));
+}
+
+// A trainer's infinite ratio arrives as null.
+TEST_F(TrainerJobTest, ComparesAParameterThatOnlyTheCandidateMoves) {
+  scene_.behave(
+      {{"updates",
+        {{"optimizer.set_to_none=on",
+          {{"reference_norm", 0.0}, {"candidate_norm", 2.5}, {"norm_ratio", nullptr}}}}}});
+  ASSERT_TRUE(job().start(start_));
+  const auto compared = job().compare_updates(start_, with("optimizer.set_to_none", true), 6);
+  ASSERT_TRUE(compared) << compared.error().message();
+  ASSERT_EQ(compared->parameters.size(), 1);
+  EXPECT_EQ(compared->parameters[0].reference_norm, 0.0);
+  EXPECT_TRUE(std::isnan(compared->parameters[0].norm_ratio));
+  EXPECT_EQ(compared->parameters[0].candidate_norm, 2.5);
 }
 
 TEST_F(TrainerJobTest, TrainsInAFreshTrainer) {

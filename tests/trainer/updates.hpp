@@ -17,7 +17,8 @@ inline tuner::UpdateComparison updates_of(const Comparison& comparison,
                                   .equal = comparison.is_equal,
                                   .finite = comparison.is_finite};
   for (const ParameterComparison& one : comparison.parameters) {
-    updates.parameters.push_back({one.name, one.reference_norm, one.norm_ratio, one.cosine});
+    updates.parameters.push_back(
+        {one.name, one.reference_norm, one.norm_ratio, one.cosine, one.candidate_norm});
   }
   updates.reference_losses = std::move(reference);
   updates.candidate_losses = std::move(candidate);

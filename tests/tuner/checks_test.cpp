@@ -217,6 +217,27 @@ TEST(Checks, NumericsRejectANegligibleParameterThatGrows) {
   EXPECT_THAT(check.detail, HasSubstr("hardly moves"));
 }
 
+// The trainer's ratio is infinite then, which JSON cannot carry.
+TEST(Checks, NumericsRejectAParameterThatOnlyTheCandidateMoves) {
+  UpdateComparison updates = compare({}, {}, 8);
+  const double largest = updates.parameters[0].reference_norm;
+  UpdateComparison::Parameter& still = updates.parameters[2];
+  still = {.name = "still", .reference_norm = 0.0, .norm_ratio = 1.0, .cosine = 1.0};
+  EXPECT_TRUE(check_numerics(updates).passed) << "it moves in neither";
+  still.norm_ratio = std::nan("");
+  still.candidate_norm = largest;
+  CheckRecord check = check_numerics(updates);
+  EXPECT_FALSE(check.passed);
+  EXPECT_THAT(check.detail, HasSubstr("still hardly moves"));
+  EXPECT_THAT(check.parameters, ElementsAre("still"));
+  still.candidate_norm = 1e-6 * largest;
+  EXPECT_TRUE(check_numerics(updates).passed) << "rounding";
+  still.candidate_norm.reset();
+  check = check_numerics(updates);
+  EXPECT_FALSE(check.passed) << "nobody says by how much";
+  EXPECT_THAT(check.detail, HasSubstr("how far it moves here is not known"));
+}
+
 TEST(Checks, NumericsRejectLossesApart) {
   UpdateComparison updates = compare({}, {}, 8);
   EXPECT_TRUE(check_numerics(updates).passed);
