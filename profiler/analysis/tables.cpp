@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 
@@ -128,9 +129,32 @@ OperatorTables operator_tables(const Trace& trace, std::vector<CallNode> nodes,
   return tables;
 }
 
+namespace {
+
+// Over the calls that a figure is known of, weighted by their time.
+struct TimeMean {
+  double sum = 0;
+  double ns = 0;
+  bool is_known = false;
+
+  void add(float figure, std::int64_t length_ns) {
+    if (std::isnan(figure)) return;
+    is_known = true;
+    sum += static_cast<double>(figure) * static_cast<double>(length_ns);
+    ns += static_cast<double>(length_ns);
+  }
+  [[nodiscard]] std::optional<double> mean() const {
+    return is_known ? std::optional(sum / std::max(1.0, ns)) : std::nullopt;
+  }
+};
+
+}  // namespace
+
 std::vector<KernelRow> kernel_table(const Trace& trace) {
   const Events& events = trace.events;
   std::vector<KernelRow> table;
+  std::vector<TimeMean> blocks_per_sm;
+  std::vector<TimeMean> occupancy_percent;
   std::vector<std::uint32_t> index_of_name(trace.names.size(), kNoNode);
   for (Row row = 0; row < events.size(); ++row) {
     if (events.kind[row] != EventKind::kernel) continue;
@@ -140,6 +164,8 @@ std::vector<KernelRow> kernel_table(const Trace& trace) {
     if (index == kNoNode) {
       index = static_cast<std::uint32_t>(table.size());
       table.emplace_back();
+      blocks_per_sm.emplace_back();
+      occupancy_percent.emplace_back();
     }
     KernelRow& kernel = table[index];
     if (kernel.calls++ == 0) {
@@ -150,18 +176,12 @@ std::vector<KernelRow> kernel_table(const Trace& trace) {
     kernel.total_ns += ns;
     kernel.min_ns = std::min(kernel.min_ns, ns);
     kernel.max_ns = std::max(kernel.max_ns, ns);
-    const auto add = [&](std::optional<double>& sum, float figure) {
-      if (std::isnan(figure)) return;
-      sum = sum.value_or(0.0) + static_cast<double>(figure) * static_cast<double>(ns);
-    };
-    add(kernel.blocks_per_sm, detail.blocks_per_sm);
-    add(kernel.occupancy_percent, detail.occupancy_percent);
+    blocks_per_sm[index].add(detail.blocks_per_sm, ns);
+    occupancy_percent[index].add(detail.occupancy_percent, ns);
   }
-  for (KernelRow& kernel : table) {
-    const double total = std::max(1.0, static_cast<double>(kernel.total_ns));
-    for (auto* mean : {&kernel.blocks_per_sm, &kernel.occupancy_percent}) {
-      if (*mean) **mean /= total;
-    }
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    table[i].blocks_per_sm = blocks_per_sm[i].mean();
+    table[i].occupancy_percent = occupancy_percent[i].mean();
   }
   std::ranges::stable_sort(table, std::greater{}, &KernelRow::total_ns);
   return table;

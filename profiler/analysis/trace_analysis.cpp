@@ -71,22 +71,34 @@ std::vector<OperatorRow> summed_operators(const std::vector<TraceAnalysis>& rank
   return table;
 }
 
+struct KernelSum {
+  KernelRow row;
+  // Of the ranks that know the figure.
+  double blocks_ns = 0;
+  double occupancy_ns = 0;
+};
+
 std::vector<KernelRow> summed_kernels(const std::vector<TraceAnalysis>& ranks) {
-  std::map<std::string, KernelRow> sums;
+  std::map<std::string, KernelSum> sums;
   for (const TraceAnalysis& rank : ranks) {
     for (const KernelRow& row : rank.kernels) {
-      const auto [found, is_new] = sums.try_emplace(row.name, row);
-      if (is_new) continue;
-      KernelRow& sum = found->second;
-      const auto before = static_cast<double>(sum.total_ns);
-      const auto added = static_cast<double>(row.total_ns);
-      const double all = std::max(1.0, before + added);
-      const auto merge = [&](std::optional<double>& mean, const std::optional<double>& other) {
-        if (!mean && !other) return;
-        mean = (mean.value_or(0.0) * before + other.value_or(0.0) * added) / all;
+      const auto [found, is_new] = sums.try_emplace(row.name);
+      KernelRow& sum = found->second.row;
+      if (is_new) {
+        sum = row;
+        found->second.blocks_ns = row.blocks_per_sm ? static_cast<double>(row.total_ns) : 0;
+        found->second.occupancy_ns = row.occupancy_percent ? static_cast<double>(row.total_ns) : 0;
+        continue;
+      }
+      const auto merge = [&](std::optional<double>& mean, double& ns,
+                             const std::optional<double>& other) {
+        if (!other) return;
+        const auto added = static_cast<double>(row.total_ns);
+        mean = (mean.value_or(0.0) * ns + *other * added) / std::max(1.0, ns + added);
+        ns += added;
       };
-      merge(sum.blocks_per_sm, row.blocks_per_sm);
-      merge(sum.occupancy_percent, row.occupancy_percent);
+      merge(sum.blocks_per_sm, found->second.blocks_ns, row.blocks_per_sm);
+      merge(sum.occupancy_percent, found->second.occupancy_ns, row.occupancy_percent);
       sum.calls += row.calls;
       sum.total_ns += row.total_ns;
       sum.min_ns = std::min(sum.min_ns, row.min_ns);
@@ -94,8 +106,8 @@ std::vector<KernelRow> summed_kernels(const std::vector<TraceAnalysis>& ranks) {
     }
   }
   std::vector<KernelRow> table;
-  for (auto& [name, row] : sums)
-    table.push_back(std::move(row));
+  for (auto& [name, sum] : sums)
+    table.push_back(std::move(sum.row));
   std::ranges::stable_sort(table, std::greater{}, &KernelRow::total_ns);
   return table;
 }

@@ -313,6 +313,22 @@ TEST(Findings, TheFullestRankDecidesAboutMemory) {
   EXPECT_DOUBLE_EQ(all.signals.at("memory.peak_bytes"), 960);
 }
 
+TEST(Findings, ARankWhoseKernelsHaveNoFiguresIsNoRankWithIdleDevices) {
+  const Json known = {{"blocks per SM", 2}, {"est. achieved occupancy %", 50}};
+  std::vector<TraceAnalysis> ranks;
+  for (const Json& figures : {known, Json::object(), known}) {
+    TraceText text;
+    text.step(1, 0, 100).kernel("gemm", 5, 10, 60, figures);
+    ranks.push_back(analysis_of(text));
+  }
+  const Overall all = overall_of(ranks);
+  ASSERT_EQ(all.kernels.size(), 1U);
+  EXPECT_EQ(all.kernels[0].calls, 3);
+  EXPECT_EQ(all.kernels[0].total_ns, 180'000);
+  EXPECT_DOUBLE_EQ(all.kernels[0].blocks_per_sm.value(), 2);
+  EXPECT_DOUBLE_EQ(all.kernels[0].occupancy_percent.value(), 50);
+}
+
 TEST(Findings, ARankThatTheOthersWaitFor) {
   std::vector<TraceAnalysis> ranks;
   for (const int work : {40, 40, 90}) {

@@ -129,5 +129,18 @@ TEST(KernelTable, WeighsByDuration) {
   EXPECT_EQ(table[1].occupancy_percent, std::nullopt);
 }
 
+TEST(KernelTable, ACallWhoseFiguresAreUnknownIsNoCallWithNone) {
+  TraceText text;
+  text.kernel("gemm", 0, 10, 30, {{"blocks per SM", 2}, {"est. achieved occupancy %", 50}});
+  text.kernel("gemm", 0, 50, 30);
+  const auto trace = read_trace_text(text.text());
+  ASSERT_TRUE(trace);
+  const auto table = kernel_table(*trace);
+  ASSERT_EQ(table.size(), 1U);
+  EXPECT_EQ(table[0].calls, 2);
+  EXPECT_DOUBLE_EQ(table[0].blocks_per_sm.value(), 2);
+  EXPECT_DOUBLE_EQ(table[0].occupancy_percent.value(), 50);
+}
+
 }  // namespace
 }  // namespace autotuned::analysis
