@@ -5,6 +5,7 @@
 #include <ctime>
 #include <iostream>
 #include <map>
+#include <set>
 
 #include "base/printable.hpp"
 #include "base/text.hpp"
@@ -41,9 +42,12 @@ Result<std::optional<storage::BestRow>> find_best(const storage::History& histor
   const Machine machine = detect_machine();
   storage::RunFilter filter;
   filter.recipe = recipe_hash;
+  filter.limit = -1;  // the newest may all be of other machines
   auto runs = history.runs(filter);
   if (!runs) return tl::unexpected(runs.error());
+  std::set<std::string> looked_at;
   for (const storage::RunRow& run : *runs) {
+    if (!looked_at.insert(run.environment_key).second) continue;
     auto environment = history.environment(run.environment_key);
     if (!environment) return tl::unexpected(environment.error());
     if (!*environment || machine.key((*environment)->libtorch) != run.environment_key) continue;

@@ -2,6 +2,7 @@
 // What is remembered, and the commands that tell it.
 #include <gmock/gmock.h>
 
+#include "storage/history.hpp"
 #include "tests/integration/scene.hpp"
 
 namespace autotuned {
@@ -128,6 +129,29 @@ TEST(Forget, LetsTheNextRunSearchAnew) {
   EXPECT_EQ(scene.command({"forget", recipe, "--json"}).json().at("forgotten"), false);
   EXPECT_EQ(scene.command({"best", recipe}).code, 1);
   EXPECT_EQ(scene.run({"--tune-only"}).json().at("trials").size(), 3);
+}
+
+// As many as one list shows, all newer.
+TEST(Best, IsFoundBehindTheRunsOfOtherMachines) {
+  const Scene scene;
+  const std::string recipe = scene.recipe().string();
+  ASSERT_EQ(scene.run({"--tune-only"}).code, 0);
+  {
+    auto history = storage::History::open(scene.history(), storage::Access::read_write);
+    ASSERT_TRUE(history) << history.error().message();
+    auto row = history->run("last");
+    ASSERT_TRUE(row) << row.error().message();
+    row->environment_key = "elsewhere";
+    ASSERT_TRUE(history->put_environment({row->environment_key, Json::object(), "2.11", ""}));
+    const std::string id = row->id.text;
+    for (std::int64_t i = 0; i < storage::RunFilter{}.limit; ++i) {
+      row->id.text = id + "-" + std::to_string(i);
+      ++row->started_unix_ns;
+      ASSERT_TRUE(history->put_run(*row));
+    }
+  }
+  EXPECT_EQ(scene.command({"best", recipe}).code, 0);
+  EXPECT_EQ(scene.command({"forget", recipe, "--json"}).json().at("forgotten"), true);
 }
 
 TEST(CommandsAlone, WorkWithoutAHistory) {
