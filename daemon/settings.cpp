@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/settings.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "base/text.hpp"
@@ -39,6 +41,8 @@ Result<void> apply_settings(const std::vector<std::string>& settings,
     }
     if (name == "batch_size") {
       recipe.train.batch_size = std::get<std::int64_t>(*value);
+      // As in a recipe: the limit gives way to a batch that somebody asked for.
+      recipe.tune.batch_size_max = std::max(recipe.tune.batch_size_max, recipe.train.batch_size);
     } else {
       recipe.start.set(name, std::move(*value));
     }

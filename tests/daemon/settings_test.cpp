@@ -40,6 +40,16 @@ TEST_F(Settings, AreSetOverTheRecipe) {
   EXPECT_EQ(recipe_.starting_configuration(knobs_).integer("batch_size"), 64);
 }
 
+// Else best.yaml would be a recipe that the checker refuses.
+TEST_F(Settings, ALargeBatchRaisesTheLimitOfBatches) {
+  recipe_.tune.batch_size_max = 1024;
+  EXPECT_EQ(apply({"batch_size=64"}), "");
+  EXPECT_EQ(recipe_.tune.batch_size_max, 1024);
+  EXPECT_EQ(apply({"batch_size=2048"}), "");
+  EXPECT_EQ(recipe_.train.batch_size, 2048);
+  EXPECT_EQ(recipe_.tune.batch_size_max, 2048);
+}
+
 TEST_F(Settings, OfAnUnknownKnobNameTheNearest) {
   EXPECT_EQ(
       apply({"loader.wrokers=2"}),
