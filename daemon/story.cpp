@@ -185,7 +185,12 @@ std::vector<Silence> silent_plugins(const RunRecord& record) {
   std::map<std::string, Silence> last;
   for (const storage::PluginAnswerRow& answer : record.answers) {
     if (answer.plugin == kMachineName) continue;
-    if (answer.outcome.empty() || (tried.contains(answer.plugin) && !answer.is_failure)) continue;
+    if (answer.outcome.empty()) {
+      // It had a proposal at last, for which no time was left.
+      if (answer.is_answered) last.erase(answer.plugin);
+      continue;
+    }
+    if (tried.contains(answer.plugin) && !answer.is_failure) continue;
     last[answer.plugin] = {answer.plugin, answer.outcome, answer.is_failure};
   }
   std::vector<Silence> list;

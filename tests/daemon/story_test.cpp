@@ -177,6 +177,17 @@ TEST(Story, PluginsThatTriedNothingSayWhy) {
   EXPECT_EQ(story_json(record).at("silent_plugins").size(), 2U);
 }
 
+TEST(Story, APluginWhoseLastWordWasAProposalWasNotSilent) {
+  RunRecord record = sample_record();
+  record.answers = {{.plugin = "amp", .outcome = "no bf16", .is_answered = true},
+                    {.plugin = "amp", .outcome = "", .is_answered = true},
+                    {.plugin = "tf32", .outcome = "no GPU", .is_answered = true},
+                    {.plugin = "tf32", .outcome = "", .is_answered = false}};
+  const std::string story = story_text(record);
+  EXPECT_THAT(story, Not(HasSubstr("amp proposed nothing")));
+  EXPECT_THAT(story, HasSubstr("tf32 proposed nothing: no GPU.")) << "asked, and never answered";
+}
+
 TEST(Story, TellsWhatEachChangeGivesAtTheEnd) {
   RunRecord record = sample_record();
   EXPECT_THAT(story_text(record), Not(HasSubstr("gives at the end")));
