@@ -229,7 +229,7 @@ std::optional<Json> Checker::check_file(const YamlNode& node, const std::string&
     return std::nullopt;
   }
   if (::access(path.c_str(), R_OK) != 0) {
-    report(node, where + ": the file " + shown + " must not be read by this user");
+    report(node, where + ": this user may not read the file " + shown + "; check its mode");
     return std::nullopt;
   }
   return Json(path.string());
@@ -256,8 +256,8 @@ std::optional<Json> Checker::check_files(const Field& field, const YamlNode& nod
   }
   for (const std::string& file : *files) {
     if (::access(file.c_str(), R_OK) == 0) continue;
-    report(node,
-           where + ": the file " + quote_for_message(file) + " must not be read by this user");
+    report(node, where + ": this user may not read the file " + quote_for_message(file) +
+                     "; check its mode");
     return std::nullopt;
   }
   return Json(pattern);
