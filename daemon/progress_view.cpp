@@ -137,10 +137,10 @@ void ProgressView::show(const Json& event) {
 
 // Of the ladder what the job reaches of each rung: the rates are in the report.
 void ProgressView::show_ceiling(const Json& event) {
-  line(fmt::format("ceiling    {}, bound by {}", rate_text(number_of(event, "samples_per_second")),
-                   text_of(event, "bound_by")));
+  line(fmt::format("ceiling    at least {}, bound by {}",
+                   rate_text(number_of(event, "samples_per_second")), text_of(event, "bound_by")));
   const std::string reached = ladder_text(member(event, "ladder"));
-  if (!reached.empty()) line("           reached of it: " + reached);
+  if (!reached.empty()) line("           reached of it, at most: " + reached);
 }
 
 // The first of them; `explain` tells the rest.

@@ -245,10 +245,10 @@ std::string run_text(const storage::RunRow& run, const std::vector<TrialRecord>&
                       rate_text(run.baseline_samples_per_second),
                       rate_text(run.best_samples_per_second), estimate_text(run.speedup));
   if (run.ceiling_samples_per_second > 0) {
-    text += fmt::format("ceiling  {} ({})\n", rate_text(run.ceiling_samples_per_second),
+    text += fmt::format("ceiling  at least {} ({})\n", rate_text(run.ceiling_samples_per_second),
                         run.ceiling_bound_by);
     if (const std::string ladder = ladder_text(run.ceiling_ladder); !ladder.empty()) {
-      text += "reached  " + ladder + "\n";
+      text += "reached  at most " + ladder + "\n";
     }
   }
   text += fmt::format("kept     {}\ntuning   {}\n",

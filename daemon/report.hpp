@@ -43,7 +43,7 @@ namespace autotuned::daemon {
 // "1,234 samples/s".
 [[nodiscard]] std::string rate_text(double samples_per_second);
 
-// What a job reaches of each rung of a ladder (tuner::ladder_json()): "raw_bytes 98 %, device_batch 25 %". Nothing
+// What a job reaches of each rung of a ladder at most (tuner::ladder_json()): "raw_bytes 98 %, device_batch 25 %". Nothing
 // for a ladder of one rung, which is the ceiling itself.
 [[nodiscard]] std::string ladder_text(const Json& ladder);
 

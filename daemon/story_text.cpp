@@ -257,16 +257,16 @@ std::string lower_rungs(const Json& ladder) {
           words, percent(std::min(1.0, get_number(rung, "reached_ratio").value_or(0.0)))));
     }
   }
-  return rungs.empty() ? std::string() : "It would train " + listed(rungs) + ".\n";
+  return rungs.empty() ? std::string() : "It would train at least " + listed(rungs) + ".\n";
 }
 
 std::string left(const storage::RunRow& run) {
   const auto reached = reached_ceiling_ratio(run);
   if (!reached) return "Its ceiling was not measured.\n";
-  std::string text = fmt::format("With loading and transfer for free it would train {}",
+  std::string text = fmt::format("With loading and transfer for free it would train at least {}",
                                  rate_text(run.ceiling_samples_per_second));
   text += *reached >= kAtCeiling
-              ? fmt::format("; it reaches {} of that, so nothing more is to be gained there",
+              ? fmt::format("; it reaches {} of that, so nothing more was shown to be gained there",
                             percent(std::min(1.0, *reached)))
               : fmt::format("; it reaches {} of that", percent(*reached));
   return text + ". What bounds it then is " + run.ceiling_bound_by + ".\n" +

@@ -12,14 +12,19 @@ namespace {
 
 constexpr double kWaitAtCeiling = 0.02;
 
+constexpr std::string_view kOwn = "";  // nothing is kept
+
+// REQUIRES: not empty.
 double median(std::vector<double> values) {
   std::ranges::sort(values);
-  return values[values.size() / 2];
+  const std::size_t middle = values.size() / 2;
+  if (values.size() % 2 == 1) return values[middle];
+  return (values[middle - 1] + values[middle]) / 2.0;
 }
 
 struct Measured {
   double own_samples_per_second = 0.0;  // 0: the job could not tell
-  std::map<std::string_view, double> ratios;
+  std::map<std::string_view, RungGain> gains;
 };
 
 // A rung that fails is left out: this trainer does not know it, or it would be the same as another.
@@ -28,29 +33,28 @@ Result<Measured> measure(Job& job, const Configuration& configuration,
   std::vector<double> own;
   std::map<std::string_view, std::vector<double>> ratios;
   for (int i = 0; i < pairs && !rungs.empty(); ++i) {
-    const auto normal = job.run_block(configuration, {});
-    if (!normal) return tl::unexpected(normal.error());
-    const double rate = normal->samples_per_second();
-    if (!(rate > 0.0)) return Measured{};
-    own.push_back(rate);
-    for (std::size_t at = 0; at < rungs.size();) {
-      const auto block = job.run_block(configuration, {.reuse = std::string(rungs[at])});
-      if (!block && block.error().kind == ErrorKind::cancelled) {
+    std::vector<std::string_view> order = {kOwn};
+    order.insert(order.end(), rungs.begin(), rungs.end());
+    if (i % 2 == 1) std::ranges::reverse(order);
+    std::map<std::string_view, double> rates;
+    for (const std::string_view kept : order) {
+      const auto block = job.run_block(configuration, {.reuse = std::string(kept)});
+      if (!block && (kept == kOwn || block.error().kind == ErrorKind::cancelled)) {
         return tl::unexpected(block.error());
       }
-      const double free_rate = block ? block->samples_per_second() : 0.0;
-      if (free_rate > 0.0) {
-        ratios[rungs[at++]].push_back(free_rate / rate);
-      } else {
-        ratios.erase(rungs[at]);
-        rungs.erase(rungs.begin() + static_cast<std::ptrdiff_t>(at));
-      }
+      rates[kept] = block ? block->samples_per_second() : 0.0;
     }
+    const double rate = rates.at(kOwn);
+    if (!(rate > 0.0)) return Measured{};
+    own.push_back(rate);
+    std::erase_if(rungs, [&](std::string_view rung) { return !(rates.at(rung) > 0.0); });
+    for (const std::string_view rung : rungs)
+      ratios[rung].push_back(rates.at(rung) / rate);
   }
   Measured measured;
   if (!own.empty()) measured.own_samples_per_second = median(std::move(own));
-  for (auto& [rung, values] : ratios)
-    measured.ratios[rung] = median(std::move(values));
+  for (const std::string_view rung : rungs)
+    measured.gains[rung] = gain_of(std::move(ratios[rung]));
   return measured;
 }
 
@@ -95,10 +99,20 @@ double number_or(const Json& metrics, const char* name, double otherwise) {
 
 }  // namespace
 
+RungGain gain_of(std::vector<double> ratios) {
+  return {.least_ratio = std::ranges::min(ratios), .likely_ratio = median(ratios)};
+}
+
 std::optional<double> Ceiling::ratio_of(std::string_view rung) const {
   const auto found = std::ranges::find(rungs, rung, &Rung::name);
   if (found == rungs.end()) return std::nullopt;
   return found->ratio;
+}
+
+std::optional<double> Ceiling::likely_ratio_of(std::string_view rung) const {
+  const auto found = std::ranges::find(rungs, rung, &Rung::name);
+  if (found == rungs.end()) return std::nullopt;
+  return found->likely_ratio;
 }
 
 Result<Ceiling> measure_ceiling(Job& job, const Configuration& configuration,
@@ -106,23 +120,40 @@ Result<Ceiling> measure_ceiling(Job& job, const Configuration& configuration,
   Ceiling ceiling{.samples_per_second = 0.0, .bound_by = "unknown"};
   const auto highest = measure(job, configuration, {kDeviceBatch}, plan.pairs);
   if (!highest) return tl::unexpected(highest.error());
-  if (highest->ratios.empty()) return ceiling;
-  const double most = std::max(1.0, highest->ratios.at(kDeviceBatch));
-  ceiling.samples_per_second = most * highest->own_samples_per_second;
+  if (highest->gains.empty()) return ceiling;
+  const RungGain gain = highest->gains.at(kDeviceBatch);
+  const Rung most{.name = std::string(kDeviceBatch),
+                  .ratio = std::max(1.0, gain.least_ratio),
+                  .likely_ratio = std::max(1.0, gain.likely_ratio)};
+  ceiling.samples_per_second = most.ratio * highest->own_samples_per_second;
   ceiling.bound_by = "compute";
-  if (most > kAtCeiling && plan.rung_pairs > 0) {
+  if (most.likely_ratio > kAtCeiling && plan.rung_pairs > 0) {
     const std::vector<std::string_view> others(kRungs.begin(), kRungs.end() - 1);
     const auto lower = measure(job, configuration, others, plan.rung_pairs);
     if (!lower) return tl::unexpected(lower.error());
-    double below = 1.0;
+    Rung below;
     for (const std::string_view rung : others) {
-      const auto found = lower->ratios.find(rung);
-      if (found == lower->ratios.end()) continue;
-      below = std::clamp(found->second, below, most);
-      ceiling.rungs.push_back({.name = std::string(rung), .ratio = below});
+      const auto found = lower->gains.find(rung);
+      if (found == lower->gains.end()) continue;
+      below = {.name = std::string(rung),
+               .ratio = std::clamp(found->second.least_ratio, below.ratio, most.ratio),
+               .likely_ratio =
+                   std::clamp(found->second.likely_ratio, below.likely_ratio, most.likely_ratio)};
+      ceiling.rungs.push_back(below);
     }
   }
-  ceiling.rungs.push_back({.name = std::string(kDeviceBatch), .ratio = most});
+  ceiling.rungs.push_back(most);
+  return ceiling;
+}
+
+Ceiling ceiling_above(Ceiling ceiling, double samples_per_second) {
+  if (ceiling.rungs.empty() || !(samples_per_second > 0.0)) return ceiling;
+  const double own_samples_per_second = ceiling.samples_per_second / ceiling.ratio();
+  for (Rung& rung : ceiling.rungs) {
+    rung.ratio =
+        std::clamp(rung.ratio * own_samples_per_second / samples_per_second, 1.0, rung.ratio);
+  }
+  ceiling.samples_per_second = ceiling.ratio() * samples_per_second;
   return ceiling;
 }
 
@@ -167,7 +198,7 @@ std::optional<std::string> why_at_ceiling(const Configuration& change, const Cei
   std::optional<double> ratio;
   std::size_t rung = part.rung;
   for (; rung < kRungs.size(); ++rung) {
-    ratio = ceiling.ratio_of(kRungs[rung]);
+    ratio = ceiling.likely_ratio_of(kRungs[rung]);
     if (ratio) break;
   }
   if (!ratio) return std::nullopt;
@@ -180,7 +211,7 @@ std::optional<std::string> why_at_ceiling(const Configuration& change, const Cei
   double evidence = rung == 0 ? waiting * number_or(metrics, "input.read_ratio", 1.0) : waiting;
   if (part.is_transfer) {
     words.about = kTransferWords.about;
-    if (const auto below = ceiling.ratio_of(kRungs[part.rung - 1])) {
+    if (const auto below = ceiling.likely_ratio_of(kRungs[part.rung - 1])) {
       words = kTransferWords;
       *ratio /= *below;
       evidence = number_or(metrics, "step.transfer_ratio", 0.0);

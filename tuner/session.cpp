@@ -231,9 +231,8 @@ SessionOutcome SessionRun::outcome_of(const TrialRecord* decisive) const {
     outcome.speedup = decisive->estimate;
     outcome.is_from_history = decisive->kind == TrialKind::verification;
   }
-  outcome.ceiling = ceiling_;
-  // What was measured side by side is the ratio: the machine's speed drifts between then and now.
-  outcome.ceiling.samples_per_second = ceiling_.ratio() * outcome.best_samples_per_second;
+  // The machine's speed drifts between then and now, and what was accepted last may have no ladder of its own.
+  outcome.ceiling = ceiling_above(ceiling_, outcome.best_samples_per_second);
   outcome.trials = trials_;
   outcome.tuning_time = tuning_time_.value_or(elapsed());
   outcome.is_budget_spent = is_budget_spent_;

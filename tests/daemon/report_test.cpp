@@ -82,8 +82,8 @@ TEST(Report, RunAsText) {
             "start    1,000 samples/s\n"
             "best     1,300 samples/s\n"
             "faster   1.30 x (1.25 to 1.35)\n"
-            "ceiling  5,000 samples/s (compute)\n"
-            "reached  host_batch 81 %, device_batch 26 %\n"
+            "ceiling  at least 5,000 samples/s (compute)\n"
+            "reached  at most host_batch 81 %, device_batch 26 %\n"
             "kept     optimizer.set_to_none off → on\n"
             "tuning   2.5 s\n"
             "trained  1,200 steps, loss 0.2500, test accuracy 87.50 %\n");

@@ -34,7 +34,8 @@ TEST(Story, TellsItInPlainSentences) {
            "all are equal.",
            "It holds: 1.25 x (1.20 to 1.50) the rate of the start.",
            "Confirmed side by side with the start: 1.25 x (1.20 to 1.50) as fast over 20 pairs",
-           "With loading and transfer for free it would train 2,500 samples/s; it reaches 50 %",
+           "With loading and transfer for free it would train at least 2,500 samples/s; it reaches "
+           "50 %",
            "What bounds it then is compute.",
            "It repays itself after 500,000 samples (between 300,000 and 600,000), which is 6 min "
            "40 s of training.",
@@ -225,8 +226,8 @@ TEST(Story, TellsWhatEachPartOfTheInputCosts) {
   EXPECT_THAT(
       story_text(record),
       HasSubstr("What bounds it then is compute.\n"
-                "  It would train 1,250 samples/s with its files in memory (100 % reached) and "
-                "2,000 samples/s with ready samples in memory (62 % reached).\n"));
+                "  It would train at least 1,250 samples/s with its files in memory (100 % "
+                "reached) and 2,000 samples/s with ready samples in memory (62 % reached).\n"));
   EXPECT_EQ(story_json(record).at("ceiling").at("ladder").size(), 3U);
   // As an older version left it, and as nobody wrote it.
   for (const Json& ladder : {Json::array(), Json("odd"), Json::parse(R"([1, {"rung": 2}])")}) {

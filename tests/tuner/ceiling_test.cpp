@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+#include <random>
+
 #include "tests/tuner/simulation.hpp"
 
 namespace autotuned::tuner {
@@ -60,6 +63,100 @@ TEST(Ceiling, IsMeasuredRungByRung) {
   add_ceiling_metrics(*ceiling, metrics);
   EXPECT_EQ(metrics.size(), 3U);
   EXPECT_NEAR(metrics.at("ceiling.device_batch_ratio").get<double>(), 0.5, 1e-6);
+}
+
+double cost_of_loading(const Ceiling& ceiling) {
+  Json metrics = {{"loader.cost_ratio", 0.0}};
+  add_ceiling_metrics(ceiling, metrics);
+  return metrics.at("loader.cost_ratio").get<double>();
+}
+
+TEST(CeilingGain, IsTheLeastThatAPairShows) {
+  const RungGain gain = gain_of({1.4, 0.9, 1.2, 1.1, 1.3});
+  EXPECT_EQ(gain.least_ratio, 0.9);
+  EXPECT_EQ(gain.likely_ratio, 1.2);
+  EXPECT_EQ(gain_of({3.0, 1.0}).likely_ratio, 2.0) << "no lean to the greater of two";
+  EXPECT_EQ(gain_of({1.5}).least_ratio, 1.5);
+}
+
+// Both blocks of a pair err by a fifth, now and then by far more.
+std::vector<double> noisy_pairs(double gain, std::mt19937_64& engine) {
+  std::normal_distribution<double> normal;
+  std::uniform_real_distribution<double> uniform;
+  const auto error = [&] { return std::exp((uniform(engine) < 0.1 ? 0.8 : 0.2) * normal(engine)); };
+  std::vector<double> ratios;
+  for (int i = 0; i < 5; ++i)
+    ratios.push_back(gain * error() / error());
+  return ratios;
+}
+
+TEST(CeilingGain, NoiseDoesNotPassForOneAndAGainDoes) {
+  constexpr int kLadders = 4000;
+  std::mt19937_64 engine{5};
+  int noise_claimed = 0;
+  int noise_likely = 0;
+  int gains_found = 0;
+  for (int i = 0; i < kLadders; ++i) {
+    const RungGain nothing = gain_of(noisy_pairs(1.0, engine));
+    noise_claimed += static_cast<int>(nothing.least_ratio > 1.0);
+    noise_likely += static_cast<int>(nothing.likely_ratio > 1.0);
+    gains_found += static_cast<int>(gain_of(noisy_pairs(2.5, engine)).least_ratio > 1.1);
+  }
+  EXPECT_LT(noise_claimed, kLadders / 25) << "1 in 32 is due";
+  EXPECT_GT(noise_likely, kLadders * 2 / 5) << "what a median would claim";
+  EXPECT_GT(gains_found, kLadders * 3 / 4) << "one wild pair hides it, and the wait remains";
+}
+
+TEST(Ceiling, CostOfLoadingIsNoNoise) {
+  FakeClock clock;
+  SimulatedJob job(clock);
+  job.noise = 0.2;
+  job.ceiling_ratio = 1.0;
+  job.rung_ratios = {{"host_batch", 1.0}};
+  constexpr int kLadders = 500;
+  int costly = 0;
+  for (int i = 0; i < kLadders; ++i) {
+    const auto ceiling = measure_ceiling(job, {}, {});
+    ASSERT_TRUE(ceiling);
+    costly += static_cast<int>(cost_of_loading(*ceiling) > 0.02);
+  }
+  EXPECT_LT(costly, kLadders / 50) << "five pairs of one rung and three of the other must agree";
+  job.ceiling_ratio = 2.5;
+  job.rung_ratios = {{"host_batch", 2.5}};
+  int seen = 0;
+  for (int i = 0; i < kLadders; ++i)
+    seen += static_cast<int>(cost_of_loading(measure_ceiling(job, {}, {}).value()) > 0.2);
+  EXPECT_GT(seen, kLadders * 9 / 10);
+}
+
+// Its rate is the same with and without loading, and grows all the time.
+TEST(Ceiling, AMachineThatGetsFasterIsNoGain) {
+  FakeClock clock;
+  SimulatedJob job(clock);
+  job.noise = 0.0;
+  job.ceiling_ratio = 1.0;
+  job.rate = [&job](const Configuration&) { return 1000.0 * std::pow(1.05, job.blocks); };
+  const auto ceiling = measure_ceiling(job, {}, {});
+  ASSERT_TRUE(ceiling);
+  EXPECT_EQ(ceiling->ratio(), 1.0);
+}
+
+// A paced model: with ready batches it makes 2500 samples per second, however slow its loader is at the moment.
+TEST(Ceiling, ClaimsNoMoreThanBlocksDid) {
+  const Ceiling measured{.samples_per_second = 2500.0,
+                         .bound_by = "compute",
+                         .rungs = {{"raw_bytes", 1.1}, {"device_batch", 2.5}}};
+  // Accepted since, without a ladder of its own.
+  const Ceiling faster = ceiling_above(measured, 2000.0);
+  EXPECT_NEAR(faster.samples_per_second, 2500.0, 1e-6);
+  EXPECT_NEAR(faster.ratio(), 1.25, 1e-9);
+  EXPECT_EQ(*faster.ratio_of("raw_bytes"), 1.0) << "1100 samples per second are fewer";
+  // The job beats what it did with ready batches, and the ladder has nothing above that.
+  EXPECT_NEAR(ceiling_above(measured, 3000.0).samples_per_second, 3000.0, 1e-6);
+  // On a machine that is slower by now the ratios hold, and nothing above them was seen.
+  EXPECT_NEAR(ceiling_above(measured, 800.0).samples_per_second, 2000.0, 1e-6);
+  EXPECT_NEAR(*ceiling_above(measured, 800.0).ratio_of("raw_bytes"), 1.1, 1e-9);
+  EXPECT_EQ(ceiling_above({}, 800.0).samples_per_second, 0.0) << "not measured";
 }
 
 // Loader threads that need the CPUs of the step cost more than what it waits for them.
