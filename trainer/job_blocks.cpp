@@ -19,9 +19,6 @@ namespace {
 using profiler::now_ns;
 using profiler::Span;
 
-// In which a ring that was as full before a profile is so again, where loading is no slower than the steps.
-constexpr int kStepsToRefill = 3;
-
 double read(const at::Tensor& scalar) {
   return scalar.item().toDouble();
 }
@@ -271,7 +268,8 @@ Result<void> Job::State::drop_ready_batches(const CancelCheck& is_cancelled) {
 Result<JobProfile> Job::State::profile(std::int64_t count, std::int64_t warmup_steps,
                                        const CancelCheck& is_cancelled, std::int64_t maximum_ns) {
   fill_cache(is_cancelled);
-  const auto after = [begin = now_ns()](std::int64_t ns) {
+  const std::int64_t begin = now_ns();
+  const auto after = [begin](std::int64_t ns) {
     return ns < INT64_MAX - begin ? begin + ns : INT64_MAX;
   };
   const std::int64_t deadline = after(maximum_ns);
@@ -281,19 +279,19 @@ Result<JobProfile> Job::State::profile(std::int64_t count, std::int64_t warmup_s
   if (auto warm = warm_up(warmup_steps, is_cancelled, after(maximum_ns / 4)); !warm) {
     return tl::unexpected(warm.error());
   }
-  const int ready_before = feed_->fullness();
+  RefillRule ring(feed_->fullness());
   auto facts = record_steps(count, is_cancelled, deadline);
   if (!facts) return tl::unexpected(facts.error());
-  // A loader that keeps up has made by then what the last step took.
-  for (int i = 0; i < kStepsToRefill && feed_->fullness() < ready_before && now_ns() < deadline;
-       ++i) {
+  for (;;) {
+    const auto next = ring.after(now_ns() - begin, maximum_ns, feed_->fullness());
+    if (next == RefillRule::Next::keep) break;
+    const bool is_again = next == RefillRule::Next::record_again;
+    if (is_again) {
+      if (auto dropped = drop_ready_batches(is_cancelled); !dropped)
+        return tl::unexpected(dropped.error());
+    }
     if (auto warm = warm_up(1, is_cancelled, deadline); !warm) return tl::unexpected(warm.error());
-  }
-  if (feed_->fullness() < ready_before && now_ns() < after(maximum_ns / 2)) {
-    // Batches that were ready hid how long the steps have to wait: once more, without them.
-    if (auto dropped = drop_ready_batches(is_cancelled); !dropped)
-      return tl::unexpected(dropped.error());
-    if (auto warm = warm_up(1, is_cancelled, deadline); !warm) return tl::unexpected(warm.error());
+    if (!is_again) continue;
     facts = record_steps(count, is_cancelled, deadline);
     if (!facts) return tl::unexpected(facts.error());
   }

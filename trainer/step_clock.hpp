@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When to stop stepping: two small rules of the measuring loop.
+// When to stop stepping: small rules of the measuring loop.
 #pragma once
 
 #include <cstdint>
@@ -47,6 +47,36 @@ class RingRule {
 
  private:
   int target_;
+};
+
+// The same for a profile, which records a number of steps and cannot go on: a loader that keeps up has made, while a few
+// steps more go by, what the recorded ones took. Where the ring is not as full again by then, ready batches hid how long the
+// steps have to wait: they are dropped, and the steps are recorded once more.
+class RefillRule {
+ public:
+  explicit RefillRule(int fullness) : target_(fullness) {}
+
+  enum class Next { keep, step, record_again };
+
+  static constexpr int kMostSteps = 3;
+
+  // Asked after the recorded steps, and again after what it says. Once `maximum_ns` are over no further step begins, and
+  // with less than half of it left no second recording. Says `record_again` once at most.
+  [[nodiscard]] Next after(std::int64_t elapsed_ns, std::int64_t maximum_ns, int fullness) {
+    if (is_second_ || fullness >= target_) return Next::keep;
+    if (steps_ < kMostSteps && elapsed_ns < maximum_ns) {
+      ++steps_;
+      return Next::step;
+    }
+    if (elapsed_ns >= maximum_ns / 2) return Next::keep;
+    is_second_ = true;
+    return Next::record_again;
+  }
+
+ private:
+  int target_;
+  int steps_ = 0;
+  bool is_second_ = false;
 };
 
 }  // namespace autotuned::trainer

@@ -4,8 +4,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <thread>
-#include <utility>
 
 #include "profiler/metrics.hpp"
 #include "tests/trainer/small_job.hpp"
@@ -58,25 +56,6 @@ TEST(Profile, TheSpansOfAStepAddUp) {
   }
   EXPECT_EQ(profile.spans.size(), 8U);
   EXPECT_EQ(step.total_ns - inside, step.self_ns);
-}
-
-// While a first step takes long, a loader that is slower than the others fills its ring. A batch takes the loader a hundred
-// times as long as a step, so that nothing but a first step that long fills it.
-TEST(Profile, ReadyBatchesDoNotHideASlowLoader) {
-  recipes::Recipe recipe = small_recipe();
-  recipe.input.insert(recipe.input.begin(),
-                      {{"resize", {{"size", 2048}}}, {"random_crop", {{"size", 8}}}});
-  Configuration start = with(starting(recipe), "loader.workers", std::int64_t{1});
-  start.set("loader.prefetch_batches", std::int64_t{4});
-  const auto job = load(recipe, start);
-  bool is_first = true;
-  const CancelCheck slow_at_first = [&is_first] {
-    if (std::exchange(is_first, false))
-      std::this_thread::sleep_for(std::chrono::milliseconds(1500));
-    return false;
-  };
-  value_of(job->profile(3, 1, slow_at_first));
-  EXPECT_GT(job->steps(), 1 + 2 * 3) << "those that lived off ready batches were taken again";
 }
 
 TEST(Profile, TellsWhatACheckpointCosts) {
