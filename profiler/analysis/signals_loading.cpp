@@ -71,7 +71,13 @@ std::map<std::uint32_t, std::vector<Row>> parts_of_threads(const Trace& trace) {
   return threads;
 }
 
-// A sample ends where a part comes that it has had already.
+// A sample out of a cache has only the last parts, or none at all. What follows may be a sample that is read: its crop comes
+// after the other's last parts, and is none of theirs.
+bool begins_sample(std::string_view name) {
+  return name == "read_sample" || name.starts_with("decode");
+}
+
+// A sample ends where another begins, or where a part comes that it has had already.
 Making making_of(const Known& known, const std::vector<Row>& parts) {
   const Events& events = known.trace.events;
   const Stretches& stretches = known.breakdown.stretches;
@@ -82,11 +88,12 @@ Making making_of(const Known& known, const std::vector<Row>& parts) {
     const double ns = inside_ns(events, row, stretches);
     if (ns <= 0) continue;
     const std::string& name = known.trace.name_of(row);
-    if (!of_sample.insert(events.name[row]).second) {
+    making.all_ns += ns;
+    if (name == "make_samples") continue;  // of which every part was cached, or not told
+    if (begins_sample(name) || !of_sample.insert(events.name[row]).second) {
       of_sample = {events.name[row]};
       transforms_ns = 0;
     }
-    making.all_ns += ns;
     if (name == "read_sample") {
       making.read_ns += ns;
       making.reads.push_back({events.start_ns[row], events.end_ns(row)});

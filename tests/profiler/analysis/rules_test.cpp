@@ -347,6 +347,30 @@ TEST(EveryRule, IsSilentWhereAllIsRight) {
   }
 }
 
+double before_crop(const TraceText& text) {
+  return analysis_of(text).signals.at("loading.before_crop_share_ratio");
+}
+
+// Their crop was before what is kept of them, and none of what follows it is before another sample's.
+TEST(LoaderOrder, SamplesOutOfACacheHaveNothingBeforeTheirCrop) {
+  const std::vector<Transform> kept = {{"random_flip", 10}, {"normalize", 10}};
+  std::vector<Transform> parts = kept;
+  for (const Transform& part : std::vector<Transform>{
+           {"read_sample", 5}, {"decode_jpeg", 10}, {"center_crop", 1}, kept[0], kept[1]}) {
+    parts.push_back(part);
+  }
+  EXPECT_EQ(before_crop(made_by({parts})), 0.0);
+  parts.insert(parts.begin() + 4, {"rgb_to_yuv", 10});
+  EXPECT_NEAR(before_crop(made_by({parts})), 10.0 / 66, 1e-9) << "of the one that is read";
+
+  TraceText whole = made_by({});
+  whole.event("user_annotation", "make_samples", 0, 40, Json::object(), 10);  // copies what is kept
+  whole.event("user_annotation", "make_samples", 40, 20, Json::object(), 10);
+  whole.event("user_annotation", "read_sample", 40, 10, Json::object(), 10);
+  whole.event("user_annotation", "center_crop", 50, 10, Json::object(), 10);
+  EXPECT_EQ(before_crop(whole), 0.0);
+}
+
 TEST(EveryRule, HasACase) {
   std::set<std::string> tested = {"straggler"};  // needs several ranks: findings_test.cpp
   for (const RuleCase& one : all_cases())
