@@ -26,7 +26,8 @@ constexpr int kRungPairs = 3;
 constexpr int kRungShare = 20;  // of the remaining budget, one in so many
 constexpr double kSlowBlockError = 0.05;
 // Of loading and recording; most need a second or two. With less left there is no trace.
-constexpr int kTraceShare = 10;  // of the remaining budget, one in so many
+constexpr int kTraceShare = 10;      // of the remaining budget, one in so many
+constexpr int kNextTraceShare = 20;  // the same, of recording another incumbent
 constexpr nanoseconds kLeastTraceLimit = seconds(10);
 constexpr nanoseconds kMostTraceLimit = seconds(30);
 // The guard against plugins that never run out of proposals that cost no time.
@@ -50,7 +51,13 @@ Result<void> SessionRun::measure_ceiling() {
 
 Result<void> SessionRun::look_at_incumbent() {
   if (auto measured = measure_ceiling(); !measured) return measured;
-  return take_profile(/*is_traced=*/!traced_);
+  return take_profile(is_trace_due());
+}
+
+bool SessionRun::is_trace_due() const {
+  if (!traced_) return true;
+  return is_on_gpu(*input_) && traced_ != incumbent() && trace_time_ &&
+         *trace_time_ <= remaining() / kNextTraceShare;
 }
 
 Result<void> SessionRun::look_at_best() {
@@ -83,8 +90,11 @@ Result<void> SessionRun::add_trace() {
   traced_ = incumbent();
   const nanoseconds limit =
       std::clamp(remaining() / kTraceShare, kLeastTraceLimit, kMostTraceLimit);
+  const nanoseconds begin = clock_->now();
+  trace_time_.reset();
   const auto added = job_->add_trace(incumbent(), profile_, limit);
   if (added) {
+    trace_time_ = clock_->now() - begin;
     places_ = profile_.places;
     return {};
   }

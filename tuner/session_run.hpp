@@ -49,9 +49,12 @@ class SessionRun {
   }
 
   // --- search.cpp ---
-  // Profiles the incumbent and measures its ceiling. The first look in a session adds a trace: a trainer of its own
-  // for each would cost the trials their budget.
+  // Profiles the incumbent and measures its ceiling. The first look in a session adds a trace; later ones only where
+  // is_trace_due(), since a trainer of its own for each would cost the trials their budget.
   Result<void> look_at_incumbent();
+  // On the CPU the metrics of a profile say what signals say. On a GPU they are times of the host, and what kernels hide
+  // only a trace knows: so each incumbent gets one as long as that takes little of what is left.
+  [[nodiscard]] bool is_trace_due() const;
   // Profile and trace of what the session ends with, where it has none yet. A job that could not be recorded within
   // its time is not tried again.
   Result<void> look_at_best();
@@ -89,8 +92,10 @@ class SessionRun {
   Profile profile_;
   // Of the last trace: no knob moves an operator into another module.
   Json places_ = Json::object();
-  std::optional<Configuration> profiled_;       // that profile_ is of
-  std::optional<Configuration> traced_;         // the last one that was recorded, or could not be
+  std::optional<Configuration> profiled_;  // that profile_ is of
+  std::optional<Configuration> traced_;    // the last one that was recorded, or could not be
+  std::optional<nanoseconds>
+      trace_time_;  // of the last one, its trainer's start included; none: it failed
   bool is_trace_too_slow_ = false;              // the last one ran out of its time
   std::map<std::string, Candidate> proposals_;  // one per plugin that has any
   std::set<std::string> left_out_;

@@ -50,6 +50,7 @@ class SimulatedJob final : public Job {
   };
   std::optional<Error> profile_fault;
   std::optional<Error> trace_fault;
+  std::chrono::nanoseconds trace_duration = std::chrono::milliseconds(200);
   std::vector<Configuration> traced;
   double noise = 0.01;
   double ceiling_ratio = 2.0;                 // of the rate, with a batch that is on the device
@@ -121,7 +122,7 @@ class SimulatedJob final : public Job {
 
   Result<void> add_trace(const Configuration& configuration, Profile& profile,
                          std::chrono::nanoseconds) override {
-    clock_->advance(std::chrono::milliseconds(200));
+    clock_->advance(trace_duration);
     traced.push_back(configuration);
     if (trace_fault) return tl::unexpected(*trace_fault);
     profile.metrics["copies.pageable_ratio"] = 0.25;

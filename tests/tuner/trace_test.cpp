@@ -39,6 +39,40 @@ TEST(SessionTrace, PluginsSeeSignalsOfTheStart) {
       simulation.advisors.situations.back().at("metrics").contains("copies.pageable_ratio"));
 }
 
+void put_on_a_gpu(Simulation& simulation) {
+  add_three_plugins(simulation);
+  simulation.input.job_facts["device"] = "cuda:0";
+}
+
+// The host's times say little of what a GPU waits for.
+TEST(SessionTrace, OnAGpuPluginsSeeSignalsOfEveryIncumbent) {
+  Simulation simulation;
+  put_on_a_gpu(simulation);
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  ASSERT_EQ(simulation.job.traced.size(), 3U) << "each incumbent once";
+  EXPECT_EQ(simulation.job.traced.front(), simulation.input.starting);
+  EXPECT_EQ(simulation.job.traced.back(), outcome->best);
+  EXPECT_EQ(simulation.ledger.profiles.size(), 3U);
+  for (const Json& situation : simulation.advisors.situations)
+    EXPECT_EQ(situation.at("metrics").at("copies.pageable_ratio"), 0.25);
+}
+
+TEST(SessionTrace, OnAGpuIncumbentsInBetweenAreRecordedWhereThatIsCheap) {
+  Simulation dear;
+  put_on_a_gpu(dear);
+  dear.job.trace_duration = seconds(20);  // of five minutes
+  auto outcome = dear.run();
+  ASSERT_TRUE(outcome);
+  EXPECT_THAT(dear.job.traced, ElementsAre(dear.input.starting, outcome->best));
+  Simulation failing;
+  put_on_a_gpu(failing);
+  failing.job.trace_fault = Error{ErrorKind::crashed, "no answer", {}, {}};
+  outcome = failing.run();
+  ASSERT_TRUE(outcome);
+  EXPECT_THAT(failing.job.traced, ElementsAre(failing.input.starting, outcome->best));
+}
+
 // Unlike its times, the model stays what it is.
 TEST(SessionTrace, PluginsKnowWhereOperatorsAre) {
   Simulation simulation;
