@@ -67,9 +67,11 @@ std::vector<Single> lost_values(const std::vector<TrialRecord>& trials) {
   for (const TrialRecord& trial : trials) {
     if (!has_lost_the_race(trial) || trial.change.values().size() != 1) continue;
     const auto& [knob, value] = *trial.change.values().begin();
-    std::erase_if(lost,
-                  [&](const Single& known) { return known.knob == knob && known.value == value; });
-    lost.push_back({knob, value, trial.estimate.ratio});
+    const Single now{knob, value, trial.estimate.ratio};
+    std::erase_if(lost, [&](const Single& known) {
+      return known.knob == now.knob && known.value == now.value;
+    });
+    lost.push_back(now);
   }
   return lost;
 }
