@@ -195,8 +195,7 @@ int profile(const ProfileOptions& options) {
   const std::int64_t steps = get_integer(*traced, "steps").value_or(0);
   if (steps < wanted) {
     report_warning(std::to_string(steps) + " of " + std::to_string(wanted) +
-                   " steps were recorded within " + options.limit +
-                   "; --limit gives it more time");
+                   " steps were recorded within " + options.limit + "; --limit gives it more time");
   }
   const std::int64_t lost = get_integer(*traced, "lost_events").value_or(0);
   if (lost > 0) {

@@ -37,7 +37,8 @@ bool is_plain(std::string_view value) {
 std::string log_text(std::string_view event, const LogFields& fields) {
   std::string text(event);
   for (const auto& [name, value] : fields) {
-    text += " " + std::string(name) + "=" + (is_plain(value) ? value : printable(to_line(Json(value))));
+    text +=
+        " " + std::string(name) + "=" + (is_plain(value) ? value : printable(to_line(Json(value))));
   }
   return text;
 }

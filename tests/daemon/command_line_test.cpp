@@ -302,19 +302,17 @@ TEST(PluginSurvey, DoctorGoesOnWithoutOneThatCrashes) {
 TEST(TextOfOthers, SteersNoTerminal) {
   const std::string hostile = "Grüße\x1b]0;owned\x07漢\xC2\x9B";
   const std::string shown = "Grüße?]0;owned?漢?";
-  const auto is_harmless = [](const std::string& text) {
-    return printable_lines(text) == text;
-  };
+  const auto is_harmless = [](const std::string& text) { return printable_lines(text) == text; };
   const Scene scene;
-  scene.folder().write(hostile + ".yaml", "no plugin");
-  scene.folder().write("described.yaml",
+  scene.folder().write("others/" + hostile + ".yaml", "no plugin");
+  scene.folder().write("others/described.yaml",
                        "plugin: 1\nname: described\nversion: \"1\"\n"
                        "summary: \"It \\e[2J\\x9B2J.\"\n"
                        "when:\n  - operators.gemm_conv_ratio > 30%: much of it\n"
                        "try:\n  - layout.memory_format: channels_last\n"
-                       "expect: 5%\nreason: much of it\n");
+                       "expect: 1.1\nreason: much of it\n");
   const Outcome plugins =
-      scene.command({"plugins", "--plugin-dir", scene.folder().path().string()});
+      scene.command({"plugins", "--plugin-dir", (scene.folder() / "others").string()});
   EXPECT_EQ(plugins.code, 0);
   EXPECT_TRUE(is_harmless(plugins.out)) << plugins.out;
   EXPECT_THAT(plugins.out, HasSubstr(shown + "  "));
@@ -323,12 +321,12 @@ TEST(TextOfOthers, SteersNoTerminal) {
 
   const auto trace = scene.folder().write(hostile + ".json", "no trace");
   const auto recipe = scene.folder().write(hostile + "recipe.yaml", "autotuned: 1\n");
-  for (const std::vector<std::string>& command : {
-           std::vector<std::string>{"analyze", trace.string()},
-           {"check", recipe.string()},
-           {"run", recipe.string()},
-           {"run", scene.recipe().string(), "--budget", hostile},
-           {"doctor", hostile}}) {
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"analyze", trace.string()},
+        {"check", recipe.string()},
+        {"run", recipe.string()},
+        {"run", scene.recipe().string(), "--budget", hostile},
+        {"doctor", hostile}}) {
     const Outcome outcome = scene.command(command);
     EXPECT_NE(outcome.code, 0) << command[0];
     EXPECT_TRUE(is_harmless(outcome.err)) << outcome.err;

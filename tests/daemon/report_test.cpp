@@ -238,7 +238,7 @@ TEST(Report, ChangeOfNothingAndOfAKnobThatWasUnset) {
 
 TEST(Report, ColumnsCountCharactersNotBytes) {
   EXPECT_EQ(table_text({{"a", "b"}, {"→→", "c"}, {"x"}}), "a   b\n→→  c\nx\n");
-  EXPECT_EQ(table_text({{"a\x1b[2J", "b\n"}, {"\xC2\x9B", "c"}}), "a?[2J  b?\n?       c\n");
+  EXPECT_EQ(table_text({{"a\x1b[2J", "b\n"}, {"\xC2\x9B", "c"}}), "a?[2J  b?\n?      c\n");
 }
 
 }  // namespace

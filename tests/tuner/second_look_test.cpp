@@ -204,8 +204,8 @@ TEST(SecondLook, TriesAgainWhatLostBesideABottleneckThatIsGone) {
   simulation.input.recipe.tune.budget = std::chrono::hours(1);
   simulation.job.rate = [](const Configuration& configuration) {
     if (configuration.integer("loader.workers") != 2) return 1000.0;
-    return 2000.0 * faster_with(configuration, "layout.memory_format",
-                                std::string("channels_last"), 1.5);
+    return 2000.0 *
+           faster_with(configuration, "layout.memory_format", std::string("channels_last"), 1.5);
   };
   const auto outcome = simulation.run();
   ASSERT_TRUE(outcome) << outcome.error().message();
