@@ -129,7 +129,7 @@ class LibraryFile {
         if (!std::string_view(name, ::strnlen(name, kLongestName)).starts_with(start)) continue;
         found.push_back({.name = std::string(name, ::strnlen(name, kLongestName)),
                          .address = symbol.st_value,
-                         .type = ELF64_ST_TYPE(symbol.st_info)});
+                         .type = static_cast<unsigned>(ELF64_ST_TYPE(symbol.st_info))});
       }
     }
     return found;

@@ -215,14 +215,14 @@ Result<std::unique_ptr<History::Connection>> History::Connection::open(
         is_immutable ? immutable_uri(file) : file.string(),
         is_immutable ? SQLite::OPEN_READONLY | SQLite::OPEN_URI : SQLite::OPEN_READWRITE,
         static_cast<int>(lock_timeout.count()));
-    SQLite::Database& database = *connection->database;
+    SQLite::Database& sqlite = *connection->database;
     // Closing must not move the log of a file that turns out not to be ours.
-    checkpoint_on_close(database, false);
-    const auto version = stored_version(database, file);
+    checkpoint_on_close(sqlite, false);
+    const auto version = stored_version(sqlite, file);
     if (!version) return tl::unexpected(version.error());
-    auto ready = is_writer ? set_up_writer(database, lock_timeout, file)
-                           : set_up_reader(database, *version, file);
-    checkpoint_on_close(database, ready.has_value());
+    auto ready = is_writer ? set_up_writer(sqlite, lock_timeout, file)
+                           : set_up_reader(sqlite, *version, file);
+    checkpoint_on_close(sqlite, ready.has_value());
     return ready;
   });
   if (opened) return connection;

@@ -39,7 +39,7 @@ constexpr std::size_t kTailBytes = std::size_t{6} * 512;
 constexpr std::array<std::uint8_t, 12> kDcSymbols = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
 
 int bits_of(int value) {
-  return std::bit_width(static_cast<unsigned>(std::abs(value)));
+  return static_cast<int>(std::bit_width(static_cast<unsigned>(std::abs(value))));
 }
 
 // A coefficient whose code and value are an odd number of bits: up to seven of them make any number modulo 8.
