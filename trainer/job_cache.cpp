@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <utility>
 
 #include "profiler/spans.hpp"
@@ -74,8 +75,12 @@ Result<input::SampleCache*> Job::State::cache_for(const input::Pipeline& pipelin
     caches_.splice(caches_.begin(), caches_, found);
     return found->cache.get();
   }
-  // Not the first: it is what the feed may work with until it is told.
-  if (caches_.size() > 1) caches_.pop_back();
+  if (caches_.size() > 1) {
+    // Not what the feed works with until it is told, however many have been asked for since.
+    auto given_up = std::prev(caches_.end());
+    if (feed_ != nullptr && given_up->cache.get() == feed_->settings().kept.cache) --given_up;
+    caches_.erase(given_up);
+  }
   const std::int64_t room =
       std::max<std::int64_t>(cache_bytes_allowed(place) - kept_bytes(place), 0);
   auto cache = place == input::CachePlace::file

@@ -188,6 +188,29 @@ TEST(TransformsOfAJob, AreKeptInMemoryWithTheSameBits) {
   EXPECT_GT(without.at("input.read_ratio"), 0.0);
 }
 
+TEST(TransformsOfAJob, StayKeptWhileOtherConfigurationsAreRefused) {
+  const recipes::Recipe recipe =
+      recipe_with({{"resize", {{"size", 9}}}, {"random_crop", {{"size", 8}}}});
+  const auto job = load(recipe);
+  ASSERT_NE(job, nullptr);
+  const Configuration used = with(starting(recipe), "input.cache", "prefix");
+  const auto expected = losses_of(*job, used);
+  value_of(job->run({}, never));
+  const auto before = value_of(job->profile(2, 0, never)).metrics;
+  ASSERT_EQ(before.at("input.cached_ratio"), 1.0);
+  ASSERT_GT(before.at("input.cache_fill_ns"), 0.0);
+  // Refused for what is looked at after their cache has been made.
+  for (const char* kind : {"raw", "prefix_file", "raw"}) {
+    const Configuration other = with(used, "input.cache", kind);
+    ASSERT_FALSE(job->prepare(with(other, "precision.keep_float32", "conv1"))) << kind;
+  }
+  const auto after = value_of(job->profile(2, 0, never)).metrics;
+  EXPECT_EQ(after.at("input.cached_ratio"), 1.0);
+  // The very one, and not another that was filled since.
+  EXPECT_EQ(after.at("input.cache_fill_ns"), before.at("input.cache_fill_ns"));
+  EXPECT_EQ(losses_of(*job, used), expected);
+}
+
 TEST(TransformsOfAJob, AreKeptInAFileOnlyAsFarAsDiskSpaceIsAllowed) {
   recipes::Recipe recipe = recipe_with({{"resize", {{"size", 9}}}, {"random_crop", {{"size", 8}}}});
   recipe.tune.cache_disk_bytes = 20'000;
