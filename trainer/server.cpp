@@ -98,16 +98,16 @@ Json to_json(const TrainingSummary& summary) {
   return json;
 }
 
-// Absent fields take their default; others must be right.
-Result<std::int64_t> integer_or(const Json& request, const char* field, std::int64_t otherwise) {
-  if (member(request, field).is_null()) return otherwise;
-  return get_integer(request, field);
-}
-
-Result<std::int64_t> count_or(const Json& request, const char* field, std::int64_t otherwise) {
-  const auto value = integer_or(request, field, otherwise);
+Result<std::int64_t> count_of(const Json& request, const char* field) {
+  const auto value = get_integer(request, field);
   if (value && *value < 0) return fail(ErrorKind::invalid, "must not be negative", field);
   return value;
+}
+
+// An absent field takes its default; others must be right.
+Result<std::int64_t> count_or(const Json& request, const char* field, std::int64_t otherwise) {
+  if (member(request, field).is_null()) return otherwise;
+  return count_of(request, field);
 }
 
 // Of `load`. The session has examined the files; whoever runs their code examines them again.
@@ -252,7 +252,7 @@ Result<Json> Server::run(const Json& request) {
   const CancelCheck cancel = [this] { return is_cancelled(); };
   const auto as_json = [](const Block& block) { return block.to_json(); };
   if (get_string(request, "request").value_or("") == "steps") {
-    const auto count = count_or(request, "count", -1);
+    const auto count = count_of(request, "count");
     if (!count) return tl::unexpected(count.error());
     return job_->run_steps(*count, cancel).map(as_json);
   }
@@ -278,7 +278,7 @@ Result<Json> Server::run(const Json& request) {
 }
 
 Result<Json> Server::profile(const Json& request) {
-  const auto count = count_or(request, "count", -1);
+  const auto count = count_of(request, "count");
   if (!count) return tl::unexpected(count.error());
   if (*count == 0) return fail(ErrorKind::invalid, "must be at least 1", "count");
   const auto warmup = count_or(request, "warmup_steps", 0);

@@ -17,6 +17,7 @@ namespace {
 
 using testing::Contains;
 using testing::ElementsAre;
+using testing::HasSubstr;
 
 constexpr std::chrono::seconds kLimit{60};
 
@@ -226,7 +227,11 @@ TEST(Server, AnswersNonsenseWithErrors) {
   EXPECT_EQ(session.error_kind("load"), "invalid");
   session.load(small_recipe());
   EXPECT_EQ(session.error_kind("dance"), "invalid");
-  EXPECT_EQ(session.error_kind("steps"), "invalid");
+  for (const char* request : {"steps", "profile"}) {
+    const Json error = member(session.ask(request), "error");
+    EXPECT_EQ(get_string(error, "kind").value_or(""), "invalid");
+    EXPECT_THAT(get_string(error, "what").value_or(""), HasSubstr("is missing"));
+  }
   EXPECT_EQ(session.error_kind("steps", {{"count", "many"}}), "invalid");
   EXPECT_EQ(session.error_kind("run", {{"minimum_steps", -1}}), "invalid");
   EXPECT_EQ(session.error_kind("run", {{"reuse", 1}}), "invalid");
