@@ -12,6 +12,7 @@
 #include "base/machine.hpp"
 #include "base/machine_state.hpp"
 #include "daemon/commands.hpp"
+#include "daemon/continued_run.hpp"
 #include "daemon/history_ledger.hpp"
 #include "daemon/history_reading.hpp"
 #include "daemon/places.hpp"
@@ -49,9 +50,8 @@ class RunningSession {
 
  private:
   Result<void> open_run();
-  Result<void> claim(const RunId& run);
+  Result<void> claim_new_run();
   Result<void> continue_run(storage::RunRow row);
-  Result<void> record_fault(const PluginFault& fault);
   // Tells of what disturbs the measurements, now and in the story of the run.
   Result<void> record_findings(const std::vector<MachineFinding>& findings);
   void load_plugins();
@@ -106,19 +106,12 @@ Result<void> RunningSession::open_run() {
                                  request_.recipe.to_json()});
   if (!stored) return stored;
 
-  std::optional<storage::RunRow> unfinished;
-  if (!request_.continue_run.empty()) {
-    auto row = history_->run(request_.continue_run);
-    if (!row) return tl::unexpected(row.error());
-    unfinished = std::move(*row);
-  } else {
-    auto row = history_->unfinished_run(recipe_hash, environment);
-    if (!row) return tl::unexpected(row.error());
-    // To search anew is to go on with nothing, except with such a search that was interrupted.
-    if (*row && (!request_.retune || (*row)->is_retuned)) unfinished = std::move(*row);
-  }
-  if (unfinished) {
-    if (stored = claim(unfinished->id); stored) stored = continue_run(std::move(*unfinished));
+  auto unfinished = claim_run(*history_, request_, recipe_hash, environment);
+  if (!unfinished) return tl::unexpected(unfinished.error());
+  const bool is_continued = unfinished->run.has_value();
+  if (is_continued) {
+    claim_ = std::move(unfinished->claim);
+    stored = continue_run(*std::move(unfinished->run));
   } else {
     run_.started_unix_ns = clock_.unix_time_ns();
     run_.id = make_run_id(run_.started_unix_ns);
@@ -130,21 +123,21 @@ Result<void> RunningSession::open_run() {
     run_.starting = request_.recipe.starting_configuration(knobs_);
     run_.is_retuned = request_.retune;
     stored = history_->put_run(run_);
-    if (stored) stored = claim(run_.id);
+    if (stored) stored = claim_new_run();
   }
   if (!stored) return stored;
   has_run_ = true;
   report({{"event", "run"},
           {"run", run_.id.text},
           {"recipe", run_.recipe_name},
-          {"is_continued", unfinished.has_value()},
+          {"is_continued", is_continued},
           {"state", storage::to_string(run_.state)},
           {"device", get_string(job_->facts(), "device").value_or("?")}});
   return {};
 }
 
-Result<void> RunningSession::claim(const RunId& run) {
-  auto claimed = history_->claim(run);
+Result<void> RunningSession::claim_new_run() {
+  auto claimed = history_->claim(run_.id);
   if (!claimed) return tl::unexpected(claimed.error());
   claim_ = *std::move(claimed);
   return {};
@@ -158,8 +151,13 @@ Result<void> RunningSession::continue_run(storage::RunRow row) {
   if (run_.state == RunState::cancelled) {
     run_.state = run_.best.empty() ? RunState::tuning : RunState::training;
   }
+  auto stored = put_faults(*history_, run_.id, request_.faults, clock_.unix_time_ns());
+  if (!stored) return stored;
   for (const PluginFault& fault : request_.faults) {
-    if (auto stored = record_fault(fault); !stored) return stored;
+    report({{"event", "answered"},
+            {"plugin", fault.plugin},
+            {"outcome", fault.outcome},
+            {"is_failure", true}});
   }
   // A plugin that failed once stays out for the rest of the run.
   auto answers = history_->plugin_answers(run_.id);
@@ -205,23 +203,6 @@ void RunningSession::take_trainer_end(TrainerEnd end) {
     }
   }
   report(event);
-}
-
-Result<void> RunningSession::record_fault(const PluginFault& fault) {
-  if (fault.is_loading) {
-    // Nobody had asked it anything yet.
-    storage::PluginAnswerRow question;
-    question.plugin = fault.plugin;
-    question.asked_unix_ns = clock_.unix_time_ns();
-    if (auto stored = history_->put_plugin_asked(run_.id, question); !stored) return stored;
-  }
-  auto stored = history_->put_plugin_answered(run_.id, fault.plugin, fault.outcome, true);
-  if (!stored) return stored;
-  report({{"event", "answered"},
-          {"plugin", fault.plugin},
-          {"outcome", fault.outcome},
-          {"is_failure", true}});
-  return {};
 }
 
 Result<void> RunningSession::record_findings(const std::vector<MachineFinding>& findings) {
