@@ -210,6 +210,12 @@ void SupervisedSession::take(const Json& event) {
     attempt_->blamed.clear();
     attempt_->answer_timer.cancel();
   }
+  if (name == "answered" && get_bool(event, "is_failure").value_or(false)) {
+    // It is on record: the session stores before it tells.
+    const std::string plugin = get_string(event, "plugin").value_or("");
+    std::erase_if(request_.faults,
+                  [&](const PluginFault& fault) { return fault.plugin == plugin; });
+  }
   if (is_progress(event)) unexplained_deaths_ = 0;
   if (name == "result") {
     attempt_->exit_code = static_cast<int>(get_integer(event, "exit_code").value_or(1));
@@ -268,7 +274,6 @@ void SupervisedSession::conclude() {
   if (attempt->exit_code) return finish(*attempt->exit_code);
   if (cancels_ > 0) return finish(kCancelled);
   if (!attempt->run_id.empty()) request_.continue_run = attempt->run_id;
-  request_.faults.clear();
   // A plugin that uses up the memory is killed again; a stray kill hardly hits the same one twice.
   const bool was_killed = exit.signal == SIGKILL && !attempt->hung && !attempt->was_left;
   const bool is_stray = was_killed && suspect_ != attempt->blamed;

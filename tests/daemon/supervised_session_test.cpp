@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "daemon/commands.hpp"
+#include "tests/base/temporary_folder.hpp"
 #include "tests/daemon/submission_sample.hpp"
 #include "tests/daemon/supervision.hpp"
 
@@ -37,6 +38,7 @@ class SupervisedSessionTest : public testing::Test {
   void start(const SessionRequest& request, const std::string& part) {
     Surroundings surroundings;
     surroundings.environment = std::vector<std::string>{"AUTOTUNED_TRAINER=" + part};
+    surroundings.folder = folder_.path();
     session_ = std::make_shared<SupervisedSession>(
         context_, request, SupervisorLimits{}, surroundings,
         [this](const Json& event) { events_.push_back(event); },
@@ -51,6 +53,7 @@ class SupervisedSessionTest : public testing::Test {
     return run_until(context_, [this] { return end_.has_value(); });
   }
 
+  TemporaryFolder folder_;
   boost::asio::io_context context_{1};
   std::shared_ptr<SupervisedSession> session_;
   std::vector<Json> events_;
@@ -77,6 +80,19 @@ TEST_F(SupervisedSessionTest, OneThatReadsNothingIsCancelled) {
   ASSERT_TRUE(waits_for_the_end());
   EXPECT_EQ(end_->value_or(-1), kCancelled);
   EXPECT_EQ(session_->pid(), -1);
+}
+
+TEST_F(SupervisedSessionTest, IsToldOfAPluginsFaultUntilItIsOnRecord) {
+  start(sample_submission().session, kFaulty);
+  ASSERT_TRUE(waits_for_the_end());
+  EXPECT_EQ(end_->value_or(-1), kDone);
+  const auto recorded = std::ranges::find_if(events_, [](const Json& event) {
+    return event.at("event") == "answered" && event.at("plugin") == "crashes";
+  });
+  ASSERT_NE(recorded, events_.end());
+  EXPECT_EQ(recorded->at("is_loading"), true);
+  EXPECT_EQ(session_->restarts(), 3);
+  EXPECT_EQ(events_.back().at("faults"), Json::array());
 }
 
 TEST_F(SupervisedSessionTest, IsEndedBeforeUsWhenMemoryRunsOut) {

@@ -12,6 +12,8 @@ inline constexpr const char* kShort = "short";  // ends well at once
 inline constexpr const char* kHeld = "held";    // ends well when there is a file "go" in its folder
 inline constexpr const char* kBusy =
     "busy";  // the same, and has trials, one of which fails, every few milliseconds
+// Dies while it loads a plugin, then before it has put that on record, then after; then as kShort.
+inline constexpr const char* kFaulty = "faulty";
 inline constexpr const char* kDeaf = "deaf";  // stops before it reads its request; then as kShort
 
 // Runs what is due until `is_so`; false when it does not get there.

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string_view>
 
 #include "base/frame.hpp"
@@ -24,8 +25,10 @@ std::string variable(const char* name) {
 }
 
 int report(FrameChannel& channel, int exit_code, const Json& request) {
-  const Json result = {
-      {"event", "result"}, {"exit_code", exit_code}, {"request_bytes", to_line(request).size()}};
+  const Json result = {{"event", "result"},
+                       {"exit_code", exit_code},
+                       {"request_bytes", to_line(request).size()},
+                       {"faults", member(request, "faults")}};
   return channel.send(result) ? 0 : 1;
 }
 
@@ -43,6 +46,26 @@ bool have_trials(FrameChannel& channel) {
   return true;
 }
 
+// False when it is to die.
+bool gets_past_a_plugin(FrameChannel& channel, const Json& request) {
+  const Json& faults = member(request, "faults");
+  const bool is_known = !member(request, "without").empty();
+  if (!is_known) {
+    (void)channel.send({{"event", "loading_plugin"}, {"plugin", "crashes"}});
+    return false;
+  }
+  if (faults.empty()) return true;
+  if (!std::filesystem::exists("died before")) {
+    std::ofstream("died before");
+    return false;
+  }
+  Json answered = faults.at(0);
+  answered["event"] = "answered";
+  answered["is_failure"] = true;
+  (void)channel.send(answered);
+  return false;
+}
+
 int play_session() {
   die_with_parent(std::atoi(variable("AUTOTUNED_PARENT_PID").c_str()));
   const std::string part = variable("AUTOTUNED_TRAINER");
@@ -51,6 +74,7 @@ int play_session() {
   const auto request = channel.receive(-1ns);
   if (!request) return 1;
   if (!channel.send({{"event", "run"}, {"run", "r-" + std::to_string(getpid())}})) return 1;
+  if (part == daemon::kFaulty && !gets_past_a_plugin(channel, *request)) return 1;
   const bool waits = part == daemon::kHeld || part == daemon::kBusy;
   while (waits && !std::filesystem::exists("go")) {
     const auto frame = channel.receive(5ms);
