@@ -5,6 +5,7 @@
 #include "base/digest.hpp"
 #include "base/file_pattern.hpp"
 #include "recipes/recipe.hpp"
+#include "recipes/scalars.hpp"
 #include "recipes/schedule.hpp"
 #include "recipes/schema_table.hpp"
 
@@ -284,6 +285,7 @@ Result<Recipe> Recipe::from_json(const Json& value) {
   if (reader.has("schedule")) reader.read("schedule", recipe.schedule);
   if (reader.has("file")) reader.read("file", file);
   if (seed < 0) reader.refuse("seed", "0 or more");
+  if (!is_device(recipe.device)) reader.refuse("device", "auto, cpu, cuda or cuda:N");
   if (!get_number(recipe.optimizer.parameters, "lr")) {
     reader.refuse("optimizer", "a learning rate, lr");
   }

@@ -58,5 +58,17 @@ TEST(SessionRequest, MissingFieldIsNamed) {
   }
 }
 
+// What it is asked before device_of() looks at it.
+TEST(SessionRequest, DeviceThatIsNoneIsNamed) {
+  for (const char* device : {"cuda:", "cuda:x", "cuda:99999999999999999999", "tpu"}) {
+    Json value = sample().to_json();
+    value["recipe"]["device"] = device;
+    const auto request = SessionRequest::from_json(value);
+    ASSERT_FALSE(request) << device;
+    EXPECT_NE(request.error().message().find("field device"), std::string::npos);
+    EXPECT_NE(request.error().message().find("cuda:N"), std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace autotuned::daemon

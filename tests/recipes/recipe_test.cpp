@@ -258,6 +258,9 @@ TEST(Recipe, RefusesJsonOutOfBounds) {
     broken[Json::json_pointer(pointer)] = value;
     return Recipe::from_json(broken).has_value();
   };
+  EXPECT_TRUE(with("/device", "cuda:1"));
+  EXPECT_FALSE(with("/device", "cuda:x"));
+  EXPECT_FALSE(with("/device", "cuda:99999999999999999999"));
   EXPECT_TRUE(with("/train/steps", 1));
   EXPECT_FALSE(with("/train/steps", 0));
   EXPECT_FALSE(with("/train/steps", std::int64_t{1} << 60));
