@@ -3,9 +3,10 @@
 // that decides in production, and prints rates with exact bounds as Markdown.
 //
 //   verdicts [--data FOLDER] [--windows N]
-//   verdicts --live [--verdicts N] [--block-ms MS] [--pairs N] [--disturb]
+//   verdicts --live [--verdicts N] [--block-ms MS] [--pairs N] [--disturb THREADS]
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <boost/math/distributions/beta.hpp>
 #include <chrono>
@@ -157,8 +158,11 @@ int replay(const std::filesystem::path& folder, int windows) {
   for (const double gain : {1.0, 1.05, 2.0}) {
     for (const char* name : {"quiet2", "disturbed2", "disturbed1"}) {
       const auto trace = read_trace(folder / (std::string(name) + ".csv"));
-      if (trace.size() < 2) {
-        std::fprintf(stderr, "no trace in %s\n", (folder / name).c_str());
+      // Else not even the first window fits.
+      if (trace.empty() || trace.back().end_s < trace.front().start_s + kWindowSeconds) {
+        const double seconds = trace.empty() ? 0.0 : trace.back().end_s - trace.front().start_s;
+        std::fprintf(stderr, "%s.csv: the trace has %.1f s, a window takes %.0f s\n",
+                     (folder / name).c_str(), seconds, kWindowSeconds);
         return 1;
       }
       Row row{.name = name, .gain_ratio = gain};
@@ -178,7 +182,7 @@ int replay(const std::filesystem::path& folder, int windows) {
 
 using SteadyClock = std::chrono::steady_clock;
 
-// A step of about 20 us over 8 KiB. Returned so that it cannot be left out.
+// A step over 8 KiB. Returned so that it cannot be left out.
 float step(std::vector<float>& data, int passes) {
   float sum = 0.0F;
   for (int pass = 0; pass < passes; ++pass) {
@@ -220,34 +224,37 @@ struct LiveOptions {
   int verdicts = 1000;
   int block_ms = 3;
   int pairs = 40;
-  bool is_disturbed = false;
+  int disturbers = 0;  // threads of a second job
 };
 
+// A step of how many passes, beside one of how many.
+struct Contest {
+  int starting_passes = 0;
+  int candidate_passes = 0;
+};
+constexpr std::array<Contest, 3> kContests = {{{105, 105}, {105, 100}, {210, 105}}};
+
 int live(const LiveOptions& options) {
-  constexpr int kPasses = 105;  // a candidate of 100 passes a step is 5 % faster
   const std::chrono::nanoseconds block = std::chrono::milliseconds(options.block_ms);
   std::atomic<bool> is_over = false;
   std::vector<std::jthread> disturbers;
-  if (options.is_disturbed) {
-    for (unsigned i = 0; i < std::thread::hardware_concurrency(); ++i) {
-      disturbers.emplace_back([&] { disturb(is_over, block); });
-    }
-  }
+  for (int i = 0; i < options.disturbers; ++i)
+    disturbers.emplace_back([&] { disturb(is_over, block); });
   print_header("Timed live, one thread");
   std::vector<float> data(std::size_t{1} << 11U, 1.0F);
   std::mt19937_64 coins(std::random_device{}());
-  for (const int candidate_passes : {kPasses, 100}) {
-    Row row{.name = options.is_disturbed ? "live, disturbed" : "live"};
-    row.gain_ratio = static_cast<double>(kPasses) / candidate_passes;
+  for (const auto& [starting_passes, candidate_passes] : kContests) {
+    Row row{.name = options.disturbers > 0 ? "live, disturbed" : "live"};
+    row.gain_ratio = static_cast<double>(starting_passes) / candidate_passes;
     for (int verdict = 0; verdict < options.verdicts; ++verdict) {
       Comparison comparison({});
       const auto started = SteadyClock::now();
       for (int pair = 0; pair < options.pairs; ++pair) {
         const bool is_candidate_first = (coins() & 1U) != 0;
-        const double first =
-            std::log(run_block(data, is_candidate_first ? candidate_passes : kPasses, block));
-        const double second =
-            std::log(run_block(data, is_candidate_first ? kPasses : candidate_passes, block));
+        const double first = std::log(
+            run_block(data, is_candidate_first ? candidate_passes : starting_passes, block));
+        const double second = std::log(
+            run_block(data, is_candidate_first ? starting_passes : candidate_passes, block));
         comparison.add(is_candidate_first ? first - second : second - first,
                        (first + second) / 2.0);
         if (comparison.decision() != Decision::undecided) break;
@@ -278,7 +285,9 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   app.add_option("--pairs", options.pairs, "pairs of a live verdict, at most")
       ->check(CLI::PositiveNumber);
-  app.add_flag("--disturb", options.is_disturbed, "keep every CPU busy on and off meanwhile");
+  app.add_option("--disturb", options.disturbers,
+                 "threads of a second job, which is busy on and off meanwhile")
+      ->check(CLI::NonNegativeNumber);
   CLI11_PARSE(app, argc, argv);
   return is_live ? autotuned::bench::live(options) : autotuned::bench::replay(data, windows);
 }
