@@ -134,13 +134,14 @@ Finding examine_history(const std::filesystem::path& file) {
 
 Finding examine_disk() {
   struct statvfs found {};
-  const std::filesystem::path folder = std::filesystem::current_path();
-  if (statvfs(folder.c_str(), &found) != 0) return {Health::warning, "disk", "cannot be examined"};
+  const auto folder = current_folder();
+  if (!folder) return {Health::broken, "disk", folder.error().message()};
+  if (statvfs(folder->c_str(), &found) != 0) return {Health::warning, "disk", "cannot be examined"};
   const auto free_bytes =
       static_cast<std::int64_t>(found.f_bavail) * static_cast<std::int64_t>(found.f_frsize);
   constexpr std::int64_t kLittle = std::int64_t{1} << 30;
   return {free_bytes < kLittle ? Health::warning : Health::ok, "disk",
-          format_bytes(free_bytes) + " free in " + folder.string()};
+          format_bytes(free_bytes) + " free in " + folder->string()};
 }
 
 Finding examine_locks() {

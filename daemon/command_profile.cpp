@@ -166,6 +166,10 @@ int report(const Error& error) {
 }  // namespace
 
 int profile(const ProfileOptions& options) {
+  // Paths are relative to it.
+  if (auto folder = current_folder(); !folder) {
+    return report_error(folder.error(), kEnvironmentUnusable);
+  }
   const Machine machine = detect_machine();
   const auto trainer_plugins = trainer_plugins_here(options.plugin_folders);
   const auto knobs = knobs_with(recipes::knobs_of(machine), trainer_plugins);

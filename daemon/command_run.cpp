@@ -11,6 +11,7 @@
 #include "daemon/command_functions.hpp"
 #include "daemon/commands.hpp"
 #include "daemon/history_reading.hpp"
+#include "daemon/places.hpp"
 #include "daemon/recipe_reading.hpp"
 #include "daemon/run_screen.hpp"
 #include "daemon/serve_client.hpp"
@@ -33,10 +34,11 @@ std::string random_token() {
 }
 
 // The daemon does the run; what the user sees is the same.
-int run_in_daemon(DaemonClient client, SessionRequest request, const RunOptions& options) {
+int run_in_daemon(DaemonClient client, SessionRequest request, const std::filesystem::path& folder,
+                  const RunOptions& options) {
   Submission submission;
   submission.token = random_token();
-  submission.folder = std::filesystem::current_path().string();
+  submission.folder = folder.string();
   submission.device = device_of(request.recipe, detect_machine());
   submission.environment = environment_of(submitted_variables());
   submission.session = std::move(request);
@@ -63,6 +65,9 @@ int run_in_daemon(DaemonClient client, SessionRequest request, const RunOptions&
 }  // namespace
 
 int run(const RunOptions& options) {
+  // Paths are relative to it.
+  const auto here = current_folder();
+  if (!here) return report_error(here.error(), kEnvironmentUnusable);
   const auto trainer_plugins = trainer_plugins_here(options.plugin_folders, options.without);
   const auto knobs = knobs_with(recipes::knobs_of(detect_machine()), trainer_plugins);
   auto recipe = read_recipe_or_report(options.recipe, knobs, options.as_json);
@@ -101,7 +106,9 @@ int run(const RunOptions& options) {
   if (!options.no_daemon) {
     auto daemon = DaemonClient::connect();
     if (!daemon) return report_error(daemon.error(), kEnvironmentUnusable);
-    if (*daemon) return run_in_daemon(std::move(**daemon), std::move(request), options);
+    if (*daemon) {
+      return run_in_daemon(std::move(**daemon), std::move(request), *here, options);
+    }
     if (options.detach) return report_error(connect_or_explain().error(), kEnvironmentUnusable);
   }
   RunScreen screen;

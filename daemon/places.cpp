@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/user_folders.hpp"
 
@@ -43,6 +44,15 @@ Places find_places() {
   places.built_in_plugins = folder.parent_path() / "lib" / "autotuned" / "plugins";
   places.templates = folder.parent_path() / "share" / "autotuned" / "templates";
   return places;
+}
+
+Result<std::filesystem::path> current_folder() {
+  std::error_code failed;
+  std::filesystem::path folder = std::filesystem::current_path(failed);
+  if (!failed) return folder;
+  Error error = system_error(failed.value(), "cannot find the current folder");
+  error.remedy = "it may have been deleted: give the command in another one";
+  return tl::unexpected(std::move(error));
 }
 
 Result<std::filesystem::path> runtime_folder() {

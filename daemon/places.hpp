@@ -18,6 +18,9 @@ struct Places {
 // From /proc/self/exe. The trainer need not exist: starting it says so.
 [[nodiscard]] Places find_places();
 
+// Where the command was given. An error where that folder has been deleted since, or may not be read.
+[[nodiscard]] Result<std::filesystem::path> current_folder();
+
 // The folder of the daemon's socket, which only this user can write: $XDG_RUNTIME_DIR/autotuned, else
 // /run/user/UID/autotuned, else lock_folder(); made when it is missing. ErrorKind::permission when
 // somebody else owns it.

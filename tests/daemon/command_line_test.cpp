@@ -8,6 +8,7 @@
 #include "base/printable.hpp"
 #include "storage/history.hpp"
 #include "tests/integration/scene.hpp"
+#include "tests/places.hpp"
 
 namespace autotuned {
 namespace {
@@ -332,6 +333,47 @@ TEST(TextOfOthers, SteersNoTerminal) {
     EXPECT_TRUE(is_harmless(outcome.err)) << outcome.err;
     EXPECT_THAT(outcome.err, HasSubstr(shown)) << command[0];
   }
+}
+
+// A shell may stand in a folder that is gone.
+Outcome in_deleted_folder(const Scene& scene, const std::vector<std::string>& arguments) {
+  std::vector<std::string> command = {
+      "/bin/sh",
+      "-c",
+      "mkdir \"$1\" && cd \"$1\" && rmdir \"$1\" && shift && exec \"$@\"",
+      "sh",
+      scene.folder() / "gone",
+      tests::build_folder() / "bin/autotuned"};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return Running(command, {"PATH=/usr/bin:/bin", "HOME=" + scene.folder().path().string(),
+                           "AUTOTUNED_LOCKS=" + (scene.folder() / "run").string(),
+                           "AUTOTUNED_HISTORY=" + scene.history().string(),
+                           "AUTOTUNED_TRAINER=" + scene.fake().trainer().string()})
+      .finish();
+}
+
+TEST(DeletedFolder, IsNamedWithWhatToDo) {
+  const Scene scene;
+  const std::string text = "cannot find the current folder";
+  const std::string recipe = scene.recipe();
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"run", recipe, "--output", "here"},
+        {"run", recipe, "--json"},
+        {"profile", recipe, "--output", "here"}}) {
+    const Outcome outcome = in_deleted_folder(scene, command);
+    EXPECT_EQ(outcome.code, 4) << command[0];
+    EXPECT_THAT(outcome.err, HasSubstr(text)) << command[0];
+    EXPECT_THAT(outcome.err, HasSubstr("give the command in another one")) << command[0];
+  }
+  EXPECT_TRUE(scene.fake().requests().empty());
+  const Outcome doctor = in_deleted_folder(scene, {"doctor", "--json"});
+  EXPECT_EQ(doctor.code, 4) << doctor.err;
+  const Json findings = doctor.json().at("findings");
+  const auto disk = std::ranges::find_if(
+      findings, [](const Json& finding) { return finding.at("subject") == "disk"; });
+  ASSERT_NE(disk, findings.end());
+  EXPECT_EQ(disk->at("health"), "broken");
+  EXPECT_THAT(disk->at("text").get<std::string>(), HasSubstr(text));
 }
 
 TEST(PluginSurvey, ItsProcessIsNotForPeople) {
