@@ -10,9 +10,11 @@
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 // glibc 2.36 declares these without saying that they are C; later versions do.
 extern "C" {
@@ -22,7 +24,12 @@ extern "C" {
 namespace autotuned {
 namespace {
 
+using SteadyClock = std::chrono::steady_clock;
+
 constexpr int kFirstFreeDescriptor = 3;
+// Between two looks whether a tracer has let go of a dead child.
+constexpr std::chrono::nanoseconds kFirstPause = std::chrono::milliseconds(1);
+constexpr std::chrono::nanoseconds kLongestPause = std::chrono::milliseconds(50);
 
 // What posix_spawn is told. The calls that fill it fail only for lack of memory; the first failure is
 // kept and asked for once.
@@ -200,15 +207,24 @@ Process& Process::operator=(Process&& other) noexcept {
 
 std::optional<ProcessExit> Process::wait(std::chrono::nanoseconds timeout) {
   if (exit_ || pid_ < 0) return exit_;
+  const auto begin = SteadyClock::now();
   if (!wait_readable(pidfd_.get(), timeout)) return std::nullopt;
   siginfo_t info{};
-  // WNOWAIT: while the child is not reaped, its number, which is its group's, is nobody else's. So
-  // the group can still be signalled safely; end() reaps.
-  int result = 0;
-  do {
-    result = ::waitid(P_PIDFD, static_cast<id_t>(pidfd_.get()), &info, WEXITED | WNOWAIT);
-  } while (result != 0 && errno == EINTR);
-  assert(result == 0 && "somebody else reaped the child");
+  for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
+    // WNOWAIT: while the child is not reaped, its number, which is its group's, is nobody else's. So
+    // the group can still be signalled safely; end() reaps.
+    int result = 0;
+    do {
+      result =
+          ::waitid(P_PIDFD, static_cast<id_t>(pidfd_.get()), &info, WEXITED | WNOWAIT | WNOHANG);
+    } while (result != 0 && errno == EINTR);
+    assert(result == 0 && "somebody else reaped the child");
+    if (info.si_pid != 0) break;
+    // Somebody traces it (a debugger, a search for leaks) and has not let go of it yet. The pidfd is readable all the
+    // same, so there is nothing to wait for but time.
+    if (timeout >= timeout.zero() && SteadyClock::now() - begin >= timeout) return std::nullopt;
+    std::this_thread::sleep_for(pause);
+  }
   exit_ = info.si_code == CLD_EXITED ? ProcessExit{.code = info.si_status}
                                      : ProcessExit{.signal = info.si_status};
   return exit_;

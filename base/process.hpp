@@ -55,7 +55,7 @@ class Process {
   // Readable when the process has ended: for poll().
   [[nodiscard]] int pidfd() const { return pidfd_.get(); }
 
-  // The way it ended, or nothing when it is still running after `timeout` (negative: wait for ever).
+  // The way it ended, or nothing when it still runs (or is traced) after `timeout` (negative: wait for ever).
   [[nodiscard]] std::optional<ProcessExit> wait(std::chrono::nanoseconds timeout);
   // SIGTERM to the group, `grace` to leave, then SIGKILL to the group. Returns how the child ended. One that
   // is still there `kill_limit` after that is left behind, and is nobody's child to wait for any more.

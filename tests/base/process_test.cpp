@@ -268,6 +268,33 @@ TEST(Process, TerminateLeavesBehindWhatSigkillDoesNotEnd) {
   EXPECT_EQ(WTERMSIG(status), SIGKILL);
 }
 
+// A debugger, or the search for leaks of a sanitizer, which stops all threads to look at them.
+TEST(Process, ADeadChildHasNotEndedWhileSomebodyTracesIt) {
+  Connected started = Connected::start({"wait"});
+  ASSERT_TRUE(started.is_ready());
+  ASSERT_EQ(::fcntl(started.process.pidfd(), F_SETFL, O_NONBLOCK), 0);  // as Asio does
+  SocketPair pair = socket_pair().value();
+  const pid_t tracer = ::fork();
+  ASSERT_GE(tracer, 0);
+  if (tracer == 0) {
+    ::close(pair.ours.release());
+    char byte = ::ptrace(PTRACE_SEIZE, started.process.pid(), nullptr, nullptr) == 0 ? 'y' : 'n';
+    if (::write(pair.theirs.get(), &byte, 1) == 1) (void)!::read(pair.theirs.get(), &byte, 1);
+    ::_exit(0);
+  }
+  pair.theirs.reset();
+  char is_traced = 'n';
+  ASSERT_EQ(::read(pair.ours.get(), &is_traced, 1), 1);
+  ASSERT_EQ(::kill(started.process.pid(), SIGKILL), 0);
+  if (is_traced == 'y') {
+    EXPECT_FALSE(started.process.wait(1ms));
+  }
+  pair.ours.reset();
+  EXPECT_EQ(::waitpid(tracer, nullptr, 0), tracer);
+  EXPECT_EQ(started.process.wait(kForEver)->signal, SIGKILL);
+  if (is_traced != 'y') GTEST_SKIP() << "tracing is not permitted here";
+}
+
 TEST(Process, TerminateReachesGrandchildren) {
   Connected started = Connected::start({"grandchild-and-wait"});
   ASSERT_TRUE(started.is_ready());
