@@ -112,11 +112,12 @@ std::vector<recipes::Diagnostic> workload_problems(
     const recipes::Recipe& recipe, const std::vector<FoundPlugin>& trainer_plugins) {
   std::vector<recipes::Diagnostic> problems;
   for (const auto& [part, typed] : workloads_of(recipe)) {
-    const std::string name = get_string(typed->parameters, "plugin").value_or("");
+    const Json& parameters = typed->parameters;
+    const std::string name = get_string(parameters, "plugin").value_or("");
     const std::string reason = obstacle(name, trainer_plugins);
     if (reason.empty()) continue;
     const auto place = [&](const char* field) {
-      return static_cast<int>(get_integer(typed->parameters, field).value_or(0));
+      return static_cast<int>(get_integer(parameters, field).value_or(0));
     };
     problems.push_back(
         {recipe.file.string(), place("line"), place("column"), std::string(part) + ": " + reason});
