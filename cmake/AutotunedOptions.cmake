@@ -55,6 +55,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # GCC 12 sees overlap in `"text" + std::string` (GCC bug 105651), and null pointers in inlined
     # library code.
     -Wno-restrict -Wno-null-dereference
+    # Out of a precompiled header it no longer knows which inlined code is the library's.
+    $<$<BOOL:${AUTOTUNED_PRECOMPILED_HEADERS}>:-Wno-stringop-overflow>
+    $<$<BOOL:${AUTOTUNED_PRECOMPILED_HEADERS}>:-Wno-array-bounds>
     # What ccache needs to keep objects built with a precompiled header.
     -fpch-preprocess)
 endif()
