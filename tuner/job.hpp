@@ -17,6 +17,9 @@
 
 namespace autotuned::tuner {
 
+// In which process a configuration is measured.
+enum class ProcessChoice { reuse, fresh };
+
 struct BlockRequest {
   std::chrono::nanoseconds minimum_duration = std::chrono::milliseconds(100);
   std::int64_t minimum_steps = 1;
@@ -63,6 +66,23 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
   virtual ~Job() = default;
+
+  // Makes `configuration` ready to be measured in a trial: a trainer of its own where its restart knobs differ from those
+  // of running ones (with `fresh`, a new process even where one is running), warmed until its rate is flat, its training
+  // back at the initial state. Not timed.
+  virtual Result<void> make_ready(const Configuration& configuration, ProcessChoice process) {
+    static_cast<void>(configuration);
+    static_cast<void>(process);
+    return {};
+  }
+
+  // Whether the two can be measured in one process, switched live.
+  [[nodiscard]] virtual bool share_process(const Configuration& one,
+                                           const Configuration& other) const {
+    static_cast<void>(one);
+    static_cast<void>(other);
+    return true;
+  }
 
   // One block under `configuration`, after switching or restarting as its knobs need and dropping
   // their warm-up steps. Alternating between two configurations costs a live switch at most, except
