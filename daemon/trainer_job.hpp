@@ -84,7 +84,12 @@ class TrainerJob final : public tuner::Job {
   void stop();
 
  private:
-  struct Trainer;
+  struct Trainer {
+    TrainerClient client;
+    std::string key;                   // of its restart knobs
+    Configuration configuration;       // that it is prepared for
+    std::chrono::nanoseconds step{0};  // of the last block; 0 before the first
+  };
   using TrainerList = std::list<Trainer>;
 
   // A live trainer whose restart knobs match, prepared for `configuration`.
