@@ -7,8 +7,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <boost/math/distributions/beta.hpp>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -18,9 +16,10 @@
 #include <random>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "bench/disturbance.hpp"
+#include "bench/exact_bounds.hpp"
 #include "tuner/comparison.hpp"
 
 namespace autotuned::bench {
@@ -43,25 +42,6 @@ struct Row {
   int truth_outside = 0;  // of the interval
   std::vector<double> accept_seconds;
 };
-
-struct Bounds {
-  double low = 0.0;
-  double high = 1.0;
-};
-
-// Clopper and Pearson's two-sided bounds at 95 %.
-Bounds exact_bounds(int events, int trials) {
-  Bounds bounds;
-  const double k = events;
-  const double n = trials;
-  if (events > 0) {
-    bounds.low = boost::math::quantile(boost::math::beta_distribution<>(k, n - k + 1.0), 0.025);
-  }
-  if (events < trials) {
-    bounds.high = boost::math::quantile(boost::math::beta_distribution<>(k + 1.0, n - k), 0.975);
-  }
-  return bounds;
-}
 
 void print_header(const char* title) {
   std::printf("\n%s\n\n", title);
@@ -182,44 +162,6 @@ int replay(const std::filesystem::path& folder, int windows) {
 
 using SteadyClock = std::chrono::steady_clock;
 
-// A step over 8 KiB. Returned so that it cannot be left out.
-float step(std::vector<float>& data, int passes) {
-  float sum = 0.0F;
-  for (int pass = 0; pass < passes; ++pass) {
-    for (float& value : data)
-      value = value * 0.999F + 0.001F;
-    sum += data[static_cast<std::size_t>(pass) % data.size()];
-  }
-  return sum;
-}
-
-// Steps per second of a block of steps of `passes`.
-double run_block(std::vector<float>& data, int passes, std::chrono::nanoseconds least) {
-  static volatile float sink = 0.0F;
-  const auto started = SteadyClock::now();
-  std::int64_t steps = 0;
-  auto now = started;
-  do {
-    sink = sink + step(data, passes);
-    ++steps;
-    now = SteadyClock::now();
-  } while (now - started < least);
-  return static_cast<double>(steps) / std::chrono::duration<double>(now - started).count();
-}
-
-// Uses the CPU on and off, for twice to sixty times a block.
-void disturb(const std::atomic<bool>& is_over, std::chrono::nanoseconds block) {
-  std::mt19937_64 engine(3);
-  std::uniform_real_distribution<double> blocks(2.0, 60.0);
-  std::vector<float> data(std::size_t{1} << 11U, 1.0F);
-  while (!is_over) {
-    const auto rest = std::chrono::duration_cast<std::chrono::nanoseconds>(blocks(engine) * block);
-    std::this_thread::sleep_for(rest);
-    run_block(data, 20,
-              std::chrono::duration_cast<std::chrono::nanoseconds>(blocks(engine) * block));
-  }
-}
-
 struct LiveOptions {
   int verdicts = 1000;
   int block_ms = 3;
@@ -236,12 +178,9 @@ constexpr std::array<Contest, 3> kContests = {{{105, 105}, {105, 100}, {210, 105
 
 int live(const LiveOptions& options) {
   const std::chrono::nanoseconds block = std::chrono::milliseconds(options.block_ms);
-  std::atomic<bool> is_over = false;
-  std::vector<std::jthread> disturbers;
-  for (int i = 0; i < options.disturbers; ++i)
-    disturbers.emplace_back([&] { disturb(is_over, block); });
+  const Disturbance disturbance(options.disturbers, block);
   print_header("Timed live, one thread");
-  std::vector<float> data(std::size_t{1} << 11U, 1.0F);
+  std::vector<float> data = busy_data();
   std::mt19937_64 coins(std::random_device{}());
   for (const auto& [starting_passes, candidate_passes] : kContests) {
     Row row{.name = options.disturbers > 0 ? "live, disturbed" : "live"};
@@ -252,9 +191,9 @@ int live(const LiveOptions& options) {
       for (int pair = 0; pair < options.pairs; ++pair) {
         const bool is_candidate_first = (coins() & 1U) != 0;
         const double first = std::log(
-            run_block(data, is_candidate_first ? candidate_passes : starting_passes, block));
+            run_busy_block(data, is_candidate_first ? candidate_passes : starting_passes, block));
         const double second = std::log(
-            run_block(data, is_candidate_first ? starting_passes : candidate_passes, block));
+            run_busy_block(data, is_candidate_first ? starting_passes : candidate_passes, block));
         comparison.add(is_candidate_first ? first - second : second - first,
                        (first + second) / 2.0);
         if (comparison.decision() != Decision::undecided) break;
@@ -263,7 +202,6 @@ int live(const LiveOptions& options) {
     }
     print(std::move(row));
   }
-  is_over = true;
   return 0;
 }
 
