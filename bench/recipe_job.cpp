@@ -7,6 +7,7 @@
 
 #include "daemon/places.hpp"
 #include "daemon/settings.hpp"
+#include "daemon/trainer_plugins.hpp"
 
 namespace autotuned::bench {
 
@@ -16,11 +17,17 @@ double median_of(std::vector<double> values) {
 }
 
 RecipeJob::RecipeJob(const std::filesystem::path& recipe_file,
-                     const std::vector<std::string>& settings)
+                     const std::vector<std::string>& settings,
+                     const std::vector<std::filesystem::path>& plugin_folders)
     : machine_(detect_machine()),
       knobs_(recipes::knobs_of(machine_)),
       folder_(std::filesystem::temp_directory_path() /
               fmt::format("autotuned-bench-{}", getpid())) {
+  std::vector<plugins::FoundPlugin> extensions;
+  if (!plugin_folders.empty()) {
+    extensions = daemon::trainer_plugins_here(plugin_folders);
+    knobs_ = daemon::knobs_with(std::move(knobs_), extensions);
+  }
   auto recipe = recipes::read_recipe(recipe_file, knobs_);
   if (!recipe) {
     for (const auto& diagnostic : recipe.error())
@@ -37,6 +44,8 @@ RecipeJob::RecipeJob(const std::filesystem::path& recipe_file,
   recipe_ = std::move(*recipe);
   spec.recipe = recipe_;
   spec.knobs = knobs_;
+  spec.extension_knobs = daemon::extension_knobs(extensions);
+  spec.plugins = value_of(daemon::libraries_for(recipe_, extensions));
   spec.trainer = daemon::find_places().trainer;
   spec.folder = folder_;
   spec.measurement_lock = folder_ / "measurement.lock";

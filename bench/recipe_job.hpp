@@ -36,8 +36,10 @@ T value_of(Result<T> result) {
 
 class RecipeJob {
  public:
-  // `settings` are KNOB=VALUE over the recipe's start. Mistakes end the program with status 2.
-  RecipeJob(const std::filesystem::path& recipe, const std::vector<std::string>& settings);
+  // `settings` are KNOB=VALUE over the recipe's start, where the extensions of `plugin_folders` have knobs, too.
+  // Mistakes end the program with status 2.
+  RecipeJob(const std::filesystem::path& recipe, const std::vector<std::string>& settings,
+            const std::vector<std::filesystem::path>& plugin_folders = {});
   ~RecipeJob();
   RecipeJob(const RecipeJob&) = delete;
   RecipeJob& operator=(const RecipeJob&) = delete;
@@ -53,6 +55,8 @@ class RecipeJob {
   [[nodiscard]] const recipes::Recipe& recipe() const { return recipe_; }
   // Those of a profile.
   [[nodiscard]] Json metrics(const Configuration& configuration);
+  // The job itself, for the tuner's own functions.
+  [[nodiscard]] tuner::Job& job() { return *job_; }
   // Of one block.
   [[nodiscard]] double samples_per_second(const Configuration& configuration,
                                           std::chrono::nanoseconds duration);
