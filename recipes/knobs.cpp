@@ -312,9 +312,10 @@ std::vector<Knob> knobs_of(const Machine& machine) {
       boolean("optimizer.fused", "Update a parameter and its state in one kernel, in one pass."));
   fused.risk = RiskClass::numerics;
 
-  knobs.push_back(boolean("optimizer.set_to_none",
-                          "Release gradients before the backward pass instead of filling them with "
-                          "zeros."));
+  Knob& set_to_none = knobs.emplace_back(
+      boolean("optimizer.set_to_none",
+              "Release gradients before the backward pass instead of filling them with zeros."));
+  set_to_none.default_value = true;  // zero_grad() of PyTorch 2
 
   Knob& threads = knobs.emplace_back(integer("threads.intra_op", 1, cpus, cores, "threads",
                                              "Threads that share the work of one operator."));

@@ -33,7 +33,8 @@ class TrainerJobTest : public testing::Test {
         "model: {type: mlp, hidden: 16, classes: 4}\n"
         "data: {type: synthetic, samples: 64, shape: [1, 8, 8], classes: 4}\n"
         "optimizer: {type: sgd, lr: 0.1}\n"
-        "train: {epochs: 1, batch_size: 8}\n",
+        "train: {epochs: 1, batch_size: 8}\n"
+        "start: {optimizer.set_to_none: off}\n",
         "recipe.yaml", spec.knobs);
     spec.trainer = scene_.trainer();
     spec.folder = scene_.folder().path();

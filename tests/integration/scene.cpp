@@ -145,7 +145,10 @@ void Scene::write_recipe(const std::string& tune, const std::string& top) const 
                  "data: {type: synthetic, samples: 64, shape: [1, 8, 8], classes: 4}\n"
                  "optimizer: {type: sgd, lr: 0.1}\n"
                  "train: {epochs: 1, batch_size: 8}\n" +
-                     top + "tune:\n" +
+                     top +
+                     // What plugin set_to_none then proposes to change.
+                     "start: {optimizer.set_to_none: off}\n"
+                     "tune:\n" +
                      (tune.empty() ? "  plugins: [set_to_none, memory_malloc]\n" : tune) +
                      "output: {dir: '" + (folder() / "out").string() + "'}\n");
 }

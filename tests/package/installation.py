@@ -20,6 +20,7 @@ model: {type: mlp, hidden: 16, classes: 4}
 data: {type: synthetic, samples: 64, shape: [1, 8, 8], classes: 4}
 optimizer: {type: sgd, lr: 0.1}
 train: {epochs: 1, batch_size: 8}
+start: {optimizer.set_to_none: off}
 tune: {plugins: [PLUGIN]}
 output: {dir: out}
 """

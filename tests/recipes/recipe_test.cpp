@@ -146,7 +146,7 @@ TEST(Recipe, StartsFromDefaultsItsBatchSizeAndItsOwnKnobs) {
       "layout.memory_format=contiguous loader.affinity=any loader.pin_memory=off "
       "loader.prefetch_batches=2 loader.workers=3 memory.allocator=glibc "
       "memory.malloc=default "
-      "optimizer.fused=off optimizer.set_to_none=off precision.autocast=off "
+      "optimizer.fused=off optimizer.set_to_none=on precision.autocast=off "
       "precision.keep_float32=none precision.tf32=off rewrite.gather=gather "
       "threads.intra_op=4 train.loss_reading=deferred transfer.dtype=float32 "
       "transfer.non_blocking=off");

@@ -56,13 +56,13 @@ std::vector<Configuration> exact_candidates(const Configuration& start) {
       with(with(start, "loader.pin_memory", true), "transfer.non_blocking", true),
       with(start, "transfer.dtype", "uint8"),
       with(start, "loader.workers", std::int64_t{2}),
-      with(start, "optimizer.set_to_none", true),
+      with(start, "optimizer.set_to_none", false),
       with(start, "train.loss_reading", "every_step"),
   };
   Configuration together = with(all[2], "transfer.dtype", "uint8");
   together.set("loader.workers", std::int64_t{2});
   together.set("loader.prefetch_batches", std::int64_t{4});
-  together.set("optimizer.set_to_none", true);
+  together.set("optimizer.set_to_none", false);
   all.push_back(together);
   return all;
 }

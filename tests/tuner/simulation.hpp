@@ -277,6 +277,7 @@ inline SessionInput simulated_input() {
   input.recipe.tune.allow = {"numerics", "semantics"};
   input.recipe.tune.budget = std::chrono::minutes(5);
   input.recipe.tune.lr_scaling = recipes::LearningRateScaling::linear;
+  input.recipe.start.set("optimizer.set_to_none", false);  // what some plugins here change
   input.starting = input.recipe.starting_configuration(input.knobs);
   input.job_facts = {{"device", "cpu"}, {"train_samples", 60000}, {"device_memory_bytes", 0}};
   return input;
