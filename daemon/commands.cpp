@@ -2,12 +2,15 @@
 #include "daemon/commands.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "base/printable.hpp"
+#include "base/text.hpp"
 #include "daemon/command_functions.hpp"
 #include "daemon/command_profile.hpp"
 #include "daemon/profile_views.hpp"
@@ -244,9 +247,38 @@ void add_profile(CLI::App& app, ProfileOptions& options) {
   add_json(command, options.as_json);
 }
 
+// What somebody sees who types the name alone.
+constexpr const char* kWelcome =
+    "autotuned measures what makes a training job slow, and trains it with what is faster.\n"
+    "\n"
+    "  autotuned check RECIPE    says what is wrong with a recipe, data and model included\n"
+    "  autotuned run RECIPE      tunes, then trains; the same command goes on where it was ended\n"
+    "  autotuned explain last    tells what the last run tried, and what it gave\n"
+    "  autotuned doctor          says what works on this machine\n"
+    "  autotuned schema          explains every key of a recipe\n"
+    "\n"
+    "`autotuned --help` lists all commands, `autotuned COMMAND --help` their options.\n";
+
+// A first word that is no command, where CLI11 would say that one is required.
+std::optional<std::string> unknown_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2) return std::nullopt;
+  const std::string name = argv[1];
+  std::vector<std::string> known;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    known.push_back(command->get_name());
+  if (name.starts_with('-') || std::ranges::find(known, name) != known.end()) return std::nullopt;
+  const auto near = nearest_name(name, known);
+  return "there is no command '" + name + "'; " +
+         (near ? "did you mean '" + *near + "'?" : "`autotuned --help` lists them");
+}
+
 }  // namespace
 
 int run_command(int argc, char** argv) {
+  if (argc <= 1) {
+    std::cout << kWelcome;
+    return kDone;
+  }
   CLI::App app{kDescription, "autotuned"};
   app.footer(kFooter);
   app.set_version_flag("--version", "autotuned " AUTOTUNED_VERSION);
@@ -337,6 +369,10 @@ int run_command(int argc, char** argv) {
     add_json(*command, as_json);
   }
 
+  if (const auto unknown = unknown_command(app, argc, argv)) {
+    std::cerr << printable(*unknown) << "\n";
+    return kUsageError;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

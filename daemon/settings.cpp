@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/settings.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <utility>
 
 #include "base/text.hpp"
+#include "recipes/schema.hpp"
 
 namespace autotuned::daemon {
 
@@ -16,6 +19,12 @@ Error unknown_knob(const std::string& setting, const std::string& name,
   std::vector<std::string> names;
   for (const recipes::Knob& knob : knobs)
     names.push_back(knob.name);
+  const std::vector<std::string> keys = recipes::paths_of_key(name);
+  if (!keys.empty()) {
+    return {ErrorKind::invalid, "'" + name + "' is no knob but a setting of the recipe",
+            "-s " + setting,
+            "write it into the recipe, as " + fmt::format("{}", fmt::join(keys, " or "))};
+  }
   const auto near = nearest_name(name, names);
   return {ErrorKind::invalid, "there is no knob '" + name + "'", "-s " + setting,
           near ? "did you mean '" + *near + "'?" : "`autotuned knobs` lists them"};

@@ -164,6 +164,10 @@ std::optional<Json> Checker::check_scalar(const Field& field, const YamlNode& no
       break;
     case FieldType::number:
       if (!node.is_quoted) value = in_range(field, read_number(text));
+      if (const auto with_point = without_decimal_comma(text); !value && with_point) {
+        return unexpected(field, node, where,
+                          "; write a point instead of the comma: " + *with_point);
+      }
       break;
     case FieldType::ratio:
       if (const Result<double> ratio = parse_ratio(text)) value = in_range(field, *ratio);
@@ -270,6 +274,7 @@ Json Checker::check_map(const std::vector<Field>& fields, Rule rule, const YamlN
     if (has_type && key.scalar == "type") continue;
     const Field* field = find_field(fields, key.scalar);
     if (field == nullptr) {
+      if (report_decimal_comma(node, {key, value}, where)) continue;
       std::vector<std::string> known = keys_of(fields);
       if (has_type) known.insert(known.begin(), "type");
       report(key, "unknown key " + quote_for_message(key.scalar) + in(where) +

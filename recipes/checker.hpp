@@ -29,6 +29,8 @@ class Checker {
                                           const std::string& where);
 
   void report(const YamlNode& at, std::string message);
+  // Where `entry` of a map in braces is the rest of a number with a decimal comma before it (checker_commas.cpp).
+  bool report_decimal_comma(const YamlNode& map, const YamlEntry& entry, const std::string& where);
   // `; did you mean "x"?`, or `; known are x, y`.
   [[nodiscard]] std::string suggestion(std::string_view name,
                                        const std::vector<std::string>& known) const;

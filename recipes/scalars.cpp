@@ -53,6 +53,15 @@ std::optional<double> read_number(std::string_view text) {
   return *above / *below;
 }
 
+std::optional<std::string> without_decimal_comma(std::string_view text) {
+  const std::size_t comma = text.find(',');
+  if (comma == std::string_view::npos) return std::nullopt;
+  std::string with_point(text);
+  with_point[comma] = '.';
+  if (!read_number(with_point)) return std::nullopt;
+  return with_point;
+}
+
 bool is_line(std::string_view text) {
   return !text.empty() && text.size() <= kMaxLineBytes && std::ranges::none_of(text, [](char c) {
     const auto byte = static_cast<unsigned char>(c);

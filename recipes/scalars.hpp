@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace autotuned::recipes {
@@ -13,6 +14,8 @@ namespace autotuned::recipes {
 [[nodiscard]] std::optional<std::int64_t> read_integer(std::string_view text);
 // A decimal number or a fraction of two; finite.
 [[nodiscard]] std::optional<double> read_number(std::string_view text);
+// "2.5e-3" of "2,5e-3"; nothing where that makes no number.
+[[nodiscard]] std::optional<std::string> without_decimal_comma(std::string_view text);
 // One non-empty line without control characters, of bounded length.
 [[nodiscard]] bool is_line(std::string_view text);
 // A line that can name a folder.

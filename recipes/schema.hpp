@@ -3,6 +3,8 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/json.hpp"
 
@@ -12,5 +14,7 @@ namespace autotuned::recipes {
 [[nodiscard]] std::string schema_text();
 // JSON Schema (draft 2020-12) for editors.
 [[nodiscard]] Json schema_json();
+// Where a recipe has this key, or exactly this path of keys: "lr" is "optimizer.lr". At most four; knobs are none.
+[[nodiscard]] std::vector<std::string> paths_of_key(std::string_view key);
 
 }  // namespace autotuned::recipes

@@ -52,6 +52,17 @@ class Stories : public testing::Test {
 Scene* Stories::scene_ = nullptr;
 Json* Stories::run_ = nullptr;
 
+TEST(CommandLine, NamesACommandThatIsNoneAndLeadsWhoNamesNone) {
+  const Scene scene;
+  const Outcome unknown = scene.command({"rum", "recipe.yaml"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_EQ(unknown.err, "there is no command 'rum'; did you mean 'run'?\n");
+  EXPECT_THAT(scene.command({"pizza"}).err, HasSubstr("`autotuned --help` lists them"));
+  const Outcome bare = scene.command({});
+  EXPECT_EQ(bare.code, 0);
+  EXPECT_THAT(bare.out, HasSubstr("autotuned check RECIPE"));
+}
+
 TEST_F(Stories, ExplainTellsWhatShowKnows) {
   const Outcome explained = scene_->command({"explain", id()});
   ASSERT_EQ(explained.code, 0) << explained.err;

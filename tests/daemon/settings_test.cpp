@@ -68,6 +68,14 @@ TEST_F(Settings, OutsideTheDomainNameIt) {
   EXPECT_TRUE(recipe_.start.empty());
 }
 
+TEST_F(Settings, ThatBelongIntoTheRecipeSayWhere) {
+  EXPECT_EQ(apply({"lr=0.1"}),
+            "-s lr=0.1: 'lr' is no knob but a setting of the recipe; write it into the recipe, as "
+            "optimizer.lr");
+  EXPECT_THAT(apply({"train.epochs=3"}), HasSubstr("as train.epochs"));
+  EXPECT_THAT(apply({"loader.worker=3"}), HasSubstr("did you mean 'loader.workers'?"));
+}
+
 TEST_F(Settings, ThatThisMachineCannotFollowSayWhy) {
   EXPECT_THAT(apply({"loader.pin_memory=on"}), HasSubstr("no NVIDIA driver"));
 }

@@ -53,6 +53,13 @@ constexpr Mistake kMistakes[] = {
      "7:12: \"lr\" is missing in optimizer: expected a number above 0"},
     {"duplicate_key", "name: quick", "name: quick\nname: slow",
      "3:1: the key \"name\" is already in line 2"},
+    {"decimal_comma_in_braces", "lr: 0.1", "lr: 2,5e-3",
+     "7:28: optimizer.lr: a comma in braces ends the value, so YAML reads \"2\" and a key "
+     "\"5e-3\"; "
+     "write a point: 2.5e-3"},
+    {"decimal_comma", "optimizer: {type: sgd, lr: 0.1}", "optimizer:\n  type: sgd\n  lr: 2,5e-3",
+     "9:7: optimizer.lr: expected a number above 0, found \"2,5e-3\"; write a point instead of the "
+     "comma: 2.5e-3"},
     // Types of values.
     {"exponent_is_no_integer", "batch_size: 8", "batch_size: 1e3",
      "8:32: train.batch_size: expected an integer from 1 to 1048576, found \"1e3\""},

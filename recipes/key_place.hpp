@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where in the text of a recipe a key stands, for mistakes that are found later.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "recipes/yaml.hpp"
+
+namespace autotuned::recipes {
+
+// `message` at the place of `key`, a path such as "train.batch_size", "input[1].resize" or "start.loader.workers":
+// at the deepest part of it that is written, or the whole file.
+[[nodiscard]] Diagnostic diagnostic_at(std::string_view text, const std::string& file,
+                                       std::string_view key, std::string message);
+
+}  // namespace autotuned::recipes
