@@ -29,6 +29,8 @@
 
 namespace autotuned::trainer {
 
+struct RecipeCheck;  // job_check.hpp
+
 // The recipe's transforms in one of their forms.
 [[nodiscard]] Result<input::Pipeline> pipeline_of(const recipes::Recipe& recipe,
                                                   const input::Dataset& data,
@@ -69,6 +71,9 @@ class Job::State {
 
   // job_trace.cpp
   Result<JobTrace> trace(const TraceRequest& request, const CancelCheck& is_cancelled);
+
+  // job_check.cpp: what check_recipe() finds. Steps nothing; the state is of no use for more.
+  void find_problems(const Configuration& configuration, RecipeCheck& found);
 
   // After an error in a step: what it held is released, so that others can be tried.
   void abandon_step();

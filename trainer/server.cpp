@@ -13,6 +13,7 @@
 #include "plugins/trust.hpp"
 #include "profiler/cupti_library.hpp"
 #include "recipes/recipe.hpp"
+#include "trainer/job_check.hpp"
 #include "trainer/timing_rule.hpp"
 #include "trainer/training.hpp"
 
@@ -210,6 +211,7 @@ Result<Json> Server::handle(const std::string& name, const Json& request) {
     return Json::object();
   }
   if (name == "load") return load(request);
+  if (name == "check") return check(request);
   if (job_ == nullptr) return fail(ErrorKind::invalid, "nothing is loaded", name);
   if (auto may = check_may_be_timed(name, has_traced_gpu_); !may) {
     return tl::unexpected(may.error());
@@ -238,6 +240,26 @@ Result<Json> Server::load(const Json& request) {
   if (!job) return tl::unexpected(job.error());
   job_ = std::move(*job);
   return to_json(job_->facts());
+}
+
+Result<Json> Server::check(const Json& request) {
+  const auto recipe = recipes::Recipe::from_json(member(request, "recipe"));
+  if (!recipe) return tl::unexpected(recipe.error());
+  const auto configuration = Configuration::from_json(member(request, "configuration"));
+  if (!configuration) return tl::unexpected(configuration.error());
+  auto libraries = libraries_from(request);
+  if (!libraries) return tl::unexpected(libraries.error());
+  job_.reset();  // two would not fit
+  const auto checked =
+      check_recipe(*recipe, *configuration, machine_, devices_, std::move(*libraries));
+  if (!checked) return tl::unexpected(checked.error());
+  Json problems = Json::array();
+  for (const RecipeProblem& problem : checked->problems) {
+    Json json = to_json(problem.error);
+    json["key"] = problem.key;
+    problems.push_back(std::move(json));
+  }
+  return Json{{"problems", problems}, {"notes", checked->notes}};
 }
 
 Result<Json> Server::prepare(const Json& request) {

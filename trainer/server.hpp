@@ -34,6 +34,7 @@ class Server {
   [[nodiscard]] bool is_cancelled();
 
   [[nodiscard]] Result<Json> load(const Json& request);
+  [[nodiscard]] Result<Json> check(const Json& request);
   [[nodiscard]] Result<Json> prepare(const Json& request);
   [[nodiscard]] Result<Json> run(const Json& request);
   [[nodiscard]] Result<Json> profile(const Json& request);

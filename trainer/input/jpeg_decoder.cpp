@@ -217,6 +217,9 @@ JpegDecoder::~JpegDecoder() {
 Result<SampleShape> JpegDecoder::begin(std::span<const std::uint8_t> file) {
   State& state = *state_;
   state.trap.is_cut = false;
+  if (file.empty()) {
+    return fail(ErrorKind::corrupt, "the file is empty", {}, "copy or download it again");
+  }
   if (!state.read_header(file)) return state.failure();
   jpeg_decompress_struct& info = state.info;
   if (info.num_components != 1 && info.num_components != kRgb) {

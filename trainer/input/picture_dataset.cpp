@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cassert>
+#include <chrono>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "base/text.hpp"
@@ -20,6 +22,9 @@ namespace {
 constexpr std::int64_t kMostInspected = 20'000;
 // Where nearly every header ends, notes of the camera included.
 constexpr std::size_t kHeaderBytes = std::size_t{64} << 10U;
+
+// For other damaged files, once one is known: less than a person would wait for.
+constexpr std::chrono::nanoseconds kMostSearching = std::chrono::seconds(10);
 
 struct Looked {
   SampleShape shape;
@@ -47,6 +52,8 @@ Result<Looked> look_at(const PictureSource& source, std::int64_t item, Decoder& 
 struct LookedAt {
   SampleType type;
   Dataset::Stored stored;
+  std::int64_t good = 0;
+  DamageFound damaged;  // where damaged files are errors
 };
 
 // `Decoder` is a JpegDecoder or a PictureDecoder. `damage`: null where a file that is damaged ends it all.
@@ -56,15 +63,13 @@ Result<LookedAt> look_at_all(const PictureSource& source, Damage* damage) {
   std::vector<std::uint8_t> bytes;
   LookedAt all;
   SampleType& type = all.type;
-  std::int64_t good = 0;
-  DamageFound damaged;  // where the first ends it all, which is told with the others
   const std::int64_t count = std::min(source.size(), kMostInspected);
   for (std::int64_t i = 0; i < count; ++i) {
     const auto looked = look_at(source, i, decoder, bytes);
     if (!looked) {
       if (!is_damage(looked.error())) return tl::unexpected(looked.error());
       if (damage == nullptr) {
-        damaged.errors.push_back(looked.error());
+        all.damaged.errors.push_back(looked.error());
         continue;
       }
       if (auto noted = damage->note(i, looked.error()); !noted)
@@ -72,25 +77,23 @@ Result<LookedAt> look_at_all(const PictureSource& source, Damage* damage) {
       continue;
     }
     const SampleShape& shape = looked->shape;
-    if (good++ == 0) type = input::type_of(Element::encoded, shape);
+    if (all.good++ == 0) type = input::type_of(Element::encoded, shape);
     type.height = {std::min(type.height.least, shape.height),
                    std::max(type.height.most, shape.height)};
     type.width = {std::min(type.width.least, shape.width), std::max(type.width.most, shape.width)};
     all.stored.bytes += looked->bytes;
     all.stored.decoded_bytes += shape.elements();
   }
-  if (!damaged.errors.empty()) {
-    damaged.looked_at = count;
-    return tl::unexpected(with_others(damaged.errors.front(), damaged));
-  }
-  if (good == 0) {
+  all.damaged.looked_at = count;
+  all.stored.items = source.size();
+  if (!all.damaged.errors.empty()) return all;
+  if (all.good == 0) {
     return fail(ErrorKind::corrupt,
                 "none of the first " + format_count(count) + " files can be read", source.name(0));
   }
   type.is_complete = source.size() <= kMostInspected;
   type.skips_damaged = damage != nullptr;
-  all.stored.items = source.size();
-  const double share = static_cast<double>(source.size()) / static_cast<double>(good);
+  const double share = static_cast<double>(source.size()) / static_cast<double>(all.good);
   for (std::int64_t* const sum : {&all.stored.bytes, &all.stored.decoded_bytes})
     *sum = static_cast<std::int64_t>(static_cast<double>(*sum) * share);
   return all;
@@ -138,6 +141,18 @@ class PictureDataset final : public Dataset {
   std::unique_ptr<Damage> damage_;
 };
 
+// With the names of all others, those included whose headers are right.
+Error told_with_all(const LookedAt& all, const Dataset& data, PictureFormats formats) {
+  const Error& first = all.damaged.errors.front();
+  if (all.good == 0) return with_others(first, all.damaged);
+  const Transform decoder{formats == PictureFormats::jpeg ? "decode_jpeg" : "decode",
+                          Json::object()};
+  const int threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 64U));
+  const DamageFound found =
+      search_damage(data, decoder, threads, kMostSearching, [] { return false; });
+  return with_others(first, found.errors.size() >= all.damaged.errors.size() ? found : all.damaged);
+}
+
 Result<bool> skips_damaged(const Json& parameters) {
   const Json& rule = member(parameters, "on_error");
   if (rule.is_null() || rule == "stop") return false;
@@ -162,8 +177,12 @@ Result<std::unique_ptr<Dataset>> open_pictures(const Json& parameters,
                        ? look_at_all<JpegDecoder>(*source, damage.get())
                        : look_at_all<PictureDecoder>(*source, damage.get());
   if (!all) return tl::unexpected(all.error());
-  return std::make_unique<PictureDataset>(std::move(source), *size, *all, std::move(labels),
-                                          std::move(damage));
+  auto data = std::make_unique<PictureDataset>(std::move(source), *size, *all, std::move(labels),
+                                               std::move(damage));
+  if (!all->damaged.errors.empty()) {
+    return tl::unexpected(told_with_all(*all, *data, formats));
+  }
+  return data;
 }
 
 }  // namespace autotuned::input

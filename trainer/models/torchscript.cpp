@@ -16,12 +16,17 @@
 
 #include "trainer/models/families.hpp"
 #include "trainer/models/generator_kept.hpp"
+#include "trainer/models/model_file.hpp"
 #include "trainer/models/scripted.hpp"
 
 namespace autotuned::trainer {
 namespace {
 
 constexpr const char* kHowToSave = "save it in Python with torch.jit.script(model).save(FILE)";
+constexpr const char* kHowToSaveOtherwise =
+    "build the model in Python, load its state_dict, and save it with "
+    "torch.jit.script(model).save(FILE), or "
+    "torch.jit.trace(model, images).save(FILE)";
 
 // The first sentence of a message's last line: what went wrong, below a trace of the model's source and
 // without general advice.
@@ -230,7 +235,12 @@ MadeModel make_torchscript(const recipes::Typed& spec, input::SampleShape sample
 
   auto script = explained("this is no TorchScript model", file, kHowToSave,
                           [&] { return torch::jit::load(file, at::kCPU); });
-  if (!script) return tl::unexpected(script.error());
+  if (!script) {
+    const std::string instead = what_instead_of_torchscript(file);
+    if (instead.empty()) return tl::unexpected(script.error());
+    return fail(ErrorKind::invalid, "this is no TorchScript model: " + instead, file,
+                kHowToSaveOtherwise);
+  }
   if (!script->find_method("forward")) {
     return fail(ErrorKind::invalid, "the TorchScript model has no method forward", file,
                 kHowToSave);

@@ -238,6 +238,17 @@ TEST_F(DamagedFiles, AreNamedTogetherWhenOneEndsTheJob) {
       AllOf(HasSubstr("/3: is not a JPEG"), HasSubstr("; 2 more of 40 files cannot be read: "),
             HasSubstr("/17, "), HasSubstr("/31; repair the files"), HasSubstr("on_error: skip")));
 
+  // Those whose headers are right are named with them.
+  files[5].content.clear();
+  files[9].content = cut(files[9].content);
+  files[3] = good_files(40)[3];
+  const auto mixed = open_table(files, "stop");
+  ASSERT_FALSE(mixed);
+  EXPECT_THAT(
+      mixed.error().message(),
+      AllOf(HasSubstr("/5: the file is empty"), HasSubstr("; 3 more of 40 files cannot be read: "),
+            HasSubstr("/9, "), HasSubstr("/17, "), HasSubstr("/31; repair the files")));
+
   // Seen only when they are decoded.
   files = good_files(40);
   for (std::size_t i = 1; i < 40; i += 3)

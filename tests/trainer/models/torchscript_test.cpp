@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models from TorchScript files, which the tests write themselves.
 #include <ATen/Functions.h>
+#include <caffe2/serialize/inline_container.h>
 #include <gmock/gmock.h>
 #include <torch/csrc/jit/api/module.h>
 
@@ -171,6 +172,26 @@ def forward(self, x):
         (void)model->forward(images_of({2, 2, 4, 4}));
       },
       testing::ThrowsMessage<c10::Error>(HasSubstr("its buffer seen another tensor")));
+}
+
+TEST_F(TorchScript, SaysWhatAnotherFileOfPythonIs) {
+  const auto file = (folder_ / "net.pt").string();
+  const auto write_archive = [&](const std::vector<std::string>& records) {
+    caffe2::serialize::PyTorchStreamWriter writer(file);
+    for (const std::string& record : records)
+      writer.writeRecord(record, "x", 1);
+    writer.writeEndOfFile();
+  };
+  write_archive({"data.pkl", "data/0"});
+  EXPECT_THAT(error_of(spec()),
+              testing::AllOf(HasSubstr("it is a pickle that torch.save() wrote"),
+                             HasSubstr("torch.jit.script(model).save(FILE), or torch.jit.trace")));
+  write_archive({"archive_format", "models/model.json"});
+  EXPECT_THAT(error_of(spec()), HasSubstr("a program of torch.export (.pt2)"));
+  std::ofstream(file, std::ios::trunc) << "\x80\x02" << std::string(100, '.');
+  EXPECT_THAT(error_of(spec()), HasSubstr("it is a pickle that torch.save() wrote"));
+  std::ofstream(file, std::ios::trunc).flush();
+  EXPECT_THAT(error_of(spec()), HasSubstr("the file is empty"));
 }
 
 TEST_F(TorchScript, NamesWhatCannotBeTrained) {
