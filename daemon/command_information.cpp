@@ -8,6 +8,8 @@
 #include "base/text.hpp"
 #include "daemon/command_functions.hpp"
 #include "daemon/commands.hpp"
+#include "daemon/data_check.hpp"
+#include "daemon/history_reading.hpp"
 #include "daemon/recipe_reading.hpp"
 #include "daemon/report.hpp"
 #include "daemon/trainer_plugins.hpp"
@@ -38,14 +40,28 @@ std::string domain_text(const recipes::Knob& knob) {
 int check(const std::filesystem::path& file,
           const std::vector<std::filesystem::path>& plugin_folders, bool as_json) {
   const auto trainer_plugins = trainer_plugins_here(plugin_folders);
-  const auto recipe = read_recipe_or_report(
-      file, knobs_with(recipes::knobs_of(detect_machine()), trainer_plugins), as_json);
+  const auto knobs = knobs_with(recipes::knobs_of(detect_machine()), trainer_plugins);
+  const auto recipe = read_recipe_or_report(file, knobs, as_json);
   if (!recipe) return kUsageError;
-  if (report_problems(workload_problems(*recipe, trainer_plugins), as_json)) return kUsageError;
+  auto problems = workload_problems(*recipe, trainer_plugins);
+  for (auto& problem : output_problems(*recipe, file))
+    problems.push_back(std::move(problem));
+  DataCheck looked;
+  // Without its plugins there is nothing to look at.
+  if (workload_problems(*recipe, trainer_plugins).empty())
+    looked = check_data_and_model(*recipe, file, knobs, trainer_plugins);
+  for (auto& problem : looked.problems)
+    problems.push_back(std::move(problem));
+  if (report_problems(problems, as_json)) return kUsageError;
   if (as_json) {
-    std::cout << to_line({{"ok", true}, {"hash", recipe->hash()}, {"recipe", recipe->to_json()}})
+    std::cout << to_line({{"ok", true},
+                          {"hash", recipe->hash()},
+                          {"recipe", recipe->to_json()},
+                          {"notes", looked.notes}})
               << "\n";
   } else {
+    for (const std::string& note : looked.notes)
+      report_warning(note);
     std::cout << printable(file.string()) << ": ok\n";
   }
   return kDone;

@@ -13,6 +13,7 @@
 #include "base/machine_state.hpp"
 #include "daemon/commands.hpp"
 #include "daemon/continued_run.hpp"
+#include "daemon/data_check.hpp"
 #include "daemon/history_ledger.hpp"
 #include "daemon/history_reading.hpp"
 #include "daemon/places.hpp"
@@ -441,7 +442,12 @@ Result<int> RunningSession::run() {
   job_.emplace(std::move(spec), *control_);
   report({{"event", "phase"}, {"phase", "loading"}});
   auto started = job_->start(request_.recipe.starting_configuration(knobs_));
-  if (!started) return end_with(started.error());
+  if (!started) {
+    return end_with(as_recipe_problem(started.error(), request_.recipe, knobs_, trainer_plugins_,
+                                      [this](const std::string& other) {
+                                        report({{"event", "warning"}, {"text", other}});
+                                      }));
+  }
 
   if (auto opened = open_run(); !opened) return end_with(opened.error());
   // It was killed between its end and its report.

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `check` knows before the first step, and `run` before it tunes: the real trainer on recipes that cannot be trained.
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/integration/scene.hpp"
+#include "tests/places.hpp"
+
+namespace autotuned {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
+
+class Check : public testing::Test {
+ protected:
+  Check() {
+    scene_.set("AUTOTUNED_TRAINER=" + (tests::build_folder() / "bin/autotuned-trainer").string());
+  }
+
+  // Line 4 is the model, 5 the data, 6 the transforms, 7 the training, then `more`.
+  void write(const std::string& model, const std::string& data, const std::string& input,
+             const std::string& train = "{steps: 2, batch_size: 4}",
+             const std::string& more = "") const {
+    scene_.folder().write(
+        "recipe.yaml",
+        "autotuned: 1\nname: odd\noptimizer: {type: sgd, lr: 0.1}\n"
+        "model: " +
+            model + "\ndata: " + data + "\ninput: " + input + "\ntrain: " + train + "\n" + more +
+            (more.find("output:") == more.npos ? "output: {dir: '" + out() + "'}\n" : ""));
+  }
+  // What `check` says after the name of the file; its exit code must be 2.
+  std::string problem() const {
+    const Outcome checked = check();
+    EXPECT_EQ(checked.code, 2) << checked.err;
+    EXPECT_THAT(checked.out, IsEmpty());
+    return checked.err;
+  }
+  // Without the name of the scene's folder.
+  Outcome check(const std::vector<std::string>& options = {}) const {
+    std::vector<std::string> arguments = {"check", scene_.recipe().string()};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    Outcome outcome = scene_.command(arguments);
+    outcome.out = without_folder(outcome.out);
+    outcome.err = without_folder(outcome.err);
+    return outcome;
+  }
+  std::string without_folder(std::string text) const {
+    const std::string folder = scene_.folder().path().string() + "/";
+    for (std::size_t at = 0; (at = text.find(folder, at)) != text.npos;)
+      text.erase(at, folder.size());
+    return text;
+  }
+  // A folder of classes `a` and `b` with a picture each of the sizes that their names say.
+  std::string pictures(const std::vector<std::string>& names) const {
+    const auto fixtures = tests::source_folder() / "tests/trainer/input/data";
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const auto folder = scene_.folder() / (i % 2 == 0 ? "photos/a" : "photos/b");
+      std::filesystem::create_directories(folder);
+      std::filesystem::copy_file(fixtures / names[i], folder / (std::to_string(i) + ".jpg"));
+    }
+    return "{type: jpeg_files, files: '" + (scene_.folder() / "photos/*/*.jpg").string() +
+           "', labels: folder_names}";
+  }
+  std::string out() const { return (scene_.folder() / "out").string(); }
+
+  Scene scene_;
+};
+
+constexpr const char* kModel = "{type: mlp, hidden: 8, classes: 4}";
+constexpr const char* kData = "{type: synthetic, samples: 64, shape: [1, 8, 8], classes: 4}";
+constexpr const char* kScale = "[scale: {by: 1/255}]";
+
+TEST_F(Check, SaysOkToWhatCanBeTrained) {
+  write(kModel, kData, kScale);
+  const Outcome checked = check();
+  EXPECT_EQ(checked.code, 0);
+  EXPECT_EQ(checked.out, "recipe.yaml: ok\n");
+  EXPECT_THAT(checked.err, IsEmpty());
+  EXPECT_FALSE(std::filesystem::exists(scene_.folder() / "out")) << "nothing is written";
+}
+
+TEST_F(Check, ABatchThatNeverFills) {
+  write(kModel, kData, kScale, "{epochs: 1, batch_size: 65}");
+  EXPECT_THAT(problem(),
+              AllOf(StartsWith("recipe.yaml:7:20: train.batch_size: a batch of 65 never fills"),
+                    HasSubstr("the data has 64 samples"), HasSubstr("drop_last: false")));
+  write(kModel, kData, kScale, "{epochs: 1, batch_size: 65, drop_last: false}");
+  EXPECT_EQ(check().code, 0);
+}
+
+TEST_F(Check, SeveralMistakesAtOnce) {
+  write(kModel, kData, "[scale: {by: 1/255}, resize: {size: 4}]", "{epochs: 1, batch_size: 65}",
+        "device: cuda\n");
+  const std::string told = problem();
+  EXPECT_THAT(told, HasSubstr("recipe.yaml:8:1: device: no CUDA"));
+  EXPECT_THAT(told, HasSubstr("recipe.yaml:7:20: train.batch_size"));
+  EXPECT_THAT(told, HasSubstr("recipe.yaml:6:29: input[1].resize: resize after scale is not "
+                              "supported: it takes bytes; put resize before scale"));
+}
+
+TEST_F(Check, PicturesOfSeveralSizes) {
+  write(kModel, pictures({"420_37x51.jpg", "420_16x32.jpg"}), "[decode_jpeg, to_float]",
+        "{steps: 2, batch_size: 2}");
+  EXPECT_THAT(problem(), AllOf(StartsWith("recipe.yaml:6:1: input: pictures of different sizes"),
+                               HasSubstr("add resize, random_crop or center_crop")));
+}
+
+TEST_F(Check, FewerClassesThanLabels) {
+  write("{type: mlp, hidden: 8, classes: 3}", kData, kScale);
+  EXPECT_THAT(problem(), AllOf(StartsWith("recipe.yaml:4:1: model: "), HasSubstr("4 classes"),
+                               HasSubstr("set classes of the model")));
+}
+
+TEST_F(Check, AnImageThatThePatchDoesNotDivide) {
+  write("{type: vit, size: tiny, patch: 3, depth: 1, classes: 4}", kData, kScale);
+  EXPECT_THAT(problem(),
+              AllOf(StartsWith("recipe.yaml:4:1: "), HasSubstr("multiples of the patch, 3"),
+                    HasSubstr("crop or resize them")));
+}
+
+TEST_F(Check, ChannelsThatTheModelDoesNotTake) {
+  write("{type: resnet18, classes: 4}", kData, kScale);
+  EXPECT_THAT(problem(), AllOf(StartsWith("recipe.yaml:4:1: "), HasSubstr("3 channels")));
+  write(kModel, kData, "[scale: {by: 1/255}, normalize: {mean: [0.1, 0.2, 0.3], std: [1, 1, 1]}]");
+  EXPECT_THAT(problem(), StartsWith("recipe.yaml:6:29: input[1].normalize: "));
+}
+
+TEST_F(Check, APickleGivenAsAModel) {
+  std::ofstream(scene_.folder() / "net.pt") << "\x80\x02pickled";
+  write("{type: torchscript, file: net.pt}", kData, kScale);
+  EXPECT_THAT(problem(),
+              AllOf(StartsWith("recipe.yaml:4:1: "), HasSubstr("a pickle that torch.save"),
+                    HasSubstr("torch.jit.script(model).save(FILE)")));
+}
+
+TEST_F(Check, DamagedPicturesAllByName) {
+  const std::string data =
+      pictures({"420_16x32.jpg", "420_16x32.jpg", "420_16x32.jpg", "420_16x32.jpg"});
+  const auto folder = scene_.folder() / "photos";
+  std::ofstream(folder / "a/0.jpg", std::ios::trunc).flush();
+  std::ofstream(folder / "b/1.jpg", std::ios::trunc) << "no picture";
+  // Its header is right.
+  std::filesystem::resize_file(folder / "a/2.jpg",
+                               std::filesystem::file_size(folder / "a/2.jpg") * 9 / 10);
+  write(kModel, data, "[decode_jpeg, to_float]");
+  EXPECT_THAT(problem(),
+              AllOf(StartsWith("recipe.yaml:5:1: "), HasSubstr("a/0.jpg: the file is empty"),
+                    HasSubstr("2 more of 4 files cannot be read: "), HasSubstr("b/1.jpg"),
+                    HasSubstr("a/2.jpg")));
+}
+
+TEST_F(Check, AnOutputFolderThatCannotBeWritten) {
+  std::ofstream(scene_.folder() / "file") << "no folder";
+  write(kModel, kData, kScale, "{steps: 2, batch_size: 4}",
+        "output: {dir: '" + (scene_.folder() / "file/out").string() + "'}\n");
+  EXPECT_THAT(problem(),
+              AllOf(StartsWith("recipe.yaml:8:10: output.dir: results cannot be written"),
+                    HasSubstr("file is no folder")));
+}
+
+TEST_F(Check, DataToEvaluateOnThatCannotBeRead) {
+  std::ofstream(scene_.folder() / "images") << "no idx";
+  std::ofstream(scene_.folder() / "labels") << "no idx";
+  write(kModel, kData, kScale, "{steps: 2, batch_size: 4}",
+        "evaluate:\n  data: {type: idx, images: images, labels: labels}\n");
+  EXPECT_THAT(problem(), StartsWith("recipe.yaml:9:3: "));
+}
+
+TEST_F(Check, IsJsonWhereAskedFor) {
+  write(kModel, kData, kScale, "{epochs: 1, batch_size: 65}");
+  const Outcome checked = check({"--json"});
+  EXPECT_EQ(checked.code, 2);
+  const Json problem = Json::parse(checked.out).at("diagnostics").at(0);
+  EXPECT_EQ(problem.at("line"), 7);
+  EXPECT_THAT(problem.at("message").get<std::string>(), StartsWith("train.batch_size: "));
+}
+
+// Without a trainer the recipe alone was checked, which is said.
+TEST_F(Check, SaysWhatItDidNotLookAt) {
+  scene_.set("AUTOTUNED_TRAINER=/nowhere/autotuned-trainer");
+  write(kModel, kData, kScale);
+  const Outcome checked = check();
+  EXPECT_EQ(checked.code, 0);
+  EXPECT_THAT(checked.err, HasSubstr("data and model were not looked at: "));
+}
+
+TEST_F(Check, IsWhatARunSaysBeforeItTunes) {
+  write(kModel, kData, "[scale: {by: 1/255}, resize: {size: 4}]", "{epochs: 1, batch_size: 65}");
+  const Outcome run = scene_.command({"run", scene_.recipe().string()});
+  EXPECT_NE(run.code, 0);
+  EXPECT_THAT(without_folder(run.err),
+              AllOf(HasSubstr("recipe.yaml:7:20: train.batch_size: a batch of 65"),
+                    HasSubstr("recipe.yaml:6:29: input[1].resize"), Not(HasSubstr("start "))));
+}
+
+}  // namespace
+}  // namespace autotuned
