@@ -17,6 +17,15 @@ constexpr std::array<std::pair<Verdict, std::string_view>, 6> kVerdictNames = {{
     {Verdict::interrupted, "interrupted"},
 }};
 
+constexpr std::array<std::pair<RejectionReason, std::string_view>, 6> kRejectionNames = {{
+    {RejectionReason::slower, "slower"},
+    {RejectionReason::no_gain, "no_gain"},
+    {RejectionReason::undecided_in_time, "undecided_in_time"},
+    {RejectionReason::totals, "totals"},
+    {RejectionReason::memory_limit, "memory_limit"},
+    {RejectionReason::not_same_model, "not_same_model"},
+}};
+
 constexpr std::array<std::pair<TrialKind, std::string_view>, 4> kTrialKindNames = {{
     {TrialKind::proposal, "proposal"},
     {TrialKind::confirmation, "confirmation"},
@@ -111,6 +120,14 @@ std::optional<Verdict> verdict_from(std::string_view name) {
   return value_in(kVerdictNames, name);
 }
 
+std::string_view to_string(RejectionReason reason) {
+  return name_in(kRejectionNames, reason);
+}
+
+std::optional<RejectionReason> rejection_reason_from(std::string_view name) {
+  return value_in(kRejectionNames, name);
+}
+
 std::string_view to_string(TrialKind kind) {
   return name_in(kTrialKindNames, kind);
 }
@@ -180,10 +197,13 @@ Json TrialRecord::to_json(std::string_view run_id) const {
           {"verdict", to_string(verdict)},
           {"failure", failure ? Json(to_string(*failure)) : Json()},
           {"reason", reason},
+          {"rejection", rejection ? Json(to_string(*rejection)) : Json()},
           {"ratio", measured(estimate.ratio)},
           {"ratio_low", measured(estimate.low)},
           {"ratio_high", measured(estimate.high)},
           {"pairs", estimate.pairs},
+          {"process_pairs", process_pairs},
+          {"total_ratio", total_ratio > 0.0 ? Json(total_ratio) : Json()},
           {"reference_samples_per_second", measured(reference_samples_per_second)},
           {"candidate_samples_per_second", measured(candidate_samples_per_second)},
           {"noise_ratio", measured(noise_ratio)},

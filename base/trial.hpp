@@ -28,6 +28,18 @@ enum class Verdict {
 [[nodiscard]] std::string_view to_string(Verdict verdict);
 [[nodiscard]] std::optional<Verdict> verdict_from(std::string_view name);
 
+// Why a trial was rejected.
+enum class RejectionReason {
+  slower,             // its interval lies below 1
+  no_gain,            // its interval lies below the least gain worth having
+  undecided_in_time,  // neither was shown in its time
+  totals,             // faster by the median block, and not by all samples over all time
+  memory_limit,
+  not_same_model,  // a check failed
+};
+[[nodiscard]] std::string_view to_string(RejectionReason reason);
+[[nodiscard]] std::optional<RejectionReason> rejection_reason_from(std::string_view name);
+
 enum class TrialKind {
   proposal,      // a plugin's change against the incumbent
   confirmation,  // the final configuration against the starting one
@@ -75,6 +87,8 @@ struct TrialBlock {
   bool is_candidate = false;
   bool is_first = false;
   Block block;
+  // The pair of processes that it was measured in, from 1; stays 1 where both arms share a process.
+  int process_pair = 1;
 };
 
 // A check of a change (docs/architecture.md, "Checks").
@@ -101,10 +115,18 @@ struct TrialRecord {
   Verdict verdict = Verdict::running;
   std::optional<ErrorKind> failure;
   std::string reason;  // one sentence: why this verdict
+  // Of a rejected trial; nothing in rows of versions that only knew the sentence.
+  std::optional<RejectionReason> rejection;
   Estimate estimate;
   double reference_samples_per_second = 0.0;
   double candidate_samples_per_second = 0.0;
-  double noise_ratio = 0.0;            // robust spread of the pairs' log-ratios
+  // All samples over all time of the candidate's blocks, over the same of the reference's: what rare
+  // stalls cost, which a median does not see. 0: not known.
+  double total_ratio = 0.0;
+  // Pairs of processes that `estimate` is from, each with several pairs of blocks; 0 where both arms were
+  // switched live in one process, and `estimate` is from pairs of blocks.
+  int process_pairs = 0;
+  double noise_ratio = 0.0;            // robust spread of the log-ratios that `estimate` is from
   std::int64_t peak_memory_bytes = 0;  // of the candidate's blocks
   std::int64_t started_unix_ns = 0;
   std::int64_t duration_ns = 0;

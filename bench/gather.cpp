@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "base/statistics.hpp"
 #include "trainer/device.hpp"
 #include "trainer/gather.hpp"
 
@@ -72,12 +73,6 @@ class Work {
   at::Tensor index_;
   at::Tensor gradient_;
 };
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
 
 struct Interval {
   double low;

@@ -25,6 +25,7 @@
 #include <sstream>
 #include <vector>
 
+#include "base/statistics.hpp"
 #include "base/machine.hpp"
 #include "bench/peer.hpp"
 #include "bench/plain_jpeg.hpp"
@@ -355,7 +356,7 @@ void compare(const std::string& name, const Block& ours, const std::string& othe
       of_a_core.push_back(rate.samples_per_cpu_second);
     }
     [[nodiscard]] std::string text() const {
-      return fmt::format("{:.0f} | {:.0f}", bench::median_of(rates), bench::median_of(of_a_core));
+      return fmt::format("{:.0f} | {:.0f}", median(rates), median(of_a_core));
     }
   };
   Arm arm;

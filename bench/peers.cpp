@@ -15,6 +15,7 @@
 #include <random>
 #include <vector>
 
+#include "base/statistics.hpp"
 #include "bench/peer.hpp"
 #include "bench/recipe_job.hpp"
 #include "tuner/comparison.hpp"
@@ -90,7 +91,7 @@ int main(int argc, char** argv) {
     }
     const Estimate& estimate = comparison.estimate();
     fmt::print("| {} | {:.0f} | {:.0f} | {:.3f} | {:.3f} to {:.3f} | {} |\n", theirs.dump(),
-               bench::median_of(peer_rates), bench::median_of(our_rates), estimate.ratio,
+               median(peer_rates), median(our_rates), estimate.ratio,
                estimate.low, estimate.high, estimate.pairs);
   }
   return 0;

@@ -11,11 +11,6 @@
 
 namespace autotuned::bench {
 
-double median_of(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
-
 RecipeJob::RecipeJob(const std::filesystem::path& recipe_file,
                      const std::vector<std::string>& settings,
                      const std::vector<std::filesystem::path>& plugin_folders)

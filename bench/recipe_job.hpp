@@ -31,9 +31,6 @@ T value_of(Result<T> result) {
   if constexpr (!std::is_void_v<T>) return std::move(*result);
 }
 
-// Of an odd or even number of values, the upper middle. REQUIRES: not empty.
-[[nodiscard]] double median_of(std::vector<double> values);
-
 class RecipeJob {
  public:
   // `settings` are KNOB=VALUE over the recipe's start, where the extensions of `plugin_folders` have knobs, too.

@@ -19,6 +19,7 @@
 #include <random>
 #include <sstream>
 
+#include "base/statistics.hpp"
 #include "base/file.hpp"
 #include "bench/grid.hpp"
 #include "bench/recipe_job.hpp"
@@ -80,7 +81,7 @@ Combination combination(const std::string& text, const Configuration& start,
 Json record_of(bench::RecipeJob& job, const std::vector<Combination>& all, bool has_metrics) {
   double mean = 0.0;
   for (const Combination& one : all)
-    mean += std::log(bench::median_of(one.rates)) / static_cast<double>(all.size());
+    mean += std::log(median(one.rates)) / static_cast<double>(all.size());
   Json points = Json::array();
   for (const Combination& one : all) {
     Json rates = Json::array();
@@ -158,13 +159,13 @@ int main(int argc, char** argv) {
       one.log_ratios.push_back(std::log(one.rates.back()) - mean);
   }
 
-  const auto figure = [](const Combination& one) { return bench::median_of(one.log_ratios); };
+  const auto figure = [](const Combination& one) { return median(one.log_ratios); };
   std::ranges::sort(all, std::ranges::greater(), figure);
   fmt::print("Machine: {}, {} CPUs. {} combinations, {} rounds.\n\n", job.machine().cpu_model,
              job.machine().cpus_allowed, all.size(), rounds);
   fmt::print("| configuration | samples/s (median) | of the best |\n|---|---|---|\n");
   for (const Combination& one : all) {
-    fmt::print("| {} | {:.1f} | {:.1f} % |\n", one.name, bench::median_of(one.rates),
+    fmt::print("| {} | {:.1f} | {:.1f} % |\n", one.name, median(one.rates),
                100.0 * std::exp(figure(one) - figure(all.front())));
   }
   if (!output.empty()) {

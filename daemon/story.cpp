@@ -29,9 +29,23 @@ bool is_decided(const TrialRecord& trial) {
 }
 
 Outcome outcome_of_rejected(const TrialRecord& trial, const std::vector<CheckRecord>& checks) {
+  if (trial.rejection) {
+    switch (*trial.rejection) {
+      case RejectionReason::slower:
+        return Outcome::slower;
+      case RejectionReason::no_gain:
+      case RejectionReason::undecided_in_time:
+        return Outcome::no_gain;
+      case RejectionReason::not_same_model:
+        return Outcome::wrong_result;
+      case RejectionReason::totals:
+      case RejectionReason::memory_limit:
+        return Outcome::rejected;
+    }
+  }
+  // A row of a version that stored the sentence only.
   if (!checks.empty() && !checks.back().passed) return Outcome::wrong_result;
   if (trial.estimate.pairs > 0 && trial.estimate.high < 1.0) return Outcome::slower;
-  // The tuner's own words tell this from a rejection for its memory.
   return trial.reason.starts_with("no gain") ? Outcome::no_gain : Outcome::rejected;
 }
 

@@ -126,10 +126,13 @@ Fields fields_of(const RunId& run, const TrialRecord& trial) {
       {"verdict", text(to_string(trial.verdict))},
       {"failure", trial.failure ? text(to_string(*trial.failure)) : Value{}},
       {"reason", text(trial.reason)},
+      {"rejection", trial.rejection ? text(to_string(*trial.rejection)) : Value{}},
       {"ratio", real(trial.estimate.ratio)},
       {"low_ratio", real(trial.estimate.low)},
       {"high_ratio", real(trial.estimate.high)},
       {"pairs", integer(trial.estimate.pairs)},
+      {"process_pairs", integer(trial.process_pairs)},
+      {"total_ratio", real(trial.total_ratio)},
       {"reference_samples_per_second", real(trial.reference_samples_per_second)},
       {"candidate_samples_per_second", real(trial.candidate_samples_per_second)},
       {"noise_ratio", real(trial.noise_ratio)},
@@ -163,6 +166,11 @@ TrialRecord trial_from(const Row& row) {
       .duration_ns = row.integer("duration_ns"),
   };
   if (!row.is_null("failure")) trial.failure = error_kind_from(row.text("failure"));
+  // A file of an older version that is only read has no such columns.
+  if (!row.has("rejection")) return trial;
+  if (!row.is_null("rejection")) trial.rejection = rejection_reason_from(row.text("rejection"));
+  trial.process_pairs = row.small_integer("process_pairs");
+  trial.total_ratio = row.real("total_ratio");
   return trial;
 }
 
@@ -174,6 +182,7 @@ Fields fields_of(const TrialId& trial, const TrialBlock& measured) {
       {"pair", integer(measured.pair)},
       {"is_candidate", boolean(measured.is_candidate)},
       {"is_first", boolean(measured.is_first)},
+      {"process_pair", integer(measured.process_pair)},
       {"start_monotonic_ns", integer(block.start_ns)},
       {"duration_ns", integer(block.duration_ns)},
       {"steps", integer(block.steps)},
@@ -204,6 +213,7 @@ TrialBlock block_from(const Row& row) {
                 .cpu_ns = row.integer("cpu_ns"),
                 .peak_host_memory_bytes = row.integer("peak_host_memory_bytes"),
                 .peak_device_memory_bytes = row.integer("peak_device_memory_bytes")},
+      .process_pair = row.has("process_pair") ? row.small_integer("process_pair") : 1,
   };
 }
 

@@ -7,20 +7,14 @@
 #include <map>
 #include <utility>
 
+#include "base/statistics.hpp"
+
 namespace autotuned::tuner {
 namespace {
 
 constexpr double kWaitAtCeiling = 0.02;
 
 constexpr std::string_view kOwn = "";  // nothing is kept
-
-// REQUIRES: not empty.
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t middle = values.size() / 2;
-  if (values.size() % 2 == 1) return values[middle];
-  return (values[middle - 1] + values[middle]) / 2.0;
-}
 
 struct Measured {
   double own_samples_per_second = 0.0;  // 0: the job could not tell

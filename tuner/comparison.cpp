@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <tuple>
 
+#include "base/statistics.hpp"
+
 namespace autotuned::tuner {
 namespace {
 
@@ -31,14 +33,6 @@ SignTest patient_test(double error_ratio) {
   return test;
 }
 
-double median_of(std::vector<double> values) {
-  assert(!values.empty());
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  if (values.size() % 2 == 1) return *middle;
-  return (*std::max_element(values.begin(), middle) + *middle) / 2.0;
-}
-
 }  // namespace
 
 Comparison::Comparison(ComparisonRules rules) : rules_(rules) {
@@ -50,7 +44,7 @@ double Comparison::expected_noise(double log_level) const {
   double weights = 1.0;
   // Deviations from the median do not move when all log-ratios do: the interval relies on it.
   if (pairs_.size() >= 2) {
-    const double centre = median_of(log_ratios());
+    const double centre = median(log_ratios());
     for (std::size_t i = 0; i < pairs_.size(); ++i) {
       const double apart = (log_level - log_levels_[i]) / kLevelWidth;
       const double age = static_cast<double>(pairs_.size() - i) / kMemoryPairs;
@@ -74,7 +68,7 @@ void Comparison::add(double log_ratio, double log_level) {
   // What was refuted once stays refuted: the bets hold at all looks together.
   low_ = std::max(low_, std::exp(low));
   high_ = std::min(high_, std::exp(high));
-  estimate_.ratio = std::exp(median_of(log_ratios()));
+  estimate_.ratio = std::exp(median(log_ratios()));
   if (low_ <= high_) {
     estimate_.low = low_;
     estimate_.high = high_;
@@ -96,10 +90,10 @@ Decision Comparison::decision() const {
 double Comparison::noise_ratio() const {
   if (pairs_.size() < 2) return 0.0;
   std::vector<double> deviations = log_ratios();
-  const double centre = median_of(deviations);
+  const double centre = median(deviations);
   for (double& value : deviations)
     value = std::abs(value - centre);
-  return kSpreadPerMedianDeviation * median_of(std::move(deviations));
+  return kSpreadPerMedianDeviation * median(std::move(deviations));
 }
 
 std::vector<double> Comparison::log_ratios() const {

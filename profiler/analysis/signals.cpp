@@ -3,17 +3,13 @@
 
 #include <algorithm>
 
+#include "base/statistics.hpp"
 #include "profiler/analysis/input.hpp"
 
 namespace autotuned::analysis {
 namespace {
 
 constexpr std::size_t kFewestStepsForShape = 5;
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values.empty() ? 0.0 : values[values.size() / 2];
-}
 
 void add_step_signals(const Breakdown& breakdown, Signals& signals) {
   const std::vector<Step>& steps = breakdown.steps;

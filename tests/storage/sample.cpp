@@ -89,6 +89,9 @@ TrialRecord sample_trial(int number) {
   trial.estimate = {.ratio = 1.2, .low = 1.1, .high = 1.3, .pairs = 7};
   trial.reference_samples_per_second = 1000.5;
   trial.candidate_samples_per_second = 1200.6;
+  trial.rejection = RejectionReason::totals;
+  trial.total_ratio = 0.97;
+  trial.process_pairs = 8;
   trial.noise_ratio = 0.015;
   trial.peak_memory_bytes = 5'000'000'000;
   trial.started_unix_ns = 1'700'000'000'000'000'100 + number;
@@ -110,7 +113,8 @@ TrialBlock sample_block(int pair) {
                     .data_wait_ns = 7,
                     .cpu_ns = 8,
                     .peak_host_memory_bytes = 9'000'000'000,
-                    .peak_device_memory_bytes = 10'000'000'000}};
+                    .peak_device_memory_bytes = 10'000'000'000},
+          .process_pair = 3};
 }
 
 FindingRecord sample_finding(const std::string& id) {
