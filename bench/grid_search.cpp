@@ -98,6 +98,7 @@ class GridJob final : public tuner::Job {
 
 class NoLedger final : public tuner::Ledger {
  public:
+  void warned(const std::string&) override {}
   Result<void> baseline(const Configuration&, double) override { return {}; }
   Result<void> ceiling(const tuner::Ceiling&) override { return {}; }
   Result<void> profiled(const Configuration&, const tuner::Profile&) override { return {}; }

@@ -25,8 +25,8 @@
 #include <sstream>
 #include <vector>
 
-#include "base/statistics.hpp"
 #include "base/machine.hpp"
+#include "base/statistics.hpp"
 #include "bench/peer.hpp"
 #include "bench/plain_jpeg.hpp"
 #include "bench/plain_masking.hpp"

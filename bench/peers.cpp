@@ -91,8 +91,8 @@ int main(int argc, char** argv) {
     }
     const Estimate& estimate = comparison.estimate();
     fmt::print("| {} | {:.0f} | {:.0f} | {:.3f} | {:.3f} to {:.3f} | {} |\n", theirs.dump(),
-               median(peer_rates), median(our_rates), estimate.ratio,
-               estimate.low, estimate.high, estimate.pairs);
+               median(peer_rates), median(our_rates), estimate.ratio, estimate.low, estimate.high,
+               estimate.pairs);
   }
   return 0;
 }

@@ -19,8 +19,8 @@
 #include <random>
 #include <sstream>
 
-#include "base/statistics.hpp"
 #include "base/file.hpp"
+#include "base/statistics.hpp"
 #include "bench/grid.hpp"
 #include "bench/recipe_job.hpp"
 

@@ -15,6 +15,10 @@ HistoryLedger::HistoryLedger(storage::History& history, storage::RunRow& run,
       clock_(&clock),
       events_(std::move(events)) {}
 
+void HistoryLedger::warned(const std::string& text) {
+  events_({{"event", "warning"}, {"text", text}});
+}
+
 Result<void> HistoryLedger::baseline(const Configuration& starting, double samples_per_second) {
   run_->starting = starting;
   run_->baseline_samples_per_second = samples_per_second;

@@ -25,6 +25,7 @@ class HistoryLedger final : public tuner::Ledger {
                 const std::vector<plugins::FoundPlugin>& plugins, const Clock& clock,
                 EventSink events);
 
+  void warned(const std::string& text) override;
   Result<void> baseline(const Configuration& starting, double samples_per_second) override;
   Result<void> ceiling(const tuner::Ceiling& ceiling) override;
   Result<void> profiled(const Configuration& incumbent, const tuner::Profile& profile) override;

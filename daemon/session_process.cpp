@@ -90,6 +90,7 @@ class RunningSession {
   DeviceLock device_lock_;
   Descriptor claim_;  // of the run: we are at work on it
   std::optional<TrainerJob> job_;
+  nanoseconds start_time_{0};  // of the first trainer
   storage::RunRow run_;
   bool has_run_ = false;
   int trial_ = 0;  // that is going on; 0: none
@@ -248,6 +249,7 @@ Result<void> RunningSession::tune() {
   }
   input.starting = run_.starting;
   input.job_facts = job_->facts();
+  input.start_time = start_time_;
   input.coin_seed = std::random_device{}();
   input.is_ablated = request_.is_ablated;
   for (const TrialRecord& trial : earlier_) {
@@ -441,7 +443,9 @@ Result<int> RunningSession::run() {
   };
   job_.emplace(std::move(spec), *control_);
   report({{"event", "phase"}, {"phase", "loading"}});
+  const nanoseconds before_start = clock_.now();
   auto started = job_->start(request_.recipe.starting_configuration(knobs_));
+  start_time_ = clock_.now() - before_start;
   if (!started) {
     return end_with(as_recipe_problem(started.error(), request_.recipe, knobs_, trainer_plugins_,
                                       [this](const std::string& other) {

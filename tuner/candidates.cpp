@@ -85,8 +85,8 @@ std::optional<std::string> why_skipped(const Candidate& candidate, const Configu
   double expected_then = 1.0;
   for (const TrialRecord& trial : trials) {
     if (!has_lost(trial)) continue;
-    if (trial.reference == incumbent && trial.change == change) {
-      return what + " was tried against this incumbent";
+    if (trial.reference.with(trial.change) == target) {
+      return fmt::format("{} was tried already as trial {}", what, trial.number);
     }
     if (trial.change != change) continue;
     ++losses;

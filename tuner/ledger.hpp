@@ -20,6 +20,9 @@ class Ledger {
   Ledger& operator=(const Ledger&) = delete;
   virtual ~Ledger() = default;
 
+  // For people; not kept.
+  virtual void warned(const std::string& text) = 0;
+
   virtual Result<void> baseline(const Configuration& starting, double samples_per_second) = 0;
   virtual Result<void> ceiling(const Ceiling& ceiling) = 0;
   virtual Result<void> profiled(const Configuration& incumbent, const Profile& profile) = 0;

@@ -15,16 +15,17 @@ using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
 constexpr nanoseconds kMostTrialTime = seconds(30);
-constexpr int kTrialShare = 3;  // of the remaining budget, one in so many
+constexpr nanoseconds kMostProcessTime = seconds(60);  // where each pair takes processes of its own
+constexpr int kTrialShare = 3;                         // of the remaining budget, one in so many
 constexpr int kSecondLookShare = 2;
 constexpr nanoseconds kMostReserve = seconds(20);
 constexpr int kReserveShare = 5;  // of the whole budget
 constexpr int kReservePairs = 10;
+constexpr int kReserveProcessPairs = 8;
 constexpr int kCeilingPairs = 5;
 constexpr int kSlowCeilingPairs = 2;
 constexpr int kRungPairs = 3;
 constexpr int kRungShare = 20;  // of the remaining budget, one in so many
-constexpr double kSlowBlockError = 0.05;
 // Of loading and recording; most need a second or two. With less left there is no trace.
 constexpr int kTraceShare = 10;      // of the remaining budget, one in so many
 constexpr int kNextTraceShare = 20;  // the same, of recording another incumbent
@@ -44,7 +45,10 @@ Result<void> SessionRun::measure_ceiling() {
   if (rung_blocks * baseline_pair_time_ / 2 > remaining() / kRungShare) plan.rung_pairs = 0;
   auto measured = tuner::measure_ceiling(*job_, incumbent(), plan);
   if (!measured) return tl::unexpected(measured.error());
-  ceiling_ = std::move(*measured);
+  // The machine's speed drifts: the job did reach what was measured before.
+  ceiling_ = measured->samples_per_second < baseline_rate_
+                 ? ceiling_above(std::move(*measured), baseline_rate_)
+                 : std::move(*measured);
   ceiling_of_ = incumbent();
   return ledger_->ceiling(ceiling_);
 }
@@ -145,12 +149,29 @@ Result<void> SessionRun::ask(const std::string& plugin) {
   return ledger_->answered(plugin, outcome, false);
 }
 
-const Candidate* SessionRun::next_candidate() const {
-  const Candidate* best = nullptr;
-  for (const auto& [plugin, candidate] : proposals_) {
-    if (best == nullptr || is_tried_before(candidate, *best, *input_)) best = &candidate;
+std::vector<const Candidate*> SessionRun::pending() const {
+  std::vector<const Candidate*> candidates;
+  for (const auto& [plugin, candidate] : proposals_)
+    candidates.push_back(&candidate);
+  std::ranges::stable_sort(candidates, [&](const Candidate* a, const Candidate* b) {
+    return is_tried_before(*a, *b, *input_);
+  });
+  return candidates;
+}
+
+std::optional<SessionRun::Next> SessionRun::next_trial() {
+  for (const Candidate* candidate : pending()) {
+    if (auto plan = plan_trial(candidate->change, false)) return Next{*candidate, *plan};
+    is_budget_spent_ = true;  // passed over; another may fit
   }
-  return best;
+  auto again = second_look();
+  if (!again) return std::nullopt;
+  auto plan = plan_trial(again->change, true);
+  if (!plan) {
+    is_budget_spent_ = true;
+    return std::nullopt;
+  }
+  return Next{*std::move(again), *plan, true};
 }
 
 // What to look at again when no plugin has anything more.
@@ -178,21 +199,38 @@ std::optional<Candidate> SessionRun::second_look() const {
   return std::nullopt;
 }
 
-std::optional<TrialPlan> SessionRun::plan_trial(bool is_second_look) const {
+double SessionRun::accept_error_ratio(bool is_live) const {
+  const auto tried = std::ranges::count_if(trials_, [&](const TrialRecord& trial) {
+    if (trial.kind != TrialKind::proposal || trial.estimate.pairs == 0) return false;
+    // One that ended with its first look at a pair of processes could not have been accepted.
+    return is_live ? trial.process_pairs == 0 : trial.process_pairs > 1;
+  });
+  return accept_error_ratio_after(static_cast<int>(tried));
+}
+
+std::optional<TrialPlan> SessionRun::plan_trial(const Configuration& change,
+                                                bool is_second_look) const {
+  const Configuration candidate = incumbent().with(change);
+  const bool is_live = job_->share_process(incumbent(), candidate);
   TrialPlan plan;
   plan.rules.min_gain_ratio = input_->recipe.tune.min_gain_ratio;
-  if (has_slow_blocks_) plan.rules.accept_error_ratio = kSlowBlockError;
+  plan.rules.accept_error_ratio = accept_error_ratio(is_live);
+  plan.is_watched_for_stalls = !has_slow_blocks_;
+  // For the confirmation, which needs processes of its own where this change or one before does.
+  const int reserve_pairs =
+      job_->share_process(input_->starting, candidate) ? kReservePairs : kReserveProcessPairs;
   const nanoseconds reserve =
-      std::max(least_time(kReservePairs),
+      std::max(least_time(reserve_pairs, input_->starting, candidate),
                std::min(kMostReserve, input_->recipe.tune.budget / kReserveShare));
   const nanoseconds usable = remaining() - reserve;
-  const nanoseconds needed =
-      least_time(fastest_test(plan.rules.accept_error_ratio).fewest_pairs + 1);
+  const int fewest = fastest_test(plan.rules.accept_error_ratio).fewest_pairs;
+  const nanoseconds needed = least_time(fewest + 1, incumbent(), candidate);
   if (usable < needed) return std::nullopt;
   // Nothing else waits for the time of a second look.
-  plan.time_share =
-      std::max(needed, is_second_look ? usable / kSecondLookShare
-                                      : std::min(usable / kTrialShare, kMostTrialTime));
+  plan.time_share = std::max(
+      needed, is_second_look
+                  ? usable / kSecondLookShare
+                  : std::min(usable / kTrialShare, is_live ? kMostTrialTime : kMostProcessTime));
   plan.most_time = usable;
   return plan;
 }
@@ -204,27 +242,26 @@ Result<void> SessionRun::search() {
     for (const std::string& plugin : to_ask) {
       if (auto asked = ask(plugin); !asked) return asked;
     }
-    const Candidate* const best = next_candidate();
-    const std::optional<Candidate> next = best != nullptr ? *best : second_look();
+    is_budget_spent_ = false;
+    const std::optional<Next> next = next_trial();
     if (!next) return {};
-    const std::optional<TrialPlan> plan = plan_trial(best == nullptr);
-    if (!plan) {
-      is_budget_spent_ = true;
-      return {};
-    }
 
-    const Candidate& candidate = *next;
+    const Candidate& candidate = next->candidate;
     TrialRecord trial =
         new_trial(TrialKind::proposal, incumbent(), incumbent().with(candidate.change));
     trial.plugin = candidate.plugin;
     trial.expected_gain_ratio = candidate.expected_gain_ratio;
     trial.proposal_reason = candidate.reason;
-    auto done = runner_.run(std::move(trial), *plan);
+    auto done = runner_.run(std::move(trial), next->plan);
     if (!done) return tl::unexpected(done.error());
     trials_.push_back(std::move(*done));
     if (trials_.back().verdict != Verdict::accepted) {
       to_ask.clear();
-      if (best != nullptr) to_ask.push_back(candidate.plugin);
+      if (!next->is_second_look) to_ask.push_back(candidate.plugin);
+      // Others may wait with the same change.
+      for (const auto& [plugin, waiting] : proposals_) {
+        if (plugin != candidate.plugin && reason_to_skip(waiting)) to_ask.push_back(plugin);
+      }
       continue;
     }
     past_incumbents_.push_back(incumbent());

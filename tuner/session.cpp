@@ -7,6 +7,10 @@
 #include <iterator>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "base/statistics.hpp"
+#include "base/text.hpp"
 #include "tuner/candidates.hpp"
 #include "tuner/session_run.hpp"
 
@@ -24,6 +28,10 @@ constexpr nanoseconds kTighteningTime = seconds(20);
 constexpr nanoseconds kMostVerificationTime = seconds(30);
 constexpr nanoseconds kSlowBlock = seconds(1);
 constexpr nanoseconds kAblationTime = seconds(20);  // of one kept change
+// A change whose trial showed no more than this is looked at again before the confirmation.
+constexpr double kMarginalLow = 1.01;
+constexpr int kLeastTrialPairs = 8;
+constexpr int kCeilingPairs = 5;
 
 Error with_remedy(Error error) {
   if (error.kind != ErrorKind::cancelled && error.remedy.empty()) {
@@ -69,6 +77,11 @@ void SessionRun::restore() {
       is_searched_ = true;
       if (!is_accepted && !accepted_.empty()) accepted_.pop_back();
     }
+    // One before the confirmation: of a change that was accepted by little.
+    if (trial.kind == TrialKind::ablation && !accepted_.empty() && confirmed() == nullptr) {
+      is_searched_ = true;
+      if (!is_accepted) drop_change(trial.change);
+    }
   }
 }
 
@@ -77,6 +90,7 @@ Result<void> SessionRun::measure_baseline() {
   auto warm = job_->run_block(input_->starting, {});
   if (!warm) return tl::unexpected(with_remedy(warm.error()));
   std::vector<double> rates;
+  std::vector<double> durations_ns;
   const nanoseconds started = clock_->now();
   for (int i = 0; i < kBaselineBlocks; ++i) {
     auto block = job_->run_block(input_->starting, {});
@@ -85,14 +99,24 @@ Result<void> SessionRun::measure_baseline() {
       return fail(ErrorKind::internal, "a block of the starting configuration has no rate");
     }
     rates.push_back(block->samples_per_second());
-    has_slow_blocks_ = nanoseconds(block->duration_ns) > kSlowBlock;
+    durations_ns.push_back(static_cast<double>(block->duration_ns));
+    has_slow_blocks_ = median(durations_ns) > static_cast<double>(nanoseconds(kSlowBlock).count());
     if (has_slow_blocks_ && i >= 1) break;
   }
   baseline_pair_time_ = std::max<nanoseconds>(
       nanoseconds(1), 2 * (clock_->now() - started) / static_cast<std::int64_t>(rates.size()));
-  std::ranges::nth_element(rates, rates.begin() + static_cast<std::ptrdiff_t>(rates.size() / 2));
-  baseline_rate_ = rates[rates.size() / 2];
+  baseline_rate_ = median(std::move(rates));
   return ledger_->baseline(input_->starting, baseline_rate_);
+}
+
+// What one trial of a knob that is switched live needs, with what comes before it and the confirmation after it.
+void SessionRun::warn_of_budget() {
+  const nanoseconds budget = input_->recipe.tune.budget;
+  const nanoseconds needed = elapsed() + least_time(kCeilingPairs + 1) +
+                             least_time(kLeastTrialPairs) + least_time(kConfirmationPairs);
+  if (needed <= budget) return;
+  ledger_->warned(fmt::format("tune.budget {} is too small for one trial here: about {} are needed",
+                              format_duration(budget), format_duration(needed)));
 }
 
 TrialRecord SessionRun::new_trial(TrialKind kind, const Configuration& reference,
@@ -118,8 +142,11 @@ Result<void> SessionRun::verify_known_best() {
   trial.proposal_reason = known.reason;
   TrialPlan plan;
   plan.rules = {kConfirmationError, kConfirmationError, input_->recipe.tune.min_gain_ratio};
+  plan.is_watched_for_stalls = !has_slow_blocks_;
+  plan.has_first_look = false;
   plan.time_share =
-      std::max(least_time(kConfirmationPairs), std::min(kMostVerificationTime, remaining() / 2));
+      std::max(least_time(kConfirmationPairs, trial.reference, trial.reference.with(trial.change)),
+               std::min(kMostVerificationTime, remaining() / 2));
   plan.most_time = std::max(plan.time_share, remaining());
   auto done = runner_.run(std::move(trial), plan);
   if (!done) return tl::unexpected(done.error());
@@ -139,7 +166,10 @@ Result<void> SessionRun::confirm() {
     // Each of those that may have to be fallen back to keeps its part of what is left. A confirmation
     // is worth running over the budget for: without it everything before was for nothing.
     const nanoseconds part = remaining() / static_cast<std::int64_t>(accepted_.size());
-    plan.time_share = std::max(least_time(kConfirmationPairs), part);
+    plan.is_watched_for_stalls = !has_slow_blocks_;
+    plan.has_first_look = false;
+    plan.time_share =
+        std::max(least_time(kConfirmationPairs, input_->starting, accepted_.back()), part);
     plan.most_time = nanoseconds::max();  // the fewest pairs that can decide, however slow
     plan.wanted_half_width_ratio = kWantedHalfWidth;
     plan.extra_time = std::min(kTighteningTime, part);
@@ -185,32 +215,105 @@ std::vector<std::pair<std::string, Configuration>> SessionRun::kept_changes() co
   return changes;
 }
 
+TrialRecord SessionRun::new_ablation(const std::string& plugin, const Configuration& change) {
+  const Configuration& final = accepted_.back();
+  Configuration without = final;
+  for (const auto& [name, value] : change.values()) {
+    const KnobValue* const before = input_->starting.find(name);
+    without.set(name,
+                before != nullptr ? *before : KnobValue(std::string()));  // an unset variable
+  }
+  TrialRecord trial = new_trial(TrialKind::ablation, without, final);
+  if (!plugin.empty()) trial.plugin = plugin;
+  trial.proposal_reason = "the final configuration against the same without this change";
+  return trial;
+}
+
+bool SessionRun::is_measured(const TrialRecord& ablation) const {
+  return std::ranges::any_of(trials_, [&](const TrialRecord& earlier) {
+    return earlier.kind == TrialKind::ablation && earlier.reference == ablation.reference &&
+           earlier.change == ablation.change;
+  });
+}
+
+// Each of those that may be fallen back to loses it, too.
+void SessionRun::drop_change(const Configuration& change) {
+  std::vector<Configuration> left;
+  for (Configuration& kept : accepted_) {
+    for (const auto& [name, value] : change.values()) {
+      const KnobValue* const now = kept.find(name);
+      if (now == nullptr || *now != value) continue;
+      const KnobValue* const before = input_->starting.find(name);
+      kept.set(name, before != nullptr ? *before : KnobValue(std::string()));
+    }
+    const bool is_start = input_->starting.change_to(kept).empty();
+    if (!is_start && (left.empty() || left.back() != kept)) left.push_back(std::move(kept));
+  }
+  accepted_ = std::move(left);
+}
+
+Result<void> SessionRun::drop_marginal() {
+  const bool is_confirming =
+      std::ranges::find(trials_, TrialKind::confirmation, &TrialRecord::kind) != trials_.end();
+  if (is_confirming || accepted_.empty()) return {};
+  // Of all that is kept, the confirmation asks the same.
+  const auto changes = kept_changes();
+  if (changes.size() < 2) return {};
+  for (const auto& [plugin, change] : changes) {
+    const bool is_marginal = std::ranges::any_of(trials_, [&, &mine = change](const auto& trial) {
+      return trial.kind == TrialKind::proposal && trial.verdict == Verdict::accepted &&
+             trial.estimate.low < kMarginalLow &&
+             std::ranges::any_of(trial.change.values(), [&](const auto& turned) {
+               const KnobValue* const kept = mine.find(turned.first);
+               return kept != nullptr && *kept == turned.second;
+             });
+    });
+    if (!is_marginal || accepted_.empty()) continue;
+    const int number = next_number_;
+    TrialRecord trial = new_ablation(plugin, change);
+    const Configuration with = trial.reference.with(trial.change);
+    TrialPlan plan;
+    plan.rules = {kConfirmationError, kConfirmationError, input_->recipe.tune.min_gain_ratio};
+    plan.is_watched_for_stalls = false;  // it was
+    plan.is_checked = false;
+    const nanoseconds usable =
+        remaining() - least_time(kConfirmationPairs, input_->starting, accepted_.back());
+    const nanoseconds needed = least_time(kLeastTrialPairs, trial.reference, with);
+    if (trial.change.empty() || trial.reference == input_->starting || is_measured(trial) ||
+        usable < needed) {
+      next_number_ = number;
+      continue;
+    }
+    plan.time_share = std::max(needed, std::min(kAblationTime, usable / 2));
+    plan.most_time = usable;
+    auto done = runner_.run(std::move(trial), plan);
+    if (!done) return tl::unexpected(done.error());
+    trials_.push_back(std::move(*done));
+    if (trials_.back().verdict != Verdict::accepted) drop_change(trials_.back().change);
+  }
+  return {};
+}
+
 Result<void> SessionRun::ablate() {
   tuning_time_ = elapsed();
   if (!input_->is_ablated || accepted_.empty()) return {};
-  const Configuration final = accepted_.back();
   for (const auto& [plugin, change] : kept_changes()) {
-    Configuration without = final;
-    for (const auto& [name, value] : change.values()) {
-      const KnobValue* const before = input_->starting.find(name);
-      without.set(name,
-                  before != nullptr ? *before : KnobValue(std::string()));  // an unset variable
+    const int number = next_number_;
+    TrialRecord trial = new_ablation(plugin, change);
+    if (is_measured(trial)) {  // by an earlier process, or before the confirmation
+      next_number_ = number;
+      continue;
     }
-    TrialRecord trial = new_trial(TrialKind::ablation, without, final);
-    const bool is_measured = std::ranges::any_of(trials_, [&](const TrialRecord& earlier) {
-      return earlier.kind == TrialKind::ablation && earlier.reference == without &&
-             earlier.change == trial.change;
-    });
-    if (is_measured) continue;  // by an earlier process
-    if (!plugin.empty()) trial.plugin = plugin;
-    trial.proposal_reason = "the final configuration against the same without this change";
     TrialPlan plan;
     plan.rules = {kConfirmationError, kConfirmationError, input_->recipe.tune.min_gain_ratio};
-    plan.time_share = std::max(least_time(kConfirmationPairs), kAblationTime);
+    plan.time_share =
+        std::max(least_time(kConfirmationPairs, trial.reference, accepted_.back()), kAblationTime);
     plan.most_time = plan.time_share;
     plan.wanted_half_width_ratio = kWantedHalfWidth;
     plan.extra_time = kAblationTime;
-    plan.is_checked = false;  // it was, when it was accepted
+    plan.is_watched_for_stalls = false;  // it was, when it was accepted
+    plan.has_first_look = false;
+    plan.is_checked = false;  // likewise
     auto done = runner_.run(std::move(trial), plan);
     if (!done) return tl::unexpected(done.error());
     trials_.push_back(std::move(*done));
@@ -271,8 +374,10 @@ Result<SessionOutcome> SessionRun::run() {
   if (!known) return tl::unexpected(known.error());
   if (*known) return std::move(**known);
 
+  if (!is_searched_) warn_of_budget();
   auto searched = is_searched_ ? measure_ceiling() : search();
   if (!searched) return tl::unexpected(searched.error());
+  if (auto dropped = drop_marginal(); !dropped) return tl::unexpected(dropped.error());
   if (auto confirmed = confirm(); !confirmed) return tl::unexpected(confirmed.error());
   if (auto looked = look_at_best(); !looked) return tl::unexpected(looked.error());
   if (auto measured = ablate(); !measured) return tl::unexpected(measured.error());

@@ -36,7 +36,9 @@ struct SessionInput {
   std::int64_t memory_available_bytes = 0;
   Configuration starting;           // every knob
   Json job_facts = Json::object();  // the trainer's answer to `load`
-  std::uint64_t coin_seed = 1;      // for the order within pairs
+  // What it took to start the trainer and load the recipe; 0: not known. What fresh processes will cost.
+  std::chrono::nanoseconds start_time{0};
+  std::uint64_t coin_seed = 1;  // for the order within pairs
   // What an earlier, interrupted process of the same run finished, in order; and the tuning time that
   // it used. `running` and `interrupted` trials are left out: they are tried again.
   std::vector<TrialRecord> earlier;

@@ -25,6 +25,9 @@ class SessionRun {
  private:
   using nanoseconds = std::chrono::nanoseconds;
 
+  // At least, of a pair of processes.
+  static constexpr int kBlockPairsOfProcesses = 3;
+
   // --- session.cpp ---
   void restore();
   Result<void> measure_baseline();
@@ -35,12 +38,26 @@ class SessionRun {
   [[nodiscard]] const TrialRecord* confirmed() const;
   [[nodiscard]] std::vector<std::pair<std::string, Configuration>> kept_changes() const;
   Result<void> ablate();
+  // Before the confirmation, in what is left of the budget: what was accepted by little is taken out of the whole, and
+  // given up when the whole is not shown to be faster with it.
+  Result<void> drop_marginal();
+  void drop_change(const Configuration& change);
+  // The final configuration without one of the changes it keeps.
+  [[nodiscard]] TrialRecord new_ablation(const std::string& plugin, const Configuration& change);
+  [[nodiscard]] bool is_measured(const TrialRecord& ablation) const;
+  void warn_of_budget();
   [[nodiscard]] SessionOutcome outcome_of(const TrialRecord* decisive) const;
   [[nodiscard]] nanoseconds elapsed() const;
   [[nodiscard]] nanoseconds remaining() const;
   // Blocks of trials can be longer than those of the baseline: a checkpoint has to come in each.
   [[nodiscard]] nanoseconds least_time(int pairs) const {
     return pairs * std::max(baseline_pair_time_, runner_.pair_time());
+  }
+  // The same of a trial of `change` to `reference`, each pair of which may take fresh processes.
+  [[nodiscard]] nanoseconds least_time(int pairs, const Configuration& reference,
+                                       const Configuration& candidate) const {
+    if (job_->share_process(reference, candidate)) return least_time(pairs);
+    return pairs * std::max(runner_.process_pair_time(), least_time(kBlockPairsOfProcesses));
   }
   [[nodiscard]] TrialRecord new_trial(TrialKind kind, const Configuration& reference,
                                       const Configuration& candidate);
@@ -65,10 +82,21 @@ class SessionRun {
   Result<void> ask(const std::string& plugin);
   Result<void> leave_out(const std::string& plugin, const std::string& fault);
   [[nodiscard]] std::optional<std::string> reason_to_skip(const Candidate& candidate) const;
-  [[nodiscard]] const Candidate* next_candidate() const;
+  // Pending proposals, the most promising first.
+  [[nodiscard]] std::vector<const Candidate*> pending() const;
+  // What is tried next, with its time; nothing when there is nothing that fits into what is left.
+  struct Next {
+    Candidate candidate;
+    TrialPlan plan;
+    bool is_second_look = false;
+  };
+  [[nodiscard]] std::optional<Next> next_trial();
   [[nodiscard]] std::optional<Candidate> second_look() const;
-  // The time that the next trial may take; nothing when the budget is spent.
-  [[nodiscard]] std::optional<TrialPlan> plan_trial(bool is_second_look) const;
+  // The time and the error that a trial of this change may take; nothing when that does not fit into what is left.
+  [[nodiscard]] std::optional<TrialPlan> plan_trial(const Configuration& change,
+                                                    bool is_second_look) const;
+  // The error that the next trial may accept with.
+  [[nodiscard]] double accept_error_ratio(bool is_live) const;
 
   const SessionInput* input_;
   Job* job_;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 #include <utility>
 
 #include "base/text.hpp"
@@ -19,13 +18,19 @@ using std::chrono::nanoseconds;
 
 // More pairs than any budget wants: the guard against a clock that stands still.
 constexpr int kMostPairs = 2000;
+// Over the trials of a run that switch knobs live, and again over those that need processes.
+constexpr double kRunError = 0.02;
 
-double median_of(std::vector<double> values) {
-  if (values.empty()) return 0.0;
-  std::ranges::sort(values);
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2.0;
-}
+// A first look at a pair of processes: so many pairs of blocks, and on with fresh processes if their median shows half
+// of the least gain worth having. Stopping here makes no false winner more likely.
+constexpr int kFirstLookPairs = 10;
+constexpr double kPromisingShare = 0.5;
+// Fresh pairs of processes after which one that does not even look like that is given up.
+constexpr int kFewestToGiveUp = 3;
+// Blocks of a pair of processes take a third of the time that starting them took.
+constexpr int kBlockShare = 3;
+constexpr std::int64_t kFewestBlockPairs = 3;
+constexpr std::int64_t kMostBlockPairs = 12;
 
 // Every trial has coins of its own, so that a resumed session does not repeat those of the first.
 std::mt19937_64 coins_for(std::uint64_t seed, int trial_number) {
@@ -38,11 +43,17 @@ double half_width_ratio(const Estimate& estimate) {
   return (estimate.high - estimate.low) / (2.0 * estimate.ratio);
 }
 
-std::string interval_text(const Estimate& estimate) {
+std::string interval_text(const Measurement& measurement) {
+  const Estimate estimate = measurement.estimate();
   const std::string high =
       estimate.high < kNoUpperEnd ? fmt::format("{:.3f}", estimate.high) : "unknown";
-  return fmt::format("{:.3f} times the rate ({:.3f} to {}) over {} pairs", estimate.ratio,
-                     estimate.low, high, estimate.pairs);
+  std::string text = fmt::format("{:.3f} times the rate ({:.3f} to {}) over {} pairs",
+                                 estimate.ratio, estimate.low, high, estimate.pairs);
+  const int processes = measurement.process_pairs();
+  if (processes > 0) {
+    text += fmt::format(" in {} pair{} of processes", processes, processes == 1 ? "" : "s");
+  }
+  return text;
 }
 
 void fail_trial(TrialRecord& trial, const Error& error, const std::string& context) {
@@ -51,115 +62,254 @@ void fail_trial(TrialRecord& trial, const Error& error, const std::string& conte
   trial.reason = context.empty() ? error.message() : context + ": " + error.message();
 }
 
+void reject(TrialRecord& trial, RejectionReason rejection, std::string reason) {
+  trial.verdict = Verdict::rejected;
+  trial.rejection = rejection;
+  trial.reason = std::move(reason);
+}
+
+// From what was measured to the verdict.
+void decide(TrialRecord& trial, const TrialPlan& plan, const Measurement& measurement,
+            bool is_hopeless) {
+  const std::string interval = interval_text(measurement);
+  const Decision decision = measurement.comparison().decision();
+  if (measurement.is_faster(plan.is_watched_for_stalls)) {
+    trial.verdict = Verdict::accepted;
+    trial.reason = interval;
+  } else if (decision == Decision::accept && !(measurement.total_ratio() > 1.0)) {
+    reject(
+        trial, RejectionReason::totals,
+        fmt::format(
+            "the median block is faster but all blocks together are slower ({:.1f} against {:.1f} "
+            "samples/s): rare stalls; {}",
+            measurement.candidate_total_rate(), measurement.reference_total_rate(), interval));
+  } else if (decision == Decision::accept) {
+    reject(trial, RejectionReason::undecided_in_time,
+           fmt::format("no gain shown in its time: {}, and so small a gain takes {} pairs, so that "
+                       "rare stalls are seen",
+                       interval, least_pairs_for(measurement.comparison().estimate().ratio)));
+  } else if (measurement.estimate().high < 1.0) {
+    reject(trial, RejectionReason::slower, "slower: " + interval);
+  } else if (decision == Decision::reject || is_hopeless) {
+    reject(trial, RejectionReason::no_gain, "no gain worth having: " + interval);
+  } else {
+    reject(trial, RejectionReason::undecided_in_time, "no gain shown in its time: " + interval);
+  }
+}
+
 }  // namespace
 
-struct TrialRunner::Measurement {
-  explicit Measurement(ComparisonRules rules) : comparison(rules) {}
+double accept_error_ratio_after(int tried) {
+  const double k = tried + 1.0;
+  return kRunError / (k * (k + 1.0));
+}
 
-  Comparison comparison;
-  std::vector<double> candidate_rates;
-  std::vector<double> reference_rates;
-};
+// The candidate may have taken its neighbour down: then `again` succeeded. Alone, the reference must run.
+Result<bool> TrialRunner::fail_by_reference(Course& course, const Error& error,
+                                            const Result<void>& again) {
+  if (!again) {
+    course.has_reference_fault = true;
+    return tl::unexpected(again.error());
+  }
+  fail_trial(*course.trial, error, "the reference failed beside the candidate");
+  return false;
+}
 
-// One pair. False when the candidate failed: the trial then says how.
-Result<bool> TrialRunner::measure_pair(TrialRecord& trial, const TrialPlan& plan,
-                                       Measurement& measurement, bool is_candidate_first) {
+Result<bool> TrialRunner::make_ready(Course& course, ProcessChoice process,
+                                     bool is_candidate_first) {
+  TrialRecord& trial = *course.trial;
   const Configuration candidate = trial.reference.with(trial.change);
-  double candidate_rate = 0.0;
-  double reference_rate = 0.0;
   for (const bool is_first : {true, false}) {
     const bool is_candidate = is_first == is_candidate_first;
     const Configuration& configuration = is_candidate ? candidate : trial.reference;
-    auto block = job_->run_block(configuration, plan.block);
+    auto ready = job_->make_ready(configuration, process);
+    if (ready) continue;
+    if (ready.error().kind == ErrorKind::cancelled) return tl::unexpected(ready.error());
+    if (is_candidate) {
+      fail_trial(trial, ready.error(), "");
+      return false;
+    }
+    return fail_by_reference(course, ready.error(),
+                             job_->make_ready(configuration, ProcessChoice::fresh));
+  }
+  return true;
+}
+
+// One pair of blocks. False as well where it takes too much memory.
+Result<bool> TrialRunner::measure_pair(Course& course) {
+  TrialRecord& trial = *course.trial;
+  Measurement& measurement = course.measurement;
+  const bool is_candidate_first = course.toss();
+  const Configuration candidate = trial.reference.with(trial.change);
+  PairRates rates;
+  for (const bool is_first : {true, false}) {
+    const bool is_candidate = is_first == is_candidate_first;
+    const Configuration& configuration = is_candidate ? candidate : trial.reference;
+    auto block = job_->run_block(configuration, course.plan->block);
     if (!block && block.error().kind == ErrorKind::cancelled) return tl::unexpected(block.error());
     if (!block && is_candidate) {
       fail_trial(trial, block.error(), "");
       return false;
     }
     if (!block) {
-      // The candidate may have taken its neighbour down. Alone, the reference must run.
-      auto again = job_->run_block(configuration, plan.block);
-      if (!again) return tl::unexpected(again.error());
-      fail_trial(trial, block.error(), "the reference failed beside the candidate");
-      return false;
+      const auto again = job_->run_block(configuration, course.plan->block);
+      return fail_by_reference(course, block.error(),
+                               again ? Result<void>{} : tl::unexpected(again.error()));
     }
     const double rate = block->samples_per_second();
     if (!(rate > 0.0) || !std::isfinite(rate)) {
       const Error error{.kind = ErrorKind::internal,
                         .what = fmt::format("a block of {} samples in {} ns has no rate",
                                             block->samples, block->duration_ns)};
-      if (!is_candidate) return tl::unexpected(error);
+      if (!is_candidate) {
+        course.has_reference_fault = true;
+        return tl::unexpected(error);
+      }
       fail_trial(trial, error, "");
       return false;
     }
-    (is_candidate ? candidate_rate : reference_rate) = rate;
+    (is_candidate ? rates.candidate : rates.reference) = rate;
     if (is_candidate) {
       const std::int64_t peak =
           is_on_gpu(*input_) ? block->peak_device_memory_bytes : block->peak_host_memory_bytes;
       trial.peak_memory_bytes = std::max(trial.peak_memory_bytes, peak);
     }
-    if (!is_first) {
-      measurement.comparison.add(std::log(candidate_rate / reference_rate),
-                                 std::log(candidate_rate * reference_rate) / 2.0);
-      measurement.candidate_rates.push_back(candidate_rate);
-      measurement.reference_rates.push_back(reference_rate);
-    }
-    const int pair = static_cast<int>(measurement.comparison.estimate().pairs) + (is_first ? 1 : 0);
-    auto stored = ledger_->block_measured(trial, {pair, is_candidate, is_first, std::move(*block)},
-                                          measurement.comparison.estimate());
+    measurement.add_total(is_candidate, *block);
+    if (!is_first) measurement.add(rates);
+    const int pair = measurement.pairs() + (is_first ? 1 : 0);
+    const TrialBlock measured{.pair = pair,
+                              .is_candidate = is_candidate,
+                              .is_first = is_first,
+                              .block = std::move(*block),
+                              .process_pair = std::max(1, measurement.process_pairs())};
+    auto stored = ledger_->block_measured(trial, measured, measurement.estimate());
     if (!stored) return tl::unexpected(stored.error());
+  }
+  const std::int64_t limit = memory_limit_bytes(*input_);
+  if (limit > 0 && trial.peak_memory_bytes > limit) {
+    reject(trial, RejectionReason::memory_limit,
+           "it uses " + format_bytes(trial.peak_memory_bytes) + " of memory, the limit is " +
+               format_bytes(limit));
+    return false;
   }
   return true;
 }
 
-Result<void> TrialRunner::measure(TrialRecord& trial, const TrialPlan& plan,
-                                  Measurement& measurement) {
-  std::mt19937_64 coins = coins_for(input_->coin_seed, trial.number);
-  const Comparison& comparison = measurement.comparison;
-  const std::int64_t memory_limit = memory_limit_bytes(*input_);
+Result<void> TrialRunner::measure_in_one_process(Course& course) {
+  const TrialPlan& plan = *course.plan;
+  const nanoseconds before = clock_->now();
+  auto ready = make_ready(course, ProcessChoice::reuse, course.toss());
+  if (!ready) return tl::unexpected(ready.error());
+  if (!*ready) return {};
+  ready_time_ = clock_->now() - before;
+
+  const Comparison& comparison = course.measurement.comparison();
   const int fewest = fastest_test(plan.rules.accept_error_ratio).fewest_pairs;
   nanoseconds started{0};
   nanoseconds share = plan.time_share;
-  nanoseconds accepted_at{0};
-  bool is_accepted = false;
+  std::optional<nanoseconds> accepted_at;
   for (int pair = 0; pair < kMostPairs; ++pair) {
-    auto measured = measure_pair(trial, plan, measurement, (coins() & 1U) != 0);
+    auto measured = measure_pair(course);
     if (!measured) return tl::unexpected(measured.error());
     if (!*measured) return {};
-    if (memory_limit > 0 && trial.peak_memory_bytes > memory_limit) {
-      trial.verdict = Verdict::rejected;
-      trial.reason = "it uses " + format_bytes(trial.peak_memory_bytes) +
-                     " of memory, the limit is " + format_bytes(memory_limit);
-      return {};
-    }
     const nanoseconds now = clock_->now();
     if (pair == 0) started = now;
     if (pair > 0) pair_time_ = (now - started) / pair;
     if (pair == 1) share = std::max(share, std::min(plan.most_time, fewest * pair_time_));
-    const Decision decision = comparison.decision();
-    if (decision == Decision::reject && !is_accepted) break;
-    if (decision == Decision::accept && !is_accepted) {
-      is_accepted = true;
-      accepted_at = now;
+    if (course.measurement.is_faster(plan.is_watched_for_stalls)) {
+      if (!accepted_at) accepted_at = now;
+      if (half_width_ratio(comparison.estimate()) <= plan.wanted_half_width_ratio ||
+          now - *accepted_at >= plan.extra_time) {
+        break;
+      }
+      continue;
     }
-    if (is_accepted && (half_width_ratio(comparison.estimate()) <= plan.wanted_half_width_ratio ||
-                        now - accepted_at >= plan.extra_time)) {
+    const Decision decision = comparison.decision();
+    if (decision == Decision::reject) break;
+    // What the median says may be true: rare stalls are looked for.
+    if (decision == Decision::accept && plan.is_watched_for_stalls && pair > 0) {
+      const int wanted = least_pairs_for(comparison.estimate().ratio);
+      share = std::max(share, std::min(plan.most_time, wanted * pair_time_));
+    }
+    if (now - started >= share) break;
+  }
+  decide(*course.trial, plan, course.measurement, course.is_hopeless);
+  return {};
+}
+
+// False also where the candidate does not look like a gain worth the time of fresh processes.
+Result<bool> TrialRunner::look_first(Course& course) {
+  const nanoseconds before = clock_->now();
+  auto ready = make_ready(course, ProcessChoice::reuse, course.toss());
+  if (!ready || !*ready) return ready;
+  const nanoseconds started = clock_->now();
+  // One of the two had to be started.
+  process_pair_time_ = std::max(process_pair_time_, 2 * (started - before));
+  course.measurement.begin_process_pair(/*is_evidence=*/false);
+  for (int pair = 0; pair < kFirstLookPairs; ++pair) {
+    auto measured = measure_pair(course);
+    if (!measured || !*measured) return measured;
+    if (pair > 0) pair_time_ = (clock_->now() - started) / (pair + 1);
+    if (course.measurement.estimate().high < 1.0) break;
+  }
+  const double promising = 1.0 + kPromisingShare * course.plan->rules.min_gain_ratio;
+  course.is_hopeless = course.measurement.likely_ratio() < promising;
+  if (course.is_hopeless) decide(*course.trial, *course.plan, course.measurement, true);
+  return !course.is_hopeless;
+}
+
+Result<void> TrialRunner::measure_processes(Course& course) {
+  const TrialPlan& plan = *course.plan;
+  if (plan.has_first_look) {
+    auto looked = look_first(course);
+    if (!looked) return tl::unexpected(looked.error());
+    if (!*looked) return {};
+  }
+  const int fewest = fastest_test(plan.rules.accept_error_ratio).fewest_pairs;
+  const double promising = std::log1p(kPromisingShare * plan.rules.min_gain_ratio);
+  const nanoseconds started = clock_->now();
+  nanoseconds share = plan.time_share;
+  for (int process_pair = 0; process_pair < kMostPairs; ++process_pair) {
+    const nanoseconds before = clock_->now();
+    if (process_pair > 0) {
+      process_pair_time_ = std::max(nanoseconds(1), (before - started) / process_pair);
+    }
+    share = std::max(share, std::min(plan.most_time, fewest * process_pair_time_));
+    // The first is started in any case: what one takes may not be known.
+    if (process_pair > 0 && before - started + process_pair_time_ > share) break;
+    auto ready = make_ready(course, ProcessChoice::fresh, course.toss());
+    if (!ready) return tl::unexpected(ready.error());
+    if (!*ready) return {};
+    const nanoseconds starting = clock_->now() - before;
+    course.measurement.begin_process_pair(/*is_evidence=*/true);
+    std::int64_t wanted = kFewestBlockPairs;
+    for (std::int64_t pair = 0; pair < wanted; ++pair) {
+      const nanoseconds begin = clock_->now();
+      auto measured = measure_pair(course);
+      if (!measured) return tl::unexpected(measured.error());
+      if (!*measured) return {};
+      pair_time_ = std::max(nanoseconds(1), clock_->now() - begin);
+      wanted = std::clamp(starting / kBlockShare / pair_time_, kFewestBlockPairs, kMostBlockPairs);
+    }
+    course.measurement.end_process_pair();
+    if (course.measurement.is_faster(plan.is_watched_for_stalls)) break;
+    const Decision decision = course.measurement.comparison().decision();
+    if (decision == Decision::reject) break;
+    if (course.measurement.observations() >= kFewestToGiveUp &&
+        std::log(course.measurement.likely_ratio()) < promising) {
+      course.is_hopeless = true;
       break;
     }
-    if (!is_accepted && now - started >= share) break;
   }
-  const Estimate& estimate = comparison.estimate();
-  if (comparison.decision() == Decision::accept) {
-    trial.verdict = Verdict::accepted;
-    trial.reason = interval_text(estimate);
-  } else {
-    trial.verdict = Verdict::rejected;
-    trial.reason = (estimate.high < 1.0                         ? "slower: "
-                    : comparison.decision() == Decision::reject ? "no gain worth having: "
-                                                                : "no gain shown in its time: ") +
-                   interval_text(estimate);
-  }
+  decide(*course.trial, plan, course.measurement, course.is_hopeless);
   return {};
+}
+
+Result<void> TrialRunner::measure(Course& course) {
+  const TrialRecord& trial = *course.trial;
+  return job_->share_process(trial.reference, trial.reference.with(trial.change))
+             ? measure_in_one_process(course)
+             : measure_processes(course);
 }
 
 Result<void> TrialRunner::check(TrialRecord& trial) {
@@ -178,9 +328,9 @@ Result<void> TrialRunner::check(TrialRecord& trial) {
   if (last.passed) {
     trial.reason += "; " + last.risk + " check: " + last.detail;
   } else {
-    trial.verdict = Verdict::rejected;
     trial.failed_check = last;
-    trial.reason = "it does not train the same model: " + last.detail + " (" + trial.reason + ")";
+    reject(trial, RejectionReason::not_same_model,
+           "it does not train the same model: " + last.detail + " (" + trial.reason + ")");
   }
   return {};
 }
@@ -196,14 +346,23 @@ Result<TrialRecord> TrialRunner::run(TrialRecord trial, const TrialPlan& plan) {
   trial.verdict = Verdict::running;
   if (auto stored = ledger_->trial_started(trial); !stored) return tl::unexpected(stored.error());
 
-  Measurement measurement(plan.rules);
-  auto done = measure(trial, plan, measurement);
-  trial.estimate = measurement.comparison.estimate();
-  trial.noise_ratio = measurement.comparison.noise_ratio();
-  trial.candidate_samples_per_second = median_of(measurement.candidate_rates);
-  trial.reference_samples_per_second = median_of(measurement.reference_rates);
+  Course course(trial, plan, coins_for(input_->coin_seed, trial.number));
+  auto done = measure(course);
+  const Measurement& measurement = course.measurement;
+  trial.estimate = measurement.estimate();
+  trial.process_pairs = measurement.process_pairs();
+  trial.total_ratio = measurement.total_ratio();
+  trial.noise_ratio = measurement.noise_ratio();
+  trial.candidate_samples_per_second = measurement.candidate_rate();
+  trial.reference_samples_per_second = measurement.reference_rate();
   if (done && trial.verdict == Verdict::accepted && plan.is_checked) done = check(trial);
 
+  if (!done && trial.kind == TrialKind::ablation && course.has_reference_fault &&
+      done.error().kind != ErrorKind::cancelled) {
+    // Without the change the job may not even run: that is what an ablation asks.
+    fail_trial(trial, done.error(), "the final configuration does not run without this change");
+    done = {};
+  }
   if (!done && done.error().kind == ErrorKind::cancelled) {
     trial.verdict = Verdict::interrupted;
     trial.reason = "stopped while it ran";

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // One trial: candidate and reference in interleaved blocks until the comparison knows, then the checks.
+//
+// Knobs that are switched live are compared block by block in one process. Where a knob needs a process of its own, blocks
+// of two processes are not exchangeable (placement, heap, what each was born beside), so pairs of fresh processes are
+// compared, after a first look at the processes that are there (docs/statistics.md).
 #pragma once
 
 #include <chrono>
-#include <vector>
+#include <random>
 
 #include "base/clock.hpp"
 #include "base/result.hpp"
@@ -11,9 +15,14 @@
 #include "tuner/comparison.hpp"
 #include "tuner/job.hpp"
 #include "tuner/ledger.hpp"
+#include "tuner/measurement.hpp"
 #include "tuner/session.hpp"
 
 namespace autotuned::tuner {
+
+// The error that the next trial of a run may accept with, after `tried` others of its sort (knobs that are switched live, or
+// that need a process): 0.02 / (k (k + 1)) for the k-th. All of a run together stay below 2 % for each sort.
+[[nodiscard]] double accept_error_ratio_after(int tried);
 
 struct TrialPlan {
   ComparisonRules rules;
@@ -24,37 +33,70 @@ struct TrialPlan {
   std::chrono::nanoseconds time_share{0};
   std::chrono::nanoseconds most_time{0};
   // After acceptance go on until the interval is this narrow (half its width over the estimate) or
-  // this much more time has passed; 1 asks for nothing more.
+  // this much more time has passed; 1 asks for nothing more. Of blocks in one process only.
   double wanted_half_width_ratio = 1.0;
   std::chrono::nanoseconds extra_time{0};
   // Whether the configuration's checks are run before it is accepted.
   bool is_checked = true;
+  // Whether a first look may end the trial before fresh processes are started.
+  bool has_first_look = true;
+  // Whether a small gain needs so many pairs that a stall in one block of ten would have been seen; too many for blocks of
+  // seconds, each of which has many steps.
+  bool is_watched_for_stalls = true;
 };
 
 class TrialRunner {
  public:
   // Everything must outlive the runner.
   TrialRunner(const SessionInput& input, Job& job, Ledger& ledger, const Clock& clock)
-      : input_(&input), job_(&job), ledger_(&ledger), clock_(&clock) {}
+      : input_(&input),
+        job_(&job),
+        ledger_(&ledger),
+        clock_(&clock),
+        process_pair_time_(2 * input.start_time) {}
 
   // Fills in what is measured and decided, and writes it to the ledger from start to finish. `trial`
   // comes with number, kind, plugin, reference, change, risk and the proposal.
   //
   // Errors end the session: ErrorKind::cancelled (the trial is recorded as interrupted), an error of
-  // the ledger, or one of the *reference* that stays when it is run again. A candidate that fails is a
-  // verdict.
+  // the ledger, or one of the *reference* that stays when it is run again (of an ablation it is that trial's failure). A
+  // candidate that fails is a verdict.
   [[nodiscard]] Result<TrialRecord> run(TrialRecord trial, const TrialPlan& plan);
 
-  // Wall clock of a pair in the last trial that had two; 0 before. Without the first pair, which may have had to
+  // Wall clock of a pair of blocks in the last trial that had two; 0 before. Without the first pair, which may have had to
   // start a trainer.
   [[nodiscard]] std::chrono::nanoseconds pair_time() const { return pair_time_; }
+  // Wall clock of a pair of fresh processes with its blocks, by the last one; before the first, by what it took to
+  // start the job.
+  [[nodiscard]] std::chrono::nanoseconds process_pair_time() const { return process_pair_time_; }
+  // What make_ready() took in the last trial that needed no process of its own.
+  [[nodiscard]] std::chrono::nanoseconds ready_time() const { return ready_time_; }
 
  private:
-  struct Measurement;
+  // Of one trial.
+  struct Course {
+    Course(TrialRecord& record, const TrialPlan& trial_plan, std::mt19937_64 seeded)
+        : trial(&record), plan(&trial_plan), coins(seeded), measurement(trial_plan.rules) {}
 
-  Result<void> measure(TrialRecord& trial, const TrialPlan& plan, Measurement& measurement);
-  Result<bool> measure_pair(TrialRecord& trial, const TrialPlan& plan, Measurement& measurement,
-                            bool is_candidate_first);
+    bool toss() { return (coins() & 1U) != 0; }
+
+    TrialRecord* trial;
+    const TrialPlan* plan;
+    std::mt19937_64 coins;
+    Measurement measurement;
+    bool is_hopeless = false;          // ended because it did not look like a gain
+    bool has_reference_fault = false;  // the error is one of the reference, not of the ledger
+  };
+
+  // These are false when the trial is over: it then says why.
+  Result<bool> make_ready(Course& course, ProcessChoice process, bool is_candidate_first);
+  Result<bool> measure_pair(Course& course);
+  Result<bool> look_first(Course& course);
+
+  Result<void> measure_in_one_process(Course& course);
+  Result<void> measure_processes(Course& course);
+  Result<void> measure(Course& course);
+  Result<bool> fail_by_reference(Course& course, const Error& error, const Result<void>& again);
   Result<void> check(TrialRecord& trial);
   Result<void> finish(TrialRecord& trial, std::chrono::nanoseconds started);
 
@@ -63,6 +105,8 @@ class TrialRunner {
   Ledger* ledger_;
   const Clock* clock_;
   std::chrono::nanoseconds pair_time_{0};
+  std::chrono::nanoseconds process_pair_time_{0};
+  std::chrono::nanoseconds ready_time_{0};
 };
 
 }  // namespace autotuned::tuner

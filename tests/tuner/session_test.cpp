@@ -252,7 +252,7 @@ TEST(Session, ASpentBudgetIsSaid) {
   EXPECT_THAT(outcome->trials, IsEmpty());
 }
 
-TEST(Session, SlowStepsAreDecidedAtFivePercentAndConfirmedAtOne) {
+TEST(Session, SlowStepsAreDecidedWithTheFewestPairs) {
   Simulation simulation;
   simulation.advisors.plugins["loading"] = once({{"loader.workers", 2}});
   simulation.job.step_ns = 1'500'000'000;
@@ -262,7 +262,7 @@ TEST(Session, SlowStepsAreDecidedAtFivePercentAndConfirmedAtOne) {
   const auto outcome = simulation.run();
   ASSERT_TRUE(outcome);
   ASSERT_EQ(outcome->trials.size(), 2U);
-  EXPECT_EQ(outcome->trials[0].estimate.pairs, 5);
+  EXPECT_EQ(outcome->trials[0].estimate.pairs, 7);
   EXPECT_GE(outcome->trials[1].estimate.pairs, 7);
 }
 
@@ -400,7 +400,8 @@ TEST(Session, IsTheSameAfterADeathAtAnyPoint) {
     const auto outcome = second.run();
     ASSERT_TRUE(outcome) << call;
     EXPECT_EQ(outcome->best, wanted->best) << call;
-    EXPECT_NEAR(outcome->speedup.ratio, wanted->speedup.ratio, 0.03) << call;
+    // Medians of seven pairs or a few more, each with noise of its own.
+    EXPECT_NEAR(outcome->speedup.ratio, wanted->speedup.ratio, 0.06) << call;
     // No trial is run twice, but the one that was interrupted.
     EXPECT_EQ(outcome->trials.size(), wanted->trials.size()) << call;
     EXPECT_LE(second.ledger.trials.size(), wanted->trials.size() + 1) << call;

@@ -199,8 +199,10 @@ class MemoryLedger final : public Ledger {
   std::vector<std::string> events;
   std::map<std::string, std::string> faults;
   std::vector<Ceiling> ceilings;
+  std::vector<std::string> warnings;
   std::vector<std::pair<Configuration, Profile>> profiles;
 
+  void warned(const std::string& text) override { warnings.push_back(text); }
   Result<void> baseline(const Configuration&, double) override {
     return keep("baseline", [] {});
   }

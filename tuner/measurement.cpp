@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/measurement.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/statistics.hpp"
+
+namespace autotuned::tuner {
+namespace {
+
+struct StallWatch {
+  double below_ratio;
+  int pairs;
+};
+// Simulated in tests/tuner/protocol_test.cpp.
+constexpr StallWatch kStallWatches[] = {{1.10, 45}, {1.30, 22}};
+
+}  // namespace
+
+int least_pairs_for(double ratio) {
+  for (const StallWatch& watch : kStallWatches) {
+    if (ratio < watch.below_ratio) return watch.pairs;
+  }
+  return 0;
+}
+
+double PairRates::log_ratio() const {
+  return std::log(candidate / reference);
+}
+
+double PairRates::log_level() const {
+  return std::log(candidate * reference) / 2.0;
+}
+
+void Measurement::begin_process_pair(bool is_evidence) {
+  ++process_pairs_;
+  is_evidence_ = is_evidence;
+  has_processes_ = has_processes_ || is_evidence;
+  of_this_process_.clear();
+}
+
+void Measurement::add(const PairRates& pair) {
+  ++pairs_;
+  candidate_rates_.push_back(pair.candidate);
+  reference_rates_.push_back(pair.reference);
+  if (is_evidence_) {
+    of_this_process_.push_back(pair);
+  } else {
+    blocks_.add(pair.log_ratio(), pair.log_level());
+  }
+}
+
+void Measurement::end_process_pair() {
+  if (of_this_process_.empty()) return;
+  std::vector<double> ratios;
+  std::vector<double> levels;
+  for (const PairRates& pair : of_this_process_) {
+    ratios.push_back(pair.log_ratio());
+    levels.push_back(pair.log_level());
+  }
+  processes_.add(median(std::move(ratios)), median(std::move(levels)));
+}
+
+void Measurement::add_total(bool is_candidate, const Block& block) {
+  Total& total = is_candidate ? candidate_total_ : reference_total_;
+  total.samples += static_cast<double>(block.samples);
+  total.duration_ns += static_cast<double>(block.duration_ns);
+}
+
+double Measurement::likely_ratio() const {
+  if (observations() > 0) return std::exp(median(processes_.log_ratios()));
+  return std::exp(median(blocks_.log_ratios()));
+}
+
+Estimate Measurement::estimate() const {
+  Estimate estimate = comparison().estimate();
+  if (process_pairs_ > 0 && (observations() == 0 || estimate.high >= kNoUpperEnd)) {
+    estimate = blocks_.estimate();
+    estimate.low /= kProcessAllowance;
+    if (estimate.high < kNoUpperEnd) estimate.high *= kProcessAllowance;
+    estimate.ratio = std::clamp(likely_ratio(), estimate.low, estimate.high);
+  }
+  estimate.pairs = pairs_;
+  return estimate;
+}
+
+double Measurement::noise_ratio() const {
+  return observations() > 1 ? processes_.noise_ratio() : blocks_.noise_ratio();
+}
+
+double Measurement::total_ratio() const {
+  const double reference = reference_total_.rate();
+  return reference > 0.0 ? candidate_total_.rate() / reference : 0.0;
+}
+
+bool Measurement::is_faster(bool is_watched_for_stalls) const {
+  return comparison().decision() == Decision::accept && total_ratio() > 1.0 &&
+         (!is_watched_for_stalls || pairs_ >= least_pairs_for(comparison().estimate().ratio));
+}
+
+double Measurement::candidate_rate() const {
+  return median(candidate_rates_);
+}
+
+double Measurement::reference_rate() const {
+  return median(reference_rates_);
+}
+
+}  // namespace autotuned::tuner
