@@ -14,6 +14,7 @@ struct StallWatch {
   int pairs;
 };
 // Simulated in tests/tuner/protocol_test.cpp.
+constexpr double kMostTotalGain = 0.02;
 constexpr StallWatch kStallWatches[] = {{1.10, 45}, {1.30, 22}};
 
 }  // namespace
@@ -94,8 +95,15 @@ double Measurement::total_ratio() const {
   return reference > 0.0 ? candidate_total_.rate() / reference : 0.0;
 }
 
+// Half of the gain, of a small one: a total that only just stays above 1 would be there by luck too often when it is
+// looked at after every pair.
+bool Measurement::do_totals_agree() const {
+  const double gain = comparison().estimate().ratio - 1.0;
+  return total_ratio() > 1.0 + std::clamp(gain / 2.0, 0.0, kMostTotalGain);
+}
+
 bool Measurement::is_faster(bool is_watched_for_stalls) const {
-  return comparison().decision() == Decision::accept && total_ratio() > 1.0 &&
+  return comparison().decision() == Decision::accept && do_totals_agree() &&
          (!is_watched_for_stalls || pairs_ >= least_pairs_for(comparison().estimate().ratio));
 }
 

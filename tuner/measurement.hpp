@@ -48,6 +48,8 @@ class Measurement {
   [[nodiscard]] double noise_ratio() const;
   // All samples over all time, candidate over reference; 0 before the first pair.
   [[nodiscard]] double total_ratio() const;
+  // Whether the totals show a gain, too: half of what the median does, or 2 %.
+  [[nodiscard]] bool do_totals_agree() const;
   // Whether the comparison accepts, the totals agree and there are pairs enough.
   [[nodiscard]] bool is_faster(bool is_watched_for_stalls) const;
 

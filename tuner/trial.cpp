@@ -76,13 +76,13 @@ void decide(TrialRecord& trial, const TrialPlan& plan, const Measurement& measur
   if (measurement.is_faster(plan.is_watched_for_stalls)) {
     trial.verdict = Verdict::accepted;
     trial.reason = interval;
-  } else if (decision == Decision::accept && !(measurement.total_ratio() > 1.0)) {
-    reject(
-        trial, RejectionReason::totals,
-        fmt::format(
-            "the median block is faster but all blocks together are slower ({:.1f} against {:.1f} "
-            "samples/s): rare stalls; {}",
-            measurement.candidate_total_rate(), measurement.reference_total_rate(), interval));
+  } else if (decision == Decision::accept && !measurement.do_totals_agree()) {
+    reject(trial, RejectionReason::totals,
+           fmt::format("the median block is faster but all blocks together are {} ({:.1f} against "
+                       "{:.1f} samples/s): rare stalls; {}",
+                       measurement.total_ratio() < 1.0 ? "slower" : "hardly so",
+                       measurement.candidate_total_rate(), measurement.reference_total_rate(),
+                       interval));
   } else if (decision == Decision::accept) {
     reject(trial, RejectionReason::undecided_in_time,
            fmt::format("no gain shown in its time: {}, and so small a gain takes {} pairs, so that "

@@ -58,6 +58,13 @@ class SimulatedJob final : public Job {
   std::int64_t step_ns = 10'000'000;
   std::int64_t peak_memory_bytes = 0;
   int cancel_at_block = 0;  // 0: never
+  // Knobs that need a process of their own; each process runs at exp(process_effect * normal) times the rate.
+  std::vector<std::string> restart_knobs;
+  double process_effect = 0.0;
+  std::chrono::nanoseconds start_duration = std::chrono::seconds(2);
+  std::function<std::optional<Error>(const Configuration&, ProcessChoice)> start_fault =
+      [](const Configuration&, ProcessChoice) { return std::nullopt; };
+  std::vector<std::pair<Configuration, ProcessChoice>> readied;
   int blocks = 0;
   std::map<std::string, int> blocks_of;  // those that ran, by what they reused
 
@@ -67,6 +74,19 @@ class SimulatedJob final : public Job {
     updates.reference_losses.assign(static_cast<std::size_t>(steps), 2.0);
     updates.candidate_losses = updates.reference_losses;
     return updates;
+  }
+
+  Result<void> make_ready(const Configuration& configuration, ProcessChoice choice) override {
+    readied.emplace_back(configuration, choice);
+    if (auto error = start_fault(configuration, choice)) return tl::unexpected(*error);
+    if (choice == ProcessChoice::fresh) processes_.erase(restart_key(configuration));
+    static_cast<void>(effect_of(configuration));
+    return {};
+  }
+
+  [[nodiscard]] bool share_process(const Configuration& one,
+                                   const Configuration& other) const override {
+    return restart_key(one) == restart_key(other);
   }
 
   Result<Block> run_block(const Configuration& configuration,
@@ -83,7 +103,8 @@ class SimulatedJob final : public Job {
       free = rung->second;
     }
     ++blocks_of[request.reuse];
-    const double per_second = rate(configuration) * free * std::exp(noise * normal_(engine_));
+    const double per_second =
+        rate(configuration) * free * effect_of(configuration) * std::exp(noise * normal_(engine_));
     const std::int64_t steps = std::max<std::int64_t>(
         request.minimum_steps, (request.minimum_duration.count() + step_ns - 1) / step_ns);
     Block block;
@@ -139,10 +160,31 @@ class SimulatedJob final : public Job {
     return {};
   }
 
+  void seed(std::uint64_t value) { engine_.seed(value); }
+
  private:
+  [[nodiscard]] std::string restart_key(const Configuration& configuration) const {
+    std::string key;
+    for (const std::string& name : restart_knobs) {
+      const KnobValue* const value = configuration.find(name);
+      key += name + "=" + (value == nullptr ? "" : to_text(*value)) + ";";
+    }
+    return key;
+  }
+
+  // Of the process that runs this configuration, which is started when there is none.
+  double effect_of(const Configuration& configuration) {
+    const std::string key = restart_key(configuration);
+    const auto running = processes_.find(key);
+    if (running != processes_.end()) return running->second;
+    if (!processes_.empty()) clock_->advance(start_duration);
+    return processes_[key] = std::exp(process_effect * normal_(engine_));
+  }
+
   FakeClock* clock_;
   std::mt19937_64 engine_{11};
   std::normal_distribution<double> normal_;
+  std::map<std::string, double> processes_;
 };
 
 class SimulatedAdvisors final : public Advisors {

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole trials, simulated: processes that differ, rare stalls, and errors that add up over a run.
+#include <gmock/gmock.h>
+
+#include <boost/math/distributions/binomial.hpp>
+
+#include "tests/tuner/simulation.hpp"
+#include "tuner/trial.hpp"
+
+namespace autotuned::tuner {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::Contains;
+using testing::HasSubstr;
+
+constexpr const char* kRestartKnob = "env.SETTING";
+
+// The most events that a rate of `rate` explains at one in ten thousand.
+int most_events(int trials, double rate) {
+  return static_cast<int>(boost::math::quantile(boost::math::binomial(trials, rate), 0.9999));
+}
+
+bool is_set(const Configuration& configuration) {
+  const KnobValue* const value = configuration.find(kRestartKnob);
+  return value != nullptr && to_text(*value) == "1";
+}
+
+// One trial of a change behind a restart knob that makes the job `gain` times as fast.
+struct ProcessTrial {
+  Simulation simulation;
+  TrialPlan plan;
+
+  ProcessTrial(std::uint64_t seed, double gain, double effect) {
+    simulation.job.seed(seed);
+    simulation.input.coin_seed = seed;
+    simulation.job.restart_knobs = {kRestartKnob};
+    simulation.job.process_effect = effect;
+    simulation.job.rate = [gain](const Configuration& configuration) {
+      return 1000.0 * (is_set(configuration) ? gain : 1.0);
+    };
+    plan.time_share = seconds(60);
+    plan.most_time = seconds(60);
+    plan.is_checked = false;
+  }
+
+  TrialRecord run(bool is_restart = true) {
+    TrialRunner runner(simulation.input, simulation.job, simulation.ledger, simulation.clock);
+    TrialRecord trial;
+    trial.number = 1;
+    trial.reference = simulation.input.starting;
+    if (is_restart) trial.change.set(kRestartKnob, std::string("1"));
+    if (!is_restart) trial.change.set("loader.workers", std::int64_t{2});
+    auto done = runner.run(trial, plan);
+    EXPECT_TRUE(done) << done.error().message();
+    return done.value_or(trial);
+  }
+};
+
+class WithProcessEffects : public testing::TestWithParam<int> {};
+
+TEST_P(WithProcessEffects, PlacebosHardlyEverWin) {
+  constexpr int kTrials = 400;
+  int winners = 0;
+  int slower = 0;
+  for (int i = 0; i < kTrials; ++i) {
+    const TrialRecord trial =
+        ProcessTrial(static_cast<std::uint64_t>(i) + 1, 1.0, GetParam() / 100.0).run();
+    winners += trial.verdict == Verdict::accepted ? 1 : 0;
+    slower += trial.estimate.high < 1.0 ? 1 : 0;
+  }
+  EXPECT_LE(winners, most_events(kTrials, 0.01));
+  EXPECT_LE(slower, most_events(kTrials, 0.05));
+  RecordProperty("winners", winners);
+  RecordProperty("intervals_below_1", slower);
+}
+
+INSTANTIATE_TEST_SUITE_P(Percent, WithProcessEffects, testing::Values(0, 1, 2, 3));
+
+TEST(ProcessPairs, ATrueFivePercentIsFoundInAMinute) {
+  constexpr int kTrials = 200;
+  int found = 0;
+  for (int i = 0; i < kTrials; ++i) {
+    ProcessTrial one(static_cast<std::uint64_t>(i) + 1, 1.05, 0.01);
+    const TrialRecord trial = one.run();
+    found += trial.verdict == Verdict::accepted ? 1 : 0;
+    EXPECT_LE(one.simulation.clock.now(), seconds(70));
+  }
+  EXPECT_GE(found, kTrials * 9 / 10);
+  RecordProperty("found", found);
+}
+
+TEST(ProcessPairs, EachObservationIsOfFreshProcesses) {
+  ProcessTrial one(1, 1.5, 0.01);
+  const TrialRecord trial = one.run();
+  EXPECT_EQ(trial.verdict, Verdict::accepted);
+  // A first look, and the seven that 1 % takes.
+  EXPECT_EQ(trial.process_pairs, 8);
+  const auto fresh = std::ranges::count(one.simulation.job.readied, ProcessChoice::fresh,
+                                        &std::pair<Configuration, ProcessChoice>::second);
+  EXPECT_EQ(fresh, 14);
+  EXPECT_NEAR(trial.estimate.ratio, 1.5, 0.05);
+  EXPECT_GT(trial.estimate.low, 1.4);
+}
+
+TEST(ProcessPairs, WhatDoesNotLookLikeAGainEndsWithTheFirstLook) {
+  ProcessTrial one(1, 0.8, 0.01);
+  const TrialRecord trial = one.run();
+  EXPECT_EQ(trial.rejection, RejectionReason::slower);
+  EXPECT_EQ(trial.process_pairs, 1);
+  EXPECT_LT(trial.estimate.high, 1.0);
+  EXPECT_GT(trial.estimate.high, 0.8);
+  EXPECT_THAT(trial.reason, HasSubstr("1 pair of processes"));
+}
+
+TEST(ProcessPairs, ACandidateThatDoesNotStartIsAFailedTrial) {
+  ProcessTrial one(1, 1.5, 0.0);
+  one.simulation.job.start_fault = [](const Configuration& configuration,
+                                      ProcessChoice) -> std::optional<Error> {
+    if (!is_set(configuration)) return std::nullopt;
+    return Error{.kind = ErrorKind::crashed, .what = "boom"};
+  };
+  const TrialRecord trial = one.run();
+  EXPECT_EQ(trial.verdict, Verdict::failed);
+  EXPECT_THAT(trial.reason, HasSubstr("boom"));
+  EXPECT_EQ(trial.estimate.pairs, 0);
+}
+
+TEST(Trial, BothArmsAreMadeReadyBeforeTheFirstBlock) {
+  ProcessTrial one(1, 1.0, 0.0);
+  one.simulation.job.fault = [&](const Configuration&) -> std::optional<Error> {
+    EXPECT_EQ(one.simulation.job.readied.size(), 2U);
+    return std::nullopt;
+  };
+  one.run(/*is_restart=*/false);
+  ASSERT_EQ(one.simulation.job.readied.size(), 2U);
+  EXPECT_NE(one.simulation.job.readied[0].first, one.simulation.job.readied[1].first);
+}
+
+// 4 % faster in nine blocks of ten and 2.5 times slower in the tenth, which is slower by 10 %.
+void add_rare_stalls(ProcessTrial& one, std::uint64_t seed) {
+  one.simulation.job.rate =
+      [engine = std::mt19937_64(seed)](const Configuration& configuration) mutable {
+        if (configuration.integer("loader.workers") != 2 && !is_set(configuration)) return 1000.0;
+        return std::uniform_real_distribution<double>(0.0, 1.0)(engine) < 0.1 ? 416.0 : 1040.0;
+      };
+}
+
+TEST(RareStalls, AreNotConfirmed) {
+  constexpr int kRuns = 300;
+  int accepted = 0;
+  int confirmed = 0;
+  int by_totals = 0;
+  for (int i = 0; i < kRuns; ++i) {
+    const auto seed = static_cast<std::uint64_t>(i) + 1;
+    ProcessTrial one(seed, 1.0, 0.0);
+    one.plan.time_share = one.plan.most_time = seconds(20);
+    add_rare_stalls(one, seed);
+    const TrialRecord trial = one.run(/*is_restart=*/false);
+    by_totals += trial.rejection == RejectionReason::totals ? 1 : 0;
+    if (trial.verdict != Verdict::accepted) continue;
+    ++accepted;
+    one.simulation.input.coin_seed += 1'000'000;
+    confirmed += one.run(/*is_restart=*/false).verdict == Verdict::accepted ? 1 : 0;
+  }
+  EXPECT_LE(confirmed, most_events(kRuns, 0.01));
+  EXPECT_GT(by_totals, kRuns / 2);
+  RecordProperty("accepted", accepted);
+  RecordProperty("confirmed", confirmed);
+}
+
+TEST(RareStalls, AreNotAcceptedInProcessesOfTheirOwn) {
+  constexpr int kRuns = 100;
+  int accepted = 0;
+  for (int i = 0; i < kRuns; ++i) {
+    const auto seed = static_cast<std::uint64_t>(i) + 1;
+    ProcessTrial one(seed, 1.0, 0.0);
+    add_rare_stalls(one, seed);
+    accepted += one.run().verdict == Verdict::accepted ? 1 : 0;
+  }
+  EXPECT_LE(accepted, most_events(kRuns, 0.1));  // and the confirmation the same again
+  RecordProperty("accepted", accepted);
+}
+
+TEST(RareStalls, TheReasonNamesThem) {
+  ProcessTrial one(1, 1.0, 0.0);
+  one.plan.time_share = one.plan.most_time = seconds(20);
+  one.simulation.job.rate = [blocks = 0](const Configuration& configuration) mutable {
+    if (configuration.integer("loader.workers") != 2) return 1000.0;
+    return ++blocks % 10 == 0 ? 416.0 : 1040.0;
+  };
+  const TrialRecord trial = one.run(/*is_restart=*/false);
+  EXPECT_EQ(trial.verdict, Verdict::rejected);
+  EXPECT_EQ(trial.rejection, RejectionReason::totals);
+  EXPECT_LT(trial.total_ratio, 1.0);
+  EXPECT_GT(trial.estimate.low, 1.0);
+  EXPECT_THAT(trial.reason, HasSubstr("rare stalls"));
+}
+
+TEST(Errors, OfARunAddUpToTwoPercentForEachSort) {
+  double total = 0.0;
+  for (int tried = 0; tried < 200; ++tried)
+    total += accept_error_ratio_after(tried);
+  EXPECT_LT(total, 0.02);
+  EXPECT_DOUBLE_EQ(accept_error_ratio_after(0), 0.01);
+}
+
+// Ten live placebos and ten behind restart knobs, each run.
+TEST(Errors, TwentyPlacebosLeaveAChangeInFewRuns) {
+  constexpr int kRuns = 150;
+  int with_winner = 0;
+  int with_change = 0;
+  for (int i = 0; i < kRuns; ++i) {
+    Simulation simulation;
+    simulation.job.seed(static_cast<std::uint64_t>(i) + 1);
+    simulation.input.coin_seed = static_cast<std::uint64_t>(i) + 1;
+    simulation.input.recipe.tune.budget = std::chrono::minutes(30);
+    simulation.job.process_effect = 0.02;
+    simulation.job.start_duration = milliseconds(500);
+    for (int placebo = 0; placebo < 10; ++placebo) {
+      const std::string restart = "env.RESTART_" + std::to_string(placebo);
+      simulation.job.restart_knobs.push_back(restart);
+      for (const std::string& name : {restart, "env.LIVE_" + std::to_string(placebo)}) {
+        simulation.advisors.plugins[name] = [name](const Json& situation) -> Result<Json> {
+          if (!situation["trials"].empty()) return none("it was tried");
+          return propose({{name, "1"}}, 1.2);
+        };
+      }
+    }
+    const auto outcome = simulation.run();
+    ASSERT_TRUE(outcome);
+    const auto winners = std::ranges::count_if(outcome->trials, [](const TrialRecord& trial) {
+      return trial.kind == TrialKind::proposal && trial.verdict == Verdict::accepted;
+    });
+    with_winner += winners > 0 ? 1 : 0;
+    with_change += outcome->best != simulation.input.starting ? 1 : 0;
+    EXPECT_GE(outcome->trials.size(), 20U);
+  }
+  EXPECT_LE(with_winner, most_events(kRuns, 0.05));
+  EXPECT_LE(with_change, with_winner);
+  RecordProperty("runs_with_a_winner", with_winner);
+  RecordProperty("runs_with_a_change", with_change);
+}
+
+}  // namespace
+}  // namespace autotuned::tuner
