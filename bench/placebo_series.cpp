@@ -8,6 +8,7 @@
 #include <map>
 #include <tuple>
 
+#include "base/statistics.hpp"
 #include "bench/exact_bounds.hpp"
 #include "bench/recipe_job.hpp"
 
@@ -24,7 +25,7 @@ double median(const std::vector<PlaceboTrial>& trials, const Value& value) {
   std::vector<double> values;
   for (const PlaceboTrial& trial : trials)
     values.push_back(value(trial));
-  return median_of(std::move(values));
+  return autotuned::median(std::move(values));
 }
 
 std::string share(int events, int trials) {

@@ -15,6 +15,7 @@
 
 #include "base/clock.hpp"
 #include "base/machine_state.hpp"
+#include "base/statistics.hpp"
 #include "bench/disturbance.hpp"
 #include "bench/placebo_series.hpp"
 #include "bench/recipe_job.hpp"
@@ -49,6 +50,7 @@ struct Options {
 // Nobody reads it.
 class NoLedger final : public tuner::Ledger {
  public:
+  void warned(const std::string&) override {}
   Result<void> baseline(const Configuration&, double) override { return {}; }
   Result<void> ceiling(const tuner::Ceiling&) override { return {}; }
   Result<void> profiled(const Configuration&, const tuner::Profile&) override { return {}; }
@@ -84,7 +86,7 @@ std::int64_t passes_for(bench::RecipeJob& job, double gain_ratio) {
     const double loaded = job.samples_per_second(with, kBlock);
     shares.push_back((plain / loaded - 1.0) / static_cast<double>(kCalibrationPasses));
   }
-  const double share = std::max(bench::median_of(shares), 1e-9);
+  const double share = std::max(median(shares), 1e-9);
   return std::max<std::int64_t>(std::llround(gain_ratio / (1.0 - gain_ratio) / share), 1);
 }
 

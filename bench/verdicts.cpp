@@ -3,6 +3,7 @@
 // that decides in production, and prints rates with exact bounds as Markdown.
 //
 //   verdicts [--data FOLDER] [--windows N]
+//   verdicts --processes [--verdicts N]
 //   verdicts --live [--verdicts N] [--block-ms MS] [--pairs N] [--disturb THREADS]
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -20,6 +21,7 @@
 
 #include "bench/disturbance.hpp"
 #include "bench/exact_bounds.hpp"
+#include "bench/process_verdicts.hpp"
 #include "tuner/comparison.hpp"
 
 namespace autotuned::bench {
@@ -213,11 +215,14 @@ int main(int argc, char** argv) {
   std::string data = "bench/data/noise";
   int windows = 1000;
   bool is_live = false;
+  bool is_simulated = false;
   autotuned::bench::LiveOptions options;
   app.add_option("--data", data, "folder of the recorded noise");
   app.add_option("--windows", windows, "verdicts per row, at least")->check(CLI::PositiveNumber);
   app.add_flag("--live", is_live, "time equal work now, instead of replaying");
-  app.add_option("--verdicts", options.verdicts, "live verdicts per row")
+  app.add_flag("--processes", is_simulated,
+               "simulate trials over pairs of processes that differ by chance");
+  app.add_option("--verdicts", options.verdicts, "live or simulated verdicts per row")
       ->check(CLI::PositiveNumber);
   app.add_option("--block-ms", options.block_ms, "length of a live block")
       ->check(CLI::PositiveNumber);
@@ -227,5 +232,9 @@ int main(int argc, char** argv) {
                  "threads of a second job, which is busy on and off meanwhile")
       ->check(CLI::NonNegativeNumber);
   CLI11_PARSE(app, argc, argv);
+  if (is_simulated) {
+    autotuned::bench::print_process_verdicts(options.verdicts);
+    return 0;
+  }
   return is_live ? autotuned::bench::live(options) : autotuned::bench::replay(data, windows);
 }

@@ -182,7 +182,10 @@ void ProgressView::show_trial_finished(const Json& trial) {
                           .high = number_of(trial, "ratio_high"),
                           .pairs = static_cast<int>(get_integer(trial, "pairs").value_or(0))};
   const std::string figures = estimate.pairs > 0 ? ", " + estimate_text(estimate) : "";
-  line(fmt::format("{:<10} {}{}", text_of(trial, "verdict"), trial_, figures));
+  const bool is_provisional =
+      text_of(trial, "verdict") == "accepted" && text_of(trial, "kind") == "proposal";
+  line(fmt::format("{:<10} {}{}{}", text_of(trial, "verdict"), trial_, figures,
+                   is_provisional ? ", to be confirmed" : ""));
   const std::string reason = text_of(trial, "reason");
   if (!reason.empty() && text_of(trial, "verdict") != "accepted") line("           " + reason);
 }

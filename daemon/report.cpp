@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <optional>
 #include <utility>
 
 #include "base/printable.hpp"
@@ -28,10 +29,19 @@ std::string value_text(const KnobValue* value) {
   return text.empty() ? "unset" : text;
 }
 
-// Training as slow as this is not what was measured: something else had the machine.
+// Training as slow as this is not what was measured.
 constexpr double kSlowTrainingRatio = 0.7;
 // Shorter trainings are mostly their first steps.
 constexpr double kTellingTrainingNs = 10e9;
+
+// Without its evaluations.
+std::optional<double> trained_samples_per_second(const storage::RunRow& run) {
+  const double samples = get_number(run.training, "samples").value_or(0.0);
+  const double duration_ns = get_number(run.training, "duration_ns").value_or(0.0) -
+                             get_number(run.training, "evaluation_ns").value_or(0.0);
+  if (!(samples > 0.0) || !(duration_ns > 0.0)) return std::nullopt;
+  return samples / (duration_ns * 1e-9);
+}
 
 std::string training_text(const storage::RunRow& run) {
   const auto steps = get_integer(run.training, "steps");
@@ -47,16 +57,23 @@ std::string training_text(const storage::RunRow& run) {
     text += fmt::format(", {} damaged files skipped", format_count(*damaged));
   }
   text += "\n";
-  const double samples = get_number(run.training, "samples").value_or(0.0);
+  const auto rate = trained_samples_per_second(run);
+  if (!rate || run.best_samples_per_second <= 0.0) return text;
+  text += fmt::format("         at {}, {} promised\n", rate_text(*rate),
+                      rate_text(run.best_samples_per_second));
   const double duration_ns = get_number(run.training, "duration_ns").value_or(0.0);
   if (duration_ns < kTellingTrainingNs) return text;
-  const double rate = samples / (duration_ns * 1e-9);
-  if (rate >= kSlowTrainingRatio * run.best_samples_per_second) return text;
-  return text + fmt::format(
-                    "slow     trained {}, {:.0f} % of what trials measured: other work held the "
-                    "machine up; "
-                    "keep it free, or tune while that work runs (--retune)\n",
-                    rate_text(rate), 100 * rate / run.best_samples_per_second);
+  if (*rate >= kSlowTrainingRatio * run.best_samples_per_second) return text;
+  text += fmt::format("slow     {:.0f} % of what trials measured",
+                      100 * *rate / run.best_samples_per_second);
+  const Json& causes = member(run.training, "disturbances");
+  if (!causes.is_array() || causes.empty()) {
+    return text +
+           ", and no load of other work was seen: measure again in longer blocks (--retune)\n";
+  }
+  for (const Json& cause : causes)
+    text += "\n         " + (cause.is_string() ? cause.get<std::string>() : cause.dump());
+  return text + "\n";
 }
 
 }  // namespace
@@ -66,6 +83,8 @@ std::string state_text(const storage::RunRow& run) {
 }
 
 Json run_summary_json(const storage::RunRow& run) {
+  Json training = run.training;
+  if (const auto rate = trained_samples_per_second(run)) training["samples_per_second"] = *rate;
   return {{"run", run.id.text},
           {"recipe", run.recipe_name},
           {"recipe_hash", run.recipe_hash},
@@ -82,7 +101,7 @@ Json run_summary_json(const storage::RunRow& run) {
             {"speedup_high", run.speedup.high},
             {"configuration", run.best.to_json()}}},
           {"tuning_seconds", static_cast<double>(run.tuning_duration_ns) / 1e9},
-          {"training", run.training},
+          {"training", std::move(training)},
           {"output", run.output_dir},
           {"error", run.error},
           {"note", stand_in_note(run.recipe)}};
@@ -241,9 +260,12 @@ std::string run_text(const storage::RunRow& run, const std::vector<TrialRecord>&
     text += "The final configuration against the same without one change:\n" + ablation + "\n";
   }
   if (run.best.empty()) return text;
-  text += fmt::format("start    {}\nbest     {}\nfaster   {}\n",
-                      rate_text(run.baseline_samples_per_second),
-                      rate_text(run.best_samples_per_second), estimate_text(run.speedup));
+  const bool is_confirmed = run.speedup.pairs > 0;
+  text += fmt::format(
+      "start    {}{}\nbest     {}\nfaster   {}\n", rate_text(run.baseline_samples_per_second),
+      is_confirmed ? ", beside the best one" : "", rate_text(run.best_samples_per_second),
+      is_confirmed ? estimate_text(run.speedup)
+                   : "nothing that was confirmed: the starting configuration stays");
   if (run.ceiling_samples_per_second > 0) {
     text += fmt::format("ceiling  at least {} ({})\n", rate_text(run.ceiling_samples_per_second),
                         run.ceiling_bound_by);

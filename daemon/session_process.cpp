@@ -313,6 +313,7 @@ Result<void> RunningSession::train() {
   const auto on_progress = [this](const Json& progress) {
     report({{"event", "training"}, {"progress", progress}});
   };
+  const MachineState before = read_machine_state();
   Result<Json> trained = fail(ErrorKind::internal, "training did not start");
   for (int attempt = 1; attempt <= kTrainingAttempts; ++attempt) {
     trained = job_->train(run_.best, checkpoint(), on_progress);
@@ -326,15 +327,21 @@ Result<void> RunningSession::train() {
     return fail(ErrorKind::cancelled, "stopped while training");
   }
   run_.training = *trained;
+  // What was measured beside it: only that may be blamed for a slow training.
+  run_.training["disturbances"] = Json::array();
+  for (const MachineFinding& finding : findings_between(before, read_machine_state(), gpu()))
+    run_.training["disturbances"].push_back(finding.subject + ": " + finding.text);
   return {};
 }
 
 Result<void> RunningSession::write_outputs() {
   const std::filesystem::path& folder = request_.recipe.output_dir;
   const std::string note = stand_in_note(run_.recipe);
-  const std::string comment = "The best configuration of run " + run_.id.text + ": " +
-                              estimate_text(run_.speedup) + " the speed of the starting one.\n" +
-                              (note.empty() ? "" : "Note: " + note + ".\n") +
+  const std::string speed = run_.speedup.pairs > 0
+                                ? estimate_text(run_.speedup) + " the speed of the starting one"
+                                : "the starting one, than which nothing was confirmed to be faster";
+  const std::string comment = "The best configuration of run " + run_.id.text + ": " + speed +
+                              ".\n" + (note.empty() ? "" : "Note: " + note + ".\n") +
                               "It is a recipe: `autotuned run` takes it.";
   const recipes::Recipe best = recipes::with_configuration(request_.recipe, run_.best, knobs_);
   if (auto written = write_file_atomically(folder / "best.yaml", recipes::to_yaml(best, comment));

@@ -93,7 +93,7 @@ TEST(ProgressView, OneLinePerEvent) {
       "left       data_loading: it waits\n"
       "nothing    amp: no\n"
       "left out   bad: threw\n"
-      "accepted   set_to_none: optimizer.set_to_none off → on, 1.30 x (1.25 to 1.35)\n"
+      "accepted   set_to_none: optimizer.set_to_none off → on, 1.30 x (1.25 to 1.35), to be confirmed\n"
       "failed     set_to_none: optimizer.set_to_none off → on\n"
       "           because\n"
       "tuned      1.30 x (1.25 to 1.35): x off → on\n"

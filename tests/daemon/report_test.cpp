@@ -79,7 +79,7 @@ TEST(Report, RunAsText) {
             "2      set_to_none  optimizer.set_to_none off → on  failed    -      -               "
             "0\n"
             "\n"
-            "start    1,000 samples/s\n"
+            "start    1,000 samples/s, beside the best one\n"
             "best     1,300 samples/s\n"
             "faster   1.30 x (1.25 to 1.35)\n"
             "ceiling  at least 5,000 samples/s (compute)\n"
@@ -107,19 +107,40 @@ TEST(Report, CountsFilesThatWereSkipped) {
             std::string::npos);
 }
 
+TEST(Report, TheTrainedRateStandsBesideThePromisedOne) {
+  storage::RunRow run = sample_run();
+  run.training["samples"] = 12'000;
+  run.training["duration_ns"] = 13e9;
+  run.training["evaluation_ns"] = 1e9;
+  EXPECT_NE(run_text(run, {}).find("\n         at 1,000 samples/s, 1,300 samples/s promised\n"),
+            std::string::npos);
+  EXPECT_EQ(run_text(run, {}).find("\nslow "), std::string::npos);  // within what varies
+  EXPECT_EQ(json_of(run).at("training").at("samples_per_second"), 1000.0);
+}
+
 TEST(Report, TellsOfATrainingThatWasHeldUp) {
   storage::RunRow run = sample_run();
   run.training["samples"] = 12'000;
-  run.training["duration_ns"] = 12e9;
-  EXPECT_EQ(run_text(run, {}), run_text(sample_run(), {}));  // 1,000 of 1,300: within what varies
   run.training["duration_ns"] = 24e9;
-  EXPECT_NE(
-      run_text(run, {}).find("\nslow     trained 500 samples/s, 38 % of what trials measured"),
-      std::string::npos);
+  // Other work is blamed only where it was measured.
+  EXPECT_NE(run_text(run, {}).find(
+                "\nslow     38 % of what trials measured, and no load of other work was seen"),
+            std::string::npos);
+  run.training["disturbances"] = {"load: others compute"};
+  EXPECT_NE(run_text(run, {}).find(
+                "\nslow     38 % of what trials measured\n         load: others compute\n"),
+            std::string::npos);
   // Too short to tell.
   run.training["samples"] = 10;
   run.training["duration_ns"] = 1e9;
-  EXPECT_EQ(run_text(run, {}), run_text(sample_run(), {}));
+  EXPECT_EQ(run_text(run, {}).find("\nslow "), std::string::npos);
+}
+
+TEST(Report, ARunWithoutAConfirmedGainSaysSo) {
+  storage::RunRow run = sample_run();
+  run.best = run.starting;
+  run.speedup = {.ratio = 1.0, .low = 1.0, .high = 1.0, .pairs = 0};
+  EXPECT_NE(run_text(run, {}).find("faster   nothing that was confirmed"), std::string::npos);
 }
 
 // Not among what was tried: the fields of the contract stay what they are.

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run keeps, what it tries, and what it says when its budget is small.
+#include <gmock/gmock.h>
+
+#include "tests/tuner/simulation.hpp"
+
+namespace autotuned::tuner {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// Proposes `change` whatever happened.
+SimulatedAdvisors::Plugin always(const Json& change, double gain) {
+  return [change, gain](const Json&) -> Result<Json> { return propose(change, gain); };
+}
+
+double rate_with_bf16(const Configuration& configuration, double gain) {
+  return 1000.0 * faster_with(configuration, "precision.autocast", std::string("bf16"), gain);
+}
+
+TEST(Keeping, TheSameChangeOfTwoPluginsIsTriedOnce) {
+  Simulation simulation;
+  simulation.advisors.plugins["one"] = always({{"loader.workers", 2}}, 1.5);
+  simulation.advisors.plugins["two"] = always({{"loader.workers", 2}}, 1.4);
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome);
+  ASSERT_EQ(outcome->trials.size(), 1U);
+  EXPECT_EQ(outcome->trials[0].plugin, "one");
+  EXPECT_THAT(simulation.ledger.events,
+              Contains("answered two: skipped: loader.workers=2 was tried already as trial 1"));
+}
+
+// Two changes of which each makes up for the other: the second was accepted by little, and gives nothing in the whole.
+TEST(Keeping, WhatWasAcceptedByLittleIsLookedAtAgain) {
+  Simulation simulation;
+  simulation.advisors.plugins["large"] = once({{"precision.autocast", "bf16"}}, 1.9);
+  simulation.advisors.plugins["small"] = once({{"loader.workers", 2}}, 1.2);
+  simulation.job.noise = 0.02;
+  simulation.job.rate = [&](const Configuration& configuration) {
+    const bool is_small_tried = simulation.ledger.trials.contains(2) &&
+                                simulation.ledger.trials.at(2).verdict != Verdict::running;
+    return rate_with_bf16(configuration, 1.5) * faster_with(configuration, "loader.workers",
+                                                            std::int64_t{2},
+                                                            is_small_tried ? 0.995 : 1.03);
+  };
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome);
+  ASSERT_GE(outcome->trials.size(), 4U);
+  ASSERT_EQ(outcome->trials[1].verdict, Verdict::accepted);
+  ASSERT_LT(outcome->trials[1].estimate.low, 1.01);
+  EXPECT_EQ(outcome->trials[2].kind, TrialKind::ablation);
+  EXPECT_EQ(outcome->trials[2].plugin, "small");
+  EXPECT_EQ(outcome->trials[2].verdict, Verdict::rejected);
+  EXPECT_EQ(outcome->trials[3].kind, TrialKind::confirmation);
+  EXPECT_EQ(outcome->best.integer("loader.workers"), 0);
+  EXPECT_EQ(outcome->best.text("precision.autocast"), "bf16");
+}
+
+TEST(Keeping, AnAblationThatCannotRunIsData) {
+  Simulation simulation;
+  simulation.input.is_ablated = true;
+  simulation.advisors.plugins["loading"] = once({{"loader.workers", 2}}, 1.5);
+  simulation.advisors.plugins["precision"] = once({{"precision.autocast", "bf16"}}, 1.4);
+  simulation.job.rate = [](const Configuration& configuration) {
+    return rate_with_bf16(configuration, 1.3) *
+           faster_with(configuration, "loader.workers", std::int64_t{2}, 1.5);
+  };
+  // The whole without its loader workers runs no more.
+  simulation.job.fault = [](const Configuration& configuration) -> std::optional<Error> {
+    const bool is_bf16 = configuration.text("precision.autocast") == "bf16";
+    if (!is_bf16 || configuration.integer("loader.workers") == 2) return std::nullopt;
+    return Error{.kind = ErrorKind::out_of_memory, .what = "no memory"};
+  };
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  EXPECT_EQ(outcome->best.text("precision.autocast"), "bf16");
+  const auto failed = std::ranges::find_if(outcome->trials, [](const TrialRecord& trial) {
+    return trial.kind == TrialKind::ablation && trial.plugin == "loading";
+  });
+  ASSERT_NE(failed, outcome->trials.end());
+  EXPECT_EQ(failed->verdict, Verdict::failed);
+  EXPECT_EQ(failed->failure, ErrorKind::out_of_memory);
+  EXPECT_THAT(failed->reason, HasSubstr("does not run without this change"));
+}
+
+TEST(Keeping, WhatDoesNotFitIntoTheBudgetIsPassedOver) {
+  Simulation simulation;
+  simulation.input.recipe.tune.budget = seconds(25);
+  simulation.input.start_time = seconds(5);
+  simulation.job.restart_knobs = {"env.SETTING"};
+  simulation.advisors.plugins["restart"] = once({{"env.SETTING", "1"}}, 1.9);
+  simulation.advisors.plugins["live"] = once({{"loader.workers", 2}}, 1.2);
+  simulation.job.rate = [](const Configuration& configuration) {
+    return 1000.0 * faster_with(configuration, "loader.workers", std::int64_t{2}, 1.5);
+  };
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->best.integer("loader.workers"), 2);
+  EXPECT_TRUE(outcome->is_budget_spent) << "something was left untried";
+  EXPECT_THAT(simulation.ledger.warnings, IsEmpty());
+}
+
+TEST(Keeping, ABudgetForNoTrialIsSaidBeforehand) {
+  Simulation simulation;
+  simulation.input.recipe.tune.budget = seconds(2);
+  simulation.advisors.plugins["live"] = once({{"loader.workers", 2}}, 1.2);
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome);
+  EXPECT_TRUE(outcome->is_budget_spent);
+  EXPECT_THAT(simulation.ledger.warnings,
+              Contains(HasSubstr("is too small for one trial here: about ")));
+}
+
+TEST(Keeping, AConfirmationOfARestartKnobIsOfFreshProcesses) {
+  Simulation simulation;
+  simulation.job.restart_knobs = {"env.SETTING"};
+  simulation.job.process_effect = 0.01;
+  simulation.advisors.plugins["restart"] = [](const Json& situation) -> Result<Json> {
+    if (!situation["trials"].empty()) return none("it was tried");
+    return propose({{"env.SETTING", "1"}}, 1.5);
+  };
+  simulation.job.rate = [](const Configuration& configuration) {
+    const KnobValue* const value = configuration.find("env.SETTING");
+    return value != nullptr && to_text(*value) == "1" ? 1300.0 : 1000.0;
+  };
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome);
+  ASSERT_EQ(outcome->trials.size(), 2U);
+  EXPECT_EQ(outcome->trials[0].process_pairs, 8);
+  EXPECT_EQ(outcome->trials[1].kind, TrialKind::confirmation);
+  EXPECT_EQ(outcome->trials[1].process_pairs, 7);
+  EXPECT_NEAR(outcome->speedup.ratio, 1.3, 0.04);
+  EXPECT_LE(outcome->tuning_time, seconds(90));
+}
+
+// The rate that a run starts from is the mean of two where blocks are slow, not the larger.
+TEST(Keeping, TheBaselineOfTwoSlowBlocksIsTheirMedian) {
+  Simulation simulation;
+  simulation.job.noise = 0.0;
+  simulation.job.step_ns = 1'500'000'000;
+  simulation.job.rate = [block = 0](const Configuration&) mutable {
+    ++block;
+    return block == 2 ? 900.0 : block == 3 ? 1100.0 : 1000.0;
+  };
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome);
+  EXPECT_NEAR(outcome->baseline_samples_per_second, 1e6, 1e3);
+}
+
+// A ladder measured while the machine was slower than at the start.
+TEST(Keeping, TheCeilingIsNotBelowTheMeasuredStart) {
+  Simulation simulation;
+  simulation.job.noise = 0.0;
+  simulation.job.ceiling_ratio = 1.0;
+  simulation.job.rate = [block = 0](const Configuration&) mutable {
+    return ++block <= 6 ? 1000.0 : 500.0;
+  };
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome);
+  ASSERT_FALSE(simulation.ledger.ceilings.empty());
+  EXPECT_GE(simulation.ledger.ceilings[0].samples_per_second, 0.99e6);
+}
+
+}  // namespace
+}  // namespace autotuned::tuner
