@@ -219,13 +219,22 @@ std::optional<TrialPlan> SessionRun::plan_trial(const Configuration& change,
   // For the confirmation, which needs processes of its own where this change or one before does.
   const int reserve_pairs =
       job_->share_process(input_->starting, candidate) ? kReservePairs : kReserveProcessPairs;
+  const nanoseconds least_reserve =
+      std::min(kMostReserve, input_->recipe.tune.budget / kReserveShare);
   const nanoseconds reserve =
-      std::max(least_time(reserve_pairs, input_->starting, candidate),
-               std::min(kMostReserve, input_->recipe.tune.budget / kReserveShare));
+      std::max(least_time(reserve_pairs, input_->starting, candidate), least_reserve);
+  // What the confirmation takes if this candidate is not accepted.
+  const nanoseconds own_reserve =
+      accepted_.empty() ? nanoseconds{0}
+                        : std::max(least_time(kReserveProcessPairs, input_->starting, incumbent()),
+                                   least_reserve);
   const nanoseconds usable = remaining() - reserve;
   const int fewest = fastest_test(plan.rules.accept_error_ratio).fewest_pairs;
   const nanoseconds needed = least_time(fewest + 1, incumbent(), candidate);
-  if (usable < needed) return std::nullopt;
+  // Most changes that need processes end with the first look at them, which takes little.
+  const bool may_end_soon = !is_live && !is_second_look;
+  const nanoseconds first_look = runner_.process_pair_time() / 2 + least_time(kFirstLookPairs);
+  if (may_end_soon ? remaining() - own_reserve < first_look : usable < needed) return std::nullopt;
   // Nothing else waits for the time of a second look.
   plan.time_share = std::max(
       needed, is_second_look

@@ -338,7 +338,12 @@ SessionOutcome SessionRun::outcome_of(const TrialRecord* decisive) const {
   outcome.ceiling = ceiling_above(ceiling_, outcome.best_samples_per_second);
   outcome.trials = trials_;
   outcome.tuning_time = tuning_time_.value_or(elapsed());
-  outcome.is_budget_spent = is_budget_spent_;
+  // One that needs fresh processes may have had time for its first look only.
+  const bool is_cut_short = std::ranges::any_of(trials_, [](const TrialRecord& trial) {
+    return trial.kind == TrialKind::proposal && trial.process_pairs == 1 &&
+           trial.rejection == RejectionReason::undecided_in_time;
+  });
+  outcome.is_budget_spent = is_budget_spent_ || is_cut_short;
   return outcome;
 }
 

@@ -21,9 +21,8 @@ constexpr int kMostPairs = 2000;
 // Over the trials of a run that switch knobs live, and again over those that need processes.
 constexpr double kRunError = 0.02;
 
-// A first look at a pair of processes: so many pairs of blocks, and on with fresh processes if their median shows half
-// of the least gain worth having. Stopping here makes no false winner more likely.
-constexpr int kFirstLookPairs = 10;
+// After the first look: on with fresh processes if the median shows this share of the least gain worth having. Stopping
+// here makes no false winner more likely.
 constexpr double kPromisingShare = 0.5;
 // Fresh pairs of processes after which one that does not even look like that is given up.
 constexpr int kFewestToGiveUp = 3;
@@ -266,6 +265,14 @@ Result<void> TrialRunner::measure_processes(Course& course) {
     if (!*looked) return {};
   }
   const int fewest = fastest_test(plan.rules.accept_error_ratio).fewest_pairs;
+  if (plan.has_first_look && fewest * process_pair_time_ > plan.most_time) {
+    decide(*course.trial, plan, course.measurement, false);
+    course.trial->reason += fmt::format(
+        "; a verdict takes {} in fresh processes, the budget has no more than {} for it",
+        format_duration(fewest * process_pair_time_),
+        format_duration(std::max(nanoseconds{0}, plan.most_time)));
+    return {};
+  }
   const double promising = std::log1p(kPromisingShare * plan.rules.min_gain_ratio);
   const nanoseconds started = clock_->now();
   nanoseconds share = plan.time_share;

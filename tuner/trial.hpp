@@ -20,6 +20,9 @@
 
 namespace autotuned::tuner {
 
+// At most, of a first look at a pair of processes.
+inline constexpr int kFirstLookPairs = 10;
+
 // The error that the next trial of a run may accept with, after `tried` others of its sort (knobs that are switched live, or
 // that need a process): 0.02 / (k (k + 1)) for the k-th. All of a run together stay below 2 % for each sort.
 [[nodiscard]] double accept_error_ratio_after(int tried);

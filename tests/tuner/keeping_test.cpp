@@ -87,21 +87,51 @@ TEST(Keeping, AnAblationThatCannotRunIsData) {
   EXPECT_THAT(failed->reason, HasSubstr("does not run without this change"));
 }
 
-TEST(Keeping, WhatDoesNotFitIntoTheBudgetIsPassedOver) {
-  Simulation simulation;
-  simulation.input.recipe.tune.budget = seconds(25);
-  simulation.input.start_time = seconds(5);
+double rate_with_setting(const Configuration& configuration) {
+  const KnobValue* const value = configuration.find("env.SETTING");
+  return value != nullptr && to_text(*value) == "1" ? 1300.0 : 1000.0;
+}
+
+// A proposal that needs processes, and one that does not.
+void add_restart_and_live(Simulation& simulation) {
   simulation.job.restart_knobs = {"env.SETTING"};
-  simulation.advisors.plugins["restart"] = once({{"env.SETTING", "1"}}, 1.9);
+  simulation.advisors.plugins["restart"] = [](const Json& situation) -> Result<Json> {
+    if (!situation["trials"].empty()) return none("it was tried");
+    return propose({{"env.SETTING", "1"}}, 1.9);
+  };
   simulation.advisors.plugins["live"] = once({{"loader.workers", 2}}, 1.2);
   simulation.job.rate = [](const Configuration& configuration) {
-    return 1000.0 * faster_with(configuration, "loader.workers", std::int64_t{2}, 1.5);
+    return rate_with_setting(configuration) *
+           faster_with(configuration, "loader.workers", std::int64_t{2}, 1.5);
   };
+}
+
+TEST(Keeping, WhatDoesNotFitIntoTheBudgetIsPassedOver) {
+  Simulation simulation;
+  add_restart_and_live(simulation);
+  simulation.input.recipe.tune.budget = seconds(25);
+  simulation.input.start_time = seconds(60);
   const auto outcome = simulation.run();
   ASSERT_TRUE(outcome);
   EXPECT_EQ(outcome->best.integer("loader.workers"), 2);
   EXPECT_TRUE(outcome->is_budget_spent) << "something was left untried";
+  EXPECT_EQ(outcome->trials[0].plugin, "live");
   EXPECT_THAT(simulation.ledger.warnings, IsEmpty());
+}
+
+TEST(Keeping, AFirstLookThatLeavesNoTimeIsToldAsUndecided) {
+  Simulation simulation;
+  add_restart_and_live(simulation);
+  simulation.input.recipe.tune.budget = seconds(30);
+  simulation.input.start_time = seconds(5);
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->trials[0].plugin, "restart");
+  EXPECT_EQ(outcome->trials[0].rejection, RejectionReason::undecided_in_time);
+  EXPECT_EQ(outcome->trials[0].process_pairs, 1);
+  EXPECT_THAT(outcome->trials[0].reason, HasSubstr("in fresh processes, the budget has no more"));
+  EXPECT_EQ(outcome->best.integer("loader.workers"), 2);
+  EXPECT_TRUE(outcome->is_budget_spent);
 }
 
 TEST(Keeping, ABudgetForNoTrialIsSaidBeforehand) {
@@ -123,10 +153,7 @@ TEST(Keeping, AConfirmationOfARestartKnobIsOfFreshProcesses) {
     if (!situation["trials"].empty()) return none("it was tried");
     return propose({{"env.SETTING", "1"}}, 1.5);
   };
-  simulation.job.rate = [](const Configuration& configuration) {
-    const KnobValue* const value = configuration.find("env.SETTING");
-    return value != nullptr && to_text(*value) == "1" ? 1300.0 : 1000.0;
-  };
+  simulation.job.rate = rate_with_setting;
   const auto outcome = simulation.run();
   ASSERT_TRUE(outcome);
   ASSERT_EQ(outcome->trials.size(), 2U);
