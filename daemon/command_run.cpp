@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "daemon/command_functions.hpp"
 #include "daemon/commands.hpp"
+#include "daemon/data_check.hpp"
 #include "daemon/history_reading.hpp"
 #include "daemon/places.hpp"
 #include "daemon/recipe_reading.hpp"
@@ -85,6 +86,9 @@ int run(const RunOptions& options) {
     recipe->tune.budget = *budget;
   }
   if (options.output) recipe->output_dir = std::filesystem::absolute(*options.output);
+  if (report_problems(output_problems(*recipe, options.recipe), options.as_json)) {
+    return kUsageError;
+  }
   auto block_limit = parse_duration(options.block_limit);
   if (!block_limit || block_limit->count() <= 0) {
     return usage_error("--block-limit " + options.block_limit + ": expected a time such as 60s");

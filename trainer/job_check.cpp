@@ -30,6 +30,7 @@ Configuration on_cpu(Configuration configuration) {
 // Transforms and knobs name themselves; for the rest it is the part that was looked at.
 std::string key_of(const Error& error, const std::string& part) {
   const std::string& where = error.where;
+  if (where.starts_with("evaluate.input")) return where;
   if (where.starts_with("evaluate")) return "evaluate.data";
   if (where == "input" || where.starts_with("input[")) return where;
   if (where.starts_with("loader") || where == "transfer.dtype") return "train";
@@ -85,13 +86,16 @@ void Job::State::find_problems(const Configuration& configuration, RecipeCheck& 
     }
   };
   look_at("data", recipe_.data);
-  if (recipe_.evaluation) look_at("evaluate.data", recipe_.evaluation->data);
+  if (recipe_.evaluation && !recipe_.evaluation->data.type.empty())
+    look_at("evaluate.data", recipe_.evaluation->data);
   if (!found.problems.empty()) return;  // what follows would say the same again
   if (auto loaded = load(configuration); !loaded) {
     add("model", loaded.error());
   } else if (auto seen = look_once(*learner_, facts_.sample_shape); !seen) {
     add("model", seen.error());
   }
+  for (const Error& warning : take_warnings())
+    found.notes.push_back(warning.message());
 }
 
 Result<RecipeCheck> check_recipe(const recipes::Recipe& recipe, const Configuration& configuration,

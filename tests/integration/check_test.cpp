@@ -162,6 +162,9 @@ TEST_F(Check, AnOutputFolderThatCannotBeWritten) {
   EXPECT_THAT(problem(),
               AllOf(StartsWith("recipe.yaml:8:10: output.dir: results cannot be written"),
                     HasSubstr("file is no folder")));
+  const Outcome run = scene_.command({"run", scene_.recipe().string()});
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(without_folder(run.err), StartsWith("recipe.yaml:8:10: output.dir: "));
 }
 
 TEST_F(Check, DataToEvaluateOnThatCannotBeRead) {
