@@ -66,16 +66,33 @@ Outcome outcome_alone(const TrialRecord& trial, const std::vector<CheckRecord>& 
   return Outcome::interrupted;
 }
 
-// Accepted proposals by the confirmation that dropped them: each one drops the last that stands.
-std::map<int, const TrialRecord*> drops_of(const RunRecord& record) {
-  std::map<int, const TrialRecord*> drops;
+bool is_within(const Configuration& change, const Configuration& whole) {
+  return std::ranges::all_of(change.values(), [&](const auto& turned) {
+    const KnobValue* const value = whole.find(turned.first);
+    return value != nullptr && *value == turned.second;
+  });
+}
+
+// Accepted proposals by the trial that dropped them: a confirmation drops the last that stands, an ablation before it the
+// change that it was about.
+std::multimap<int, const TrialRecord*> drops_of(const RunRecord& record) {
+  std::multimap<int, const TrialRecord*> drops;
   std::vector<const TrialRecord*> standing;
+  bool is_confirming = false;
   for (const TrialRecord& trial : record.trials) {
     const bool is_accepted = trial.verdict == Verdict::accepted;
     if (trial.kind == TrialKind::proposal && is_accepted) standing.push_back(&trial);
-    if (trial.kind == TrialKind::confirmation && is_decided(trial) && !is_accepted &&
-        !standing.empty()) {
-      drops[trial.number] = standing.back();
+    if (trial.kind == TrialKind::ablation && !is_confirming && trial.verdict == Verdict::rejected) {
+      std::erase_if(standing, [&](const TrialRecord* kept) {
+        if (!is_within(kept->change, trial.change)) return false;
+        drops.emplace(trial.number, kept);
+        return true;
+      });
+    }
+    if (trial.kind != TrialKind::confirmation || !is_decided(trial)) continue;
+    is_confirming = true;
+    if (!is_accepted && !standing.empty()) {
+      drops.emplace(trial.number, standing.back());
       standing.pop_back();
     }
   }

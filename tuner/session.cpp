@@ -80,7 +80,7 @@ void SessionRun::restore() {
     // One before the confirmation: of a change that was accepted by little.
     if (trial.kind == TrialKind::ablation && !accepted_.empty() && confirmed() == nullptr) {
       is_searched_ = true;
-      if (!is_accepted) drop_change(trial.change);
+      if (trial.verdict == Verdict::rejected) drop_change(trial.change);
     }
   }
 }
@@ -289,7 +289,8 @@ Result<void> SessionRun::drop_marginal() {
     auto done = runner_.run(std::move(trial), plan);
     if (!done) return tl::unexpected(done.error());
     trials_.push_back(std::move(*done));
-    if (trials_.back().verdict != Verdict::accepted) drop_change(trials_.back().change);
+    // One that failed does not run without the change, or says nothing.
+    if (trials_.back().verdict == Verdict::rejected) drop_change(trials_.back().change);
   }
   return {};
 }

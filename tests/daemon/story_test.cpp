@@ -104,6 +104,19 @@ TEST(Story, TellsRejectionsApart) {
   TrialRecord wrong = sample_trial(1, "a", Verdict::rejected, {1.5, 1.4, 1.6, 9});
   EXPECT_EQ(outcome_of(wrong, {{.risk = "exact", .passed = false, .steps = 8, .detail = "no"}}),
             Outcome::wrong_result);
+  // The value decides, whatever the sentence says.
+  TrialRecord told = no_gain;
+  told.reason = "in other words";
+  for (const auto& [rejection, outcome] :
+       {std::pair{RejectionReason::slower, Outcome::slower},
+        std::pair{RejectionReason::no_gain, Outcome::no_gain},
+        std::pair{RejectionReason::undecided_in_time, Outcome::no_gain},
+        std::pair{RejectionReason::totals, Outcome::rejected},
+        std::pair{RejectionReason::memory_limit, Outcome::rejected},
+        std::pair{RejectionReason::not_same_model, Outcome::wrong_result}}) {
+    told.rejection = rejection;
+    EXPECT_EQ(outcome_of(told), outcome) << to_string(rejection);
+  }
   // Repeated as numerics, which the recipe permits: the last check decides.
   EXPECT_EQ(outcome_of(sample_trial(1, "a", Verdict::accepted, {1.5, 1.4, 1.6, 9}),
                        {{.risk = "exact", .passed = false, .steps = 8, .detail = "no"},
@@ -133,6 +146,26 @@ TEST(Story, TellsFailuresAndInterruptions) {
   const std::string story = story_text(record);
   EXPECT_THAT(story, HasSubstr("Failed (out_of_memory): the trainer ran out of memory."));
   EXPECT_THAT(story, HasSubstr("Interrupted before it was decided."));
+}
+
+TEST(Story, AnAblationBeforeTheConfirmationDropsItsChange) {
+  RunRecord record;
+  TrialRecord large = sample_trial(1, "amp", Verdict::accepted, {1.5, 1.4, 1.6, 9});
+  large.change = {};
+  large.change.set("precision.autocast", std::string("bf16"));
+  TrialRecord small = sample_trial(2, "workers", Verdict::accepted, {1.03, 1.001, 1.05, 50});
+  small.change = {};
+  small.change.set("loader.workers", std::int64_t{2});
+  TrialRecord ablation = sample_trial(3, "workers", Verdict::rejected, {1.0, 0.98, 1.01, 50});
+  ablation.kind = TrialKind::ablation;
+  ablation.change = small.change;
+  TrialRecord held = sample_trial(4, "autotuned", Verdict::accepted, {1.5, 1.4, 1.6, 9});
+  held.kind = TrialKind::confirmation;
+  record.trials = {large, small, ablation, held};
+  const auto outcomes = outcomes_of(record);
+  EXPECT_EQ(outcomes.at(1), Outcome::kept);
+  EXPECT_EQ(outcomes.at(2), Outcome::dropped);
+  EXPECT_EQ(outcomes.at(4), Outcome::held);
 }
 
 TEST(Story, ConfirmationThatDoesNotHoldDropsTheLastChange) {
