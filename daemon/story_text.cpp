@@ -150,7 +150,7 @@ std::string outcome_text(const RunRecord& record, const TrialRecord& trial, Outc
       return "Kept: " + gain_text(trial.estimate) + checks_text(checks) + ".";
     case Outcome::dropped:
       return "Accepted at first: " + gain_text(trial.estimate) + checks_text(checks) +
-             "; dropped when the whole did not hold.";
+             "; dropped when the whole did not hold, or was not faster with it.";
     case Outcome::slower:
       return "Rejected, slower: " + gain_text(trial.estimate) + ".";
     case Outcome::no_gain:

@@ -16,7 +16,7 @@ namespace autotuned::tuner {
 
 // Two processes of one configuration differ by no more than this, as a factor: what an interval of the blocks of a single
 // pair of processes is widened by, to either side.
-inline constexpr double kProcessAllowance = 1.05;
+inline constexpr double kProcessAllowance = 1.10;
 
 // A pair of blocks, or several of them, of one pair of processes.
 struct PairRates {
