@@ -35,6 +35,20 @@ void remove_unfinished(std::filesystem::path trace) {
   std::filesystem::remove(trace, ignored);
 }
 
+// Whether `value` is already what a finding about this knob asks for: on, or another choice than the default. The default
+// may itself be what is asked for: it is where gradients are released and losses read later. Of numbers nobody knows.
+bool has_change(const recipes::Knob& knob, const KnobValue& value) {
+  switch (knob.type) {
+    case recipes::KnobType::boolean:
+      return value == KnobValue(true);
+    case recipes::KnobType::integer:
+      return false;
+    default:
+      return knob.name == "train.loss_reading" ? value == knob.default_value
+                                               : value != knob.default_value;
+  }
+}
+
 }  // namespace
 
 void TrainerJob::remove_unfinished_traces() const {
@@ -69,8 +83,7 @@ Result<void> TrainerJob::add_trace(const Configuration& configuration, tuner::Pr
   std::erase_if(profile.findings, [&](const FindingRecord& finding) {
     const auto knob = recipes::find_knob(spec_.knobs, finding.knob);
     const KnobValue* value = configuration.find(finding.knob);
-    return knob && value != nullptr && knob->type != recipes::KnobType::integer &&
-           *value != knob->default_value;
+    return knob && value != nullptr && has_change(*knob, *value);
   });
   for (const Json& note : member(*recorded, "notes")) {
     if (note.is_string()) profile.notes.push_back(note.get<std::string>());

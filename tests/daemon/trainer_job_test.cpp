@@ -197,13 +197,17 @@ TEST_F(TrainerJobTest, FindingsThatCallForWhatIsDoneAreLeftOut) {
       knobs.insert(finding.knob);
     return knobs;
   };
-  EXPECT_THAT(knobs_found(start_),
-              testing::IsSupersetOf({"optimizer.set_to_none", "loader.workers"}));
+  (void)job();  // makes the start
+  start_.set("train.loss_reading", std::string("every_step"));
+  EXPECT_THAT(knobs_found(start_), testing::IsSupersetOf({"optimizer.set_to_none", "loader.workers",
+                                                          "train.loss_reading"}));
   Configuration changed = start_;
+  changed.set("train.loss_reading", std::string("deferred"));
   changed.set("optimizer.set_to_none", true);
   changed.set("loader.workers", std::int64_t{1});
   const std::set<std::string> left = knobs_found(changed);
   EXPECT_FALSE(left.contains("optimizer.set_to_none"));
+  EXPECT_FALSE(left.contains("train.loss_reading"));
   EXPECT_TRUE(left.contains("loader.workers")) << "one more may help";
 }
 
