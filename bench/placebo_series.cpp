@@ -10,7 +10,6 @@
 
 #include "base/statistics.hpp"
 #include "bench/exact_bounds.hpp"
-#include "bench/recipe_job.hpp"
 
 namespace autotuned::bench {
 namespace {
@@ -21,11 +20,11 @@ int count_of(const std::vector<PlaceboTrial>& trials, const Test& test) {
 }
 
 template <class Value>
-double median(const std::vector<PlaceboTrial>& trials, const Value& value) {
+double median_of(const std::vector<PlaceboTrial>& trials, const Value& value) {
   std::vector<double> values;
   for (const PlaceboTrial& trial : trials)
     values.push_back(value(trial));
-  return autotuned::median(std::move(values));
+  return median(std::move(values));
 }
 
 std::string share(int events, int trials) {
@@ -49,16 +48,16 @@ std::string row(const std::vector<PlaceboTrial>& all, double seconds_limit) {
   const auto is_below = [&](const PlaceboTrial& trial) { return trial.high < truth; };
   const auto is_above = [&](const PlaceboTrial& trial) { return trial.low > truth; };
   const double ratio =
-      measured.empty() ? 0.0 : median(measured, [](const auto& trial) { return trial.ratio; });
+      measured.empty() ? 0.0 : median_of(measured, [](const auto& trial) { return trial.ratio; });
   return fmt::format(
       "| {} | {} | {:+.0f} % | {} | {} | {} | {} | {} | {} | {:.3f} | {:.1f} s | {:.0f} % | {:.0f} "
       "% |\n",
       sort.recipe, sort.kind, 100.0 * sort.gain_ratio, sort.disturbers, trials,
       all.size() - measured.size(), share(count_of(measured, is_accepted), trials),
       share(count_of(measured, is_below), trials), share(count_of(measured, is_above), trials),
-      ratio, median(all, [](const auto& trial) { return trial.seconds; }),
-      100.0 * median(all, [](const auto& trial) { return trial.others_ratio; }),
-      100.0 * median(all, [](const auto& trial) { return trial.stolen_ratio; }));
+      ratio, median_of(all, [](const auto& trial) { return trial.seconds; }),
+      100.0 * median_of(all, [](const auto& trial) { return trial.others_ratio; }),
+      100.0 * median_of(all, [](const auto& trial) { return trial.stolen_ratio; }));
 }
 
 }  // namespace
