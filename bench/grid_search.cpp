@@ -62,7 +62,8 @@ class GridJob final : public tuner::Job {
   // What the grid varies was checked elsewhere; here it costs the time of its steps.
   Result<tuner::UpdateComparison> compare_updates(const Configuration& reference,
                                                   const Configuration& /*candidate*/,
-                                                  std::int64_t steps) override {
+                                                  std::int64_t steps,
+                                                  tuner::CheckedSteps /*which*/) override {
     const double batch = static_cast<double>(reference.integer("batch_size"));
     const double seconds = 2.0 * static_cast<double>(steps) * batch / grid_->find(reference)->rate;
     clock_->advance(nanoseconds(static_cast<std::int64_t>(seconds * 1e9)));
@@ -73,9 +74,8 @@ class GridJob final : public tuner::Job {
     return updates;
   }
 
-  Result<tuner::UpdateComparison> compare_rounded(const Configuration& configuration,
-                                                  std::int64_t steps) override {
-    return compare_updates(configuration, configuration, steps);
+  Result<tuner::UpdateComparison> compare_rounded(const Configuration& configuration) override {
+    return compare_updates(configuration, configuration, 8, tuner::CheckedSteps::first);
   }
 
   Result<tuner::Profile> profile(const Configuration& configuration) override {

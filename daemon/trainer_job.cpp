@@ -107,8 +107,10 @@ Result<TrainerJob::Trainer*> TrainerJob::start_trainer(const Configuration& conf
   if (!loaded) return tl::unexpected(loaded.error());
   hello_ = loaded->client.hello();
   facts_ = std::move(loaded->facts);
-  trainers_.push_front(
-      Trainer{std::move(loaded->client), restart_key(configuration), configuration});
+  trainers_.push_front(Trainer{.client = std::move(loaded->client),
+                               .key = restart_key(configuration),
+                               .configuration = configuration,
+                               .turned = turned_extension_knobs(configuration)});
   return &trainers_.front();
 }
 
@@ -178,6 +180,7 @@ std::int64_t TrainerJob::memory_left_for(const TrainerClient& client) {
 
 Result<void> TrainerJob::prepare(Trainer& trainer, const Configuration& configuration) {
   if (trainer.configuration == configuration) return {};
+  trainer.turned.merge(turned_extension_knobs(configuration));
   auto prepared =
       ask(trainer, "prepare", {{"configuration", configuration.to_json()}}, spec_.block_limit);
   if (!prepared) {

@@ -62,11 +62,11 @@ class TrainerJob final : public tuner::Job {
 
   Result<Block> run_block(const Configuration& configuration,
                           const tuner::BlockRequest& request) override;
-  Result<tuner::UpdateComparison> compare_rounded(const Configuration& configuration,
-                                                  std::int64_t steps) override;
+  Result<tuner::UpdateComparison> compare_rounded(const Configuration& configuration) override;
   Result<tuner::UpdateComparison> compare_updates(const Configuration& reference,
                                                   const Configuration& candidate,
-                                                  std::int64_t steps) override;
+                                                  std::int64_t steps,
+                                                  tuner::CheckedSteps which) override;
   Result<tuner::Profile> profile(const Configuration& configuration) override;
   // In a trainer of its own: CUPTI stays attached to a process and slows it down. The trace stays in the job's folder.
   Result<void> add_trace(const Configuration& configuration, tuner::Profile& profile,
@@ -89,6 +89,8 @@ class TrainerJob final : public tuner::Job {
     std::string key;                   // of its restart knobs
     Configuration configuration;       // that it is prepared for
     std::chrono::nanoseconds step{0};  // of the last block; 0 before the first
+    std::set<std::string> turned;      // knobs of extensions that it ever obeyed, with their values
+    std::set<std::string> copies;      // checkpoints of a check, there or asked for
   };
   using TrainerList = std::list<Trainer>;
 
@@ -115,16 +117,31 @@ class TrainerJob final : public tuner::Job {
   Result<void> prepare(Trainer& trainer, const Configuration& configuration);
   Result<Json> ask(Trainer& trainer, const std::string& name, Json fields,
                    std::chrono::nanoseconds limit);
-  // Of the checkpoints `reference` and `candidate`, which are dropped, after those blocks.
+  // Of the checkpoints `reference` and `candidate`, after those blocks.
   Result<tuner::UpdateComparison> compare_blocks(Trainer& trainer, const Json& reference,
                                                  const Json& candidate,
                                                  const std::string& candidate_base);
+  class Copies;
+  struct CheckPlan {
+    std::int64_t steps = 0;
+    Json place;  // of the trainer protocol; null: where the checkpoint stands
+  };
   // From one checkpoint to another.
-  Result<Json> run_steps(Trainer& trainer, const Configuration& configuration, std::int64_t steps,
-                         const std::string& from, const std::string& checkpoint);
+  Result<Json> check_steps(Trainer& trainer, const Configuration& configuration,
+                           const CheckPlan& plan, const std::string& from,
+                           const std::string& checkpoint);
+  // A request that keeps a checkpoint of that name, until the check ends.
+  Result<void> keep_copy(Trainer& trainer, const std::string& request, Json fields,
+                         const std::string& name);
+  [[nodiscard]] std::filesystem::path copy_file() const;
   // Whether the two differ in what a trainer extension does.
   [[nodiscard]] bool differ_in_extensions(const Configuration& one,
                                           const Configuration& other) const;
+  // NAME=VALUE of those that are not at their defaults.
+  [[nodiscard]] std::set<std::string> turned_extension_knobs(
+      const Configuration& configuration) const;
+  // Stops those in which code of extensions has run that `reference` does not run.
+  void end_trainers_unlike(const Configuration& reference);
   [[nodiscard]] std::string restart_key(const Configuration& configuration) const;
   void drop_dead();
   void take_end(TrainerEnd end) const;
@@ -137,6 +154,7 @@ class TrainerJob final : public tuner::Job {
   CancelSource* cancel_;
   Json hello_;
   Json facts_;
+  CheckPlan check_plan_;                   // of the last compare_updates()
   bool is_slowed_by_checkpoints_ = false;  // so much that blocks must have theirs
   std::set<std::string> damaged_files_;
   std::set<std::string> warnings_;

@@ -30,6 +30,7 @@ constexpr std::string_view kParameters = "parameters/";
 constexpr std::string_view kBuffers = "buffers/";
 constexpr std::string_view kOptimizer = "optimizer/";
 constexpr std::string_view kOthers = "others/";
+constexpr std::string_view kOutputs = "outputs/";
 constexpr const char* kNote = "note";
 constexpr const char* kNumbers = "numbers";  // epoch, sample, steps, samples
 constexpr std::size_t kMaxCheckpointBytes = std::size_t{1} << 40U;
@@ -119,11 +120,18 @@ ParameterComparison compare_updates(const std::string& name, const at::Tensor& r
   return result;
 }
 
+at::Tensor find_output(const Checkpoint& checkpoint, std::string_view name) {
+  for (const auto& [one, tensor] : checkpoint.outputs) {
+    if (one == name) return to_host(tensor).to(at::kDouble);
+  }
+  return {};
+}
+
 }  // namespace
 
 std::int64_t Checkpoint::bytes() const {
   std::int64_t total = 0;
-  for (const NamedTensors* group : {&parameters, &buffers, &optimizer, &others}) {
+  for (const NamedTensors* group : {&parameters, &buffers, &optimizer, &others, &outputs}) {
     for (const auto& [name, tensor] : *group)
       total += static_cast<std::int64_t>(tensor.nbytes());
   }
@@ -137,6 +145,7 @@ Result<std::int64_t> write_checkpoint(const std::filesystem::path& file,
   insert_all(dictionary, kBuffers, checkpoint.buffers);
   insert_all(dictionary, kOptimizer, checkpoint.optimizer);
   insert_all(dictionary, kOthers, checkpoint.others);
+  insert_all(dictionary, kOutputs, checkpoint.outputs);
   const at::Tensor numbers = at::empty({4}, at::kLong);
   auto* const number = numbers.mutable_data_ptr<std::int64_t>();
   number[0] = checkpoint.position.epoch;
@@ -170,6 +179,7 @@ Result<CheckpointFile> read_checkpoint(const std::filesystem::path& file) {
       put(kBuffers, result.checkpoint.buffers);
       put(kOptimizer, result.checkpoint.optimizer);
       put(kOthers, result.checkpoint.others);
+      put(kOutputs, result.checkpoint.outputs);
       if (key == kNote && tensor.scalar_type() == at::kByte) {
         const auto* const text = reinterpret_cast<const char*>(tensor.const_data_ptr());
         result.note.assign(text, tensor.nbytes());
@@ -242,7 +252,16 @@ Result<Comparison> compare(const Checkpoint& base, const Checkpoint& reference,
     result.is_finite = result.is_finite && at::isfinite(two).all().item<bool>();
   };
   for (std::size_t i = 0; i < base.buffers.size(); ++i) {
-    look_at(to_host(reference.buffers[i].second), to_host(candidate.buffers[i].second));
+    const at::Tensor one = to_host(reference.buffers[i].second);
+    const at::Tensor two = to_host(candidate.buffers[i].second);
+    look_at(one, two);
+    const at::Tensor from = to_host(base.buffers[i].second).to(at::kDouble);
+    const at::Tensor candidate_from = to_host(candidate_base->buffers[i].second).to(at::kDouble);
+    result.buffers.push_back(
+        {.update = compare_updates(base.buffers[i].first, one.to(at::kDouble) - from,
+                                   two.to(at::kDouble) - candidate_from),
+         .is_floating = one.is_floating_point(),
+         .is_equal = at::equal(one, two)});
   }
   for (std::size_t i = 0; i < base.parameters.size(); ++i) {
     const at::Tensor one = to_host(reference.parameters[i].second);
@@ -253,6 +272,16 @@ Result<Comparison> compare(const Checkpoint& base, const Checkpoint& reference,
     result.parameters.push_back(compare_updates(base.parameters[i].first,
                                                 one.to(at::kDouble) - from,
                                                 two.to(at::kDouble) - candidate_from));
+  }
+  const at::Tensor before = find_output(reference, kOutputsBefore);
+  const at::Tensor one = find_output(reference, kOutputsAfter);
+  const at::Tensor two = find_output(candidate, kOutputsAfter);
+  if (before.defined() && one.defined() && two.defined()) {
+    if (one.sizes() != two.sizes() || one.sizes() != before.sizes()) {
+      return fail(ErrorKind::invalid, "the models' outputs differ in shape");
+    }
+    look_at(one, two);
+    result.outputs = {.reference_change = norm_of(one - before), .difference = norm_of(two - one)};
   }
   return result;
 }

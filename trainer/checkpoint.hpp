@@ -18,11 +18,16 @@ namespace autotuned::trainer {
 
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
+inline constexpr const char* kOutputsBefore = "before";
+inline constexpr const char* kOutputsAfter = "after";
+
 struct Checkpoint {
   NamedTensors parameters;  // copies, in whatever memory format
   NamedTensors buffers;
   NamedTensors optimizer;  // only what is defined
   NamedTensors others;     // loss scaler and random generators
+  // What the model answers in evaluation mode, where a check asked for it: kOutputsBefore and kOutputsAfter its steps.
+  NamedTensors outputs;
   input::Position position;
   std::int64_t steps = 0;  // trained since the initial state
   std::int64_t samples = 0;

@@ -2,6 +2,7 @@
 // How the updates of two trainings from one state differ: plain data.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,10 +16,25 @@ struct ParameterComparison {
   double cosine = 1.0;      // 1 when both are 0, 0 when one is
 };
 
+struct BufferComparison {
+  ParameterComparison update;
+  bool is_floating = false;
+  bool is_equal = false;  // value for value
+};
+
+// What the models answer in evaluation mode, on one batch.
+struct OutputComparison {
+  double reference_change = 0.0;  // the norm of what the reference's steps made of its answer
+  double difference = 0.0;        // the norm of candidate - reference, after the steps
+};
+
 struct Comparison {
-  bool is_equal = false;   // parameters and buffers, value for value; NaN equals nothing
+  // Parameters, buffers and, where they are there, outputs, value for value; NaN equals nothing.
+  bool is_equal = false;
   bool is_finite = false;  // no NaN or Inf in the candidate
   std::vector<ParameterComparison> parameters;
+  std::vector<BufferComparison> buffers;
+  std::optional<OutputComparison> outputs;  // where both were kept with theirs
 };
 
 }  // namespace autotuned::trainer

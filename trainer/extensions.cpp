@@ -208,8 +208,9 @@ Result<void> Extensions::rewrite(Learner& learner) const {
 
 void Extensions::set_forward(Learner& learner) const {
   if (applied_.empty()) return learner.set_forward(nullptr);
-  Learner::Forward forward = [&model = learner.model()](const at::Tensor& images) {
-    return model.forward(images);
+  Learner::Forward forward = [&learner](const at::Tensor& images) {
+    learner.tell_images(images);
+    return learner.model().forward(images);
   };
   for (const One* const one : applied_) {
     forward = [one, original = std::move(forward)](const at::Tensor& images) {

@@ -68,6 +68,11 @@ Result<Block> Job::run_steps(std::int64_t count, const CancelCheck& is_cancelled
   return guarded_steps(*state_, [&] { return state_->run_steps(count, is_cancelled); });
 }
 
+Result<CheckedSteps> Job::check_steps(const CheckRequest& request,
+                                      const CancelCheck& is_cancelled) {
+  return guarded_steps(*state_, [&] { return state_->check_steps(request, is_cancelled); });
+}
+
 Result<JobProfile> Job::profile(std::int64_t steps, std::int64_t warmup_steps,
                                 const CancelCheck& is_cancelled, std::int64_t maximum_ns) {
   return guarded_steps(
@@ -115,6 +120,14 @@ Result<std::int64_t> Job::keep(const std::string& name) {
 
 Result<void> Job::restore(const std::string& name) {
   return guarded("restore", [&] { return state_->restore(name); });
+}
+
+Result<void> Job::restore(const std::string& name, const TrainingPlace& place) {
+  return guarded("restore", [&] { return state_->restore(name, place); });
+}
+
+TrainingPlace Job::place() const {
+  return state_->place();
 }
 
 Result<void> Job::drop(const std::string& name) {

@@ -122,6 +122,33 @@ struct Stretch {
   bool was_cancelled = false;
 };
 
+// Where a training stands, apart from what it has learned.
+struct TrainingPlace {
+  std::int64_t epoch = 0;
+  std::int64_t sample = 0;  // the first of the next batch
+  std::int64_t steps = 0;   // done since the initial state
+};
+
+// What the model was given in one step.
+struct StepInput {
+  std::uint64_t labels = 0;  // a hash of their values, in order; so with the images
+  std::uint64_t images = 0;
+  // Each sample's sum with fixed signs: where pixels differ by rounding, these are nearly equal.
+  std::vector<double> projections;
+};
+
+struct CheckRequest {
+  std::int64_t steps = 1;
+  // The second half of the steps begins two steps before the end of an epoch, where that has as many.
+  bool crosses_epoch = false;
+  // Keeps the model's outputs also before the first step.
+  bool keeps_outputs_before = false;
+};
+struct CheckedSteps {
+  Block block;  // with every loss
+  std::vector<StepInput> inputs;
+};
+
 struct TestResult {
   std::int64_t samples = 0;
   double accuracy = 0.0;
@@ -165,6 +192,10 @@ class Job {
   [[nodiscard]] Result<Block> run(const RunRequest& request, const CancelCheck& is_cancelled);
   // Exactly `count` steps, every loss read.
   [[nodiscard]] Result<Block> run_steps(std::int64_t count, const CancelCheck& is_cancelled);
+  // The same, looked at. The next keep() holds the model's outputs after them, too: in evaluation mode, on the first
+  // batch of the first epoch.
+  [[nodiscard]] Result<CheckedSteps> check_steps(const CheckRequest& request,
+                                                 const CancelCheck& is_cancelled);
   // Once `maximum_ns` are over, warm-up included, no further step begins, save a first one.
   [[nodiscard]] Result<JobProfile> profile(std::int64_t steps, std::int64_t warmup_steps,
                                            const CancelCheck& is_cancelled,
@@ -199,6 +230,10 @@ class Job {
   // Checkpoints in memory, by name. Each returns the bytes that it holds.
   [[nodiscard]] Result<std::int64_t> keep(const std::string& name);
   [[nodiscard]] Result<void> restore(const std::string& name);
+  // The same, but to go on from that place: with its samples and its count of steps. ErrorKind::invalid: the data have
+  // no such place.
+  [[nodiscard]] Result<void> restore(const std::string& name, const TrainingPlace& place);
+  [[nodiscard]] TrainingPlace place() const;
   [[nodiscard]] Result<void> drop(const std::string& name);
   // Files. `note` is text that the caller gets back.
   [[nodiscard]] Result<std::int64_t> export_to(const std::filesystem::path& file,

@@ -357,22 +357,34 @@ double Job::State::learning_rate() const {
 
 Result<std::int64_t> Job::State::keep(const std::string& name) {
   Checkpoint checkpoint = capture();
+  checkpoint.outputs = std::exchange(outputs_, {});
   const std::int64_t bytes = checkpoint.bytes();
   checkpoints_[name] = std::move(checkpoint);
   return bytes;
 }
 
-Result<void> Job::State::restore(const std::string& name) {
+Result<void> Job::State::restore(const std::string& name,
+                                 const std::optional<TrainingPlace>& place) {
   const auto checkpoint = find(name);
   if (!checkpoint) return tl::unexpected(checkpoint.error());
   if ((*checkpoint)->position.sample > train_data_->size()) {
     return fail(ErrorKind::invalid, "the checkpoint is of other data", name);
   }
+  if (place && (place->epoch < 0 || place->sample < 0 || place->steps < 0 ||
+                place->sample > train_data_->size())) {
+    return fail(ErrorKind::invalid, "the data have no such place", name);
+  }
   if (auto done = learner_->restore(**checkpoint); !done) return done;
-  feed_->seek((*checkpoint)->position);
-  steps_ = (*checkpoint)->steps;
+  feed_->seek(place ? input::Position{.epoch = place->epoch, .sample = place->sample}
+                    : (*checkpoint)->position);
+  steps_ = place ? place->steps : (*checkpoint)->steps;
   samples_ = (*checkpoint)->samples;
   return {};
+}
+
+TrainingPlace Job::State::place() const {
+  const input::Position position = feed_->position();
+  return {.epoch = position.epoch, .sample = position.sample, .steps = steps_};
 }
 
 Result<void> Job::State::drop(const std::string& name) {

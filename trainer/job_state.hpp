@@ -46,7 +46,8 @@ class Job::State {
   Result<Prepared> prepare(const Configuration& configuration);
   Checkpoint capture();
   Result<std::int64_t> keep(const std::string& name);
-  Result<void> restore(const std::string& name);
+  Result<void> restore(const std::string& name, const std::optional<TrainingPlace>& place = {});
+  [[nodiscard]] TrainingPlace place() const;
   Result<void> drop(const std::string& name);
   [[nodiscard]] Result<const Checkpoint*> find(const std::string& name) const;
   void put(const std::string& name, Checkpoint checkpoint);
@@ -65,6 +66,9 @@ class Job::State {
                              const CancelCheck& is_cancelled, std::int64_t maximum_ns);
   Result<Stretch> advance(const StretchLimits& limits, const CancelCheck& is_cancelled);
   Result<TestResult> evaluate(const CancelCheck& is_cancelled);
+
+  // job_checked_steps.cpp
+  Result<CheckedSteps> check_steps(const CheckRequest& request, const CancelCheck& is_cancelled);
 
   // job_checkpoint.cpp
   Result<void> time_checkpoint(const std::filesystem::path& file);
@@ -136,6 +140,10 @@ class Job::State {
   // A block's checkpoint, within its time: job_checkpoint.cpp
   Result<void> begin_block_checkpoint(const std::filesystem::path& file);
   Result<void> end_block_checkpoint(const std::filesystem::path& file);
+  // job_checked_steps.cpp: keeps what the model answers now, for the next checkpoint.
+  Result<void> keep_outputs(const char* name, const CancelCheck& is_cancelled);
+  // Two steps before the end of this epoch or, where it is nearer, of the next; nothing where epochs are shorter.
+  [[nodiscard]] std::optional<input::Position> near_epoch_end() const;
   Result<StepTaken> step(const CancelCheck& is_cancelled);
   StepTaken step_on(const DeviceBatch& batch);
   StepTaken learn_from(const DeviceBatch& batch);
@@ -187,6 +195,7 @@ class Job::State {
   bool reads_every_loss_ = false;
   std::unique_ptr<Feed> feed_;  // after the data, which its threads read
   std::map<std::string, Checkpoint, std::less<>> checkpoints_;
+  NamedTensors outputs_;  // of a check, until the next keep()
   CheckpointWriter writer_;
   std::int64_t checkpoint_copy_ns_ = 0;  // 0: not timed yet
   std::int64_t checkpoint_write_ns_ = 0;

@@ -134,6 +134,9 @@ void Learner::set_recorder(std::unique_ptr<GraphRecorder> recorder) {
 
 at::Tensor Learner::step(const DeviceBatch& batch, double learning_rate) {
   if (!settings_.is_graph) return whole_step(batch, learning_rate);
+  // A recorded step is replayed without a call of forward.
+  tell_labels(batch.labels);
+  tell_images(batch.images);
   optimizer_->prepare_step_on_device(learning_rate);
   if (has_plain_steps_) return whole_step(batch, learning_rate);
   return graph_->step(batch,
@@ -143,6 +146,7 @@ at::Tensor Learner::step(const DeviceBatch& batch, double learning_rate) {
 }
 
 at::Tensor Learner::whole_step(const DeviceBatch& batch, double learning_rate) {
+  if (!settings_.is_graph) tell_labels(batch.labels);
   {
     const Span span(profiler::span::kZeroGrad);
     zero_gradients();
@@ -175,7 +179,20 @@ at::Tensor Learner::whole_step(const DeviceBatch& batch, double learning_rate) {
 
 at::Tensor Learner::forward(const at::Tensor& images) {
   const Float32Scope scope(device_.type(), settings_.kept.modules);
-  return forward_ ? forward_(images) : call(model_, images);
+  if (forward_) return forward_(images);
+  if (!settings_.is_graph) tell_images(images);
+  return call(model_, images);
+}
+
+void Learner::tell_labels(const at::Tensor& labels) const {
+  if (input_watch_.labels) input_watch_.labels(labels);
+}
+
+void Learner::tell_images(const at::Tensor& images) const {
+  if (!input_watch_.images) return;
+  const at::NoGradGuard no_grad;
+  const AutocastPause pause(device_.type());
+  input_watch_.images(images);
 }
 
 at::Tensor Learner::compute_loss(const at::Tensor& logits, const at::Tensor& labels) {
@@ -204,6 +221,13 @@ void Learner::step_optimizer(double learning_rate) {
   }
   if (settings_.autocast == at::kHalf && !scaler_.unscale(gradients())) return;
   optimizer_->step(learning_rate);
+}
+
+at::Tensor Learner::outputs(const DeviceBatch& batch) {
+  const at::NoGradGuard no_grad;
+  const AutocastGuard autocast(device_.type(), settings_.autocast);
+  const EvaluationMode evaluation_mode(*model_);
+  return forward(batch.images).to(at::kCPU, at::kFloat, /*non_blocking=*/false, /*copy=*/true);
 }
 
 Learner::Score Learner::score(const DeviceBatch& batch) {

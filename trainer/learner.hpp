@@ -52,6 +52,16 @@ class Learner {
   void configure(const LearnerSettings& settings);
   [[nodiscard]] const LearnerSettings& settings() const { return settings_; }
 
+  // Told what the model is given in steps: the labels once, at the beginning; then the images of every call of its
+  // forward, whoever calls it. Without gradients and autocast. For those that are empty: nobody.
+  struct InputWatch {
+    std::function<void(const at::Tensor& labels)> labels;
+    std::function<void(const at::Tensor& images)> images;
+  };
+  void watch_inputs(InputWatch watch) { input_watch_ = std::move(watch); }
+  // For whoever calls the model's forward in the place of the learner.
+  void tell_images(const at::Tensor& images) const;
+
   // What runs instead of the model's forward from now on; null: that again.
   using Forward = std::function<at::Tensor(const at::Tensor& images)>;
   void set_forward(Forward forward);
@@ -81,6 +91,8 @@ class Learner {
 
   // Without gradients, in evaluation mode. Scalars on the device.
   [[nodiscard]] Score score(const DeviceBatch& batch);
+  // The same way: the model's answer, in 32 bit on the host.
+  [[nodiscard]] at::Tensor outputs(const DeviceBatch& batch);
 
   // Calls `on_gradient(i)` whenever parameter i gets a gradient, until the returned object goes away.
   class GradientWatch;
@@ -110,6 +122,7 @@ class Learner {
   [[nodiscard]] at::Tensor compute_loss(const at::Tensor& logits, const at::Tensor& labels);
   // `learning_rate` goes for steps that are not on the device.
   [[nodiscard]] at::Tensor whole_step(const DeviceBatch& batch, double learning_rate);
+  void tell_labels(const at::Tensor& labels) const;
   void zero_gradients();
   void step_optimizer(double learning_rate);
   [[nodiscard]] std::vector<const void*> memory();
@@ -118,6 +131,7 @@ class Learner {
 
   std::shared_ptr<Model> model_;
   LossFunction loss_;
+  InputWatch input_watch_;
   Forward forward_;  // empty: the model's own
   at::Device device_;
   std::vector<std::string> names_;

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <functional>
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -97,6 +98,21 @@ Json to_json(const TrainingSummary& summary) {
     json["test_loss"] = summary.test->loss;
   }
   return json;
+}
+
+Json update_json(const ParameterComparison& update) {
+  return {{"name", update.name},
+          {"reference_norm", update.reference_norm},
+          {"candidate_norm", update.candidate_norm},
+          {"norm_ratio", update.norm_ratio},
+          {"cosine", update.cosine}};
+}
+
+// JSON's numbers would round it.
+std::string hexadecimal(std::uint64_t value) {
+  std::ostringstream text;
+  text << std::hex << value;
+  return text.str();
 }
 
 Result<std::int64_t> count_of(const Json& request, const char* field) {
@@ -218,6 +234,11 @@ Result<Json> Server::handle(const std::string& name, const Json& request) {
   }
   if (name == "prepare") return prepare(request);
   if (name == "run" || name == "steps") return run(request);
+  if (name == "check_steps") return check_steps(request);
+  if (name == "place") {
+    const TrainingPlace place = job_->place();
+    return Json{{"epoch", place.epoch}, {"sample", place.sample}, {"steps", place.steps}};
+  }
   if (name == "profile") return profile(request);
   if (name == "trace") return trace(request);
   if (name == "compare") return compare(request);
@@ -268,6 +289,29 @@ Result<Json> Server::prepare(const Json& request) {
   const auto prepared = job_->prepare(*configuration);
   if (!prepared) return tl::unexpected(prepared.error());
   return Json{{"changed", prepared->changed}, {"switch_ns", prepared->switch_ns}};
+}
+
+Result<Json> Server::check_steps(const Json& request) {
+  CheckRequest check;
+  const auto count = count_of(request, "count");
+  if (!count) return tl::unexpected(count.error());
+  check.steps = *count;
+  const auto crosses = get_bool(request, "crosses_epoch");
+  if (!crosses) return tl::unexpected(crosses.error());
+  check.crosses_epoch = *crosses;
+  const auto before = get_bool(request, "outputs_before");
+  if (!before) return tl::unexpected(before.error());
+  check.keeps_outputs_before = *before;
+  const auto checked = job_->check_steps(check, [this] { return is_cancelled(); });
+  if (!checked) return tl::unexpected(checked.error());
+  Json json = checked->block.to_json();
+  Json& inputs = json["inputs"] = Json::array();
+  for (const StepInput& one : checked->inputs) {
+    inputs.push_back({{"labels", hexadecimal(one.labels)},
+                      {"images", hexadecimal(one.images)},
+                      {"projections", one.projections}});
+  }
+  return json;
 }
 
 Result<Json> Server::run(const Json& request) {
@@ -372,15 +416,38 @@ Result<Json> Server::compare(const Json& request) {
   if (!comparison) return tl::unexpected(comparison.error());
   Json parameters = Json::array();
   for (const ParameterComparison& one : comparison->parameters) {
-    parameters.push_back({{"name", one.name},
-                          {"reference_norm", one.reference_norm},
-                          {"candidate_norm", one.candidate_norm},
-                          {"norm_ratio", one.norm_ratio},
-                          {"cosine", one.cosine}});
+    parameters.push_back(update_json(one));
   }
-  return Json{{"equal", comparison->is_equal},
-              {"finite", comparison->is_finite},
-              {"parameters", parameters}};
+  Json buffers = Json::array();
+  for (const BufferComparison& one : comparison->buffers) {
+    Json buffer = update_json(one.update);
+    buffer["floating"] = one.is_floating;
+    buffer["equal"] = one.is_equal;
+    buffers.push_back(std::move(buffer));
+  }
+  Json json = {{"equal", comparison->is_equal},
+               {"finite", comparison->is_finite},
+               {"parameters", parameters},
+               {"buffers", buffers}};
+  if (comparison->outputs) {
+    json["outputs"] = {{"reference_change", comparison->outputs->reference_change},
+                       {"difference", comparison->outputs->difference}};
+  }
+  return json;
+}
+
+Result<Json> Server::restore(const std::string& name, const Json& request) {
+  const auto empty_json = [] { return Json::object(); };
+  const Json& place = member(request, "place");
+  if (place.is_null()) return job_->restore(name).map(empty_json);
+  TrainingPlace at;
+  for (const auto& [field, value] : {std::pair{"epoch", &at.epoch}, std::pair{"sample", &at.sample},
+                                     std::pair{"steps", &at.steps}}) {
+    const auto read = count_of(place, field);
+    if (!read) return tl::unexpected(read.error());
+    *value = *read;
+  }
+  return job_->restore(name, at).map(empty_json);
 }
 
 Result<Json> Server::train(const Json& request) {
@@ -417,7 +484,7 @@ Result<Json> Server::handle_checkpoint(const std::string& name, const Json& requ
   const auto checkpoint = get_string(request, "name");
   if (!checkpoint) return tl::unexpected(checkpoint.error());
   if (name == "checkpoint") return job_->keep(*checkpoint).map(bytes_json);
-  if (name == "restore") return job_->restore(*checkpoint).map(empty_json);
+  if (name == "restore") return restore(*checkpoint, request);
   if (name == "drop") return job_->drop(*checkpoint).map(empty_json);
   if (name == "round") {
     const auto as = get_string(request, "as");

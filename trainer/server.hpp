@@ -37,9 +37,11 @@ class Server {
   [[nodiscard]] Result<Json> check(const Json& request);
   [[nodiscard]] Result<Json> prepare(const Json& request);
   [[nodiscard]] Result<Json> run(const Json& request);
+  [[nodiscard]] Result<Json> check_steps(const Json& request);
   [[nodiscard]] Result<Json> profile(const Json& request);
   [[nodiscard]] Result<Json> trace(const Json& request);
   [[nodiscard]] Result<Json> compare(const Json& request);
+  [[nodiscard]] Result<Json> restore(const std::string& name, const Json& request);
   [[nodiscard]] Result<Json> train(const Json& request);
   [[nodiscard]] Result<Json> handle_checkpoint(const std::string& name, const Json& request);
 

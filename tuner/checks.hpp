@@ -14,17 +14,27 @@
 
 namespace autotuned::tuner {
 
-// Exact: parameters and buffers are equal, value for value.
+// Exact: parameters, buffers, the batches that the model was given and its outputs in evaluation mode are equal, value
+// for value, and something moved.
 [[nodiscard]] CheckRecord check_equal(const UpdateComparison& updates);
+
+// Exact, where two runs of one configuration differ (`own`, by the device's own algorithms): updates, buffers and outputs
+// may be three times as far apart as there; labels and samples are equal.
+[[nodiscard]] CheckRecord check_repeated(const UpdateComparison& updates,
+                                         const UpdateComparison& own);
 
 // Numerics: everything is finite; each parameter's update has a norm of 0.8 to 1.25 times the
 // reference's and a cosine of at least 0.8 with it; each step's loss is within 10 % (of 0.1 at least).
 // A parameter whose reference update is under a thousandth of the largest one is mostly rounding: of it
-// is asked only that it moves and stays under a hundredth.
+// is asked only that it moves and stays under a hundredth. The same is asked of floating-point buffers, as running
+// averages are, while others are equal, and those that the reference leaves alone. The model was given the same labels
+// and, but for rounding, samples. What it answers in evaluation mode is at most half as far from the reference's answer
+// as the steps have moved that one.
 //
 // Some models turn their own updates: eight steps from parameters that were rounded to 16 bits lead a ResNet
 // with small batches as far astray as eight steps in 16 bits. With `rounded`, such steps of the reference
-// itself, each parameter's cosine must reach two thirds of the one there, where that is less than 0.8.
+// itself, each cosine must reach two thirds of the one there, where that is less than 0.8, and outputs may be 1.5 times as far
+// apart as there, up to 0.9.
 [[nodiscard]] CheckRecord check_numerics(const UpdateComparison& updates,
                                          const UpdateComparison* rounded = nullptr);
 

@@ -38,12 +38,42 @@ struct UpdateComparison {
     // Where the trainer tells it: of a reference that does not move at all the ratio says nothing.
     std::optional<double> candidate_norm = std::nullopt;
   };
+  struct Buffer {
+    Parameter update;
+    bool is_floating = false;
+    bool is_equal = false;  // value for value
+  };
+  // Of the models' answers in evaluation mode, on one batch: norms.
+  struct Outputs {
+    double reference_change = 0.0;  // what the reference's steps made of its answer
+    double difference = 0.0;        // between the two after the steps
+  };
+  // What the model was given in a step.
+  struct StepInput {
+    std::string labels;  // hashes of the values, in order
+    std::string images;
+    // One number for each sample, nearly equal where pixels differ by rounding only.
+    std::vector<double> projections;
+  };
   std::int64_t steps = 0;
-  bool equal = false;   // parameters and buffers, value for value
+  bool equal = false;   // parameters, buffers and outputs, value for value
   bool finite = false;  // no NaN or Inf in the candidate
   std::vector<Parameter> parameters;
   std::vector<double> reference_losses;
   std::vector<double> candidate_losses;
+  std::vector<Buffer> buffers;
+  // These where the trainer tells them.
+  std::optional<Outputs> outputs = std::nullopt;
+  std::vector<StepInput> reference_inputs;
+  std::vector<StepInput> candidate_inputs;
+};
+
+// Which steps are compared, always from the initial parameters, buffers and moments.
+enum class CheckedSteps {
+  first,  // of a training
+  // After as many steps as the candidate's process has made, at the samples where it stands: in the process that was
+  // measured. The second half is at the end of an epoch and the beginning of the next.
+  later,
 };
 
 struct Profile {
@@ -93,13 +123,12 @@ class Job {
   // From the same initial state and samples, `steps` steps under each.
   virtual Result<UpdateComparison> compare_updates(const Configuration& reference,
                                                    const Configuration& candidate,
-                                                   std::int64_t steps) = 0;
+                                                   std::int64_t steps, CheckedSteps which) = 0;
 
-  // `steps` steps under `configuration` from the initial state, and (as the candidate) from that state with
+  // The steps of the last compare_updates() under `configuration` from the initial state, and (as the candidate) from that state with
   // its parameters rounded to 16 bits: how far the job itself keeps the direction of its updates where
   // nothing but rounding differs.
-  virtual Result<UpdateComparison> compare_rounded(const Configuration& configuration,
-                                                   std::int64_t steps) = 0;
+  virtual Result<UpdateComparison> compare_rounded(const Configuration& configuration) = 0;
 
   virtual Result<Profile> profile(const Configuration& configuration) = 0;
 

@@ -75,7 +75,7 @@ class FakeTrainer {
       configuration_ = request.at("configuration");
       return {{"changed", Json::array()}, {"switch_ns", 0}};
     }
-    if (name == "run" || name == "steps") return block(request);
+    if (name == "run" || name == "steps" || name == "check_steps") return block(request);
     if (name == "profile") {
       return {{"metrics", behaviour_.metrics(configuration_)},
               {"spans", Json::array()},

@@ -353,18 +353,64 @@ TEST_F(TrainerJobTest, ComparesAnExtensionWithATrainerThatNeverRanIt) {
   EXPECT_EQ(scene_.requests("load").at(0).at("plugins"), Json({"/plugins/libmine_trainer.so"}));
   ASSERT_TRUE(job().run_block(with("mine.skip", true), {}));
   EXPECT_EQ(trainers(), 1);
-  const auto compared = job().compare_updates(start_, with("mine.skip", true), 6);
+  const auto compared =
+      job().compare_updates(start_, with("mine.skip", true), 6, tuner::CheckedSteps::first);
   ASSERT_TRUE(compared) << compared.error().message();
   EXPECT_EQ(trainers(), 2);
-  ASSERT_TRUE(job().compare_updates(start_, with("optimizer.set_to_none", true), 6));
+  ASSERT_TRUE(job().compare_updates(start_, with("optimizer.set_to_none", true), 6,
+                                    tuner::CheckedSteps::first));
   EXPECT_EQ(trainers(), 2);
+}
+
+// What the extension has become in the process that was measured must be in the candidate, and nothing of it in the
+// reference.
+TEST_F(TrainerJobTest, ComparesAfterMeasuringInTheProcessThatWasMeasured) {
+  const Configuration candidate = with("mine.skip", true);
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().run_block(candidate, {}));
+  const auto compared = job().compare_updates(start_, candidate, 6, tuner::CheckedSteps::later);
+  ASSERT_TRUE(compared) << compared.error().message();
+  EXPECT_EQ(compared->steps, 6);
+  const Json steps = scene_.requests("check_steps");
+  ASSERT_EQ(steps.size(), 2U);
+  EXPECT_EQ(steps.at(0).at("trainer"), scene_.requests("run").at(0).at("trainer"));
+  EXPECT_NE(steps.at(0).at("trainer"), steps.at(1).at("trainer"));
+  EXPECT_EQ(steps.at(0).at("outputs_before"), false);
+  EXPECT_EQ(steps.at(1).at("outputs_before"), true);
+  EXPECT_EQ(steps.at(1).at("crosses_epoch"), true);
+  ASSERT_EQ(scene_.requests("restore").size(), 2U);
+  EXPECT_TRUE(scene_.requests("restore").at(0).contains("place"));
+  EXPECT_EQ(scene_.requests("restore").at(0).at("place"),
+            scene_.requests("restore").at(1).at("place"));
+  // That one has run no extension: another look needs no third.
+  ASSERT_TRUE(job().compare_updates(start_, candidate, 1, tuner::CheckedSteps::first));
+  EXPECT_EQ(trainers(), 2);
+}
+
+TEST_F(TrainerJobTest, DropsWhatACheckHasKept) {
+  const Configuration candidate = with("memory.malloc", std::string("keep"));
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().compare_updates(start_, candidate, 6, tuner::CheckedSteps::later));
+  // The candidate's in both trainers, the reference's in its own.
+  EXPECT_EQ(scene_.requests("drop").size(), 3);
+  scene_.behave({{"faults",
+                  {{{"do", "error"},
+                    {"kind", "out_of_memory"},
+                    {"request", "check_steps"},
+                    {"when", {"memory.malloc=keep"}}}}}});
+  const auto failed = job().compare_updates(start_, candidate, 6, tuner::CheckedSteps::first);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().kind, ErrorKind::out_of_memory);
+  EXPECT_EQ(scene_.requests("drop").size(), 5) << "the reference's in both";
+  EXPECT_FALSE(std::filesystem::exists(scene_.folder() / "reference.checkpoint"));
 }
 
 TEST_F(TrainerJobTest, ComparesWithinOneTrainerAndAcrossTwo) {
   scene_.behave({{"not_equal", {"memory.malloc=keep"}},
                  {"updates", {{"memory.malloc=keep", {{"norm_ratio", 1.5}, {"cosine", 0.5}}}}}});
   ASSERT_TRUE(job().start(start_));
-  const auto same = job().compare_updates(start_, with("optimizer.set_to_none", true), 6);
+  const auto same = job().compare_updates(start_, with("optimizer.set_to_none", true), 6,
+                                          tuner::CheckedSteps::first);
   ASSERT_TRUE(same) << same.error().message();
   EXPECT_TRUE(same->equal);
   EXPECT_EQ(same->steps, 6);
@@ -372,7 +418,8 @@ TEST_F(TrainerJobTest, ComparesWithinOneTrainerAndAcrossTwo) {
   EXPECT_EQ(same->candidate_losses.size(), 6);
   EXPECT_TRUE(scene_.requests("export").empty());
 
-  const auto other = job().compare_updates(start_, with("memory.malloc", std::string("keep")), 6);
+  const auto other = job().compare_updates(start_, with("memory.malloc", std::string("keep")), 6,
+                                           tuner::CheckedSteps::first);
   ASSERT_TRUE(other) << other.error().message();
   EXPECT_FALSE(other->equal);
   ASSERT_EQ(other->parameters.size(), 1);
@@ -390,7 +437,8 @@ TEST_F(TrainerJobTest, ComparesAParameterThatOnlyTheCandidateMoves) {
         {{"optimizer.set_to_none=on",
           {{"reference_norm", 0.0}, {"candidate_norm", 2.5}, {"norm_ratio", nullptr}}}}}});
   ASSERT_TRUE(job().start(start_));
-  const auto compared = job().compare_updates(start_, with("optimizer.set_to_none", true), 6);
+  const auto compared = job().compare_updates(start_, with("optimizer.set_to_none", true), 6,
+                                              tuner::CheckedSteps::first);
   ASSERT_TRUE(compared) << compared.error().message();
   ASSERT_EQ(compared->parameters.size(), 1);
   EXPECT_EQ(compared->parameters[0].reference_norm, 0.0);

@@ -2,6 +2,7 @@
 // The numerics check on real training: what it must reject, and what it must let pass.
 #include <ATen/Functions.h>
 #include <gmock/gmock.h>
+#include <torch/nn/modules/batchnorm.h>
 
 #include <functional>
 
@@ -26,6 +27,8 @@ class Loop {
   // Called after backward, before the optimizer's step.
   std::function<void(const std::vector<at::Tensor>&)> spoil = [](const auto&) {};
   bool forgets_momentum = false;
+  // Before the first step.
+  std::function<void(torch::nn::Module&)> change = [](torch::nn::Module&) {};
 
   explicit Loop(const recipes::Recipe& recipe) : recipe_(recipe) {}
 
@@ -44,6 +47,7 @@ class Loop {
     for (const auto& parameter : model->named_parameters())
       parameters.push_back(parameter.value());
     auto optimizer = value_of(make_optimizer(recipe_.optimizer, parameters));
+    change(*model);
     Result result;
     result.initial = state_of(*model);
     at::manual_seed(recipe_.seed + 1);
@@ -141,6 +145,23 @@ TEST_P(NumericsCheck, RejectsLostMomentum) {
   spoiled.forgets_momentum = true;
   const CheckRecord check = check_of(Loop(GetParam()), spoiled);
   EXPECT_FALSE(check.passed) << check.detail;
+}
+
+// The parameters learn as ever, and every evaluation is wrong.
+TEST(NumericsCheckOfStatistics, RejectsABatchNormalisationThatKeepsNone) {
+  recipes::Recipe recipe = small_cnn_recipe();
+  recipe.model = {"resnet18", {{"classes", 4}}};
+  recipe.data.parameters["shape"] = {3, 12, 12};
+  Loop frozen(recipe);
+  frozen.change = [](torch::nn::Module& model) {
+    for (const auto& module : model.modules()) {
+      if (auto* norm = module->as<torch::nn::BatchNorm2dImpl>()) norm->options.momentum(0.0);
+    }
+  };
+  EXPECT_TRUE(check_of(Loop(recipe), Loop(recipe)).passed);
+  const CheckRecord check = check_of(Loop(recipe), frozen);
+  EXPECT_FALSE(check.passed);
+  EXPECT_THAT(check.detail, HasSubstr("bn1.running_"));
 }
 
 TEST_P(NumericsCheck, AcceptsCorrectChanges) {

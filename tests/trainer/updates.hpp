@@ -20,6 +20,17 @@ inline tuner::UpdateComparison updates_of(const Comparison& comparison,
     updates.parameters.push_back(
         {one.name, one.reference_norm, one.norm_ratio, one.cosine, one.candidate_norm});
   }
+  for (const BufferComparison& one : comparison.buffers) {
+    const ParameterComparison& update = one.update;
+    updates.buffers.push_back({{update.name, update.reference_norm, update.norm_ratio,
+                                update.cosine, update.candidate_norm},
+                               one.is_floating,
+                               one.is_equal});
+  }
+  if (comparison.outputs) {
+    updates.outputs = {.reference_change = comparison.outputs->reference_change,
+                       .difference = comparison.outputs->difference};
+  }
   updates.reference_losses = std::move(reference);
   updates.candidate_losses = std::move(candidate);
   return updates;

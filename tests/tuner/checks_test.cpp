@@ -278,141 +278,105 @@ TEST(Checks, ExactMeansEqual) {
   EXPECT_TRUE(check_equal(updates).passed);
 }
 
-// Which comparisons are asked of the job, and what is made of them.
-class RunChecks : public testing::Test {
- protected:
-  struct Asked {
-    Configuration reference;
-    Configuration candidate;
-    std::int64_t steps;
-  };
+TEST(Checks, EqualityWhereNothingMovesProvesNothing) {
+  UpdateComparison updates = compare({}, {}, 8);
+  updates.equal = true;
+  for (auto& parameter : updates.parameters)
+    parameter.reference_norm = 0.0;
+  const CheckRecord check = check_equal(updates);
+  EXPECT_FALSE(check.passed);
+  EXPECT_THAT(check.detail, HasSubstr("no parameter moves"));
+}
 
-  RunChecks() {
-    job_.updates = [this](const Configuration& reference, const Configuration& candidate,
-                          std::int64_t steps) {
-      asked_.push_back({reference, candidate, steps});
-      UpdateComparison updates = SimulatedJob::equal(steps);
-      updates.equal = is_equal_;
-      return updates;
-    };
+// Running averages as a batch normalisation keeps them.
+UpdateComparison with_statistics() {
+  UpdateComparison updates = compare({}, {}, 8);
+  updates.buffers.push_back({{"norm.running_mean", 0.4, 1.02, 0.99, 0.41}, true, false});
+  updates.buffers.push_back({{"norm.running_var", 5.0, 0.98, 0.999, 4.9}, true, false});
+  updates.buffers.push_back({{"norm.num_batches_tracked", 8.0, 1.0, 1.0, 8.0}, false, true});
+  updates.buffers.push_back({{"table", 0.0, 1.0, 1.0, 0.0}, true, true});
+  return updates;
+}
+
+TEST(Checks, NumericsHoldBuffersAgainstTheReference) {
+  EXPECT_TRUE(check_numerics(with_statistics()).passed);
+  UpdateComparison updates = with_statistics();
+  updates.buffers[0].update.norm_ratio = 0.0;
+  updates.buffers[0].update.cosine = 0.0;
+  CheckRecord check = check_numerics(updates);
+  EXPECT_FALSE(check.passed) << "frozen";
+  EXPECT_THAT(check.detail, HasSubstr("norm.running_mean"));
+  updates = with_statistics();
+  updates.buffers[1].update.norm_ratio = 0.7;
+  EXPECT_FALSE(check_numerics(updates).passed) << "updated more rarely";
+  updates = with_statistics();
+  updates.buffers[2].is_equal = false;
+  check = check_numerics(updates);
+  EXPECT_FALSE(check.passed) << "another count of batches";
+  EXPECT_THAT(check.detail, HasSubstr("num_batches_tracked"));
+  updates = with_statistics();
+  updates.buffers[3] = {{"table", 0.0, std::nan(""), 0.0, 1e-9}, true, false};
+  EXPECT_FALSE(check_numerics(updates).passed) << "the reference leaves it alone";
+}
+
+TEST(Checks, NumericsHoldOutputsAgainstTheReference) {
+  UpdateComparison updates = compare({}, {}, 8);
+  updates.outputs = {.reference_change = 2.0, .difference = 0.1};
+  EXPECT_TRUE(check_numerics(updates).passed);
+  updates.outputs->difference = 1.2;
+  const CheckRecord check = check_numerics(updates);
+  EXPECT_FALSE(check.passed);
+  EXPECT_THAT(check.detail, HasSubstr("in evaluation mode"));
+  UpdateComparison own = compare({}, {}, 8);
+  own.outputs = {.reference_change = 2.0, .difference = 1.0};
+  EXPECT_TRUE(check_numerics(updates, &own).passed) << "the job by itself differs as much";
+  updates.outputs->difference = 2.0;
+  own.outputs->difference = 2.0;
+  EXPECT_FALSE(check_numerics(updates, &own).passed) << "as if nothing had been learned";
+  updates.outputs->difference = std::nan("");
+  EXPECT_FALSE(check_numerics(updates).passed);
+}
+
+UpdateComparison with_inputs() {
+  UpdateComparison updates = compare({}, {}, 3);
+  updates.equal = true;
+  for (int step = 0; step < 3; ++step) {
+    const double base = step;
+    updates.reference_inputs.push_back({"a" + std::to_string(step),
+                                        "b" + std::to_string(step),
+                                        {base, 3.0 - base, -5.0 * base, 1.0}});
   }
-
-  std::vector<CheckRecord> run(const Configuration& change) {
-    auto checks = run_checks(input_, job_, incumbent_, change);
-    EXPECT_TRUE(checks);
-    return *checks;
-  }
-
-  static Configuration change(const std::string& knob, const KnobValue& value) {
-    Configuration change;
-    change.set(knob, value);
-    return change;
-  }
-
-  FakeClock clock_;
-  SimulatedJob job_{clock_};
-  SessionInput input_ = simulated_input();
-  Configuration incumbent_ = input_.starting.with(change("optimizer.fused", true));
-  bool is_equal_ = true;
-  std::vector<Asked> asked_;
-};
-
-TEST_F(RunChecks, ExactIsComparedWithTheIncumbent) {
-  const auto checks = run(change("loader.workers", std::int64_t{2}));
-  ASSERT_EQ(checks.size(), 1U);
-  EXPECT_TRUE(checks[0].passed);
-  ASSERT_EQ(asked_.size(), 1U);
-  EXPECT_EQ(asked_[0].reference, incumbent_);
+  updates.candidate_inputs = updates.reference_inputs;
+  return updates;
 }
 
-TEST_F(RunChecks, NumericsAreComparedWithTheStart) {
-  const auto checks = run(change("precision.autocast", std::string("bf16")));
-  ASSERT_EQ(checks.size(), 1U);
-  EXPECT_EQ(checks[0].risk, "numerics");
-  ASSERT_EQ(asked_.size(), 2U);
-  EXPECT_EQ(asked_[0].steps, 1);
-  EXPECT_EQ(asked_[1].steps, 8);
-  EXPECT_EQ(asked_[0].reference, input_.starting);
-  EXPECT_TRUE(asked_[0].candidate.flag("optimizer.fused")) << "the whole candidate";
-}
-
-TEST_F(RunChecks, TheJobsOwnTurnsAreLookedAtWhereTheCandidateFailsLater) {
-  int looks = 0;
-  const auto turned = [](std::int64_t steps, double cosine) {
-    UpdateComparison updates = SimulatedJob::equal(steps);
-    updates.equal = false;
-    updates.parameters[0].cosine = cosine;
-    return updates;
+TEST(Checks, TheModelMustBeGivenTheSameBatches) {
+  UpdateComparison updates = with_inputs();
+  EXPECT_TRUE(check_equal(updates).passed);
+  EXPECT_TRUE(check_numerics(updates).passed);
+  const auto details = [&] {
+    EXPECT_FALSE(check_equal(updates).passed);
+    const CheckRecord check = check_numerics(updates);
+    EXPECT_FALSE(check.passed);
+    return check.detail;
   };
-  job_.updates = [&](const Configuration&, const Configuration&, std::int64_t steps) {
-    return turned(steps, steps == 1 ? 0.99 : 0.5);
-  };
-  job_.rounded_updates = [&](const Configuration& configuration, std::int64_t steps) {
-    ++looks;
-    EXPECT_EQ(configuration, input_.starting);
-    return turned(steps, 0.6);
-  };
-  EXPECT_TRUE(run(change("precision.autocast", std::string("bf16")))[0].passed);
-  EXPECT_EQ(looks, 1);
-  // One step is too few to be led astray.
-  job_.updates = [&](const Configuration&, const Configuration&, std::int64_t steps) {
-    return turned(steps, 0.5);
-  };
-  EXPECT_FALSE(run(change("precision.autocast", std::string("bf16")))[0].passed);
-  EXPECT_EQ(looks, 1);
+  updates.candidate_inputs[2] = updates.candidate_inputs[1];
+  EXPECT_THAT(details(), HasSubstr("the labels of step 3 are not the reference's"));
+  updates.candidate_inputs[2].labels = updates.reference_inputs[2].labels;
+  EXPECT_THAT(details(), HasSubstr("the samples of step 3 are not the reference's"));
+  updates.candidate_inputs[2].projections.pop_back();
+  EXPECT_THAT(details(), HasSubstr("in step 3 the model was given 3 samples instead of 4"));
+  updates.candidate_inputs.pop_back();
+  EXPECT_THAT(details(), HasSubstr("the model was given 2 batches in 3 steps"));
 }
 
-TEST_F(RunChecks, NumericsAreComparedAtTheStartingBatchSize) {
-  incumbent_.set("batch_size", std::int64_t{128});
-  run(change("precision.autocast", std::string("bf16")));
-  EXPECT_EQ(asked_[0].candidate.integer("batch_size"), 32);
-}
-
-TEST_F(RunChecks, SemanticsNameTheLearningRateRule) {
-  const auto checks = run(change("batch_size", std::int64_t{64}));
-  ASSERT_EQ(checks.size(), 1U);
-  EXPECT_EQ(checks[0].risk, "semantics");
-  EXPECT_THAT(
-      checks[0].detail,
-      HasSubstr("batch size 64 instead of 32, learning rate 0.2 instead of 0.1 (rule: linear)"));
-}
-
-TEST_F(RunChecks, WhatIsNotEqualMayPassAsNumericsWhenPermitted) {
-  is_equal_ = false;
-  const auto checks = run(change("loader.workers", std::int64_t{2}));
-  ASSERT_EQ(checks.size(), 2U);
-  EXPECT_FALSE(checks[0].passed);
-  EXPECT_THAT(checks[0].detail, HasSubstr("checked as numerics"));
-  EXPECT_TRUE(checks[1].passed);
-}
-
-TEST_F(RunChecks, WhatIsNotEqualFailsOtherwise) {
-  is_equal_ = false;
-  input_.recipe.tune.allow = {};
-  const auto checks = run(change("loader.workers", std::int64_t{2}));
-  ASSERT_EQ(checks.size(), 1U);
-  EXPECT_FALSE(checks[0].passed);
-}
-
-TEST_F(RunChecks, ADeviceThatDoesNotRepeatItselfIsComparedByUpdates) {
-  is_equal_ = false;
-  input_.recipe.tune.allow = {};
-  input_.job_facts["device"] = "cuda:0";
-  const auto checks = run(change("loader.workers", std::int64_t{2}));
-  ASSERT_EQ(checks.size(), 1U);
-  EXPECT_TRUE(checks[0].passed);
-  EXPECT_EQ(checks[0].risk, "exact");
-  EXPECT_THAT(checks[0].detail, HasSubstr("two runs of one configuration differ"));
-  EXPECT_EQ(asked_[1].reference, asked_[1].candidate);
-}
-
-TEST_F(RunChecks, AMixedChangePassesEveryCheckOfItsParts) {
-  Configuration mixed = change("loader.workers", std::int64_t{2});
-  mixed.set("precision.autocast", std::string("bf16"));
-  mixed.set("batch_size", std::int64_t{64});
-  const auto checks = run(mixed);
-  ASSERT_EQ(checks.size(), 3U);
-  EXPECT_EQ(asked_[0].candidate.integer("batch_size"), 32) << "the exact part alone";
+TEST(Checks, SamplesMayDifferByRoundingWhereNumericsAreAllowed) {
+  UpdateComparison updates = with_inputs();
+  updates.candidate_inputs[1].images = "c";
+  for (double& projection : updates.candidate_inputs[1].projections)
+    projection += 0.01;
+  EXPECT_TRUE(check_numerics(updates).passed);
+  EXPECT_FALSE(check_equal(updates).passed);
 }
 
 }  // namespace

@@ -66,6 +66,7 @@ class SimulatedJob final : public Job {
       [](const Configuration&, ProcessChoice) { return std::nullopt; };
   std::vector<std::pair<Configuration, ProcessChoice>> readied;
   int blocks = 0;
+  std::vector<CheckedSteps> looks;       // of the checks
   std::map<std::string, int> blocks_of;  // those that ran, by what they reused
 
   static UpdateComparison equal(std::int64_t steps) {
@@ -119,17 +120,18 @@ class SimulatedJob final : public Job {
   }
 
   Result<UpdateComparison> compare_updates(const Configuration& reference,
-                                           const Configuration& candidate,
-                                           std::int64_t steps) override {
+                                           const Configuration& candidate, std::int64_t steps,
+                                           CheckedSteps which) override {
     clock_->advance(std::chrono::milliseconds(50));
     if (auto error = fault(candidate)) return tl::unexpected(*error);
+    looks.push_back(which);
+    compared_steps_ = steps;
     return updates(reference, candidate, steps);
   }
 
-  Result<UpdateComparison> compare_rounded(const Configuration& configuration,
-                                           std::int64_t steps) override {
+  Result<UpdateComparison> compare_rounded(const Configuration& configuration) override {
     clock_->advance(std::chrono::milliseconds(50));
-    return rounded_updates(configuration, steps);
+    return rounded_updates(configuration, compared_steps_);
   }
 
   Result<Profile> profile(const Configuration& configuration) override {
@@ -181,6 +183,7 @@ class SimulatedJob final : public Job {
     return processes_[key] = std::exp(process_effect * normal_(engine_));
   }
 
+  std::int64_t compared_steps_ = 0;
   FakeClock* clock_;
   std::mt19937_64 engine_{11};
   std::normal_distribution<double> normal_;

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+// The limits of the checks, held against compared updates.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "base/statistics.hpp"
+#include "tuner/checks.hpp"
+
+namespace autotuned::tuner {
+namespace {
+
+constexpr double kLeastNormRatio = 0.8;
+constexpr double kMostNormRatio = 1.25;
+constexpr double kLeastCosine = 0.8;
+constexpr double kOfOwnCosine = 2.0 / 3.0;
+constexpr double kNegligibleNorm = 1e-3;  // of the largest reference update
+constexpr double kNegligibleGrowth = 1e-2;
+constexpr double kLossTolerance = 0.1;
+constexpr double kLeastLossScale = 0.1;
+constexpr std::size_t kMostNamedParameters = 100;
+constexpr double kMostOutputShare = 0.5;
+constexpr double kOfOwnOutputShare = 1.5;
+constexpr double kMostOwnOutputShare = 0.9;
+constexpr double kMostInputShare = 0.25;
+constexpr double kOfOwnDistance = 3.0;
+constexpr double kRounding = 1e-6;
+
+std::string with_steps(std::int64_t steps) {
+  return steps == 1 ? "after 1 step" : fmt::format("after {} steps", steps);
+}
+
+// What is wrong with one parameter's update; nothing when it passes.
+std::optional<std::string> parameter_fault(const UpdateComparison::Parameter& parameter,
+                                           double largest_norm, double least_cosine) {
+  const double candidate_norm =
+      parameter.candidate_norm.value_or(parameter.norm_ratio * parameter.reference_norm);
+  if (parameter.reference_norm < kNegligibleNorm * largest_norm) {
+    if (!std::isfinite(candidate_norm)) {
+      return fmt::format("{} hardly moves in the reference, and how far it moves here is not known",
+                         parameter.name);
+    }
+    if (candidate_norm > kNegligibleGrowth * largest_norm) {
+      return fmt::format(
+          "{} hardly moves in the reference but by {:.1e} of the largest update here",
+          parameter.name, candidate_norm / largest_norm);
+    }
+    if (parameter.reference_norm > 0.0 && !(parameter.norm_ratio > 0.0)) {
+      return fmt::format("{} does not move", parameter.name);
+    }
+    return std::nullopt;
+  }
+  // Written so that NaN fails.
+  if (!(parameter.norm_ratio >= kLeastNormRatio && parameter.norm_ratio <= kMostNormRatio)) {
+    return fmt::format("the update of {} is {:.3f} times as long as the reference's (0.8 to 1.25)",
+                       parameter.name, parameter.norm_ratio);
+  }
+  if (!(parameter.cosine >= least_cosine)) {
+    return fmt::format(
+        "the update of {} has a cosine of {:.3f} with the reference's (at least {:.2g})",
+        parameter.name, parameter.cosine, least_cosine);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> loss_fault(const UpdateComparison& updates) {
+  if (updates.reference_losses.size() != updates.candidate_losses.size()) {
+    return fmt::format("{} losses against {} of the reference", updates.candidate_losses.size(),
+                       updates.reference_losses.size());
+  }
+  for (std::size_t i = 0; i < updates.reference_losses.size(); ++i) {
+    const double reference = updates.reference_losses[i];
+    const double candidate = updates.candidate_losses[i];
+    const double scale = std::max(std::abs(reference), kLeastLossScale);
+    if (!(std::abs(candidate - reference) <= kLossTolerance * scale)) {
+      return fmt::format("the loss of step {} is {:.4g} against {:.4g} (within 10 %)", i + 1,
+                         candidate, reference);
+    }
+  }
+  return std::nullopt;
+}
+
+// Of each parameter, in order.
+std::vector<double> least_cosines(const UpdateComparison& updates,
+                                  const UpdateComparison* rounded) {
+  std::vector<double> least(updates.parameters.size(), kLeastCosine);
+  if (rounded == nullptr || rounded->parameters.size() != least.size()) return least;
+  for (std::size_t i = 0; i < least.size(); ++i) {
+    const double own = rounded->parameters[i].cosine;
+    if (std::isfinite(own)) least[i] = std::min(kLeastCosine, kOfOwnCosine * std::max(0.0, own));
+  }
+  return least;
+}
+
+double largest_reference_norm(const UpdateComparison& updates) {
+  double largest = 0.0;
+  for (const auto& parameter : updates.parameters) {
+    largest = std::max(largest, parameter.reference_norm);
+  }
+  return largest;
+}
+
+// Between the two updates, as a share of the reference's length.
+double distance_of(const UpdateComparison::Parameter& update) {
+  const double ratio = update.norm_ratio;
+  if (update.reference_norm == 0.0) return ratio == 1.0 ? 0.0 : std::nan("");
+  return std::sqrt(std::max(0.0, 1.0 + ratio * ratio - 2.0 * ratio * update.cosine));
+}
+
+// How far apart the models answer, as a share of what the steps changed in the reference's answer.
+double output_share(const UpdateComparison::Outputs& outputs) {
+  if (outputs.difference == 0.0) return 0.0;
+  return outputs.difference / outputs.reference_change;
+}
+
+// Buffers are statistics, such as those of a batch normalisation: they are no smaller than they look, so that each is
+// held against its own reference.
+std::optional<std::string> buffer_fault(const UpdateComparison& updates,
+                                        const UpdateComparison* rounded) {
+  double largest = 0.0;
+  for (const auto& buffer : updates.buffers) {
+    if (buffer.is_floating) largest = std::max(largest, buffer.update.reference_norm);
+  }
+  for (std::size_t i = 0; i < updates.buffers.size(); ++i) {
+    const auto& buffer = updates.buffers[i];
+    if (buffer.is_equal) continue;
+    if (!buffer.is_floating || buffer.update.reference_norm == 0.0) {
+      return fmt::format("the buffer {} has other values than in the reference",
+                         buffer.update.name);
+    }
+    double least_cosine = kLeastCosine;
+    if (rounded != nullptr && i < rounded->buffers.size()) {
+      const double own = rounded->buffers[i].update.cosine;
+      if (std::isfinite(own)) {
+        least_cosine = std::min(kLeastCosine, kOfOwnCosine * std::max(0.0, own));
+      }
+    }
+    if (auto fault = parameter_fault(buffer.update, largest, least_cosine)) {
+      return "of the buffers: " + *fault;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> output_fault(const UpdateComparison& updates,
+                                        const UpdateComparison* rounded) {
+  if (!updates.outputs) return std::nullopt;
+  double most = kMostOutputShare;
+  if (rounded != nullptr && rounded->outputs) {
+    const double own = kOfOwnOutputShare * output_share(*rounded->outputs);
+    if (std::isfinite(own)) most = std::clamp(own, most, kMostOwnOutputShare);
+  }
+  const double share = output_share(*updates.outputs);
+  if (share <= most) return std::nullopt;
+  return fmt::format(
+      "in evaluation mode the model's answers to one batch are {:.2f} of what the steps changed "
+      "away from the reference's (at most {:.2f})",
+      share, most);
+}
+
+// What the model was given: the same labels, and the same pictures but for rounding.
+std::optional<std::string> input_fault(const UpdateComparison& updates, bool is_exact) {
+  const auto& reference = updates.reference_inputs;
+  const auto& candidate = updates.candidate_inputs;
+  if (reference.empty()) return std::nullopt;
+  if (reference.size() != candidate.size()) {
+    return fmt::format("the model was given {} batches in {} steps", candidate.size(),
+                       reference.size());
+  }
+  for (std::size_t i = 0; i < reference.size(); ++i) {
+    const auto& one = reference[i].projections;
+    const auto& two = candidate[i].projections;
+    if (reference[i].labels != candidate[i].labels) {
+      return fmt::format("the labels of step {} are not the reference's", i + 1);
+    }
+    if (one.size() != two.size()) {
+      return fmt::format("in step {} the model was given {} samples instead of {}", i + 1,
+                         two.size(), one.size());
+    }
+    if (is_exact && reference[i].images != candidate[i].images) {
+      return fmt::format("the samples of step {} are not the reference's", i + 1);
+    }
+    double spread = 0.0;
+    double apart = 0.0;
+    const double mean =
+        std::accumulate(one.begin(), one.end(), 0.0) / static_cast<double>(one.size());
+    for (std::size_t sample = 0; sample < one.size(); ++sample) {
+      spread += (one[sample] - mean) * (one[sample] - mean);
+      apart += (one[sample] - two[sample]) * (one[sample] - two[sample]);
+    }
+    // Of other samples it would be twice the spread.
+    if (spread > 0.0 && !(apart <= kMostInputShare * spread)) {
+      return fmt::format("the samples of step {} are not the reference's", i + 1);
+    }
+  }
+  return std::nullopt;
+}
+
+bool losses_are_finite(const std::vector<double>& losses) {
+  return std::ranges::all_of(losses, [](double loss) { return std::isfinite(loss); });
+}
+
+}  // namespace
+
+CheckRecord check_equal(const UpdateComparison& updates) {
+  CheckRecord check{.risk = "exact", .passed = false, .steps = updates.steps};
+  if (auto fault = input_fault(updates, /*is_exact=*/true)) {
+    check.detail = *fault;
+    return check;
+  }
+  if (updates.equal && !updates.parameters.empty() && !(largest_reference_norm(updates) > 0.0)) {
+    check.detail =
+        "no parameter moves " + with_steps(updates.steps) + ", so that they are equal says nothing";
+    return check;
+  }
+  check.passed = updates.equal;
+  if (updates.equal) {
+    check.detail = "all parameters and buffers are equal " + with_steps(updates.steps);
+    return check;
+  }
+  const auto worst =
+      std::ranges::min_element(updates.parameters, {}, &UpdateComparison::Parameter::cosine);
+  const auto buffer =
+      std::ranges::find(updates.buffers, false, &UpdateComparison::Buffer::is_equal);
+  check.detail = "parameters or buffers are not equal " + with_steps(updates.steps);
+  if (worst != updates.parameters.end()) {
+    check.detail += fmt::format("; lowest cosine {:.9f} ({})", worst->cosine, worst->name);
+  }
+  if (buffer != updates.buffers.end()) {
+    check.detail += fmt::format("; the buffer {} differs", buffer->update.name);
+  }
+  if (updates.outputs && updates.outputs->difference > 0.0) {
+    check.detail += "; the outputs in evaluation mode differ";
+  }
+  return check;
+}
+
+CheckRecord check_repeated(const UpdateComparison& updates, const UpdateComparison& own) {
+  CheckRecord check{.risk = "exact", .passed = false, .steps = updates.steps};
+  const std::string context = "two runs of one configuration differ on this device: ";
+  auto fault = input_fault(updates, /*is_exact=*/true);
+  if (!fault && !updates.finite) fault = "NaN or infinity " + with_steps(updates.steps);
+  if (!fault && !(largest_reference_norm(updates) > 0.0)) fault = "no parameter moves";
+  std::vector<double> distances;
+  for (const auto& parameter : own.parameters)
+    distances.push_back(distance_of(parameter));
+  const double usual = median(distances);
+  double most = 0.0;
+  check.compared = static_cast<std::int64_t>(updates.parameters.size());
+  for (std::size_t i = 0; !fault && i < updates.parameters.size(); ++i) {
+    const auto& parameter = updates.parameters[i];
+    const double distance = distance_of(parameter);
+    const double allowed =
+        kOfOwnDistance * std::max({usual, i < distances.size() ? distances[i] : 0.0, kRounding});
+    if (!(distance <= allowed)) {  // so that NaN fails
+      check.failed = 1;
+      check.parameters.push_back(parameter.name);
+      fault = fmt::format("the update of {} is {:.2g} of its length away, {:.2g} is allowed",
+                          parameter.name, distance, allowed);
+    }
+    most = std::max(most, distance);
+  }
+  for (std::size_t i = 0; !fault && i < updates.buffers.size(); ++i) {
+    const auto& buffer = updates.buffers[i];
+    const double own_distance = i < own.buffers.size() ? distance_of(own.buffers[i].update) : 0.0;
+    const bool may_differ = buffer.is_floating && buffer.update.reference_norm > 0.0;
+    const double allowed = kOfOwnDistance * std::max({usual, own_distance, kRounding});
+    if (!buffer.is_equal && !(may_differ && distance_of(buffer.update) <= allowed)) {
+      fault =
+          fmt::format("the buffer {} differs by more than between two runs", buffer.update.name);
+    }
+  }
+  if (!fault && updates.outputs) {
+    const double own_share = own.outputs ? output_share(*own.outputs) : 0.0;
+    const double share = output_share(*updates.outputs);
+    if (!(share <= kOfOwnDistance * std::max({usual, own_share, kRounding}))) {
+      fault = fmt::format("the outputs in evaluation mode are {:.2g} of their change away", share);
+    }
+  }
+  if (fault) {
+    check.detail = context + *fault;
+    return check;
+  }
+  check.passed = true;
+  check.detail = context + fmt::format("updates are at most {:.2g} of their length away {}", most,
+                                       with_steps(updates.steps));
+  return check;
+}
+
+CheckRecord check_numerics(const UpdateComparison& updates, const UpdateComparison* rounded) {
+  CheckRecord check{.risk = "numerics", .passed = false, .steps = updates.steps};
+  if (!updates.finite || !losses_are_finite(updates.candidate_losses)) {
+    check.detail = "NaN or infinity " + with_steps(updates.steps);
+    return check;
+  }
+  const double largest = largest_reference_norm(updates);
+  if (updates.parameters.empty() || !(largest > 0.0)) {
+    check.detail = "the reference moves no parameter, so nothing can be compared";
+    return check;
+  }
+  if (auto fault = input_fault(updates, /*is_exact=*/false)) {
+    check.detail = *fault;
+    return check;
+  }
+  double least_ratio = kMostNormRatio;
+  double most_ratio = kLeastNormRatio;
+  double least_cosine = 1.0;
+  std::size_t skipped = 0;
+  check.compared = static_cast<std::int64_t>(updates.parameters.size());
+  const std::vector<double> allowed = least_cosines(updates, rounded);
+  double least_allowed = kLeastCosine;
+  for (std::size_t i = 0; i < updates.parameters.size(); ++i) {
+    const auto& parameter = updates.parameters[i];
+    if (auto fault = parameter_fault(parameter, largest, allowed[i])) {
+      if (check.failed++ == 0) check.detail = *fault + ", " + with_steps(updates.steps);
+      if (check.parameters.size() < kMostNamedParameters) {
+        check.parameters.push_back(parameter.name);
+      }
+      continue;
+    }
+    if (parameter.reference_norm < kNegligibleNorm * largest) {
+      ++skipped;
+      continue;
+    }
+    least_ratio = std::min(least_ratio, parameter.norm_ratio);
+    most_ratio = std::max(most_ratio, parameter.norm_ratio);
+    least_cosine = std::min(least_cosine, parameter.cosine);
+    least_allowed = std::min(least_allowed, allowed[i]);
+  }
+  if (check.failed > 0) {
+    check.detail += fmt::format("; {} of {} parameters fail", check.failed, check.compared);
+    return check;
+  }
+  auto fault = buffer_fault(updates, rounded);
+  if (!fault) fault = output_fault(updates, rounded);
+  if (fault) {
+    check.detail = *fault + ", " + with_steps(updates.steps);
+    return check;
+  }
+  if (fault = loss_fault(updates); fault) {
+    check.detail = *fault;
+    return check;
+  }
+  check.passed = true;
+  check.detail =
+      fmt::format("{} of {} updates compared {}: norm ratios {:.3f} to {:.3f}, cosines from {:.4f}",
+                  updates.parameters.size() - skipped, updates.parameters.size(),
+                  with_steps(updates.steps), least_ratio, most_ratio, least_cosine);
+  if (updates.outputs) {
+    check.detail += fmt::format("; outputs in evaluation mode {:.2g} of their change away",
+                                output_share(*updates.outputs));
+  }
+  if (least_allowed < kLeastCosine) {
+    check.detail += fmt::format(
+        " (cosines down to {:.2f} allowed, because the job turns its own updates as much when its "
+        "start is rounded to 16 bits)",
+        least_allowed);
+  }
+  return check;
+}
+
+CheckRecord check_semantics(const UpdateComparison& updates, const std::string& rule) {
+  CheckRecord check{.risk = "semantics", .steps = updates.steps};
+  check.passed = updates.finite && losses_are_finite(updates.candidate_losses);
+  check.detail =
+      rule + (check.passed ? "; finite " : "; NaN or infinity ") + with_steps(updates.steps);
+  return check;
+}
+
+}  // namespace autotuned::tuner
