@@ -10,6 +10,7 @@
 #include "daemon/commands.hpp"
 #include "daemon/data_check.hpp"
 #include "daemon/history_reading.hpp"
+#include "daemon/plugin_names.hpp"
 #include "daemon/recipe_reading.hpp"
 #include "daemon/report.hpp"
 #include "daemon/trainer_plugins.hpp"
@@ -39,9 +40,13 @@ std::string domain_text(const recipes::Knob& knob) {
 
 int check(const std::filesystem::path& file,
           const std::vector<std::filesystem::path>& plugin_folders, bool as_json) {
+  if (auto checked = check_plugin_folders(plugin_folders); !checked) {
+    return report_error(checked.error(), kUsageError);
+  }
   const auto trainer_plugins = trainer_plugins_here(plugin_folders);
   const auto knobs = knobs_with(recipes::knobs_of(detect_machine()), trainer_plugins);
-  const auto recipe = read_recipe_or_report(file, knobs, as_json);
+  const auto recipe =
+      read_recipe_or_report(file, knobs, as_json, plugin_names_here(plugin_folders));
   if (!recipe) return kUsageError;
   auto problems = workload_problems(*recipe, trainer_plugins);
   for (auto& problem : output_problems(*recipe, file))
@@ -77,6 +82,9 @@ int print_schema(bool as_json) {
 }
 
 int print_knobs(const std::vector<std::filesystem::path>& plugin_folders, bool as_json) {
+  if (auto checked = check_plugin_folders(plugin_folders); !checked) {
+    return report_error(checked.error(), kUsageError);
+  }
   const auto knobs =
       knobs_with(recipes::knobs_of(detect_machine()), trainer_plugins_here(plugin_folders));
   if (as_json) {

@@ -10,6 +10,7 @@
 #include "daemon/commands.hpp"
 #include "daemon/history_reading.hpp"
 #include "daemon/places.hpp"
+#include "daemon/plugin_names.hpp"
 #include "daemon/plugin_record.hpp"
 #include "daemon/plugin_survey.hpp"
 #include "daemon/report.hpp"
@@ -53,17 +54,10 @@ void print_table(const std::vector<SurveyedPlugin>& plugins,
   }
 }
 
-int check_required(const std::vector<SurveyedPlugin>& plugins, const std::string& name) {
-  // A policy and what it adds to the trainer have one name: both must be ready.
-  auto found = std::ranges::find_if(plugins, [&](const SurveyedPlugin& plugin) {
-    return plugin.name == name && !plugin.is_ready();
-  });
-  if (found == plugins.end()) found = std::ranges::find(plugins, name, &SurveyedPlugin::name);
-  if (found == plugins.end()) {
-    return report_error({ErrorKind::not_found, "there is no plugin '" + name + "'", "",
-                         "--plugin-dir names the folder of its file"});
-  }
-  if (found->is_ready()) return kDone;
+// `plugins` have this name: a policy and what it adds to the trainer share one, and both must be ready.
+int check_ready(const std::vector<SurveyedPlugin>& plugins, const std::string& name) {
+  const auto found = std::ranges::find_if_not(plugins, &SurveyedPlugin::is_ready);
+  if (found == plugins.end()) return kDone;
   return report_error({ErrorKind::invalid,
                        "plugin " + name + " is " + found->state + ": " + found->refusal, "", ""});
 }
@@ -75,8 +69,20 @@ int list_plugins(const ListPluginsOptions& options) {
   for (const auto& folder : options.plugin_folders)
     extra.push_back(std::filesystem::absolute(folder));
   const auto built_in = find_places().built_in_plugins;
-  const auto found = survey_plugins(plugins::plugin_folders(extra, built_in));
+  if (auto checked = check_plugin_folders(extra); !checked) {
+    return report_error(checked.error(), kUsageError);
+  }
+  auto found = survey_plugins(plugins::plugin_folders(extra, built_in));
   if (!found) return report_error(found.error());
+  if (options.required) {
+    std::vector<std::string> names;
+    for (const SurveyedPlugin& plugin : *found)
+      names.push_back(plugin.name);
+    if (auto checked = check_plugin_names("--require", {*options.required}, names); !checked) {
+      return report_error(checked.error(), kUsageError);
+    }
+    std::erase_if(*found, [&](const auto& plugin) { return plugin.name != *options.required; });
+  }
   auto records = records_in(options.history);
   if (options.as_json) {
     Json list = Json::array();
@@ -90,7 +96,7 @@ int list_plugins(const ListPluginsOptions& options) {
   } else {
     print_table(*found, records);
   }
-  return options.required ? check_required(*found, *options.required) : kDone;
+  return options.required ? check_ready(*found, *options.required) : kDone;
 }
 
 int new_plugin(const NewPluginOptions& options) {

@@ -21,6 +21,7 @@
 #include "daemon/history_reading.hpp"
 #include "daemon/owner_mark.hpp"
 #include "daemon/places.hpp"
+#include "daemon/plugin_names.hpp"
 #include "daemon/recipe_reading.hpp"
 #include "daemon/session_request.hpp"
 #include "daemon/settings.hpp"
@@ -169,6 +170,9 @@ int profile(const ProfileOptions& options) {
   // Paths are relative to it.
   if (auto folder = current_folder(); !folder) {
     return report_error(folder.error(), kEnvironmentUnusable);
+  }
+  if (auto checked = check_plugin_folders(options.plugin_folders); !checked) {
+    return report_error(checked.error(), kUsageError);
   }
   const Machine machine = detect_machine();
   const auto trainer_plugins = trainer_plugins_here(options.plugin_folders);

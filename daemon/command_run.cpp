@@ -6,6 +6,7 @@
 #include <random>
 #include <utility>
 
+#include "base/printable.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
 #include "daemon/command_functions.hpp"
@@ -13,6 +14,7 @@
 #include "daemon/data_check.hpp"
 #include "daemon/history_reading.hpp"
 #include "daemon/places.hpp"
+#include "daemon/plugin_names.hpp"
 #include "daemon/recipe_reading.hpp"
 #include "daemon/run_screen.hpp"
 #include "daemon/serve_client.hpp"
@@ -34,6 +36,14 @@ std::string random_token() {
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
 }
 
+std::string detached_text(std::int64_t job, const std::string& recipe) {
+  return fmt::format(
+      "run {0} of the queue: {1}\n"
+      "  `autotuned attach {0}` follows it, `autotuned cancel {0}` stops it,\n"
+      "  `autotuned status` shows the queue\n",
+      job, printable(recipe));
+}
+
 // The daemon does the run; what the user sees is the same.
 int run_in_daemon(DaemonClient client, SessionRequest request, const std::filesystem::path& folder,
                   const RunOptions& options) {
@@ -51,7 +61,7 @@ int run_in_daemon(DaemonClient client, SessionRequest request, const std::filesy
     if (options.as_json) {
       std::cout << to_line({{"job", *id}}) << "\n";
     } else {
-      std::cout << *id << "\n";
+      std::cout << detached_text(*id, submission.session.recipe.name);
     }
     return kDone;
   }
@@ -69,9 +79,16 @@ int run(const RunOptions& options) {
   // Paths are relative to it.
   const auto here = current_folder();
   if (!here) return report_error(here.error(), kEnvironmentUnusable);
+  if (auto checked = check_plugin_folders(options.plugin_folders); !checked) {
+    return report_error(checked.error(), kUsageError);
+  }
+  const std::vector<std::string> names = plugin_names_here(options.plugin_folders);
+  if (auto checked = check_plugin_names("--without", options.without, names); !checked) {
+    return report_error(checked.error(), kUsageError);
+  }
   const auto trainer_plugins = trainer_plugins_here(options.plugin_folders, options.without);
   const auto knobs = knobs_with(recipes::knobs_of(detect_machine()), trainer_plugins);
-  auto recipe = read_recipe_or_report(options.recipe, knobs, options.as_json);
+  auto recipe = read_recipe_or_report(options.recipe, knobs, options.as_json, names);
   if (!recipe) return kUsageError;
   if (report_problems(workload_problems(*recipe, trainer_plugins), options.as_json)) {
     return kUsageError;

@@ -72,8 +72,9 @@ void add_run(CLI::App& app, RunOptions& options) {
   command.add_flag("--ablate", options.ablate, "At the end, measure what each kept change gives");
   command.add_flag("--retune", options.retune,
                    "Search anew although a best configuration is known");
-  command.add_flag("--detach", options.detach,
-                   "Leave the run to the daemon and print its number in the queue");
+  command.add_flag(
+      "--detach", options.detach,
+      "Leave the run to the daemon; print its number in the queue and how to follow it");
   command.add_flag("--no-daemon", options.no_daemon, "Run here although a daemon serves");
   command.add_flag("--require-gain", options.require_gain,
                    "Exit with 3 when nothing faster was found");
@@ -140,7 +141,8 @@ CLI::App& add_plugins(CLI::App& app, ListPluginsOptions& options) {
   command.add_option("--plugin-dir", options.plugin_folders, "Look for plugins here first")
       ->check(not_empty())
       ->type_name("DIR");
-  command.add_option("--require", options.required, "Exit with 1 unless this plugin is ready")
+  command
+      .add_option("--require", options.required, "Only this plugin; exit with 1 unless it is ready")
       ->type_name("NAME");
   add_history(command, options.history);
   add_json(command, options.as_json);

@@ -4,12 +4,15 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <iostream>
+#include <utility>
 
 #include "base/descriptor.hpp"
 #include "base/file.hpp"
 #include "base/printable.hpp"
 #include "plugins/trust.hpp"
+#include "recipes/recipe_plugins.hpp"
 
 namespace autotuned::daemon {
 
@@ -19,7 +22,8 @@ using Reading = tl::expected<recipes::Recipe, std::vector<recipes::Diagnostic>>;
 
 // A recipe says which files are read and where results are written, as this user: nobody else may have a
 // say in it. What is examined is what is read, whoever exchanges the file meanwhile.
-Reading read_trusted(const std::filesystem::path& file, const std::vector<recipes::Knob>& knobs) {
+Reading read_trusted(const std::filesystem::path& file, const std::vector<recipes::Knob>& knobs,
+                     const std::optional<std::vector<std::string>>& plugins) {
   // O_NONBLOCK: opening a named pipe would wait for a writer.
   const Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   struct stat status {};
@@ -44,15 +48,23 @@ Reading read_trusted(const std::filesystem::path& file, const std::vector<recipe
   const auto text =
       read_file("/proc/self/fd/" + std::to_string(opened.get()), recipes::kMaxYamlBytes);
   if (!text) return refusal(text.error().what);
-  return recipes::parse_recipe(*text, file, knobs);
+  auto recipe = recipes::parse_recipe(*text, file, knobs);
+  std::vector<recipes::Diagnostic> unknown;
+  if (plugins) unknown = recipes::unknown_plugins(*text, file, *plugins);
+  if (unknown.empty()) return recipe;
+  if (!recipe) {
+    unknown.insert(unknown.end(), recipe.error().begin(), recipe.error().end());
+    std::ranges::stable_sort(unknown, {}, &recipes::Diagnostic::line);
+  }
+  return tl::unexpected(std::move(unknown));
 }
 
 }  // namespace
 
-std::optional<recipes::Recipe> read_recipe_or_report(const std::filesystem::path& file,
-                                                     const std::vector<recipes::Knob>& knobs,
-                                                     bool as_json) {
-  auto recipe = read_trusted(file, knobs);
+std::optional<recipes::Recipe> read_recipe_or_report(
+    const std::filesystem::path& file, const std::vector<recipes::Knob>& knobs, bool as_json,
+    const std::optional<std::vector<std::string>>& plugins) {
+  auto recipe = read_trusted(file, knobs, plugins);
   if (recipe) return std::move(*recipe);
   report_problems(recipe.error(), as_json);
   return std::nullopt;

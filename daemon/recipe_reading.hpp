@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "recipes/recipe.hpp"
@@ -12,9 +13,11 @@ namespace autotuned::daemon {
 
 // The recipe, or nothing after its mistakes were printed: on standard error as file:line:column lines, or
 // on standard output as {"ok": false, "diagnostics": [...]} when `as_json`. A recipe that another user owns
-// or can write is refused (docs/security.md).
+// or can write is refused (docs/security.md). With `plugins`, a name in tune.plugins that is none of them is a
+// mistake, too.
 [[nodiscard]] std::optional<recipes::Recipe> read_recipe_or_report(
-    const std::filesystem::path& file, const std::vector<recipes::Knob>& knobs, bool as_json);
+    const std::filesystem::path& file, const std::vector<recipes::Knob>& knobs, bool as_json,
+    const std::optional<std::vector<std::string>>& plugins = std::nullopt);
 
 // Prints these mistakes in the same way; false when there are none.
 bool report_problems(const std::vector<recipes::Diagnostic>& problems, bool as_json);

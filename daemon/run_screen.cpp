@@ -16,6 +16,7 @@ RunScreen::RunScreen() : view_(stderr, isatty(STDERR_FILENO) != 0) {}
 void RunScreen::show(const Json& event) {
   view_.show(event);
   const std::string name = get_string(event, "event").value_or("");
+  if (name == "run") has_begun_ = true;
   if (name == "error") problem_ = get_string(event, "text").value_or("");
   if (name != "result") return;
   result_ = member(event, "result");
@@ -35,6 +36,10 @@ int RunScreen::conclude(const Result<int>& outcome, bool as_json, bool require_g
     std::cout << "\n" << printable_lines(text_);
   }
   if (!outcome) return kWorkFailed;
+  if (*outcome == kCancelled) {
+    std::cerr << (has_begun_ ? "cancelled; the same `autotuned run` command continues it\n"
+                             : "cancelled before it began\n");
+  }
   if (*outcome == kDone && require_gain) {
     const double low = get_number(member(result_, "best"), "speedup_low").value_or(1.0);
     if (low <= 1.0) return kNothingFaster;

@@ -25,6 +25,7 @@ class RunScreen {
   Json result_;
   std::string text_;
   std::string problem_;
+  bool has_begun_ = false;  // there is a run in the history
 };
 
 }  // namespace autotuned::daemon

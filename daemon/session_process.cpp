@@ -16,8 +16,10 @@
 #include "daemon/data_check.hpp"
 #include "daemon/history_ledger.hpp"
 #include "daemon/history_reading.hpp"
+#include "daemon/known_knobs.hpp"
 #include "daemon/places.hpp"
 #include "daemon/plugin_advisors.hpp"
+#include "daemon/refused_plugins.hpp"
 #include "daemon/report.hpp"
 #include "daemon/session_control.hpp"
 #include "daemon/session_device.hpp"
@@ -44,6 +46,8 @@ class RunningSession {
       : request_(std::move(request)), control_(&control) {
     trainer_plugins_ = trainer_plugins_here(request_.plugin_folders, request_.without);
     knobs_ = knobs_with(recipes::knobs_of(machine_), trainer_plugins_);
+    recipe_as_given_ = request_.recipe;
+    request_.recipe.start = known_part(knobs_, request_.recipe.start);
   }
 
   // The exit code of the command.
@@ -55,7 +59,7 @@ class RunningSession {
   Result<void> continue_run(storage::RunRow row);
   // Tells of what disturbs the measurements, now and in the story of the run.
   Result<void> record_findings(const std::vector<MachineFinding>& findings);
-  void load_plugins();
+  Result<void> load_plugins();
   Result<void> tune();
   Result<void> train();
   Result<void> write_outputs();
@@ -69,6 +73,10 @@ class RunningSession {
     return request_.recipe.output_dir / ("checkpoint-" + run_.id.text + ".pt");
   }
   void report(const Json& event) { control_->report(event); }
+  void warn(const std::vector<std::string>& sentences) {
+    for (const std::string& text : sentences)
+      report({{"event", "warning"}, {"text", text}});
+  }
   // The UUID of the GPU that the job is for; empty on the CPU.
   [[nodiscard]] std::string gpu() const {
     const std::string device = device_of(request_.recipe, machine_);
@@ -77,7 +85,8 @@ class RunningSession {
   void take_event_of_search(const Json& event);
   void take_trainer_end(TrainerEnd end);
 
-  SessionRequest request_;
+  SessionRequest request_;  // its recipe starts from known knobs only
+  recipes::Recipe recipe_as_given_;
   SessionControl* control_;
   SystemClock clock_;
   Places places_ = find_places();
@@ -100,12 +109,12 @@ class RunningSession {
 Result<void> RunningSession::open_run() {
   const std::string libtorch = get_string(job_->hello(), "libtorch").value_or("unknown");
   const std::string environment = machine_.key(libtorch);
-  const std::string recipe_hash = request_.recipe.hash();
+  const std::string recipe_hash = recipe_as_given_.hash();
   auto stored = history_->put_environment({environment, machine_.to_json(), libtorch,
                                            get_string(job_->hello(), "trainer").value_or("")});
   if (!stored) return stored;
-  stored = history_->put_recipe({recipe_hash, request_.recipe.name, request_.recipe.file.string(),
-                                 request_.recipe.to_json()});
+  stored = history_->put_recipe({recipe_hash, recipe_as_given_.name, recipe_as_given_.file.string(),
+                                 recipe_as_given_.to_json()});
   if (!stored) return stored;
 
   auto unfinished = claim_run(*history_, request_, recipe_hash, environment);
@@ -120,7 +129,7 @@ Result<void> RunningSession::open_run() {
     run_.recipe_hash = recipe_hash;
     run_.recipe_name = request_.recipe.name;
     run_.environment_key = environment;
-    run_.recipe = request_.recipe.to_json();
+    run_.recipe = recipe_as_given_.to_json();
     run_.output_dir = request_.recipe.output_dir.string();
     run_.starting = request_.recipe.starting_configuration(knobs_);
     run_.is_retuned = request_.retune;
@@ -179,6 +188,7 @@ Result<void> RunningSession::continue_run(storage::RunRow row) {
     if (!checks) return tl::unexpected(checks.error());
     if (!checks->empty() && !checks->back().passed) trial.failed_check = checks->back();
   }
+  warn(drop_unknown_knobs(knobs_, request_.recipe, run_));
   return history_->update_run(run_);
 }
 
@@ -221,13 +231,16 @@ Result<void> RunningSession::record_findings(const std::vector<MachineFinding>& 
   return {};
 }
 
-void RunningSession::load_plugins() {
+Result<void> RunningSession::load_plugins() {
   plugins_ = plugins::find_plugins(
       plugins::plugin_folders(request_.plugin_folders, places_.built_in_plugins), request_.without,
       [this](const std::string& name) {
         report({{"event", "loading_plugin"}, {"plugin", name}});
       });
   report({{"event", "plugins_loaded"}});
+  return record_refused_plugins(*history_, run_.id, plugins_, request_.recipe.tune.plugins,
+                                clock_.unix_time_ns())
+      .map([this](const std::vector<std::string>& told) { warn(told); });
 }
 
 Result<void> RunningSession::tune() {
@@ -257,7 +270,8 @@ Result<void> RunningSession::tune() {
       input.earlier_tuning_time += nanoseconds(trial.duration_ns);
     }
     if (trial.verdict == Verdict::running || trial.verdict == Verdict::interrupted) continue;
-    input.earlier.push_back(trial);
+    if (auto known = known_trial(knobs_, run_.starting, trial))
+      input.earlier.push_back(*std::move(known));
   }
   auto history =
       history_->earlier_trials(run_.environment_key, run_.recipe_hash, kHistoryTrials, run_.id);
@@ -266,8 +280,13 @@ Result<void> RunningSession::tune() {
   if (!run_.is_retuned && input.earlier.empty()) {
     auto best = history_->best(run_.recipe_hash, run_.environment_key);
     if (!best) return tl::unexpected(best.error());
-    // It may be from before a plugin was removed.
-    if (*best && knows_all(knobs_, (*best)->best)) input.known_best = (*best)->best;
+    if (*best) {
+      // It may be from before a plugin was removed: what is left of it may still be faster, but where that
+      // is the start, nothing is known.
+      const Configuration& kept = (*best)->best;
+      const Configuration known = run_.starting.with(known_part(knobs_, kept));
+      if (knows_all(knobs_, kept) || known != run_.starting) input.known_best = known;
+    }
   }
   for (const TrialRecord& trial : earlier_) {
     input.next_trial_number = std::max(input.next_trial_number, trial.number + 1);
@@ -465,7 +484,7 @@ Result<int> RunningSession::run() {
   if (run_.state == RunState::failed) return conclude(1);
   if (run_.state == RunState::finished) return conclude_finished();
   if (run_.state == RunState::tuning) {
-    load_plugins();
+    if (auto loaded = load_plugins(); !loaded) return end_with(loaded.error());
     if (auto tuned = tune(); !tuned) return end_with(tuned.error());
   }
   if (!request_.tune_only) {

@@ -338,6 +338,20 @@ std::vector<std::filesystem::path> plugin_folders(const std::vector<std::filesys
   return folders;
 }
 
+std::vector<std::string> plugin_names(const std::vector<std::filesystem::path>& folders) {
+  std::set<std::string> names;
+  for (const std::filesystem::path& folder : folders) {
+    const auto trusted = trusted_folder(folder);
+    if (!trusted) continue;
+    const auto files = files_in(*trusted, Code::may_run);
+    if (!files) continue;
+    for (const FoundPlugin& file : *files) {
+      if (is_plugin_name(file.name)) names.insert(file.name);
+    }
+  }
+  return {names.begin(), names.end()};
+}
+
 namespace {
 
 std::vector<FoundPlugin> find(const std::vector<std::filesystem::path>& folders,

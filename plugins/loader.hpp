@@ -59,6 +59,11 @@ struct FoundPlugin {
 [[nodiscard]] std::vector<std::filesystem::path> plugin_folders(
     const std::vector<std::filesystem::path>& extra, const std::filesystem::path& built_in);
 
+// The names of the plugins in these folders, each once and sorted, whether or not they can be used. No file
+// is opened. Folders that cannot be trusted or read add none.
+[[nodiscard]] std::vector<std::string> plugin_names(
+    const std::vector<std::filesystem::path>& folders);
+
 // Examines every lib*.so and *.yaml of the folders and loads those that can be trusted, sorted by name;
 // save for lib*_trainer.so, which only the trainer loads: what they say about themselves is read from the
 // file.

@@ -137,8 +137,8 @@ struct Acknowledged {
 
 // The number that was given to it.
 std::string detach(const Scene& scene) {
-  const Outcome outcome = scene.command({"run", scene.recipe().string(), "--detach"});
-  return outcome.code == 0 ? outcome.out.substr(0, outcome.out.find('\n')) : "";
+  const Outcome outcome = scene.command({"run", scene.recipe().string(), "--detach", "--json"});
+  return outcome.code == 0 ? outcome.json().at("job").dump() : "";
 }
 
 // What a client asks besides.

@@ -71,10 +71,28 @@ TEST(Plugins, SeveralThatMisbehaveAreLeftOutOneByOne) {
   }
 }
 
-TEST(Plugins, OneThatRefusesToLoadIsNotNeeded) {
-  const Scene scene;
+int count_of(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+    ++count;
+  return count;
+}
+
+TEST(Plugins, OneThatRefusesToLoadIsNotNeededAndToldOnce) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"request", "profile"},
+                          {"when", {"optimizer.set_to_none=on"}},
+                          {"do", "kill_session"},
+                          {"once", true}}};
+  const Scene scene{behaviour};
+  scene.write_recipe("  plugins: all\n");
   const Outcome outcome = scene.run({"--plugin-dir", Scene::fixture("undefined_symbol")});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
+  ASSERT_THAT(outcome.err, HasSubstr("it is started again"));
+  EXPECT_EQ(count_of(outcome.err, "warning: plugin undefined_symbol is refused: "), 1)
+      << outcome.err;
+  EXPECT_THAT(scene.command({"explain", "last"}).out,
+              HasSubstr("undefined_symbol was left out: is refused: "));
   EXPECT_THAT(scene.command({"plugins", "--plugin-dir", Scene::fixture("undefined_symbol")}).out,
               HasSubstr("refused"));
 }
@@ -124,14 +142,59 @@ TEST(Plugins, AHistoryThatCannotBeReadCostsTheRecords) {
 TEST(Plugins, OneMayBeRequired) {
   const Scene scene;
   EXPECT_EQ(scene.command({"plugins", "--require", "amp"}).code, 0);
-  const Outcome missing = scene.command({"plugins", "--require", "nobody", "--json"});
-  EXPECT_EQ(missing.code, 1);
-  EXPECT_THAT(missing.err, HasSubstr("there is no plugin 'nobody'"));
+  const Outcome missing = scene.command({"plugins", "--require", "apm", "--json"});
+  EXPECT_EQ(missing.code, 2);
+  EXPECT_THAT(missing.err, HasSubstr("there is no plugin 'apm'; did you mean 'amp'?"));
   const Outcome refused =
       scene.command({"plugins", "--plugin-dir", Scene::fixture("undefined_symbol"), "--require",
                      "undefined_symbol"});
   EXPECT_EQ(refused.code, 1);
   EXPECT_THAT(refused.err, HasSubstr("undefined_symbol is refused"));
+}
+
+TEST(Plugins, OneThatIsRequiredIsListedAlone) {
+  const Scene scene;
+  const Json list = scene.command({"plugins", "--require", "amp", "--json"}).json();
+  ASSERT_EQ(list.size(), 1);
+  EXPECT_EQ(list.at(0).at("name"), "amp");
+  EXPECT_EQ(list.at(0).at("state"), "ready");
+  const std::string text = scene.command({"plugins", "--require", "amp"}).out;
+  EXPECT_EQ(count_of(text, "\n"), 2) << text;
+}
+
+TEST(PluginNames, ThatDoNotExistAreUsageErrorsThatNameTheNearest) {
+  const Scene scene;
+  scene.write_recipe("  plugins: [set_to_none, set_to_nome]\n");
+  for (const char* command : {"check", "run"}) {
+    const Outcome outcome = scene.command({command, scene.recipe().string()});
+    EXPECT_EQ(outcome.code, 2) << command;
+    EXPECT_THAT(outcome.err, testing::ContainsRegex("recipe.yaml:[0-9]+:[0-9]+: "));
+    EXPECT_THAT(outcome.err, HasSubstr("tune.plugins: there is no plugin \"set_to_nome\"; "
+                                       "did you mean \"set_to_none\"?"));
+  }
+  scene.write_recipe("  plugins: [set_to_none]\n");
+  const Outcome without = scene.run({"--without", "set_to_nome"});
+  EXPECT_EQ(without.code, 2);
+  EXPECT_THAT(without.err, HasSubstr("--without set_to_nome: there is no plugin 'set_to_nome'; "
+                                     "did you mean 'set_to_none'?"));
+  EXPECT_TRUE(scene.fake().requests().empty());
+}
+
+TEST(PluginNames, AFolderThatIsNotThereIsAUsageError) {
+  const Scene scene;
+  const std::string recipe = scene.recipe().string();
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"run", recipe},
+                                                  {"check", recipe},
+                                                  {"profile", recipe},
+                                                  {"knobs"},
+                                                  {"plugins"}}) {
+    std::vector<std::string> all = command;
+    all.insert(all.end(), {"--plugin-dir", "/nonexistent"});
+    const Outcome outcome = scene.command(all);
+    EXPECT_EQ(outcome.code, 2) << command[0];
+    EXPECT_THAT(outcome.err, HasSubstr("--plugin-dir /nonexistent: ")) << command[0];
+  }
+  EXPECT_TRUE(scene.fake().requests().empty());
 }
 
 }  // namespace

@@ -41,9 +41,9 @@ Outcome stop(const Scene& scene, Running& daemon) {
 }
 
 std::string detach(const Scene& scene) {
-  const Outcome outcome = scene.command({"run", scene.recipe().string(), "--detach"});
+  const Outcome outcome = scene.command({"run", scene.recipe().string(), "--detach", "--json"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  return outcome.out.substr(0, outcome.out.find('\n'));
+  return outcome.json().at("job").dump();
 }
 
 Json status(const Scene& scene) {
@@ -154,7 +154,9 @@ TEST(Serve, QueuedRunIsCancelled) {
   detach(scene);
   detach(scene);
   EXPECT_EQ(scene.command({"cancel", "2"}).code, 0);
-  EXPECT_EQ(scene.command({"attach", "2"}).code, 130);
+  const Outcome waited = scene.command({"attach", "2"});
+  EXPECT_EQ(waited.code, 130);
+  EXPECT_THAT(waited.err, HasSubstr("cancelled before it began"));
   const Outcome again = scene.command({"cancel", "2"});
   EXPECT_EQ(again.code, 2);
   EXPECT_THAT(again.err, HasSubstr("the run has ended: cancelled"));
@@ -174,6 +176,9 @@ TEST(Serve, RunningRunIsCancelledCleanly) {
   EXPECT_EQ(watcher.finish().code, 130);
   EXPECT_EQ(scene.last_run().at("state"), "cancelled");
   EXPECT_EQ(state_of(status(scene), 1), "cancelled");
+  const Outcome last = scene.command({"attach", "last"});
+  EXPECT_EQ(last.code, 130);
+  EXPECT_THAT(last.err, HasSubstr("cancelled; the same `autotuned run` command continues it"));
   // The same command continues it.
   EXPECT_EQ(scene.run().code, 0);
   EXPECT_EQ(scene.runs().size(), 1);
@@ -339,6 +344,16 @@ TEST(Serve, DiskErrorAtItsStartIsNoRefusal) {
   const Outcome outcome = scene.command({"serve"});
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, HasSubstr("00000001.job.json"));
+}
+
+TEST(Serve, DetachedRunSaysHowToFollowIt) {
+  const Scene scene;
+  Running daemon = start_daemon(scene);
+  const Outcome outcome = scene.command({"run", scene.recipe().string(), "--detach"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("run 1 of the queue: small\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("`autotuned attach 1` follows it"));
+  EXPECT_EQ(scene.command({"attach", "1"}).code, 0);
 }
 
 TEST(Serve, WithoutADaemonRunDoesItItself) {

@@ -2,6 +2,7 @@
 // Workloads and trainer extensions as a user has them: in a folder, named by a recipe or proposed.
 #include <gmock/gmock.h>
 
+#include <csignal>
 #include <filesystem>
 
 #include "tests/integration/scene.hpp"
@@ -47,6 +48,12 @@ class TrainerPlugins : public testing::Test {
                           "plugin: 1\nname: tricks\nversion: '1'\nsummary: Proposes a trick.\n"
                           "try:\n  - tricks.trick: " +
                               trick + "\nexpect: 2\nreason: a test\n");
+  }
+  // The same, by a policy that takes the session down when it is asked again.
+  void add_crashing_policy() const {
+    std::filesystem::copy_file(
+        tests::build_folder() / "tests/fixture_plugins/tricks_policy/libtricks.so",
+        folder_ / "libtricks.so");
   }
   Outcome run(const std::vector<std::string>& options = {}) const {
     std::vector<std::string> all = {"--plugin-dir", folder_.string()};
@@ -155,10 +162,50 @@ TEST_F(TrainerPlugins, AKnobOfAnExtensionIsSetByHandAndShown) {
   EXPECT_THAT(without.out + without.err, HasSubstr("unknown name"));
 }
 
+// The policy goes, and with it the library and the knob that the run has kept by then.
+TEST_F(TrainerPlugins, AnExtensionWhosePolicyCrashesLeavesTheRunItsOtherTrials) {
+  write_recipe("{plugin: tiny, wait_ms: 4}", kTuned);
+  add_crashing_policy();
+  const Outcome outcome = run();
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = outcome.json();
+  ASSERT_GE(result.at("trials").size(), 1) << outcome.err;
+  EXPECT_EQ(result.at("trials").at(0).at("plugin"), "tricks");
+  EXPECT_EQ(result.at("trials").at(0).at("verdict"), "accepted");
+  EXPECT_THAT(outcome.err, HasSubstr("the run goes on without it"));
+  EXPECT_FALSE(result.at("starting").at("configuration").contains("tricks.trick"));
+  EXPECT_FALSE(result.at("best").at("configuration").contains("tricks.trick"));
+  EXPECT_EQ(result.at("training").at("steps"), 128);
+}
+
+TEST_F(TrainerPlugins, AStartThatGoesWithItsExtensionIsTold) {
+  write_recipe("{plugin: tiny, wait_ms: 4}", kTuned);
+  add_crashing_policy();
+  const Outcome outcome = run({"--set", "tricks.trick=counts"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("the recipe starts from tricks.trick=counts, whose knob has "
+                                     "gone with its plugin: the run goes on without it"));
+  EXPECT_EQ(outcome.json().at("training").at("steps"), 128);
+  EXPECT_EQ(scene_.runs().size(), 1);
+}
+
+TEST_F(TrainerPlugins, ARunIsContinuedWithoutTheExtensionThatItKept) {
+  write_recipe("{plugin: tiny, wait_ms: 4}", kTuned);
+  propose("hurries");
+  Running first = scene_.start_run({"--plugin-dir", folder_.string()});
+  ASSERT_TRUE(first.wait_for("accepted   tricks"));
+  first.signal(SIGKILL);
+  first.finish();
+  const Outcome outcome = run({"--without", "tricks"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(scene_.runs().size(), 1) << "it is continued";
+  EXPECT_FALSE(outcome.json().at("best").at("configuration").contains("tricks.trick"));
+  EXPECT_EQ(outcome.json().at("training").at("steps"), 128);
+}
+
 TEST_F(TrainerPlugins, AreListedByWhatTheirFilesSay) {
   propose("counts");
-  const Outcome outcome = scene_.command(
-      {"plugins", "--json", "--plugin-dir", folder_.string(), "--require", "tricks"});
+  const Outcome outcome = scene_.command({"plugins", "--json", "--plugin-dir", folder_.string()});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   std::vector<std::string> kinds;
   for (const Json& plugin : outcome.json()) {

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/known_knobs.hpp"
+
+#include <utility>
+
+#include "daemon/report.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+Configuration part(const std::vector<recipes::Knob>& knobs, const Configuration& configuration,
+                   bool is_known) {
+  Configuration result;
+  for (const auto& [name, value] : configuration.values()) {
+    if (recipes::find_knob(knobs, name).has_value() == is_known) result.set(name, value);
+  }
+  return result;
+}
+
+}  // namespace
+
+Configuration known_part(const std::vector<recipes::Knob>& knobs,
+                         const Configuration& configuration) {
+  return part(knobs, configuration, true);
+}
+
+Configuration unknown_part(const std::vector<recipes::Knob>& knobs,
+                           const Configuration& configuration) {
+  return part(knobs, configuration, false);
+}
+
+std::optional<TrialRecord> known_trial(const std::vector<recipes::Knob>& knobs,
+                                       const Configuration& starting, TrialRecord trial) {
+  if (!unknown_part(knobs, trial.change).empty()) return std::nullopt;
+  trial.reference = starting.with(known_part(knobs, trial.reference));
+  return trial;
+}
+
+std::vector<std::string> drop_unknown_knobs(const std::vector<recipes::Knob>& knobs,
+                                            const recipes::Recipe& recipe, storage::RunRow& run) {
+  std::vector<std::string> told;
+  const auto start = Configuration::from_json(member(run.recipe, "start"));
+  const Configuration set = start ? unknown_part(knobs, *start) : Configuration();
+  if (!set.empty()) {
+    told.push_back("the recipe starts from " + set.canonical_text() +
+                   ", whose knob has gone with its plugin: the run goes on without it");
+  }
+  const Configuration before = std::exchange(
+      run.starting, recipe.starting_configuration(knobs).with(known_part(knobs, run.starting)));
+  if (run.best.empty()) return told;
+  const Configuration kept = unknown_part(knobs, before.change_to(run.best));
+  if (!kept.empty()) {
+    told.push_back("the kept change " + change_text(before, kept) +
+                   " has gone with its plugin: the training goes on without it, and may be slower "
+                   "than promised");
+  }
+  run.best = run.starting.with(known_part(knobs, run.best));
+  return told;
+}
+
+}  // namespace autotuned::daemon
