@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/printable.hpp"
@@ -20,6 +21,26 @@ std::string files_of(const std::vector<Profile>& ranks) {
   return printable(ranks.front().summary.file) + more;
 }
 
+// PyTorch names a module Class_3.
+bool is_class_name(const std::string& name) {
+  const std::size_t end = name.find_last_not_of("0123456789");
+  return end != std::string::npos && end + 1 < name.size() && name[end] == '_' && end > 0 &&
+         name[0] >= 'A' && name[0] <= 'Z';
+}
+
+bool has_class_names(const std::vector<Profile>& ranks) {
+  return std::ranges::any_of(ranks, [](const Profile& rank) {
+    return std::ranges::any_of(rank.modules.rows, is_class_name, &analysis::ModuleRow::name);
+  });
+}
+
+// "33.3 % less", "446 x as much".
+std::string more_text(double share) {
+  const std::string text = change_share_text(std::abs(share));
+  if (share < 0) return text + " less";
+  return text.ends_with("%") ? text + " more" : text;
+}
+
 Table changes_table(const char* id, const char* title, const char* what,
                     const std::vector<Change>& changes, bool has_calls) {
   Table table{.id = id,
@@ -28,7 +49,7 @@ Table changes_table(const char* id, const char* title, const char* what,
                           {"before", "before", Unit::time},
                           {"after", "after", Unit::time},
                           {"change", "change", Unit::time},
-                          {"change_share", "of before", Unit::ratio}},
+                          {"change_share", "of before", Unit::change}},
               .rows = {},
               .when_empty = "none"};
   if (has_calls) {
@@ -54,7 +75,7 @@ Table memory_changes_table(const std::vector<analysis::SizeChange>& changes) {
                           {"before", "before", Unit::bytes},
                           {"after", "after", Unit::bytes},
                           {"change", "change", Unit::bytes},
-                          {"change_share", "of before", Unit::ratio}},
+                          {"change_share", "of before", Unit::change}},
               .rows = {},
               .when_empty = "none"};
   for (const analysis::SizeChange& change : changes) {
@@ -74,12 +95,16 @@ std::vector<std::string> difference_facts(const std::vector<Profile>& before,
                            ? difference.after_step_ns / difference.before_step_ns - 1
                            : 0.0;
   std::vector<std::string> facts = {fmt::format(
-      "a step took {} in {} and takes {} in {}: {:.1f} % {}", span_text(difference.before_step_ns),
-      files_of(before), span_text(difference.after_step_ns), files_of(after), 100 * std::abs(share),
-      share < 0 ? "less" : "more")};
+      "a step took {} in {} and takes {} in {}: {}", span_text(difference.before_step_ns),
+      files_of(before), span_text(difference.after_step_ns), files_of(after), more_text(share))};
   if (!before.front().summary.breakdown.has_steps || !after.front().summary.breakdown.has_steps) {
     facts.emplace_back(
         "not both have marked steps: a recording without them counts as one step, however long");
+  }
+  if (has_class_names(before) || has_class_names(after)) {
+    facts.emplace_back(
+        "modules stand by the path of who calls whom, as class and number: PyTorch's traces do not "
+        "hold the names of attributes");
   }
   facts.emplace_back(
       "two recordings, each with a profiler in it: autotuned run measures which is faster");

@@ -42,7 +42,8 @@ Json bounded_list(const std::vector<std::string>& texts) {
 }
 
 Json table_json(const Table& table, std::size_t most_rows) {
-  static constexpr const char* kUnits[] = {"text", "count", "time", "bytes", "ratio", "number"};
+  static constexpr const char* kUnits[] = {"text",  "count",  "time",  "bytes",
+                                           "ratio", "change", "number"};
   Json columns = Json::array();
   for (const Column& column : table.columns) {
     columns.push_back({{"key", column.key},

@@ -37,6 +37,7 @@ const char* unit_ending(Unit unit) {
     case Unit::bytes:
       return "_bytes";
     case Unit::ratio:
+    case Unit::change:
       return "_ratio";
     case Unit::text:
     case Unit::count:
@@ -121,10 +122,16 @@ std::string span_text(double ns) {
                              : fmt::format("{:.2f} s", ns / 1e9);
 }
 
+std::string change_share_text(double share) {
+  constexpr double kLargestPercentage = 10;  // 1000 %: beyond, people think in factors
+  if (share <= kLargestPercentage) return fmt::format("{:.1f} %", 100 * share);
+  return fmt::format("{:.0f} x as much", 1 + share);
+}
+
 std::string cell_text(const Cell& cell, Unit unit) {
   if (const auto* text = std::get_if<std::string>(&cell)) return short_name(*text);
   const auto* number = std::get_if<double>(&cell);
-  if (number == nullptr) return "-";
+  if (number == nullptr) return unit == Unit::change ? "new" : "-";
   switch (unit) {
     case Unit::time:
       return span_text(*number);
@@ -132,6 +139,8 @@ std::string cell_text(const Cell& cell, Unit unit) {
       return (*number < 0 ? "-" : "") + format_bytes(whole(std::abs(*number)));
     case Unit::ratio:
       return fmt::format("{:.1f} %", 100 * *number);
+    case Unit::change:
+      return change_share_text(*number);
     case Unit::number:
       return fmt::format("{:.2f}", *number);
     case Unit::text:

@@ -13,7 +13,15 @@
 
 namespace autotuned::daemon {
 
-enum class Unit { text, count, time, bytes, ratio, number };
+enum class Unit {
+  text,
+  count,
+  time,
+  bytes,
+  ratio,
+  change,  // growth as a share of before; not known: there was nothing before
+  number
+};
 
 struct Column {
   const char* key;  // "host_self"; in JSON with its unit: "host_self_us"
@@ -48,6 +56,8 @@ struct Table {
 
 // "12.3 us", "4.20 ms".
 [[nodiscard]] std::string span_text(double ns);
+// A growth of 0.5 is "50.0 %", one of 445 "446 x as much".
+[[nodiscard]] std::string change_share_text(double share);
 // As people read it: "1.5 GiB", "12.3 %", "-".
 [[nodiscard]] std::string cell_text(const Cell& cell, Unit unit);
 

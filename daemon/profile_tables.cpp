@@ -78,11 +78,15 @@ Table operators_table(const std::vector<OperatorRow>& rows, OperatorsBy by) {
               .columns = {{"name", "operator", Unit::text},
                           {"calls", "calls", Unit::count},
                           {"host_self", "host self", Unit::time},
-                          {"host_total", "host total", Unit::time},
-                          {"device_self", "device self", Unit::time},
-                          {"device_total", "device total", Unit::time}},
+                          {"host_total", "host total", Unit::time}},
               .rows = {},
               .when_empty = how_to_record(by)};
+  const bool has_device =
+      std::ranges::any_of(rows, [](const OperatorRow& row) { return row.device_total_ns > 0; });
+  if (has_device) {
+    table.columns.push_back({"device_self", "device self", Unit::time});
+    table.columns.push_back({"device_total", "device total", Unit::time});
+  }
   const bool has_flop =
       std::ranges::any_of(rows, [](const OperatorRow& row) { return row.flop > 0; });
   if (has_flop) {
@@ -96,8 +100,11 @@ Table operators_table(const std::vector<OperatorRow>& rows, OperatorsBy by) {
   }
   for (const OperatorRow& row : rows) {
     table.rows.push_back({row.name, number_cell(row.calls), number_cell(row.host_self_ns),
-                          number_cell(row.host_total_ns), number_cell(row.device_self_ns),
-                          number_cell(row.device_total_ns)});
+                          number_cell(row.host_total_ns)});
+    if (has_device) {
+      table.rows.back().push_back(number_cell(row.device_self_ns));
+      table.rows.back().push_back(number_cell(row.device_total_ns));
+    }
     if (has_flop) {
       // Where it runs on a device, the time that counts is there.
       const std::int64_t ns = row.device_total_ns > 0 ? row.device_total_ns : row.host_total_ns;

@@ -228,13 +228,17 @@ std::vector<Table> input_tables(const Profile& profile) {
                           number_cell(wait.time.length_ns())});
   }
   if (!sort_by(waits, "wait")) waits.rows.clear();
-  return {
+  std::vector<Table> tables = {
       std::move(waits),
       occurrences_table("loading_operators", "operators called while loading", "operator",
                         input.inside, false),
       occurrences_table("annotations", "annotations, on all threads", "annotation",
-                        input.annotations, false),
-      occurrences_table("copies", "copies between host and devices", "copy", input.copies, true)};
+                        input.annotations, false)};
+  if (!profile.summary.devices.empty() || !input.copies.empty()) {
+    tables.push_back(
+        occurrences_table("copies", "copies between host and devices", "copy", input.copies, true));
+  }
+  return tables;
 }
 
 Table ranks_table(const std::vector<Profile>& ranks) {

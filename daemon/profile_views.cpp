@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iostream>
 #include <set>
 
+#include "base/printable.hpp"
 #include "daemon/profile_difference.hpp"
 #include "daemon/profile_page.hpp"
 #include "daemon/profile_tables.hpp"
@@ -199,6 +201,7 @@ Result<void> show_profile(const std::vector<Profile>& ranks, const ViewOptions& 
       page.difference_notes = difference_facts(options.before, ranks);
     }
     if (auto written = write_page(options.html, page); !written) return written;
+    std::cerr << "wrote all views as a page: " << printable(options.html.string()) << "\n";
   }
   std::vector<analysis::TraceAnalysis> summaries;
   for (const Profile& rank : ranks)

@@ -136,6 +136,13 @@ std::string device_text(const TraceAnalysis& rank, const DeviceUse& use) {
       percent_text(use.tensor_core_ratio));
 }
 
+// Without a device there is nothing to say of those that only a device has.
+bool is_shown(Part part, double ns, bool has_device) {
+  const bool is_of_device = part == Part::kernel || part == Part::copy || part == Part::fill ||
+                            part == Part::runtime || part == Part::communication;
+  return has_device || !is_of_device || ns > 0;
+}
+
 std::string findings_text(const std::vector<Finding>& findings) {
   if (findings.empty()) return "\nno findings\n";
   std::string text = "\nfindings\n";
@@ -223,20 +230,28 @@ std::string overview_text(const std::vector<TraceAnalysis>& ranks) {
   const analysis::Overall all = analysis::overall_of(ranks);
   std::string text;
   Rows rows = {{"part", "of a step", "share"}};
+  const bool has_device =
+      std::ranges::any_of(ranks, [](const TraceAnalysis& rank) { return !rank.devices.empty(); });
   for (std::size_t i = 0; i < analysis::kParts; ++i) {
+    if (!is_shown(static_cast<Part>(i), all.part_ns[i], has_device)) continue;
     rows.push_back({analysis::to_string(static_cast<Part>(i)), span_text(all.part_ns[i]),
                     share_text(all.part_ns[i], all.step_ns)});
   }
   rows.push_back({"step", span_text(all.step_ns), ""});
   text += "\n" + table_text(rows);
   if (ranks.size() > 1) {
-    Rows per_rank = {
-        {"rank", "step", "Kernel", "Communication", "DataLoader", "CPU Exec", "Other"}};
+    std::vector<Part> parts = {Part::kernel, Part::communication, Part::data_loading, Part::cpu,
+                               Part::other};
+    std::erase_if(parts, [&](Part part) {
+      return !is_shown(part, all.part_ns[static_cast<std::size_t>(part)], has_device);
+    });
+    Rows per_rank = {{"rank", "step"}};
+    for (const Part part : parts)
+      per_rank[0].emplace_back(analysis::to_string(part));
     for (const TraceAnalysis& rank : ranks) {
       std::vector<std::string> row = {std::to_string(rank.rank),
                                       span_text(rank.breakdown.mean_step_ns())};
-      for (const Part part :
-           {Part::kernel, Part::communication, Part::data_loading, Part::cpu, Part::other}) {
+      for (const Part part : parts) {
         row.push_back(fmt::format("{:.1f} %", 100 * rank.breakdown.ratio_of(part)));
       }
       per_rank.push_back(std::move(row));

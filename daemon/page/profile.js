@@ -39,12 +39,13 @@ const percentText = (ratio) => (100 * ratio).toFixed(1) + " %";
 const countText = (count) => Math.round(count).toLocaleString("en");
 
 function cellText(value, unit) {
-  if (value === null) return "–";
+  if (value === null) return unit === "change" ? "new" : "–";
   if (typeof value === "string") return value;
   switch (unit) {
     case "time": return timeText(value);
     case "bytes": return bytesText(value);
     case "ratio": return percentText(value);
+    case "change": return value > 10 ? (1 + value).toFixed(0) + " x as much" : percentText(value);
     case "number": return value.toFixed(2);
     default: return countText(value);
   }

@@ -12,6 +12,7 @@ namespace autotuned::daemon {
 namespace {
 
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -176,6 +177,52 @@ TEST(Analyze, DifferenceOfTwoProfiles) {
   ASSERT_TRUE(json);
   EXPECT_FALSE(json->at("views").at("difference")[0].at("rows").empty());
   EXPECT_EQ(run({"analyze", "--against", "none.json", data_file("rank1")}).code, kUsageError);
+}
+
+TEST(Analyze, DifferenceTellsLargeGrowthAsFactorAndWhatIsNew) {
+  TraceText before;
+  before.step(1, 0, 100).event("cpu_op", "aten::mm", 0, 10);
+  TraceText after;
+  after.step(1, 0, 8000).event("cpu_op", "aten::mm", 0, 4460);
+  after.event("cpu_op", "aten::relu", 5000, 10);
+  const TemporaryFolder folder;
+  const std::string file = folder.write("after.json", after.text()).string();
+  const std::string earlier = folder.write("before.json", before.text()).string();
+  const std::string text = run({"analyze", file, "--against", earlier}).out;
+  EXPECT_THAT(text, HasSubstr("in " + file + ": 80 x as much\n"));
+  EXPECT_THAT(text, ContainsRegex("aten::mm +10.0 us +4.46 ms +4.45 ms +446 x as much"));
+  EXPECT_THAT(text, ContainsRegex("aten::relu +0.0 us +10.0 us +10.0 us +new"));
+  const auto json = parse_json(run({"analyze", "--json", file, "--against", earlier}).out, "json");
+  ASSERT_TRUE(json);
+  const Json& operators = json->at("views").at("difference").at(1).at("rows");
+  EXPECT_NEAR(operators.at(0).at("change_share_ratio"), 445, 1e-6);
+  EXPECT_TRUE(operators.at(1).at("change_share_ratio").is_null());
+}
+
+TEST(Analyze, DifferenceNamesModulesByTheirPath) {
+  TraceText text;
+  text.step(1, 0, 100).python("nn.Module: ResNet_0", 0, 90).python("nn.Module: Block_2", 10, 50);
+  text.python("nn.Module: Conv2d_7", 20, 30).event("cpu_op", "aten::conv2d", 21, 20);
+  const TemporaryFolder folder;
+  const std::string file = folder.write("trace.json", text.text()).string();
+  const Printed printed = run({"analyze", file, "--against", file});
+  EXPECT_THAT(printed.out, AllOf(HasSubstr("\nResNet_0.Block_2.Conv2d_7 "),
+                                 HasSubstr("do not hold the names of attributes")));
+}
+
+TEST(Analyze, SaysNothingOfGpusWhereThereIsNone) {
+  const Printed printed =
+      run({"analyze", data_file("workers"), "--view", "overview,operators,input"});
+  EXPECT_EQ(printed.code, kDone) << printed.err;
+  EXPECT_THAT(printed.out, HasSubstr("\nDataLoader  "));
+  for (const char* of_gpu : {"Kernel", "Memcpy", "Memset", "Communication", "Runtime",
+                             "device self", "copies between"}) {
+    EXPECT_THAT(printed.out, Not(HasSubstr(of_gpu)));
+  }
+  const Printed with_gpu =
+      run({"analyze", data_file("rank0"), "--view", "overview,operators,input"});
+  EXPECT_THAT(with_gpu.out,
+              AllOf(HasSubstr("\nKernel "), HasSubstr("device self"), HasSubstr("copies between")));
 }
 
 // Whatever stands in a trace, nothing of it steers the terminal.

@@ -37,6 +37,7 @@ TEST(ProfilePage, HoldsEverything) {
   const Printed printed =
       run({"analyze", "--html", file.string(), data_file("rank0"), data_file("rank1")});
   EXPECT_EQ(printed.code, kDone) << printed.err;
+  EXPECT_THAT(printed.err, HasSubstr("wrote all views as a page: " + file.string() + "\n"));
   const auto page = read_file(file, 8U << 20U);
   ASSERT_TRUE(page);
   for (const char* elsewhere : {"http:", "https:", " src=", "<link", "@import", "url("})
