@@ -80,6 +80,20 @@ Result<analysis::Interval> range_from(const std::string& text) {
   return range;
 }
 
+// Options that only some views obey, where none of those is asked for.
+void warn_of_idle_options(const AnalyzeOptions& options) {
+  const auto is_shown = [&](const char* view) {
+    return std::ranges::find(options.views, view) != options.views.end();
+  };
+  if (!options.range.empty() && !is_shown("memory")) {
+    report_warning("--range changes nothing here: it is for --view memory");
+  }
+  if ((options.by_shape || options.by_stack) && !is_shown("operators")) {
+    report_warning(std::string(options.by_shape ? "--shapes" : "--stacks") +
+                   " changes nothing here: it is for --view operators");
+  }
+}
+
 }  // namespace
 
 int analyze(const AnalyzeOptions& options) {
@@ -97,6 +111,7 @@ int analyze(const AnalyzeOptions& options) {
     if (!range) return report_error(range.error(), kUsageError);
     views.range = *range;
   }
+  warn_of_idle_options(options);
   int code = kDone;
   // What changed includes what only some views show.
   const analysis::Depth depth = options.against.empty()

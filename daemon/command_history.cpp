@@ -147,13 +147,18 @@ int list_history(const HistoryOptions& options) {
   }
   std::vector<storage::RunRow> runs;
   auto history = open_history(options.history, storage::Access::read_only);
+  // One more than is shown, to know whether there are more.
+  if (filter.limit >= 0) ++filter.limit;
   if (history) {
     auto found = history->runs(filter);
     if (!found) return report_error(found.error());
     runs = std::move(*found);
-  } else if (history.error().kind != ErrorKind::not_found) {
-    return report_error(history.error());
+  } else if (history.error().kind != ErrorKind::not_found || !options.history.empty()) {
+    // Only the default place may be empty still.
+    return report_error(history.error(), exit_code_of(history.error()));
   }
+  const bool has_more = options.limit >= 0 && runs.size() > static_cast<std::size_t>(options.limit);
+  if (has_more) runs.resize(static_cast<std::size_t>(options.limit));
   if (options.as_json) {
     Json list = Json::array();
     for (const storage::RunRow& run : runs)
@@ -162,7 +167,10 @@ int list_history(const HistoryOptions& options) {
     return kDone;
   }
   if (runs.empty()) {
-    std::cout << "no runs; `autotuned run RECIPE` makes one\n";
+    const bool is_filtered = options.recipe || options.machine || options.plugin ||
+                             options.verdict || options.since || has_more;
+    std::cout << (is_filtered ? "no runs that these options ask for\n"
+                              : "no runs; `autotuned run RECIPE` makes one\n");
     return kDone;
   }
   std::vector<std::vector<std::string>> rows = {
@@ -183,6 +191,7 @@ int list_history(const HistoryOptions& options) {
   std::cout << table_text(rows);
   for (const auto& [note, runs_with_it] : notes)
     std::cout << "\n" << runs_with_it << ": " << note << "\n";
+  if (has_more) std::cout << "\nthere are older ones: --limit shows more\n";
   return kDone;
 }
 

@@ -19,6 +19,9 @@ namespace autotuned::daemon {
 
 namespace {
 
+// A daemon promises to end within five seconds.
+constexpr std::chrono::nanoseconds kStopLimit = std::chrono::seconds(10);
+
 // A run that is not there is a mistake in the command line; a daemon that is not there is none.
 int report_refusal(const Error& error) {
   const bool is_mistake = error.kind == ErrorKind::invalid ||
@@ -141,7 +144,13 @@ int stop(bool as_json) {
   const auto answer = client->ask({{"request", "stop"}});
   if (!answer) return report_refusal(answer.error());
   // It says nothing more; the end of the connection is its own.
-  while (client->channel().receive(std::chrono::seconds(10))) {
+  for (;;) {
+    const auto frame = client->channel().receive(kStopLimit);
+    if (frame) continue;
+    if (frame.error().kind != ErrorKind::timeout) break;
+    return report_error(
+        {ErrorKind::timeout, "it has not ended within " + format_duration(kStopLimit), "the daemon",
+         "it was told to stop: look with 'autotuned status' whether it still serves"});
   }
   if (as_json) std::cout << to_line(*answer) << "\n";
   return kDone;

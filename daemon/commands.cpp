@@ -72,12 +72,15 @@ void add_run(CLI::App& app, RunOptions& options) {
   command.add_flag("--ablate", options.ablate, "At the end, measure what each kept change gives");
   command.add_flag("--retune", options.retune,
                    "Search anew although a best configuration is known");
-  command.add_flag(
+  CLI::Option* const detach = command.add_flag(
       "--detach", options.detach,
       "Leave the run to the daemon; print its number in the queue and how to follow it");
-  command.add_flag("--no-daemon", options.no_daemon, "Run here although a daemon serves");
-  command.add_flag("--require-gain", options.require_gain,
-                   "Exit with 3 when nothing faster was found");
+  command.add_flag("--no-daemon", options.no_daemon, "Run here although a daemon serves")
+      ->excludes(detach);
+  // Nobody waits for the end of a detached run.
+  command
+      .add_flag("--require-gain", options.require_gain, "Exit with 3 when nothing faster was found")
+      ->excludes(detach);
   command.add_option("--plugin-dir", options.plugin_folders, "Look for plugins here first")
       ->check(not_empty())
       ->type_name("DIR");
@@ -111,8 +114,10 @@ CLI::App& add_prune(CLI::App& list, PruneOptions& options) {
   command.add_option("--keep-last", options.keep_last, "Only runs that are not among the newest N")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
-  command.add_flag("--dry-run", options.dry_run, "Say what would be removed, and remove nothing");
-  command.add_flag("--vacuum", options.vacuum, "Give the space back to the file system");
+  CLI::Option* const dry_run = command.add_flag("--dry-run", options.dry_run,
+                                                "Say what would be removed, and remove nothing");
+  command.add_flag("--vacuum", options.vacuum, "Give the space back to the file system")
+      ->excludes(dry_run);
   add_history(command, options.history);
   add_json(command, options.as_json);
   return command;

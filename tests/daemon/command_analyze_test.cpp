@@ -132,6 +132,17 @@ TEST(Analyze, SortsByAColumn) {
   EXPECT_THAT(unknown.err, AllOf(HasSubstr("colour"), HasSubstr("tensor_cores")));
 }
 
+TEST(Analyze, SaysWhichOptionNoViewObeys) {
+  const auto warning = [](const std::vector<std::string>& options) {
+    std::vector<std::string> command = {"analyze", data_file("classifier")};
+    command.insert(command.end(), options.begin(), options.end());
+    return run(command).err;
+  };
+  EXPECT_THAT(warning({"--range", "0:5"}), HasSubstr("--range changes nothing here"));
+  EXPECT_THAT(warning({"--shapes"}), HasSubstr("--shapes changes nothing here"));
+  EXPECT_EQ(warning({"--shapes", "--view", "operators"}), "");
+}
+
 TEST(Analyze, RangeOfTheMemoryView) {
   const auto table = [](const std::string& range) {
     return run({"analyze", "--view", "memory", "--range", range, data_file("classifier")});

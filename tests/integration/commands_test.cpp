@@ -69,6 +69,18 @@ TEST_F(Commands, HistoryFilters) {
   EXPECT_EQ(scene_->command({"history", "--since", "2026-02-31"}).code, 2);
 }
 
+TEST_F(Commands, HistorySaysWhatItLeavesOut) {
+  const std::string none = scene_->command({"history", "--recipe", "large"}).out;
+  EXPECT_THAT(none, HasSubstr("no runs that these options ask for"));
+  const std::string cut = scene_->command({"history", "--limit", "0"}).out;
+  EXPECT_THAT(cut, HasSubstr("no runs that these options ask for"));
+  EXPECT_THAT(scene_->command({"history", "--limit", "1"}).out,
+              testing::Not(HasSubstr("there are older ones")));
+  const Outcome nowhere = scene_->command({"history", "--history", "/nonexistent/history.db"});
+  EXPECT_EQ(nowhere.code, 2);
+  EXPECT_THAT(nowhere.err, HasSubstr("/nonexistent/history.db"));
+}
+
 TEST_F(Commands, ShowTellsWhatRunSaid) {
   EXPECT_EQ(scene_->last_run(), *run_);
   EXPECT_EQ(scene_->command({"show", id(), "--json"}).json(), *run_);
@@ -152,6 +164,20 @@ TEST(Best, IsFoundBehindTheRunsOfOtherMachines) {
   }
   EXPECT_EQ(scene.command({"best", recipe}).code, 0);
   EXPECT_EQ(scene.command({"forget", recipe, "--json"}).json().at("forgotten"), true);
+}
+
+TEST(CommandsAlone, OptionsThatContradictEachOtherAreUsageErrors) {
+  const Scene scene;
+  const std::string recipe = scene.recipe().string();
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"run", recipe, "--detach", "--no-daemon"},
+        {"run", recipe, "--detach", "--require-gain"},
+        {"history", "prune", "--keep-last", "1", "--dry-run", "--vacuum"}}) {
+    const Outcome outcome = scene.command(command);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_THAT(outcome.err, HasSubstr("excludes")) << command[0];
+  }
+  EXPECT_TRUE(scene.fake().requests().empty());
 }
 
 TEST(CommandsAlone, WorkWithoutAHistory) {
