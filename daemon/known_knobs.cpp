@@ -37,7 +37,9 @@ std::optional<TrialRecord> known_trial(const std::vector<recipes::Knob>& knobs,
 }
 
 std::vector<std::string> drop_unknown_knobs(const std::vector<recipes::Knob>& knobs,
-                                            const recipes::Recipe& recipe, storage::RunRow& run) {
+                                            const recipes::Recipe& recipe,
+                                            const std::vector<TrialRecord>& trials,
+                                            storage::RunRow& run) {
   std::vector<std::string> told;
   const auto start = Configuration::from_json(member(run.recipe, "start"));
   const Configuration set = start ? unknown_part(knobs, *start) : Configuration();
@@ -47,6 +49,13 @@ std::vector<std::string> drop_unknown_knobs(const std::vector<recipes::Knob>& kn
   }
   const Configuration before = std::exchange(
       run.starting, recipe.starting_configuration(knobs).with(known_part(knobs, run.starting)));
+  for (const TrialRecord& trial : trials) {
+    const bool is_kept = trial.verdict == Verdict::accepted && trial.kind == TrialKind::proposal;
+    if (!is_kept || unknown_part(knobs, trial.change).empty()) continue;
+    told.push_back("trial " + std::to_string(trial.number) + ", " +
+                   change_text(trial.reference, trial.change) +
+                   ", no longer counts: its knob has gone with its plugin");
+  }
   if (run.best.empty()) return told;
   const Configuration kept = unknown_part(knobs, before.change_to(run.best));
   if (!kept.empty()) {

@@ -27,10 +27,11 @@ namespace autotuned::daemon {
                                                      TrialRecord trial);
 
 // Makes the configurations of a stored run whole for these knobs: without those that are not known, and with
-// the values of `recipe` for those that it lacks. Says what the run goes on without, in sentences.
-// `recipe` starts from known knobs only.
+// the values of `recipe` for those that it lacks. Says what the run goes on without, in sentences, changes that
+// its `trials` have kept included. `recipe` starts from known knobs only.
 [[nodiscard]] std::vector<std::string> drop_unknown_knobs(const std::vector<recipes::Knob>& knobs,
                                                           const recipes::Recipe& recipe,
+                                                          const std::vector<TrialRecord>& trials,
                                                           storage::RunRow& run);
 
 }  // namespace autotuned::daemon

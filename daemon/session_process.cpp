@@ -188,7 +188,7 @@ Result<void> RunningSession::continue_run(storage::RunRow row) {
     if (!checks) return tl::unexpected(checks.error());
     if (!checks->empty() && !checks->back().passed) trial.failed_check = checks->back();
   }
-  warn(drop_unknown_knobs(knobs_, request_.recipe, run_));
+  warn(drop_unknown_knobs(knobs_, request_.recipe, earlier_, run_));
   return history_->update_run(run_);
 }
 

@@ -173,6 +173,7 @@ TEST_F(TrainerPlugins, AnExtensionWhosePolicyCrashesLeavesTheRunItsOtherTrials) 
   EXPECT_EQ(result.at("trials").at(0).at("plugin"), "tricks");
   EXPECT_EQ(result.at("trials").at(0).at("verdict"), "accepted");
   EXPECT_THAT(outcome.err, HasSubstr("the run goes on without it"));
+  EXPECT_THAT(outcome.err, HasSubstr("trial 1, tricks.trick none → hurries, no longer counts"));
   EXPECT_FALSE(result.at("starting").at("configuration").contains("tricks.trick"));
   EXPECT_FALSE(result.at("best").at("configuration").contains("tricks.trick"));
   EXPECT_EQ(result.at("training").at("steps"), 128);
