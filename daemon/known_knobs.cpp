@@ -36,6 +36,13 @@ std::optional<TrialRecord> known_trial(const std::vector<recipes::Knob>& knobs,
   return trial;
 }
 
+std::optional<Configuration> known_best(const std::vector<recipes::Knob>& knobs,
+                                        const Configuration& starting, const Configuration& best) {
+  Configuration known = starting.with(known_part(knobs, best));
+  if (known == starting && !unknown_part(knobs, best).empty()) return std::nullopt;
+  return known;
+}
+
 std::vector<std::string> drop_unknown_knobs(const std::vector<recipes::Knob>& knobs,
                                             const recipes::Recipe& recipe,
                                             const std::vector<TrialRecord>& trials,

@@ -26,6 +26,12 @@ namespace autotuned::daemon {
                                                      const Configuration& starting,
                                                      TrialRecord trial);
 
+// What is left of a remembered best configuration, which may be from before a plugin was removed; nothing where
+// that is the start, of which nothing is known then.
+[[nodiscard]] std::optional<Configuration> known_best(const std::vector<recipes::Knob>& knobs,
+                                                      const Configuration& starting,
+                                                      const Configuration& best);
+
 // Makes the configurations of a stored run whole for these knobs: without those that are not known, and with
 // the values of `recipe` for those that it lacks. Says what the run goes on without, in sentences, changes that
 // its `trials` have kept included. `recipe` starts from known knobs only.

@@ -280,13 +280,7 @@ Result<void> RunningSession::tune() {
   if (!run_.is_retuned && input.earlier.empty()) {
     auto best = history_->best(run_.recipe_hash, run_.environment_key);
     if (!best) return tl::unexpected(best.error());
-    if (*best) {
-      // It may be from before a plugin was removed: what is left of it may still be faster, but where that
-      // is the start, nothing is known.
-      const Configuration& kept = (*best)->best;
-      const Configuration known = run_.starting.with(known_part(knobs_, kept));
-      if (knows_all(knobs_, kept) || known != run_.starting) input.known_best = known;
-    }
+    if (*best) input.known_best = known_best(knobs_, run_.starting, (*best)->best);
   }
   for (const TrialRecord& trial : earlier_) {
     input.next_trial_number = std::max(input.next_trial_number, trial.number + 1);

@@ -82,12 +82,6 @@ std::vector<std::string> extension_knobs(const std::vector<FoundPlugin>& trainer
   return names;
 }
 
-bool knows_all(const std::vector<recipes::Knob>& knobs, const Configuration& configuration) {
-  return std::ranges::all_of(configuration.values(), [&](const auto& entry) {
-    return recipes::find_knob(knobs, entry.first).has_value();
-  });
-}
-
 Result<Json> libraries_for(const recipes::Recipe& recipe,
                            const std::vector<FoundPlugin>& trainer_plugins) {
   std::set<std::string> named;

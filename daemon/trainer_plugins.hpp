@@ -24,8 +24,6 @@ namespace autotuned::daemon {
     std::vector<recipes::Knob> built_in, const std::vector<plugins::FoundPlugin>& trainer_plugins);
 [[nodiscard]] std::vector<std::string> extension_knobs(
     const std::vector<plugins::FoundPlugin>& trainer_plugins);
-[[nodiscard]] bool knows_all(const std::vector<recipes::Knob>& knobs,
-                             const Configuration& configuration);
 
 // The files that a trainer of this recipe is to know: the extensions that are ready and the workloads that
 // the recipe names. ErrorKind::invalid where a workload is not there or was refused; says why.

@@ -42,6 +42,18 @@ TEST_F(KnownKnobs, TrialsOfAGoneKnobAreLeftOut) {
   EXPECT_EQ(known->change, trial.change);
 }
 
+TEST_F(KnownKnobs, ARememberedBestIsUsedAsFarAsItIsKnown) {
+  const Configuration start = recipe_.starting_configuration(knobs_);
+  EXPECT_EQ(known_best(knobs_, start, start), start) << "nothing faster was found";
+  Configuration best = start;
+  best.set("tricks.trick", std::string("hurries"));
+  EXPECT_EQ(known_best(knobs_, start, best), std::nullopt);
+  best.set("loader.workers", std::int64_t{1});
+  Configuration expected = start;
+  expected.set("loader.workers", std::int64_t{1});
+  EXPECT_EQ(known_best(knobs_, start, best), expected);
+}
+
 TEST_F(KnownKnobs, ARunThatNeverTurnedTheKnobIsToldNothing) {
   run_.best = run_.starting;
   run_.best.set("loader.workers", std::int64_t{1});
