@@ -116,7 +116,6 @@ Result<void> RunningSession::open_run() {
   stored = history_->put_recipe({recipe_hash, recipe_as_given_.name, recipe_as_given_.file.string(),
                                  recipe_as_given_.to_json()});
   if (!stored) return stored;
-
   auto unfinished = claim_run(*history_, request_, recipe_hash, environment);
   if (!unfinished) return tl::unexpected(unfinished.error());
   const bool is_continued = unfinished->run.has_value();
@@ -148,10 +147,7 @@ Result<void> RunningSession::open_run() {
 }
 
 Result<void> RunningSession::claim_new_run() {
-  auto claimed = history_->claim(run_.id);
-  if (!claimed) return tl::unexpected(claimed.error());
-  claim_ = *std::move(claimed);
-  return {};
+  return history_->claim(run_.id).map([this](Descriptor claimed) { claim_ = std::move(claimed); });
 }
 
 Result<void> RunningSession::continue_run(storage::RunRow row) {
@@ -266,6 +262,7 @@ Result<void> RunningSession::tune() {
   input.coin_seed = std::random_device{}();
   input.is_ablated = request_.is_ablated;
   for (const TrialRecord& trial : earlier_) {
+    input.next_trial_number = std::max(input.next_trial_number, trial.number + 1);
     if (trial.kind != TrialKind::ablation) {
       input.earlier_tuning_time += nanoseconds(trial.duration_ns);
     }
@@ -281,9 +278,6 @@ Result<void> RunningSession::tune() {
     auto best = history_->best(run_.recipe_hash, run_.environment_key);
     if (!best) return tl::unexpected(best.error());
     if (*best) input.known_best = known_best(knobs_, run_.starting, (*best)->best);
-  }
-  for (const TrialRecord& trial : earlier_) {
-    input.next_trial_number = std::max(input.next_trial_number, trial.number + 1);
   }
 
   HistoryLedger ledger(*history_, run_, plugins_, clock_,
@@ -415,10 +409,8 @@ int RunningSession::end_with(const Error& error) {
     static_cast<void>(history_->interrupt_running_trials(run_.id));
     static_cast<void>(history_->update_run(run_));
   }
-  if (!is_cancelled) {
-    report({{"event", "error"}, {"kind", to_string(error.kind)}, {"text", error.message()}});
-  }
   if (is_cancelled) return conclude(kCancelled);
+  report({{"event", "error"}, {"kind", to_string(error.kind)}, {"text", error.message()}});
   return conclude(error.kind == ErrorKind::unsupported && !has_run_ ? kEnvironmentUnusable
                                                                     : kWorkFailed);
 }
@@ -458,9 +450,7 @@ Result<int> RunningSession::run() {
     report(damaged);
   };
   spec.on_trainer_end = [this](TrainerEnd end) { take_trainer_end(std::move(end)); };
-  spec.on_warning = [this](const std::string& text) {
-    report({{"event", "warning"}, {"text", text}});
-  };
+  spec.on_warning = [this](const std::string& text) { warn({text}); };
   job_.emplace(std::move(spec), *control_);
   report({{"event", "phase"}, {"phase", "loading"}});
   const nanoseconds before_start = clock_.now();
