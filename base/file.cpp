@@ -21,6 +21,10 @@ namespace {
 using std::filesystem::path;
 
 constexpr std::size_t kMaxHolderBytes = 256;
+// From here on what a killed writer leaves would be felt.
+constexpr std::size_t kLargeBytes = std::size_t{1} << 20U;
+constexpr std::string_view kTemporaryBegin = ".autotuned-";
+constexpr std::string_view kTemporaryEnd = ".tmp";
 
 tl::unexpected<Error> failed(const char* what, const path& where) {
   return tl::unexpected(system_error(errno, what, where.string()));
@@ -74,6 +78,7 @@ class TemporaryFile {
   }
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
+  void take(path file) { file_ = std::move(file); }
   void keep() { file_.clear(); }
 
  private:
@@ -84,7 +89,18 @@ class TemporaryFile {
 path temporary_name(const path& folder) {
   std::uint64_t random = 0;
   (void)!getrandom(&random, sizeof(random), 0);
-  return folder / fmt::format(".autotuned-{:016x}.tmp", random);
+  return folder / fmt::format("{}{:016x}{}", kTemporaryBegin, random, kTemporaryEnd);
+}
+
+// A file without a name, which is gone with its writer. Closed where the file system has no such files.
+Descriptor open_nameless(const path& folder, mode_t mode) {
+  return Descriptor(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode));
+}
+
+// Errors of /proc, which may not be there, included.
+bool give_name(const Descriptor& nameless, const path& name) {
+  const std::string opened = "/proc/self/fd/" + std::to_string(nameless.get());
+  return ::linkat(AT_FDCWD, opened.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
 }
 
 // Another user's lock in a shared folder can be taken, but not written to.
@@ -130,10 +146,15 @@ Result<std::string> read_file(const path& file, std::size_t max_bytes) {
 Result<void> write_file_atomically(const path& file, std::string_view content, bool shared) {
   const path folder = folder_of(file);
   const path name = temporary_name(folder);
-  Descriptor output(
-      ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, shared ? 0644 : 0600));
+  const mode_t mode = shared ? 0644 : 0600;
+  Descriptor output;
+  if (content.size() >= kLargeBytes) output = open_nameless(folder, mode);
+  const bool is_nameless = output.is_open();
+  if (!is_nameless) {
+    output.reset(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+  }
   if (!output.is_open()) return failed("cannot create a file in the folder", folder);
-  TemporaryFile temporary(name);
+  TemporaryFile temporary(is_nameless ? path() : name);
 
   struct stat existing {};
   const bool replaces = ::lstat(file.c_str(), &existing) == 0 && S_ISREG(existing.st_mode);
@@ -142,12 +163,34 @@ Result<void> write_file_atomically(const path& file, std::string_view content, b
   }
   if (Result<void> written = write_all(output.get(), content, file); !written) return written;
   if (::fsync(output.get()) != 0) return failed("cannot sync the file", file);
+  // Only a rename replaces a file.
+  if (is_nameless && !give_name(output, name)) return failed("cannot name the file", file);
+  temporary.take(name);
   // Some file systems report a failed write only here.
   if (::close(output.release()) != 0 && errno != EINTR)
     return failed("cannot close the file", file);
   if (::rename(name.c_str(), file.c_str()) != 0) return failed("cannot replace the file", file);
   temporary.keep();
   return sync_folder(folder);
+}
+
+void remove_unfinished_files(const path& folder) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    if (!name.starts_with(kTemporaryBegin) || !name.ends_with(kTemporaryEnd)) continue;
+    std::error_code ignored;
+    if (entry->symlink_status(ignored).type() == std::filesystem::file_type::regular) {
+      std::filesystem::remove(entry->path(), ignored);
+    }
+  }
+}
+
+void name_holder(const Descriptor& lock, std::string_view holder) {
+  // For people only.
+  if (::ftruncate(lock.get(), 0) != 0 || ::lseek(lock.get(), 0, SEEK_SET) != 0) return;
+  static_cast<void>(write_all(lock.get(), holder.substr(0, kMaxHolderBytes), "lock"));
 }
 
 Result<void> publish_file(const path& temporary, const path& file) {
@@ -185,10 +228,8 @@ Result<Descriptor> lock_file(const path& file, std::string_view holder, bool wai
       return failed("cannot lock", file);
     }
     if (!is_still_at(status, file)) continue;
-    // For people only: a holder that cannot be written down still holds the lock.
-    if (::ftruncate(lock.get(), 0) == 0) {
-      (void)write_all(lock.get(), holder.substr(0, kMaxHolderBytes), file);
-    }
+    // A holder that cannot be written down still holds the lock.
+    name_holder(lock, holder);
     return lock;
   }
 }

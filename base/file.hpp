@@ -22,6 +22,10 @@ namespace autotuned {
 [[nodiscard]] Result<void> write_file_atomically(const std::filesystem::path& file,
                                                  std::string_view content, bool shared = true);
 
+// Removes what writers that were killed left in the folder of write_file_atomically(). REQUIRES: nobody writes there now.
+// Large files have no name before they are whole, where the file system can do that: of those nothing is left.
+void remove_unfinished_files(const std::filesystem::path& folder);
+
 // Makes the rename of a file that somebody else wrote durable: syncs `temporary`, renames it to
 // `file`, syncs the folder.
 [[nodiscard]] Result<void> publish_file(const std::filesystem::path& temporary,
@@ -34,6 +38,9 @@ namespace autotuned {
 // ErrorKind::cancelled when the handler of a signal interrupts the waiting.
 [[nodiscard]] Result<Descriptor> lock_file(const std::filesystem::path& file,
                                            std::string_view holder, bool wait);
+
+// Who holds it, once more is known than when it was taken.
+void name_holder(const Descriptor& lock, std::string_view holder);
 
 // The last `max_lines` lines of a text file, at most `max_bytes`; empty when it cannot be read.
 [[nodiscard]] std::string last_lines(const std::filesystem::path& file, int max_lines,

@@ -37,8 +37,11 @@ Reading read_trusted(const std::filesystem::path& file, const std::vector<recipe
     if (unexamined) return refusal("the recipe was exchanged while it was read");
     return unexamined;
   }
-  const std::string reason =
-      plugins::distrust(status, plugins::Viewer::current(), /*is_ancestor=*/false);
+  const plugins::Viewer viewer = plugins::Viewer::current();
+  std::string reason = plugins::distrust(status, viewer, /*is_ancestor=*/false);
+  if (reason.empty()) {
+    reason = plugins::distrust_acl("/proc/self/fd/" + std::to_string(opened.get()), viewer);
+  }
   if (!reason.empty()) {
     return refusal(
         "the recipe " + reason +

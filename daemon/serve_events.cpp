@@ -125,7 +125,10 @@ void BoundedLog::open(bool is_new) {
       path_.c_str(),
       O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | (is_new ? O_TRUNC : 0), 0600));
   struct stat status {};
-  size_ = file_.is_open() && ::fstat(file_.get(), &status) == 0 ? status.st_size : 0;
+  const bool is_known = file_.is_open() && ::fstat(file_.get(), &status) == 0;
+  // A second name may be that of a file of somebody, who wants nothing added to it.
+  if (is_known && (!S_ISREG(status.st_mode) || status.st_nlink > 1)) file_.reset();
+  size_ = is_known ? status.st_size : 0;
 }
 
 void BoundedLog::append(std::string_view text) {

@@ -69,8 +69,10 @@ class SignalsBlocked {
 Result<void> make_room(const std::filesystem::path& file) {
   std::error_code ignored;  // usually there is none
   std::filesystem::rename(file, file.string() + ".1", ignored);
-  const Descriptor made(
-      ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
+  // It is still there where .1 is another name of the same file, or a folder.
+  std::filesystem::remove(file, ignored);
+  // Made here, so that it is no link to a file of somebody.
+  const Descriptor made(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (made.is_open()) return {};
   return tl::unexpected(system_error(errno, "cannot open the log of a trainer", file.string()));
 }

@@ -5,10 +5,15 @@
 #include <fmt/format.h>
 #include <grp.h>
 #include <pwd.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
+#include <cstring>
 #include <system_error>
+#include <vector>
 
 #include "base/descriptor.hpp"
 
@@ -32,7 +37,8 @@ Result<void> check_folders(const std::filesystem::path& folder) {
       return tl::unexpected(system_error(errno, "cannot be examined", at.string()));
     }
     if (!S_ISDIR(status.st_mode)) return fail(ErrorKind::invalid, "is not a folder", at.string());
-    const std::string reason = distrust(status, viewer(), at != folder);
+    std::string reason = distrust(status, viewer(), at != folder);
+    if (reason.empty()) reason = distrust_acl(at.string(), viewer());
     if (!reason.empty()) return fail(ErrorKind::permission, reason, at.string(), kRule);
     if (at == at.root_path()) return {};
   }
@@ -67,6 +73,49 @@ std::string distrust(const struct stat& status, const Viewer& viewer, bool is_an
     return fmt::format("can be written by group {} (mode {:o})", status.st_gid, mode);
   }
   return {};
+}
+
+std::string distrust_acl_value(std::string_view value, const Viewer& viewer) {
+  // Little-endian: the version 2, then a tag, permissions and the number of a user or group for each entry.
+  constexpr std::size_t kHeaderBytes = 4;
+  constexpr std::size_t kEntryBytes = 8;
+  constexpr unsigned kUser = 0x02;
+  constexpr unsigned kGroup = 0x08;
+  constexpr unsigned kMask = 0x10;
+  constexpr unsigned kWrite = 0x02;
+  struct Entry {
+    std::uint16_t tag = 0;
+    std::uint16_t permissions = 0;
+    std::uint32_t id = 0;
+  };
+  static_assert(sizeof(Entry) == kEntryBytes);
+  std::vector<Entry> entries;
+  for (std::size_t at = kHeaderBytes; at + kEntryBytes <= value.size(); at += kEntryBytes) {
+    std::memcpy(&entries.emplace_back(), value.data() + at, kEntryBytes);
+  }
+  const auto mask = std::ranges::find(entries, kMask, &Entry::tag);
+  if (mask != entries.end() && (mask->permissions & kWrite) == 0) return {};
+  for (const Entry& entry : entries) {
+    if ((entry.permissions & kWrite) == 0) continue;
+    if (entry.tag == kUser && entry.id != 0 && entry.id != viewer.user) {
+      return fmt::format("can be written by user {} (access control list)", entry.id);
+    }
+    if (entry.tag == kGroup && entry.id != viewer.private_group) {
+      return fmt::format("can be written by group {} (access control list)", entry.id);
+    }
+  }
+  return {};
+}
+
+std::string distrust_acl(const std::string& path, const Viewer& viewer) {
+  constexpr std::size_t kMostBytes = 65536;  // of an attribute
+  std::string value(kMostBytes, '\0');
+  const ssize_t size =
+      ::getxattr(path.c_str(), "system.posix_acl_access", value.data(), value.size());
+  // None, or a file system without them.
+  if (size < 0) return {};
+  return distrust_acl_value(std::string_view(value).substr(0, static_cast<std::size_t>(size)),
+                            viewer);
 }
 
 Result<std::filesystem::path> trusted_folder(const std::filesystem::path& folder) {
@@ -107,7 +156,10 @@ Result<std::filesystem::path> trusted_file(const std::filesystem::path& file,
   if (!S_ISREG(status.st_mode)) {
     return fail(ErrorKind::invalid, "is not a regular file", canonical.string());
   }
-  const std::string reason = distrust(status, viewer(), false);
+  std::string reason = distrust(status, viewer(), false);
+  if (reason.empty()) {
+    reason = distrust_acl("/proc/self/fd/" + std::to_string(opened.get()), viewer());
+  }
   if (!reason.empty()) return fail(ErrorKind::permission, reason, canonical.string(), kRule);
   return canonical;
 }

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "base/result.hpp"
 
@@ -26,6 +27,12 @@ struct Viewer {
 // others own in it they cannot exchange.
 [[nodiscard]] std::string distrust(const struct stat& status, const Viewer& viewer,
                                    bool is_ancestor);
+
+// The same for the access control list of what lies at `path` (links followed): entries for users and groups that the
+// mode does not name.
+[[nodiscard]] std::string distrust_acl(const std::string& path, const Viewer& viewer);
+// Of the value of the attribute system.posix_acl_access; empty also for what is no such value.
+[[nodiscard]] std::string distrust_acl_value(std::string_view value, const Viewer& viewer);
 
 // The canonical path of a folder that may be trusted, all folders above it included.
 // ErrorKind::permission says which of them is not, not_found and invalid (relative, not a folder) what

@@ -99,10 +99,11 @@ class Training {
         if (summary_.was_cancelled) return stop();
         is_evaluated = true;
       }
-      if (auto looked = look_at_checkpoint(); !looked) return looked;
+      if (auto looked = look_at_checkpoint(); !looked) miss_checkpoint(looked.error());
       if (now_ns() >= next_checkpoint_ns_ && job_.steps() < plan_.steps) {
         const bool is_async = job_.configuration().flag("checkpoint.async");
-        if (auto done = is_async ? begin_checkpoint() : write_checkpoint(); !done) return done;
+        const auto done = is_async ? begin_checkpoint() : write_checkpoint();
+        if (!done) miss_checkpoint(done.error());
       }
     }
     // So that nothing is trained twice when the model cannot be saved.
@@ -198,9 +199,19 @@ class Training {
     return to_line(note);
   }
 
+  // The training is worth more than one checkpoint of it: there may be room when the next one is due.
+  void miss_checkpoint(Error error) {
+    error.what =
+        "the checkpoint at step " + std::to_string(job_.steps()) +
+        " could not be written; the training goes on, and the next one is tried: " + error.what;
+    on_progress_(warning_frame(error));
+    next_checkpoint_ns_ = now_ns() + request_.checkpoint_every_ns;
+  }
+
   // Is there when this returns.
   Result<void> write_checkpoint() {
-    if (auto finished = finish_checkpoint(); !finished) return finished;
+    // One that was begun and failed does not matter: this one is newer.
+    if (auto finished = finish_checkpoint(); !finished) miss_checkpoint(finished.error());
     if (auto kept = job_.keep(kCheckpoint); !kept) return tl::unexpected(kept.error());
     const std::int64_t start = now_ns();
     const Span span(profiler::span::kCheckpoint);
@@ -216,7 +227,7 @@ class Training {
   // Will be there later; what goes wrong with it is an error of the next one.
   Result<void> begin_checkpoint() {
     const std::int64_t start = now_ns();
-    if (auto finished = finish_checkpoint(); !finished) return finished;
+    if (auto finished = finish_checkpoint(); !finished) miss_checkpoint(finished.error());
     const Span span(profiler::span::kCheckpoint);
     if (auto begun = job_.begin_export(request_.checkpoint_path, note()); !begun) return begun;
     exported_step_ = job_.steps();

@@ -53,7 +53,8 @@ struct TrainingSummary {
 // Receives the `progress` member of the protocol's frames.
 using ProgressSink = std::function<void(const Json&)>;
 
-// Periodic checkpoints are written beside the training where checkpoint.async says so; the last one never.
+// Periodic checkpoints are written beside the training where checkpoint.async says so; the last one never. One that
+// cannot be written is a warning, and tried again when the next is due; the last one must be written.
 //
 // From the initial state, whatever was done to the job before, under its present configuration. After
 // a cancel and at the end a checkpoint is written, from which the same call goes on: the end is bit for

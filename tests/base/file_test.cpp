@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/file.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -124,6 +126,46 @@ TEST(WriteFileAtomically, AFullDiskKeepsTheOldContent) {
   EXPECT_EQ(written.error().where, file.string());
   EXPECT_EQ(folder.read("a"), "old");
   EXPECT_EQ(folder.entries(), 1);
+}
+
+// SIGXFSZ ends the writer in the middle, as SIGKILL may.
+TEST(WriteFileAtomically, AWriterThatIsKilledLeavesNothingOfALargeFile) {
+  const TemporaryFolder folder;
+  if (!Descriptor(::open(folder.path().c_str(), O_TMPFILE | O_WRONLY, 0600)).is_open()) {
+    GTEST_SKIP() << "the file system has no files without names";
+  }
+  const std::string large(4 << 20, 'x');
+  const pid_t writer = ::fork();
+  if (writer == 0) {
+    ::signal(SIGXFSZ, SIG_DFL);
+    const struct rlimit little { 1 << 20, 1 << 20 };
+    ::setrlimit(RLIMIT_FSIZE, &little);
+    static_cast<void>(write_file_atomically(folder / "a", large));
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(writer, &status, 0), writer);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(folder.entries(), 0);
+}
+
+TEST(RemoveUnfinishedFiles, LeavesWhatHasAnotherName) {
+  const TemporaryFolder folder;
+  folder.write(".autotuned-0123456789abcdef.tmp", "half");
+  folder.write("model.pt", "whole");
+  folder.write("kept/.autotuned-0123456789abcdef.tmp", "of another folder");
+  std::filesystem::create_symlink(folder / "model.pt", folder / ".autotuned-link.tmp");
+  remove_unfinished_files(folder.path());
+  EXPECT_EQ(folder.entries(), 3);
+  EXPECT_EQ(folder.read("model.pt"), "whole");
+  remove_unfinished_files(folder / "none");
+}
+
+TEST(NameHolder, ReplacesWhatTheLockSaid) {
+  const TemporaryFolder folder;
+  const auto lock = lock_file(folder / "lock", "a run that has no name yet", false).value();
+  name_holder(lock, "run r-1");
+  EXPECT_EQ(folder.read("lock"), "run r-1");
 }
 
 TEST(WriteFileAtomically, FailuresNameTheReasonAndLeaveNothing) {

@@ -373,24 +373,49 @@ TEST(Training, ResumesFromACheckpointWrittenBesideTheTraining) {
   }
 }
 
-TEST(Training, WhatWentWrongBesideTheTrainingEndsItAtTheNextCheckpoint) {
-  const Folder folder;
-  const recipes::Recipe recipe = small_recipe();
-  const auto job = load(recipe, with(starting(recipe), "checkpoint.async", true));
-  std::filesystem::create_directory(folder / "gone");
-  int written = 0;
-  const ProgressSink remove = [&](const Json& frame) {
-    if (!frame.contains("checkpoint")) return;
-    ++written;
-    std::filesystem::remove_all(folder / "gone");
-  };
-  const auto result = train(
-      *job, {.checkpoint_path = folder / "gone" / "c", .checkpoint_every_ns = 0}, remove, never);
-  ASSERT_FALSE(result);
-  EXPECT_EQ(result.error().kind, ErrorKind::not_found);
-  EXPECT_EQ(written, 1);
-  EXPECT_FALSE(job->is_exporting());
-  EXPECT_LT(job->steps(), 5);
+// A disk that is full for a while costs a checkpoint, not the training.
+TEST(Training, CheckpointThatCannotBeWrittenIsAWarningAndTriedAgain) {
+  for (const bool is_async : {false, true}) {
+    SCOPED_TRACE(is_async);
+    const Folder folder;
+    const recipes::Recipe recipe = small_recipe();
+    const Configuration configuration = with(starting(recipe), "checkpoint.async", is_async);
+    const std::string expected =
+        train_all(*load(recipe, configuration), {.checkpoint_path = folder / "whole"}).digest;
+    const auto job = load(recipe, configuration);
+    const auto gone = folder / "gone";
+    std::filesystem::create_directory(gone);
+    int written = 0;
+    int missed = 0;
+    const ProgressSink sink = [&](const Json& frame) {
+      if (frame.contains("checkpoint") && ++written == 1) std::filesystem::remove_all(gone);
+      if (frame.contains("warning") && ++missed == 2) std::filesystem::create_directory(gone);
+    };
+    const TrainingSummary summary = value_of(
+        train(*job, {.checkpoint_path = gone / "c", .checkpoint_every_ns = 0}, sink, never));
+    EXPECT_EQ(summary.steps, job->steps());
+    EXPECT_GE(written, 2);
+    EXPECT_EQ(missed, 2);
+    EXPECT_EQ(value_of(job->digest()), expected);
+    EXPECT_TRUE(std::filesystem::exists(gone / "c"));
+  }
+}
+
+TEST(Training, LastCheckpointMustBeWritten) {
+  for (const bool is_async : {false, true}) {
+    SCOPED_TRACE(is_async);
+    const Folder folder;
+    const recipes::Recipe recipe = small_recipe();
+    const auto job = load(recipe, with(starting(recipe), "checkpoint.async", is_async));
+    const auto gone = folder / "gone";
+    std::filesystem::create_directory(gone);
+    const ProgressSink remove = [&](const Json&) { std::filesystem::remove_all(gone); };
+    const auto result =
+        train(*job, {.checkpoint_path = gone / "c", .checkpoint_every_ns = 0}, remove, never);
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().kind, ErrorKind::not_found);
+    EXPECT_FALSE(job->is_exporting());
+  }
 }
 
 TEST(Training, WithoutResumeACheckpointIsOverwritten) {
