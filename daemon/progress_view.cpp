@@ -119,7 +119,12 @@ void ProgressView::show(const Json& event) {
                      number_of(event, "speedup_low"), number_of(event, "speedup_high"),
                      text_of(event, "change")));
     if (member(event, "is_budget_spent") == true) {
-      line("           the budget did not suffice for every proposal; --budget gives more");
+      line(member(event, "is_complete") == true
+               ? "           the budget did not suffice for a second look at what was close; "
+                 "--budget gives more"
+               : "           the budget did not suffice for every proposal: the next run goes on, "
+                 "and --budget "
+                 "gives it more");
     }
   } else if (name == "damaged") {
     line(fmt::format("skipped    {}: {} ({} so far)", text_of(event, "file"),
@@ -128,6 +133,8 @@ void ProgressView::show(const Json& event) {
     show_training(member(event, "progress"));
   } else if (name == "machine") {
     line(fmt::format("machine    {}: {}", text_of(event, "subject"), text_of(event, "text")));
+  } else if (name == "note") {
+    line("note       " + text_of(event, "text"));
   } else if (name == "cancelling") {
     line("stopping; once more to end at once");
   } else if (name == "warning" || name == "error") {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/session_process.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <optional>
 #include <random>
@@ -16,11 +18,14 @@
 #include "daemon/data_check.hpp"
 #include "daemon/history_ledger.hpp"
 #include "daemon/history_reading.hpp"
+#include "daemon/known_best.hpp"
 #include "daemon/known_knobs.hpp"
+#include "daemon/output_folder.hpp"
 #include "daemon/places.hpp"
 #include "daemon/plugin_advisors.hpp"
 #include "daemon/refused_plugins.hpp"
 #include "daemon/report.hpp"
+#include "daemon/run_row.hpp"
 #include "daemon/session_control.hpp"
 #include "daemon/session_device.hpp"
 #include "daemon/session_request.hpp"
@@ -72,6 +77,9 @@ class RunningSession {
   [[nodiscard]] std::filesystem::path checkpoint() const {
     return request_.recipe.output_dir / ("checkpoint-" + run_.id.text + ".pt");
   }
+  [[nodiscard]] std::filesystem::path model() const {
+    return request_.recipe.output_dir / "model.pt";
+  }
   void report(const Json& event) { control_->report(event); }
   void warn(const std::vector<std::string>& sentences) {
     for (const std::string& text : sentences)
@@ -81,6 +89,11 @@ class RunningSession {
   [[nodiscard]] std::string gpu() const {
     const std::string device = device_of(request_.recipe, machine_);
     return device == "cpu" ? "" : device;
+  }
+  // For people who wait for what we hold.
+  [[nodiscard]] std::string holder_text() const {
+    return (has_run_ ? "run " + run_.id.text : "a run") + " of " + request_.recipe.name +
+           ", process " + std::to_string(::getpid());
   }
   void take_event_of_search(const Json& event);
   void take_trainer_end(TrainerEnd end);
@@ -97,6 +110,7 @@ class RunningSession {
   std::vector<plugins::FoundPlugin> plugins_;
   std::optional<storage::History> history_;
   DeviceLock device_lock_;
+  OutputFolder output_;
   Descriptor claim_;  // of the run: we are at work on it
   std::optional<TrainerJob> job_;
   nanoseconds start_time_{0};  // of the first trainer
@@ -116,34 +130,35 @@ Result<void> RunningSession::open_run() {
   stored = history_->put_recipe({recipe_hash, recipe_as_given_.name, recipe_as_given_.file.string(),
                                  recipe_as_given_.to_json()});
   if (!stored) return stored;
-  auto unfinished = claim_run(*history_, request_, recipe_hash, environment);
+
+  const storage::RunKey key{recipe_hash, environment, plan_of(request_.recipe), request_.tune_only};
+  auto unfinished = claim_run(*history_, request_, key);
   if (!unfinished) return tl::unexpected(unfinished.error());
   const bool is_continued = unfinished->run.has_value();
   if (is_continued) {
     claim_ = std::move(unfinished->claim);
     stored = continue_run(*std::move(unfinished->run));
   } else {
-    run_.started_unix_ns = clock_.unix_time_ns();
-    run_.id = make_run_id(run_.started_unix_ns);
-    run_.recipe_hash = recipe_hash;
-    run_.recipe_name = request_.recipe.name;
-    run_.environment_key = environment;
-    run_.recipe = recipe_as_given_.to_json();
-    run_.output_dir = request_.recipe.output_dir.string();
-    run_.starting = request_.recipe.starting_configuration(knobs_);
-    run_.is_retuned = request_.retune;
+    auto other = history_->other_unfinished_run(key);
+    if (!other) return tl::unexpected(other.error());
+    if (*other) warn({other_run_text(**other)});
+    run_ = new_run(recipe_as_given_, request_, key, knobs_, clock_.unix_time_ns());
     stored = history_->put_run(run_);
     if (stored) stored = claim_new_run();
   }
   if (!stored) return stored;
   has_run_ = true;
+  if (output_.lock.is_open()) {
+    name_holder(output_.lock, holder_text());
+    remove_spent_checkpoints(*history_, request_.recipe.output_dir);
+  }
   report({{"event", "run"},
           {"run", run_.id.text},
           {"recipe", run_.recipe_name},
           {"is_continued", is_continued},
           {"state", storage::to_string(run_.state)},
           {"device", get_string(job_->facts(), "device").value_or("?")}});
-  return {};
+  return history_->set_patience(patience_of(*control_, history_->path()));
 }
 
 Result<void> RunningSession::claim_new_run() {
@@ -153,6 +168,7 @@ Result<void> RunningSession::claim_new_run() {
 Result<void> RunningSession::continue_run(storage::RunRow row) {
   run_ = std::move(row);
   run_.is_interrupted = false;  // we are at work on it now
+  run_.is_tune_only = request_.tune_only;
   if (run_.state == RunState::finished || run_.state == RunState::failed) return {};
   run_.error.clear();
   if (run_.state == RunState::cancelled) {
@@ -175,15 +191,9 @@ Result<void> RunningSession::continue_run(storage::RunRow row) {
   if (auto count = history_->interrupt_running_trials(run_.id); !count) {
     return tl::unexpected(count.error());
   }
-  auto trials = history_->trials(run_.id);
+  auto trials = trials_of(*history_, run_.id);
   if (!trials) return tl::unexpected(trials.error());
   earlier_ = std::move(*trials);
-  for (TrialRecord& trial : earlier_) {
-    if (trial.verdict != Verdict::rejected) continue;
-    auto checks = history_->checks({run_.id, trial.number});
-    if (!checks) return tl::unexpected(checks.error());
-    if (!checks->empty() && !checks->back().passed) trial.failed_check = checks->back();
-  }
   warn(drop_unknown_knobs(knobs_, request_.recipe, earlier_, run_));
   return history_->update_run(run_);
 }
@@ -207,7 +217,7 @@ void RunningSession::take_trainer_end(TrainerEnd end) {
   // It is evidence beside the verdict, which is stored in any case.
   if (has_run_) {
     if (auto stored = history_->put_trainer_end({run_.id, trial_}, end); !stored) {
-      report({{"event", "warning"}, {"text", stored.error().message()}});
+      warn({stored.error().message()});
     }
   }
   report(event);
@@ -274,11 +284,9 @@ Result<void> RunningSession::tune() {
       history_->earlier_trials(run_.environment_key, run_.recipe_hash, kHistoryTrials, run_.id);
   if (!history) return tl::unexpected(history.error());
   input.history = std::move(*history);
-  if (!run_.is_retuned && input.earlier.empty()) {
-    auto best = history_->best(run_.recipe_hash, run_.environment_key);
-    if (!best) return tl::unexpected(best.error());
-    if (*best) input.known_best = known_best(knobs_, run_.starting, (*best)->best);
-  }
+  const auto note = add_known_best(*history_, run_, input);
+  if (!note) return tl::unexpected(note.error());
+  if (!note->empty()) report({{"event", "note"}, {"text", *note}});
 
   HistoryLedger ledger(*history_, run_, plugins_, clock_,
                        [this](const Json& event) { take_event_of_search(event); });
@@ -289,21 +297,13 @@ Result<void> RunningSession::tune() {
   if (!outcome) return tl::unexpected(outcome.error());
   if (!told) return told;
 
-  run_.state = RunState::training;
-  run_.best = outcome->best;
-  run_.baseline_samples_per_second = outcome->baseline_samples_per_second;
-  run_.best_samples_per_second = outcome->best_samples_per_second;
-  run_.speedup = outcome->speedup;
-  run_.ceiling_samples_per_second = outcome->ceiling.samples_per_second;
-  run_.ceiling_bound_by = outcome->ceiling.bound_by;
-  run_.ceiling_ladder = tuner::ladder_json(outcome->ceiling);
-  run_.tuning_duration_ns = outcome->tuning_time.count();
+  take_outcome(*outcome, run_);
   auto ceiling = history_->put_ceiling(run_.id, run_.ceiling_samples_per_second,
                                        run_.ceiling_bound_by, run_.ceiling_ladder);
   if (!ceiling) return ceiling;
   if (auto stored = history_->update_run(run_); !stored) return stored;
   auto stored = history_->put_best({run_.recipe_hash, run_.environment_key, run_.id, run_.best,
-                                    run_.speedup, clock_.unix_time_ns()});
+                                    run_.speedup, clock_.unix_time_ns(), outcome->is_complete});
   if (!stored) return stored;
   report({{"event", "tuned"},
           {"speedup", run_.speedup.ratio},
@@ -311,6 +311,7 @@ Result<void> RunningSession::tune() {
           {"speedup_high", run_.speedup.high},
           {"is_from_history", outcome->is_from_history},
           {"is_budget_spent", outcome->is_budget_spent},
+          {"is_complete", outcome->is_complete},
           {"configuration", run_.best.to_json()},
           {"change", change_text(run_.starting, run_.starting.change_to(run_.best))}});
   return {};
@@ -327,7 +328,7 @@ Result<void> RunningSession::train() {
     const bool is_worth_repeating = !trained && (trained.error().kind == ErrorKind::crashed ||
                                                  trained.error().kind == ErrorKind::timeout);
     if (!is_worth_repeating || control_->is_requested()) break;
-    report({{"event", "warning"}, {"text", trained.error().message()}});
+    warn({trained.error().message()});
   }
   if (!trained) return tl::unexpected(trained.error());
   if (get_bool(*trained, "cancelled").value_or(false)) {
@@ -342,23 +343,12 @@ Result<void> RunningSession::train() {
 }
 
 Result<void> RunningSession::write_outputs() {
-  const std::filesystem::path& folder = request_.recipe.output_dir;
-  const std::string note = stand_in_note(run_.recipe);
-  const std::string speed = run_.speedup.pairs > 0
-                                ? estimate_text(run_.speedup) + " the speed of the starting one"
-                                : "the starting one, than which nothing was confirmed to be faster";
-  const std::string comment = "The best configuration of run " + run_.id.text + ": " + speed +
-                              ".\n" + (note.empty() ? "" : "Note: " + note + ".\n") +
-                              "It is a recipe: `autotuned run` takes it.";
   const recipes::Recipe best = recipes::with_configuration(request_.recipe, run_.best, knobs_);
-  if (auto written = write_file_atomically(folder / "best.yaml", recipes::to_yaml(best, comment));
-      !written) {
-    return written;
-  }
+  auto written = write_file_atomically(request_.recipe.output_dir / "best.yaml",
+                                       recipes::to_yaml(best, best_comment(run_)));
+  if (!written) return written;
   if (request_.tune_only) return {};
-  auto saved = job_->save(folder / "model.pt");
-  if (!saved) return tl::unexpected(saved.error());
-  return {};
+  return job_->save(model()).map([](const Json&) {});
 }
 
 Result<int> RunningSession::finish() {
@@ -376,7 +366,9 @@ Result<int> RunningSession::conclude_finished() {
   if (!written) return tl::unexpected(written.error());
   // Only now is there nothing left to resume.
   std::error_code ignored;
-  std::filesystem::remove(checkpoint(), ignored);
+  if (!request_.tune_only && std::filesystem::exists(model(), ignored)) {
+    std::filesystem::remove(checkpoint(), ignored);
+  }
   return conclude(0);
 }
 
@@ -397,20 +389,28 @@ int RunningSession::conclude(int exit_code) {
 // What has been acknowledged stays; the run gets the state from which the same command goes on.
 int RunningSession::end_with(const Error& error) {
   const bool is_cancelled = error.kind == ErrorKind::cancelled;
+  bool is_left = false;
   if (has_run_) {
     run_.error = is_cancelled ? "" : error.message();
+    // Nothing is wrong with the run: once there is room, or the lock is gone, it can go on.
+    is_left = run_.state == RunState::training || error.kind == ErrorKind::busy ||
+              error.kind == ErrorKind::disk_full;
     if (is_cancelled) {
       run_.state = RunState::cancelled;
-    } else if (run_.state != RunState::training) {
+    } else if (!is_left) {
       run_.state = RunState::failed;
       run_.ended_unix_ns = clock_.unix_time_ns();
     }
     // When the history itself is what failed there is nothing left to write to.
+    static_cast<void>(history_->set_patience(usual_patience()));
     static_cast<void>(history_->interrupt_running_trials(run_.id));
     static_cast<void>(history_->update_run(run_));
   }
   if (is_cancelled) return conclude(kCancelled);
-  report({{"event", "error"}, {"kind", to_string(error.kind)}, {"text", error.message()}});
+  report({{"event", "error"},
+          {"kind", to_string(error.kind)},
+          {"text",
+           error.message() + (is_left ? "; the same command continues run " + run_.id.text : "")}});
   return conclude(error.kind == ErrorKind::unsupported && !has_run_ ? kEnvironmentUnusable
                                                                     : kWorkFailed);
 }
@@ -421,15 +421,15 @@ Result<int> RunningSession::run() {
   history_.emplace(std::move(*history));
   // Of runs of other jobs, which nobody may ever go on with.
   if (auto count = history_->interrupt_abandoned_trials(); !count) return end_with(count.error());
-  std::error_code failed;
-  const std::filesystem::path work = request_.recipe.output_dir / "log";
-  std::filesystem::create_directories(work, failed);
-  if (failed) {
-    return end_with(system_error(failed.value(), "cannot make the output folder", work.string()));
-  }
   auto locked = lock_device_of(request_.recipe, machine_, *control_);
   if (!locked) return end_with(locked.error());
   device_lock_ = *std::move(locked);
+  auto output = open_output_folder(request_.recipe.output_dir, holder_text());
+  if (!output) return end_with(output.error());
+  output_ = *std::move(output);
+  if (!output_.problem.empty()) {
+    warn({"another run may write into the same folder: " + output_.problem});
+  }
   state_at_start_ = read_machine_state();
 
   TrainerJobSpec spec;
@@ -440,9 +440,10 @@ Result<int> RunningSession::run() {
   if (!libraries) return end_with(libraries.error());
   spec.plugins = std::move(*libraries);
   spec.trainer = places_.trainer;
-  spec.folder = work;
+  spec.folder = output_.log;
   spec.block_limit = request_.block_limit;
   spec.device_locks = device_lock_.descriptors();
+  if (output_.lock.is_open()) spec.device_locks.push_back(output_.lock.get());
   if (auto folder = lock_folder()) spec.measurement_lock = *folder / "measurement.lock";
   spec.memory_limit_bytes = host_memory_limit_bytes(request_.recipe, machine_);
   spec.on_damage = [this](Json damaged) {
@@ -458,9 +459,7 @@ Result<int> RunningSession::run() {
   start_time_ = clock_.now() - before_start;
   if (!started) {
     return end_with(as_recipe_problem(started.error(), request_.recipe, knobs_, trainer_plugins_,
-                                      [this](const std::string& other) {
-                                        report({{"event", "warning"}, {"text", other}});
-                                      }));
+                                      [this](const std::string& other) { warn({other}); }));
   }
 
   if (auto opened = open_run(); !opened) return end_with(opened.error());

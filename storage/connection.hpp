@@ -26,6 +26,7 @@ namespace autotuned::storage {
 
 struct History::Connection {
   std::filesystem::path file;  // absolute
+  LockPatience patience;  // its address is SQLite's: declared before, so gone after the database
   std::unique_ptr<SQLite::Database> database;
 
   [[nodiscard]] static Result<std::unique_ptr<Connection>> open(

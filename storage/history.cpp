@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "storage/history.hpp"
 
+#include <sqlite3.h>
+
 #include <array>
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 #include <utility>
 
 #include "base/user_folders.hpp"
@@ -15,6 +19,22 @@ namespace fs = std::filesystem;
 
 constexpr std::array kRunStates = {RunState::tuning, RunState::training, RunState::finished,
                                    RunState::failed, RunState::cancelled};
+
+// Called by SQLite: `tries` counts from 0 for each lock that is waited for. No exception may leave it.
+int wait_for_lock(void* patience, int tries) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kAgain{20};
+  static thread_local Clock::time_point since;
+  if (tries == 0) since = Clock::now();
+  try {
+    const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - since);
+    if (!(*static_cast<const LockPatience*>(patience))(waited)) return 0;
+  } catch (...) {
+    return 0;
+  }
+  std::this_thread::sleep_for(kAgain);
+  return 1;
+}
 
 }  // namespace
 
@@ -51,6 +71,14 @@ Result<History> History::open(const fs::path& file, Access access,
   auto connection = Connection::open(file, access, lock_timeout);
   if (!connection) return tl::unexpected(connection.error());
   return History(*std::move(connection));
+}
+
+Result<void> History::set_patience(LockPatience patience) {
+  connection_->patience = std::move(patience);
+  return connection_->read("wait for locks", [&](SQLite::Database& database) -> Result<void> {
+    sqlite3_busy_handler(database.getHandle(), &wait_for_lock, &connection_->patience);
+    return {};
+  });
 }
 
 fs::path History::default_path() {

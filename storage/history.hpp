@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -76,6 +77,9 @@ struct RunRow {
   std::string error;  // why it failed
   std::string output_dir;
   bool is_retuned = false;  // begun to search anew, whatever was known
+  // What is trained beside the job: seed, length and output folder, as one text. Runs with the same text train the same.
+  std::string plan;
+  bool is_tune_only = false;  // nothing is to be trained
   // Found out by History::run() and History::runs(), not stored: tuning or training, and its process has ended.
   bool is_interrupted = false;
 };
@@ -97,11 +101,20 @@ struct BestRow {
   Configuration best;
   Estimate speedup;
   std::int64_t updated_unix_ns = 0;
+  bool is_complete = false;  // the search tried every proposal that was made
 };
 
 struct TrialTrainerEnd {
   int trial = 0;  // 0: outside trials
   TrainerEnd end;
+};
+
+// What the same command is known by.
+struct RunKey {
+  std::string recipe_hash;
+  std::string environment_key;
+  std::string plan;  // RunRow::plan
+  bool is_tune_only = false;
 };
 
 struct RunFilter {
@@ -141,6 +154,10 @@ enum class Access { read_write, read_only };
 // milliseconds; only a stopped or stuck program holds it longer.
 inline constexpr std::chrono::milliseconds kLockTimeout{10'000};
 
+// Asked again and again while a call waits for another program that writes, with the time for which it has waited; false
+// ends the waiting.
+using LockPatience = std::function<bool(std::chrono::milliseconds waited)>;
+
 class History {
  public:
   // Creates the file and its folder (0700) for read_write when there is none; read_only answers
@@ -155,6 +172,9 @@ class History {
 
   // $AUTOTUNED_HISTORY, else $XDG_STATE_HOME/autotuned/history.db, else below ~/.local/state.
   [[nodiscard]] static std::filesystem::path default_path();
+
+  // From here on calls wait for a lock as long as `patience` says, and not for the time given to open().
+  [[nodiscard]] Result<void> set_patience(LockPatience patience);
 
   // --- writing ---
   // Each call is one transaction. not_found: a row that it refers to does not exist; invalid: a row
@@ -195,15 +215,18 @@ class History {
   [[nodiscard]] Result<int> interrupt_abandoned_trials();
 
   // --- reading ---
-  [[nodiscard]] Result<std::vector<RunRow>> runs(const RunFilter& filter) const;  // newest first
+  // Newest first, in the order in which they were begun, whatever the clock said.
+  [[nodiscard]] Result<std::vector<RunRow>> runs(const RunFilter& filter) const;
   [[nodiscard]] Result<std::optional<EnvironmentRow>> environment(const std::string& key) const;
   // By full id or by an unambiguous prefix; "last" is the newest.
   [[nodiscard]] Result<RunRow> run(const std::string& id_or_prefix) const;
-  // The run that the same command continues: the newest of this job here, failed ones left out, when
+  // The run that the same command continues: the newest of this job and plan here, failed ones left out, when
   // it is tuning, training or cancelled. A run that finished later supersedes an unfinished one.
   // `tuning` and `training` may also mean that a living process is at it: take the device lock first.
-  [[nodiscard]] Result<std::optional<RunRow>> unfinished_run(
-      const std::string& recipe_hash, const std::string& environment_key) const;
+  // A command that trains goes on with one that only tuned where there is no other; never the other way round.
+  [[nodiscard]] Result<std::optional<RunRow>> unfinished_run(const RunKey& key) const;
+  // The newest run of the same job here that another command continues, and on which nobody is at work.
+  [[nodiscard]] Result<std::optional<RunRow>> other_unfinished_run(const RunKey& key) const;
   [[nodiscard]] Result<std::vector<TrialRecord>> trials(const RunId& run) const;  // by number
   // Earlier proposals that were accepted, rejected or failed in this environment, of any job, newest
   // last. Over `limit`, those of this job are kept before others, newer before older. The run
@@ -212,6 +235,11 @@ class History {
                                                                 const std::string& recipe_hash,
                                                                 std::int64_t limit,
                                                                 const RunId& except = {}) const;
+  // Those of this job alone.
+  [[nodiscard]] Result<std::vector<TrialRecord>> job_trials(const std::string& environment_key,
+                                                            const std::string& recipe_hash,
+                                                            std::int64_t limit,
+                                                            const RunId& except = {}) const;
   // In the order in which they ran.
   [[nodiscard]] Result<std::vector<TrialBlock>> blocks(const TrialId& trial) const;
   [[nodiscard]] Result<std::vector<CheckRecord>> checks(const TrialId& trial) const;

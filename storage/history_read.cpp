@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "storage/connection.hpp"
 #include "storage/rows.hpp"
@@ -70,6 +71,47 @@ StoredProfile profile_from(const Row& row) {
                       {"operators", row.json("operators")},
                       {"taken_unix_ns", row.integer("taken_unix_ns")},
                       {"findings", Json::array()}}};
+}
+
+struct RunTrial {
+  std::int64_t run_sequence = 0;
+  TrialRecord trial;
+};
+
+RunTrial run_trial_from(const Row& row) {
+  return {.run_sequence = row.integer("run_sequence"), .trial = trial_from(row)};
+}
+
+// Of this job (`which` is "=") or of others ("<>"), run by run from the newest on, so that the reading ends with the
+// limit, however much there is.
+struct DecidedTrials {
+  const Database& database;
+  const std::string& environment_key;
+  const std::string& recipe_hash;
+  const RunId& except;
+
+  [[nodiscard]] std::vector<RunTrial> newest(const char* which, std::int64_t most) const {
+    return all(database,
+               std::string("SELECT trials.*, runs.sequence AS run_sequence "
+                           "FROM runs JOIN trials ON trials.run_id = runs.id "
+                           "WHERE runs.environment_key = ? AND runs.recipe_hash ") +
+                   which +
+                   " ? AND runs.id <> ? AND trials.kind = 'proposal' "
+                   "AND trials.verdict IN ('accepted', 'rejected', 'failed') "
+                   "ORDER BY runs.sequence DESC, trials.number DESC LIMIT ?",
+               {text(environment_key), text(recipe_hash), text(except.text), integer(most)},
+               run_trial_from);
+  }
+};
+
+// By number and not by date: clocks jump.
+std::vector<TrialRecord> in_order(std::vector<RunTrial> found) {
+  std::ranges::sort(
+      found, {}, [](const RunTrial& one) { return std::pair(one.run_sequence, one.trial.number); });
+  std::vector<TrialRecord> trials;
+  for (RunTrial& one : found)
+    trials.push_back(std::move(one.trial));
+  return trials;
 }
 
 Json finding_json_from(const Row& row) {
@@ -146,17 +188,46 @@ Result<RunRow> History::run(const std::string& id_or_prefix) const {
   });
 }
 
-Result<std::optional<RunRow>> History::unfinished_run(const std::string& recipe_hash,
-                                                      const std::string& environment_key) const {
+Result<std::optional<RunRow>> History::unfinished_run(const RunKey& key) const {
   return connection_->read(
       "look for an unfinished run", [&](const Database& database) -> Result<std::optional<RunRow>> {
-        auto newest =
-            first(database,
-                  "SELECT * FROM runs WHERE recipe_hash = ? AND environment_key = ? "
-                  "AND state <> 'failed' ORDER BY started_unix_ns DESC, sequence DESC LIMIT 1",
-                  {text(recipe_hash), text(environment_key)}, run_from);
-        if (newest && newest->state == RunState::finished) newest.reset();
-        return newest;
+        const auto newest = [&](bool is_tune_only) {
+          return first(database,
+                       "SELECT * FROM runs WHERE recipe_hash = ? AND environment_key = ? "
+                       "AND plan = ? AND is_tune_only = ? AND state <> 'failed' "
+                       "ORDER BY sequence DESC LIMIT 1",
+                       {text(key.recipe_hash), text(key.environment_key), text(key.plan),
+                        boolean(is_tune_only)},
+                       run_from);
+        };
+        auto found = newest(key.is_tune_only);
+        // What was only to be tuned may be trained now. Not what was tuned before a training that has ended.
+        if (!found && !key.is_tune_only) found = newest(true);
+        if (found && found->state == RunState::finished) found.reset();
+        return found;
+      });
+}
+
+Result<std::optional<RunRow>> History::other_unfinished_run(const RunKey& key) const {
+  return connection_->read(
+      "look for other unfinished runs",
+      [&](const Database& database) -> Result<std::optional<RunRow>> {
+        auto found =
+            all(database,
+                "SELECT * FROM runs WHERE recipe_hash = ?1 AND environment_key = ?2 "
+                "AND (plan <> ?3 OR is_tune_only <> ?4) AND state NOT IN ('finished', 'failed') "
+                "AND NOT EXISTS (SELECT 1 FROM runs AS newer WHERE newer.recipe_hash = ?1 "
+                "AND newer.environment_key = ?2 AND newer.plan = runs.plan "
+                "AND newer.is_tune_only = runs.is_tune_only AND newer.state <> 'failed' "
+                "AND newer.sequence > runs.sequence) ORDER BY sequence DESC",
+                {text(key.recipe_hash), text(key.environment_key), text(key.plan),
+                 boolean(key.is_tune_only)},
+                run_from);
+        mark_interrupted(database, path(), found);
+        for (RunRow& run : found) {
+          if (run.state == RunState::cancelled || run.is_interrupted) return std::move(run);
+        }
+        return std::nullopt;
       });
 }
 
@@ -174,28 +245,25 @@ Result<std::vector<TrialRecord>> History::earlier_trials(const std::string& envi
                                                          const RunId& except) const {
   return connection_->read(
       "read earlier trials", [&](const Database& database) -> Result<std::vector<TrialRecord>> {
-        // Run by run from the newest on, so that the reading ends with the limit, however much there is.
-        const auto newest = [&](const char* which, std::int64_t most) {
-          return all(database,
-                     std::string("SELECT trials.* FROM runs JOIN trials ON trials.run_id = runs.id "
-                                 "WHERE runs.environment_key = ? AND runs.recipe_hash ") +
-                         which +
-                         " ? AND runs.id <> ? AND trials.kind = 'proposal' "
-                         "AND trials.verdict IN ('accepted', 'rejected', 'failed') "
-                         "ORDER BY runs.started_unix_ns DESC, runs.sequence DESC, "
-                         "trials.number DESC LIMIT ?",
-                     {text(environment_key), text(recipe_hash), text(except.text), integer(most)},
-                     trial_from);
-        };
-        auto newest_first = newest("=", limit);
+        const DecidedTrials decided{database, environment_key, recipe_hash, except};
+        auto newest_first = decided.newest("=", limit);
         const auto left = limit - static_cast<std::int64_t>(newest_first.size());
         if (limit < 0 || left > 0) {
-          auto others = newest("<>", limit < 0 ? limit : left);
+          auto others = decided.newest("<>", limit < 0 ? limit : left);
           std::ranges::move(others, std::back_inserter(newest_first));
         }
-        std::ranges::reverse(newest_first);
-        std::ranges::stable_sort(newest_first, {}, &TrialRecord::started_unix_ns);
-        return newest_first;
+        return in_order(std::move(newest_first));
+      });
+}
+
+Result<std::vector<TrialRecord>> History::job_trials(const std::string& environment_key,
+                                                     const std::string& recipe_hash,
+                                                     std::int64_t limit,
+                                                     const RunId& except) const {
+  return connection_->read(
+      "read trials of the job", [&](const Database& database) -> Result<std::vector<TrialRecord>> {
+        return in_order(
+            DecidedTrials{database, environment_key, recipe_hash, except}.newest("=", limit));
       });
 }
 

@@ -112,7 +112,7 @@ Result<void> publish_new(const fs::path& temporary, const fs::path& target) {
 
 // With the runs that rest: those that a best configuration names, and the newest that found the same
 // configuration by search and not by verifying what another one had found. ?3 lists those that somebody is at
-// work on. Unfinished is also the newest run of a job of which an older, unfinished one stays: without it, the older one
+// work on. Unfinished is also the newest run of a job and plan of which an older, unfinished one stays: without it, the older one
 // would be continued.
 constexpr const char* kPlanSql = R"sql(
 WITH resting AS (
@@ -127,7 +127,7 @@ WITH resting AS (
             AND NOT EXISTS (SELECT 1 FROM trials WHERE trials.run_id = finder.id
                                                    AND trials.kind = 'verification'
                                                    AND trials.verdict = 'accepted')
-          ORDER BY finder.started_unix_ns DESC, finder.sequence DESC LIMIT 1)
+          ORDER BY finder.sequence DESC LIMIT 1)
   FROM best_configurations AS best
 ),
 at_work AS (SELECT value FROM json_each(?3))
@@ -137,19 +137,20 @@ SELECT id, recipe_name, started_unix_ns,
   sequence IN at_work OR (state <> 'failed' AND NOT EXISTS (
     SELECT 1 FROM runs AS newer
     WHERE newer.recipe_hash = runs.recipe_hash AND newer.environment_key = runs.environment_key
-      AND newer.state <> 'failed'
-      AND (newer.started_unix_ns, newer.sequence) > (runs.started_unix_ns, runs.sequence)
+      AND newer.plan = runs.plan AND newer.is_tune_only = runs.is_tune_only
+      AND newer.state <> 'failed' AND newer.sequence > runs.sequence
   ) AND (state <> 'finished' OR EXISTS (
     SELECT 1 FROM runs AS older
     WHERE older.recipe_hash = runs.recipe_hash AND older.environment_key = runs.environment_key
+      AND older.plan = runs.plan AND older.is_tune_only = runs.is_tune_only
       AND older.state NOT IN ('finished', 'failed')
       AND (older.sequence IN at_work OR older.id IN resting)
   ))) AS is_unfinished
 FROM runs
 WHERE started_unix_ns < ?1
   AND sequence NOT IN (SELECT sequence FROM runs
-                       ORDER BY started_unix_ns DESC, sequence DESC LIMIT ?2)
-ORDER BY started_unix_ns, sequence)sql";
+                       ORDER BY sequence DESC LIMIT ?2)
+ORDER BY sequence)sql";
 
 }  // namespace
 

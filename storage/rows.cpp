@@ -56,7 +56,8 @@ Fields key_fields(const RunRow& run) {
   return {{"id", text(run.id.text)},
           {"recipe_hash", text(run.recipe_hash)},
           {"environment_key", text(run.environment_key)},
-          {"is_retuned", boolean(run.is_retuned)}};
+          {"is_retuned", boolean(run.is_retuned)},
+          {"plan", text(run.plan)}};
 }
 
 Fields ceiling_fields(double samples_per_second, const std::string& bound_by, const Json& ladder) {
@@ -80,6 +81,7 @@ Fields progress_fields(const RunRow& run) {
       {"training", json_text(run.training)},
       {"error", text(run.error)},
       {"output_dir", text(run.output_dir)},
+      {"is_tune_only", boolean(run.is_tune_only)},
   };
   append_speedup(fields, run.speedup);
   return fields;
@@ -100,7 +102,7 @@ RunRow run_from(const Row& row) {
       .speedup = speedup_from(row),
       .ceiling_samples_per_second = row.real("ceiling_samples_per_second"),
       .ceiling_bound_by = row.text("ceiling_bound_by"),
-      // A file of an older version that is only read has no such column; nor the one of `is_retuned`.
+      // A file of an older version that is only read has no such column; nor those at the end.
       .ceiling_ladder = row.has("ceiling_ladder") ? row.json("ceiling_ladder") : Json::array(),
       .started_unix_ns = row.integer("started_unix_ns"),
       .ended_unix_ns = row.integer("ended_unix_ns"),
@@ -109,6 +111,8 @@ RunRow run_from(const Row& row) {
       .error = row.text("error"),
       .output_dir = row.text("output_dir"),
       .is_retuned = row.has("is_retuned") && row.boolean("is_retuned"),
+      .plan = row.has("plan") ? row.text("plan") : "",
+      .is_tune_only = row.has("is_tune_only") && row.boolean("is_tune_only"),
   };
 }
 
@@ -273,7 +277,8 @@ Fields fields_of(const BestRow& best) {
                    {"environment_key", text(best.environment_key)},
                    {"run_id", text(best.run.text)},
                    {"configuration", configuration_text(best.best)},
-                   {"updated_unix_ns", integer(best.updated_unix_ns)}};
+                   {"updated_unix_ns", integer(best.updated_unix_ns)},
+                   {"is_complete", boolean(best.is_complete)}};
   append_speedup(fields, best.speedup);
   return fields;
 }
@@ -284,7 +289,8 @@ BestRow best_from(const Row& row) {
           .run = RunId{row.text("run_id")},
           .best = row.configuration("configuration"),
           .speedup = speedup_from(row),
-          .updated_unix_ns = row.integer("updated_unix_ns")};
+          .updated_unix_ns = row.integer("updated_unix_ns"),
+          .is_complete = row.has("is_complete") && row.boolean("is_complete")};
 }
 
 }  // namespace autotuned::storage

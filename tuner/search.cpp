@@ -114,7 +114,9 @@ std::optional<std::string> SessionRun::reason_to_skip(const Candidate& candidate
   if (auto reason = why_left_out(candidate, *input_, trials_)) return reason;
   if (auto reason = why_at_ceiling(candidate.change, ceiling_, profile_.metrics)) return reason;
   if (auto reason = why_hopeless(candidate, *input_)) return reason;
-  return why_skipped(candidate, incumbent(), past_incumbents_, trials_);
+  std::vector<TrialRecord> decided = input_->decided;
+  decided.insert(decided.end(), trials_.begin(), trials_.end());
+  return why_skipped(candidate, incumbent(), past_incumbents_, decided);
 }
 
 Result<void> SessionRun::leave_out(const std::string& plugin, const std::string& fault) {
@@ -253,6 +255,7 @@ Result<void> SessionRun::search() {
     }
     is_budget_spent_ = false;
     const std::optional<Next> next = next_trial();
+    is_complete_ = pending().empty();  // a second look is at what was tried
     if (!next) return {};
 
     const Candidate& candidate = next->candidate;

@@ -159,6 +159,7 @@ Result<void> SessionRun::verify_known_best() {
 Result<void> SessionRun::confirm() {
   if (confirmed() != nullptr) return {};  // an earlier process came this far
   while (!accepted_.empty()) {
+    if (confirmed() != nullptr) return {};  // what was verified is all that is kept
     TrialRecord trial = new_trial(TrialKind::confirmation, input_->starting, accepted_.back());
     trial.proposal_reason = "the final configuration against the starting one, in fresh blocks";
     TrialPlan plan;
@@ -184,6 +185,9 @@ Result<void> SessionRun::confirm() {
 }
 
 const TrialRecord* SessionRun::confirmed() const {
+  if (verified_ && accepted_.size() == 1 && accepted_.back() == *verified_) {
+    return &*std::ranges::find(trials_, TrialKind::verification, &TrialRecord::kind);
+  }
   const auto last = std::find_if(trials_.rbegin(), trials_.rend(), [](const TrialRecord& trial) {
     return trial.kind != TrialKind::ablation;
   });
@@ -199,7 +203,7 @@ std::vector<std::pair<std::string, Configuration>> SessionRun::kept_changes() co
   const Configuration kept = input_->starting.change_to(accepted_.back());
   for (const auto& [name, value] : kept.values()) {
     std::string plugin;
-    std::size_t standing = accepted_.size();
+    std::size_t standing = accepted_.size() - (verified_ ? 1 : 0);
     for (const TrialRecord& trial : trials_) {
       if (trial.kind != TrialKind::proposal || trial.verdict != Verdict::accepted) continue;
       if (standing-- == 0) break;  // those after it were given up
@@ -345,6 +349,7 @@ SessionOutcome SessionRun::outcome_of(const TrialRecord* decisive) const {
            trial.rejection == RejectionReason::undecided_in_time;
   });
   outcome.is_budget_spent = is_budget_spent_ || is_cut_short;
+  outcome.is_complete = is_complete_ && !is_cut_short;
   return outcome;
 }
 
@@ -353,9 +358,12 @@ Result<std::optional<SessionOutcome>> SessionRun::use_known_best() {
   auto verification = std::ranges::find(trials_, TrialKind::verification, &TrialRecord::kind);
   if (verification == trials_.end() && trials_.empty() && input_->known_best) {
     if (input_->starting.change_to(*input_->known_best).empty()) {
+      if (!input_->is_known_best_complete)
+        return std::nullopt;  // nothing was found, or nothing tried
       // The earlier run found nothing faster than what the recipe says.
       if (auto measured = measure_ceiling(); !measured) return tl::unexpected(measured.error());
       if (auto looked = look_at_best(); !looked) return tl::unexpected(looked.error());
+      is_complete_ = true;
       SessionOutcome outcome = outcome_of(nullptr);
       outcome.is_from_history = true;
       return outcome;
@@ -366,7 +374,19 @@ Result<std::optional<SessionOutcome>> SessionRun::use_known_best() {
   if (verification == trials_.end() || verification->verdict != Verdict::accepted) {
     return std::nullopt;
   }
-  accepted_ = {verification->reference.with(verification->change)};
+  const Configuration verified = verification->reference.with(verification->change);
+  // Of an earlier process that had gone on with the search, what it found stands.
+  const bool has_searched = std::ranges::any_of(trials_, [](const TrialRecord& trial) {
+    return trial.kind == TrialKind::proposal || trial.kind == TrialKind::confirmation;
+  });
+  if (!input_->is_known_best_complete || has_searched) {
+    verified_ = verified;
+    past_incumbents_.insert(past_incumbents_.begin(), input_->starting);
+    accepted_.insert(accepted_.begin(), verified);
+    return std::nullopt;
+  }
+  is_complete_ = true;
+  accepted_ = {verified};
   if (auto measured = measure_ceiling(); !measured) return tl::unexpected(measured.error());
   if (auto looked = look_at_best(); !looked) return tl::unexpected(looked.error());
   if (auto measured = ablate(); !measured) return tl::unexpected(measured.error());

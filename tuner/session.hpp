@@ -49,6 +49,10 @@ struct SessionInput {
   // A remembered best configuration: verified against the starting one and, when it holds, used
   // without a search.
   std::optional<Configuration> known_best;
+  // The search that found it tried every proposal. Else the search goes on from it once it is verified, with what
+  // earlier runs of the job decided in `decided`: those changes are not tried again.
+  bool is_known_best_complete = true;
+  std::vector<TrialRecord> decided;
   // Measure at the end what each kept change gives: over the budget, and no part of the tuning time.
   bool is_ablated = false;
 };
@@ -62,6 +66,7 @@ struct SessionOutcome {
   std::vector<TrialRecord> trials;  // of the whole run, the earlier ones included
   std::chrono::nanoseconds tuning_time{0};
   bool is_budget_spent = false;
+  bool is_complete = false;      // no proposal was left untried
   bool is_from_history = false;  // known_best held
 };
 

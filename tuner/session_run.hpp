@@ -34,7 +34,7 @@ class SessionRun {
   Result<std::optional<SessionOutcome>> use_known_best();
   Result<void> verify_known_best();
   Result<void> confirm();
-  // The confirmation that holds, or null. Valid until the next trial.
+  // The confirmation of what is kept that holds, or the verification of it where nothing was added; or null. Valid until the next trial.
   [[nodiscard]] const TrialRecord* confirmed() const;
   [[nodiscard]] std::vector<std::pair<std::string, Configuration>> kept_changes() const;
   Result<void> ablate();
@@ -129,6 +129,9 @@ class SessionRun {
   std::set<std::string> left_out_;
   bool is_searched_ = false;
   bool is_budget_spent_ = false;
+  bool is_complete_ = false;  // the search ended, and no proposal was left untried
+  std::optional<Configuration>
+      verified_;  // a remembered configuration from which the search goes on
 };
 
 }  // namespace autotuned::tuner

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <thread>
 
@@ -19,6 +20,7 @@ using storage::RunState;
 
 const std::string kRecipe = "0123456789abcdef";
 const std::string kEnvironment = "fedcba9876543210";
+const storage::RunKey kKey{.recipe_hash = kRecipe, .environment_key = kEnvironment, .plan = "{}"};
 
 class ContinuedRunTest : public testing::Test {
  protected:
@@ -32,6 +34,7 @@ class ContinuedRunTest : public testing::Test {
     run.recipe_hash = kRecipe;
     run.recipe_name = "small";
     run.environment_key = kEnvironment;
+    run.plan = kKey.plan;
     run.recipe = Json::object();
     run.started_unix_ns = started_unix_ns;
     EXPECT_TRUE(history_->put_run(run));
@@ -43,7 +46,7 @@ class ContinuedRunTest : public testing::Test {
     return std::async(std::launch::async, [file = file_, request]() -> Result<ClaimedRun> {
       const auto history = History::open(file, Access::read_write);
       if (!history) return tl::unexpected(history.error());
-      return claim_run(*history, request, kRecipe, kEnvironment);
+      return claim_run(*history, request, kKey);
     });
   }
   // Until a file other than ours is open that holds the claims: it has been read which run is to be claimed.
@@ -74,7 +77,7 @@ class ContinuedRunTest : public testing::Test {
 
 TEST_F(ContinuedRunTest, IsClaimed) {
   put_run("r-1");
-  const auto claimed = claim_run(*history_, {}, kRecipe, kEnvironment);
+  const auto claimed = claim_run(*history_, {}, kKey);
   ASSERT_TRUE(claimed) << claimed.error().message();
   ASSERT_TRUE(claimed->run);
   EXPECT_EQ(claimed->run->id.text, "r-1");
@@ -83,11 +86,11 @@ TEST_F(ContinuedRunTest, IsClaimed) {
 }
 
 TEST_F(ContinuedRunTest, IsNoneWhereNoneFits) {
-  EXPECT_FALSE(claim_run(*history_, {}, kRecipe, kEnvironment)->run);
+  EXPECT_FALSE(claim_run(*history_, {}, kKey)->run);
   put_run("r-1");
   SessionRequest anew;
   anew.retune = true;
-  EXPECT_FALSE(claim_run(*history_, anew, kRecipe, kEnvironment)->run);
+  EXPECT_FALSE(claim_run(*history_, anew, kKey)->run);
   EXPECT_TRUE(history_->run("r-1")->is_interrupted);  // nobody claimed it
 }
 
@@ -119,6 +122,78 @@ TEST_F(ContinuedRunTest, IsNotOneThatItsOwnerHasEndedMeanwhile) {
   ASSERT_TRUE(claimed) << claimed.error().message();
   EXPECT_FALSE(claimed->run);
   EXPECT_FALSE(claimed->claim.is_open());
+}
+
+// What the same command must have in common with a run to go on with it.
+TEST(PlanTest, IsSeedLengthAndOutput) {
+  recipes::Recipe recipe;
+  recipe.seed = 3;
+  recipe.train.epochs = 400;
+  recipe.output_dir = "/home/ada/out";
+  const std::string plan = plan_of(recipe);
+  // Migration 10 writes the same text for runs of before.
+  EXPECT_EQ(plan, R"({"epochs":400,"output":"/home/ada/out","seed":3,"steps":null})");
+  const auto changed = [&](const std::function<void(recipes::Recipe&)>& change) {
+    recipes::Recipe other = recipe;
+    change(other);
+    return plan_of(other);
+  };
+  EXPECT_NE(changed([](auto& other) { other.seed = 4; }), plan);
+  EXPECT_NE(changed([](auto& other) { other.train.epochs = 1; }), plan);
+  EXPECT_NE(changed([](auto& other) { other.output_dir = "/home/ada/other"; }), plan);
+  EXPECT_NE(changed([](auto& other) {
+              other.train.epochs.reset();
+              other.train.steps = 400;
+            }),
+            plan);
+  EXPECT_EQ(changed([](auto& other) { other.name = "another"; }), plan);
+  EXPECT_EQ(changed([](auto& other) { other.tune.budget = std::chrono::seconds(1); }), plan);
+}
+
+TEST(PlanTest, OtherRunIsToldWithTheCommandThatContinuesIt) {
+  RunRow run;
+  run.id = {"r-1"};
+  run.plan = R"({"epochs":400,"output":"/home/ada/out","seed":3,"steps":null})";
+  run.output_dir = "/home/ada/out";
+  run.recipe = {{"file", "/home/ada/small.yaml"}};
+  EXPECT_EQ(other_run_text(run),
+            "run r-1 of the same job is unfinished and stays as it is (seed 3, epochs 400, output "
+            "/home/ada/out); with these, 'autotuned run /home/ada/small.yaml --output "
+            "/home/ada/out' continues it");
+}
+
+TEST_F(ContinuedRunTest, IsNoneOfAnotherPlan) {
+  put_run("r-1");
+  storage::RunKey other = kKey;
+  other.plan = "[]";
+  EXPECT_FALSE(claim_run(*history_, {}, other)->run);
+}
+
+// Killed between the end of a training and the removal of its checkpoint.
+TEST_F(ContinuedRunTest, CheckpointsOfTrainingsThatHaveEndedAreRemoved) {
+  const auto put = [&](const std::string& id, RunState state, bool is_tune_only = false) {
+    RunRow run = put_run(id);
+    run.state = state;
+    run.is_tune_only = is_tune_only;
+    run.output_dir = folder_.path().string();
+    ASSERT_TRUE(history_->update_run(run));
+    folder_.write("checkpoint-" + id + ".pt", "state");
+  };
+  put("r-finished", RunState::finished);
+  put("r-training", RunState::training);
+  put("r-cancelled", RunState::cancelled);
+  put("r-tuned", RunState::finished, true);
+  folder_.write("checkpoint-of-somebody.pt", "state");
+  const auto is_there = [&](const std::string& id) {
+    return std::filesystem::exists(folder_ / ("checkpoint-" + id + ".pt"));
+  };
+  remove_spent_checkpoints(*history_, folder_.path());
+  EXPECT_TRUE(is_there("r-finished")) << "there is no model";
+  folder_.write("model.pt", "weights");
+  remove_spent_checkpoints(*history_, folder_.path());
+  EXPECT_FALSE(is_there("r-finished"));
+  for (const char* kept : {"r-training", "r-cancelled", "r-tuned", "of-somebody"})
+    EXPECT_TRUE(is_there(kept)) << kept;
 }
 
 TEST_F(ContinuedRunTest, HasEachFaultOnRecordOnce) {

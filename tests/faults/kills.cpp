@@ -8,6 +8,8 @@
 //   - the daemon knows every run that it took;
 //   - no two sessions had a trainer at the same time;
 //   - no process is left.
+// With --mixed four runs of one job compete: two seeds into a folder each, a third seed into the folder of the first, and
+// one that only tunes. Then also: each command ended in a run of its own, and no checkpoint or half a file is left.
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
@@ -42,13 +44,16 @@ constexpr int kMostAttempts = 60;
 // One command, given again and again until it ends well.
 struct Command {
   std::string recipe;
+  std::vector<std::string> options;
   Outcome outcome;
   std::vector<std::string> said;  // of finished trials, over all attempts
 
   void run(const Scene& scene, const std::atomic<int>& kills) {
     for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
       const int kills_before = kills;
-      outcome = scene.start({"run", recipe, "--json"}).finish();
+      std::vector<std::string> arguments = {"run", recipe, "--json"};
+      arguments.insert(arguments.end(), options.begin(), options.end());
+      outcome = scene.start(arguments).finish();
       for (std::string& line : faults::said_trials(outcome))
         said.push_back(std::move(line));
       if (outcome.code == 0) return;
@@ -63,7 +68,11 @@ struct Command {
   }
 
   void check(bool was_trainer_killed) const {
-    faults::check_right(outcome, recipe);
+    if (options.empty()) {
+      faults::check_right(outcome, recipe);
+    } else if (get_string(outcome.json(), "state").value_or("") != "finished") {
+      faults::report_wrong(recipe + ": did not end right: " + outcome.err);
+    }
     // A trial whose trainer was killed is the candidate's failure, as far as anybody can tell.
     if (was_trainer_killed || outcome.code != 0) return;
     const double speedup = outcome.json().at("best").at("speedup").get<double>();
@@ -134,29 +143,36 @@ class KeptDaemon {
 
 class Round {
  public:
-  Round(std::mt19937_64& random, Clock::duration length, bool has_daemon)
+  Round(std::mt19937_64& random, Clock::duration length, bool has_daemon, bool is_mixed)
       : random_(&random),
         length_(length),
         victims_{has_daemon ? kDaemon : kProgram, kSession, kTrainer} {
     if (has_daemon) daemon_.emplace(scene_);
-    scene_.folder().write("other.yaml", changed(scene_.folder().read("recipe.yaml")));
+    const std::string recipe = scene_.folder().read("recipe.yaml");
+    commands_.push_back({(scene_.folder() / "recipe.yaml").string(), {}, {}, {}});
+    if (!is_mixed) {
+      add_command("other.yaml", changed(recipe, {{"name: small", "name: other"},
+                                                 {"hidden: 16", "hidden: 32"},
+                                                 {"/out'", "/out2'"}}));
+      return;
+    }
+    add_command("seed2.yaml", changed(recipe, {{"/out'", "/out2'"}}) + "seed: 2\n");
+    add_command("seed3.yaml", recipe + "seed: 3\n");
+    commands_.push_back({commands_.front().recipe, {"--tune-only"}, {}, {}});
   }
 
   // Returns how often it hit.
   int run(int most_kills, std::map<std::string, int>& hits) {
-    Command first{(scene_.folder() / "recipe.yaml").string(), {}};
-    Command second{(scene_.folder() / "other.yaml").string(), {}};
-    std::atomic<int> done = 0;
-    std::thread first_thread([&] {
-      first.run(scene_, kills_);
-      ++done;
-    });
-    std::thread second_thread([&] {
-      second.run(scene_, kills_);
-      ++done;
-    });
+    std::atomic<std::size_t> done = 0;
+    std::vector<std::thread> threads;
+    for (Command& command : commands_) {
+      threads.emplace_back([&] {
+        command.run(scene_, kills_);
+        ++done;
+      });
+    }
     bool was_trainer_killed = false;
-    for (int i = 0; i < most_kills && done < 2; ++i) {
+    for (int i = 0; i < most_kills && done < commands_.size(); ++i) {
       std::this_thread::sleep_for(length_ * std::uniform_real_distribution(0.0, 1.0)(*random_));
       const faults::Role& victim = victims_[(*random_)() % victims_.size()];
       look();
@@ -169,15 +185,20 @@ class Round {
       }
       look();
     }
-    first_thread.join();
-    second_thread.join();
+    for (std::thread& thread : threads)
+      thread.join();
     look();
     if (daemon_) daemon_->stop();
-    first.check(was_trainer_killed);
-    second.check(was_trainer_killed);
+    std::vector<std::string> said;
+    std::set<std::string> runs;
+    for (const Command& command : commands_) {
+      command.check(was_trainer_killed);
+      said.insert(said.end(), command.said.begin(), command.said.end());
+      runs.insert(get_string(command.outcome.json(), "run").value_or(""));
+    }
+    if (runs.size() != commands_.size()) faults::report_wrong("two commands share a run");
+    check_folders();
     faults::check_whole(scene_, "afterwards");
-    std::vector<std::string> said = first.said;
-    said.insert(said.end(), second.said.begin(), second.said.end());
     faults::check_said(said, seen_, "afterwards");
     if (!scene_.all_ended()) faults::report_wrong("a process is left");
     return hit_;
@@ -187,13 +208,29 @@ class Round {
   [[nodiscard]] std::size_t submitted() const { return daemon_ ? daemon_->runs() : 0; }
 
  private:
-  static std::string changed(std::string recipe) {
-    for (const auto& [from, to] :
-         {std::pair{"name: small", "name: other"}, std::pair{"hidden: 16", "hidden: 32"},
-          std::pair{"/out'", "/out2'"}}) {
-      recipe.replace(recipe.find(from), std::string(from).size(), to);
-    }
+  using Changes = std::vector<std::pair<std::string, std::string>>;
+  static std::string changed(std::string recipe, const Changes& changes) {
+    for (const auto& [from, to] : changes)
+      recipe.replace(recipe.find(from), from.size(), to);
     return recipe;
+  }
+  void add_command(const std::string& file, const std::string& recipe) {
+    commands_.push_back({scene_.folder().write(file, recipe).string(), {}, {}, {}});
+  }
+
+  // All have ended: there is nothing to go on with any more.
+  void check_folders() const {
+    for (const char* folder : {"out", "out2"}) {
+      if (!std::filesystem::exists(scene_.folder() / folder / "model.pt")) {
+        faults::report_wrong(std::string("there is no model in ") + folder);
+      }
+      for (const auto& entry : std::filesystem::directory_iterator(scene_.folder() / folder)) {
+        const std::string name = entry.path().filename();
+        if (name.starts_with("checkpoint-") || name.starts_with(".autotuned-")) {
+          faults::report_wrong("left in " + std::string(folder) + ": " + name);
+        }
+      }
+    }
   }
 
   // What must hold at every moment.
@@ -208,6 +245,7 @@ class Round {
   }
 
   Scene scene_;
+  std::vector<Command> commands_;
   std::optional<KeptDaemon> daemon_;
   std::mt19937_64* random_;
   Clock::duration length_;
@@ -223,10 +261,12 @@ int main(int argc, char** argv) {
   int kills = 1000;
   std::uint64_t seed = std::random_device()();
   bool has_daemon = false;
+  bool is_mixed = false;
   CLI::App app{"Kills programs, sessions and trainers at random moments"};
   app.add_option("--kills", kills)->capture_default_str();
   app.add_option("--seed", seed, "Random unless given");
   app.add_flag("--daemon", has_daemon, "Runs go through a daemon, which is killed too");
+  app.add_flag("--mixed", is_mixed, "Runs of one job with several seeds and output folders");
   CLI11_PARSE(app, argc, argv);
   testing::InitGoogleTest();
   std::mt19937_64 random(seed);
@@ -242,7 +282,7 @@ int main(int argc, char** argv) {
   std::size_t submitted = 0;
   std::map<std::string, int> hits;
   while (hit < kills && faults::wrong() == 0) {
-    Round round(random, length, has_daemon);
+    Round round(random, length, has_daemon, is_mixed);
     hit += round.run(std::min(10, kills - hit), hits);
     submitted += round.submitted();
     ++rounds;
@@ -254,8 +294,8 @@ int main(int argc, char** argv) {
     by_victim += (by_victim.empty() ? "" : ", ") + std::to_string(count) + " " + victim;
   if (has_daemon) by_victim += "; " + std::to_string(submitted) + " runs by a daemon";
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  std::printf("%d kills (%s) in %d rounds of two runs, seed %llu, %.0f s: %d wrong\n", hit,
-              by_victim.c_str(), rounds, static_cast<unsigned long long>(seed), seconds,
-              faults::wrong());
+  std::printf("%d kills (%s) in %d rounds of %s runs, seed %llu, %.0f s: %d wrong\n", hit,
+              by_victim.c_str(), rounds, is_mixed ? "four" : "two",
+              static_cast<unsigned long long>(seed), seconds, faults::wrong());
   return faults::wrong() == 0 ? 0 : 1;
 }

@@ -28,13 +28,14 @@ class RealTrainer : public testing::Test {
     scene_.set("AUTOTUNED_TRAINER=" + (tests::build_folder() / "bin/autotuned-trainer").string());
   }
 
-  void write_recipe(const std::string& data, int epochs) const {
+  void write_recipe(const std::string& data, int epochs, int seed = 1) const {
     scene_.folder().write("recipe.yaml",
                           "autotuned: 1\n"
                           "name: small\n"
                           "device: cpu\n"
-                          "model: {type: mlp, hidden: 16, classes: 4}\n" +
-                              data +
+                          "model: {type: mlp, hidden: 16, classes: 4}\n"
+                          "seed: " +
+                              std::to_string(seed) + "\n" + data +
                               "input:\n"
                               "  - scale: {by: 1/255}\n"
                               "optimizer: {type: sgd, lr: 0.1}\n"
@@ -99,6 +100,52 @@ TEST_F(RealTrainer, InterruptedTrainingResumesFromItsCheckpoint) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_GT(outcome.json().at("training").at("resumed_from_step"), 0);
   EXPECT_EQ(outcome.json().at("training").at("steps"), kLongEpochs * 128);
+}
+
+// Each of these commands is one of the same job, and trains something else, or nothing.
+TEST_F(RealTrainer, OtherCommandsLeaveAnInterruptedTrainingAlone) {
+  write_recipe(kSynthetic, kLongEpochs);
+  Running running = scene_.start_run();
+  ASSERT_TRUE(running.wait_for("\ntraining "));
+  running.signal(SIGINT);
+  ASSERT_EQ(running.finish().code, 130);
+  const std::string interrupted = scene_.last_run().at("run");
+  const std::filesystem::path checkpoint =
+      scene_.folder() / ("out/checkpoint-" + interrupted + ".pt");
+  ASSERT_TRUE(std::filesystem::exists(checkpoint));
+  struct Other {
+    int epochs;
+    int seed;
+    std::vector<std::string> options;
+  };
+  const std::string elsewhere = (scene_.folder() / "elsewhere").string();
+  const std::vector<Other> others = {
+      {kLongEpochs, 1, {"--tune-only"}}, {1, 1, {}}, {1, 2, {}}, {1, 2, {"--output", elsewhere}}};
+  for (const Other& other : others) {
+    SCOPED_TRACE(testing::PrintToString(other.options) + std::to_string(other.seed));
+    write_recipe(kSynthetic, other.epochs, other.seed);
+    const Outcome outcome = scene_.run(other.options);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_NE(outcome.json().at("run"), interrupted);
+    EXPECT_THAT(outcome.err, HasSubstr("run " + interrupted + " of the same job is unfinished"));
+    EXPECT_TRUE(std::filesystem::exists(checkpoint));
+    EXPECT_EQ(scene_.command({"show", interrupted, "--json"}).json().at("state"), "cancelled");
+    const Json training = outcome.json().at("training");
+    if (other.epochs == 1) {
+      EXPECT_EQ(training.at("steps"), 128);
+    } else {
+      EXPECT_FALSE(training.contains("steps"));
+    }
+  }
+  EXPECT_EQ(scene_.runs().size(), 5);
+
+  write_recipe(kSynthetic, kLongEpochs);
+  const Outcome outcome = scene_.run();
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.json().at("run"), interrupted);
+  EXPECT_GT(outcome.json().at("training").at("resumed_from_step"), 0);
+  EXPECT_EQ(outcome.json().at("training").at("steps"), kLongEpochs * 128);
+  EXPECT_FALSE(std::filesystem::exists(checkpoint));
 }
 
 // Checkpoints are due all the time, so that one is being written whenever the trainer dies.

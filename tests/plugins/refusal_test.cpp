@@ -3,9 +3,11 @@
 #include <elf.h>
 #include <gmock/gmock.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -369,6 +371,49 @@ TEST(Trust, AllowsWritingByAGroupOfOne) {
   EXPECT_THAT(
       distrust(of(1000, 100, S_IFREG | 0664), Viewer{.user = 1000, .private_group = 1000}, false),
       HasSubstr("group 100"));
+}
+
+// As the kernel gives it: a version, then entries of a tag, permissions and a number.
+std::string acl(std::initializer_list<std::array<std::uint32_t, 3>> entries) {
+  std::string value("\2\0\0\0", 4);
+  for (const auto& [tag, permissions, id] : entries) {
+    for (const std::uint32_t number : {tag | permissions << 16U, id})
+      value.append(reinterpret_cast<const char*>(&number), sizeof number);
+  }
+  return value;
+}
+
+TEST(Trust, EndsWhereAnAccessControlListLetsOthersWrite) {
+  const Viewer ada{.user = 1000, .private_group = 1000};
+  const std::array<std::uint32_t, 3> owner{0x01, 7, 0xffffffff};
+  const std::array<std::uint32_t, 3> group{0x04, 7, 0xffffffff};
+  const std::array<std::uint32_t, 3> mask{0x10, 7, 0xffffffff};
+  const std::array<std::uint32_t, 3> narrow{0x10, 5, 0xffffffff};
+  EXPECT_THAT(distrust_acl_value(acl({owner, {0x02, 7, 1001}, group, mask}), ada),
+              HasSubstr("user 1001"));
+  EXPECT_THAT(distrust_acl_value(acl({owner, group, {0x08, 6, 50}, mask}), ada),
+              HasSubstr("group 50"));
+  // The mask takes it away again.
+  EXPECT_THAT(distrust_acl_value(acl({owner, {0x02, 7, 1001}, group, narrow}), ada), IsEmpty());
+  EXPECT_THAT(distrust_acl_value(acl({owner, {0x02, 5, 1001}, group, mask}), ada), IsEmpty());
+  EXPECT_THAT(distrust_acl_value(acl({owner, {0x02, 7, 0}, {0x02, 7, 1000}, mask}), ada),
+              IsEmpty());
+  EXPECT_THAT(distrust_acl_value("", ada), IsEmpty());
+  EXPECT_THAT(distrust_acl_value("\2", ada), IsEmpty());
+}
+
+TEST(Trust, LooksAtTheAccessControlListOfAFile) {
+  const PluginFolder folder;
+  const std::string value = acl({{0x01, 7, 0xffffffff},
+                                 {0x02, 7, 1001},
+                                 {0x04, 0, 0xffffffff},
+                                 {0x10, 7, 0xffffffff},
+                                 {0x20, 0, 0xffffffff}});
+  if (::setxattr(folder.path().c_str(), "system.posix_acl_access", value.data(), value.size(), 0) !=
+      0) {
+    GTEST_SKIP() << "the file system has no access control lists";
+  }
+  EXPECT_THAT(distrust_acl(folder.path().string(), Viewer{.user = 1000}), HasSubstr("user 1001"));
 }
 
 TEST(Trust, AllowsStickyFoldersOfRootAboveOnly) {

@@ -71,7 +71,7 @@ TEST(QueryTest, ListingRunsUsesIndexes) {
   for (const RunFilter& filter : filters) {
     const RunQuery query = run_query(filter);
     const std::string plan = plan_of(file, query);
-    EXPECT_THAT(plan, HasSubstr("runs USING INDEX runs_by_")) << query.sql;
+    EXPECT_THAT(plan, HasSubstr("runs USING COVERING INDEX runs_by_")) << query.sql;
     EXPECT_THAT(plan, Not(HasSubstr("SCAN trials"))) << query.sql;
     EXPECT_THAT(plan, Not(HasSubstr("SCAN runs\n"))) << query.sql;
     EXPECT_THAT(plan, Not(HasSubstr("TEMP B-TREE"))) << query.sql << "\n" << plan;

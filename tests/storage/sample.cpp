@@ -70,7 +70,8 @@ RunRow sample_run(const std::string& id) {
           .training = {{"steps", 100}, {"final_loss", 0.5}},
           .error = "none, \xC3\xA4 'quoted' \"text\"",
           .output_dir = "out/fashion",
-          .is_retuned = true};
+          .is_retuned = true,
+          .plan = "{\"seed\":1}"};
 }
 
 TrialRecord sample_trial(int number) {
@@ -151,7 +152,9 @@ std::string text_of(const RunRow& run) {
       {"training", run.training},
       {"error", run.error},
       {"output_dir", run.output_dir},
-      {"is_retuned", run.is_retuned}};
+      {"is_retuned", run.is_retuned},
+      {"plan", run.plan},
+      {"is_tune_only", run.is_tune_only}};
   return all.dump(1);
 }
 

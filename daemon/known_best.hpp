@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What earlier runs of a job have found, for a run that is about to be tuned.
+#pragma once
+
+#include <string>
+
+#include "base/result.hpp"
+#include "storage/history.hpp"
+#include "tuner/session.hpp"
+
+namespace autotuned::daemon {
+
+// Puts the remembered best configuration into `input`, whose knobs and earlier trials are set: nothing for a run that
+// was begun to search anew, and no knob that is not there any more. Returns what to say where the search that found it
+// was cut short and this run goes on with it; else an empty text.
+[[nodiscard]] Result<std::string> add_known_best(const storage::History& history,
+                                                 const storage::RunRow& run,
+                                                 tuner::SessionInput& input);
+
+}  // namespace autotuned::daemon

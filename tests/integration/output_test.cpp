@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// What lies in the output folder and in the history belongs to the runs that wrote it: no other run touches it, and a
+// run that could not go on is left so that the same command continues it.
+#include <gmock/gmock.h>
+#include <sqlite3.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <thread>
+
+#include "tests/integration/scene.hpp"
+
+namespace autotuned {
+namespace {
+
+using testing::HasSubstr;
+
+// A device of its own for what is started from here on: nothing else waits for it.
+void use_another_device(Scene& scene) {
+  const auto locks = scene.folder() / "other-device";
+  std::filesystem::create_directory(locks);
+  chmod(locks.c_str(), 0700);
+  scene.set("AUTOTUNED_LOCKS=" + locks.string());
+}
+
+std::string recipe_with_seed(const Scene& scene, int seed) {
+  return scene.folder()
+      .write("seed.yaml",
+             scene.folder().read("recipe.yaml") + "seed: " + std::to_string(seed) + "\n")
+      .string();
+}
+
+Json paused_training() {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"do", "pause"}, {"request", "train_step"}, {"step", 4}, {"once", true}}};
+  return behaviour;
+}
+
+TEST(OutputFolder, TwoRunsAtATimeAreOneTooMany) {
+  Scene scene{paused_training()};
+  Running first = scene.start_run();
+  ASSERT_TRUE(first.wait_for("\ntuned "));
+  while (scene.fake().requests("train_step").size() < 5)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  const std::string run = scene.last_run().at("run");
+  use_another_device(scene);
+  const auto requests = scene.fake().requests().size();
+  const Outcome second = scene.command({"run", recipe_with_seed(scene, 2), "--json"});
+  EXPECT_EQ(second.code, 1);
+  EXPECT_THAT(second.err, HasSubstr("another run writes into the output folder"));
+  EXPECT_THAT(second.err, HasSubstr("run " + run));
+  EXPECT_THAT(second.err, HasSubstr("--output"));
+  EXPECT_EQ(scene.fake().requests().size(), requests);
+  EXPECT_EQ(scene.runs().size(), 1);
+  const Descriptor gate = scene.fake().open_gate();
+  EXPECT_EQ(first.finish().code, 0);
+}
+
+// A seed on each device, with one history.
+TEST(OutputFolder, SeedsOnTwoDevicesAreTwoRuns) {
+  Scene scene{paused_training()};
+  Running first = scene.start_run();
+  ASSERT_TRUE(first.wait_for("\ntuned "));
+  use_another_device(scene);
+  const Outcome second = scene.command({"run", recipe_with_seed(scene, 2), "--json", "--output",
+                                        (scene.folder() / "out-2").string()});
+  ASSERT_EQ(second.code, 0) << second.err;
+  EXPECT_EQ(second.json().at("training").at("resumed_from_step"), 0);
+  {
+    const Descriptor gate = scene.fake().open_gate();
+    const Outcome outcome = first.finish();
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_NE(outcome.json().at("run"), second.json().at("run"));
+  }
+  EXPECT_TRUE(std::filesystem::exists(scene.folder() / "out/model.pt"));
+  EXPECT_TRUE(std::filesystem::exists(scene.folder() / "out-2/model.pt"));
+  EXPECT_EQ(scene.runs().size(), 2);
+}
+
+void expect_output_refused(const Scene& scene, const std::string& reason) {
+  const Outcome outcome = scene.run();
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr(reason));
+  EXPECT_THAT(outcome.err, HasSubstr((scene.folder() / "out").string()));
+  EXPECT_TRUE(scene.fake().requests().empty());
+}
+
+TEST(OutputFolder, ThatOthersCanWriteIsRefused) {
+  const Scene scene;
+  std::filesystem::create_directories(scene.folder() / "out/log");
+  chmod((scene.folder() / "out").c_str(), 0777);
+  expect_output_refused(scene, "can be written by all");
+  chmod((scene.folder() / "out").c_str(), 0755);
+  chmod((scene.folder() / "out/log").c_str(), 0777);
+  expect_output_refused(scene, "can be written by all");
+  chmod((scene.folder() / "out/log").c_str(), 0755);
+  EXPECT_EQ(scene.run().code, 0);
+}
+
+TEST(OutputFolder, LinkInThePlaceOfTheLogsIsRefused) {
+  const Scene scene;
+  std::filesystem::create_directories(scene.folder() / "out");
+  std::filesystem::create_directories(scene.folder() / "precious");
+  std::filesystem::create_directory_symlink(scene.folder() / "precious",
+                                            scene.folder() / "out/log");
+  expect_output_refused(scene, "it is a link");
+  EXPECT_TRUE(std::filesystem::is_empty(scene.folder() / "precious"));
+}
+
+// What a trainer prints never lands in a file of somebody, by whatever link.
+TEST(OutputFolder, LinkedLogsAreNotFollowed) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"do", "print"}, {"kilobytes", 700}, {"request", "profile"}}};
+  const Scene scene{behaviour};
+  scene.folder().write("precious", "precious\n");
+  std::filesystem::create_directories(scene.folder() / "out/log");
+  for (int i = 1; i <= 8; ++i) {
+    const auto log = scene.folder() / ("out/log/trainer-" + std::to_string(i) + ".log");
+    if (i % 2 == 0) {
+      std::filesystem::create_hard_link(scene.folder() / "precious", log);
+      // Renaming one name of a file to another one does nothing.
+      std::filesystem::create_hard_link(scene.folder() / "precious", log.string() + ".1");
+    } else {
+      std::filesystem::create_symlink(scene.folder() / "precious", log);
+    }
+  }
+  const Outcome outcome = scene.run();
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(scene.folder().read("precious"), "precious\n");
+}
+
+TEST(OutputFolder, WhatAKilledWriterLeftIsRemoved) {
+  const Scene scene;
+  scene.folder().write("out/.autotuned-0123456789abcdef.tmp", "half a model");
+  scene.folder().write("out/log/.autotuned-0123456789abcdef.tmp", "half a checkpoint");
+  ASSERT_EQ(scene.run().code, 0);
+  EXPECT_FALSE(std::filesystem::exists(scene.folder() / "out/.autotuned-0123456789abcdef.tmp"));
+  EXPECT_FALSE(std::filesystem::exists(scene.folder() / "out/log/.autotuned-0123456789abcdef.tmp"));
+}
+
+// Longer than any command waits.
+TEST(LockedHistory, CostsNoSearch) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"do", "pause"}, {"request", "profile"}, {"once", true}}};
+  const Scene scene{behaviour};
+  Running running = scene.start_run();
+  ASSERT_TRUE(running.wait_for("ceiling "));
+  sqlite3* database = nullptr;
+  ASSERT_EQ(sqlite3_open(scene.history().c_str(), &database), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(database, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+  const Descriptor gate = scene.fake().open_gate();
+  ASSERT_TRUE(running.wait_for("has locked the history"));
+  std::this_thread::sleep_for(std::chrono::seconds(6));
+  sqlite3_close(database);
+  const Outcome outcome = running.finish();
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NEAR(outcome.json().at("best").at("speedup").get<double>(), 1.56, 0.03);
+}
+
+TEST(FullDisk, AfterTheTrainingLeavesTheRunToTheSameCommand) {
+  const Scene scene{paused_training()};
+  const auto out = scene.folder() / "out";
+  std::filesystem::create_directory(out);
+  if (mount("autotuned-test", out.c_str(), "tmpfs", 0, "size=512k,mode=755") != 0) {
+    GTEST_SKIP() << "mounting a file system is not permitted here";
+  }
+  Running running = scene.start_run();
+  ASSERT_TRUE(running.wait_for("\ntuned "));
+  {
+    std::ofstream filler(out / "filler");
+    filler << std::string(1 << 20, 'x');
+  }
+  Outcome outcome;
+  {
+    const Descriptor gate = scene.fake().open_gate();
+    outcome = running.finish();
+  }
+  EXPECT_EQ(outcome.code, 1);
+  const std::string run = scene.last_run().at("run");
+  EXPECT_THAT(outcome.err, HasSubstr("No space left on device"));
+  EXPECT_THAT(outcome.err, HasSubstr("the same command continues run " + run));
+  EXPECT_EQ(scene.last_run().at("state"), "training");
+  EXPECT_THAT(scene.last_run().at("error").get<std::string>(), HasSubstr("No space left"));
+  std::filesystem::remove(out / "filler");
+  const Outcome again = scene.run();
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(again.json().at("run"), run);
+  EXPECT_EQ(again.json().at("error"), "");
+  umount2(out.c_str(), MNT_DETACH);
+}
+
+}  // namespace
+}  // namespace autotuned

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an earlier run found, and what it could not try.
+#include <gmock/gmock.h>
+
+#include "tests/tuner/simulation.hpp"
+#include "tuner/session.hpp"
+
+namespace autotuned::tuner {
+namespace {
+
+SessionOutcome whole_search() {
+  Simulation simulation;
+  add_three_plugins(simulation);
+  return simulation.run().value();
+}
+
+// A budget that sufficed for the first proposals is no knowledge of the others.
+TEST(KnownBest, ASearchThatWasCutGoesOnFromWhatItFound) {
+  const SessionOutcome whole = whole_search();
+  EXPECT_TRUE(whole.is_complete);
+  Simulation simulation;
+  add_three_plugins(simulation);
+
+  Configuration known = simulation.input.starting;
+  known.set("loader.workers", std::int64_t{2});
+  simulation.input.known_best = known;
+  simulation.input.is_known_best_complete = false;
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->trials.at(0).kind, TrialKind::verification);
+  EXPECT_EQ(outcome->trials.at(1).kind, TrialKind::proposal);
+  EXPECT_EQ(outcome->trials.at(1).reference, known);
+  EXPECT_EQ(outcome->best, whole.best);
+  EXPECT_TRUE(outcome->is_complete);
+  EXPECT_FALSE(outcome->is_from_history);
+}
+
+TEST(KnownBest, ASearchThatWasCutBeforeItsFirstTrialIsBegunAgain) {
+  Simulation simulation;
+  add_three_plugins(simulation);
+  simulation.input.known_best = simulation.input.starting;
+  simulation.input.is_known_best_complete = false;
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome);
+  EXPECT_FALSE(outcome->is_from_history);
+  EXPECT_EQ(outcome->best.integer("loader.workers"), 2);
+}
+
+TEST(KnownBest, WhatAnEarlierRunDecidedIsNotTriedAgain) {
+  const SessionOutcome whole = whole_search();
+  Simulation simulation;
+  add_three_plugins(simulation);
+  std::vector<TrialRecord> lost;
+  for (const TrialRecord& trial : whole.trials) {
+    if (trial.kind == TrialKind::proposal && trial.verdict == Verdict::rejected)
+      lost.push_back(trial);
+  }
+  ASSERT_FALSE(lost.empty());
+  simulation.input.known_best = whole.best;
+  simulation.input.is_known_best_complete = false;
+  simulation.input.decided = lost;
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome);
+  EXPECT_TRUE(outcome->is_complete);
+  EXPECT_EQ(outcome->best, whole.best);
+  // The verification is all that is needed where nothing was added.
+  ASSERT_EQ(outcome->trials.size(), 1U);
+  EXPECT_TRUE(outcome->is_from_history);
+}
+
+TEST(KnownBest, ABudgetThatIsTooSmallLeavesTheSearchIncomplete) {
+  Simulation simulation;
+  add_three_plugins(simulation);
+  simulation.input.recipe.tune.budget = std::chrono::nanoseconds{0};
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome);
+  EXPECT_TRUE(outcome->is_budget_spent);
+  EXPECT_FALSE(outcome->is_complete);
+}
+
+}  // namespace
+}  // namespace autotuned::tuner
