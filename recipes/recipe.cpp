@@ -93,6 +93,22 @@ void check_loss(const YamlNode& root, const Json& values, Checker& checker) {
                  "loss: plugin is the loss of the model's plugin; write model: {plugin: NAME}");
 }
 
+void check_evaluation(const YamlNode& root, Checker& checker) {
+  const YamlNode* evaluate = root.find("evaluate");
+  const YamlNode* list = evaluate != nullptr ? evaluate->find("input") : nullptr;
+  if (list == nullptr) return;
+  for (std::size_t i = 0; i < list->items.size(); ++i) {
+    const YamlNode& item = list->items[i];
+    const bool is_map = item.kind == YamlNode::Kind::map && !item.entries.empty();
+    const YamlNode& name = is_map ? item.entries.front().key : item;
+    const Variant* transform = find_variant(transform_types(), name.scalar);
+    if (transform == nullptr || transform->remedy_for_evaluation.empty()) continue;
+    checker.report(name, "evaluate.input[" + std::to_string(i) + "]: " + transform->name +
+                             " is random, and every evaluation sees the same; " +
+                             std::string(transform->remedy_for_evaluation));
+  }
+}
+
 auto place_of(const Diagnostic& problem) {
   return std::tuple(problem.line, problem.column);
 }
@@ -132,6 +148,7 @@ tl::expected<Recipe, std::vector<Diagnostic>> parse_recipe(std::string_view text
     check_allow(root, knobs, checker);
     check_batch_size_limit(root, *values, checker);
     check_loss(root, *values, checker);
+    check_evaluation(root, checker);
   }
   if (!problems.empty()) return tl::unexpected(in_order(std::move(problems), refused));
 

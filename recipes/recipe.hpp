@@ -35,7 +35,12 @@ struct TrainLength {
 };
 
 struct Evaluation {
+  // What to evaluate on; of no type where a share of the training data is taken instead.
   Typed data;
+  // Above 0: that share of the training data, which is not trained on then.
+  double split_ratio = 0.0;
+  // Transforms; nothing: those of the training without what is random about them.
+  std::optional<std::vector<Typed>> input;
   // "epoch" or "end".
   std::string every = "epoch";
 };

@@ -30,6 +30,13 @@ Json typed_json(const Typed& typed) {
   return json;
 }
 
+Json transforms_json(const std::vector<Typed>& transforms) {
+  Json json = Json::array();
+  for (const Typed& transform : transforms)
+    json.push_back(typed_json(transform));
+  return json;
+}
+
 // Reads members and remembers the first error, so that a whole object can be read in a row.
 class Reader {
  public:
@@ -158,6 +165,28 @@ void read_tune(const Json& json, Reader& reader, Tune& tune) {
   reader.absorb(batch_size);
 }
 
+void read_evaluation(Reader& evaluate, Evaluation& evaluation) {
+  if (evaluate.has("data")) evaluate.read("data", evaluation.data);
+  if (evaluate.has("split_ratio")) evaluate.read("split_ratio", evaluation.split_ratio);
+  const bool is_split = evaluation.split_ratio > 0 && evaluation.split_ratio < 1;
+  if (is_split == evaluate.has("data") || is_split != evaluate.has("split_ratio")) {
+    evaluate.refuse("evaluate", "data or a share of the training data, and not both");
+  }
+  if (evaluate.has("input")) evaluate.read("input", evaluation.input.emplace());
+  evaluate.read("every", evaluation.every);
+}
+
+Json evaluation_json(const Evaluation& evaluation) {
+  Json json{{"every", evaluation.every}};
+  if (evaluation.split_ratio > 0) {
+    json["split_ratio"] = evaluation.split_ratio;
+  } else {
+    json["data"] = typed_json(evaluation.data);
+  }
+  if (evaluation.input) json["input"] = transforms_json(*evaluation.input);
+  return json;
+}
+
 Json tune_json(const Tune& tune) {
   Json json{{"objective", "samples_per_second"},
             {"plugins", "all"},
@@ -235,9 +264,6 @@ Json Recipe::to_json() const {
   Json train_json{{"batch_size", train.batch_size}, {"drop_last", train.drop_last}};
   if (train.epochs) train_json["epochs"] = *train.epochs;
   if (train.steps) train_json["steps"] = *train.steps;
-  Json input_json = Json::array();
-  for (const Typed& transform : input)
-    input_json.push_back(typed_json(transform));
 
   Json json{
       {"autotuned", 1},
@@ -247,7 +273,7 @@ Json Recipe::to_json() const {
       {"deterministic", deterministic},
       {"model", typed_json(model)},
       {"data", typed_json(data)},
-      {"input", std::move(input_json)},
+      {"input", transforms_json(input)},
       {"loss", loss},
       {"optimizer", typed_json(optimizer)},
       {"train", std::move(train_json)},
@@ -257,9 +283,7 @@ Json Recipe::to_json() const {
       {"file", file.string()}};
   // Left out where it says nothing, so that a job keeps its identity.
   if (schedule.type != "constant") json["schedule"] = typed_json(schedule);
-  if (evaluation) {
-    json["evaluate"] = {{"data", typed_json(evaluation->data)}, {"every", evaluation->every}};
-  }
+  if (evaluation) json["evaluate"] = evaluation_json(*evaluation);
   return json;
 }
 
@@ -295,10 +319,8 @@ Result<Recipe> Recipe::from_json(const Json& value) {
   reader.absorb(train);
 
   if (reader.has("evaluate")) {
-    Evaluation& evaluation = recipe.evaluation.emplace();
     Reader evaluate = reader.inside("evaluate");
-    evaluate.read("data", evaluation.data);
-    evaluate.read("every", evaluation.every);
+    read_evaluation(evaluate, recipe.evaluation.emplace());
     reader.absorb(evaluate);
   }
 
@@ -336,14 +358,15 @@ std::string Recipe::hash() const {
   if (tune.cache_memory_ratio == Tune{}.cache_memory_ratio)
     json["tune"].erase("cache_memory_ratio");
   if (tune.cache_disk_ratio == Tune{}.cache_disk_ratio) json["tune"].erase("cache_disk_ratio");
+  const bool has_test_data = evaluation && evaluation->split_ratio == 0;
   for (const char* place : {"line", "column"}) {  // of a plugin, in the file
     json["model"].erase(place);
     json["data"].erase(place);
-    if (evaluation) json["evaluate"]["data"].erase(place);
+    if (has_test_data) json["evaluate"]["data"].erase(place);
   }
   count_files(json["model"], model_types());
   count_files(json["data"], data_types());
-  if (evaluation) count_files(json["evaluate"]["data"], data_types());
+  if (has_test_data) count_files(json["evaluate"]["data"], data_types());
   json["tune"]["allow"] = sorted(tune.allow);
   if (tune.plugins) json["tune"]["plugins"] = sorted(*tune.plugins);
   return sha256_hex(to_line(json)).substr(0, 16);

@@ -49,6 +49,46 @@ Field train_field() {
       .rule = one_length};
 }
 
+std::string one_source(const YamlNode& map, const Json& /*values*/) {
+  const bool has_data = map.find("data") != nullptr;
+  const bool has_split = map.find("split") != nullptr;
+  if (has_data && has_split) return "data and split exclude each other; keep one of them";
+  if (!has_data && !has_split) {
+    return "what to test on is missing: expected data, or split for a share of the training data";
+  }
+  return {};
+}
+
+Field evaluate_field() {
+  return {.key = "evaluate",
+          .type = map,
+          .summary = "Test the model on data that it was not trained on.",
+          .default_in_words = "no evaluation",
+          .fields =
+              {{.key = "data",
+                .type = typed,
+                .summary = "What to test on; the types of data. This or split.",
+                .default_in_words = "split is given instead",
+                .variants = &data_types()},
+               {.key = "split",
+                .type = ratio,
+                .summary = "Test on so much of the training data, drawn from the seed, and "
+                           "train on the rest. This or data.",
+                .default_in_words = "data is given instead",
+                .range = {.minimum = 0, .maximum = 1, .open_minimum = true, .open_maximum = true}},
+               {.key = "input",
+                .type = transforms,
+                .summary = "What happens to each sample that is tested on; nothing random.",
+                .default_in_words = "input without what is random about it",
+                .variants = &transform_types()},
+               {.key = "every",
+                .type = choice,
+                .summary = "After every epoch, or once at the end.",
+                .default_text = "epoch",
+                .choices = {"epoch", "end"}}},
+          .rule = one_source};
+}
+
 Field tune_field() {
   return {
       .key = "tune",
@@ -175,20 +215,7 @@ Field make_recipe_field() {
            .default_text = "{type: constant}",
            .variants = &schedule_types()},
           train_field(),
-          {.key = "evaluate",
-           .type = map,
-           .summary = "Test the model on data that it was not trained on.",
-           .default_in_words = "no evaluation",
-           .fields = {{.key = "data",
-                       .type = typed,
-                       .summary = "What to test on; the types of data.",
-                       .is_required = true,
-                       .variants = &data_types()},
-                      {.key = "every",
-                       .type = choice,
-                       .summary = "After every epoch, or once at the end.",
-                       .default_text = "epoch",
-                       .choices = {"epoch", "end"}}}},
+          evaluate_field(),
           {.key = "start",
            .type = knobs,
            .summary = "Knobs that start with another value than their default; see "

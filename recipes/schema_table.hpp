@@ -87,6 +87,8 @@ struct Variant {
   Rule rule = nullptr;
   // Picked by `plugin: NAME` instead of `type: …`; keys that are no fields are that plugin's parameters.
   bool is_plugin = false;
+  // Of a transform that draws random numbers: what to do where nothing may be random. Empty: it draws none.
+  std::string_view remedy_for_evaluation = {};
 };
 
 // The name of the variants with is_plugin, also in the checked recipe: {"type": "plugin", "plugin": NAME,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops of a job: blocks, profiles, training, evaluation.
+// The loops of a job: blocks, profiles, training.
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/TensorOperators.h>
 
@@ -334,40 +334,6 @@ Result<Stretch> Job::State::advance(const StretchLimits& limits, const CancelChe
   }
   stretch.losses = read_all(losses);
   return stretch;
-}
-
-Result<TestResult> Job::State::evaluate(const CancelCheck& is_cancelled) {
-  if (test_data_ == nullptr) return fail(ErrorKind::invalid, "the recipe has no test data");
-  const auto pipelines = pipelines_of(configuration_);
-  if (!pipelines) return tl::unexpected(pipelines.error());
-  FeedSettings settings = feed_->settings();
-  settings.drop_last = false;
-  settings.pipeline = &(*pipelines)->test;
-  settings.kept = {};  // of other data
-  auto feed = Feed::create(*test_data_, {.seed = recipe_.seed, .is_shuffled = false},
-                           (*pipelines)->test, device_, settings);
-  if (!feed) return tl::unexpected(feed.error());
-  const LoadingScope loading(**feed);
-  CancelPoll cancel(is_cancelled);
-  TestResult result;
-  at::Tensor loss_sum;
-  at::Tensor correct;
-  for (bool is_done = false; !is_done && !result.was_cancelled;) {
-    auto batch = (*feed)->next();
-    if (!batch) {
-      return tl::unexpected(told_with_others(batch.error(), *test_data_, is_cancelled));
-    }
-    const Learner::Score score = learner_->score(*batch);
-    loss_sum = loss_sum.defined() ? loss_sum + score.loss_sum : score.loss_sum;
-    correct = correct.defined() ? correct + score.correct : score.correct;
-    (*feed)->done();
-    result.samples += batch->samples;
-    is_done = batch->ends_epoch;
-    result.was_cancelled = cancel(now_ns());
-  }
-  result.loss = read(loss_sum) / static_cast<double>(result.samples);
-  result.accuracy = read(correct) / static_cast<double>(result.samples);
-  return result;
 }
 
 }  // namespace autotuned::trainer

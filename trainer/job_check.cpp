@@ -9,6 +9,7 @@
 
 #include "base/text.hpp"
 #include "trainer/guarded.hpp"
+#include "trainer/input/split_dataset.hpp"
 #include "trainer/job_state.hpp"
 #include "trainer/models/model.hpp"
 
@@ -30,8 +31,7 @@ Configuration on_cpu(Configuration configuration) {
 // Transforms and knobs name themselves; for the rest it is the part that was looked at.
 std::string key_of(const Error& error, const std::string& part) {
   const std::string& where = error.where;
-  if (where.starts_with("evaluate.input")) return where;
-  if (where.starts_with("evaluate")) return "evaluate.data";
+  if (where.starts_with("evaluate")) return where.substr(0, where.find(','));
   if (where == "input" || where.starts_with("input[")) return where;
   if (where.starts_with("loader") || where == "transfer.dtype") return "train";
   return recipes::find_knob(recipes::knobs_of(Machine{}), where) ? "start." + where : part;
@@ -66,6 +66,15 @@ void Job::State::find_problems(const Configuration& configuration, RecipeCheck& 
       add(part, data.error());
       return;
     }
+    if (part == "data" && recipe_.evaluation && recipe_.evaluation->split_ratio > 0) {
+      auto split =
+          input::split_dataset(*std::move(data), recipe_.evaluation->split_ratio, recipe_.seed);
+      if (!split) {
+        add(part, split.error());
+        return;
+      }
+      *data = std::move(split->train);
+    }
     const recipes::TrainLength& length = recipe_.train;
     const std::int64_t samples = (*data)->size();
     if (part == "data" && length.drop_last && length.batch_size > samples) {
@@ -86,7 +95,7 @@ void Job::State::find_problems(const Configuration& configuration, RecipeCheck& 
     }
   };
   look_at("data", recipe_.data);
-  if (recipe_.evaluation && !recipe_.evaluation->data.type.empty())
+  if (recipe_.evaluation && recipe_.evaluation->split_ratio == 0)
     look_at("evaluate.data", recipe_.evaluation->data);
   if (!found.problems.empty()) return;  // what follows would say the same again
   if (auto loaded = load(configuration); !loaded) {

@@ -188,9 +188,10 @@ Result<void> Job::State::load(const Configuration& configuration) {
   at::globalContext().setDeterministicAlgorithms(recipe_.deterministic, /*warn_only=*/false);
 
   if (auto opened = open_data(); !opened) return opened;
-  const auto pipelines = pipelines_of(configuration);
-  if (!pipelines) return tl::unexpected(pipelines.error());
-  const input::Pipeline& pipeline = (*pipelines)->train;
+  const auto compiled = pipeline_for(configuration);
+  if (!compiled) return tl::unexpected(compiled.error());
+  const input::Pipeline& pipeline = **compiled;
+  if (auto tested = compile_test_pipeline(pipeline.shape()); !tested) return tested;
   auto learner = Learner::create(recipe_, pipeline.shape(), device_, &workloads_);
   if (!learner) return tl::unexpected(learner.error());
   learner_ = std::move(*learner);
@@ -222,39 +223,22 @@ Result<void> Job::State::open_data() {
   auto data = open(recipe_.data);
   if (!data) return tl::unexpected(data.error());
   train_data_ = std::move(*data);
-  if (recipe_.evaluation) {
-    auto opened = open(recipe_.evaluation->data);
-    if (!opened) return tl::unexpected(opened.error());
-    test_data_ = std::move(*opened);
-  }
-  return {};
+  return open_test_data();
 }
 
-Result<std::unique_ptr<input::Dataset>> Job::State::open(const recipes::Typed& data) {
+Result<std::unique_ptr<input::Dataset>> Job::State::open(
+    const recipes::Typed& data, std::span<const std::string> known_classes) {
   if (data.type == Workloads::kType) return workloads_.open_data(data);
-  return input::open_dataset(data.type, data.parameters);
+  return input::open_dataset(data.type, data.parameters, known_classes);
 }
 
-Result<const Job::State::Pipelines*> Job::State::pipelines_of(const Configuration& configuration) {
+Result<const input::Pipeline*> Job::State::pipeline_for(const Configuration& configuration) {
   const input::PipelineForm form = input::pipeline_form_of(configuration);
   const auto found = pipelines_.find(form);
   if (found != pipelines_.end()) return &found->second;
   auto pipeline = pipeline_of(recipe_, *train_data_, form);
   if (!pipeline) return tl::unexpected(pipeline.error());
-  Pipelines pipelines{std::move(*pipeline), {}};
-  if (test_data_ != nullptr) {
-    pipeline = pipeline_of(recipe_, *test_data_, form);
-    if (!pipeline) {
-      pipeline.error().where = "evaluate.data, " + pipeline.error().where;
-      return tl::unexpected(pipeline.error());
-    }
-    pipelines.test = std::move(*pipeline);
-    if (pipelines.test.shape() != pipelines.train.shape()) {
-      return fail(ErrorKind::invalid, "its samples have another shape than the training data's",
-                  "evaluate.data");
-    }
-  }
-  return &pipelines_.emplace(form, std::move(pipelines)).first->second;
+  return &pipelines_.emplace(form, std::move(*pipeline)).first->second;
 }
 
 Result<Prepared> Job::State::prepare(const Configuration& configuration) {
@@ -274,15 +258,15 @@ Result<Prepared> Job::State::prepare(const Configuration& configuration) {
     prepared.changed.push_back(name);
   }
   // First what can fail.
-  const auto pipelines = pipelines_of(configuration);
-  if (!pipelines) return tl::unexpected(pipelines.error());
-  const auto kept = kept_for((*pipelines)->train);
+  const auto pipeline = pipeline_for(configuration);
+  if (!pipeline) return tl::unexpected(pipeline.error());
+  const auto kept = kept_for(**pipeline);
   if (!kept) return tl::unexpected(kept.error());
   if (auto done = prepare_graph(configuration); !done) return tl::unexpected(done.error());
   const auto learner_settings = learner_settings_of(configuration, learner_->model());
   if (!learner_settings) return tl::unexpected(learner_settings.error());
   const FeedSettings feed_settings =
-      feed_settings_of(recipe_, configuration, (*pipelines)->train, *kept, memory_allowed_bytes_);
+      feed_settings_of(recipe_, configuration, **pipeline, *kept, memory_allowed_bytes_);
   if (feed_settings != feed_->settings()) {
     if (auto done = feed_->configure(feed_settings); !done) return tl::unexpected(done.error());
   }
@@ -405,13 +389,19 @@ void Job::State::put(const std::string& name, Checkpoint checkpoint) {
 
 Error Job::State::told_with_others(Error error, const input::Dataset& data,
                                    const CancelCheck& is_cancelled) {
-  if (data.damage() != nullptr || !input::is_damage(error) || recipe_.input.empty()) return error;
+  if (data.damage() != nullptr || !input::is_damage(error) ||
+      data.type().element != input::Element::encoded) {
+    return error;
+  }
   auto found = damaged_found_.find(&data);
   if (found == damaged_found_.end()) {
-    const recipes::Typed& first = recipe_.input.front();
+    const recipes::Typed& of_training = recipe_.input.front();
+    const input::Transform first = &data == test_data_.get()
+                                       ? test_transforms_.front()
+                                       : input::Transform{of_training.type, of_training.parameters};
     bool was_cancelled = false;
     input::DamageFound searched =
-        input::search_damage(data, {first.type, first.parameters}, cpus_allowed_, kMostSearching,
+        input::search_damage(data, first, cpus_allowed_, kMostSearching,
                              [&] { return was_cancelled = is_cancelled && is_cancelled(); });
     if (was_cancelled) {
       warnings_.push_back(input::with_others(std::move(error), searched));

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,7 +32,7 @@ namespace autotuned::trainer {
 
 struct RecipeCheck;  // job_check.hpp
 
-// The recipe's transforms in one of their forms.
+// The recipe's transforms of training in one of their forms.
 [[nodiscard]] Result<input::Pipeline> pipeline_of(const recipes::Recipe& recipe,
                                                   const input::Dataset& data,
                                                   const input::PipelineForm& form);
@@ -65,6 +66,8 @@ class Job::State {
   Result<JobProfile> profile(std::int64_t steps, std::int64_t warmup_steps,
                              const CancelCheck& is_cancelled, std::int64_t maximum_ns);
   Result<Stretch> advance(const StretchLimits& limits, const CancelCheck& is_cancelled);
+
+  // job_evaluation.cpp
   Result<TestResult> evaluate(const CancelCheck& is_cancelled);
 
   // job_checked_steps.cpp
@@ -98,10 +101,6 @@ class Job::State {
     std::int64_t bytes = 0;
     bool ends_epoch = false;
   };
-  struct Pipelines {
-    input::Pipeline train;
-    input::Pipeline test;  // of nothing without evaluation
-  };
   class BlockRecord;
   class Tracing;
 
@@ -109,8 +108,14 @@ class Job::State {
   // Whether cuda.graph can be obeyed; then what it takes is there.
   Result<void> prepare_graph(const Configuration& configuration);
   Result<void> open_data();
-  Result<std::unique_ptr<input::Dataset>> open(const recipes::Typed& data);
-  Result<const Pipelines*> pipelines_of(const Configuration& configuration);
+  // `known_classes` as of input::open_dataset().
+  Result<std::unique_ptr<input::Dataset>> open(const recipes::Typed& data,
+                                               std::span<const std::string> known_classes = {});
+  Result<const input::Pipeline*> pipeline_for(const Configuration& configuration);
+  // job_evaluation.cpp: opens what to evaluate on, if the recipe says so, and compiles its transforms.
+  Result<void> open_test_data();
+  Result<void> check_classes();
+  Result<void> compile_test_pipeline(const input::SampleShape& shape_in_training);
   // Knobs that neither the feed nor the learner obeys.
   void configure_steps(const Configuration& configuration);
   void describe(const input::Pipeline& pipeline);
@@ -166,10 +171,12 @@ class Job::State {
   Configuration configuration_;
   std::unique_ptr<input::Dataset> train_data_;
   std::unique_ptr<input::Dataset> test_data_;  // null without evaluation
+  std::vector<input::Transform> test_transforms_;
+  input::Pipeline test_pipeline_;  // one form, so that no knob changes what is evaluated
   std::map<const input::Dataset*, std::size_t> damaged_taken_;
   std::map<const input::Dataset*, input::DamageFound> damaged_found_;  // by told_with_others()
   // By form. Kept, so that switching back costs nothing; elements of a map stay where they are.
-  std::map<input::PipelineForm, Pipelines> pipelines_;
+  std::map<input::PipelineForm, input::Pipeline> pipelines_;
   // The one in use or used last first, and one more, so that two can be compared.
   struct Cache {
     std::string key;

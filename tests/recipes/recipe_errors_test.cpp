@@ -269,6 +269,32 @@ TEST(RecipeErrors, AreBoundedForHostileFiles) {
   EXPECT_LT(found[0].size(), 1000U);
 }
 
+TEST(RecipeErrors, AnEvaluationHasOneSourceAndNothingRandom) {
+  const auto with = [](const std::string& evaluate) {
+    return problems(std::string(kQuickRecipe) + "evaluate: " + evaluate + "\n");
+  };
+  const std::string data = "data: {type: synthetic, samples: 9, shape: [1, 8, 8], classes: 4}";
+  EXPECT_THAT(with("{" + data + ", split: 10%}"),
+              ElementsAre("recipe.yaml:9:11: evaluate: data and split exclude each other; keep one "
+                          "of them"));
+  EXPECT_THAT(
+      with("{every: end}"),
+      ElementsAre("recipe.yaml:9:11: evaluate: what to test on is missing: expected data, or "
+                  "split for a share of the training data"));
+  for (const char* share : {"0", "0%", "100%", "1", "1.5", "half"}) {
+    EXPECT_THAT(
+        with("{split: " + std::string(share) + "}"),
+        ElementsAre("recipe.yaml:9:19: evaluate.split: expected a share such as 2% or 0.02, "
+                    "above 0 to below 1, found \"" +
+                    std::string(share) + "\""));
+  }
+  EXPECT_THAT(with("{split: 10%, input: [random_crop: {size: 8}, random_flip]}"),
+              ElementsAre("recipe.yaml:9:32: evaluate.input[0]: random_crop is random, and every "
+                          "evaluation sees the same; use center_crop",
+                          "recipe.yaml:9:56: evaluate.input[1]: random_flip is random, and every "
+                          "evaluation sees the same; leave it out"));
+}
+
 TEST(RecipeErrors, FilesOfDataMustBeReadableFiles) {
   const std::filesystem::path folder =
       std::filesystem::path(testing::TempDir()) / "autotuned-recipe-errors-test";

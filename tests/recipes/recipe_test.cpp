@@ -85,6 +85,32 @@ TEST(Recipe, ReadsEveryKey) {
   EXPECT_EQ(recipe.file, std::filesystem::current_path() / "recipe.yaml");
 }
 
+TEST(Recipe, EvaluatesOnAShareOfTheTrainingData) {
+  const Recipe recipe = right(std::string(kQuickRecipe) +
+                              "evaluate: {split: 10%, input: [center_crop: {size: 4}]}\n");
+  ASSERT_TRUE(recipe.evaluation);
+  EXPECT_DOUBLE_EQ(recipe.evaluation->split_ratio, 0.1);
+  EXPECT_TRUE(recipe.evaluation->data.type.empty());
+  ASSERT_TRUE(recipe.evaluation->input);
+  ASSERT_EQ(recipe.evaluation->input->size(), 1U);
+  EXPECT_EQ(recipe.evaluation->input->front().type, "center_crop");
+  const Result<Recipe> read = Recipe::from_json(recipe.to_json());
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(read->to_json(), recipe.to_json());
+  EXPECT_NE(recipe.hash(), right(kQuickRecipe).hash());
+  EXPECT_NE(recipe.hash(), right(std::string(kQuickRecipe) + "evaluate: {split: 10%}\n").hash());
+  // What is sent to a trainer is checked there once more.
+  for (const char* key : {"data", "split_ratio"}) {
+    Json both = recipe.to_json();
+    both["evaluate"]["data"] = both["data"];
+    both["evaluate"].erase(key);
+    EXPECT_TRUE(Recipe::from_json(both)) << key;
+    both["evaluate"]["data"] = both["data"];
+    both["evaluate"]["split_ratio"] = 0.1;
+    EXPECT_FALSE(Recipe::from_json(both));
+  }
+}
+
 TEST(Recipe, FillsInDefaults) {
   const Recipe recipe = right(
       "autotuned: 1\n"

@@ -32,6 +32,12 @@ TEST(RecipeYaml, ReadsBackAsTheSameRecipe) {
   with("output: {dir: 'a: b, {c}'}\ndevice: cuda:3\nseed: 9223372036854775807\n");
   with("schedule: {type: cosine, warmup_ratio: 0.05, min_lr_ratio: 1/3}\nloss: mse\n");
   with("evaluate: {data: {type: synthetic, samples: 1, shape: [1, 1, 1], classes: 2}}\n");
+  with("evaluate: {split: 10%}\n");
+  with("evaluate: {split: 0.25, every: end, input: []}\n");
+  with(
+      "evaluate:\n  data: {type: synthetic, samples: 1, shape: [1, 1, 1], classes: 2}\n"
+      "  input:\n    - resize_shorter: {size: 9}\n    - center_crop: {size: [8, 7]}\n    - "
+      "to_float\n");
   for (const char* name : {"'null'", "true", "1e3", "'- a'", "ü€", "a: b", "'#a'", "\"'\""}) {
     expect_same_after_writing(
         right(changed(kQuickRecipe, "name: quick",

@@ -254,7 +254,7 @@ TEST(TransformsOfAJob, AreRefusedBeforeAnythingIsTrained) {
               HasSubstr("input[0].random_crop: a crop of 11 x 11 pixels does not fit"));
   recipes::Recipe smaller = recipe_with({{"center_crop", {{"size", 9}}}});
   smaller.evaluation->data.parameters["shape"] = {3, 8, 8};
-  EXPECT_THAT(message(smaller), HasSubstr("evaluate.data, input[0].center_crop: a crop of 9 x 9"));
+  EXPECT_THAT(message(smaller), HasSubstr("evaluate.input[0].center_crop: a crop of 9 x 9"));
   recipes::Recipe other = recipe_with({});
   other.evaluation->data.parameters["shape"] = {3, 8, 8};
   EXPECT_THAT(message(other), HasSubstr("evaluate.data: its samples have another shape"));

@@ -8,12 +8,13 @@
 
 namespace autotuned::input {
 
-Result<std::unique_ptr<Dataset>> open_dataset(const std::string& type, const Json& parameters) {
+Result<std::unique_ptr<Dataset>> open_dataset(const std::string& type, const Json& parameters,
+                                              std::span<const std::string> known_classes) {
   if (type == "cifar10") return open_cifar10(parameters);
   if (type == "idx") return open_idx(parameters);
-  if (type == "image_files") return open_image_files(parameters);
-  if (type == "image_index") return open_image_index(parameters);
-  if (type == "jpeg_files") return open_jpeg_files(parameters);
+  if (type == "image_files") return open_image_files(parameters, known_classes);
+  if (type == "image_index") return open_image_index(parameters, known_classes);
+  if (type == "jpeg_files") return open_jpeg_files(parameters, known_classes);
   if (type == "npy") return open_npy(parameters);
   if (type == "synthetic") return open_synthetic(parameters);
   if (type == "synthetic_normal") return open_synthetic_normal(parameters);

@@ -48,8 +48,11 @@ class Dataset {
   // it. Nothing where that is in memory, or cannot be read.
   virtual void will_need(std::int64_t /*index*/) const {}
 
+  // The names of the classes by their numbers; empty where the data have numbers alone.
+  [[nodiscard]] virtual std::span<const std::string> class_names() const { return {}; }
+
   // What is stored may be seen as several samples: the number of the stored one behind a sample, below
-  // stored().items.
+  // stored().items. Those that repeat others come after all of them: it is index % stored().items.
   [[nodiscard]] virtual std::int64_t stored_index(std::int64_t index) const { return index; }
   struct Stored {
     std::int64_t items = 0;
@@ -91,8 +94,12 @@ class Dataset {
 //   tar        files: patterns of tar files with KEY.jpg (.jpeg, .png) and KEY.cls, an integer, next to each
 //              other; headers are read when it is opened, samples on demand; classes, repeat_to, on_error
 //
+// `known_classes`: the class_names() of the data that were trained on, which then number the names of these;
+// a name that is not among them is an error. Empty: names are numbered in their order.
+//
 // Errors name the file, what is wrong with it and what to do.
-[[nodiscard]] Result<std::unique_ptr<Dataset>> open_dataset(const std::string& type,
-                                                            const Json& parameters);
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_dataset(
+    const std::string& type, const Json& parameters,
+    std::span<const std::string> known_classes = {});
 
 }  // namespace autotuned::input

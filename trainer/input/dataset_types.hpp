@@ -38,9 +38,13 @@ struct SyntheticParameters {
 
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_cifar10(const Json& parameters);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_idx(const Json& parameters);
-[[nodiscard]] Result<std::unique_ptr<Dataset>> open_image_files(const Json& parameters);
-[[nodiscard]] Result<std::unique_ptr<Dataset>> open_image_index(const Json& parameters);
-[[nodiscard]] Result<std::unique_ptr<Dataset>> open_jpeg_files(const Json& parameters);
+// `known_classes` as of open_dataset().
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_image_files(
+    const Json& parameters, std::span<const std::string> known_classes);
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_image_index(
+    const Json& parameters, std::span<const std::string> known_classes);
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_jpeg_files(
+    const Json& parameters, std::span<const std::string> known_classes);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_npy(const Json& parameters);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_synthetic(const Json& parameters);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_synthetic_normal(const Json& parameters);

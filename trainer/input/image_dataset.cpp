@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
-#include <iterator>
 #include <limits>
 #include <set>
 #include <utility>
 
 #include "base/descriptor.hpp"
 #include "base/text.hpp"
+#include "trainer/input/class_names.hpp"
 #include "trainer/input/data_file.hpp"
 #include "trainer/input/dataset_types.hpp"
 #include "trainer/input/image_index.hpp"
@@ -56,16 +56,19 @@ class FileSource final : public PictureSource {
   std::vector<std::string> files_;
 };
 
-// Numbers the folders that hold the files, in the order of their names.
+// Numbers the folders that hold the files, as `known_classes` has them or in the order of their names.
 Result<PictureLabels> labels_from_folders(const std::vector<std::string>& files,
-                                          std::int64_t classes) {
+                                          std::int64_t classes,
+                                          std::span<const std::string> known_classes) {
   const auto folder_of = [](const std::string& file) {
     return std::filesystem::path(file).parent_path().filename().string();
   };
   std::set<std::string> folders;
   for (const std::string& file : files)
     folders.insert(folder_of(file));
-  const auto count = static_cast<std::int64_t>(folders.size());
+  const auto numbers = number_classes(folders, known_classes, "the folders of the files");
+  if (!numbers) return tl::unexpected(numbers.error());
+  const auto count = static_cast<std::int64_t>(numbers->size());
   if (count > kMostClasses || (classes != 0 && classes < count)) {
     return fail(ErrorKind::invalid,
                 "the files lie in " + format_count(count) +
@@ -75,14 +78,14 @@ Result<PictureLabels> labels_from_folders(const std::vector<std::string>& files,
   }
   PictureLabels labels;
   labels.classes = static_cast<int>(classes != 0 ? classes : count);
-  for (const std::string& file : files) {
-    labels.of_items.push_back(
-        static_cast<std::uint16_t>(std::distance(folders.begin(), folders.find(folder_of(file)))));
-  }
+  labels.names = names_of(*numbers);
+  for (const std::string& file : files)
+    labels.of_items.push_back(static_cast<std::uint16_t>(numbers->at(folder_of(file))));
   return labels;
 }
 
-Result<std::unique_ptr<Dataset>> open_files(const Json& parameters, PictureFormats formats) {
+Result<std::unique_ptr<Dataset>> open_files(const Json& parameters, PictureFormats formats,
+                                            std::span<const std::string> known_classes) {
   auto files = file_list(parameters, "files");
   if (!files) return tl::unexpected(files.error());
   const auto classes = bounded_integer(parameters, "classes", 1, kMostClasses, 0);
@@ -94,7 +97,7 @@ Result<std::unique_ptr<Dataset>> open_files(const Json& parameters, PictureForma
 
   PictureLabels labels;
   if (kind.is_null() || kind == "folder_names") {
-    auto numbered = labels_from_folders(*files, *classes);
+    auto numbered = labels_from_folders(*files, *classes, known_classes);
     if (!numbered) return tl::unexpected(numbered.error());
     labels = std::move(*numbered);
   } else if (kind == "random") {
@@ -110,23 +113,28 @@ Result<std::unique_ptr<Dataset>> open_files(const Json& parameters, PictureForma
 
 }  // namespace
 
-Result<std::unique_ptr<Dataset>> open_image_files(const Json& parameters) {
-  return open_files(parameters, PictureFormats::jpeg_and_png);
+Result<std::unique_ptr<Dataset>> open_image_files(const Json& parameters,
+                                                  std::span<const std::string> known_classes) {
+  return open_files(parameters, PictureFormats::jpeg_and_png, known_classes);
 }
 
-Result<std::unique_ptr<Dataset>> open_jpeg_files(const Json& parameters) {
-  return open_files(parameters, PictureFormats::jpeg);
+Result<std::unique_ptr<Dataset>> open_jpeg_files(const Json& parameters,
+                                                 std::span<const std::string> known_classes) {
+  return open_files(parameters, PictureFormats::jpeg, known_classes);
 }
 
-Result<std::unique_ptr<Dataset>> open_image_index(const Json& parameters) {
+Result<std::unique_ptr<Dataset>> open_image_index(const Json& parameters,
+                                                  std::span<const std::string> known_classes) {
   const auto file = get_string(parameters, "index");
   if (!file) return tl::unexpected(file.error());
   const auto classes = bounded_integer(parameters, "classes", 1, kMostClasses, 0);
   if (!classes) return tl::unexpected(classes.error());
-  auto index = read_image_index(*file, *classes);
+  auto index = read_image_index(*file, *classes, known_classes);
   if (!index) return tl::unexpected(index.error());
   return open_pictures(parameters, std::make_unique<FileSource>(std::move(index->files)),
-                       {.of_items = std::move(index->labels), .classes = index->classes},
+                       {.of_items = std::move(index->labels),
+                        .classes = index->classes,
+                        .names = std::move(index->names)},
                        PictureFormats::jpeg_and_png);
 }
 

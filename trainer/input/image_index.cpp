@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
-#include <map>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
 #include "base/file.hpp"
+#include "trainer/input/class_names.hpp"
 #include "trainer/input/dataset_types.hpp"
 
 namespace autotuned::input {
@@ -111,7 +113,8 @@ std::optional<std::int64_t> integer_in(const std::string& text) {
 
 }  // namespace
 
-Result<ImageIndex> read_image_index(const fs::path& file, std::int64_t classes) {
+Result<ImageIndex> read_image_index(const fs::path& file, std::int64_t classes,
+                                    std::span<const std::string> known_classes) {
   const auto text = read_file(file, kMostIndexBytes);
   if (!text) return tl::unexpected(text.error());
   auto rows = rows_of(*text, file);
@@ -122,15 +125,18 @@ Result<ImageIndex> read_image_index(const fs::path& file, std::int64_t classes) 
                 "write a line `file,label` per picture");
   }
 
-  const bool has_names =
-      std::ranges::any_of(*rows, [](const Row& row) { return !integer_in(row.label); });
-  std::map<std::string, std::int64_t> numbers;
+  const std::set<std::string, std::less<>> known(known_classes.begin(), known_classes.end());
+  const bool has_names = std::ranges::any_of(*rows, [&known](const Row& row) {
+    return !integer_in(row.label) || known.contains(row.label);
+  });
+  ClassNumbers numbers;
   if (has_names) {
+    std::set<std::string> found;
     for (const Row& row : *rows)
-      numbers.try_emplace(row.label, 0);
-    std::int64_t next = 0;
-    for (auto& [name, number] : numbers)
-      number = next++;
+      found.insert(row.label);
+    auto numbered = number_classes(found, known_classes, file.string());
+    if (!numbered) return tl::unexpected(numbered.error());
+    numbers = std::move(*numbered);
   }
   std::int64_t most = classes != 0 ? classes : kMostClasses;
   const std::int64_t names = std::ssize(numbers);
@@ -154,7 +160,8 @@ Result<ImageIndex> read_image_index(const fs::path& file, std::int64_t classes) 
     index.files.push_back((file.parent_path() / row.file).lexically_normal().string());
     index.labels.push_back(static_cast<std::uint16_t>(label));
   }
-  index.classes = static_cast<int>(classes != 0 ? classes : highest + 1);
+  index.names = names_of(numbers);
+  index.classes = static_cast<int>(classes != 0 ? classes : has_names ? names : highest + 1);
   return index;
 }
 

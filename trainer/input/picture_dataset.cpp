@@ -113,6 +113,7 @@ class PictureDataset final : public Dataset {
   std::int64_t size() const override { return size_; }
   SampleType type() const override { return type_; }
   int classes() const override { return labels_.classes; }
+  std::span<const std::string> class_names() const override { return labels_.names; }
   std::int64_t label(std::int64_t index) const override {
     assert(index >= 0 && index < size_);
     if (!labels_.of_items.empty()) {

@@ -37,6 +37,7 @@ struct PictureLabels {
   std::vector<std::uint16_t> of_items;  // empty: random
   int classes = 1;
   std::uint64_t seed = 1;
+  std::vector<std::string> names = {};  // of the classes; empty: they have numbers alone
 };
 
 enum class PictureFormats { jpeg, jpeg_and_png };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// resize: bilinear with antialiasing, byte for byte what PIL's Image.resize gives: two passes over a
+// resize and resize_shorter: bilinear with antialiasing, byte for byte what PIL's Image.resize gives: two passes over a
 // triangle filter as wide as the reduction, weights of 22 binary digits, rounded after each pass. Columns
 // come first, as in every PIL before Pillow 13, which begins with the rows where these become fewer
 // and the columns more.
@@ -108,6 +108,38 @@ void resize_rows(const RowWeights& axis, const std::uint8_t* from, std::size_t w
     axis.weigh(y, from, width, to);
 }
 
+// `sample` with the rows and columns of `shape`, in `room`.
+Sample resized(const Sample& sample, const SampleShape& shape, ResizeMemory& kept,
+               SampleRoom& room) {
+  const auto from_height = static_cast<std::size_t>(sample.shape.height);
+  const auto from_width = static_cast<std::size_t>(sample.shape.width);
+  const auto height = static_cast<std::size_t>(shape.height);
+  const auto width = static_cast<std::size_t>(shape.width);
+  std::uint8_t* to = nullptr;
+  const Sample result = room.take(Element::uint8, shape, to);
+  kept.columns.prepare(sample.shape.width, shape.width);
+  kept.rows.prepare(sample.shape.height, shape.height);
+  // Rows of all channels lie one after the other. A pass that changes no size is left out: a weight of
+  // 1 changes no byte.
+  const auto channels = static_cast<std::size_t>(shape.channels);
+  const std::uint8_t* narrowed = sample.bytes.data();
+  if (width != from_width) {
+    kept.narrowed.resize(std::max(kept.narrowed.size(), channels * from_height * width));
+    std::uint8_t* const out = height == from_height ? to : kept.narrowed.data();
+    resize_columns(kept.columns.weights(), narrowed, channels * from_height, from_width, kept, out);
+    narrowed = out;
+  }
+  if (height == from_height) {
+    if (width == from_width) std::memcpy(to, narrowed, channels * height * width);
+    return result;
+  }
+  for (std::size_t channel = 0; channel < channels; ++channel) {
+    resize_rows(kept.rows.weights(), narrowed + channel * from_height * width, width,
+                to + channel * height * width);
+  }
+  return result;
+}
+
 class ResizeStage final : public Stage {
  public:
   ResizeStage(Size size, int channels) : shape_{channels, size.height, size.width} {}
@@ -119,39 +151,73 @@ class ResizeStage final : public Stage {
 
   Result<Sample> apply(const Sample& sample, const RandomStream& /*draws*/, StageMemory* memory,
                        SampleRoom& room) const override {
-    auto& kept = *static_cast<ResizeMemory*>(memory);
-    const auto from_height = static_cast<std::size_t>(sample.shape.height);
-    const auto from_width = static_cast<std::size_t>(sample.shape.width);
-    const auto height = static_cast<std::size_t>(shape_.height);
-    const auto width = static_cast<std::size_t>(shape_.width);
-    std::uint8_t* to = nullptr;
-    const Sample result = room.take(Element::uint8, shape_, to);
-    kept.columns.prepare(sample.shape.width, shape_.width);
-    kept.rows.prepare(sample.shape.height, shape_.height);
-    // Rows of all channels lie one after the other. A pass that changes no size is left out: a weight of
-    // 1 changes no byte.
-    const auto channels = static_cast<std::size_t>(shape_.channels);
-    const std::uint8_t* narrowed = sample.bytes.data();
-    if (width != from_width) {
-      kept.narrowed.resize(std::max(kept.narrowed.size(), channels * from_height * width));
-      std::uint8_t* const out = height == from_height ? to : kept.narrowed.data();
-      resize_columns(kept.columns.weights(), narrowed, channels * from_height, from_width, kept,
-                     out);
-      narrowed = out;
-    }
-    if (height == from_height) {
-      if (width == from_width) std::memcpy(to, narrowed, channels * height * width);
-      return result;
-    }
-    for (std::size_t channel = 0; channel < channels; ++channel) {
-      resize_rows(kept.rows.weights(), narrowed + channel * from_height * width, width,
-                  to + channel * height * width);
-    }
-    return result;
+    return resized(sample, shape_, *static_cast<ResizeMemory*>(memory), room);
   }
 
  private:
   SampleShape shape_;
+};
+
+class ResizeShorterStage final : public Stage {
+ public:
+  ResizeShorterStage(Size least, const SampleType& input)
+      : least_(least), output_(type_after(least, input)) {}
+
+  SampleType output() const override { return output_; }
+  std::unique_ptr<StageMemory> make_memory() const override {
+    return std::make_unique<ResizeMemory>();
+  }
+
+  Result<Sample> apply(const Sample& sample, const RandomStream& /*draws*/, StageMemory* memory,
+                       SampleRoom& room) const override {
+    const Sides to = sides_after(least_, {sample.shape.height, sample.shape.width});
+    if (to.height * to.width > kMostPixels) {
+      return fail(ErrorKind::unsupported,
+                  "the picture would become " + std::to_string(to.height) + " x " +
+                      std::to_string(to.width) + " pixels, which is too large",
+                  {}, "leave it out");
+    }
+    return resized(sample,
+                   {sample.shape.channels, static_cast<int>(to.height), static_cast<int>(to.width)},
+                   *static_cast<ResizeMemory*>(memory), room);
+  }
+
+ private:
+  struct Sides {
+    std::int64_t height = 1;
+    std::int64_t width = 1;
+  };
+
+  // The longer side is rounded down, as torchvision does.
+  static Sides sides_after(Size least, Sides from) {
+    Sides to{least.height, least.width};
+    if (from.width * least.height >= from.height * least.width) {
+      to.width = std::max(to.width, from.width * least.height / from.height);
+    } else {
+      to.height = std::max(to.height, from.height * least.width / from.width);
+    }
+    return to;
+  }
+
+  static SampleType type_after(Size least, const SampleType& input) {
+    // One side is longest where it is itself and the other one is shortest.
+    const Sides widest = sides_after(least, {input.height.least, input.width.most});
+    const Sides highest = sides_after(least, {input.height.most, input.width.least});
+    const auto side = [](std::int64_t pixels) {
+      return static_cast<int>(std::min(pixels, kMostPixels));
+    };
+    SampleType output = input;
+    output.height = {least.height, side(highest.height)};
+    output.width = {least.width, side(widest.width)};
+    if (input.has_one_shape()) {
+      output.height.least = output.height.most;
+      output.width.least = output.width.most;
+    }
+    return output;
+  }
+
+  Size least_;
+  SampleType output_;
 };
 
 }  // namespace
@@ -160,6 +226,12 @@ MadeStage make_resize(const Transform& transform, const SampleType& input) {
   const auto size = size_parameter(transform);
   if (!size) return tl::unexpected(size.error());
   return std::make_unique<ResizeStage>(*size, input.channels);
+}
+
+MadeStage make_resize_shorter(const Transform& transform, const SampleType& input) {
+  const auto size = size_parameter(transform);
+  if (!size) return tl::unexpected(size.error());
+  return std::make_unique<ResizeShorterStage>(*size, input);
 }
 
 }  // namespace autotuned::input

@@ -182,7 +182,8 @@ enum class Geometry {
   keeps,    // each stays where it is
   cuts,     // those of a part stay, the others go: its stage is a CutStage
   mirrors,  // left and right are exchanged, or not: its stage is a MirrorStage
-  resizes   // one size, whatever it takes, of which every pixel may come from all of them
+  resizes,  // one size, whatever it takes, of which every pixel may come from all of them
+  scales    // the same to a size that depends on that of the picture
 };
 
 // What a transform needs and gives, whatever its parameters. Where it may stand and where it may be moved

@@ -23,6 +23,7 @@ using MadeStage = Result<std::unique_ptr<Stage>>;
 [[nodiscard]] MadeStage make_random_flip(const Transform& transform, const SampleType& input);
 [[nodiscard]] MadeStage make_color_jitter(const Transform& transform, const SampleType& input);
 [[nodiscard]] MadeStage make_resize(const Transform& transform, const SampleType& input);
+[[nodiscard]] MadeStage make_resize_shorter(const Transform& transform, const SampleType& input);
 [[nodiscard]] MadeStage make_random_mask(const Transform& transform, const SampleType& input);
 [[nodiscard]] MadeStage make_rgb_to_yuv(const Transform& transform, const SampleType& input);
 // to_float, scale and normalize.

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "plugins/sdk/workload.hpp"
-#include "trainer/models/generator_kept.hpp"
+#include "trainer/generator_kept.hpp"
 #include "trainer/plugin_call.hpp"
 
 namespace autotuned::trainer {

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/generator_kept.hpp"
 #include "trainer/models/families.hpp"
-#include "trainer/models/generator_kept.hpp"
 #include "trainer/models/model_file.hpp"
 #include "trainer/models/scripted.hpp"
 

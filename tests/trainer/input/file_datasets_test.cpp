@@ -87,6 +87,26 @@ TEST_F(JpegFiles, TakeLabelsFromFoldersOrByChance) {
   EXPECT_EQ(open({{"labels", "random"}}, "*/*.jpg")->label(2), random->label(2));
 }
 
+// What is evaluated has the numbers of what was trained on, and a folder that is not there moves none.
+TEST_F(JpegFiles, TakeTheNumbersOfTheTraining) {
+  for (const char* file : {"train/ant/1.jpg", "train/cat/1.jpg", "train/dog/1.jpg",
+                           "test/ant/2.jpg", "test/dog/2.jpg", "new/cat/1.jpg", "new/emu/1.jpg"})
+    put("grey_1x1.jpg", file);
+  const auto train = open({}, "train/*/*.jpg");
+  EXPECT_THAT(train->class_names(), testing::ElementsAre("ant", "cat", "dog"));
+  const auto test =
+      open_dataset("jpeg_files", {{"files", path("test/*/*.jpg")}}, train->class_names());
+  ASSERT_TRUE(test) << test.error().message();
+  EXPECT_EQ((*test)->classes(), 3);
+  EXPECT_EQ((*test)->label(0), 0);
+  EXPECT_EQ((*test)->label(1), 2);
+  const auto other =
+      open_dataset("image_files", {{"files", path("new/*/*.jpg")}}, train->class_names());
+  ASSERT_FALSE(other);
+  EXPECT_THAT(other.error().message(),
+              HasSubstr("has classes that the training data have not: emu"));
+}
+
 TEST_F(JpegFiles, NameTheFirstFileThatIsNone) {
   put("420_16x32.jpg", "a.jpg");
   put("cmyk.jpg", "c.jpg");

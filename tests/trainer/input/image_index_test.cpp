@@ -44,6 +44,28 @@ TEST_F(ReadImageIndex, NumbersNamesInTheirOrder) {
   EXPECT_EQ(index->classes, 3);
 }
 
+// A class that the table lacks must not renumber those behind it.
+TEST_F(ReadImageIndex, TakesTheNumbersOfTheTraining) {
+  const std::vector<std::string> known = {"ant", "cat", "dog"};
+  folder_.write("index.csv", "a,dog\nb,ant\n");
+  const auto index = read_image_index(folder_ / "index.csv", 0, known);
+  ASSERT_TRUE(index) << index.error().message();
+  EXPECT_THAT(index->labels, ElementsAre(2, 0));
+  EXPECT_EQ(index->classes, 3);
+  EXPECT_EQ(index->names, known);
+  folder_.write("index.csv", "a,dog\nb,emu\nc,bee\n");
+  const auto other = read_image_index(folder_ / "index.csv", 0, known);
+  ASSERT_FALSE(other);
+  EXPECT_THAT(other.error().message(),
+              AllOf(HasSubstr("index.csv: has classes that the training data have not: bee, emu"),
+                    HasSubstr("ant, cat, dog")));
+  // Integers are numbers, unless one of them is a name.
+  folder_.write("index.csv", "a,2\nb,1\n");
+  EXPECT_THAT(read_image_index(folder_ / "index.csv", 0, known)->labels, ElementsAre(2, 1));
+  const std::vector<std::string> digits = {"1", "2", "x"};
+  EXPECT_THAT(read_image_index(folder_ / "index.csv", 0, digits)->labels, ElementsAre(1, 0));
+}
+
 TEST_F(ReadImageIndex, ReadsWhatOtherProgramsWrite) {
   const auto index = read(
       "\xef\xbb\xbf"

@@ -109,6 +109,53 @@ TEST(Resize, GivesTheBytesOfThePlainFormForAnySize) {
   }
 }
 
+// torchvision: the shorter side becomes the size, the longer one size * longer / shorter, rounded down.
+TEST(ResizeShorter, KeepsProportionsAsTorchvisionDoes) {
+  struct Case {
+    SampleShape from;
+    Size least;
+    SampleShape to;
+  };
+  const std::vector<Case> cases = {{{3, 37, 51}, {24, 24}, {3, 24, 33}},  // 24 * 51 / 37 = 33.08
+                                   {{3, 51, 37}, {24, 24}, {3, 33, 24}},
+                                   {{1, 8, 8}, {9, 9}, {1, 9, 9}},
+                                   {{3, 10, 15}, {256, 256}, {3, 256, 384}},
+                                   {{3, 40, 40}, {10, 20}, {3, 20, 20}},  // both sides are covered
+                                   {{3, 20, 100}, {10, 20}, {3, 10, 50}},
+                                   {{1, 3, 2}, {1, 1}, {1, 1, 1}}};
+  std::uint64_t seed = 0;
+  for (const auto& [from, least, to] : cases) {
+    SCOPED_TRACE(testing::Message() << from.height << "x" << from.width);
+    std::vector<std::uint8_t> bytes(static_cast<std::size_t>(from.elements()));
+    const RandomStream random(1, ++seed);
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+      bytes[i] = static_cast<std::uint8_t>(random.at(i));
+    const Pipeline shorter = pipeline_of(
+        type_of(Element::uint8, from), {{"resize_shorter", {{"size", {least.height, least.width}}}},
+                                        {"center_crop", size_of(to)}});
+    const Pipeline plain = pipeline_of(type_of(Element::uint8, from), {{"resize", size_of(to)}});
+    const Sample sample{Element::uint8, from, bytes};
+    EXPECT_EQ(run<std::uint8_t>(shorter, sample), run<std::uint8_t>(plain, sample));
+  }
+}
+
+// Of pictures of several sizes it knows what they have at least, so that a crop can follow.
+TEST(ResizeShorter, LeavesRoomForACrop) {
+  SampleType type = type_of(Element::uint8, {3, 10, 20});
+  type.height.most = 40;
+  type.is_complete = false;
+  const auto compiled = [&](int size) {
+    return Pipeline::compile(type,
+                             std::vector<Transform>{{"resize_shorter", {{"size", 32}}},
+                                                    {"center_crop", {{"size", size}}}},
+                             1);
+  };
+  EXPECT_TRUE(compiled(32));
+  ASSERT_FALSE(compiled(33));
+  EXPECT_THAT(compiled(33).error().message(),
+              testing::HasSubstr("a crop of 33 x 33 pixels does not fit"));
+}
+
 TEST(CenterCrop, CutsWhereTorchvisionDoes) {
   const Fixture source = fixture("numbers_source");
   for (const char* name : {"center_10x9", "center_11x8"}) {

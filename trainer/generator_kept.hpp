@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For trying a model out before it is trained. Private to trainer/models: includes LibTorch.
+// For running a model beside its training. Private to trainer/: includes LibTorch.
 #pragma once
 
 #include <ATen/Context.h>
@@ -9,10 +9,11 @@
 
 namespace autotuned::trainer {
 
-// LibTorch's CPU generator is at the end as it was.
+// LibTorch's generator of that device is at the end as it was.
 class GeneratorKept {
  public:
-  GeneratorKept() : generator_(at::globalContext().defaultGenerator(at::kCPU)) {
+  explicit GeneratorKept(at::Device device = at::kCPU)
+      : generator_(at::globalContext().defaultGenerator(device)) {
     const std::scoped_lock lock(generator_.mutex());
     state_ = generator_.get_state();
   }

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run says about a model: accuracy as PyTorch's users mean it.
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/integration/scene.hpp"
+#include "tests/places.hpp"
+
+namespace autotuned {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class EvaluationOfARun : public testing::Test {
+ protected:
+  EvaluationOfARun() {
+    scene_.set("AUTOTUNED_TRAINER=" + (tests::build_folder() / "bin/autotuned-trainer").string());
+  }
+
+  // `job`: data, input, evaluate and train.
+  [[nodiscard]] Outcome run(const std::string& job) const {
+    write(job);
+    return scene_.run();
+  }
+  void write(const std::string& job) const {
+    scene_.folder().write("recipe.yaml",
+                          "autotuned: 1\n"
+                          "name: small\n"
+                          "device: cpu\n"
+                          "model: {type: mlp, hidden: 16, classes: 4}\n"
+                          "tune: {budget: 0s}\n"
+                          "output: {dir: '" +
+                              (scene_.folder() / "out").string() + "'}\n" + job);
+  }
+  void put(const std::vector<std::string>& files) const {
+    for (const std::string& file : files) {
+      std::filesystem::create_directories((scene_.folder() / file).parent_path());
+      std::filesystem::copy_file(tests::source_folder() / "tests/trainer/input/data/420_16x32.jpg",
+                                 scene_.folder() / file);
+    }
+  }
+
+  Scene scene_;
+};
+
+// Under this rate no parameter moves: what differs would be the pictures that are tested on.
+constexpr const char* kStill =
+    "data: {type: synthetic, samples: 64, shape: [3, 20, 24], classes: 4}\n"
+    "evaluate: {data: {type: synthetic, samples: 50, shape: [3, 20, 24], classes: 4}}\n"
+    "optimizer: {type: sgd, lr: 1e-30}\n"
+    "train: {epochs: 1, batch_size: 32}\n";
+
+TEST_F(EvaluationOfARun, SeesNoMasksAndTheMiddleOfPictures) {
+  const auto test_of = [&](const std::string& input) {
+    const Outcome outcome = run(std::string(kStill) + "input: [" + input + ", to_float]\n");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    const Json training = outcome.json().at("training");
+    return Json{training.at("test_loss"), training.at("test_accuracy")};
+  };
+  const Json middle = test_of("center_crop: {size: 14}");
+  EXPECT_EQ(test_of("random_crop: {size: 14}, random_mask: {ratio: 1.0}, random_flip"), middle);
+  const Json resized = test_of("resize_shorter: {size: 16}, center_crop: {size: 14}");
+  EXPECT_EQ(test_of("random_resized_crop: {size: 14}, color_jitter: {brightness: 0.9}"), resized);
+  EXPECT_NE(resized, middle);
+}
+
+constexpr const char* kFolders =
+    "data: {type: image_files, files: train/*/*.jpg}\n"
+    "evaluate: {data: {type: image_files, files: test/*/*.jpg}}\n"
+    "input: [decode, to_float]\n"
+    "optimizer: {type: sgd, lr: 0.01}\n"
+    "train: {epochs: 1, batch_size: 1}\n";
+
+TEST_F(EvaluationOfARun, NamesClassesThatOnlyOneFolderHas) {
+  put({"train/ant/1.jpg", "train/bee/1.jpg", "train/cat/1.jpg", "test/bee/1.jpg",
+       "test/cat/1.jpg"});
+  const Outcome missing = run(kFolders);
+  EXPECT_EQ(missing.code, 0) << missing.err;
+  EXPECT_THAT(missing.err, HasSubstr("no sample is of these classes of the training data: ant"));
+  put({"test/dog/1.jpg"});
+  const Outcome unknown = run(kFolders);
+  EXPECT_NE(unknown.code, 0);
+  EXPECT_THAT(unknown.err, HasSubstr("has classes that the training data have not: dog"));
+}
+
+TEST_F(EvaluationOfARun, SplitsTheSameAfterAnInterruption) {
+  const std::string job =
+      "data: {type: synthetic, samples: 4096, shape: [1, 8, 8], classes: 4}\n"
+      "evaluate: {split: 10%, every: end}\n"
+      "input: [to_float]\n"
+      "optimizer: {type: sgd, lr: 0.01}\n"
+      "train: {epochs: 60, batch_size: 32}\n";
+  const Outcome whole = run(job);
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  EXPECT_EQ(whole.json().at("training").at("steps"), 60 * 115);  // of 3,686 samples
+  const std::string model = scene_.folder().read("out/model.pt");
+
+  Running running = scene_.start_run();
+  ASSERT_TRUE(running.wait_for("\ntraining "));
+  running.signal(SIGINT);
+  ASSERT_EQ(running.finish().code, 130);
+  const Outcome rest = scene_.run();
+  ASSERT_EQ(rest.code, 0) << rest.err;
+  EXPECT_GT(rest.json().at("training").at("resumed_from_step"), 0);
+  EXPECT_EQ(rest.json().at("training").at("test_loss"),
+            whole.json().at("training").at("test_loss"));
+  EXPECT_TRUE(scene_.folder().read("out/model.pt") == model) << "the same bits";
+}
+
+}  // namespace
+}  // namespace autotuned
