@@ -233,6 +233,7 @@ std::optional<ProcessExit> Process::wait(std::chrono::nanoseconds timeout) {
 ProcessExit Process::terminate(std::chrono::nanoseconds grace,
                                std::chrono::nanoseconds kill_limit) {
   signal_group(SIGTERM);
+  signal_group(SIGCONT);  // a stopped process would not notice
   (void)wait(std::max(grace, std::chrono::nanoseconds::zero()));
   end(kill_limit);
   return exit_.value_or(ProcessExit{});
