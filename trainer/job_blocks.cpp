@@ -31,6 +31,18 @@ std::vector<double> read_all(const std::vector<at::Tensor>& scalars) {
   return values;
 }
 
+// While it lives, the loader notes what each part of a sample takes, which costs some time itself.
+class PartTiming {
+ public:
+  explicit PartTiming(Feed& feed) : feed_(&feed) { feed_->time_parts(true); }
+  ~PartTiming() { feed_->time_parts(false); }
+  PartTiming(const PartTiming&) = delete;
+  PartTiming& operator=(const PartTiming&) = delete;
+
+ private:
+  Feed* feed_;
+};
+
 tl::unexpected<Error> cancelled() {
   return fail(ErrorKind::cancelled, "stopped by request");
 }
@@ -273,7 +285,7 @@ Result<JobProfile> Job::State::profile(std::int64_t count, std::int64_t warmup_s
     return ns < INT64_MAX - begin ? begin + ns : INT64_MAX;
   };
   const std::int64_t deadline = after(maximum_ns);
-  feed_->time_parts(true);
+  const PartTiming timing(*feed_);
   const Learner::PlainSteps plain(*learner_);
   const LoadingScope loading(*feed_);
   if (auto warm = warm_up(warmup_steps, is_cancelled, after(maximum_ns / 4)); !warm) {
@@ -295,7 +307,6 @@ Result<JobProfile> Job::State::profile(std::int64_t count, std::int64_t warmup_s
     facts = record_steps(count, is_cancelled, deadline);
     if (!facts) return tl::unexpected(facts.error());
   }
-  feed_->time_parts(false);
   facts->is_float_from_uint8 =
       feed_->settings().pipeline->table() != nullptr && !feed_->settings().is_uint8;
   if (!device_.is_cpu() && !feed_->settings().pin_memory) {
