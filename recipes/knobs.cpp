@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "base/allocator_library.hpp"
+#include "recipes/environment_variables.hpp"
 #include "recipes/utf8.hpp"
 
 namespace autotuned::recipes {
@@ -66,30 +67,9 @@ tl::unexpected<Error> outside(const Knob& knob, std::string_view found) {
               "expected " + domain_text(knob) + ", found " + quote_for_message(found), knob.name);
 }
 
-// Variables by which a program loads code, or finds the programs that it starts: a recipe is data and
-// must not become code (docs/security.md).
-bool chooses_code(std::string_view variable) {
-  const auto is_any_of = [](const auto& names, const auto& fits) {
-    return std::ranges::any_of(names, fits);
-  };
-  using Names = std::initializer_list<std::string_view>;
-  return is_any_of(Names{"PATH", "HOME", "ENV", "SHELL", "IFS", "AUTOTUNED_PARENT_PID"},
-                   [&](std::string_view name) { return variable == name; }) ||
-         is_any_of(Names{"LD_", "PYTHON", "PERL", "BASH", "OPENSSL_", "KINETO_", "XDG_"},
-                   [&](std::string_view start) { return variable.starts_with(start); }) ||
-         is_any_of(Names{"PRELOAD", "INJECTION", "PLUGIN", "NOTIFY", "PROFILER", "LIBRAR"},
-                   [&](std::string_view part) { return variable.find(part) != variable.npos; }) ||
-         is_any_of(Names{"_PATH", "_FILE", "_DIR", "_LIB", "_ENV"},
-                   [&](std::string_view end) { return variable.ends_with(end); });
-}
-
 bool is_environment_name(std::string_view name) {
-  if (!name.starts_with(kEnvironmentPrefix)) return false;
-  name.remove_prefix(kEnvironmentPrefix.size());
-  if (chooses_code(name)) return false;
-  return !name.empty() && name.size() <= 100 && std::ranges::all_of(name, [](char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-  });
+  return name.starts_with(kEnvironmentPrefix) &&
+         is_settable_variable(name.substr(kEnvironmentPrefix.size()));
 }
 
 Knob boolean(std::string name, std::string summary) {

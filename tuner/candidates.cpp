@@ -8,6 +8,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "recipes/environment_variables.hpp"
 #include "tuner/situation.hpp"
 
 namespace autotuned::tuner {
@@ -17,10 +18,11 @@ using recipes::RiskClass;
 
 // More expected of a change than when it lost: this many times the gain that was expected then.
 constexpr double kGrownSignal = 1.5;
+constexpr std::string_view kEnvironment = "env.";
 
 bool is_obeyed(const std::string& name, const SessionInput& input) {
   // The environment is set when the trainer starts, whatever the trainer.
-  return name.starts_with("env.") ||
+  return name.starts_with(kEnvironment) ||
          std::ranges::find(input.obeyed_knobs, name) != input.obeyed_knobs.end();
 }
 
@@ -28,6 +30,11 @@ std::optional<std::string> fault_of_value(const std::string& name, const KnobVal
                                           const SessionInput& input) {
   const auto knob = recipes::find_knob(input.knobs, name);
   if (!knob) return "it proposed the unknown knob " + name;
+  if (name.starts_with(kEnvironment) &&
+      !recipes::is_variable_for_plugins(std::string_view(name).substr(kEnvironment.size()))) {
+    return "it proposed " + name +
+           ", which plugins may not set: docs/knobs.md lists those they may";
+  }
   if (!is_obeyed(name, input)) return "it proposed " + name + ", which this trainer does not obey";
   if (auto checked = recipes::check_value(*knob, value); !checked) {
     return "it proposed " + name + "=" + to_text(value) + ": " + checked.error().what;

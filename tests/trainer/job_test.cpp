@@ -362,14 +362,14 @@ TEST(Job, PrepareNamesWhatChanged) {
 
 TEST(Job, EnvironmentVariablesMustBeThereAtTheStart) {
   const recipes::Recipe recipe = small_recipe();
-  const Configuration wanted = with(starting(recipe), "env.AUTOTUNED_TEST_VARIABLE", "7");
-  unsetenv("AUTOTUNED_TEST_VARIABLE");
+  const Configuration wanted = with(starting(recipe), "env.PLACEBO_TEST_VARIABLE", "7");
+  unsetenv("PLACEBO_TEST_VARIABLE");
   const auto refused = Job::load(recipe, wanted, test_machine(), cpu_only());
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().where, "env.AUTOTUNED_TEST_VARIABLE");
-  setenv("AUTOTUNED_TEST_VARIABLE", "7", 1);
+  EXPECT_EQ(refused.error().where, "env.PLACEBO_TEST_VARIABLE");
+  setenv("PLACEBO_TEST_VARIABLE", "7", 1);
   EXPECT_NE(load(recipe, wanted), nullptr);
-  unsetenv("AUTOTUNED_TEST_VARIABLE");
+  unsetenv("PLACEBO_TEST_VARIABLE");
 }
 
 TEST(Job, CancelEndsABlock) {

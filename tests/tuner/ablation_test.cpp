@@ -16,14 +16,14 @@ TEST(Ablation, MeasuresEachKeptChange) {
   Simulation simulation;
   add_three_plugins(simulation);
   simulation.advisors.plugins["allocator"] = [](const Json& situation) -> Result<Json> {
-    if (situation["incumbent"].contains("env.SETTING")) return none("it is set");
-    return propose({{"env.SETTING", "1"}}, 1.2);
+    if (situation["incumbent"].contains("env.PLACEBO_SETTING")) return none("it is set");
+    return propose({{"env.PLACEBO_SETTING", "1"}}, 1.2);
   };
   // Two changes overlap: together they give no more than the first. The variable gave something only
   // as long as the loader was slow.
   simulation.job.rate = [](const Configuration& configuration) {
     const bool is_loading_fast = configuration.integer("loader.workers") == 2;
-    const KnobValue* const setting = configuration.find("env.SETTING");
+    const KnobValue* const setting = configuration.find("env.PLACEBO_SETTING");
     const bool is_set = setting != nullptr && to_text(*setting) == "1";
     return 1000.0 * (is_loading_fast ? 1.5 : 1.0) *
            faster_with(configuration, "precision.autocast", std::string("bf16"), 1.3) *
@@ -49,7 +49,7 @@ TEST(Ablation, MeasuresEachKeptChange) {
   EXPECT_NEAR(ablations["loading"].estimate.ratio, 1.5, 0.03);
   EXPECT_NEAR(ablations["precision"].estimate.ratio, 1.3, 0.03);
   EXPECT_NEAR(ablations["allocator"].estimate.ratio, 1.1, 0.03);
-  EXPECT_EQ(ablations["allocator"].reference.text("env.SETTING"), "");
+  EXPECT_EQ(ablations["allocator"].reference.text("env.PLACEBO_SETTING"), "");
   for (const auto& [plugin, trial] : ablations) {
     EXPECT_EQ(trial.verdict, Verdict::accepted);
     EXPECT_EQ(trial.reference.with(trial.change), outcome->best);

@@ -179,10 +179,10 @@ TEST(Advice, EndlessProposalsComeToAnEnd) {
   Simulation simulation;
   int asked = 0;
   simulation.advisors.plugins["endless"] = [&](const Json&) {
-    return propose({{"env.SETTING", std::to_string(++asked)}});
+    return propose({{"env.PLACEBO_SETTING", std::to_string(++asked)}});
   };
   simulation.job.fault = [&](const Configuration& configuration) -> std::optional<Error> {
-    if (configuration.find("env.SETTING") == nullptr) return std::nullopt;
+    if (configuration.find("env.PLACEBO_SETTING") == nullptr) return std::nullopt;
     return Error{.kind = ErrorKind::crashed, .what = "at once"};  // and it costs no time
   };
   const auto outcome = simulation.run();
