@@ -2,6 +2,8 @@
 #include "daemon/trainer_client.hpp"
 
 #include <poll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +11,8 @@
 #include <cerrno>
 #include <csignal>
 #include <fstream>
+#include <string_view>
+#include <thread>
 #include <utility>
 
 #include "base/file.hpp"
@@ -28,17 +32,20 @@ constexpr int kLocksInTrainer = 4;  // and above
 constexpr nanoseconds kHelloLimit = std::chrono::seconds(120);
 // `train` writes a checkpoint before it answers.
 constexpr nanoseconds kCancelGrace = std::chrono::seconds(30);
+// For a process that was told to stand still.
+constexpr nanoseconds kStopLimit = std::chrono::milliseconds(100);
+constexpr nanoseconds kStopPause = std::chrono::microseconds(100);
 constexpr nanoseconds kStopGrace = std::chrono::seconds(2);
 // Between two looks at the memory of a trainer that works.
 constexpr nanoseconds kMemoryLook = std::chrono::milliseconds(250);
 
 enum class Woken { trainer, cancel, timeout };
 
-// Waits until the trainer has something to say (or has ended: its socket closes), a cancel is there, or
-// the deadline passes.
-Woken wait_for(int trainer, int cancel, Clock::time_point deadline) {
+// Waits until the trainer has something to say (POLLIN), takes more (POLLOUT) or has ended (its socket closes), a
+// cancel is there, or the deadline passes.
+Woken wait_for(int trainer, short events, int cancel, Clock::time_point deadline) {
   for (;;) {
-    std::array<pollfd, 2> polled{{{trainer, POLLIN, 0}, {cancel, POLLIN, 0}}};
+    std::array<pollfd, 2> polled{{{trainer, events, 0}, {cancel, POLLIN, 0}}};
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
     if (left <= 0) return Woken::timeout;
     const int wait_ms = static_cast<int>(std::min<std::int64_t>(left, 60'000));
@@ -170,8 +177,20 @@ Result<Json> TrainerClient::request(const std::string& name, Json fields, nanose
   const std::int64_t id = next_id_++;
   fields["id"] = id;
   fields["request"] = name;
-  if (auto sent = channel_.send(fields); !sent) {
-    return end(ErrorKind::crashed, "the trainer ended before the request '" + name + "'");
+  resume();
+  if (auto sent = send(fields, Clock::now() + limit, /*is_cancellable=*/true); !sent) {
+    switch (sent.error().kind) {
+      case ErrorKind::cancelled:
+        end(ErrorKind::cancelled, "");
+        return fail(ErrorKind::cancelled, "stopped; the trainer had to be ended");
+      case ErrorKind::timeout:
+        return end(ErrorKind::timeout, "the trainer did not read the request '" + name +
+                                           "' within " + format_duration(limit));
+      case ErrorKind::invalid:  // too long: nothing was sent
+        return tl::unexpected(sent.error());
+      default:
+        return end(ErrorKind::crashed, "the trainer ended before the request '" + name + "'");
+    }
   }
   return wait_for_answer(id, name, limit, on_progress, is_advance);
 }
@@ -192,7 +211,7 @@ Result<Json> TrainerClient::receive_before(Clock::time_point deadline, bool is_c
     const int cancel = is_cancellable ? cancel_->descriptor() : -1;
     const auto look =
         memory_limit_bytes_ > 0 ? std::min(deadline, Clock::now() + kMemoryLook) : deadline;
-    const Woken woken = wait_for(channel_.descriptor(), cancel, look);
+    const Woken woken = wait_for(channel_.descriptor(), POLLIN, cancel, look);
     if (woken == Woken::timeout && look < deadline) continue;
     if (woken == Woken::timeout) return fail(ErrorKind::timeout, "no answer");
   }
@@ -211,7 +230,7 @@ Result<Json> TrainerClient::wait_for_answer(std::int64_t id, const std::string& 
     if (!frame && frame.error().kind == ErrorKind::cancelled) {
       is_cancelled = true;
       deadline = Clock::now() + kCancelGrace;
-      if (channel_.send(Json{{"request", "cancel"}})) continue;
+      if (send(Json{{"request", "cancel"}}, deadline, /*is_cancellable=*/false)) continue;
       frame = fail(ErrorKind::crashed, "gone");
     }
     if (!frame) {
@@ -267,11 +286,62 @@ Result<Json> TrainerClient::wait_for_answer(std::int64_t id, const std::string& 
   }
 }
 
+void TrainerClient::suspend() {
+  if (!is_alive_ || is_suspended_) return;
+  process_.signal_group(SIGSTOP);
+  is_suspended_ = true;
+  // Each thread has to run once more to stop: not while another trainer is timed.
+  const auto deadline = Clock::now() + kStopLimit;
+  siginfo_t stopped{};
+  while (Clock::now() < deadline) {
+    const int failed = ::waitid(P_PIDFD, static_cast<id_t>(process_.pidfd()), &stopped,
+                                WSTOPPED | WEXITED | WNOHANG | WNOWAIT);
+    if (failed != 0 || stopped.si_pid != 0) return;
+    std::this_thread::sleep_for(kStopPause);
+  }
+}
+
+void TrainerClient::resume() {
+  if (!is_suspended_) return;
+  process_.signal_group(SIGCONT);
+  is_suspended_ = false;
+}
+
+// Other than FrameChannel::send(), which waits as long as it takes. After an error a part of the frame may be on its
+// way: the trainer must be ended.
+Result<void> TrainerClient::send(const Json& frame, Clock::time_point deadline,
+                                 bool is_cancellable) {
+  const std::string bytes = encode_frame(to_line(frame));
+  if (bytes.size() > kMaxFrameBytes) {
+    return fail(ErrorKind::invalid,
+                "a request of " + std::to_string(bytes.size()) + " bytes is too long to send");
+  }
+  std::string_view rest = bytes;
+  while (!rest.empty()) {
+    const ssize_t count =
+        ::send(channel_.descriptor(), rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (count >= 0) {
+      rest.remove_prefix(static_cast<std::size_t>(count));
+      continue;
+    }
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN) return fail(ErrorKind::crashed, "the trainer has ended");
+    if (is_cancellable && cancel_->is_requested()) return fail(ErrorKind::cancelled, "stopped");
+    const int cancel = is_cancellable ? cancel_->descriptor() : -1;
+    const Woken woken = wait_for(channel_.descriptor(), POLLOUT, cancel, deadline);
+    if (woken == Woken::timeout) return fail(ErrorKind::timeout, "the trainer does not read");
+  }
+  return {};
+}
+
 void TrainerClient::stop() {
   if (!is_alive_) return;
   is_alive_ = false;
+  resume();
   const Json question = {{"id", next_id_++}, {"request", "stop"}};
-  if (!channel_.send(question) || !process_.wait(kStopGrace)) process_.terminate(kStopGrace);
+  const bool is_asked =
+      send(question, Clock::now() + kStopGrace, /*is_cancellable=*/false).has_value();
+  if (!is_asked || !process_.wait(kStopGrace)) process_.terminate(kStopGrace);
 }
 
 tl::unexpected<Error> TrainerClient::end(ErrorKind kind, const std::string& what) {

@@ -55,7 +55,7 @@ struct TrainerSpec {
 };
 
 // A trainer that has said hello. Requests block until there is an answer, the time limit passes, the
-// trainer ends or a cancel arrives. After `crashed`, `timeout`, `internal` and too much memory the
+// trainer ends or a cancel arrives; also while it does not read what it is asked. After `crashed`, `timeout`, `internal` and too much memory the
 // process has been ended and every further request answers `crashed`. One thread.
 class TrainerClient {
  public:
@@ -82,6 +82,10 @@ class TrainerClient {
     return memory_.held_bytes(enough_bytes);
   }
 
+  // Stops the process and the others of its group (SIGSTOP) until the next request, or until it is ended.
+  void suspend();
+  [[nodiscard]] bool is_suspended() const { return is_suspended_; }
+
   // Asks it to stop and ends it when it does not.
   void stop();
 
@@ -89,6 +93,9 @@ class TrainerClient {
   TrainerClient(TrainerOutput output, Process process, FrameChannel channel, CancelSource& cancel,
                 const TrainerSpec& spec);
 
+  void resume();
+  Result<void> send(const Json& frame, std::chrono::steady_clock::time_point deadline,
+                    bool is_cancellable);
   Result<Json> receive_before(std::chrono::steady_clock::time_point deadline, bool is_cancellable);
   Result<Json> wait_for_answer(std::int64_t id, const std::string& name,
                                std::chrono::nanoseconds limit,
@@ -112,6 +119,7 @@ class TrainerClient {
   std::int64_t next_id_ = 1;
   std::int64_t memory_limit_bytes_ = 0;
   bool is_alive_ = true;
+  bool is_suspended_ = false;
 };
 
 }  // namespace autotuned::daemon

@@ -21,17 +21,8 @@ constexpr nanoseconds kLoadLimit = std::chrono::minutes(5);  // reads the data
 constexpr std::size_t kTrainersAtOnce = 2;
 // Of the trainers that were started last; each is small, and a run of days may start thousands.
 constexpr int kLogs = 8;
-constexpr std::int64_t kProfileSteps = 20;
-constexpr std::int64_t kProfileWarmupSteps = 3;
-// Of a job whose steps take seconds, fewer must do: the budget is for trials.
-constexpr nanoseconds kProfileLimit = std::chrono::seconds(10);
-constexpr const char* kTimedCheckpoint = "timed.checkpoint";
-constexpr nanoseconds kSlowStep = std::chrono::seconds(1);
-
-// Where checkpoints take this share of the time, a block has one, like any stretch of the training as long
-// as the time between two. More rarely than that, a block that long would cost the trials their budget.
-constexpr double kNotableCheckpoints = 0.01;
-constexpr nanoseconds kMostBetweenCheckpoints = std::chrono::seconds(10);
+// A trainer and whatever it starts carries it, so that what it started is found wherever it went.
+constexpr const char* kTrainerVariable = "AUTOTUNED_TRAINER_MARK";
 
 }  // namespace
 
@@ -45,7 +36,12 @@ std::int64_t host_memory_limit_bytes(const recipes::Recipe& recipe, const Machin
 }
 
 TrainerJob::TrainerJob(TrainerJobSpec spec, CancelSource& cancel)
-    : spec_(std::move(spec)), cancel_(&cancel) {}
+    : spec_(std::move(spec)),
+      cancel_(&cancel),
+      measurement_lock_(spec_.measurement_lock, spec_.measurement_lock_limit,
+                        [this](const std::string& text) {
+                          if (spec_.on_warning) spec_.on_warning(text);
+                        }) {}
 
 TrainerJob::~TrainerJob() {
   stop();
@@ -80,6 +76,9 @@ Result<void> TrainerJob::start(const Configuration& configuration) {
 Result<TrainerJob::Loaded> TrainerJob::load_trainer(const Configuration& configuration,
                                                     nanoseconds limit,
                                                     std::function<void(TrainerEnd)> on_end) {
+  suspend_others(nullptr);
+  std::string mark = std::string(kTrainerVariable) + "=" + std::to_string(getpid()) + "-" +
+                     std::to_string(started_);
   TrainerSpec spec;
   spec.program = spec_.trainer;
   spec.log = spec_.folder / ("trainer-" + std::to_string(started_++ % kLogs + 1) + ".log");
@@ -88,6 +87,7 @@ Result<TrainerJob::Loaded> TrainerJob::load_trainer(const Configuration& configu
   auto environment = trainer_environment(configuration);
   if (!environment) return tl::unexpected(environment.error());
   spec.environment = std::move(*environment);
+  spec.environment.push_back(mark);
 
   auto client = TrainerClient::start(spec, *cancel_);
   if (!client) return tl::unexpected(client.error());
@@ -98,7 +98,7 @@ Result<TrainerJob::Loaded> TrainerJob::load_trainer(const Configuration& configu
                                  {"plugins", spec_.plugins}},
                                 limit, [this](const Json& told) { take_trouble(told); });
   if (!loaded) return tl::unexpected(loaded.error());
-  return Loaded{std::move(*client), *std::move(loaded)};
+  return Loaded{std::move(*client), std::move(mark), *std::move(loaded)};
 }
 
 Result<TrainerJob::Trainer*> TrainerJob::start_trainer(const Configuration& configuration) {
@@ -107,7 +107,9 @@ Result<TrainerJob::Trainer*> TrainerJob::start_trainer(const Configuration& conf
   if (!loaded) return tl::unexpected(loaded.error());
   hello_ = loaded->client.hello();
   facts_ = std::move(loaded->facts);
+  ProcessFamily processes(loaded->client.pid(), std::move(loaded->mark));
   trainers_.push_front(Trainer{.client = std::move(loaded->client),
+                               .processes = std::move(processes),
                                .key = restart_key(configuration),
                                .configuration = configuration,
                                .turned = turned_extension_knobs(configuration)});
@@ -123,6 +125,10 @@ void TrainerJob::make_room() {
 Result<TrainerJob::Trainer*> TrainerJob::trainer_for(const Configuration& configuration) {
   drop_dead();
   const std::string key = restart_key(configuration);
+  for (Trainer& other : trainers_) {
+    if (misfits_.contains({key, other.key})) other.client.stop();
+  }
+  drop_dead();
   const auto found = std::find_if(trainers_.begin(), trainers_.end(),
                                   [&key](const Trainer& trainer) { return trainer.key == key; });
   if (found != trainers_.end()) {
@@ -135,14 +141,18 @@ Result<TrainerJob::Trainer*> TrainerJob::trainer_for(const Configuration& config
   auto started = start_trainer(configuration);
   if (!started && started.error().kind == ErrorKind::out_of_memory && !trainers_.empty()) {
     // Two do not fit: from here on they alternate by restart.
+    const std::vector<std::string> others = keys_beside(key);
     stop();
-    return start_trainer(configuration);
+    auto alone = start_trainer(configuration);
+    if (alone) remember_misfits(key, others);
+    return alone;
   }
   return started;
 }
 
 Result<Json> TrainerJob::ask(Trainer& trainer, const std::string& name, Json fields,
                              nanoseconds limit) {
+  suspend_others(&trainer);
   trainer.client.limit_memory(memory_left_for(trainer.client));
   return trainer.client.request(name, std::move(fields), limit,
                                 [this](const Json& told) { take_trouble(told); });
@@ -176,82 +186,6 @@ std::int64_t TrainerJob::memory_left_for(const TrainerClient& client) {
     if (&other.client != &client) left -= other.client.held_bytes(left);
   }
   return std::max<std::int64_t>(left, 1);
-}
-
-Result<void> TrainerJob::prepare(Trainer& trainer, const Configuration& configuration) {
-  if (trainer.configuration == configuration) return {};
-  trainer.turned.merge(turned_extension_knobs(configuration));
-  auto prepared =
-      ask(trainer, "prepare", {{"configuration", configuration.to_json()}}, spec_.block_limit);
-  if (!prepared) {
-    // A trainer that could not take it on is in between: it must be told everything next time.
-    trainer.configuration = Configuration{};
-    return tl::unexpected(prepared.error());
-  }
-  // The first steps under another value run cold: they belong to neither configuration.
-  int warmup_steps = 0;
-  const Configuration change = trainer.configuration.change_to(configuration);
-  for (const auto& [name, value] : change.values()) {
-    if (const auto knob = recipes::find_knob(spec_.knobs, name)) {
-      warmup_steps = std::max(warmup_steps, knob->warmup_steps);
-    }
-  }
-  trainer.configuration = configuration;
-  // What is cold is warm after a second, and more steps of a slow job would cost the trials their budget.
-  if (trainer.step >= kSlowStep) warmup_steps = std::min(warmup_steps, 1);
-  if (warmup_steps == 0) return {};
-  auto warmed =
-      ask(trainer, "run", {{"minimum_ns", 0}, {"minimum_steps", warmup_steps}}, spec_.block_limit);
-  if (!warmed) return tl::unexpected(warmed.error());
-  return {};
-}
-
-Result<Descriptor> TrainerJob::lock_measurement() const {
-  return lock_file(spec_.measurement_lock, std::to_string(getpid()), /*wait=*/true);
-}
-
-Result<Block> TrainerJob::run_block(const Configuration& configuration,
-                                    const tuner::BlockRequest& request) {
-  auto trainer = trainer_for(configuration);
-  if (!trainer) return tl::unexpected(trainer.error());
-  const auto lock = lock_measurement();
-  if (!lock) return tl::unexpected(lock.error());
-  nanoseconds least = request.minimum_duration;
-  Json fields = {{"minimum_steps", request.minimum_steps}};
-  if (!request.reuse.empty()) fields["reuse"] = request.reuse;
-  if (is_slowed_by_checkpoints_ && request.reuse.empty()) {
-    least = std::max(least, spec_.recipe.checkpoint_every);
-    fields["checkpoint_path"] = (spec_.folder / kTimedCheckpoint).string();
-  }
-  fields["minimum_ns"] = least.count();
-  auto answer = ask(**trainer, "run", std::move(fields), least * 4 + spec_.block_limit);
-  if (!answer) return tl::unexpected(answer.error());
-  auto block = Block::from_json(*answer);
-  if (block && block->steps > 0) {
-    (*trainer)->step = nanoseconds(block->duration_ns / block->steps);
-  }
-  return block;
-}
-
-Result<tuner::Profile> TrainerJob::profile(const Configuration& configuration) {
-  auto trainer = trainer_for(configuration);
-  if (!trainer) return tl::unexpected(trainer.error());
-  const auto lock = lock_measurement();
-  if (!lock) return tl::unexpected(lock.error());
-  auto answer = ask(**trainer, "profile",
-                    {{"count", kProfileSteps},
-                     {"warmup_steps", kProfileWarmupSteps},
-                     {"maximum_ns", kProfileLimit.count()},
-                     {"path", ""},
-                     {"checkpoint_path", (spec_.folder / kTimedCheckpoint).string()}},
-                    spec_.block_limit * 2);
-  if (!answer) return tl::unexpected(answer.error());
-  const double checkpoints =
-      get_number(member(*answer, "metrics"), "train.checkpoint_ratio").value_or(0.0);
-  is_slowed_by_checkpoints_ = checkpoints >= kNotableCheckpoints &&
-                              spec_.recipe.checkpoint_every <= kMostBetweenCheckpoints;
-  return tuner::Profile{member(*answer, "metrics"), member(*answer, "spans"),
-                        member(*answer, "operators")};
 }
 
 Result<Json> TrainerJob::train(const Configuration& configuration,

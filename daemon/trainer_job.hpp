@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The training job over trainer processes: switches live where it can, keeps a second trainer for
-// configurations that differ in a knob that needs a restart, and replaces a trainer that died.
+// configurations that differ in a knob that needs a restart, and replaces a trainer that died. While one trainer is
+// asked something, the others are stopped (SIGSTOP); one that uses CPU time all the same fails the block.
 #pragma once
 
 #include <chrono>
@@ -10,11 +11,14 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
 #include "base/descriptor.hpp"
 #include "base/machine.hpp"
+#include "base/process_family.hpp"
+#include "daemon/measurement_lock.hpp"
 #include "daemon/trainer_client.hpp"
 #include "recipes/knobs.hpp"
 #include "recipes/recipe.hpp"
@@ -31,8 +35,9 @@ struct TrainerJobSpec {
   std::filesystem::path folder;  // for logs and exchanged checkpoints; must exist
   std::chrono::nanoseconds block_limit = std::chrono::seconds(60);  // beyond the block's own length
   std::vector<int> device_locks;                                    // inherited by every trainer
-  // Held around each block, profile and trace: devices share the CPUs.
+  // Held around each block, profile and trace, and what goes before them: devices share the CPUs. Empty: none.
   std::filesystem::path measurement_lock;
+  std::chrono::nanoseconds measurement_lock_limit = std::chrono::minutes(10);
   std::int64_t memory_limit_bytes = 0;  // of the host, for all trainers of trials; 0: any
   // Told of every file of samples that others stand in for (on_error: skip), once, whatever trainer met it
   // first: `file`, `what` and how many `files` there are by now. May be empty.
@@ -60,8 +65,14 @@ class TrainerJob final : public tuner::Job {
   [[nodiscard]] const Json& hello() const { return hello_; }
   [[nodiscard]] const Json& facts() const { return facts_; }
 
+  // Where two trainers fit into memory when they load but not in a block, each is measured alone from then on, by
+  // restart. A block that fails beside another trainer is measured alone the next time it is asked for.
   Result<Block> run_block(const Configuration& configuration,
                           const tuner::BlockRequest& request) override;
+  Result<void> make_ready(const Configuration& configuration,
+                          tuner::ProcessChoice process) override;
+  [[nodiscard]] bool share_process(const Configuration& one,
+                                   const Configuration& other) const override;
   Result<tuner::UpdateComparison> compare_rounded(const Configuration& configuration) override;
   Result<tuner::UpdateComparison> compare_updates(const Configuration& reference,
                                                   const Configuration& candidate,
@@ -86,11 +97,13 @@ class TrainerJob final : public tuner::Job {
  private:
   struct Trainer {
     TrainerClient client;
+    ProcessFamily processes;
     std::string key;                   // of its restart knobs
     Configuration configuration;       // that it is prepared for
     std::chrono::nanoseconds step{0};  // of the last block; 0 before the first
     std::set<std::string> turned;      // knobs of extensions that it ever obeyed, with their values
     std::set<std::string> copies;      // checkpoints of a check, there or asked for
+    bool is_warm = false;
   };
   using TrainerList = std::list<Trainer>;
 
@@ -100,6 +113,7 @@ class TrainerJob final : public tuner::Job {
   // A trainer that has loaded the recipe, and its answer to that.
   struct Loaded {
     TrainerClient client;
+    std::string mark;  // NAME=value in its environment, and in that of what it starts
     Json facts;
   };
   Result<Loaded> load_trainer(const Configuration& configuration, std::chrono::nanoseconds limit,
@@ -109,14 +123,34 @@ class TrainerJob final : public tuner::Job {
   // What trainers of this folder left that were killed while they wrote one.
   void remove_unfinished_traces() const;
   // Until the lock is let go, no other session of this user measures.
-  [[nodiscard]] Result<Descriptor> lock_measurement() const;
+  [[nodiscard]] Result<Descriptor> lock_measurement();
   // The trainer's answer to `trace`; the trainer has ended. Waiting for others that measure is not counted in `left`,
   // of which it leaves the rest.
   Result<Json> record_trace(const Configuration& configuration, const std::filesystem::path& file,
                             std::chrono::nanoseconds& left);
   Result<void> prepare(Trainer& trainer, const Configuration& configuration);
+  // All others are stopped then.
   Result<Json> ask(Trainer& trainer, const std::string& name, Json fields,
                    std::chrono::nanoseconds limit);
+  // The same for what is timed: ErrorKind::unsupported where another trainer used CPU time meanwhile.
+  Result<Json> ask_undisturbed(Trainer& trainer, const std::string& name, Json fields,
+                               std::chrono::nanoseconds limit);
+  void suspend_others(const Trainer* working);
+  // Ends those whose restart knobs are others than `key`.
+  void end_others(const std::string& key);
+  // Untimed blocks until its rate is flat.
+  Result<void> warm_up(Trainer& trainer);
+  // Its training is at the recipe's initial state and a few steps further, the same in every trainer.
+  Result<void> reset(Trainer& trainer);
+  Result<Block> measure_block(const Configuration& configuration,
+                              const tuner::BlockRequest& request);
+  // Does `work` for `configuration`; where there is no memory for it beside other trainers, without them, and
+  // remembers that where this helps.
+  template <typename Value>
+  Result<Value> make_room_for(const Configuration& configuration,
+                              const std::function<Result<Value>()>& work);
+  [[nodiscard]] std::vector<std::string> keys_beside(const std::string& key) const;
+  void remember_misfits(const std::string& key, const std::vector<std::string>& others);
   // Of the checkpoints `reference` and `candidate`, after those blocks.
   Result<tuner::UpdateComparison> compare_blocks(Trainer& trainer, const Json& reference,
                                                  const Json& candidate,
@@ -160,6 +194,10 @@ class TrainerJob final : public tuner::Job {
   std::set<std::string> warnings_;
   TrainerList trainers_;  // most recently used first
   int started_ = 0;       // chooses the log
+  MeasurementLock measurement_lock_;
+  std::set<std::pair<std::string, std::string>>
+      misfits_;             // keys that do not fit at once, both orders
+  std::string failed_key_;  // of the block that failed last, beside another trainer
 };
 
 }  // namespace autotuned::daemon

@@ -96,18 +96,19 @@ Result<Json> TrainerJob::record_trace(const Configuration& configuration,
   const auto spend_since = [&left](Clock::time_point start) {
     left = std::max(left - nanoseconds(Clock::now() - start), nanoseconds(1));
   };
+  const auto lock = lock_measurement();
+  if (!lock) return tl::unexpected(lock.error());
   drop_dead();
   make_room();
-  auto start = Clock::now();
+  const auto start = Clock::now();
   // How it ends is told with the error: it takes no trial along.
   auto loaded = load_trainer(configuration, left, {});
-  spend_since(start);
-  if (!loaded) return tl::unexpected(loaded.error());
+  if (!loaded) {
+    spend_since(start);
+    return tl::unexpected(loaded.error());
+  }
   TrainerClient& tracer = loaded->client;
   tracer.limit_memory(memory_left_for(tracer));
-  auto lock = lock_measurement();
-  if (!lock) return tl::unexpected(lock.error());
-  start = Clock::now();
   auto answer = tracer.request("trace",
                                {{"path", file.string()},
                                 {"active", kTracedSteps},
@@ -117,7 +118,6 @@ Result<Json> TrainerJob::record_trace(const Configuration& configuration,
                                 {"maximum_ns", kTraceLimit.count()}},
                                left, [this](const Json& told) { take_trouble(told); });
   spend_since(start);
-  lock->reset();
   tracer.stop();
   return answer;
 }

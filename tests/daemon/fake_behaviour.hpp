@@ -11,6 +11,8 @@
 //    "notes": ["..."],                                   of that answer
 //    "lock": "/path/to/measurement.lock",                the record then tells whether somebody holds it: "is_locked"
 //    "damaged": 2,                                       files that `load` and `run` tell of
+//    "hangs_after_hello": 1,                             reads nothing
+//    "block_lasts_ms": 20,                               of real time; else none
 //    "faults": [{"do": "exit", "code": 3, ...}]}
 //
 // A fault happens at every request that fits all of its conditions: "at" (the N-th line of the

@@ -19,6 +19,7 @@
 #include <fstream>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/frame.hpp"
@@ -48,6 +49,7 @@ class FakeTrainer {
                   {"cuda_reason", "it is a fake"},
                   {"knobs", behaviour_.knobs()}};
     if (!channel_.send({{"hello", hello}})) return 1;
+    if (behaviour_.number("hangs_after_hello", 0) != 0) hang();
     for (;;) {
       auto request = channel_.receive(std::chrono::nanoseconds(-1));
       if (!request) return 0;  // the session has gone
@@ -59,6 +61,7 @@ class FakeTrainer {
       if (name == "trace") {
         std::ofstream(request->value("path", "") + ".part") << "unfinished";
       }
+      if (name == "load") configuration_ = request->value("configuration", Json::object());
       misbehave(name, *request);
       if (is_answered_) continue;
       if (name == "load" || name == "run") tell_damage();
@@ -75,7 +78,11 @@ class FakeTrainer {
       configuration_ = request.at("configuration");
       return {{"changed", Json::array()}, {"switch_ns", 0}};
     }
-    if (name == "run" || name == "steps" || name == "check_steps") return block(request);
+    if (name == "run" || name == "steps" || name == "check_steps") {
+      std::this_thread::sleep_for(
+          std::chrono::milliseconds(static_cast<int>(behaviour_.number("block_lasts_ms", 0))));
+      return block(request);
+    }
     if (name == "profile") {
       return {{"metrics", behaviour_.metrics(configuration_)},
               {"spans", Json::array()},
@@ -227,6 +234,14 @@ class FakeTrainer {
       }
       if (!fault.contains("children")) eat(fault.at("bytes"));
       hang();
+    }
+    // A child that keeps a CPU busy, in the trainer's group or in one of its own.
+    if (kind == "spin" && fork() == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      close(kSocket);
+      if (fault.value("leaves", false)) setsid();
+      while (getppid() != 0) {
+      }
     }
     if (kind == "leave_orphan" && fork() == 0) {
       // Out of the group, and with all that the trainer inherited but its socket.

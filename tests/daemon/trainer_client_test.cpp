@@ -2,6 +2,7 @@
 #include "daemon/trainer_client.hpp"
 
 #include <gmock/gmock.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -53,6 +54,70 @@ TEST_F(TrainerClientTest, AsksAndStops) {
   EXPECT_FALSE(client->is_alive());
   EXPECT_EQ(client->request("run", {}, seconds(20)).error().kind, ErrorKind::crashed);
   EXPECT_EQ(scene_.requests("stop").size(), 1);
+}
+
+TEST_F(TrainerClientTest, ASuspendedTrainerGoesOnWhenItIsAskedAndWhenItIsStopped) {
+  auto client = start(Json::array());
+  ASSERT_TRUE(client);
+  ASSERT_TRUE(client->request("load", prepared(), seconds(20)));
+  client->suspend();
+  EXPECT_TRUE(client->is_suspended());
+  ASSERT_TRUE(client->request("run", {{"minimum_ns", 1000}}, seconds(20)));
+  EXPECT_FALSE(client->is_suspended());
+  client->suspend();
+  client->stop();
+  EXPECT_EQ(scene_.requests("stop").size(), 1);
+  EXPECT_TRUE(ends_.empty());
+}
+
+// A stopped process gets SIGKILL all the same when its parent goes.
+TEST_F(TrainerClientTest, ASuspendedTrainerDiesWithItsSession) {
+  scene_.behave(Json::object());
+  SocketPair told = socket_pair().value();
+  const pid_t session = fork();
+  if (session == 0) {
+    TrainerSpec spec;
+    spec.program = scene_.trainer();
+    spec.environment = {"PATH=/usr/bin:/bin", "AUTOTUNED_PARENT_PID=" + std::to_string(getpid())};
+    spec.log = scene_.folder() / "trainer.log";
+    auto client = TrainerClient::start(spec, cancel_);
+    if (!client) _exit(1);
+    client->suspend();
+    const pid_t trainer = client->pid();
+    if (write(told.theirs.get(), &trainer, sizeof trainer) != sizeof trainer) _exit(1);
+    raise(SIGKILL);
+  }
+  told.theirs.reset();
+  pid_t trainer = 0;
+  ASSERT_EQ(read(told.ours.get(), &trainer, sizeof trainer), sizeof trainer);
+  ASSERT_EQ(waitpid(session, nullptr, 0), session);
+  const std::string stat = "/proc/" + std::to_string(trainer) + "/stat";
+  for (;;) {
+    const auto text = read_file(stat, 4096);
+    if (!text) break;  // it is gone, or nobody has reaped it yet
+    if (text->at(text->rfind(')') + 2) == 'Z') break;
+  }
+}
+
+TEST_F(TrainerClientTest, TheTimeLimitEndsOneThatWasSuspended) {
+  auto client = start({{{"do", "hang"}, {"request", "run"}}});
+  ASSERT_TRUE(client);
+  client->suspend();
+  EXPECT_EQ(client->request("run", {}, std::chrono::milliseconds(50)).error().kind,
+            ErrorKind::timeout);
+  EXPECT_FALSE(client->is_alive());
+}
+
+// More than the socket takes, to one that never reads it.
+TEST_F(TrainerClientTest, ATrainerThatDoesNotReadIsEnded) {
+  auto client = start(Json::array(), {{"hangs_after_hello", 1}});
+  ASSERT_TRUE(client);
+  const Json fields = {{"recipe", std::string(std::size_t{8} << 20U, 'x')}};
+  const auto answer = client->request("load", fields, std::chrono::milliseconds(50));
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().kind, ErrorKind::timeout) << answer.error().message();
+  EXPECT_THAT(answer.error().what, HasSubstr("did not read"));
+  EXPECT_FALSE(client->is_alive());
 }
 
 TEST_F(TrainerClientTest, MissingProgramIsNamed) {
