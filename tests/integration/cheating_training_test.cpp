@@ -54,10 +54,11 @@ TEST_P(CheatingTraining, IsSeen) {
   const Outcome outcome =
       scene_.run({"--tune-only", "--plugin-dir", (scene_.folder() / "plugins").string()});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json trials = outcome.json().at("trials");
+  const Json run = outcome.json();
+  const Json trials = run.at("trials");
   ASSERT_FALSE(trials.empty());
   const Json& trial = trials.at(0);
-  const Json& kept = outcome.json().at("best").at("configuration").at("cheats.cheat");
+  const Json& kept = run.at("best").at("configuration").at("cheats.cheat");
   if (GetParam().reason.empty()) {
     EXPECT_EQ(trial.at("verdict"), "accepted") << trial.dump(1);
     EXPECT_EQ(kept, GetParam().name);
