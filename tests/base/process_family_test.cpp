@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <fstream>
 #include <string>
 
 #include "base/process.hpp"
@@ -25,6 +26,16 @@ Process shell(const std::string& script, const std::string& mark) {
 // For ever where nothing is used: the limit of the test ends it.
 void wait_for_use(ProcessFamily& family) {
   while (family.cpu_time_since_last_look() == nanoseconds{0}) {
+  }
+}
+
+// The signal takes a moment to arrive.
+void wait_until_stopped(pid_t process) {
+  for (std::string state; state != "T";) {
+    std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+    std::string number;
+    std::string name;
+    file >> number >> name >> state;
   }
 }
 
@@ -63,9 +74,8 @@ TEST(ProcessFamily, CountsNothingOfAStoppedGroupOrOfStrangers) {
   ProcessFamily others(stranger.pid(), "MARK=e");
   wait_for_use(family);
   waiting.signal_group(SIGSTOP);
-  // The signal takes a moment to arrive.
-  while (family.cpu_time_since_last_look() != nanoseconds{0}) {
-  }
+  wait_until_stopped(waiting.pid());
+  (void)family.cpu_time_since_last_look();  // what it used until then
   wait_for_use(others);
   EXPECT_EQ(family.cpu_time_since_last_look().count(), 0);
   waiting.signal_group(SIGCONT);

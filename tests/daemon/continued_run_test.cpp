@@ -129,10 +129,10 @@ TEST(PlanTest, IsSeedLengthAndOutput) {
   recipes::Recipe recipe;
   recipe.seed = 3;
   recipe.train.epochs = 400;
-  recipe.output_dir = "/home/ada/out";
+  recipe.output_dir = "/srv/ada/out";
   const std::string plan = plan_of(recipe);
   // Migration 10 writes the same text for runs of before.
-  EXPECT_EQ(plan, R"({"epochs":400,"output":"/home/ada/out","seed":3,"steps":null})");
+  EXPECT_EQ(plan, R"({"epochs":400,"output":"/srv/ada/out","seed":3,"steps":null})");
   const auto changed = [&](const std::function<void(recipes::Recipe&)>& change) {
     recipes::Recipe other = recipe;
     change(other);
@@ -140,7 +140,7 @@ TEST(PlanTest, IsSeedLengthAndOutput) {
   };
   EXPECT_NE(changed([](auto& other) { other.seed = 4; }), plan);
   EXPECT_NE(changed([](auto& other) { other.train.epochs = 1; }), plan);
-  EXPECT_NE(changed([](auto& other) { other.output_dir = "/home/ada/other"; }), plan);
+  EXPECT_NE(changed([](auto& other) { other.output_dir = "/srv/ada/other"; }), plan);
   EXPECT_NE(changed([](auto& other) {
               other.train.epochs.reset();
               other.train.steps = 400;
@@ -153,13 +153,13 @@ TEST(PlanTest, IsSeedLengthAndOutput) {
 TEST(PlanTest, OtherRunIsToldWithTheCommandThatContinuesIt) {
   RunRow run;
   run.id = {"r-1"};
-  run.plan = R"({"epochs":400,"output":"/home/ada/out","seed":3,"steps":null})";
-  run.output_dir = "/home/ada/out";
-  run.recipe = {{"file", "/home/ada/small.yaml"}};
+  run.plan = R"({"epochs":400,"output":"/srv/ada/out","seed":3,"steps":null})";
+  run.output_dir = "/srv/ada/out";
+  run.recipe = {{"file", "/srv/ada/small.yaml"}};
   EXPECT_EQ(other_run_text(run),
             "run r-1 of the same job is unfinished and stays as it is (seed 3, epochs 400, output "
-            "/home/ada/out); with these, 'autotuned run /home/ada/small.yaml --output "
-            "/home/ada/out' continues it");
+            "/srv/ada/out); with these, 'autotuned run /srv/ada/small.yaml --output "
+            "/srv/ada/out' continues it");
 }
 
 TEST_F(ContinuedRunTest, IsNoneOfAnotherPlan) {

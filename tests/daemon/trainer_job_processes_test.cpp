@@ -72,7 +72,7 @@ TEST_F(TrainerJobTest, ABlockThatFailedBesideAnotherTrainerIsMeasuredAlone) {
   ASSERT_TRUE(job().start(start_));
   ASSERT_TRUE(job().run_block(keep, {}));
   EXPECT_EQ(trainers(), 2);
-  scene_.behave({});
+  scene_.behave(Json::object());
   ASSERT_EQ(kill(process(0), SIGKILL), 0);
   ASSERT_FALSE(job().run_block(start_, {}));
   EXPECT_TRUE(scene_.requests("stop").empty());

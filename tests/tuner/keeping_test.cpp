@@ -88,16 +88,16 @@ TEST(Keeping, AnAblationThatCannotRunIsData) {
 }
 
 double rate_with_setting(const Configuration& configuration) {
-  const KnobValue* const value = configuration.find("env.SETTING");
+  const KnobValue* const value = configuration.find("env.PLACEBO_SETTING");
   return value != nullptr && to_text(*value) == "1" ? 1300.0 : 1000.0;
 }
 
 // A proposal that needs processes, and one that does not.
 void add_restart_and_live(Simulation& simulation) {
-  simulation.job.restart_knobs = {"env.SETTING"};
+  simulation.job.restart_knobs = {"env.PLACEBO_SETTING"};
   simulation.advisors.plugins["restart"] = [](const Json& situation) -> Result<Json> {
     if (!situation["trials"].empty()) return none("it was tried");
-    return propose({{"env.SETTING", "1"}}, 1.9);
+    return propose({{"env.PLACEBO_SETTING", "1"}}, 1.9);
   };
   simulation.advisors.plugins["live"] = once({{"loader.workers", 2}}, 1.2);
   simulation.job.rate = [](const Configuration& configuration) {
@@ -147,11 +147,11 @@ TEST(Keeping, ABudgetForNoTrialIsSaidBeforehand) {
 
 TEST(Keeping, AConfirmationOfARestartKnobIsOfFreshProcesses) {
   Simulation simulation;
-  simulation.job.restart_knobs = {"env.SETTING"};
+  simulation.job.restart_knobs = {"env.PLACEBO_SETTING"};
   simulation.job.process_effect = 0.01;
   simulation.advisors.plugins["restart"] = [](const Json& situation) -> Result<Json> {
     if (!situation["trials"].empty()) return none("it was tried");
-    return propose({{"env.SETTING", "1"}}, 1.5);
+    return propose({{"env.PLACEBO_SETTING", "1"}}, 1.5);
   };
   simulation.job.rate = rate_with_setting;
   const auto outcome = simulation.run();

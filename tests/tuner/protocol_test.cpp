@@ -15,7 +15,7 @@ using std::chrono::seconds;
 using testing::Contains;
 using testing::HasSubstr;
 
-constexpr const char* kRestartKnob = "env.SETTING";
+constexpr const char* kRestartKnob = "env.PLACEBO_SETTING";
 
 // The most events that a rate of `rate` explains at one in ten thousand.
 int most_events(int trials, double rate) {
@@ -219,9 +219,9 @@ TEST(Errors, TwentyPlacebosLeaveAChangeInFewRuns) {
     simulation.job.process_effect = 0.02;
     simulation.job.start_duration = milliseconds(500);
     for (int placebo = 0; placebo < 10; ++placebo) {
-      const std::string restart = "env.RESTART_" + std::to_string(placebo);
+      const std::string restart = "env.PLACEBO_RESTART_" + std::to_string(placebo);
       simulation.job.restart_knobs.push_back(restart);
-      for (const std::string& name : {restart, "env.LIVE_" + std::to_string(placebo)}) {
+      for (const std::string& name : {restart, "env.PLACEBO_LIVE_" + std::to_string(placebo)}) {
         simulation.advisors.plugins[name] = [name](const Json& situation) -> Result<Json> {
           if (!situation["trials"].empty()) return none("it was tried");
           return propose({{name, "1"}}, 1.2);
