@@ -41,7 +41,8 @@ TrainerJob::TrainerJob(TrainerJobSpec spec, CancelSource& cancel)
       measurement_lock_(spec_.measurement_lock, spec_.measurement_lock_limit,
                         [this](const std::string& text) {
                           if (spec_.on_warning) spec_.on_warning(text);
-                        }) {}
+                        }),
+      outside_time_(spec_.extension_knobs) {}
 
 TrainerJob::~TrainerJob() {
   stop();

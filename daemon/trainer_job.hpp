@@ -19,6 +19,7 @@
 #include "base/machine.hpp"
 #include "base/process_family.hpp"
 #include "daemon/measurement_lock.hpp"
+#include "daemon/outside_time.hpp"
 #include "daemon/trainer_client.hpp"
 #include "recipes/knobs.hpp"
 #include "recipes/recipe.hpp"
@@ -144,6 +145,10 @@ class TrainerJob final : public tuner::Job {
   Result<void> reset(Trainer& trainer);
   Result<Block> measure_block(const Configuration& configuration,
                               const tuner::BlockRequest& request);
+  // Waits until the code of extensions that a block began has ended, while the others are still stopped, and refuses a gain
+  // that lies in what the block leaves out. `begin` is when it was asked for.
+  Result<void> see_out(const Trainer& trainer, const Configuration& configuration,
+                       std::chrono::steady_clock::time_point begin, const Block& block);
   // Does `work` for `configuration`; where there is no memory for it beside other trainers, without them, and
   // remembers that where this helps.
   template <typename Value>
@@ -195,6 +200,8 @@ class TrainerJob final : public tuner::Job {
   TrainerList trainers_;  // most recently used first
   int started_ = 0;       // chooses the log
   MeasurementLock measurement_lock_;
+  OutsideTime outside_time_;
+  bool is_never_at_rest_ = false;  // also where no extension has run
   std::set<std::pair<std::string, std::string>>
       misfits_;             // keys that do not fit at once, both orders
   std::string failed_key_;  // of the block that failed last, beside another trainer

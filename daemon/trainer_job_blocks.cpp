@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "daemon/trainer_job.hpp"
+#include "daemon/trainer_rest.hpp"
 #include "daemon/warm_up.hpp"
 
 namespace autotuned::daemon {
@@ -202,6 +203,23 @@ Result<Block> TrainerJob::run_block(const Configuration& configuration,
   return block;
 }
 
+Result<void> TrainerJob::see_out(const Trainer& trainer, const Configuration& configuration,
+                                 Clock::time_point begin, const Block& block) {
+  if (spec_.extension_knobs.empty() || is_never_at_rest_) return {};
+  auto seen = see_block_out(trainer.client.pid(), configuration, begin, block);
+  if (!seen) {
+    // Threads that spin without any extension are no fault of one, and nothing can be seen beside them.
+    if (!trainer.turned.empty()) return tl::unexpected(seen.error());
+    is_never_at_rest_ = true;
+    return {};
+  }
+  if (*seen == nanoseconds(0)) return {};
+  if (auto fault = outside_time_.add(configuration, block, *seen)) {
+    return fail(ErrorKind::unsupported, *std::move(fault));
+  }
+  return {};
+}
+
 Result<Block> TrainerJob::measure_block(const Configuration& configuration,
                                         const tuner::BlockRequest& request) {
   auto trainer = trainer_for(configuration);
@@ -217,11 +235,17 @@ Result<Block> TrainerJob::measure_block(const Configuration& configuration,
     fields["checkpoint_path"] = (spec_.folder / kTimedCheckpoint).string();
   }
   fields["minimum_ns"] = least.count();
+  const auto begin = Clock::now();
   auto answer = ask_undisturbed(**trainer, "run", std::move(fields), least * 4 + spec_.block_limit);
   if (!answer) return tl::unexpected(answer.error());
   auto block = Block::from_json(*answer);
   if (block && block->steps > 0) {
     (*trainer)->step = nanoseconds(block->duration_ns / block->steps);
+  }
+  if (block && request.reuse.empty()) {
+    if (auto seen = see_out(**trainer, configuration, begin, *block); !seen) {
+      return tl::unexpected(seen.error());
+    }
   }
   return block;
 }
