@@ -8,6 +8,9 @@
 namespace autotuned {
 namespace {
 
+// Below it the median of an undecided ablation shows no gain.
+constexpr double kLeastMedianToKeep = 1.01;
+
 constexpr std::array<std::pair<Verdict, std::string_view>, 6> kVerdictNames = {{
     {Verdict::running, "running"},
     {Verdict::accepted, "accepted"},
@@ -210,6 +213,12 @@ Json TrialRecord::to_json(std::string_view run_id) const {
           {"peak_memory_bytes", peak_memory_bytes},
           {"started_unix_ns", started_unix_ns},
           {"duration_ns", duration_ns}};
+}
+
+bool drops_its_change(const TrialRecord& ablation) {
+  if (ablation.verdict != Verdict::rejected) return false;
+  return ablation.rejection != RejectionReason::undecided_in_time ||
+         ablation.estimate.ratio < kLeastMedianToKeep;
 }
 
 }  // namespace autotuned

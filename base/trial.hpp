@@ -137,4 +137,9 @@ struct TrialRecord {
   [[nodiscard]] Json to_json(std::string_view run_id) const;
 };
 
+// Of an ablation before the confirmation: whether its change is given up. Not where it ended undecided and the median
+// shows a gain all the same: that agrees with the trial that accepted the change, and was only too noisy to show it
+// once more. The confirmation is of the whole with it.
+[[nodiscard]] bool drops_its_change(const TrialRecord& ablation);
+
 }  // namespace autotuned

@@ -82,7 +82,7 @@ std::multimap<int, const TrialRecord*> drops_of(const RunRecord& record) {
   for (const TrialRecord& trial : record.trials) {
     const bool is_accepted = trial.verdict == Verdict::accepted;
     if (trial.kind == TrialKind::proposal && is_accepted) standing.push_back(&trial);
-    if (trial.kind == TrialKind::ablation && !is_confirming && trial.verdict == Verdict::rejected) {
+    if (trial.kind == TrialKind::ablation && !is_confirming && drops_its_change(trial)) {
       std::erase_if(standing, [&](const TrialRecord* kept) {
         if (!is_within(kept->change, trial.change)) return false;
         drops.emplace(trial.number, kept);

@@ -80,7 +80,7 @@ void SessionRun::restore() {
     // One before the confirmation: of a change that was accepted by little.
     if (trial.kind == TrialKind::ablation && !accepted_.empty() && confirmed() == nullptr) {
       is_searched_ = true;
-      if (trial.verdict == Verdict::rejected) drop_change(trial.change);
+      if (drops_its_change(trial)) drop_change(trial.change);
     }
   }
 }
@@ -294,7 +294,7 @@ Result<void> SessionRun::drop_marginal() {
     if (!done) return tl::unexpected(done.error());
     trials_.push_back(std::move(*done));
     // One that failed does not run without the change, or says nothing.
-    if (trials_.back().verdict == Verdict::rejected) drop_change(trials_.back().change);
+    if (drops_its_change(trials_.back())) drop_change(trials_.back().change);
   }
   return {};
 }

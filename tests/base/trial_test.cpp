@@ -30,6 +30,29 @@ TEST(Verdict, NamesReadBack) {
   EXPECT_EQ(verdict_from("maybe"), std::nullopt);
 }
 
+// Noise that hides a gain from an ablation is no evidence against it.
+TEST(DropsItsChange, NotWhereItWasOnlyTooNoisyToShowAGain) {
+  TrialRecord ablation;
+  ablation.kind = TrialKind::ablation;
+  ablation.verdict = Verdict::rejected;
+  ablation.rejection = RejectionReason::undecided_in_time;
+  ablation.estimate = {.ratio = 1.4, .low = 0.98, .high = 2.0, .pairs = 12};
+  EXPECT_FALSE(drops_its_change(ablation));
+  ablation.estimate.ratio = 1.0;
+  EXPECT_TRUE(drops_its_change(ablation));
+  ablation.estimate.ratio = 1.4;
+  for (const std::optional<RejectionReason> rejection :
+       {std::optional(RejectionReason::slower), std::optional(RejectionReason::no_gain),
+        std::optional(RejectionReason::totals), std::optional<RejectionReason>()}) {
+    ablation.rejection = rejection;
+    EXPECT_TRUE(drops_its_change(ablation));
+  }
+  for (const Verdict verdict : {Verdict::accepted, Verdict::failed, Verdict::interrupted}) {
+    ablation.verdict = verdict;
+    EXPECT_FALSE(drops_its_change(ablation));
+  }
+}
+
 TEST(TrialKind, NamesReadBack) {
   for (const TrialKind kind :
        {TrialKind::proposal, TrialKind::confirmation, TrialKind::verification}) {

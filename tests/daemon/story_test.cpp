@@ -166,6 +166,10 @@ TEST(Story, AnAblationBeforeTheConfirmationDropsItsChange) {
   EXPECT_EQ(outcomes.at(1), Outcome::kept);
   EXPECT_EQ(outcomes.at(2), Outcome::dropped);
   EXPECT_EQ(outcomes.at(4), Outcome::held);
+
+  record.trials[2].rejection = RejectionReason::undecided_in_time;
+  record.trials[2].estimate = {1.04, 0.98, 1.1, 12};
+  EXPECT_EQ(outcomes_of(record).at(2), Outcome::kept);
 }
 
 TEST(Story, ConfirmationThatDoesNotHoldDropsTheLastChange) {
