@@ -57,11 +57,13 @@ Woken wait_for(int trainer, short events, int cancel, Clock::time_point deadline
   }
 }
 
+// Else it is a device, which is written to as it is. A link counts as a file: it is replaced, never followed.
 bool is_file_or_new(const std::filesystem::path& log) {
   if (log.empty()) return false;
   std::error_code ignored;
   const auto status = std::filesystem::symlink_status(log, ignored);
-  return !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
+  return !std::filesystem::exists(status) || std::filesystem::is_regular_file(status) ||
+         std::filesystem::is_symlink(status);
 }
 
 // When the machine has no memory left, the kernel is to choose a trainer: that costs a trial, while the session

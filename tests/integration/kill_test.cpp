@@ -165,20 +165,23 @@ TEST(Kill, TraceThatIsBegunCostsNothingAndLeavesNothing) {
 // --retune, once more after a kill: the search that it began is gone on with, and no best configuration
 // that was known before takes its place.
 TEST(Kill, SearchThatWasBegunAnewIsGoneOnWith) {
-  for (const int moment : {3, 100}) {  // before the first trial has ended, and after
+  // Before the first trial has ended, and after: only the second one has processes that exchange anything.
+  for (const Json& moment : {Json{{"at", 3}}, Json{{"request", "export"}}}) {
     for (const std::vector<std::string>& options :
          {std::vector<std::string>{"--retune"}, std::vector<std::string>{}}) {
-      SCOPED_TRACE(std::to_string(moment) + (options.empty() ? "" : " --retune"));
+      SCOPED_TRACE(moment.dump() + (options.empty() ? "" : " --retune"));
       const Scene scene;
       ASSERT_EQ(scene.run().code, 0);
       scene.fake().forget_requests();
       Json behaviour = Scene::fast_job();
-      behaviour["faults"] = {{{"do", "kill_program"}, {"at", moment}}};
+      Json fault = moment;
+      fault["do"] = "kill_program";
+      behaviour["faults"] = Json::array({fault});
       scene.fake().behave(behaviour);
       ASSERT_EQ(scene.run({"--retune"}).code, kKilled);
       ASSERT_TRUE(scene.all_ended());
       const auto before = finished_trials(scene);
-      EXPECT_GE(before.size(), moment == 3 ? 3 : 4);
+      EXPECT_GE(before.size(), moment.contains("at") ? 3 : 4);
       scene.fake().behave(Scene::fast_job());
 
       const Outcome again = scene.run(options);
@@ -219,7 +222,7 @@ std::string other_recipe(const Scene& scene) {
 // Nobody may ever give the command of the run that was killed again: what is said of it must be true even so.
 TEST(Kill, RunOfAnotherJobIsSeenAsInterrupted) {
   Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"do", "kill_program"}, {"at", 30}, {"once", true}}};
+  behaviour["faults"] = {{{"do", "kill_program"}, {"request", "compare"}, {"once", true}}};
   const Scene scene{behaviour};
   ASSERT_EQ(scene.run().code, kKilled);
   ASSERT_TRUE(scene.all_ended());

@@ -132,14 +132,29 @@ TEST(Run, LeavesPluginsOut) {
   EXPECT_EQ(run.at("trials").at(0).at("plugin"), "memory_malloc");
 }
 
-TEST(Run, SwitchesLiveWhereItCanAndRestartsWhereItMust) {
+TEST(Run, SwitchesLiveWhereItCan) {
+  const Scene scene;
+  const Json run = scene.run({"--tune-only", "--without", "memory_malloc"}).json();
+  ASSERT_EQ(trials_with(run, "accepted").size(), 2);
+  EXPECT_EQ(scene.fake().requests("trace").size(), 2);
+  EXPECT_EQ(scene.fake().requests("hello").size(), 3) << "one for trials, and two that recorded";
+  // Both switch live, over five pairs at least, once a pair at least.
+  EXPECT_GE(scene.fake().requests("prepare").size(), 10);
+}
+
+TEST(Run, RestartsWhereItMustAndOnlyThere) {
   const Scene scene;
   const Json run = scene.run({"--tune-only"}).json();
   ASSERT_EQ(trials_with(run, "accepted").size(), 3);
   EXPECT_EQ(scene.fake().requests("trace").size(), 2);
-  EXPECT_EQ(scene.fake().requests("hello").size(), 4) << "two for trials, and two that recorded";
-  // Two of them switch live, over five pairs at least, once a pair at least.
-  EXPECT_GE(scene.fake().requests("prepare").size(), 10);
+  const auto hellos = scene.fake().requests("hello");
+  // The trial of what switches live has one process, and so has the first look at what needs a restart. That trial
+  // and its confirmation take seven pairs of fresh processes each, at least. Two more record.
+  EXPECT_GE(hellos.size(), 1 + 1 + 2 * 2 * 7 + 2);
+  const auto switches = scene.fake().requests("prepare");
+  EXPECT_GE(switches.size(), 5);
+  for (const Json& live : switches)
+    EXPECT_EQ(live.at("trainer"), hellos.at(0).at("trainer"));
 }
 
 // A GPU's trace, as a trainer with CUPTI writes it.
@@ -226,9 +241,17 @@ TEST(Run, RequireGainTellsByExitCode) {
   EXPECT_EQ(even.run({"--require-gain"}).code, 3);
 }
 
+TEST(Run, NoCommandPrintsAShortHelp) {
+  const Scene scene;
+  const Outcome outcome = scene.command({});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.out, HasSubstr("autotuned run "));
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_TRUE(scene.fake().requests().empty());
+}
+
 TEST(Run, UsageErrorsExitWith2) {
   const Scene scene;
-  EXPECT_EQ(scene.command({}).code, 2);
   EXPECT_EQ(scene.command({"run"}).code, 2);
   EXPECT_EQ(scene.command({"rnu"}).code, 2);
   EXPECT_EQ(scene.run({"--budget", "soon"}).code, 2);
@@ -275,9 +298,14 @@ TEST(Run, TrainerThatIsMissingIsNamed) {
 TEST(Run, OutputFolderThatCannotBeMadeIsNamed) {
   const Scene scene;
   scene.folder().write("out", "a file");
-  const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.err, HasSubstr((scene.folder() / "out").string()));
+  const Outcome listed = scene.run();
+  EXPECT_EQ(listed.code, 2);
+  ASSERT_EQ(listed.json().at("diagnostics").size(), 1);
+  EXPECT_THAT(listed.json().at("diagnostics").at(0).at("message").get<std::string>(),
+              HasSubstr((scene.folder() / "out").string()));
+  const Outcome told = scene.command({"run", scene.recipe().string()});
+  EXPECT_EQ(told.code, 2);
+  EXPECT_THAT(told.err, HasSubstr((scene.folder() / "out").string()));
   EXPECT_TRUE(scene.fake().requests().empty());
 }
 
