@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "profiler/scopes.hpp"
 #include "profiler/timeline_device.hpp"
 
 namespace autotuned::profiler {

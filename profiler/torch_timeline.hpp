@@ -7,8 +7,8 @@
 #include <string>
 #include <unordered_map>
 
+#include "profiler/scopes.hpp"
 #include "profiler/timeline.hpp"
-#include "profiler/timeline_device.hpp"
 
 namespace autotuned::profiler {
 
