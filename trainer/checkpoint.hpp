@@ -12,7 +12,7 @@
 
 #include "base/result.hpp"
 #include "trainer/comparison.hpp"
-#include "trainer/input/loader.hpp"
+#include "trainer/input/epoch_order.hpp"
 
 namespace autotuned::trainer {
 
