@@ -25,7 +25,7 @@
 #include <sstream>
 #include <vector>
 
-#include "base/machine.hpp"
+#include "base/machine/machine.hpp"
 #include "base/statistics.hpp"
 #include "bench/peer.hpp"
 #include "bench/plain_jpeg.hpp"

@@ -14,7 +14,7 @@
 #include <random>
 
 #include "base/clock.hpp"
-#include "base/machine_state.hpp"
+#include "base/machine/machine_state.hpp"
 #include "base/statistics.hpp"
 #include "bench/disturbance.hpp"
 #include "bench/placebo_series.hpp"

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/machine.hpp"
+#include "base/machine/machine.hpp"
 #include "base/result.hpp"
 #include "daemon/trainer_client.hpp"
 #include "daemon/trainer_job.hpp"

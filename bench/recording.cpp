@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "base/machine.hpp"
+#include "base/machine/machine.hpp"
 #include "profiler/spans.hpp"
 #include "profiler/thread_log.hpp"
 #include "profiler/torch_timeline.hpp"

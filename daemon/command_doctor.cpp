@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "base/machine_state.hpp"
+#include "base/machine/machine_state.hpp"
 #include "base/text.hpp"
 #include "daemon/command_functions.hpp"
 #include "daemon/commands.hpp"

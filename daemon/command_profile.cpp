@@ -13,7 +13,7 @@
 
 #include "base/clock.hpp"
 #include "base/printable.hpp"
-#include "base/process.hpp"
+#include "base/process/process.hpp"
 #include "base/text.hpp"
 #include "daemon/command_functions.hpp"
 #include "daemon/commands.hpp"

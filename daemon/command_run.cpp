@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/printable.hpp"
-#include "base/process.hpp"
+#include "base/process/process.hpp"
 #include "base/text.hpp"
 #include "daemon/command_functions.hpp"
 #include "daemon/commands.hpp"

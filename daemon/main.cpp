@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "base/printable.hpp"
-#include "base/process.hpp"
+#include "base/process/process.hpp"
 #include "daemon/commands.hpp"
 #include "daemon/own_process.hpp"
 #include "daemon/plugin_survey.hpp"

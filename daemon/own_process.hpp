@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/descriptor.hpp"
-#include "base/process.hpp"
+#include "base/process/process.hpp"
 #include "base/result.hpp"
 
 namespace autotuned::daemon {

@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "base/machine.hpp"
+#include "base/machine/machine.hpp"
 #include "recipes/knobs.hpp"
 
 namespace autotuned::daemon {

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/resident_memory.hpp"
+#include "base/process/resident_memory.hpp"
 #include "daemon/commands.hpp"
 #include "daemon/serve_log.hpp"
 #include "daemon/serve_orphans.hpp"

@@ -16,8 +16,8 @@
 #include <utility>
 #include <variant>
 
-#include "base/process.hpp"
-#include "base/resident_memory.hpp"
+#include "base/process/process.hpp"
+#include "base/process/resident_memory.hpp"
 #include "daemon/serve_connection.hpp"
 #include "daemon/serve_jobs.hpp"
 #include "daemon/serve_log.hpp"

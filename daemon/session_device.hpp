@@ -2,7 +2,7 @@
 // The device of a session's run, which nobody else uses meanwhile.
 #pragma once
 
-#include "base/machine.hpp"
+#include "base/machine/machine.hpp"
 #include "base/result.hpp"
 #include "daemon/device_lock.hpp"
 #include "daemon/session_control.hpp"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/json.hpp"
-#include "base/machine.hpp"
+#include "base/machine/machine.hpp"
 #include "base/result.hpp"
 #include "recipes/recipe.hpp"
 

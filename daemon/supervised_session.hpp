@@ -14,7 +14,7 @@
 #include <string>
 
 #include "base/frame.hpp"
-#include "base/process.hpp"
+#include "base/process/process.hpp"
 #include "daemon/own_process.hpp"
 #include "daemon/session_request.hpp"
 #include "daemon/supervisor.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "base/process.hpp"
+#include "base/process/process.hpp"
 #include "daemon/owner_mark.hpp"
 #include "daemon/serve_orphans.hpp"
 #include "daemon/supervised_session.hpp"

@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "base/cgroup.hpp"
 #include "base/frame.hpp"
 #include "base/json.hpp"
-#include "base/process.hpp"
-#include "base/resident_memory.hpp"
+#include "base/machine/cgroup.hpp"
+#include "base/process/process.hpp"
+#include "base/process/resident_memory.hpp"
+#include "base/process/trainer_end.hpp"
 #include "base/result.hpp"
-#include "base/trainer_end.hpp"
 #include "daemon/trainer_output.hpp"
 
 namespace autotuned::daemon {
@@ -75,7 +75,7 @@ class TrainerClient {
                        const std::function<bool(const Json&)>& is_advance = {});
 
   // The most that the process and its children may hold resident while a request runs, from the next one on; 0: any.
-  // One that holds more is ended: ErrorKind::out_of_memory. How it is counted: base/resident_memory.hpp.
+  // One that holds more is ended: ErrorKind::out_of_memory. How it is counted: base/process/resident_memory.hpp.
   void limit_memory(std::int64_t bytes) { memory_limit_bytes_ = bytes; }
   // What they hold just now, counted exactly where it is more than `enough_bytes`.
   [[nodiscard]] std::int64_t held_bytes(std::int64_t enough_bytes) {

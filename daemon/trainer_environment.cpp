@@ -5,8 +5,8 @@
 
 #include <cstdlib>
 
-#include "base/allocator_library.hpp"
-#include "base/process.hpp"
+#include "base/machine/allocator_library.hpp"
+#include "base/process/process.hpp"
 
 namespace autotuned::daemon {
 

@@ -16,8 +16,8 @@
 
 #include "base/clock.hpp"
 #include "base/descriptor.hpp"
-#include "base/machine.hpp"
-#include "base/process_family.hpp"
+#include "base/machine/machine.hpp"
+#include "base/process/process_family.hpp"
 #include "daemon/measurement_lock.hpp"
 #include "daemon/outside_time.hpp"
 #include "daemon/trainer_client.hpp"

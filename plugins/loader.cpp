@@ -18,7 +18,7 @@
 
 #include "base/digest.hpp"
 #include "base/folder_names.hpp"
-#include "base/machine.hpp"
+#include "base/machine/machine.hpp"
 #include "plugins/library_file.hpp"
 #include "plugins/needs.hpp"
 #include "plugins/plugin_name.hpp"

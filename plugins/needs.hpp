@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/machine.hpp"
+#include "base/machine/machine.hpp"
 
 namespace autotuned::plugins {
 

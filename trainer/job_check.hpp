@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/configuration.hpp"
-#include "base/machine.hpp"
+#include "base/machine/machine.hpp"
 #include "base/result.hpp"
 #include "plugins/trainer_library.hpp"
 #include "recipes/recipe.hpp"

@@ -10,8 +10,8 @@
 
 #include "base/descriptor.hpp"
 #include "base/frame.hpp"
-#include "base/machine.hpp"
-#include "base/process.hpp"
+#include "base/machine/machine.hpp"
+#include "base/process/process.hpp"
 #include "trainer/device.hpp"
 #include "trainer/server.hpp"
 

@@ -14,8 +14,8 @@
 #include <filesystem>
 #include <string_view>
 
-#include "base/allocator_library.hpp"
 #include "base/descriptor.hpp"
+#include "base/machine/allocator_library.hpp"
 
 namespace autotuned::trainer {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "base/frame.hpp"
 #include "base/json.hpp"
-#include "base/machine.hpp"
+#include "base/machine/machine.hpp"
 #include "base/result.hpp"
 #include "trainer/device.hpp"
 #include "trainer/job.hpp"

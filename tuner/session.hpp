@@ -14,7 +14,7 @@
 
 #include "base/clock.hpp"
 #include "base/configuration.hpp"
-#include "base/machine.hpp"
+#include "base/machine/machine.hpp"
 #include "base/result.hpp"
 #include "base/trial.hpp"
 #include "recipes/knobs.hpp"

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/process.hpp"
+#include "base/process/process.hpp"
 
 namespace {
 

@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "base/frame.hpp"
-#include "base/process.hpp"
+#include "base/process/process.hpp"
 #include "tests/daemon/fake_behaviour.hpp"
 
 namespace {

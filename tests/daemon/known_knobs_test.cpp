@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "base/machine.hpp"
+#include "base/machine/machine.hpp"
 #include "tests/daemon/submission_sample.hpp"
 
 namespace autotuned::daemon {

@@ -9,7 +9,7 @@
 #include <csignal>
 #include <string>
 
-#include "base/process.hpp"
+#include "base/process/process.hpp"
 #include "daemon/serve_orphans.hpp"
 
 namespace autotuned::daemon {

@@ -10,7 +10,7 @@
 
 #include "base/file.hpp"
 #include "base/json.hpp"
-#include "base/process.hpp"
+#include "base/process/process.hpp"
 #include "tests/base/temporary_folder.hpp"
 #include "tests/daemon/printed.hpp"
 #include "tests/profiler/trace_text.hpp"

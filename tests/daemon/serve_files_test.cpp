@@ -12,8 +12,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "base/process.hpp"
-#include "base/resident_memory.hpp"
+#include "base/process/process.hpp"
+#include "base/process/resident_memory.hpp"
 #include "daemon/serve_events.hpp"
 #include "daemon/serve_log.hpp"
 #include "daemon/serve_orphans.hpp"

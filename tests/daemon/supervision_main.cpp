@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "base/frame.hpp"
-#include "base/process.hpp"
+#include "base/process/process.hpp"
 #include "daemon/own_process.hpp"
 #include "tests/daemon/supervision.hpp"
 

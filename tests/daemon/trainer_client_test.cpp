@@ -8,7 +8,7 @@
 #include <csignal>
 
 #include "base/file.hpp"
-#include "base/resident_memory.hpp"
+#include "base/process/resident_memory.hpp"
 #include "tests/daemon/fake_scene.hpp"
 #include "tests/daemon/fake_session.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "base/allocator_library.hpp"
+#include "base/machine/allocator_library.hpp"
 
 namespace autotuned::daemon {
 namespace {

@@ -12,9 +12,9 @@
 #include <new>
 #include <string>
 
-#include "base/machine_state.hpp"
+#include "base/machine/machine_state.hpp"
 #include "base/memory_reserve.hpp"
-#include "base/resident_memory.hpp"
+#include "base/process/resident_memory.hpp"
 #include "daemon/owner_mark.hpp"
 #include "daemon/serve_orphans.hpp"
 #include "daemon/serve_store.hpp"

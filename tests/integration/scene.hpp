@@ -9,7 +9,7 @@
 
 #include "base/descriptor.hpp"
 #include "base/json.hpp"
-#include "base/process.hpp"
+#include "base/process/process.hpp"
 #include "tests/daemon/fake_scene.hpp"
 
 namespace autotuned {

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "base/machine.hpp"
+#include "base/machine/machine.hpp"
 #include "plugins/needs.hpp"
 #include "plugins/sdk/autotuned_trainer.h"
 #include "tests/plugins/loader_scene.hpp"

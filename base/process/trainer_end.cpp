@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/trainer_end.hpp"
+#include "base/process/trainer_end.hpp"
 
 #include <array>
 #include <utility>
 
-#include "base/process.hpp"
+#include "base/process/process.hpp"
 #include "base/text.hpp"
 
 namespace autotuned {

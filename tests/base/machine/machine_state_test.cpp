@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/machine_state.hpp"
+#include "base/machine/machine_state.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "base/cgroup.hpp"
+#include "base/machine/cgroup.hpp"
 #include "tests/base/temporary_folder.hpp"
 
 namespace autotuned {

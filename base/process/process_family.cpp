@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/process_family.hpp"
+#include "base/process/process_family.hpp"
 
 #include <sys/stat.h>
 #include <time.h>

@@ -33,7 +33,7 @@ struct Machine {
   // Why there is no GPU, or why one was left out: "no NVIDIA driver (libnvidia-ml.so.1 is missing)".
   std::string gpu_reason;
   std::string kernel;  // "Linux 6.1.0-18-amd64"
-  // Libraries that could allocate memory in place of the C library (base/allocator_library.hpp), each with
+  // Libraries that could allocate memory in place of the C library (base/machine/allocator_library.hpp), each with
   // why it cannot be used; empty: it can.
   std::map<std::string, std::string> allocators;
 

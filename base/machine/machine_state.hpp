@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/nvml.hpp"
+#include "base/machine/nvml.hpp"
 
 namespace autotuned {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/machine.hpp"
+#include "base/machine/machine.hpp"
 
 namespace autotuned {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/process.hpp"
+#include "base/process/process.hpp"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

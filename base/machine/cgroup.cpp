@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/cgroup.hpp"
+#include "base/machine/cgroup.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/trainer_end.hpp"
+#include "base/process/trainer_end.hpp"
 
 #include <gtest/gtest.h>
 
-#include "base/cgroup.hpp"
+#include "base/machine/cgroup.hpp"
 #include "tests/base/temporary_folder.hpp"
 
 namespace autotuned {

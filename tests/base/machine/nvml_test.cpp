@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/nvml.hpp"
+#include "base/machine/nvml.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

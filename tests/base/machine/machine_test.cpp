@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/machine.hpp"
+#include "base/machine/machine.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "base/cgroup.hpp"
+#include "base/machine/cgroup.hpp"
 #include "tests/base/temporary_folder.hpp"
 
 namespace autotuned {

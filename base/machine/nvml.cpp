@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/nvml.hpp"
+#include "base/machine/nvml.hpp"
 
 #include <dlfcn.h>
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/machine.hpp"
+#include "base/machine/machine.hpp"
 
 #include <fmt/format.h>
 
@@ -12,11 +12,11 @@
 #include <string_view>
 #include <utility>
 
-#include "base/allocator_library.hpp"
-#include "base/cgroup.hpp"
 #include "base/digest.hpp"
 #include "base/file.hpp"
-#include "base/nvml.hpp"
+#include "base/machine/allocator_library.hpp"
+#include "base/machine/cgroup.hpp"
+#include "base/machine/nvml.hpp"
 
 namespace autotuned {
 namespace {

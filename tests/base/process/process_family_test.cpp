@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/process_family.hpp"
+#include "base/process/process_family.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <fstream>
 #include <string>
 
-#include "base/process.hpp"
+#include "base/process/process.hpp"
 
 namespace autotuned {
 namespace {

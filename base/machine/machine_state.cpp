@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/machine_state.hpp"
+#include "base/machine/machine_state.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -11,10 +11,10 @@
 #include <string_view>
 #include <utility>
 
-#include "base/cgroup.hpp"
 #include "base/file.hpp"
 #include "base/folder_names.hpp"
-#include "base/machine.hpp"
+#include "base/machine/cgroup.hpp"
+#include "base/machine/machine.hpp"
 #include "base/text.hpp"
 
 namespace autotuned {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/allocator_library.hpp"
+#include "base/machine/allocator_library.hpp"
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
