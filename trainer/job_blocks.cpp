@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "profiler/recorder/torch_operators.hpp"
 #include "profiler/spans.hpp"
-#include "profiler/torch_operators.hpp"
 #include "trainer/job_state.hpp"
 #include "trainer/loading_scope.hpp"
 #include "trainer/process_memory.hpp"

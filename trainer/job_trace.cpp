@@ -7,13 +7,13 @@
 #include <string>
 #include <utility>
 
-#include "profiler/cupti_collector.hpp"
-#include "profiler/cupti_devices.hpp"
-#include "profiler/cupti_library.hpp"
-#include "profiler/cupti_occupancy.hpp"
+#include "profiler/recorder/cupti_collector.hpp"
+#include "profiler/recorder/cupti_devices.hpp"
+#include "profiler/recorder/cupti_library.hpp"
+#include "profiler/recorder/cupti_occupancy.hpp"
+#include "profiler/recorder/timeline_trace.hpp"
+#include "profiler/recorder/torch_timeline.hpp"
 #include "profiler/spans.hpp"
-#include "profiler/timeline_trace.hpp"
-#include "profiler/torch_timeline.hpp"
 #include "trainer/job_state.hpp"
 #include "trainer/loading_scope.hpp"
 #include "trainer/step_clock.hpp"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "profiler/torch_timeline.hpp"
+#include "profiler/recorder/torch_timeline.hpp"
 #include "recipes/recipe.hpp"
 #include "trainer/checkpoint.hpp"
 #include "trainer/feed.hpp"

@@ -12,7 +12,7 @@
 #include "base/configuration.hpp"
 #include "base/file.hpp"
 #include "plugins/trust.hpp"
-#include "profiler/cupti_library.hpp"
+#include "profiler/recorder/cupti_library.hpp"
 #include "recipes/recipe.hpp"
 #include "trainer/job_check.hpp"
 #include "trainer/timing_rule.hpp"

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "profiler/analysis/stacks.hpp"
+#include "profiler/analysis/events/stacks.hpp"
 #include "profiler/analysis/used_names.hpp"
 #include "profiler/traces/classification.hpp"
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "profiler/analysis/forward_threads.hpp"
+#include "profiler/analysis/events/forward_threads.hpp"
 #include "profiler/traces/classification.hpp"
 
 namespace autotuned::analysis {

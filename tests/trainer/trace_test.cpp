@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-#include "profiler/torch_timeline.hpp"
+#include "profiler/recorder/torch_timeline.hpp"
 #include "profiler/traces/reader.hpp"
 #include "tests/trainer/small_job.hpp"
 #include "trainer/job.hpp"

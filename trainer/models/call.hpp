@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "profiler/thread_log.hpp"
+#include "profiler/recorder/thread_log.hpp"
 #include "trainer/precision.hpp"
 
 namespace autotuned::trainer {
