@@ -7,7 +7,7 @@
 
 #include "base/result.hpp"
 #include "bench/grid.hpp"
-#include "plugins/loader.hpp"
+#include "plugins/host/loader.hpp"
 
 namespace autotuned::bench {
 

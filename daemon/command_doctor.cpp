@@ -19,7 +19,7 @@
 #include "daemon/report.hpp"
 #include "daemon/trainer_client.hpp"
 #include "daemon/trainer_environment.hpp"
-#include "plugins/loader.hpp"
+#include "plugins/host/loader.hpp"
 #include "recipes/knobs.hpp"
 #include "storage/history.hpp"
 

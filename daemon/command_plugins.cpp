@@ -14,8 +14,8 @@
 #include "daemon/plugin_record.hpp"
 #include "daemon/plugin_survey.hpp"
 #include "daemon/report.hpp"
-#include "plugins/loader.hpp"
-#include "plugins/skeleton.hpp"
+#include "plugins/host/loader.hpp"
+#include "plugins/host/skeleton.hpp"
 
 namespace autotuned::daemon {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "plugins/loader.hpp"
+#include "plugins/host/loader.hpp"
 #include "recipes/recipe.hpp"
 
 namespace autotuned::daemon {

@@ -9,7 +9,7 @@
 
 #include "base/clock.hpp"
 #include "base/json.hpp"
-#include "plugins/loader.hpp"
+#include "plugins/host/loader.hpp"
 #include "storage/history.hpp"
 #include "tuner/ledger.hpp"
 

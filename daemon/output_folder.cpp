@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/file.hpp"
-#include "plugins/trust.hpp"
+#include "plugins/host/trust.hpp"
 
 namespace autotuned::daemon {
 namespace {

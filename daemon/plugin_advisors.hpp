@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "plugins/loader.hpp"
+#include "plugins/host/loader.hpp"
 #include "tuner/advisors.hpp"
 
 namespace autotuned::daemon {

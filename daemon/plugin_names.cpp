@@ -5,8 +5,8 @@
 
 #include "base/text.hpp"
 #include "daemon/places.hpp"
-#include "plugins/loader.hpp"
-#include "plugins/trust.hpp"
+#include "plugins/host/loader.hpp"
+#include "plugins/host/trust.hpp"
 
 namespace autotuned::daemon {
 

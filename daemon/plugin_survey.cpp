@@ -9,7 +9,7 @@
 #include "base/frame.hpp"
 #include "base/text.hpp"
 #include "daemon/own_process.hpp"
-#include "plugins/loader.hpp"
+#include "plugins/host/loader.hpp"
 
 namespace autotuned::daemon {
 

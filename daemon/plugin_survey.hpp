@@ -29,7 +29,7 @@ struct SurveyedPlugin {
   [[nodiscard]] Json to_json() const;
 };
 
-// What find_plugins() (plugins/loader.hpp) finds, sorted by name, and those that ended their process
+// What find_plugins() (plugins/host/loader.hpp) finds, sorted by name, and those that ended their process
 // or did not return within `limit`. Errors: the process cannot be started, or ends for no plugin's sake.
 // Call from the main thread.
 [[nodiscard]] Result<std::vector<SurveyedPlugin>> survey_plugins(

@@ -11,7 +11,7 @@
 #include "base/descriptor.hpp"
 #include "base/file.hpp"
 #include "base/printable.hpp"
-#include "plugins/trust.hpp"
+#include "plugins/host/trust.hpp"
 #include "recipes/recipe_plugins.hpp"
 
 namespace autotuned::daemon {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "plugins/loader.hpp"
+#include "plugins/host/loader.hpp"
 #include "storage/history.hpp"
 
 namespace autotuned::daemon {

@@ -10,7 +10,7 @@
 #include "base/configuration.hpp"
 #include "base/json.hpp"
 #include "base/result.hpp"
-#include "plugins/loader.hpp"
+#include "plugins/host/loader.hpp"
 #include "recipes/recipe.hpp"
 
 namespace autotuned::daemon {

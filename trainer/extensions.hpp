@@ -12,7 +12,7 @@
 
 #include "base/configuration.hpp"
 #include "base/result.hpp"
-#include "plugins/trainer_library.hpp"
+#include "plugins/host/trainer_library.hpp"
 #include "recipes/knobs.hpp"
 #include "trainer/feed.hpp"
 

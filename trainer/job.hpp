@@ -14,7 +14,7 @@
 #include "base/machine/machine.hpp"
 #include "base/result.hpp"
 #include "base/trial.hpp"
-#include "plugins/trainer_library.hpp"
+#include "plugins/host/trainer_library.hpp"
 #include "profiler/metrics.hpp"
 #include "profiler/operators.hpp"
 #include "profiler/spans.hpp"

@@ -8,7 +8,7 @@
 #include "base/configuration.hpp"
 #include "base/machine/machine.hpp"
 #include "base/result.hpp"
-#include "plugins/trainer_library.hpp"
+#include "plugins/host/trainer_library.hpp"
 #include "recipes/recipe.hpp"
 #include "trainer/device.hpp"
 

@@ -11,7 +11,7 @@
 
 #include "base/configuration.hpp"
 #include "base/file.hpp"
-#include "plugins/trust.hpp"
+#include "plugins/host/trust.hpp"
 #include "profiler/recorder/cupti_library.hpp"
 #include "recipes/recipe.hpp"
 #include "trainer/job_check.hpp"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "plugins/trainer_library.hpp"
+#include "plugins/host/trainer_library.hpp"
 #include "recipes/recipe.hpp"
 #include "trainer/input/dataset.hpp"
 #include "trainer/loss.hpp"

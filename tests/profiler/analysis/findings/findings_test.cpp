@@ -44,7 +44,7 @@ TEST(Rules, NameOnlyWhatExists) {
     EXPECT_TRUE(ids.insert(rule.id).second) << rule.id;
     const std::string plugin = rule.plugin;
     EXPECT_TRUE(plugin.empty() ||
-                std::filesystem::exists(tests::source_folder() / "plugins" / plugin))
+                std::filesystem::exists(tests::source_folder() / "plugins/builtin" / plugin))
         << rule.id;
     const std::string knob = rule.knob;
     EXPECT_TRUE(knob.empty() || knobs.contains(knob)) << rule.id << " " << knob;

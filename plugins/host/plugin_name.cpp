@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/plugin_name.hpp"
+#include "plugins/host/plugin_name.hpp"
 
 #include <algorithm>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/yaml_plugin.hpp"
+#include "plugins/host/yaml_plugin.hpp"
 
 #include <gmock/gmock.h>
 
-#include "plugins/loader.hpp"
-#include "plugins/needs.hpp"
+#include "plugins/host/loader.hpp"
+#include "plugins/host/needs.hpp"
 #include "tests/plugins/share.hpp"
 
 namespace autotuned::plugins {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "plugins/loader.hpp"
+#include "plugins/host/loader.hpp"
 #include "recipes/yaml.hpp"
 
 namespace autotuned::plugins {

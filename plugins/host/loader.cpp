@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/loader.hpp"
+#include "plugins/host/loader.hpp"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -19,13 +19,13 @@
 #include "base/digest.hpp"
 #include "base/folder_names.hpp"
 #include "base/machine/machine.hpp"
-#include "plugins/library_file.hpp"
-#include "plugins/needs.hpp"
-#include "plugins/plugin_name.hpp"
+#include "plugins/host/library_file.hpp"
+#include "plugins/host/needs.hpp"
+#include "plugins/host/plugin_name.hpp"
+#include "plugins/host/trainer_library.hpp"
+#include "plugins/host/trust.hpp"
+#include "plugins/host/yaml_plugin.hpp"
 #include "plugins/sdk/autotuned_plugin.h"
-#include "plugins/trainer_library.hpp"
-#include "plugins/trust.hpp"
-#include "plugins/yaml_plugin.hpp"
 
 namespace autotuned::plugins {
 namespace {

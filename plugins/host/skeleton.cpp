@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/skeleton.hpp"
+#include "plugins/host/skeleton.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "base/folder_names.hpp"
-#include "plugins/plugin_name.hpp"
+#include "plugins/host/plugin_name.hpp"
 
 namespace autotuned::plugins {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/library_file.hpp"
+#include "plugins/host/library_file.hpp"
 
 #include <elf.h>
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/trainer_library.hpp"
+#include "plugins/host/trainer_library.hpp"
 
 #include <fmt/format.h>
 
@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "base/json.hpp"
-#include "plugins/library_file.hpp"
-#include "plugins/loader.hpp"
-#include "plugins/needs.hpp"
-#include "plugins/plugin_name.hpp"
+#include "plugins/host/library_file.hpp"
+#include "plugins/host/loader.hpp"
+#include "plugins/host/needs.hpp"
+#include "plugins/host/plugin_name.hpp"
 #include "plugins/sdk/autotuned_trainer.h"
 #include "recipes/knob_json.hpp"
 

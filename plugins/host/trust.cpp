@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/trust.hpp"
+#include "plugins/host/trust.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Libraries that only the trainer loads: what is known of them without their code, and every refusal.
-#include "plugins/trainer_library.hpp"
+#include "plugins/host/trainer_library.hpp"
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "base/machine/machine.hpp"
-#include "plugins/needs.hpp"
+#include "plugins/host/needs.hpp"
 #include "plugins/sdk/autotuned_trainer.h"
 #include "tests/plugins/loader_scene.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/expression.hpp"
+#include "plugins/host/expression.hpp"
 
 #include <fmt/format.h>
 

@@ -15,8 +15,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "plugins/loader.hpp"
-#include "plugins/trust.hpp"
+#include "plugins/host/loader.hpp"
+#include "plugins/host/trust.hpp"
 #include "tests/plugins/loader_scene.hpp"
 
 namespace autotuned::plugins {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/values.hpp"
+#include "plugins/host/values.hpp"
 
 #include <fmt/format.h>
 

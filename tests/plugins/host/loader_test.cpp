@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loading what may be trusted: names, order, answers. Refusals are in refusal_test.cpp.
-#include "plugins/loader.hpp"
+#include "plugins/host/loader.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/yaml_plugin.hpp"
+#include "plugins/host/yaml_plugin.hpp"
 
 #include <fmt/format.h>
 
@@ -9,10 +9,10 @@
 
 #include "base/file.hpp"
 #include "base/text.hpp"
-#include "plugins/expression.hpp"
-#include "plugins/needs.hpp"
+#include "plugins/host/expression.hpp"
+#include "plugins/host/needs.hpp"
+#include "plugins/host/values.hpp"
 #include "plugins/sdk/plugin.hpp"
-#include "plugins/values.hpp"
 
 namespace autotuned::plugins {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/json.hpp"
-#include "plugins/expression.hpp"
+#include "plugins/host/expression.hpp"
 #include "plugins/sdk/situation.hpp"
 
 namespace autotuned::plugins {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/needs.hpp"
+#include "plugins/host/needs.hpp"
 
 #include <fmt/format.h>
 

@@ -36,7 +36,7 @@ std::filesystem::path pages_folder() {
 std::map<std::string, std::string> sources() {
   std::map<std::string, std::string> all;
   for (const auto& folder :
-       std::filesystem::directory_iterator(tests::source_folder() / "plugins")) {
+       std::filesystem::directory_iterator(tests::source_folder() / "plugins/builtin")) {
     const std::string name = folder.path().filename().string();
     for (const char* ending : {".cpp", ".yaml"}) {
       const std::filesystem::path file = folder.path() / (name + ending);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/expression.hpp"
+#include "plugins/host/expression.hpp"
 
 #include <gmock/gmock.h>
 
-#include "plugins/values.hpp"
+#include "plugins/host/values.hpp"
 #include "tests/plugins/loader_scene.hpp"
 
 namespace autotuned::plugins {
