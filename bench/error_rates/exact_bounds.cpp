@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/exact_bounds.hpp"
+#include "bench/error_rates/exact_bounds.hpp"
 
 #include <boost/math/distributions/beta.hpp>
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "bench/grid.hpp"
+#include "bench/search/grid.hpp"
 #include "plugins/host/loader.hpp"
 
 namespace autotuned::bench {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/placebo_series.hpp"
+#include "bench/error_rates/placebo_series.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "base/statistics.hpp"
-#include "bench/exact_bounds.hpp"
+#include "bench/error_rates/exact_bounds.hpp"
 
 namespace autotuned::bench {
 namespace {

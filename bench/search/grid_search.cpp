@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/grid_search.hpp"
+#include "bench/search/grid_search.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/grid.hpp"
+#include "bench/search/grid.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is said of searches on recorded grids, and our search on those of bench/data/grids.
-#include "bench/grid.hpp"
+#include "bench/search/grid.hpp"
 
 #include <gmock/gmock.h>
 
@@ -10,7 +10,7 @@
 #include <map>
 #include <random>
 
-#include "bench/grid_search.hpp"
+#include "bench/search/grid_search.hpp"
 #include "tests/places.hpp"
 
 namespace autotuned::bench {

@@ -12,8 +12,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "bench/grid_search.hpp"
 #include "bench/recipe_job.hpp"
+#include "bench/search/grid_search.hpp"
 #include "daemon/places.hpp"
 
 namespace autotuned::bench {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/disturbance.hpp"
+#include "bench/error_rates/disturbance.hpp"
 
 #include <cstdint>
 #include <random>

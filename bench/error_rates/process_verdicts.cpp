@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/process_verdicts.hpp"
+#include "bench/error_rates/process_verdicts.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <random>
 
 #include "base/statistics.hpp"
-#include "bench/exact_bounds.hpp"
+#include "bench/error_rates/exact_bounds.hpp"
 #include "tests/tuner/simulation.hpp"
 #include "tuner/trial.hpp"
 

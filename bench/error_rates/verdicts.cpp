@@ -19,9 +19,9 @@
 #include <string>
 #include <vector>
 
-#include "bench/disturbance.hpp"
-#include "bench/exact_bounds.hpp"
-#include "bench/process_verdicts.hpp"
+#include "bench/error_rates/disturbance.hpp"
+#include "bench/error_rates/exact_bounds.hpp"
+#include "bench/error_rates/process_verdicts.hpp"
 #include "tuner/comparison.hpp"
 
 namespace autotuned::bench {

@@ -21,8 +21,8 @@
 
 #include "base/file.hpp"
 #include "base/statistics.hpp"
-#include "bench/grid.hpp"
 #include "bench/recipe_job.hpp"
+#include "bench/search/grid.hpp"
 
 namespace {
 
