@@ -12,7 +12,7 @@
 
 #include "base/result.hpp"
 #include "trainer/comparison.hpp"
-#include "trainer/input/epoch_order.hpp"
+#include "trainer/input/common/epoch_order.hpp"
 
 namespace autotuned::trainer {
 

@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "base/result.hpp"
-#include "trainer/input/epoch_order.hpp"
+#include "trainer/input/common/epoch_order.hpp"
 
 namespace autotuned::trainer {
 

@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "trainer/input/pixel_formula.hpp"
-#include "trainer/input/pixel_table.hpp"
+#include "trainer/input/transforms/pixel_formula.hpp"
+#include "trainer/input/transforms/pixel_table.hpp"
 
 namespace autotuned::trainer {
 

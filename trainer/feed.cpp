@@ -20,7 +20,7 @@
 #include "trainer/device_pass.hpp"
 #include "trainer/feed_buffers.hpp"
 #include "trainer/feed_size.hpp"
-#include "trainer/input/read_ahead.hpp"
+#include "trainer/input/loader/read_ahead.hpp"
 
 namespace autotuned::trainer {
 namespace {

@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "base/result.hpp"
-#include "trainer/input/loader.hpp"
+#include "trainer/input/loader/loader.hpp"
 #include "trainer/reuse.hpp"
 
 namespace autotuned::trainer {

@@ -9,7 +9,7 @@
 
 #include "base/text.hpp"
 #include "trainer/guarded.hpp"
-#include "trainer/input/split_dataset.hpp"
+#include "trainer/input/datasets/split_dataset.hpp"
 #include "trainer/job_state.hpp"
 #include "trainer/models/model.hpp"
 

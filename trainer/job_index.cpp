@@ -10,7 +10,7 @@
 
 #include "base/digest.hpp"
 #include "base/user_folders.hpp"
-#include "trainer/input/jpeg_index_folder.hpp"
+#include "trainer/input/jpeg_index/jpeg_index_folder.hpp"
 #include "trainer/job_state.hpp"
 
 namespace autotuned::trainer {

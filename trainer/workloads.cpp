@@ -15,7 +15,7 @@ namespace {
 
 using plugins::TrainerLibrary;
 
-// The limits of data sets of our own (trainer/input/dataset_types.hpp).
+// The limits of data sets of our own (trainer/input/datasets/dataset_types.hpp).
 constexpr std::int64_t kMostSamples = 0xffff'ffff;
 constexpr int kMostClasses = 65'536;
 constexpr int kMostSide = 65'536;

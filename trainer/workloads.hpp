@@ -11,7 +11,7 @@
 #include "base/result.hpp"
 #include "plugins/host/trainer_library.hpp"
 #include "recipes/recipe.hpp"
-#include "trainer/input/dataset.hpp"
+#include "trainer/input/datasets/dataset.hpp"
 #include "trainer/loss.hpp"
 
 namespace autotuned::sdk::detail {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "trainer/input/pipeline.hpp"
-#include "trainer/input/random.hpp"
+#include "trainer/input/common/random.hpp"
+#include "trainer/input/transforms/pipeline.hpp"
 
 namespace autotuned::trainer {
 namespace {
