@@ -26,6 +26,8 @@ function(autotuned_library name)
     add_library(${name} STATIC ${arg_SOURCES})
     target_link_libraries(${name} PUBLIC autotuned_options ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
     if("LibTorch::LibTorch" IN_LIST arg_PRIVATE)
+      # LibTorch's own headers then include the operators that they use instead of all.
+      target_compile_definitions(${name} PRIVATE AT_PER_OPERATOR_HEADERS)
       autotuned_use_precompiled_header(${name} torch_library)
     else()
       autotuned_use_precompiled_header(${name} library)
