@@ -24,7 +24,7 @@
 #include "profiler/spans.hpp"
 #include "profiler/traces/writer.hpp"
 #include "recipes/recipe.hpp"
-#include "trainer/job.hpp"
+#include "trainer/job/job.hpp"
 
 namespace autotuned {
 namespace {

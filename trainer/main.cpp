@@ -12,7 +12,7 @@
 #include "base/frame.hpp"
 #include "base/machine/machine.hpp"
 #include "base/process/process.hpp"
-#include "trainer/device.hpp"
+#include "trainer/common/device.hpp"
 #include "trainer/server.hpp"
 
 namespace {

@@ -14,9 +14,9 @@
 #include "plugins/host/trust.hpp"
 #include "profiler/recorder/cupti_library.hpp"
 #include "recipes/recipe.hpp"
-#include "trainer/job_check.hpp"
+#include "trainer/job/job_check.hpp"
+#include "trainer/job/training.hpp"
 #include "trainer/timing_rule.hpp"
-#include "trainer/training.hpp"
 
 namespace autotuned::trainer {
 namespace {

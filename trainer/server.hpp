@@ -9,8 +9,8 @@
 #include "base/json.hpp"
 #include "base/machine/machine.hpp"
 #include "base/result.hpp"
-#include "trainer/device.hpp"
-#include "trainer/job.hpp"
+#include "trainer/common/device.hpp"
+#include "trainer/job/job.hpp"
 
 namespace autotuned::trainer {
 

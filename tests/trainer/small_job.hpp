@@ -14,7 +14,7 @@
 #include "base/machine/machine.hpp"
 #include "recipes/knobs.hpp"
 #include "recipes/recipe.hpp"
-#include "trainer/job.hpp"
+#include "trainer/job/job.hpp"
 
 namespace autotuned::trainer {
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "profiler/recorder/thread_log.hpp"
-#include "trainer/precision.hpp"
+#include "trainer/common/precision.hpp"
 
 namespace autotuned::trainer {
 
