@@ -6,7 +6,8 @@
 //   build/release/bin/placebos recipes/fashion_cnn.yaml --kind live --gain 0.05 --disturb 1
 //
 // The placebo of a restart knob is a variable of the environment that nothing reads, that of a live one a knob of an
-// extension that does nothing (bench/error_rates/placebo.cpp). A gain is less of a work that the extension adds to each step. With
+// extension that does nothing (bench/error_rates/placebo.cpp). A gain is less of a work that the extension adds to each
+// step. With
 // --json the trials are appended to a file, all trials of which are counted: a series can be done in pieces, and
 // --trials 0 prints its table.
 #include <CLI/CLI.hpp>
