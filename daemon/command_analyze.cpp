@@ -7,7 +7,7 @@
 #include <set>
 
 #include "daemon/command_functions.hpp"
-#include "daemon/commands.hpp"
+#include "daemon/exit_codes.hpp"
 #include "daemon/history_reading.hpp"
 #include "daemon/profile_views.hpp"
 #include "daemon/trace_report.hpp"

@@ -13,7 +13,7 @@
 #include "base/machine/machine_state.hpp"
 #include "base/text.hpp"
 #include "daemon/command_functions.hpp"
-#include "daemon/commands.hpp"
+#include "daemon/exit_codes.hpp"
 #include "daemon/places.hpp"
 #include "daemon/plugin_survey.hpp"
 #include "daemon/report.hpp"

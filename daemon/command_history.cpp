@@ -10,7 +10,7 @@
 #include "base/printable.hpp"
 #include "base/text.hpp"
 #include "daemon/command_functions.hpp"
-#include "daemon/commands.hpp"
+#include "daemon/exit_codes.hpp"
 #include "daemon/history_reading.hpp"
 #include "daemon/recipe_reading.hpp"
 #include "daemon/report.hpp"

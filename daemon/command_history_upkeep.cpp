@@ -10,7 +10,7 @@
 #include "base/clock.hpp"
 #include "base/text.hpp"
 #include "daemon/command_functions.hpp"
-#include "daemon/commands.hpp"
+#include "daemon/exit_codes.hpp"
 #include "daemon/history_reading.hpp"
 #include "daemon/report.hpp"
 #include "storage/history.hpp"

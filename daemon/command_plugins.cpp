@@ -7,7 +7,7 @@
 
 #include "base/printable.hpp"
 #include "daemon/command_functions.hpp"
-#include "daemon/commands.hpp"
+#include "daemon/exit_codes.hpp"
 #include "daemon/history_reading.hpp"
 #include "daemon/places.hpp"
 #include "daemon/plugin_names.hpp"

@@ -6,7 +6,7 @@
 
 #include "base/text.hpp"
 #include "daemon/command_functions.hpp"
-#include "daemon/commands.hpp"
+#include "daemon/exit_codes.hpp"
 #include "daemon/history_reading.hpp"
 #include "daemon/report.hpp"
 #include "daemon/run_screen.hpp"

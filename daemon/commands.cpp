@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "daemon/command_functions.hpp"
 #include "daemon/command_profile.hpp"
+#include "daemon/exit_codes.hpp"
 #include "daemon/profile_views.hpp"
 
 namespace autotuned::daemon {

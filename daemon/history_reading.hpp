@@ -9,7 +9,7 @@
 
 #include "base/json.hpp"
 #include "base/trial.hpp"
-#include "daemon/commands.hpp"
+#include "daemon/exit_codes.hpp"
 #include "storage/history.hpp"
 
 namespace autotuned::daemon {

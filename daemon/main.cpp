@@ -13,6 +13,7 @@
 #include "base/printable.hpp"
 #include "base/process/process.hpp"
 #include "daemon/commands.hpp"
+#include "daemon/exit_codes.hpp"
 #include "daemon/own_process.hpp"
 #include "daemon/plugin_survey.hpp"
 #include "daemon/session_process.hpp"

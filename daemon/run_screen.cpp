@@ -7,7 +7,7 @@
 #include <iostream>
 
 #include "base/printable.hpp"
-#include "daemon/commands.hpp"
+#include "daemon/exit_codes.hpp"
 
 namespace autotuned::daemon {
 

@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "daemon/commands.hpp"
+#include "daemon/exit_codes.hpp"
 #include "daemon/serve_socket.hpp"
 
 namespace autotuned::daemon {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/process/resident_memory.hpp"
-#include "daemon/commands.hpp"
+#include "daemon/exit_codes.hpp"
 #include "daemon/serve_log.hpp"
 #include "daemon/serve_orphans.hpp"
 #include "storage/history.hpp"

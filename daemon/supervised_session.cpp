@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "daemon/commands.hpp"
+#include "daemon/exit_codes.hpp"
 
 namespace autotuned::daemon {
 

@@ -4,6 +4,7 @@
 
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "daemon/exit_codes.hpp"
 #include "tests/base/temporary_folder.hpp"
 #include "tests/daemon/printed.hpp"
 #include "tests/profiler/trace_text.hpp"

@@ -9,7 +9,7 @@
 #include <iterator>
 #include <memory>
 
-#include "daemon/commands.hpp"
+#include "daemon/exit_codes.hpp"
 #include "tests/base/temporary_folder.hpp"
 #include "tests/daemon/submission_sample.hpp"
 #include "tests/daemon/supervision.hpp"
