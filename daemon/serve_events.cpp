@@ -16,17 +16,6 @@ namespace {
 constexpr std::size_t kChunkBytes = std::size_t{64} << 10U;
 constexpr std::size_t kLongestLine = std::size_t{16} << 20U;
 
-// False when not all of it could be written.
-bool write_all(int file, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t count = ::write(file, text.data(), text.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(count));
-  }
-  return true;
-}
-
 // Where the last whole line ends.
 std::int64_t end_of_lines(int file, std::int64_t size) {
   std::string chunk(kChunkBytes, '\0');
