@@ -70,20 +70,4 @@ class EventReader {
   std::int64_t offset_ = 0;
 };
 
-// What a program prints, in two files of at most `max_bytes` each: the older one has .1 at its name's end.
-class BoundedLog {
- public:
-  explicit BoundedLog(std::filesystem::path file,
-                      std::int64_t max_bytes = std::int64_t{512} << 10U);
-  void append(std::string_view text);
-
- private:
-  void open(bool is_new);
-
-  std::filesystem::path path_;
-  std::int64_t max_bytes_;
-  std::int64_t size_ = 0;
-  Descriptor file_;
-};
-
 }  // namespace autotuned::daemon

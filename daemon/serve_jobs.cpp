@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/process/resident_memory.hpp"
+#include "daemon/bounded_log.hpp"
 #include "daemon/exit_codes.hpp"
 #include "daemon/serve_log.hpp"
 #include "daemon/serve_orphans.hpp"

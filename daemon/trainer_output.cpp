@@ -14,7 +14,7 @@
 #include <system_error>
 #include <utility>
 
-#include "daemon/serve_events.hpp"
+#include "daemon/bounded_log.hpp"
 
 namespace autotuned::daemon {
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The files of a daemon: logs of events, the queue, the socket, and what it logs.
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -8,15 +7,11 @@
 #include <unistd.h>
 
 #include <array>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 
-#include "base/process/process.hpp"
-#include "base/process/resident_memory.hpp"
 #include "daemon/serve_events.hpp"
 #include "daemon/serve_log.hpp"
-#include "daemon/serve_orphans.hpp"
 #include "daemon/serve_socket.hpp"
 #include "daemon/serve_store.hpp"
 #include "tests/base/temporary_folder.hpp"
@@ -100,21 +95,6 @@ TEST(EventLog, HalfALineOfACrashIsCutOff) {
     EXPECT_TRUE(log->append({{"event", "b"}}, 0s));
     EXPECT_EQ(folder.read("e"), after + "{\"event\":\"b\"}\n");
   }
-}
-
-TEST(BoundedLog, KeepsTheNewest) {
-  const TemporaryFolder folder;
-  BoundedLog log(folder / "log", 10);
-  log.append("0123456789");
-  log.append("abc");
-  EXPECT_EQ(folder.read("log"), "abc");
-  EXPECT_EQ(folder.read("log.1"), "0123456789");
-  log.append("defghijklmnopqrstuvwxyz");
-  EXPECT_EQ(folder.read("log"), "uvwxyz");
-  EXPECT_EQ(folder.read("log.1"), "klmnopqrst");
-  BoundedLog again(folder / "log", 10);
-  again.append("1234!");
-  EXPECT_EQ(folder.read("log"), "!");
 }
 
 TEST(JobStore, GivesBackWhatWasPut) {
@@ -291,27 +271,6 @@ TEST(LogText, CannotBeForged) {
             R"(x error="a b\n2026 info forged")");
   EXPECT_EQ(log_text("x", {{"a", "b=c"}}), R"(x a="b=c")");
   EXPECT_EQ(log_text("x", {{"a", "ü\x1b[2J\x7f\xC2\x9B"}}), R"(x a="ü\u001b[2J??")");
-}
-
-TEST(Orphans, AreFoundByTheirMark) {
-  const std::string token = "test-" + std::to_string(getpid());
-  ProcessSpec spec;
-  spec.program = "/bin/sleep";
-  spec.arguments = {"1000"};
-  spec.environment = {"A=b", std::string(kJobVariable) + "=" + token, "C=d"};
-  auto marked = Process::start(spec);
-  ASSERT_TRUE(marked);
-  spec.environment = {std::string(kJobVariable) + "=" + token + "x"};
-  auto other = Process::start(spec);
-  ASSERT_TRUE(other);
-  EXPECT_THAT(processes_of({token}), ElementsAre(marked->pid()));
-  EXPECT_GT(resident_bytes(marked->pid()), 0);
-  EXPECT_EQ(end_processes_of({token}, 10s), 1);
-  const auto exit = marked->wait(10s);
-  ASSERT_TRUE(exit);
-  EXPECT_EQ(exit->signal, SIGKILL);
-  EXPECT_FALSE(other->wait(0s));
-  EXPECT_EQ(end_processes_of({}, 10s), 0);
 }
 
 }  // namespace
