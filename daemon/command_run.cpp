@@ -19,6 +19,7 @@
 #include "daemon/run_screen.hpp"
 #include "daemon/serve_client.hpp"
 #include "daemon/settings.hpp"
+#include "daemon/submitted_variables.hpp"
 #include "daemon/supervisor.hpp"
 #include "daemon/trainer_plugins.hpp"
 #include "storage/history.hpp"

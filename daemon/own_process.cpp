@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "daemon/places.hpp"
-#include "daemon/serve_protocol.hpp"
+#include "daemon/submitted_variables.hpp"
 
 namespace autotuned::daemon {
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/frame.hpp"
+#include "daemon/submitted_variables.hpp"
 
 namespace autotuned::daemon {
 
@@ -55,27 +56,6 @@ Result<Json> FrameDecoder::next() {
     return fail(ErrorKind::invalid, "a frame must be an object", kWhere);
   }
   return value;
-}
-
-const std::vector<std::string>& submitted_variables() {
-  static const std::vector<std::string> names = {"HOME",
-                                                 "LANG",
-                                                 "LC_ALL",
-                                                 "PATH",
-                                                 "TMPDIR",
-                                                 "TZ",
-                                                 "XDG_CACHE_HOME",
-                                                 "XDG_DATA_HOME",
-                                                 "CUDA_VISIBLE_DEVICES",
-                                                 "CUDA_MODULE_LOADING",
-                                                 "OMP_NUM_THREADS",
-                                                 "AUTOTUNED_LIBTORCH",
-                                                 "AUTOTUNED_PLUGIN_PATH",
-                                                 "AUTOTUNED_TRAINER",
-                                                 "ASAN_OPTIONS",
-                                                 "TSAN_OPTIONS",
-                                                 "UBSAN_OPTIONS"};
-  return names;
 }
 
 Json Submission::to_json() const {

@@ -51,9 +51,6 @@ struct Submission {
   [[nodiscard]] static Result<Submission> from_json(const Json& value);
 };
 
-// The variables that a run takes over from the shell in which it was submitted.
-[[nodiscard]] const std::vector<std::string>& submitted_variables();
-
 struct SubmitRequest {
   Submission submission;
 };
