@@ -32,7 +32,7 @@
 #include "bench/plain_masking.hpp"
 #include "bench/process_use.hpp"
 #include "bench/recipe_job.hpp"
-#include "daemon/settings.hpp"
+#include "daemon/common/settings.hpp"
 #include "recipes/knobs.hpp"
 #include "recipes/recipe.hpp"
 #include "trainer/input/common/sample_cache.hpp"

@@ -14,8 +14,8 @@
 
 #include "base/machine/machine.hpp"
 #include "base/result.hpp"
-#include "daemon/trainer_client.hpp"
-#include "daemon/trainer_job.hpp"
+#include "daemon/trainers/trainer_client.hpp"
+#include "daemon/trainers/trainer_job.hpp"
 #include "recipes/knobs.hpp"
 #include "recipes/recipe.hpp"
 

@@ -2,7 +2,7 @@
 # The four ways to declare a target. Sources may be headers too; paths are relative to the folder.
 #
 #   autotuned_library(autotuned_base SOURCES result.cpp ... PUBLIC tl::expected PRIVATE fmt::fmt)
-#   autotuned_executable(autotuned SOURCES main.cpp PRIVATE autotuned_daemon)
+#   autotuned_executable(autotuned SOURCES main.cpp PRIVATE autotuned_daemon_cli)
 #   autotuned_plugin(num_workers SOURCES num_workers.cpp [PRIVATE ...] [FILES extra.yaml])
 #   autotuned_test(statistics_test SOURCES statistics_test.cpp LINK autotuned_tuner
 #                  [LABELS slow gpu] [TIMEOUT 120] [SERIAL])

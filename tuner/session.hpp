@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tuning session: baseline, profile, proposals, trials, confirmation. Decides; does no I/O itself.
 //
-// Called by the session process (daemon/session_process.cpp) with a real job, and by tests with
+// Called by the session process (daemon/session/session_process.cpp) with a real job, and by tests with
 // simulated ones and a fake clock. Single-threaded.
 #pragma once
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
-#include "daemon/plugin_advisors.hpp"
+#include "daemon/session/plugin_advisors.hpp"
 #include "tuner/session.hpp"
 
 namespace autotuned::bench {

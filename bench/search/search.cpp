@@ -14,7 +14,7 @@
 
 #include "bench/recipe_job.hpp"
 #include "bench/search/grid_search.hpp"
-#include "daemon/places.hpp"
+#include "daemon/common/places.hpp"
 
 namespace autotuned::bench {
 namespace {

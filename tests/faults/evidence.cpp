@@ -9,7 +9,7 @@
 #include <set>
 #include <sstream>
 
-#include "daemon/progress_view.hpp"
+#include "daemon/cli/progress_view.hpp"
 #include "storage/history.hpp"
 
 namespace autotuned::faults {

@@ -10,7 +10,7 @@
 #include "base/descriptor.hpp"
 #include "base/json.hpp"
 #include "base/process/process.hpp"
-#include "tests/daemon/fake_scene.hpp"
+#include "tests/daemon/trainers/fake_scene.hpp"
 
 namespace autotuned {
 

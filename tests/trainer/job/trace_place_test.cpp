@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <torch/csrc/jit/api/module.h>
 
-#include "daemon/trace_findings.hpp"
+#include "daemon/trainers/trace_findings.hpp"
 #include "tests/plugins/loader_scene.hpp"
 #include "tests/trainer/small_job.hpp"
 #include "trainer/job/job.hpp"
