@@ -4,7 +4,7 @@
 
 namespace autotuned::daemon {
 
-// Parses and runs one command. Returns one of exit_codes.hpp.
+// Parses and runs one command. Returns one of daemon/common/exit_codes.hpp.
 [[nodiscard]] int run_command(int argc, char** argv);
 
 }  // namespace autotuned::daemon

@@ -13,7 +13,7 @@
 
 namespace autotuned::daemon {
 
-// daemon.sock in runtime_folder() (places.hpp), which is this user's alone.
+// daemon.sock in runtime_folder() (daemon/common/places.hpp), which is this user's alone.
 [[nodiscard]] Result<std::filesystem::path> socket_file();
 
 // A socket (mode 0600) that this process alone listens on. The destructor removes it.
