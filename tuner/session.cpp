@@ -279,6 +279,8 @@ Result<void> SessionRun::drop_marginal() {
     TrialPlan plan;
     plan.rules = {kConfirmationError, kConfirmationError, input_->recipe.tune.min_gain_ratio};
     plan.is_watched_for_stalls = false;  // it was
+    // What this trial rejects is given up: the processes that happen to be there do not suffice for that.
+    plan.has_first_look = false;
     plan.is_checked = false;
     const nanoseconds usable =
         remaining() - least_time(kConfirmationPairs, input_->starting, accepted_.back());
