@@ -42,12 +42,21 @@ double half_width_ratio(const Estimate& estimate) {
   return (estimate.high - estimate.low) / (2.0 * estimate.ratio);
 }
 
+// "0.980 to 1.100". An end that too few pairs have not shown yet is "unknown".
+std::string ends_text(const Estimate& estimate) {
+  const bool has_low = estimate.low > 0.0;
+  const bool has_high = estimate.high < kNoUpperEnd;
+  if (!has_low && !has_high) return "interval unknown";
+  const auto end = [](double value, bool is_known) {
+    return is_known ? fmt::format("{:.3f}", value) : std::string("unknown");
+  };
+  return end(estimate.low, has_low) + " to " + end(estimate.high, has_high);
+}
+
 std::string interval_text(const Measurement& measurement) {
   const Estimate estimate = measurement.estimate();
-  const std::string high =
-      estimate.high < kNoUpperEnd ? fmt::format("{:.3f}", estimate.high) : "unknown";
-  std::string text = fmt::format("{:.3f} times the rate ({:.3f} to {}) over {} pairs",
-                                 estimate.ratio, estimate.low, high, estimate.pairs);
+  std::string text = fmt::format("{:.3f} times the rate ({}) over {} pairs", estimate.ratio,
+                                 ends_text(estimate), estimate.pairs);
   const int processes = measurement.process_pairs();
   if (processes > 0) {
     text += fmt::format(" in {} pair{} of processes", processes, processes == 1 ? "" : "s");

@@ -138,6 +138,25 @@ TEST(Trial, BothArmsAreMadeReadyBeforeTheFirstBlock) {
   EXPECT_NE(one.simulation.job.readied[0].first, one.simulation.job.readied[1].first);
 }
 
+// A verdict of "slower" takes fewer pairs than a lower end does at a small error.
+TEST(Trial, AnEndThatIsNotKnownIsNotPrintedAsAFigure) {
+  ProcessTrial slower(1, 1.0, 0.0);
+  slower.plan.rules.accept_error_ratio = 0.001;
+  slower.simulation.job.rate = [](const Configuration& configuration) {
+    return configuration.integer("loader.workers") == 2 ? 700.0 : 1000.0;
+  };
+  TrialRecord trial = slower.run(/*is_restart=*/false);
+  EXPECT_EQ(trial.rejection, RejectionReason::slower);
+  EXPECT_EQ(trial.estimate.low, 0.0);
+  EXPECT_THAT(trial.reason, HasSubstr("times the rate (unknown to 0.7"));
+  EXPECT_THAT(trial.reason, HasSubstr(") over 7 pairs"));
+
+  ProcessTrial brief(1, 1.0, 0.0);
+  brief.plan.time_share = brief.plan.most_time = milliseconds(1);
+  trial = brief.run(/*is_restart=*/false);
+  EXPECT_THAT(trial.reason, HasSubstr("times the rate (interval unknown) over 2 pairs"));
+}
+
 // 4 % faster in nine blocks of ten and 2.5 times slower in the tenth, which is slower by 10 %.
 void add_rare_stalls(ProcessTrial& one, std::uint64_t seed) {
   one.simulation.job.rate =
