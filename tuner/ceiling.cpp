@@ -22,7 +22,7 @@ struct Measured {
 };
 
 // A rung that fails is left out: this trainer does not know it, or it would be the same as another.
-Result<Measured> measure(Job& job, const Configuration& configuration,
+Result<Measured> measure(TrainingBackend& backend, const Configuration& configuration,
                          std::vector<std::string_view> rungs, int pairs) {
   std::vector<double> own;
   std::map<std::string_view, std::vector<double>> ratios;
@@ -32,7 +32,7 @@ Result<Measured> measure(Job& job, const Configuration& configuration,
     if (i % 2 == 1) std::ranges::reverse(order);
     std::map<std::string_view, double> rates;
     for (const std::string_view kept : order) {
-      const auto block = job.run_block(configuration, {.reuse = std::string(kept)});
+      const auto block = backend.run_block(configuration, {.reuse = std::string(kept)});
       if (!block && (kept == kOwn || block.error().kind == ErrorKind::cancelled)) {
         return tl::unexpected(block.error());
       }
@@ -109,10 +109,10 @@ std::optional<double> Ceiling::likely_ratio_of(std::string_view rung) const {
   return found->likely_ratio;
 }
 
-Result<Ceiling> measure_ceiling(Job& job, const Configuration& configuration,
+Result<Ceiling> measure_ceiling(TrainingBackend& backend, const Configuration& configuration,
                                 const CeilingPlan& plan) {
   Ceiling ceiling{.samples_per_second = 0.0, .bound_by = "unknown"};
-  const auto highest = measure(job, configuration, {kDeviceBatch}, plan.pairs);
+  const auto highest = measure(backend, configuration, {kDeviceBatch}, plan.pairs);
   if (!highest) return tl::unexpected(highest.error());
   if (highest->gains.empty()) return ceiling;
   const RungGain gain = highest->gains.at(kDeviceBatch);
@@ -123,7 +123,7 @@ Result<Ceiling> measure_ceiling(Job& job, const Configuration& configuration,
   ceiling.bound_by = "compute";
   if (most.likely_ratio > kAtCeiling && plan.rung_pairs > 0) {
     const std::vector<std::string_view> others(kRungs.begin(), kRungs.end() - 1);
-    const auto lower = measure(job, configuration, others, plan.rung_pairs);
+    const auto lower = measure(backend, configuration, others, plan.rung_pairs);
     if (!lower) return tl::unexpected(lower.error());
     Rung below;
     for (const std::string_view rung : others) {

@@ -12,7 +12,7 @@
 #include "base/configuration.hpp"
 #include "base/json.hpp"
 #include "base/result.hpp"
-#include "tuner/job.hpp"
+#include "tuner/training_backend.hpp"
 
 namespace autotuned::tuner {
 
@@ -65,7 +65,8 @@ struct CeilingPlan {
 // Blocks of `configuration` and of the rungs in turn; which of them comes first alternates, so that a machine that gets
 // faster meanwhile does not look like a gain. Errors: those of its own blocks, and
 // `cancelled`.
-[[nodiscard]] Result<Ceiling> measure_ceiling(Job& job, const Configuration& configuration,
+[[nodiscard]] Result<Ceiling> measure_ceiling(TrainingBackend& backend,
+                                              const Configuration& configuration,
                                               const CeilingPlan& plan);
 
 // The ladder beside a rate that the job had elsewhere, perhaps under another configuration: no rung claims more than the

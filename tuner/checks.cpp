@@ -47,17 +47,17 @@ bool may_differ_between_runs(const SessionInput& input) {
   return is_on_gpu(input) && !input.recipe.deterministic;
 }
 
-Result<CheckRecord> run_exact(const SessionInput& input, Job& job, const Configuration& incumbent,
-                              const Configuration& change) {
+Result<CheckRecord> run_exact(const SessionInput& input, TrainingBackend& backend,
+                              const Configuration& incumbent, const Configuration& change) {
   CheckRecord first;
   // The process that was measured comes first: the other look may end it.
   for (const CheckedSteps which : {CheckedSteps::later, CheckedSteps::first}) {
-    auto updates = job.compare_updates(incumbent, incumbent.with(change), kCheckSteps, which);
+    auto updates = backend.compare_updates(incumbent, incumbent.with(change), kCheckSteps, which);
     if (!updates) return tl::unexpected(updates.error());
     CheckRecord check = check_equal(*updates);
     if (!check.passed && !updates->equal && may_differ_between_runs(input)) {
       // Bits cannot be asked for where two runs of one configuration differ.
-      auto own = job.compare_updates(incumbent, incumbent, kCheckSteps, CheckedSteps::first);
+      auto own = backend.compare_updates(incumbent, incumbent, kCheckSteps, CheckedSteps::first);
       if (!own) return tl::unexpected(own.error());
       if (!own->equal) check = check_repeated(*updates, *own);
     }
@@ -72,25 +72,26 @@ Result<CheckRecord> run_exact(const SessionInput& input, Job& job, const Configu
   return first;
 }
 
-Result<CheckRecord> run_numerics(const SessionInput& input, Job& job,
+Result<CheckRecord> run_numerics(const SessionInput& input, TrainingBackend& backend,
                                  const Configuration& candidate) {
   Configuration same_batch = candidate;
   if (const KnobValue* batch = input.starting.find("batch_size")) {
     same_batch.set("batch_size", *batch);
   }
   // The process that was measured comes first: the other look may end it.
-  auto updates = job.compare_updates(input.starting, same_batch, kCheckSteps, CheckedSteps::later);
+  auto updates =
+      backend.compare_updates(input.starting, same_batch, kCheckSteps, CheckedSteps::later);
   if (!updates) return tl::unexpected(updates.error());
   CheckRecord later = check_numerics(*updates);
   if (!later.passed && updates->finite) {
     // Is it the candidate that goes astray, or would the job by itself?
-    auto rounded = job.compare_rounded(input.starting);
+    auto rounded = backend.compare_rounded(input.starting);
     if (!rounded) return tl::unexpected(rounded.error());
     later = check_numerics(*updates, &*rounded);
   }
   later.detail += kAfterMeasuring;
   if (!later.passed) return later;
-  updates = job.compare_updates(input.starting, same_batch, 1, CheckedSteps::first);
+  updates = backend.compare_updates(input.starting, same_batch, 1, CheckedSteps::first);
   if (!updates) return tl::unexpected(updates.error());
   CheckRecord first = check_numerics(*updates);
   return first.passed ? later : first;
@@ -98,7 +99,7 @@ Result<CheckRecord> run_numerics(const SessionInput& input, Job& job,
 
 }  // namespace
 
-Result<std::vector<CheckRecord>> run_checks(const SessionInput& input, Job& job,
+Result<std::vector<CheckRecord>> run_checks(const SessionInput& input, TrainingBackend& backend,
                                             const Configuration& incumbent,
                                             const Configuration& change) {
   std::vector<CheckRecord> checks;
@@ -111,7 +112,7 @@ Result<std::vector<CheckRecord>> run_checks(const SessionInput& input, Job& job,
   const Configuration exact = part_of(input, change, RiskClass::exact);
   bool needs_numerics = !part_of(input, change, RiskClass::numerics).empty();
   if (!exact.empty()) {
-    auto passed = keep(run_exact(input, job, incumbent, exact));
+    auto passed = keep(run_exact(input, backend, incumbent, exact));
     if (!passed) return tl::unexpected(passed.error());
     if (!*passed) {
       if (!input.recipe.allows(RiskClass::numerics, exact)) return checks;
@@ -120,13 +121,13 @@ Result<std::vector<CheckRecord>> run_checks(const SessionInput& input, Job& job,
     }
   }
   if (needs_numerics) {
-    auto passed = keep(run_numerics(input, job, incumbent.with(change)));
+    auto passed = keep(run_numerics(input, backend, incumbent.with(change)));
     if (!passed) return tl::unexpected(passed.error());
     if (!*passed) return checks;
   }
   if (!part_of(input, change, RiskClass::semantics).empty()) {
     const Configuration candidate = incumbent.with(change);
-    auto updates = job.compare_updates(candidate, candidate, kCheckSteps, CheckedSteps::first);
+    auto updates = backend.compare_updates(candidate, candidate, kCheckSteps, CheckedSteps::first);
     if (!updates) return tl::unexpected(updates.error());
     keep(check_semantics(*updates, batch_rule(input, incumbent, candidate))).value();
   }

@@ -43,7 +43,7 @@ Result<void> SessionRun::measure_ceiling() {
   if (has_slow_blocks_) plan = {.pairs = kSlowCeilingPairs, .rung_pairs = 1};
   const auto rung_blocks = plan.rung_pairs * static_cast<std::int64_t>(kRungs.size());
   if (rung_blocks * baseline_pair_time_ / 2 > remaining() / kRungShare) plan.rung_pairs = 0;
-  auto measured = tuner::measure_ceiling(*job_, incumbent(), plan);
+  auto measured = tuner::measure_ceiling(*backend_, incumbent(), plan);
   if (!measured) return tl::unexpected(measured.error());
   // The machine's speed drifts: the job did reach what was measured before.
   ceiling_ = measured->samples_per_second < baseline_rate_
@@ -74,7 +74,7 @@ Result<void> SessionRun::look_at_best() {
 Result<void> SessionRun::take_profile(bool is_traced) {
   profile_ = {};
   profiled_.reset();
-  auto profile = job_->profile(incumbent());
+  auto profile = backend_->profile(incumbent());
   if (!profile) {
     if (profile.error().kind == ErrorKind::cancelled) return tl::unexpected(profile.error());
     return ledger_->not_profiled(profile.error());
@@ -96,7 +96,7 @@ Result<void> SessionRun::add_trace() {
       std::clamp(remaining() / kTraceShare, kLeastTraceLimit, kMostTraceLimit);
   const nanoseconds begin = clock_->now();
   trace_time_.reset();
-  const auto added = job_->add_trace(incumbent(), profile_, limit);
+  const auto added = backend_->add_trace(incumbent(), profile_, limit);
   if (added) {
     trace_time_ = clock_->now() - begin;
     places_ = profile_.places;
@@ -213,14 +213,14 @@ double SessionRun::accept_error_ratio(bool is_live) const {
 std::optional<TrialPlan> SessionRun::plan_trial(const Configuration& change,
                                                 bool is_second_look) const {
   const Configuration candidate = incumbent().with(change);
-  const bool is_live = job_->share_process(incumbent(), candidate);
+  const bool is_live = backend_->share_process(incumbent(), candidate);
   TrialPlan plan;
   plan.rules.min_gain_ratio = input_->recipe.tune.min_gain_ratio;
   plan.rules.accept_error_ratio = accept_error_ratio(is_live);
   plan.is_watched_for_stalls = !has_slow_blocks_;
   // For the confirmation, which needs processes of its own where this change or one before does.
   const int reserve_pairs =
-      job_->share_process(input_->starting, candidate) ? kReservePairs : kReserveProcessPairs;
+      backend_->share_process(input_->starting, candidate) ? kReservePairs : kReserveProcessPairs;
   const nanoseconds least_reserve =
       std::min(kMostReserve, input_->recipe.tune.budget / kReserveShare);
   const nanoseconds reserve =

@@ -42,14 +42,14 @@ Error with_remedy(Error error) {
 
 }  // namespace
 
-SessionRun::SessionRun(const SessionInput& input, Job& job, Advisors& advisors, Ledger& ledger,
-                       const Clock& clock)
+SessionRun::SessionRun(const SessionInput& input, TrainingBackend& backend, Advisors& advisors,
+                       Ledger& ledger, const Clock& clock)
     : input_(&input),
-      job_(&job),
+      backend_(&backend),
       advisors_(&advisors),
       ledger_(&ledger),
       clock_(&clock),
-      runner_(input, job, ledger, clock),
+      runner_(input, backend, ledger, clock),
       started_(clock.now()) {}
 
 nanoseconds SessionRun::elapsed() const {
@@ -87,13 +87,13 @@ void SessionRun::restore() {
 
 Result<void> SessionRun::measure_baseline() {
   // The first block pays for threads, caches and memory.
-  auto warm = job_->run_block(input_->starting, {});
+  auto warm = backend_->run_block(input_->starting, {});
   if (!warm) return tl::unexpected(with_remedy(warm.error()));
   std::vector<double> rates;
   std::vector<double> durations_ns;
   const nanoseconds started = clock_->now();
   for (int i = 0; i < kBaselineBlocks; ++i) {
-    auto block = job_->run_block(input_->starting, {});
+    auto block = backend_->run_block(input_->starting, {});
     if (!block) return tl::unexpected(with_remedy(block.error()));
     if (!(block->samples_per_second() > 0.0)) {
       return fail(ErrorKind::internal, "a block of the starting configuration has no rate");
@@ -412,9 +412,9 @@ Result<SessionOutcome> SessionRun::run() {
   return outcome_of(accepted_.empty() ? nullptr : confirmed());
 }
 
-Result<SessionOutcome> run_session(const SessionInput& input, Job& job, Advisors& advisors,
-                                   Ledger& ledger, const Clock& clock) {
-  return SessionRun(input, job, advisors, ledger, clock).run();
+Result<SessionOutcome> run_session(const SessionInput& input, TrainingBackend& backend,
+                                   Advisors& advisors, Ledger& ledger, const Clock& clock) {
+  return SessionRun(input, backend, advisors, ledger, clock).run();
 }
 
 }  // namespace autotuned::tuner

@@ -20,8 +20,8 @@
 #include "recipes/knobs.hpp"
 #include "recipes/recipe.hpp"
 #include "tuner/advisors.hpp"
-#include "tuner/job.hpp"
 #include "tuner/ledger.hpp"
+#include "tuner/training_backend.hpp"
 
 namespace autotuned::tuner {
 
@@ -73,8 +73,8 @@ struct SessionOutcome {
 // Runs to the end of tuning. ErrorKind::cancelled when the job was asked to stop (the trial in progress
 // has been recorded as interrupted); any other error means that not even the starting configuration
 // runs, or that the ledger failed.
-[[nodiscard]] Result<SessionOutcome> run_session(const SessionInput& input, Job& job,
-                                                 Advisors& advisors, Ledger& ledger,
-                                                 const Clock& clock);
+[[nodiscard]] Result<SessionOutcome> run_session(const SessionInput& input,
+                                                 TrainingBackend& backend, Advisors& advisors,
+                                                 Ledger& ledger, const Clock& clock);
 
 }  // namespace autotuned::tuner

@@ -17,8 +17,8 @@ namespace autotuned::tuner {
 
 class SessionRun {
  public:
-  SessionRun(const SessionInput& input, Job& job, Advisors& advisors, Ledger& ledger,
-             const Clock& clock);
+  SessionRun(const SessionInput& input, TrainingBackend& backend, Advisors& advisors,
+             Ledger& ledger, const Clock& clock);
 
   Result<SessionOutcome> run();
 
@@ -56,7 +56,7 @@ class SessionRun {
   // The same of a trial of `change` to `reference`, each pair of which may take fresh processes.
   [[nodiscard]] nanoseconds least_time(int pairs, const Configuration& reference,
                                        const Configuration& candidate) const {
-    if (job_->share_process(reference, candidate)) return least_time(pairs);
+    if (backend_->share_process(reference, candidate)) return least_time(pairs);
     return pairs * std::max(runner_.process_pair_time(), least_time(kBlockPairsOfProcesses));
   }
   [[nodiscard]] TrialRecord new_trial(TrialKind kind, const Configuration& reference,
@@ -99,7 +99,7 @@ class SessionRun {
   [[nodiscard]] double accept_error_ratio(bool is_live) const;
 
   const SessionInput* input_;
-  Job* job_;
+  TrainingBackend* backend_;
   Advisors* advisors_;
   Ledger* ledger_;
   const Clock* clock_;

@@ -130,7 +130,7 @@ Result<bool> TrialRunner::make_ready(Course& course, ProcessChoice process,
   for (const bool is_first : {true, false}) {
     const bool is_candidate = is_first == is_candidate_first;
     const Configuration& configuration = is_candidate ? candidate : trial.reference;
-    auto ready = job_->make_ready(configuration, process);
+    auto ready = backend_->make_ready(configuration, process);
     if (ready) continue;
     if (ready.error().kind == ErrorKind::cancelled) return tl::unexpected(ready.error());
     if (is_candidate) {
@@ -138,7 +138,7 @@ Result<bool> TrialRunner::make_ready(Course& course, ProcessChoice process,
       return false;
     }
     return fail_by_reference(course, ready.error(),
-                             job_->make_ready(configuration, ProcessChoice::fresh));
+                             backend_->make_ready(configuration, ProcessChoice::fresh));
   }
   return true;
 }
@@ -153,14 +153,14 @@ Result<bool> TrialRunner::measure_pair(Course& course) {
   for (const bool is_first : {true, false}) {
     const bool is_candidate = is_first == is_candidate_first;
     const Configuration& configuration = is_candidate ? candidate : trial.reference;
-    auto block = job_->run_block(configuration, course.plan->block);
+    auto block = backend_->run_block(configuration, course.plan->block);
     if (!block && block.error().kind == ErrorKind::cancelled) return tl::unexpected(block.error());
     if (!block && is_candidate) {
       fail_trial(trial, block.error(), "");
       return false;
     }
     if (!block) {
-      const auto again = job_->run_block(configuration, course.plan->block);
+      const auto again = backend_->run_block(configuration, course.plan->block);
       return fail_by_reference(course, block.error(),
                                again ? Result<void>{} : tl::unexpected(again.error()));
     }
@@ -323,13 +323,13 @@ Result<void> TrialRunner::measure_processes(Course& course) {
 
 Result<void> TrialRunner::measure(Course& course) {
   const TrialRecord& trial = *course.trial;
-  return job_->share_process(trial.reference, trial.reference.with(trial.change))
+  return backend_->share_process(trial.reference, trial.reference.with(trial.change))
              ? measure_in_one_process(course)
              : measure_processes(course);
 }
 
 Result<void> TrialRunner::check(TrialRecord& trial) {
-  auto checks = run_checks(*input_, *job_, trial.reference, trial.change);
+  auto checks = run_checks(*input_, *backend_, trial.reference, trial.change);
   if (!checks) {
     if (checks.error().kind == ErrorKind::cancelled) return tl::unexpected(checks.error());
     fail_trial(trial, checks.error(), "the check could not be made");

@@ -13,10 +13,10 @@
 #include "base/result.hpp"
 #include "base/trial.hpp"
 #include "tuner/comparison.hpp"
-#include "tuner/job.hpp"
 #include "tuner/ledger.hpp"
 #include "tuner/measurement.hpp"
 #include "tuner/session.hpp"
+#include "tuner/training_backend.hpp"
 
 namespace autotuned::tuner {
 
@@ -51,9 +51,10 @@ struct TrialPlan {
 class TrialRunner {
  public:
   // Everything must outlive the runner.
-  TrialRunner(const SessionInput& input, Job& job, Ledger& ledger, const Clock& clock)
+  TrialRunner(const SessionInput& input, TrainingBackend& backend, Ledger& ledger,
+              const Clock& clock)
       : input_(&input),
-        job_(&job),
+        backend_(&backend),
         ledger_(&ledger),
         clock_(&clock),
         process_pair_time_(2 * input.start_time) {}
@@ -104,7 +105,7 @@ class TrialRunner {
   Result<void> finish(TrialRecord& trial, std::chrono::nanoseconds started);
 
   const SessionInput* input_;
-  Job* job_;
+  TrainingBackend* backend_;
   Ledger* ledger_;
   const Clock* clock_;
   std::chrono::nanoseconds pair_time_{0};

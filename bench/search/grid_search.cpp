@@ -28,7 +28,7 @@ class GridClock final : public Clock {
 };
 
 // Blocks as the recorded machine would have run them.
-class GridJob final : public tuner::Job {
+class GridJob final : public tuner::TrainingBackend {
  public:
   GridJob(const Grid& grid, GridClock& clock, std::uint64_t seed)
       : grid_(&grid), clock_(&clock), random_(seed) {}

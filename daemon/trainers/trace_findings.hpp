@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "base/result.hpp"
-#include "tuner/job.hpp"
+#include "tuner/training_backend.hpp"
 
 namespace autotuned::daemon {
 

@@ -23,7 +23,7 @@
 #include "daemon/trainers/trainer_client.hpp"
 #include "recipes/knobs.hpp"
 #include "recipes/recipe.hpp"
-#include "tuner/job.hpp"
+#include "tuner/training_backend.hpp"
 
 namespace autotuned::daemon {
 
@@ -54,7 +54,7 @@ struct TrainerJobSpec {
 [[nodiscard]] std::int64_t host_memory_limit_bytes(const recipes::Recipe& recipe,
                                                    const Machine& machine);
 
-class TrainerJob final : public tuner::Job {
+class TrainerJob final : public tuner::TrainingBackend {
  public:
   // `cancel` must outlive the job.
   TrainerJob(TrainerJobSpec spec, CancelSource& cancel);

@@ -31,7 +31,7 @@ class FakeClock final : public Clock {
 };
 
 // Rates by configuration, noise, faults, and updates that differ as the test says.
-class SimulatedJob final : public Job {
+class SimulatedJob final : public TrainingBackend {
  public:
   explicit SimulatedJob(FakeClock& clock) : clock_(&clock) {}
 

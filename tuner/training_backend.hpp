@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The training job as the tuner sees it. Implemented by the session process over trainers, and by
-// simulations in tests and benchmarks.
+// What runs the training job for the tuner: the session process over trainers (daemon/trainer_job.hpp), or a simulation in
+// tests and benchmarks.
 #pragma once
 
 #include <chrono>
@@ -88,14 +88,14 @@ struct Profile {
 };
 
 // Blocks until the answer is there. Errors mean that the *configuration* could not do it (out of
-// memory, crash, timeout, unsupported): the job itself goes on to work after any of them but
+// memory, crash, timeout, unsupported): the backend itself goes on to work after any of them but
 // ErrorKind::cancelled, which means that somebody asked the run to stop.
-class Job {
+class TrainingBackend {
  public:
-  Job() = default;
-  Job(const Job&) = delete;
-  Job& operator=(const Job&) = delete;
-  virtual ~Job() = default;
+  TrainingBackend() = default;
+  TrainingBackend(const TrainingBackend&) = delete;
+  TrainingBackend& operator=(const TrainingBackend&) = delete;
+  virtual ~TrainingBackend() = default;
 
   // Makes `configuration` ready to be measured in a trial: a trainer of its own where its restart knobs differ from those
   // of running ones (with `fresh`, a new process even where one is running), warmed until its rate is flat, its training
