@@ -9,7 +9,6 @@
 #include <tuple>
 
 #include "recipes/environment_variables.hpp"
-#include "tuner/situation.hpp"
 
 namespace autotuned::tuner {
 namespace {
@@ -20,10 +19,10 @@ using recipes::RiskClass;
 constexpr double kGrownSignal = 1.5;
 constexpr std::string_view kEnvironment = "env.";
 
-bool is_obeyed(const std::string& name, const SessionInput& input) {
+bool is_supported(const std::string& name, const SessionInput& input) {
   // The environment is set when the trainer starts, whatever the trainer.
   return name.starts_with(kEnvironment) ||
-         std::ranges::find(input.obeyed_knobs, name) != input.obeyed_knobs.end();
+         std::ranges::find(input.supported_knobs, name) != input.supported_knobs.end();
 }
 
 std::optional<std::string> fault_of_value(const std::string& name, const KnobValue& value,
@@ -35,7 +34,8 @@ std::optional<std::string> fault_of_value(const std::string& name, const KnobVal
     return "it proposed " + name +
            ", which plugins may not set: docs/knobs.md lists those they may";
   }
-  if (!is_obeyed(name, input)) return "it proposed " + name + ", which this trainer does not obey";
+  if (!is_supported(name, input))
+    return "it proposed " + name + ", which this trainer does not obey";
   if (auto checked = recipes::check_value(*knob, value); !checked) {
     return "it proposed " + name + "=" + to_text(value) + ": " + checked.error().what;
   }

@@ -9,7 +9,7 @@
 #include "base/configuration.hpp"
 #include "base/trial.hpp"
 #include "tuner/advisors.hpp"
-#include "tuner/session.hpp"
+#include "tuner/context.hpp"
 
 namespace autotuned::tuner {
 

@@ -5,8 +5,6 @@
 
 #include <utility>
 
-#include "tuner/situation.hpp"
-
 namespace autotuned::tuner {
 namespace {
 

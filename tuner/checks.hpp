@@ -9,7 +9,7 @@
 
 #include "base/result.hpp"
 #include "base/trial.hpp"
-#include "tuner/session.hpp"
+#include "tuner/context.hpp"
 #include "tuner/training_backend.hpp"
 
 namespace autotuned::tuner {

@@ -9,7 +9,6 @@
 
 #include "base/text.hpp"
 #include "tuner/checks.hpp"
-#include "tuner/situation.hpp"
 
 namespace autotuned::tuner {
 namespace {

@@ -13,9 +13,9 @@
 #include "base/result.hpp"
 #include "base/trial.hpp"
 #include "tuner/comparison.hpp"
+#include "tuner/context.hpp"
 #include "tuner/ledger.hpp"
 #include "tuner/measurement.hpp"
-#include "tuner/session.hpp"
 #include "tuner/training_backend.hpp"
 
 namespace autotuned::tuner {

@@ -155,7 +155,7 @@ Result<SearchOutcome> replay_search(const Grid& grid,
   input.recipe.tune.budget = std::chrono::hours(1);  // the search ends by itself
   input.knobs = knobs_of(grid);
   for (const auto& [name, values] : grid.values)
-    input.obeyed_knobs.push_back(name);
+    input.supported_knobs.push_back(name);
   input.machine = grid.machine;
   input.starting = grid.start;
   input.job_facts = grid.facts;

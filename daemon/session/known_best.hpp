@@ -6,7 +6,7 @@
 
 #include "base/result.hpp"
 #include "storage/history.hpp"
-#include "tuner/session.hpp"
+#include "tuner/context.hpp"
 
 namespace autotuned::daemon {
 

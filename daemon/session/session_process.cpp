@@ -254,11 +254,11 @@ Result<void> RunningSession::tune() {
   input.recipe = request_.recipe;
   input.knobs = knobs_;
   for (const Json& name : member(job_->hello(), "knobs")) {
-    if (name.is_string()) input.obeyed_knobs.push_back(name.get<std::string>());
+    if (name.is_string()) input.supported_knobs.push_back(name.get<std::string>());
   }
   input.extension_knobs = extension_knobs(trainer_plugins_);
-  input.obeyed_knobs.insert(input.obeyed_knobs.end(), input.extension_knobs.begin(),
-                            input.extension_knobs.end());
+  input.supported_knobs.insert(input.supported_knobs.end(), input.extension_knobs.begin(),
+                               input.extension_knobs.end());
   input.machine = machine_;
   input.memory_available_bytes = state_at_start_.memory_available_bytes;
   if (const std::string used = gpu(); !used.empty()) {

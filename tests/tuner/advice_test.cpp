@@ -74,7 +74,7 @@ TEST(Advice, FaultsLeaveThePluginOutAndNobodyElse) {
   };
   for (const auto& [answer, message] : faults) {
     Simulation simulation;
-    std::erase(simulation.input.obeyed_knobs, "memory.malloc");
+    std::erase(simulation.input.supported_knobs, "memory.malloc");
     simulation.input.recipe.tune.allow = {"numerics"};
     simulation.advisors.plugins["faulty"] = [answer = answer](const Json&) { return answer; };
     simulation.advisors.plugins["loading"] = once({{"loader.workers", 2}});
@@ -213,7 +213,7 @@ int trials_with_a_failing_extension(ErrorKind kind) {
     recipes::Knob knob = recipes::find_knob(simulation.input.knobs, "loader.workers").value();
     knob.name = name;
     simulation.input.knobs.push_back(knob);
-    simulation.input.obeyed_knobs.emplace_back(name);
+    simulation.input.supported_knobs.emplace_back(name);
     simulation.input.extension_knobs.emplace_back(name);
     simulation.input.starting.set(name, std::int64_t{0});
   }

@@ -316,7 +316,7 @@ inline SessionInput simulated_input() {
   input.machine.memory_allowed_bytes = 8LL << 30;
   input.knobs = recipes::knobs_of(input.machine);
   for (const recipes::Knob& knob : input.knobs)
-    input.obeyed_knobs.push_back(knob.name);
+    input.supported_knobs.push_back(knob.name);
   input.recipe.name = "simulated";
   input.recipe.optimizer = {"sgd", {{"lr", 0.1}, {"momentum", 0.9}}};
   input.recipe.train.epochs = 1;
