@@ -83,6 +83,8 @@ class TrialRunner {
         : trial(&record), plan(&trial_plan), coins(seeded), measurement(trial_plan.rules) {}
 
     bool toss() { return (coins() & 1U) != 0; }
+    // It has its verdict: nothing more is measured.
+    [[nodiscard]] bool is_over() const { return trial->verdict != Verdict::running; }
 
     TrialRecord* trial;
     const TrialPlan* plan;
@@ -92,15 +94,14 @@ class TrialRunner {
     bool has_reference_fault = false;  // the error is one of the reference, not of the ledger
   };
 
-  // These are false when the trial is over: it then says why.
-  Result<bool> make_ready(Course& course, ProcessChoice process, bool is_candidate_first);
-  Result<bool> measure_pair(Course& course);
-  Result<bool> look_first(Course& course);
-
+  // Each may end the trial. Errors are those of run().
+  Result<void> make_ready(Course& course, ProcessChoice process, bool is_candidate_first);
+  Result<void> measure_pair(Course& course);
+  Result<void> look_first(Course& course);
   Result<void> measure_in_one_process(Course& course);
   Result<void> measure_processes(Course& course);
   Result<void> measure(Course& course);
-  Result<bool> fail_by_reference(Course& course, const Error& error, const Result<void>& again);
+  Result<void> fail_by_reference(Course& course, const Error& error, const Result<void>& again);
   Result<void> check(TrialRecord& trial);
   Result<void> finish(TrialRecord& trial, std::chrono::nanoseconds started);
 
