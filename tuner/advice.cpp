@@ -61,7 +61,7 @@ Result<Advice> parse_advice(const Json& answer, const std::string& plugin) {
   Advice advice;
   for (std::size_t i = 0; i < list.size(); ++i) {
     auto candidate = parse_candidate(list[i], plugin, "candidates[" + std::to_string(i) + "]");
-    if (!candidate) return tl::unexpected(candidate.error());
+    if (!candidate) return forward_error(candidate);
     advice.candidates.push_back(std::move(*candidate));
   }
   const Json& because = member(answer, "none_because");

@@ -81,11 +81,4 @@ struct CeilingPlan {
 // than the waits for them where the step needs the same CPUs.
 void add_ceiling_metrics(const Ceiling& ceiling, Json& metrics);
 
-// Why `change` can give nothing: every knob of it is about a part of the input of which the ladder
-// expects that the job would not be faster without it. The profile's `metrics` must not speak against
-// that: a few blocks can err by more on a noisy machine.
-[[nodiscard]] std::optional<std::string> why_at_ceiling(const Configuration& change,
-                                                        const Ceiling& ceiling,
-                                                        const Json& metrics);
-
 }  // namespace autotuned::tuner

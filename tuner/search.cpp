@@ -110,15 +110,6 @@ Result<void> SessionRun::add_trace() {
   return {};
 }
 
-std::optional<std::string> SessionRun::reason_to_skip(const Candidate& candidate) const {
-  if (auto reason = why_left_out(candidate, *input_, trials_)) return reason;
-  if (auto reason = why_at_ceiling(candidate.change, ceiling_, profile_.metrics)) return reason;
-  if (auto reason = why_hopeless(candidate, *input_)) return reason;
-  std::vector<TrialRecord> decided = input_->decided;
-  decided.insert(decided.end(), trials_.begin(), trials_.end());
-  return why_skipped(candidate, incumbent(), past_incumbents_, decided);
-}
-
 Result<void> SessionRun::leave_out(const std::string& plugin, const std::string& fault) {
   left_out_.insert(plugin);
   return ledger_->answered(plugin, fault, true);
@@ -134,20 +125,21 @@ Result<void> SessionRun::ask(const std::string& plugin) {
   if (!answer) return leave_out(plugin, answer.error().message());
   auto advice = parse_advice(*answer, plugin);
   if (!advice) return leave_out(plugin, advice.error().what);
-  for (const Candidate& candidate : advice->candidates) {
-    if (auto fault = fault_of(candidate, *input_)) return leave_out(plugin, *fault);
-  }
 
   std::string outcome = advice->none_because;
+  std::optional<Candidate> chosen;
   for (Candidate& candidate : advice->candidates) {
-    auto reason = reason_to_skip(candidate);
-    if (!reason) {
+    const auto refusal = screen(candidate, state());
+    if (refusal && refusal->is_fault) return leave_out(plugin, refusal->reason);
+    if (chosen) continue;  // of the others only their faults matter
+    if (refusal) {
+      outcome = "skipped: " + refusal->reason;
+    } else {
       outcome.clear();
-      proposals_.insert_or_assign(plugin, std::move(candidate));
-      break;
+      chosen = std::move(candidate);
     }
-    outcome = "skipped: " + *reason;
   }
+  if (chosen) proposals_.insert_or_assign(plugin, *std::move(chosen));
   return ledger_->answered(plugin, outcome, false);
 }
 
@@ -183,22 +175,20 @@ std::optional<Candidate> SessionRun::second_look() const {
   std::erase_if(trials, [limit = memory_limit_bytes(*input_)](const TrialRecord& trial) {
     return is_refused(trial, limit);
   });
-  for (Candidate& candidate : undecided_changes(incumbent(), trials, min_gain_ratio)) {
-    if (fault_of(candidate, *input_) || why_left_out(candidate, *input_, trials_)) continue;
-    return std::move(candidate);
-  }
-  for (Candidate& candidate :
-       overtaken_changes(incumbent(), past_incumbents_, trials, min_gain_ratio)) {
-    if (fault_of(candidate, *input_) || why_left_out(candidate, *input_, trials_) ||
-        why_at_ceiling(candidate.change, ceiling_, profile_.metrics)) {
-      continue;
+  const auto first_admitted = [&](std::vector<Candidate> candidates) -> std::optional<Candidate> {
+    for (Candidate& candidate : candidates) {
+      if (!screen(candidate, state())) return std::move(candidate);
     }
-    return std::move(candidate);
+    return std::nullopt;
+  };
+  if (auto again = first_admitted(undecided_changes(incumbent(), trials, min_gain_ratio))) {
+    return again;
   }
-  for (Candidate& candidate : joint_changes(incumbent(), trials)) {
-    if (!fault_of(candidate, *input_) && !reason_to_skip(candidate)) return std::move(candidate);
+  if (auto again = first_admitted(
+          near_misses_to_retry(incumbent(), past_incumbents_, trials, min_gain_ratio))) {
+    return again;
   }
-  return std::nullopt;
+  return first_admitted(joint_changes(incumbent(), trials));
 }
 
 double SessionRun::accept_error_ratio(bool is_live) const {
@@ -272,7 +262,7 @@ Result<void> SessionRun::search() {
       if (!next->is_second_look) to_ask.push_back(candidate.plugin);
       // Others may wait with the same change.
       for (const auto& [plugin, waiting] : proposals_) {
-        if (plugin != candidate.plugin && reason_to_skip(waiting)) to_ask.push_back(plugin);
+        if (plugin != candidate.plugin && screen(waiting, state())) to_ask.push_back(plugin);
       }
       continue;
     }

@@ -28,7 +28,7 @@ namespace autotuned::tuner {
 
 // Changes that lost against an earlier incumbent by no more than the noise of their pairs or `min_gain_ratio`, where what was accepted since made the step at
 // least a tenth shorter: what they save is a larger share of it now. Each once; the one with the highest ratio first.
-[[nodiscard]] std::vector<Candidate> overtaken_changes(
+[[nodiscard]] std::vector<Candidate> near_misses_to_retry(
     const Configuration& incumbent, const std::vector<Configuration>& past_incumbents,
     const std::vector<TrialRecord>& trials, double min_gain_ratio);
 

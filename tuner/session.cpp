@@ -134,8 +134,9 @@ TrialRecord SessionRun::new_trial(TrialKind kind, const Configuration& reference
 Result<void> SessionRun::verify_known_best() {
   Candidate known{.plugin = kOwnName, .change = input_->starting.change_to(*input_->known_best)};
   known.reason = "the best configuration of an earlier run here";
+  known.source = CandidateSource::remembered;
   // A recipe that now permits less, or a machine that can do less, makes it unusable.
-  if (fault_of(known, *input_)) return {};
+  if (screen(known, state())) return {};
 
   TrialRecord trial =
       new_trial(TrialKind::verification, input_->starting, input_->starting.with(known.change));

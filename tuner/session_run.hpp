@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tuner/candidates.hpp"
 #include "tuner/session.hpp"
 #include "tuner/trial.hpp"
 
@@ -81,7 +82,10 @@ class SessionRun {
   Result<void> search();
   Result<void> ask(const std::string& plugin);
   Result<void> leave_out(const std::string& plugin, const std::string& fault);
-  [[nodiscard]] std::optional<std::string> reason_to_skip(const Candidate& candidate) const;
+  // What candidates are screened against.
+  [[nodiscard]] SearchState state() const {
+    return {*input_, incumbent(), past_incumbents_, trials_, ceiling_, profile_.metrics};
+  }
   // Pending proposals, the most promising first.
   [[nodiscard]] std::vector<const Candidate*> pending() const;
   // What is tried next, with its time; nothing when there is nothing that fits into what is left.
