@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What runs the training job for the tuner: the session process over trainers (daemon/trainer_job.hpp), or a simulation in
+// What runs the training job for the tuner: the session process over trainers (daemon/trainers/trainer_job.hpp), or a simulation in
 // tests and benchmarks.
 #pragma once
 

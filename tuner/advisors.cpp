@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading what a plugin answered.
-#include <cmath>
-
 #include "tuner/advisors.hpp"
+
+#include <cmath>
 
 namespace autotuned::tuner {
 namespace {
