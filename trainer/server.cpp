@@ -147,6 +147,23 @@ Result<std::vector<plugins::TrainerLibrary>> libraries_from(const Json& request)
   return libraries;
 }
 
+// What `load` and `check` are about.
+struct AskedJob {
+  recipes::Recipe recipe;
+  Configuration configuration;
+  std::vector<plugins::TrainerLibrary> libraries;
+};
+
+Result<AskedJob> asked_of(const Json& request) {
+  auto recipe = recipes::Recipe::from_json(member(request, "recipe"));
+  if (!recipe) return tl::unexpected(recipe.error());
+  auto configuration = Configuration::from_json(member(request, "configuration"));
+  if (!configuration) return tl::unexpected(configuration.error());
+  auto libraries = libraries_from(request);
+  if (!libraries) return tl::unexpected(libraries.error());
+  return AskedJob{std::move(*recipe), std::move(*configuration), std::move(*libraries)};
+}
+
 // Why profiles have no GPU in them; empty when they have.
 std::string cupti_reason(const Devices& devices) {
   if (!devices.cuda_reason.empty()) return devices.cuda_reason;
@@ -250,29 +267,22 @@ Result<Json> Server::handle(const std::string& name, const Json& request) {
 }
 
 Result<Json> Server::load(const Json& request) {
-  const auto recipe = recipes::Recipe::from_json(member(request, "recipe"));
-  if (!recipe) return tl::unexpected(recipe.error());
-  const auto configuration = Configuration::from_json(member(request, "configuration"));
-  if (!configuration) return tl::unexpected(configuration.error());
-  auto libraries = libraries_from(request);
-  if (!libraries) return tl::unexpected(libraries.error());
+  auto asked = asked_of(request);
+  if (!asked) return tl::unexpected(asked.error());
   job_.reset();  // two would not fit
-  auto job = Job::load(*recipe, *configuration, machine_, devices_, std::move(*libraries));
+  auto job = Job::load(asked->recipe, asked->configuration, machine_, devices_,
+                       std::move(asked->libraries));
   if (!job) return tl::unexpected(job.error());
   job_ = std::move(*job);
   return to_json(job_->facts());
 }
 
 Result<Json> Server::check(const Json& request) {
-  const auto recipe = recipes::Recipe::from_json(member(request, "recipe"));
-  if (!recipe) return tl::unexpected(recipe.error());
-  const auto configuration = Configuration::from_json(member(request, "configuration"));
-  if (!configuration) return tl::unexpected(configuration.error());
-  auto libraries = libraries_from(request);
-  if (!libraries) return tl::unexpected(libraries.error());
+  auto asked = asked_of(request);
+  if (!asked) return tl::unexpected(asked.error());
   job_.reset();  // two would not fit
-  const auto checked =
-      check_recipe(*recipe, *configuration, machine_, devices_, std::move(*libraries));
+  const auto checked = check_recipe(asked->recipe, asked->configuration, machine_, devices_,
+                                    std::move(asked->libraries));
   if (!checked) return tl::unexpected(checked.error());
   Json problems = Json::array();
   for (const RecipeProblem& problem : checked->problems) {

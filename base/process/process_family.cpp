@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <optional>
 #include <set>
 #include <string_view>
 #include <vector>
@@ -61,14 +60,6 @@ std::optional<Status> status_of(pid_t process) {
                 .start_ticks = fields[kStartTime]};
 }
 
-// Of all of its threads, also of those that have ended; to the nanosecond, other than what /proc says.
-std::int64_t cpu_ns_of(pid_t process) {
-  clockid_t clock{};
-  timespec time{};
-  if (::clock_getcpuclockid(process, &clock) != 0 || ::clock_gettime(clock, &time) != 0) return 0;
-  return time.tv_sec * kNanosecondsPerSecond + time.tv_nsec;
-}
-
 // Those of this user.
 std::vector<Status> all_processes() {
   std::vector<Status> found;
@@ -85,6 +76,15 @@ std::vector<Status> all_processes() {
 }
 
 }  // namespace
+
+std::optional<std::chrono::nanoseconds> cpu_time_of(pid_t process) {
+  clockid_t clock{};
+  timespec used{};
+  if (::clock_getcpuclockid(process, &clock) != 0 || ::clock_gettime(clock, &used) != 0) {
+    return std::nullopt;
+  }
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+}
 
 bool ProcessFamily::is_marked(Process process) {
   if (mark_.empty()) return false;
@@ -125,7 +125,9 @@ std::chrono::nanoseconds ProcessFamily::cpu_time_since_last_look() {
   for (const Status& one : all) {
     if (!members.contains(one.number)) continue;
     const Process process{one.number, one.start_ticks};
-    const std::int64_t cpu_ns = cpu_ns_of(one.number) + one.reaped_ticks * tick_ns;
+    const std::int64_t cpu_ns =
+        cpu_time_of(one.number).value_or(std::chrono::nanoseconds{0}).count() +
+        one.reaped_ticks * tick_ns;
     now.emplace(process, cpu_ns);
     const auto before = cpu_ns_.find(process);
     used_ns += cpu_ns - (before != cpu_ns_.end() ? before->second : 0);

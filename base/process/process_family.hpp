@@ -7,10 +7,15 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
 namespace autotuned {
+
+// The CPU time of all threads of a process so far, also of those that have ended; to the nanosecond, other than what
+// /proc says. Nothing where there is no such process.
+[[nodiscard]] std::optional<std::chrono::nanoseconds> cpu_time_of(pid_t process);
 
 // A process that leads a group, the members of that group, its descendants, and processes of this user that
 // carry `mark` (NAME=value) in their environment: those that left the group and lost their parents. One that

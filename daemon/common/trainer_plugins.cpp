@@ -82,6 +82,15 @@ std::vector<std::string> extension_knobs(const std::vector<FoundPlugin>& trainer
   return names;
 }
 
+bool differ_in_extensions(const std::vector<std::string>& extension_knobs, const Configuration& one,
+                          const Configuration& other) {
+  return std::ranges::any_of(extension_knobs, [&](const std::string& name) {
+    const KnobValue* const left = one.find(name);
+    const KnobValue* const right = other.find(name);
+    return (left == nullptr) != (right == nullptr) || (left != nullptr && *left != *right);
+  });
+}
+
 Result<Json> libraries_for(const recipes::Recipe& recipe,
                            const std::vector<FoundPlugin>& trainer_plugins) {
   std::set<std::string> named;

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "daemon/trainer_plugins.hpp"
+
 namespace autotuned::daemon {
 namespace {
 
@@ -31,14 +33,6 @@ double error_of(const std::vector<double>& values) {
 
 }  // namespace
 
-bool OutsideTime::differ_in_extensions() const {
-  return std::ranges::any_of(extension_knobs_, [this](const std::string& knob) {
-    const KnobValue* const one = arms_[0].configuration.find(knob);
-    const KnobValue* const other = arms_[1].configuration.find(knob);
-    return (one == nullptr) != (other == nullptr) || (one != nullptr && *one != *other);
-  });
-}
-
 std::optional<std::string> OutsideTime::add(const Configuration& configuration, const Block& block,
                                             std::chrono::nanoseconds seen) {
   if (arms_[0].configuration != configuration) {
@@ -58,7 +52,9 @@ std::optional<std::string> OutsideTime::add(const Configuration& configuration, 
   const Arm& arm = arms_[0];
   const Arm& other = arms_[1];
   if (std::min(arm.blocks.size(), other.blocks.size()) < kFewestBlocks) return std::nullopt;
-  if (!differ_in_extensions()) return std::nullopt;
+  if (!differ_in_extensions(extension_knobs_, arm.configuration, other.configuration)) {
+    return std::nullopt;
+  }
   const Totals totals = arm.totals();
   const Totals other_totals = other.totals();
   const double reported = std::log(totals.reported_rate / other_totals.reported_rate);

@@ -49,8 +49,6 @@ class OutsideTime {
     // What each block left out, over what it reported.
     [[nodiscard]] std::vector<double> outside() const;
   };
-  [[nodiscard]] bool differ_in_extensions() const;
-
   std::vector<std::string> extension_knobs_;
   std::array<Arm, 2> arms_;  // the one that ran last first
 };

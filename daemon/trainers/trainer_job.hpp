@@ -173,9 +173,6 @@ class TrainerJob final : public tuner::TrainingBackend {
   Result<void> keep_copy(Trainer& trainer, const std::string& request, Json fields,
                          const std::string& name);
   [[nodiscard]] std::filesystem::path copy_file() const;
-  // Whether the two differ in what a trainer extension does.
-  [[nodiscard]] bool differ_in_extensions(const Configuration& one,
-                                          const Configuration& other) const;
   // NAME=VALUE of those that are not at their defaults.
   [[nodiscard]] std::set<std::string> turned_extension_knobs(
       const Configuration& configuration) const;

@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "daemon/common/trainer_plugins.hpp"
 #include "daemon/trainers/trainer_job.hpp"
 
 namespace autotuned::daemon {
@@ -97,14 +98,6 @@ class TrainerJob::Copies {
   TrainerJob& job_;
 };
 
-bool TrainerJob::differ_in_extensions(const Configuration& one, const Configuration& other) const {
-  return std::ranges::any_of(spec_.extension_knobs, [&](const std::string& name) {
-    const KnobValue* const left = one.find(name);
-    const KnobValue* const right = other.find(name);
-    return (left == nullptr) != (right == nullptr) || (left != nullptr && *left != *right);
-  });
-}
-
 std::set<std::string> TrainerJob::turned_extension_knobs(const Configuration& configuration) const {
   std::set<std::string> turned;
   for (const std::string& name : spec_.extension_knobs) {
@@ -175,7 +168,8 @@ Result<tuner::UpdateComparison> TrainerJob::compare_updates(const Configuration&
     const bool is_candidate = is_first == is_candidate_first;
     const Configuration& configuration = is_candidate ? candidate : reference;
     const char* const name = is_candidate ? kCandidate : kReference;
-    const bool must_be_clean = !is_candidate && differ_in_extensions(reference, candidate);
+    const bool must_be_clean =
+        !is_candidate && differ_in_extensions(spec_.extension_knobs, reference, candidate);
     const bool moves = !is_first && (restart_key(configuration) != last_key || must_be_clean);
     if (moves) {
       // By file: the other may need a trainer of its own, and the first may have to leave.

@@ -2,16 +2,16 @@
 #include "daemon/trainers/trainer_rest.hpp"
 
 #include <fmt/format.h>
-#include <time.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
+
+#include "base/process_family.hpp"
 
 namespace autotuned::daemon {
 namespace {
@@ -22,15 +22,6 @@ using Clock = std::chrono::steady_clock;
 constexpr nanoseconds kLook = std::chrono::milliseconds(1);
 constexpr int kLooksAtRest = 3;
 constexpr nanoseconds kNotable = std::chrono::microseconds(300);  // of a look
-
-std::optional<nanoseconds> cpu_time_of(pid_t process) {
-  clockid_t clock{};
-  timespec used{};
-  if (clock_getcpuclockid(process, &clock) != 0 || clock_gettime(clock, &used) != 0) {
-    return std::nullopt;
-  }
-  return std::chrono::seconds(used.tv_sec) + nanoseconds(used.tv_nsec);
-}
 
 // A thread that waits for a CPU uses no time, and is not done.
 bool has_runnable_thread(pid_t process) {

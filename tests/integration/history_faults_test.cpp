@@ -89,15 +89,7 @@ TEST(HistoryFault, OutputFolderThatCannotBeWrittenIsNamed) {
   std::filesystem::create_directory(scene.folder() / "out");
   scene.obey_permissions();
   chmod((scene.folder() / "out").c_str(), 0500);
-  const Outcome listed = scene.run();
-  EXPECT_EQ(listed.code, 2);
-  ASSERT_EQ(listed.json().at("diagnostics").size(), 1);
-  EXPECT_THAT(listed.json().at("diagnostics").at(0).at("message").get<std::string>(),
-              HasSubstr((scene.folder() / "out").string()));
-  const Outcome told = scene.command({"run", scene.recipe().string()});
-  EXPECT_EQ(told.code, 2);
-  EXPECT_THAT(told.err, HasSubstr((scene.folder() / "out").string()));
-  EXPECT_TRUE(scene.fake().requests().empty());
+  expect_output_folder_refused(scene);
 }
 
 // What must hold after a run on a disk that was full at some moment, and after the next on one that is not.

@@ -11,13 +11,18 @@
 namespace autotuned::daemon {
 namespace {
 
+// The first `request` of a trainer that keeps memory finds none.
+Json no_room_once(const std::string& request) {
+  return {{"faults",
+           {{{"do", "error"},
+             {"kind", "out_of_memory"},
+             {"request", request},
+             {"when", {"memory.malloc=keep"}},
+             {"once", true}}}}};
+}
+
 TEST_F(TrainerJobTest, TwoThatDoNotFitAlternate) {
-  scene_.behave({{"faults",
-                  {{{"do", "error"},
-                    {"kind", "out_of_memory"},
-                    {"request", "load"},
-                    {"when", {"memory.malloc=keep"}},
-                    {"once", true}}}}});
+  scene_.behave(no_room_once("load"));
   const Configuration keep = with("memory.malloc", std::string("keep"));
   ASSERT_TRUE(job().start(start_));
   ASSERT_TRUE(job().run_block(start_, {}));
@@ -30,12 +35,7 @@ TEST_F(TrainerJobTest, TwoThatDoNotFitAlternate) {
 
 // They fit when they load, and not when one of them works.
 TEST_F(TrainerJobTest, TwoThatDoNotFitInABlockAlternate) {
-  scene_.behave({{"faults",
-                  {{{"do", "error"},
-                    {"kind", "out_of_memory"},
-                    {"request", "run"},
-                    {"when", {"memory.malloc=keep"}},
-                    {"once", true}}}}});
+  scene_.behave(no_room_once("run"));
   const Configuration keep = with("memory.malloc", std::string("keep"));
   ASSERT_TRUE(job().start(start_));
   ASSERT_TRUE(job().run_block(start_, {}));
