@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "tuner/one_time_cost.hpp"
+
 namespace autotuned::tuner {
 namespace {
 
@@ -159,6 +161,7 @@ Result<void> confirm(const SessionInput& input, const Budget& budget, TrialSerie
     plan.wanted_half_width_ratio = kWantedHalfWidth;
     plan.extra_time = std::min(kTighteningTime, part);
     plan.is_checked = false;  // every change in it was
+    plan.known_one_time_ns = known_one_time_ns(series.records(), trial.change);
     if (auto done = series.run(std::move(trial), plan); !done) return forward_error(done);
     if (series.records().back().verdict == Verdict::accepted) return {};
     incumbent.fall_back();

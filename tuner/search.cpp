@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "tuner/one_time_cost.hpp"
 #include "tuner/second_look.hpp"
 #include "tuner/situation.hpp"
 
@@ -216,6 +217,7 @@ std::optional<TrialPlan> Search::plan_trial(const Configuration& change,
   const bool is_live = series_->is_live(incumbent, candidate);
   TrialPlan plan =
       series_->new_plan(accept_error_ratio(is_live), ComparisonRules{}.reject_error_ratio);
+  plan.known_one_time_ns = known_one_time_ns(series_->records(), incumbent.change_to(candidate));
   // For the confirmation, which needs processes of its own where this change or one before does.
   const int reserve_pairs =
       series_->is_live(input_->starting, candidate) ? kReservePairs : kReserveProcessPairs;

@@ -113,7 +113,7 @@ std::optional<Candidate> joint_change(const Single& one, const Single& other,
 }  // namespace
 
 bool is_refused(const TrialRecord& trial, std::int64_t memory_limit_bytes) {
-  return trial.failed_check ||
+  return trial.failed_check || trial.rejection == RejectionReason::not_repaid ||
          (memory_limit_bytes > 0 && trial.peak_memory_bytes > memory_limit_bytes);
 }
 

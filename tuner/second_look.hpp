@@ -5,7 +5,8 @@
 // time that its trial was given, a part of the step that was small beside another that is gone by now, and two
 // changes that only pay together.
 //
-// `trials` are those that are not refused: what trains another model or needs too much memory stays refused.
+// `trials` are those that are not refused: what trains another model, needs too much memory or is not
+// repaid stays refused.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@
 
 namespace autotuned::tuner {
 
-// Whether a check or the limit of memory ended it, whatever its rate. A limit of 0 is none.
+// Whether a check, the limit of memory or what it costs once ended it, whatever its rate. A limit of 0 is none.
 [[nodiscard]] bool is_refused(const TrialRecord& trial, std::int64_t memory_limit_bytes);
 
 // Changes that looked faster by at least `min_gain_ratio` when their trial ran out of time, and were not

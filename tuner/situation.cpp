@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tuner/one_time_cost.hpp"
+
 namespace autotuned::tuner {
 namespace {
 
@@ -30,12 +32,8 @@ Json recipe_json(const SessionInput& input) {
   Json transforms = Json::array();
   for (const recipes::Typed& transform : recipe.input)
     transforms.push_back(transform.type);
-  const std::int64_t per_epoch = get_integer(input.job_facts, "train_samples").value_or(0);
-  const std::int64_t total = recipe.train.epochs
-                                 ? *recipe.train.epochs * per_epoch
-                                 : recipe.train.steps.value_or(0) * recipe.train.batch_size;
   return {{"batch_size", recipe.train.batch_size},
-          {"train_samples_total", total},
+          {"train_samples_total", training_samples(recipe, input.job_facts)},
           {"checkpoint_every_ns", recipe.checkpoint_every.count()},
           {"optimizer", recipe.optimizer.type},
           {"model", recipe.model.type},

@@ -9,6 +9,7 @@
 
 #include "base/text.hpp"
 #include "tuner/checks.hpp"
+#include "tuner/one_time_cost.hpp"
 #include "tuner/verdict.hpp"
 
 namespace autotuned::tuner {
@@ -36,6 +37,12 @@ std::mt19937_64 coins_for(std::uint64_t seed, int trial_number) {
   std::seed_seq sequence{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32U),
                          static_cast<std::uint32_t>(trial_number)};
   return std::mt19937_64(sequence);
+}
+
+std::string seconds_text(double seconds) {
+  constexpr double kMostSeconds = 1e9;  // of what a duration can hold
+  return format_duration(
+      nanoseconds(static_cast<std::int64_t>(std::min(seconds, kMostSeconds) * 1e9)));
 }
 
 double half_width_ratio(const Estimate& estimate) {
@@ -120,6 +127,7 @@ Result<void> TrialRunner::measure_pair(Course& course) {
       trial.peak_memory_bytes = std::max(trial.peak_memory_bytes, peak);
     }
     measurement.add_total(is_candidate, *block);
+    measurement.add_one_time(is_candidate, *block);
     if (!is_first) measurement.add(rates);
     const int pair = measurement.pairs() + (is_first ? 1 : 0);
     const TrialBlock measured{.pair = pair,
@@ -262,6 +270,27 @@ Result<void> TrialRunner::measure(Course& course) {
              : measure_processes(course);
 }
 
+void TrialRunner::charge_one_time(Course& course) const {
+  TrialRecord& trial = *course.trial;
+  const std::string work = one_time_work(trial.change, input_->knobs, input_->extension_knobs);
+  if (work.empty() || trial.estimate.pairs == 0) return;
+  trial.one_time_ns =
+      std::max(course.plan->known_one_time_ns,
+               charged_ns(course.measurement.one_time(), trial.reference_samples_per_second,
+                          trial.estimate.ratio));
+  // An ablation asks what a change gives that was charged before.
+  if (trial.verdict != Verdict::accepted || trial.kind == TrialKind::ablation) return;
+  const Repayment repayment =
+      repayment_of(trial, training_samples(input_->recipe, input_->job_facts));
+  if (repayment.is_repaid()) return;
+  reject_trial(
+      trial, RejectionReason::not_repaid,
+      fmt::format("faster, but this training is too short for it: {} takes {}, and the change "
+                  "saves {} of the {} that the training takes without it; {}",
+                  work, seconds_text(repayment.cost_s), seconds_text(repayment.saved_s),
+                  seconds_text(repayment.training_s), trial.reason));
+}
+
 Result<void> TrialRunner::check(TrialRecord& trial) {
   auto checks = run_checks(*input_, *backend_, trial.reference, trial.change);
   if (!checks) {
@@ -305,6 +334,7 @@ Result<TrialRecord> TrialRunner::run(TrialRecord trial, const TrialPlan& plan) {
   trial.noise_ratio = measurement.noise_ratio();
   trial.candidate_samples_per_second = measurement.candidate_rate();
   trial.reference_samples_per_second = measurement.reference_rate();
+  if (done) charge_one_time(course);
   if (done && trial.verdict == Verdict::accepted && plan.is_checked) done = check(trial);
 
   if (!done && trial.kind == TrialKind::ablation && course.has_reference_fault &&

@@ -46,6 +46,8 @@ struct TrialPlan {
   // Whether a small gain needs so many pairs that a stall in one block of ten would have been seen; too many for blocks of
   // seconds, each of which has many steps.
   bool is_watched_for_stalls = true;
+  // What earlier trials of the run saw the change cost once.
+  std::int64_t known_one_time_ns = 0;
 };
 
 class TrialRunner {
@@ -102,6 +104,8 @@ class TrialRunner {
   Result<void> measure_processes(Course& course);
   Result<void> measure(Course& course);
   Result<void> fail_by_reference(Course& course, const Error& error, const Result<void>& again);
+  // Rejects a change that is faster, and costs more once than it saves in this training.
+  void charge_one_time(Course& course) const;
   Result<void> check(TrialRecord& trial);
   Result<void> finish(TrialRecord& trial, std::chrono::nanoseconds started);
 
