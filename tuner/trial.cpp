@@ -232,7 +232,9 @@ Result<void> TrialRunner::measure_processes(Course& course) {
   for (int process_pair = 0; process_pair < kMostPairs; ++process_pair) {
     const nanoseconds before = clock_->now();
     if (process_pair > 0) {
-      process_pair_time_ = std::max(nanoseconds(1), (before - started) / process_pair);
+      // Rounded up: a share for so many pairs must hold so many of them.
+      process_pair_time_ = std::max(
+          nanoseconds(1), (before - started + nanoseconds(process_pair - 1)) / process_pair);
     }
     share = std::max(share, std::min(plan.most_time, fewest * process_pair_time_));
     // The first is started in any case: what one takes may not be known.

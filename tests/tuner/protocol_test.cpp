@@ -104,6 +104,22 @@ TEST(ProcessPairs, EachObservationIsOfFreshProcesses) {
   EXPECT_GT(trial.estimate.low, 1.4);
 }
 
+// Where pairs turn out slow the trial gets the time of the fewest that decide: all of them, although each takes a little longer
+// than those before.
+TEST(ProcessPairs, TheTimeOfTheFewestHoldsAllOfThem) {
+  ProcessTrial one(1, 1.5, 0.0);
+  one.plan.has_first_look = false;
+  one.plan.time_share = milliseconds(1);
+  one.simulation.job.start_fault = [&](const Configuration&,
+                                       ProcessChoice) -> std::optional<Error> {
+    one.simulation.job.start_duration += std::chrono::nanoseconds(1);
+    return std::nullopt;
+  };
+  const TrialRecord trial = one.run();
+  EXPECT_EQ(trial.process_pairs, 7);
+  EXPECT_EQ(trial.verdict, Verdict::accepted) << trial.reason;
+}
+
 TEST(ProcessPairs, WhatDoesNotLookLikeAGainEndsWithTheFirstLook) {
   ProcessTrial one(1, 0.8, 0.01);
   const TrialRecord trial = one.run();
