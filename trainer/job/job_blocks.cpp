@@ -197,6 +197,7 @@ Result<Block> Job::State::run(const RunRequest& request, const CancelCheck& is_c
     }
   }
   Block block = record.finish();
+  add_one_time_cost(block);
   if (reused) feed_->done();
   return block;
 }

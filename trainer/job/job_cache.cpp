@@ -110,12 +110,28 @@ void Job::State::fill_cache(const CancelCheck& is_cancelled) {
   const std::int64_t fill_ns = profiler::now_ns() - start;
   if (fills_cache) {
     one->fill_ns = fill_ns;
+    one->filled_samples = one->cache->kept_items();
     one->was_filled = true;
   }
   if (fills_index) {
     index_.fill_ns = fill_ns;
     index_.was_filled = true;
     save_index();
+  }
+}
+
+// An index that was written down is read by the next process.
+void Job::State::add_one_time_cost(Block& block) const {
+  const input::Kept used = feed_->settings().kept;
+  const auto one = std::ranges::find_if(
+      caches_, [&](const Cache& cache) { return cache.cache.get() == used.cache; });
+  if (one != caches_.end()) {
+    block.one_time_ns = one->fill_ns;
+    block.one_time_samples = one->filled_samples;
+  }
+  const bool is_index_lost = index_.file.empty() || index_.has_warned;
+  if (used.index != nullptr && is_index_lost) {
+    block.one_time_ns = std::max(block.one_time_ns, index_.fill_ns);
   }
 }
 

@@ -136,6 +136,8 @@ class Job::State {
   [[nodiscard]] std::int64_t kept_bytes(input::CachePlace place) const;
   // Blocks and profiles show a cache as it is once everything is in it; training fills it on its way.
   void fill_cache(const CancelCheck& is_cancelled);
+  // Adds what filling has cost that the next process of this configuration must do again.
+  void add_one_time_cost(Block& block) const;
   void add_input_facts(profiler::ProfileFacts& facts, const input::LoaderStatistics& loaded) const;
   // What steps did, `count` of them or fewer, none of which begins after `deadline_ns`.
   Result<profiler::ProfileFacts> record_steps(std::int64_t count, const CancelCheck& is_cancelled,
@@ -185,6 +187,7 @@ class Job::State {
     std::unique_ptr<input::SampleCache> cache;
     bool was_filled = false;
     std::int64_t fill_ns = 0;
+    std::int64_t filled_samples = 0;  // that it held then
   };
   std::list<Cache> caches_;
   struct Index {

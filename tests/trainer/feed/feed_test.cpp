@@ -176,12 +176,19 @@ TEST(TransformsOfAJob, AreKeptInMemoryWithTheSameBits) {
   }
   // A block fills it before its clock starts, and a profile tells what it holds.
   value_of(job->prepare(with(start, "input.cache", "prefix")));
-  value_of(job->run({}, never));
+  const Block filled = value_of(job->run({}, never));
   const auto metrics = value_of(job->profile(2, 0, never)).metrics;
   EXPECT_EQ(metrics.at("input.cached_ratio"), 1.0);
   EXPECT_GT(metrics.at("input.cache_fill_ns"), 0.0);
+  // Every block of it tells what that took, and none of a configuration that keeps nothing.
+  EXPECT_EQ(static_cast<double>(filled.one_time_ns), metrics.at("input.cache_fill_ns"));
+  EXPECT_EQ(filled.one_time_samples, job->facts().stored_samples);
+  const Block later = value_of(job->run({}, never));
+  EXPECT_EQ(later.one_time_ns, filled.one_time_ns);
+  EXPECT_EQ(later.one_time_samples, filled.one_time_samples);
   EXPECT_GE(metrics.at("input.cache_bytes"), static_cast<double>(job->facts().cache_prefix_bytes));
   value_of(job->prepare(start));
+  EXPECT_EQ(value_of(job->run({}, never)).one_time_ns, 0);
   const auto without = value_of(job->profile(2, 0, never)).metrics;
   EXPECT_EQ(without.at("input.cached_ratio"), 0.0);
   EXPECT_GT(without.at("input.prefix_ratio"), without.at("input.read_ratio"));
