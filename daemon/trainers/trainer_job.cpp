@@ -113,7 +113,8 @@ Result<TrainerJob::Trainer*> TrainerJob::start_trainer(const Configuration& conf
                                .processes = std::move(processes),
                                .key = restart_key(configuration),
                                .configuration = configuration,
-                               .turned = turned_extension_knobs(configuration)});
+                               .turned = turned_extension_knobs(configuration),
+                               .switch_times = {{configuration.canonical_text(), nanoseconds(0)}}});
   return &trainers_.front();
 }
 

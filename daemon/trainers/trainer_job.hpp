@@ -5,10 +5,13 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -67,7 +70,9 @@ class TrainerJob final : public tuner::TrainingBackend {
   [[nodiscard]] const Json& facts() const { return facts_; }
 
   // Where two trainers fit into memory when they load but not in a block, each is measured alone from then on, by
-  // restart. A block that fails beside another trainer is measured alone the next time it is asked for.
+  // restart. A block that fails beside another trainer is measured alone the next time it is asked for. The
+  // `one_time_ns` of a block also holds what the first switch to its configuration took by our clock, where that was a second or
+  // more.
   Result<Block> run_block(const Configuration& configuration,
                           const tuner::BlockRequest& request) override;
   Result<void> make_ready(const Configuration& configuration,
@@ -105,6 +110,10 @@ class TrainerJob final : public tuner::TrainingBackend {
     std::set<std::string> turned;      // knobs of extensions that it ever obeyed, with their values
     std::set<std::string> copies;      // checkpoints of a check, there or asked for
     bool is_warm = false;
+    // By configuration: what the first switch to it took, beside its steps and what blocks tell of filling; 0 where that
+    // is nothing notable. It holds what an extension does when it is switched on.
+    std::map<std::string, std::chrono::nanoseconds> switch_times;
+    std::int64_t told_one_time_ns = 0;  // by the last block
   };
   using TrainerList = std::list<Trainer>;
 
@@ -130,6 +139,9 @@ class TrainerJob final : public tuner::TrainingBackend {
   Result<Json> record_trace(const Configuration& configuration, const std::filesystem::path& file,
                             std::chrono::nanoseconds& left);
   Result<void> prepare(Trainer& trainer, const Configuration& configuration);
+  // `stepped` are the steps that the trainer was warmed with after the switch.
+  static void note_switch(Trainer& trainer, std::chrono::nanoseconds taken,
+                          const std::optional<Block>& stepped);
   // All others are stopped then.
   Result<Json> ask(Trainer& trainer, const std::string& name, Json fields,
                    std::chrono::nanoseconds limit);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -25,6 +26,8 @@ constexpr nanoseconds kProfileLimit = std::chrono::seconds(10);
 constexpr const char* kTimedCheckpoint = "timed.checkpoint";
 constexpr nanoseconds kSlowStep = std::chrono::seconds(1);
 constexpr int kStepsAfterReset = 3;
+// A busy machine takes less for a switch that costs nothing.
+constexpr nanoseconds kNotableSwitch = std::chrono::seconds(1);
 
 // Of a block, the CPU time that another trainer may use: one in so many, and never less than what it takes to stop it.
 constexpr int kToleratedShare = 100;
@@ -39,6 +42,7 @@ constexpr nanoseconds kMostBetweenCheckpoints = std::chrono::seconds(10);
 
 Result<void> TrainerJob::prepare(Trainer& trainer, const Configuration& configuration) {
   if (trainer.configuration == configuration) return {};
+  const auto begin = Clock::now();
   trainer.turned.merge(turned_extension_knobs(configuration));
   auto prepared =
       ask(trainer, "prepare", {{"configuration", configuration.to_json()}}, spec_.block_limit);
@@ -58,11 +62,31 @@ Result<void> TrainerJob::prepare(Trainer& trainer, const Configuration& configur
   trainer.configuration = configuration;
   // What is cold is warm after a second, and more steps of a slow job would cost the trials their budget.
   if (trainer.step >= kSlowStep) warmup_steps = std::min(warmup_steps, 1);
-  if (warmup_steps == 0) return {};
-  auto warmed =
-      ask(trainer, "run", {{"minimum_ns", 0}, {"minimum_steps", warmup_steps}}, spec_.block_limit);
-  if (!warmed) return tl::unexpected(warmed.error());
+  std::optional<Block> stepped;
+  if (warmup_steps > 0) {
+    auto warmed = ask(trainer, "run", {{"minimum_ns", 0}, {"minimum_steps", warmup_steps}},
+                      spec_.block_limit);
+    if (!warmed) return tl::unexpected(warmed.error());
+    if (auto block = Block::from_json(*warmed)) stepped = std::move(*block);
+  }
+  note_switch(trainer, Clock::now() - begin, stepped);
   return {};
+}
+
+// As many steps as usual would have come in any case: what they take more, such as to record a graph, belongs to the switch.
+void TrainerJob::note_switch(Trainer& trainer, nanoseconds taken,
+                             const std::optional<Block>& stepped) {
+  const std::int64_t told = stepped ? stepped->one_time_ns : trainer.told_one_time_ns;
+  const bool has_filled = std::exchange(trainer.told_one_time_ns, told) != told;
+  const std::string configuration = trainer.configuration.canonical_text();
+  if (trainer.switch_times.contains(configuration)) return;
+  if (stepped) {
+    const nanoseconds whole(stepped->duration_ns);
+    const bool is_step_known = trainer.step > nanoseconds(0);
+    taken -= is_step_known ? std::min(whole, trainer.step * stepped->steps) : whole;
+    if (has_filled) taken -= nanoseconds(told);
+  }
+  trainer.switch_times[configuration] = taken < kNotableSwitch ? nanoseconds(0) : taken;
 }
 
 Result<Descriptor> TrainerJob::lock_measurement() {
@@ -239,8 +263,11 @@ Result<Block> TrainerJob::measure_block(const Configuration& configuration,
   auto answer = ask_undisturbed(**trainer, "run", std::move(fields), least * 4 + spec_.block_limit);
   if (!answer) return tl::unexpected(answer.error());
   auto block = Block::from_json(*answer);
-  if (block && block->steps > 0) {
-    (*trainer)->step = nanoseconds(block->duration_ns / block->steps);
+  if (block) {
+    if (block->steps > 0) (*trainer)->step = nanoseconds(block->duration_ns / block->steps);
+    (*trainer)->told_one_time_ns = block->one_time_ns;
+    const auto switched = (*trainer)->switch_times.find(configuration.canonical_text());
+    if (switched != (*trainer)->switch_times.end()) block->one_time_ns += switched->second.count();
   }
   if (block && request.reuse.empty()) {
     if (auto seen = see_out(**trainer, configuration, begin, *block); !seen) {

@@ -81,6 +81,22 @@ double FakeBehaviour::rate(const Json& configuration, const std::string& reuse) 
   return rate * std::exp(number("noise", 0.005) * std::normal_distribution<>()(generator));
 }
 
+Json FakeBehaviour::one_time(const Json& configuration) const {
+  const Json costs = behaviour_.value("one_time", Json::object());
+  for (const auto& [setting, cost] : costs.items()) {
+    if (has_setting(configuration, setting)) return cost;
+  }
+  return {0, 0};
+}
+
+int FakeBehaviour::prepare_lasts_ms(const Json& configuration) const {
+  const Json times = behaviour_.value("prepare_lasts_ms", Json::object());
+  for (const auto& [setting, lasts_ms] : times.items()) {
+    if (has_setting(configuration, setting)) return lasts_ms.get<int>();
+  }
+  return 0;
+}
+
 std::string FakeBehaviour::trace() const {
   if (behaviour_.contains("trace")) return read_text(behaviour_.at("trace").get<std::string>());
   Json events = Json::array();

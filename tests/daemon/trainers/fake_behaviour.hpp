@@ -4,6 +4,8 @@
 //   {"rate": 1000, "noise": 0.01, "seed": 1,
 //    "reuse": {"device_batch": 4.0},                     rate by rung of the ceiling; others: unsupported
 //    "factors": {"optimizer.set_to_none=on": 1.3},       rate by value of a knob
+//    "one_time": {"input.cache=prefix": [2000, 64]},     what blocks tell of filling: nanoseconds and samples
+//    "prepare_lasts_ms": {"mine.skip=on": 1500},         of real time, to switch to that value
 //    "not_equal": ["precision.autocast=bf16"],           trains another model bit for bit
 //    "updates": {"precision.autocast=bf16": {"norm_ratio": 3.0, "cosine": 0.2}},
 //    "metrics": {...}, "knobs": [...], "protocol": 1, "train_steps": 10,
@@ -38,6 +40,9 @@ class FakeBehaviour {
   [[nodiscard]] Json metrics(const Json& configuration) const;
   // Samples per second of the next block; 0: it cannot reuse that.
   [[nodiscard]] double rate(const Json& configuration, const std::string& reuse) const;
+  // [nanoseconds, samples]
+  [[nodiscard]] Json one_time(const Json& configuration) const;
+  [[nodiscard]] int prepare_lasts_ms(const Json& configuration) const;
   [[nodiscard]] Json comparison(const Json& candidate) const;
   // The bytes of a trace.
   [[nodiscard]] std::string trace() const;

@@ -76,6 +76,8 @@ class FakeTrainer {
     if (name == "load") return load(request);
     if (name == "prepare") {
       configuration_ = request.at("configuration");
+      std::this_thread::sleep_for(
+          std::chrono::milliseconds(behaviour_.prepare_lasts_ms(configuration_)));
       return {{"changed", Json::array()}, {"switch_ns", 0}};
     }
     if (name == "run" || name == "steps" || name == "check_steps") {
@@ -151,6 +153,7 @@ class FakeTrainer {
     Json losses = Json::array();
     for (int i = 0; i < request.value("count", 0); ++i)
       losses.push_back(2.0 - 0.01 * i);
+    const Json one_time = behaviour_.one_time(configuration_);
     return {{"start_ns", 1},
             {"end_ns", 1 + static_cast<std::int64_t>(duration_ns)},
             {"duration_ns", static_cast<std::int64_t>(duration_ns)},
@@ -162,7 +165,9 @@ class FakeTrainer {
             {"data_wait_ns", 0},
             {"cpu_ns", 0},
             {"peak_host_memory_bytes", 1000},
-            {"peak_device_memory_bytes", 0}};
+            {"peak_device_memory_bytes", 0},
+            {"one_time_ns", one_time.at(0)},
+            {"one_time_samples", one_time.at(1)}};
   }
 
   // A checkpoint after every step holds their number.

@@ -75,6 +75,36 @@ TEST_F(TrainerJobTest, WarmsASlowJobUpWithOneStep) {
   EXPECT_EQ(runs.at(runs.size() - 2).at("minimum_steps"), 1);
 }
 
+TEST_F(TrainerJobTest, BlocksTellWhatTheirConfigurationCostsOnce) {
+  scene_.behave({{"one_time", {{"input.cache=prefix", {2'000'000'000, 64}}}}});
+  ASSERT_TRUE(job().start(start_));
+  const Configuration cached = with("input.cache", std::string("prefix"));
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(job().make_ready(cached, tuner::ProcessChoice::reuse));
+    const auto plain = job().run_block(start_, {});
+    const auto filled = job().run_block(cached, {});
+    ASSERT_TRUE(plain && filled);
+    EXPECT_EQ(plain->one_time_ns, 0);
+    EXPECT_EQ(plain->one_time_samples, 0);
+    EXPECT_EQ(filled->one_time_ns, 2'000'000'000);
+    EXPECT_EQ(filled->one_time_samples, 64);
+  }
+}
+
+// It is in no block, and the trainer does not tell it: it is what our clock saw.
+TEST_F(TrainerJobTest, BlocksTellWhatAnExtensionDoesWhenItIsSwitchedOn) {
+  scene_.behave({{"prepare_lasts_ms", {{"mine.skip=on", 1200}}}});
+  ASSERT_TRUE(job().start(start_));
+  const Configuration skipping = with("mine.skip", true);
+  ASSERT_TRUE(job().make_ready(skipping, tuner::ProcessChoice::reuse));
+  EXPECT_EQ(job().run_block(start_, {})->one_time_ns, 0);
+  const std::int64_t switched_ns = job().run_block(skipping, {})->one_time_ns;
+  EXPECT_GE(switched_ns, 1'000'000'000);
+  // Of all switches the first counts.
+  EXPECT_EQ(job().run_block(start_, {})->one_time_ns, 0);
+  EXPECT_EQ(job().run_block(skipping, {})->one_time_ns, switched_ns);
+}
+
 // What checkpoints cost shows only in a block that is as long as the time between two.
 TEST_F(TrainerJobTest, BlocksHaveTheirCheckpointWhereThatCosts) {
   const auto fields = [&](double share) {
