@@ -10,9 +10,10 @@
 
 namespace autotuned::daemon {
 
-// Puts the remembered best configuration into `input`, whose knobs and earlier trials are set: nothing for a run that
-// was begun to search anew, and no knob that is not there any more. Returns what to say where the search that found it
-// was cut short and this run goes on with it; else an empty text.
+// Puts the remembered best configuration into `input`, whose recipe, job facts, knobs and earlier trials are set: nothing
+// for a run that was begun to search anew, no knob that is not there any more, and no change whose one-time cost this
+// training does not repay. Returns what to say where this run goes on with the search that found it, because that was cut
+// short or was for a training of another length; else an empty text.
 [[nodiscard]] Result<std::string> add_known_best(const storage::History& history,
                                                  const storage::RunRow& run,
                                                  tuner::SessionInput& input);
