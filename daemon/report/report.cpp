@@ -107,6 +107,16 @@ Json run_summary_json(const storage::RunRow& run) {
           {"note", stand_in_note(run.recipe)}};
 }
 
+std::int64_t one_time_ns(const std::vector<TrialRecord>& trials) {
+  std::int64_t cost_ns = 0;
+  for (const TrialRecord& trial : trials) {
+    const bool decides =
+        trial.kind == TrialKind::confirmation || trial.kind == TrialKind::verification;
+    if (decides && trial.verdict == Verdict::accepted) cost_ns = trial.one_time_ns;
+  }
+  return cost_ns;
+}
+
 const Json* profile_of(const std::vector<Json>& profiles, const Configuration& configuration) {
   const Json wanted = configuration.to_json();
   const Json* found = nullptr;
@@ -136,6 +146,7 @@ Json run_json(const storage::RunRow& run, const std::vector<TrialRecord>& trials
   Json json = run_summary_json(run);
   json["starting"] = {{"configuration", run.starting.to_json()},
                       {"findings", findings(run.starting)}};
+  json["best"]["one_time_ns"] = one_time_ns(trials);
   json["best"]["findings"] = run.best.empty() ? Json::array() : findings(run.best);
   json["ceiling"] = {{"samples_per_second", run.ceiling_samples_per_second},
                      {"bound_by", run.ceiling_bound_by},
@@ -266,6 +277,10 @@ std::string run_text(const storage::RunRow& run, const std::vector<TrialRecord>&
       is_confirmed ? ", beside the best one" : "", rate_text(run.best_samples_per_second),
       is_confirmed ? estimate_text(run.speedup)
                    : "nothing that was confirmed: the starting configuration stays");
+  if (const std::int64_t cost_ns = one_time_ns(trials); cost_ns > 0 && is_confirmed) {
+    text += fmt::format("once     {} more in a training, which is repaid\n",
+                        format_duration(std::chrono::nanoseconds(cost_ns)));
+  }
   if (run.ceiling_samples_per_second > 0) {
     text += fmt::format("ceiling  at least {} ({})\n", rate_text(run.ceiling_samples_per_second),
                         run.ceiling_bound_by);

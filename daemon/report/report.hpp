@@ -2,6 +2,7 @@
 // Runs and trials as JSON and as text for people.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,10 @@ namespace autotuned::daemon {
 
 // A run without its trials: an element of `history --json`.
 [[nodiscard]] Json run_summary_json(const storage::RunRow& run);
+
+// What the best configuration of a run costs once in a training, beside the rates that are told of it: as the trial saw
+// it that decided. 0: nothing, or not known.
+[[nodiscard]] std::int64_t one_time_ns(const std::vector<TrialRecord>& trials);
 
 // Of these profiles (History::profiles()), the last of this configuration with what a trace told, else the last; null when there is none.
 [[nodiscard]] const Json* profile_of(const std::vector<Json>& profiles,

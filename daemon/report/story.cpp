@@ -322,6 +322,7 @@ Json story_json(const RunRecord& record) {
   const bool is_tuned = !run.best.empty();
   story["best"]["profile"] =
       is_tuned ? profile_json(profile_of(record.profiles, run.best)) : Json();
+  story["best"]["one_time_ns"] = one_time_ns(record.trials);
   story["best"]["change"] = run.starting.change_to(run.best).to_json();
   const auto reached = reached_ceiling_ratio(run);
   story["ceiling"] = {{"samples_per_second", run.ceiling_samples_per_second},

@@ -219,6 +219,11 @@ std::string kept(const RunRecord& record) {
         "{} instead of {}.\n",
         estimate_text(run.speedup), run.speedup.pairs, rate_text(run.best_samples_per_second),
         rate_text(run.baseline_samples_per_second));
+    if (const std::int64_t cost_ns = one_time_ns(record.trials); cost_ns > 0) {
+      text += fmt::format(
+          "What it needs once, such as a filled cache, takes {} of a training, which is repaid.\n",
+          format_duration(nanoseconds(cost_ns)));
+    }
   }
   if (const Json* profile = profile_of(record.profiles, run.best)) {
     text += step(*profile) + findings(*profile, "Still found:");

@@ -190,6 +190,26 @@ TEST(Report, RunAsJson) {
   EXPECT_EQ(run.at("trials").at(0).at("id"), "r-20261121-7f3a9c.1");
 }
 
+TEST(Report, TellsWhatTheBestConfigurationCostsOnce) {
+  TrialRecord proposal = sample_trial();
+  proposal.one_time_ns = 5'000'000'000;
+  EXPECT_EQ(json_of(sample_run(), {proposal}).at("best").at("one_time_ns"), 0) << "not confirmed";
+  EXPECT_EQ(run_text(sample_run(), {proposal}).find("\nonce "), std::string::npos);
+  TrialRecord confirmation = proposal;
+  confirmation.number = 2;
+  confirmation.kind = TrialKind::confirmation;
+  confirmation.one_time_ns = 4'000'000'000;
+  TrialRecord refused = confirmation;
+  refused.verdict = Verdict::rejected;
+  refused.one_time_ns = 6'000'000'000;
+  const std::vector<TrialRecord> trials = {proposal, refused, confirmation};
+  const Json run = json_of(sample_run(), trials);
+  EXPECT_EQ(run.at("best").at("one_time_ns"), 4'000'000'000);
+  EXPECT_EQ(run.at("trials").at(0).at("one_time_ns"), 5'000'000'000);
+  EXPECT_NE(run_text(sample_run(), trials).find("\nonce     4.0 s more in a training"),
+            std::string::npos);
+}
+
 TEST(Report, FindingsAreThoseOfTheLastProfileOfStartAndBest) {
   const auto profile = [](const Configuration& of, const char* id) {
     return Json{{"configuration", of.to_json()}, {"findings", Json::array({id})}};

@@ -65,6 +65,14 @@ TEST(Story, TellsWhatWasFoundAtTheStartAndIsStillThere) {
   EXPECT_EQ(json.at("best").at("profile").at("findings"), record.profiles[1].at("findings"));
 }
 
+TEST(Story, TellsWhatTheBestConfigurationCostsOnce) {
+  RunRecord record = sample_record();
+  EXPECT_THAT(story_text(record), Not(HasSubstr("needs once")));
+  record.trials[1].one_time_ns = 4'000'000'000;
+  EXPECT_THAT(story_text(record), HasSubstr("a filled cache, takes 4.0 s of a training"));
+  EXPECT_EQ(story_json(record).at("best").at("one_time_ns"), 4'000'000'000);
+}
+
 TEST(Story, TellsWhatDisturbedTheMeasurements) {
   RunRecord record = sample_record();
   EXPECT_THAT(story_text(record), Not(HasSubstr("disturbed")));
