@@ -135,6 +135,18 @@ TEST(Search, ComesNearTheBestOfARecordedGridWithFewTrials) {
   }
 }
 
+// As a session compares them: memory.malloc is a knob of w2, and all of w1 are switched live.
+TEST(Search, ComparesRestartKnobsInPairsOfProcesses) {
+  for (const auto& [name, needs_processes] : {std::pair{"w1", false}, std::pair{"w2", true}}) {
+    const auto grid = read_grid(recorded(name));
+    ASSERT_TRUE(grid) << grid.error().message();
+    const auto outcome = replay_search(*grid, built_ins(), 1);
+    ASSERT_TRUE(outcome) << outcome.error().message();
+    // More than first looks.
+    EXPECT_EQ(outcome->process_pairs > 2, needs_processes) << name;
+  }
+}
+
 // The same coins and noise, the same search.
 TEST(Search, IsRepeatable) {
   const auto grid = read_grid(recorded("w2"));
