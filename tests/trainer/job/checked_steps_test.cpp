@@ -2,6 +2,8 @@
 // Steps that a check looks at.
 #include <gmock/gmock.h>
 
+#include <optional>
+
 #include "tests/trainer/small_job.hpp"
 #include "tests/trainer/updates.hpp"
 #include "trainer/job/job.hpp"
@@ -41,6 +43,93 @@ tuner::UpdateComparison compared(const Job& job, const CheckedSteps& reference,
   updates.reference_inputs = told(reference);
   updates.candidate_inputs = told(candidate);
   return updates;
+}
+
+// What a session's check asks of trainers, of one job in this process.
+class CheckedJob final : public tuner::Job {
+ public:
+  explicit CheckedJob(trainer::Job& job) : job_(&job) {}
+
+  Result<tuner::UpdateComparison> compare_updates(const Configuration& reference,
+                                                  const Configuration& candidate,
+                                                  std::int64_t steps,
+                                                  tuner::CheckedSteps which) override {
+    steps_ = steps;
+    place_.reset();
+    if (which == tuner::CheckedSteps::later) place_ = job_->place();
+    const CheckedSteps of_candidate = steps_of(candidate, "candidate", "initial");
+    const CheckedSteps of_reference = steps_of(reference, "reference", "initial");
+    return compared(*job_, of_reference, of_candidate);
+  }
+  Result<tuner::UpdateComparison> compare_rounded(const Configuration& configuration) override {
+    const CheckedSteps of_reference = steps_of(configuration, "reference", "initial");
+    value_of(job_->round("initial", "rounded"));
+    const CheckedSteps of_rounded = steps_of(configuration, "candidate", "rounded");
+    return compared(*job_, of_reference, of_rounded, "rounded");
+  }
+
+  Result<Block> run_block(const Configuration&, const tuner::BlockRequest&) override {
+    return fail(ErrorKind::unsupported, "a check times nothing");
+  }
+  Result<tuner::Profile> profile(const Configuration&) override {
+    return fail(ErrorKind::unsupported, "a check times nothing");
+  }
+
+ private:
+  CheckedSteps steps_of(const Configuration& configuration, const std::string& name,
+                        const std::string& from) {
+    value_of(job_->prepare(configuration));
+    EXPECT_TRUE(place_ ? job_->restore(from, *place_) : job_->restore(from));
+    CheckedSteps checked = value_of(job_->check_steps({.steps = steps_,
+                                                       .crosses_epoch = place_.has_value(),
+                                                       .keeps_outputs_before = name == "reference"},
+                                                      never));
+    value_of(job_->keep(name));
+    return checked;
+  }
+
+  trainer::Job* job_;
+  std::int64_t steps_ = 0;
+  std::optional<TrainingPlace> place_;
+};
+
+// recipes/resnet18_cifar_cpu.yaml with smaller pictures: a network that turns its own updates.
+recipes::Recipe resnet_recipe() {
+  recipes::Recipe recipe = small_recipe();
+  recipe.model = {"resnet18", {{"classes", 1000}}};
+  recipe.data.parameters = {
+      {"samples", 320}, {"shape", {3, 32, 32}}, {"classes", 10}, {"shuffle", true}};
+  recipe.input = {{"resize", {{"size", 64}}},
+                  {"to_float", Json::object()},
+                  {"normalize", {{"mean", 0.5}, {"std", 0.5}}}};
+  recipe.optimizer.parameters["lr"] = 0.001;
+  recipe.train.batch_size = 16;
+  recipe.evaluation.reset();
+  recipe.tune.allow = {"numerics"};
+  return recipe;
+}
+
+// Its updates turn by themselves; honest 16 bits turn them no more than that.
+TEST(JobCheck, HonestAmpPassesAtAnUntrainedResNet) {
+  const recipes::Recipe recipe = resnet_recipe();
+  const auto job = load(recipe);
+  ASSERT_NE(job, nullptr);
+  value_of(job->run_steps(3, never));  // as if it had been measured
+  CheckedJob checked(*job);
+  tuner::SessionInput input;
+  input.recipe = recipe;
+  input.knobs = recipes::knobs_of(test_machine());
+  input.starting = starting(recipe);
+  input.job_facts = {{"device", "cpu"}};
+  Configuration change;
+  change.set("precision.autocast", std::string("bf16"));
+  const auto checks = tuner::run_checks(input, checked, input.starting, change);
+  ASSERT_TRUE(checks) << checks.error().message();
+  ASSERT_EQ(checks->size(), 1U);
+  EXPECT_EQ(checks->front().risk, "numerics");
+  EXPECT_EQ(checks->front().compared, 62);
+  EXPECT_TRUE(checks->front().passed) << checks->front().detail;
+  RecordProperty("detail", checks->front().detail);
 }
 
 TEST(JobCheck, AnotherWayOfLoadingIsEqualWhereverTheJobStands) {
