@@ -271,6 +271,10 @@ void die_with_parent(pid_t parent_pid) {
   if (::getppid() != parent_pid) ::_exit(EXIT_FAILURE);
 }
 
+void adopt_orphans() {
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
 bool is_ignored(int signal) {
   struct sigaction current {};
   return ::sigaction(signal, nullptr, &current) == 0 && current.sa_handler == SIG_IGN;

@@ -79,6 +79,10 @@ class Process {
 // at once when the parent `parent_pid` is already gone.
 void die_with_parent(pid_t parent_pid);
 
+// Descendants whose parents end become our children instead of init's (PR_SET_CHILD_SUBREAPER), so that they are found
+// by descent wherever they went. They stay as zombies until we end: only who started a process may wait for it.
+void adopt_orphans();
+
 // Whether this program was started to ignore `signal`, as nohup does with SIGHUP: then leave it so.
 [[nodiscard]] bool is_ignored(int signal);
 

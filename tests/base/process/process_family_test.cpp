@@ -2,6 +2,7 @@
 #include "base/process/process_family.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <fstream>
@@ -64,6 +65,22 @@ TEST(ProcessFamily, CountsAnOrphanByItsMark) {
   wait_for_use(family);
   // Not that the leader did it.
   process.signal_group(SIGSTOP);
+  wait_for_use(family);
+}
+
+// Nor its environment does: only that the leader has adopted it.
+TEST(ProcessFamily, CountsAnOrphanThatHidesItsEnvironment) {
+  SocketPair pair = socket_pair().value();
+  ProcessSpec spec;
+  spec.program = AUTOTUNED_TEST_CHILD;
+  spec.arguments = {"hidden-spinner"};
+  spec.environment = {"MARK=f"};
+  spec.descriptors = {{pair.theirs.get(), 3}};
+  const Process process = Process::start(spec).value();
+  pair.theirs.reset();
+  char ready = 0;
+  ASSERT_EQ(::read(pair.ours.get(), &ready, 1), 1);
+  ProcessFamily family(process.pid(), "MARK=f");
   wait_for_use(family);
 }
 

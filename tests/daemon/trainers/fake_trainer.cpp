@@ -16,6 +16,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <string>
@@ -240,11 +241,13 @@ class FakeTrainer {
       if (!fault.contains("children")) eat(fault.at("bytes"));
       hang();
     }
-    // A child that keeps a CPU busy, in the trainer's group or in one of its own.
+    // A child that keeps a CPU busy, in the trainer's group or in one of its own; one that "hides" has no parent of its
+    // own and no environment either.
     if (kind == "spin" && fork() == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       close(kSocket);
       if (fault.value("leaves", false)) setsid();
+      if (fault.value("hides", false)) spin_hidden();
       while (getppid() != 0) {
       }
     }
@@ -329,6 +332,19 @@ class FakeTrainer {
       eaten[at] = 1;
     hang();
   }
+  // In a child of the trainer: an orphan of it spins while the trainer is its parent, and ends where nobody adopts it.
+  [[noreturn]] static void spin_hidden() {
+    const pid_t trainer = getppid();
+    const pid_t between = getpid();
+    if (fork() != 0) std::_Exit(0);
+    for (char** variable = environ; *variable != nullptr; ++variable)
+      std::memset(*variable, 0, std::strlen(*variable));
+    while (getppid() == between) {
+    }
+    while (getppid() == trainer) {
+    }
+    std::_Exit(0);
+  }
   [[noreturn]] static void hang() {
     for (;;)
       pause();
@@ -360,6 +376,7 @@ int main() {
   if (const char* parent = std::getenv("AUTOTUNED_PARENT_PID")) {
     autotuned::die_with_parent(std::atoi(parent));
   }
+  autotuned::adopt_orphans();
   const char* file = std::getenv("AUTOTUNED_FAKE");
   if (file == nullptr) {
     std::fputs("fake: AUTOTUNED_FAKE is not set\n", stderr);

@@ -116,6 +116,22 @@ TEST_F(TrainerJobTest, ChildrenOfTheWaitingTrainerAreStopped) {
   EXPECT_TRUE(block) << block.error().message();
 }
 
+// It has left the group, lost its parent and cleared its environment: that the trainer adopts it tells whose it is.
+TEST_F(TrainerJobTest, ANeighbourThatHidesFailsTheBlock) {
+  scene_.behave({{"block_lasts_ms", 30},
+                 {"faults",
+                  {{{"do", "spin"},
+                    {"leaves", true},
+                    {"hides", true},
+                    {"request", "load"},
+                    {"when", {"memory.malloc=keep"}}}}}});
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().run_block(with("memory.malloc", std::string("keep")), {}));
+  const auto block = job().run_block(start_, {});
+  ASSERT_FALSE(block);
+  EXPECT_THAT(block.error().what, testing::HasSubstr("slows its neighbour"));
+}
+
 TEST_F(TrainerJobTest, ANeighbourThatUsesTheCpuFailsTheBlock) {
   scene_.behave({{"block_lasts_ms", 30},
                  {"faults",
