@@ -19,6 +19,7 @@
 #include "base/file.hpp"
 #include "base/frame.hpp"
 #include "storage/history.hpp"
+#include "tests/integration/moments.hpp"
 #include "tests/integration/scene.hpp"
 
 namespace autotuned {
@@ -54,9 +55,8 @@ void expect_decided_once(const Json& run) {
 }
 
 TEST(ServeKill, RunGoesOnWithTheNextDaemonAndItsClientWithIt) {
-  std::vector<Json> moments;
-  for (int request = 2; request <= 110; request += 27)
-    moments.push_back({{"at", request}});
+  std::vector<Json> moments =
+      moments_of_a_run({{Phase::trial, 1}, {Phase::processes, 2}, {Phase::confirmation, 1}});
   for (const char* request : {"profile", "train", "save"})
     moments.push_back({{"request", request}, {"once", true}});
   moments.push_back({{"request", "train_step"}, {"step", 6}, {"once", true}});

@@ -15,6 +15,7 @@
 //    "damaged": 2,                                       files that `load` and `run` tell of
 //    "hangs_after_hello": 1,                             reads nothing
 //    "block_lasts_ms": 20,                               of real time; else none
+//    "train_step_lasts_ms": 20,                          likewise
 //    "faults": [{"do": "exit", "code": 3, ...}]}
 //
 // A fault happens at every request that fits all of its conditions: "at" (the N-th line of the
@@ -23,6 +24,7 @@
 // as text), "once". What it may "do" is in fake_trainer.cpp; what it "says" beside ends its line in the log.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
@@ -54,9 +56,16 @@ class FakeBehaviour {
   Json fault_at(const std::string& request, const Json& configuration, const Json& fields);
 
  private:
+  // Of the record so far, those of other trainers too.
+  std::int64_t count_lines();
+
   std::filesystem::path record_;
   Json behaviour_;
   std::int64_t line_ = 0;  // the last one written
+  // Of what was counted: a run has hundreds of requests, and a test may have many runs.
+  std::uint64_t counted_inode_ = 0;
+  std::int64_t counted_bytes_ = 0;
+  std::int64_t counted_lines_ = 0;
 };
 
 // Empty when there is no such file.

@@ -19,6 +19,7 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -62,8 +63,13 @@ class FakeTrainer {
       if (name == "trace") {
         std::ofstream(request->value("path", "") + ".part") << "unfinished";
       }
-      if (name == "load") configuration_ = request->value("configuration", Json::object());
-      misbehave(name, *request);
+      if (name == "load") {
+        configuration_ = request->value("configuration", Json::object());
+        plan_ = plan_of(request->value("recipe", Json::object()));
+      }
+      Json fields = *request;
+      if (name == "train" || name == "save") fields["plan"] = plan_;
+      misbehave(name, std::move(fields));
       if (is_answered_) continue;
       if (name == "load" || name == "run") tell_damage();
       const Json ok = answer_to(name, *request);
@@ -82,8 +88,7 @@ class FakeTrainer {
       return {{"changed", Json::array()}, {"switch_ns", 0}};
     }
     if (name == "run" || name == "steps" || name == "check_steps") {
-      std::this_thread::sleep_for(
-          std::chrono::milliseconds(static_cast<int>(behaviour_.number("block_lasts_ms", 0))));
+      sleep_ms("block_lasts_ms");
       return block(request);
     }
     if (name == "profile") {
@@ -122,11 +127,16 @@ class FakeTrainer {
     }
     if (name == "train") return train(request);
     if (name == "save") {
-      const std::string text = "trained for " + std::to_string(steps_trained_) + " steps\n";
+      const std::string text = model();
       autotuned::write_text(request.at("path"), text);
       return {{"bytes", text.size()}};
     }
     return Json::object();
+  }
+
+  void sleep_ms(const char* field) const {
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(static_cast<int>(behaviour_.number(field, 0))));
   }
 
   Json load(const Json& request) {
@@ -171,31 +181,52 @@ class FakeTrainer {
             {"one_time_samples", one_time.at(1)}};
   }
 
-  // A checkpoint after every step holds their number.
+  // What tells one training of a job from another, on one line.
+  static std::string plan_of(const Json& recipe) {
+    const Json train = recipe.value("train", Json::object());
+    return "seed " + recipe.value("seed", Json()).dump() + ", epochs " +
+           train.value("epochs", Json()).dump() + ", steps " + train.value("steps", Json()).dump();
+  }
+
+  // Steps that another plan has trained make it another model.
+  std::string model() const {
+    std::istringstream steps(trained_);
+    int own = 0;
+    int others = 0;
+    for (std::string plan; std::getline(steps, plan);)
+      ++(plan == plan_ ? own : others);
+    std::string text = "trained for " + std::to_string(own + others) + " steps\n";
+    if (others > 0) text += std::to_string(others) + " of them by another plan\n";
+    return text;
+  }
+
+  // A checkpoint after every step has a line for each step so far: the plan that it was trained by.
   Json train(const Json& request) {
     const std::string file = request.at("checkpoint_path");
-    const std::string kept = request.at("resume") ? autotuned::read_text(file) : "";
-    const int first = kept.empty() ? 0 : std::stoi(kept);
+    trained_ = request.at("resume") ? autotuned::read_text(file) : "";
+    const int first = static_cast<int>(std::ranges::count(trained_, '\n'));
     const int total = static_cast<int>(behaviour_.number("train_steps", 10));
     Json done = {{"steps", total},        {"samples", total * 8},
                  {"epochs", 1},           {"duration_ns", 1000},
                  {"evaluation_ns", 10},   {"final_loss", 0.5},
                  {"test_accuracy", 0.75}, {"test_loss", 0.6},
                  {"cancelled", false},    {"resumed_from_step", first}};
-    for (steps_trained_ = first; steps_trained_ < total; ++steps_trained_) {
+    for (int step = first; step < total; ++step) {
       if (cancel_arrived(0)) {
-        done["steps"] = steps_trained_;
+        done["steps"] = step;
         done["cancelled"] = true;
         return done;
       }
-      misbehave("train_step", {{"step", steps_trained_}});
+      misbehave("train_step", {{"step", step}, {"checkpoint_path", file}});
       if (is_answered_) return done;
-      autotuned::write_text(file, std::to_string(steps_trained_ + 1));
-      progress({{"step", steps_trained_ + 1},
+      sleep_ms("train_step_lasts_ms");
+      trained_ += plan_ + "\n";
+      autotuned::write_text(file, trained_);
+      progress({{"step", step + 1},
                 {"steps_total", total},
                 {"epoch", 1},
                 {"epochs_total", 1},
-                {"samples", 8 * (steps_trained_ + 1)},
+                {"samples", 8 * (step + 1)},
                 {"samples_total", 8 * total},
                 {"samples_per_second", 100.0},
                 {"loss", 0.5}});
@@ -365,7 +396,8 @@ class FakeTrainer {
   std::int64_t id_ = 0;
   Json configuration_ = Json::object();
   std::map<std::string, Json> checkpoints_;
-  int steps_trained_ = 0;
+  std::string plan_;     // of the recipe that is loaded
+  std::string trained_;  // the plan of each step of the training so far, a line each
   bool is_answered_ = false;
   bool is_cancelled_ = false;
 };
