@@ -18,9 +18,10 @@ constexpr std::chrono::minutes kHistoryPatience{10};
 Result<std::optional<RunRow>> find_run(const History& history, const SessionRequest& request,
                                        const storage::RunKey& key) {
   if (!request.continue_run.empty()) {
-    return history.run(request.continue_run).map([](RunRow row) {
-      return std::optional(std::move(row));
-    });
+    auto ours = history.run(request.continue_run);
+    if (!ours) return tl::unexpected(ours.error());
+    // A command that trains may have taken over what we only tuned: the training is not ours to end.
+    if (ours->is_tune_only == key.is_tune_only) return std::optional(*std::move(ours));
   }
   auto row = history.unfinished_run(key);
   // To search anew is to go on with nothing, except with such a search that was interrupted.

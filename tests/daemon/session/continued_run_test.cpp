@@ -124,6 +124,23 @@ TEST_F(ContinuedRunTest, IsNotOneThatItsOwnerHasEndedMeanwhile) {
   EXPECT_FALSE(claimed->claim.is_open());
 }
 
+// It was tuned by a session that was killed; by the time the next one looks, a command that trains has taken it over.
+TEST_F(ContinuedRunTest, IsNotOneThatATrainingHasTakenOver) {
+  RunRow run = put_run("r-1");
+  run.state = RunState::training;
+  ASSERT_TRUE(history_->update_run(run));
+  SessionRequest again;
+  again.continue_run = "r-1";
+  again.tune_only = true;
+  storage::RunKey tuning = kKey;
+  tuning.is_tune_only = true;
+  const auto claimed = claim_run(*history_, again, tuning);
+  ASSERT_TRUE(claimed) << claimed.error().message();
+  EXPECT_FALSE(claimed->run);
+  again.tune_only = false;
+  EXPECT_TRUE(claim_run(*history_, again, kKey)->run);
+}
+
 // What the same command must have in common with a run to go on with it.
 TEST(PlanTest, IsSeedLengthAndOutput) {
   recipes::Recipe recipe;
