@@ -94,8 +94,19 @@ storage::LockPatience patience_of(SessionControl& control, const std::filesystem
   };
 }
 
-storage::LockPatience usual_patience() {
-  return [](std::chrono::milliseconds waited) { return waited < storage::kLockTimeout; };
+Result<void> store_end(History& history, const RunRow& run) {
+  auto stored = history.set_patience(
+      [](std::chrono::milliseconds waited) { return waited < storage::kLockTimeout; });
+  if (auto count = history.interrupt_running_trials(run.id); !count) {
+    stored = tl::unexpected(count.error());
+  }
+  if (auto updated = history.update_run(run); !updated) stored = std::move(updated);
+  return stored;
+}
+
+std::string unstored_end_text(const RunRow& run, const Error& error) {
+  return "the end of run " + run.id.text + " could not be stored (" + error.message() +
+         "): the history has it as unfinished, and the same command continues it";
 }
 
 void remove_spent_checkpoints(const History& history, const std::filesystem::path& folder) {

@@ -41,8 +41,12 @@ struct ClaimedRun {
 // that it waits; a cancel ends it. `control` must outlive it.
 [[nodiscard]] storage::LockPatience patience_of(SessionControl& control,
                                                 const std::filesystem::path& history);
-// As long as any command waits, also after a cancel: for the last words about a run.
-[[nodiscard]] storage::LockPatience usual_patience();
+// The last that is stored of a run that an error ended; trials that were going on become interrupted. Waits for a lock as
+// long as any command does, also after a cancel. Each part is stored if it can be, whatever becomes of the others.
+[[nodiscard]] Result<void> store_end(storage::History& history, const storage::RunRow& run);
+
+// For people, where that failed.
+[[nodiscard]] std::string unstored_end_text(const storage::RunRow& run, const Error& error);
 
 // Removes checkpoints of trainings into this folder that have ended with their model: whoever was killed in between could
 // not. REQUIRES: the folder is locked.

@@ -35,6 +35,28 @@ void take_outcome(const tuner::SessionOutcome& outcome, storage::RunRow& run) {
   run.tuning_duration_ns = outcome.tuning_time.count();
 }
 
+bool take_end(const Error& error, std::int64_t ended_unix_ns, storage::RunRow& run) {
+  using storage::RunState;
+  if (error.kind == ErrorKind::cancelled) {
+    run.error.clear();
+    run.state = RunState::cancelled;
+    return false;
+  }
+  run.error = error.message();
+  // It has trained, and not all of its results could be written: only that is left to do.
+  if (run.state == RunState::finished) {
+    run.state = RunState::training;
+    run.ended_unix_ns = 0;
+  }
+  if (run.state == RunState::training || error.kind == ErrorKind::busy ||
+      error.kind == ErrorKind::disk_full) {
+    return true;
+  }
+  run.state = RunState::failed;
+  run.ended_unix_ns = ended_unix_ns;
+  return false;
+}
+
 std::string best_comment(const storage::RunRow& run) {
   const std::string note = stand_in_note(run.recipe);
   const std::string speed = run.speedup.pairs > 0

@@ -388,25 +388,14 @@ int RunningSession::conclude(int exit_code) {
 
 // What has been acknowledged stays; the run gets the state from which the same command goes on.
 int RunningSession::end_with(const Error& error) {
-  const bool is_cancelled = error.kind == ErrorKind::cancelled;
   bool is_left = false;
   if (has_run_) {
-    run_.error = is_cancelled ? "" : error.message();
-    // Nothing is wrong with the run: once there is room, or the lock is gone, it can go on.
-    is_left = run_.state == RunState::training || error.kind == ErrorKind::busy ||
-              error.kind == ErrorKind::disk_full;
-    if (is_cancelled) {
-      run_.state = RunState::cancelled;
-    } else if (!is_left) {
-      run_.state = RunState::failed;
-      run_.ended_unix_ns = clock_.unix_time_ns();
-    }
-    // When the history itself is what failed there is nothing left to write to.
-    static_cast<void>(history_->set_patience(usual_patience()));
-    static_cast<void>(history_->interrupt_running_trials(run_.id));
-    static_cast<void>(history_->update_run(run_));
+    is_left = take_end(error, clock_.unix_time_ns(), run_);
+    auto stored = store_end(*history_, run_);
+    // One that is left stays as it was, and that is told below.
+    if (!stored && !is_left) warn({unstored_end_text(run_, stored.error())});
   }
-  if (is_cancelled) return conclude(kCancelled);
+  if (error.kind == ErrorKind::cancelled) return conclude(kCancelled);
   report({{"event", "error"},
           {"kind", to_string(error.kind)},
           {"text",
@@ -465,7 +454,11 @@ Result<int> RunningSession::run() {
   if (auto opened = open_run(); !opened) return end_with(opened.error());
   // It was killed between its end and its report.
   if (run_.state == RunState::failed) return conclude(1);
-  if (run_.state == RunState::finished) return conclude_finished();
+  if (run_.state == RunState::finished) {
+    auto concluded = conclude_finished();
+    if (!concluded) return end_with(concluded.error());
+    return concluded;
+  }
   if (run_.state == RunState::tuning) {
     if (auto loaded = load_plugins(); !loaded) return end_with(loaded.error());
     if (auto tuned = tune(); !tuned) return end_with(tuned.error());

@@ -7,7 +7,9 @@
 #include <functional>
 #include <future>
 #include <thread>
+#include <utility>
 
+#include "daemon/run_row.hpp"
 #include "tests/base/temporary_folder.hpp"
 
 namespace autotuned::daemon {
@@ -139,6 +141,25 @@ TEST_F(ContinuedRunTest, IsNotOneThatATrainingHasTakenOver) {
   EXPECT_FALSE(claimed->run);
   again.tune_only = false;
   EXPECT_TRUE(claim_run(*history_, again, kKey)->run);
+}
+
+// From each state, what an error makes of a run, and whether the same command continues it as it is.
+TEST(TakeEnd, LeavesARunThatHasTrainedAndOneThatFoundNoRoom) {
+  const auto ended = [](RunState from, ErrorKind kind) {
+    RunRow run;
+    run.state = from;
+    const bool is_left = take_end({.kind = kind, .what = "no"}, 7, run);
+    EXPECT_EQ(run.error, kind == ErrorKind::cancelled ? "" : "no");
+    EXPECT_EQ(run.ended_unix_ns, run.state == RunState::failed ? 7 : 0);
+    return std::pair(run.state, is_left);
+  };
+  EXPECT_EQ(ended(RunState::tuning, ErrorKind::crashed), std::pair(RunState::failed, false));
+  EXPECT_EQ(ended(RunState::tuning, ErrorKind::busy), std::pair(RunState::tuning, true));
+  EXPECT_EQ(ended(RunState::tuning, ErrorKind::disk_full), std::pair(RunState::tuning, true));
+  EXPECT_EQ(ended(RunState::training, ErrorKind::crashed), std::pair(RunState::training, true));
+  EXPECT_EQ(ended(RunState::finished, ErrorKind::io), std::pair(RunState::training, true));
+  for (const RunState from : {RunState::tuning, RunState::training})
+    EXPECT_EQ(ended(from, ErrorKind::cancelled), std::pair(RunState::cancelled, false));
 }
 
 // What the same command must have in common with a run to go on with it.
