@@ -74,8 +74,10 @@ int show(const std::filesystem::path& history, const std::string& id, bool as_js
 int explain(const std::filesystem::path& history, const std::string& id, bool as_json);
 int compare(const std::filesystem::path& history, const std::string& a, const std::string& b,
             bool as_json);
-int best(const std::filesystem::path& history, const std::filesystem::path& recipe, bool as_json);
-int forget(const std::filesystem::path& history, const std::filesystem::path& recipe, bool as_json);
+int best(const std::filesystem::path& history, const std::filesystem::path& recipe,
+         const std::vector<std::filesystem::path>& plugin_folders, bool as_json);
+int forget(const std::filesystem::path& history, const std::filesystem::path& recipe,
+           const std::vector<std::filesystem::path>& plugin_folders, bool as_json);
 
 int check(const std::filesystem::path& recipe,
           const std::vector<std::filesystem::path>& plugin_folders, bool as_json);

@@ -13,6 +13,7 @@
 #include "daemon/cli/recipe_reading.hpp"
 #include "daemon/common/exit_codes.hpp"
 #include "daemon/common/trainer_plugins.hpp"
+#include "daemon/plugin_names.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/story.hpp"
@@ -226,8 +227,12 @@ int show(const std::filesystem::path& file, const std::string& id, bool as_json)
 }
 
 int best(const std::filesystem::path& file, const std::filesystem::path& recipe_file,
-         bool as_json) {
-  const auto knobs = knobs_with(recipes::knobs_of(detect_machine()), trainer_plugins_here({}));
+         const std::vector<std::filesystem::path>& plugin_folders, bool as_json) {
+  if (auto checked = check_plugin_folders(plugin_folders); !checked) {
+    return report_error(checked.error(), kUsageError);
+  }
+  const auto knobs =
+      knobs_with(recipes::knobs_of(detect_machine()), trainer_plugins_here(plugin_folders));
   auto recipe = read_recipe_or_report(recipe_file, knobs, as_json);
   if (!recipe) return kUsageError;
   auto history = open_history(file, storage::Access::read_only);
@@ -260,8 +265,12 @@ int best(const std::filesystem::path& file, const std::filesystem::path& recipe_
 }
 
 int forget(const std::filesystem::path& file, const std::filesystem::path& recipe_file,
-           bool as_json) {
-  const auto knobs = knobs_with(recipes::knobs_of(detect_machine()), trainer_plugins_here({}));
+           const std::vector<std::filesystem::path>& plugin_folders, bool as_json) {
+  if (auto checked = check_plugin_folders(plugin_folders); !checked) {
+    return report_error(checked.error(), kUsageError);
+  }
+  const auto knobs =
+      knobs_with(recipes::knobs_of(detect_machine()), trainer_plugins_here(plugin_folders));
   auto recipe = read_recipe_or_report(recipe_file, knobs, as_json);
   if (!recipe) return kUsageError;
   auto history = open_history(file, storage::Access::read_write);

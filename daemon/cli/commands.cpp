@@ -52,6 +52,12 @@ void add_history(CLI::App& command, std::filesystem::path& history) {
       ->type_name("FILE");
 }
 
+void add_plugin_folders(CLI::App& command, std::vector<std::filesystem::path>& folders) {
+  command.add_option("--plugin-dir", folders, "Look for plugins here first")
+      ->check(not_empty())
+      ->type_name("DIR");
+}
+
 void add_recipe(CLI::App& command, std::filesystem::path& recipe) {
   command.add_option("RECIPE", recipe, "Recipe file")->required()->type_name("FILE");
 }
@@ -82,9 +88,7 @@ void add_run(CLI::App& app, RunOptions& options) {
   command
       .add_flag("--require-gain", options.require_gain, "Exit with 3 when nothing faster was found")
       ->excludes(detach);
-  command.add_option("--plugin-dir", options.plugin_folders, "Look for plugins here first")
-      ->check(not_empty())
-      ->type_name("DIR");
+  add_plugin_folders(command, options.plugin_folders);
   command.add_option("--without", options.without, "Leave this plugin out")->type_name("NAME");
   command
       .add_option("--block-limit", options.block_limit,
@@ -144,9 +148,7 @@ void add_history_list(CLI::App& app, HistoryOptions& options) {
 CLI::App& add_plugins(CLI::App& app, ListPluginsOptions& options) {
   CLI::App& command = *app.add_subcommand(
       "plugins", "The plugins found, how they did so far, and why any is refused");
-  command.add_option("--plugin-dir", options.plugin_folders, "Look for plugins here first")
-      ->check(not_empty())
-      ->type_name("DIR");
+  add_plugin_folders(command, options.plugin_folders);
   command
       .add_option("--require", options.required, "Only this plugin; exit with 1 unless it is ready")
       ->type_name("NAME");
@@ -220,8 +222,7 @@ void add_profile(CLI::App& app, ProfileOptions& options) {
       "profile", "Record some steps of a recipe as a trace, and say where the time goes");
   add_recipe(command, options.recipe);
   add_views(command, options.analysis);
-  command.add_option("--plugin-dir", options.plugin_folders, "Look for plugins here first")
-      ->type_name("DIR");
+  add_plugin_folders(command, options.plugin_folders);
   command.add_option("-s,--set", options.settings, "Start from this knob value (KNOB=VALUE)")
       ->type_name("KNOB=VALUE");
   command
@@ -354,11 +355,8 @@ int run_command(int argc, char** argv) {
   CLI::App& knobs_command = *app.add_subcommand(
       "knobs", "The knobs that can be tuned, with their domains on this machine");
   std::vector<std::filesystem::path> plugin_folders;
-  for (CLI::App* command : {&check_command, &knobs_command}) {
-    command->add_option("--plugin-dir", plugin_folders, "Look for plugins here first")
-        ->check(not_empty())
-        ->type_name("DIR");
-  }
+  for (CLI::App* command : {&best_command, &forget_command, &check_command, &knobs_command})
+    add_plugin_folders(*command, plugin_folders);
   const CLI::App& plugins_command = add_plugins(app, list_plugins_options);
   const CLI::App& new_plugin_command =
       add_new_plugin(*app.get_subcommand("plugins"), new_plugin_options);
@@ -408,8 +406,8 @@ int run_command(int argc, char** argv) {
   if (show_command.parsed()) return show(history, id, as_json);
   if (explain_command.parsed()) return explain(history, id, as_json);
   if (compare_command.parsed()) return compare(history, id, other_id, as_json);
-  if (best_command.parsed()) return best(history, recipe, as_json);
-  if (forget_command.parsed()) return forget(history, recipe, as_json);
+  if (best_command.parsed()) return best(history, recipe, plugin_folders, as_json);
+  if (forget_command.parsed()) return forget(history, recipe, plugin_folders, as_json);
   if (check_command.parsed()) return check(recipe, plugin_folders, as_json);
   if (schema_command.parsed()) return print_schema(as_json);
   if (knobs_command.parsed()) return print_knobs(plugin_folders, as_json);
