@@ -49,13 +49,17 @@ std::vector<CallNode> nodes_of(const Events& events, CallTreeOf what) {
   return nodes;
 }
 
+Interval time_of(const Events& events, Row row) {
+  return {events.start_ns[row], events.end_ns(row)};
+}
+
 void find_parents(std::vector<CallNode>& nodes, const Events& events) {
   std::vector<std::uint32_t> open;
   for (std::uint32_t i = 0; i < nodes.size(); ++i) {
     const Row row = nodes[i].row;
     while (!open.empty() && (events.thread[nodes[open.back()].row] != events.thread[row] ||
                              events.end_ns(nodes[open.back()].row) <= events.start_ns[row] ||
-                             events.end_ns(nodes[open.back()].row) < events.end_ns(row))) {
+                             !holds(events.end_ns(nodes[open.back()].row), time_of(events, row)))) {
       open.pop_back();
     }
     if (!open.empty()) {
@@ -84,7 +88,7 @@ std::uint32_t holder_of(const std::vector<CallNode>& nodes, const Events& events
   if (after == nodes.begin()) return kNoNode;
   auto holder = static_cast<std::uint32_t>(after - nodes.begin() - 1);
   if (events.thread[nodes[holder].row] != events.thread[call]) return kNoNode;
-  while (holder != kNoNode && events.end_ns(nodes[holder].row) < events.end_ns(call))
+  while (holder != kNoNode && !holds(events.end_ns(nodes[holder].row), time_of(events, call)))
     holder = nodes[holder].parent;
   return holder == kNoNode ? kNoNode : nodes[holder].stands_for_it;
 }
@@ -137,6 +141,12 @@ void charge(std::vector<CallNode>& nodes, const Events& events, const Launches& 
 }
 
 }  // namespace
+
+bool holds(std::int64_t outer_end_ns, Interval inner) {
+  const std::int64_t outside_ns = inner.end_ns - outer_end_ns;
+  return outside_ns <= 0 ||
+         (outside_ns <= kRoundingNs && outside_ns < outer_end_ns - inner.start_ns);
+}
 
 std::int64_t bounded_sum(std::int64_t a, std::int64_t b) {
   std::int64_t sum = 0;

@@ -29,6 +29,14 @@ struct CallNode {
 // modules, so that self times there leave these out.
 enum class CallTreeOf { operators, everything };
 
+// Older versions of PyTorch wrote whole microseconds, and a program that reads moments since 1970 as doubles and writes
+// them again rounds them to quarters of one: an event may end so much later than the one that called it.
+inline constexpr std::int64_t kRoundingNs = 1'000;
+
+// Whether an event that begins no later than `inner`, on the same thread, and ends at `outer_end_ns` holds it, but for
+// rounding. Neighbours that overlap by rounding have more of their time outside of each other than inside.
+[[nodiscard]] bool holds(std::int64_t outer_end_ns, Interval inner);
+
 // By thread and time, whatever holds another before it. Two events of one thread that overlap without one
 // holding the other are damage: they become neighbours.
 [[nodiscard]] std::vector<CallNode> call_tree(const traces::Trace& trace, const Launches& launches,

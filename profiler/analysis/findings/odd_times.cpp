@@ -14,8 +14,6 @@ namespace {
 
 using traces::Events;
 
-// Older versions of PyTorch wrote whole microseconds, so that neighbours may overlap by one.
-constexpr std::int64_t kRoundingNs = 1'000;
 // The clock of a device is brought to that of the host no better than this.
 constexpr std::int64_t kClockErrorNs = 10'000;
 

@@ -57,6 +57,30 @@ TEST(OperatorTable, SurvivesEventsThatOverlap) {
                                                        OperatorRow{"c", 1, 10'000, 10'000, 0, 0}));
 }
 
+// Moments that a program has rounded to quarters of a microsecond; lengths are as they were.
+TEST(OperatorTable, AnOperatorHoldsWhatEndsLaterByRounding) {
+  TraceText text;
+  text.event("cpu_op", "aten::linear", 0, 100);
+  text.event("cpu_op", "aten::addmm", 40, 60.25);
+  text.kernel("sgemm", 99.5, 200, 40);
+  EXPECT_THAT(operators_of(text),
+              UnorderedElementsAre(OperatorRow{"aten::linear", 1, 100'000, 39'750, 40'000, 0},
+                                   OperatorRow{"aten::addmm", 1, 60'250, 59'250, 40'000, 40'000}));
+}
+
+// Two that overlap by rounding are both children of the operator around them, and so is one that ends after it.
+TEST(OperatorTable, NeighboursThatOverlapByRoundingStayNeighbours) {
+  TraceText text;
+  text.event("cpu_op", "aten::linear", 0, 100);
+  text.event("cpu_op", "aten::t", 10, 21).event("cpu_op", "aten::addmm", 30, 2);
+  text.event("cpu_op", "aten::relu", 99, 1.5);
+  EXPECT_THAT(operators_of(text),
+              UnorderedElementsAre(OperatorRow{"aten::linear", 1, 100'000, 75'500, 0, 0},
+                                   OperatorRow{"aten::t", 1, 21'000, 21'000, 0, 0},
+                                   OperatorRow{"aten::addmm", 1, 2'000, 2'000, 0, 0},
+                                   OperatorRow{"aten::relu", 1, 1'500, 1'500, 0, 0}));
+}
+
 TEST(OperatorTable, CountsFloatingPointOperationsWhereShapesWereRecorded) {
   TraceText text;
   text.event("cpu_op", "aten::mm", 0, 10, {{"Input Dims", Json::parse("[[2, 3], [3, 5]]")}});
