@@ -19,7 +19,7 @@ namespace autotuned {
 
 // A process that leads a group, the members of that group, its descendants, and processes of this user that
 // carry `mark` (NAME=value) in their environment: those that left the group and lost their parents. One that
-// does all of this and clears its environment is found where the leader adopts orphans (base/process.hpp). One thread.
+// does all of this and clears its environment is found where the leader adopts orphans (base/process/process.hpp). One thread.
 class ProcessFamily {
  public:
   ProcessFamily(pid_t leader, std::string mark) : leader_(leader), mark_(std::move(mark)) {}

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "daemon/trainer_plugins.hpp"
+#include "daemon/common/trainer_plugins.hpp"
 
 namespace autotuned::daemon {
 namespace {

@@ -11,7 +11,7 @@
 #include <system_error>
 #include <thread>
 
-#include "base/process_family.hpp"
+#include "base/process/process_family.hpp"
 
 namespace autotuned::daemon {
 namespace {

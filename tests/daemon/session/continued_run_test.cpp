@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "daemon/run_row.hpp"
+#include "daemon/session/run_row.hpp"
 #include "tests/base/temporary_folder.hpp"
 
 namespace autotuned::daemon {

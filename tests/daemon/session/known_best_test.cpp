@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is taken over from earlier runs of a job whose training had another length.
-#include "daemon/known_best.hpp"
+#include "daemon/session/known_best.hpp"
 
 #include <gmock/gmock.h>
 
 #include <optional>
 
-#include "base/machine.hpp"
+#include "base/machine/machine.hpp"
 #include "tests/base/temporary_folder.hpp"
-#include "tests/daemon/submission_sample.hpp"
+#include "tests/daemon/queue/submission_sample.hpp"
 
 namespace autotuned::daemon {
 namespace {
