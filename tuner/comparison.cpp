@@ -22,7 +22,6 @@ constexpr double kLevelWidth = 0.1;
 constexpr double kMemoryPairs = 30.0;
 // Standard deviation over mean absolute deviation of a normal distribution.
 constexpr double kSpreadPerMeanDeviation = 1.2533;
-constexpr double kSpreadPerMedianDeviation = 1.4826;
 
 // A few signs by bad luck at the start must not cost a gain for good; two pairs more are cheap.
 constexpr int kFewestPairsToReject = 7;
@@ -88,12 +87,7 @@ Decision Comparison::decision() const {
 }
 
 double Comparison::noise_ratio() const {
-  if (pairs_.size() < 2) return 0.0;
-  std::vector<double> deviations = log_ratios();
-  const double centre = median(deviations);
-  for (double& value : deviations)
-    value = std::abs(value - centre);
-  return kSpreadPerMedianDeviation * median(std::move(deviations));
+  return robust_deviation(log_ratios());
 }
 
 std::vector<double> Comparison::log_ratios() const {

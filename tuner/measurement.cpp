@@ -102,6 +102,17 @@ double Measurement::noise_ratio() const {
   return observations() > 1 ? processes_.noise_ratio() : blocks_.noise_ratio();
 }
 
+double Measurement::process_error_ratio() const {
+  // Of the median of normal values, over that of their mean: the square root of pi / 2.
+  constexpr double kMedianErrorPerMeanError = 1.2533;
+  std::vector<double> ratios;
+  for (const PairRates& pair : of_this_process_)
+    ratios.push_back(pair.log_ratio());
+  if (ratios.size() < 2) return 0.0;
+  const double pairs = static_cast<double>(ratios.size());
+  return kMedianErrorPerMeanError * robust_deviation(std::move(ratios)) / std::sqrt(pairs);
+}
+
 double Measurement::total_ratio() const {
   const double reference = reference_total_.rate();
   return reference > 0.0 ? candidate_total_.rate() / reference : 0.0;

@@ -48,6 +48,10 @@ class Measurement {
   // blocks, widened by kProcessAllowance. `pairs` counts pairs of blocks.
   [[nodiscard]] Estimate estimate() const;
   [[nodiscard]] double noise_ratio() const;
+  // Of the pair of processes that is measured: the standard error of the median log-ratio of its blocks. It depends on how far
+  // the ratios are from each other and not on where they are, so that blocks may end by it (docs/statistics.md).
+  // 0 before the second pair of blocks.
+  [[nodiscard]] double process_error_ratio() const;
   // All samples over all time, candidate over reference; 0 before the first pair.
   [[nodiscard]] double total_ratio() const;
   // Whether the totals show a gain, too: half of what the median does, or 2 %.

@@ -27,10 +27,12 @@ constexpr double kRunError = 0.02;
 constexpr double kPromisingShare = 0.5;
 // Fresh pairs of processes after which one that does not even look like that is given up.
 constexpr int kFewestToGiveUp = 3;
-// Blocks of a pair of processes take a third of the time that starting them took.
-constexpr int kBlockShare = 3;
-constexpr std::int64_t kFewestBlockPairs = 3;
-constexpr std::int64_t kMostBlockPairs = 12;
+// Of a pair of processes: blocks until their median is known this well, and for no longer than starting the two took. More
+// blocks than that would be better spent on more processes.
+constexpr double kWantedErrorRatio = 0.01;
+constexpr int kFewestBlockPairs = 3;
+constexpr int kFewestToKnow = 5;  // of three, two may agree by chance
+constexpr int kMostBlockPairs = 30;
 
 // Every trial has coins of its own, so that a resumed session does not repeat those of the first.
 std::mt19937_64 coins_for(std::uint64_t seed, int trial_number) {
@@ -243,13 +245,17 @@ Result<void> TrialRunner::measure_processes(Course& course) {
     if (!ready || course.is_over()) return ready;
     const nanoseconds starting = clock_->now() - before;
     course.measurement.begin_process_pair(/*is_evidence=*/true);
-    std::int64_t wanted = kFewestBlockPairs;
-    for (std::int64_t pair = 0; pair < wanted; ++pair) {
-      const nanoseconds begin = clock_->now();
+    const nanoseconds begin = clock_->now();
+    for (int pair = 1; pair <= kMostBlockPairs; ++pair) {
       auto measured = measure_pair(course);
       if (!measured || course.is_over()) return measured;
-      pair_time_ = std::max(nanoseconds(1), clock_->now() - begin);
-      wanted = std::clamp(starting / kBlockShare / pair_time_, kFewestBlockPairs, kMostBlockPairs);
+      const nanoseconds taken = clock_->now() - begin;
+      pair_time_ = std::max(nanoseconds(1), taken / pair);
+      if (pair < kFewestBlockPairs) continue;
+      if (taken + pair_time_ > starting) break;
+      if (pair >= kFewestToKnow && course.measurement.process_error_ratio() <= kWantedErrorRatio) {
+        break;
+      }
     }
     course.measurement.end_process_pair();
     if (course.measurement.is_faster(plan.is_watched_for_stalls)) break;
