@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "profiler/spans.hpp"
+
 namespace autotuned::profiler {
 
 // An operator of a Timeline, or a span of a RecordedSteps, that was open when the host called. 0: none.
@@ -145,6 +147,11 @@ struct RecordedDevice {
   std::int64_t reserved_shared_bytes_per_block = 0;
   int multiprocessors = 0;
 };
+
+// What a thread of autograd's asked for while the training thread waited in its span `backward` gets that span, which it
+// could not know. `training_thread` is the system's number.
+void place_backward_work(DeviceTimeline& timeline, const std::vector<SpanRecord>& spans,
+                         std::int64_t training_thread);
 
 // Sums; of the damage, the first few.
 void add(DeviceLosses& to, const DeviceLosses& more);

@@ -17,7 +17,7 @@ using traces::Events;
 // Older versions of PyTorch wrote whole microseconds, so that neighbours may overlap by one.
 constexpr std::int64_t kRoundingNs = 1'000;
 // The clock of a device is brought to that of the host no better than this.
-constexpr std::int64_t kClockErrorNs = 10'000;
+constexpr std::int64_t kClockErrorNs = 20'000;
 
 struct Odd {
   std::int64_t count = 0;
