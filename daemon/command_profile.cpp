@@ -23,10 +23,10 @@
 #include "daemon/places.hpp"
 #include "daemon/plugin_names.hpp"
 #include "daemon/recipe_reading.hpp"
-#include "daemon/session_request.hpp"
 #include "daemon/settings.hpp"
 #include "daemon/trainer_job.hpp"
 #include "daemon/trainer_plugins.hpp"
+#include "daemon/used_device.hpp"
 
 namespace autotuned::daemon {
 
@@ -146,6 +146,9 @@ Result<Json> record(const recipes::Recipe& recipe, const std::vector<recipes::Kn
   TrainerJob job(std::move(spec), cancel);
   const Configuration configuration = recipe.starting_configuration(knobs);
   if (auto started = job.start(configuration); !started) return tl::unexpected(started.error());
+  for (const MachineFinding& finding :
+       device_findings(recipe, job.hello(), job.facts(), machine, is_gpu_there(machine)))
+    report_warning(finding.subject + ": " + finding.text);
   Json request = {
       {"path", file.string()},    {"active", options.steps},          {"warmup", options.warmup},
       {"wait", options.wait},     {"skip_first", options.skip_first}, {"repeat", options.repeat},

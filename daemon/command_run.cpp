@@ -21,6 +21,7 @@
 #include "daemon/settings.hpp"
 #include "daemon/supervisor.hpp"
 #include "daemon/trainer_plugins.hpp"
+#include "daemon/used_device.hpp"
 #include "storage/history.hpp"
 
 namespace autotuned::daemon {
