@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <ctime>
 
 namespace autotuned {
@@ -47,6 +48,16 @@ bool wait_readable(int fd, std::chrono::nanoseconds timeout) {
     // An error other than EINTR shows in the read that follows.
     if (ready > 0 || errno != EINTR) return true;
   }
+}
+
+bool write_all(int fd, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t count = ::write(fd, content.data(), content.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return false;
+    content.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return true;
 }
 
 }  // namespace autotuned

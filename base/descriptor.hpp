@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <string_view>
 #include <utility>
 
 #include "base/result.hpp"
@@ -42,5 +43,8 @@ struct SocketPair {
 // True when a read would not block (data, end or error); false after `timeout` (negative: waits for
 // ever). Signals do not end the wait.
 [[nodiscard]] bool wait_readable(int fd, std::chrono::nanoseconds timeout);
+
+// Writes all of it, in as many calls as that takes. False, with errno, when a part could not be written.
+[[nodiscard]] bool write_all(int fd, std::string_view content);
 
 }  // namespace autotuned

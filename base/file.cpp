@@ -49,16 +49,6 @@ Result<std::string> read_some(int fd, std::size_t max_bytes, const path& where) 
   return content;
 }
 
-Result<void> write_all(int fd, std::string_view content, const path& where) {
-  while (!content.empty()) {
-    const ssize_t count = ::write(fd, content.data(), content.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return failed("cannot write", where);
-    content.remove_prefix(static_cast<std::size_t>(count));
-  }
-  return {};
-}
-
 // A rename is durable once its folder is.
 Result<void> sync_folder(const path& folder) {
   const Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -161,7 +151,7 @@ Result<void> write_file_atomically(const path& file, std::string_view content, b
   if (replaces && ::fchmod(output.get(), existing.st_mode & 0777U) != 0) {
     return failed("cannot set the mode", file);
   }
-  if (Result<void> written = write_all(output.get(), content, file); !written) return written;
+  if (!write_all(output.get(), content)) return failed("cannot write", file);
   if (::fsync(output.get()) != 0) return failed("cannot sync the file", file);
   // Only a rename replaces a file.
   if (is_nameless && !give_name(output, name)) return failed("cannot name the file", file);
@@ -190,7 +180,7 @@ void remove_unfinished_files(const path& folder) {
 void name_holder(const Descriptor& lock, std::string_view holder) {
   // For people only.
   if (::ftruncate(lock.get(), 0) != 0 || ::lseek(lock.get(), 0, SEEK_SET) != 0) return;
-  static_cast<void>(write_all(lock.get(), holder.substr(0, kMaxHolderBytes), "lock"));
+  static_cast<void>(write_all(lock.get(), holder.substr(0, kMaxHolderBytes)));
 }
 
 Result<void> publish_file(const path& temporary, const path& file) {

@@ -50,6 +50,14 @@ using Result = tl::expected<T, Error>;
   return tl::unexpected<Error>(Error{kind, std::move(what), std::move(where), std::move(remedy)});
 }
 
+// Hands the error of `failed` to the caller, whatever the two results would have held:
+//   if (auto block = run_block(); !block) return forward_error(block);
+// REQUIRES: it holds an error.
+template <class T>
+[[nodiscard]] tl::unexpected<Error> forward_error(const Result<T>& failed) {
+  return tl::unexpected<Error>(failed.error());
+}
+
 // The error of the last failed system call, named by `what` and `where` (maps ENOSPC, EACCES, ENOENT,
 // ENOMEM, EAGAIN and so on to a kind, and appends the system's own text).
 [[nodiscard]] Error system_error(int error_number, std::string what, std::string where = {});

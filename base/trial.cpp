@@ -20,12 +20,13 @@ constexpr std::array<std::pair<Verdict, std::string_view>, 6> kVerdictNames = {{
     {Verdict::interrupted, "interrupted"},
 }};
 
-constexpr std::array<std::pair<RejectionReason, std::string_view>, 6> kRejectionNames = {{
+constexpr std::array<std::pair<RejectionReason, std::string_view>, 7> kRejectionNames = {{
     {RejectionReason::slower, "slower"},
     {RejectionReason::no_gain, "no_gain"},
     {RejectionReason::undecided_in_time, "undecided_in_time"},
     {RejectionReason::totals, "totals"},
     {RejectionReason::memory_limit, "memory_limit"},
+    {RejectionReason::not_repaid, "not_repaid"},
     {RejectionReason::not_same_model, "not_same_model"},
 }};
 
@@ -162,6 +163,8 @@ Result<Block> Block::from_json(const Json& value) {
   reader.amount("cpu_ns", block.cpu_ns, false);
   reader.amount("peak_host_memory_bytes", block.peak_host_memory_bytes, false);
   reader.amount("peak_device_memory_bytes", block.peak_device_memory_bytes, false);
+  reader.amount("one_time_ns", block.one_time_ns, false);
+  reader.amount("one_time_samples", block.one_time_samples, false);
   if (reader.error()) return tl::unexpected(*reader.error());
   // Kept representable, so that start and duration can be added without a check.
   if (block.start_ns > std::numeric_limits<std::int64_t>::max() - block.duration_ns) {
@@ -182,7 +185,9 @@ Json Block::to_json() const {
           {"data_wait_ns", data_wait_ns},
           {"cpu_ns", cpu_ns},
           {"peak_host_memory_bytes", peak_host_memory_bytes},
-          {"peak_device_memory_bytes", peak_device_memory_bytes}};
+          {"peak_device_memory_bytes", peak_device_memory_bytes},
+          {"one_time_ns", one_time_ns},
+          {"one_time_samples", one_time_samples}};
 }
 
 Json TrialRecord::to_json(std::string_view run_id) const {
@@ -211,6 +216,7 @@ Json TrialRecord::to_json(std::string_view run_id) const {
           {"candidate_samples_per_second", measured(candidate_samples_per_second)},
           {"noise_ratio", measured(noise_ratio)},
           {"peak_memory_bytes", peak_memory_bytes},
+          {"one_time_ns", one_time_ns},
           {"started_unix_ns", started_unix_ns},
           {"duration_ns", duration_ns}};
 }

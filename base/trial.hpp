@@ -35,6 +35,7 @@ enum class RejectionReason {
   undecided_in_time,  // neither was shown in its time
   totals,             // faster by the median block, and not by all samples over all time
   memory_limit,
+  not_repaid,      // faster, and this training is too short for what the change costs once
   not_same_model,  // a check failed
 };
 [[nodiscard]] std::string_view to_string(RejectionReason reason);
@@ -73,10 +74,14 @@ struct Block {
   std::int64_t cpu_ns = 0;
   std::int64_t peak_host_memory_bytes = 0;
   std::int64_t peak_device_memory_bytes = 0;
+  // What this configuration needs once in a process and no block shows, such as filling a cache; and how many samples
+  // were made by it.
+  std::int64_t one_time_ns = 0;
+  std::int64_t one_time_samples = 0;
 
   [[nodiscard]] double samples_per_second() const;  // 0 for an empty block
   // ErrorKind::invalid names the field. A loss that is not finite travels as null and reads as NaN;
-  // `losses`, `data_wait_ns`, `cpu_ns` and the peaks may be left out.
+  // `losses`, `data_wait_ns`, `cpu_ns`, the peaks and what is needed once may be left out.
   [[nodiscard]] static Result<Block> from_json(const Json& value);
   [[nodiscard]] Json to_json() const;
 };
@@ -128,6 +133,8 @@ struct TrialRecord {
   int process_pairs = 0;
   double noise_ratio = 0.0;            // robust spread of the log-ratios that `estimate` is from
   std::int64_t peak_memory_bytes = 0;  // of the candidate's blocks
+  // What the change costs once in a training and no block shows (docs/statistics.md). 0: nothing, or not known.
+  std::int64_t one_time_ns = 0;
   std::int64_t started_unix_ns = 0;
   std::int64_t duration_ns = 0;
   // The check that it did not pass; of this run's trials only, and not in their rows.

@@ -17,11 +17,11 @@
 #include <vector>
 
 #include "profiler/analysis/trace_analysis.hpp"
-#include "profiler/cupti_library.hpp"
-#include "profiler/cupti_records.hpp"
+#include "profiler/recorder/cupti_library.hpp"
+#include "profiler/recorder/cupti_records.hpp"
 #include "profiler/spans.hpp"
 #include "profiler/traces/trace.hpp"
-#include "tests/profiler/cupti_samples.hpp"
+#include "tests/profiler/recorder/cupti_samples.hpp"
 
 namespace {
 

@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "base/statistics.hpp"
-#include "trainer/device.hpp"
-#include "trainer/gather.hpp"
+#include "trainer/common/device.hpp"
+#include "trainer/step/gather.hpp"
 
 namespace {
 

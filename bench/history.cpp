@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "base/process.hpp"
+#include "base/process/process.hpp"
 #include "storage/history.hpp"
 
 namespace {

@@ -25,23 +25,23 @@
 #include <sstream>
 #include <vector>
 
-#include "base/machine.hpp"
+#include "base/machine/machine.hpp"
 #include "base/statistics.hpp"
 #include "bench/peer.hpp"
 #include "bench/plain_jpeg.hpp"
 #include "bench/plain_masking.hpp"
 #include "bench/process_use.hpp"
 #include "bench/recipe_job.hpp"
-#include "daemon/settings.hpp"
+#include "daemon/common/settings.hpp"
 #include "recipes/knobs.hpp"
 #include "recipes/recipe.hpp"
-#include "trainer/input/dataset.hpp"
-#include "trainer/input/jpeg_index.hpp"
-#include "trainer/input/loader.hpp"
-#include "trainer/input/pipeline.hpp"
-#include "trainer/input/sample_cache.hpp"
-#include "trainer/input/sample_writer.hpp"
-#include "trainer/input/transform_types.hpp"
+#include "trainer/input/common/sample_cache.hpp"
+#include "trainer/input/datasets/dataset.hpp"
+#include "trainer/input/jpeg_index/jpeg_index.hpp"
+#include "trainer/input/loader/loader.hpp"
+#include "trainer/input/loader/sample_writer.hpp"
+#include "trainer/input/transforms/pipeline.hpp"
+#include "trainer/input/transforms/transform_types.hpp"
 #include "tuner/comparison.hpp"
 
 namespace {

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "base/process.hpp"
+#include "base/process/process.hpp"
 #include "base/trial.hpp"
 #include "bench/recipe_job.hpp"
 

@@ -9,7 +9,7 @@
 
 #include "base/json.hpp"
 #include "bench/process_use.hpp"
-#include "daemon/trainer_client.hpp"
+#include "daemon/trainers/trainer_client.hpp"
 
 namespace autotuned::bench {
 

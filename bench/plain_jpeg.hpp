@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "trainer/input/sample.hpp"
+#include "trainer/input/common/sample.hpp"
 
 namespace autotuned::bench {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "bench/recipe_job.hpp"
-#include "trainer/input/mask.hpp"
-#include "trainer/input/random.hpp"
+#include "trainer/input/common/random.hpp"
+#include "trainer/input/transforms/mask.hpp"
 
 // jpeglib.h does not include what it needs.
 #include <cstdio>

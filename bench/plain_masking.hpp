@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "recipes/recipe.hpp"
-#include "trainer/input/dataset.hpp"
+#include "trainer/input/datasets/dataset.hpp"
 
 namespace autotuned::bench {
 

@@ -10,7 +10,7 @@
 #include <sstream>
 #include <string>
 
-#include "base/process.hpp"
+#include "base/process/process.hpp"
 #include "bench/recipe_job.hpp"
 
 namespace autotuned::bench {

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "daemon/places.hpp"
-#include "daemon/settings.hpp"
-#include "daemon/trainer_plugins.hpp"
+#include "daemon/common/places.hpp"
+#include "daemon/common/settings.hpp"
+#include "daemon/common/trainer_plugins.hpp"
 
 namespace autotuned::bench {
 

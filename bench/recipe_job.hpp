@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/machine.hpp"
+#include "base/machine/machine.hpp"
 #include "base/result.hpp"
-#include "daemon/trainer_client.hpp"
-#include "daemon/trainer_job.hpp"
+#include "daemon/trainers/trainer_client.hpp"
+#include "daemon/trainers/trainer_job.hpp"
 #include "recipes/knobs.hpp"
 #include "recipes/recipe.hpp"
 
@@ -53,7 +53,7 @@ class RecipeJob {
   // Those of a profile.
   [[nodiscard]] Json metrics(const Configuration& configuration);
   // The job itself, for the tuner's own functions.
-  [[nodiscard]] tuner::Job& job() { return *job_; }
+  [[nodiscard]] tuner::TrainingBackend& job() { return *job_; }
   // Of one block.
   [[nodiscard]] double samples_per_second(const Configuration& configuration,
                                           std::chrono::nanoseconds duration);

@@ -18,13 +18,13 @@
 #include <string>
 #include <vector>
 
-#include "base/machine.hpp"
+#include "base/machine/machine.hpp"
+#include "profiler/recorder/thread_log.hpp"
+#include "profiler/recorder/torch_timeline.hpp"
 #include "profiler/spans.hpp"
-#include "profiler/thread_log.hpp"
-#include "profiler/torch_timeline.hpp"
 #include "profiler/traces/writer.hpp"
 #include "recipes/recipe.hpp"
-#include "trainer/job.hpp"
+#include "trainer/job/job.hpp"
 
 namespace autotuned {
 namespace {

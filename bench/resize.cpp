@@ -15,7 +15,7 @@
 #include <iterator>
 #include <vector>
 
-#include "trainer/input/pipeline.hpp"
+#include "trainer/input/transforms/pipeline.hpp"
 
 namespace {
 

@@ -2,7 +2,7 @@
 # The four ways to declare a target. Sources may be headers too; paths are relative to the folder.
 #
 #   autotuned_library(autotuned_base SOURCES result.cpp ... PUBLIC tl::expected PRIVATE fmt::fmt)
-#   autotuned_executable(autotuned SOURCES main.cpp PRIVATE autotuned_daemon)
+#   autotuned_executable(autotuned SOURCES main.cpp PRIVATE autotuned_daemon_cli)
 #   autotuned_plugin(num_workers SOURCES num_workers.cpp [PRIVATE ...] [FILES extra.yaml])
 #   autotuned_test(statistics_test SOURCES statistics_test.cpp LINK autotuned_tuner
 #                  [LABELS slow gpu] [TIMEOUT 120] [SERIAL])
@@ -26,6 +26,8 @@ function(autotuned_library name)
     add_library(${name} STATIC ${arg_SOURCES})
     target_link_libraries(${name} PUBLIC autotuned_options ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
     if("LibTorch::LibTorch" IN_LIST arg_PRIVATE)
+      # LibTorch's own headers then include the operators that they use instead of all.
+      target_compile_definitions(${name} PRIVATE AT_PER_OPERATOR_HEADERS)
       autotuned_use_precompiled_header(${name} torch_library)
     else()
       autotuned_use_precompiled_header(${name} library)

@@ -11,11 +11,12 @@
 #include <string_view>
 
 #include "base/printable.hpp"
-#include "base/process.hpp"
-#include "daemon/commands.hpp"
-#include "daemon/own_process.hpp"
-#include "daemon/plugin_survey.hpp"
-#include "daemon/session_process.hpp"
+#include "base/process/process.hpp"
+#include "daemon/cli/commands.hpp"
+#include "daemon/cli/plugin_survey.hpp"
+#include "daemon/common/exit_codes.hpp"
+#include "daemon/session/session_process.hpp"
+#include "daemon/supervisor/own_process.hpp"
 
 namespace {
 

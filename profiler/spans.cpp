@@ -5,7 +5,7 @@
 #include <cassert>
 #include <ctime>
 
-#include "profiler/timeline_device.hpp"
+#include "profiler/scopes.hpp"
 
 namespace autotuned::profiler {
 

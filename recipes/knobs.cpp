@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "base/allocator_library.hpp"
+#include "base/machine/allocator_library.hpp"
 #include "recipes/environment_variables.hpp"
 #include "recipes/utf8.hpp"
 

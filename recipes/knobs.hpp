@@ -13,7 +13,7 @@
 
 #include "base/configuration.hpp"
 #include "base/json.hpp"
-#include "base/machine.hpp"
+#include "base/machine/machine.hpp"
 #include "base/result.hpp"
 
 namespace autotuned::recipes {

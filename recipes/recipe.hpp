@@ -11,7 +11,7 @@
 
 #include "base/configuration.hpp"
 #include "base/json.hpp"
-#include "base/machine.hpp"
+#include "base/machine/machine.hpp"
 #include "base/result.hpp"
 #include "recipes/knobs.hpp"
 #include "recipes/yaml.hpp"

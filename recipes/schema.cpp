@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/machine.hpp"
+#include "base/machine/machine.hpp"
 #include "recipes/knobs.hpp"
 #include "recipes/schema_table.hpp"
 

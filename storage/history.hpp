@@ -22,8 +22,8 @@
 #include "base/finding.hpp"
 #include "base/identifier.hpp"
 #include "base/json.hpp"
+#include "base/process/trainer_end.hpp"
 #include "base/result.hpp"
-#include "base/trainer_end.hpp"
 #include "base/trial.hpp"
 
 namespace autotuned::storage {

@@ -141,6 +141,7 @@ Fields fields_of(const RunId& run, const TrialRecord& trial) {
       {"candidate_samples_per_second", real(trial.candidate_samples_per_second)},
       {"noise_ratio", real(trial.noise_ratio)},
       {"peak_memory_bytes", integer(trial.peak_memory_bytes)},
+      {"one_time_ns", integer(trial.one_time_ns)},
       {"started_unix_ns", integer(trial.started_unix_ns)},
       {"duration_ns", integer(trial.duration_ns)},
   };
@@ -175,6 +176,7 @@ TrialRecord trial_from(const Row& row) {
   if (!row.is_null("rejection")) trial.rejection = rejection_reason_from(row.text("rejection"));
   trial.process_pairs = row.small_integer("process_pairs");
   trial.total_ratio = row.real("total_ratio");
+  if (row.has("one_time_ns")) trial.one_time_ns = row.integer("one_time_ns");
   return trial;
 }
 

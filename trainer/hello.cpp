@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "profiler/cupti_library.hpp"
-#include "trainer/job.hpp"
+#include "profiler/recorder/cupti_library.hpp"
+#include "trainer/job/job.hpp"
 
 namespace autotuned::trainer {
 namespace {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/json.hpp"
-#include "trainer/device.hpp"
+#include "trainer/common/device.hpp"
 
 namespace autotuned::trainer {
 

@@ -10,9 +10,9 @@
 
 #include "base/descriptor.hpp"
 #include "base/frame.hpp"
-#include "base/machine.hpp"
-#include "base/process.hpp"
-#include "trainer/device.hpp"
+#include "base/machine/machine.hpp"
+#include "base/process/process.hpp"
+#include "trainer/common/device.hpp"
 #include "trainer/server.hpp"
 
 namespace {
@@ -28,6 +28,8 @@ int main() {
     std::from_chars(digits.data(), digits.data() + digits.size(), parent);
     autotuned::die_with_parent(parent);
   }
+  // Whatever a plugin starts stays in our family: the session looks whether it slows other trainers.
+  autotuned::adopt_orphans();
   if (fcntl(kSocket, F_SETFD, FD_CLOEXEC) != 0) {
     std::fputs(
         "autotuned-trainer: descriptor 3 is not a socket of a session\n"

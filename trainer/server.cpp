@@ -9,12 +9,12 @@
 
 #include "base/configuration.hpp"
 #include "base/file.hpp"
-#include "plugins/trust.hpp"
+#include "plugins/host/trust.hpp"
 #include "recipes/recipe.hpp"
 #include "trainer/hello.hpp"
-#include "trainer/job_check.hpp"
+#include "trainer/job/job_check.hpp"
+#include "trainer/job/training.hpp"
 #include "trainer/timing_rule.hpp"
-#include "trainer/training.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -143,6 +143,23 @@ Result<std::vector<plugins::TrainerLibrary>> libraries_from(const Json& request)
   return libraries;
 }
 
+// What `load` and `check` are about.
+struct AskedJob {
+  recipes::Recipe recipe;
+  Configuration configuration;
+  std::vector<plugins::TrainerLibrary> libraries;
+};
+
+Result<AskedJob> asked_of(const Json& request) {
+  auto recipe = recipes::Recipe::from_json(member(request, "recipe"));
+  if (!recipe) return tl::unexpected(recipe.error());
+  auto configuration = Configuration::from_json(member(request, "configuration"));
+  if (!configuration) return tl::unexpected(configuration.error());
+  auto libraries = libraries_from(request);
+  if (!libraries) return tl::unexpected(libraries.error());
+  return AskedJob{std::move(*recipe), std::move(*configuration), std::move(*libraries)};
+}
+
 }  // namespace
 
 Server::Server(FrameChannel channel, Machine machine, Devices devices)
@@ -232,14 +249,11 @@ Result<Json> Server::handle(const std::string& name, const Json& request) {
 }
 
 Result<Json> Server::load(const Json& request) {
-  const auto recipe = recipes::Recipe::from_json(member(request, "recipe"));
-  if (!recipe) return tl::unexpected(recipe.error());
-  const auto configuration = Configuration::from_json(member(request, "configuration"));
-  if (!configuration) return tl::unexpected(configuration.error());
-  auto libraries = libraries_from(request);
-  if (!libraries) return tl::unexpected(libraries.error());
+  auto asked = asked_of(request);
+  if (!asked) return tl::unexpected(asked.error());
   job_.reset();  // two would not fit
-  auto job = Job::load(*recipe, *configuration, machine_, devices_, std::move(*libraries));
+  auto job = Job::load(asked->recipe, asked->configuration, machine_, devices_,
+                       std::move(asked->libraries));
   if (!job) return tl::unexpected(job.error());
   job_ = std::move(*job);
   Json facts = to_json(job_->facts());
@@ -248,15 +262,11 @@ Result<Json> Server::load(const Json& request) {
 }
 
 Result<Json> Server::check(const Json& request) {
-  const auto recipe = recipes::Recipe::from_json(member(request, "recipe"));
-  if (!recipe) return tl::unexpected(recipe.error());
-  const auto configuration = Configuration::from_json(member(request, "configuration"));
-  if (!configuration) return tl::unexpected(configuration.error());
-  auto libraries = libraries_from(request);
-  if (!libraries) return tl::unexpected(libraries.error());
+  auto asked = asked_of(request);
+  if (!asked) return tl::unexpected(asked.error());
   job_.reset();  // two would not fit
-  const auto checked =
-      check_recipe(*recipe, *configuration, machine_, devices_, std::move(*libraries));
+  const auto checked = check_recipe(asked->recipe, asked->configuration, machine_, devices_,
+                                    std::move(asked->libraries));
   if (!checked) return tl::unexpected(checked.error());
   Json problems = Json::array();
   for (const RecipeProblem& problem : checked->problems) {

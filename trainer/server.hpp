@@ -7,10 +7,10 @@
 
 #include "base/frame.hpp"
 #include "base/json.hpp"
-#include "base/machine.hpp"
+#include "base/machine/machine.hpp"
 #include "base/result.hpp"
-#include "trainer/device.hpp"
-#include "trainer/job.hpp"
+#include "trainer/common/device.hpp"
+#include "trainer/job/job.hpp"
 
 namespace autotuned::trainer {
 

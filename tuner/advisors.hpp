@@ -12,6 +12,18 @@
 
 namespace autotuned::tuner {
 
+// Who proposes what no plugin did.
+inline constexpr const char* kOwnName = "autotuned";
+
+// Where a candidate comes from: what it is screened for hangs on that (tuner/candidates.hpp).
+enum class CandidateSource {
+  plugin,        // a plugin's answer
+  joint_change,  // two changes that were tried one at a time
+  near_miss,     // a change that lost by little against an earlier incumbent
+  undecided,     // a change whose trial ran out of time
+  remembered,    // the best configuration of an earlier run
+};
+
 struct Candidate {
   std::string plugin;
   Configuration change;
@@ -19,6 +31,7 @@ struct Candidate {
   std::string reason;                // one sentence with the evidence in it
   // The share of the step that the plugin's signal explains: all that the change could save.
   std::optional<double> signal_share_ratio = std::nullopt;
+  CandidateSource source = CandidateSource::plugin;
 };
 
 struct Advice {

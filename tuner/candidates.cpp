@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "recipes/environment_variables.hpp"
-#include "tuner/situation.hpp"
 
 namespace autotuned::tuner {
 namespace {
@@ -18,12 +20,14 @@ using recipes::RiskClass;
 
 // More expected of a change than when it lost: this many times the gain that was expected then.
 constexpr double kGrownSignal = 1.5;
+// A profile that shows more waiting than this speaks against a ceiling.
+constexpr double kWaitAtCeiling = 0.02;
 constexpr std::string_view kEnvironment = "env.";
 
-bool is_obeyed(const std::string& name, const SessionInput& input) {
+bool is_supported(const std::string& name, const SessionInput& input) {
   // The environment is set when the trainer starts, whatever the trainer.
   return name.starts_with(kEnvironment) ||
-         std::ranges::find(input.obeyed_knobs, name) != input.obeyed_knobs.end();
+         std::ranges::find(input.supported_knobs, name) != input.supported_knobs.end();
 }
 
 std::optional<std::string> fault_of_value(const std::string& name, const KnobValue& value,
@@ -35,7 +39,8 @@ std::optional<std::string> fault_of_value(const std::string& name, const KnobVal
     return "it proposed " + name +
            ", which plugins may not set: docs/knobs.md lists those they may";
   }
-  if (!is_obeyed(name, input)) return "it proposed " + name + ", which this trainer does not obey";
+  if (!is_supported(name, input))
+    return "it proposed " + name + ", which this trainer does not obey";
   if (auto checked = recipes::check_value(*knob, value); !checked) {
     return "it proposed " + name + "=" + to_text(value) + ": " + checked.error().what;
   }
@@ -64,8 +69,6 @@ bool has_lost(const TrialRecord& trial) {
          (trial.verdict == Verdict::rejected || trial.verdict == Verdict::failed);
 }
 
-}  // namespace
-
 std::optional<std::string> fault_of(const Candidate& candidate, const SessionInput& input) {
   for (const auto& [name, value] : candidate.change.values()) {
     if (auto fault = fault_of_value(name, value, input)) return fault;
@@ -78,26 +81,129 @@ std::optional<std::string> fault_of(const Candidate& candidate, const SessionInp
   return std::nullopt;
 }
 
-std::optional<std::string> why_skipped(const Candidate& candidate, const Configuration& incumbent,
-                                       const std::vector<Configuration>& past_incumbents,
-                                       const std::vector<TrialRecord>& trials) {
-  const Configuration target = incumbent.with(candidate.change);
+std::optional<std::string> failed_extension(const Configuration& change, const SearchState& state) {
+  for (const auto& [name, value] : change.values()) {
+    const std::string_view extension = extension_of(name, state.input);
+    if (extension.empty()) continue;
+    for (const TrialRecord& trial : state.trials) {
+      if (trial.kind != TrialKind::proposal || trial.verdict != Verdict::failed ||
+          trial.failure == ErrorKind::out_of_memory ||
+          !turns(trial.change, extension, state.input)) {
+        continue;
+      }
+      return fmt::format("the extension {} is left out since trial {} failed: {}", extension,
+                         trial.number, trial.reason);
+    }
+  }
+  return std::nullopt;
+}
+
+// Which part of the input a knob is about: the place in kRungs of the lowest rung that frees the
+// step of it.
+struct Part {
+  std::size_t rung = 0;
+  bool is_transfer = false;  // and of nothing below
+};
+
+std::optional<Part> part_of(const std::string& name, const KnobValue& value) {
+  constexpr std::size_t kReading = 0;
+  constexpr std::size_t kMaking = 1;
+  constexpr std::size_t kLoading = 2;
+  constexpr std::size_t kTransfer = 3;
+  if (name == "input.read_ahead" || (name == "input.cache" && to_text(value) == "raw")) {
+    return Part{kReading};
+  }
+  if (name == "loader.pin_memory" || name == "transfer.non_blocking") return Part{kTransfer, true};
+  if (name.starts_with("input.")) return Part{kMaking};
+  if (name.starts_with("loader.")) return Part{kLoading};
+  // Where samples travel as bytes they are made otherwise, too.
+  if (name.starts_with("transfer.")) return Part{kTransfer};
+  return std::nullopt;
+}
+
+struct Words {
+  const char* about;
+  const char* free;  // when the step is free of it
+};
+constexpr std::array<Words, kRungs.size()> kWords = {{
+    {"reading", "with its files in memory"},
+    {"making samples", "with ready samples in memory"},
+    {"loading", "without any loading"},
+    {"loading and transfer", "with its batches on the device"},
+}};
+constexpr Words kTransferWords = {"transfer", "with its batches on the device rather than ready"};
+
+std::optional<std::string> at_ceiling(const Configuration& change, const Ceiling& ceiling,
+                                      const Json& metrics) {
+  if (ceiling.rungs.empty() || change.values().empty()) return std::nullopt;
+  Part part{.rung = 0, .is_transfer = true};
+  for (const auto& [name, value] : change.values()) {
+    const auto one = part_of(name, value);
+    if (!one) return std::nullopt;
+    part.rung = std::max(part.rung, one->rung);
+    part.is_transfer = part.is_transfer && one->is_transfer;
+  }
+  // Where that rung was not measured, the next one that was frees the step of more.
+  std::optional<double> ratio;
+  std::size_t rung = part.rung;
+  for (; rung < kRungs.size(); ++rung) {
+    ratio = ceiling.likely_ratio_of(kRungs[rung]);
+    if (ratio) break;
+  }
+  if (!ratio) return std::nullopt;
+
+  const auto metric = [&](const char* name, double otherwise) {
+    return get_number(metrics, name).value_or(otherwise);
+  };
+  // On a GPU a trace knows which waits hide behind kernels.
+  const double waiting = metric("parts.data_loading_ratio", metric("step.data_wait_ratio", 0.0));
+  Words words = kWords[rung];
+  words.about = kWords[part.rung].about;
+  double saved_ratio = rung == 0 ? waiting * metric("input.read_ratio", 1.0) : waiting;
+  if (part.is_transfer) {
+    words.about = kTransferWords.about;
+    if (const auto below = ceiling.likely_ratio_of(kRungs[part.rung - 1])) {
+      words = kTransferWords;
+      *ratio /= *below;
+      saved_ratio = metric("step.transfer_ratio", 0.0);
+    }
+  }
+  if (*ratio > kAtCeiling || saved_ratio > kWaitAtCeiling) return std::nullopt;
+  return fmt::format("{} is about {}, and {} the job would be {:.1f} % faster",
+                     change.canonical_text(), words.about, words.free, (*ratio - 1.0) * 100.0);
+}
+
+std::optional<std::string> below_min_gain(const Candidate& candidate, const SessionInput& input) {
+  if (!candidate.signal_share_ratio || is_on_gpu(input)) return std::nullopt;
+  const double share = *candidate.signal_share_ratio;
+  const double least = input.recipe.tune.min_gain_ratio;
+  if (share >= 1.0 || 1.0 / (1.0 - share) >= 1.0 + least) return std::nullopt;
+  return fmt::format(
+      "{} is about {:.1f} % of the step: without all of it the job would not gain the {:.1f} % "
+      "that tune.min_gain asks for",
+      candidate.change.canonical_text(), share * 100.0, least * 100.0);
+}
+
+std::optional<std::string> tried_before(const Candidate& candidate, const SearchState& state) {
+  const Configuration target = state.incumbent.with(candidate.change);
   const std::string what = candidate.change.canonical_text();
-  if (target == incumbent) return what + " is what the job runs with already";
-  if (std::ranges::find(past_incumbents, target) != past_incumbents.end()) {
+  if (target == state.incumbent) return what + " is what the job runs with already";
+  if (std::ranges::find(state.past_incumbents, target) != state.past_incumbents.end()) {
     return what + " leads back to a configuration that was beaten";
   }
-  const Configuration change = incumbent.change_to(target);
+  const Configuration change = state.incumbent.change_to(target);
   int losses = 0;
   double expected_then = 1.0;
-  for (const TrialRecord& trial : trials) {
-    if (!has_lost(trial)) continue;
-    if (trial.reference.with(trial.change) == target) {
-      return fmt::format("{} was tried already as trial {}", what, trial.number);
+  for (const std::vector<TrialRecord>* trials : {&state.input.decided, &state.trials}) {
+    for (const TrialRecord& trial : *trials) {
+      if (!has_lost(trial)) continue;
+      if (trial.reference.with(trial.change) == target) {
+        return fmt::format("{} was tried already as trial {}", what, trial.number);
+      }
+      if (trial.change != change) continue;
+      ++losses;
+      expected_then = std::max(expected_then, trial.expected_gain_ratio);
     }
-    if (trial.change != change) continue;
-    ++losses;
-    expected_then = std::max(expected_then, trial.expected_gain_ratio);
   }
   if (losses == 0) return std::nullopt;
   if (losses > 1) return what + " lost twice";
@@ -108,33 +214,26 @@ std::optional<std::string> why_skipped(const Candidate& candidate, const Configu
   return std::nullopt;
 }
 
-std::optional<std::string> why_left_out(const Candidate& candidate, const SessionInput& input,
-                                        const std::vector<TrialRecord>& trials) {
-  for (const auto& [name, value] : candidate.change.values()) {
-    const std::string_view extension = extension_of(name, input);
-    if (extension.empty()) continue;
-    for (const TrialRecord& trial : trials) {
-      if (trial.kind != TrialKind::proposal || trial.verdict != Verdict::failed ||
-          trial.failure == ErrorKind::out_of_memory || !turns(trial.change, extension, input)) {
-        continue;
-      }
-      return fmt::format("the extension {} is left out since trial {} failed: {}", extension,
-                         trial.number, trial.reason);
-    }
-  }
-  return std::nullopt;
-}
+}  // namespace
 
-std::optional<std::string> why_hopeless(const Candidate& candidate, const SessionInput& input) {
-  if (!candidate.signal_share_ratio || is_on_gpu(input)) return std::nullopt;
-  const double share = *candidate.signal_share_ratio;
-  const double least = input.recipe.tune.min_gain_ratio;
-  if (share >= 1.0 || 1.0 / (1.0 - share) >= 1.0 + least) return std::nullopt;
-  return fmt::format(
-      "{} is about {:.1f} % of the step: without all of it the job would not gain the {:.1f} % "
-      "that "
-      "tune.min_gain asks for",
-      candidate.change.canonical_text(), share * 100.0, least * 100.0);
+std::optional<Refusal> screen(const Candidate& candidate, const SearchState& state) {
+  const auto skipped = [](std::string reason) {
+    return Refusal{.is_fault = false, .reason = std::move(reason)};
+  };
+  const CandidateSource source = candidate.source;
+  if (auto fault = fault_of(candidate, state.input)) {
+    return Refusal{.is_fault = true, .reason = *std::move(fault)};
+  }
+  if (source == CandidateSource::remembered) return std::nullopt;
+  if (auto reason = failed_extension(candidate.change, state)) return skipped(*std::move(reason));
+  if (source == CandidateSource::undecided) return std::nullopt;
+  if (auto reason = at_ceiling(candidate.change, state.ceiling, state.metrics)) {
+    return skipped(*std::move(reason));
+  }
+  if (source == CandidateSource::near_miss) return std::nullopt;
+  if (auto reason = below_min_gain(candidate, state.input)) return skipped(*std::move(reason));
+  if (auto reason = tried_before(candidate, state)) return skipped(*std::move(reason));
+  return std::nullopt;
 }
 
 bool is_tried_before(const Candidate& a, const Candidate& b, const SessionInput& input) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/ceiling.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -12,8 +10,6 @@
 namespace autotuned::tuner {
 namespace {
 
-constexpr double kWaitAtCeiling = 0.02;
-
 constexpr std::string_view kOwn = "";  // nothing is kept
 
 struct Measured {
@@ -22,7 +18,7 @@ struct Measured {
 };
 
 // A rung that fails is left out: this trainer does not know it, or it would be the same as another.
-Result<Measured> measure(Job& job, const Configuration& configuration,
+Result<Measured> measure(TrainingBackend& backend, const Configuration& configuration,
                          std::vector<std::string_view> rungs, int pairs) {
   std::vector<double> own;
   std::map<std::string_view, std::vector<double>> ratios;
@@ -32,9 +28,9 @@ Result<Measured> measure(Job& job, const Configuration& configuration,
     if (i % 2 == 1) std::ranges::reverse(order);
     std::map<std::string_view, double> rates;
     for (const std::string_view kept : order) {
-      const auto block = job.run_block(configuration, {.reuse = std::string(kept)});
+      const auto block = backend.run_block(configuration, {.reuse = std::string(kept)});
       if (!block && (kept == kOwn || block.error().kind == ErrorKind::cancelled)) {
-        return tl::unexpected(block.error());
+        return forward_error(block);
       }
       rates[kept] = block ? block->samples_per_second() : 0.0;
     }
@@ -51,41 +47,6 @@ Result<Measured> measure(Job& job, const Configuration& configuration,
     measured.gains[rung] = gain_of(std::move(ratios[rung]));
   return measured;
 }
-
-// Which part of the input a knob is about: the place in kRungs of the lowest rung that frees the
-// step of it.
-struct Part {
-  std::size_t rung = 0;
-  bool is_transfer = false;  // and of nothing below
-};
-
-std::optional<Part> part_of(const std::string& name, const KnobValue& value) {
-  constexpr std::size_t kReading = 0;
-  constexpr std::size_t kMaking = 1;
-  constexpr std::size_t kLoading = 2;
-  constexpr std::size_t kTransfer = 3;
-  if (name == "input.read_ahead" || (name == "input.cache" && to_text(value) == "raw")) {
-    return Part{kReading};
-  }
-  if (name == "loader.pin_memory" || name == "transfer.non_blocking") return Part{kTransfer, true};
-  if (name.starts_with("input.")) return Part{kMaking};
-  if (name.starts_with("loader.")) return Part{kLoading};
-  // Where samples travel as bytes they are made otherwise, too.
-  if (name.starts_with("transfer.")) return Part{kTransfer};
-  return std::nullopt;
-}
-
-struct Words {
-  const char* about;
-  const char* free;  // when the step is free of it
-};
-constexpr std::array<Words, kRungs.size()> kWords = {{
-    {"reading", "with its files in memory"},
-    {"making samples", "with ready samples in memory"},
-    {"loading", "without any loading"},
-    {"loading and transfer", "with its batches on the device"},
-}};
-constexpr Words kTransferWords = {"transfer", "with its batches on the device rather than ready"};
 
 double number_or(const Json& metrics, const char* name, double otherwise) {
   return get_number(metrics, name).value_or(otherwise);
@@ -109,11 +70,11 @@ std::optional<double> Ceiling::likely_ratio_of(std::string_view rung) const {
   return found->likely_ratio;
 }
 
-Result<Ceiling> measure_ceiling(Job& job, const Configuration& configuration,
+Result<Ceiling> measure_ceiling(TrainingBackend& backend, const Configuration& configuration,
                                 const CeilingPlan& plan) {
   Ceiling ceiling{.samples_per_second = 0.0, .bound_by = "unknown"};
-  const auto highest = measure(job, configuration, {kDeviceBatch}, plan.pairs);
-  if (!highest) return tl::unexpected(highest.error());
+  const auto highest = measure(backend, configuration, {kDeviceBatch}, plan.pairs);
+  if (!highest) return forward_error(highest);
   if (highest->gains.empty()) return ceiling;
   const RungGain gain = highest->gains.at(kDeviceBatch);
   const Rung most{.name = std::string(kDeviceBatch),
@@ -123,8 +84,8 @@ Result<Ceiling> measure_ceiling(Job& job, const Configuration& configuration,
   ceiling.bound_by = "compute";
   if (most.likely_ratio > kAtCeiling && plan.rung_pairs > 0) {
     const std::vector<std::string_view> others(kRungs.begin(), kRungs.end() - 1);
-    const auto lower = measure(job, configuration, others, plan.rung_pairs);
-    if (!lower) return tl::unexpected(lower.error());
+    const auto lower = measure(backend, configuration, others, plan.rung_pairs);
+    if (!lower) return forward_error(lower);
     Rung below;
     for (const std::string_view rung : others) {
       const auto found = lower->gains.find(rung);
@@ -176,44 +137,6 @@ void add_ceiling_metrics(const Ceiling& ceiling, Json& metrics) {
   const double ready =
       host ? 1.0 / *host : 1.0 / ceiling.ratio() + number_or(metrics, "step.transfer_ratio", 0.0);
   metrics["loader.cost_ratio"] = std::max(*loading, 1.0 - ready);
-}
-
-std::optional<std::string> why_at_ceiling(const Configuration& change, const Ceiling& ceiling,
-                                          const Json& metrics) {
-  if (ceiling.rungs.empty() || change.values().empty()) return std::nullopt;
-  Part part{.rung = 0, .is_transfer = true};
-  for (const auto& [name, value] : change.values()) {
-    const auto one = part_of(name, value);
-    if (!one) return std::nullopt;
-    part.rung = std::max(part.rung, one->rung);
-    part.is_transfer = part.is_transfer && one->is_transfer;
-  }
-  // Where that rung was not measured, the next one that was frees the step of more.
-  std::optional<double> ratio;
-  std::size_t rung = part.rung;
-  for (; rung < kRungs.size(); ++rung) {
-    ratio = ceiling.likely_ratio_of(kRungs[rung]);
-    if (ratio) break;
-  }
-  if (!ratio) return std::nullopt;
-
-  // On a GPU a trace knows which waits hide behind kernels.
-  const double waiting = number_or(metrics, "parts.data_loading_ratio",
-                                   number_or(metrics, "step.data_wait_ratio", 0.0));
-  Words words = kWords[rung];
-  words.about = kWords[part.rung].about;
-  double evidence = rung == 0 ? waiting * number_or(metrics, "input.read_ratio", 1.0) : waiting;
-  if (part.is_transfer) {
-    words.about = kTransferWords.about;
-    if (const auto below = ceiling.likely_ratio_of(kRungs[part.rung - 1])) {
-      words = kTransferWords;
-      *ratio /= *below;
-      evidence = number_or(metrics, "step.transfer_ratio", 0.0);
-    }
-  }
-  if (*ratio > kAtCeiling || evidence > kWaitAtCeiling) return std::nullopt;
-  return fmt::format("{} is about {}, and {} the job would be {:.1f} % faster",
-                     change.canonical_text(), words.about, words.free, (*ratio - 1.0) * 100.0);
 }
 
 }  // namespace autotuned::tuner

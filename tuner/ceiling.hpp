@@ -12,7 +12,7 @@
 #include "base/configuration.hpp"
 #include "base/json.hpp"
 #include "base/result.hpp"
-#include "tuner/job.hpp"
+#include "tuner/training_backend.hpp"
 
 namespace autotuned::tuner {
 
@@ -65,7 +65,8 @@ struct CeilingPlan {
 // Blocks of `configuration` and of the rungs in turn; which of them comes first alternates, so that a machine that gets
 // faster meanwhile does not look like a gain. Errors: those of its own blocks, and
 // `cancelled`.
-[[nodiscard]] Result<Ceiling> measure_ceiling(Job& job, const Configuration& configuration,
+[[nodiscard]] Result<Ceiling> measure_ceiling(TrainingBackend& backend,
+                                              const Configuration& configuration,
                                               const CeilingPlan& plan);
 
 // The ladder beside a rate that the job had elsewhere, perhaps under another configuration: no rung claims more than the
@@ -79,12 +80,5 @@ struct CeilingPlan {
 // Raises "loader.cost_ratio", if it is there, to what a step is shorter by with ready batches at least: loader threads cost more
 // than the waits for them where the step needs the same CPUs.
 void add_ceiling_metrics(const Ceiling& ceiling, Json& metrics);
-
-// Why `change` can give nothing: every knob of it is about a part of the input of which the ladder
-// expects that the job would not be faster without it. The profile's `metrics` must not speak against
-// that: a few blocks can err by more on a noisy machine.
-[[nodiscard]] std::optional<std::string> why_at_ceiling(const Configuration& change,
-                                                        const Ceiling& ceiling,
-                                                        const Json& metrics);
 
 }  // namespace autotuned::tuner

@@ -5,8 +5,6 @@
 
 #include <utility>
 
-#include "tuner/situation.hpp"
-
 namespace autotuned::tuner {
 namespace {
 
@@ -47,18 +45,18 @@ bool may_differ_between_runs(const SessionInput& input) {
   return is_on_gpu(input) && !input.recipe.deterministic;
 }
 
-Result<CheckRecord> run_exact(const SessionInput& input, Job& job, const Configuration& incumbent,
-                              const Configuration& change) {
+Result<CheckRecord> run_exact(const SessionInput& input, TrainingBackend& backend,
+                              const Configuration& incumbent, const Configuration& change) {
   CheckRecord first;
   // The process that was measured comes first: the other look may end it.
   for (const CheckedSteps which : {CheckedSteps::later, CheckedSteps::first}) {
-    auto updates = job.compare_updates(incumbent, incumbent.with(change), kCheckSteps, which);
-    if (!updates) return tl::unexpected(updates.error());
+    auto updates = backend.compare_updates(incumbent, incumbent.with(change), kCheckSteps, which);
+    if (!updates) return forward_error(updates);
     CheckRecord check = check_equal(*updates);
     if (!check.passed && !updates->equal && may_differ_between_runs(input)) {
       // Bits cannot be asked for where two runs of one configuration differ.
-      auto own = job.compare_updates(incumbent, incumbent, kCheckSteps, CheckedSteps::first);
-      if (!own) return tl::unexpected(own.error());
+      auto own = backend.compare_updates(incumbent, incumbent, kCheckSteps, CheckedSteps::first);
+      if (!own) return forward_error(own);
       if (!own->equal) check = check_repeated(*updates, *own);
     }
     if (which == CheckedSteps::later) check.detail += kAfterMeasuring;
@@ -72,38 +70,39 @@ Result<CheckRecord> run_exact(const SessionInput& input, Job& job, const Configu
   return first;
 }
 
-Result<CheckRecord> run_numerics(const SessionInput& input, Job& job,
+Result<CheckRecord> run_numerics(const SessionInput& input, TrainingBackend& backend,
                                  const Configuration& candidate) {
   Configuration same_batch = candidate;
   if (const KnobValue* batch = input.starting.find("batch_size")) {
     same_batch.set("batch_size", *batch);
   }
   // The process that was measured comes first: the other look may end it.
-  auto updates = job.compare_updates(input.starting, same_batch, kCheckSteps, CheckedSteps::later);
-  if (!updates) return tl::unexpected(updates.error());
+  auto updates =
+      backend.compare_updates(input.starting, same_batch, kCheckSteps, CheckedSteps::later);
+  if (!updates) return forward_error(updates);
   CheckRecord later = check_numerics(*updates);
   if (!later.passed && updates->finite) {
     // Is it the candidate that goes astray, or would the job by itself?
-    auto rounded = job.compare_rounded(input.starting);
-    if (!rounded) return tl::unexpected(rounded.error());
+    auto rounded = backend.compare_rounded(input.starting);
+    if (!rounded) return forward_error(rounded);
     later = check_numerics(*updates, &*rounded);
   }
   later.detail += kAfterMeasuring;
   if (!later.passed) return later;
-  updates = job.compare_updates(input.starting, same_batch, 1, CheckedSteps::first);
-  if (!updates) return tl::unexpected(updates.error());
+  updates = backend.compare_updates(input.starting, same_batch, 1, CheckedSteps::first);
+  if (!updates) return forward_error(updates);
   CheckRecord first = check_numerics(*updates);
   return first.passed ? later : first;
 }
 
 }  // namespace
 
-Result<std::vector<CheckRecord>> run_checks(const SessionInput& input, Job& job,
+Result<std::vector<CheckRecord>> run_checks(const SessionInput& input, TrainingBackend& backend,
                                             const Configuration& incumbent,
                                             const Configuration& change) {
   std::vector<CheckRecord> checks;
   const auto keep = [&checks](Result<CheckRecord> check) -> Result<bool> {
-    if (!check) return tl::unexpected(check.error());
+    if (!check) return forward_error(check);
     checks.push_back(std::move(*check));
     return checks.back().passed;
   };
@@ -111,8 +110,8 @@ Result<std::vector<CheckRecord>> run_checks(const SessionInput& input, Job& job,
   const Configuration exact = part_of(input, change, RiskClass::exact);
   bool needs_numerics = !part_of(input, change, RiskClass::numerics).empty();
   if (!exact.empty()) {
-    auto passed = keep(run_exact(input, job, incumbent, exact));
-    if (!passed) return tl::unexpected(passed.error());
+    auto passed = keep(run_exact(input, backend, incumbent, exact));
+    if (!passed) return forward_error(passed);
     if (!*passed) {
       if (!input.recipe.allows(RiskClass::numerics, exact)) return checks;
       checks.back().detail += "; checked as numerics, which the recipe permits";
@@ -120,14 +119,14 @@ Result<std::vector<CheckRecord>> run_checks(const SessionInput& input, Job& job,
     }
   }
   if (needs_numerics) {
-    auto passed = keep(run_numerics(input, job, incumbent.with(change)));
-    if (!passed) return tl::unexpected(passed.error());
+    auto passed = keep(run_numerics(input, backend, incumbent.with(change)));
+    if (!passed) return forward_error(passed);
     if (!*passed) return checks;
   }
   if (!part_of(input, change, RiskClass::semantics).empty()) {
     const Configuration candidate = incumbent.with(change);
-    auto updates = job.compare_updates(candidate, candidate, kCheckSteps, CheckedSteps::first);
-    if (!updates) return tl::unexpected(updates.error());
+    auto updates = backend.compare_updates(candidate, candidate, kCheckSteps, CheckedSteps::first);
+    if (!updates) return forward_error(updates);
     keep(check_semantics(*updates, batch_rule(input, incumbent, candidate))).value();
   }
   return checks;

@@ -9,8 +9,8 @@
 
 #include "base/result.hpp"
 #include "base/trial.hpp"
-#include "tuner/job.hpp"
-#include "tuner/session.hpp"
+#include "tuner/context.hpp"
+#include "tuner/training_backend.hpp"
 
 namespace autotuned::tuner {
 
@@ -49,7 +49,8 @@ namespace autotuned::tuner {
 // bit for bit but that the recipe permits as numerics is checked as that. Numerics are compared with
 // the *starting* configuration, so that small deviations cannot pile up, at the starting batch size, so
 // that another batch does not hide them.
-[[nodiscard]] Result<std::vector<CheckRecord>> run_checks(const SessionInput& input, Job& job,
+[[nodiscard]] Result<std::vector<CheckRecord>> run_checks(const SessionInput& input,
+                                                          TrainingBackend& backend,
                                                           const Configuration& incumbent,
                                                           const Configuration& change);
 

@@ -24,7 +24,7 @@ constexpr double kMemoryPairs = 30.0;
 constexpr double kSpreadPerMeanDeviation = 1.2533;
 constexpr double kSpreadPerMedianDeviation = 1.4826;
 
-// A row of bad luck at the start must not cost a gain for good; two pairs more are cheap.
+// A few signs by bad luck at the start must not cost a gain for good; two pairs more are cheap.
 constexpr int kFewestPairsToReject = 7;
 
 SignTest patient_test(double error_ratio) {
@@ -62,10 +62,10 @@ void Comparison::add(double log_ratio, double log_level) {
   log_levels_.push_back(log_level);
 
   const double low =
-      interval_end(pairs_, Side::above, fastest_test(rules_.accept_error_ratio), 0.0);
-  const double high = interval_end(pairs_, Side::below, patient_test(rules_.reject_error_ratio),
-                                   std::log1p(rules_.min_gain_ratio));
-  // What was refuted once stays refuted: the bets hold at all looks together.
+      confidence_bound(pairs_, Side::above, fastest_test(rules_.accept_error_ratio), 0.0);
+  const double high = confidence_bound(pairs_, Side::below, patient_test(rules_.reject_error_ratio),
+                                       std::log1p(rules_.min_gain_ratio));
+  // What was refuted once stays refuted: a confidence sequence holds at all looks together.
   low_ = std::max(low_, std::exp(low));
   high_ = std::min(high_, std::exp(high));
   estimate_.ratio = std::exp(median(log_ratios()));

@@ -3,9 +3,9 @@
 //
 // Each pair of blocks gives one log-ratio of rates, and a fair coin decides which of the two runs
 // first. So between equal configurations the sign of each log-ratio is a coin flip whatever the noise
-// does, given its size: a bet on the sign cannot grow on average (a test martingale), and by Ville's
-// inequality it passes 1/alpha with probability at most alpha at *any* time. Inverting the bet over
-// shifted log-ratios gives an interval that holds at every look. docs/statistics.md has the details.
+// does, given its size: the wealth of a bet on the sign cannot grow on average (an e-process), and by Ville's
+// inequality it passes 1/alpha with probability at most alpha at *any* stopping time. Inverting the test over
+// shifted log-ratios gives a confidence sequence, an interval that holds at every look. docs/statistics.md has the details.
 #pragma once
 
 #include <vector>

@@ -7,7 +7,7 @@
 #include "base/result.hpp"
 #include "base/trial.hpp"
 #include "tuner/ceiling.hpp"
-#include "tuner/job.hpp"
+#include "tuner/training_backend.hpp"
 
 namespace autotuned::tuner {
 

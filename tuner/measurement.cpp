@@ -69,6 +69,18 @@ void Measurement::add_total(bool is_candidate, const Block& block) {
   total.duration_ns += static_cast<double>(block.duration_ns);
 }
 
+void Measurement::add_one_time(bool is_candidate, const Block& block) {
+  OneTimeCosts& costs = is_candidate ? candidate_once_ : reference_once_;
+  costs.ns.push_back(static_cast<double>(block.one_time_ns));
+  costs.samples.push_back(static_cast<double>(block.one_time_samples));
+}
+
+OneTimeCost Measurement::one_time() const {
+  return {
+      .ns = std::max(0.0, median(candidate_once_.ns) - median(reference_once_.ns)),
+      .samples = std::max(0.0, median(candidate_once_.samples) - median(reference_once_.samples))};
+}
+
 double Measurement::likely_ratio() const {
   if (observations() > 0) return std::exp(median(processes_.log_ratios()));
   return std::exp(median(blocks_.log_ratios()));

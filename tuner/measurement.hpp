@@ -7,6 +7,7 @@
 
 #include "base/trial.hpp"
 #include "tuner/comparison.hpp"
+#include "tuner/one_time_cost.hpp"
 
 namespace autotuned::tuner {
 
@@ -36,6 +37,7 @@ class Measurement {
   void begin_process_pair(bool is_evidence);
   void add(const PairRates& pair);
   void add_total(bool is_candidate, const Block& block);
+  void add_one_time(bool is_candidate, const Block& block);
   void end_process_pair();
 
   // What decides: pairs of processes where there are any that are evidence, else pairs of blocks.
@@ -63,6 +65,8 @@ class Measurement {
   [[nodiscard]] double reference_rate() const;
   [[nodiscard]] double candidate_total_rate() const { return candidate_total_.rate(); }
   [[nodiscard]] double reference_total_rate() const { return reference_total_.rate(); }
+  // Of the change: what the candidate's blocks tell (their median) beyond the reference's.
+  [[nodiscard]] OneTimeCost one_time() const;
 
  private:
   struct Total {
@@ -72,6 +76,11 @@ class Measurement {
     [[nodiscard]] double rate() const {
       return duration_ns > 0.0 ? samples * 1e9 / duration_ns : 0.0;
     }
+  };
+
+  struct OneTimeCosts {
+    std::vector<double> ns;
+    std::vector<double> samples;
   };
 
   Comparison blocks_;     // of one process, or of the first look
@@ -85,6 +94,8 @@ class Measurement {
   std::vector<double> reference_rates_;
   Total candidate_total_;
   Total reference_total_;
+  OneTimeCosts candidate_once_;
+  OneTimeCosts reference_once_;
 };
 
 }  // namespace autotuned::tuner

@@ -11,8 +11,6 @@
 #include <string_view>
 #include <utility>
 
-#include "tuner/candidates.hpp"
-
 namespace autotuned::tuner {
 namespace {
 
@@ -108,13 +106,14 @@ std::optional<Candidate> joint_change(const Single& one, const Single& other,
                    .expected_gain_ratio = product,
                    .reason = fmt::format("each of them was tried alone, and they depend on each "
                                          "other: {}",
-                                         known->why)};
+                                         known->why),
+                   .source = CandidateSource::joint_change};
 }
 
 }  // namespace
 
 bool is_refused(const TrialRecord& trial, std::int64_t memory_limit_bytes) {
-  return trial.failed_check ||
+  return trial.failed_check || trial.rejection == RejectionReason::not_repaid ||
          (memory_limit_bytes > 0 && trial.peak_memory_bytes > memory_limit_bytes);
 }
 
@@ -137,16 +136,17 @@ std::vector<Candidate> undecided_changes(const Configuration& incumbent,
          .expected_gain_ratio = trial.estimate.ratio,
          .reason = fmt::format("trial {} ended undecided: {:.3f} times the rate over "
                                "{} pairs",
-                               trial.number, trial.estimate.ratio, trial.estimate.pairs)});
+                               trial.number, trial.estimate.ratio, trial.estimate.pairs),
+         .source = CandidateSource::undecided});
   }
   std::ranges::stable_sort(changes, std::greater{}, &Candidate::expected_gain_ratio);
   return changes;
 }
 
-std::vector<Candidate> overtaken_changes(const Configuration& incumbent,
-                                         const std::vector<Configuration>& past_incumbents,
-                                         const std::vector<TrialRecord>& trials,
-                                         double min_gain_ratio) {
+std::vector<Candidate> near_misses_to_retry(const Configuration& incumbent,
+                                            const std::vector<Configuration>& past_incumbents,
+                                            const std::vector<TrialRecord>& trials,
+                                            double min_gain_ratio) {
   std::vector<Candidate> changes;
   for (auto trial = trials.begin(); trial != trials.end(); ++trial) {
     const double within_noise = 1.0 - std::max(min_gain_ratio, trial->noise_ratio);
@@ -175,7 +175,8 @@ std::vector<Candidate> overtaken_changes(const Configuration& incumbent,
          .expected_gain_ratio = trial->estimate.ratio,
          .reason = fmt::format("trial {} found {:.3f} times the rate; since then the job became "
                                "{:.2f} times as fast, so that what it saves weighs more",
-                               trial->number, trial->estimate.ratio, grown)});
+                               trial->number, trial->estimate.ratio, grown),
+         .source = CandidateSource::near_miss});
   }
   std::ranges::stable_sort(changes, std::greater{}, &Candidate::expected_gain_ratio);
   return changes;

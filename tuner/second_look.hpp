@@ -5,7 +5,8 @@
 // time that its trial was given, a part of the step that was small beside another that is gone by now, and two
 // changes that only pay together.
 //
-// `trials` are those that are not refused: what trains another model or needs too much memory stays refused.
+// `trials` are those that are not refused: what trains another model, needs too much memory or is not
+// repaid stays refused.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@
 
 namespace autotuned::tuner {
 
-// Whether a check or the limit of memory ended it, whatever its rate. A limit of 0 is none.
+// Whether a check, the limit of memory or what it costs once ended it, whatever its rate. A limit of 0 is none.
 [[nodiscard]] bool is_refused(const TrialRecord& trial, std::int64_t memory_limit_bytes);
 
 // Changes that looked faster by at least `min_gain_ratio` when their trial ran out of time, and were not
@@ -28,7 +29,7 @@ namespace autotuned::tuner {
 
 // Changes that lost against an earlier incumbent by no more than the noise of their pairs or `min_gain_ratio`, where what was accepted since made the step at
 // least a tenth shorter: what they save is a larger share of it now. Each once; the one with the highest ratio first.
-[[nodiscard]] std::vector<Candidate> overtaken_changes(
+[[nodiscard]] std::vector<Candidate> near_misses_to_retry(
     const Configuration& incumbent, const std::vector<Configuration>& past_incumbents,
     const std::vector<TrialRecord>& trials, double min_gain_ratio);
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tuner/one_time_cost.hpp"
+
 namespace autotuned::tuner {
 namespace {
 
@@ -12,7 +14,8 @@ constexpr int kSchema = 1;
 Json knobs_json(const SessionInput& input) {
   Json knobs = Json::object();
   for (const recipes::Knob& knob : input.knobs) {
-    if (std::ranges::find(input.obeyed_knobs, knob.name) == input.obeyed_knobs.end()) continue;
+    if (std::ranges::find(input.supported_knobs, knob.name) == input.supported_knobs.end())
+      continue;
     Json json = knob.to_json();
     json["switch"] = recipes::to_string(knob.how);
     knobs[knob.name] = std::move(json);
@@ -29,12 +32,8 @@ Json recipe_json(const SessionInput& input) {
   Json transforms = Json::array();
   for (const recipes::Typed& transform : recipe.input)
     transforms.push_back(transform.type);
-  const std::int64_t per_epoch = get_integer(input.job_facts, "train_samples").value_or(0);
-  const std::int64_t total = recipe.train.epochs
-                                 ? *recipe.train.epochs * per_epoch
-                                 : recipe.train.steps.value_or(0) * recipe.train.batch_size;
   return {{"batch_size", recipe.train.batch_size},
-          {"train_samples_total", total},
+          {"train_samples_total", training_samples(recipe, input.job_facts)},
           {"checkpoint_every_ns", recipe.checkpoint_every.count()},
           {"optimizer", recipe.optimizer.type},
           {"model", recipe.model.type},
@@ -98,28 +97,6 @@ Json trials_json(const std::vector<TrialRecord>& trials, const std::string& plug
 }
 
 }  // namespace
-
-bool is_on_gpu(const SessionInput& input) {
-  return get_string(input.job_facts, "device").value_or("cpu").starts_with("cuda");
-}
-
-std::int64_t memory_limit_bytes(const SessionInput& input) {
-  const recipes::Tune& tune = input.recipe.tune;
-  if (tune.memory_limit_bytes) return *tune.memory_limit_bytes;
-  const std::int64_t memory = is_on_gpu(input)
-                                  ? get_integer(input.job_facts, "device_memory_bytes").value_or(0)
-                                  : input.machine.memory_allowed_bytes;
-  return static_cast<std::int64_t>(static_cast<double>(memory) * tune.memory_limit_ratio);
-}
-
-std::int64_t memory_to_plan_with_bytes(const SessionInput& input) {
-  const recipes::Tune& tune = input.recipe.tune;
-  const std::int64_t limit = memory_limit_bytes(input);
-  if (tune.memory_limit_bytes || input.memory_available_bytes <= 0) return limit;
-  const auto available = static_cast<std::int64_t>(
-      static_cast<double>(input.memory_available_bytes) * tune.memory_limit_ratio);
-  return limit == 0 ? available : std::min(limit, available);
-}
 
 Json situation_for(const std::string& plugin, const SessionInput& input,
                    const Configuration& incumbent, const Json& metrics, const Json& places,

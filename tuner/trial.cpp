@@ -9,7 +9,8 @@
 
 #include "base/text.hpp"
 #include "tuner/checks.hpp"
-#include "tuner/situation.hpp"
+#include "tuner/one_time_cost.hpp"
+#include "tuner/verdict.hpp"
 
 namespace autotuned::tuner {
 namespace {
@@ -38,62 +39,14 @@ std::mt19937_64 coins_for(std::uint64_t seed, int trial_number) {
   return std::mt19937_64(sequence);
 }
 
+std::string seconds_text(double seconds) {
+  constexpr double kMostSeconds = 1e9;  // of what a duration can hold
+  return format_duration(
+      nanoseconds(static_cast<std::int64_t>(std::min(seconds, kMostSeconds) * 1e9)));
+}
+
 double half_width_ratio(const Estimate& estimate) {
   return (estimate.high - estimate.low) / (2.0 * estimate.ratio);
-}
-
-std::string interval_text(const Measurement& measurement) {
-  const Estimate estimate = measurement.estimate();
-  const std::string high =
-      estimate.high < kNoUpperEnd ? fmt::format("{:.3f}", estimate.high) : "unknown";
-  std::string text = fmt::format("{:.3f} times the rate ({:.3f} to {}) over {} pairs",
-                                 estimate.ratio, estimate.low, high, estimate.pairs);
-  const int processes = measurement.process_pairs();
-  if (processes > 0) {
-    text += fmt::format(" in {} pair{} of processes", processes, processes == 1 ? "" : "s");
-  }
-  return text;
-}
-
-void fail_trial(TrialRecord& trial, const Error& error, const std::string& context) {
-  trial.verdict = Verdict::failed;
-  trial.failure = error.kind;
-  trial.reason = context.empty() ? error.message() : context + ": " + error.message();
-}
-
-void reject(TrialRecord& trial, RejectionReason rejection, std::string reason) {
-  trial.verdict = Verdict::rejected;
-  trial.rejection = rejection;
-  trial.reason = std::move(reason);
-}
-
-// From what was measured to the verdict.
-void decide(TrialRecord& trial, const TrialPlan& plan, const Measurement& measurement,
-            bool is_hopeless) {
-  const std::string interval = interval_text(measurement);
-  const Decision decision = measurement.comparison().decision();
-  if (measurement.is_faster(plan.is_watched_for_stalls)) {
-    trial.verdict = Verdict::accepted;
-    trial.reason = interval;
-  } else if (decision == Decision::accept && !measurement.do_totals_agree()) {
-    reject(trial, RejectionReason::totals,
-           fmt::format("the median block is faster but all blocks together are {} ({:.1f} against "
-                       "{:.1f} samples/s): rare stalls; {}",
-                       measurement.total_ratio() < 1.0 ? "slower" : "hardly so",
-                       measurement.candidate_total_rate(), measurement.reference_total_rate(),
-                       interval));
-  } else if (decision == Decision::accept) {
-    reject(trial, RejectionReason::undecided_in_time,
-           fmt::format("no gain shown in its time: {}, and so small a gain takes {} pairs, so that "
-                       "rare stalls are seen",
-                       interval, least_pairs_for(measurement.comparison().estimate().ratio)));
-  } else if (measurement.estimate().high < 1.0) {
-    reject(trial, RejectionReason::slower, "slower: " + interval);
-  } else if (decision == Decision::reject || is_hopeless) {
-    reject(trial, RejectionReason::no_gain, "no gain worth having: " + interval);
-  } else {
-    reject(trial, RejectionReason::undecided_in_time, "no gain shown in its time: " + interval);
-  }
 }
 
 }  // namespace
@@ -104,38 +57,38 @@ double accept_error_ratio_after(int tried) {
 }
 
 // The candidate may have taken its neighbour down: then `again` succeeded. Alone, the reference must run.
-Result<bool> TrialRunner::fail_by_reference(Course& course, const Error& error,
+Result<void> TrialRunner::fail_by_reference(Course& course, const Error& error,
                                             const Result<void>& again) {
   if (!again) {
     course.has_reference_fault = true;
-    return tl::unexpected(again.error());
+    return forward_error(again);
   }
   fail_trial(*course.trial, error, "the reference failed beside the candidate");
-  return false;
+  return {};
 }
 
-Result<bool> TrialRunner::make_ready(Course& course, ProcessChoice process,
+Result<void> TrialRunner::make_ready(Course& course, ProcessChoice process,
                                      bool is_candidate_first) {
   TrialRecord& trial = *course.trial;
   const Configuration candidate = trial.reference.with(trial.change);
   for (const bool is_first : {true, false}) {
     const bool is_candidate = is_first == is_candidate_first;
     const Configuration& configuration = is_candidate ? candidate : trial.reference;
-    auto ready = job_->make_ready(configuration, process);
+    auto ready = backend_->make_ready(configuration, process);
     if (ready) continue;
-    if (ready.error().kind == ErrorKind::cancelled) return tl::unexpected(ready.error());
+    if (ready.error().kind == ErrorKind::cancelled) return forward_error(ready);
     if (is_candidate) {
       fail_trial(trial, ready.error(), "");
-      return false;
+      return {};
     }
     return fail_by_reference(course, ready.error(),
-                             job_->make_ready(configuration, ProcessChoice::fresh));
+                             backend_->make_ready(configuration, ProcessChoice::fresh));
   }
-  return true;
+  return {};
 }
 
-// One pair of blocks. False as well where it takes too much memory.
-Result<bool> TrialRunner::measure_pair(Course& course) {
+// One pair of blocks. The trial is over as well where it takes too much memory.
+Result<void> TrialRunner::measure_pair(Course& course) {
   TrialRecord& trial = *course.trial;
   Measurement& measurement = course.measurement;
   const bool is_candidate_first = course.toss();
@@ -144,16 +97,16 @@ Result<bool> TrialRunner::measure_pair(Course& course) {
   for (const bool is_first : {true, false}) {
     const bool is_candidate = is_first == is_candidate_first;
     const Configuration& configuration = is_candidate ? candidate : trial.reference;
-    auto block = job_->run_block(configuration, course.plan->block);
-    if (!block && block.error().kind == ErrorKind::cancelled) return tl::unexpected(block.error());
+    auto block = backend_->run_block(configuration, course.plan->block);
+    if (!block && block.error().kind == ErrorKind::cancelled) return forward_error(block);
     if (!block && is_candidate) {
       fail_trial(trial, block.error(), "");
-      return false;
+      return {};
     }
     if (!block) {
-      const auto again = job_->run_block(configuration, course.plan->block);
+      const auto again = backend_->run_block(configuration, course.plan->block);
       return fail_by_reference(course, block.error(),
-                               again ? Result<void>{} : tl::unexpected(again.error()));
+                               again ? Result<void>{} : forward_error(again));
     }
     const double rate = block->samples_per_second();
     if (!(rate > 0.0) || !std::isfinite(rate)) {
@@ -165,7 +118,7 @@ Result<bool> TrialRunner::measure_pair(Course& course) {
         return tl::unexpected(error);
       }
       fail_trial(trial, error, "");
-      return false;
+      return {};
     }
     (is_candidate ? rates.candidate : rates.reference) = rate;
     if (is_candidate) {
@@ -174,6 +127,7 @@ Result<bool> TrialRunner::measure_pair(Course& course) {
       trial.peak_memory_bytes = std::max(trial.peak_memory_bytes, peak);
     }
     measurement.add_total(is_candidate, *block);
+    measurement.add_one_time(is_candidate, *block);
     if (!is_first) measurement.add(rates);
     const int pair = measurement.pairs() + (is_first ? 1 : 0);
     const TrialBlock measured{.pair = pair,
@@ -182,24 +136,22 @@ Result<bool> TrialRunner::measure_pair(Course& course) {
                               .block = std::move(*block),
                               .process_pair = std::max(1, measurement.process_pairs())};
     auto stored = ledger_->block_measured(trial, measured, measurement.estimate());
-    if (!stored) return tl::unexpected(stored.error());
+    if (!stored) return forward_error(stored);
   }
   const std::int64_t limit = memory_limit_bytes(*input_);
   if (limit > 0 && trial.peak_memory_bytes > limit) {
-    reject(trial, RejectionReason::memory_limit,
-           "it uses " + format_bytes(trial.peak_memory_bytes) + " of memory, the limit is " +
-               format_bytes(limit));
-    return false;
+    reject_trial(trial, RejectionReason::memory_limit,
+                 "it uses " + format_bytes(trial.peak_memory_bytes) + " of memory, the limit is " +
+                     format_bytes(limit));
   }
-  return true;
+  return {};
 }
 
 Result<void> TrialRunner::measure_in_one_process(Course& course) {
   const TrialPlan& plan = *course.plan;
   const nanoseconds before = clock_->now();
   auto ready = make_ready(course, ProcessChoice::reuse, course.toss());
-  if (!ready) return tl::unexpected(ready.error());
-  if (!*ready) return {};
+  if (!ready || course.is_over()) return ready;
   ready_time_ = clock_->now() - before;
 
   const Comparison& comparison = course.measurement.comparison();
@@ -209,8 +161,7 @@ Result<void> TrialRunner::measure_in_one_process(Course& course) {
   std::optional<nanoseconds> accepted_at;
   for (int pair = 0; pair < kMostPairs; ++pair) {
     auto measured = measure_pair(course);
-    if (!measured) return tl::unexpected(measured.error());
-    if (!*measured) return {};
+    if (!measured || course.is_over()) return measured;
     const nanoseconds now = clock_->now();
     if (pair == 0) started = now;
     if (pair > 0) pair_time_ = (now - started) / pair;
@@ -232,41 +183,43 @@ Result<void> TrialRunner::measure_in_one_process(Course& course) {
     }
     if (now - started >= share) break;
   }
-  decide(*course.trial, plan, course.measurement, course.is_hopeless);
+  decide_trial(*course.trial, course.measurement, plan.is_watched_for_stalls, course.is_hopeless);
   return {};
 }
 
-// False also where the candidate does not look like a gain worth the time of fresh processes.
-Result<bool> TrialRunner::look_first(Course& course) {
+// The trial is over also where the candidate does not look like a gain worth the time of fresh processes.
+Result<void> TrialRunner::look_first(Course& course) {
   const nanoseconds before = clock_->now();
-  auto ready = make_ready(course, ProcessChoice::reuse, course.toss());
-  if (!ready || !*ready) return ready;
+  // Both fresh: one that has run for long is several per cent faster than one that was just started.
+  auto ready = make_ready(course, ProcessChoice::fresh, course.toss());
+  if (!ready || course.is_over()) return ready;
   const nanoseconds started = clock_->now();
-  // One of the two had to be started.
-  process_pair_time_ = std::max(process_pair_time_, 2 * (started - before));
+  process_pair_time_ = std::max(process_pair_time_, started - before);
   course.measurement.begin_process_pair(/*is_evidence=*/false);
   for (int pair = 0; pair < kFirstLookPairs; ++pair) {
     auto measured = measure_pair(course);
-    if (!measured || !*measured) return measured;
+    if (!measured || course.is_over()) return measured;
     if (pair > 0) pair_time_ = (clock_->now() - started) / (pair + 1);
     if (course.measurement.estimate().high < 1.0) break;
   }
   const double promising = 1.0 + kPromisingShare * course.plan->rules.min_gain_ratio;
   course.is_hopeless = course.measurement.likely_ratio() < promising;
-  if (course.is_hopeless) decide(*course.trial, *course.plan, course.measurement, true);
-  return !course.is_hopeless;
+  if (course.is_hopeless) {
+    decide_trial(*course.trial, course.measurement, course.plan->is_watched_for_stalls,
+                 course.is_hopeless);
+  }
+  return {};
 }
 
 Result<void> TrialRunner::measure_processes(Course& course) {
   const TrialPlan& plan = *course.plan;
   if (plan.has_first_look) {
     auto looked = look_first(course);
-    if (!looked) return tl::unexpected(looked.error());
-    if (!*looked) return {};
+    if (!looked || course.is_over()) return looked;
   }
   const int fewest = fastest_test(plan.rules.accept_error_ratio).fewest_pairs;
   if (plan.has_first_look && fewest * process_pair_time_ > plan.most_time) {
-    decide(*course.trial, plan, course.measurement, false);
+    decide_trial(*course.trial, course.measurement, plan.is_watched_for_stalls, false);
     course.trial->reason += fmt::format(
         "; a verdict takes {} in fresh processes, the budget has no more than {} for it",
         format_duration(fewest * process_pair_time_),
@@ -279,22 +232,22 @@ Result<void> TrialRunner::measure_processes(Course& course) {
   for (int process_pair = 0; process_pair < kMostPairs; ++process_pair) {
     const nanoseconds before = clock_->now();
     if (process_pair > 0) {
-      process_pair_time_ = std::max(nanoseconds(1), (before - started) / process_pair);
+      // Rounded up: a share for so many pairs must hold so many of them.
+      process_pair_time_ = std::max(
+          nanoseconds(1), (before - started + nanoseconds(process_pair - 1)) / process_pair);
     }
     share = std::max(share, std::min(plan.most_time, fewest * process_pair_time_));
     // The first is started in any case: what one takes may not be known.
     if (process_pair > 0 && before - started + process_pair_time_ > share) break;
     auto ready = make_ready(course, ProcessChoice::fresh, course.toss());
-    if (!ready) return tl::unexpected(ready.error());
-    if (!*ready) return {};
+    if (!ready || course.is_over()) return ready;
     const nanoseconds starting = clock_->now() - before;
     course.measurement.begin_process_pair(/*is_evidence=*/true);
     std::int64_t wanted = kFewestBlockPairs;
     for (std::int64_t pair = 0; pair < wanted; ++pair) {
       const nanoseconds begin = clock_->now();
       auto measured = measure_pair(course);
-      if (!measured) return tl::unexpected(measured.error());
-      if (!*measured) return {};
+      if (!measured || course.is_over()) return measured;
       pair_time_ = std::max(nanoseconds(1), clock_->now() - begin);
       wanted = std::clamp(starting / kBlockShare / pair_time_, kFewestBlockPairs, kMostBlockPairs);
     }
@@ -308,21 +261,42 @@ Result<void> TrialRunner::measure_processes(Course& course) {
       break;
     }
   }
-  decide(*course.trial, plan, course.measurement, course.is_hopeless);
+  decide_trial(*course.trial, course.measurement, plan.is_watched_for_stalls, course.is_hopeless);
   return {};
 }
 
 Result<void> TrialRunner::measure(Course& course) {
   const TrialRecord& trial = *course.trial;
-  return job_->share_process(trial.reference, trial.reference.with(trial.change))
+  return backend_->share_process(trial.reference, trial.reference.with(trial.change))
              ? measure_in_one_process(course)
              : measure_processes(course);
 }
 
+void TrialRunner::charge_one_time(Course& course) const {
+  TrialRecord& trial = *course.trial;
+  const std::string work = one_time_work(trial.change, input_->knobs, input_->extension_knobs);
+  if (work.empty() || trial.estimate.pairs == 0) return;
+  trial.one_time_ns =
+      std::max(course.plan->known_one_time_ns,
+               charged_ns(course.measurement.one_time(), trial.reference_samples_per_second,
+                          trial.estimate.ratio));
+  // An ablation asks what a change gives that was charged before.
+  if (trial.verdict != Verdict::accepted || trial.kind == TrialKind::ablation) return;
+  const Repayment repayment =
+      repayment_of(trial, training_samples(input_->recipe, input_->job_facts));
+  if (repayment.is_repaid()) return;
+  reject_trial(
+      trial, RejectionReason::not_repaid,
+      fmt::format("faster, but this training is too short for it: {} takes {}, and the change "
+                  "saves {} of the {} that the training takes without it; {}",
+                  work, seconds_text(repayment.cost_s), seconds_text(repayment.saved_s),
+                  seconds_text(repayment.training_s), trial.reason));
+}
+
 Result<void> TrialRunner::check(TrialRecord& trial) {
-  auto checks = run_checks(*input_, *job_, trial.reference, trial.change);
+  auto checks = run_checks(*input_, *backend_, trial.reference, trial.change);
   if (!checks) {
-    if (checks.error().kind == ErrorKind::cancelled) return tl::unexpected(checks.error());
+    if (checks.error().kind == ErrorKind::cancelled) return forward_error(checks);
     fail_trial(trial, checks.error(), "the check could not be made");
     return {};
   }
@@ -336,8 +310,8 @@ Result<void> TrialRunner::check(TrialRecord& trial) {
     trial.reason += "; " + last.risk + " check: " + last.detail;
   } else {
     trial.failed_check = last;
-    reject(trial, RejectionReason::not_same_model,
-           "it does not train the same model: " + last.detail + " (" + trial.reason + ")");
+    reject_trial(trial, RejectionReason::not_same_model,
+                 "it does not train the same model: " + last.detail + " (" + trial.reason + ")");
   }
   return {};
 }
@@ -351,7 +325,7 @@ Result<TrialRecord> TrialRunner::run(TrialRecord trial, const TrialPlan& plan) {
   const nanoseconds started = clock_->now();
   trial.started_unix_ns = clock_->unix_time_ns();
   trial.verdict = Verdict::running;
-  if (auto stored = ledger_->trial_started(trial); !stored) return tl::unexpected(stored.error());
+  if (auto stored = ledger_->trial_started(trial); !stored) return forward_error(stored);
 
   Course course(trial, plan, coins_for(input_->coin_seed, trial.number));
   auto done = measure(course);
@@ -362,6 +336,7 @@ Result<TrialRecord> TrialRunner::run(TrialRecord trial, const TrialPlan& plan) {
   trial.noise_ratio = measurement.noise_ratio();
   trial.candidate_samples_per_second = measurement.candidate_rate();
   trial.reference_samples_per_second = measurement.reference_rate();
+  if (done) charge_one_time(course);
   if (done && trial.verdict == Verdict::accepted && plan.is_checked) done = check(trial);
 
   if (!done && trial.kind == TrialKind::ablation && course.has_reference_fault &&
@@ -375,10 +350,10 @@ Result<TrialRecord> TrialRunner::run(TrialRecord trial, const TrialPlan& plan) {
     trial.reason = "stopped while it ran";
   } else if (!done) {
     // The ledger or the reference failed: whoever reads this later sees a trial that never ended.
-    return tl::unexpected(done.error());
+    return forward_error(done);
   }
-  if (auto stored = finish(trial, started); !stored) return tl::unexpected(stored.error());
-  if (!done) return tl::unexpected(done.error());
+  if (auto stored = finish(trial, started); !stored) return forward_error(stored);
+  if (!done) return forward_error(done);
   return trial;
 }
 

@@ -13,10 +13,10 @@
 #include "base/result.hpp"
 #include "base/trial.hpp"
 #include "tuner/comparison.hpp"
-#include "tuner/job.hpp"
+#include "tuner/context.hpp"
 #include "tuner/ledger.hpp"
 #include "tuner/measurement.hpp"
-#include "tuner/session.hpp"
+#include "tuner/training_backend.hpp"
 
 namespace autotuned::tuner {
 
@@ -46,14 +46,17 @@ struct TrialPlan {
   // Whether a small gain needs so many pairs that a stall in one block of ten would have been seen; too many for blocks of
   // seconds, each of which has many steps.
   bool is_watched_for_stalls = true;
+  // What earlier trials of the run saw the change cost once.
+  std::int64_t known_one_time_ns = 0;
 };
 
 class TrialRunner {
  public:
   // Everything must outlive the runner.
-  TrialRunner(const SessionInput& input, Job& job, Ledger& ledger, const Clock& clock)
+  TrialRunner(const SessionInput& input, TrainingBackend& backend, Ledger& ledger,
+              const Clock& clock)
       : input_(&input),
-        job_(&job),
+        backend_(&backend),
         ledger_(&ledger),
         clock_(&clock),
         process_pair_time_(2 * input.start_time) {}
@@ -82,6 +85,8 @@ class TrialRunner {
         : trial(&record), plan(&trial_plan), coins(seeded), measurement(trial_plan.rules) {}
 
     bool toss() { return (coins() & 1U) != 0; }
+    // It has its verdict: nothing more is measured.
+    [[nodiscard]] bool is_over() const { return trial->verdict != Verdict::running; }
 
     TrialRecord* trial;
     const TrialPlan* plan;
@@ -91,20 +96,21 @@ class TrialRunner {
     bool has_reference_fault = false;  // the error is one of the reference, not of the ledger
   };
 
-  // These are false when the trial is over: it then says why.
-  Result<bool> make_ready(Course& course, ProcessChoice process, bool is_candidate_first);
-  Result<bool> measure_pair(Course& course);
-  Result<bool> look_first(Course& course);
-
+  // Each may end the trial. Errors are those of run().
+  Result<void> make_ready(Course& course, ProcessChoice process, bool is_candidate_first);
+  Result<void> measure_pair(Course& course);
+  Result<void> look_first(Course& course);
   Result<void> measure_in_one_process(Course& course);
   Result<void> measure_processes(Course& course);
   Result<void> measure(Course& course);
-  Result<bool> fail_by_reference(Course& course, const Error& error, const Result<void>& again);
+  Result<void> fail_by_reference(Course& course, const Error& error, const Result<void>& again);
+  // Rejects a change that is faster, and costs more once than it saves in this training.
+  void charge_one_time(Course& course) const;
   Result<void> check(TrialRecord& trial);
   Result<void> finish(TrialRecord& trial, std::chrono::nanoseconds started);
 
   const SessionInput* input_;
-  Job* job_;
+  TrainingBackend* backend_;
   Ledger* ledger_;
   const Clock* clock_;
   std::chrono::nanoseconds pair_time_{0};

@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 def best_rate(rates):
-    """What the best of some points is worth, of their rates in the same rounds; as in bench/grid.hpp."""
+    """What the best of some points is worth, of their rates in the same rounds; as in bench/search/grid.hpp."""
     rounds = len(rates[0])
     if rounds == 1:
         return max(rates)[0]

@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "bench/plugins/places.hpp"
-#include "plugins/loader.hpp"
+#include "plugins/host/loader.hpp"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <unordered_map>
 
-#include "profiler/analysis/forward_threads.hpp"
+#include "profiler/analysis/events/forward_threads.hpp"
 #include "profiler/analysis/timelines.hpp"
 #include "profiler/analysis/used_names.hpp"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "profiler/analysis/intervals.hpp"
-#include "profiler/analysis/launches.hpp"
+#include "profiler/analysis/events/intervals.hpp"
+#include "profiler/analysis/events/launches.hpp"
 #include "profiler/traces/trace.hpp"
 
 namespace autotuned::analysis {

@@ -7,9 +7,9 @@
 #include <unordered_map>
 #include <utility>
 
-#include "profiler/analysis/breakdown.hpp"
-#include "profiler/analysis/call_tree.hpp"
-#include "profiler/analysis/launches.hpp"
+#include "profiler/analysis/events/breakdown.hpp"
+#include "profiler/analysis/events/call_tree.hpp"
+#include "profiler/analysis/events/launches.hpp"
 
 namespace autotuned::analysis {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "profiler/analysis/intervals.hpp"
+#include "profiler/analysis/events/intervals.hpp"
 #include "profiler/traces/trace.hpp"
 
 namespace autotuned::analysis {

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "profiler/analysis/stacks.hpp"
+#include "profiler/analysis/events/stacks.hpp"
 #include "profiler/analysis/used_names.hpp"
 #include "profiler/traces/classification.hpp"
 
@@ -95,7 +95,7 @@ class FrameMaker {
   // The frame of what holds this stretch of time.
   std::uint32_t close_for(std::uint32_t thread, std::int64_t start_ns, std::int64_t end_ns) {
     while (!open_.empty() && (open_.back().thread != thread || open_.back().end_ns <= start_ns ||
-                              open_.back().end_ns < end_ns)) {
+                              !holds(open_.back().end_ns, {start_ns, end_ns}))) {
       open_.pop_back();
     }
     return open_.empty() ? kNoNode : open_.back().frame;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "profiler/analysis/call_tree.hpp"
+#include "profiler/analysis/events/call_tree.hpp"
 #include "profiler/traces/trace.hpp"
 
 namespace autotuned::analysis {

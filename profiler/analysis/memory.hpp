@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "profiler/analysis/call_tree.hpp"
-#include "profiler/analysis/intervals.hpp"
+#include "profiler/analysis/events/call_tree.hpp"
+#include "profiler/analysis/events/intervals.hpp"
 #include "profiler/traces/trace.hpp"
 
 namespace autotuned::analysis {

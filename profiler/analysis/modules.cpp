@@ -7,7 +7,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "profiler/analysis/forward_threads.hpp"
+#include "profiler/analysis/events/forward_threads.hpp"
 #include "profiler/traces/classification.hpp"
 
 namespace autotuned::analysis {
@@ -135,6 +135,10 @@ class ModuleFinder {
   }
 
   void sum_up() {
+    // Rounding may make what is inside longer than the whole.
+    for (ModuleRow& row : table_.rows)
+      row.own.forward_host_ns = std::max<std::int64_t>(0, row.own.forward_host_ns);
+    table_.outside.forward_host_ns = std::max<std::int64_t>(0, table_.outside.forward_host_ns);
     for (auto row = table_.rows.rbegin(); row != table_.rows.rend(); ++row) {
       add(row->total, row->own);
       if (row->parent != kNoModule) add(table_.rows[row->parent].total, row->total);

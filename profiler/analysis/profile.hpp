@@ -6,8 +6,8 @@
 
 #include "profiler/analysis/bars.hpp"
 #include "profiler/analysis/communication.hpp"
+#include "profiler/analysis/events/input.hpp"
 #include "profiler/analysis/flame.hpp"
-#include "profiler/analysis/input.hpp"
 #include "profiler/analysis/memory.hpp"
 #include "profiler/analysis/modules.hpp"
 #include "profiler/analysis/timelines.hpp"

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <utility>
 
-#include "profiler/analysis/call_tree.hpp"
-#include "profiler/analysis/odd_times.hpp"
+#include "profiler/analysis/events/call_tree.hpp"
+#include "profiler/analysis/findings/odd_times.hpp"
 
 namespace autotuned::analysis {
 namespace {

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "profiler/analysis/breakdown.hpp"
-#include "profiler/analysis/device_use.hpp"
-#include "profiler/analysis/finding_modules.hpp"
-#include "profiler/analysis/findings.hpp"
-#include "profiler/analysis/signals.hpp"
-#include "profiler/analysis/tables.hpp"
+#include "profiler/analysis/events/breakdown.hpp"
+#include "profiler/analysis/events/device_use.hpp"
+#include "profiler/analysis/events/tables.hpp"
+#include "profiler/analysis/findings/finding_modules.hpp"
+#include "profiler/analysis/findings/findings.hpp"
+#include "profiler/analysis/findings/signals.hpp"
 #include "profiler/traces/trace.hpp"
 
 namespace autotuned::analysis {

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "base/file.hpp"
-#include "base/process.hpp"
+#include "base/process/process.hpp"
 #include "tests/base/temporary_folder.hpp"
 
 namespace autotuned {

@@ -51,6 +51,15 @@ TEST(Error, FailMakesAnUnexpectedResult) {
   EXPECT_EQ(result.error().message(), "seat 3: taken; sit elsewhere");
 }
 
+TEST(Error, IsForwardedIntoAnyOtherResult) {
+  const Result<int> failed = fail(ErrorKind::busy, "taken");
+  const Result<std::string> other = forward_error(failed);
+  const Result<void> nothing = forward_error(other);
+  ASSERT_FALSE(nothing.has_value());
+  EXPECT_EQ(nothing.error().kind, ErrorKind::busy);
+  EXPECT_EQ(nothing.error().what, "taken");
+}
+
 TEST(SystemError, MapsTheNumberAndKeepsTheSystemsText) {
   const std::array<std::pair<int, ErrorKind>, 14> cases = {{{ENOENT, ErrorKind::not_found},
                                                             {ENOSPC, ErrorKind::disk_full},

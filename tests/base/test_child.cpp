@@ -7,10 +7,11 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <string_view>
 
-#include "base/process.hpp"
+#include "base/process/process.hpp"
 
 namespace {
 
@@ -57,6 +58,24 @@ void leave_grandchild() {
   std::signal(SIGTERM, SIG_IGN);
   say_ready();
   sleep_for_ever();
+}
+
+// A grandchild that has left the group, lost its parent and hidden its environment, and keeps a CPU busy as long as we
+// are its parent.
+void leave_hidden_spinner() {
+  const pid_t leader = ::getpid();
+  if (::fork() != 0) return;
+  const pid_t between = ::getpid();
+  if (::fork() != 0) ::_exit(0);
+  ::setsid();
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    std::memset(*variable, 0, std::strlen(*variable));
+  while (::getppid() == between) {
+  }
+  say_ready();
+  while (::getppid() == leader) {
+  }
+  ::_exit(0);
 }
 
 }  // namespace
@@ -115,6 +134,10 @@ int main(int count, char** arguments) {
     } else {
       ::close(kTestDescriptor);
     }
+    sleep_for_ever();
+  } else if (mode == "hidden-spinner") {
+    autotuned::adopt_orphans();
+    leave_hidden_spinner();
     sleep_for_ever();
   } else if (mode == "orphan") {
     autotuned::die_with_parent(::getppid() + 1);

@@ -17,7 +17,8 @@ Json example_block() {
   return *parse_json(
       R"({"start_ns": 5, "end_ns": 105, "duration_ns": 100, "steps": 4, "samples": 128,
       "first_loss": 2.5, "last_loss": 2.25, "losses": [2.5, 2.25], "data_wait_ns": 7, "cpu_ns": 90,
-      "peak_host_memory_bytes": 1000, "peak_device_memory_bytes": 0})",
+      "peak_host_memory_bytes": 1000, "peak_device_memory_bytes": 0, "one_time_ns": 3000,
+      "one_time_samples": 64})",
       "test");
 }
 
@@ -53,6 +54,16 @@ TEST(DropsItsChange, NotWhereItWasOnlyTooNoisyToShowAGain) {
   }
 }
 
+TEST(RejectionReason, NamesReadBack) {
+  for (const RejectionReason reason :
+       {RejectionReason::slower, RejectionReason::no_gain, RejectionReason::undecided_in_time,
+        RejectionReason::totals, RejectionReason::memory_limit, RejectionReason::not_repaid,
+        RejectionReason::not_same_model}) {
+    EXPECT_EQ(rejection_reason_from(to_string(reason)), reason);
+  }
+  EXPECT_EQ(rejection_reason_from("tired"), std::nullopt);
+}
+
 TEST(TrialKind, NamesReadBack) {
   for (const TrialKind kind :
        {TrialKind::proposal, TrialKind::confirmation, TrialKind::verification}) {
@@ -76,8 +87,9 @@ TEST(Block, AnEmptyOneHasNoRate) {
 
 TEST(Block, DetailsMayBeLeftOut) {
   Json json = example_block();
-  for (const char* field : {"losses", "data_wait_ns", "cpu_ns", "peak_host_memory_bytes",
-                            "peak_device_memory_bytes", "end_ns"}) {
+  for (const char* field :
+       {"losses", "data_wait_ns", "cpu_ns", "peak_host_memory_bytes", "peak_device_memory_bytes",
+        "one_time_ns", "one_time_samples", "end_ns"}) {
     json.erase(field);
   }
   EXPECT_TRUE(Block::from_json(json).has_value());
@@ -96,7 +108,7 @@ TEST(Block, EveryFigureThatCountsIsRequired) {
 
 TEST(Block, NonsenseIsRefused) {
   for (const auto& [field, text] :
-       std::array<std::pair<const char*, const char*>, 10>{{{"duration_ns", "-1"},
+       std::array<std::pair<const char*, const char*>, 11>{{{"duration_ns", "-1"},
                                                             {"steps", "-4"},
                                                             {"steps", "1.5"},
                                                             {"samples", "\"many\""},
@@ -105,6 +117,7 @@ TEST(Block, NonsenseIsRefused) {
                                                             {"losses", "[1, \"x\"]"},
                                                             {"cpu_ns", "-1"},
                                                             {"peak_host_memory_bytes", "true"},
+                                                            {"one_time_ns", "-1"},
                                                             {"start_ns", "9223372036854775807"}}}) {
     Json json = example_block();
     json[field] = *parse_json(text, "test");

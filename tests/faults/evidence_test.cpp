@@ -4,7 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <string>
+#include <vector>
+
 #include "base/trial.hpp"
+#include "tests/storage/sample.hpp"
 
 namespace autotuned::faults {
 namespace {
@@ -82,6 +87,102 @@ TEST(Evidence, WhatWasSaidMustBeStoredAsItWasSaid) {
   EXPECT_EQ(missing(said, changed), 1);
   EXPECT_EQ(missing({said[0], said[0]}, trial(1, "rejected")), 1) << "one stored, two said";
   EXPECT_EQ(missing({}, trial(1, "rejected")), 0);
+}
+
+std::vector<Json> training(const std::string& plan, const std::vector<int>& steps) {
+  const std::string checkpoint = "out/checkpoint-r-1.pt";
+  std::vector<Json> requests;
+  requests.push_back({{"request", "train"}, {"checkpoint_path", checkpoint}, {"plan", plan}});
+  for (const int step : steps) {
+    requests.push_back(
+        {{"request", "train_step"}, {"checkpoint_path", checkpoint}, {"step", step}});
+  }
+  return requests;
+}
+
+// One that was interrupted when it had begun step 4, and what came of it.
+int wrong_with(const std::vector<Json>& rest) {
+  std::vector<Json> requests = training("seed 1", {0, 1, 2, 3, 4});
+  requests.insert(requests.end(), rest.begin(), rest.end());
+  return noticed([&] { check_trainings(requests, "a run"); });
+}
+
+TEST(Evidence, TrainingThatWentBackOrIsAnothersIsNoticed) {
+  EXPECT_EQ(wrong_with(training("seed 1", {4, 5, 6})), 0);
+  EXPECT_EQ(wrong_with(training("seed 1", {5, 6})), 0) << "the checkpoint of step 4 was written";
+  EXPECT_EQ(wrong_with(training("seed 1", {})), 0) << "it was over";
+  EXPECT_EQ(wrong_with(training("seed 1", {0, 1, 2})), 1);
+  EXPECT_EQ(wrong_with(training("seed 1", {3, 4})), 1);
+  EXPECT_EQ(wrong_with(training("seed 2", {5, 6})), 1);
+}
+
+// A run into folder out, with its model and its checkpoint.
+class EvidenceOfFiles : public testing::Test {
+ protected:
+  EvidenceOfFiles() {
+    run_.output_dir = (scene_.folder() / "out").string();
+    set_state(storage::RunState::training);
+    scene_.folder().write("out/model.pt", "trained for 10 steps\n");
+    scene_.folder().write("out/best.yaml", "autotuned: 1\n");
+    scene_.folder().write("out/summary.json", R"({"run": "r-1"})");
+    scene_.folder().write(kCheckpointFile, "seed 1\n");
+  }
+  void set_state(storage::RunState state, const std::string& error = "") {
+    run_.state = state;
+    run_.error = error;
+    storage::must(history_.update_run(run_));
+  }
+  [[nodiscard]] int wrong_without(const std::string& file) const {
+    const Files before = kept_files(scene_);
+    EXPECT_TRUE(before.contains(file));
+    std::filesystem::remove(scene_.folder() / file);
+    return noticed([&] { check_files_kept(before, scene_, "a run"); });
+  }
+  [[nodiscard]] int wrong_results() const {
+    return noticed([&] { check_results(scene_, "out"); });
+  }
+  [[nodiscard]] int wrong_runs() const {
+    return noticed([&] { check_nothing_unfinished(scene_, "a run"); });
+  }
+
+  static constexpr const char* kCheckpointFile = "out/checkpoint-r-1.pt";
+  const Scene scene_;
+  storage::History history_ = storage::open_with_run(scene_.history(), "r-1");
+  storage::RunRow run_ = storage::sample_run("r-1");
+};
+
+TEST_F(EvidenceOfFiles, ResultThatIsGoneIsNoticed) {
+  EXPECT_EQ(wrong_without("out/model.pt"), 1);
+  EXPECT_EQ(wrong_without("out/best.yaml"), 1);
+  EXPECT_EQ(wrong_without("out/summary.json"), 1);
+}
+
+TEST_F(EvidenceOfFiles, CheckpointIsNeededUntilItsRunHasFinished) {
+  EXPECT_EQ(wrong_without(kCheckpointFile), 1);
+  scene_.folder().write(kCheckpointFile, "seed 1\n");
+  set_state(storage::RunState::finished);
+  EXPECT_EQ(wrong_without(kCheckpointFile), 0);
+}
+
+TEST_F(EvidenceOfFiles, ResultsAreThoseOfAFinishedRun) {
+  EXPECT_EQ(wrong_results(), 1) << "it is training";
+  set_state(storage::RunState::finished);
+  EXPECT_EQ(wrong_results(), 0);
+  scene_.folder().write("out/model.pt", "trained for 10 steps\n4 of them by another plan\n");
+  EXPECT_EQ(wrong_results(), 1);
+  scene_.folder().write("out/model.pt", "trained for 10 steps\n");
+  scene_.folder().write("out/summary.json", "half a summ");
+  EXPECT_EQ(wrong_results(), 1);
+}
+
+TEST_F(EvidenceOfFiles, RunThatIsLeftUnfinishedIsNoticed) {
+  EXPECT_EQ(wrong_runs(), 1);
+  set_state(storage::RunState::failed);
+  EXPECT_EQ(wrong_runs(), 1) << "without a reason";
+  set_state(storage::RunState::failed, "its trainer was killed");
+  EXPECT_EQ(wrong_runs(), 0);
+  set_state(storage::RunState::finished);
+  EXPECT_EQ(wrong_runs(), 0);
 }
 
 }  // namespace

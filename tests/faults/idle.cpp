@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "base/frame.hpp"
-#include "daemon/serve_protocol.hpp"
-#include "daemon/serve_socket.hpp"
+#include "daemon/queue/protocol.hpp"
+#include "daemon/queue/socket.hpp"
 #include "tests/faults/evidence.hpp"
 #include "tests/integration/scene.hpp"
 

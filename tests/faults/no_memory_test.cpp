@@ -12,14 +12,14 @@
 #include <new>
 #include <string>
 
-#include "base/machine_state.hpp"
+#include "base/machine/machine_state.hpp"
 #include "base/memory_reserve.hpp"
-#include "base/resident_memory.hpp"
-#include "daemon/owner_mark.hpp"
-#include "daemon/serve_orphans.hpp"
-#include "daemon/serve_store.hpp"
-#include "plugins/loader.hpp"
-#include "plugins/skeleton.hpp"
+#include "base/process/resident_memory.hpp"
+#include "daemon/common/orphans.hpp"
+#include "daemon/common/owner_mark.hpp"
+#include "daemon/queue/store.hpp"
+#include "plugins/host/loader.hpp"
+#include "plugins/host/skeleton.hpp"
 #include "profiler/traces/reader.hpp"
 #include "tests/base/temporary_folder.hpp"
 #include "tests/places.hpp"

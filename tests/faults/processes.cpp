@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/faults/processes.hpp"
 
+#include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 
@@ -50,8 +52,25 @@ std::vector<Found> find_processes(const fs::path& folder, const Role& role) {
   return found;
 }
 
-bool kill_one(const fs::path& folder, const Role& role, std::mt19937_64& random) {
-  const auto found = find_processes(folder, role);
+std::set<pid_t> at_work(const fs::path& folder, const Role& session, const Role& trainer) {
+  std::set<pid_t> found;
+  for (const Found& one : find_processes(folder, trainer)) {
+    found.insert(one.pid);
+    found.insert(std::atoi(one.parent.c_str()));
+  }
+  for (const Found& one : find_processes(folder, session)) {
+    if (found.contains(one.pid)) found.insert(std::atoi(one.parent.c_str()));
+  }
+  return found;
+}
+
+bool kill_one(const fs::path& folder, const Role& role, std::mt19937_64& random,
+              const std::set<pid_t>& preferred) {
+  auto found = find_processes(folder, role);
+  const auto is_preferred = [&](const Found& one) { return preferred.contains(one.pid); };
+  if (std::ranges::any_of(found, is_preferred)) {
+    std::erase_if(found, [&](const Found& one) { return !is_preferred(one); });
+  }
   return !found.empty() && ::kill(found[random() % found.size()].pid, SIGKILL) == 0;
 }
 

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,9 +28,14 @@ struct Found {
 [[nodiscard]] std::vector<Found> find_processes(const std::filesystem::path& folder,
                                                 const Role& role);
 
-// SIGKILL to one of them, by chance; false when there is none.
+// The trainers of the scene, the sessions that started them and the programs that started those: others wait for a
+// device.
+[[nodiscard]] std::set<pid_t> at_work(const std::filesystem::path& folder, const Role& session,
+                                      const Role& trainer);
+
+// SIGKILL to one process of that role, by chance, and to one of `preferred` if any has it; false when there is none.
 [[nodiscard]] bool kill_one(const std::filesystem::path& folder, const Role& role,
-                            std::mt19937_64& random);
+                            std::mt19937_64& random, const std::set<pid_t>& preferred = {});
 
 // Two trainers of different sessions that were there at the same time, as text; empty for none.
 [[nodiscard]] std::string double_booking(const std::filesystem::path& folder, const Role& trainer);

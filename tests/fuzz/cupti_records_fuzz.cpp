@@ -4,11 +4,11 @@
 #include <cmath>
 #include <vector>
 
-#include "profiler/cupti_occupancy.hpp"
-#include "profiler/cupti_records.hpp"
+#include "profiler/recorder/cupti_occupancy.hpp"
+#include "profiler/recorder/cupti_records.hpp"
 #include "tests/fuzz/target.hpp"
-#include "tests/profiler/cupti_fake.hpp"
-#include "tests/profiler/device_samples.hpp"
+#include "tests/profiler/recorder/cupti_fake.hpp"
+#include "tests/profiler/recorder/device_samples.hpp"
 
 namespace {
 

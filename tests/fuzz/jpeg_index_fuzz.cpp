@@ -10,9 +10,9 @@
 
 #include "tests/fuzz/target.hpp"
 #include "tests/places.hpp"
-#include "trainer/input/jpeg_decoder.hpp"
-#include "trainer/input/jpeg_index.hpp"
-#include "trainer/input/jpeg_part_decoder.hpp"
+#include "trainer/input/decode/jpeg_decoder.hpp"
+#include "trainer/input/jpeg_index/jpeg_index.hpp"
+#include "trainer/input/jpeg_index/jpeg_part_decoder.hpp"
 
 namespace {
 

@@ -5,8 +5,8 @@
 #include "base/file_pattern.hpp"
 #include "tests/fuzz/target.hpp"
 #include "tests/places.hpp"
-#include "trainer/input/dataset.hpp"
-#include "trainer/input/npy_header.hpp"
+#include "trainer/input/datasets/dataset.hpp"
+#include "trainer/input/datasets/npy_header.hpp"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tests/fuzz/target.hpp"
-#include "trainer/input/picture_decoder.hpp"
+#include "trainer/input/decode/picture_decoder.hpp"
 
 namespace {
 

@@ -2,7 +2,7 @@
 // Files that claim to be plugins: what is read of them before anything of them runs.
 #include <array>
 
-#include "plugins/library_file.hpp"
+#include "plugins/host/library_file.hpp"
 #include "tests/fuzz/target.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

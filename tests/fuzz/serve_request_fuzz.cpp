@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <variant>
 
-#include "daemon/serve_protocol.hpp"
+#include "daemon/queue/protocol.hpp"
 #include "tests/fuzz/target.hpp"
 
 namespace {

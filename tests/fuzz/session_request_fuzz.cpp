@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a supervisor tells a session process.
-#include "daemon/session_request.hpp"
+#include "daemon/common/session_request.hpp"
 #include "tests/fuzz/target.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

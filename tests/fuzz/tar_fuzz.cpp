@@ -7,8 +7,8 @@
 
 #include "base/file_pattern.hpp"
 #include "tests/fuzz/target.hpp"
-#include "trainer/input/dataset.hpp"
-#include "trainer/input/tar_index.hpp"
+#include "trainer/input/datasets/dataset.hpp"
+#include "trainer/input/datasets/tar_index.hpp"
 
 namespace {
 

@@ -7,8 +7,8 @@
 #include "base/configuration.hpp"
 #include "base/json.hpp"
 #include "base/trial.hpp"
-#include "daemon/progress_view.hpp"
-#include "daemon/story.hpp"
+#include "daemon/cli/progress_view.hpp"
+#include "daemon/report/story.hpp"
 #include "tests/fuzz/target.hpp"
 
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/file.hpp"
 #include "base/json.hpp"
-#include "plugins/yaml_plugin.hpp"
+#include "plugins/host/yaml_plugin.hpp"
 #include "tests/fuzz/target.hpp"
 #include "tests/places.hpp"
 #include "tuner/advisors.hpp"

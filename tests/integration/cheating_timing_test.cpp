@@ -77,6 +77,15 @@ TEST_F(CheatingTiming, AProcessThatSlowsTheNeighbourIsFound) {
                  "slows its neighbour");
 }
 
+// Most of its blocks are faster; all of them together are not.
+TEST_F(CheatingTiming, ARareStallIsFound) {
+  const Json run = tune("timing_cheats.timing: stalls");
+  expect_refused(run, "timing_cheats.timing", "honest", "rare stalls");
+  const Json& trial = run.at("trials").at(0);
+  EXPECT_GT(trial.at("ratio"), 1.0) << trial.dump(1);
+  EXPECT_LT(trial.at("total_ratio"), 1.0) << trial.dump(1);
+}
+
 TEST_F(CheatingTiming, AClockThatLiesIsFound) {
   expect_refused(tune("timing_cheats.timing: lies"), "timing_cheats.timing", "honest",
                  "a clock that is wrong");

@@ -84,20 +84,38 @@ TEST(HistoryFault, OneThatCannotBeWrittenIsNamed) {
   EXPECT_EQ(scene.runs().size(), 1);
 }
 
+// What became of the run cannot be stored: the command says so, and what the history still has is gone on with.
+TEST(HistoryFault, EndThatCannotBeStoredIsTold) {
+  const Scene scene;
+  ASSERT_EQ(scene.run({"--tune-only"}).code, 0);
+  sqlite3* database = nullptr;
+  execute(scene.history(), &database,
+          "CREATE TRIGGER refuse BEFORE UPDATE ON runs WHEN NEW.state = 'failed' "
+          "BEGIN SELECT RAISE(ABORT, 'refused by a test'); END");
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"do", "error"}, {"kind", "internal"}, {"request", "run"}}};
+  scene.fake().behave(behaviour);
+  const Outcome outcome = scene.run();
+  EXPECT_EQ(outcome.code, 1);
+  const std::string run = scene.last_run().at("run");
+  EXPECT_THAT(outcome.err, HasSubstr("the fake says internal"));
+  EXPECT_THAT(outcome.err, HasSubstr("warning: the end of run " + run + " could not be stored"));
+  EXPECT_THAT(outcome.err, HasSubstr("refused by a test"));
+  EXPECT_EQ(scene.last_run().at("state"), "tuning");
+  ASSERT_EQ(sqlite3_exec(database, "DROP TRIGGER refuse", nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(database);
+  scene.fake().behave(Scene::fast_job());
+  const Outcome again = scene.run();
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(again.json().at("run"), run);
+}
+
 TEST(HistoryFault, OutputFolderThatCannotBeWrittenIsNamed) {
   Scene scene;
   std::filesystem::create_directory(scene.folder() / "out");
   scene.obey_permissions();
   chmod((scene.folder() / "out").c_str(), 0500);
-  const Outcome listed = scene.run();
-  EXPECT_EQ(listed.code, 2);
-  ASSERT_EQ(listed.json().at("diagnostics").size(), 1);
-  EXPECT_THAT(listed.json().at("diagnostics").at(0).at("message").get<std::string>(),
-              HasSubstr((scene.folder() / "out").string()));
-  const Outcome told = scene.command({"run", scene.recipe().string()});
-  EXPECT_EQ(told.code, 2);
-  EXPECT_THAT(told.err, HasSubstr((scene.folder() / "out").string()));
-  EXPECT_TRUE(scene.fake().requests().empty());
+  expect_output_folder_refused(scene);
 }
 
 // What must hold after a run on a disk that was full at some moment, and after the next on one that is not.

@@ -192,5 +192,24 @@ TEST(FullDisk, AfterTheTrainingLeavesTheRunToTheSameCommand) {
   umount2(out.c_str(), MNT_DETACH);
 }
 
+// Once the training is over, whatever keeps its results from being written costs no training.
+TEST(Results, ThatCannotAllBeWrittenLeaveTheRunToTheSameCommand) {
+  const Scene scene;
+  const auto summary = scene.folder() / "out/summary.json";
+  std::filesystem::create_directories(summary);
+  const Outcome outcome = scene.run();
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr(summary.string()));
+  const std::string run = scene.last_run().at("run");
+  EXPECT_THAT(outcome.err, HasSubstr("the same command continues run " + run));
+  EXPECT_EQ(scene.last_run().at("state"), "training");
+  std::filesystem::remove(summary);
+  const Outcome again = scene.run();
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(again.json().at("run"), run);
+  EXPECT_EQ(again.json().at("training").at("resumed_from_step"), 10);
+  EXPECT_TRUE(std::filesystem::is_regular_file(summary));
+}
+
 }  // namespace
 }  // namespace autotuned

@@ -186,6 +186,8 @@ TEST(PluginNames, AFolderThatIsNotThereIsAUsageError) {
   for (const std::vector<std::string>& command : {std::vector<std::string>{"run", recipe},
                                                   {"check", recipe},
                                                   {"profile", recipe},
+                                                  {"best", recipe},
+                                                  {"forget", recipe},
                                                   {"knobs"},
                                                   {"plugins"}}) {
     std::vector<std::string> all = command;

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <map>
 
-#include "base/allocator_library.hpp"
 #include "base/file.hpp"
+#include "base/machine/allocator_library.hpp"
 #include "tests/integration/scene.hpp"
 #include "tests/places.hpp"
 

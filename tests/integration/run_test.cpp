@@ -298,15 +298,7 @@ TEST(Run, TrainerThatIsMissingIsNamed) {
 TEST(Run, OutputFolderThatCannotBeMadeIsNamed) {
   const Scene scene;
   scene.folder().write("out", "a file");
-  const Outcome listed = scene.run();
-  EXPECT_EQ(listed.code, 2);
-  ASSERT_EQ(listed.json().at("diagnostics").size(), 1);
-  EXPECT_THAT(listed.json().at("diagnostics").at(0).at("message").get<std::string>(),
-              HasSubstr((scene.folder() / "out").string()));
-  const Outcome told = scene.command({"run", scene.recipe().string()});
-  EXPECT_EQ(told.code, 2);
-  EXPECT_THAT(told.err, HasSubstr((scene.folder() / "out").string()));
-  EXPECT_TRUE(scene.fake().requests().empty());
+  expect_output_folder_refused(scene);
 }
 
 // The lock is the device's: the same folder of locks, two histories.

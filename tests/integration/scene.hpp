@@ -9,8 +9,8 @@
 
 #include "base/descriptor.hpp"
 #include "base/json.hpp"
-#include "base/process.hpp"
-#include "tests/daemon/fake_scene.hpp"
+#include "base/process/process.hpp"
+#include "tests/daemon/trainers/fake_scene.hpp"
 
 namespace autotuned {
 
@@ -95,5 +95,8 @@ class Scene {
 
 // The trials of `run --json` or `show --json` that ended so.
 [[nodiscard]] std::vector<Json> trials_with(const Json& run, const std::string& verdict);
+
+// A run ends before anything starts, and names its output folder, with --json and without.
+void expect_output_folder_refused(const Scene& scene);
 
 }  // namespace autotuned

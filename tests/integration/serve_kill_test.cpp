@@ -19,6 +19,7 @@
 #include "base/file.hpp"
 #include "base/frame.hpp"
 #include "storage/history.hpp"
+#include "tests/integration/moments.hpp"
 #include "tests/integration/scene.hpp"
 
 namespace autotuned {
@@ -54,9 +55,8 @@ void expect_decided_once(const Json& run) {
 }
 
 TEST(ServeKill, RunGoesOnWithTheNextDaemonAndItsClientWithIt) {
-  std::vector<Json> moments;
-  for (int request = 2; request <= 110; request += 27)
-    moments.push_back({{"at", request}});
+  std::vector<Json> moments =
+      moments_of_a_run({{Phase::trial, 1}, {Phase::processes, 2}, {Phase::confirmation, 1}});
   for (const char* request : {"profile", "train", "save"})
     moments.push_back({{"request", request}, {"once", true}});
   moments.push_back({{"request", "train_step"}, {"step", 6}, {"once", true}});
@@ -139,6 +139,43 @@ TEST(ServeKill, FinishedRunIsNotRepeated) {
   EXPECT_EQ(scene.last_run(), before);
   EXPECT_EQ(scene.runs().size(), 1);
   EXPECT_TRUE(scene.fake().requests("train").empty());
+}
+
+// The daemon was killed while it tuned; then a command by hand took the run over, and was interrupted while it trained.
+TEST(ServeKill, RunThatATrainingTookOverIsNotTakenBack) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"do", "pause"}, {"request", "profile"}, {"once", true}}};
+  const Scene scene{behaviour};
+  {
+    Running daemon = start_daemon(scene);
+    const std::string recipe = scene.recipe().string();
+    ASSERT_EQ(scene.command({"run", recipe, "--tune-only", "--detach"}).code, 0);
+    Running watcher = scene.start({"attach", "1"});
+    ASSERT_TRUE(watcher.wait_for("ceiling "));
+    daemon.signal(SIGKILL);
+    daemon.finish();
+    watcher.signal(SIGKILL);
+  }
+  ASSERT_TRUE(scene.all_ended());
+  behaviour["faults"] = {
+      {{"do", "interrupt"}, {"request", "train_step"}, {"step", 4}, {"once", true}}};
+  scene.fake().behave(behaviour);
+  const Outcome interrupted = scene.run();
+  ASSERT_EQ(interrupted.code, 130) << interrupted.err;
+  const std::string run = interrupted.json().at("run");
+  EXPECT_EQ(scene.runs().size(), 1);
+  scene.fake().behave(Scene::fast_job());
+  {
+    Running daemon = start_daemon(scene);
+    EXPECT_EQ(scene.command({"attach", "1"}).code, 0);
+    EXPECT_EQ(scene.command({"stop"}).code, 0);
+    daemon.finish();
+  }
+  EXPECT_EQ(scene.command({"show", run, "--json"}).json().at("state"), "cancelled");
+  const Outcome outcome = scene.run();
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.json().at("run"), run);
+  EXPECT_GT(outcome.json().at("training").at("resumed_from_step"), 0);
 }
 
 // The end of a run was not told before it was on disk, so that a kill takes back nothing that was told.

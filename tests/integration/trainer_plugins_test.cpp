@@ -124,6 +124,25 @@ TEST_F(TrainerPlugins, AnExtensionThatIsFasterAndTrainsTheSameWins) {
   EXPECT_EQ(outcome.json().at("best").at("configuration").at("tricks.trick"), "hurries");
 }
 
+// A recipe that starts from a knob of an extension is known only where its folder is named.
+TEST_F(TrainerPlugins, TheBestOfARecipeThatStartsFromAnExtensionIsShownAndForgotten) {
+  write_recipe("{plugin: tiny}",
+               "plugins: [tricks], budget: 0s, allow: [tricks.trick]}\n"
+               "start: {tricks.trick: counts");
+  ASSERT_EQ(run({"--tune-only"}).code, 0);
+  const std::string recipe = scene_.recipe().string();
+  const Outcome without = scene_.command({"best", recipe});
+  EXPECT_EQ(without.code, 2);
+  EXPECT_THAT(without.err, HasSubstr("tricks.trick"));
+  const Outcome best = scene_.command({"best", recipe, "--plugin-dir", folder_.string()});
+  EXPECT_EQ(best.code, 0) << best.err;
+  EXPECT_THAT(best.out, HasSubstr("tricks.trick: counts"));
+  const Outcome forgotten =
+      scene_.command({"forget", recipe, "--plugin-dir", folder_.string(), "--json"});
+  EXPECT_EQ(forgotten.code, 0) << forgotten.err;
+  EXPECT_EQ(forgotten.json().at("forgotten"), true);
+}
+
 // What it would do with another value of its knob is not tried.
 TEST_F(TrainerPlugins, AnExtensionThatFailsCostsOneTrialOfTheRun) {
   for (const auto& [trick, reason] :

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/json.hpp"
-#include "plugins/loader.hpp"
+#include "plugins/host/loader.hpp"
 
 namespace autotuned::plugins {
 

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "profiler/timeline_device.hpp"
+#include "profiler/scopes.hpp"
 
 namespace autotuned::profiler {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/machine.hpp"
+#include "base/machine/machine.hpp"
 #include "recipes/recipe.hpp"
 
 namespace autotuned::recipes {

@@ -95,6 +95,7 @@ TrialRecord sample_trial(int number) {
   trial.process_pairs = 8;
   trial.noise_ratio = 0.015;
   trial.peak_memory_bytes = 5'000'000'000;
+  trial.one_time_ns = 4'000'000'005;
   trial.started_unix_ns = 1'700'000'000'000'000'100 + number;
   trial.duration_ns = 3'000'000'004;
   return trial;

@@ -2,8 +2,10 @@
 #include "tests/style/layering.hpp"
 
 #include <algorithm>
+#include <array>
 #include <regex>
 #include <stdexcept>
+#include <utility>
 
 namespace autotuned::style {
 namespace {
@@ -32,20 +34,22 @@ std::vector<Name> names_in(const std::string& cell) {
   return names;
 }
 
-// The rows below the heading of the table between `<!-- name:begin -->` and `<!-- name:end -->`.
-std::vector<std::pair<std::string, std::string>> table(std::string_view text,
-                                                       const std::string& name) {
+using Row = std::array<std::string, 3>;
+
+// The rows below the heading of the table between `<!-- name:begin -->` and `<!-- name:end -->`, of two cells or three.
+std::vector<Row> table(std::string_view text, const std::string& name) {
   const std::string begin = "<!-- " + name + ":begin -->";
   const std::size_t from = text.find(begin);
   const std::size_t to = text.find("<!-- " + name + ":end -->");
   if (from == std::string_view::npos || to == std::string_view::npos || to < from) {
     throw std::runtime_error("no table between the markers '" + name + ":begin' and ':end'");
   }
-  static const std::regex kRow(R"(^\|([^|]*)\|([^|]*)\|\s*$)");
-  std::vector<std::pair<std::string, std::string>> rows;
+  static const std::regex kRow(R"(^\|([^|]*)\|([^|]*)\|(?:([^|]*)\|)?\s*$)");
+  std::vector<Row> rows;
   for (const std::string& line : lines_of(text.substr(from, to - from))) {
     std::smatch match;
-    if (std::regex_match(line, match, kRow)) rows.emplace_back(match[1].str(), match[2].str());
+    if (!std::regex_match(line, match, kRow)) continue;
+    rows.push_back(Row{match[1].str(), match[2].str(), match[3].str()});
   }
   if (rows.size() < 3) throw std::runtime_error("the table '" + name + "' has no rows");
   rows.erase(rows.begin(), rows.begin() + 2);
@@ -68,6 +72,74 @@ std::vector<Include> includes_of(const SourceFile& file) {
   return includes;
 }
 
+// "" for a file at the root.
+std::string folder_of(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  return std::string(slash == std::string_view::npos ? "" : path.substr(0, slash));
+}
+
+// The row of this very name, else the longest pattern that it matches; null for none.
+const FolderRule* rule_of(const Rules& rules, const std::string& folder) {
+  if (const auto found = rules.folders.find(folder); found != rules.folders.end()) {
+    return &found->second;
+  }
+  const std::pair<const std::string, FolderRule>* best = nullptr;
+  for (const auto& row : rules.folders) {
+    if (!matches(row.first, folder)) continue;
+    if (best == nullptr || row.first.size() > best->first.size()) best = &row;
+  }
+  return best == nullptr ? nullptr : &best->second;
+}
+
+bool is_allowed(const FolderRule& rule, std::string_view folder) {
+  return std::ranges::any_of(rule.allowed,
+                             [&](const std::string& pattern) { return matches(pattern, folder); });
+}
+
+std::set<std::string> folders_of(const std::vector<SourceFile>& files) {
+  std::set<std::string> folders;
+  for (const SourceFile& file : files) {
+    if (is_cpp(file.path)) folders.insert(folder_of(file.path));
+  }
+  return folders;
+}
+
+// Finds the circles in a graph, each where the search closes it.
+class Circles {
+ public:
+  using Edges = std::map<std::string, std::set<std::string>>;
+
+  explicit Circles(const Edges& edges) : edges_(edges) {}
+
+  std::vector<std::string> find() {
+    for (const auto& [node, unused] : edges_)
+      visit(node);
+    return std::move(found_);
+  }
+
+ private:
+  void visit(const std::string& node) {
+    if (const auto begin = std::ranges::find(path_, node); begin != path_.end()) {
+      std::string text;
+      for (auto it = begin; it != path_.end(); ++it)
+        text += *it + " -> ";
+      found_.push_back(text + node);
+      return;
+    }
+    const auto next = edges_.find(node);
+    if (next == edges_.end() || !done_.insert(node).second) return;
+    path_.push_back(node);
+    for (const std::string& other : next->second)
+      visit(other);
+    path_.pop_back();
+  }
+
+  const Edges& edges_;
+  std::set<std::string> done_;
+  std::vector<std::string> path_;  // from where the search began to where it is
+  std::vector<std::string> found_;
+};
+
 class Checker {
  public:
   Checker(const Rules& rules, const std::vector<SourceFile>& files) : rules_(rules) {
@@ -83,15 +155,6 @@ class Checker {
   }
 
  private:
-  // The longest listed folder that holds `path`, or "".
-  [[nodiscard]] std::string folder_of(std::string_view path) const {
-    std::string best;
-    for (const auto& [folder, unused] : rules_.folders) {
-      if (path.starts_with(folder + "/") && folder.size() > best.size()) best = folder;
-    }
-    return best;
-  }
-
   [[nodiscard]] static bool may_include(const Boundary& boundary, std::string_view path) {
     const auto hits = [&](const std::string& pattern) { return matches(pattern, path); };
     return std::ranges::any_of(boundary.allowed, hits) &&
@@ -103,31 +166,31 @@ class Checker {
   }
 
   void check(const std::string& path, const std::vector<Include>& includes) {
-    const std::string folder = folder_of(path);
-    if (folder.empty()) {
+    const FolderRule* const rule = rule_of(rules_, folder_of(path));
+    if (rule == nullptr) {
       report(path, 1, "is in a folder that docs/architecture.md does not list");
       return;
     }
-    const bool is_free =
-        rules_.folders.at(folder).contains(std::string(kAnything)) || path.ends_with("_test.cpp");
+    const bool is_free = is_allowed(*rule, kAnything) || path.ends_with("_test.cpp");
     for (const Include& include : includes) {
       if (include.is_quoted) {
-        check_own(path, folder, is_free, include);
+        check_own(path, *rule, is_free, include);
       } else if (!is_free) {
         check_foreign(path, include);
       }
     }
   }
 
-  void check_own(const std::string& path, const std::string& folder, bool is_free,
+  void check_own(const std::string& path, const FolderRule& rule, bool is_free,
                  const Include& include) {
     if (!includes_.contains(include.name)) {
       report(path, include.line, "\"" + include.name + "\" is not a file of this tree");
       return;
     }
     if (is_free) return;
+    const std::string folder = folder_of(path);
     const std::string target = folder_of(include.name);
-    if (target != folder && !rules_.folders.at(folder).contains(target)) {
+    if (target != folder && !is_allowed(rule, target)) {
       report(path, include.line, folder + " may not include " + target + " (" + include.name + ")");
     }
     std::set<std::string> seen;
@@ -177,15 +240,19 @@ class Checker {
 
 Rules read_rules(std::string_view architecture) {
   Rules rules;
-  for (const auto& [left, right] : table(architecture, "layering")) {
-    std::set<std::string> allowed;
+  for (const auto& [left, right, purpose] : table(architecture, "layering")) {
+    FolderRule rule;
     for (const Name& name : names_in(right))
-      allowed.insert(name.text);
-    if (right.find(kAnything) != std::string::npos) allowed.emplace(kAnything);
+      rule.allowed.insert(name.text);
+    if (right.find(kAnything) != std::string::npos) rule.allowed.emplace(kAnything);
+    const std::size_t begin = purpose.find_first_not_of(' ');
+    if (begin != std::string::npos) {
+      rule.purpose = purpose.substr(begin, purpose.find_last_not_of(' ') - begin + 1);
+    }
     for (const Name& name : names_in(left))
-      rules.folders[name.text] = allowed;
+      rules.folders[name.text] = rule;
   }
-  for (const auto& [left, right] : table(architecture, "boundaries")) {
+  for (const auto& [left, right, unused] : table(architecture, "boundaries")) {
     Boundary boundary;
     for (const Name& name : names_in(left))
       boundary.headers.push_back(name.text);
@@ -199,6 +266,62 @@ Rules read_rules(std::string_view architecture) {
 
 std::vector<std::string> violations(const Rules& rules, const std::vector<SourceFile>& files) {
   return Checker(rules, files).run();
+}
+
+std::vector<std::string> useless_rows(const Rules& rules, const std::vector<SourceFile>& files) {
+  const std::set<std::string> folders = folders_of(files);
+  const auto holds_sources = [&](const std::string& pattern) {
+    return std::ranges::any_of(folders,
+                               [&](const std::string& folder) { return matches(pattern, folder); });
+  };
+  std::vector<std::string> found;
+  for (const auto& [row, rule] : rules.folders) {
+    if (!holds_sources(row)) found.push_back(row + " holds no sources");
+    if (rule.purpose.empty()) found.push_back(row + " is listed without saying what it is for");
+    for (const std::string& name : rule.allowed) {
+      if (name == kAnything || holds_sources(name)) continue;
+      found.push_back(row + " may include " + name + ", which holds no sources");
+    }
+  }
+  return found;
+}
+
+std::vector<std::string> row_cycles(const Rules& rules) {
+  Circles::Edges edges;
+  for (const auto& [row, rule] : rules.folders) {
+    std::set<std::string>& next = edges[row];
+    for (const auto& [other, unused] : rules.folders) {
+      if (is_allowed(rule, other)) next.insert(other);
+    }
+  }
+  return Circles(edges).find();
+}
+
+std::vector<std::string> include_cycles(const std::vector<SourceFile>& files) {
+  Circles::Edges edges;
+  for (const SourceFile& file : files) {
+    if (!is_cpp(file.path)) continue;
+    std::set<std::string>& next = edges[file.path];
+    for (const Include& include : includes_of(file)) {
+      if (include.is_quoted) next.insert(include.name);
+    }
+  }
+  return Circles(edges).find();
+}
+
+std::vector<std::string> crowded_folders(const std::vector<SourceFile>& files, std::size_t most) {
+  std::map<std::string, std::set<std::string>> units;
+  for (const SourceFile& file : files) {
+    if (!is_cpp(file.path) || file.path.starts_with("tests/")) continue;
+    units[folder_of(file.path)].insert(file.path.substr(0, file.path.rfind('.')));
+  }
+  std::vector<std::string> found;
+  for (const auto& [folder, names] : units) {
+    if (names.size() <= most) continue;
+    found.push_back(folder + " holds " + std::to_string(names.size()) + " units, more than " +
+                    std::to_string(most) + ": sort them into sub-folders");
+  }
+  return found;
 }
 
 }  // namespace autotuned::style

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <set>
 #include <string>
@@ -9,7 +10,7 @@
 
 #include "tests/style/source_tree.hpp"
 
-// The include rules of docs/architecture.md, and the search for what breaks them.
+// The rules of docs/architecture.md for folders and includes, and the search for what breaks them.
 namespace autotuned::style {
 
 // A third-party header and the files that may include it.
@@ -19,18 +20,41 @@ struct Boundary {
   std::vector<std::string> refused;  // shell patterns, stronger than `allowed`
 };
 
+struct FolderRule {
+  std::set<std::string>
+      allowed;          // folders, or shell patterns of folders; "anything" stands for all
+  std::string purpose;  // what the folder is for; empty where the row does not say
+};
+
 struct Rules {
-  // Folder to the folders that it may include; "anything" stands for all.
-  std::map<std::string, std::set<std::string>> folders;
+  // By folder, or by a shell pattern that stands for every folder of such a name. A folder is not meant by a row of the one
+  // that it is in.
+  std::map<std::string, FolderRule> folders;
   std::vector<Boundary> boundaries;
 };
 
 // Throws std::runtime_error, naming what is missing, when the marked tables are not there.
 [[nodiscard]] Rules read_rules(std::string_view architecture);
 
-// One sentence per violation, with file and line. A file named *_test.cpp may include anything, like
-// one under tests/, wherever it is.
+// One sentence per violation, with file and line: a folder without a row, an include that the row of its folder does not
+// allow, a header outside its boundary. A file named *_test.cpp may include anything, like one under tests/, wherever it is.
 [[nodiscard]] std::vector<std::string> violations(const Rules& rules,
                                                   const std::vector<SourceFile>& files);
+
+// One sentence for each row that is of no use: it names no folder with sources, allows one that is none, or does not say
+// what the folder is for.
+[[nodiscard]] std::vector<std::string> useless_rows(const Rules& rules,
+                                                    const std::vector<SourceFile>& files);
+
+// One sentence for each chain of rows that may include one another in a circle.
+[[nodiscard]] std::vector<std::string> row_cycles(const Rules& rules);
+
+// One sentence for each chain of files that include one another in a circle.
+[[nodiscard]] std::vector<std::string> include_cycles(const std::vector<SourceFile>& files);
+
+// One sentence for each folder that holds more than `most` units itself, sub-folders not counted; a header and the source
+// of its name are one. tests/ is free.
+[[nodiscard]] std::vector<std::string> crowded_folders(const std::vector<SourceFile>& files,
+                                                       std::size_t most);
 
 }  // namespace autotuned::style

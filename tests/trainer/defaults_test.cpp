@@ -6,7 +6,7 @@
 
 #include <cstdlib>
 
-#include "base/machine.hpp"
+#include "base/machine/machine.hpp"
 #include "recipes/knobs.hpp"
 
 namespace autotuned::trainer {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "plugins/trainer_library.hpp"
+#include "plugins/host/trainer_library.hpp"
 #include "tests/places.hpp"
 #include "tests/trainer/small_job.hpp"
 

@@ -11,10 +11,10 @@
 #include <utility>
 
 #include "base/configuration.hpp"
-#include "base/machine.hpp"
+#include "base/machine/machine.hpp"
 #include "recipes/knobs.hpp"
 #include "recipes/recipe.hpp"
-#include "trainer/job.hpp"
+#include "trainer/job/job.hpp"
 
 namespace autotuned::trainer {
 

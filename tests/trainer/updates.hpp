@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/comparison.hpp"
+#include "trainer/state/comparison.hpp"
 #include "tuner/checks.hpp"
 
 namespace autotuned::trainer {

@@ -74,7 +74,7 @@ TEST(Advice, FaultsLeaveThePluginOutAndNobodyElse) {
   };
   for (const auto& [answer, message] : faults) {
     Simulation simulation;
-    std::erase(simulation.input.obeyed_knobs, "memory.malloc");
+    std::erase(simulation.input.supported_knobs, "memory.malloc");
     simulation.input.recipe.tune.allow = {"numerics"};
     simulation.advisors.plugins["faulty"] = [answer = answer](const Json&) { return answer; };
     simulation.advisors.plugins["loading"] = once({{"loader.workers", 2}});
@@ -213,7 +213,7 @@ int trials_with_a_failing_extension(ErrorKind kind) {
     recipes::Knob knob = recipes::find_knob(simulation.input.knobs, "loader.workers").value();
     knob.name = name;
     simulation.input.knobs.push_back(knob);
-    simulation.input.obeyed_knobs.emplace_back(name);
+    simulation.input.supported_knobs.emplace_back(name);
     simulation.input.extension_knobs.emplace_back(name);
     simulation.input.starting.set(name, std::int64_t{0});
   }
@@ -243,7 +243,7 @@ TEST(Advice, AnExtensionThatFailsIsLeftOutForTheRestOfTheRun) {
   EXPECT_EQ(trials_with_a_failing_extension(ErrorKind::out_of_memory), 3);
 }
 
-class WhySkipped : public testing::Test {
+class Screening : public testing::Test {
  protected:
   static Configuration workers(std::int64_t count) {
     Configuration configuration;
@@ -258,6 +258,13 @@ class WhySkipped : public testing::Test {
     trial.verdict = Verdict::rejected;
     return trial;
   }
+  // Whether a plugin's proposal is skipped.
+  bool is_skipped(const Candidate& candidate, const std::vector<Configuration>& past_incumbents,
+                  const std::vector<TrialRecord>& trials) const {
+    const auto refusal = screen(candidate, {input_, incumbent_, past_incumbents, trials, {}, {}});
+    EXPECT_FALSE(refusal && refusal->is_fault);
+    return refusal.has_value();
+  }
   SessionInput input_ = simulated_input();
   Configuration incumbent_ = input_.starting;
   Configuration other_ = [this] {
@@ -267,52 +274,58 @@ class WhySkipped : public testing::Test {
   }();
 };
 
-TEST_F(WhySkipped, AFreshChangeIsTried) {
-  EXPECT_FALSE(why_skipped({"p", workers(2), 1.3, "r"}, incumbent_, {}, {}));
+TEST_F(Screening, AFreshChangeIsTried) {
+  EXPECT_FALSE(is_skipped({"p", workers(2), 1.3, "r"}, {}, {}));
 }
 
-TEST_F(WhySkipped, WhatRunsAlreadyAndWhatWasBeatenIsNot) {
-  EXPECT_TRUE(why_skipped({"p", workers(0), 1.3, "r"}, incumbent_, {}, {}));
-  EXPECT_TRUE(
-      why_skipped({"p", workers(2), 1.3, "r"}, incumbent_, {incumbent_.with(workers(2))}, {}));
+TEST_F(Screening, WhatRunsAlreadyAndWhatWasBeatenIsNot) {
+  EXPECT_TRUE(is_skipped({"p", workers(0), 1.3, "r"}, {}, {}));
+  EXPECT_TRUE(is_skipped({"p", workers(2), 1.3, "r"}, {incumbent_.with(workers(2))}, {}));
 }
 
-TEST_F(WhySkipped, NeverTwiceAgainstOneIncumbent) {
+TEST_F(Screening, NeverTwiceAgainstOneIncumbent) {
   const std::vector<TrialRecord> trials = {lost(incumbent_, 2, 1.1)};
-  EXPECT_TRUE(why_skipped({"p", workers(2), 9.0, "r"}, incumbent_, {}, trials));
-  EXPECT_FALSE(why_skipped({"p", workers(3), 1.1, "r"}, incumbent_, {}, trials));
+  EXPECT_TRUE(is_skipped({"p", workers(2), 9.0, "r"}, {}, trials));
+  EXPECT_FALSE(is_skipped({"p", workers(3), 1.1, "r"}, {}, trials));
 }
 
-TEST_F(WhySkipped, OneSecondChanceWhenMoreIsExpected) {
+TEST_F(Screening, OneSecondChanceWhenMoreIsExpected) {
   std::vector<TrialRecord> trials = {lost(other_, 2, 1.2)};
-  EXPECT_TRUE(why_skipped({"p", workers(2), 1.2, "r"}, incumbent_, {}, trials));
-  EXPECT_FALSE(why_skipped({"p", workers(2), 1.4, "r"}, incumbent_, {}, trials));
+  EXPECT_TRUE(is_skipped({"p", workers(2), 1.2, "r"}, {}, trials));
+  EXPECT_FALSE(is_skipped({"p", workers(2), 1.4, "r"}, {}, trials));
   Configuration third = other_;
   third.set("optimizer.set_to_none", true);
   trials.push_back(lost(third, 2, 1.4));
-  EXPECT_TRUE(why_skipped({"p", workers(2), 3.0, "r"}, incumbent_, {}, trials));
+  EXPECT_TRUE(is_skipped({"p", workers(2), 3.0, "r"}, {}, trials));
 }
 
-TEST(WhyHopeless, WhatItsSignalExplainsCannotReachTheLeastGain) {
+TEST(ScreeningBySignal, WhatItsSignalExplainsCannotReachTheLeastGain) {
   SessionInput input = simulated_input();
+  const auto reason_to_skip = [](const Candidate& candidate,
+                                 const SessionInput& of) -> std::optional<std::string> {
+    const auto refusal = screen(candidate, {of, of.starting, {}, {}, {}, {}});
+    if (!refusal) return std::nullopt;
+    EXPECT_FALSE(refusal->is_fault) << refusal->reason;
+    return refusal->reason;
+  };
   Candidate candidate{.plugin = "p", .reason = "r", .signal_share_ratio = 0.008};
   candidate.change.set("optimizer.set_to_none", true);
-  const auto reason = why_hopeless(candidate, input);
+  const auto reason = reason_to_skip(candidate, input);
   ASSERT_TRUE(reason);
   EXPECT_THAT(*reason, testing::AllOf(HasSubstr("0.8 % of the step"), HasSubstr("2.0 %")));
   candidate.signal_share_ratio = 0.0199;  // 1 / (1 - 0.0199) = 1.0203
-  EXPECT_FALSE(why_hopeless(candidate, input));
+  EXPECT_FALSE(reason_to_skip(candidate, input));
   candidate.signal_share_ratio = 1.0;
-  EXPECT_FALSE(why_hopeless(candidate, input));
+  EXPECT_FALSE(reason_to_skip(candidate, input));
   candidate.signal_share_ratio = 0.0;
-  EXPECT_TRUE(why_hopeless(candidate, input));
+  EXPECT_TRUE(reason_to_skip(candidate, input));
   input.job_facts["device"] = "cuda:0";
-  EXPECT_FALSE(why_hopeless(candidate, input)) << "shares of host time bound nothing there";
+  EXPECT_FALSE(reason_to_skip(candidate, input)) << "shares of host time bound nothing there";
   candidate.signal_share_ratio.reset();
-  EXPECT_FALSE(why_hopeless(candidate, simulated_input()));
+  EXPECT_FALSE(reason_to_skip(candidate, simulated_input()));
 }
 
-TEST(WhyHopeless, CostsNoTrialAndIsSaid) {
+TEST(ScreeningBySignal, CostsNoTrialAndIsSaid) {
   Simulation simulation;
   simulation.advisors.plugins["small"] = [](const Json&) -> Result<Json> {
     Json answer = propose({{"optimizer.set_to_none", true}}, 1.9);

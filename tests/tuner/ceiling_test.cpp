@@ -7,6 +7,7 @@
 #include <random>
 
 #include "tests/tuner/simulation.hpp"
+#include "tuner/candidates.hpp"
 
 namespace autotuned::tuner {
 namespace {
@@ -31,8 +32,21 @@ Ceiling ladder() {
 const Json kWaiting = {
     {"step.data_wait_ratio", 0.5}, {"input.read_ratio", 0.01}, {"step.transfer_ratio", 0.01}};
 
+// Why a change is not tried with this ladder, on a machine that has everything; nothing else is asked of a near miss.
 std::string skipped(const Json& change, const Ceiling& ceiling, const Json& metrics) {
-  return why_at_ceiling(change_of(change), ceiling, metrics).value_or("");
+  SessionInput input = simulated_input();
+  for (recipes::Knob& knob : input.knobs) {
+    knob.unavailable.clear();
+    knob.unavailable_choices.clear();
+  }
+  const Candidate candidate{.plugin = "p",
+                            .change = change_of(change),
+                            .reason = "r",
+                            .source = CandidateSource::near_miss};
+  const auto refusal = screen(candidate, {input, input.starting, {}, {}, ceiling, metrics});
+  if (!refusal) return "";
+  EXPECT_FALSE(refusal->is_fault) << refusal->reason;
+  return refusal->reason;
 }
 
 TEST(Ceiling, IsMeasuredRungByRung) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bets, counted out: over all sign sequences, not by sampling.
+// The e-process, counted out: over all sign sequences, not by sampling.
 #include "tuner/evidence.hpp"
 
 #include <gtest/gtest.h>
@@ -64,9 +64,9 @@ TEST(Evidence, NeverExceedsWhatACoinAllows) {
   const auto magnitudes = magnitude_patterns()[2];
   for (int length = 1; length <= kMostPairs; ++length) {
     for_each_sequence(magnitudes, length, [&](const std::vector<ObservedPair>& pairs) {
-      const double money = wealth(pairs, 0.0, Side::above, fastest_test(0.01));
-      EXPECT_GE(money, 0.0);
-      EXPECT_LE(money, std::ldexp(1.0, length));
+      const double reached = wealth(pairs, 0.0, Side::above, fastest_test(0.01));
+      EXPECT_GE(reached, 0.0);
+      EXPECT_LE(reached, std::ldexp(1.0, length));
     });
   }
 }
@@ -75,12 +75,12 @@ TEST(Evidence, FewestPairs) {
   EXPECT_EQ(fastest_test(0.01).fewest_pairs, 7);
   EXPECT_EQ(fastest_test(0.05).fewest_pairs, 5);
   EXPECT_EQ(fastest_test(0.5).fewest_pairs, 1);
-  EXPECT_DOUBLE_EQ(fastest_test(0.01).all_in_share(), 0.78125);
-  EXPECT_DOUBLE_EQ(fastest_test(0.05).all_in_share(), 0.625);
-  EXPECT_DOUBLE_EQ((SignTest{0.05, 7}.all_in_share()), 0.15625);
+  EXPECT_DOUBLE_EQ(fastest_test(0.01).all_in_weight(), 0.78125);
+  EXPECT_DOUBLE_EQ(fastest_test(0.05).all_in_weight(), 0.625);
+  EXPECT_DOUBLE_EQ((SignTest{0.05, 7}.all_in_weight()), 0.15625);
 }
 
-TEST(Evidence, AnUnbrokenRowSufficesInTheFewestPairs) {
+TEST(Evidence, EqualSignsSufficeInTheFewestPairs) {
   for (const double error : {0.01, 0.05}) {
     const auto fewest = static_cast<std::size_t>(fastest_test(error).fewest_pairs);
     for (const auto& magnitudes : magnitude_patterns()) {
@@ -112,7 +112,7 @@ TEST(Evidence, APairWithoutASideIsNotBetOn) {
                    wealth(two, 0.0, Side::above, fastest_test(0.01)));
 }
 
-TEST(Evidence, LostAllInsLeaveTheOthersTheirMoney) {
+TEST(Evidence, WhatWasStakedWholeIsNotAllTheWealth) {
   // One small adverse pair among clear ones costs a few pairs, not the verdict.
   std::vector<ObservedPair> pairs = {{-0.005, 0.07}};
   int needed = 0;
@@ -130,23 +130,23 @@ TEST(Evidence, DoesNotOverflow) {
   EXPECT_LT(wealth(pairs, 0.0, Side::below, fastest_test(0.01)), 1e-100);
 }
 
-TEST(Evidence, IntervalEndIsOpenBeforeTheFewestPairs) {
+TEST(Evidence, ConfidenceBoundIsOpenBeforeTheFewestPairs) {
   const std::vector<ObservedPair> six(6, {0.5, 0.07});
-  EXPECT_EQ(interval_end(six, Side::above, fastest_test(0.01), 0.0),
+  EXPECT_EQ(confidence_bound(six, Side::above, fastest_test(0.01), 0.0),
             -std::numeric_limits<double>::infinity());
-  EXPECT_EQ(interval_end(six, Side::below, fastest_test(0.01), 0.0),
+  EXPECT_EQ(confidence_bound(six, Side::below, fastest_test(0.01), 0.0),
             std::numeric_limits<double>::infinity());
   const std::vector<ObservedPair> seven(7, {0.5, 0.07});
-  EXPECT_NEAR(interval_end(seven, Side::above, fastest_test(0.01), 0.0), 0.5, 1e-4);
-  EXPECT_NEAR(interval_end(seven, Side::below, fastest_test(0.01), 0.0), 0.5, 1e-4);
+  EXPECT_NEAR(confidence_bound(seven, Side::above, fastest_test(0.01), 0.0), 0.5, 1e-4);
+  EXPECT_NEAR(confidence_bound(seven, Side::below, fastest_test(0.01), 0.0), 0.5, 1e-4);
 }
 
 TEST(Evidence, EverythingOutsideTheIntervalIsRefuted) {
   std::vector<ObservedPair> pairs;
   for (int i = 0; i < 40; ++i)
     pairs.push_back({0.1 + 0.08 * std::sin(2.3 * i), 0.05});
-  const double low = interval_end(pairs, Side::above, fastest_test(0.01), 0.0);
-  const double high = interval_end(pairs, Side::below, fastest_test(0.01), 0.0);
+  const double low = confidence_bound(pairs, Side::above, fastest_test(0.01), 0.0);
+  const double high = confidence_bound(pairs, Side::below, fastest_test(0.01), 0.0);
   EXPECT_LT(low, 0.1);
   EXPECT_GT(high, 0.1);
   EXPECT_LT(high - low, 0.15);
@@ -176,7 +176,7 @@ TEST(Evidence, NoMoreThanOnePercentOfAllSequencesEverWins) {
   for (const auto& magnitudes : magnitude_patterns()) {
     const double share = share_ever_above(Comparison({}), magnitudes, 0);
     EXPECT_LE(share, 0.01);
-    EXPECT_GE(share, std::ldexp(1.0, -7));  // the unbroken row does
+    EXPECT_GE(share, std::ldexp(1.0, -7));  // so many equal signs do
   }
 }
 
@@ -198,7 +198,7 @@ TEST(Evidence, NoMoreThanFivePercentOfAllSequencesEverLoses) {
       }
     }
     EXPECT_LE(rejected, 51);
-    EXPECT_GE(rejected, 8);  // the unbroken row of seven
+    EXPECT_GE(rejected, 8);  // seven equal signs
   }
 }
 

@@ -2,6 +2,8 @@
 // What a run keeps, what it tries, and what it says when its budget is small.
 #include <gmock/gmock.h>
 
+#include <tuple>
+
 #include "tests/tuner/simulation.hpp"
 
 namespace autotuned::tuner {
@@ -12,6 +14,7 @@ using std::chrono::seconds;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 // Proposes `change` whatever happened.
 SimulatedAdvisors::Plugin always(const Json& change, double gain) {
@@ -104,6 +107,51 @@ void add_restart_and_live(Simulation& simulation) {
     return rate_with_setting(configuration) *
            faster_with(configuration, "loader.workers", std::int64_t{2}, 1.5);
   };
+}
+
+// An earlier process accepted two changes, the second by little; the processes that are there when this one goes on do not
+// show what the second gives, fresh ones do.
+TEST(Keeping, WhatWasAcceptedByLittleIsNotGivenUpByAFirstLook) {
+  Simulation simulation;
+  simulation.job.noise = 0.0;
+  simulation.job.restart_knobs = {"env.PLACEBO_SETTING"};
+  Configuration reference = simulation.input.starting;
+  for (const auto& [knob, value, low] : {std::tuple{"precision.autocast", "bf16", 1.4},
+                                         std::tuple{"env.PLACEBO_SETTING", "1", 1.005}}) {
+    TrialRecord trial;
+    trial.number = simulation.input.next_trial_number++;
+    trial.plugin = knob;
+    trial.reference = reference;
+    trial.change.set(knob, std::string(value));
+    trial.verdict = Verdict::accepted;
+    trial.estimate = {.ratio = low + 0.03, .low = low, .high = low + 0.1, .pairs = 50};
+    reference = reference.with(trial.change);
+    simulation.input.earlier.push_back(trial);
+  }
+  bool is_fresh = false;
+  std::vector<ProcessChoice> of_ablation;
+  simulation.job.start_fault = [&](const Configuration&,
+                                   ProcessChoice process) -> std::optional<Error> {
+    is_fresh = process == ProcessChoice::fresh;
+    const auto third = simulation.ledger.trials.find(3);
+    if (third != simulation.ledger.trials.end() && third->second.verdict == Verdict::running) {
+      of_ablation.push_back(process);
+    }
+    return std::nullopt;
+  };
+  simulation.job.rate = [&](const Configuration& configuration) {
+    const bool shows_gain = is_fresh && rate_with_setting(configuration) > 1000.0;
+    return rate_with_bf16(configuration, 1.5) * (shows_gain ? 1.03 : 1.0);
+  };
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  ASSERT_GE(outcome->trials.size(), 3U);
+  EXPECT_EQ(outcome->trials[2].kind, TrialKind::ablation);
+  EXPECT_EQ(outcome->trials[2].plugin, "env.PLACEBO_SETTING");
+  EXPECT_EQ(outcome->trials[2].verdict, Verdict::accepted) << outcome->trials[2].reason;
+  EXPECT_THAT(of_ablation, Not(Contains(ProcessChoice::reuse)));
+  EXPECT_FALSE(of_ablation.empty());
+  EXPECT_NE(outcome->best.find("env.PLACEBO_SETTING"), nullptr);
 }
 
 TEST(Keeping, WhatDoesNotFitIntoTheBudgetIsPassedOver) {

@@ -104,6 +104,22 @@ TEST(ProcessPairs, EachObservationIsOfFreshProcesses) {
   EXPECT_GT(trial.estimate.low, 1.4);
 }
 
+// Where pairs turn out slow the trial gets the time of the fewest that decide: all of them, although each takes a little longer
+// than those before.
+TEST(ProcessPairs, TheTimeOfTheFewestHoldsAllOfThem) {
+  ProcessTrial one(1, 1.5, 0.0);
+  one.plan.has_first_look = false;
+  one.plan.time_share = milliseconds(1);
+  one.simulation.job.start_fault = [&](const Configuration&,
+                                       ProcessChoice) -> std::optional<Error> {
+    one.simulation.job.start_duration += std::chrono::nanoseconds(1);
+    return std::nullopt;
+  };
+  const TrialRecord trial = one.run();
+  EXPECT_EQ(trial.process_pairs, 7);
+  EXPECT_EQ(trial.verdict, Verdict::accepted) << trial.reason;
+}
+
 TEST(ProcessPairs, WhatDoesNotLookLikeAGainEndsWithTheFirstLook) {
   ProcessTrial one(1, 0.8, 0.01);
   const TrialRecord trial = one.run();
@@ -136,6 +152,25 @@ TEST(Trial, BothArmsAreMadeReadyBeforeTheFirstBlock) {
   one.run(/*is_restart=*/false);
   ASSERT_EQ(one.simulation.job.readied.size(), 2U);
   EXPECT_NE(one.simulation.job.readied[0].first, one.simulation.job.readied[1].first);
+}
+
+// A verdict of "slower" takes fewer pairs than a lower end does at a small error.
+TEST(Trial, AnEndThatIsNotKnownIsNotPrintedAsAFigure) {
+  ProcessTrial slower(1, 1.0, 0.0);
+  slower.plan.rules.accept_error_ratio = 0.001;
+  slower.simulation.job.rate = [](const Configuration& configuration) {
+    return configuration.integer("loader.workers") == 2 ? 700.0 : 1000.0;
+  };
+  TrialRecord trial = slower.run(/*is_restart=*/false);
+  EXPECT_EQ(trial.rejection, RejectionReason::slower);
+  EXPECT_EQ(trial.estimate.low, 0.0);
+  EXPECT_THAT(trial.reason, HasSubstr("times the rate (unknown to 0.7"));
+  EXPECT_THAT(trial.reason, HasSubstr(") over 7 pairs"));
+
+  ProcessTrial brief(1, 1.0, 0.0);
+  brief.plan.time_share = brief.plan.most_time = milliseconds(1);
+  trial = brief.run(/*is_restart=*/false);
+  EXPECT_THAT(trial.reason, HasSubstr("times the rate (interval unknown) over 2 pairs"));
 }
 
 // 4 % faster in nine blocks of ten and 2.5 times slower in the tenth, which is slower by 10 %.

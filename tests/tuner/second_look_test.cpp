@@ -80,12 +80,12 @@ TEST(SecondLooks, AreNotForWhatTrainsAnotherModelOrNeedsTooMuchMemory) {
   EXPECT_TRUE(is_refused(trial, 0));
 }
 
-TEST(OvertakenChanges, AreThoseThatLostBesideWhatIsGone) {
+TEST(NearMisses, AreThoseThatLostBesideWhatIsGone) {
   const Configuration formats = changed("layout.memory_format", std::string("channels_last"));
   const auto lost = tried(1, start(), formats, Verdict::rejected, {1.0, 0.9, 1.1, 9});
   const auto faster = tried(2, start(), kLarger, Verdict::accepted, {1.3, 1.2, 1.4, 9});
   const Configuration now = start().with(kLarger);
-  const auto changes = overtaken_changes(now, {start()}, {lost, faster}, 0.02);
+  const auto changes = near_misses_to_retry(now, {start()}, {lost, faster}, 0.02);
   ASSERT_EQ(changes.size(), 1U);
   EXPECT_EQ(changes[0].change, formats);
   EXPECT_EQ(changes[0].plugin, "one");
@@ -94,28 +94,28 @@ TEST(OvertakenChanges, AreThoseThatLostBesideWhatIsGone) {
             "that what it saves weighs more");
   // Once, whatever came of it.
   EXPECT_THAT(
-      overtaken_changes(now, {start()},
-                        {lost, faster, tried(3, now, formats, Verdict::rejected, {})}, 0.02),
+      near_misses_to_retry(now, {start()},
+                           {lost, faster, tried(3, now, formats, Verdict::rejected, {})}, 0.02),
       IsEmpty());
-  EXPECT_THAT(overtaken_changes(now, {start(), now.with(formats)}, {lost, faster}, 0.02),
+  EXPECT_THAT(near_misses_to_retry(now, {start(), now.with(formats)}, {lost, faster}, 0.02),
               IsEmpty());
 }
 
-TEST(OvertakenChanges, LeaveOutWhatLostClearlyOrWhereLittleChanged) {
+TEST(NearMisses, LeaveOutWhatLostClearlyOrWhereLittleChanged) {
   const Configuration now = start().with(kLarger);
   const auto faster = tried(2, start(), kLarger, Verdict::accepted, {1.3, 1.2, 1.4, 9});
   const auto slower = tried(1, start(), kThreads, Verdict::rejected, {0.8, 0.7, 0.95, 9});
-  EXPECT_THAT(overtaken_changes(now, {start()}, {slower, faster}, 0.02), IsEmpty());
+  EXPECT_THAT(near_misses_to_retry(now, {start()}, {slower, faster}, 0.02), IsEmpty());
   // Too few pairs for an upper end, but far below what noise explains.
   auto slow = tried(1, start(), kThreads, Verdict::rejected, {0.6, 0.0, kNoUpperEnd, 4});
   slow.noise_ratio = 0.1;
-  EXPECT_THAT(overtaken_changes(now, {start()}, {slow, faster}, 0.02), IsEmpty());
+  EXPECT_THAT(near_misses_to_retry(now, {start()}, {slow, faster}, 0.02), IsEmpty());
   slow.estimate.ratio = 0.93;
-  EXPECT_EQ(overtaken_changes(now, {start()}, {slow, faster}, 0.02).size(), 1U);
+  EXPECT_EQ(near_misses_to_retry(now, {start()}, {slow, faster}, 0.02).size(), 1U);
   const auto equal = tried(1, start(), kThreads, Verdict::rejected, {1.0, 0.9, 1.1, 9});
   const auto little = tried(2, start(), kLarger, Verdict::accepted, {1.05, 1.02, 1.1, 9});
-  EXPECT_THAT(overtaken_changes(now, {start()}, {equal, little}, 0.02), IsEmpty());
-  EXPECT_THAT(overtaken_changes(now, {start()}, {faster, equal}, 0.02), IsEmpty())
+  EXPECT_THAT(near_misses_to_retry(now, {start()}, {equal, little}, 0.02), IsEmpty());
+  EXPECT_THAT(near_misses_to_retry(now, {start()}, {faster, equal}, 0.02), IsEmpty())
       << "it was tried after that";
 }
 

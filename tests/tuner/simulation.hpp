@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "tuner/one_time_cost.hpp"
 #include "tuner/session.hpp"
 
 namespace autotuned::tuner {
@@ -31,7 +32,7 @@ class FakeClock final : public Clock {
 };
 
 // Rates by configuration, noise, faults, and updates that differ as the test says.
-class SimulatedJob final : public Job {
+class SimulatedJob final : public TrainingBackend {
  public:
   explicit SimulatedJob(FakeClock& clock) : clock_(&clock) {}
 
@@ -52,6 +53,10 @@ class SimulatedJob final : public Job {
   std::optional<Error> trace_fault;
   std::chrono::nanoseconds trace_duration = std::chrono::milliseconds(200);
   std::vector<Configuration> traced;
+  // What blocks of a configuration leave out, once.
+  std::function<OneTimeCost(const Configuration&)> one_time = [](const Configuration&) {
+    return OneTimeCost{};
+  };
   double noise = 0.01;
   double ceiling_ratio = 2.0;                 // of the rate, with a batch that is on the device
   std::map<std::string, double> rung_ratios;  // of the lower rungs that the trainer knows
@@ -115,6 +120,9 @@ class SimulatedJob final : public Job {
     // Samples are whole, so a long block keeps the rate exact enough.
     block.samples = std::llround(per_second * static_cast<double>(block.duration_ns) / 1e9 * 1e3);
     block.peak_host_memory_bytes = peak_memory_bytes;
+    const OneTimeCost cost = one_time(configuration);
+    block.one_time_ns = static_cast<std::int64_t>(cost.ns);
+    block.one_time_samples = static_cast<std::int64_t>(cost.samples);
     clock_->advance(std::chrono::nanoseconds(block.duration_ns));
     return block;
   }
@@ -316,7 +324,7 @@ inline SessionInput simulated_input() {
   input.machine.memory_allowed_bytes = 8LL << 30;
   input.knobs = recipes::knobs_of(input.machine);
   for (const recipes::Knob& knob : input.knobs)
-    input.obeyed_knobs.push_back(knob.name);
+    input.supported_knobs.push_back(knob.name);
   input.recipe.name = "simulated";
   input.recipe.optimizer = {"sgd", {{"lr", 0.1}, {"momentum", 0.9}}};
   input.recipe.train.epochs = 1;

@@ -7,8 +7,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "profiler/thread_log.hpp"
-#include "trainer/precision.hpp"
+#include "profiler/recorder/thread_log.hpp"
+#include "trainer/common/precision.hpp"
 
 namespace autotuned::trainer {
 

@@ -10,7 +10,7 @@
 
 #include "base/result.hpp"
 #include "recipes/recipe.hpp"
-#include "trainer/input/dataset.hpp"
+#include "trainer/input/common/sample.hpp"
 
 namespace autotuned::trainer {
 

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "plugins/sdk/workload.hpp"
-#include "trainer/generator_kept.hpp"
-#include "trainer/plugin_call.hpp"
+#include "trainer/common/generator_kept.hpp"
+#include "trainer/common/plugin_call.hpp"
 
 namespace autotuned::trainer {
 namespace {

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/generator_kept.hpp"
+#include "trainer/common/generator_kept.hpp"
 #include "trainer/models/families.hpp"
 #include "trainer/models/model_file.hpp"
 #include "trainer/models/scripted.hpp"

@@ -165,6 +165,16 @@ TEST(ModuleTable, CountsNoTimeTwice) {
   EXPECT_EQ(table.outside.forward_host_ns, 30'000);
 }
 
+// The inner one ends half a microsecond later by rounding, and fills the outer one.
+TEST(ModuleTable, AModuleHoldsWhatEndsLaterByRounding) {
+  TraceText text;
+  text.event("python_function", "nn.Module: Net_0", 10, 100);
+  text.event("python_function", "nn.Module: Linear_0", 10.25, 100.25);
+  const ModuleTable table = modules_of(text);
+  EXPECT_EQ(row(table, "Net_0.Linear_0").own.forward_host_ns, 100'250);
+  EXPECT_EQ(row(table, "Net_0").own.forward_host_ns, 0);
+}
+
 TEST(ModuleTable, SurvivesDeepNesting) {
   TraceText text;
   for (int i = 0; i < 2000; ++i)

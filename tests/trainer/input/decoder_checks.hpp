@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tests/trainer/input/fixtures.hpp"
-#include "trainer/input/random.hpp"
+#include "trainer/input/common/random.hpp"
 
 namespace autotuned::input {
 

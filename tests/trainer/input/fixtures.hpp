@@ -14,7 +14,7 @@
 
 #include "base/json.hpp"
 #include "tests/places.hpp"
-#include "trainer/input/pipeline.hpp"
+#include "trainer/input/transforms/pipeline.hpp"
 
 namespace autotuned::input {
 

@@ -14,8 +14,8 @@
 #include <jpeglib.h>
 // clang-format on
 
-#include "trainer/input/random.hpp"
-#include "trainer/input/sample.hpp"
+#include "trainer/input/common/random.hpp"
+#include "trainer/input/common/sample.hpp"
 
 namespace autotuned::input {
 

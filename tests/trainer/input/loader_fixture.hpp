@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/input/dataset.hpp"
-#include "trainer/input/epoch_order.hpp"
-#include "trainer/input/loader.hpp"
+#include "trainer/input/common/epoch_order.hpp"
+#include "trainer/input/datasets/dataset.hpp"
+#include "trainer/input/loader/loader.hpp"
 
 namespace autotuned::input {
 

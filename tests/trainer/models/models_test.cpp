@@ -6,9 +6,9 @@
 
 #include "tests/trainer/models/formula.hpp"
 #include "tests/trainer/small_job.hpp"
-#include "trainer/learner.hpp"
-#include "trainer/loss.hpp"
-#include "trainer/precision.hpp"
+#include "trainer/common/precision.hpp"
+#include "trainer/models/loss.hpp"
+#include "trainer/step/learner.hpp"
 
 namespace autotuned::trainer {
 namespace {

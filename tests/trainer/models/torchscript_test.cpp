@@ -9,8 +9,8 @@
 
 #include "tests/trainer/models/formula.hpp"
 #include "tests/trainer/small_job.hpp"
-#include "trainer/kept_modules.hpp"
-#include "trainer/precision.hpp"
+#include "trainer/common/precision.hpp"
+#include "trainer/step/kept_modules.hpp"
 
 namespace autotuned::trainer {
 namespace {

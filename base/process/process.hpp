@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Child processes: started with posix_spawn, watched by pidfd, ended as a group.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/descriptor.hpp"
+#include "base/result.hpp"
+
+namespace autotuned {
+
+struct ProcessSpec {
+  std::filesystem::path program;         // absolute; no shell, no PATH search
+  std::vector<std::string> arguments;    // without the program's own name
+  std::vector<std::string> environment;  // NAME=value, complete: nothing is inherited
+  std::vector<std::pair<int, int>>
+      descriptors;            // {ours, number in the child}; all others are closed
+  std::filesystem::path log;  // standard output and error are appended here; empty: ours are shared
+  std::filesystem::path folder;  // its current folder; empty: ours
+  bool new_group = true;  // its own process group, so that it can be ended with its descendants
+};
+
+struct ProcessExit {
+  int code = 0;    // valid when signal is 0
+  int signal = 0;  // 0: exited by itself
+  // SIGKILL did not end it in time: it is in the kernel, and code and signal mean nothing.
+  bool is_left = false;
+  // "exit code 3", "signal 11 (Segmentation fault)" or "SIGKILL has not ended it yet".
+  [[nodiscard]] std::string message() const;
+};
+
+// How long to wait for a process that got SIGKILL. One that has much memory or a GPU takes seconds; one in
+// state D (a network folder that does not answer, a driver) may take for ever.
+inline constexpr std::chrono::nanoseconds kKillLimit = std::chrono::seconds(10);
+
+// A running child. Standard input is /dev/null, signals are at their defaults. The destructor ends its group
+// with SIGKILL and reaps it, if that takes no longer than kKillLimit. One thread at a time; must be started
+// from a thread that lives as long as the process (PR_SET_PDEATHSIG is per thread).
+class Process {
+ public:
+  [[nodiscard]] static Result<Process> start(const ProcessSpec& spec);
+  ~Process();
+  Process(Process&&) noexcept;
+  Process& operator=(Process&&) noexcept;
+
+  // -1 after terminate(). Stays taken (a zombie) after wait(), so that no other process gets it.
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  // Readable when the process has ended: for poll().
+  [[nodiscard]] int pidfd() const { return pidfd_.get(); }
+
+  // The way it ended, or nothing when it still runs (or is traced) after `timeout` (negative: wait for ever).
+  [[nodiscard]] std::optional<ProcessExit> wait(std::chrono::nanoseconds timeout);
+  // SIGTERM to the group, `grace` to leave, then SIGKILL to the group. Returns how the child ended. One that
+  // is still there `kill_limit` after that is left behind, and is nobody's child to wait for any more.
+  ProcessExit terminate(std::chrono::nanoseconds grace,
+                        std::chrono::nanoseconds kill_limit = kKillLimit);
+  // Sends one signal to the whole group, descendants of an ended child included; nothing after
+  // terminate().
+  void signal_group(int signal);
+
+ private:
+  Process() = default;
+  void end(std::chrono::nanoseconds limit);
+
+  pid_t pid_ = -1;  // -1: reaped, left behind, or moved from
+  bool owns_group_ = false;
+  Descriptor pidfd_;
+  std::optional<ProcessExit> exit_;
+};
+
+// For children, first thing in main(): ask to be killed with the parent (PR_SET_PDEATHSIG), and leave
+// at once when the parent `parent_pid` is already gone.
+void die_with_parent(pid_t parent_pid);
+
+// Descendants whose parents end become our children instead of init's (PR_SET_CHILD_SUBREAPER), so that they are found
+// by descent wherever they went. They stay as zombies until we end: only who started a process may wait for it.
+void adopt_orphans();
+
+// Whether this program was started to ignore `signal`, as nohup does with SIGHUP: then leave it so.
+[[nodiscard]] bool is_ignored(int signal);
+
+// The values of these variables in our own environment as NAME=value, leaving out those not set.
+[[nodiscard]] std::vector<std::string> environment_of(const std::vector<std::string>& names);
+
+}  // namespace autotuned

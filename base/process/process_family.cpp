@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/process/process_family.hpp"
+
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "base/file.hpp"
+#include "base/folder_names.hpp"
+
+namespace autotuned {
+namespace {
+
+constexpr std::size_t kMaxStatBytes = 4096;
+constexpr std::size_t kMaxEnvironmentBytes = std::size_t{4} << 20U;
+constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
+
+struct Status {
+  pid_t number = 0;
+  pid_t parent = 0;
+  pid_t group = 0;
+  std::int64_t reaped_ticks = 0;  // CPU time of its children that have ended
+  std::int64_t start_ticks = 0;
+};
+
+std::string folder_of(pid_t process) {
+  return "/proc/" + std::to_string(process);
+}
+
+std::optional<Status> status_of(pid_t process) {
+  const auto text = read_file(folder_of(process) + "/stat", kMaxStatBytes);
+  if (!text) return std::nullopt;
+  // The name, in brackets, may hold anything. Behind it are the fields from 3, the state, on.
+  const std::size_t name_end = text->rfind(')');
+  if (name_end == std::string::npos) return std::nullopt;
+  constexpr int kFirstField = 3;
+  constexpr int kStartTime = 22;
+  std::array<std::int64_t, kStartTime + 1> fields{};
+  const char* at = text->data() + name_end + 1;
+  const char* const end = text->data() + text->size();
+  for (int field = kFirstField; field <= kStartTime; ++field) {
+    while (at != end && *at == ' ')
+      ++at;
+    if (at == end) return std::nullopt;
+    std::from_chars(at, end, fields[static_cast<std::size_t>(field)]);
+    while (at != end && *at != ' ')
+      ++at;
+  }
+  return Status{.number = process,
+                .parent = static_cast<pid_t>(fields[4]),
+                .group = static_cast<pid_t>(fields[5]),
+                .reaped_ticks = fields[16] + fields[17],
+                .start_ticks = fields[kStartTime]};
+}
+
+// Those of this user.
+std::vector<Status> all_processes() {
+  std::vector<Status> found;
+  FolderNames names("/proc");
+  while (const auto name = names.next()) {
+    pid_t process = 0;
+    const char* const end = name->data() + name->size();
+    if (std::from_chars(name->data(), end, process).ptr != end) continue;
+    struct stat status {};
+    if (::stat(folder_of(process).c_str(), &status) != 0 || status.st_uid != ::getuid()) continue;
+    if (const auto read = status_of(process)) found.push_back(*read);
+  }
+  return found;
+}
+
+}  // namespace
+
+std::optional<std::chrono::nanoseconds> cpu_time_of(pid_t process) {
+  clockid_t clock{};
+  timespec used{};
+  if (::clock_getcpuclockid(process, &clock) != 0 || ::clock_gettime(clock, &used) != 0) {
+    return std::nullopt;
+  }
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+}
+
+bool ProcessFamily::is_marked(Process process) {
+  if (mark_.empty()) return false;
+  const auto known = is_marked_.find(process);
+  if (known != is_marked_.end()) return known->second;
+  const auto environment = read_file(folder_of(process.number) + "/environ", kMaxEnvironmentBytes);
+  bool has_mark = false;
+  std::string_view rest = environment ? std::string_view(*environment) : std::string_view();
+  while (!rest.empty() && !has_mark) {
+    const std::string_view variable = rest.substr(0, rest.find('\0'));
+    rest.remove_prefix(std::min(rest.size(), variable.size() + 1));
+    has_mark = variable == mark_;
+  }
+  // A process between fork() and exec() still shows its parent's environment: it is ours in any case then.
+  is_marked_.emplace(process, has_mark);
+  return has_mark;
+}
+
+std::chrono::nanoseconds ProcessFamily::cpu_time_since_last_look() {
+  const std::vector<Status> all = all_processes();
+  std::set<pid_t> members{leader_};
+  for (const Status& one : all) {
+    if (one.group == leader_ || is_marked({one.number, one.start_ticks})) {
+      members.insert(one.number);
+    }
+  }
+  // Children may come before their parents in the list.
+  for (bool has_grown = true; has_grown;) {
+    has_grown = false;
+    for (const Status& one : all) {
+      if (members.contains(one.parent)) has_grown |= members.insert(one.number).second;
+    }
+  }
+
+  const std::int64_t tick_ns = kNanosecondsPerSecond / ::sysconf(_SC_CLK_TCK);
+  std::map<Process, std::int64_t> now;
+  std::int64_t used_ns = 0;
+  for (const Status& one : all) {
+    if (!members.contains(one.number)) continue;
+    const Process process{one.number, one.start_ticks};
+    const std::int64_t cpu_ns =
+        cpu_time_of(one.number).value_or(std::chrono::nanoseconds{0}).count() +
+        one.reaped_ticks * tick_ns;
+    now.emplace(process, cpu_ns);
+    const auto before = cpu_ns_.find(process);
+    used_ns += cpu_ns - (before != cpu_ns_.end() ? before->second : 0);
+  }
+  cpu_ns_ = std::move(now);
+  std::erase_if(is_marked_, [&all](const auto& known) {
+    return std::ranges::none_of(all, [&known](const Status& one) {
+      return one.number == known.first.number && one.start_ticks == known.first.start_ticks;
+    });
+  });
+  if (!has_looked_) used_ns = 0;
+  has_looked_ = true;
+  return std::chrono::nanoseconds(std::max<std::int64_t>(used_ns, 0));
+}
+
+}  // namespace autotuned

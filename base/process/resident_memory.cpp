@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/process/resident_memory.hpp"
+
+#include <unistd.h>
+
+#include <charconv>
+#include <string>
+#include <string_view>
+
+#include "base/file.hpp"
+#include "base/folder_names.hpp"
+
+namespace autotuned {
+namespace {
+
+constexpr std::chrono::seconds kMembersStay{1};
+
+std::string folder_of(pid_t process) {
+  return "/proc/" + std::to_string(process);
+}
+
+// Of its pages, each divided by how many processes have it mapped; what it holds where that is not for us to know.
+std::int64_t proportional_bytes(pid_t process) {
+  const auto text = read_file(folder_of(process) + "/smaps_rollup", 16384);
+  if (!text) return resident_bytes(process);
+  constexpr std::string_view kName = "\nPss:";
+  const std::size_t name = text->find(kName);
+  if (name == std::string::npos) return resident_bytes(process);
+  const std::size_t number = text->find_first_not_of(' ', name + kName.size());
+  if (number == std::string::npos) return resident_bytes(process);
+  std::int64_t kilobytes = 0;
+  std::from_chars(text->data() + number, text->data() + text->size(), kilobytes);
+  return kilobytes * 1024;
+}
+
+}  // namespace
+
+std::int64_t resident_bytes(pid_t process) {
+  const auto text = read_file(folder_of(process) + "/statm", 4096);
+  if (!text) return 0;
+  const std::size_t space = text->find(' ');
+  std::int64_t pages = 0;
+  if (space != std::string::npos) {
+    std::from_chars(text->data() + space + 1, text->data() + text->size(), pages);
+  }
+  return pages * ::sysconf(_SC_PAGESIZE);
+}
+
+void ResidentGroup::find_members() {
+  members_ = {leader_};
+  FolderNames names("/proc");
+  while (const auto name = names.next()) {
+    pid_t process = 0;
+    const char* const end = name->data() + name->size();
+    if (std::from_chars(name->data(), end, process).ptr != end || process == leader_) continue;
+    if (::getpgid(process) == leader_) members_.push_back(process);
+  }
+  found_ = std::chrono::steady_clock::now();
+}
+
+std::int64_t ResidentGroup::held_bytes(std::int64_t enough_bytes) {
+  if (std::chrono::steady_clock::now() - found_ >= kMembersStay || members_.empty()) find_members();
+  std::int64_t bytes = 0;
+  for (const pid_t process : members_)
+    bytes += resident_bytes(process);
+  // What one holds alone is known exactly.
+  if (bytes <= enough_bytes || members_.size() == 1) return bytes;
+  bytes = 0;
+  for (const pid_t process : members_)
+    bytes += proportional_bytes(process);
+  return bytes;
+}
+
+}  // namespace autotuned

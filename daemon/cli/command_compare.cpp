@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// compare: two runs or trials against each other.
+#include <iostream>
+
+#include "base/printable.hpp"
+#include "daemon/cli/command_functions.hpp"
+#include "daemon/report/history_reading.hpp"
+#include "daemon/report/run_comparison.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+Result<ComparedSide> read_side(const storage::History& history, NamedRun named) {
+  auto record = read_run(history, named.run, std::move(named.trials));
+  if (!record) return tl::unexpected(record.error());
+  std::vector<TrialBlock> blocks;
+  if (const auto measured = measured_trial(*record, named.trial)) {
+    auto stored = history.blocks({named.run.id, measured->number});
+    if (!stored) return tl::unexpected(stored.error());
+    blocks = std::move(*stored);
+  }
+  return side_of(*record, named.trial, blocks);
+}
+
+}  // namespace
+
+int compare(const std::filesystem::path& file, const std::string& a, const std::string& b,
+            bool as_json) {
+  auto history = open_history(file, storage::Access::read_only);
+  if (!history) return report_error(history.error());
+  std::vector<ComparedSide> sides;
+  for (const std::string& name : {a, b}) {
+    auto named = find_named_run(*history, name);
+    if (!named) return report_error(named.error(), exit_code_of(named.error()));
+    auto side = read_side(*history, std::move(*named));
+    if (!side) return report_error(side.error());
+    sides.push_back(std::move(*side));
+  }
+  if (as_json) {
+    std::cout << to_line(comparison_json(sides[0], sides[1])) << "\n";
+  } else {
+    std::cout << printable_lines(comparison_text(sides[0], sides[1]));
+  }
+  return kDone;
+}
+
+}  // namespace autotuned::daemon

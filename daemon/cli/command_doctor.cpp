@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// doctor: one line per thing that a run needs, with what to do about it.
+#include <fmt/format.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <iterator>
+#include <thread>
+#include <utility>
+
+#include "base/machine/machine_state.hpp"
+#include "base/text.hpp"
+#include "daemon/cli/command_functions.hpp"
+#include "daemon/cli/plugin_survey.hpp"
+#include "daemon/common/exit_codes.hpp"
+#include "daemon/common/places.hpp"
+#include "daemon/common/used_device.hpp"
+#include "daemon/report/report.hpp"
+#include "daemon/trainers/trainer_client.hpp"
+#include "daemon/trainers/trainer_environment.hpp"
+#include "plugins/host/loader.hpp"
+#include "recipes/knobs.hpp"
+#include "storage/history.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+enum class Health { ok, warning, broken };
+
+struct Finding {
+  Health health = Health::ok;
+  std::string subject;
+  std::string text;
+};
+
+const char* to_text(Health health) {
+  switch (health) {
+    case Health::ok:
+      return "ok";
+    case Health::warning:
+      return "warning";
+    case Health::broken:
+      return "broken";
+  }
+  return "";
+}
+
+Finding examine_processor(const Machine& machine) {
+  std::string features = fmt::format("{}", fmt::join(machine.cpu_features, " "));
+  if (features.empty()) features = "none of those that matter";
+  return {Health::ok, "processor",
+          fmt::format("{}, {} CPUs allowed, features: {}", machine.cpu_model, machine.cpus_allowed,
+                      features)};
+}
+
+Finding examine_precision(const Machine& machine) {
+  if (!machine.gpus.empty() || machine.has_cpu_feature("avx512_bf16") ||
+      machine.has_cpu_feature("amx_bf16")) {
+    return {Health::ok, "16-bit arithmetic", "there is hardware for it"};
+  }
+  return {Health::warning, "16-bit arithmetic",
+          "this CPU has neither AVX512-BF16 nor AMX, so mixed precision cannot help here"};
+}
+
+Finding examine_gpu(const Machine& machine) {
+  if (machine.gpus.empty()) return {Health::warning, "GPU", "none: " + machine.gpu_reason};
+  std::string names;
+  for (const Gpu& gpu : machine.gpus) {
+    names += fmt::format("{}{} ({}, compute capability {}.{})", names.empty() ? "" : ", ", gpu.name,
+                         format_bytes(gpu.memory_bytes), gpu.compute_capability_major,
+                         gpu.compute_capability_minor);
+  }
+  return {Health::ok, "GPU", names + ", driver " + machine.gpu_driver};
+}
+
+// "cuda:0 is NVIDIA H100": numbers of CUDA are not always those of nvidia-smi.
+std::string devices_text(const Json& hello, const Machine& machine) {
+  std::string text;
+  int number = 0;
+  for (const Json& uuid : member(hello, "device_uuids")) {
+    const std::string whole = "GPU-" + (uuid.is_string() ? uuid.get<std::string>() : "");
+    const auto found = std::ranges::find(machine.gpus, whole, &Gpu::uuid);
+    text += fmt::format(", cuda:{} is {}", number++,
+                        found != machine.gpus.end() ? found->name
+                                                    : "a part of a GPU, or one "
+                                                      "that NVML does not list");
+  }
+  return text;
+}
+
+Finding examine_trainer(const Places& places, const Machine& machine) {
+  NeverCancelled cancel;
+  TrainerSpec spec;
+  spec.program = places.trainer;
+  spec.environment = trainer_environment();
+  spec.log = "/dev/null";
+  auto trainer = TrainerClient::start(spec, cancel);
+  if (!trainer) {
+    std::string text = places.trainer.string() + ": " + trainer.error().message();
+    if (trainer.error().kind == ErrorKind::crashed) {
+      text += "; where LibTorch was moved, AUTOTUNED_LIBTORCH names its folder";
+    }
+    return {Health::broken, "trainer", text};
+  }
+  const std::string text =
+      fmt::format("{}, LibTorch {}", get_string(trainer->hello(), "trainer").value_or("?"),
+                  get_string(trainer->hello(), "libtorch").value_or("?"));
+  const std::string cuda = get_string(trainer->hello(), "cuda_reason").value_or("");
+  const std::string cupti = get_string(trainer->hello(), "cupti_reason").value_or("");
+  const std::string devices = devices_text(trainer->hello(), machine);
+  trainer->stop();
+  if (!cuda.empty()) {
+    return {is_gpu_there(machine) ? Health::warning : Health::ok, "trainer",
+            text + ", CPU only: " + cuda};
+  }
+  if (cupti.empty()) {
+    return {Health::ok, "trainer", text + devices + ", profiles of the GPU with CUPTI"};
+  }
+  return {Health::warning, "trainer", text + devices + ", no GPU in profiles: " + cupti};
+}
+
+Finding examine_plugins(const Places& places) {
+  const auto found = survey_plugins(plugins::plugin_folders({}, places.built_in_plugins));
+  if (!found) return {Health::broken, "plugins", found.error().message()};
+  std::string unusable;
+  std::size_t ready = 0;
+  for (const SurveyedPlugin& plugin : *found) {
+    if (plugin.is_ready()) {
+      ++ready;
+    } else if (plugin.state != plugins::to_string(plugins::FoundPlugin::State::unsupported)) {
+      unusable += "; " + plugin.path.string() + ": " + plugin.refusal;
+    }
+  }
+  if (ready == 0) {
+    return {Health::broken, "plugins",
+            "none are ready in " + places.built_in_plugins.string() + unusable};
+  }
+  return {unusable.empty() ? Health::ok : Health::warning, "plugins",
+          std::to_string(ready) + " ready" + unusable};
+}
+
+Finding examine_history(const std::filesystem::path& file) {
+  auto history = storage::History::open(file, storage::Access::read_only);
+  if (!history && history.error().kind == ErrorKind::not_found) {
+    return {Health::ok, "history", file.string() + " does not exist yet; the first run makes it"};
+  }
+  if (!history) return {Health::broken, "history", history.error().message()};
+  auto integrity = history->check_integrity();
+  if (!integrity) return {Health::broken, "history", integrity.error().message()};
+  if (*integrity != "ok") return {Health::broken, "history", file.string() + ": " + *integrity};
+  return {Health::ok, "history", file.string() + ", integrity ok"};
+}
+
+Finding examine_disk() {
+  struct statvfs found {};
+  const auto folder = current_folder();
+  if (!folder) return {Health::broken, "disk", folder.error().message()};
+  if (statvfs(folder->c_str(), &found) != 0) return {Health::warning, "disk", "cannot be examined"};
+  const auto free_bytes =
+      static_cast<std::int64_t>(found.f_bavail) * static_cast<std::int64_t>(found.f_frsize);
+  constexpr std::int64_t kLittle = std::int64_t{1} << 30;
+  return {free_bytes < kLittle ? Health::warning : Health::ok, "disk",
+          format_bytes(free_bytes) + " free in " + folder->string()};
+}
+
+Finding examine_locks() {
+  auto folder = lock_folder();
+  if (!folder) return {Health::broken, "locks", folder.error().message()};
+  return {Health::ok, "locks", folder->string()};
+}
+
+// What disturbs measurements here, now and since the first look: at least a second, for the kernel counts
+// hundredths.
+void add_disturbances(const Machine& machine, const MachineState& before,
+                      std::chrono::steady_clock::time_point first_look,
+                      std::vector<Finding>& findings) {
+  std::this_thread::sleep_until(first_look + std::chrono::seconds(1));
+  const MachineState now = read_machine_state();
+  std::vector<std::string> gpus = {""};  // what is no GPU's is found with none
+  for (const Gpu& gpu : machine.gpus)
+    gpus.push_back(gpu.uuid);
+  const std::size_t others = findings.size();
+  for (const std::string& gpu : gpus) {
+    std::vector<MachineFinding> found = findings_at(now, gpu);
+    std::ranges::move(findings_between(before, now, gpu), std::back_inserter(found));
+    for (MachineFinding& one : found) {
+      const bool is_of_gpu = one.subject == "GPU";
+      if (is_of_gpu != gpu.empty()) {
+        findings.push_back({Health::warning, std::move(one.subject), std::move(one.text)});
+      }
+    }
+  }
+  if (findings.size() == others) {
+    findings.push_back({Health::ok, "disturbances", "none seen while this command looked"});
+  }
+}
+
+}  // namespace
+
+int doctor(const std::filesystem::path& history_file, bool as_json) {
+  const auto first_look = std::chrono::steady_clock::now();
+  const MachineState before = read_machine_state();
+  const Machine machine = detect_machine();
+  const Places places = find_places();
+  const std::filesystem::path history =
+      history_file.empty() ? storage::History::default_path() : history_file;
+  std::vector<Finding> findings = {
+      examine_processor(machine),
+      {machine.memory_allowed_bytes < (std::int64_t{2} << 30) ? Health::warning : Health::ok,
+       "memory", format_bytes(machine.memory_allowed_bytes) + " allowed"},
+      examine_precision(machine),
+      examine_gpu(machine),
+      examine_trainer(places, machine),
+      examine_plugins(places),
+      examine_history(history),
+      examine_locks(),
+      examine_disk()};
+  add_disturbances(machine, before, first_look, findings);
+  bool is_broken = false;
+  Json list = Json::array();
+  std::vector<std::vector<std::string>> rows;
+  for (const Finding& finding : findings) {
+    is_broken = is_broken || finding.health == Health::broken;
+    list.push_back({{"subject", finding.subject},
+                    {"health", to_text(finding.health)},
+                    {"text", finding.text}});
+    rows.push_back({to_text(finding.health), finding.subject, finding.text});
+  }
+  if (as_json) {
+    std::cout << to_line({{"machine", machine.to_json()}, {"findings", list}}) << "\n";
+  } else {
+    std::cout << table_text(rows);
+  }
+  return is_broken ? kEnvironmentUnusable : kDone;
+}
+
+}  // namespace autotuned::daemon

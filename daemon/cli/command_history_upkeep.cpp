@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// history backup, history prune: a copy that was checked, and a smaller history.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <thread>
+
+#include "base/clock.hpp"
+#include "base/text.hpp"
+#include "daemon/cli/command_functions.hpp"
+#include "daemon/common/exit_codes.hpp"
+#include "daemon/report/history_reading.hpp"
+#include "daemon/report/report.hpp"
+#include "storage/history.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr double kNsPerDay = 86'400e9;
+
+struct Removed {
+  std::vector<storage::PrunableRun> runs;
+  std::int64_t trials = 0;
+};
+
+// One transaction for each run, and between two as much time for other writers as the last one took:
+// a session that waits for its turn gets it.
+Result<Removed> remove_runs(storage::History& history, const storage::PrunePlan& plan) {
+  Removed removed;
+  for (const storage::PrunableRun& run : plan.runs) {
+    const auto start = steady_clock::now();
+    const auto is_removed = history.remove_run(run.id);
+    if (!is_removed) return tl::unexpected(is_removed.error());
+    if (!*is_removed) continue;
+    removed.runs.push_back(run);
+    removed.trials += run.trials;
+    std::this_thread::sleep_for(
+        std::min<steady_clock::duration>(steady_clock::now() - start, std::chrono::seconds(1)));
+  }
+  return removed;
+}
+
+void print_removed(const Removed& removed, const storage::PrunePlan& plan, bool is_dry_run) {
+  if (is_dry_run && !removed.runs.empty()) {
+    std::vector<std::vector<std::string>> rows = {{"run", "started", "recipe", "trials"}};
+    for (const storage::PrunableRun& run : removed.runs) {
+      rows.push_back({run.id.text, time_text(run.started_unix_ns), run.recipe_name,
+                      std::to_string(run.trials)});
+    }
+    std::cout << table_text(rows) << "\n";
+  }
+  std::cout << fmt::format("{} {} runs with {} trials\n", is_dry_run ? "would remove" : "removed",
+                           format_count(static_cast<std::int64_t>(removed.runs.size())),
+                           format_count(removed.trials));
+  if (plan.kept_for_best > 0) {
+    std::cout << fmt::format("kept {} on which a best configuration rests ('autotuned forget')\n",
+                             format_count(plan.kept_for_best));
+  }
+  if (plan.kept_unfinished > 0) {
+    std::cout << fmt::format("kept {} that are at work or can be continued\n",
+                             format_count(plan.kept_unfinished));
+  }
+}
+
+}  // namespace
+
+int back_up_history(const BackupOptions& options) {
+  auto history = open_history(options.history, storage::Access::read_only);
+  if (!history) return report_error(history.error());
+  std::error_code ignored;
+  const bool is_replacing = options.overwrite && std::filesystem::exists(options.target, ignored);
+  const auto size = history->backup(options.target, options.overwrite);
+  if (!size) return report_error(size.error(), exit_code_of(size.error()));
+  if (options.as_json) {
+    std::cout << to_line({{"file", options.target.string()},
+                          {"size_bytes", *size},
+                          {"replaced", is_replacing},
+                          {"integrity", "ok"}})
+              << "\n";
+  } else {
+    std::cout << fmt::format("{} {}, {}, integrity ok\n", is_replacing ? "replaced" : "wrote",
+                             options.target.string(), format_bytes(*size));
+  }
+  return kDone;
+}
+
+int prune_history(const PruneOptions& options) {
+  if (!options.older_than_days && !options.keep_last) {
+    std::cerr << "error: prune needs --older-than DAYS or --keep-last N\n";
+    return kUsageError;
+  }
+  storage::PruneRule rule{.keep_last = options.keep_last};
+  if (options.older_than_days) {
+    const auto age_ns =
+        static_cast<std::int64_t>(std::min(*options.older_than_days, 36'500.0) * kNsPerDay);
+    rule.before_unix_ns = SystemClock().unix_time_ns() - age_ns;
+  }
+  // Reading first: pruning must not make a history where there is none.
+  auto history = open_history(options.history, storage::Access::read_only);
+  if (!history) return report_error(history.error());
+  const auto plan = history->plan_pruning(rule);
+  if (!plan) return report_error(plan.error());
+  Removed removed;
+  if (options.dry_run) {
+    removed.runs = plan->runs;
+    for (const storage::PrunableRun& run : plan->runs)
+      removed.trials += run.trials;
+  } else {
+    history = open_history(options.history, storage::Access::read_write);
+    if (!history) return report_error(history.error());
+    auto done = remove_runs(*history, *plan);
+    if (!done) return report_error(done.error());
+    removed = std::move(*done);
+    if (options.vacuum) {
+      if (auto compacted = history->compact(); !compacted) return report_error(compacted.error());
+    }
+  }
+  if (options.as_json) {
+    Json ids = Json::array();
+    for (const storage::PrunableRun& run : removed.runs)
+      ids.push_back(run.id.text);
+    std::cout << to_line({{"runs", ids},
+                          {"trials", removed.trials},
+                          {"dry_run", options.dry_run},
+                          {"kept_for_best", plan->kept_for_best},
+                          {"kept_unfinished", plan->kept_unfinished}})
+              << "\n";
+  } else {
+    print_removed(removed, *plan, options.dry_run);
+  }
+  return kDone;
+}
+
+}  // namespace autotuned::daemon

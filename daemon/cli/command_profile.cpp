@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// profile: some steps of a recipe as a trace, and what analyze says about it.
+#include "daemon/cli/command_profile.hpp"
+
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <iostream>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "base/printable.hpp"
+#include "base/process/process.hpp"
+#include "base/text.hpp"
+#include "daemon/cli/command_functions.hpp"
+#include "daemon/cli/plugin_names.hpp"
+#include "daemon/cli/recipe_reading.hpp"
+#include "daemon/common/exit_codes.hpp"
+#include "daemon/common/owner_mark.hpp"
+#include "daemon/common/places.hpp"
+#include "daemon/common/settings.hpp"
+#include "daemon/common/trainer_plugins.hpp"
+#include "daemon/common/used_device.hpp"
+#include "daemon/report/history_reading.hpp"
+#include "daemon/session/device_lock.hpp"
+#include "daemon/trainers/trainer_job.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+// SIGINT and SIGTERM ask the trainer to stop, for its lifetime.
+class SignalCancel final : public CancelSource {
+ public:
+  SignalCancel() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    if (!is_ignored(SIGINT)) sigaddset(&signals, SIGINT);
+    ::pthread_sigmask(SIG_BLOCK, &signals, &before_);
+    signals_ = Descriptor(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+  }
+
+  ~SignalCancel() override { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalCancel(const SignalCancel&) = delete;
+  SignalCancel& operator=(const SignalCancel&) = delete;
+
+  [[nodiscard]] int descriptor() const override { return signals_.get(); }
+  bool is_requested() override {
+    signalfd_siginfo signal{};
+    if (::read(signals_.get(), &signal, sizeof signal) == sizeof signal) is_requested_ = true;
+    return is_requested_;
+  }
+
+ private:
+  sigset_t before_{};
+  Descriptor signals_;
+  bool is_requested_ = false;
+};
+
+// In the form that TensorBoard's plugin looks for.
+std::string file_name(const std::string& recipe) {
+  const std::int64_t now_ms = SystemClock().unix_time_ns() / 1'000'000;
+  return recipe + "." + std::to_string(now_ms) + ".pt.trace.json.gz";
+}
+
+// The file of the trace. Its folder is there afterwards.
+Result<std::filesystem::path> place_of_trace(const ProfileOptions& options,
+                                             const recipes::Recipe& recipe) {
+  std::filesystem::path folder = recipe.output_dir;
+  std::filesystem::path file = file_name(recipe.name);
+  if (options.output) {
+    folder = *options.output;
+    const std::string name = folder.filename().string();
+    if (name.ends_with(".json")) {
+      return fail(ErrorKind::invalid, "traces are written gzipped", "--output " + folder.string(),
+                  "let the name end in .pt.trace.json.gz, or name a folder");
+    }
+    if (name.ends_with(".json.gz")) {
+      file = folder.filename();
+      folder = folder.parent_path();
+    }
+  }
+  folder = std::filesystem::absolute(folder);
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed) {
+    return tl::unexpected(
+        system_error(failed.value(), "cannot make the folder of the trace", folder.string()));
+  }
+  return folder / file;
+}
+
+Result<DeviceLock> lock_device_of(const recipes::Recipe& recipe, const Machine& machine) {
+  const auto folder = lock_folder();
+  if (!folder) return tl::unexpected(folder.error());
+  const std::string holder =
+      "autotuned profile, process " + std::to_string(getpid()) + ", recipe " + recipe.name;
+  bool is_waiting = false;
+  end_left_behind(std::chrono::seconds(2));
+  auto lock =
+      lock_device(device_of(recipe, machine), holder, {*folder}, [&](const std::string& who) {
+        if (!std::exchange(is_waiting, true)) std::cerr << "waiting for " << printable(who) << "\n";
+        poll(nullptr, 0, 200);
+        return true;
+      });
+  if (lock && !lock->problem.empty()) {
+    report_warning("runs of other users may use the device meanwhile: " + lock->problem);
+  }
+  return lock;
+}
+
+// The trainer's answer. Signals end the recording and nothing else.
+Result<Json> record(const recipes::Recipe& recipe, const std::vector<recipes::Knob>& knobs,
+                    const std::vector<plugins::FoundPlugin>& trainer_plugins,
+                    const Machine& machine, const std::filesystem::path& file,
+                    const ProfileOptions& options, std::chrono::nanoseconds limit) {
+  const auto lock = lock_device_of(recipe, machine);
+  if (!lock) return tl::unexpected(lock.error());
+  TrainerJobSpec spec;
+  spec.recipe = recipe;
+  spec.knobs = knobs;
+  spec.extension_knobs = extension_knobs(trainer_plugins);
+  auto libraries = libraries_for(recipe, trainer_plugins);
+  if (!libraries) return tl::unexpected(libraries.error());
+  spec.plugins = *std::move(libraries);
+  spec.trainer = find_places().trainer;
+  spec.folder = file.parent_path() / "log";
+  spec.device_locks = lock->descriptors();
+  std::error_code failed;
+  std::filesystem::create_directories(spec.folder, failed);
+  if (failed) {
+    return tl::unexpected(
+        system_error(failed.value(), "cannot make the folder for logs", spec.folder.string()));
+  }
+  spec.on_damage = [](const Json& damaged) {
+    std::cerr << printable("skipped " + get_string(damaged, "file").value_or("?") + ": " +
+                           get_string(damaged, "what").value_or("?"))
+              << "\n";
+  };
+  spec.on_warning = report_warning;
+  SignalCancel cancel;
+  TrainerJob job(std::move(spec), cancel);
+  const Configuration configuration = recipe.starting_configuration(knobs);
+  if (auto started = job.start(configuration); !started) return tl::unexpected(started.error());
+  for (const MachineFinding& finding :
+       device_findings(recipe, job.hello(), job.facts(), machine, is_gpu_there(machine)))
+    report_warning(finding.subject + ": " + finding.text);
+  Json request = {
+      {"path", file.string()},    {"active", options.steps},          {"warmup", options.warmup},
+      {"wait", options.wait},     {"skip_first", options.skip_first}, {"repeat", options.repeat},
+      {"shapes", options.shapes}, {"memory", options.memory}};
+  // Beside the trace: on the storage that a run would write to.
+  if (options.checkpoint) request["checkpoint_path"] = file.string() + ".checkpoint";
+  return job.trace(configuration, std::move(request), limit);
+}
+
+int report(const Error& error) {
+  if (error.kind == ErrorKind::cancelled) {
+    std::cerr << "cancelled\n";
+    return kCancelled;
+  }
+  return report_error(error,
+                      error.kind == ErrorKind::unsupported ? kEnvironmentUnusable : kWorkFailed);
+}
+
+}  // namespace
+
+int profile(const ProfileOptions& options) {
+  // Paths are relative to it.
+  if (auto folder = current_folder(); !folder) {
+    return report_error(folder.error(), kEnvironmentUnusable);
+  }
+  if (auto checked = check_plugin_folders(options.plugin_folders); !checked) {
+    return report_error(checked.error(), kUsageError);
+  }
+  const Machine machine = detect_machine();
+  const auto trainer_plugins = trainer_plugins_here(options.plugin_folders);
+  const auto knobs = knobs_with(recipes::knobs_of(machine), trainer_plugins);
+  auto recipe = read_recipe_or_report(options.recipe, knobs, options.as_json);
+  if (!recipe) return kUsageError;
+  if (report_problems(workload_problems(*recipe, trainer_plugins), options.as_json)) {
+    return kUsageError;
+  }
+  if (auto applied = apply_settings(options.settings, knobs, *recipe); !applied) {
+    return report_error(applied.error(), kUsageError);
+  }
+  auto limit = parse_duration(options.limit);
+  if (!limit || limit->count() <= 0) {
+    return report_error(
+        {ErrorKind::invalid, "expected a time such as 2min", "--limit " + options.limit, {}},
+        kUsageError);
+  }
+  const auto file = place_of_trace(options, *recipe);
+  if (!file) {
+    return report_error(file.error(),
+                        file.error().kind == ErrorKind::invalid ? kUsageError : kWorkFailed);
+  }
+  const auto traced = record(*recipe, knobs, trainer_plugins, machine, *file, options, *limit);
+  if (!traced) return report(traced.error());
+
+  const std::int64_t wanted = options.steps * options.repeat;
+  const std::int64_t steps = get_integer(*traced, "steps").value_or(0);
+  if (steps < wanted) {
+    report_warning(std::to_string(steps) + " of " + std::to_string(wanted) +
+                   " steps were recorded within " + options.limit + "; --limit gives it more time");
+  }
+  const std::int64_t lost = get_integer(*traced, "lost_events").value_or(0);
+  if (lost > 0) {
+    report_warning("the recording was full and lost " + format_count(lost) +
+                   " events; --steps makes it shorter");
+  }
+  AnalyzeOptions analysis = options.analysis;
+  analysis.traces = {*file};
+  analysis.by_shape = options.shapes;
+  analysis.as_json = options.as_json;
+  return analyze(analysis);
+}
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <iostream>
+#include <random>
+#include <utility>
+
+#include "base/printable.hpp"
+#include "base/process/process.hpp"
+#include "base/text.hpp"
+#include "daemon/cli/command_functions.hpp"
+#include "daemon/cli/plugin_names.hpp"
+#include "daemon/cli/recipe_reading.hpp"
+#include "daemon/cli/run_screen.hpp"
+#include "daemon/common/exit_codes.hpp"
+#include "daemon/common/places.hpp"
+#include "daemon/common/settings.hpp"
+#include "daemon/common/submitted_variables.hpp"
+#include "daemon/common/trainer_plugins.hpp"
+#include "daemon/common/used_device.hpp"
+#include "daemon/queue/client.hpp"
+#include "daemon/report/history_reading.hpp"
+#include "daemon/supervisor/supervisor.hpp"
+#include "daemon/trainers/data_check.hpp"
+#include "storage/history.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+int usage_error(const std::string& text) {
+  return report_error({ErrorKind::invalid, text, "", ""}, kUsageError);
+}
+
+std::string random_token() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
+}
+
+std::string detached_text(std::int64_t job, const std::string& recipe) {
+  return fmt::format(
+      "run {0} of the queue: {1}\n"
+      "  `autotuned attach {0}` follows it, `autotuned cancel {0}` stops it,\n"
+      "  `autotuned status` shows the queue\n",
+      job, printable(recipe));
+}
+
+// The daemon does the run; what the user sees is the same.
+int run_in_daemon(DaemonClient client, SessionRequest request, const std::filesystem::path& folder,
+                  const RunOptions& options) {
+  Submission submission;
+  submission.token = random_token();
+  submission.folder = folder.string();
+  submission.device = device_of(request.recipe, detect_machine());
+  submission.environment = environment_of(submitted_variables());
+  submission.session = std::move(request);
+  // Ctrl-C cancels the run also while it is being submitted.
+  if (!options.detach) hold_signals();
+  const auto id = submit(client, submission);
+  if (!id) return report_error(id.error(), kEnvironmentUnusable);
+  if (options.detach) {
+    if (options.as_json) {
+      std::cout << to_line({{"job", *id}}) << "\n";
+    } else {
+      std::cout << detached_text(*id, submission.session.recipe.name);
+    }
+    return kDone;
+  }
+  RunScreen screen;
+  const auto followed = follow(std::move(client), *id, OnInterrupt::cancel,
+                               [&screen](const Json& event) { screen.show(event); });
+  const Result<int> outcome =
+      followed ? Result<int>(followed->exit_code) : tl::unexpected(followed.error());
+  return screen.conclude(outcome, options.as_json, options.require_gain);
+}
+
+}  // namespace
+
+int run(const RunOptions& options) {
+  // Paths are relative to it.
+  const auto here = current_folder();
+  if (!here) return report_error(here.error(), kEnvironmentUnusable);
+  if (auto checked = check_plugin_folders(options.plugin_folders); !checked) {
+    return report_error(checked.error(), kUsageError);
+  }
+  const std::vector<std::string> names = plugin_names_here(options.plugin_folders);
+  if (auto checked = check_plugin_names("--without", options.without, names); !checked) {
+    return report_error(checked.error(), kUsageError);
+  }
+  const auto trainer_plugins = trainer_plugins_here(options.plugin_folders, options.without);
+  const auto knobs = knobs_with(recipes::knobs_of(detect_machine()), trainer_plugins);
+  auto recipe = read_recipe_or_report(options.recipe, knobs, options.as_json, names);
+  if (!recipe) return kUsageError;
+  if (report_problems(workload_problems(*recipe, trainer_plugins), options.as_json)) {
+    return kUsageError;
+  }
+  if (auto applied = apply_settings(options.settings, knobs, *recipe); !applied) {
+    return usage_error(applied.error().message());
+  }
+  if (options.budget) {
+    auto budget = parse_duration(*options.budget);
+    if (!budget)
+      return usage_error("--budget " + *options.budget + ": " + budget.error().message());
+    recipe->tune.budget = *budget;
+  }
+  if (options.output) recipe->output_dir = std::filesystem::absolute(*options.output);
+  if (report_problems(output_problems(*recipe, options.recipe), options.as_json)) {
+    return kUsageError;
+  }
+  auto block_limit = parse_duration(options.block_limit);
+  if (!block_limit || block_limit->count() <= 0) {
+    return usage_error("--block-limit " + options.block_limit + ": expected a time such as 60s");
+  }
+
+  SessionRequest request;
+  request.recipe = std::move(*recipe);
+  request.history = options.history.empty() ? storage::History::default_path()
+                                            : std::filesystem::absolute(options.history);
+  for (const auto& folder : options.plugin_folders) {
+    request.plugin_folders.push_back(std::filesystem::absolute(folder));
+  }
+  request.without = options.without;
+  request.retune = options.retune;
+  request.tune_only = options.tune_only;
+  request.is_ablated = options.ablate;
+  request.block_limit = *block_limit;
+
+  if (!options.no_daemon) {
+    auto daemon = DaemonClient::connect();
+    if (!daemon) return report_error(daemon.error(), kEnvironmentUnusable);
+    if (*daemon) {
+      return run_in_daemon(std::move(**daemon), std::move(request), *here, options);
+    }
+    if (options.detach) return report_error(connect_or_explain().error(), kEnvironmentUnusable);
+  }
+  RunScreen screen;
+  const auto outcome = supervise(std::move(request), SupervisorLimits{},
+                                 [&screen](const Json& event) { screen.show(event); });
+  return screen.conclude(outcome, options.as_json, options.require_gain);
+}
+
+}  // namespace autotuned::daemon

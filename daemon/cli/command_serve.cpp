@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <iostream>
+#include <vector>
+
+#include "base/text.hpp"
+#include "daemon/cli/command_functions.hpp"
+#include "daemon/cli/run_screen.hpp"
+#include "daemon/common/exit_codes.hpp"
+#include "daemon/queue/client.hpp"
+#include "daemon/queue/server.hpp"
+#include "daemon/queue/socket.hpp"
+#include "daemon/queue/store.hpp"
+#include "daemon/report/history_reading.hpp"
+#include "daemon/report/report.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+// A daemon promises to end within five seconds.
+constexpr std::chrono::nanoseconds kStopLimit = std::chrono::seconds(10);
+
+// A run that is not there is a mistake in the command line; a daemon that is not there is none.
+int report_refusal(const Error& error) {
+  const bool is_mistake = error.kind == ErrorKind::invalid ||
+                          (error.kind == ErrorKind::not_found && !error.where.empty());
+  return report_error(error, is_mistake ? kUsageError : kEnvironmentUnusable);
+}
+
+// One question and its answer.
+Result<Json> ask_daemon(Json request) {
+  auto client = connect_or_explain();
+  if (!client) return tl::unexpected(client.error());
+  return client->ask(std::move(request));
+}
+
+std::string text_of(const Json& object, const char* field) {
+  return get_string(object, field).value_or("");
+}
+
+std::int64_t number_of(const Json& object, const char* field) {
+  return get_integer(object, field).value_or(0);
+}
+
+std::string trials_text(const Json& trials) {
+  std::string text;
+  if (!trials.is_object()) return text;
+  for (const auto& [verdict, count] : trials.items())
+    text += (text.empty() ? "" : ", ") + count.dump() + " " + verdict;
+  return text;
+}
+
+void print_status(const Json& status) {
+  const Json& memory = member(status, "memory");
+  std::cout << fmt::format(
+      "daemon   process {}, {} resident, {} running, {} waiting\n", number_of(status, "process"),
+      format_bytes(number_of(memory, "daemon_bytes")),
+      number_of(member(status, "queue"), "running"), number_of(member(status, "queue"), "queued"));
+  std::vector<std::vector<std::string>> rows = {
+      {"id", "state", "recipe", "device", "run", "trials", "restarts", "memory"}};
+  for (const Json& job : member(status, "jobs")) {
+    const std::string id = std::to_string(number_of(job, "id"));
+    const std::int64_t bytes = number_of(member(memory, "runs"), id.c_str());
+    const bool is_saved = get_bool(job, "saved").value_or(true);
+    rows.push_back({id, text_of(job, "state") + (is_saved ? "" : ", not on disk yet"),
+                    text_of(job, "recipe"), text_of(job, "device"), text_of(job, "run"),
+                    trials_text(member(job, "trials")), std::to_string(number_of(job, "restarts")),
+                    bytes > 0 ? format_bytes(bytes) : ""});
+  }
+  if (rows.size() > 1) std::cout << "\n" << table_text(rows);
+  if (const std::int64_t left_out = number_of(status, "jobs_left_out"); left_out > 0) {
+    std::cout << left_out << " more do not fit here\n";
+  }
+}
+
+}  // namespace
+
+int serve() {
+  const auto socket = socket_file();
+  if (!socket) return report_refusal(socket.error());
+  const auto served = serve(*socket, default_store_folder(), ServeLimits{});
+  if (served) return kDone;
+  // Nothing is wrong with the place: a service manager may try again.
+  const ErrorKind kind = served.error().kind;
+  const bool may_pass =
+      kind == ErrorKind::io || kind == ErrorKind::disk_full || kind == ErrorKind::out_of_memory;
+  return may_pass ? report_error(served.error()) : report_refusal(served.error());
+}
+
+int status(bool as_json) {
+  const auto answer = ask_daemon({{"request", "status"}});
+  if (!answer) return report_refusal(answer.error());
+  if (as_json) {
+    std::cout << to_line(*answer) << "\n";
+  } else {
+    print_status(*answer);
+  }
+  return kDone;
+}
+
+int attach(const std::string& id, bool as_json) {
+  auto client = connect_or_explain();
+  if (!client) return report_refusal(client.error());
+  // Its number stays what it is when the daemon does not.
+  const auto found = client->ask({{"request", "find"}, {"job", id}});
+  if (!found) return report_refusal(found.error());
+  const std::int64_t job = number_of(*found, "job");
+  RunScreen screen;
+  const auto followed = follow(*std::move(client), job, OnInterrupt::leave, [&](const Json& event) {
+    if (as_json) {
+      std::cout << to_line(event) << std::endl;
+    } else {
+      screen.show(event);
+    }
+  });
+  // As in run: it was there, and the run did not come to its end.
+  if (!followed && followed.error().kind == ErrorKind::crashed) {
+    return report_error(followed.error());
+  }
+  if (!followed) return report_refusal(followed.error());
+  if (followed->has_left) {
+    std::cerr << "\nleft; the run goes on: 'autotuned attach " << job << "' follows it again\n";
+    return kDone;
+  }
+  return as_json ? followed->exit_code : screen.conclude(followed->exit_code, false, false);
+}
+
+int cancel(const std::string& id, bool as_json) {
+  const auto answer = ask_daemon({{"request", "cancel"}, {"job", id}});
+  if (!answer) return report_refusal(answer.error());
+  if (as_json) {
+    std::cout << to_line(*answer) << "\n";
+  } else {
+    std::cout << "run " << number_of(*answer, "job") << " of the queue is cancelled\n";
+  }
+  return kDone;
+}
+
+int stop(bool as_json) {
+  auto client = connect_or_explain();
+  if (!client) return report_refusal(client.error());
+  const auto answer = client->ask({{"request", "stop"}});
+  if (!answer) return report_refusal(answer.error());
+  // It says nothing more; the end of the connection is its own.
+  for (;;) {
+    const auto frame = client->channel().receive(kStopLimit);
+    if (frame) continue;
+    if (frame.error().kind != ErrorKind::timeout) break;
+    return report_error(
+        {ErrorKind::timeout, "it has not ended within " + format_duration(kStopLimit), "the daemon",
+         "it was told to stop: look with 'autotuned status' whether it still serves"});
+  }
+  if (as_json) std::cout << to_line(*answer) << "\n";
+  return kDone;
+}
+
+}  // namespace autotuned::daemon

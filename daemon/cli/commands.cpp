@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/cli/commands.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/printable.hpp"
+#include "base/text.hpp"
+#include "daemon/cli/command_functions.hpp"
+#include "daemon/cli/command_profile.hpp"
+#include "daemon/common/exit_codes.hpp"
+#include "daemon/profile_view/profile_views.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+constexpr const char* kDescription =
+    "autotuned runs a training job, finds out where its time goes, tries one optimisation at a "
+    "time,\n"
+    "keeps what is measured to be faster and checked to train the same model, and trains with "
+    "that.";
+
+constexpr const char* kFooter =
+    "Exit codes: 0 done, 1 the work failed, 2 usage or recipe error, 3 nothing faster found (only "
+    "with\n"
+    "--require-gain), 4 environment unusable, 130 cancelled.";
+
+// An empty path comes from an unset variable in a script: better said than taken for this folder.
+CLI::Validator not_empty() {
+  return {[](const std::string& value) {
+            return value.empty() ? std::string("the path is empty") : std::string();
+          },
+          ""};
+}
+
+// Options that several commands share.
+void add_json(CLI::App& command, bool& as_json) {
+  command.add_flag("--json", as_json, "Print JSON on standard output");
+}
+
+void add_history(CLI::App& command, std::filesystem::path& history) {
+  command
+      .add_option("--history", history,
+                  "History file (default: $AUTOTUNED_HISTORY, else below $XDG_STATE_HOME)")
+      ->check(not_empty())
+      ->type_name("FILE");
+}
+
+void add_plugin_folders(CLI::App& command, std::vector<std::filesystem::path>& folders) {
+  command.add_option("--plugin-dir", folders, "Look for plugins here first")
+      ->check(not_empty())
+      ->type_name("DIR");
+}
+
+void add_recipe(CLI::App& command, std::filesystem::path& recipe) {
+  command.add_option("RECIPE", recipe, "Recipe file")->required()->type_name("FILE");
+}
+
+void add_run(CLI::App& app, RunOptions& options) {
+  CLI::App& command = *app.add_subcommand("run", "Tune if needed, then train");
+  add_recipe(command, options.recipe);
+  command
+      .add_option("--budget", options.budget,
+                  "Time for tuning, instead of the recipe's (90s, 10min)")
+      ->type_name("TIME");
+  command.add_option("-s,--set", options.settings, "Start from this knob value (KNOB=VALUE)")
+      ->type_name("KNOB=VALUE");
+  command.add_option("--output", options.output, "Output folder, instead of the recipe's")
+      ->check(not_empty())
+      ->type_name("DIR");
+  command.add_flag("--tune-only", options.tune_only,
+                   "Tune and keep the best configuration; no training");
+  command.add_flag("--ablate", options.ablate, "At the end, measure what each kept change gives");
+  command.add_flag("--retune", options.retune,
+                   "Search anew although a best configuration is known");
+  CLI::Option* const detach = command.add_flag(
+      "--detach", options.detach,
+      "Leave the run to the daemon; print its number in the queue and how to follow it");
+  command.add_flag("--no-daemon", options.no_daemon, "Run here although a daemon serves")
+      ->excludes(detach);
+  // Nobody waits for the end of a detached run.
+  command
+      .add_flag("--require-gain", options.require_gain, "Exit with 3 when nothing faster was found")
+      ->excludes(detach);
+  add_plugin_folders(command, options.plugin_folders);
+  command.add_option("--without", options.without, "Leave this plugin out")->type_name("NAME");
+  command
+      .add_option("--block-limit", options.block_limit,
+                  "A block of steps that takes longer than this has hung")
+      ->type_name("TIME")
+      ->capture_default_str();
+  add_history(command, options.history);
+  add_json(command, options.as_json);
+}
+
+CLI::App& add_backup(CLI::App& list, BackupOptions& options) {
+  CLI::App& command = *list.add_subcommand(
+      "backup", "Copy the history, also while it is written to; check the copy");
+  command.add_option("FILE", options.target, "The copy")->required()->type_name("FILE");
+  command.add_flag("--overwrite", options.overwrite, "Replace FILE if it exists");
+  add_history(command, options.history);
+  add_json(command, options.as_json);
+  return command;
+}
+
+CLI::App& add_prune(CLI::App& list, PruneOptions& options) {
+  CLI::App& command = *list.add_subcommand(
+      "prune",
+      "Remove old runs; never those that a best configuration or unfinished work rests on");
+  command.add_option("--older-than", options.older_than_days, "Only runs started so long ago")
+      ->type_name("DAYS")
+      ->check(CLI::NonNegativeNumber);
+  command.add_option("--keep-last", options.keep_last, "Only runs that are not among the newest N")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  CLI::Option* const dry_run = command.add_flag("--dry-run", options.dry_run,
+                                                "Say what would be removed, and remove nothing");
+  command.add_flag("--vacuum", options.vacuum, "Give the space back to the file system")
+      ->excludes(dry_run);
+  add_history(command, options.history);
+  add_json(command, options.as_json);
+  return command;
+}
+
+void add_history_list(CLI::App& app, HistoryOptions& options) {
+  CLI::App& command = *app.add_subcommand("history", "List runs, newest first");
+  command.add_option("--recipe", options.recipe, "Only runs of this recipe (its name)")
+      ->type_name("NAME");
+  command.add_option("--machine", options.machine, "Only runs of this environment (its key)")
+      ->type_name("KEY");
+  command.add_option("--plugin", options.plugin, "Only runs in which this plugin was tried")
+      ->type_name("NAME");
+  command.add_option("--verdict", options.verdict, "Only runs with a trial that ended so")
+      ->type_name("VERDICT");
+  command.add_option("--since", options.since, "Only runs from this day on")
+      ->type_name("YYYY-MM-DD");
+  command.add_option("--limit", options.limit, "At most this many")->capture_default_str();
+  add_history(command, options.history);
+  add_json(command, options.as_json);
+}
+
+CLI::App& add_plugins(CLI::App& app, ListPluginsOptions& options) {
+  CLI::App& command = *app.add_subcommand(
+      "plugins", "The plugins found, how they did so far, and why any is refused");
+  add_plugin_folders(command, options.plugin_folders);
+  command
+      .add_option("--require", options.required, "Only this plugin; exit with 1 unless it is ready")
+      ->type_name("NAME");
+  add_history(command, options.history);
+  add_json(command, options.as_json);
+  return command;
+}
+
+CLI::App& add_new_plugin(CLI::App& plugins, NewPluginOptions& options) {
+  CLI::App& command = *plugins.add_subcommand("new", "Write a plugin to start from into NAME/");
+  command.add_option("NAME", options.name, "Lower-case letters, digits and _, a letter first")
+      ->required();
+  std::vector<CLI::Option*> kinds;
+  const auto add_kind = [&](const std::string& kind, const std::string& description) {
+    kinds.push_back(command.add_flag_callback(
+        "--" + kind, [&options, kind] { options.kind = kind; }, description));
+  };
+  add_kind("policy", "A policy in C++ (the default)");
+  add_kind("yaml", "A list of values to try; no code");
+  add_kind("extension", "A knob of your own, obeyed inside the trainer; C++ with LibTorch");
+  add_kind("workload", "Your model, data and loss; C++ with LibTorch");
+  for (CLI::Option* one : kinds) {
+    for (CLI::Option* other : kinds) {
+      if (one != other) one->excludes(other);
+    }
+  }
+  command.add_option("--into", options.into, "Make the folder NAME in here")
+      ->check(not_empty())
+      ->type_name("DIR")
+      ->capture_default_str();
+  add_json(command, options.as_json);
+  return command;
+}
+
+void add_views(CLI::App& command, AnalyzeOptions& options) {
+  command.add_option("--view", options.views, "What to print; several with commas between")
+      ->check(CLI::IsMember(view_names()))
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->capture_default_str();
+  command.add_option("--top", options.top, "Rows of a table (default: 10, with --json all)")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--sort", options.sort, "Sort tables by this column, largest first")
+      ->type_name("COLUMN");
+  command.add_option("--html", options.html, "Also write all views as one page, for a browser")
+      ->type_name("FILE");
+}
+
+void add_analyze(CLI::App& app, AnalyzeOptions& options) {
+  CLI::App& command = *app.add_subcommand(
+      "analyze",
+      "Where the time went in traces that torch.profiler wrote, and what to do about it");
+  command.add_option("TRACE", options.traces, "*.pt.trace.json or .json.gz; one for each rank")
+      ->required()
+      ->type_name("FILE");
+  add_views(command, options);
+  command.add_flag("--shapes", options.by_shape, "Operators by the shapes of their inputs too");
+  command.add_flag("--stacks", options.by_stack, "Operators by the functions that called them too");
+  command.add_option("--range", options.range, "Stretch of the memory view, in milliseconds")
+      ->type_name("FROM:TO");
+  command
+      .add_option("--against", options.against,
+                  "Traces from before a change: what costs more now, and what less")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  add_json(command, options.as_json);
+}
+
+void add_profile(CLI::App& app, ProfileOptions& options) {
+  CLI::App& command = *app.add_subcommand(
+      "profile", "Record some steps of a recipe as a trace, and say where the time goes");
+  add_recipe(command, options.recipe);
+  add_views(command, options.analysis);
+  add_plugin_folders(command, options.plugin_folders);
+  command.add_option("-s,--set", options.settings, "Start from this knob value (KNOB=VALUE)")
+      ->type_name("KNOB=VALUE");
+  command
+      .add_option("--output", options.output,
+                  "Write the trace into this folder, or as this file (*.json.gz), instead of into "
+                  "the recipe's output folder")
+      ->check(not_empty())
+      ->type_name("PATH");
+  command.add_option("--steps", options.steps, "Steps in the trace")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--warmup", options.warmup, "Steps before them, recorded and dropped")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option("--wait", options.wait, "Steps before those, not recorded")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option("--repeat", options.repeat, "So often: wait, warm up, record")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--skip-first", options.skip_first, "Steps before all that, not recorded")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option("--limit", options.limit, "After this time no further step begins")
+      ->type_name("TIME")
+      ->capture_default_str();
+  command.add_flag("--shapes", options.shapes, "Record sizes and types of what operators get");
+  command.add_flag("--memory", options.memory, "Record allocations and releases");
+  command.add_flag("--checkpoint", options.checkpoint,
+                   "Save a checkpoint after the steps, record what it costs, and remove it");
+  add_json(command, options.as_json);
+}
+
+// What somebody sees who types the name alone.
+constexpr const char* kWelcome =
+    "autotuned measures what makes a training job slow, and trains it with what is faster.\n"
+    "\n"
+    "  autotuned check RECIPE    says what is wrong with a recipe, data and model included\n"
+    "  autotuned run RECIPE      tunes, then trains; the same command goes on where it was ended\n"
+    "  autotuned explain last    tells what the last run tried, and what it gave\n"
+    "  autotuned doctor          says what works on this machine\n"
+    "  autotuned schema          explains every key of a recipe\n"
+    "\n"
+    "`autotuned --help` lists all commands, `autotuned COMMAND --help` their options.\n";
+
+// A first word that is no command, where CLI11 would say that one is required.
+std::optional<std::string> unknown_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2) return std::nullopt;
+  const std::string name = argv[1];
+  std::vector<std::string> known;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    known.push_back(command->get_name());
+  if (name.starts_with('-') || std::ranges::find(known, name) != known.end()) return std::nullopt;
+  const auto near = nearest_name(name, known);
+  return "there is no command '" + name + "'; " +
+         (near ? "did you mean '" + *near + "'?" : "`autotuned --help` lists them");
+}
+
+}  // namespace
+
+int run_command(int argc, char** argv) {
+  if (argc <= 1) {
+    std::cout << kWelcome;
+    return kDone;
+  }
+  CLI::App app{kDescription, "autotuned"};
+  app.footer(kFooter);
+  app.set_version_flag("--version", "autotuned " AUTOTUNED_VERSION);
+  app.set_help_all_flag("--help-all", "Help for every command");
+  app.require_subcommand(1);
+
+  RunOptions run_options;
+  HistoryOptions history_options;
+  std::filesystem::path history;
+  std::filesystem::path recipe;
+  std::string id;
+  std::string other_id;
+  ListPluginsOptions list_plugins_options;
+  NewPluginOptions new_plugin_options;
+  bool as_json = false;
+
+  add_run(app, run_options);
+  add_history_list(app, history_options);
+  BackupOptions backup_options;
+  PruneOptions prune_options;
+  CLI::App& history_command = *app.get_subcommand("history");
+  const CLI::App& backup_command = add_backup(history_command, backup_options);
+  const CLI::App& prune_command = add_prune(history_command, prune_options);
+  ProfileOptions profile_options;
+  add_profile(app, profile_options);
+  AnalyzeOptions analyze_options;
+  add_analyze(app, analyze_options);
+
+  const CLI::App& serve_command = *app.add_subcommand(
+      "serve", "The daemon: take runs into a queue and do them, one at a time per device");
+  CLI::App& status_command =
+      *app.add_subcommand("status", "What the daemon runs, what waits, and its counters");
+  CLI::App& attach_command =
+      *app.add_subcommand("attach", "Follow a run of the daemon from its beginning");
+  CLI::App& cancel_command =
+      *app.add_subcommand("cancel", "Stop a run of the daemon; a second time ends it at once");
+  CLI::App& stop_command =
+      *app.add_subcommand("stop", "End the daemon; the next one goes on with what is not finished");
+  for (CLI::App* command : {&attach_command, &cancel_command}) {
+    command->add_option("ID", id, "Its number in the queue, a run of the history, or 'last'")
+        ->required();
+  }
+  for (CLI::App* command : {&status_command, &attach_command, &cancel_command, &stop_command})
+    add_json(*command, as_json);
+
+  CLI::App& show_command = *app.add_subcommand("show", "One run, or one trial (RUN.NUMBER)");
+  show_command.add_option("ID", id, "A run, the beginning of its name, or 'last'")->required();
+  CLI::App& explain_command = *app.add_subcommand(
+      "explain", "The story of a run: what was slow, what was tried, what it gave, what it cost");
+  explain_command.add_option("ID", id, "A run, the beginning of its name, or 'last'")->required();
+  CLI::App& compare_command =
+      *app.add_subcommand("compare", "Two runs or two trials: what differs, and how much");
+  compare_command.add_option("A", id, "A run or a trial (RUN.NUMBER)")->required();
+  compare_command.add_option("B", other_id, "The other one")->required();
+  CLI::App& best_command =
+      *app.add_subcommand("best", "The kept configuration of a recipe here, as a recipe");
+  CLI::App& forget_command =
+      *app.add_subcommand("forget", "Drop the kept configuration of a recipe here");
+  for (CLI::App* command : {&best_command, &forget_command})
+    add_recipe(*command, recipe);
+  CLI::App& check_command = *app.add_subcommand("check", "Check a recipe and do nothing else");
+  add_recipe(check_command, recipe);
+  CLI::App& schema_command =
+      *app.add_subcommand("schema", "The recipe reference (--json: JSON Schema)");
+  CLI::App& knobs_command = *app.add_subcommand(
+      "knobs", "The knobs that can be tuned, with their domains on this machine");
+  std::vector<std::filesystem::path> plugin_folders;
+  for (CLI::App* command : {&best_command, &forget_command, &check_command, &knobs_command})
+    add_plugin_folders(*command, plugin_folders);
+  const CLI::App& plugins_command = add_plugins(app, list_plugins_options);
+  const CLI::App& new_plugin_command =
+      add_new_plugin(*app.get_subcommand("plugins"), new_plugin_options);
+  CLI::App& doctor_command =
+      *app.add_subcommand("doctor", "What works on this machine, what does not, and what to do");
+  CLI::App& findings_command = *app.add_subcommand(
+      "findings", "The rules that analyze knows: when each fires, and what acts on it");
+  add_json(findings_command, as_json);
+  for (CLI::App* command : {&show_command, &explain_command, &compare_command, &best_command,
+                            &forget_command, &doctor_command}) {
+    add_history(*command, history);
+  }
+  for (CLI::App* command :
+       {&show_command, &explain_command, &compare_command, &best_command, &forget_command,
+        &check_command, &schema_command, &knobs_command, &doctor_command}) {
+    add_json(*command, as_json);
+  }
+
+  if (const auto unknown = unknown_command(app, argc, argv)) {
+    std::cerr << printable(*unknown) << "\n";
+    return kUsageError;
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    // It may name files, which others gave their names.
+    std::ostringstream refusal;
+    const int code = app.exit(error, std::cout, refusal);
+    std::cerr << printable_lines(refusal.str());
+    return code == 0 ? kDone : kUsageError;
+  }
+  if (app.got_subcommand("run")) return run(run_options);
+  // Where --history stands before the name of the subcommand, it is the parent's.
+  if (backup_options.history.empty()) backup_options.history = history_options.history;
+  if (prune_options.history.empty()) prune_options.history = history_options.history;
+  if (backup_command.parsed()) return back_up_history(backup_options);
+  if (prune_command.parsed()) return prune_history(prune_options);
+  if (serve_command.parsed()) return serve();
+  if (status_command.parsed()) return status(as_json);
+  if (attach_command.parsed()) return attach(id, as_json);
+  if (cancel_command.parsed()) return cancel(id, as_json);
+  if (stop_command.parsed()) return stop(as_json);
+  if (app.got_subcommand("history")) return list_history(history_options);
+  if (app.got_subcommand("profile")) return profile(profile_options);
+  if (app.got_subcommand("analyze")) return analyze(analyze_options);
+  if (findings_command.parsed()) return print_findings(as_json);
+  if (show_command.parsed()) return show(history, id, as_json);
+  if (explain_command.parsed()) return explain(history, id, as_json);
+  if (compare_command.parsed()) return compare(history, id, other_id, as_json);
+  if (best_command.parsed()) return best(history, recipe, plugin_folders, as_json);
+  if (forget_command.parsed()) return forget(history, recipe, plugin_folders, as_json);
+  if (check_command.parsed()) return check(recipe, plugin_folders, as_json);
+  if (schema_command.parsed()) return print_schema(as_json);
+  if (knobs_command.parsed()) return print_knobs(plugin_folders, as_json);
+  if (new_plugin_command.parsed()) return new_plugin(new_plugin_options);
+  if (plugins_command.parsed()) return list_plugins(list_plugins_options);
+  return doctor(history, as_json);
+}
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a person who watches a run sees, whoever does the run: progress on standard error, the result on
+// standard output.
+#pragma once
+
+#include <string>
+
+#include "base/json.hpp"
+#include "base/result.hpp"
+#include "daemon/cli/progress_view.hpp"
+
+namespace autotuned::daemon {
+
+class RunScreen {
+ public:
+  RunScreen();
+
+  void show(const Json& event);
+  // Prints the result and returns the exit code of the command. `outcome` is that of the run, or why
+  // there is none.
+  int conclude(const Result<int>& outcome, bool as_json, bool require_gain);
+
+ private:
+  ProgressView view_;
+  Json result_;
+  std::string text_;
+  std::string problem_;
+  bool has_begun_ = false;  // there is a run in the history
+};
+
+}  // namespace autotuned::daemon

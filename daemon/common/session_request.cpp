@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/common/session_request.hpp"
+
+namespace autotuned::daemon {
+
+Json SessionRequest::to_json() const {
+  Json folders = Json::array();
+  for (const auto& folder : plugin_folders)
+    folders.push_back(folder.string());
+  Json fault_list = Json::array();
+  for (const PluginFault& fault : faults) {
+    fault_list.push_back(
+        {{"plugin", fault.plugin}, {"outcome", fault.outcome}, {"is_loading", fault.is_loading}});
+  }
+  return {{"recipe", recipe.to_json()}, {"history", history.string()},
+          {"plugin_folders", folders},  {"without", without},
+          {"retune", retune},           {"tune_only", tune_only},
+          {"is_ablated", is_ablated},   {"continue_run", continue_run},
+          {"faults", fault_list},       {"block_limit_ns", block_limit.count()}};
+}
+
+Result<SessionRequest> SessionRequest::from_json(const Json& value) {
+  SessionRequest request;
+  auto recipe = recipes::Recipe::from_json(member(value, "recipe"));
+  if (!recipe) return tl::unexpected(recipe.error());
+  request.recipe = std::move(*recipe);
+  const auto history = get_string(value, "history");
+  const auto retune = get_bool(value, "retune");
+  const auto tune_only = get_bool(value, "tune_only");
+  const auto is_ablated = get_bool(value, "is_ablated");
+  const auto continue_run = get_string(value, "continue_run");
+  const auto block_limit_ns = get_integer(value, "block_limit_ns");
+  if (!history) return tl::unexpected(history.error());
+  if (!retune) return tl::unexpected(retune.error());
+  if (!tune_only) return tl::unexpected(tune_only.error());
+  if (!is_ablated) return tl::unexpected(is_ablated.error());
+  if (!continue_run) return tl::unexpected(continue_run.error());
+  if (!block_limit_ns) return tl::unexpected(block_limit_ns.error());
+  request.history = *history;
+  request.retune = *retune;
+  request.tune_only = *tune_only;
+  request.is_ablated = *is_ablated;
+  request.continue_run = *continue_run;
+  request.block_limit = std::chrono::nanoseconds(*block_limit_ns);
+  for (const Json& folder : member(value, "plugin_folders")) {
+    if (folder.is_string()) request.plugin_folders.emplace_back(folder.get<std::string>());
+  }
+  for (const Json& name : member(value, "without")) {
+    if (name.is_string()) request.without.push_back(name.get<std::string>());
+  }
+  for (const Json& fault : member(value, "faults")) {
+    request.faults.push_back({get_string(fault, "plugin").value_or(""),
+                              get_string(fault, "outcome").value_or(""),
+                              get_bool(fault, "is_loading").value_or(false)});
+  }
+  return request;
+}
+
+}  // namespace autotuned::daemon

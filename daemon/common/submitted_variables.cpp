@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/common/submitted_variables.hpp"
+
+namespace autotuned::daemon {
+
+const std::vector<std::string>& submitted_variables() {
+  static const std::vector<std::string> names = {"HOME",
+                                                 "LANG",
+                                                 "LC_ALL",
+                                                 "PATH",
+                                                 "TMPDIR",
+                                                 "TZ",
+                                                 "XDG_CACHE_HOME",
+                                                 "XDG_DATA_HOME",
+                                                 "CUDA_DEVICE_ORDER",
+                                                 "CUDA_VISIBLE_DEVICES",
+                                                 "CUDA_MODULE_LOADING",
+                                                 "CUDA_MPS_PIPE_DIRECTORY",
+                                                 "PYTORCH_ALLOC_CONF",
+                                                 "PYTORCH_CUDA_ALLOC_CONF",
+                                                 "OMP_NUM_THREADS",
+                                                 "AUTOTUNED_LIBTORCH",
+                                                 "AUTOTUNED_PLUGIN_PATH",
+                                                 "AUTOTUNED_TRAINER",
+                                                 "ASAN_OPTIONS",
+                                                 "TSAN_OPTIONS",
+                                                 "UBSAN_OPTIONS"};
+  return names;
+}
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/common/trainer_plugins.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/text.hpp"
+#include "daemon/common/places.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+using plugins::FoundPlugin;
+
+constexpr const char* kExtension = "extension";
+constexpr const char* kWorkload = "workload";
+
+bool is_ready(const FoundPlugin& plugin, const char* kind) {
+  return plugin.state == FoundPlugin::State::ready && plugin.kind == kind;
+}
+
+// The parts of a recipe that name a plugin, with where they stand.
+std::vector<std::pair<const char*, const recipes::Typed*>> workloads_of(
+    const recipes::Recipe& recipe) {
+  std::vector<std::pair<const char*, const recipes::Typed*>> all = {{"model", &recipe.model},
+                                                                    {"data", &recipe.data}};
+  if (recipe.evaluation) all.emplace_back("evaluate.data", &recipe.evaluation->data);
+  std::erase_if(all, [](const auto& part) { return part.second->type != "plugin"; });
+  return all;
+}
+
+// Why a recipe cannot have this workload, as a clause; empty: it can.
+std::string obstacle(const std::string& name, const std::vector<FoundPlugin>& found) {
+  const auto plugin = std::ranges::find(found, name, &FoundPlugin::name);
+  if (plugin == found.end()) {
+    std::vector<std::string> known;
+    for (const FoundPlugin& one : found) {
+      if (is_ready(one, kWorkload)) known.push_back(one.name);
+    }
+    std::string text = "there is no workload plugin '" + name + "'";
+    if (const auto nearest = nearest_name(name, known)) {
+      return text + "; did you mean \"" + *nearest + "\"?";
+    }
+    return text + "; its file lib" + name +
+           "_trainer.so must lie in a folder of --plugin-dir, AUTOTUNED_PLUGIN_PATH or the user's "
+           "plugins";
+  }
+  if (plugin->state != FoundPlugin::State::ready) {
+    return "plugin " + name + " is " + std::string(plugins::to_string(plugin->state)) + ": " +
+           plugin->refusal;
+  }
+  return plugin->kind == kWorkload ? "" : "plugin " + name + " is an extension and no workload";
+}
+
+}  // namespace
+
+std::vector<FoundPlugin> trainer_plugins_here(const std::vector<std::filesystem::path>& extra,
+                                              const std::vector<std::string>& without) {
+  std::vector<std::filesystem::path> absolute;
+  for (const auto& folder : extra)
+    absolute.push_back(std::filesystem::absolute(folder));
+  return plugins::find_trainer_plugins(
+      plugins::plugin_folders(absolute, find_places().built_in_plugins), without);
+}
+
+std::vector<recipes::Knob> knobs_with(std::vector<recipes::Knob> built_in,
+                                      const std::vector<FoundPlugin>& trainer_plugins) {
+  for (const FoundPlugin& plugin : trainer_plugins) {
+    if (!is_ready(plugin, kExtension)) continue;
+    built_in.insert(built_in.end(), plugin.knobs.begin(), plugin.knobs.end());
+  }
+  std::ranges::stable_sort(built_in, {}, &recipes::Knob::name);
+  return built_in;
+}
+
+std::vector<std::string> extension_knobs(const std::vector<FoundPlugin>& trainer_plugins) {
+  std::vector<std::string> names;
+  for (const recipes::Knob& knob : knobs_with({}, trainer_plugins))
+    names.push_back(knob.name);
+  return names;
+}
+
+bool differ_in_extensions(const std::vector<std::string>& extension_knobs, const Configuration& one,
+                          const Configuration& other) {
+  return std::ranges::any_of(extension_knobs, [&](const std::string& name) {
+    const KnobValue* const left = one.find(name);
+    const KnobValue* const right = other.find(name);
+    return (left == nullptr) != (right == nullptr) || (left != nullptr && *left != *right);
+  });
+}
+
+Result<Json> libraries_for(const recipes::Recipe& recipe,
+                           const std::vector<FoundPlugin>& trainer_plugins) {
+  std::set<std::string> named;
+  for (const auto& [part, typed] : workloads_of(recipe)) {
+    const std::string name = get_string(typed->parameters, "plugin").value_or("");
+    if (std::string reason = obstacle(name, trainer_plugins); !reason.empty()) {
+      return fail(ErrorKind::invalid, std::move(reason), part);
+    }
+    named.insert(name);
+  }
+  Json files = Json::array();
+  for (const FoundPlugin& plugin : trainer_plugins) {
+    if (is_ready(plugin, kExtension) ||
+        (is_ready(plugin, kWorkload) && named.contains(plugin.name))) {
+      files.push_back(plugin.path.string());
+    }
+  }
+  return files;
+}
+
+std::vector<recipes::Diagnostic> workload_problems(
+    const recipes::Recipe& recipe, const std::vector<FoundPlugin>& trainer_plugins) {
+  std::vector<recipes::Diagnostic> problems;
+  for (const auto& [part, typed] : workloads_of(recipe)) {
+    const Json& parameters = typed->parameters;
+    const std::string name = get_string(parameters, "plugin").value_or("");
+    const std::string reason = obstacle(name, trainer_plugins);
+    if (reason.empty()) continue;
+    const auto place = [&](const char* field) {
+      return static_cast<int>(get_integer(parameters, field).value_or(0));
+    };
+    problems.push_back(
+        {recipe.file.string(), place("line"), place("column"), std::string(part) + ": " + reason});
+  }
+  return problems;
+}
+
+}  // namespace autotuned::daemon

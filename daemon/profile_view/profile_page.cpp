@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/profile_view/profile_page.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "daemon/profile_view/profile_page_files.hpp"
+#include "daemon/profile_view/profile_tables.hpp"
+#include "daemon/profile_view/trace_report.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+using analysis::Bar;
+using analysis::OperatorsBy;
+using analysis::Profile;
+
+// Over all ranks together.
+constexpr std::size_t kMostBars = 30'000;
+constexpr std::size_t kMostFrames = 8'000;
+constexpr std::size_t kMostChanges = 60'000;
+constexpr std::size_t kMostCurvePoints = 16'000;
+constexpr std::size_t kMostRows = 2'000;
+constexpr std::size_t kMostSteps = 400;
+constexpr std::size_t kMostStackRows = 600;
+constexpr std::size_t kLongestText = 300;
+constexpr std::size_t kLongestStack = 1'200;
+
+std::string bounded(const std::string& text, std::size_t longest = kLongestText) {
+  return text.size() <= longest ? text : text.substr(0, longest) + "…";
+}
+
+Json bounded_list(const std::vector<std::string>& texts) {
+  Json list = Json::array();
+  for (const std::string& text : texts)
+    list.push_back(bounded(text));
+  return list;
+}
+
+Json table_json(const Table& table, std::size_t most_rows) {
+  static constexpr const char* kUnits[] = {"text",  "count",  "time",  "bytes",
+                                           "ratio", "change", "number"};
+  Json columns = Json::array();
+  for (const Column& column : table.columns) {
+    columns.push_back({{"key", column.key},
+                       {"heading", column.heading},
+                       {"unit", kUnits[static_cast<std::size_t>(column.unit)]}});
+  }
+  Json rows = Json::array();
+  for (std::size_t i = 0; i < std::min(table.rows.size(), most_rows); ++i) {
+    Json row = Json::array();
+    for (std::size_t c = 0; c < table.columns.size(); ++c) {
+      const Cell& cell = table.rows[i][c];
+      const bool is_stack = std::string_view(table.columns[c].key) == "stack";
+      const auto* text = std::get_if<std::string>(&cell);
+      const auto* number = std::get_if<double>(&cell);
+      if (text != nullptr) {
+        row.push_back(bounded(*text, is_stack ? kLongestStack : kLongestText));
+      } else {
+        row.push_back(number != nullptr ? Json(*number) : Json());
+      }
+    }
+    rows.push_back(std::move(row));
+  }
+  return {{"id", table.id},
+          {"title", table.title},
+          {"columns", std::move(columns)},
+          {"left_out", table.rows.size() - rows.size()},
+          {"rows", std::move(rows)},
+          {"when_empty", table.when_empty}};
+}
+
+Json tables_json(const std::vector<Table>& tables, std::size_t most_rows) {
+  Json list = Json::array();
+  for (const Table& table : tables)
+    list.push_back(table_json(table, most_rows));
+  return list;
+}
+
+// A node at the top has the parent -1.
+std::int64_t parent_number(std::uint32_t parent) {
+  return parent == analysis::kNoNode ? -1 : static_cast<std::int64_t>(parent);
+}
+
+Json bars_json(const Profile& rank, std::size_t most) {
+  Json list = Json::array();
+  for (const Bar& bar : analysis::longest(rank.bars.bars, most)) {
+    list.push_back({bar.track, bar.name, bar.depth, static_cast<int>(bar.kind),
+                    bar.time.start_ns - rank.recorded.start_ns, bar.time.length_ns()});
+    if (bar.cause != analysis::kNoBar) list.back().push_back(bar.cause);
+  }
+  const auto left_out =
+      rank.bars.left_out + static_cast<std::int64_t>(rank.bars.bars.size() - list.size());
+  return {{"tracks", bounded_list(rank.bars.tracks)},
+          {"names", bounded_list(rank.bars.names)},
+          {"bars", std::move(list)},
+          {"left_out", left_out}};
+}
+
+Json flame_json(const analysis::Flame& flame, std::size_t most) {
+  Json list = Json::array();
+  // A parent stands before what it holds, so the first ones are whole.
+  for (const analysis::Frame& frame : flame.frames) {
+    if (list.size() == most) break;
+    list.push_back({frame.name, parent_number(frame.parent), static_cast<int>(frame.kind),
+                    frame.calls, frame.host_ns, frame.device_ns});
+  }
+  const auto left_out =
+      flame.left_out + static_cast<std::int64_t>(flame.frames.size() - list.size());
+  return {
+      {"names", bounded_list(flame.names)}, {"frames", std::move(list)}, {"left_out", left_out}};
+}
+
+Json memory_json(const Profile& rank, std::size_t most_changes, std::size_t most_points) {
+  const analysis::MemoryUse& use = rank.memory;
+  Json devices = Json::array();
+  for (const analysis::MemoryDevice& device : use.devices) {
+    Json curve = Json::array();
+    for (const auto& point : analysis::thinned(
+             device.curve, most_points / std::max<std::size_t>(use.devices.size(), 1)))
+      curve.push_back(
+          {point.time_ns - rank.recorded.start_ns, point.allocated_bytes, point.reserved_bytes});
+    devices.push_back(
+        {{"name", device.name}, {"peak", device.allocated.bytes}, {"curve", std::move(curve)}});
+  }
+  Json changes = Json::array();
+  Json calls = Json::array();
+  const bool fits = use.changes.size() <= most_changes && use.calls.size() <= 2 * most_changes;
+  if (fits) {
+    for (const auto& change : use.changes) {
+      changes.push_back({change.time_ns - rank.recorded.start_ns, change.bytes, change.device,
+                         parent_number(change.call)});
+    }
+    for (const auto& call : use.calls)
+      calls.push_back({call.name, parent_number(call.parent)});
+  }
+  return {{"devices", std::move(devices)},
+          {"changes", std::move(changes)},
+          {"changes_left_out", fits ? 0 : use.changes.size()},
+          {"calls", std::move(calls)},
+          {"names", fits ? bounded_list(use.names) : Json::array()}};
+}
+
+Json devices_json(const Profile& rank) {
+  Json list = Json::array();
+  for (const analysis::DeviceUse& use : rank.summary.devices) {
+    const auto or_null = [](const std::optional<double>& value) {
+      return value ? Json(*value) : Json();
+    };
+    list.push_back({{"name", "GPU " + std::to_string(use.device)},
+                    {"title", bounded(device_title(rank.summary, use.device))},
+                    {"utilization", use.utilization},
+                    {"sm_efficiency", or_null(use.sm_efficiency)},
+                    {"achieved_occupancy_percent", or_null(use.achieved_occupancy_percent)},
+                    {"tensor_core_ratio", use.tensor_core_ratio}});
+  }
+  return list;
+}
+
+Json steps_json(const analysis::Breakdown& breakdown) {
+  Json list = Json::array();
+  for (const analysis::Step& step : breakdown.steps) {
+    if (list.size() == kMostSteps) break;
+    list.push_back(
+        {{"name", bounded(step.name)}, {"ns", step.time.length_ns()}, {"parts", step.part_ns}});
+  }
+  return list;
+}
+
+Json rank_json(const Profile& rank, std::size_t ranks) {
+  const analysis::Breakdown& breakdown = rank.summary.breakdown;
+  const std::size_t most_rows = std::max<std::size_t>(kMostRows / ranks, 50);
+  Json parts = Json::array();
+  for (std::size_t i = 0; i < analysis::kParts; ++i) {
+    const auto part = static_cast<analysis::Part>(i);
+    parts.push_back({{"name", analysis::to_string(part)}, {"ns", breakdown.mean_part_ns(part)}});
+  }
+  Json notes = bounded_list(rank.summary.damage);
+  for (const std::string& note : rank.summary.notes)
+    notes.push_back(bounded(note));
+  std::vector<Table> operators = {operators_table(rank.summary.operators)};
+  if (rank.has_shapes) {
+    operators.push_back(operators_table(rank.operators_by_shape, OperatorsBy::shapes));
+  }
+  Json operators_tables = tables_json(operators, most_rows);
+  if (rank.has_stacks) {
+    operators_tables.push_back(
+        table_json(operators_table(rank.operators_by_stack, OperatorsBy::stacks),
+                   std::max<std::size_t>(kMostStackRows / ranks, 50)));
+  }
+  Json steps = steps_json(breakdown);
+  return {{"rank", rank.summary.rank},
+          {"file", bounded(rank.summary.file)},
+          {"length_ns", rank.recorded.length_ns()},
+          {"step_ns", breakdown.mean_step_ns()},
+          {"parts", std::move(parts)},
+          {"steps_left_out", breakdown.steps.size() - steps.size()},
+          {"steps", std::move(steps)},
+          {"devices", devices_json(rank)},
+          {"notes", std::move(notes)},
+          {"input_facts", bounded_list(input_facts(rank))},
+          {"tables",
+           {{"operators", std::move(operators_tables)},
+            {"kernels", tables_json({kernels_table(rank.summary.kernels)}, most_rows)},
+            {"modules", tables_json({modules_table(rank, false)}, most_rows)},
+            {"memory", tables_json({memory_operators_table(rank, std::nullopt),
+                                    memory_blocks_table(rank, std::nullopt)},
+                                   most_rows)},
+            {"input", tables_json(input_tables(rank), most_rows)},
+            {"trace", tables_json({timelines_table(rank), gaps_table(rank)}, most_rows)}}},
+          {"memory", memory_json(rank, kMostChanges / ranks, kMostCurvePoints / ranks)},
+          {"flame", flame_json(rank.flame, kMostFrames / ranks)},
+          {"python_flame", flame_json(rank.python_flame, kMostFrames / ranks)},
+          {"bars", bars_json(rank, kMostBars / ranks)}};
+}
+
+// Every '<' as an escape of JSON: the end of the script element cannot occur, nor a comment begin. The separators
+// of lines that JSON allows and older scripts do not, too.
+std::string embedded(const Json& json) {
+  const std::string text = to_line(json);
+  std::string safe;
+  safe.reserve(text.size() + text.size() / 16);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::string_view three = std::string_view(text).substr(i, 3);
+    if (text[i] == '<') {
+      safe += "\\u003c";
+    } else if (three == "\xE2\x80\xA8" || three == "\xE2\x80\xA9") {
+      safe += three.back() == '\xA8' ? "\\u2028" : "\\u2029";
+      i += 2;
+    } else {
+      safe += text[i];
+    }
+  }
+  return safe;
+}
+
+void replace(std::string& text, std::string_view mark, const std::string& by) {
+  const std::size_t at = text.find(mark);
+  if (at != std::string::npos) text.replace(at, mark.size(), by);
+}
+
+}  // namespace
+
+std::string page_of(const PageContent& content) {
+  const std::vector<Profile>& ranks = content.ranks;
+  Json list = Json::array();
+  for (const Profile& rank : ranks)
+    list.push_back(rank_json(rank, ranks.size()));
+  const Json data = {
+      {"ranks", std::move(list)},
+      {"findings", findings_json(analysis::overall_of(ranks).findings)},
+      {"distributed", tables_json({ranks_table(ranks), collectives_table(ranks)}, kMostRows)},
+      {"straggler_facts", straggler_facts(ranks)},
+      {"difference", tables_json(content.difference, kMostRows)},
+      {"difference_notes", bounded_list(content.difference_notes)}};
+  // The data last: it could hold a mark itself.
+  std::string page = kPageMarkup;
+  replace(page, "@PAGE_STYLE@", kPageStyle);
+  replace(page, "@PAGE_SCRIPT@", std::string(kPageScript) + kPageTimeline + kPagePlots);
+  replace(page, "@PAGE_DATA@", embedded(data));
+  return page;
+}
+
+Result<void> write_page(const std::filesystem::path& file, const PageContent& content) {
+  return write_file_atomically(file, page_of(content));
+}
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The other end of the daemon's socket: what commands ask it, and how they follow a run.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/frame.hpp"
+#include "base/json.hpp"
+#include "base/result.hpp"
+#include "daemon/queue/protocol.hpp"
+
+namespace autotuned::daemon {
+
+// One conversation. Blocks; one thread.
+class DaemonClient {
+ public:
+  // Nothing when no daemon serves this user.
+  [[nodiscard]] static Result<std::optional<DaemonClient>> connect();
+
+  // The "ok" of the answer. ErrorKind::crashed: the daemon has ended; timeout: it does not answer;
+  // else its own refusal.
+  [[nodiscard]] Result<Json> ask(Json request);
+  [[nodiscard]] FrameChannel& channel() { return channel_; }
+
+ private:
+  explicit DaemonClient(Descriptor socket) : channel_(std::move(socket)) {}
+
+  FrameChannel channel_;
+};
+
+// A daemon that must be there: ErrorKind::not_found says how to start one.
+[[nodiscard]] Result<DaemonClient> connect_or_explain();
+
+// The job's id. Asks again when the daemon ends before it answers: the token keeps the job single.
+[[nodiscard]] Result<std::int64_t> submit(DaemonClient& client, const Submission& submission);
+
+// From here on SIGINT and SIGTERM wait for follow(), so that none between submit() and it is lost.
+void hold_signals();
+
+enum class OnInterrupt {
+  cancel,  // the run; a second time ends it at once
+  leave,   // the run goes on
+};
+
+struct Followed {
+  bool has_left = false;  // before the run ended
+  int exit_code = 0;      // of the run; its last events tell why
+};
+
+// Passes on the events of a job from its first to its last. When the daemon ends meanwhile, waits a few
+// seconds for the next one. SIGINT and SIGTERM do what `on_interrupt` says.
+[[nodiscard]] Result<Followed> follow(DaemonClient client, std::int64_t job,
+                                      OnInterrupt on_interrupt,
+                                      const std::function<void(const Json&)>& on_event);
+
+}  // namespace autotuned::daemon

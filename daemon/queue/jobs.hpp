@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// The jobs of a daemon at work: queue, files and sessions together.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "base/clock.hpp"
+#include "base/json.hpp"
+#include "base/result.hpp"
+#include "daemon/queue/events.hpp"
+#include "daemon/queue/limits.hpp"
+#include "daemon/queue/protocol.hpp"
+#include "daemon/queue/queue.hpp"
+#include "daemon/queue/store.hpp"
+#include "daemon/supervisor/supervised_session.hpp"
+
+namespace autotuned::daemon {
+
+// One thread. Whatever it acknowledges is on disk: the end of a job is told when it has been written down.
+class Jobs {
+ public:
+  // The events of a job have grown, or its end can be told.
+  using OnChange = std::function<void(std::int64_t job)>;
+
+  Jobs(boost::asio::io_context& context, JobStore store, const JobLimits& limits,
+       OnChange on_change);
+
+  // Takes over what the daemon before this one left: ends processes that it lost, puts runs that were
+  // going on back to where they were in the queue.
+  Result<void> recover();
+  // Starts what can start. Called by the others where that may have changed.
+  void schedule();
+
+  // The job's id. A submission that was acknowledged before gives the same one.
+  Result<std::int64_t> submit(const Submission& submission);
+  // A job that runs is asked to stop; the second time it is ended at once.
+  Result<std::int64_t> cancel(const std::string& name);
+  // No job starts any more; sessions stop, within `grace` or by force. Their jobs stay in the queue.
+  void stop(std::chrono::nanoseconds grace);
+  // Those that are still there are killed and not waited for.
+  void leave_sessions();
+  [[nodiscard]] bool has_sessions() const { return !sessions_.empty(); }
+
+  [[nodiscard]] const Queue& queue() const { return queue_; }
+  [[nodiscard]] Result<EventReader> events(std::int64_t id) const {
+    return EventReader::open(store_.events(id));
+  }
+  // How it ended; nothing before that is on disk.
+  [[nodiscard]] std::optional<Json> end_of(const Job& job) const;
+  // Whether its state is on disk.
+  [[nodiscard]] bool is_saved(std::int64_t id) const { return !unsaved_.contains(id); }
+  // Counters since the start of this daemon, and the memory of what runs.
+  [[nodiscard]] Json counters() const;
+  [[nodiscard]] Json memory() const;
+
+ private:
+  struct Output;
+  struct Running {
+    std::shared_ptr<SupervisedSession> session;
+    EventLog log;
+    std::shared_ptr<Output> output;
+    Descriptor output_end;  // that sessions get
+    std::string
+        trial_outcome;  // of the trainer in the trial that is going on; empty: nothing was said
+  };
+
+  void start(Job& job);
+  Result<void> start_session(Job& job);
+  void take_event(std::int64_t id, const Json& event);
+  void take_end(std::int64_t id, const Result<int>& outcome);
+  void end(Job& job, JobState state, int exit_code, const std::string& error);
+  // Tries again later what a shortage kept from starting.
+  void put_back(Job& job, const Error& shortage);
+  // Tries again later while others write to it.
+  void tell_history(const Job& cancelled);
+  void note(std::int64_t id, const Json& event);
+  // Tries again later when the disk is full: false.
+  bool save(const Job& job);
+  void save_unsaved();
+  void save_later();
+  void forget_old();
+
+  boost::asio::io_context* context_;
+  JobStore store_;
+  JobLimits limits_;
+  OnChange on_change_;
+  SystemClock clock_;
+  Queue queue_;
+  std::map<std::int64_t, Running> sessions_;
+  std::set<std::int64_t> unsaved_;
+  std::set<std::int64_t> untold_;  // cancelled ones that the history does not know
+  boost::asio::steady_timer save_timer_;
+  bool is_save_due_ = false;
+  boost::asio::steady_timer start_timer_;
+  bool is_stopping_ = false;
+  std::map<std::string, std::int64_t> runs_;            // by what became of them
+  std::map<std::string, std::int64_t> trials_;          // by verdict
+  std::map<std::string, std::int64_t> trial_failures_;  // by what they failed of
+  std::map<std::string, std::int64_t> trial_outcomes_;  // by how their trainer ended
+  std::map<std::string, std::int64_t> trainer_ends_;    // by outcome, in a trial or not
+  std::int64_t started_unix_ns_ = clock_.unix_time_ns();
+  std::int64_t sessions_started_ = 0;
+  std::int64_t sessions_restarted_ = 0;
+  std::int64_t orphans_ended_ = 0;
+};
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a daemon bounds, and how long it waits; docs/daemon.md names the values. Tests use smaller ones.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include "daemon/supervisor/supervisor.hpp"
+
+namespace autotuned::daemon {
+
+struct JobLimits {
+  SupervisorLimits supervisor;
+  // Until what the disk did not take is tried again, and what a shortage kept from starting.
+  std::chrono::nanoseconds save_again = std::chrono::seconds(5);
+  std::chrono::nanoseconds start_again = std::chrono::seconds(5);
+};
+
+struct ConnectionLimits {
+  // For a request to arrive, and for what was sent to be read.
+  std::chrono::nanoseconds patience = std::chrono::seconds(30);
+  // Requests wait while so much is not sent yet.
+  std::size_t unsent_bytes = std::size_t{64} << 10U;
+};
+
+struct ServeLimits {
+  // For running sessions to stop when the daemon is told to: less than the five seconds that it promises.
+  std::chrono::nanoseconds stop_grace = std::chrono::milliseconds(3500);
+  std::size_t connections = 64;
+  // With more memory than this the daemon takes no further runs and watchers.
+  std::int64_t resident_bytes = std::int64_t{256} << 20U;
+  // Of requests that have not arrived as a whole, over all connections: who brings more is refused.
+  std::size_t received_bytes = std::size_t{32} << 20U;
+  ConnectionLimits connection;
+  JobLimits jobs;
+};
+
+}  // namespace autotuned::daemon

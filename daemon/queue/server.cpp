@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/queue/server.hpp"
+
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <csignal>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "base/process/process.hpp"
+#include "base/process/resident_memory.hpp"
+#include "daemon/common/orphans.hpp"
+#include "daemon/queue/connection.hpp"
+#include "daemon/queue/jobs.hpp"
+#include "daemon/queue/log.hpp"
+#include "daemon/queue/socket.hpp"
+#include "daemon/queue/store.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using Protocol = asio::local::stream_protocol;
+
+// Without descriptors to accept with, until some are free again.
+constexpr std::chrono::seconds kAcceptAgain{1};
+// After the grace, for killed sessions to be reaped.
+constexpr std::chrono::milliseconds kReapLimit{500};
+
+// Of jobs in one answer, far below what a frame may hold: many clients may ask at once.
+constexpr std::size_t kStatusBytes = std::size_t{1} << 20U;
+
+Json ok_answer(Json ok) {
+  return {{"protocol", kServeProtocol}, {"ok", std::move(ok)}};
+}
+
+class Server {
+ public:
+  Server(Listener listener, JobStore store, const ServeLimits& limits)
+      : limits_(limits),
+        listener_(std::move(listener)),
+        acceptor_(context_, Protocol(), listener_.take_descriptor().release()),
+        signals_(context_, SIGTERM),
+        accept_timer_(context_),
+        stop_timer_(context_),
+        received_{.most = limits.received_bytes},
+        store_folder_(store.folder().string()),
+        jobs_(context_, std::move(store), limits.jobs,
+              [this](std::int64_t job) { advance_watchers(job); }) {
+    for (const int signal : {SIGINT, SIGHUP}) {
+      if (!is_ignored(signal)) signals_.add(signal);
+    }
+  }
+
+  Result<void> run() {
+    if (auto recovered = jobs_.recover(); !recovered) return recovered;
+    jobs_.schedule();
+    accept();
+    wait_for_signal();
+    notify_manager("READY=1\nSTATUS=Serving");
+    context_.run();
+    jobs_.leave_sessions();
+    // The socket goes before those who wait for it see their connection end.
+    listener_.close();
+    return {};
+  }
+
+ private:
+  void accept() {
+    acceptor_.async_accept([this](const error_code& error, Protocol::socket socket) {
+      if (error == asio::error::operation_aborted) return;
+      if (error) {
+        log_line(LogLevel::error, "accept_failed", {{"error", error.message()}});
+        accept_timer_.expires_after(kAcceptAgain);
+        accept_timer_.async_wait([this](const error_code& cancelled) {
+          if (!cancelled) accept();
+        });
+        return;
+      }
+      take(std::move(socket));
+      accept();
+    });
+  }
+
+  void take(Protocol::socket socket) {
+    const auto user = peer_user(socket.native_handle());
+    if (user != ::getuid()) {
+      ++refused_;
+      log_line(LogLevel::warning, "peer_refused",
+               {{"user", user ? std::to_string(*user) : "unknown"}});
+      return;  // closes it
+    }
+    auto connection = std::make_shared<Connection>(
+        std::move(socket), limits_.connection, received_,
+        [this](Connection& from, const Result<Json>& frame) { take_request(from, frame); },
+        [this](Connection& closed, const std::string& reason) { forget(closed, reason); });
+    if (connections_.size() >= limits_.connections) {
+      ++refused_;
+      // It is told why where its buffer takes it, and closed.
+      connection->refuse({ErrorKind::busy, "too many programs talk to the daemon", "the daemon",
+                          "end some that follow runs"});
+      return;
+    }
+    ++accepted_;
+    connections_.insert(connection);
+    connection->start();
+  }
+
+  void forget(Connection& closed, const std::string& reason) {
+    if (reason != "gone") {
+      ++dropped_;
+      log_line(LogLevel::warning, "connection_dropped", {{"reason", reason}});
+    }
+    connections_.erase(closed.shared_from_this());
+  }
+
+  void take_request(Connection& from, const Result<Json>& frame) {
+    if (!frame) return;  // the connection answers that itself
+    const auto request = read_request(*frame);
+    if (!request) {
+      ++bad_requests_;
+      return from.answer(error_answer(request.error()));
+    }
+    std::visit([&](const auto& asked) { handle(from, asked); }, *request);
+  }
+
+  void handle(Connection& from, const SubmitRequest& request) {
+    if (is_stopping_) return from.answer(error_answer(stopping_error()));
+    if (auto refusal = memory_refusal()) return from.answer(error_answer(*refusal));
+    const auto id = jobs_.submit(request.submission);
+    if (!id) return from.answer(error_answer(id.error()));
+    from.answer(ok_answer({{"job", *id}}));
+  }
+
+  // The job, or nothing after the client was told.
+  const Job* find(Connection& from, const std::string& name) {
+    const Job* job = jobs_.queue().find(std::string_view(name));
+    if (job == nullptr) {
+      from.answer(error_answer({ErrorKind::not_found, "there is no such run in the queue", name,
+                                "'autotuned status' lists them"}));
+    }
+    return job;
+  }
+
+  void handle(Connection& from, const FindRequest& request) {
+    if (const Job* job = find(from, request.job)) from.answer(ok_answer({{"job", job->id}}));
+  }
+
+  void handle(Connection& from, const AttachRequest& request) {
+    const Job* job = find(from, request.job);
+    if (job == nullptr) return;
+    if (auto refusal = memory_refusal()) return from.answer(error_answer(*refusal));
+    auto reader = jobs_.events(job->id);
+    if (!reader) return from.answer(error_answer(reader.error()));
+    from.answer(ok_answer({{"job", job->id}}));
+    from.watch(job->id, *std::move(reader), request.skip);
+    from.advance(jobs_.end_of(*job));
+  }
+
+  void handle(Connection& from, const CancelRequest& request) {
+    const auto id = jobs_.cancel(request.job);
+    from.answer(id ? ok_answer({{"job", *id}}) : error_answer(id.error()));
+  }
+
+  void handle(Connection& from, const StatusRequest& /*request*/) {
+    ToldJobs told = jobs_.queue().tell(kStatusBytes);
+    for (Json& job : told.jobs)
+      job["saved"] = jobs_.is_saved(job.at("id").get<std::int64_t>());
+    Json counters = jobs_.counters();
+    counters["connections"] = {
+        {"accepted", accepted_}, {"refused", refused_}, {"dropped", dropped_}};
+    counters["requests_refused"] = bad_requests_;
+    from.answer(ok_answer({{"version", AUTOTUNED_VERSION},
+                           {"process", ::getpid()},
+                           {"store", store_folder_},
+                           {"queue",
+                            {{"queued", jobs_.queue().count(JobState::queued)},
+                             {"running", jobs_.queue().count(JobState::running)}}},
+                           {"jobs", std::move(told.jobs)},
+                           {"jobs_left_out", told.left_out},
+                           {"counters", std::move(counters)},
+                           {"connections", connections_.size()},
+                           {"memory", jobs_.memory()}}));
+  }
+
+  void handle(Connection& from, const StopRequest& /*request*/) {
+    from.answer(ok_answer({{"process", ::getpid()}}));
+    asio::post(context_, [this] { stop("request"); });
+  }
+
+  [[nodiscard]] std::optional<Error> memory_refusal() const {
+    if (resident_bytes(::getpid()) <= limits_.resident_bytes) return std::nullopt;
+    return Error{ErrorKind::out_of_memory, "the daemon uses more memory than it allows itself",
+                 "the daemon", "'autotuned stop' and start it again: the queue is kept"};
+  }
+
+  static Error stopping_error() {
+    return {ErrorKind::busy, "the daemon is stopping", "the daemon", "start it again"};
+  }
+
+  void advance_watchers(std::int64_t id) {
+    const Job* job = jobs_.queue().find(id);
+    if (job == nullptr) return;
+    const auto end = jobs_.end_of(*job);
+    // One that is closed meanwhile leaves the set.
+    const auto connections = connections_;
+    for (const auto& connection : connections) {
+      if (connection->watched_job() == id) connection->advance(end);
+    }
+    if (is_stopping_ && !jobs_.has_sessions()) finish();
+  }
+
+  void wait_for_signal() {
+    signals_.async_wait([this](const error_code& error, int number) {
+      if (error) return;
+      stop("signal " + std::to_string(number));
+      wait_for_signal();
+    });
+  }
+
+  void stop(const std::string& reason) {
+    log_line(LogLevel::info, "stopping", {{"reason", reason}});
+    if (!std::exchange(is_stopping_, true)) {
+      notify_manager("STOPPING=1\nSTATUS=Stopping");
+      error_code ignored;
+      acceptor_.close(ignored);
+      accept_timer_.cancel();
+    }
+    jobs_.stop(limits_.stop_grace);
+    wait_for_sessions(limits_.stop_grace + kReapLimit);
+  }
+
+  void wait_for_sessions(std::chrono::nanoseconds limit) {
+    if (!jobs_.has_sessions()) return finish();
+    stop_timer_.expires_after(limit);
+    stop_timer_.async_wait([this](const error_code& error) {
+      if (!error) finish();
+    });
+  }
+
+  // What has been answered is on its way: give it one more turn of the loop.
+  void finish() {
+    asio::post(context_, [this] { context_.stop(); });
+  }
+
+  ServeLimits limits_;
+  asio::io_context context_{1};
+  Listener listener_;
+  Protocol::acceptor acceptor_;
+  asio::signal_set signals_;
+  asio::steady_timer accept_timer_;
+  asio::steady_timer stop_timer_;
+  ReceivedBytes received_;
+  std::set<std::shared_ptr<Connection>> connections_;
+  std::string store_folder_;
+  Jobs jobs_;
+  bool is_stopping_ = false;
+  std::int64_t accepted_ = 0;
+  std::int64_t refused_ = 0;
+  std::int64_t dropped_ = 0;
+  std::int64_t bad_requests_ = 0;
+};
+
+}  // namespace
+
+Result<void> serve(const std::filesystem::path& socket, const std::filesystem::path& store_folder,
+                   const ServeLimits& limits) {
+  // Whoever reads our log may leave; that is no reason to die.
+  std::signal(SIGPIPE, SIG_IGN);
+  auto listener = Listener::open(socket);
+  if (!listener) return tl::unexpected(listener.error());
+  auto store = JobStore::open(store_folder);
+  if (!store) return tl::unexpected(store.error());
+  log_line(LogLevel::info, "serving",
+           {{"process", std::to_string(::getpid())},
+            {"socket", socket.string()},
+            {"queue", store_folder.string()}});
+  try {
+    Server server(*std::move(listener), *std::move(store), limits);
+    auto served = server.run();
+    log_line(LogLevel::info, "stopped");
+    return served;
+  } catch (const boost::system::system_error& error) {
+    return fail(ErrorKind::io, std::string("cannot serve: ") + error.what(), socket.string());
+  }
+}
+
+}  // namespace autotuned::daemon

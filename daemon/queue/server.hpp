@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The daemon itself: takes runs into its queue, has them done one by one per device, and tells whoever
+// watches. One thread, which never waits for a client or a run.
+#pragma once
+
+#include <filesystem>
+
+#include "base/result.hpp"
+#include "daemon/queue/limits.hpp"
+
+namespace autotuned::daemon {
+
+// Serves this user until SIGTERM, SIGINT, SIGHUP or a stop request; runs that are not finished then are continued
+// by the next daemon. Errors: busy (there is one already), permission and io (socket or queue).
+// Call from the main thread.
+[[nodiscard]] Result<void> serve(const std::filesystem::path& socket,
+                                 const std::filesystem::path& store_folder,
+                                 const ServeLimits& limits);
+
+}  // namespace autotuned::daemon

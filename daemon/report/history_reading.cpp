@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/report/history_reading.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <iostream>
+#include <utility>
+
+#include "base/printable.hpp"
+#include "daemon/report/report.hpp"
+
+namespace autotuned::daemon {
+
+int report_error(const Error& error, int exit_code) {
+  // A trainer's last words have several lines.
+  std::cerr << "error: " << printable_lines(error.message()) << "\n";
+  return exit_code;
+}
+
+void report_warning(const std::string& text) {
+  std::cerr << "warning: " << printable_lines(text) << "\n";
+}
+
+Result<storage::History> open_history(const std::filesystem::path& file, storage::Access access) {
+  return storage::History::open(file.empty() ? storage::History::default_path() : file, access);
+}
+
+Result<NamedRun> find_named_run(const storage::History& history, const std::string& name) {
+  std::string run_name = name;
+  std::optional<int> number;
+  if (const std::size_t dot = name.rfind('.'); dot != std::string::npos) {
+    const char* const end = name.data() + name.size();
+    const auto parsed = std::from_chars(name.data() + dot + 1, end, number.emplace());
+    if (parsed.ec != std::errc{} || parsed.ptr != end) {
+      return fail(ErrorKind::invalid, "expected RUN or RUN.NUMBER", name);
+    }
+    run_name = name.substr(0, dot);
+  }
+  auto run = history.run(run_name);
+  if (!run) return tl::unexpected(run.error());
+  auto trials = history.trials(run->id);
+  if (!trials) return tl::unexpected(trials.error());
+  // The next session to write will say so too.
+  for (TrialRecord& trial : *trials) {
+    if (!run->is_interrupted || trial.verdict != Verdict::running) continue;
+    trial.verdict = Verdict::interrupted;
+    trial.reason = storage::kEndedMeanwhile;
+  }
+  NamedRun named{std::move(*run), std::move(*trials), std::nullopt};
+  if (!number) return named;
+  const auto trial = std::ranges::find(named.trials, *number, &TrialRecord::number);
+  if (trial == named.trials.end()) {
+    return fail(ErrorKind::not_found,
+                "run " + named.run.id.text + " has no trial " + std::to_string(*number), "",
+                "`autotuned show " + named.run.id.text + "` lists them");
+  }
+  named.trial = *trial;
+  return named;
+}
+
+Result<Json> stored_run_json(const storage::History& history, const storage::RunRow& run) {
+  const auto trials = history.trials(run.id);
+  if (!trials) return tl::unexpected(trials.error());
+  return stored_run_json(history, run, *trials);
+}
+
+Result<Json> stored_run_json(const storage::History& history, const storage::RunRow& run,
+                             const std::vector<TrialRecord>& trials) {
+  const auto ends = history.trainer_ends(run.id);
+  if (!ends) return tl::unexpected(ends.error());
+  const auto profiles = history.profiles(run.id);
+  if (!profiles) return tl::unexpected(profiles.error());
+  return run_json(run, trials, *ends, *profiles);
+}
+
+int exit_code_of(const Error& error) {
+  const bool is_name = error.kind == ErrorKind::not_found || error.kind == ErrorKind::invalid;
+  return is_name ? kUsageError : kWorkFailed;
+}
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/report/report.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <optional>
+#include <utility>
+
+#include "base/printable.hpp"
+#include "base/text.hpp"
+#include "tuner/comparison.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+std::size_t width_of(const std::string& text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
+  }));
+}
+
+// A variable of the environment that is not set is an empty one, or has no value at all.
+std::string value_text(const KnobValue* value) {
+  const std::string text = value != nullptr ? to_text(*value) : std::string();
+  return text.empty() ? "unset" : text;
+}
+
+// Training as slow as this is not what was measured.
+constexpr double kSlowTrainingRatio = 0.7;
+// Shorter trainings are mostly their first steps.
+constexpr double kTellingTrainingNs = 10e9;
+
+// Without its evaluations.
+std::optional<double> trained_samples_per_second(const storage::RunRow& run) {
+  const double samples = get_number(run.training, "samples").value_or(0.0);
+  const double duration_ns = get_number(run.training, "duration_ns").value_or(0.0) -
+                             get_number(run.training, "evaluation_ns").value_or(0.0);
+  if (!(samples > 0.0) || !(duration_ns > 0.0)) return std::nullopt;
+  return samples / (duration_ns * 1e-9);
+}
+
+std::string training_text(const storage::RunRow& run) {
+  const auto steps = get_integer(run.training, "steps");
+  if (!steps) return {};
+  std::string text = fmt::format("trained  {} steps", format_count(*steps));
+  if (const auto loss = get_number(run.training, "final_loss")) {
+    text += fmt::format(", loss {:.4f}", *loss);
+  }
+  if (const auto accuracy = get_number(run.training, "test_accuracy")) {
+    text += fmt::format(", test accuracy {:.2f} %", *accuracy * 100);
+  }
+  if (const auto damaged = get_integer(run.training, "damaged_files"); damaged && *damaged > 0) {
+    text += fmt::format(", {} damaged files skipped", format_count(*damaged));
+  }
+  text += "\n";
+  const auto rate = trained_samples_per_second(run);
+  if (!rate || run.best_samples_per_second <= 0.0) return text;
+  text += fmt::format("         at {}, {} promised\n", rate_text(*rate),
+                      rate_text(run.best_samples_per_second));
+  const double duration_ns = get_number(run.training, "duration_ns").value_or(0.0);
+  if (duration_ns < kTellingTrainingNs) return text;
+  if (*rate >= kSlowTrainingRatio * run.best_samples_per_second) return text;
+  text += fmt::format("slow     {:.0f} % of what trials measured",
+                      100 * *rate / run.best_samples_per_second);
+  const Json& causes = member(run.training, "disturbances");
+  if (!causes.is_array() || causes.empty()) {
+    return text +
+           ", and no load of other work was seen: measure again in longer blocks (--retune)\n";
+  }
+  for (const Json& cause : causes)
+    text += "\n         " + (cause.is_string() ? cause.get<std::string>() : cause.dump());
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string state_text(const storage::RunRow& run) {
+  return std::string(storage::to_string(run.state)) + (run.is_interrupted ? ", interrupted" : "");
+}
+
+Json run_summary_json(const storage::RunRow& run) {
+  Json training = run.training;
+  if (const auto rate = trained_samples_per_second(run)) training["samples_per_second"] = *rate;
+  return {{"run", run.id.text},
+          {"recipe", run.recipe_name},
+          {"recipe_hash", run.recipe_hash},
+          {"machine", run.environment_key},
+          {"state", storage::to_string(run.state)},
+          {"is_interrupted", run.is_interrupted},
+          {"started_unix_ns", run.started_unix_ns},
+          {"ended_unix_ns", run.ended_unix_ns},
+          {"baseline", {{"samples_per_second", run.baseline_samples_per_second}}},
+          {"best",
+           {{"samples_per_second", run.best_samples_per_second},
+            {"speedup", run.speedup.ratio},
+            {"speedup_low", run.speedup.low},
+            {"speedup_high", run.speedup.high},
+            {"configuration", run.best.to_json()}}},
+          {"tuning_seconds", static_cast<double>(run.tuning_duration_ns) / 1e9},
+          {"training", std::move(training)},
+          {"output", run.output_dir},
+          {"error", run.error},
+          {"note", stand_in_note(run.recipe)}};
+}
+
+std::int64_t one_time_ns(const std::vector<TrialRecord>& trials) {
+  std::int64_t cost_ns = 0;
+  for (const TrialRecord& trial : trials) {
+    const bool decides =
+        trial.kind == TrialKind::confirmation || trial.kind == TrialKind::verification;
+    if (decides && trial.verdict == Verdict::accepted) cost_ns = trial.one_time_ns;
+  }
+  return cost_ns;
+}
+
+const Json* profile_of(const std::vector<Json>& profiles, const Configuration& configuration) {
+  const Json wanted = configuration.to_json();
+  const Json* found = nullptr;
+  for (auto profile = profiles.rbegin(); profile != profiles.rend(); ++profile) {
+    if (member(*profile, "configuration") != wanted) continue;
+    // One that a session took when it went on may have no trace beside it.
+    if (member(*profile, "metrics").contains("steps_count")) return &*profile;
+    if (found == nullptr) found = &*profile;
+  }
+  return found;
+}
+
+Json run_json(const storage::RunRow& run, const std::vector<TrialRecord>& trials,
+              const std::vector<storage::TrialTrainerEnd>& ends,
+              const std::vector<Json>& profiles) {
+  const auto ends_of = [&ends](int trial) {
+    Json list = Json::array();
+    for (const storage::TrialTrainerEnd& found : ends) {
+      if (found.trial == trial) list.push_back(trainer_end_json(found.end));
+    }
+    return list;
+  };
+  const auto findings = [&](const Configuration& configuration) {
+    const Json* profile = profile_of(profiles, configuration);
+    return profile == nullptr ? Json::array() : member(*profile, "findings");
+  };
+  Json json = run_summary_json(run);
+  json["starting"] = {{"configuration", run.starting.to_json()},
+                      {"findings", findings(run.starting)}};
+  json["best"]["one_time_ns"] = one_time_ns(trials);
+  json["best"]["findings"] = run.best.empty() ? Json::array() : findings(run.best);
+  json["ceiling"] = {{"samples_per_second", run.ceiling_samples_per_second},
+                     {"bound_by", run.ceiling_bound_by},
+                     {"ladder", run.ceiling_ladder}};
+  json["trials"] = Json::array();
+  json["ablation"] = Json::array();
+  for (const TrialRecord& trial : trials) {
+    Json told = trial.to_json(run.id.text);
+    told["trainer_ends"] = ends_of(trial.number);
+    json[trial.kind == TrialKind::ablation ? "ablation" : "trials"].push_back(std::move(told));
+  }
+  json["trainer_ends"] = ends_of(0);
+  return json;
+}
+
+Json trainer_end_json(const TrainerEnd& end) {
+  Json json = end.evidence();
+  json["outcome"] = to_string(end.outcome);
+  json["ended_unix_ns"] = end.ended_unix_ns;
+  return json;
+}
+
+Json check_json(const CheckRecord& check) {
+  return {{"risk", check.risk},
+          {"passed", check.passed},
+          {"steps", check.steps},
+          {"detail", check.detail},
+          {"parameters", check.parameters}};
+}
+
+std::string change_text(const Configuration& reference, const Configuration& change) {
+  std::string text;
+  for (const auto& [name, value] : change.values()) {
+    if (!text.empty()) text += ", ";
+    text += name + " " + value_text(reference.find(name)) + " → " + value_text(&value);
+  }
+  return text.empty() ? "nothing" : text;
+}
+
+std::string estimate_text(const Estimate& estimate) {
+  if (estimate.pairs == 0) return "not measured";
+  return fmt::format("{:.2f} x ({})", estimate.ratio, interval_text(estimate, 2));
+}
+
+std::string interval_text(const Estimate& estimate, int decimals) {
+  const auto end = [&](double value) {
+    const bool is_known = value > 0.0 && value < tuner::kNoUpperEnd;
+    return is_known ? fmt::format("{:.{}f}", value, decimals) : std::string("unknown");
+  };
+  return end(estimate.low) + " to " + end(estimate.high);
+}
+
+std::string gain_text(const Estimate& estimate) {
+  if (estimate.pairs == 0) return "not measured";
+  const auto end = [&](double value, const char* unknown) {
+    const bool is_known = value > 0.0 && value < tuner::kNoUpperEnd;
+    return is_known ? format_gain(value) : std::string(unknown);
+  };
+  return fmt::format("{} (between {} and {}, {} pairs of blocks)", format_gain(estimate.ratio),
+                     end(estimate.low, "an unknown loss"), end(estimate.high, "an unknown gain"),
+                     estimate.pairs);
+}
+
+std::string stand_in_note(const Json& recipe) {
+  if (get_string(member(recipe, "model"), "type").value_or("") != "paced") return {};
+  return "the model `paced` stands in for an accelerator: rates are those of the input side";
+}
+
+std::string trial_text(const TrialRecord& trial) {
+  const std::string verdict =
+      std::string(to_string(trial.verdict)) +
+      (trial.failure ? " (" + std::string(to_string(*trial.failure)) + ")" : "");
+  return fmt::format("{:<12} {}: {}, {}; {}", verdict, trial.plugin,
+                     change_text(trial.reference, trial.change), estimate_text(trial.estimate),
+                     trial.reason);
+}
+
+std::string ablation_text(const std::vector<TrialRecord>& trials) {
+  std::vector<std::vector<std::string>> rows = {
+      {"without", "change", "verdict", "gives", "interval", "pairs"}};
+  for (const TrialRecord& trial : trials) {
+    if (trial.kind != TrialKind::ablation) continue;
+    const bool is_measured = trial.estimate.pairs > 0;
+    rows.push_back({trial.plugin, change_text(trial.reference, trial.change),
+                    trial.verdict == Verdict::accepted   ? "helps"
+                    : trial.verdict == Verdict::rejected ? "no gain shown"
+                                                         : std::string(to_string(trial.verdict)),
+                    is_measured ? fmt::format("{:.3f}", trial.estimate.ratio) : "-",
+                    is_measured ? interval_text(trial.estimate, 3) : "-",
+                    std::to_string(trial.estimate.pairs)});
+  }
+  return rows.size() == 1 ? std::string() : table_text(rows);
+}
+
+std::string run_text(const storage::RunRow& run, const std::vector<TrialRecord>& trials) {
+  std::string text =
+      fmt::format("run      {}\nrecipe   {}\nstate    {}\nstarted  {}\n", run.id.text,
+                  run.recipe_name, state_text(run), time_text(run.started_unix_ns));
+  if (!run.error.empty()) text += fmt::format("error    {}\n", run.error);
+  if (const std::string note = stand_in_note(run.recipe); !note.empty()) {
+    text += fmt::format("note     {}\n", note);
+  }
+  const bool is_anything_tried = std::ranges::any_of(
+      trials, [](const TrialRecord& trial) { return trial.kind != TrialKind::ablation; });
+  if (is_anything_tried) {
+    std::vector<std::vector<std::string>> rows = {
+        {"trial", "plugin", "change", "verdict", "ratio", "interval", "pairs"}};
+    for (const TrialRecord& trial : trials) {
+      if (trial.kind == TrialKind::ablation) continue;
+      const bool is_measured = trial.estimate.pairs > 0;
+      rows.push_back(
+          {std::to_string(trial.number),
+           trial.kind == TrialKind::proposal ? trial.plugin : std::string(to_string(trial.kind)),
+           change_text(trial.reference, trial.change), std::string(to_string(trial.verdict)),
+           is_measured ? fmt::format("{:.3f}", trial.estimate.ratio) : "-",
+           is_measured ? interval_text(trial.estimate, 3) : "-",
+           std::to_string(trial.estimate.pairs)});
+    }
+    text += "\n" + table_text(rows) + "\n";
+  }
+  if (const std::string ablation = ablation_text(trials); !ablation.empty()) {
+    text += "The final configuration against the same without one change:\n" + ablation + "\n";
+  }
+  if (run.best.empty()) return text;
+  const bool is_confirmed = run.speedup.pairs > 0;
+  text += fmt::format(
+      "start    {}{}\nbest     {}\nfaster   {}\n", rate_text(run.baseline_samples_per_second),
+      is_confirmed ? ", beside the best one" : "", rate_text(run.best_samples_per_second),
+      is_confirmed ? estimate_text(run.speedup)
+                   : "nothing that was confirmed: the starting configuration stays");
+  if (const std::int64_t cost_ns = one_time_ns(trials); cost_ns > 0 && is_confirmed) {
+    text += fmt::format("once     {} more in a training, which is repaid\n",
+                        format_duration(std::chrono::nanoseconds(cost_ns)));
+  }
+  if (run.ceiling_samples_per_second > 0) {
+    text += fmt::format("ceiling  at least {} ({})\n", rate_text(run.ceiling_samples_per_second),
+                        run.ceiling_bound_by);
+    if (const std::string ladder = ladder_text(run.ceiling_ladder); !ladder.empty()) {
+      text += "reached  at most " + ladder + "\n";
+    }
+  }
+  text += fmt::format("kept     {}\ntuning   {}\n",
+                      change_text(run.starting, run.starting.change_to(run.best)),
+                      format_duration(std::chrono::nanoseconds(run.tuning_duration_ns)));
+  text += training_text(run);
+  return text;
+}
+
+std::string rate_text(double samples_per_second) {
+  return format_count(static_cast<std::int64_t>(samples_per_second + 0.5)) + " samples/s";
+}
+
+std::string ladder_text(const Json& ladder) {
+  if (!ladder.is_array() || ladder.size() < 2) return {};
+  std::string text;
+  for (const Json& rung : ladder) {
+    text += fmt::format("{}{} {:.0f} %", text.empty() ? "" : ", ",
+                        get_string(rung, "rung").value_or("?"),
+                        100 * get_number(rung, "reached_ratio").value_or(0.0));
+  }
+  return text;
+}
+
+std::string time_text(std::int64_t unix_time_ns) {
+  const std::time_t seconds = static_cast<std::time_t>(unix_time_ns / 1'000'000'000);
+  std::tm local{};
+  if (localtime_r(&seconds, &local) == nullptr) return "?";
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}", local);
+}
+
+std::string table_text(std::vector<std::vector<std::string>> rows) {
+  std::vector<std::size_t> widths;
+  for (auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()), 0);
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      row[i] = printable(std::move(row[i]));
+      widths[i] = std::max(widths[i], width_of(row[i]));
+    }
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      line += row[i];
+      if (i + 1 < row.size()) line.append(widths[i] - width_of(row[i]) + 2, ' ');
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
+}  // namespace autotuned::daemon

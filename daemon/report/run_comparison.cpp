@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/report/run_comparison.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "daemon/report/report.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+void compare_into(std::vector<Difference>& found, const std::string& path, const Json& a,
+                  const Json& b) {
+  if (a == b) return;
+  const auto below = [&](const std::string& step) {
+    return path.empty() ? step : path + "." + step;
+  };
+  if (a.is_object() && b.is_object()) {
+    std::set<std::string> names;
+    for (const Json* side : {&a, &b}) {
+      for (const auto& item : side->items())
+        names.insert(item.key());
+    }
+    for (const std::string& name : names)
+      compare_into(found, below(name), member(a, name.c_str()), member(b, name.c_str()));
+  } else if (a.is_array() && b.is_array()) {
+    for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
+      compare_into(found, below(std::to_string(i + 1)), i < a.size() ? a[i] : Json(),
+                   i < b.size() ? b[i] : Json());
+    }
+  } else {
+    found.push_back({path, a, b});
+  }
+}
+
+void add_profile(ComparedSide& side, const Json& profile) {
+  side.metrics = member(profile, "metrics");
+  const auto span_number = [](const Json& span, const char* field) {
+    return get_number(span, field).value_or(0.0);
+  };
+  double steps = 0.0;
+  for (const Json& span : member(profile, "spans")) {
+    if (get_string(span, "name").value_or("") == "step") steps = span_number(span, "count");
+  }
+  if (steps <= 0.0) return;
+  for (const Json& span : member(profile, "spans")) {
+    side.spans[get_string(span, "name").value_or("?")] = span_number(span, "total_ns") / steps;
+  }
+}
+
+// What the candidate's blocks themselves say, whether or not it was profiled.
+void add_blocks(ComparedSide& side, const std::vector<TrialBlock>& blocks) {
+  Block sum;
+  for (const TrialBlock& block : blocks) {
+    if (!block.is_candidate) continue;
+    sum.duration_ns += block.block.duration_ns;
+    sum.samples += block.block.samples;
+    sum.data_wait_ns += block.block.data_wait_ns;
+    sum.cpu_ns += block.block.cpu_ns;
+    sum.peak_host_memory_bytes =
+        std::max(sum.peak_host_memory_bytes, block.block.peak_host_memory_bytes);
+    sum.peak_device_memory_bytes =
+        std::max(sum.peak_device_memory_bytes, block.block.peak_device_memory_bytes);
+  }
+  if (sum.duration_ns <= 0 || sum.samples <= 0) return;
+  const auto over = [](std::int64_t part, std::int64_t whole) {
+    return static_cast<double>(part) / static_cast<double>(whole);
+  };
+  side.metrics["blocks.data_wait_ratio"] = over(sum.data_wait_ns, sum.duration_ns);
+  side.metrics["blocks.cpu_ns_per_sample"] = over(sum.cpu_ns, sum.samples);
+  side.metrics["blocks.peak_host_bytes"] = sum.peak_host_memory_bytes;
+  side.metrics["blocks.peak_device_bytes"] = sum.peak_device_memory_bytes;
+}
+
+Json differences_json(const std::vector<Difference>& differences) {
+  Json list = Json::array();
+  for (const Difference& difference : differences)
+    list.push_back({{"field", difference.field}, {"a", difference.a}, {"b", difference.b}});
+  return list;
+}
+
+Json side_json(const ComparedSide& side) {
+  Json checks = Json::array();
+  for (const CheckRecord& check : side.checks)
+    checks.push_back(check_json(check));
+  const auto measured = [&side](double value) {
+    return side.estimate.pairs > 0 ? Json(value) : Json();
+  };
+  return {{"name", side.name},
+          {"what", side.what},
+          {"note", stand_in_note(side.recipe)},
+          {"configuration", side.configuration.to_json()},
+          {"samples_per_second", side.samples_per_second},
+          {"reference_samples_per_second", side.reference_samples_per_second},
+          {"ratio", measured(side.estimate.ratio)},
+          {"ratio_low", measured(side.estimate.low)},
+          {"ratio_high", measured(side.estimate.high)},
+          {"pairs", side.estimate.pairs},
+          {"checks", std::move(checks)}};
+}
+
+// Numbers by name, of both sides and their difference.
+Json numbers_json(const Json& a, const Json& b) {
+  Json object = Json::object();
+  for (const Json* side : {&a, &b}) {
+    for (const auto& item : side->items()) {
+      const auto in_a = get_number(a, item.key().c_str());
+      const auto in_b = get_number(b, item.key().c_str());
+      object[item.key()] = {{"a", in_a ? Json(*in_a) : Json()},
+                            {"b", in_b ? Json(*in_b) : Json()},
+                            {"difference", in_a && in_b ? Json(*in_b - *in_a) : Json()}};
+    }
+  }
+  return object;
+}
+
+}  // namespace
+
+std::optional<TrialRecord> measured_trial(const RunRecord& record,
+                                          const std::optional<TrialRecord>& trial) {
+  if (trial) return trial;
+  const auto last =
+      std::find_if(record.trials.rbegin(), record.trials.rend(), [](const TrialRecord& candidate) {
+        const bool is_of_the_whole =
+            candidate.kind == TrialKind::confirmation || candidate.kind == TrialKind::verification;
+        return is_of_the_whole && candidate.verdict == Verdict::accepted;
+      });
+  return last == record.trials.rend() ? std::nullopt : std::optional(*last);
+}
+
+ComparedSide side_of(const RunRecord& record, const std::optional<TrialRecord>& trial,
+                     const std::vector<TrialBlock>& blocks) {
+  const storage::RunRow& run = record.run;
+  ComparedSide side;
+  side.recipe = run.recipe;
+  if (record.environment) {
+    side.environment = record.environment->facts;
+    side.environment["libtorch"] = record.environment->libtorch;
+  }
+  if (trial) {
+    side.name = TrialId{run.id, trial->number}.text();
+    side.what = run.recipe_name + ", " +
+                (trial->kind == TrialKind::proposal ? "trial of " + trial->plugin
+                                                    : std::string(to_string(trial->kind))) +
+                ", " + std::string(to_string(trial->verdict));
+    side.configuration = trial->reference.with(trial->change);
+    side.samples_per_second = trial->candidate_samples_per_second;
+    side.reference_samples_per_second = trial->reference_samples_per_second;
+    side.estimate = trial->estimate;
+    if (const auto found = record.checks.find(trial->number); found != record.checks.end()) {
+      side.checks = found->second;
+    }
+  } else {
+    const bool is_tuned = !run.best.empty();
+    side.name = run.id.text;
+    side.what = run.recipe_name + ", run, " + std::string(storage::to_string(run.state)) +
+                (is_tuned ? "" : ", not tuned: its start");
+    side.configuration = is_tuned ? run.best : run.starting;
+    side.samples_per_second =
+        is_tuned ? run.best_samples_per_second : run.baseline_samples_per_second;
+    side.reference_samples_per_second = run.baseline_samples_per_second;
+    side.estimate = run.speedup;
+    for (const auto& [number, outcome] : outcomes_of(record)) {
+      const auto found = record.checks.find(number);
+      const bool counts = outcome == Outcome::kept || outcome == Outcome::held;
+      if (!counts || found == record.checks.end()) continue;
+      side.checks.insert(side.checks.end(), found->second.begin(), found->second.end());
+    }
+  }
+  if (const Json* profile = profile_of(record.profiles, side.configuration))
+    add_profile(side, *profile);
+  add_blocks(side, blocks);
+  return side;
+}
+
+std::vector<Difference> differences_between(const Json& a, const Json& b) {
+  std::vector<Difference> found;
+  compare_into(found, "", a, b);
+  return found;
+}
+
+Json comparison_json(const ComparedSide& a, const ComparedSide& b) {
+  const bool has_rates = a.samples_per_second > 0.0 && b.samples_per_second > 0.0;
+  return {{"a", side_json(a)},
+          {"b", side_json(b)},
+          {"environment", differences_json(differences_between(a.environment, b.environment))},
+          {"recipe", differences_json(differences_between(a.recipe, b.recipe))},
+          {"knobs", differences_json(
+                        differences_between(a.configuration.to_json(), b.configuration.to_json()))},
+          {"ratio", has_rates ? Json(b.samples_per_second / a.samples_per_second) : Json()},
+          {"is_side_by_side", false},
+          {"metrics", numbers_json(a.metrics, b.metrics)},
+          {"spans_ns_per_step", numbers_json(a.spans, b.spans)}};
+}
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two runs or trials of the history against each other: what differs, and how much.
+//
+// Their rates were not measured side by side, so their ratio says less than that of a trial.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/configuration.hpp"
+#include "base/json.hpp"
+#include "base/trial.hpp"
+#include "daemon/report/story.hpp"
+
+namespace autotuned::daemon {
+
+// One of the two. A run stands for its best configuration as it was confirmed, a trial for its candidate.
+struct ComparedSide {
+  std::string name;  // "r-20261121-7f3a9c.3"
+  std::string what;  // "fashion-cnn, trial of set_to_none, accepted"
+  Json environment;  // the machine's facts
+  Json recipe;
+  Configuration configuration;
+  double samples_per_second = 0.0;  // 0: not measured
+  double reference_samples_per_second =
+      0.0;                          // of the start, or of what the trial was compared with
+  Estimate estimate;                // one over the other, measured side by side
+  std::vector<CheckRecord> checks;  // of the trial, or of the changes that were kept
+  Json metrics = Json::object();    // by name; of the profile and of the measured blocks
+  Json spans = Json::object();      // ns per step by name
+};
+
+// `blocks` are those of measured_trial().
+[[nodiscard]] ComparedSide side_of(const RunRecord& record, const std::optional<TrialRecord>& trial,
+                                   const std::vector<TrialBlock>& blocks);
+// The trial whose candidate blocks are this side's: `trial`, or the one that settled the run.
+[[nodiscard]] std::optional<TrialRecord> measured_trial(const RunRecord& record,
+                                                        const std::optional<TrialRecord>& trial);
+
+// A field that differs; null where it is missing.
+struct Difference {
+  std::string field;  // "optimizer.lr"
+  Json a;
+  Json b;
+};
+// Of two JSON values, by path, objects and arrays opened up.
+[[nodiscard]] std::vector<Difference> differences_between(const Json& a, const Json& b);
+
+[[nodiscard]] Json comparison_json(const ComparedSide& a, const ComparedSide& b);
+[[nodiscard]] std::string comparison_text(const ComparedSide& a, const ComparedSide& b);
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// A comparison as a person reads it.
+#include <fmt/format.h>
+
+#include <functional>
+
+#include "base/text.hpp"
+#include "daemon/report/report.hpp"
+#include "daemon/report/run_comparison.hpp"
+#include "profiler/metrics.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+using profiler::MetricKind;
+using Rows = std::vector<std::vector<std::string>>;
+
+constexpr const char* kMissing = "-";
+
+// Knob names have dots of their own, so this is the value under a difference, not a path.
+std::string value_text(const Json& value) {
+  if (value.is_null()) return kMissing;
+  if (auto knob = knob_value_from(value)) return to_text(*knob);
+  return to_line(value);
+}
+
+std::string differences_text(const std::string& subject,
+                             const std::vector<Difference>& differences) {
+  if (differences.empty()) return "\n" + subject + ": the same\n";
+  Rows rows = {{subject, "A", "B"}};
+  for (const Difference& difference : differences)
+    rows.push_back({difference.field, value_text(difference.a), value_text(difference.b)});
+  return "\n" + table_text(rows);
+}
+
+// Those that blocks tell carry their unit in the name, like the others.
+MetricKind kind_of(const std::string& name) {
+  for (const profiler::MetricDefinition& definition : profiler::metric_definitions()) {
+    if (name == definition.name) return definition.kind;
+  }
+  if (name.ends_with("_ratio")) return MetricKind::ratio;
+  if (name.ends_with("_bytes")) return MetricKind::size;
+  if (name.find("_ns") != std::string::npos) return MetricKind::duration;
+  return MetricKind::count;
+}
+
+std::string number_text(MetricKind kind, double value) {
+  switch (kind) {
+    case MetricKind::duration:
+      return value < 1e6 ? fmt::format("{:.1f} us", value / 1e3)
+                         : fmt::format("{:.2f} ms", value / 1e6);
+    case MetricKind::ratio:
+      return fmt::format("{:.1f} %", value * 100);
+    case MetricKind::size:
+      return format_bytes(static_cast<std::int64_t>(value));
+    case MetricKind::count:
+    case MetricKind::rate:
+      break;
+  }
+  return format_count(static_cast<std::int64_t>(value + 0.5));
+}
+
+std::string difference_text(MetricKind kind, double a, double b) {
+  if (kind == MetricKind::ratio) return fmt::format("{:+.1f} points", (b - a) * 100);
+  return a > 0.0 ? format_gain(b / a) : std::string(kMissing);
+}
+
+// Of what both sides have.
+std::string numbers_text(const std::string& subject, const Json& a, const Json& b,
+                         const std::function<MetricKind(const std::string&)>& kind_of_name) {
+  Rows rows = {{subject, "A", "B", "difference"}};
+  for (const auto& item : a.items()) {
+    const auto in_a = get_number(a, item.key().c_str());
+    const auto in_b = get_number(b, item.key().c_str());
+    if (!in_a || !in_b) continue;
+    const MetricKind kind = kind_of_name(item.key());
+    rows.push_back({item.key(), number_text(kind, *in_a), number_text(kind, *in_b),
+                    difference_text(kind, *in_a, *in_b)});
+  }
+  return rows.size() == 1 ? std::string() : "\n" + table_text(rows);
+}
+
+std::string rates_text(const ComparedSide& a, const ComparedSide& b) {
+  const auto rate = [](double value) {
+    return value > 0.0 ? rate_text(value) : std::string(kMissing);
+  };
+  const auto quotient = [](double of_a, double of_b) {
+    return of_a > 0.0 && of_b > 0.0 ? fmt::format("{:.3f}", of_b / of_a) : std::string(kMissing);
+  };
+  return "\n" +
+         table_text({{"rates", "A", "B", "B / A"},
+                     {"its own", rate(a.samples_per_second), rate(b.samples_per_second),
+                      quotient(a.samples_per_second, b.samples_per_second)},
+                     {"its reference", rate(a.reference_samples_per_second),
+                      rate(b.reference_samples_per_second),
+                      quotient(a.reference_samples_per_second, b.reference_samples_per_second)},
+                     {"side by side", estimate_text(a.estimate), estimate_text(b.estimate), ""}}) +
+         "A and B were not measured side by side: the machine may have been faster for one of "
+         "them.\nOnly the last line compares, for each, two rates of the same minutes.\n";
+}
+
+std::string checks_text(const std::string& name, const std::vector<CheckRecord>& checks) {
+  std::string text;
+  for (const CheckRecord& check : checks) {
+    text += fmt::format("{}: {} check {}: {}\n", name, check.risk,
+                        check.passed ? "passed" : "failed", check.detail);
+  }
+  return text.empty() ? name + ": no checks\n" : text;
+}
+
+}  // namespace
+
+std::string comparison_text(const ComparedSide& a, const ComparedSide& b) {
+  std::string text = table_text({{"A", a.name, a.what}, {"B", b.name, b.what}});
+  for (const ComparedSide* side : {&a, &b}) {
+    if (const std::string note = stand_in_note(side->recipe); !note.empty()) {
+      text += side->name + ": " + note + "\n";
+    }
+  }
+  text += differences_text("environment", differences_between(a.environment, b.environment));
+  text += differences_text("recipe", differences_between(a.recipe, b.recipe));
+  text += differences_text(
+      "knob", differences_between(a.configuration.to_json(), b.configuration.to_json()));
+  text += rates_text(a, b);
+  text += numbers_text("span, mean of a step", a.spans, b.spans,
+                       [](const std::string&) { return MetricKind::duration; });
+  text += numbers_text("metric", a.metrics, b.metrics, kind_of);
+  for (const ComparedSide* side : {&a, &b}) {
+    if (side->spans.empty()) text += "\n" + side->name + " was not profiled.\n";
+  }
+  return text + "\n" + checks_text("A", a.checks) + checks_text("B", b.checks);
+}
+
+}  // namespace autotuned::daemon

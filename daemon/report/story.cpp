@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/report/story.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include "daemon/report/report.hpp"
+#include "profiler/operators.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+constexpr std::array<std::pair<const char*, const char*>, 8> kShares = {{
+    {"step.data_wait_ratio", "waiting for data"},
+    {"step.transfer_ratio", "handing the batch to the device"},
+    {"step.zero_grad_ratio", "resetting gradients"},
+    {"step.forward_ratio", "forward pass"},
+    {"step.loss_ratio", "loss"},
+    {"step.backward_ratio", "backward pass"},
+    {"step.optimizer_ratio", "optimizer"},
+    {"step.other_ratio", "other things"},
+}};
+
+bool is_decided(const TrialRecord& trial) {
+  return trial.verdict != Verdict::running && trial.verdict != Verdict::interrupted;
+}
+
+Outcome outcome_of_rejected(const TrialRecord& trial, const std::vector<CheckRecord>& checks) {
+  if (trial.rejection) {
+    switch (*trial.rejection) {
+      case RejectionReason::slower:
+        return Outcome::slower;
+      case RejectionReason::no_gain:
+      case RejectionReason::undecided_in_time:
+        return Outcome::no_gain;
+      case RejectionReason::not_same_model:
+        return Outcome::wrong_result;
+      case RejectionReason::totals:
+      case RejectionReason::memory_limit:
+        return Outcome::rejected;
+    }
+  }
+  // A row of a version that stored the sentence only.
+  if (!checks.empty() && !checks.back().passed) return Outcome::wrong_result;
+  if (trial.estimate.pairs > 0 && trial.estimate.high < 1.0) return Outcome::slower;
+  return trial.reason.starts_with("no gain") ? Outcome::no_gain : Outcome::rejected;
+}
+
+Outcome outcome_alone(const TrialRecord& trial, const std::vector<CheckRecord>& checks) {
+  switch (trial.verdict) {
+    case Verdict::accepted:
+      return trial.kind == TrialKind::proposal ? Outcome::kept : Outcome::held;
+    case Verdict::rejected:
+      return trial.kind == TrialKind::proposal ? outcome_of_rejected(trial, checks)
+                                               : Outcome::did_not_hold;
+    case Verdict::failed:
+    case Verdict::not_applicable:
+      return trial.kind == TrialKind::proposal ? Outcome::failed : Outcome::did_not_hold;
+    case Verdict::running:
+    case Verdict::interrupted:
+      break;
+  }
+  return Outcome::interrupted;
+}
+
+bool is_within(const Configuration& change, const Configuration& whole) {
+  return std::ranges::all_of(change.values(), [&](const auto& turned) {
+    const KnobValue* const value = whole.find(turned.first);
+    return value != nullptr && *value == turned.second;
+  });
+}
+
+// Accepted proposals by the trial that dropped them: a confirmation drops the last that stands, an ablation before it the
+// change that it was about.
+std::multimap<int, const TrialRecord*> drops_of(const RunRecord& record) {
+  std::multimap<int, const TrialRecord*> drops;
+  std::vector<const TrialRecord*> standing;
+  bool is_confirming = false;
+  for (const TrialRecord& trial : record.trials) {
+    const bool is_accepted = trial.verdict == Verdict::accepted;
+    if (trial.kind == TrialKind::proposal && is_accepted) standing.push_back(&trial);
+    if (trial.kind == TrialKind::ablation && !is_confirming && drops_its_change(trial)) {
+      std::erase_if(standing, [&](const TrialRecord* kept) {
+        if (!is_within(kept->change, trial.change)) return false;
+        drops.emplace(trial.number, kept);
+        return true;
+      });
+    }
+    if (trial.kind != TrialKind::confirmation || !is_decided(trial)) continue;
+    is_confirming = true;
+    if (!is_accepted && !standing.empty()) {
+      drops.emplace(trial.number, standing.back());
+      standing.pop_back();
+    }
+  }
+  return drops;
+}
+
+Json profile_json(const Json* profile) {
+  if (profile == nullptr) return nullptr;
+  Json shares = Json::array();
+  for (const Share& share : shares_of(*profile))
+    shares.push_back({{"metric", share.metric}, {"what", share.text}, {"ratio", share.ratio}});
+  Json operators = Json::array();
+  for (const Share& share : operators_of(*profile, 10))
+    operators.push_back({{"name", share.text}, {"ratio", share.ratio}});
+  return {{"metrics", member(*profile, "metrics")},
+          {"shares", std::move(shares)},
+          {"operators", std::move(operators)},
+          {"findings", member(*profile, "findings")}};
+}
+
+Json trials_json(const RunRecord& record) {
+  const auto outcomes = outcomes_of(record);
+  Json list = Json::array();
+  for (const TrialRecord& trial : record.trials) {
+    if (trial.kind == TrialKind::ablation) continue;
+    Json json = trial.to_json(record.run.id.text);
+    json["outcome"] = to_string(outcomes.at(trial.number));
+    json["checks"] = Json::array();
+    if (const auto checks = record.checks.find(trial.number); checks != record.checks.end()) {
+      for (const CheckRecord& check : checks->second)
+        json["checks"].push_back(check_json(check));
+    }
+    const TrialRecord* dropped = dropped_by(record, trial);
+    json["dropped"] = dropped == nullptr ? Json() : Json(dropped->number);
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+Json break_even_json(const storage::RunRow& run) {
+  const auto pays = break_even(run);
+  if (!pays) return nullptr;
+  const auto samples = get_number(run.training, "samples");
+  return {{"seconds", pays->seconds},
+          {"samples", pays->samples},
+          {"samples_low", pays->samples_low},
+          {"samples_high", pays->samples_high ? Json(*pays->samples_high) : Json()},
+          {"is_reached", samples ? Json(*samples >= pays->samples) : Json()}};
+}
+
+}  // namespace
+
+Result<RunRecord> read_run(const storage::History& history, const storage::RunRow& run,
+                           std::vector<TrialRecord> trials) {
+  RunRecord record{.run = run, .environment = {}, .trials = std::move(trials)};
+  auto environment = history.environment(run.environment_key);
+  if (!environment) return tl::unexpected(environment.error());
+  record.environment = std::move(*environment);
+  for (const TrialRecord& trial : record.trials) {
+    auto checks = history.checks({run.id, trial.number});
+    if (!checks) return tl::unexpected(checks.error());
+    record.checks[trial.number] = std::move(*checks);
+  }
+  auto answers = history.plugin_answers(run.id);
+  if (!answers) return tl::unexpected(answers.error());
+  record.answers = std::move(*answers);
+  auto profiles = history.profiles(run.id);
+  if (!profiles) return tl::unexpected(profiles.error());
+  record.profiles = std::move(*profiles);
+  return record;
+}
+
+std::string_view to_string(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kept:
+      return "kept";
+    case Outcome::dropped:
+      return "dropped";
+    case Outcome::held:
+      return "held";
+    case Outcome::did_not_hold:
+      return "did_not_hold";
+    case Outcome::slower:
+      return "slower";
+    case Outcome::no_gain:
+      return "no_gain";
+    case Outcome::wrong_result:
+      return "wrong_result";
+    case Outcome::rejected:
+      return "rejected";
+    case Outcome::failed:
+      return "failed";
+    case Outcome::interrupted:
+      return "interrupted";
+  }
+  return "";
+}
+
+std::map<int, Outcome> outcomes_of(const RunRecord& record) {
+  std::map<int, Outcome> outcomes;
+  for (const TrialRecord& trial : record.trials) {
+    const auto checks = record.checks.find(trial.number);
+    outcomes[trial.number] = outcome_alone(
+        trial, checks == record.checks.end() ? std::vector<CheckRecord>{} : checks->second);
+  }
+  for (const auto& [confirmation, dropped] : drops_of(record))
+    outcomes[dropped->number] = Outcome::dropped;
+  return outcomes;
+}
+
+const TrialRecord* dropped_by(const RunRecord& record, const TrialRecord& confirmation) {
+  const auto drops = drops_of(record);
+  const auto found = drops.find(confirmation.number);
+  return found == drops.end() ? nullptr : found->second;
+}
+
+std::vector<Silence> silent_plugins(const RunRecord& record) {
+  std::set<std::string> tried;
+  for (const TrialRecord& trial : record.trials)
+    tried.insert(trial.plugin);
+  std::map<std::string, Silence> last;
+  for (const storage::PluginAnswerRow& answer : record.answers) {
+    if (answer.plugin == kMachineName) continue;
+    if (answer.outcome.empty()) {
+      // It had a proposal at last, for which no time was left.
+      if (answer.is_answered) last.erase(answer.plugin);
+      continue;
+    }
+    if (tried.contains(answer.plugin) && !answer.is_failure) continue;
+    last[answer.plugin] = {answer.plugin, answer.outcome, answer.is_failure};
+  }
+  std::vector<Silence> list;
+  for (auto& [plugin, silence] : last)
+    list.push_back(std::move(silence));
+  return list;
+}
+
+std::vector<std::string> machine_findings(const RunRecord& record) {
+  std::vector<std::string> findings;
+  for (const storage::PluginAnswerRow& answer : record.answers) {
+    if (answer.plugin != kMachineName || answer.outcome.empty()) continue;
+    if (std::ranges::find(findings, answer.outcome) == findings.end()) {
+      findings.push_back(answer.outcome);
+    }
+  }
+  return findings;
+}
+
+std::optional<BreakEven> break_even(const storage::RunRow& run) {
+  // With r samples/s at the start and q r at best, N samples save N/r - N/(q r) of T seconds of tuning.
+  const Estimate& speedup = run.speedup;
+  const double start_rate = run.baseline_samples_per_second;
+  const double spent_s = static_cast<double>(run.tuning_duration_ns) / 1e9;
+  if (speedup.pairs == 0 || speedup.ratio <= 1.0 || start_rate <= 0.0) return std::nullopt;
+  const auto samples = [&](double ratio) { return spent_s * start_rate * ratio / (ratio - 1.0); };
+  BreakEven pays{.seconds = spent_s / (speedup.ratio - 1.0),
+                 .samples = samples(speedup.ratio),
+                 .samples_low = samples(std::max(speedup.high, speedup.ratio))};
+  if (speedup.low > 1.0) pays.samples_high = samples(speedup.low);
+  return pays;
+}
+
+std::vector<Share> shares_of(const Json& profile) {
+  std::vector<Share> shares;
+  for (const auto& [metric, text] : kShares) {
+    if (const auto ratio = get_number(member(profile, "metrics"), metric)) {
+      shares.push_back({metric, text, *ratio});
+    }
+  }
+  std::ranges::stable_sort(shares, std::greater(), &Share::ratio);
+  return shares;
+}
+
+std::vector<Share> operators_of(const Json& profile, std::size_t limit) {
+  double step_ns = 0.0;
+  for (const Json& span : member(profile, "spans")) {
+    if (get_string(span, "name").value_or("") == "step") {
+      step_ns = get_number(span, "total_ns").value_or(0.0);
+    }
+  }
+  if (step_ns <= 0.0) return {};
+  std::vector<profiler::OperatorTotal> totals;
+  for (const Json& json : member(profile, "operators")) {
+    const std::string name = get_string(json, "name").value_or("");
+    if (!name.starts_with("aten::")) continue;  // autograd's nodes hold operators
+    totals.push_back(
+        {.name = name, .span = {}, .self_ns = get_integer(json, "self_ns").value_or(0)});
+  }
+  std::vector<Share> shares;
+  for (const profiler::OperatorTotal& total : profiler::by_name(totals, limit))
+    shares.push_back({{}, total.name, static_cast<double>(total.self_ns) / step_ns});
+  return shares;
+}
+
+std::optional<double> reached_ceiling_ratio(const storage::RunRow& run) {
+  if (run.ceiling_samples_per_second <= 0.0 || run.best_samples_per_second <= 0.0) {
+    return std::nullopt;
+  }
+  return run.best_samples_per_second / run.ceiling_samples_per_second;
+}
+
+Json story_json(const RunRecord& record) {
+  const storage::RunRow& run = record.run;
+  Json story = run_summary_json(run);
+  story["job"] = {{"model", member(run.recipe, "model")},
+                  {"data", member(run.recipe, "data")},
+                  {"input", member(run.recipe, "input")},
+                  {"optimizer", member(run.recipe, "optimizer")},
+                  {"train", member(run.recipe, "train")}};
+  story["environment"] = record.environment ? record.environment->facts : Json();
+  story["libtorch"] = record.environment ? Json(record.environment->libtorch) : Json();
+  story["start"] = {{"samples_per_second", run.baseline_samples_per_second},
+                    {"configuration", run.starting.to_json()},
+                    {"profile", profile_json(profile_of(record.profiles, run.starting))}};
+  story["trials"] = trials_json(record);
+  story["ablation"] = Json::array();
+  for (const TrialRecord& trial : record.trials) {
+    if (trial.kind == TrialKind::ablation) story["ablation"].push_back(trial.to_json(run.id.text));
+  }
+  story["silent_plugins"] = Json::array();
+  for (const Silence& silence : silent_plugins(record)) {
+    story["silent_plugins"].push_back({{"plugin", silence.plugin},
+                                       {"because", silence.because},
+                                       {"is_failure", silence.is_failure}});
+  }
+  story["machine_findings"] = machine_findings(record);
+  const bool is_tuned = !run.best.empty();
+  story["best"]["profile"] =
+      is_tuned ? profile_json(profile_of(record.profiles, run.best)) : Json();
+  story["best"]["one_time_ns"] = one_time_ns(record.trials);
+  story["best"]["change"] = run.starting.change_to(run.best).to_json();
+  const auto reached = reached_ceiling_ratio(run);
+  story["ceiling"] = {{"samples_per_second", run.ceiling_samples_per_second},
+                      {"bound_by", run.ceiling_bound_by},
+                      {"ladder", run.ceiling_ladder},
+                      {"reached_ratio", reached ? Json(*reached) : Json()}};
+  story["break_even"] = break_even_json(run);
+  return story;
+}
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+// The story as a person reads it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/printable.hpp"
+#include "base/text.hpp"
+#include "daemon/report/report.hpp"
+#include "daemon/report/story.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr double kWorthNaming = 0.01;  // of a step
+constexpr double kAtCeiling = 0.98;    // within 2 % nothing is left to gain there
+constexpr std::size_t kOperatorsNamed = 3;
+
+std::string percent(double ratio) {
+  return fmt::format("{:.{}f} %", ratio * 100, ratio < 0.1 ? 1 : 0);
+}
+
+std::string type_of(const Json& typed) {
+  return get_string(typed, "type").value_or("?");
+}
+
+// "a, b and c".
+std::string listed(const std::vector<std::string>& items) {
+  std::string text;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (i > 0) text += i + 1 == items.size() ? " and " : ", ";
+    text += items[i];
+  }
+  return text;
+}
+
+std::string opening(const RunRecord& record) {
+  const storage::RunRow& run = record.run;
+  std::string text = fmt::format("Run {} of {}, started {}: {}.\n", run.id.text, run.recipe_name,
+                                 time_text(run.started_unix_ns), state_text(run));
+  if (!run.error.empty()) text += "It ended with an error: " + run.error + ".\n";
+  if (const std::string note = stand_in_note(run.recipe); !note.empty()) {
+    text += "Note: " + note + ".\n";
+  }
+  return text;
+}
+
+std::string job(const RunRecord& record) {
+  const Json& recipe = record.run.recipe;
+  std::string text =
+      fmt::format("It trains the model {} on data of the type {} with {} and a batch size of {}.\n",
+                  type_of(member(recipe, "model")), type_of(member(recipe, "data")),
+                  type_of(member(recipe, "optimizer")),
+                  get_integer(member(recipe, "train"), "batch_size").value_or(0));
+  if (!record.environment) return text;
+  const Json& facts = record.environment->facts;
+  text += fmt::format("The machine: {}, {} CPUs allowed, {} of memory",
+                      get_string(facts, "cpu_model").value_or("?"),
+                      get_integer(facts, "cpus_allowed").value_or(0),
+                      format_bytes(get_integer(facts, "memory_allowed_bytes").value_or(0)));
+  std::vector<std::string> gpus;
+  for (const Json& gpu : member(facts, "gpus"))
+    gpus.push_back(get_string(gpu, "name").value_or("?"));
+  text += gpus.empty() ? ", no GPU" : ", " + listed(gpus);
+  return text + "; LibTorch " + record.environment->libtorch + ".\n";
+}
+
+// Where the time of a step went.
+std::string step(const Json& profile) {
+  const Json& metrics = member(profile, "metrics");
+  const auto duration_ns = get_number(metrics, "step.duration_ns");
+  const std::vector<Share> shares = shares_of(profile);
+  if (!duration_ns || shares.empty()) return "No profile says where its time went.\n";
+  const double waited = get_number(metrics, "step.data_wait_ratio").value_or(0.0);
+  std::string text = fmt::format(
+      "A step took {} and waited {} of the time for data",
+      format_duration(nanoseconds(static_cast<std::int64_t>(*duration_ns))), percent(waited));
+  std::vector<std::string> named;
+  for (const Share& share : shares) {
+    if (share.ratio < kWorthNaming || share.metric == "step.data_wait_ratio") continue;
+    named.push_back(percent(share.ratio) + " " + share.text);
+  }
+  text += named.empty() ? ".\n" : "; the rest: " + listed(named) + ".\n";
+  std::vector<std::string> operators;
+  for (const Share& share : operators_of(profile, kOperatorsNamed)) {
+    if (share.ratio >= kWorthNaming) operators.push_back(share.text + " " + percent(share.ratio));
+  }
+  if (!operators.empty()) text += "Most of the step by operator: " + listed(operators) + ".\n";
+  return text;
+}
+
+// What the rules found in the trace, one a line: who acts on it, or what to do.
+std::string findings(const Json& profile, const char* heading) {
+  std::string text;
+  for (const Json& finding : member(profile, "findings")) {
+    const auto word = [&](const char* field) {
+      return printable(get_string(finding, field).value_or(""));
+    };
+    const std::string plugin = word("plugin");
+    text += fmt::format("{} {}: {}; {}.\n", heading, word("id"), word("evidence"),
+                        plugin.empty() ? word("advice") : "the plugin " + plugin + " acts on it");
+  }
+  return text;
+}
+
+std::string start(const RunRecord& record) {
+  const storage::RunRow& run = record.run;
+  if (run.baseline_samples_per_second <= 0.0)
+    return "The starting configuration was not measured.\n";
+  std::string text = fmt::format("The starting configuration trained {}.\n",
+                                 rate_text(run.baseline_samples_per_second));
+  const Json* profile = profile_of(record.profiles, run.starting);
+  if (profile == nullptr) return text + step(Json());
+  return text + step(*profile) + findings(*profile, "Found:");
+}
+
+std::string checks_text(const std::vector<CheckRecord>& checks) {
+  std::string text;
+  for (const CheckRecord& check : checks) {
+    text += fmt::format("; {} check {}: {}", check.risk, check.passed ? "passed" : "failed",
+                        check.detail);
+  }
+  return text;
+}
+
+std::string confirmation_text(const RunRecord& record, const TrialRecord& trial, Outcome outcome) {
+  const std::string figures = estimate_text(trial.estimate);
+  if (outcome == Outcome::held) return "It holds: " + figures + " the rate of the start.";
+  std::string text = trial.estimate.pairs > 0 ? "It does not hold: " + figures + ": " + trial.reason
+                                              : "It does not hold: " + trial.reason;
+  if (trial.kind == TrialKind::verification) return text + ". So the search began anew.";
+  if (const TrialRecord* dropped = dropped_by(record, trial)) {
+    text += fmt::format(". So the last change was dropped: {} (trial {})",
+                        change_text(dropped->reference, dropped->change), dropped->number);
+  }
+  return text + ".";
+}
+
+std::string outcome_text(const RunRecord& record, const TrialRecord& trial, Outcome outcome) {
+  const auto found = record.checks.find(trial.number);
+  const std::vector<CheckRecord> checks =
+      found == record.checks.end() ? std::vector<CheckRecord>{} : found->second;
+  switch (outcome) {
+    case Outcome::kept:
+      return "Kept: " + gain_text(trial.estimate) + checks_text(checks) + ".";
+    case Outcome::dropped:
+      return "Accepted at first: " + gain_text(trial.estimate) + checks_text(checks) +
+             "; dropped when the whole did not hold, or was not faster with it.";
+    case Outcome::slower:
+      return "Rejected, slower: " + gain_text(trial.estimate) + ".";
+    case Outcome::no_gain:
+      return "Rejected, no gain shown: " + gain_text(trial.estimate) + ".";
+    case Outcome::wrong_result:
+      return "Rejected, wrong result: it does not train the same model" + checks_text(checks) +
+             ". It would have been worth " + gain_text(trial.estimate) + ".";
+    case Outcome::rejected:
+      return "Rejected: " + trial.reason + ".";
+    case Outcome::failed:
+      return fmt::format("Failed ({}): {}.",
+                         trial.failure ? to_string(*trial.failure) : std::string_view("unknown"),
+                         trial.reason);
+    case Outcome::interrupted:
+      return "Interrupted before it was decided.";
+    case Outcome::held:
+    case Outcome::did_not_hold:
+      return confirmation_text(record, trial, outcome);
+  }
+  return {};
+}
+
+std::string trial_story(const RunRecord& record, const TrialRecord& trial, Outcome outcome) {
+  const std::string change = change_text(trial.reference, trial.change);
+  std::string text = std::to_string(trial.number) + ". ";
+  switch (trial.kind) {
+    case TrialKind::proposal:
+      text += trial.plugin + " proposed " + change + ", because " + trial.proposal_reason + ".\n";
+      break;
+    case TrialKind::confirmation:
+      text += "Confirmation of the whole against the start, in fresh blocks: " + change + ".\n";
+      break;
+    case TrialKind::ablation:
+      break;  // told with what was kept
+    case TrialKind::verification:
+      text += "Verification of what an earlier run kept here: " + change + ".\n";
+      break;
+  }
+  return text + "   " + outcome_text(record, trial, outcome) + "\n";
+}
+
+std::string tried(const RunRecord& record) {
+  std::string text;
+  const auto outcomes = outcomes_of(record);
+  for (const TrialRecord& trial : record.trials) {
+    if (trial.kind == TrialKind::ablation) continue;
+    text += trial_story(record, trial, outcomes.at(trial.number));
+  }
+  if (text.empty()) text = "No change was tried.\n";
+  for (const Silence& silence : silent_plugins(record)) {
+    text += fmt::format("{} {}: {}.\n", silence.plugin,
+                        silence.is_failure ? "was left out" : "proposed nothing", silence.because);
+  }
+  return text;
+}
+
+std::string kept(const RunRecord& record) {
+  const storage::RunRow& run = record.run;
+  if (run.best.empty()) return "Nothing yet: tuning did not come to its end.\n";
+  const Configuration change = run.starting.change_to(run.best);
+  if (change.empty()) return "The starting configuration: nothing faster was found.\n";
+  std::string text = change_text(run.starting, change) + ".\n";
+  if (run.speedup.pairs > 0) {
+    text += fmt::format(
+        "Confirmed side by side with the start: {} as fast over {} pairs of blocks, "
+        "{} instead of {}.\n",
+        estimate_text(run.speedup), run.speedup.pairs, rate_text(run.best_samples_per_second),
+        rate_text(run.baseline_samples_per_second));
+    if (const std::int64_t cost_ns = one_time_ns(record.trials); cost_ns > 0) {
+      text += fmt::format(
+          "What it needs once, such as a filled cache, takes {} of a training, which is repaid.\n",
+          format_duration(nanoseconds(cost_ns)));
+    }
+  }
+  if (const Json* profile = profile_of(record.profiles, run.best)) {
+    text += step(*profile) + findings(*profile, "Still found:");
+  }
+  return text;
+}
+
+std::string ablation(const RunRecord& record) {
+  std::string text;
+  for (const TrialRecord& trial : record.trials) {
+    if (trial.kind != TrialKind::ablation) continue;
+    text +=
+        fmt::format("Without {} ({}): ", trial.plugin, change_text(trial.reference, trial.change));
+    if (trial.estimate.pairs == 0) {
+      text += "not measured, " + trial.reason + ".\n";
+    } else {
+      text += fmt::format("{} {}.\n",
+                          trial.verdict == Verdict::accepted ? "it gives" : "no gain is shown,",
+                          gain_text(trial.estimate));
+    }
+  }
+  return text;
+}
+
+// The rungs below the ceiling, which is told already.
+std::string lower_rungs(const Json& ladder) {
+  static constexpr std::array kWords = {std::pair{"raw_bytes", "with its files in memory"},
+                                        std::pair{"made_samples", "with ready samples in memory"},
+                                        std::pair{"host_batch", "with ready batches on the host"}};
+  std::vector<std::string> rungs;
+  for (const auto& [name, words] : kWords) {
+    for (const Json& rung : ladder) {
+      if (get_string(rung, "rung").value_or("") != name) continue;
+      rungs.push_back(fmt::format(
+          "{} {} ({} reached)", rate_text(get_number(rung, "samples_per_second").value_or(0.0)),
+          words, percent(std::min(1.0, get_number(rung, "reached_ratio").value_or(0.0)))));
+    }
+  }
+  return rungs.empty() ? std::string() : "It would train at least " + listed(rungs) + ".\n";
+}
+
+std::string left(const storage::RunRow& run) {
+  const auto reached = reached_ceiling_ratio(run);
+  if (!reached) return "Its ceiling was not measured.\n";
+  std::string text = fmt::format("With loading and transfer for free it would train at least {}",
+                                 rate_text(run.ceiling_samples_per_second));
+  text += *reached >= kAtCeiling
+              ? fmt::format("; it reaches {} of that, so nothing more was shown to be gained there",
+                            percent(std::min(1.0, *reached)))
+              : fmt::format("; it reaches {} of that", percent(*reached));
+  return text + ". What bounds it then is " + run.ceiling_bound_by + ".\n" +
+         lower_rungs(run.ceiling_ladder);
+}
+
+std::string cost(const storage::RunRow& run) {
+  if (run.tuning_duration_ns <= 0) return "The cost of tuning is not known yet.\n";
+  std::string text = "Tuning took " + format_duration(nanoseconds(run.tuning_duration_ns)) + ".\n";
+  const auto count = [](double samples) {
+    return format_count(static_cast<std::int64_t>(samples + 0.5));
+  };
+  const auto samples = get_number(run.training, "samples");
+  if (const auto pays = break_even(run)) {
+    const std::string high =
+        pays->samples_high ? count(*pays->samples_high) : std::string("an unknown number");
+    text += fmt::format(
+        "It repays itself after {} samples (between {} and {}), which is {} of training.\n",
+        count(pays->samples), count(pays->samples_low), high,
+        format_duration(nanoseconds(static_cast<std::int64_t>(pays->seconds * 1e9))));
+    if (samples) {
+      const bool is_repaid = *samples >= pays->samples;
+      text += fmt::format("This training had {} samples, so it has {}.\n", count(*samples),
+                          is_repaid ? "repaid itself"
+                                    : "not repaid itself yet; the next run of this job here starts "
+                                      "from what was kept");
+    }
+  } else if (!run.best.empty()) {
+    text +=
+        "Nothing faster was found, so it does not repay itself; the next run of this job here "
+        "knows that.\n";
+  }
+  if (const auto duration_ns = get_number(run.training, "duration_ns")) {
+    text += fmt::format("Training took {}.\n",
+                        format_duration(nanoseconds(static_cast<std::int64_t>(*duration_ns))));
+  }
+  return text;
+}
+
+// Every line of the paragraph, indented.
+std::string section(const std::string& heading, const std::string& paragraph) {
+  std::string text = "\n" + heading + "\n";
+  std::size_t from = 0;
+  for (std::size_t end = paragraph.find('\n'); end != std::string::npos;
+       from = end + 1, end = paragraph.find('\n', from)) {
+    text += "  " + paragraph.substr(from, end - from) + "\n";
+  }
+  return text;
+}
+
+std::string gives(const RunRecord& record) {
+  const std::string text = ablation(record);
+  return text.empty() ? text : section("What each change gives at the end", text);
+}
+
+std::string disturbed(const RunRecord& record) {
+  std::string text;
+  for (const std::string& finding : machine_findings(record))
+    text += finding + ".\n";
+  return text.empty() ? text : section("What disturbed the measurements", text);
+}
+
+}  // namespace
+
+std::string story_text(const RunRecord& record) {
+  return opening(record) + section("The job", job(record)) +
+         section("At the start", start(record)) + disturbed(record) +
+         section("What was tried", tried(record)) + section("What was kept", kept(record)) +
+         gives(record) + section("What is left", left(record.run)) +
+         section("What it cost", cost(record.run));
+}
+
+}  // namespace autotuned::daemon

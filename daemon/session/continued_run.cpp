@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/session/continued_run.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace autotuned::daemon {
+namespace {
+
+using storage::History;
+using storage::RunRow;
+
+constexpr std::chrono::minutes kHistoryPatience{10};
+
+Result<std::optional<RunRow>> find_run(const History& history, const SessionRequest& request,
+                                       const storage::RunKey& key) {
+  if (!request.continue_run.empty()) {
+    auto ours = history.run(request.continue_run);
+    if (!ours) return tl::unexpected(ours.error());
+    // A command that trains may have taken over what we only tuned: the training is not ours to end.
+    if (ours->is_tune_only == key.is_tune_only) return std::optional(*std::move(ours));
+  }
+  auto row = history.unfinished_run(key);
+  // To search anew is to go on with nothing, except with such a search that was interrupted.
+  if (row && *row && request.retune && !(*row)->is_retuned) row->reset();
+  return row;
+}
+
+}  // namespace
+
+std::string plan_of(const recipes::Recipe& recipe) {
+  Json plan = {{"seed", recipe.seed},
+               {"epochs", nullptr},
+               {"steps", nullptr},
+               {"output", recipe.output_dir.string()}};
+  if (recipe.train.epochs) plan["epochs"] = *recipe.train.epochs;
+  if (recipe.train.steps) plan["steps"] = *recipe.train.steps;
+  return to_line(plan);
+}
+
+std::string other_run_text(const RunRow& run) {
+  const Json plan = parse_json(run.plan, "plan").value_or(Json::object());
+  std::string what;
+  for (const char* field : {"seed", "epochs", "steps"}) {
+    const Json& value = member(plan, field);
+    if (value.is_number()) what += std::string(field) + " " + value.dump() + ", ";
+  }
+  const std::string file = get_string(run.recipe, "file").value_or("");
+  return "run " + run.id.text + " of the same job is unfinished and stays as it is (" + what +
+         "output " + run.output_dir + "); with these, 'autotuned run " +
+         (file.empty() ? "RECIPE" : file) + " --output " + run.output_dir +
+         (run.is_tune_only ? " --tune-only" : "") + "' continues it";
+}
+
+Result<ClaimedRun> claim_run(const History& history, const SessionRequest& request,
+                             const storage::RunKey& key) {
+  Descriptor claim;
+  for (std::string claimed;;) {
+    auto run = find_run(history, request, key);
+    if (!run) return tl::unexpected(run.error());
+    if (!*run) return ClaimedRun{};
+    if ((*run)->id.text == claimed) return ClaimedRun{*std::move(run), std::move(claim)};
+    auto next = history.claim((*run)->id);
+    if (!next) return tl::unexpected(next.error());
+    claim = *std::move(next);
+    claimed = (*run)->id.text;
+  }
+}
+
+Result<std::vector<TrialRecord>> trials_of(const History& history, const RunId& run) {
+  auto trials = history.trials(run);
+  if (!trials) return trials;
+  for (TrialRecord& trial : *trials) {
+    if (trial.verdict != Verdict::rejected) continue;
+    auto checks = history.checks({run, trial.number});
+    if (!checks) return tl::unexpected(checks.error());
+    if (!checks->empty() && !checks->back().passed) trial.failed_check = checks->back();
+  }
+  return trials;
+}
+
+storage::LockPatience patience_of(SessionControl& control, const std::filesystem::path& history) {
+  return [&control, history, is_told = false](std::chrono::milliseconds waited) mutable {
+    if (waited >= storage::kLockTimeout / 2 && !is_told) {
+      is_told = true;
+      control.report({{"event", "warning"},
+                      {"text", "another program has locked the history " + history.string() +
+                                   "; the run waits for it"}});
+    }
+    return waited < kHistoryPatience && !control.is_requested();
+  };
+}
+
+Result<void> store_end(History& history, const RunRow& run) {
+  auto stored = history.set_patience(
+      [](std::chrono::milliseconds waited) { return waited < storage::kLockTimeout; });
+  if (auto count = history.interrupt_running_trials(run.id); !count) {
+    stored = tl::unexpected(count.error());
+  }
+  if (auto updated = history.update_run(run); !updated) stored = std::move(updated);
+  return stored;
+}
+
+std::string unstored_end_text(const RunRow& run, const Error& error) {
+  return "the end of run " + run.id.text + " could not be stored (" + error.message() +
+         "): the history has it as unfinished, and the same command continues it";
+}
+
+void remove_spent_checkpoints(const History& history, const std::filesystem::path& folder) {
+  constexpr std::string_view kBegin = "checkpoint-";
+  constexpr std::string_view kEnd = ".pt";
+  std::error_code error;
+  if (!std::filesystem::exists(folder / "model.pt", error)) return;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    if (!name.starts_with(kBegin) || !name.ends_with(kEnd)) continue;
+    const std::string id = name.substr(kBegin.size(), name.size() - kBegin.size() - kEnd.size());
+    const auto run = history.run(id);
+    const bool is_spent = run && run->id.text == id && run->output_dir == folder.string() &&
+                          run->state == storage::RunState::finished && !run->is_tune_only;
+    std::error_code ignored;
+    if (is_spent) std::filesystem::remove(entry->path(), ignored);
+  }
+}
+
+Result<void> put_faults(History& history, const RunId& run, const std::vector<PluginFault>& faults,
+                        std::int64_t asked_unix_ns) {
+  for (const PluginFault& fault : faults) {
+    const auto answers = history.plugin_answers(run);
+    if (!answers) return tl::unexpected(answers.error());
+    const bool is_known = std::ranges::any_of(*answers, [&](const auto& answer) {
+      return answer.is_failure && answer.plugin == fault.plugin;
+    });
+    if (is_known) continue;
+    if (fault.is_loading) {
+      // Nobody had asked it anything yet.
+      storage::PluginAnswerRow question;
+      question.plugin = fault.plugin;
+      question.asked_unix_ns = asked_unix_ns;
+      if (auto stored = history.put_plugin_asked(run, question); !stored) return stored;
+    }
+    auto stored = history.put_plugin_answered(run, fault.plugin, fault.outcome, true);
+    if (!stored) return stored;
+  }
+  return {};
+}
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a session sees to before it goes on with a run that another process began.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/descriptor.hpp"
+#include "base/result.hpp"
+#include "daemon/common/session_request.hpp"
+#include "daemon/session/session_control.hpp"
+#include "storage/history.hpp"
+
+namespace autotuned::daemon {
+
+struct ClaimedRun {
+  std::optional<storage::RunRow> run;  // nothing: a new one is to begin
+  Descriptor claim;                    // of that run, see History::claim()
+};
+
+// What the recipe trains beside its job, as RunRow::plan: seed, length and output folder.
+[[nodiscard]] std::string plan_of(const recipes::Recipe& recipe);
+
+// That a run of the job is unfinished which this request does not go on with, and what does; one line.
+[[nodiscard]] std::string other_run_text(const storage::RunRow& run);
+
+// The run that the request goes on with, as it is once nobody else is at work on it: whoever was may have ended it
+// while the claim waited, and then another one or none is to be gone on with.
+[[nodiscard]] Result<ClaimedRun> claim_run(const storage::History& history,
+                                           const SessionRequest& request,
+                                           const storage::RunKey& key);
+
+// What the run has measured so far, with the check that a rejected trial failed.
+[[nodiscard]] Result<std::vector<TrialRecord>> trials_of(const storage::History& history,
+                                                         const RunId& run);
+
+// Waits for minutes rather than for what a command does: a copy or a stopped program must not cost a search. Says once
+// that it waits; a cancel ends it. `control` must outlive it.
+[[nodiscard]] storage::LockPatience patience_of(SessionControl& control,
+                                                const std::filesystem::path& history);
+// The last that is stored of a run that an error ended; trials that were going on become interrupted. Waits for a lock as
+// long as any command does, also after a cancel. Each part is stored if it can be, whatever becomes of the others.
+[[nodiscard]] Result<void> store_end(storage::History& history, const storage::RunRow& run);
+
+// For people, where that failed.
+[[nodiscard]] std::string unstored_end_text(const storage::RunRow& run, const Error& error);
+
+// Removes checkpoints of trainings into this folder that have ended with their model: whoever was killed in between could
+// not. REQUIRES: the folder is locked.
+void remove_spent_checkpoints(const storage::History& history, const std::filesystem::path& folder);
+
+// Stores those faults that the run has not on record: whoever told of them may have told of them before.
+[[nodiscard]] Result<void> put_faults(storage::History& history, const RunId& run,
+                                      const std::vector<PluginFault>& faults,
+                                      std::int64_t asked_unix_ns);
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/session/known_knobs.hpp"
+
+#include <utility>
+
+#include "daemon/report/report.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+Configuration part(const std::vector<recipes::Knob>& knobs, const Configuration& configuration,
+                   bool is_known) {
+  Configuration result;
+  for (const auto& [name, value] : configuration.values()) {
+    if (recipes::find_knob(knobs, name).has_value() == is_known) result.set(name, value);
+  }
+  return result;
+}
+
+}  // namespace
+
+Configuration known_part(const std::vector<recipes::Knob>& knobs,
+                         const Configuration& configuration) {
+  return part(knobs, configuration, true);
+}
+
+Configuration unknown_part(const std::vector<recipes::Knob>& knobs,
+                           const Configuration& configuration) {
+  return part(knobs, configuration, false);
+}
+
+std::optional<TrialRecord> known_trial(const std::vector<recipes::Knob>& knobs,
+                                       const Configuration& starting, TrialRecord trial) {
+  if (!unknown_part(knobs, trial.change).empty()) return std::nullopt;
+  trial.reference = starting.with(known_part(knobs, trial.reference));
+  return trial;
+}
+
+std::optional<Configuration> known_best(const std::vector<recipes::Knob>& knobs,
+                                        const Configuration& starting, const Configuration& best) {
+  Configuration known = starting.with(known_part(knobs, best));
+  if (known == starting && !unknown_part(knobs, best).empty()) return std::nullopt;
+  return known;
+}
+
+std::vector<std::string> drop_unknown_knobs(const std::vector<recipes::Knob>& knobs,
+                                            const recipes::Recipe& recipe,
+                                            const std::vector<TrialRecord>& trials,
+                                            storage::RunRow& run) {
+  std::vector<std::string> told;
+  const auto start = Configuration::from_json(member(run.recipe, "start"));
+  const Configuration set = start ? unknown_part(knobs, *start) : Configuration();
+  if (!set.empty()) {
+    told.push_back("the recipe starts from " + set.canonical_text() +
+                   ", whose knob has gone with its plugin: the run goes on without it");
+  }
+  const Configuration before = std::exchange(
+      run.starting, recipe.starting_configuration(knobs).with(known_part(knobs, run.starting)));
+  for (const TrialRecord& trial : trials) {
+    const bool is_kept = trial.verdict == Verdict::accepted && trial.kind == TrialKind::proposal;
+    if (!is_kept || unknown_part(knobs, trial.change).empty()) continue;
+    told.push_back("trial " + std::to_string(trial.number) + ", " +
+                   change_text(trial.reference, trial.change) +
+                   ", no longer counts: its knob has gone with its plugin");
+  }
+  if (run.best.empty()) return told;
+  const Configuration kept = unknown_part(knobs, before.change_to(run.best));
+  if (!kept.empty()) {
+    told.push_back("the kept change " + change_text(before, kept) +
+                   " has gone with its plugin: the training goes on without it, and may be slower "
+                   "than promised");
+  }
+  run.best = run.starting.with(known_part(knobs, run.best));
+  return told;
+}
+
+}  // namespace autotuned::daemon

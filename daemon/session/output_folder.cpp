@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/session/output_folder.hpp"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <chrono>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/file.hpp"
+#include "plugins/host/trust.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A session that was killed, and its trainers, may be on their way out.
+constexpr std::chrono::seconds kLockLimit{5};
+constexpr std::chrono::milliseconds kLockAgain{50};
+constexpr const char* kRule =
+    "the folder must be owned by this user and writable by nobody else: change its owner or mode, "
+    "or name another with "
+    "--output";
+
+Result<void> check_folder(const fs::path& folder, bool may_be_link) {
+  struct stat found {};
+  const int looked = may_be_link ? ::stat(folder.c_str(), &found) : ::lstat(folder.c_str(), &found);
+  if (looked != 0) {
+    return tl::unexpected(system_error(errno, "cannot look at the folder", folder.string()));
+  }
+  if (S_ISLNK(found.st_mode)) {
+    return fail(ErrorKind::permission, "it is a link, and what is written there would go elsewhere",
+                folder.string(), "remove the link, or name another folder with --output");
+  }
+  if (!S_ISDIR(found.st_mode)) {
+    return fail(ErrorKind::invalid, "it is not a folder", folder.string(),
+                "name another folder with --output");
+  }
+  const plugins::Viewer viewer = plugins::Viewer::current();
+  std::string reason = plugins::distrust(found, viewer, /*is_ancestor=*/false);
+  if (reason.empty()) reason = plugins::distrust_acl(folder.string(), viewer);
+  if (reason.empty()) return {};
+  return fail(ErrorKind::permission, "the output folder " + reason, folder.string(), kRule);
+}
+
+Result<Descriptor> lock_output(const fs::path& file, const std::string& holder) {
+  const auto give_up = std::chrono::steady_clock::now() + kLockLimit;
+  for (;;) {
+    auto lock = lock_file(file, holder, /*wait=*/false);
+    const bool is_busy = !lock && lock.error().kind == ErrorKind::busy;
+    if (!is_busy) return lock;
+    if (std::chrono::steady_clock::now() >= give_up) {
+      return fail(ErrorKind::busy,
+                  "another run writes into the output folder: " + lock.error().what, file.string(),
+                  "wait for its end, or name another folder with --output");
+    }
+    std::this_thread::sleep_for(kLockAgain);
+  }
+}
+
+}  // namespace
+
+Result<OutputFolder> open_output_folder(const fs::path& folder, const std::string& holder) {
+  OutputFolder output{.log = folder / "log", .lock = {}, .problem = {}};
+  for (const fs::path& place : {folder, output.log}) {
+    std::error_code failed;
+    fs::create_directories(place, failed);
+    if (failed) {
+      return tl::unexpected(
+          system_error(failed.value(), "cannot make the output folder", place.string()));
+    }
+    auto checked = check_folder(place, /*may_be_link=*/place == folder);
+    if (!checked) return tl::unexpected(checked.error());
+  }
+  auto lock = lock_output(output.log / "run.lock", holder);
+  if (lock) {
+    output.lock = *std::move(lock);
+    for (const fs::path& place : {folder, output.log})
+      remove_unfinished_files(place);
+    return output;
+  }
+  // Anything else than a file system without locks would keep the trainers from writing, too.
+  if (lock.error().kind != ErrorKind::unsupported) return tl::unexpected(lock.error());
+  output.problem = lock.error().message();
+  return output;
+}
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loaded plugins, as the tuner asks them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plugins/host/loader.hpp"
+#include "tuner/advisors.hpp"
+
+namespace autotuned::daemon {
+
+class PluginAdvisors final : public tuner::Advisors {
+ public:
+  // `plugins` must outlive this. Takes part: what is ready and, when `only` is given, named in it.
+  PluginAdvisors(const std::vector<plugins::FoundPlugin>& plugins,
+                 const std::optional<std::vector<std::string>>& only);
+
+  [[nodiscard]] std::vector<std::string> names() const override;
+  Result<Json> ask(const std::string& plugin, const Json& situation) override;
+
+ private:
+  std::vector<const plugins::FoundPlugin*> taking_part_;
+};
+
+}  // namespace autotuned::daemon

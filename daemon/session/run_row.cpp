@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/session/run_row.hpp"
+
+#include "daemon/report/report.hpp"
+
+namespace autotuned::daemon {
+
+storage::RunRow new_run(const recipes::Recipe& as_given, const SessionRequest& request,
+                        const storage::RunKey& key, const std::vector<recipes::Knob>& knobs,
+                        std::int64_t started_unix_ns) {
+  storage::RunRow run;
+  run.id = make_run_id(started_unix_ns);
+  run.started_unix_ns = started_unix_ns;
+  run.recipe_hash = key.recipe_hash;
+  run.recipe_name = request.recipe.name;
+  run.environment_key = key.environment_key;
+  run.recipe = as_given.to_json();
+  run.output_dir = request.recipe.output_dir.string();
+  run.starting = request.recipe.starting_configuration(knobs);
+  run.is_retuned = request.retune;
+  run.plan = key.plan;
+  run.is_tune_only = key.is_tune_only;
+  return run;
+}
+
+void take_outcome(const tuner::SessionOutcome& outcome, storage::RunRow& run) {
+  run.state = storage::RunState::training;
+  run.best = outcome.best;
+  run.baseline_samples_per_second = outcome.baseline_samples_per_second;
+  run.best_samples_per_second = outcome.best_samples_per_second;
+  run.speedup = outcome.speedup;
+  run.ceiling_samples_per_second = outcome.ceiling.samples_per_second;
+  run.ceiling_bound_by = outcome.ceiling.bound_by;
+  run.ceiling_ladder = tuner::ladder_json(outcome.ceiling);
+  run.tuning_duration_ns = outcome.tuning_time.count();
+}
+
+bool take_end(const Error& error, std::int64_t ended_unix_ns, storage::RunRow& run) {
+  using storage::RunState;
+  if (error.kind == ErrorKind::cancelled) {
+    run.error.clear();
+    run.state = RunState::cancelled;
+    return false;
+  }
+  run.error = error.message();
+  // It has trained, and not all of its results could be written: only that is left to do.
+  if (run.state == RunState::finished) {
+    run.state = RunState::training;
+    run.ended_unix_ns = 0;
+  }
+  if (run.state == RunState::training || error.kind == ErrorKind::busy ||
+      error.kind == ErrorKind::disk_full) {
+    return true;
+  }
+  run.state = RunState::failed;
+  run.ended_unix_ns = ended_unix_ns;
+  return false;
+}
+
+std::string best_comment(const storage::RunRow& run) {
+  const std::string note = stand_in_note(run.recipe);
+  const std::string speed = run.speedup.pairs > 0
+                                ? estimate_text(run.speedup) + " the speed of the starting one"
+                                : "the starting one, than which nothing was confirmed to be faster";
+  return "The best configuration of run " + run.id.text + ": " + speed + ".\n" +
+         (note.empty() ? "" : "Note: " + note + ".\n") +
+         "It is a recipe: `autotuned run` takes it.";
+}
+
+}  // namespace autotuned::daemon

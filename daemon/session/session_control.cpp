@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/session/session_control.hpp"
+
+#include <chrono>
+
+namespace autotuned::daemon {
+
+bool SessionControl::is_requested() {
+  while (!is_requested_) {
+    auto frame = channel_.receive(std::chrono::nanoseconds(0));
+    if (!frame) {
+      if (frame.error().kind != ErrorKind::timeout) is_requested_ = true;
+      break;
+    }
+    is_requested_ = get_string(*frame, "request").value_or("") == "cancel";
+  }
+  return is_requested_;
+}
+
+Result<Json> SessionControl::receive_request() {
+  return channel_.receive(std::chrono::seconds(10));
+}
+
+void SessionControl::report(const Json& event) {
+  if (!channel_.send(event)) is_requested_ = true;
+}
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The session's end of the socket to its supervisor: events go out, a cancel comes in.
+#pragma once
+
+#include "base/frame.hpp"
+#include "daemon/trainers/trainer_client.hpp"
+
+namespace autotuned::daemon {
+
+// One thread. When the supervisor is gone this counts as a cancel: there is nobody left to work for.
+class SessionControl final : public CancelSource {
+ public:
+  explicit SessionControl(Descriptor socket) : channel_(std::move(socket)) {}
+
+  [[nodiscard]] int descriptor() const override { return channel_.descriptor(); }
+  bool is_requested() override;
+
+  // The first frame.
+  Result<Json> receive_request();
+  void report(const Json& event);
+
+ private:
+  FrameChannel channel_;
+  bool is_requested_ = false;
+};
+
+}  // namespace autotuned::daemon

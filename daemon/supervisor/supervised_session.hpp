@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// A session that is watched: its process is started, its events are passed on, and it is started again
+// without a plugin that hung or crashed it, until the run has ended.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/frame.hpp"
+#include "base/process/process.hpp"
+#include "daemon/common/session_request.hpp"
+#include "daemon/supervisor/own_process.hpp"
+#include "daemon/supervisor/supervisor.hpp"
+
+namespace autotuned::daemon {
+
+// Everything happens on the thread that runs the context; nothing blocks it, not even a session process that
+// is stopped. The handlers keep the session alive until it has ended.
+class SupervisedSession : public std::enable_shared_from_this<SupervisedSession> {
+ public:
+  using OnEvent = std::function<void(const Json&)>;
+  // The exit code of the command; an error when the session ended again and again or cannot start.
+  using OnEnd = std::function<void(Result<int>)>;
+
+  // `on_event` is called for every event in order, `on_end` once, after the last of them.
+  SupervisedSession(boost::asio::io_context& context, SessionRequest request,
+                    const SupervisorLimits& limits, Surroundings surroundings, OnEvent on_event,
+                    OnEnd on_end);
+
+  void start();
+  // The first time asks the session to stop cleanly within `grace`, the second time ends it at once.
+  void cancel(std::chrono::nanoseconds grace);
+  // For the end of the supervisor: kills the process and does not wait for it, which may be one that the
+  // kernel does not end. False when there was none any more.
+  bool leave();
+
+  // Of the session process, -1 before the first and after the last.
+  [[nodiscard]] pid_t pid() const;
+  // How often a session process was started again.
+  [[nodiscard]] int restarts() const { return restarts_; }
+
+ private:
+  // One session process.
+  struct Attempt;
+
+  void begin();
+  // Sends what the socket takes now, and the rest when it takes more.
+  Result<void> tell(const Json& message);
+  Result<void> send_unsent();
+  void finish(Result<int> outcome);
+  void wait_for_events();
+  void wait_for_end();
+  // False when the socket is finished.
+  bool take_events();
+  // Takes every frame that has arrived; why there is no further one.
+  Error take_what_is_there(Attempt& attempt);
+  void take(const Json& event);
+  bool is_progress(const Json& event);
+  void expect_end();
+  void conclude();
+
+  boost::asio::io_context* context_;
+  SessionRequest request_;
+  SupervisorLimits limits_;
+  Surroundings surroundings_;
+  OnEvent on_event_;
+  OnEnd on_end_;
+  std::shared_ptr<Attempt> attempt_;
+  boost::asio::steady_timer cancel_timer_;
+  int cancels_ = 0;
+  int unexplained_deaths_ = 0;
+  std::int64_t highest_step_ = 0;  // of the training, as it was told
+  int restarts_ = 0;
+  std::string suspect_;  // worked when the session was killed
+};
+
+}  // namespace autotuned::daemon

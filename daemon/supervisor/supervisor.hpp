@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs sessions: starts the session process of a run, passes its events on, starts it again without a
+// plugin that hung or crashed it, and ends it when asked.
+#pragma once
+
+#include <chrono>
+#include <functional>
+
+#include "base/json.hpp"
+#include "base/result.hpp"
+#include "daemon/common/session_request.hpp"
+
+namespace autotuned::daemon {
+
+struct SupervisorLimits {
+  // A policy answers from numbers it is given: milliseconds. Longer means that it hangs.
+  std::chrono::nanoseconds plugin_answer = std::chrono::seconds(2);
+  // After a cancel, before the session is ended by force: training writes a checkpoint first.
+  std::chrono::nanoseconds cancel_grace = std::chrono::seconds(45);
+  // Deaths of the session for which no plugin can be blamed, before the run is given up.
+  int unexplained_deaths = 2;
+};
+
+// Runs one run to its end and returns the exit code of the command. SIGINT and SIGTERM ask the session
+// to stop cleanly; a second one ends it at once. `on_event` is called on this thread for every event,
+// in order. Call from the main thread.
+[[nodiscard]] Result<int> supervise(SessionRequest request, const SupervisorLimits& limits,
+                                    const std::function<void(const Json&)>& on_event);
+
+}  // namespace autotuned::daemon

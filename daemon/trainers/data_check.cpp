@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/trainers/data_check.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "base/file.hpp"
+#include "daemon/common/places.hpp"
+#include "daemon/common/trainer_plugins.hpp"
+#include "daemon/trainers/trainer_client.hpp"
+#include "daemon/trainers/trainer_environment.hpp"
+#include "recipes/key_place.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+constexpr std::chrono::seconds kLimit{30};
+
+// The trainer's answer to `check`.
+Result<Json> ask_trainer(const recipes::Recipe& recipe, const std::vector<recipes::Knob>& knobs,
+                         const std::vector<plugins::FoundPlugin>& trainer_plugins) {
+  const Configuration configuration = recipe.starting_configuration(knobs);
+  auto libraries = libraries_for(recipe, trainer_plugins);
+  if (!libraries) return tl::unexpected(libraries.error());
+  auto environment = trainer_environment(configuration);
+  if (!environment) return tl::unexpected(environment.error());
+  TrainerSpec spec;
+  spec.program = find_places().trainer;
+  spec.environment = std::move(*environment);
+  spec.log = "/dev/null";
+  NeverCancelled cancel;
+  auto trainer = TrainerClient::start(spec, cancel);
+  if (!trainer) return tl::unexpected(trainer.error());
+  auto answer = trainer->request("check",
+                                 {{"recipe", recipe.to_json()},
+                                  {"configuration", configuration.to_json()},
+                                  {"plugins", *std::move(libraries)}},
+                                 kLimit);
+  trainer->stop();
+  return answer;
+}
+
+std::string text_of(const Json& problem) {
+  const auto part = [&problem](const char* field) {
+    return get_string(problem, field).value_or("");
+  };
+  return Error{ErrorKind::invalid, part("what"), part("where"), part("remedy")}.message();
+}
+
+// Empty where it can be; else why not. The nearest folder that is there decides.
+std::string why_not_writable(const std::filesystem::path& folder) {
+  std::filesystem::path there = folder;
+  std::error_code ignored;
+  while (!std::filesystem::exists(there, ignored) && there.has_relative_path())
+    there = there.parent_path();
+  const std::string shown = there.string();
+  if (!std::filesystem::is_directory(there, ignored)) return shown + " is no folder";
+  // As the effective user, and with the rights of root only where they hold: not on a read-only file system.
+  if (::faccessat(AT_FDCWD, there.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
+    return errno == EROFS ? shown + " is on a file system that cannot be written"
+                          : "this user may not write into the folder " + shown;
+  }
+  return {};
+}
+
+}  // namespace
+
+DataCheck check_data_and_model(const recipes::Recipe& recipe, const std::filesystem::path& file,
+                               const std::vector<recipes::Knob>& knobs,
+                               const std::vector<plugins::FoundPlugin>& trainer_plugins) {
+  DataCheck check;
+  const auto answer = ask_trainer(recipe, knobs, trainer_plugins);
+  if (!answer) {
+    check.notes.push_back("data and model were not looked at: " + answer.error().message());
+    return check;
+  }
+  // For the places alone: what was checked is the recipe as it was read before.
+  const std::string text = read_file(file, recipes::kMaxYamlBytes).value_or(std::string());
+  for (const Json& problem : member(*answer, "problems")) {
+    check.problems.push_back(recipes::diagnostic_at(
+        text, file.string(), get_string(problem, "key").value_or(""), text_of(problem)));
+  }
+  for (const Json& note : member(*answer, "notes"))
+    if (note.is_string()) check.notes.push_back(note.get<std::string>());
+  return check;
+}
+
+Error as_recipe_problem(const Error& error, const recipes::Recipe& recipe,
+                        const std::vector<recipes::Knob>& knobs,
+                        const std::vector<plugins::FoundPlugin>& trainer_plugins,
+                        const std::function<void(const std::string&)>& tell_other) {
+  switch (error.kind) {
+    case ErrorKind::cancelled:
+    case ErrorKind::crashed:
+    case ErrorKind::timeout:
+    case ErrorKind::out_of_memory:
+      return error;
+    default:
+      break;
+  }
+  const DataCheck check = check_data_and_model(recipe, recipe.file, knobs, trainer_plugins);
+  if (check.problems.empty()) return error;
+  for (std::size_t i = 1; i < check.problems.size(); ++i)
+    tell_other(check.problems[i].text());
+  return {error.kind, check.problems.front().text(), {}, {}};
+}
+
+std::vector<recipes::Diagnostic> output_problems(const recipes::Recipe& recipe,
+                                                 const std::filesystem::path& file) {
+  const std::string reason = why_not_writable(recipe.output_dir);
+  if (reason.empty()) return {};
+  const std::string text = read_file(file, recipes::kMaxYamlBytes).value_or(std::string());
+  return {recipes::diagnostic_at(text, file.string(), "output.dir",
+                                 "output.dir: results cannot be written to " +
+                                     recipe.output_dir.string() + ": " + reason +
+                                     "; name another folder, or change its mode")};
+}
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Time that an extension's blocks leave out: work that its threads do after the block, and clocks that are wrong.
+//
+// A trainer reports how long a block took. Whoever asked for it saw more time pass until the trainer was at rest again: a
+// little, for both configurations of a trial alike. A gain has to be seen in that time, too: over all blocks of the trial, the
+// ratio of the rates by it must show half of the logarithm of the gain that the trainer reports. Only where the two differ in
+// what an extension does: what our own trainer does between blocks, such as dropping batches that were loaded, may take long
+// and is no work of theirs. What a switch to the next configuration does is not seen: to capture a graph is no cheat, and
+// what it takes is charged elsewhere (tuner/one_time_cost.hpp).
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/configuration.hpp"
+#include "base/trial.hpp"
+
+namespace autotuned::daemon {
+
+class OutsideTime {
+ public:
+  explicit OutsideTime(std::vector<std::string> extension_knobs)
+      : extension_knobs_(std::move(extension_knobs)) {}
+
+  // Takes a block that was over after `seen`. Answers why blocks of this configuration are not to be believed beside those
+  // of the other one that they alternate with; nothing where they are, or where there are too few to tell.
+  std::optional<std::string> add(const Configuration& configuration, const Block& block,
+                                 std::chrono::nanoseconds seen);
+
+ private:
+  struct Taken {
+    double samples = 0.0;
+    double reported_ns = 0.0;
+    double seen_ns = 0.0;  // from the request until the trainer was at rest again
+  };
+  // All samples over all time.
+  struct Totals {
+    double reported_rate = 0.0;
+    double seen_rate = 0.0;
+  };
+  struct Arm {
+    Configuration configuration;
+    std::vector<Taken> blocks;  // of the present trial
+
+    [[nodiscard]] Totals totals() const;
+    // What each block left out, over what it reported.
+    [[nodiscard]] std::vector<double> outside() const;
+  };
+  std::vector<std::string> extension_knobs_;
+  std::array<Arm, 2> arms_;  // the one that ran last first
+};
+
+}  // namespace autotuned::daemon

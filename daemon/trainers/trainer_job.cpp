@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/trainers/trainer_job.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/file.hpp"
+#include "daemon/common/used_device.hpp"
+#include "daemon/trainers/trainer_environment.hpp"
+#include "daemon/trainers/training_advance.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr nanoseconds kLoadLimit = std::chrono::minutes(5);  // reads the data
+constexpr std::size_t kTrainersAtOnce = 2;
+// Of the trainers that were started last; each is small, and a run of days may start thousands.
+constexpr int kLogs = 8;
+// A trainer and whatever it starts carries it, so that what it started is found wherever it went.
+constexpr const char* kTrainerVariable = "AUTOTUNED_TRAINER_MARK";
+
+}  // namespace
+
+bool is_for_want_of_room(const Error& error) {
+  return error.kind == ErrorKind::out_of_memory || error.kind == ErrorKind::busy;
+}
+
+std::int64_t host_memory_limit_bytes(const recipes::Recipe& recipe, const Machine& machine) {
+  const recipes::Tune& tune = recipe.tune;
+  if (tune.memory_limit_bytes && device_of(recipe, machine) == "cpu") {
+    return *tune.memory_limit_bytes;
+  }
+  return static_cast<std::int64_t>(static_cast<double>(machine.memory_allowed_bytes) *
+                                   tune.memory_limit_ratio);
+}
+
+TrainerJob::TrainerJob(TrainerJobSpec spec, CancelSource& cancel)
+    : spec_(std::move(spec)),
+      cancel_(&cancel),
+      measurement_lock_(spec_.measurement_lock, spec_.measurement_lock_limit,
+                        [this](const std::string& text) {
+                          if (spec_.on_warning) spec_.on_warning(text);
+                        }),
+      outside_time_(spec_.extension_knobs) {}
+
+TrainerJob::~TrainerJob() {
+  stop();
+}
+
+void TrainerJob::stop() {
+  for (Trainer& trainer : trainers_)
+    trainer.client.stop();
+  trainers_.clear();
+}
+
+void TrainerJob::drop_dead() {
+  trainers_.remove_if([](const Trainer& trainer) { return !trainer.client.is_alive(); });
+}
+
+std::string TrainerJob::restart_key(const Configuration& configuration) const {
+  Configuration restart;
+  for (const auto& [name, value] : configuration.values()) {
+    const auto knob = recipes::find_knob(spec_.knobs, name);
+    if (knob && knob->how == recipes::KnobSwitch::restart) restart.set(name, value);
+  }
+  return restart.canonical_text();
+}
+
+Result<void> TrainerJob::start(const Configuration& configuration) {
+  remove_unfinished_traces();
+  auto trainer = trainer_for(configuration);
+  if (!trainer) return tl::unexpected(trainer.error());
+  return {};
+}
+
+Result<TrainerJob::Loaded> TrainerJob::load_trainer(const Configuration& configuration,
+                                                    nanoseconds limit,
+                                                    std::function<void(TrainerEnd)> on_end) {
+  suspend_others(nullptr);
+  std::string mark = std::string(kTrainerVariable) + "=" + std::to_string(getpid()) + "-" +
+                     std::to_string(started_);
+  TrainerSpec spec;
+  spec.program = spec_.trainer;
+  spec.log = spec_.folder / ("trainer-" + std::to_string(started_++ % kLogs + 1) + ".log");
+  spec.inherited_locks = spec_.device_locks;
+  spec.on_end = std::move(on_end);
+  auto environment = trainer_environment(configuration);
+  if (!environment) return tl::unexpected(environment.error());
+  spec.environment = std::move(*environment);
+  spec.environment.push_back(mark);
+
+  auto client = TrainerClient::start(spec, *cancel_);
+  if (!client) return tl::unexpected(client.error());
+  client->limit_memory(memory_left_for(*client));
+  auto loaded = client->request("load",
+                                {{"recipe", spec_.recipe.to_json()},
+                                 {"configuration", configuration.to_json()},
+                                 {"plugins", spec_.plugins}},
+                                limit, [this](const Json& told) { take_trouble(told); });
+  if (!loaded) return tl::unexpected(loaded.error());
+  return Loaded{std::move(*client), std::move(mark), *std::move(loaded)};
+}
+
+Result<TrainerJob::Trainer*> TrainerJob::start_trainer(const Configuration& configuration) {
+  auto loaded =
+      load_trainer(configuration, kLoadLimit, [this](TrainerEnd end) { take_end(std::move(end)); });
+  if (!loaded) return tl::unexpected(loaded.error());
+  hello_ = loaded->client.hello();
+  facts_ = std::move(loaded->facts);
+  ProcessFamily processes(loaded->client.pid(), std::move(loaded->mark));
+  trainers_.push_front(Trainer{.client = std::move(loaded->client),
+                               .processes = std::move(processes),
+                               .key = restart_key(configuration),
+                               .configuration = configuration,
+                               .turned = turned_extension_knobs(configuration),
+                               .switch_times = {{configuration.canonical_text(), nanoseconds(0)}}});
+  return &trainers_.front();
+}
+
+void TrainerJob::make_room() {
+  if (trainers_.size() < kTrainersAtOnce) return;
+  trainers_.back().client.stop();
+  trainers_.pop_back();
+}
+
+Result<TrainerJob::Trainer*> TrainerJob::trainer_for(const Configuration& configuration) {
+  drop_dead();
+  const std::string key = restart_key(configuration);
+  for (Trainer& other : trainers_) {
+    if (misfits_.contains({key, other.key})) other.client.stop();
+  }
+  drop_dead();
+  const auto found = std::find_if(trainers_.begin(), trainers_.end(),
+                                  [&key](const Trainer& trainer) { return trainer.key == key; });
+  if (found != trainers_.end()) {
+    trainers_.splice(trainers_.begin(), trainers_, found);
+    auto prepared = prepare(trainers_.front(), configuration);
+    if (!prepared) return tl::unexpected(prepared.error());
+    return &trainers_.front();
+  }
+  make_room();
+  auto started = start_trainer(configuration);
+  if (!started && is_for_want_of_room(started.error()) && !trainers_.empty()) {
+    // Two do not fit: from here on they alternate by restart.
+    const std::vector<std::string> others = keys_beside(key);
+    stop();
+    auto alone = start_trainer(configuration);
+    if (alone) remember_misfits(key, others);
+    return alone;
+  }
+  return started;
+}
+
+Result<Json> TrainerJob::ask(Trainer& trainer, const std::string& name, Json fields,
+                             nanoseconds limit) {
+  suspend_others(&trainer);
+  trainer.client.limit_memory(memory_left_for(trainer.client));
+  return trainer.client.request(name, std::move(fields), limit,
+                                [this](const Json& told) { take_trouble(told); });
+}
+
+void TrainerJob::take_end(TrainerEnd end) const {
+  if (!spec_.on_trainer_end) return;
+  // What a trainer on a GPU says it has no memory for lies there, as far as anybody can tell.
+  const std::string device = get_string(facts_, "device").value_or(spec_.recipe.device);
+  if (end.has_told && device.starts_with("cuda")) {
+    end.outcome = TrainerOutcome::out_of_device_memory;
+  }
+  spec_.on_trainer_end(std::move(end));
+}
+
+void TrainerJob::take_trouble(const Json& progress) {
+  if (const auto warning = get_string(progress, "warning"); warning && spec_.on_warning) {
+    if (warnings_.insert(*warning).second) spec_.on_warning(*warning);
+  }
+  Json damaged = member(progress, "damaged");
+  if (!damaged.is_object() || !spec_.on_damage) return;
+  if (!damaged_files_.insert(get_string(damaged, "file").value_or("?")).second) return;
+  damaged["files"] = damaged_files_.size();
+  spec_.on_damage(damaged);
+}
+
+std::int64_t TrainerJob::memory_left_for(const TrainerClient& client) {
+  if (spec_.memory_limit_bytes == 0) return 0;
+  std::int64_t left = spec_.memory_limit_bytes;
+  for (Trainer& other : trainers_) {
+    if (&other.client != &client) left -= other.client.held_bytes(left);
+  }
+  return std::max<std::int64_t>(left, 1);
+}
+
+Result<Json> TrainerJob::train(const Configuration& configuration,
+                               const std::filesystem::path& checkpoint,
+                               const std::function<void(const Json&)>& on_progress) {
+  // A fresh process: nothing of the trials is left in it, neither memory nor settings.
+  stop();
+  auto trainer = start_trainer(configuration);
+  if (!trainer) return tl::unexpected(trainer.error());
+  constexpr nanoseconds kProgressEvery = std::chrono::milliseconds(500);
+  // What takes the training further starts the limit anew; an evaluation of the whole test set tells only its end.
+  constexpr nanoseconds kSilenceLimit = std::chrono::minutes(10);
+  TrainingAdvance advance;
+  // The user's own job, which the kernel may judge.
+  (*trainer)->client.limit_memory(0);
+  return (*trainer)->client.request(
+      "train",
+      {{"configuration", configuration.to_json()},
+       {"checkpoint_path", checkpoint.string()},
+       {"resume", true},
+       {"checkpoint_every_ns", spec_.recipe.checkpoint_every.count()},
+       {"progress_every_ns", kProgressEvery.count()}},
+      kSilenceLimit,
+      [&](const Json& told) {
+        if (member(told, "damaged").is_null() && member(told, "warning").is_null()) {
+          on_progress(told);
+        } else {
+          take_trouble(told);
+        }
+      },
+      [&advance](const Json& told) { return advance.takes_further(told); });
+}
+
+Result<Json> TrainerJob::save(const std::filesystem::path& file) {
+  if (trainers_.empty()) return fail(ErrorKind::internal, "there is no trained model to save");
+  return ask(trainers_.front(), "save", {{"path", file.string()}}, kLoadLimit);
+}
+
+}  // namespace autotuned::daemon

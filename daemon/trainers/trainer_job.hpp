@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// The training job over trainer processes: switches live where it can, keeps a second trainer for
+// configurations that differ in a knob that needs a restart, and replaces a trainer that died. While one trainer is
+// asked something, the others are stopped (SIGSTOP); one that uses CPU time all the same fails the block.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/descriptor.hpp"
+#include "base/machine/machine.hpp"
+#include "base/process/process_family.hpp"
+#include "daemon/trainers/measurement_lock.hpp"
+#include "daemon/trainers/outside_time.hpp"
+#include "daemon/trainers/trainer_client.hpp"
+#include "recipes/knobs.hpp"
+#include "recipes/recipe.hpp"
+#include "tuner/training_backend.hpp"
+
+namespace autotuned::daemon {
+
+struct TrainerJobSpec {
+  recipes::Recipe recipe;
+  std::vector<recipes::Knob> knobs;
+  std::vector<std::string> extension_knobs;  // those of `knobs` that trainer extensions obey
+  Json plugins = Json::array();              // files of the libraries that trainers are to know
+  std::filesystem::path trainer;
+  std::filesystem::path folder;  // for logs and exchanged checkpoints; must exist
+  std::chrono::nanoseconds block_limit = std::chrono::seconds(60);  // beyond the block's own length
+  std::vector<int> device_locks;                                    // inherited by every trainer
+  // Held around each block, profile and trace, and what goes before them: devices share the CPUs. Empty: none.
+  std::filesystem::path measurement_lock;
+  std::chrono::nanoseconds measurement_lock_limit = std::chrono::minutes(10);
+  std::int64_t memory_limit_bytes = 0;  // of the host, for all trainers of trials; 0: any
+  // Told of every file of samples that others stand in for (on_error: skip), once, whatever trainer met it
+  // first: `file`, `what` and how many `files` there are by now. May be empty.
+  std::function<void(const Json&)> on_damage;
+  // Told how a trainer ended before its time, while what was asked of it fails. May be empty.
+  std::function<void(TrainerEnd)> on_trainer_end;
+  // Told once of whatever a trainer warns of. May be empty.
+  std::function<void(const std::string&)> on_warning;
+};
+
+// What the trainers of trials may hold of the host. The recipe's limit is about the device: on a GPU only its share
+// says something about the host.
+[[nodiscard]] std::int64_t host_memory_limit_bytes(const recipes::Recipe& recipe,
+                                                   const Machine& machine);
+
+// Whether a trainer failed for what another one has: memory, or a GPU that one process alone may use
+// (EXCLUSIVE_PROCESS).
+[[nodiscard]] bool is_for_want_of_room(const Error& error);
+
+class TrainerJob final : public tuner::TrainingBackend {
+ public:
+  // `cancel` must outlive the job.
+  TrainerJob(TrainerJobSpec spec, CancelSource& cancel);
+  ~TrainerJob() override;
+
+  // Starts a trainer for `configuration` and loads the recipe. The trainer's hello and its answer to
+  // `load` are then known. Removes what a session that was killed in a trace has left of it.
+  Result<void> start(const Configuration& configuration);
+  // For trainers that are started from now on, in the place of those of the spec.
+  void inherit_locks(std::vector<int> device_locks) {
+    spec_.device_locks = std::move(device_locks);
+  }
+  [[nodiscard]] const Json& hello() const { return hello_; }
+  [[nodiscard]] const Json& facts() const { return facts_; }
+
+  // Where two trainers fit into memory when they load but not in a block, each is measured alone from then on, by
+  // restart. A block that fails beside another trainer is measured alone the next time it is asked for. The
+  // `one_time_ns` of a block also holds what the first switch to its configuration took by our clock, where that was a second or
+  // more.
+  Result<Block> run_block(const Configuration& configuration,
+                          const tuner::BlockRequest& request) override;
+  Result<void> make_ready(const Configuration& configuration,
+                          tuner::ProcessChoice process) override;
+  [[nodiscard]] bool share_process(const Configuration& one,
+                                   const Configuration& other) const override;
+  Result<tuner::UpdateComparison> compare_rounded(const Configuration& configuration) override;
+  Result<tuner::UpdateComparison> compare_updates(const Configuration& reference,
+                                                  const Configuration& candidate,
+                                                  std::int64_t steps,
+                                                  tuner::CheckedSteps which) override;
+  Result<tuner::Profile> profile(const Configuration& configuration) override;
+  // In a trainer of its own: CUPTI stays attached to a process and slows it down. The trace stays in the job's folder.
+  Result<void> add_trace(const Configuration& configuration, tuner::Profile& profile,
+                         std::chrono::nanoseconds limit) override;
+  // The request `trace` with these fields, for at most `limit` besides the block limit; its answer.
+  Result<Json> trace(const Configuration& configuration, Json fields,
+                     std::chrono::nanoseconds limit);
+
+  // Trains to the recipe's end with `configuration` in a trainer of its own; every other one is
+  // stopped first. Returns the answer to `train`, and leaves that trainer for save().
+  Result<Json> train(const Configuration& configuration, const std::filesystem::path& checkpoint,
+                     const std::function<void(const Json&)>& on_progress);
+  // Writes the model that train() left.
+  Result<Json> save(const std::filesystem::path& file);
+  void stop();
+
+ private:
+  struct Trainer {
+    TrainerClient client;
+    ProcessFamily processes;
+    std::string key;                   // of its restart knobs
+    Configuration configuration;       // that it is prepared for
+    std::chrono::nanoseconds step{0};  // of the last block; 0 before the first
+    std::set<std::string> turned;      // knobs of extensions that it ever obeyed, with their values
+    std::set<std::string> copies;      // checkpoints of a check, there or asked for
+    bool is_warm = false;
+    bool has_released = false;  // its memory on the device, which its next step takes anew
+    // By configuration: what the first switch to it took, beside its steps and what blocks tell of filling; 0 where that
+    // is nothing notable. It holds what an extension does when it is switched on.
+    std::map<std::string, std::chrono::nanoseconds> switch_times;
+    std::int64_t told_one_time_ns = 0;  // by the last block
+  };
+  using TrainerList = std::list<Trainer>;
+
+  // A live trainer whose restart knobs match, prepared for `configuration`.
+  Result<Trainer*> trainer_for(const Configuration& configuration);
+  Result<Trainer*> start_trainer(const Configuration& configuration);
+  // A trainer that has loaded the recipe, and its answer to that.
+  struct Loaded {
+    TrainerClient client;
+    std::string mark;  // NAME=value in its environment, and in that of what it starts
+    Json facts;
+  };
+  Result<Loaded> load_trainer(const Configuration& configuration, std::chrono::nanoseconds limit,
+                              std::function<void(TrainerEnd)> on_end);
+  // Leaves room for one more.
+  void make_room();
+  // What trainers of this folder left that were killed while they wrote one.
+  void remove_unfinished_traces() const;
+  // Until the lock is let go, no other session of this user measures.
+  [[nodiscard]] Result<Descriptor> lock_measurement();
+  // The trainer's answer to `trace`; the trainer has ended. Waiting for others that measure is not counted in `left`,
+  // of which it leaves the rest.
+  Result<Json> record_trace(const Configuration& configuration, const std::filesystem::path& file,
+                            std::chrono::nanoseconds& left);
+  Result<void> prepare(Trainer& trainer, const Configuration& configuration);
+  // `stepped` are the steps that the trainer was warmed with after the switch.
+  static void note_switch(Trainer& trainer, std::chrono::nanoseconds taken,
+                          const std::optional<Block>& stepped);
+  // All others are stopped then.
+  Result<Json> ask(Trainer& trainer, const std::string& name, Json fields,
+                   std::chrono::nanoseconds limit);
+  // The same for what is timed: ErrorKind::unsupported where another trainer used CPU time meanwhile.
+  Result<Json> ask_undisturbed(Trainer& trainer, const std::string& name, Json fields,
+                               std::chrono::nanoseconds limit);
+  void suspend_others(const Trainer* working);
+  // Of a trainer on a GPU, before it waits: LibTorch keeps what it has freed, and the other one needs it.
+  void release_memory(Trainer& trainer);
+  // Ends those whose restart knobs are others than `key`.
+  void end_others(const std::string& key);
+  // Untimed blocks until its rate is flat.
+  Result<void> warm_up(Trainer& trainer);
+  // Its training is at the recipe's initial state and a few steps further, the same in every trainer.
+  Result<void> reset(Trainer& trainer);
+  Result<Block> measure_block(const Configuration& configuration,
+                              const tuner::BlockRequest& request);
+  // Waits until the code of extensions that a block began has ended, while the others are still stopped, and refuses a gain
+  // that lies in what the block leaves out. `begin` is when it was asked for.
+  Result<void> see_out(const Trainer& trainer, const Configuration& configuration,
+                       std::chrono::steady_clock::time_point begin, const Block& block);
+  // Does `work` for `configuration`; where there is no memory for it beside other trainers, without them, and
+  // remembers that where this helps.
+  template <typename Value>
+  Result<Value> make_room_for(const Configuration& configuration,
+                              const std::function<Result<Value>()>& work);
+  [[nodiscard]] std::vector<std::string> keys_beside(const std::string& key) const;
+  void remember_misfits(const std::string& key, const std::vector<std::string>& others);
+  // Of the checkpoints `reference` and `candidate`, after those blocks.
+  Result<tuner::UpdateComparison> compare_blocks(Trainer& trainer, const Json& reference,
+                                                 const Json& candidate,
+                                                 const std::string& candidate_base);
+  class Copies;
+  struct CheckPlan {
+    std::int64_t steps = 0;
+    Json place;  // of the trainer protocol; null: where the checkpoint stands
+  };
+  // From one checkpoint to another.
+  Result<Json> check_steps(Trainer& trainer, const Configuration& configuration,
+                           const CheckPlan& plan, const std::string& from,
+                           const std::string& checkpoint);
+  // A request that keeps a checkpoint of that name, until the check ends.
+  Result<void> keep_copy(Trainer& trainer, const std::string& request, Json fields,
+                         const std::string& name);
+  [[nodiscard]] std::filesystem::path copy_file() const;
+  // NAME=VALUE of those that are not at their defaults.
+  [[nodiscard]] std::set<std::string> turned_extension_knobs(
+      const Configuration& configuration) const;
+  // Stops those in which code of extensions has run that `reference` does not run.
+  void end_trainers_unlike(const Configuration& reference);
+  [[nodiscard]] std::string restart_key(const Configuration& configuration) const;
+  void drop_dead();
+  void take_end(TrainerEnd end) const;
+  // Of any trainer, whatever it was asked.
+  void take_trouble(const Json& progress);
+  // What the trainers other than this one leave of the limit.
+  [[nodiscard]] std::int64_t memory_left_for(const TrainerClient& client);
+
+  TrainerJobSpec spec_;
+  CancelSource* cancel_;
+  Json hello_;
+  Json facts_;
+  CheckPlan check_plan_;                   // of the last compare_updates()
+  bool is_slowed_by_checkpoints_ = false;  // so much that blocks must have theirs
+  std::set<std::string> damaged_files_;
+  std::set<std::string> warnings_;
+  TrainerList trainers_;  // most recently used first
+  int started_ = 0;       // chooses the log
+  MeasurementLock measurement_lock_;
+  OutsideTime outside_time_;
+  bool is_never_at_rest_ = false;  // also where no extension has run
+  std::set<std::pair<std::string, std::string>>
+      misfits_;             // keys that do not fit at once, both orders
+  std::string failed_key_;  // of the block that failed last, beside another trainer
+};
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is timed: blocks and profiles, and how a trainer is made ready for them.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "daemon/trainers/trainer_job.hpp"
+#include "daemon/trainers/trainer_rest.hpp"
+#include "daemon/trainers/warm_up.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+using std::chrono::nanoseconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::int64_t kProfileSteps = 20;
+constexpr std::int64_t kProfileWarmupSteps = 3;
+// Of a job whose steps take seconds, fewer must do: the budget is for trials.
+constexpr nanoseconds kProfileLimit = std::chrono::seconds(10);
+constexpr const char* kTimedCheckpoint = "timed.checkpoint";
+constexpr nanoseconds kSlowStep = std::chrono::seconds(1);
+constexpr int kStepsAfterReset = 3;
+// A busy machine takes less for a switch that costs nothing.
+constexpr nanoseconds kNotableSwitch = std::chrono::seconds(1);
+
+// Of a block, the CPU time that another trainer may use: one in so many, and never less than what it takes to stop it.
+constexpr int kToleratedShare = 100;
+constexpr nanoseconds kLeastDisturbance = std::chrono::microseconds(500);
+
+// Where checkpoints take this share of the time, a block has one, like any stretch of the training as long
+// as the time between two. More rarely than that, a block that long would cost the trials their budget.
+constexpr double kNotableCheckpoints = 0.01;
+constexpr nanoseconds kMostBetweenCheckpoints = std::chrono::seconds(10);
+
+}  // namespace
+
+Result<void> TrainerJob::prepare(Trainer& trainer, const Configuration& configuration) {
+  if (trainer.configuration == configuration) return {};
+  const auto begin = Clock::now();
+  trainer.turned.merge(turned_extension_knobs(configuration));
+  auto prepared =
+      ask(trainer, "prepare", {{"configuration", configuration.to_json()}}, spec_.block_limit);
+  if (!prepared) {
+    // A trainer that could not take it on is in between: it must be told everything next time.
+    trainer.configuration = Configuration{};
+    return tl::unexpected(prepared.error());
+  }
+  // The first steps under another value run cold: they belong to neither configuration.
+  int warmup_steps = 0;
+  const Configuration change = trainer.configuration.change_to(configuration);
+  for (const auto& [name, value] : change.values()) {
+    if (const auto knob = recipes::find_knob(spec_.knobs, name)) {
+      warmup_steps = std::max(warmup_steps, knob->warmup_steps);
+    }
+  }
+  trainer.configuration = configuration;
+  // What is cold is warm after a second, and more steps of a slow job would cost the trials their budget.
+  if (trainer.step >= kSlowStep) warmup_steps = std::min(warmup_steps, 1);
+  std::optional<Block> stepped;
+  if (warmup_steps > 0) {
+    auto warmed = ask(trainer, "run", {{"minimum_ns", 0}, {"minimum_steps", warmup_steps}},
+                      spec_.block_limit);
+    if (!warmed) return tl::unexpected(warmed.error());
+    if (auto block = Block::from_json(*warmed)) stepped = std::move(*block);
+  }
+  note_switch(trainer, Clock::now() - begin, stepped);
+  return {};
+}
+
+// As many steps as usual would have come in any case: what they take more, such as to record a graph, belongs to the switch.
+void TrainerJob::note_switch(Trainer& trainer, nanoseconds taken,
+                             const std::optional<Block>& stepped) {
+  const std::int64_t told = stepped ? stepped->one_time_ns : trainer.told_one_time_ns;
+  const bool has_filled = std::exchange(trainer.told_one_time_ns, told) != told;
+  const std::string configuration = trainer.configuration.canonical_text();
+  if (trainer.switch_times.contains(configuration)) return;
+  if (stepped) {
+    const nanoseconds whole(stepped->duration_ns);
+    const bool is_step_known = trainer.step > nanoseconds(0);
+    taken -= is_step_known ? std::min(whole, trainer.step * stepped->steps) : whole;
+    if (has_filled) taken -= nanoseconds(told);
+  }
+  trainer.switch_times[configuration] = taken < kNotableSwitch ? nanoseconds(0) : taken;
+}
+
+Result<Descriptor> TrainerJob::lock_measurement() {
+  return measurement_lock_.acquire(*cancel_);
+}
+
+void TrainerJob::suspend_others(const Trainer* working) {
+  for (Trainer& other : trainers_) {
+    if (&other == working || !other.client.is_alive() || other.client.is_suspended()) continue;
+    release_memory(other);
+    other.client.suspend();
+  }
+}
+
+void TrainerJob::release_memory(Trainer& trainer) {
+  if (!get_string(facts_, "device").value_or("").starts_with("cuda")) return;
+  // A trainer that does not know the request keeps what it has.
+  const auto released = trainer.client.request("release", Json::object(), spec_.block_limit);
+  trainer.has_released = trainer.has_released || released.has_value();
+}
+
+void TrainerJob::end_others(const std::string& key) {
+  for (Trainer& other : trainers_) {
+    if (other.key != key) other.client.stop();
+  }
+  drop_dead();
+}
+
+std::vector<std::string> TrainerJob::keys_beside(const std::string& key) const {
+  std::vector<std::string> keys;
+  for (const Trainer& other : trainers_) {
+    if (other.key != key) keys.push_back(other.key);
+  }
+  return keys;
+}
+
+void TrainerJob::remember_misfits(const std::string& key, const std::vector<std::string>& others) {
+  for (const std::string& other : others) {
+    misfits_.emplace(key, other);
+    misfits_.emplace(other, key);
+  }
+}
+
+template <typename Value>
+Result<Value> TrainerJob::make_room_for(const Configuration& configuration,
+                                        const std::function<Result<Value>()>& work) {
+  const std::string key = restart_key(configuration);
+  auto done = work();
+  if (done || !is_for_want_of_room(done.error())) return done;
+  const std::vector<std::string> others = keys_beside(key);
+  if (others.empty()) return done;
+  stop();
+  auto alone = work();
+  if (alone) remember_misfits(key, others);
+  return alone;
+}
+
+Result<Json> TrainerJob::ask_undisturbed(Trainer& trainer, const std::string& name, Json fields,
+                                         nanoseconds limit) {
+  suspend_others(&trainer);
+  for (Trainer& other : trainers_) {
+    if (&other != &trainer) (void)other.processes.cpu_time_since_last_look();
+  }
+  const auto begin = Clock::now();
+  auto answer = ask(trainer, name, std::move(fields), limit);
+  const nanoseconds elapsed = Clock::now() - begin;
+  if (!answer) return answer;
+  for (Trainer& other : trainers_) {
+    if (&other == &trainer) continue;
+    const nanoseconds used = other.processes.cpu_time_since_last_look();
+    if (used <= std::max(kLeastDisturbance, elapsed / kToleratedShare)) continue;
+    return fail(
+        ErrorKind::unsupported,
+        "what the waiting trainer (process " + std::to_string(other.client.pid()) +
+            ") started used " +
+            std::to_string(std::llround(100.0 * static_cast<double>(used.count()) /
+                                        static_cast<double>(elapsed.count()))) +
+            " % of a CPU during the block of the other trainer: a knob or a plugin slows its "
+            "neighbour");
+  }
+  return answer;
+}
+
+Result<void> TrainerJob::warm_up(Trainer& trainer) {
+  for (WarmUp rule; !rule.is_over();) {
+    auto answer =
+        ask(trainer, "run", {{"minimum_ns", WarmUp::kBlock.count()}, {"minimum_steps", 1}},
+            WarmUp::kBlock * 4 + spec_.block_limit);
+    if (!answer) return tl::unexpected(answer.error());
+    const auto block = Block::from_json(*answer);
+    if (!block) return tl::unexpected(block.error());
+    if (block->steps <= 0) {
+      return fail(ErrorKind::internal, "a block of the trainer has no steps");
+    }
+    trainer.step = nanoseconds(block->duration_ns / block->steps);
+    rule.add(block->samples_per_second(), nanoseconds(block->duration_ns), block->steps);
+  }
+  trainer.is_warm = true;
+  return reset(trainer);
+}
+
+Result<void> TrainerJob::reset(Trainer& trainer) {
+  auto restored = ask(trainer, "restore", {{"name", "initial"}}, spec_.block_limit);
+  if (!restored) return tl::unexpected(restored.error());
+  // What a restore leaves cold is warmed: not the business of the first block.
+  const int steps = trainer.step >= kSlowStep ? 1 : kStepsAfterReset;
+  auto settled =
+      ask(trainer, "run", {{"minimum_ns", 0}, {"minimum_steps", steps}}, spec_.block_limit);
+  if (!settled) return tl::unexpected(settled.error());
+  return {};
+}
+
+bool TrainerJob::share_process(const Configuration& one, const Configuration& other) const {
+  return restart_key(one) == restart_key(other);
+}
+
+Result<void> TrainerJob::make_ready(const Configuration& configuration,
+                                    tuner::ProcessChoice process) {
+  const auto lock = lock_measurement();
+  if (!lock) return tl::unexpected(lock.error());
+  failed_key_.clear();
+  if (process == tuner::ProcessChoice::fresh) {
+    const std::string key = restart_key(configuration);
+    for (Trainer& trainer : trainers_) {
+      if (trainer.key == key) trainer.client.stop();
+    }
+  }
+  return make_room_for<void>(configuration, [&]() -> Result<void> {
+    auto trainer = trainer_for(configuration);
+    if (!trainer) return tl::unexpected(trainer.error());
+    return (*trainer)->is_warm ? reset(**trainer) : warm_up(**trainer);
+  });
+}
+
+Result<Block> TrainerJob::run_block(const Configuration& configuration,
+                                    const tuner::BlockRequest& request) {
+  const auto lock = lock_measurement();
+  if (!lock) return tl::unexpected(lock.error());
+  const std::string key = restart_key(configuration);
+  if (failed_key_ == key) end_others(key);
+  failed_key_.clear();
+  const bool is_alone = keys_beside(key).empty();
+  auto block =
+      make_room_for<Block>(configuration, [&] { return measure_block(configuration, request); });
+  // That a rung of the ceiling is refused is nobody's fault.
+  if (!block && !is_alone && request.reuse.empty()) failed_key_ = key;
+  return block;
+}
+
+Result<void> TrainerJob::see_out(const Trainer& trainer, const Configuration& configuration,
+                                 Clock::time_point begin, const Block& block) {
+  if (spec_.extension_knobs.empty() || is_never_at_rest_) return {};
+  auto seen = see_block_out(trainer.client.pid(), configuration, begin, block);
+  if (!seen) {
+    // Threads that spin without any extension are no fault of one, and nothing can be seen beside them.
+    if (!trainer.turned.empty()) return tl::unexpected(seen.error());
+    is_never_at_rest_ = true;
+    return {};
+  }
+  if (*seen == nanoseconds(0)) return {};
+  if (auto fault = outside_time_.add(configuration, block, *seen)) {
+    return fail(ErrorKind::unsupported, *std::move(fault));
+  }
+  return {};
+}
+
+Result<Block> TrainerJob::measure_block(const Configuration& configuration,
+                                        const tuner::BlockRequest& request) {
+  auto trainer = trainer_for(configuration);
+  if (!trainer) return tl::unexpected(trainer.error());
+  if (!(*trainer)->is_warm) {
+    if (auto warm = warm_up(**trainer); !warm) return tl::unexpected(warm.error());
+  }
+  nanoseconds least = request.minimum_duration;
+  Json fields = {{"minimum_steps", request.minimum_steps}};
+  if (!request.reuse.empty()) fields["reuse"] = request.reuse;
+  if (std::exchange((*trainer)->has_released, false)) fields["warmup_steps"] = 1;
+  if (is_slowed_by_checkpoints_ && request.reuse.empty()) {
+    least = std::max(least, spec_.recipe.checkpoint_every);
+    fields["checkpoint_path"] = (spec_.folder / kTimedCheckpoint).string();
+  }
+  fields["minimum_ns"] = least.count();
+  const auto begin = Clock::now();
+  auto answer = ask_undisturbed(**trainer, "run", std::move(fields), least * 4 + spec_.block_limit);
+  if (!answer) return tl::unexpected(answer.error());
+  auto block = Block::from_json(*answer);
+  if (block) {
+    if (block->steps > 0) (*trainer)->step = nanoseconds(block->duration_ns / block->steps);
+    (*trainer)->told_one_time_ns = block->one_time_ns;
+    const auto switched = (*trainer)->switch_times.find(configuration.canonical_text());
+    if (switched != (*trainer)->switch_times.end()) block->one_time_ns += switched->second.count();
+  }
+  if (block && request.reuse.empty()) {
+    if (auto seen = see_out(**trainer, configuration, begin, *block); !seen) {
+      return tl::unexpected(seen.error());
+    }
+  }
+  return block;
+}
+
+Result<tuner::Profile> TrainerJob::profile(const Configuration& configuration) {
+  const auto lock = lock_measurement();
+  if (!lock) return tl::unexpected(lock.error());
+  auto trainer = trainer_for(configuration);
+  if (!trainer) return tl::unexpected(trainer.error());
+  auto answer = ask_undisturbed(**trainer, "profile",
+                                {{"count", kProfileSteps},
+                                 {"warmup_steps", kProfileWarmupSteps},
+                                 {"maximum_ns", kProfileLimit.count()},
+                                 {"path", ""},
+                                 {"checkpoint_path", (spec_.folder / kTimedCheckpoint).string()}},
+                                spec_.block_limit * 2);
+  if (!answer) return tl::unexpected(answer.error());
+  const double checkpoints =
+      get_number(member(*answer, "metrics"), "train.checkpoint_ratio").value_or(0.0);
+  is_slowed_by_checkpoints_ = checkpoints >= kNotableCheckpoints &&
+                              spec_.recipe.checkpoint_every <= kMostBetweenCheckpoints;
+  return tuner::Profile{member(*answer, "metrics"), member(*answer, "spans"),
+                        member(*answer, "operators")};
+}
+
+}  // namespace autotuned::daemon

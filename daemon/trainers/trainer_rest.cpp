@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/trainers/trainer_rest.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <system_error>
+#include <thread>
+
+#include "base/process/process_family.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+using std::chrono::nanoseconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr nanoseconds kLook = std::chrono::milliseconds(1);
+constexpr int kLooksAtRest = 3;
+constexpr nanoseconds kNotable = std::chrono::microseconds(300);  // of a look
+
+// A thread that waits for a CPU uses no time, and is not done.
+bool has_runnable_thread(pid_t process) {
+  std::error_code gone;
+  for (const auto& thread :
+       std::filesystem::directory_iterator("/proc/" + std::to_string(process) + "/task", gone)) {
+    std::ifstream file(thread.path() / "stat");
+    const std::string stat{std::istreambuf_iterator<char>(file), {}};
+    // "7 (name) S 1 ...", where the name may hold anything.
+    const std::size_t name_end = stat.rfind(')');
+    if (name_end != std::string::npos && name_end + 2 < stat.size() && stat[name_end + 2] == 'R') {
+      return true;
+    }
+  }
+  return false;
+}
+
+constexpr const char* kWaitPolicy = "env.OMP_WAIT_POLICY";
+constexpr nanoseconds kLeastLimit = std::chrono::seconds(3);
+constexpr int kLimitBlocks = 20;
+
+}  // namespace
+
+bool wait_for_rest(pid_t process, nanoseconds limit) {
+  const auto deadline = Clock::now() + limit;
+  auto used = cpu_time_of(process);
+  for (int looks = 0; looks < kLooksAtRest; ++looks) {
+    std::this_thread::sleep_for(kLook);
+    const auto now = cpu_time_of(process);
+    // One that has ended is at rest: the next request will say what became of it.
+    if (!used || !now) return true;
+    if (*now - *used > kNotable || has_runnable_thread(process)) {
+      if (Clock::now() >= deadline) return false;
+      looks = -1;
+    }
+    used = now;
+  }
+  return true;
+}
+
+Result<nanoseconds> see_block_out(pid_t trainer, const Configuration& configuration,
+                                  Clock::time_point begin, const Block& block) {
+  if (const KnobValue* const policy = configuration.find(kWaitPolicy);
+      policy != nullptr && *policy == KnobValue(std::string("active"))) {
+    return nanoseconds(0);
+  }
+  const nanoseconds duration(block.duration_ns);
+  const nanoseconds limit = std::max(kLeastLimit, kLimitBlocks * duration);
+  if (!wait_for_rest(trainer, limit)) {
+    return fail(
+        ErrorKind::unsupported,
+        fmt::format(
+            "the trainer (process {}) was still at work {:.1f} s after a block of {:.2f} s had "
+            "ended: work is put off past its blocks",
+            trainer, std::chrono::duration<double>(limit).count(),
+            std::chrono::duration<double>(duration).count()));
+  }
+  return Clock::now() - begin;
+}
+
+}  // namespace autotuned::daemon

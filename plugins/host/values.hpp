@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The values that a YAML plugin tries (sdk/README.md).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/json.hpp"
+#include "plugins/host/expression.hpp"
+#include "plugins/sdk/situation.hpp"
+
+namespace autotuned::plugins {
+
+// The values of one knob that an alternative tries: a literal, a fact, several of them, or the
+// neighbours of the incumbent's value in a range such as `1..environment.cpus_allowed`.
+class Values {
+ public:
+  struct Literal {
+    std::string text;
+    bool is_quoted = false;
+  };
+  [[nodiscard]] static Parsed<Values> parse_scalar(std::string_view text, bool is_quoted);
+  void append(Values other);
+
+  [[nodiscard]] bool may_be_several() const { return items_.size() > 1 || has_range_; }
+  // In the knob's type and domain; values outside of it are left out. An error when a value can never
+  // be of the knob's type.
+  [[nodiscard]] Parsed<std::vector<Json>> resolve(const sdk::Situation& situation,
+                                                  const sdk::Knob& knob) const;
+
+ private:
+  using Bound = std::variant<std::int64_t, Fact>;
+  struct Range {
+    Bound low;
+    Bound high;
+  };
+  [[nodiscard]] static Parsed<Bound> parse_bound(std::string_view text);
+
+  std::vector<std::variant<Literal, Fact, Range>> items_;
+  bool has_range_ = false;
+};
+
+}  // namespace autotuned::plugins

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// How well each device was used while steps ran. The definitions are those of PyTorch's profiler plugin.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "profiler/analysis/events/intervals.hpp"
+#include "profiler/traces/trace.hpp"
+
+namespace autotuned::analysis {
+
+// Over stretches of time. Figures are absent where no kernel of the trace has what they are made of.
+struct DeviceUse {
+  int device = 0;
+  double utilization = 0;  // share of the stretches in which at least one kernel runs
+  // Share of the multiprocessors with a block, from blocks per multiprocessor: those of kernels that run
+  // together add up, to 1 at most; idle time counts as 0.
+  std::optional<double> sm_efficiency;
+  // Mean over the kernels, weighted by duration: busy time only. 0 to 100.
+  std::optional<double> achieved_occupancy_percent;
+  double tensor_core_ratio = 0;          // share of the kernel time within the stretches
+  double unknown_tensor_core_ratio = 0;  // of generated kernels, which may use them or not
+};
+
+// One entry for each device that ran a kernel, by number.
+[[nodiscard]] std::vector<DeviceUse> device_uses(const traces::Trace& trace,
+                                                 const Stretches& stretches);
+
+}  // namespace autotuned::analysis

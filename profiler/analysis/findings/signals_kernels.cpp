@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a device does the same all the time.
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "profiler/analysis/findings/signals.hpp"
+
+namespace autotuned::analysis {
+namespace {
+
+using traces::EventKind;
+using traces::Events;
+using traces::NameId;
+
+// As Nsight Systems cuts a recording.
+constexpr std::int64_t kChunks = 30;
+constexpr double kLowUse = 0.5;
+constexpr std::size_t kFewestCalls = 20;
+constexpr double kLeastShare = 0.01;  // of the kernel time, for a kernel to matter
+
+// The share of equal chunks in which a device that is busy on the whole has little to do.
+void add_chunks(const Known& known, Signals& signals) {
+  const Intervals& kernels = known.breakdown.all[static_cast<std::size_t>(Part::kernel)];
+  double low = 0;
+  double used_ns = 0;
+  double count = 0;
+  for (const Interval& stretch : known.breakdown.stretches.intervals()) {
+    for (std::int64_t i = 0; i < kChunks; ++i) {
+      const Interval chunk{stretch.start_ns + stretch.length_ns() / kChunks * i,
+                           stretch.start_ns + stretch.length_ns() / kChunks * (i + 1)};
+      const auto busy_ns = static_cast<double>(length_within_ns(kernels, chunk));
+      used_ns += busy_ns;
+      ++count;
+      if (busy_ns < kLowUse * static_cast<double>(chunk.length_ns())) ++low;
+    }
+  }
+  const auto all_ns = static_cast<double>(known.breakdown.stretches.length_ns());
+  // Where it has little to do all the time, that is another finding.
+  if (count > 0 && used_ns >= kLowUse * all_ns) {
+    signals["device.idle_chunks_share_ratio"] = low / count;
+  }
+}
+
+// How much longer the calls of one kernel take in the second half of them than in the first: the most.
+void add_drift(const Known& known, Signals& signals) {
+  const Events& events = known.trace.events;
+  std::unordered_map<NameId, std::vector<Row>> calls;
+  double all_ns = 0;
+  for (const DeviceEvent& event : known.launches.device_events) {
+    if (events.kind[event.row] != EventKind::kernel ||
+        !known.breakdown.stretches.hold(events.start_ns[event.row])) {
+      continue;
+    }
+    calls[events.name[event.row]].push_back(event.row);  // by start
+    all_ns += static_cast<double>(events.length_ns[event.row]);
+  }
+  double most = 0;
+  bool is_known = false;
+  for (const auto& [name, rows] : calls) {
+    if (rows.size() < kFewestCalls) continue;
+    const std::size_t half = rows.size() / 2;
+    double first_ns = 0;
+    double second_ns = 0;
+    for (std::size_t i = 0; i < half; ++i) {
+      first_ns += static_cast<double>(events.length_ns[rows[i]]);
+      second_ns += static_cast<double>(events.length_ns[rows[rows.size() - 1 - i]]);
+    }
+    if (first_ns <= 0 || first_ns + second_ns < kLeastShare * all_ns) continue;
+    is_known = true;
+    most = std::max(most, second_ns / first_ns - 1);
+  }
+  if (is_known) signals["kernels.drift_ratio"] = most;
+}
+
+}  // namespace
+
+void add_steadiness_signals(const Known& known, Signals& signals) {
+  add_chunks(known, signals);
+  add_drift(known, signals);
+}
+
+}  // namespace autotuned::analysis

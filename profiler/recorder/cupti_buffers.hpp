@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The buffers into which CUPTI writes its records.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "profiler/recorder/cupti_api.hpp"
+
+namespace autotuned::profiler {
+
+// A fixed number of buffers, zeroed and in memory from the beginning: CUPTI asks for one on the thread that
+// launches, where every microsecond counts. A buffer is free, lent to CUPTI, or full; from full it goes to
+// the reader and, zeroed, back to free. Where none is free CUPTI gets none, and drops the record.
+class CuptiBuffers {
+ public:
+  struct Full {
+    std::size_t index = 0;
+    std::uint8_t* data = nullptr;
+    std::size_t bytes = 0;  // that CUPTI calls valid; never more than a buffer has
+  };
+
+  // REQUIRES: both are positive, bytes_each is a multiple of kAlignment. Throws std::bad_alloc.
+  CuptiBuffers(std::size_t count, std::size_t bytes_each);
+  // Memory that CUPTI still has is not freed, ever: it may write there.
+  ~CuptiBuffers();
+  CuptiBuffers(const CuptiBuffers&) = delete;
+  CuptiBuffers& operator=(const CuptiBuffers&) = delete;
+
+  static constexpr std::size_t kAlignment = 4096;
+  [[nodiscard]] std::size_t bytes_each() const { return bytes_each_; }
+
+  // For CUPTI, on any thread: they neither block, nor allocate, nor throw.
+  [[nodiscard]] std::uint8_t* lend() noexcept;  // null: none is free
+  void accept(std::uint8_t* data, std::size_t valid_bytes) noexcept;
+
+  // One reader at a time. Full buffers come in no order.
+  [[nodiscard]] std::optional<Full> next();
+  void give_back(const Full& buffer);
+
+  // Changes with every accept() and wake(); wait() returns once it is no longer `seen`.
+  [[nodiscard]] std::uint64_t change() const { return change_.load(); }
+  void wait(std::uint64_t seen) const { change_.wait(seen); }
+  void wake() noexcept;
+
+  [[nodiscard]] std::int64_t lent() const;  // buffers that CUPTI has now
+  [[nodiscard]] std::int64_t refused() const { return refused_.load(); }
+  // Buffers that came back and were never lent: of somebody else who uses CUPTI in this process.
+  [[nodiscard]] std::int64_t foreign() const { return foreign_.load(); }
+
+  // CUPTI's callbacks know no object: they serve the one that is installed. At most one at a time.
+  void install();
+  // Returns once no callback is at work in here any more.
+  void uninstall();
+  static void on_requested(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most_records);
+  static void on_completed(CUcontext context, std::uint32_t stream, std::uint8_t* buffer,
+                           std::size_t bytes, std::size_t valid_bytes);
+
+ private:
+  enum class State : std::uint8_t { free, lent, full, reading };
+  struct Buffer {
+    std::uint8_t* data = nullptr;
+    std::size_t valid_bytes = 0;  // written before the state becomes full
+    std::atomic<State> state{State::free};
+  };
+
+  std::size_t count_;
+  std::size_t bytes_each_;
+  std::unique_ptr<Buffer[]> buffers_;
+  std::atomic<std::size_t> next_free_{0};  // where to look first
+  std::atomic<std::uint64_t> change_{0};
+  std::atomic<std::int64_t> refused_{0};
+  std::atomic<std::int64_t> foreign_{0};
+};
+
+}  // namespace autotuned::profiler

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/recorder/cupti_library.hpp"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <string>
+#include <type_traits>
+
+#include "profiler/recorder/cupti_api.hpp"
+
+namespace autotuned::profiler {
+namespace {
+
+constexpr std::uint32_t kMajorVersion = 13;
+constexpr const char* kRemedy = "scripts/setup installs CUPTI 13 beside LibTorch";
+
+std::string first_line(const char* text) {
+  const std::string all = text != nullptr ? text : "unknown error";
+  return all.substr(0, all.find('\n'));
+}
+
+class CuptiLibrary final : public CuptiApi {
+ public:
+  // The name of the first function that is missing; empty when all are there.
+  std::string load(void* library) {
+    std::string missing;
+    const auto find = [&](auto& function, const char* name) {
+      function = reinterpret_cast<std::decay_t<decltype(function)>>(::dlsym(library, name));
+      if (function == nullptr && missing.empty()) missing = name;
+    };
+    find(get_version_, "cuptiGetVersion");
+    find(get_timestamp_, "cuptiGetTimestamp");
+    find(get_callback_name_, "cuptiGetCallbackName");
+    find(get_result_string_, "cuptiGetResultString");
+    find(subscribe_, "cuptiSubscribe_v2");
+    find(unsubscribe_, "cuptiUnsubscribe");
+    find(enable_callback_, "cuptiEnableCallback");
+    find(register_callbacks_, "cuptiActivityRegisterCallbacks");
+    find(set_attribute_, "cuptiActivitySetAttribute");
+    find(set_thread_id_type_, "cuptiSetThreadIdType");
+    find(enable_, "cuptiActivityEnable");
+    find(disable_, "cuptiActivityDisable");
+    find(enable_runtime_call_, "cuptiActivityEnableRuntimeApi");
+    find(enable_driver_call_, "cuptiActivityEnableDriverApi");
+    find(enable_all_sync_records_, "cuptiActivityEnableAllSyncRecords");
+    find(push_external_, "cuptiActivityPushExternalCorrelationId");
+    find(pop_external_, "cuptiActivityPopExternalCorrelationId");
+    find(flush_all_, "cuptiActivityFlushAll");
+    find(get_dropped_records_, "cuptiActivityGetNumDroppedRecords");
+    find(get_next_record_, "cuptiActivityGetNextRecord");
+    return missing;
+  }
+
+  CUptiResult get_version(std::uint32_t* version) override { return get_version_(version); }
+  CUptiResult get_timestamp(std::uint64_t* time) override { return get_timestamp_(time); }
+  CUptiResult get_callback_name(CUpti_CallbackDomain domain, std::uint32_t id,
+                                const char** name) override {
+    return get_callback_name_(domain, id, name);
+  }
+  const char* result_text(CUptiResult result) override {
+    const char* text = nullptr;
+    return get_result_string_(result, &text) == CUPTI_SUCCESS && text != nullptr ? text
+                                                                                 : "no such error";
+  }
+  bool has_driver() override {
+    // Stays open: who asks will use it.
+    return ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL) != nullptr;
+  }
+
+  CUptiResult subscribe(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc callback, void* user,
+                        CUpti_SubscriberParams* parameters) override {
+    return subscribe_(subscriber, callback, user, parameters);
+  }
+  CUptiResult unsubscribe(CUpti_SubscriberHandle subscriber) override {
+    return unsubscribe_(subscriber);
+  }
+  CUptiResult enable_callback(std::uint32_t enable, CUpti_SubscriberHandle subscriber,
+                              CUpti_CallbackDomain domain, CUpti_CallbackId id) override {
+    return enable_callback_(enable, subscriber, domain, id);
+  }
+
+  CUptiResult register_callbacks(CUpti_BuffersCallbackRequestFunc requested,
+                                 CUpti_BuffersCallbackCompleteFunc completed) override {
+    return register_callbacks_(requested, completed);
+  }
+  CUptiResult set_attribute(CUpti_ActivityAttribute attribute, std::size_t* bytes,
+                            void* value) override {
+    return set_attribute_(attribute, bytes, value);
+  }
+  CUptiResult set_thread_id_type(CUpti_ActivityThreadIdType type) override {
+    return set_thread_id_type_(type);
+  }
+  CUptiResult enable(CUpti_ActivityKind kind) override { return enable_(kind); }
+  CUptiResult disable(CUpti_ActivityKind kind) override { return disable_(kind); }
+  CUptiResult enable_runtime_call(CUpti_CallbackId id, std::uint8_t enable) override {
+    return enable_runtime_call_(id, enable);
+  }
+  CUptiResult enable_driver_call(CUpti_CallbackId id, std::uint8_t enable) override {
+    return enable_driver_call_(id, enable);
+  }
+  CUptiResult enable_all_sync_records(std::uint8_t enable) override {
+    return enable_all_sync_records_(enable);
+  }
+
+  CUptiResult push_external(CUpti_ExternalCorrelationKind kind, std::uint64_t id) override {
+    return push_external_(kind, id);
+  }
+  CUptiResult pop_external(CUpti_ExternalCorrelationKind kind, std::uint64_t* last) override {
+    return pop_external_(kind, last);
+  }
+
+  CUptiResult flush_all(std::uint32_t flag) override { return flush_all_(flag); }
+  CUptiResult get_dropped_records(std::size_t* dropped) override {
+    return get_dropped_records_(nullptr, 0, dropped);
+  }
+  CUptiResult get_next_record(std::uint8_t* buffer, std::size_t valid_bytes,
+                              CUpti_Activity** record) override {
+    return get_next_record_(buffer, valid_bytes, record);
+  }
+  void release(void* memory) override { std::free(memory); }
+
+ private:
+  decltype(&cuptiGetVersion) get_version_ = nullptr;
+  decltype(&cuptiGetTimestamp) get_timestamp_ = nullptr;
+  decltype(&cuptiGetCallbackName) get_callback_name_ = nullptr;
+  decltype(&cuptiGetResultString) get_result_string_ = nullptr;
+  decltype(&cuptiSubscribe_v2) subscribe_ = nullptr;
+  decltype(&cuptiUnsubscribe) unsubscribe_ = nullptr;
+  decltype(&cuptiEnableCallback) enable_callback_ = nullptr;
+  decltype(&cuptiActivityRegisterCallbacks) register_callbacks_ = nullptr;
+  decltype(&cuptiActivitySetAttribute) set_attribute_ = nullptr;
+  decltype(&cuptiSetThreadIdType) set_thread_id_type_ = nullptr;
+  decltype(&cuptiActivityEnable) enable_ = nullptr;
+  decltype(&cuptiActivityDisable) disable_ = nullptr;
+  decltype(&cuptiActivityEnableRuntimeApi) enable_runtime_call_ = nullptr;
+  decltype(&cuptiActivityEnableDriverApi) enable_driver_call_ = nullptr;
+  decltype(&cuptiActivityEnableAllSyncRecords) enable_all_sync_records_ = nullptr;
+  decltype(&cuptiActivityPushExternalCorrelationId) push_external_ = nullptr;
+  decltype(&cuptiActivityPopExternalCorrelationId) pop_external_ = nullptr;
+  decltype(&cuptiActivityFlushAll) flush_all_ = nullptr;
+  decltype(&cuptiActivityGetNumDroppedRecords) get_dropped_records_ = nullptr;
+  decltype(&cuptiActivityGetNextRecord) get_next_record_ = nullptr;
+};
+
+}  // namespace
+
+Result<CuptiApi*> open_cupti(const char* library) {
+  // Never destroyed: CUPTI's threads may call into this process until it ends.
+  static std::mutex mutex;
+  static auto& opened = *new std::map<std::string, CuptiLibrary>();
+  const std::scoped_lock lock(mutex);
+  if (const auto found = opened.find(library); found != opened.end()) return &found->second;
+
+  void* const handle = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    return fail(ErrorKind::unsupported, "CUPTI is not installed (" + first_line(::dlerror()) + ")",
+                {}, kRemedy);
+  }
+  CuptiLibrary api;
+  if (const std::string missing = api.load(handle); !missing.empty()) {
+    return fail(ErrorKind::unsupported, "it is no CUPTI 13: it lacks " + missing, library, kRemedy);
+  }
+  std::uint32_t version = 0;
+  const CUptiResult result = api.get_version(&version);
+  if (result != CUPTI_SUCCESS || version / 10'000 != kMajorVersion) {
+    // Before 13.0 the version was a counter: 28 is CUDA 12.9.
+    return fail(ErrorKind::unsupported,
+                "it is CUPTI of the version " + std::to_string(version) + ", 13 is needed", library,
+                kRemedy);
+  }
+  return &opened.emplace(library, api).first->second;
+}
+
+}  // namespace autotuned::profiler

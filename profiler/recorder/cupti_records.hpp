@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// CUPTI's records, decoded. Without CUPTI's types.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "profiler/recorder/timeline_device.hpp"
+
+namespace autotuned::profiler {
+
+class CuptiApi;
+
+// The text behind the name pointer of a kernel's record.
+using KernelName = std::function<std::string_view(const char* pointer)>;
+
+// Where a recording begins, and how its clock compares with ours.
+struct RecordingClock {
+  // Work that began earlier is left out. CUPTI's clock.
+  std::int64_t from_ns = 0;
+  // CUPTI's clock minus CLOCK_MONOTONIC.
+  std::int64_t offset_ns = 0;
+};
+
+// Takes buffers in any order and with records in any order, as CUPTI gives no promise about either: what
+// belongs together is joined in take(). One thread at a time.
+class CuptiRecords {
+ public:
+  // `api` walks through the buffers and knows the names of calls; it must outlive this. Beyond
+  // `most_records` they are counted and lost. Names of kernels that `name` does not know are read in place.
+  CuptiRecords(CuptiApi& api, std::int64_t most_records, KernelName name = {});
+
+  // Copies all that is of use out of the buffer. What is damaged is counted and named, and the rest of that
+  // buffer left out.
+  void add(std::uint8_t* buffer, std::size_t valid_bytes);
+
+  // What was added since the last one, on our clock.
+  [[nodiscard]] DeviceTimeline take(const RecordingClock& clock);
+
+  // Since the last take(), without those that only join others.
+  [[nodiscard]] std::int64_t records() const { return records_; }
+
+ private:
+  // Something that is known of a correlation.
+  struct Link {
+    enum class What : std::uint32_t { operation, span, call };
+
+    std::uint32_t correlation = 0;
+    What what = What::operation;
+    std::uint64_t value = 0;  // a ScopeId, or when the call began
+  };
+  class Links;
+
+  // One record that lies in the buffer as a whole; `kind` is its first four bytes.
+  void add_record(std::uint32_t kind, const std::uint8_t* record);
+  void add_kernel(const std::uint8_t* record);
+  template <class Record>
+  void add_copy(const std::uint8_t* record);
+  void add_fill(const std::uint8_t* record);
+  void add_call(const std::uint8_t* record, bool is_driver);
+  void add_wait(const std::uint8_t* record);
+  void add_overhead(const std::uint8_t* record);
+  void add_external(const std::uint8_t* record);
+  [[nodiscard]] bool has_room();
+  [[nodiscard]] bool has_times(std::uint64_t start, std::uint64_t end);
+  void note_damage(std::string what);
+
+  std::uint32_t kernel_name(const char* pointer);
+  std::uint32_t call_name(std::uint32_t number, bool is_driver);
+  std::uint32_t name_id(std::string text);
+
+  CuptiApi& api_;
+  std::int64_t most_records_;
+  KernelName name_;
+  bool knows_sizes_ = false;  // a later library may append to its records
+  std::int64_t records_ = 0;
+  DeviceTimeline timeline_;
+  std::vector<Link> links_;
+  std::unordered_map<std::string, std::uint32_t> name_ids_;
+  std::unordered_map<const char*, std::uint32_t> kernel_names_;
+  std::unordered_map<std::uint64_t, std::uint32_t> call_names_;
+};
+
+}  // namespace autotuned::profiler

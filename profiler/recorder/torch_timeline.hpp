@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records every operator that LibTorch runs, on all threads. The header itself knows no LibTorch.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "profiler/recorder/timeline.hpp"
+#include "profiler/scopes.hpp"
+
+namespace autotuned::profiler {
+
+struct TimelineOptions {
+  bool records_shapes = false;           // sizes and types of what operators get
+  bool records_memory = false;           // allocations and releases
+  std::int64_t most_events = 2'000'000;  // some 60 bytes each; beyond, they are counted and lost
+  // Hears of each operator by scope_of_operator() of its place in the timeline; may be null.
+  ScopeListener* listener = nullptr;
+};
+
+// Paths by the address of a module (of its torch::nn::Module) or of a parameter's TensorImpl.
+using ModulePaths = std::unordered_map<const void*, std::string>;
+
+// From construction to stop(), both on the thread that trains; at most one at a time in a process.
+// Operators know their module where ModuleSpan stands around its forward, and in TorchScript.
+// REQUIRES: no operator is running at either end.
+class TimelineRecorder {
+ public:
+  explicit TimelineRecorder(const TimelineOptions& options);
+  ~TimelineRecorder();
+  TimelineRecorder(const TimelineRecorder&) = delete;
+  TimelineRecorder& operator=(const TimelineRecorder&) = delete;
+
+  // What was recorded, modules by their paths; those that `paths` lacks are left out. To be called once.
+  [[nodiscard]] Timeline stop(const ModulePaths& paths);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace autotuned::profiler

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/report/report.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <ctime>
+
+#include "tuner/comparison.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+Configuration configuration(bool set_to_none, std::int64_t workers) {
+  Configuration result;
+  result.set("loader.workers", workers);
+  result.set("optimizer.set_to_none", set_to_none);
+  return result;
+}
+
+storage::RunRow sample_run() {
+  setenv("TZ", "UTC", 1);
+  tzset();
+  storage::RunRow run;
+  run.id = {"r-20261121-7f3a9c"};
+  run.recipe_name = "small";
+  run.state = storage::RunState::finished;
+  run.starting = configuration(false, 0);
+  run.best = configuration(true, 0);
+  run.baseline_samples_per_second = 1000;
+  run.best_samples_per_second = 1300;
+  run.speedup = {.ratio = 1.3, .low = 1.25, .high = 1.35, .pairs = 20};
+  run.ceiling_samples_per_second = 5000;
+  run.ceiling_bound_by = "compute";
+  run.ceiling_ladder = {
+      {{"rung", "host_batch"}, {"samples_per_second", 1600}, {"reached_ratio", 0.8125}},
+      {{"rung", "device_batch"}, {"samples_per_second", 5000}, {"reached_ratio", 0.26}}};
+  run.started_unix_ns = 1'700'000'000'000'000'000;
+  run.tuning_duration_ns = 2'500'000'000;
+  run.training = {{"steps", 1200}, {"final_loss", 0.25}, {"test_accuracy", 0.875}};
+  run.output_dir = "/out";
+  return run;
+}
+
+TrialRecord sample_trial() {
+  TrialRecord trial;
+  trial.number = 1;
+  trial.plugin = "set_to_none";
+  trial.reference = configuration(false, 0);
+  trial.change.set("optimizer.set_to_none", true);
+  trial.risk = "exact";
+  trial.verdict = Verdict::accepted;
+  trial.reason = "faster";
+  trial.estimate = {.ratio = 1.3, .low = 1.25, .high = 1.35, .pairs = 20};
+  return trial;
+}
+
+Json json_of(const storage::RunRow& run, const std::vector<TrialRecord>& trials = {},
+             const std::vector<Json>& profiles = {}) {
+  return run_json(run, trials, {}, profiles);
+}
+
+TEST(Report, RunAsText) {
+  TrialRecord failed = sample_trial();
+  failed.number = 2;
+  failed.verdict = Verdict::failed;
+  failed.failure = ErrorKind::timeout;
+  failed.estimate = {};
+  EXPECT_EQ(run_text(sample_run(), {sample_trial(), failed}),
+            "run      r-20261121-7f3a9c\n"
+            "recipe   small\n"
+            "state    finished\n"
+            "started  2023-11-14 22:13:20\n"
+            "\n"
+            "trial  plugin       change                          verdict   ratio  interval        "
+            "pairs\n"
+            "1      set_to_none  optimizer.set_to_none off → on  accepted  1.300  1.250 to 1.350  "
+            "20\n"
+            "2      set_to_none  optimizer.set_to_none off → on  failed    -      -               "
+            "0\n"
+            "\n"
+            "start    1,000 samples/s, beside the best one\n"
+            "best     1,300 samples/s\n"
+            "faster   1.30 x (1.25 to 1.35)\n"
+            "ceiling  at least 5,000 samples/s (compute)\n"
+            "reached  at most host_batch 81 %, device_batch 26 %\n"
+            "kept     optimizer.set_to_none off → on\n"
+            "tuning   2.5 s\n"
+            "trained  1,200 steps, loss 0.2500, test accuracy 87.50 %\n");
+}
+
+TEST(Report, LadderOfOneRungIsTheCeiling) {
+  storage::RunRow run = sample_run();
+  run.ceiling_ladder.erase(std::size_t{0});
+  EXPECT_EQ(run_text(run, {}).find("reached"), std::string::npos);
+  EXPECT_EQ(json_of(run, {}).at("ceiling").at("ladder").size(), 1U);
+  EXPECT_EQ(ladder_text(Json()), "");
+  EXPECT_EQ(ladder_text(Json::parse(R"([1, {"rung": 2, "reached_ratio": "x"}])")), "? 0 %, ? 0 %");
+}
+
+TEST(Report, CountsFilesThatWereSkipped) {
+  storage::RunRow run = sample_run();
+  run.training["damaged_files"] = 0;
+  EXPECT_EQ(run_text(run, {}), run_text(sample_run(), {}));
+  run.training["damaged_files"] = 1234;
+  EXPECT_NE(run_text(run, {}).find("accuracy 87.50 %, 1,234 damaged files skipped\n"),
+            std::string::npos);
+}
+
+TEST(Report, TheTrainedRateStandsBesideThePromisedOne) {
+  storage::RunRow run = sample_run();
+  run.training["samples"] = 12'000;
+  run.training["duration_ns"] = 13e9;
+  run.training["evaluation_ns"] = 1e9;
+  EXPECT_NE(run_text(run, {}).find("\n         at 1,000 samples/s, 1,300 samples/s promised\n"),
+            std::string::npos);
+  EXPECT_EQ(run_text(run, {}).find("\nslow "), std::string::npos);  // within what varies
+  EXPECT_EQ(json_of(run).at("training").at("samples_per_second"), 1000.0);
+}
+
+TEST(Report, TellsOfATrainingThatWasHeldUp) {
+  storage::RunRow run = sample_run();
+  run.training["samples"] = 12'000;
+  run.training["duration_ns"] = 24e9;
+  // Other work is blamed only where it was measured.
+  EXPECT_NE(run_text(run, {}).find(
+                "\nslow     38 % of what trials measured, and no load of other work was seen"),
+            std::string::npos);
+  run.training["disturbances"] = {"load: others compute"};
+  EXPECT_NE(run_text(run, {}).find(
+                "\nslow     38 % of what trials measured\n         load: others compute\n"),
+            std::string::npos);
+  // Too short to tell.
+  run.training["samples"] = 10;
+  run.training["duration_ns"] = 1e9;
+  EXPECT_EQ(run_text(run, {}).find("\nslow "), std::string::npos);
+}
+
+TEST(Report, ARunWithoutAConfirmedGainSaysSo) {
+  storage::RunRow run = sample_run();
+  run.best = run.starting;
+  run.speedup = {.ratio = 1.0, .low = 1.0, .high = 1.0, .pairs = 0};
+  EXPECT_NE(run_text(run, {}).find("faster   nothing that was confirmed"), std::string::npos);
+}
+
+// Not among what was tried: the fields of the contract stay what they are.
+TEST(Report, AblationStandsAlone) {
+  TrialRecord ablation = sample_trial();
+  ablation.number = 2;
+  ablation.kind = TrialKind::ablation;
+  ablation.verdict = Verdict::rejected;
+  ablation.estimate = {.ratio = 1.004, .low = 0.99, .high = 1.015, .pairs = 30};
+  const std::string text = run_text(sample_run(), {sample_trial(), ablation});
+  EXPECT_NE(text.find("\nThe final configuration against the same without one change:\n"
+                      "without      change                          verdict        gives  interval"
+                      "        pairs\n"
+                      "set_to_none  optimizer.set_to_none off → on  no gain shown  1.004  0.990 to "
+                      "1.015  30\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("\n2  "), std::string::npos);
+  const Json json = json_of(sample_run(), {sample_trial(), ablation});
+  EXPECT_EQ(json.at("trials").size(), 1U);
+  ASSERT_EQ(json.at("ablation").size(), 1U);
+  EXPECT_EQ(json.at("ablation").at(0).at("ratio"), 1.004);
+  EXPECT_TRUE(json_of(sample_run(), {sample_trial()}).at("ablation").empty());
+  EXPECT_EQ(ablation_text({sample_trial()}), "");
+}
+
+TEST(Report, FailedRunTellsWhyAndPromisesNothing) {
+  storage::RunRow run = sample_run();
+  run.state = storage::RunState::failed;
+  run.best = {};
+  run.error = "out of memory";
+  EXPECT_EQ(run_text(run, {}),
+            "run      r-20261121-7f3a9c\n"
+            "recipe   small\n"
+            "state    failed\n"
+            "started  2023-11-14 22:13:20\n"
+            "error    out of memory\n");
+}
+
+TEST(Report, RunAsJson) {
+  const Json run = json_of(sample_run(), {sample_trial()});
+  EXPECT_EQ(run.at("run"), "r-20261121-7f3a9c");
+  EXPECT_EQ(run.at("baseline").at("samples_per_second"), 1000.0);
+  EXPECT_EQ(run.at("best").at("speedup_low"), 1.25);
+  EXPECT_EQ(run.at("best").at("configuration").at("optimizer.set_to_none"), true);
+  EXPECT_EQ(run.at("tuning_seconds"), 2.5);
+  EXPECT_EQ(run.at("trials").at(0).at("id"), "r-20261121-7f3a9c.1");
+}
+
+TEST(Report, TellsWhatTheBestConfigurationCostsOnce) {
+  TrialRecord proposal = sample_trial();
+  proposal.one_time_ns = 5'000'000'000;
+  EXPECT_EQ(json_of(sample_run(), {proposal}).at("best").at("one_time_ns"), 0) << "not confirmed";
+  EXPECT_EQ(run_text(sample_run(), {proposal}).find("\nonce "), std::string::npos);
+  TrialRecord confirmation = proposal;
+  confirmation.number = 2;
+  confirmation.kind = TrialKind::confirmation;
+  confirmation.one_time_ns = 4'000'000'000;
+  TrialRecord refused = confirmation;
+  refused.verdict = Verdict::rejected;
+  refused.one_time_ns = 6'000'000'000;
+  const std::vector<TrialRecord> trials = {proposal, refused, confirmation};
+  const Json run = json_of(sample_run(), trials);
+  EXPECT_EQ(run.at("best").at("one_time_ns"), 4'000'000'000);
+  EXPECT_EQ(run.at("trials").at(0).at("one_time_ns"), 5'000'000'000);
+  EXPECT_NE(run_text(sample_run(), trials).find("\nonce     4.0 s more in a training"),
+            std::string::npos);
+}
+
+TEST(Report, FindingsAreThoseOfTheLastProfileOfStartAndBest) {
+  const auto profile = [](const Configuration& of, const char* id) {
+    return Json{{"configuration", of.to_json()}, {"findings", Json::array({id})}};
+  };
+  storage::RunRow run = sample_run();
+  const Json json = json_of(run, {},
+                            {profile(run.starting, "earlier"), profile(run.starting, "later"),
+                             profile(configuration(true, 2), "other"), profile(run.best, "best")});
+  EXPECT_EQ(json.at("starting").at("findings"), Json({"later"}));
+  EXPECT_EQ(json.at("best").at("findings"), Json({"best"}));
+  // A session that goes on takes another profile, and may have no time for a trace of it.
+  Json traced = profile(run.starting, "of a trace");
+  traced["metrics"] = {{"steps_count", 10}};
+  EXPECT_EQ(
+      json_of(run, {}, {traced, profile(run.starting, "later")}).at("starting").at("findings"),
+      Json({"of a trace"}));
+  EXPECT_EQ(json_of(run, {}).at("starting").at("findings"), Json::array());
+  run.best = {};
+  EXPECT_EQ(json_of(run, {}).at("best").at("findings"), Json::array());
+}
+
+TEST(Report, ModelThatStandsInForAnAcceleratorIsNamed) {
+  storage::RunRow run = sample_run();
+  EXPECT_EQ(json_of(run, {}).at("note"), "");
+  EXPECT_EQ(run_text(run, {}).find("paced"), std::string::npos);
+  run.recipe = {{"model", {{"type", "paced"}, {"step_ms", 25}}}};
+  const std::string note =
+      "the model `paced` stands in for an accelerator: rates are those of the input side";
+  EXPECT_EQ(json_of(run, {}).at("note"), note);
+  EXPECT_NE(run_text(run, {}).find("note     " + note + "\n"), std::string::npos);
+}
+
+TEST(Report, EndsOfAnIntervalThatAreNotKnownYet) {
+  const Estimate estimate{.ratio = 1.1, .low = 0.0, .high = tuner::kNoUpperEnd, .pairs = 2};
+  EXPECT_EQ(estimate_text(estimate), "1.10 x (unknown to unknown)");
+  EXPECT_EQ(gain_text(estimate),
+            "+10.0 % (between an unknown loss and an unknown gain, 2 pairs of blocks)");
+  EXPECT_EQ(gain_text({.ratio = 0.9, .low = 0.8, .high = 1.1, .pairs = 7}),
+            "-10.0 % (between -20.0 % and +10.0 %, 7 pairs of blocks)");
+  EXPECT_EQ(gain_text({}), "not measured");
+}
+
+TEST(Report, TrialOnOneLine) {
+  TrialRecord trial = sample_trial();
+  EXPECT_EQ(trial_text(trial),
+            "accepted     set_to_none: optimizer.set_to_none off → on, 1.30 x (1.25 to 1.35); "
+            "faster");
+  trial.verdict = Verdict::failed;
+  trial.failure = ErrorKind::out_of_memory;
+  trial.estimate = {};
+  trial.reason = "no memory";
+  EXPECT_EQ(trial_text(trial),
+            "failed (out_of_memory) set_to_none: optimizer.set_to_none off → on, not measured; no "
+            "memory");
+}
+
+TEST(Report, ChangeOfNothingAndOfAKnobThatWasUnset) {
+  EXPECT_EQ(change_text({}, {}), "nothing");
+  Configuration change;
+  change.set("env.MALLOC_ARENA_MAX", std::string("1"));
+  EXPECT_EQ(change_text({}, change), "env.MALLOC_ARENA_MAX unset → 1");
+  Configuration without;  // as an ablation has it
+  without.set("env.MALLOC_ARENA_MAX", std::string());
+  EXPECT_EQ(change_text(without, change), "env.MALLOC_ARENA_MAX unset → 1");
+  EXPECT_EQ(change_text(change, without), "env.MALLOC_ARENA_MAX 1 → unset");
+}
+
+TEST(Report, ColumnsCountCharactersNotBytes) {
+  EXPECT_EQ(table_text({{"a", "b"}, {"→→", "c"}, {"x"}}), "a   b\n→→  c\nx\n");
+  EXPECT_EQ(table_text({{"a\x1b[2J", "b\n"}, {"\xC2\x9B", "c"}}), "a?[2J  b?\n?      c\n");
+}
+
+}  // namespace
+}  // namespace autotuned::daemon

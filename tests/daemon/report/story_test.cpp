@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/report/story.hpp"
+
+#include <gmock/gmock.h>
+
+#include "tests/daemon/report/record_sample.hpp"
+#include "tuner/comparison.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+Outcome outcome_of(const TrialRecord& trial, std::vector<CheckRecord> checks = {}) {
+  RunRecord record;
+  record.trials = {trial};
+  record.checks[trial.number] = std::move(checks);
+  return outcomes_of(record).at(trial.number);
+}
+
+TEST(Story, TellsItInPlainSentences) {
+  const std::string story = story_text(sample_record());
+  for (const char* sentence : {
+           "It trains the model mlp on data of the type synthetic with sgd and a batch size of 8.",
+           "The machine: a CPU, 2 CPUs allowed, 2.0 GiB of memory, no GPU; LibTorch 2.11.0.",
+           "The starting configuration trained 1,000 samples/s.",
+           "A step took 8.0 ms and waited 41 % of the time for data; the rest: 38 % backward pass "
+           "and 20 % forward pass.",
+           "Most of the step by operator: aten::addmm 20 %.",
+           "1. set_to_none proposed optimizer.set_to_none off → on, because it looked promising.",
+           "Kept: +25.0 % (between +20.0 % and +50.0 %, 20 pairs of blocks); exact check passed: "
+           "all are equal.",
+           "It holds: 1.25 x (1.20 to 1.50) the rate of the start.",
+           "Confirmed side by side with the start: 1.25 x (1.20 to 1.50) as fast over 20 pairs",
+           "With loading and transfer for free it would train at least 2,500 samples/s; it reaches "
+           "50 %",
+           "What bounds it then is compute.",
+           "It repays itself after 500,000 samples (between 300,000 and 600,000), which is 6 min "
+           "40 s of training.",
+           "This training had 600,000 samples, so it has repaid itself.",
+       }) {
+    EXPECT_THAT(story, HasSubstr(sentence));
+  }
+  EXPECT_THAT(story, Not(HasSubstr("Note")));
+  EXPECT_THAT(story, Not(HasSubstr("AddmmBackward0")));
+}
+
+TEST(Story, TellsWhatWasFoundAtTheStartAndIsStillThere) {
+  RunRecord record = sample_record();
+  EXPECT_THAT(story_text(record), Not(HasSubstr("ound:")));
+  EXPECT_EQ(story_json(record).at("start").at("profile").at("findings"), Json::array());
+  record.profiles[0]["findings"] = {sample_finding("data_loading", "num_workers"),
+                                    sample_finding("long\x1b_gap", nullptr)};
+  record.profiles[1]["findings"] = {sample_finding("data_loading", "num_workers")};
+  const std::string story = story_text(record);
+  EXPECT_THAT(story, HasSubstr("\n  Found: data_loading: 41.0 % of the step is spent waiting; the "
+                               "plugin num_workers acts on it.\n"
+                               "  Found: long?_gap: 41.0 % of the step is spent waiting; do "
+                               "something about it.\n"));
+  EXPECT_THAT(story, HasSubstr("\n  Still found: data_loading: "));
+  const Json json = story_json(record);
+  EXPECT_EQ(json.at("start").at("profile").at("findings"), record.profiles[0].at("findings"));
+  EXPECT_EQ(json.at("best").at("profile").at("findings"), record.profiles[1].at("findings"));
+}
+
+TEST(Story, TellsWhatTheBestConfigurationCostsOnce) {
+  RunRecord record = sample_record();
+  EXPECT_THAT(story_text(record), Not(HasSubstr("needs once")));
+  record.trials[1].one_time_ns = 4'000'000'000;
+  EXPECT_THAT(story_text(record), HasSubstr("a filled cache, takes 4.0 s of a training"));
+  EXPECT_EQ(story_json(record).at("best").at("one_time_ns"), 4'000'000'000);
+}
+
+TEST(Story, TellsWhatDisturbedTheMeasurements) {
+  RunRecord record = sample_record();
+  EXPECT_THAT(story_text(record), Not(HasSubstr("disturbed")));
+  EXPECT_EQ(story_json(record).at("machine_findings"), Json::array());
+  for (const char* text :
+       {"clock: clocks are slow", "load: others compute", "clock: clocks are slow"}) {
+    storage::PluginAnswerRow row;
+    row.plugin = kMachineName;
+    row.outcome = text;
+    row.is_answered = true;
+    record.answers.push_back(row);
+  }
+  EXPECT_THAT(story_text(record),
+              HasSubstr("What disturbed the measurements\n  clock: clocks are slow.\n"
+                        "  load: others compute.\n"));
+  EXPECT_THAT(story_text(record), Not(HasSubstr(kMachineName)));
+  EXPECT_EQ(story_json(record).at("machine_findings").size(), 2U);
+}
+
+TEST(Story, SaysThatAModelStandsInForAnAccelerator) {
+  RunRecord record = sample_record();
+  record.run.recipe["model"]["type"] = "paced";
+  EXPECT_THAT(story_text(record), HasSubstr("the model `paced` stands in for an accelerator"));
+  EXPECT_THAT(story_json(record).at("note").get<std::string>(), HasSubstr("`paced`"));
+}
+
+TEST(Story, TellsRejectionsApart) {
+  TrialRecord slower = sample_trial(1, "a", Verdict::rejected, {0.9, 0.85, 0.95, 9});
+  slower.reason = "slower: 0.900 times the rate";
+  EXPECT_EQ(outcome_of(slower), Outcome::slower);
+  TrialRecord no_gain = sample_trial(1, "a", Verdict::rejected, {1.0, 0.9, 1.01, 9});
+  no_gain.reason = "no gain worth having: 1.000 times the rate";
+  EXPECT_EQ(outcome_of(no_gain), Outcome::no_gain);
+  TrialRecord memory = sample_trial(1, "a", Verdict::rejected, {1.2, 1.1, 1.3, 9});
+  memory.reason = "it uses 3.0 GiB of memory, the limit is 2.0 GiB";
+  EXPECT_EQ(outcome_of(memory), Outcome::rejected);
+  TrialRecord wrong = sample_trial(1, "a", Verdict::rejected, {1.5, 1.4, 1.6, 9});
+  EXPECT_EQ(outcome_of(wrong, {{.risk = "exact", .passed = false, .steps = 8, .detail = "no"}}),
+            Outcome::wrong_result);
+  // The value decides, whatever the sentence says.
+  TrialRecord told = no_gain;
+  told.reason = "in other words";
+  for (const auto& [rejection, outcome] :
+       {std::pair{RejectionReason::slower, Outcome::slower},
+        std::pair{RejectionReason::no_gain, Outcome::no_gain},
+        std::pair{RejectionReason::undecided_in_time, Outcome::no_gain},
+        std::pair{RejectionReason::totals, Outcome::rejected},
+        std::pair{RejectionReason::memory_limit, Outcome::rejected},
+        std::pair{RejectionReason::not_same_model, Outcome::wrong_result}}) {
+    told.rejection = rejection;
+    EXPECT_EQ(outcome_of(told), outcome) << to_string(rejection);
+  }
+  // Repeated as numerics, which the recipe permits: the last check decides.
+  EXPECT_EQ(outcome_of(sample_trial(1, "a", Verdict::accepted, {1.5, 1.4, 1.6, 9}),
+                       {{.risk = "exact", .passed = false, .steps = 8, .detail = "no"},
+                        {.risk = "numerics", .passed = true, .steps = 8, .detail = "yes"}}),
+            Outcome::kept);
+
+  RunRecord record = sample_record();
+  record.trials = {slower, no_gain, memory, wrong};
+  for (int i = 0; i < 4; ++i)
+    record.trials[static_cast<std::size_t>(i)].number = i + 1;
+  record.checks = {{4, {{.risk = "exact", .passed = false, .steps = 8, .detail = "not equal"}}}};
+  const std::string story = story_text(record);
+  EXPECT_THAT(story, HasSubstr("Rejected, slower: -10.0 % (between -15.0 % and -5.0 %, 9 pairs"));
+  EXPECT_THAT(story,
+              HasSubstr("Rejected, no gain shown: +0.0 % (between -10.0 % and +1.0 %, 9 pairs"));
+  EXPECT_THAT(story, HasSubstr("Rejected: it uses 3.0 GiB of memory, the limit is 2.0 GiB."));
+  EXPECT_THAT(story, HasSubstr("Rejected, wrong result: it does not train the same model; exact "
+                               "check failed: not equal. It would have been worth +50.0 %"));
+}
+
+TEST(Story, TellsFailuresAndInterruptions) {
+  RunRecord record = sample_record();
+  TrialRecord failed = sample_trial(1, "a", Verdict::failed, {});
+  failed.failure = ErrorKind::out_of_memory;
+  failed.reason = "the trainer ran out of memory";
+  record.trials = {failed, sample_trial(2, "a", Verdict::interrupted, {})};
+  const std::string story = story_text(record);
+  EXPECT_THAT(story, HasSubstr("Failed (out_of_memory): the trainer ran out of memory."));
+  EXPECT_THAT(story, HasSubstr("Interrupted before it was decided."));
+}
+
+TEST(Story, AnAblationBeforeTheConfirmationDropsItsChange) {
+  RunRecord record;
+  TrialRecord large = sample_trial(1, "amp", Verdict::accepted, {1.5, 1.4, 1.6, 9});
+  large.change = {};
+  large.change.set("precision.autocast", std::string("bf16"));
+  TrialRecord small = sample_trial(2, "workers", Verdict::accepted, {1.03, 1.001, 1.05, 50});
+  small.change = {};
+  small.change.set("loader.workers", std::int64_t{2});
+  TrialRecord ablation = sample_trial(3, "workers", Verdict::rejected, {1.0, 0.98, 1.01, 50});
+  ablation.kind = TrialKind::ablation;
+  ablation.change = small.change;
+  TrialRecord held = sample_trial(4, "autotuned", Verdict::accepted, {1.5, 1.4, 1.6, 9});
+  held.kind = TrialKind::confirmation;
+  record.trials = {large, small, ablation, held};
+  const auto outcomes = outcomes_of(record);
+  EXPECT_EQ(outcomes.at(1), Outcome::kept);
+  EXPECT_EQ(outcomes.at(2), Outcome::dropped);
+  EXPECT_EQ(outcomes.at(4), Outcome::held);
+
+  record.trials[2].rejection = RejectionReason::undecided_in_time;
+  record.trials[2].estimate = {1.04, 0.98, 1.1, 12};
+  EXPECT_EQ(outcomes_of(record).at(2), Outcome::kept);
+}
+
+TEST(Story, ConfirmationThatDoesNotHoldDropsTheLastChange) {
+  RunRecord record = sample_record();
+  TrialRecord later = sample_trial(2, "num_workers", Verdict::accepted, {1.1, 1.01, 1.2, 9});
+  later.change = {};
+  later.change.set("loader.workers", std::int64_t{2});
+  TrialRecord refused = sample_trial(3, "autotuned", Verdict::rejected, {1.0, 0.9, 1.01, 30});
+  refused.kind = TrialKind::confirmation;
+  refused.reason = "no gain worth having";
+  TrialRecord held = refused;
+  held.number = 4;
+  held.verdict = Verdict::accepted;
+  held.estimate = {1.25, 1.2, 1.5, 20};
+  record.trials = {record.trials[0], later, refused, held};
+
+  const auto outcomes = outcomes_of(record);
+  EXPECT_EQ(outcomes.at(1), Outcome::kept);
+  EXPECT_EQ(outcomes.at(2), Outcome::dropped);
+  EXPECT_EQ(outcomes.at(3), Outcome::did_not_hold);
+  EXPECT_EQ(outcomes.at(4), Outcome::held);
+  EXPECT_EQ(dropped_by(record, record.trials[2])->number, 2);
+  EXPECT_EQ(dropped_by(record, record.trials[3]), nullptr);
+  EXPECT_THAT(story_text(record),
+              HasSubstr("So the last change was dropped: loader.workers 0 → 2 (trial 2)."));
+  EXPECT_EQ(story_json(record).at("trials").at(2).at("dropped"), 2);
+
+  // An interrupted confirmation decided nothing.
+  record.trials[2].verdict = Verdict::interrupted;
+  EXPECT_EQ(outcomes_of(record).at(2), Outcome::kept);
+}
+
+TEST(Story, PluginsThatTriedNothingSayWhy) {
+  RunRecord record = sample_record();
+  record.answers = {{.plugin = "amp", .outcome = "no bf16"},
+                    {.plugin = "amp", .outcome = "still no bf16"},
+                    {.plugin = "set_to_none", .outcome = "was tried"},
+                    {.plugin = "broken", .outcome = "did not answer", .is_failure = true}};
+  const std::string story = story_text(record);
+  EXPECT_THAT(story, HasSubstr("amp proposed nothing: still no bf16."));
+  EXPECT_THAT(story, HasSubstr("broken was left out: did not answer."));
+  EXPECT_THAT(story, Not(HasSubstr("set_to_none proposed nothing")));
+  EXPECT_EQ(story_json(record).at("silent_plugins").size(), 2U);
+}
+
+TEST(Story, APluginWhoseLastWordWasAProposalWasNotSilent) {
+  RunRecord record = sample_record();
+  record.answers = {{.plugin = "amp", .outcome = "no bf16", .is_answered = true},
+                    {.plugin = "amp", .outcome = "", .is_answered = true},
+                    {.plugin = "tf32", .outcome = "no GPU", .is_answered = true},
+                    {.plugin = "tf32", .outcome = "", .is_answered = false}};
+  const std::string story = story_text(record);
+  EXPECT_THAT(story, Not(HasSubstr("amp proposed nothing")));
+  EXPECT_THAT(story, HasSubstr("tf32 proposed nothing: no GPU.")) << "asked, and never answered";
+}
+
+TEST(Story, TellsWhatEachChangeGivesAtTheEnd) {
+  RunRecord record = sample_record();
+  EXPECT_THAT(story_text(record), Not(HasSubstr("gives at the end")));
+  const std::size_t tried = story_json(record).at("trials").size();
+  TrialRecord helps = sample_trial(50, "set_to_none", Verdict::accepted, {1.04, 1.02, 1.06, 20});
+  helps.kind = TrialKind::ablation;
+  TrialRecord useless = sample_trial(51, "loading", Verdict::rejected, {1.0, 0.99, 1.01, 20});
+  useless.kind = TrialKind::ablation;
+  record.trials.push_back(helps);
+  record.trials.push_back(useless);
+  EXPECT_THAT(
+      story_text(record),
+      AllOf(HasSubstr("What each change gives at the end"),
+            HasSubstr("Without set_to_none (optimizer.set_to_none off → on): it gives +4.0 %"),
+            HasSubstr("Without loading (optimizer.set_to_none off → on): no gain is shown")));
+  const Json story = story_json(record);
+  EXPECT_EQ(story.at("trials").size(), tried);
+  EXPECT_EQ(story.at("ablation").size(), 2U);
+}
+
+TEST(Story, NothingFasterDoesNotRepayItself) {
+  RunRecord record = sample_record();
+  record.run.best = record.run.starting;
+  record.run.speedup = {.ratio = 1.0, .low = 1.0, .high = 1.0, .pairs = 0};
+  record.trials.clear();
+  EXPECT_FALSE(break_even(record.run));
+  const std::string story = story_text(record);
+  EXPECT_THAT(story, HasSubstr("No change was tried."));
+  EXPECT_THAT(story, HasSubstr("The starting configuration: nothing faster was found."));
+  EXPECT_THAT(story, HasSubstr("does not repay itself"));
+}
+
+TEST(Story, TellsWhatEachPartOfTheInputCosts) {
+  RunRecord record = sample_record();
+  EXPECT_THAT(
+      story_text(record),
+      HasSubstr("What bounds it then is compute.\n"
+                "  It would train at least 1,250 samples/s with its files in memory (100 % "
+                "reached) and 2,000 samples/s with ready samples in memory (62 % reached).\n"));
+  EXPECT_EQ(story_json(record).at("ceiling").at("ladder").size(), 3U);
+  // As an older version left it, and as nobody wrote it.
+  for (const Json& ladder : {Json::array(), Json("odd"), Json::parse(R"([1, {"rung": 2}])")}) {
+    record.run.ceiling_ladder = ladder;
+    EXPECT_THAT(story_text(record), Not(HasSubstr("It would train")));
+    EXPECT_EQ(story_json(record).at("ceiling").at("ladder"), ladder);
+  }
+}
+
+TEST(Story, UnfinishedRunPromisesNothing) {
+  RunRecord record;
+  record.run.id = {"r-1"};
+  record.run.state = storage::RunState::failed;
+  record.run.error = "no such file";
+  const std::string story = story_text(record);
+  EXPECT_THAT(story, HasSubstr("It ended with an error: no such file."));
+  EXPECT_THAT(story, HasSubstr("The starting configuration was not measured."));
+  EXPECT_THAT(story, HasSubstr("Nothing yet: tuning did not come to its end."));
+  EXPECT_THAT(story, HasSubstr("Its ceiling was not measured."));
+  EXPECT_TRUE(story_json(record).at("break_even").is_null());
+}
+
+TEST(BreakEven, FollowsTheInterval) {
+  storage::RunRow run = sample_record().run;
+  auto pays = break_even(run);
+  ASSERT_TRUE(pays);
+  // 500,000 samples at 1,000/s take 500 s; at 1,250/s 400 s: the 100 s are paid.
+  EXPECT_DOUBLE_EQ(pays->samples, 500'000);
+  EXPECT_DOUBLE_EQ(pays->seconds, 400);
+  EXPECT_DOUBLE_EQ(pays->samples_low, 300'000);
+  EXPECT_NEAR(pays->samples_high.value(), 600'000, 1e-6);
+  run.speedup.low = 1.0;
+  EXPECT_FALSE(break_even(run)->samples_high);
+  run.speedup.ratio = 1.0;
+  EXPECT_FALSE(break_even(run));
+}
+
+TEST(Story, AsJson) {
+  const Json story = story_json(sample_record());
+  EXPECT_EQ(story.at("run"), "r-20261121-7f3a9c");
+  EXPECT_EQ(story.at("start").at("profile").at("shares").at(0).at("metric"),
+            "step.data_wait_ratio");
+  EXPECT_EQ(story.at("start").at("profile").at("operators").at(0).at("ratio"), 0.2);
+  EXPECT_EQ(story.at("trials").at(0).at("outcome"), "kept");
+  EXPECT_EQ(story.at("trials").at(0).at("checks").at(0).at("passed"), true);
+  EXPECT_EQ(story.at("trials").at(1).at("outcome"), "held");
+  EXPECT_EQ(story.at("best").at("change").at("optimizer.set_to_none"), true);
+  EXPECT_EQ(story.at("ceiling").at("reached_ratio"), 0.5);
+  EXPECT_EQ(story.at("break_even").at("samples"), 500'000);
+  EXPECT_EQ(story.at("break_even").at("is_reached"), true);
+  EXPECT_EQ(story.at("note"), "");
+}
+
+}  // namespace
+}  // namespace autotuned::daemon

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is taken over from earlier runs of a job whose training had another length.
+#include "daemon/session/known_best.hpp"
+
+#include <gmock/gmock.h>
+
+#include <optional>
+
+#include "base/machine/machine.hpp"
+#include "tests/base/temporary_folder.hpp"
+#include "tests/daemon/queue/submission_sample.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr int kLong = 400;  // epochs, of 1,000 samples that take 1 ms each at the start
+
+class KnownBest : public testing::Test {
+ protected:
+  KnownBest() {
+    EXPECT_TRUE(history_->put_environment({"e", Json::object(), "2.11.0", ""}));
+    EXPECT_TRUE(history_->put_recipe({"h", "small", "", Json::object()}));
+    cache_.set("input.cache", std::string("prefix"));
+    workers_.set("loader.workers", std::int64_t{1});
+  }
+
+  storage::RunRow run_of(const std::string& id, int epochs) {
+    storage::RunRow run;
+    run.id = {id};
+    run.recipe_hash = "h";
+    run.environment_key = "e";
+    recipe_.train.epochs = epochs;
+    run.recipe = recipe_.to_json();
+    run.starting = start_;
+    return run;
+  }
+  // A run that found `best`, with what it decided of a cache that costs 20 s and halves a step.
+  void add_run(const std::string& id, int epochs, const Configuration& best,
+               std::optional<RejectionReason> cache, bool is_complete = true) {
+    EXPECT_TRUE(history_->put_run(run_of(id, epochs)));
+    TrialRecord trial;
+    trial.number = 1;
+    trial.plugin = "input_cache";
+    trial.risk = "exact";
+    trial.reference = start_;
+    trial.change = cache_;
+    trial.verdict = cache ? Verdict::rejected : Verdict::accepted;
+    trial.rejection = cache;
+    trial.estimate = {.ratio = 2.0, .low = 1.9, .high = 2.1, .pairs = 10};
+    trial.reference_samples_per_second = 1000.0;
+    trial.candidate_samples_per_second = 2000.0;
+    trial.one_time_ns = 20'000'000'000;
+    EXPECT_TRUE(history_->put_trial({id}, trial));
+    storage::BestRow row;
+    row.recipe_hash = "h";
+    row.environment_key = "e";
+    row.run = {id};
+    row.best = best;
+    row.is_complete = is_complete;
+    EXPECT_TRUE(history_->put_best(row));
+  }
+  // What a new run of that length is told.
+  std::string take_over(int epochs) {
+    const storage::RunRow run = run_of("r-20261123-ffffff", epochs);
+    input_ = {};
+    input_.recipe = recipe_;
+    input_.knobs = knobs_;
+    input_.starting = start_;
+    input_.job_facts = {{"train_samples", 1000}};
+    const auto note = add_known_best(*history_, run, input_);
+    EXPECT_TRUE(note) << note.error().message();
+    return note.value_or("");
+  }
+
+  TemporaryFolder folder_;
+  Result<storage::History> history_ =
+      storage::History::open(folder_ / "history.db", storage::Access::read_write);
+  std::vector<recipes::Knob> knobs_ = recipes::knobs_of(Machine{});
+  recipes::Recipe recipe_ = sample_submission().session.recipe;
+  Configuration start_ = recipe_.starting_configuration(knobs_);
+  Configuration cache_;
+  Configuration workers_;
+  tuner::SessionInput input_;
+};
+
+TEST_F(KnownBest, IsTakenOverByATrainingOfTheSameLength) {
+  const Configuration best = start_.with(cache_).with(workers_);
+  add_run("r-20261121-000001", kLong, best, std::nullopt);
+  EXPECT_THAT(take_over(kLong), IsEmpty());
+  EXPECT_EQ(input_.known_best, best);
+  EXPECT_TRUE(input_.is_known_best_complete);
+  EXPECT_THAT(input_.decided, IsEmpty());
+}
+
+TEST_F(KnownBest, LosesWhatAShorterTrainingDoesNotRepay) {
+  add_run("r-20261121-000001", kLong, start_.with(cache_).with(workers_), std::nullopt);
+  EXPECT_THAT(take_over(1), HasSubstr("too short to repay input.cache=prefix of run r-20261121"));
+  EXPECT_EQ(input_.known_best, start_.with(workers_));
+  EXPECT_FALSE(input_.is_known_best_complete) << "without it, others may pay";
+}
+
+TEST_F(KnownBest, OfAShorterTrainingIsSearchedFurther) {
+  add_run("r-20261121-000001", 1, start_.with(workers_), RejectionReason::not_repaid);
+  EXPECT_THAT(take_over(kLong), HasSubstr("r-20261121-000001 trained less"));
+  EXPECT_EQ(input_.known_best, start_.with(workers_));
+  EXPECT_FALSE(input_.is_known_best_complete);
+  EXPECT_THAT(input_.decided, IsEmpty()) << "the cache is tried again";
+  EXPECT_THAT(take_over(1), IsEmpty());
+  EXPECT_TRUE(input_.is_known_best_complete);
+}
+
+// What a long training has found stays known when a short one has come between.
+TEST_F(KnownBest, OfAShorterTrainingIsSearchedFurtherForWhatALongerOneHasKept) {
+  add_run("r-20261121-000001", kLong, start_.with(cache_), std::nullopt);
+  add_run("r-20261121-000002", 1, start_, RejectionReason::no_gain);
+  EXPECT_THAT(take_over(kLong), HasSubstr("r-20261121-000002 trained less"));
+  EXPECT_FALSE(input_.is_known_best_complete);
+}
+
+TEST_F(KnownBest, IsNotSearchedAgainForWhatItsOwnTrainingDecided) {
+  add_run("r-20261121-000001", 1, start_, RejectionReason::not_repaid);
+  add_run("r-20261121-000002", kLong, start_.with(workers_), RejectionReason::not_same_model);
+  EXPECT_THAT(take_over(kLong), IsEmpty());
+  EXPECT_TRUE(input_.is_known_best_complete);
+}
+
+TEST_F(KnownBest, OfASearchThatWasCutIsSearchedFurther) {
+  add_run("r-20261121-000001", kLong, start_, RejectionReason::no_gain, /*is_complete=*/false);
+  EXPECT_THAT(take_over(kLong), HasSubstr("did not try every proposal"));
+  EXPECT_EQ(input_.decided.size(), 1U);
+}
+
+}  // namespace
+}  // namespace autotuned::daemon

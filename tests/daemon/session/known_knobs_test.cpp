@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/session/known_knobs.hpp"
+
+#include <gmock/gmock.h>
+
+#include "base/machine/machine.hpp"
+#include "tests/daemon/queue/submission_sample.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// A run from when the extension tricks was there.
+class KnownKnobs : public testing::Test {
+ protected:
+  KnownKnobs() {
+    recipe_ = sample_submission().session.recipe;
+    run_.recipe = recipe_.to_json();
+    run_.starting = recipe_.starting_configuration(knobs_);
+    run_.starting.set("tricks.trick", std::string("none"));
+  }
+
+  std::vector<recipes::Knob> knobs_ = recipes::knobs_of(Machine{});
+  recipes::Recipe recipe_;
+  storage::RunRow run_;
+};
+
+TEST_F(KnownKnobs, TrialsOfAGoneKnobAreLeftOut) {
+  TrialRecord trial;
+  trial.reference = run_.starting;
+  trial.change.set("tricks.trick", std::string("hurries"));
+  const Configuration start = recipe_.starting_configuration(knobs_);
+  EXPECT_FALSE(known_trial(knobs_, start, trial));
+  trial.change = {};
+  trial.change.set("loader.workers", std::int64_t{1});
+  trial.reference.set("tricks.trick", std::string("hurries"));
+  const auto known = known_trial(knobs_, start, trial);
+  ASSERT_TRUE(known);
+  EXPECT_EQ(known->reference, start);
+  EXPECT_EQ(known->change, trial.change);
+}
+
+TEST_F(KnownKnobs, ARememberedBestIsUsedAsFarAsItIsKnown) {
+  const Configuration start = recipe_.starting_configuration(knobs_);
+  EXPECT_EQ(known_best(knobs_, start, start), start) << "nothing faster was found";
+  Configuration best = start;
+  best.set("tricks.trick", std::string("hurries"));
+  EXPECT_EQ(known_best(knobs_, start, best), std::nullopt);
+  best.set("loader.workers", std::int64_t{1});
+  Configuration expected = start;
+  expected.set("loader.workers", std::int64_t{1});
+  EXPECT_EQ(known_best(knobs_, start, best), expected);
+}
+
+TEST_F(KnownKnobs, ARunThatNeverTurnedTheKnobIsToldNothing) {
+  run_.best = run_.starting;
+  run_.best.set("loader.workers", std::int64_t{1});
+  EXPECT_THAT(drop_unknown_knobs(knobs_, recipe_, {}, run_), testing::IsEmpty());
+  EXPECT_EQ(run_.starting, recipe_.starting_configuration(knobs_));
+  EXPECT_EQ(run_.best.find("tricks.trick"), nullptr);
+  EXPECT_EQ(run_.best.integer("loader.workers"), 1);
+}
+
+TEST_F(KnownKnobs, AStartAndAKeptChangeThatAreGoneAreTold) {
+  run_.recipe["start"]["tricks.trick"] = "counts";
+  run_.starting.set("tricks.trick", std::string("counts"));
+  run_.best = run_.starting;
+  run_.best.set("tricks.trick", std::string("hurries"));
+  EXPECT_THAT(drop_unknown_knobs(knobs_, recipe_, {}, run_),
+              ElementsAre(HasSubstr("the recipe starts from tricks.trick=counts"),
+                          HasSubstr("the kept change tricks.trick counts → hurries has gone")));
+  EXPECT_EQ(run_.best, recipe_.starting_configuration(knobs_));
+}
+
+TEST_F(KnownKnobs, AKeptTrialOfAGoneKnobIsTold) {
+  TrialRecord trial;
+  trial.number = 3;
+  trial.verdict = Verdict::accepted;
+  trial.reference = run_.starting;
+  trial.change.set("tricks.trick", std::string("hurries"));
+  TrialRecord rejected = trial;
+  rejected.verdict = Verdict::rejected;
+  EXPECT_THAT(
+      drop_unknown_knobs(knobs_, recipe_, {trial, rejected}, run_),
+      ElementsAre("trial 3, tricks.trick none → hurries, no longer counts: its knob has gone "
+                  "with its plugin"));
+}
+
+TEST_F(KnownKnobs, AKnobThatTheRunLacksHasTheValueOfTheRecipe) {
+  run_.starting = {};
+  run_.starting.set("loader.workers", std::int64_t{2});
+  EXPECT_THAT(drop_unknown_knobs(knobs_, recipe_, {}, run_), testing::IsEmpty());
+  Configuration expected = recipe_.starting_configuration(knobs_);
+  expected.set("loader.workers", std::int64_t{2});
+  EXPECT_EQ(run_.starting, expected);
+}
+
+}  // namespace
+}  // namespace autotuned::daemon

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two trainers at once: who runs, who waits, and who has no room.
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "tests/daemon/trainers/trainer_job_scene.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+// The first `request` of a trainer that keeps memory finds none.
+Json no_room_once(const std::string& request) {
+  return {{"faults",
+           {{{"do", "error"},
+             {"kind", "out_of_memory"},
+             {"request", request},
+             {"when", {"memory.malloc=keep"}},
+             {"once", true}}}}};
+}
+
+TEST_F(TrainerJobTest, TwoThatDoNotFitAlternate) {
+  scene_.behave(no_room_once("load"));
+  const Configuration keep = with("memory.malloc", std::string("keep"));
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().run_block(start_, {}));
+  ASSERT_TRUE(job().run_block(keep, {}));
+  EXPECT_EQ(trainers(), 3);
+  EXPECT_EQ(scene_.requests("stop").size(), 1);
+  ASSERT_TRUE(job().run_block(start_, {}));
+  EXPECT_EQ(scene_.requests("stop").size(), 2) << "they are known not to fit";
+}
+
+// They fit when they load, and not when one of them works.
+TEST_F(TrainerJobTest, TwoThatDoNotFitInABlockAlternate) {
+  scene_.behave(no_room_once("run"));
+  const Configuration keep = with("memory.malloc", std::string("keep"));
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().run_block(start_, {}));
+  ASSERT_TRUE(job().run_block(keep, {}));
+  EXPECT_EQ(trainers(), 3) << "the second one got a process to itself";
+  EXPECT_EQ(scene_.requests("stop").size(), 2);
+  ASSERT_TRUE(job().run_block(start_, {}));
+  EXPECT_EQ(trainers(), 4);
+  EXPECT_EQ(scene_.requests("stop").size(), 3);
+  // Others are not concerned.
+  ASSERT_TRUE(job().run_block(with("env.PLACEBO_A", std::string("1")), {}));
+  EXPECT_EQ(scene_.requests("stop").size(), 3);
+}
+
+// A configuration that has too little memory even alone is nobody's neighbour's fault.
+TEST_F(TrainerJobTest, OneThatDoesNotFitAloneSaysSo) {
+  scene_.behave({{"faults",
+                  {{{"do", "error"},
+                    {"kind", "out_of_memory"},
+                    {"request", "run"},
+                    {"when", {"memory.malloc=keep"}}}}}});
+  const Configuration keep = with("memory.malloc", std::string("keep"));
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().run_block(start_, {}));
+  const auto block = job().run_block(keep, {});
+  ASSERT_FALSE(block);
+  EXPECT_EQ(block.error().kind, ErrorKind::out_of_memory);
+  EXPECT_TRUE(job().run_block(start_, {}));
+}
+
+// The candidate may have taken its neighbour down: the next try must be alone.
+TEST_F(TrainerJobTest, ABlockThatFailedBesideAnotherTrainerIsMeasuredAlone) {
+  const Configuration keep = with("memory.malloc", std::string("keep"));
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().run_block(keep, {}));
+  EXPECT_EQ(trainers(), 2);
+  scene_.behave(Json::object());
+  ASSERT_EQ(kill(process(0), SIGKILL), 0);
+  ASSERT_FALSE(job().run_block(start_, {}));
+  EXPECT_TRUE(scene_.requests("stop").empty());
+  ASSERT_TRUE(job().run_block(start_, {}));
+  EXPECT_EQ(scene_.requests("stop").at(0).at("trainer"), process(1));
+}
+
+// Of a GPU that one process alone may use.
+TEST_F(TrainerJobTest, TwoThatMayNotShareTheGpuAlternate) {
+  scene_.behave({{"device", "cuda:0"},
+                 {"faults",
+                  {{{"do", "error"},
+                    {"kind", "busy"},
+                    {"request", "load"},
+                    {"when", {"memory.malloc=keep"}},
+                    {"once", true}}}}});
+  const Configuration keep = with("memory.malloc", std::string("keep"));
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().run_block(start_, {}));
+  ASSERT_TRUE(job().run_block(keep, {}));
+  EXPECT_EQ(scene_.requests("stop").size(), 1U);
+  ASSERT_TRUE(job().run_block(start_, {}));
+  EXPECT_EQ(scene_.requests("stop").size(), 2U) << "they are known not to share it";
+}
+
+// What LibTorch keeps for later is what the other one lacks.
+TEST_F(TrainerJobTest, TheWaitingTrainerOfAGpuGivesItsMemoryBack) {
+  scene_.behave({{"device", "cuda:0"}});
+  const Configuration keep = with("memory.malloc", std::string("keep"));
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().run_block(start_, {}));
+  EXPECT_TRUE(scene_.requests("release").empty()) << "nobody waits";
+  ASSERT_TRUE(job().run_block(keep, {}));
+  ASSERT_EQ(scene_.requests("release").size(), 1U);
+  EXPECT_EQ(scene_.requests("release")[0].at("trainer"), process(0));
+  ASSERT_TRUE(job().run_block(start_, {}));
+  ASSERT_EQ(scene_.requests("release").size(), 2U);
+  EXPECT_EQ(scene_.requests("release")[1].at("trainer"), process(1));
+  // It takes memory anew in a step that is not timed; then it has it.
+  EXPECT_EQ(blocks().back().value("warmup_steps", 0), 1);
+  ASSERT_TRUE(job().run_block(start_, {}));
+  EXPECT_EQ(blocks().back().value("warmup_steps", 0), 0);
+  EXPECT_EQ(scene_.requests("release").size(), 2U) << "the other one waits as before";
+}
+
+TEST_F(TrainerJobTest, ATrainerThatCannotGiveMemoryBackWaitsAllTheSame) {
+  scene_.behave({{"device", "cuda:0"},
+                 {"faults", {{{"do", "error"}, {"kind", "invalid"}, {"request", "release"}}}}});
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().run_block(start_, {}));
+  ASSERT_TRUE(job().run_block(with("memory.malloc", std::string("keep")), {}));
+  wait_until_stopped(process(0), true);
+  ASSERT_TRUE(job().run_block(start_, {}));
+  EXPECT_EQ(blocks().back().value("warmup_steps", 0), 0);
+}
+
+TEST_F(TrainerJobTest, OnTheCpuNothingIsGivenBack) {
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().run_block(start_, {}));
+  ASSERT_TRUE(job().run_block(with("memory.malloc", std::string("keep")), {}));
+  EXPECT_TRUE(scene_.requests("release").empty());
+}
+
+TEST_F(TrainerJobTest, WaitingTrainerIsStopped) {
+  const Configuration keep = with("memory.malloc", std::string("keep"));
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().run_block(start_, {}));
+  ASSERT_TRUE(job().run_block(keep, {}));
+  wait_until_stopped(process(0), true);
+  wait_until_stopped(process(1), false);
+  ASSERT_TRUE(job().run_block(start_, {}));
+  wait_until_stopped(process(1), true);
+  wait_until_stopped(process(0), false);
+  job().stop();
+  EXPECT_EQ(scene_.requests("stop").size(), 2U) << "the stopped one was made to go on";
+}
+
+TEST_F(TrainerJobTest, ACancelReachesTheWorkingTrainerBesideAStoppedOne) {
+  scene_.behave({{"faults", {{{"do", "await_cancel"}, {"request", "profile"}}}}});
+  const Configuration keep = with("memory.malloc", std::string("keep"));
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().run_block(keep, {}));
+  cancel_.request();
+  EXPECT_EQ(job().profile(start_).error().kind, ErrorKind::cancelled);
+  job().stop();
+  EXPECT_EQ(scene_.requests("stop").size(), 2U);
+}
+
+// What the waiting trainer has started stands still as long as it is in its group.
+TEST_F(TrainerJobTest, ChildrenOfTheWaitingTrainerAreStopped) {
+  scene_.behave(
+      {{"block_lasts_ms", 30},
+       {"faults", {{{"do", "spin"}, {"request", "load"}, {"when", {"memory.malloc=keep"}}}}}});
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().run_block(with("memory.malloc", std::string("keep")), {}));
+  const auto block = job().run_block(start_, {});
+  EXPECT_TRUE(block) << block.error().message();
+}
+
+// It has left the group, lost its parent and cleared its environment: that the trainer adopts it tells whose it is.
+TEST_F(TrainerJobTest, ANeighbourThatHidesFailsTheBlock) {
+  scene_.behave({{"block_lasts_ms", 30},
+                 {"faults",
+                  {{{"do", "spin"},
+                    {"leaves", true},
+                    {"hides", true},
+                    {"request", "load"},
+                    {"when", {"memory.malloc=keep"}}}}}});
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().run_block(with("memory.malloc", std::string("keep")), {}));
+  const auto block = job().run_block(start_, {});
+  ASSERT_FALSE(block);
+  EXPECT_THAT(block.error().what, testing::HasSubstr("slows its neighbour"));
+}
+
+TEST_F(TrainerJobTest, ANeighbourThatUsesTheCpuFailsTheBlock) {
+  scene_.behave({{"block_lasts_ms", 30},
+                 {"faults",
+                  {{{"do", "spin"},
+                    {"leaves", true},
+                    {"request", "load"},
+                    {"when", {"memory.malloc=keep"}}}}}});
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().run_block(with("memory.malloc", std::string("keep")), {}));
+  const auto block = job().run_block(start_, {});
+  ASSERT_FALSE(block);
+  EXPECT_EQ(block.error().kind, ErrorKind::unsupported);
+  EXPECT_THAT(block.error().what, testing::HasSubstr(std::to_string(process(1))));
+  EXPECT_THAT(block.error().what, testing::HasSubstr("slows its neighbour"));
+  const auto alone = job().run_block(start_, {});
+  EXPECT_TRUE(alone) << alone.error().message();
+}
+
+TEST_F(TrainerJobTest, ATrainerIsMadeReadyInAProcessOfItsOwnAtTheInitialState) {
+  const Configuration keep = with("memory.malloc", std::string("keep"));
+  ASSERT_TRUE(job().start(start_));
+  EXPECT_FALSE(job().share_process(start_, keep));
+  EXPECT_TRUE(job().share_process(start_, with("loader.workers", std::int64_t{2})));
+  ASSERT_TRUE(job().make_ready(start_, tuner::ProcessChoice::reuse));
+  ASSERT_TRUE(job().make_ready(keep, tuner::ProcessChoice::reuse));
+  EXPECT_EQ(trainers(), 2U);
+  EXPECT_TRUE(blocks().empty());
+  // Warmed, restored, and a few steps on, the same number in both.
+  std::vector<Json> last;
+  for (const int trainer : {process(0), process(1)}) {
+    std::vector<Json> asked = scene_.requests();
+    std::erase_if(asked, [&](const Json& one) { return one.at("trainer") != trainer; });
+    ASSERT_GE(asked.size(), 6U);
+    EXPECT_EQ(asked.at(asked.size() - 3).at("request"), "run");
+    EXPECT_EQ(asked.at(asked.size() - 2).at("request"), "restore");
+    EXPECT_EQ(asked.at(asked.size() - 2).at("name"), "initial");
+    last.push_back(asked.back().at("minimum_steps"));
+  }
+  EXPECT_EQ(last[0], last[1]);
+
+  // Once warm it is restored only.
+  scene_.forget_requests();
+  ASSERT_TRUE(job().make_ready(start_, tuner::ProcessChoice::reuse));
+  EXPECT_EQ(scene_.requests("restore").size(), 1U);
+  EXPECT_EQ(scene_.requests("run").size(), 1U);
+}
+
+TEST_F(TrainerJobTest, AFreshProcessTakesThePlaceOfTheRunningOne) {
+  const Configuration keep = with("memory.malloc", std::string("keep"));
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().make_ready(start_, tuner::ProcessChoice::reuse));
+  ASSERT_TRUE(job().make_ready(keep, tuner::ProcessChoice::reuse));
+  ASSERT_TRUE(job().make_ready(keep, tuner::ProcessChoice::fresh));
+  EXPECT_EQ(trainers(), 3U);
+  EXPECT_EQ(scene_.requests("stop").size(), 1U);
+  EXPECT_EQ(scene_.requests("stop").at(0).at("trainer"), process(1));
+  ASSERT_TRUE(job().run_block(start_, {}));
+  ASSERT_TRUE(job().run_block(keep, {}));
+  EXPECT_EQ(trainers(), 3U) << "the other one stays";
+}
+
+}  // namespace
+}  // namespace autotuned::daemon

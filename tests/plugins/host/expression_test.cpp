@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/host/expression.hpp"
+
+#include <gmock/gmock.h>
+
+#include "plugins/host/values.hpp"
+#include "tests/plugins/loader_scene.hpp"
+
+namespace autotuned::plugins {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+sdk::Situation fashion() {
+  return sdk::Situation(situation("fashion_cnn_cpu"));
+}
+
+// Why a condition does not hold; empty when it does; the parser's word when it is none.
+std::string failure(std::string_view text) {
+  const auto condition = Condition::parse(text);
+  return condition ? condition->failure(fashion()) : "no condition: " + condition.error();
+}
+
+TEST(Condition, ComparesNumbers) {
+  EXPECT_THAT(failure("cpu.utilization_ratio < 0.9"), IsEmpty());
+  EXPECT_THAT(failure("cpu.utilization_ratio<90%"), IsEmpty());
+  EXPECT_THAT(failure("environment.cpus_allowed >= 4"), IsEmpty());
+  EXPECT_THAT(failure("environment.cpus_allowed <= 4"), IsEmpty());
+  EXPECT_THAT(failure("environment.cpus_allowed == 4"), IsEmpty());
+  EXPECT_THAT(failure("step.duration_ns > 1e6"), IsEmpty());
+  EXPECT_THAT(failure("environment.cpus_allowed != 4"), HasSubstr("does not hold"));
+  EXPECT_THAT(failure("environment.cpus_allowed > 4"), HasSubstr("is 4"));
+  EXPECT_THAT(failure("environment.cpus_allowed < 4"), HasSubstr("is 4"));
+  EXPECT_THAT(failure("operators.gemm_conv_ratio > 80 %"),
+              HasSubstr("operators.gemm_conv_ratio is 62 %"));
+}
+
+TEST(Condition, TakesTheFirstFactThatIsKnown) {
+  EXPECT_THAT(failure("operators.gather_ratio or operators.gemm_conv_ratio > 60%"), IsEmpty());
+  EXPECT_THAT(failure("operators.gemm_conv_ratio or step.forward_ratio < 60%"),
+              HasSubstr("is 62 %"));
+  EXPECT_THAT(failure("a.ratio or b.ratio or c.ratio > 1"),
+              HasSubstr("a.ratio or b.ratio or c.ratio is not known"));
+  EXPECT_THAT(failure("operators.gather_ratio or > 3"), HasSubstr("no condition: '' is no name"));
+  EXPECT_THAT(failure("a.ratio or B > 3"), HasSubstr("no condition: 'B' is no name"));
+}
+
+TEST(Condition, ComparesWords) {
+  EXPECT_THAT(failure("job.device == cpu"), IsEmpty());
+  EXPECT_THAT(failure("job.device != cpu"), HasSubstr("is cpu"));
+  EXPECT_THAT(failure("incumbent.optimizer.set_to_none == off"), IsEmpty());
+  EXPECT_THAT(failure("incumbent.optimizer.set_to_none == false"), IsEmpty());
+  EXPECT_THAT(failure("incumbent.optimizer.set_to_none == on"), HasSubstr("is off"));
+  EXPECT_THAT(failure("job.device > 3"), HasSubstr("does not hold"));
+}
+
+TEST(Condition, LooksIntoLists) {
+  EXPECT_THAT(failure("environment.cpu_features has avx512_bf16"), IsEmpty());
+  EXPECT_THAT(failure("environment.cpu_features has avx512"),
+              HasSubstr("is avx2, avx512_bf16, avx512f"));
+  EXPECT_THAT(failure("recipe.input has to_float"), IsEmpty());
+  EXPECT_THAT(failure("environment.cpu_model has Some"), IsEmpty());
+  EXPECT_THAT(failure("environment.cpus_allowed has 4"), HasSubstr("does not hold"));
+}
+
+TEST(Condition, ComparesFactsWithFacts) {
+  EXPECT_THAT(failure("incumbent.threads.intra_op < environment.cpus_allowed"), IsEmpty());
+  EXPECT_THAT(failure("incumbent.batch_size == starting.batch_size"), IsEmpty());
+  EXPECT_THAT(failure("incumbent.batch_size == starting.no_such"), HasSubstr("not known"));
+}
+
+TEST(Condition, WhatIsNotKnownDoesNotHold) {
+  EXPECT_EQ(failure("cache.miss_ratio != 3"),
+            "cache.miss_ratio is not known, which 'cache.miss_ratio != 3' needs");
+}
+
+TEST(Condition, RefusesWhatIsNone) {
+  for (const char* text :
+       {"", "cpu.utilization_ratio", "cpu.utilization_ratio <", "< 3", "a = 3", "a === 3", "a ~ 3",
+        "Big < 3", "a. < 3", "a < b c", "a < nan", "a < 1e999", "hasty", "a < 3 and b < 4"}) {
+    EXPECT_THAT(failure(text), HasSubstr("no condition: ")) << text;
+  }
+  EXPECT_THAT(failure("a < " + std::string(1000, '1')), HasSubstr("too long"));
+}
+
+sdk::Knob knob(const std::string& name) {
+  return *fashion().knob(name);
+}
+
+// The values as JSON text, or the error.
+std::vector<std::string> values(const std::vector<std::string>& texts, const std::string& of,
+                                const Json& json = situation("fashion_cnn_cpu")) {
+  Values all;
+  for (const std::string& text : texts) {
+    auto parsed = Values::parse_scalar(text, false);
+    if (!parsed) return {"unparsed: " + parsed.error()};
+    all.append(std::move(*parsed));
+  }
+  const auto resolved = all.resolve(sdk::Situation(json), knob(of));
+  if (!resolved) return {"error: " + resolved.error()};
+  std::vector<std::string> written;
+  for (const Json& value : *resolved)
+    written.push_back(to_line(value));
+  return written;
+}
+
+TEST(Values, TakeTheTypeOfTheKnob) {
+  EXPECT_THAT(values({"3"}, "threads.intra_op"), ElementsAre("3"));
+  EXPECT_THAT(values({"on", "off", "true"}, "optimizer.set_to_none"),
+              ElementsAre("true", "false", "true"));
+  EXPECT_THAT(values({"off", "bf16"}, "precision.autocast"), ElementsAre("\"off\"", "\"bf16\""));
+  EXPECT_THAT(values({"many"}, "threads.intra_op"),
+              ElementsAre("error: 'many' is no value of the integer knob threads.intra_op"));
+  EXPECT_THAT(values({"maybe"}, "optimizer.set_to_none"), ElementsAre(HasSubstr("boolean knob")));
+}
+
+TEST(Values, OutsideTheDomainAreLeftOut) {
+  EXPECT_THAT(values({"1", "2", "4", "8"}, "threads.intra_op"), ElementsAre("1", "2", "4"));
+  EXPECT_THAT(values({"bf16", "fp8"}, "precision.autocast"), ElementsAre("\"bf16\""));
+}
+
+TEST(Values, MayBeFacts) {
+  EXPECT_THAT(values({"environment.physical_cores"}, "threads.intra_op"), ElementsAre("2"));
+  EXPECT_THAT(values({"environment.no_such"}, "threads.intra_op"), IsEmpty());
+}
+
+TEST(Values, OfARangeAreTheNeighboursOfTheIncumbent) {
+  EXPECT_THAT(values({"1..environment.cpus_allowed"}, "threads.intra_op"), ElementsAre("1", "3"));
+  EXPECT_THAT(values({"2..4"}, "threads.intra_op"), ElementsAre("3"));
+  EXPECT_THAT(values({"4..9"}, "threads.intra_op"), ElementsAre("4"));
+  EXPECT_THAT(values({"1..1"}, "threads.intra_op"), ElementsAre("1"));
+  EXPECT_THAT(values({"4..1"}, "threads.intra_op"), IsEmpty());
+  Json json = situation("fashion_cnn_cpu");
+  json["incumbent"].erase("threads.intra_op");
+  EXPECT_THAT(values({"1..4"}, "threads.intra_op", json), IsEmpty());
+}
+
+TEST(Values, RefuseBrokenRanges) {
+  for (const char* text : {"..", "1..", "..4", "1..many", "1...4", "a..b", "1.5..2"}) {
+    EXPECT_THAT(values({text}, "threads.intra_op"), ElementsAre(HasSubstr("unparsed: "))) << text;
+  }
+  // Quoted text is text.
+  EXPECT_FALSE(Values::parse_scalar("1..", true)->may_be_several());
+}
+
+std::string filled(std::string_view text) {
+  const auto sentence = Sentence::parse(text);
+  return sentence ? sentence->fill(fashion()) : "unparsed: " + sentence.error();
+}
+
+// The share of an expectation in a situation.
+std::optional<double> share_of(std::string_view text) {
+  const auto saving = Saving::parse(text);
+  EXPECT_TRUE(saving) << saving.error();
+  return saving ? saving->share(fashion()) : std::nullopt;
+}
+
+std::string why_no_saving(std::string_view text) {
+  const auto saving = Saving::parse(text);
+  return saving ? "" : saving.error();
+}
+
+TEST(Saving, IsAPartOfAShare) {
+  EXPECT_TRUE(Saving::is_meant("50% of a_ratio"));
+  EXPECT_FALSE(Saving::is_meant("1.5"));
+  const auto saving = Saving::parse(" 15 % of operators.gemm_conv_ratio ");
+  ASSERT_TRUE(saving) << saving.error();
+  EXPECT_DOUBLE_EQ(saving->hoped_ratio(), 0.15);
+  EXPECT_DOUBLE_EQ(saving->share(fashion()).value_or(0.0), 0.62);
+  EXPECT_EQ(share_of("50% of operators.gather_ratio"), std::nullopt);  // was not measured
+}
+
+TEST(Saving, MultipliesSharesAndWhatTheyLeave) {
+  EXPECT_NEAR(share_of("1% of cpu.kernel_ratio * step.forward_ratio").value_or(0.0), 0.12 * 0.3,
+              1e-12);
+  EXPECT_NEAR(share_of("1% of (1 - step.data_wait_ratio)").value_or(0.0), 0.94, 1e-12);
+  EXPECT_NEAR(
+      share_of("1% of step.data_wait_ratio*( 1-cpu.kernel_ratio )*loader.float_from_uint8_ratio")
+          .value_or(0.0),
+      0.06 * 0.88, 1e-12);
+  EXPECT_EQ(share_of("1% of step.forward_ratio * operators.gather_ratio"), std::nullopt);
+  EXPECT_EQ(share_of("1% of (1 - operators.gather_ratio)"), std::nullopt);
+}
+
+TEST(Saving, IsTheFirstProductOfWhichAllIsKnown) {
+  EXPECT_NEAR(
+      share_of("1% of step.forward_ratio * operators.gather_ratio or cpu.kernel_ratio").value_or(0),
+      0.12, 1e-12);
+  EXPECT_NEAR(
+      share_of("1% of cpu.kernel_ratio * step.forward_ratio or step.data_wait_ratio").value_or(0),
+      0.12 * 0.3, 1e-12);
+  EXPECT_EQ(share_of("1% of operators.gather_ratio or (1 - operators.gather_ratio)"), std::nullopt);
+  EXPECT_THAT(why_no_saving("5% of a_ratio or "), HasSubstr("no name"));
+  EXPECT_THAT(why_no_saving("5% of a_ratio or b_ns"), HasSubstr("no share"));
+}
+
+TEST(Saving, StaysWithinAStep) {
+  Json json = situation("fashion_cnn_cpu");
+  json["metrics"]["a_ratio"] = 1.7;
+  json["metrics"]["b_ratio"] = -0.2;
+  json["metrics"]["c_ratio"] = "half";
+  const sdk::Situation asked(json);
+  const auto share = [&](const char* text) {
+    const auto saving = Saving::parse(text);
+    return saving ? saving->share(asked) : std::nullopt;
+  };
+  EXPECT_EQ(share("9% of a_ratio"), 1.0);
+  EXPECT_EQ(share("9% of (1 - a_ratio)"), 0.0);
+  EXPECT_EQ(share("9% of a_ratio * b_ratio"), 0.0);
+  EXPECT_EQ(share("9% of c_ratio"), std::nullopt);
+}
+
+TEST(Saving, RefusesWhatIsNone) {
+  EXPECT_THAT(why_no_saving("1.5"), HasSubstr("'1.5' is no part of a share"));
+  EXPECT_THAT(why_no_saving(""), HasSubstr("no part"));
+  EXPECT_THAT(why_no_saving("120% of a_ratio"), HasSubstr("'120%'"));
+  EXPECT_THAT(why_no_saving("0% of a_ratio"), HasSubstr("'0%'"));
+  EXPECT_THAT(why_no_saving("x% of a_ratio"), HasSubstr("'x%'"));
+  EXPECT_THAT(why_no_saving("5% of step.duration_ns"), HasSubstr("no share"));
+  EXPECT_THAT(why_no_saving("5% of a_ratio *"), HasSubstr("no name"));
+  EXPECT_THAT(why_no_saving("5% of * a_ratio"), HasSubstr("no name"));
+  EXPECT_THAT(why_no_saving("5% of a_ratio b_ratio"), HasSubstr("no name"));
+  EXPECT_THAT(why_no_saving("5% of (a_ratio)"), HasSubstr("not the rest of a share"));
+  EXPECT_THAT(why_no_saving("5% of (2 - a_ratio)"), HasSubstr("not the rest of a share"));
+  EXPECT_THAT(why_no_saving("5% of (1 a_ratio)"), HasSubstr("not the rest of a share"));
+  EXPECT_THAT(why_no_saving("5% of ()"), HasSubstr("not the rest of a share"));
+  EXPECT_THAT(why_no_saving("5% of (1 - "), HasSubstr("no name"));
+  EXPECT_THAT(why_no_saving("5% of (1 -)"), HasSubstr("no name"));
+  EXPECT_THAT(why_no_saving("5% of " + std::string(600, 'a')), HasSubstr("too long"));
+}
+
+TEST(Sentence, FillsInTheFirstThatIsKnown) {
+  EXPECT_EQ(filled("{operators.gather_ns or operators.gemm_conv_ratio}"), "62 %");
+  EXPECT_EQ(filled("{a.b or c.d}"), "unknown");
+}
+
+TEST(Sentence, FillsInFiguresInTheirUnits) {
+  EXPECT_EQ(filled("{operators.gemm_conv_ratio} of {step.duration_ns}"), "62 % of 12 ms");
+  EXPECT_EQ(filled("{memory.peak_host_bytes}, {parameters.count}"), "500.0 MiB, 50,186");
+  EXPECT_EQ(filled("{job.device}{incumbent.optimizer.set_to_none}"), "cpuoff");
+  EXPECT_EQ(filled("{no.such_ratio} is fine"), "unknown is fine");
+}
+
+TEST(Sentence, RefusesBrokenBraces) {
+  for (const char* text : {"", "   ", "{", "}", "{step.samples", "a } b", "{}", "{a b}", "{{a}}"}) {
+    EXPECT_THAT(filled(text), HasSubstr("unparsed: ")) << text;
+  }
+}
+
+}  // namespace
+}  // namespace autotuned::plugins

@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every way in which a file can be unfit to run: it is refused by name, and none of its code runs.
+#include <elf.h>
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "plugins/host/loader.hpp"
+#include "plugins/host/trust.hpp"
+#include "tests/plugins/loader_scene.hpp"
+
+namespace autotuned::plugins {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+std::string content_of(const std::filesystem::path& file) {
+  std::ostringstream text;
+  text << std::ifstream(file, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+// Calls `visit` with each section of a library but the first, and with the place of its header in the file.
+template <class Visit>
+void for_each_section(const std::string& library, Visit visit) {
+  Elf64_Ehdr header{};
+  std::memcpy(&header, library.data(), sizeof header);
+  for (unsigned i = 1; i < header.e_shnum; ++i) {
+    const std::size_t at = header.e_shoff + i * sizeof(Elf64_Shdr);
+    Elf64_Shdr section{};
+    std::memcpy(&section, library.data() + at, sizeof section);
+    visit(section, at);
+  }
+}
+
+std::string with_section(std::string library, const Elf64_Shdr& section, std::size_t at) {
+  std::memcpy(library.data() + at, &section, sizeof section);
+  return library;
+}
+
+class Refusal : public ::testing::Test {
+ protected:
+  void SetUp() override { ::setenv("AUTOTUNED_TEST_LOADING_MARK", mark_.c_str(), 1); }
+  void TearDown() override {
+    ::unsetenv("AUTOTUNED_TEST_LOADING_MARK");
+    EXPECT_FALSE(std::filesystem::exists(mark_)) << "code of a refused library ran";
+  }
+
+  // Why the only plugin of the folder was refused, without anything of it having been called.
+  std::string refusal() {
+    std::vector<std::string> loading;
+    const std::vector<FoundPlugin> found = find_plugins(
+        {folder_.path()}, {}, [&](const std::string& name) { loading.push_back(name); });
+    EXPECT_TRUE(is_found_by_loading_ || loading.empty());
+    if (found.size() != 1) return std::to_string(found.size()) + " plugins";
+    EXPECT_EQ(found.front().state, FoundPlugin::State::refused);
+    EXPECT_EQ(found.front().policy, nullptr);
+    return found.front().refusal;
+  }
+
+  std::string refusal_of(const std::string& fixture) {
+    folder_.add(fixture);
+    return refusal();
+  }
+
+  // The fixture `marks`, which is fine and tells when it runs, with changed bytes.
+  void add_changed(const std::string& content) { folder_.write("libmarks.so", content); }
+
+  PluginFolder folder_;
+  PluginFolder elsewhere_;
+  std::filesystem::path mark_ = elsewhere_.path() / "mark";
+  bool is_found_by_loading_ = false;
+};
+
+TEST_F(Refusal, ALibraryWithoutTheAlias) {
+  folder_.add("no_alias");
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("libno_alias.so"), HasSubstr("no plugin"),
+                               HasSubstr("autotuned_plugin_v1")));
+}
+
+TEST_F(Refusal, AnotherMajorVersion) {
+  folder_.add("wrong_major");
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("libwrong_major.so"), HasSubstr("version 2"),
+                               HasSubstr("this program version 1")));
+}
+
+TEST_F(Refusal, AFileThatIsNoLibrary) {
+  folder_.write("libtext.so",
+                "#!/bin/sh\necho no library, but long enough to hold an ELF header\n");
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("not an ELF file"), HasSubstr("shared library")));
+}
+
+TEST_F(Refusal, AnEmptyFile) {
+  folder_.write("libempty.so", "");
+  EXPECT_THAT(refusal(), HasSubstr("not an ELF file"));
+}
+
+// Mapping such a file ends in SIGBUS, so every length must be caught by looking.
+TEST_F(Refusal, ATruncatedLibraryOfAnyLength) {
+  const std::string whole = content_of(fixture_library("marks"));
+  for (std::size_t size = 0; size < whole.size(); size += 1 + size / 7) {
+    add_changed(whole.substr(0, size));
+    EXPECT_THAT(refusal(), Not(IsEmpty())) << size;
+  }
+  add_changed(whole.substr(0, whole.size() - 1));
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("ends after"), HasSubstr("libmarks.so")));
+}
+
+TEST_F(Refusal, AnotherArchitecture) {
+  std::string content = content_of(fixture_library("marks"));
+  const std::uint16_t other = EM_S390;
+  std::memcpy(content.data() + offsetof(Elf64_Ehdr, e_machine), &other, sizeof other);
+  add_changed(content);
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("built for 64-bit machine 22"),
+                               HasSubstr("this program for 64-bit ")));
+}
+
+TEST_F(Refusal, AnotherWidth) {
+  std::string content = content_of(fixture_library("marks"));
+  content[EI_CLASS] = ELFCLASS32;
+  add_changed(content);
+  EXPECT_THAT(refusal(),
+              AllOf(HasSubstr("built for 32-bit "), HasSubstr("this program for 64-bit ")));
+}
+
+TEST_F(Refusal, AnotherByteOrder) {
+  std::string content = content_of(fixture_library("marks"));
+  content[EI_DATA] = static_cast<char>(content[EI_DATA] == ELFDATA2LSB ? ELFDATA2MSB : ELFDATA2LSB);
+  add_changed(content);
+  EXPECT_THAT(refusal(),
+              HasSubstr("built for a machine of the other byte order, this program for"));
+}
+
+TEST_F(Refusal, AProgramInsteadOfALibrary) {
+  std::string content = content_of(fixture_library("marks"));
+  const std::uint16_t executable = ET_EXEC;
+  std::memcpy(content.data() + offsetof(Elf64_Ehdr, e_type), &executable, sizeof executable);
+  add_changed(content);
+  EXPECT_THAT(refusal(), HasSubstr("not a shared library"));
+}
+
+// A reader of symbols that believed these would ask for more memory than there is.
+TEST_F(Refusal, SectionsThatReachBeyondTheFile) {
+  const std::string whole = content_of(fixture_library("marks"));
+  for_each_section(whole, [&](Elf64_Shdr section, std::size_t at) {
+    if (section.sh_type == SHT_NOBITS) return;
+    section.sh_size = UINT64_C(1) << 60U;
+    add_changed(with_section(whole, section, at));
+    EXPECT_THAT(refusal(), HasSubstr("ends after")) << at;
+  });
+}
+
+// Found by tests/fuzz: with less than one symbol, the reader of symbols ended the process.
+TEST_F(Refusal, ASymbolTableThatEndsWithinASymbol) {
+  const std::string whole = content_of(fixture_library("marks"));
+  int tables = 0;
+  for_each_section(whole, [&](Elf64_Shdr section, std::size_t at) {
+    if (section.sh_type != SHT_SYMTAB && section.sh_type != SHT_DYNSYM) return;
+    section.sh_size = sizeof(Elf64_Sym) - 1;
+    add_changed(with_section(whole, section, at));
+    EXPECT_THAT(refusal(), HasSubstr("symbol table")) << at;
+    ++tables;
+  });
+  EXPECT_GT(tables, 0);
+}
+
+// Wherever the tables of symbols, relocations and segments point, nothing of the file runs and nothing is
+// read beyond its end.
+TEST_F(Refusal, TablesThatPointAnywhere) {
+  const std::string whole = content_of(fixture_library("other_name"));
+  for_each_section(whole, [&](Elf64_Shdr section, std::size_t at) {
+    if (section.sh_type != SHT_DYNSYM && section.sh_type != SHT_RELA) return;
+    for (const char filling : {'\xff', '\x01', '\x00'}) {
+      std::string content = whole;
+      std::fill_n(content.begin() + static_cast<std::ptrdiff_t>(section.sh_offset), section.sh_size,
+                  filling);
+      folder_.write("libother_name.so", content);
+      EXPECT_THAT(refusal(), Not(IsEmpty())) << at;
+    }
+    for (const std::uint32_t link : {0U, 0xffffU, 0xffffffffU}) {
+      section.sh_link = link;
+      folder_.write("libother_name.so", with_section(whole, section, at));
+      EXPECT_THAT(refusal(), Not(IsEmpty())) << at;
+    }
+  });
+}
+
+TEST_F(Refusal, ASectionTableOutOfReach) {
+  for (const std::uint64_t offset : {UINT64_C(1) << 62U, ~UINT64_C(0) - 63}) {
+    std::string content = content_of(fixture_library("marks"));
+    std::memcpy(content.data() + offsetof(Elf64_Ehdr, e_shoff), &offset, sizeof offset);
+    add_changed(content);
+    EXPECT_THAT(refusal(), HasSubstr("section table"));
+  }
+}
+
+TEST_F(Refusal, AMissingSectionTable) {
+  std::string content = content_of(fixture_library("marks"));
+  const std::uint16_t none = 0;
+  std::memcpy(content.data() + offsetof(Elf64_Ehdr, e_shnum), &none, sizeof none);
+  add_changed(content);
+  EXPECT_THAT(refusal(), HasSubstr("no section table"));
+}
+
+TEST_F(Refusal, AFileThatOthersCanWrite) {
+  ::chmod(folder_.add("marks").c_str(), 0666);
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("libmarks.so"), HasSubstr("written by all (mode 666)"),
+                               HasSubstr("writable by nobody else")));
+}
+
+TEST_F(Refusal, AFolderThatOthersCanWriteEvenIfItIsSticky) {
+  folder_.add("marks");
+  ::chmod(folder_.path().c_str(), 01777);
+  EXPECT_THAT(refusal(), AllOf(HasSubstr(folder_.path().string()), HasSubstr("written by all")));
+  ::chmod(folder_.path().c_str(), 0755);
+}
+
+TEST_F(Refusal, AFolderBelowOneThatOthersCanWrite) {
+  const std::filesystem::path inner = folder_.make_folder("inner");
+  std::filesystem::copy_file(fixture_library("marks"), inner / "libmarks.so");
+  ::chmod(folder_.path().c_str(), 0777);
+  const std::vector<FoundPlugin> found = find_plugins({inner}, {});
+  ::chmod(folder_.path().c_str(), 0755);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found.front().kind, "folder");
+  EXPECT_THAT(found.front().refusal,
+              AllOf(HasSubstr(folder_.path().string() + ":"), HasSubstr("written by all")));
+}
+
+TEST_F(Refusal, AFileOfSomebodyElse) {
+  const std::filesystem::path file = folder_.add("marks");
+  if (::chown(file.c_str(), 12345, static_cast<gid_t>(-1)) != 0) {
+    GTEST_SKIP() << "only root can give files away";
+  }
+  EXPECT_THAT(refusal(), HasSubstr("owned by user 12345"));
+}
+
+TEST_F(Refusal, ALinkOutOfTheFolder) {
+  elsewhere_.add("marks");
+  std::filesystem::create_symlink(elsewhere_.path() / "libmarks.so",
+                                  folder_.path() / "libmarks.so");
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("symbolic link to " + elsewhere_.path().string()),
+                               HasSubstr(folder_.path().string())));
+}
+
+TEST_F(Refusal, ALinkToNothing) {
+  std::filesystem::create_symlink("libgone.so.1", folder_.path() / "libgone.so");
+  EXPECT_THAT(refusal(), HasSubstr("libgone.so"));
+}
+
+TEST_F(Refusal, ThingsThatAreNoFiles) {
+  ASSERT_EQ(::mkfifo((folder_.path() / "libpipe.so").c_str(), 0600), 0);
+  EXPECT_THAT(refusal(), HasSubstr("not a regular file"));
+  std::filesystem::remove(folder_.path() / "libpipe.so");
+  folder_.make_folder("libfolder.so");
+  EXPECT_THAT(refusal(), HasSubstr("not a regular file"));
+}
+
+TEST_F(Refusal, ANameThatIsNone) {
+  folder_.add("marks", "Bad-Name");
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("'Bad-Name'"), HasSubstr("lower-case")));
+}
+
+TEST_F(Refusal, ARelativeFolder) {
+  const std::vector<FoundPlugin> found = find_plugins({"plugins"}, {});
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found.front().kind, "folder");
+  EXPECT_EQ(found.front().state, FoundPlugin::State::refused);
+  EXPECT_THAT(found.front().refusal, HasSubstr("not an absolute path"));
+}
+
+TEST_F(Refusal, AFolderThatIsNotThere) {
+  const std::vector<FoundPlugin> found = find_plugins({folder_.path() / "missing"}, {});
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_THAT(found.front().refusal, HasSubstr("missing"));
+  EXPECT_EQ(find_plugins({folder_.write("file", "")}, {}).size(), 1U);
+}
+
+TEST_F(Refusal, ADescriptorWithAnotherStart) {
+  EXPECT_THAT(refusal_of("bad_magic"), HasSubstr("starts with 0x11 instead of"));
+}
+
+TEST_F(Refusal, ADescriptorThatIsTooShort) {
+  EXPECT_THAT(refusal_of("short_descriptor"),
+              AllOf(HasSubstr("16 bytes"), HasSubstr("version 1 has 56")));
+}
+
+TEST_F(Refusal, ADescriptorWithoutItsFunction) {
+  EXPECT_THAT(refusal_of("no_propose"), HasSubstr("empty field"));
+}
+
+TEST_F(Refusal, ADescriptorWithoutAName) {
+  EXPECT_THAT(refusal_of("no_name"), HasSubstr("empty field"));
+}
+
+TEST_F(Refusal, ADescriptorThatOnlyCodeWouldComplete) {
+  EXPECT_THAT(refusal_of("late_magic"),
+              AllOf(HasSubstr("starts with 0x0 instead of"), HasSubstr("is a constant")));
+}
+
+TEST_F(Refusal, ADescriptorThatNamesAnotherPlugin) {
+  EXPECT_THAT(refusal_of("other_name"),
+              AllOf(HasSubstr("'somebody_else'"), HasSubstr("'other_name'")));
+}
+
+TEST_F(Refusal, AnAliasThatIsAFunction) {
+  EXPECT_THAT(refusal_of("alias_is_function"),
+              AllOf(HasSubstr("no pointer but a function"), HasSubstr("the library's descriptor")));
+}
+
+// The loader of the system finds out, before it runs anything of it.
+TEST_F(Refusal, ALibraryThatNeedsWhatNobodyHas) {
+  is_found_by_loading_ = true;
+  EXPECT_THAT(refusal_of("undefined_symbol"),
+              AllOf(HasSubstr("cannot be loaded"), HasSubstr("autotuned_test_nobody_has_this")));
+}
+
+TEST(Links, MayStayInTheFolder) {
+  const PluginFolder folder;
+  std::filesystem::rename(folder.add("plain_c"), folder.path() / "libplain_c.so.1");
+  std::filesystem::create_symlink("libplain_c.so.1", folder.path() / "libplain_c.so");
+  const FoundPlugin plugin = only_plugin(folder.path());
+  EXPECT_EQ(plugin.state, FoundPlugin::State::ready) << plugin.refusal;
+  EXPECT_EQ(plugin.path.filename(), "libplain_c.so.1");
+}
+
+TEST(Links, TheFolderItselfMayBeOne) {
+  const PluginFolder folder;
+  const PluginFolder links;
+  folder.add("plain_c");
+  std::filesystem::create_directory_symlink(folder.path(), links.path() / "link");
+  EXPECT_EQ(only_plugin(links.path() / "link").state, FoundPlugin::State::ready);
+}
+
+struct stat of(uid_t user, gid_t group, mode_t mode) {
+  struct stat status {};
+  status.st_uid = user;
+  status.st_gid = group;
+  status.st_mode = mode;
+  return status;
+}
+
+TEST(Trust, IsForOurOwnAndForRoots) {
+  const Viewer ada{.user = 1000};
+  EXPECT_THAT(distrust(of(1000, 1000, S_IFREG | 0755), ada, false), IsEmpty());
+  EXPECT_THAT(distrust(of(0, 0, S_IFREG | 0644), ada, false), IsEmpty());
+  EXPECT_THAT(distrust(of(1001, 1000, S_IFREG | 0644), ada, false), HasSubstr("user 1001"));
+  EXPECT_THAT(distrust(of(1001, 1000, S_IFREG | 0644), Viewer{.user = 0}, false),
+              HasSubstr("user 1001"));
+}
+
+TEST(Trust, AllowsWritingByAGroupOfOne) {
+  EXPECT_THAT(distrust(of(1000, 1000, S_IFREG | 0664), Viewer{.user = 1000}, false),
+              HasSubstr("written by group 1000 (mode 664)"));
+  EXPECT_THAT(
+      distrust(of(1000, 1000, S_IFREG | 0664), Viewer{.user = 1000, .private_group = 1000}, false),
+      IsEmpty());
+  EXPECT_THAT(
+      distrust(of(1000, 100, S_IFREG | 0664), Viewer{.user = 1000, .private_group = 1000}, false),
+      HasSubstr("group 100"));
+}
+
+// As the kernel gives it: a version, then entries of a tag, permissions and a number.
+std::string acl(std::initializer_list<std::array<std::uint32_t, 3>> entries) {
+  std::string value("\2\0\0\0", 4);
+  for (const auto& [tag, permissions, id] : entries) {
+    for (const std::uint32_t number : {tag | permissions << 16U, id})
+      value.append(reinterpret_cast<const char*>(&number), sizeof number);
+  }
+  return value;
+}
+
+TEST(Trust, EndsWhereAnAccessControlListLetsOthersWrite) {
+  const Viewer ada{.user = 1000, .private_group = 1000};
+  const std::array<std::uint32_t, 3> owner{0x01, 7, 0xffffffff};
+  const std::array<std::uint32_t, 3> group{0x04, 7, 0xffffffff};
+  const std::array<std::uint32_t, 3> mask{0x10, 7, 0xffffffff};
+  const std::array<std::uint32_t, 3> narrow{0x10, 5, 0xffffffff};
+  EXPECT_THAT(distrust_acl_value(acl({owner, {0x02, 7, 1001}, group, mask}), ada),
+              HasSubstr("user 1001"));
+  EXPECT_THAT(distrust_acl_value(acl({owner, group, {0x08, 6, 50}, mask}), ada),
+              HasSubstr("group 50"));
+  // The mask takes it away again.
+  EXPECT_THAT(distrust_acl_value(acl({owner, {0x02, 7, 1001}, group, narrow}), ada), IsEmpty());
+  EXPECT_THAT(distrust_acl_value(acl({owner, {0x02, 5, 1001}, group, mask}), ada), IsEmpty());
+  EXPECT_THAT(distrust_acl_value(acl({owner, {0x02, 7, 0}, {0x02, 7, 1000}, mask}), ada),
+              IsEmpty());
+  EXPECT_THAT(distrust_acl_value("", ada), IsEmpty());
+  EXPECT_THAT(distrust_acl_value("\2", ada), IsEmpty());
+}
+
+TEST(Trust, LooksAtTheAccessControlListOfAFile) {
+  const PluginFolder folder;
+  const std::string value = acl({{0x01, 7, 0xffffffff},
+                                 {0x02, 7, 1001},
+                                 {0x04, 0, 0xffffffff},
+                                 {0x10, 7, 0xffffffff},
+                                 {0x20, 0, 0xffffffff}});
+  if (::setxattr(folder.path().c_str(), "system.posix_acl_access", value.data(), value.size(), 0) !=
+      0) {
+    GTEST_SKIP() << "the file system has no access control lists";
+  }
+  EXPECT_THAT(distrust_acl(folder.path().string(), Viewer{.user = 1000}), HasSubstr("user 1001"));
+}
+
+TEST(Trust, AllowsStickyFoldersOfRootAboveOnly) {
+  const Viewer ada{.user = 1000};
+  EXPECT_THAT(distrust(of(0, 0, S_IFDIR | 01777), ada, true), IsEmpty());
+  EXPECT_THAT(distrust(of(0, 0, S_IFDIR | 01777), ada, false), HasSubstr("written by all"));
+  EXPECT_THAT(distrust(of(1000, 0, S_IFDIR | 01777), ada, true), HasSubstr("written by all"));
+  EXPECT_THAT(distrust(of(0, 0, S_IFDIR | 0777), ada, true), HasSubstr("written by all"));
+}
+
+}  // namespace
+}  // namespace autotuned::plugins

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Libraries that only the trainer loads: what is known of them without their code, and every refusal.
+#include "plugins/host/trainer_library.hpp"
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "base/machine/machine.hpp"
+#include "plugins/host/needs.hpp"
+#include "plugins/sdk/autotuned_trainer.h"
+#include "tests/plugins/loader_scene.hpp"
+
+namespace autotuned::plugins {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+class TrainerLibraryTest : public ::testing::Test {
+ protected:
+  void SetUp() override { ::setenv("AUTOTUNED_TEST_LOADING_MARK", mark_.c_str(), 1); }
+  void TearDown() override {
+    ::unsetenv("AUTOTUNED_TEST_LOADING_MARK");
+    EXPECT_EQ(std::filesystem::exists(mark_), may_run_) << "whether code of the library ran";
+  }
+
+  FoundPlugin only() const {
+    std::vector<std::string> loading;
+    std::vector<FoundPlugin> found = find_plugins(
+        {folder_.path()}, {}, [&](const std::string& name) { loading.push_back(name); });
+    EXPECT_THAT(loading, IsEmpty());
+    EXPECT_THAT(found, SizeIs(1));
+    return found.empty() ? FoundPlugin{} : found.front();
+  }
+  std::string refusal() const {
+    const FoundPlugin found = only();
+    EXPECT_EQ(found.state, FoundPlugin::State::refused);
+    EXPECT_THAT(found.refusal, HasSubstr(folder_.path().string()));
+    return found.refusal;
+  }
+  std::string refusal_of(const std::string& name) const {
+    folder_.add(name + "_trainer");
+    return refusal();
+  }
+
+  PluginFolder folder_;
+  PluginFolder elsewhere_;
+  std::filesystem::path mark_ = elsewhere_.path() / "mark";
+  bool may_run_ = false;
+};
+
+TEST_F(TrainerLibraryTest, IsKnownWithoutRunning) {
+  folder_.add("fine_trainer");
+  const FoundPlugin found = only();
+  EXPECT_EQ(found.state, FoundPlugin::State::ready) << found.refusal;
+  EXPECT_EQ(found.name, "fine");
+  EXPECT_EQ(found.kind, "extension");
+  EXPECT_EQ(found.version, "1.0");
+  EXPECT_EQ(found.summary, "For tests.");
+  EXPECT_EQ(found.policy, nullptr);
+  EXPECT_TRUE(found.is_for_trainer());
+  ASSERT_THAT(found.knobs, SizeIs(1));
+  EXPECT_EQ(found.knobs[0].name, "fine.skip");
+  EXPECT_EQ(found.knobs[0].risk, recipes::RiskClass::numerics);
+  EXPECT_EQ(found.knobs[0].default_value, KnobValue(false));
+}
+
+TEST_F(TrainerLibraryTest, StandsBesideThePolicyOfItsName) {
+  folder_.add("fine_trainer");
+  folder_.write("fine.yaml",
+                "plugin: 1\nname: fine\nversion: '1'\nsummary: Turns it.\ntry:\n"
+                "  - fine.skip: on\nexpect: 1.1\nreason: a test\n");
+  std::vector<std::string> kinds;
+  for (const FoundPlugin& found : find_plugins({folder_.path()}, {})) {
+    EXPECT_EQ(found.name, "fine");
+    EXPECT_EQ(found.state, FoundPlugin::State::ready) << found.refusal;
+    kinds.push_back(found.kind);
+  }
+  EXPECT_THAT(kinds, ::testing::UnorderedElementsAre("extension", "yaml"));
+  EXPECT_THAT(find_plugins({folder_.path()}, {"fine"}), IsEmpty());
+  EXPECT_THAT(find_trainer_plugins({folder_.path()}, {}), SizeIs(1));
+}
+
+TEST_F(TrainerLibraryTest, RunsWhereItIsLoaded) {
+  may_run_ = true;
+  const auto library = examine_trainer_library(folder_.add("fine_trainer"));
+  ASSERT_TRUE(library) << library.error().message();
+  const auto surface = load_trainer_library(*library);
+  ASSERT_TRUE(surface) << surface.error().message();
+  EXPECT_NE(*surface, nullptr);
+}
+
+TEST_F(TrainerLibraryTest, OfAnotherLibTorch) {
+  EXPECT_THAT(refusal_of("other_libtorch"),
+              AllOf(HasSubstr("libother_libtorch_trainer.so"),
+                    HasSubstr("was built with LibTorch 2.10.0, this program with LibTorch ")));
+}
+
+TEST_F(TrainerLibraryTest, OfAnotherCompiler) {
+  EXPECT_THAT(refusal_of("other_compiler"),
+              HasSubstr("was built with Clang 99, this program with " AUTOTUNED_TRAINER_COMPILER));
+}
+
+TEST_F(TrainerLibraryTest, OfAnotherAbi) {
+  EXPECT_THAT(refusal_of("other_cxx_library"),
+              AllOf(HasSubstr("_GLIBCXX_USE_CXX11_ABI=0, this program with"),
+                    HasSubstr(AUTOTUNED_TRAINER_CXX_LIBRARY)));
+}
+
+TEST_F(TrainerLibraryTest, OfAnotherVersionOfTheSurface) {
+  EXPECT_THAT(refusal_of("other_sdk"),
+              HasSubstr("version 1 of the trainer surface, this program "
+                        "with version " AUTOTUNED_TRAINER_SDK " of the trainer surface"));
+}
+
+TEST_F(TrainerLibraryTest, OfAnotherMajorVersion) {
+  EXPECT_THAT(refusal_of("other_major"),
+              AllOf(HasSubstr("version 2"), HasSubstr("this program version 1")));
+}
+
+TEST_F(TrainerLibraryTest, WithoutItsEntryPoint) {
+  EXPECT_THAT(refusal_of("without_alias"), HasSubstr("autotuned_trainer_v1"));
+}
+
+TEST_F(TrainerLibraryTest, WithoutItsSection) {
+  EXPECT_THAT(refusal_of("without_section"), HasSubstr("does not say what it was built with"));
+}
+
+TEST_F(TrainerLibraryTest, WithMetadataThatAreNoJson) {
+  EXPECT_THAT(refusal_of("quoting"), HasSubstr("hold no quotation marks"));
+}
+
+TEST_F(TrainerLibraryTest, WithAKnobOfSomebodyElse) {
+  EXPECT_THAT(refusal_of("foreign_knob"),
+              HasSubstr("declares a knob 'loader.workers', expected foreign_knob.WORD"));
+}
+
+TEST_F(TrainerLibraryTest, WithoutAKnob) {
+  EXPECT_THAT(refusal_of("knobless"), HasSubstr("declares no knob"));
+}
+
+// On a machine that has it all the library is ready; on any other it says what it lacks, and nothing is wrong
+// with its file.
+TEST_F(TrainerLibraryTest, ThatNeedsWhatTheMachineMayLack) {
+  folder_.add("needy_trainer");
+  const FoundPlugin found = only();
+  EXPECT_THAT(found.needs, ElementsAre("avx2", "cuda"));
+  const auto lacking = why_unsupported(found.needs, detect_machine());
+  EXPECT_EQ(found.to_json().at("state"), lacking ? "unsupported" : "ready");
+  EXPECT_EQ(found.refusal, lacking.value_or(""));
+}
+
+TEST_F(TrainerLibraryTest, ThatNeedsWhatNobodyKnows) {
+  EXPECT_THAT(refusal_of("oddly_needy"), HasSubstr("needs 'luck', which nobody knows"));
+}
+
+TEST_F(TrainerLibraryTest, OfAnUnknownKind) {
+  EXPECT_THAT(refusal_of("kindless"), HasSubstr("of the kind 'sorbet'"));
+}
+
+TEST_F(TrainerLibraryTest, UnderAnotherName) {
+  folder_.add("fine_trainer", "better_trainer");
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("calls itself 'fine'"),
+                               HasSubstr("its file is 'libbetter_trainer.so'")));
+}
+
+TEST_F(TrainerLibraryTest, ThatIsNoLibrary) {
+  folder_.write("libtext_trainer.so",
+                "#!/bin/sh\necho long enough to hold an ELF header, and more\n");
+  EXPECT_THAT(refusal(), HasSubstr("not an ELF file"));
+}
+
+TEST_F(TrainerLibraryTest, TruncatedAnywhere) {
+  std::ostringstream text;
+  text << std::ifstream(fixture_library("fine_trainer"), std::ios::binary).rdbuf();
+  const std::string whole = text.str();
+  for (std::size_t size = 0; size < whole.size(); size += 1 + size / 7) {
+    folder_.write("libfine_trainer.so", whole.substr(0, size));
+    EXPECT_THAT(refusal(), Not(IsEmpty())) << size;
+  }
+  folder_.write("libfine_trainer.so", whole.substr(0, whole.size() - 1));
+  EXPECT_THAT(refusal(), HasSubstr("ends after"));
+}
+
+TEST_F(TrainerLibraryTest, ThatOthersCanWrite) {
+  ::chmod(folder_.add("fine_trainer").c_str(), 0666);
+  EXPECT_THAT(refusal(), HasSubstr("written by all (mode 666)"));
+}
+
+TEST_F(TrainerLibraryTest, ThatIsALinkOutOfTheFolder) {
+  elsewhere_.add("fine_trainer");
+  std::filesystem::create_symlink(elsewhere_.path() / "libfine_trainer.so",
+                                  folder_.path() / "libfine_trainer.so");
+  EXPECT_THAT(refusal(), HasSubstr("symbolic link to " + elsewhere_.path().string()));
+}
+
+// A policy's file that is named like this would be taken for the trainer's.
+TEST_F(TrainerLibraryTest, ThatIsAPolicy) {
+  folder_.add("marks", "marks_trainer");
+  EXPECT_THAT(refusal(), HasSubstr("autotuned_trainer_v1"));
+}
+
+}  // namespace
+}  // namespace autotuned::plugins

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/host/yaml_plugin.hpp"
+
+#include <gmock/gmock.h>
+
+#include "plugins/host/loader.hpp"
+#include "plugins/host/needs.hpp"
+#include "tests/plugins/share.hpp"
+
+namespace autotuned::plugins {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr const char* kGood = R"(plugin: 1
+name: threads
+version: "1.2"
+summary: Tries threads.
+when:
+  - environment.cpus_allowed > 1
+try:
+  - threads.intra_op: 1..environment.cpus_allowed
+  - {precision.autocast: [bf16, fp16]}
+expect: 1.2
+reason: on {environment.cpus_allowed} CPUs
+)";
+
+std::vector<std::string> mistakes_in(const std::string& text) {
+  const auto plugin = parse_yaml_plugin(text, "threads.yaml");
+  std::vector<std::string> mistakes;
+  if (!plugin) {
+    for (const recipes::Diagnostic& mistake : plugin.error())
+      mistakes.push_back(mistake.text());
+  }
+  return mistakes;
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+// What a plugin of this text says.
+Json said(const std::string& text, const Json& json) {
+  const auto plugin = parse_yaml_plugin(text, "threads.yaml");
+  EXPECT_THAT(mistakes_in(text), IsEmpty());
+  if (!plugin) return Json();
+  const Result<Json> answer = plugin->policy->propose(json);
+  return answer ? *answer : Json{{"error", answer.error().message()}};
+}
+
+std::vector<std::string> changes_of(const Json& answer) {
+  std::vector<std::string> changes;
+  for (const Json& candidate : answer.at("candidates")) {
+    changes.push_back(to_line(candidate.at("change")));
+  }
+  return changes;
+}
+
+TEST(YamlPlugin, ProposesWhatItSays) {
+  const Json answer = said(kGood, situation("fashion_cnn_cpu"));
+  EXPECT_THAT(changes_of(answer),
+              ElementsAre(R"({"threads.intra_op":1})", R"({"threads.intra_op":3})",
+                          R"({"precision.autocast":"bf16"})", R"({"precision.autocast":"fp16"})"));
+  EXPECT_EQ(first_reason(answer), "on 4 CPUs");
+  EXPECT_EQ(first_gain(answer), 1.2);
+  EXPECT_EQ(none_because(answer), "");
+}
+
+TEST(YamlPlugin, SaysWhatItNeedsOfTheMachine) {
+  const auto needs_of = [](const std::string& needs) {
+    const auto plugin =
+        parse_yaml_plugin(replaced(kGood, "when:", "needs: " + needs + "\nwhen:"), "threads.yaml");
+    return plugin ? plugin->needs : std::vector<std::string>{"mistakes"};
+  };
+  EXPECT_THAT(needs_of("cuda"), ElementsAre("cuda"));
+  EXPECT_THAT(needs_of("[avx512_bf16, cuda]"), ElementsAre("avx512_bf16", "cuda"));
+  EXPECT_THAT(mistakes_in(replaced(kGood, "when:", "needs: [cudda]\nwhen:")),
+              ElementsAre(HasSubstr("threads.yaml:5:9: needs 'cudda', which nobody knows; did you "
+                                    "mean 'cuda'?")));
+  EXPECT_THAT(mistakes_in(replaced(kGood, "when:", "needs: []\nwhen:")), ::testing::SizeIs(1));
+  EXPECT_THAT(mistakes_in(replaced(kGood, "when:", "needs: [[cuda]]\nwhen:")),
+              ElementsAre(HasSubstr("a single word")));
+}
+
+TEST(Needs, AreHeldAgainstTheMachine) {
+  Machine machine;
+  machine.cpu_model = "Some CPU";
+  machine.gpu_reason = "no NVIDIA driver";
+  machine.cpu_features = {"avx2", "f16c"};
+  EXPECT_FALSE(why_unsupported({}, machine));
+  EXPECT_FALSE(why_unsupported({"f16c", "avx2"}, machine));
+  EXPECT_EQ(why_unsupported({"avx2", "amx_bf16"}, machine),
+            "needs a CPU with amx_bf16, the Some CPU of this machine has avx2, f16c");
+  EXPECT_EQ(why_unsupported({"cuda"}, machine),
+            "needs a CUDA GPU, this machine has none: no NVIDIA driver");
+  machine.gpus.emplace_back();
+  EXPECT_FALSE(why_unsupported({"cuda"}, machine));
+}
+
+TEST(YamlPlugin, SaysWhichConditionDoesNotHold) {
+  Json json = situation("fashion_cnn_cpu");
+  json["environment"]["cpus_allowed"] = 1;
+  const Json answer = said(kGood, json);
+  EXPECT_THAT(changes_of(answer), IsEmpty());
+  EXPECT_EQ(none_because(answer),
+            "'environment.cpus_allowed > 1' does not hold: environment.cpus_allowed is 1");
+}
+
+TEST(YamlPlugin, SaysItsOwnSentenceWhereAConditionDoesNotHold) {
+  const std::string text = replaced(
+      kGood, "cpus_allowed > 1", "cpus_allowed > 8: only {environment.cpus_allowed} CPUs to use");
+  Json json = situation("fashion_cnn_cpu");
+  EXPECT_EQ(none_because(said(text, json)), "only 4 CPUs to use");
+  json["environment"]["cpus_allowed"] = 16;
+  EXPECT_EQ(first_reason(said(text, json)), "on 16 CPUs");
+  EXPECT_THAT(none_because(said(text, Json::object())), HasSubstr("is not known"));
+}
+
+TEST(YamlPlugin, AConditionHasOneSentenceAtMost) {
+  for (const char* entry : {"{job.device == cpu: no, job.name == a: no}", "[job.device == cpu]",
+                            "{job.device == cpu: [no]}"}) {
+    EXPECT_THAT(mistakes_in(replaced(kGood, "environment.cpus_allowed > 1", entry)),
+                ElementsAre(HasSubstr("what to say when it does not hold")))
+        << entry;
+  }
+  EXPECT_THAT(mistakes_in(replaced(kGood, "cpus_allowed > 1", "cpus_allowed > 1: {")),
+              ::testing::Not(IsEmpty()));
+}
+
+TEST(YamlPlugin, DoesNotRepeatWhatLost) {
+  Json json = situation("fashion_cnn_cpu");
+  tell(json, {{"threads.intra_op", 1}}, "rejected", 0.6);
+  tell(json, {{"precision.autocast", "bf16"}}, "failed", 0.0);
+  EXPECT_THAT(changes_of(said(kGood, json)),
+              ElementsAre(R"({"threads.intra_op":3})", R"({"precision.autocast":"fp16"})"));
+  tell(json, {{"threads.intra_op", 3}}, "accepted", 1.1);
+  // The incumbent is another one, and so are its neighbours.
+  EXPECT_THAT(changes_of(said(kGood, json)),
+              ElementsAre(R"({"threads.intra_op":2})", R"({"threads.intra_op":4})",
+                          R"({"precision.autocast":"bf16"})", R"({"precision.autocast":"fp16"})"));
+}
+
+TEST(YamlPlugin, SaysWhyNothingIsLeft) {
+  Json json = situation("fashion_cnn_cpu");
+  for (const int count : {1, 3})
+    tell(json, {{"threads.intra_op", count}}, "rejected", 0.9);
+  for (const char* type : {"bf16", "fp16"}) {
+    tell(json, {{"precision.autocast", type}}, "rejected", 0.9);
+  }
+  EXPECT_THAT(none_because(said(kGood, json)), HasSubstr("was tried"));
+  json["permissions"] = Json::object();
+  EXPECT_THAT(none_because(said(kGood, json)), HasSubstr("does not permit"));
+}
+
+TEST(YamlPlugin, ChangesSeveralKnobsTogether) {
+  const std::string text =
+      replaced(kGood, "{precision.autocast: [bf16, fp16]}",
+               "{precision.autocast: [bf16, fp16], layout.memory_format: channels_last, "
+               "memory.malloc: default}");
+  // memory.malloc has that value already, so it is no change.
+  EXPECT_THAT(
+      changes_of(said(text, situation("fashion_cnn_cpu"))),
+      ElementsAre(HasSubstr("intra_op"), HasSubstr("intra_op"),
+                  R"({"layout.memory_format":"channels_last","precision.autocast":"bf16"})",
+                  R"({"layout.memory_format":"channels_last","precision.autocast":"fp16"})"));
+}
+
+TEST(YamlPlugin, AValueOfAnotherTypeIsItsFault) {
+  const Json answer =
+      said(replaced(kGood, "1..environment.cpus_allowed", "lots"), situation("fashion_cnn_cpu"));
+  EXPECT_THAT(answer.at("error"), AllOf(HasSubstr("plugin threads"), HasSubstr("'lots'")));
+}
+
+TEST(YamlPlugin, SurvivesAnEmptySituation) {
+  EXPECT_THAT(none_because(said(kGood, Json::object())), HasSubstr("not known"));
+  EXPECT_THAT(none_because(said(kGood, Json(3))), HasSubstr("not known"));
+}
+
+TEST(YamlPlugin, ReportsEveryMistakeWithItsPlace) {
+  EXPECT_THAT(mistakes_in(R"(plugin: 2
+nmae: x
+name: other
+version: [1]
+summary: fine
+when:
+  - cpu.utilization_ratio <
+  - {a: b}
+try:
+  - threads.intra_op: 1..many
+  - nothing
+  - {threads.intra_op: [1, 2], batch_size: [1, 2]}
+expect: 0.5
+reason: "{"
+)"),
+              ElementsAre(AllOf(HasSubstr("threads.yaml:2:1: "), HasSubstr("did you mean 'name'")),
+                          AllOf(HasSubstr("threads.yaml:1:9: "), HasSubstr("version '2'")),
+                          AllOf(HasSubstr("threads.yaml:3:7: "), HasSubstr("'other'")),
+                          AllOf(HasSubstr("threads.yaml:4:10: "), HasSubstr("single value")),
+                          AllOf(HasSubstr("threads.yaml:7:5: "), HasSubstr("no condition")),
+                          AllOf(HasSubstr("threads.yaml:8:5: "), HasSubstr("no condition")),
+                          AllOf(HasSubstr("threads.yaml:10:23: "), HasSubstr("'many'")),
+                          AllOf(HasSubstr("threads.yaml:11:5: "), HasSubstr("must be a map")),
+                          AllOf(HasSubstr("threads.yaml:12:5: "), HasSubstr("only one knob")),
+                          AllOf(HasSubstr("threads.yaml:13:9: "), HasSubstr("'0.5'")),
+                          AllOf(HasSubstr("threads.yaml:14:9: "), HasSubstr("brace"))));
+}
+
+TEST(YamlPlugin, ReportsWhatIsMissing) {
+  EXPECT_THAT(mistakes_in("plugin: 1\n"),
+              ElementsAre(HasSubstr("'name'"), HasSubstr("'version'"), HasSubstr("'summary'"),
+                          HasSubstr("'try'"), HasSubstr("'expect'"), HasSubstr("'reason'")));
+  EXPECT_THAT(mistakes_in("- a list\n"), ElementsAre(HasSubstr("is a map")));
+  EXPECT_THAT(mistakes_in(replaced(kGood, "1..environment.cpus_allowed", "[]")),
+              ElementsAre(HasSubstr("at least one entry")));
+}
+
+TEST(YamlPlugin, ExpectsAPartOfAShare) {
+  const std::string text =
+      replaced(kGood, "expect: 1.2", "expect: 50% of operators.gemm_conv_ratio");
+  Json json = situation("fashion_cnn_cpu");
+  const Json answer = said(text, json);
+  EXPECT_NEAR(first_gain(answer), 1 / (1 - 0.31), 1e-9);
+  EXPECT_NEAR(first_share(answer), 0.62, 1e-9);
+  json["metrics"].erase("operators.gemm_conv_ratio");
+  const Json unknown = said(text, json);
+  EXPECT_EQ(first_gain(unknown), 1.0);
+  EXPECT_FALSE(unknown.at("candidates").at(0).contains("signal_share_ratio"));
+
+  json = situation("fashion_cnn_cpu");
+  const Json product =
+      said(replaced(kGood, "expect: 1.2",
+                    "expect: 50% of step.data_wait_ratio * (1 - cpu.kernel_ratio)"),
+           json);
+  EXPECT_NEAR(first_share(product), 0.06 * 0.88, 1e-9);
+  EXPECT_NEAR(first_gain(product), 1 / (1 - 0.5 * 0.06 * 0.88), 1e-9);
+
+  const auto mistake = [](const char* expect) {
+    return mistakes_in(replaced(kGood, "1.2\nreason", std::string(expect) + "\nreason"));
+  };
+  EXPECT_THAT(mistake("120% of step.forward_ratio"), ElementsAre(HasSubstr("'120%'")));
+  EXPECT_THAT(mistake("0% of step.forward_ratio"), ElementsAre(HasSubstr("'0%'")));
+  EXPECT_THAT(mistake("x% of step.forward_ratio"), ElementsAre(HasSubstr("'x%'")));
+  EXPECT_THAT(mistake("50% of step.duration_ns"), ElementsAre(HasSubstr("no share")));
+  EXPECT_EQ(mistake("50% of a b").size(), 1U);
+}
+
+TEST(YamlPlugin, RefusesTricks) {
+  EXPECT_FALSE(mistakes_in("a: &a [1, *a]\n").empty());
+  EXPECT_FALSE(mistakes_in("plugin: 1\nplugin: 1\n").empty());
+  EXPECT_FALSE(mistakes_in("").empty());
+  std::string many = "try:\n";
+  for (int i = 0; i < 40; ++i)
+    many += "  - {batch_size: 64}\n";
+  EXPECT_THAT(mistakes_in(replaced(kGood, "try:\n", many)), ElementsAre(HasSubstr("at most 32")));
+}
+
+TEST(YamlPlugin, IsFoundAndRefusedLikeALibrary) {
+  const PluginFolder folder;
+  folder.write("threads.yaml", kGood);
+  const FoundPlugin good = only_plugin(folder.path());
+  EXPECT_EQ(good.state, FoundPlugin::State::ready) << good.refusal;
+  EXPECT_EQ(good.kind, "yaml");
+  EXPECT_EQ(good.version, "1.2");
+  EXPECT_EQ(good.summary, "Tries threads.");
+
+  folder.write("threads.yaml", replaced(kGood, "expect: 1.2\nreason", "expect: 1\nraeson"));
+  const FoundPlugin bad = only_plugin(folder.path());
+  EXPECT_EQ(bad.state, FoundPlugin::State::refused);
+  EXPECT_THAT(bad.refusal, AllOf(HasSubstr("threads.yaml:11:1: unknown key 'raeson'"),
+                                 HasSubstr("; "), HasSubstr("threads.yaml:10:9: ")));
+}
+
+}  // namespace
+}  // namespace autotuned::plugins

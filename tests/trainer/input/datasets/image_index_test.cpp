@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/input/datasets/image_index.hpp"
+
+#include <gmock/gmock.h>
+
+#include "tests/base/temporary_folder.hpp"
+
+namespace autotuned::input {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class ReadImageIndex : public testing::Test {
+ protected:
+  [[nodiscard]] Result<ImageIndex> read(const std::string& text, std::int64_t classes = 0) const {
+    folder_.write("index.csv", text);
+    return read_image_index(folder_ / "index.csv", classes);
+  }
+  [[nodiscard]] std::string error_of(const std::string& text, std::int64_t classes = 0) const {
+    const auto index = read(text, classes);
+    EXPECT_FALSE(index);
+    return index ? "" : index.error().message();
+  }
+  [[nodiscard]] std::string path(const char* name) const { return (folder_ / name).string(); }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(ReadImageIndex, TakesIntegersAsTheyAre) {
+  const auto index = read("a.png,2\nmore/b.jpg,0\n");
+  ASSERT_TRUE(index) << index.error().message();
+  EXPECT_THAT(index->files, ElementsAre(path("a.png"), path("more/b.jpg")));
+  EXPECT_THAT(index->labels, ElementsAre(2, 0));
+  EXPECT_EQ(index->classes, 3);
+  EXPECT_EQ(read("a.png,2", 5)->classes, 5);
+}
+
+TEST_F(ReadImageIndex, NumbersNamesInTheirOrder) {
+  const auto index = read("a,dog\nb,ant\nc,7\nd,dog\n");
+  ASSERT_TRUE(index) << index.error().message();
+  EXPECT_THAT(index->labels, ElementsAre(2, 1, 0, 2));  // "7" is a name among names
+  EXPECT_EQ(index->classes, 3);
+}
+
+// A class that the table lacks must not renumber those behind it.
+TEST_F(ReadImageIndex, TakesTheNumbersOfTheTraining) {
+  const std::vector<std::string> known = {"ant", "cat", "dog"};
+  folder_.write("index.csv", "a,dog\nb,ant\n");
+  const auto index = read_image_index(folder_ / "index.csv", 0, known);
+  ASSERT_TRUE(index) << index.error().message();
+  EXPECT_THAT(index->labels, ElementsAre(2, 0));
+  EXPECT_EQ(index->classes, 3);
+  EXPECT_EQ(index->names, known);
+  folder_.write("index.csv", "a,dog\nb,emu\nc,bee\n");
+  const auto other = read_image_index(folder_ / "index.csv", 0, known);
+  ASSERT_FALSE(other);
+  EXPECT_THAT(other.error().message(),
+              AllOf(HasSubstr("index.csv: has classes that the training data have not: bee, emu"),
+                    HasSubstr("ant, cat, dog")));
+  // Integers are numbers, unless one of them is a name.
+  folder_.write("index.csv", "a,2\nb,1\n");
+  EXPECT_THAT(read_image_index(folder_ / "index.csv", 0, known)->labels, ElementsAre(2, 1));
+  const std::vector<std::string> digits = {"1", "2", "x"};
+  EXPECT_THAT(read_image_index(folder_ / "index.csv", 0, digits)->labels, ElementsAre(1, 0));
+}
+
+TEST_F(ReadImageIndex, ReadsWhatOtherProgramsWrite) {
+  const auto index = read(
+      "\xef\xbb\xbf"
+      "Path,Label\r\n\"a, \"\"b\"\".png\",1\r\n\r\n/abs/../c.png,\"0\"");
+  ASSERT_TRUE(index) << index.error().message();
+  EXPECT_THAT(index->files, ElementsAre(path("a, \"b\".png"), "/c.png"));
+  EXPECT_THAT(index->labels, ElementsAre(1, 0));
+  // Only a heading is none.
+  EXPECT_THAT(read("file,label\nfile,label\n")->files, ElementsAre(path("file")));
+}
+
+TEST_F(ReadImageIndex, NamesTheLineThatIsWrong) {
+  EXPECT_THAT(error_of("a,1\nb\n"), AllOf(HasSubstr("index.csv:2"), HasSubstr("found 1 cells")));
+  EXPECT_THAT(error_of("a,1\n\nb,1,2\n"), AllOf(HasSubstr("index.csv:3"), HasSubstr("3 cells")));
+  EXPECT_THAT(error_of("\"a\nb\",1\nc,\n"), AllOf(HasSubstr("index.csv:3"), HasSubstr("empty")));
+  EXPECT_THAT(error_of("a,1\nb,\"1\n"), AllOf(HasSubstr("index.csv:2"), HasSubstr("quote")));
+  EXPECT_THAT(error_of("\"a\"b,1"), HasSubstr("index.csv:1"));
+  EXPECT_THAT(error_of("a\"b,1"), HasSubstr("quote"));
+  EXPECT_THAT(error_of("a,-1"), AllOf(HasSubstr("index.csv:1"), HasSubstr("label -1 is not")));
+  EXPECT_THAT(error_of("a,0\nb,3", 3), HasSubstr("label 3 is not from 0 to 2"));
+  EXPECT_THAT(error_of("a,70000"), HasSubstr("70000"));
+  EXPECT_THAT(error_of("a,cat\nb,dog", 3), HasSubstr("has 2 different labels, not 3"));
+  EXPECT_THAT(error_of(""), HasSubstr("names no files"));
+  EXPECT_THAT(error_of("file,label\n"), HasSubstr("names no files"));
+  EXPECT_EQ(read_image_index(folder_ / "none.csv", 0).error().kind, ErrorKind::not_found);
+}
+
+}  // namespace
+}  // namespace autotuned::input

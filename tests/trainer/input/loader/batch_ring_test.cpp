@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// The orders of events that threads may produce, one at a time.
+#include "trainer/input/loader/batch_ring.hpp"
+
+#include <gmock/gmock.h>
+
+namespace autotuned::input {
+namespace {
+
+using testing::ElementsAre;
+
+LoaderSettings settings(std::int64_t batch_size, std::size_t slots) {
+  LoaderSettings result{.batch_size = batch_size};
+  result.ring.resize(slots);
+  return result;
+}
+
+BatchRing ring_of(std::int64_t samples, std::int64_t batch_size, std::size_t slots) {
+  BatchRing ring(samples, {.is_shuffled = false});
+  ring.configure(settings(batch_size, slots), {});
+  return ring;
+}
+
+Result<void> broken(const char* where) {
+  return fail(ErrorKind::io, "cannot read", where);
+}
+
+void finish(BatchRing& ring, const BatchRing::Chunk& chunk, Result<void> written) {
+  if (ring.fill(chunk, std::move(written))) ring.complete(chunk.slot);
+}
+
+TEST(BatchRing, SharesTheBatchThatIsNeededFirst) {
+  BatchRing ring = ring_of(100, 8, 2);
+  const auto first = ring.claim(3);
+  const auto second = ring.claim(100);
+  const auto third = ring.claim(3);
+  EXPECT_THAT(first.indices, ElementsAre(0, 1, 2));
+  EXPECT_THAT(second.indices, ElementsAre(3, 4, 5, 6, 7));
+  EXPECT_EQ(second.begin, 3);
+  EXPECT_EQ(second.slot, first.slot);
+  EXPECT_THAT(third.indices, ElementsAre(8, 9, 10));
+  EXPECT_NE(third.slot, first.slot);
+}
+
+TEST(BatchRing, DeliversInOrderHoweverThreadsFinish) {
+  BatchRing ring = ring_of(100, 4, 3);
+  const auto a = ring.claim(2);
+  const auto b = ring.claim(2);
+  const auto c = ring.claim(4);
+  finish(ring, c, {});
+  finish(ring, b, {});
+  EXPECT_FALSE(ring.is_next_ready());
+  EXPECT_EQ(ring.ready_count(), 1);
+  finish(ring, a, {});
+  ASSERT_TRUE(ring.is_next_ready());
+  EXPECT_EQ(ring.deliver()->slot, a.slot);
+  EXPECT_EQ(ring.position(), (Position{0, 4}));
+  EXPECT_EQ(ring.deliver()->slot, c.slot);
+  EXPECT_FALSE(ring.is_next_ready());
+  EXPECT_TRUE(ring.can_be_ready());
+}
+
+TEST(BatchRing, BeginsOnlyAsManyBatchesAsThereAreSlots) {
+  BatchRing ring = ring_of(100, 4, 2);
+  finish(ring, ring.claim(4), {});
+  finish(ring, ring.claim(4), {});
+  EXPECT_FALSE(ring.can_claim());
+  const auto first = ring.deliver();
+  const auto second = ring.deliver();
+  EXPECT_FALSE(ring.can_be_ready());  // the caller holds every slot
+  ring.release(second->slot);
+  EXPECT_EQ(ring.claim(4).slot, second->slot);
+  EXPECT_FALSE(ring.can_claim());
+  ring.release(first->slot);
+  EXPECT_TRUE(ring.can_claim());
+}
+
+TEST(BatchRing, ABatchThatCannotBeFinishedFails) {
+  BatchRing ring = ring_of(100, 8, 2);
+  const auto chunk = ring.claim(8);
+  ASSERT_TRUE(ring.fill(chunk, {}));
+  ring.complete(chunk.slot, broken("finish"));
+  ASSERT_TRUE(ring.is_next_ready());
+  EXPECT_EQ(ring.deliver().error().where, "finish");
+  EXPECT_EQ(ring.ready_count(), 0);
+  EXPECT_FALSE(ring.can_claim());
+  ring.seek({0, 0});
+  finish(ring, ring.claim(8), {});
+  EXPECT_TRUE(ring.deliver());
+}
+
+TEST(BatchRing, NamesTheFirstSampleThatFailed) {
+  for (const bool is_reversed : {false, true}) {
+    BatchRing ring = ring_of(100, 8, 2);
+    const auto a = ring.claim(2);
+    const auto b = ring.claim(2);
+    const auto c = ring.claim(4);
+    finish(ring, is_reversed ? c : b, broken(is_reversed ? "c" : "b"));
+    finish(ring, is_reversed ? b : c, broken(is_reversed ? "b" : "c"));
+    EXPECT_FALSE(ring.is_next_ready());
+    finish(ring, a, {});
+    ASSERT_TRUE(ring.is_next_ready());
+    EXPECT_EQ(ring.deliver().error().where, "b");
+    EXPECT_EQ(ring.deliver().error().where, "b");
+    EXPECT_EQ(ring.ready_count(), 0);
+    EXPECT_EQ(ring.position(), (Position{0, 0}));
+    EXPECT_FALSE(ring.can_claim());  // nothing begins behind a failure
+    ring.seek({0, 8});
+    EXPECT_THAT(ring.claim(1).indices, ElementsAre(8));
+  }
+}
+
+}  // namespace
+}  // namespace autotuned::input

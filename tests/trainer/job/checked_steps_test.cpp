@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps that a check looks at.
+#include <gmock/gmock.h>
+
+#include <optional>
+
+#include "tests/trainer/small_job.hpp"
+#include "tests/trainer/updates.hpp"
+#include "trainer/job/job.hpp"
+#include "tuner/checks.hpp"
+
+namespace autotuned::trainer {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::int64_t kSteps = 8;  // those of the check
+
+// The look at a process that was measured: from the initial state, at that place.
+CheckedSteps look(Job& job, const Configuration& configuration, const std::string& name,
+                  const std::string& from = "initial", const TrainingPlace& place = {}) {
+  value_of(job.prepare(configuration));
+  EXPECT_TRUE(job.restore(from, place));
+  CheckedSteps checked = value_of(job.check_steps(
+      {.steps = kSteps, .crosses_epoch = true, .keeps_outputs_before = true}, never));
+  value_of(job.keep(name));
+  return checked;
+}
+
+tuner::UpdateComparison compared(const Job& job, const CheckedSteps& reference,
+                                 const CheckedSteps& candidate,
+                                 const std::string& candidate_base = "initial") {
+  tuner::UpdateComparison updates =
+      updates_of(value_of(job.compare("initial", "reference", "candidate", candidate_base)),
+                 reference.block.losses, candidate.block.losses);
+  const auto told = [](const CheckedSteps& checked) {
+    std::vector<tuner::UpdateComparison::StepInput> inputs;
+    for (const StepInput& one : checked.inputs) {
+      inputs.push_back({std::to_string(one.labels), std::to_string(one.images), one.projections});
+    }
+    return inputs;
+  };
+  updates.reference_inputs = told(reference);
+  updates.candidate_inputs = told(candidate);
+  return updates;
+}
+
+// What a session's check asks of trainers, of one job in this process.
+class CheckedJob final : public tuner::Job {
+ public:
+  explicit CheckedJob(trainer::Job& job) : job_(&job) {}
+
+  Result<tuner::UpdateComparison> compare_updates(const Configuration& reference,
+                                                  const Configuration& candidate,
+                                                  std::int64_t steps,
+                                                  tuner::CheckedSteps which) override {
+    steps_ = steps;
+    place_.reset();
+    if (which == tuner::CheckedSteps::later) place_ = job_->place();
+    const CheckedSteps of_candidate = steps_of(candidate, "candidate", "initial");
+    const CheckedSteps of_reference = steps_of(reference, "reference", "initial");
+    return compared(*job_, of_reference, of_candidate);
+  }
+  Result<tuner::UpdateComparison> compare_rounded(const Configuration& configuration) override {
+    const CheckedSteps of_reference = steps_of(configuration, "reference", "initial");
+    value_of(job_->round("initial", "rounded"));
+    const CheckedSteps of_rounded = steps_of(configuration, "candidate", "rounded");
+    return compared(*job_, of_reference, of_rounded, "rounded");
+  }
+
+  Result<Block> run_block(const Configuration&, const tuner::BlockRequest&) override {
+    return fail(ErrorKind::unsupported, "a check times nothing");
+  }
+  Result<tuner::Profile> profile(const Configuration&) override {
+    return fail(ErrorKind::unsupported, "a check times nothing");
+  }
+
+ private:
+  CheckedSteps steps_of(const Configuration& configuration, const std::string& name,
+                        const std::string& from) {
+    value_of(job_->prepare(configuration));
+    EXPECT_TRUE(place_ ? job_->restore(from, *place_) : job_->restore(from));
+    CheckedSteps checked = value_of(job_->check_steps({.steps = steps_,
+                                                       .crosses_epoch = place_.has_value(),
+                                                       .keeps_outputs_before = name == "reference"},
+                                                      never));
+    value_of(job_->keep(name));
+    return checked;
+  }
+
+  trainer::Job* job_;
+  std::int64_t steps_ = 0;
+  std::optional<TrainingPlace> place_;
+};
+
+// recipes/resnet18_cifar_cpu.yaml with smaller pictures: a network that turns its own updates.
+recipes::Recipe resnet_recipe() {
+  recipes::Recipe recipe = small_recipe();
+  recipe.model = {"resnet18", {{"classes", 1000}}};
+  recipe.data.parameters = {
+      {"samples", 320}, {"shape", {3, 32, 32}}, {"classes", 10}, {"shuffle", true}};
+  recipe.input = {{"resize", {{"size", 64}}},
+                  {"to_float", Json::object()},
+                  {"normalize", {{"mean", 0.5}, {"std", 0.5}}}};
+  recipe.optimizer.parameters["lr"] = 0.001;
+  recipe.train.batch_size = 16;
+  recipe.evaluation.reset();
+  recipe.tune.allow = {"numerics"};
+  return recipe;
+}
+
+// Its updates turn by themselves; honest 16 bits turn them no more than that.
+TEST(JobCheck, HonestAmpPassesAtAnUntrainedResNet) {
+  const recipes::Recipe recipe = resnet_recipe();
+  const auto job = load(recipe);
+  ASSERT_NE(job, nullptr);
+  value_of(job->run_steps(3, never));  // as if it had been measured
+  CheckedJob checked(*job);
+  tuner::SessionInput input;
+  input.recipe = recipe;
+  input.knobs = recipes::knobs_of(test_machine());
+  input.starting = starting(recipe);
+  input.job_facts = {{"device", "cpu"}};
+  Configuration change;
+  change.set("precision.autocast", std::string("bf16"));
+  const auto checks = tuner::run_checks(input, checked, input.starting, change);
+  ASSERT_TRUE(checks) << checks.error().message();
+  ASSERT_EQ(checks->size(), 1U);
+  EXPECT_EQ(checks->front().risk, "numerics");
+  EXPECT_EQ(checks->front().compared, 62);
+  EXPECT_TRUE(checks->front().passed) << checks->front().detail;
+  RecordProperty("detail", checks->front().detail);
+}
+
+TEST(JobCheck, AnotherWayOfLoadingIsEqualWhereverTheJobStands) {
+  const auto job = load(small_cnn_recipe());
+  const Configuration start = starting(small_cnn_recipe());
+  const TrainingPlace place = {.epoch = 3, .sample = 60, .steps = 33};
+  const CheckedSteps reference = look(*job, start, "reference", "initial", place);
+  EXPECT_EQ(reference.block.steps, kSteps);
+  EXPECT_EQ(reference.block.losses.size(), 8U);
+  EXPECT_EQ(job->steps(), 33 + kSteps);
+  ASSERT_EQ(reference.inputs.size(), 8U);
+  EXPECT_EQ(reference.inputs[0].projections.size(), 20U);
+  // Two steps before the end of epoch 3, then two of the next.
+  EXPECT_EQ(job->place().epoch, 4);
+  EXPECT_EQ(job->place().sample, 40);
+  const Configuration loaded =
+      with(with(start, "loader.workers", std::int64_t{2}), "transfer.dtype", std::string("uint8"));
+  const CheckedSteps candidate = look(*job, loaded, "candidate", "initial", place);
+  const CheckRecord check = tuner::check_equal(compared(*job, reference, candidate));
+  EXPECT_TRUE(check.passed) << check.detail;
+}
+
+TEST(JobCheck, OtherSamplesAreSeen) {
+  const auto job = load(small_cnn_recipe());
+  const Configuration start = starting(small_cnn_recipe());
+  const CheckedSteps reference = look(*job, start, "reference");
+  const CheckedSteps candidate = look(*job, start, "candidate", "initial", {.epoch = 1});
+  const tuner::UpdateComparison updates = compared(*job, reference, candidate);
+  EXPECT_THAT(tuner::check_equal(updates).detail, HasSubstr("of step 1 are not the reference's"));
+  EXPECT_THAT(tuner::check_numerics(updates).detail,
+              HasSubstr("of step 1 are not the reference's"));
+}
+
+TEST(JobCheck, LooksWithoutAnyEffectOnTheTraining) {
+  const auto job = load(small_cnn_recipe());
+  value_of(job->run_steps(kSteps, never));
+  const std::string expected = value_of(job->digest());
+  EXPECT_TRUE(job->restore("initial"));
+  value_of(job->check_steps({.steps = kSteps, .keeps_outputs_before = true}, never));
+  EXPECT_EQ(value_of(job->digest()), expected);
+  EXPECT_EQ(job->place().sample, kSteps * 20);
+}
+
+TEST(JobCheck, RefusesAPlaceThatTheDataDoNotHave) {
+  const auto job = load(small_recipe());
+  EXPECT_FALSE(job->restore("initial", {.epoch = 0, .sample = 201}));
+  EXPECT_FALSE(job->restore("initial", {.epoch = -1}));
+  EXPECT_TRUE(job->restore("initial", {.epoch = 7, .sample = 200}));
+}
+
+}  // namespace
+}  // namespace autotuned::trainer

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a job is evaluated on, and that evaluating changes nothing.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/places.hpp"
+#include "tests/trainer/small_job.hpp"
+#include "trainer/job/training.hpp"
+
+namespace autotuned::trainer {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TestResult evaluated(Job& job) {
+  return value_of(job.evaluate(never));
+}
+
+// Of the initial state, which a recipe's transforms have no part in.
+TestResult evaluated(const recipes::Recipe& recipe) {
+  const auto job = load(recipe);
+  return job != nullptr ? evaluated(*job) : TestResult{};
+}
+
+void expect_same(const TestResult& one, const TestResult& other) {
+  EXPECT_EQ(one.loss, other.loss);
+  EXPECT_EQ(one.accuracy, other.accuracy);
+  EXPECT_EQ(one.samples, other.samples);
+}
+
+std::string message_of(const recipes::Recipe& recipe) {
+  const auto job = Job::load(recipe, starting(recipe), test_machine(), cpu_only());
+  return job ? std::string() : job.error().message();
+}
+
+std::string trained(const recipes::Recipe& recipe) {
+  const Folder folder;
+  const auto job = load(recipe);
+  if (job == nullptr) return {};
+  value_of(train(
+      *job, {.checkpoint_path = folder / "c"}, [](const Json&) {}, never));
+  return value_of(job->digest());
+}
+
+recipes::Recipe coloured_recipe(std::vector<recipes::Typed> input) {
+  recipes::Recipe recipe = small_recipe();
+  recipe.data.parameters["shape"] = {3, 20, 24};
+  recipe.evaluation->data.parameters["shape"] = {3, 20, 24};
+  recipe.input = std::move(input);
+  return recipe;
+}
+
+const recipes::Typed kFloats = {"to_float", Json::object()};
+
+// With a mask over everything, what is trained is black; what is tested on is not.
+TEST(Evaluation, SeesWhatTrainingMasks) {
+  const TestResult seen = evaluated(coloured_recipe({kFloats}));
+  const TestResult masked =
+      evaluated(coloured_recipe({{"random_mask", {{"ratio", 1.0}}}, kFloats}));
+  expect_same(masked, seen);
+  recipes::Recipe black = coloured_recipe({{"scale", {{"by", 1e-30}}}});
+  EXPECT_NE(evaluated(black).loss, seen.loss);
+}
+
+TEST(Evaluation, HasNothingRandomInIt) {
+  recipes::Recipe random = coloured_recipe({{"color_jitter", {{"brightness", {0.0, 0.5}}}},
+                                            {"random_flip", {{"probability", 1.0}}},
+                                            {"random_resized_crop", {{"size", 14}}},
+                                            {"random_crop", {{"size", {9, 8}}}},
+                                            kFloats});
+  recipes::Recipe listed = random;
+  listed.evaluation->input = std::vector<recipes::Typed>{{"resize_shorter", {{"size", 16}}},
+                                                         {"center_crop", {{"size", 14}}},
+                                                         {"center_crop", {{"size", {9, 8}}}},
+                                                         kFloats};
+  expect_same(evaluated(random), evaluated(listed));
+  // Another seed draws nothing else: the model aside, which is made from it.
+  const auto job = load(random);
+  ASSERT_NE(job, nullptr);
+  expect_same(evaluated(*job), evaluated(*job));
+}
+
+TEST(Evaluation, FollowsItsOwnListWhereThereIsOne) {
+  recipes::Recipe recipe = coloured_recipe({{"random_crop", {{"size", 8}}}, kFloats});
+  const double middle = evaluated(recipe).loss;
+  recipe.evaluation->input = std::vector<recipes::Typed>{{"resize", {{"size", 8}}}, kFloats};
+  EXPECT_NE(evaluated(recipe).loss, middle);
+  EXPECT_EQ(load(recipe)->facts().sample_shape, (std::vector<std::int64_t>{3, 8, 8}));
+}
+
+TEST(Evaluation, SaysWhatItsListMayNotBe) {
+  recipes::Recipe recipe = coloured_recipe({{"random_crop", {{"size", 8}}}, kFloats});
+  recipe.evaluation->input = std::vector<recipes::Typed>{recipe.input[0], kFloats};
+  EXPECT_THAT(message_of(recipe), HasSubstr("evaluate.input[0].random_crop: is random"));
+  recipe.evaluation->input = std::vector<recipes::Typed>{kFloats};
+  EXPECT_THAT(message_of(recipe),
+              HasSubstr("evaluate.input: its samples have another shape than the training data's: "
+                        "3 x 20 x 24, not 3 x 8 x 8"));
+  recipe.evaluation->input = std::vector<recipes::Typed>{kFloats, {"resize", {{"size", 8}}}};
+  EXPECT_THAT(message_of(recipe), HasSubstr("evaluate.input[1].resize: resize after to_float"));
+}
+
+// 50 samples in batches of 20: the last one is not full, and counts by its samples.
+TEST(Evaluation, CountsEverySampleOnce) {
+  recipes::Recipe recipe = small_recipe();
+  ASSERT_TRUE(recipe.train.drop_last);
+  const TestResult in_parts = evaluated(recipe);
+  recipe.train.batch_size = 50;
+  const TestResult at_once = evaluated(recipe);
+  EXPECT_EQ(in_parts.samples, 50);
+  EXPECT_EQ(in_parts.accuracy, at_once.accuracy);
+  EXPECT_NEAR(in_parts.loss, at_once.loss, 1e-6);
+}
+
+TEST(Evaluation, IsTheSameWhateverIsTuned) {
+  const Folder folder;
+  ::setenv("XDG_CACHE_HOME", (folder / "cache").c_str(), 1);
+  recipes::Recipe recipe = small_recipe();
+  const auto files = tests::source_folder() / "tests/trainer/input/data/4*_37x51.jpg";
+  recipe.data = {
+      "jpeg_files",
+      {{"files", files.string()}, {"repeat_to", 200}, {"labels", "random"}, {"classes", 4}}};
+  recipe.evaluation->data = {
+      "jpeg_files",
+      {{"files", files.string()}, {"repeat_to", 50}, {"labels", "random"}, {"classes", 4}}};
+  recipe.input = {{"decode_jpeg", Json::object()},
+                  {"random_resized_crop", {{"size", 8}}},
+                  {"random_mask", {{"ratio", 0.5}}},
+                  {"to_float", Json::object()}};
+  const Configuration start = starting(recipe);
+  const auto job = load(recipe, start);
+  ASSERT_NE(job, nullptr);
+  const TestResult expected = evaluated(*job);
+  const std::vector<std::pair<std::string, KnobValue>> changes = {
+      {"transfer.dtype", std::string("uint8")},       {"input.decode", std::string("crop")},
+      {"input.decode_scale", std::string("quarter")}, {"input.order", std::string("crop_first")},
+      {"input.cache", std::string("decoded")},        {"input.cache", std::string("raw")},
+      {"input.point_ops", std::string("fused")},      {"input.point_ops", std::string("per_batch")},
+      {"input.point_ops", std::string("device")},     {"loader.workers", std::int64_t{2}},
+      {"input.dilation", std::string("bits")},        {"input.read_ahead", std::int64_t{0}}};
+  for (const auto& [knob, value] : changes) {
+    SCOPED_TRACE(knob);
+    value_of(job->prepare(with(start, knob, value)));
+    value_of(job->run_steps(1, never));
+    ASSERT_TRUE(job->restore("initial"));
+    expect_same(evaluated(*job), expected);
+  }
+  ::unsetenv("XDG_CACHE_HOME");
+}
+
+// Of transforms that end in no table, although bytes travel in training.
+TEST(Evaluation, MayTakeFloatsWhereTrainingSendsBytes) {
+  recipes::Recipe recipe = coloured_recipe({kFloats});
+  recipe.evaluation->input =
+      std::vector<recipes::Typed>{{"rgb_to_yuv", Json::object()}, {"scale", {{"by", "1/255"}}}};
+  const auto job = load(recipe);
+  ASSERT_NE(job, nullptr);
+  const TestResult expected = evaluated(*job);
+  value_of(job->prepare(with(starting(recipe), "transfer.dtype", std::string("uint8"))));
+  expect_same(evaluated(*job), expected);
+}
+
+// Bit for bit: neither the model's buffers nor random numbers nor the place in the data are touched.
+TEST(Evaluation, LeavesTheTrainingAsItIs) {
+  for (recipes::Recipe recipe : {small_recipe(), patch_dropout_recipe()}) {
+    recipe.input.insert(recipe.input.begin(), {"random_mask", {{"ratio", 0.2}}});
+    recipe.train = {.epochs = 3, .steps = {}, .batch_size = 20, .drop_last = false};
+    const std::string every_epoch = trained(recipe);
+    recipe.evaluation->every = "end";
+    EXPECT_EQ(trained(recipe), every_epoch);
+    recipe.evaluation.reset();
+    EXPECT_EQ(trained(recipe), every_epoch);
+  }
+}
+
+class Split : public testing::Test {
+ protected:
+  static recipes::Recipe recipe() {
+    recipes::Recipe recipe = small_recipe();
+    recipe.evaluation->data = {};
+    recipe.evaluation->split_ratio = 0.15;
+    return recipe;
+  }
+};
+
+TEST_F(Split, LeavesTheTrainingTheRest) {
+  const auto job = load(recipe());
+  ASSERT_NE(job, nullptr);
+  EXPECT_EQ(job->facts().train_samples, 170);
+  EXPECT_EQ(job->facts().test_samples, 30);
+  const Folder folder;
+  const TrainingSummary summary = value_of(train(
+      *job, {.checkpoint_path = folder / "c"}, [](const Json&) {}, never));
+  EXPECT_EQ(summary.steps, 16);  // two epochs of 8 whole batches of 20
+  ASSERT_TRUE(summary.test);
+  EXPECT_EQ(summary.test->samples, 30);
+}
+
+TEST_F(Split, IsOfTheSeedAndTheSameWhenTrainingGoesOn) {
+  const std::string whole = trained(recipe());
+  EXPECT_EQ(trained(recipe()), whole);
+  const Folder folder;
+  const TrainRequest request{.checkpoint_path = folder / "c", .resume = true};
+  const auto first = load(recipe());
+  int asked = 0;
+  const auto part = value_of(train(
+      *first, request, [](const Json&) {}, [&] { return ++asked > 0; }));
+  EXPECT_TRUE(part.was_cancelled);
+  const auto second = load(recipe());
+  const auto rest = value_of(train(
+      *second, request, [](const Json&) {}, never));
+  EXPECT_GT(rest.resumed_from_step, 0);
+  EXPECT_EQ(value_of(second->digest()), whole);
+  // The test set is the same as in the whole training, too.
+  const auto again = load(recipe());
+  const auto all = value_of(train(
+      *again, {.checkpoint_path = folder / "d"}, [](const Json&) {}, never));
+  expect_same(*rest.test, *all.test);
+}
+
+TEST_F(Split, IsTheSameForEveryConfiguration) {
+  const auto job = load(recipe());
+  ASSERT_NE(job, nullptr);
+  const TestResult expected = evaluated(*job);
+  const Configuration start = starting(recipe());
+  const auto losses = value_of(job->run_steps(20, never)).losses;
+  for (const Configuration& other :
+       {with(start, "loader.workers", std::int64_t{2}), with(start, "transfer.dtype", "uint8")}) {
+    const auto another = load(recipe(), other);
+    expect_same(evaluated(*another), expected);
+    EXPECT_EQ(value_of(another->run_steps(20, never)).losses, losses);
+  }
+}
+
+class Classes : public testing::Test {
+ protected:
+  void put(const std::vector<std::string>& files) const {
+    for (const std::string& file : files) {
+      const auto path = folder_ / file;
+      std::filesystem::create_directories(path.parent_path());
+      std::filesystem::copy_file(tests::source_folder() / "tests/trainer/input/data/420_16x32.jpg",
+                                 path);
+    }
+  }
+  [[nodiscard]] recipes::Recipe recipe() const {
+    recipes::Recipe recipe = small_recipe();
+    recipe.data = {"image_files", {{"files", (folder_ / "train/*/*.jpg").string()}}};
+    recipe.evaluation->data = {"image_files", {{"files", (folder_ / "test/*/*.jpg").string()}}};
+    recipe.input = {{"decode", Json::object()}, kFloats};
+    recipe.train.batch_size = 2;
+    return recipe;
+  }
+  Folder folder_;
+};
+
+TEST_F(Classes, AreThoseOfTheTraining) {
+  put({"train/ant/1.jpg", "train/cat/1.jpg", "train/dog/1.jpg", "test/cat/1.jpg", "test/dog/1.jpg",
+       "test/emu/1.jpg", "test/bee/1.jpg"});
+  EXPECT_THAT(message_of(recipe()),
+              AllOf(HasSubstr("evaluate.data"), HasSubstr("bee, emu"), HasSubstr("ant, cat, dog")));
+}
+
+TEST_F(Classes, ThatAreMissingAreNamed) {
+  put({"train/ant/1.jpg", "train/cat/1.jpg", "train/dog/1.jpg", "test/cat/1.jpg"});
+  const auto job = load(recipe());
+  ASSERT_NE(job, nullptr);
+  const auto warnings = job->take_warnings();
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_THAT(warnings[0].message(), AllOf(HasSubstr("evaluate.data"), HasSubstr("ant, dog;")));
+  put({"test/ant/1.jpg", "test/dog/1.jpg"});
+  EXPECT_THAT(load(recipe())->take_warnings(), IsEmpty());
+}
+
+TEST_F(Classes, HaveNamesInBothOrInNone) {
+  put({"train/ant/1.jpg", "train/cat/1.jpg", "test/ant/1.jpg", "test/cat/1.jpg"});
+  recipes::Recipe numbers = recipe();
+  numbers.data.parameters["labels"] = "random";
+  EXPECT_THAT(message_of(numbers), AllOf(HasSubstr("the classes are names (ant, cat)"),
+                                         HasSubstr("those of the training data are numbers")));
+}
+
+TEST_F(Classes, ThatNobodyCanLearnAreToldOf) {
+  recipes::Recipe recipe = small_recipe();
+  recipe.data.parameters["classes"] = 3;
+  const auto job = load(recipe);
+  ASSERT_NE(job, nullptr);
+  const auto warnings = job->take_warnings();
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_THAT(warnings[0].message(),
+              HasSubstr("evaluate.data: there are 4 classes, and the training data have 3"));
+}
+
+}  // namespace
+}  // namespace autotuned::trainer

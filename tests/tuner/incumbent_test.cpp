@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/incumbent.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace autotuned::tuner {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+Configuration one(const char* knob, KnobValue value) {
+  Configuration configuration;
+  configuration.set(knob, std::move(value));
+  return configuration;
+}
+
+const Configuration kStart = one("loader.workers", std::int64_t{0}).with(one("fused", false));
+const Configuration kWorkers = one("loader.workers", std::int64_t{2});
+const Configuration kFused = one("fused", true);
+const Configuration kVariable = one("env.SETTING", std::string("1"));
+
+TEST(Incumbent, IsTheLastThatWasAccepted) {
+  Incumbent incumbent(kStart);
+  EXPECT_TRUE(incumbent.is_start());
+  EXPECT_EQ(incumbent.configuration(), kStart);
+  incumbent.accept(kStart.with(kWorkers));
+  incumbent.accept(kStart.with(kWorkers).with(kFused));
+  EXPECT_EQ(incumbent.configuration(), kStart.with(kWorkers).with(kFused));
+  EXPECT_EQ(incumbent.standing_proposals(), 2U);
+  incumbent.fall_back();
+  EXPECT_EQ(incumbent.configuration(), kStart.with(kWorkers));
+  EXPECT_THAT(incumbent.past(), ElementsAre(kStart, kStart.with(kWorkers)));
+  incumbent.fall_back();
+  incumbent.fall_back();
+  EXPECT_TRUE(incumbent.is_start());
+}
+
+TEST(Incumbent, BuildsOnWhatWasVerified) {
+  Incumbent incumbent(kStart);
+  incumbent.build_on(kStart.with(kWorkers));
+  EXPECT_TRUE(incumbent.is_as_verified());
+  EXPECT_EQ(incumbent.standing_proposals(), 0U);
+  EXPECT_THAT(incumbent.past(), ElementsAre(kStart));
+  incumbent.accept(kStart.with(kWorkers).with(kFused));
+  EXPECT_FALSE(incumbent.is_as_verified());
+  EXPECT_EQ(incumbent.standing_proposals(), 1U);
+}
+
+TEST(Incumbent, LosesAChangeInAllThatMayBeFallenBackTo) {
+  Incumbent incumbent(kStart);
+  incumbent.accept(kStart.with(kWorkers));
+  incumbent.accept(kStart.with(kWorkers).with(kFused));
+  incumbent.drop(kWorkers);
+  EXPECT_THAT(incumbent.accepted(), ElementsAre(kStart.with(kFused)));
+  incumbent.drop(one("fused", false));
+  EXPECT_EQ(incumbent.configuration(), kStart.with(kFused)) << "it has another value";
+  incumbent.drop(kFused);
+  EXPECT_THAT(incumbent.accepted(), IsEmpty());
+}
+
+TEST(Incumbent, WithoutAChangeHasTheStartingValues) {
+  Incumbent incumbent(kStart);
+  incumbent.accept(kStart.with(kWorkers).with(kVariable));
+  EXPECT_EQ(incumbent.without(kWorkers), kStart.with(kVariable));
+  EXPECT_EQ(incumbent.without(kVariable).text("env.SETTING"), "") << "an unset variable";
+  EXPECT_EQ(incumbent.configuration(), kStart.with(kWorkers).with(kVariable));
+}
+
+}  // namespace
+}  // namespace autotuned::tuner

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the exceptions of plugins end, or get the name of their plugin. Private to trainer/: includes
+// LibTorch.
+#pragma once
+
+#include <exception>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "base/result.hpp"
+#include "trainer/common/guarded.hpp"
+
+namespace autotuned::trainer {
+
+// Says which plugin and what it did.
+class PluginError : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+[[nodiscard]] inline std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+// Calls a function of a plugin. What it throws comes out as PluginError, "`who`: `function`: what", save want
+// of memory, which stays what it is.
+template <class Work>
+std::invoke_result_t<Work> plugin_call(const std::string& who, const char* function, Work&& work) {
+  const auto blamed = [&](const std::string& what) {
+    return PluginError(who + ": " + function + ": " + first_line(what));
+  };
+  try {
+    return work();
+  } catch (const PluginError&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const c10::Error& error) {
+    if (error_from(error, who).kind == ErrorKind::out_of_memory) throw;
+    throw blamed(error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    throw blamed(error.what());
+  } catch (...) {
+    throw blamed("an exception of an unknown type");
+  }
+}
+
+// The same where a Result is wanted: `kind` for what the plugin throws.
+template <class Work>
+Result<std::invoke_result_t<Work>> plugin_result(ErrorKind kind, const std::string& who,
+                                                 const char* function, Work&& work) {
+  try {
+    if constexpr (std::is_void_v<std::invoke_result_t<Work>>) {
+      plugin_call(who, function, std::forward<Work>(work));
+      return {};
+    } else {
+      return plugin_call(who, function, std::forward<Work>(work));
+    }
+  } catch (const PluginError& error) {
+    return fail(kind, std::string(error.what()).substr(who.size() + 2), who);
+  }
+}
+
+}  // namespace autotuned::trainer

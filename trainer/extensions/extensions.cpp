@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/extensions/extensions.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "plugins/sdk/extension.hpp"
+#include "trainer/common/plugin_call.hpp"
+#include "trainer/models/model.hpp"
+#include "trainer/models/scripted.hpp"
+#include "trainer/step/learner.hpp"
+
+namespace autotuned::trainer {
+namespace {
+
+using plugins::TrainerLibrary;
+
+// What an extension must leave as it is, and what it must put back.
+struct TensorState {
+  std::string name;
+  const void* tensor = nullptr;  // its identity
+  std::vector<std::int64_t> sizes;
+  bool is_trained = false;
+
+  friend bool operator==(const TensorState&, const TensorState&) = default;
+};
+
+std::vector<TensorState> tensors_of(const torch::nn::Module& model) {
+  std::vector<TensorState> all;
+  const auto add = [&all](const std::string& name, const at::Tensor& tensor) {
+    all.push_back(
+        {name, tensor.unsafeGetTensorImpl(), tensor.sizes().vec(), tensor.requires_grad()});
+  };
+  for (const auto& parameter : model.named_parameters())
+    add(parameter.key(), parameter.value());
+  for (const auto& buffer : model.named_buffers())
+    add(buffer.key(), buffer.value());
+  return all;
+}
+
+// The first that differs, as a clause; empty: none.
+std::string difference(const std::vector<TensorState>& before,
+                       const std::vector<TensorState>& after, bool may_freeze) {
+  if (before.size() != after.size()) return "the model has other tensors than before";
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    TensorState expected = before[i];
+    if (may_freeze) expected.is_trained = after[i].is_trained;
+    if (after[i] == expected) continue;
+    if (expected.is_trained != after[i].is_trained) {
+      return before[i].name +
+             (before[i].is_trained ? " is not trained any more" : " is trained, which it was not");
+    }
+    return before[i].name + " is another tensor than before";
+  }
+  return {};
+}
+
+sdk::KnobValues told(const Configuration& values) {
+  sdk::KnobValues told;
+  for (const auto& [name, value] : values.values()) {
+    if (const auto* flag = std::get_if<bool>(&value)) {
+      told.set(name, *flag);
+    } else if (const auto* integer = std::get_if<std::int64_t>(&value)) {
+      told.set(name, *integer);
+    } else if (const auto* text = std::get_if<std::string>(&value)) {
+      told.set(name, *text);
+    }
+  }
+  return told;
+}
+
+// What an extension made of a script.
+struct Rewritten {
+  Configuration values;
+  torch::jit::Module before;
+  torch::jit::Module after;
+};
+
+}  // namespace
+
+struct Extensions::One {
+  TrainerLibrary library;
+  std::string who;  // "plugin mine"
+  std::unique_ptr<sdk::Extension> extension;
+  Configuration values;       // applied; empty: not
+  Configuration wanted;       // to be applied
+  bool can_be_undone = true;  // no knob that is turned needs a restart
+  std::vector<TensorState> before;
+  std::vector<Rewritten> scripts;  // with every set of values so far
+};
+
+Extensions::Extensions(std::vector<TrainerLibrary> libraries) {
+  for (TrainerLibrary& library : libraries) {
+    if (library.kind != TrainerLibrary::Kind::extension) continue;
+    std::string who = "plugin " + library.name;
+    all_.push_back({.library = std::move(library), .who = std::move(who)});
+  }
+}
+
+Extensions::~Extensions() = default;
+
+std::vector<recipes::Knob> Extensions::knobs() const {
+  std::vector<recipes::Knob> knobs;
+  for (const One& one : all_)
+    knobs.insert(knobs.end(), one.library.knobs.begin(), one.library.knobs.end());
+  return knobs;
+}
+
+Result<void> Extensions::configure(const Configuration& configuration, Learner& learner) {
+  for (One& one : all_) {
+    one.wanted = {};
+    bool is_turned = false;
+    bool can_be_undone = true;
+    for (const recipes::Knob& knob : one.library.knobs) {
+      const KnobValue* const value = configuration.find(knob.name);
+      one.wanted.set(knob.name, value != nullptr ? *value : knob.default_value);
+      if (value == nullptr || *value == knob.default_value) continue;
+      is_turned = true;
+      can_be_undone = can_be_undone && knob.how == recipes::KnobSwitch::live;
+    }
+    if (!is_turned) one.wanted = {};
+    one.can_be_undone = can_be_undone;
+  }
+  // A later one stands on what an earlier one did: the last is undone first, down to the first that changes.
+  const auto first =
+      std::ranges::find_if(applied_, [](const One* one) { return one->values != one->wanted; });
+  const std::vector<One*> changed(first, applied_.end());
+  for (auto one = changed.rbegin(); one != changed.rend(); ++one) {
+    if ((*one)->values == (*one)->wanted && !(*one)->can_be_undone) continue;
+    if (auto undone = undo(**one, learner); !undone) return undone;
+  }
+  for (One& one : all_) {
+    if (one.values == one.wanted) continue;
+    if (auto applied = apply(one, one.wanted, learner); !applied) return applied;
+  }
+  return {};
+}
+
+Result<void> Extensions::apply(One& one, const Configuration& values, Learner& learner) {
+  if (one.extension == nullptr) {
+    const Result<const void*> surface = plugins::load_trainer_library(one.library);
+    if (!surface) return tl::unexpected(surface.error());
+    const auto* const extension = static_cast<const sdk::detail::ExtensionSurface*>(*surface);
+    auto made = plugin_result(ErrorKind::internal, one.who, "constructor",
+                              [&] { return extension->make(); });
+    if (!made) return tl::unexpected(made.error());
+    one.extension = std::move(*made);
+  }
+  one.before = tensors_of(learner.model());
+  auto done = plugin_result(ErrorKind::internal, one.who, "apply",
+                            [&] { one.extension->apply(told(values), learner.model()); });
+  if (!done) return tl::unexpected(done.error());
+  const std::string wrong = difference(one.before, tensors_of(learner.model()), true);
+  if (!wrong.empty()) {
+    return fail(ErrorKind::internal, "apply: " + wrong, one.who,
+                "change parameters and buffers in place: the optimizer holds them");
+  }
+  one.values = values;
+  applied_.push_back(&one);
+  set_forward(learner);
+  return rewrite(learner);
+}
+
+Result<void> Extensions::undo(One& one, Learner& learner) {
+  std::erase(applied_, &one);
+  set_forward(learner);
+  one.values = {};
+  auto done = plugin_result(ErrorKind::internal, one.who, "undo",
+                            [&] { one.extension->undo(learner.model()); });
+  if (!done) return tl::unexpected(done.error());
+  const std::string wrong = difference(one.before, tensors_of(learner.model()), false);
+  if (!wrong.empty()) {
+    return fail(ErrorKind::internal, "undo: " + wrong, one.who,
+                "put everything back, or declare that the knob needs a restart");
+  }
+  return rewrite(learner);
+}
+
+// Copies share their tensors. They are kept, because LibTorch keeps the types of each until the process ends,
+// and trials turn a knob to and fro.
+Result<void> Extensions::rewrite(Learner& learner) const {
+  auto* const scripted = dynamic_cast<Scripted*>(&learner.model());
+  if (scripted == nullptr) return {};
+  torch::jit::Module script = scripted->original();
+  if (auto back = scripted->run(script); !back) return back;
+  for (One* const one : applied_) {
+    auto known = std::ranges::find_if(one->scripts, [&](const Rewritten& rewritten) {
+      return rewritten.values == one->values && rewritten.before._ivalue() == script._ivalue();
+    });
+    if (known == one->scripts.end()) {
+      auto made = plugin_result(ErrorKind::internal, one->who, "rewrite", [&] {
+        torch::jit::Module copy = script.clone(true);
+        return one->extension->rewrite(told(one->values), copy) ? copy : script;
+      });
+      if (!made) return tl::unexpected(made.error());
+      one->scripts.push_back({one->values, script, *made});
+      known = std::prev(one->scripts.end());
+    }
+    script = known->after;
+    if (script._ivalue() == known->before._ivalue()) continue;
+    if (auto taken = scripted->run(script); !taken) {
+      return fail(ErrorKind::internal, "rewrite: " + taken.error().what, one->who,
+                  taken.error().remedy);
+    }
+  }
+  return {};
+}
+
+void Extensions::set_forward(Learner& learner) const {
+  if (applied_.empty()) return learner.set_forward(nullptr);
+  Learner::Forward forward = [&learner](const at::Tensor& images) {
+    learner.tell_images(images);
+    return learner.model().forward(images);
+  };
+  for (const One* const one : applied_) {
+    forward = [one, original = std::move(forward)](const at::Tensor& images) {
+      at::Tensor logits = plugin_call(one->who, "forward",
+                                      [&] { return one->extension->forward(original, images); });
+      if (!logits.defined()) throw PluginError(one->who + ": forward: returns nothing");
+      return logits;
+    };
+  }
+  learner.set_forward(std::move(forward));
+}
+
+DeviceBatch Extensions::on_batch(const DeviceBatch& batch) {
+  DeviceBatch result = batch;
+  for (One* const one : applied_) {
+    sdk::Batch hooked{result.images, result.labels};
+    plugin_call(one->who, "on_batch", [&] { one->extension->on_batch(hooked); });
+    if (!hooked.images.defined() || !hooked.labels.defined() || hooked.images.dim() != 4 ||
+        hooked.labels.dim() != 1 || hooked.images.size(0) != hooked.labels.size(0)) {
+      throw PluginError(one->who + ": on_batch: leaves images and labels that do not fit");
+    }
+    result.images = std::move(hooked.images);
+    result.labels = std::move(hooked.labels);
+  }
+  return result;
+}
+
+void Extensions::after_step(std::int64_t steps_done, const at::Tensor& loss) {
+  for (One* const one : applied_) {
+    plugin_call(one->who, "after_step", [&] { one->extension->after_step(steps_done, loss); });
+  }
+}
+
+}  // namespace autotuned::trainer

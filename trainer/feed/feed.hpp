@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batches as tensors on the device: the loader's ring, the transfer, and what becomes of bytes behind it.
+// Private to trainer/: includes LibTorch.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "base/result.hpp"
+#include "trainer/feed/reuse.hpp"
+#include "trainer/input/loader/loader.hpp"
+
+namespace autotuned::trainer {
+
+struct FeedSettings {
+  int workers = 0;
+  int prefetch_batches = 2;  // per worker
+  std::int64_t batch_size = 32;
+  bool drop_last = true;
+  bool is_uint8 = false;  // bytes travel to the device and become numbers there
+  bool pin_memory = false;
+  bool non_blocking = false;
+  bool is_channels_last = false;
+  std::int64_t memory_allowed_bytes =
+      0;                       // of which a part may be page-locked (feed_size.hpp); 0: unknown
+  int read_ahead_batches = 0;  // whose files the system reads before the loader wants them
+  // Another form of the pipeline that the feed was created with; null: that one. Must outlive its use.
+  const input::Pipeline* pipeline = nullptr;
+  // For that pipeline; what is null is not kept. Must outlive its use.
+  input::Kept kept = {};
+  input::Affinity affinity = input::Affinity::any;  // of the workers
+
+  friend bool operator==(const FeedSettings&, const FeedSettings&) = default;
+};
+
+struct DeviceBatch {
+  at::Tensor images;  // float32 (samples, channels, rows, columns), in the settings' memory format
+  at::Tensor labels;  // int64 (samples)
+  std::int64_t samples = 0;
+  std::int64_t wait_ns = 0;  // for the loader
+  std::int64_t bytes = 0;    // handed over to the device
+  bool ends_epoch = false;
+};
+
+// On the CPU a float32 batch is used where the loader wrote it, without a copy.
+//
+// On a GPU the batch is copied; with non_blocking on a stream of its own, one batch ahead of the step.
+// That part is written against LibTorch's device-generic interface and has not been run on a GPU yet.
+//
+// One thread. Functions throw c10::Error where they allocate or copy.
+class Feed {
+ public:
+  // `dataset` and `pipeline` must outlive the feed. ErrorKind::unsupported: bytes are to travel of a
+  // pipeline that gives none. ErrorKind::out_of_memory: more would be page-locked than may be. Both also
+  // from configure().
+  [[nodiscard]] static Result<std::unique_ptr<Feed>> create(const input::Dataset& dataset,
+                                                            input::SampleOrder order,
+                                                            const input::Pipeline& pipeline,
+                                                            at::Device device,
+                                                            const FeedSettings& settings);
+  ~Feed();
+  Feed(const Feed&) = delete;
+  Feed& operator=(const Feed&) = delete;
+
+  // Takes on other settings at the present position; the ring starts empty. On an error everything is
+  // as it was.
+  [[nodiscard]] Result<void> configure(const FeedSettings& settings);
+  [[nodiscard]] const FeedSettings& settings() const;
+  [[nodiscard]] std::int64_t pinned_bytes() const;  // page-locked memory of the batches
+
+  // The next batch, spans `data_wait` and `transfer`. Its tensors are valid until done().
+  [[nodiscard]] Result<DeviceBatch> next();
+  // REQUIRES: the step that used the batch of the last next() is enqueued on the device.
+  void done();
+  // Starts the copy of the following batch, where copies run ahead. Call when the step is enqueued.
+  void run_ahead();
+
+  void resume();
+  void pause();
+  [[nodiscard]] int fullness() const;  // batches that are ready
+
+  // Makes what next() does cheaper until end_reuse(), which must come before configure() and
+  // seek(). Of Reuse::host_batch it needs no loader; device_batch is the caller's own affair.
+  // ErrorKind::unsupported: it would be the same. REQUIRES (both): paused, and nothing is held.
+  [[nodiscard]] Result<void> begin_reuse(Reuse what);
+  void end_reuse() noexcept;
+
+  // Of the batch that next() gives next.
+  [[nodiscard]] input::Position position() const;
+  // Also gives up a batch that is in the caller's hands, after a step that failed.
+  void seek(input::Position position);
+  [[nodiscard]] input::LoaderStatistics statistics() const;
+  // DeviceFlow's and input::Loader's functions of these names.
+  void time_transfers(bool is_on);
+  void time_parts(bool is_on);
+  void record_spans(std::int64_t most);
+  [[nodiscard]] input::PartSpans take_spans();
+  void fill_cache(int threads, std::chrono::nanoseconds most,
+                  const std::function<bool()>& is_cancelled);
+
+ private:
+  class State;
+  explicit Feed(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace autotuned::trainer

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/feed/feed_size.hpp"
+
+#include <bit>
+#include <string>
+
+#include "base/text.hpp"
+
+namespace autotuned::trainer {
+namespace {
+
+constexpr std::int64_t kPinnedShare = 4;  // of the memory, one part in so many
+
+constexpr std::int64_t kLabelBytes = sizeof(std::int64_t);
+
+std::int64_t image_bytes(const FeedSettings& settings, const input::Pipeline& first) {
+  return first.shape().elements() *
+         (sends_bytes(settings, first) ? std::int64_t{1} : std::int64_t{sizeof(float)});
+}
+
+std::int64_t rounded_up(std::int64_t bytes) {
+  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(bytes)));
+}
+
+}  // namespace
+
+int host_batches(const FeedSettings& settings, bool is_on_gpu) {
+  const int held = is_on_gpu && settings.non_blocking ? 2 : 1;
+  return settings.workers * settings.prefetch_batches + held;
+}
+
+const input::Pipeline& pipeline_of(const FeedSettings& settings, const input::Pipeline& first) {
+  return settings.pipeline != nullptr ? *settings.pipeline : first;
+}
+
+bool sends_bytes(const FeedSettings& settings, const input::Pipeline& first) {
+  return settings.is_uint8 || !pipeline_of(settings, first).device_formulas().empty();
+}
+
+std::int64_t sample_bytes(const FeedSettings& settings, const input::Pipeline& first) {
+  return image_bytes(settings, first) + kLabelBytes;
+}
+
+std::int64_t pinned_bytes(const FeedSettings& settings, const input::Pipeline& first,
+                          bool is_on_gpu) {
+  if (!settings.pin_memory || !is_on_gpu) return 0;
+  return host_batches(settings, is_on_gpu) *
+         (rounded_up(settings.batch_size * image_bytes(settings, first)) +
+          rounded_up(settings.batch_size * kLabelBytes));
+}
+
+Result<void> check_pinned_bytes(const FeedSettings& settings, const input::Pipeline& first,
+                                bool is_on_gpu) {
+  const std::int64_t bytes = pinned_bytes(settings, first, is_on_gpu);
+  const std::int64_t most = settings.memory_allowed_bytes / kPinnedShare;
+  if (settings.memory_allowed_bytes == 0 || bytes <= most) return {};
+  return fail(ErrorKind::out_of_memory,
+              std::to_string(host_batches(settings, is_on_gpu)) + " batches would page-lock " +
+                  format_bytes(bytes) + ", and a quarter of the memory, " + format_bytes(most) +
+                  ", is the most",
+              "loader.pin_memory",
+              "use fewer workers, a shorter prefetch, a smaller batch or transfer.dtype: uint8");
+}
+
+}  // namespace autotuned::trainer

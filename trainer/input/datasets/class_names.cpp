@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/input/datasets/class_names.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "base/text.hpp"
+#include "trainer/input/datasets/data_file.hpp"
+
+namespace autotuned::input {
+namespace {
+
+constexpr std::size_t kMostNamed = 20;
+
+}  // namespace
+
+Result<ClassNumbers> number_classes(const std::set<std::string>& found,
+                                    std::span<const std::string> known, const std::string& where) {
+  ClassNumbers numbers;
+  const auto add = [&numbers](const std::string& name) {
+    numbers.emplace(name, static_cast<std::int64_t>(numbers.size()));
+  };
+  if (known.empty()) {
+    for (const std::string& name : found)
+      add(name);
+    return numbers;
+  }
+  for (const std::string& name : known)
+    add(name);
+  std::vector<std::string> unknown;
+  for (const std::string& name : found)
+    if (!numbers.contains(name)) unknown.push_back(name);
+  if (unknown.empty()) return numbers;
+  return fail(ErrorKind::invalid, "has classes that the training data have not: " + named(unknown),
+              where, "the training data have " + named({known.begin(), known.end()}));
+}
+
+std::vector<std::string> names_of(const ClassNumbers& numbers) {
+  std::vector<std::string> names(numbers.size());
+  for (const auto& [name, number] : numbers)
+    names[static_cast<std::size_t>(number)] = name;
+  return names;
+}
+
+std::string named(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kMostNamed); ++i)
+    text += (i == 0 ? "" : ", ") + shown_text(names[i]);
+  if (names.size() > kMostNamed) {
+    text +=
+        " and " + format_count(static_cast<std::int64_t>(names.size() - kMostNamed)) + " others";
+  }
+  return text;
+}
+
+}  // namespace autotuned::input

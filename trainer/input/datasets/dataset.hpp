@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where samples come from: what is stored and a label per index. Transforms come after.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/json.hpp"
+#include "base/result.hpp"
+#include "trainer/input/common/sample.hpp"
+#include "trainer/input/datasets/damage.hpp"
+
+namespace autotuned::input {
+
+// A fixed list of samples and their labels.
+// Everything is const and may be called from any number of threads at once.
+class Dataset {
+ public:
+  Dataset() = default;
+  Dataset(const Dataset&) = delete;
+  Dataset& operator=(const Dataset&) = delete;
+  virtual ~Dataset() = default;
+
+  [[nodiscard]] virtual std::int64_t size() const = 0;  // 1 .. 2^32-1
+  [[nodiscard]] virtual SampleType type() const = 0;
+  [[nodiscard]] virtual int classes() const = 0;  // labels are 0 .. classes()-1
+
+  // REQUIRES (here and below): 0 <= index < size().
+  [[nodiscard]] virtual std::int64_t label(std::int64_t index) const = 0;
+
+  // Writes the stored bytes of one sample. REQUIRES: not encoded; `out` has room for exactly the
+  // elements, aligned for them. Errors name the file that could not be read.
+  [[nodiscard]] virtual Result<void> read(std::int64_t index, std::span<std::uint8_t> out) const;
+  // The bytes of one encoded sample; `out` takes their size. Gives what its file was right before it was read.
+  // REQUIRES: encoded.
+  [[nodiscard]] virtual Result<FileStamp> read_encoded(std::int64_t index,
+                                                       std::vector<std::uint8_t>& out) const;
+
+  // The same bytes without a copy, valid as long as this lives; empty when they are not in memory.
+  [[nodiscard]] virtual std::span<const std::uint8_t> view(std::int64_t /*index*/) const {
+    return {};
+  }
+
+  // Asks the system to read what read() or read_encoded() will want of this sample, and does not wait for
+  // it. Nothing where that is in memory, or cannot be read.
+  virtual void will_need(std::int64_t /*index*/) const {}
+
+  // The names of the classes by their numbers; empty where the data have numbers alone.
+  [[nodiscard]] virtual std::span<const std::string> class_names() const { return {}; }
+
+  // What is stored may be seen as several samples: the number of the stored one behind a sample, below
+  // stored().items. Those that repeat others come after all of them: it is index % stored().items.
+  [[nodiscard]] virtual std::int64_t stored_index(std::int64_t index) const { return index; }
+  struct Stored {
+    std::int64_t items = 0;
+    // Of all of them, estimated where not every one has been looked at.
+    std::int64_t bytes = 0;
+    std::int64_t decoded_bytes = 0;
+  };
+  [[nodiscard]] virtual Stored stored() const;
+
+  // What errors about this sample call it: its file, where it has one of its own.
+  [[nodiscard]] virtual std::string name(std::int64_t index) const;
+
+  // Where samples that cannot be read are noted, as the next ones of the data stand in for them; null
+  // where such a sample is an error. There is one exactly where type().skips_damaged.
+  [[nodiscard]] virtual Damage* damage() const { return nullptr; }
+};
+
+// Opens a data set by its type in the recipe. Parameters that a type does not know are ignored (the
+// recipe's schema has checked them); `shuffle` is one of those: it belongs to the order, not the data.
+//
+//   idx        images, labels: files in the format of MNIST, plain or gzipped, read whole into memory
+//              limit: only the first so many samples (all; more than there are is all, too)
+//              classes: a label from here on is an error (default: the highest label + 1)
+//   cifar10    files: patterns of binary files; whole in memory
+//   image_files  files: patterns of JPEG and PNG files; all else as jpeg_files
+//   image_index  index: a CSV file of files and labels (image_index.hpp); classes, repeat_to, on_error
+//   jpeg_files files: patterns; read on demand, looked at when opened (the first 20,000)
+//              repeat_to: so many samples, going through the files again and again (each once)
+//              on_error: stop (default) or skip, see damage.hpp
+//              labels: folder_names (numbered by name), or random (drawn from index and seed)
+//              classes: 10 where labels are random, else the number of folders
+//   npy        images, labels: patterns of .npy files (npy_header.hpp), joined in their order; images of
+//              bytes or floats, read on demand; labels are integers
+//              layout: nchw (default) or nhwc, of images in four dimensions; with three they have one channel
+//              classes: a label from here on is an error (default: the highest label + 1)
+//   synthetic  samples, shape [C, H, W], classes, seed (1): a coarse pattern per class under noise,
+//              so that it can be learned; computed on every read, nothing is stored
+//   synthetic_normal  the same parameters: normal floats, labels in turn
+//   tar        files: patterns of tar files with KEY.jpg (.jpeg, .png) and KEY.cls, an integer, next to each
+//              other; headers are read when it is opened, samples on demand; classes, repeat_to, on_error
+//
+// `known_classes`: the class_names() of the data that were trained on, which then number the names of these;
+// a name that is not among them is an error. Empty: names are numbered in their order.
+//
+// Errors name the file, what is wrong with it and what to do.
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_dataset(
+    const std::string& type, const Json& parameters,
+    std::span<const std::string> known_classes = {});
+
+}  // namespace autotuned::input

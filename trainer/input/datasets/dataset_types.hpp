@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The types of data sets behind open_dataset(), one source file each.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.hpp"
+#include "base/result.hpp"
+#include "trainer/input/datasets/dataset.hpp"
+
+namespace autotuned::input {
+
+inline constexpr std::int64_t kMostSamples = 0xffff'ffff;  // an index has 4 bytes in EpochOrder
+inline constexpr int kMostClasses = 65'536;
+inline constexpr std::int64_t kMostSide = 65'536;  // of an image
+inline constexpr std::int64_t kMostSampleBytes = std::int64_t{1} << 30U;
+
+// An integer parameter in [least, most], or `otherwise` when it is not given.
+[[nodiscard]] Result<std::int64_t> bounded_integer(const Json& parameters, const char* name,
+                                                   std::int64_t least, std::int64_t most,
+                                                   std::optional<std::int64_t> otherwise = {});
+
+// The files of a parameter that holds a pattern, or a list of such: in the order of the list, each
+// pattern's sorted. ErrorKind::not_found for a pattern that matches none.
+[[nodiscard]] Result<std::vector<std::string>> file_list(const Json& parameters, const char* name);
+
+struct SyntheticParameters {
+  std::int64_t samples = 1;
+  SampleShape shape;
+  int classes = 1;
+  std::uint64_t seed = 1;
+};
+[[nodiscard]] Result<SyntheticParameters> synthetic_parameters(const Json& parameters);
+
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_cifar10(const Json& parameters);
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_idx(const Json& parameters);
+// `known_classes` as of open_dataset().
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_image_files(
+    const Json& parameters, std::span<const std::string> known_classes);
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_image_index(
+    const Json& parameters, std::span<const std::string> known_classes);
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_jpeg_files(
+    const Json& parameters, std::span<const std::string> known_classes);
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_npy(const Json& parameters);
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_synthetic(const Json& parameters);
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_synthetic_normal(const Json& parameters);
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_tar(const Json& parameters);
+
+}  // namespace autotuned::input

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data whose samples are picture files with a label each, wherever those files lie.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/json.hpp"
+#include "base/result.hpp"
+#include "trainer/input/datasets/dataset.hpp"
+
+namespace autotuned::input {
+
+// The files. Const, any number of threads at once.
+class PictureSource {
+ public:
+  PictureSource() = default;
+  PictureSource(const PictureSource&) = delete;
+  PictureSource& operator=(const PictureSource&) = delete;
+  virtual ~PictureSource() = default;
+
+  [[nodiscard]] virtual std::int64_t size() const = 0;  // at least 1
+  // At most `most` bytes from the front of a file; `bytes` takes their number. Gives the size of the whole
+  // and when it was changed.
+  // REQUIRES (here and below): 0 <= item < size().
+  [[nodiscard]] virtual Result<FileStamp> read_front(std::int64_t item, std::size_t most,
+                                                     std::vector<std::uint8_t>& bytes) const = 0;
+  // Dataset::will_need().
+  virtual void will_need(std::int64_t item) const = 0;
+  [[nodiscard]] virtual std::string name(std::int64_t item) const = 0;
+};
+
+struct PictureLabels {
+  std::vector<std::uint16_t> of_items;  // empty: random
+  int classes = 1;
+  std::uint64_t seed = 1;
+  std::vector<std::string> names = {};  // of the classes; empty: they have numbers alone
+};
+
+enum class PictureFormats { jpeg, jpeg_and_png };
+
+inline constexpr std::size_t kMostPictureBytes = std::size_t{1} << 30U;
+
+// Looks at the first 20,000 files. Of the parameters: repeat_to, so many samples, going through the
+// files again and again (each once); on_error, `stop` or `skip` (stop).
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_pictures(const Json& parameters,
+                                                             std::unique_ptr<PictureSource> source,
+                                                             PictureLabels labels,
+                                                             PictureFormats formats);
+
+}  // namespace autotuned::input

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pictures out of files of either format.
+#pragma once
+
+#include "trainer/input/decode/jpeg_decoder.hpp"
+#include "trainer/input/decode/png_decoder.hpp"
+
+namespace autotuned::input {
+
+// PNG where a file begins as one, else JPEG; see both. One thread at a time.
+class PictureDecoder {
+ public:
+  [[nodiscard]] Result<SampleShape> begin(std::span<const std::uint8_t> file) {
+    is_png_ = is_png(file);
+    return is_png_ ? png_.begin(file) : jpeg_.begin(file);
+  }
+  [[nodiscard]] bool can_shrink() const { return !is_png_; }
+  // REQUIRES: can_shrink().
+  SampleShape shrink(int by) { return jpeg_.shrink(by); }
+  [[nodiscard]] Result<void> decode(std::uint8_t* out) {
+    return is_png_ ? png_.decode(out) : jpeg_.decode(out);
+  }
+  [[nodiscard]] Result<void> decode_part(const Window& part, std::uint8_t* out,
+                                         Remainder remainder = Remainder::left) {
+    return is_png_ ? png_.decode_part(part, out, remainder)
+                   : jpeg_.decode_part(part, out, remainder);
+  }
+
+ private:
+  JpegDecoder jpeg_;
+  PngDecoder png_;
+  bool is_png_ = false;
+};
+
+}  // namespace autotuned::input

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bookkeeping of a loader: which batch is in which slot, and which samples are still to be filled.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/result.hpp"
+#include "trainer/input/common/epoch_order.hpp"
+#include "trainer/input/loader/loader.hpp"
+
+namespace autotuned::input {
+
+// A batch is *begun* when it gets a slot; its samples are then *claimed* in chunks by whoever fills
+// them; it is *ready* when all are filled and *held* once it is delivered, in the order of beginning.
+// At most one batch has unclaimed samples, so that threads share the batch that is needed first.
+//
+// Does no work and starts no thread: the owner locks around every call.
+class BatchRing {
+ public:
+  // A part of a batch that one thread fills without the lock. Stays valid until it is finished:
+  // the ring must not be configured or moved to another place meanwhile.
+  struct Chunk {
+    int slot = 0;
+    std::int64_t begin = 0;  // sample in the batch
+    BatchBuffer buffer;
+    Position position;  // of that sample
+    std::span<const std::uint32_t> indices;
+  };
+
+  BatchRing(std::int64_t samples, SampleOrder order);
+
+  // Forgets every batch and goes on at `position`. The only call that allocates.
+  void configure(const LoaderSettings& settings, Position position);
+  void seek(Position position);
+
+  // Whether a batch has unclaimed samples or could begin.
+  [[nodiscard]] bool can_claim() const;
+  // REQUIRES: can_claim(), most_samples >= 1.
+  [[nodiscard]] Chunk claim(std::int64_t most_samples);
+  // Counts the chunk as filled, or fails its batch when `written` is an Error: of several the one of the
+  // first sample counts, and no further batch begins. Whether nothing of the batch is missing now: it
+  // waits for complete() then.
+  [[nodiscard]] bool fill(const Chunk& chunk, Result<void> written);
+  // The batch of a slot; null when it has failed. REQUIRES: fill() gave true for it.
+  [[nodiscard]] const Batch* filled(int slot) const;
+  // Ready, or failed where `finished` is an Error: no further batch begins then.
+  // REQUIRES: fill() gave true for it.
+  void complete(int slot, Result<void> finished = {});
+
+  // Whether the batch that is due is full or has failed.
+  [[nodiscard]] bool is_next_ready() const;
+  // Whether that can still come to be: not when every slot is held.
+  [[nodiscard]] bool can_be_ready() const { return delivered_ < begun_ || can_claim(); }
+  // REQUIRES: is_next_ready(). A batch that failed stays due.
+  [[nodiscard]] Result<Batch> deliver();
+  void release(int slot);
+  [[nodiscard]] const BatchBuffer& buffer(int slot) const {
+    return slots_[static_cast<std::size_t>(slot)].buffer;
+  }
+
+  [[nodiscard]] int ready_count() const { return ready_count_; }
+  // Of the batch that is due.
+  [[nodiscard]] Position position() const;
+
+ private:
+  enum class Stage { free, filling, ready, held };
+
+  struct Slot {
+    BatchBuffer buffer;
+    Stage stage = Stage::free;
+    Batch batch;
+    std::vector<std::uint32_t> indices;  // a copy: batches of several epochs may be in the ring
+    std::int64_t claimed = 0;
+    std::int64_t filled = 0;
+    std::optional<Error> error;
+    std::int64_t error_sample = 0;
+  };
+
+  static constexpr int kNone = -1;
+
+  [[nodiscard]] int free_slot() const;
+  void begin_batch(int slot);
+  [[nodiscard]] bool is_epoch_over_at(std::int64_t sample) const;
+  [[nodiscard]] int due_slot() const;
+
+  std::int64_t samples_;
+  EpochOrder order_;
+  std::int64_t batch_size_ = 1;
+  bool drop_last_ = true;
+  std::vector<Slot> slots_;
+  std::vector<int> sequence_;  // slot of batch n at n % size, for begun and not delivered batches
+  std::int64_t begun_ = 0;
+  std::int64_t delivered_ = 0;
+  int claiming_ = kNone;  // the slot with unclaimed samples
+  int ready_count_ = 0;
+  bool has_failed_ = false;
+  Position begin_at_;    // of the next batch to begin
+  Position deliver_at_;  // of the next batch to deliver
+};
+
+}  // namespace autotuned::input

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What settings of a loader must be, and what they need. Part of loader.cpp.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/result.hpp"
+#include "trainer/input/loader/loader.hpp"
+
+namespace autotuned::input {
+
+// The errors of Loader::reconfigure() that are of the settings themselves.
+[[nodiscard]] Result<void> check(const LoaderSettings& settings, std::int64_t dataset_size,
+                                 const Pipeline& pipeline);
+
+// For each slot, when the pipeline has stages over whole batches.
+[[nodiscard]] Result<std::vector<std::vector<float>>> room_to_assemble(
+    const LoaderSettings& settings, const Pipeline& pipeline);
+
+}  // namespace autotuned::input

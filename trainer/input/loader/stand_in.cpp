@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/input/loader/stand_in.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace autotuned::input {
+namespace {
+
+// A data set of which every sample is one of a few that lie in memory.
+class FewSamples final : public Dataset {
+ public:
+  FewSamples(const Dataset& dataset, std::vector<std::int64_t> indices,
+             std::vector<std::vector<std::uint8_t>> bytes)
+      : dataset_(dataset), indices_(std::move(indices)), bytes_(std::move(bytes)) {}
+
+  [[nodiscard]] std::int64_t size() const override { return dataset_.size(); }
+  [[nodiscard]] SampleType type() const override { return dataset_.type(); }
+  [[nodiscard]] int classes() const override { return dataset_.classes(); }
+  [[nodiscard]] std::int64_t label(std::int64_t index) const override {
+    return dataset_.label(original(index));
+  }
+  [[nodiscard]] std::span<const std::uint8_t> view(std::int64_t index) const override {
+    return bytes_[place(index)];
+  }
+  [[nodiscard]] Result<void> read(std::int64_t index, std::span<std::uint8_t> out) const override {
+    std::ranges::copy(view(index), out.begin());
+    return {};
+  }
+  [[nodiscard]] std::int64_t stored_index(std::int64_t index) const override {
+    return dataset_.stored_index(original(index));
+  }
+  [[nodiscard]] std::string name(std::int64_t index) const override {
+    return dataset_.name(original(index));
+  }
+  [[nodiscard]] Damage* damage() const override { return dataset_.damage(); }
+
+ private:
+  [[nodiscard]] std::size_t place(std::int64_t index) const {
+    return static_cast<std::size_t>(index) % indices_.size();
+  }
+  [[nodiscard]] std::int64_t original(std::int64_t index) const { return indices_[place(index)]; }
+
+  const Dataset& dataset_;
+  std::vector<std::int64_t> indices_;
+  std::vector<std::vector<std::uint8_t>> bytes_;
+};
+
+class StoredSamples final : public StandIn {
+ public:
+  StoredSamples(std::unique_ptr<const FewSamples> samples, const Pipeline& pipeline)
+      : samples_(std::move(samples)), writer_(*samples_, pipeline) {}
+
+  [[nodiscard]] Result<void> write(const BatchRing::Chunk& chunk, PixelType type,
+                                   SampleWriter::Scratch& scratch) const override {
+    return writer_.write(chunk, type, scratch);
+  }
+  [[nodiscard]] bool makes_whole_batches() const override { return false; }
+
+ private:
+  std::unique_ptr<const FewSamples> samples_;
+  SampleWriter writer_;
+};
+
+class MadeSamples final : public StandIn {
+ public:
+  MadeSamples(const BatchBuffer& batch, std::int64_t samples, std::size_t sample_bytes)
+      : sample_bytes_(sample_bytes) {
+    const std::size_t most = std::max<std::size_t>(1, kMostBytes / sample_bytes);
+    const std::size_t kept = std::min(static_cast<std::size_t>(samples), most);
+    const auto* const images = static_cast<const std::uint8_t*>(batch.images);
+    images_.assign(images, images + kept * sample_bytes);
+    labels_.assign(batch.labels, batch.labels + kept);
+  }
+
+  [[nodiscard]] Result<void> write(const BatchRing::Chunk& chunk, PixelType /*type*/,
+                                   SampleWriter::Scratch& /*scratch*/) const override {
+    auto* const images = static_cast<std::uint8_t*>(chunk.buffer.images);
+    for (std::size_t i = 0; i < chunk.indices.size(); ++i) {
+      const std::size_t at = static_cast<std::size_t>(chunk.begin) + i;
+      const std::size_t kept = at % labels_.size();
+      std::memcpy(images + at * sample_bytes_, images_.data() + kept * sample_bytes_,
+                  sample_bytes_);
+      chunk.buffer.labels[at] = labels_[kept];
+    }
+    return {};
+  }
+  [[nodiscard]] bool makes_whole_batches() const override { return true; }
+
+ private:
+  std::size_t sample_bytes_;
+  std::vector<std::uint8_t> images_;
+  std::vector<std::int64_t> labels_;
+};
+
+Result<std::vector<std::uint8_t>> read_sample(const Dataset& dataset, std::int64_t index) {
+  std::vector<std::uint8_t> bytes;
+  const SampleType type = dataset.type();
+  if (type.element == Element::encoded) {
+    if (auto read = dataset.read_encoded(index, bytes); !read) return tl::unexpected(read.error());
+    return bytes;
+  }
+  bytes.resize(static_cast<std::size_t>(type.shape().elements()) * bytes_of(type.element));
+  if (auto read = dataset.read(index, bytes); !read) return tl::unexpected(read.error());
+  return bytes;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<const StandIn>> stored_samples(const Dataset& dataset,
+                                                      const Pipeline& pipeline, EpochOrder& order,
+                                                      Position from, std::int64_t most_samples) {
+  auto indices = order.of_epoch(from.epoch).subspan(static_cast<std::size_t>(from.sample));
+  if (indices.empty()) indices = order.of_epoch(from.epoch + 1);
+  indices = indices.first(std::min(indices.size(), static_cast<std::size_t>(most_samples)));
+  std::vector<std::int64_t> kept;
+  std::vector<std::vector<std::uint8_t>> all;
+  std::optional<Error> first_error;
+  std::size_t bytes = 0;
+  for (const std::uint32_t index : indices) {
+    auto sample = read_sample(dataset, index);
+    if (!sample) {
+      if (!first_error) first_error = sample.error();
+      continue;
+    }
+    bytes += sample->size();
+    kept.push_back(index);
+    all.push_back(std::move(*sample));
+    if (bytes > StandIn::kMostBytes) break;
+  }
+  if (kept.empty()) return tl::unexpected(*first_error);
+  return std::make_unique<StoredSamples>(
+      std::make_unique<FewSamples>(dataset, std::move(kept), std::move(all)), pipeline);
+}
+
+std::unique_ptr<const StandIn> made_samples(const BatchBuffer& batch, std::int64_t samples,
+                                            std::size_t sample_bytes) {
+  assert(samples >= 1);
+  return std::make_unique<MadeSamples>(batch, samples, sample_bytes);
+}
+
+}  // namespace autotuned::input

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What batches are filled with instead of new samples, to measure what a part of loading costs: a
+// few samples, again and again.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/result.hpp"
+#include "trainer/input/common/epoch_order.hpp"
+#include "trainer/input/datasets/dataset.hpp"
+#include "trainer/input/loader/batch_ring.hpp"
+#include "trainer/input/loader/sample_writer.hpp"
+#include "trainer/input/transforms/pipeline.hpp"
+
+namespace autotuned::input {
+
+// Const and free of locks: any number of threads at once.
+class StandIn {
+ public:
+  // What it keeps of the samples that it is given: more than any cache of a processor holds, and no
+  // more than this.
+  static constexpr std::size_t kMostBytes = 64U << 20U;
+
+  virtual ~StandIn() = default;
+
+  // As SampleWriter::write(). Of made samples, what is written is the batch itself.
+  [[nodiscard]] virtual Result<void> write(const BatchRing::Chunk& chunk, PixelType type,
+                                           SampleWriter::Scratch& scratch) const = 0;
+  // Whether nothing is left to be done to what was written: no stages over the whole batch.
+  [[nodiscard]] virtual bool makes_whole_batches() const = 0;
+};
+
+// The next `most_samples` of that order, as they are stored: those that can be read. The pipeline
+// runs over them. Data and pipeline must outlive it. Errors: none can be read; then that of the
+// first. REQUIRES: most_samples >= 1.
+[[nodiscard]] Result<std::unique_ptr<const StandIn>> stored_samples(const Dataset& dataset,
+                                                                    const Pipeline& pipeline,
+                                                                    EpochOrder& order,
+                                                                    Position from,
+                                                                    std::int64_t most_samples);
+
+// The samples of a batch of that type and their labels. REQUIRES: samples >= 1.
+[[nodiscard]] std::unique_ptr<const StandIn> made_samples(const BatchBuffer& batch,
+                                                          std::int64_t samples,
+                                                          std::size_t sample_bytes);
+
+}  // namespace autotuned::input

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loops of a job: blocks, profiles, training.
+#include <ATen/DeviceAccelerator.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/stack.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "profiler/recorder/torch_operators.hpp"
+#include "profiler/spans.hpp"
+#include "trainer/common/process_memory.hpp"
+#include "trainer/feed/loading_scope.hpp"
+#include "trainer/job/job_state.hpp"
+#include "trainer/job/step_clock.hpp"
+
+namespace autotuned::trainer {
+namespace {
+
+using profiler::now_ns;
+using profiler::Span;
+
+double read(const at::Tensor& scalar) {
+  return scalar.item().toDouble();
+}
+
+// In one copy: of a GPU, a copy for each would cost as much as some steps.
+std::vector<double> read_all(const std::vector<at::Tensor>& scalars) {
+  if (scalars.empty()) return {};
+  std::vector<at::Tensor> flat;
+  flat.reserve(scalars.size());
+  for (const at::Tensor& scalar : scalars)
+    flat.push_back(scalar.reshape({}));
+  const at::Tensor values = at::stack(flat).to(at::kCPU, at::kDouble);
+  const auto* const first = values.const_data_ptr<double>();
+  return {first, first + values.numel()};
+}
+
+// While it lives, the loader notes what each part of a sample takes, which costs some time itself, and transfers are
+// timed by themselves.
+class PartTiming {
+ public:
+  explicit PartTiming(Feed& feed) : feed_(&feed) { time_parts(true); }
+  ~PartTiming() { time_parts(false); }
+  PartTiming(const PartTiming&) = delete;
+  PartTiming& operator=(const PartTiming&) = delete;
+
+ private:
+  void time_parts(bool is_on) {
+    feed_->time_parts(is_on);
+    feed_->time_transfers(is_on);
+  }
+
+  Feed* feed_;
+};
+
+tl::unexpected<Error> cancelled() {
+  return fail(ErrorKind::cancelled, "stopped by request");
+}
+
+}  // namespace
+
+// What a block adds up between construction and finish().
+class Job::State::BlockRecord {
+ public:
+  explicit BlockRecord(State& job, bool keeps_losses = false)
+      : job_(&job), keeps_losses_(keeps_losses) {
+    host_peak_.start();
+    reset_device_peak(job.facts_.device);
+    job.synchronize();
+    cpu_before_ns_ = process_cpu_ns();
+    block_.start_ns = now_ns();
+  }
+
+  void add(StepTaken& taken) {
+    block_.steps += 1;
+    block_.samples += taken.samples;
+    block_.data_wait_ns += taken.wait_ns;
+    if (!keeps_losses_ && losses_.size() == 2) losses_.pop_back();
+    losses_.push_back(std::move(taken.loss));
+  }
+
+  std::int64_t steps() const { return block_.steps; }
+  std::int64_t elapsed_ns() const { return now_ns() - block_.start_ns; }
+
+  Block finish() {
+    job_->synchronize();
+    block_.duration_ns = elapsed_ns();
+    block_.cpu_ns = process_cpu_ns() - cpu_before_ns_;
+    block_.peak_host_memory_bytes = host_peak_.peak_bytes();
+    block_.peak_device_memory_bytes = job_->device_peak_bytes();
+    const std::vector<double> losses = read_all(losses_);
+    if (!losses.empty()) {
+      block_.first_loss = losses.front();
+      block_.last_loss = losses.back();
+    }
+    if (keeps_losses_) block_.losses = losses;
+    return block_;
+  }
+
+ private:
+  State* job_;
+  bool keeps_losses_;
+  std::vector<at::Tensor> losses_;
+  HostMemoryPeak host_peak_;
+  std::int64_t cpu_before_ns_ = 0;
+  Block block_;
+};
+
+Result<Job::State::StepTaken> Job::State::step(const CancelCheck& is_cancelled) {
+  const Span span(profiler::span::kStep);
+  auto batch = feed_->next();
+  if (!batch) {
+    return tl::unexpected(told_with_others(batch.error(), *train_data_, is_cancelled));
+  }
+  StepTaken taken = learn_from(*batch);
+  feed_->run_ahead();
+  feed_->done();
+  return taken;
+}
+
+Job::State::StepTaken Job::State::step_on(const DeviceBatch& batch) {
+  const Span span(profiler::span::kStep);
+  return learn_from(batch);
+}
+
+Job::State::StepTaken Job::State::learn_from(const DeviceBatch& batch) {
+  at::Tensor loss;
+  if (extensions_.is_any_applied()) {
+    loss = learner_->step(extensions_.on_batch(batch), learning_rate());
+    extensions_.after_step(steps_ + 1, loss);
+  } else {
+    loss = learner_->step(batch, learning_rate());
+  }
+  if (reads_every_loss_) {
+    const Span span(profiler::span::kLossReading);
+    (void)read(loss);  // what a loop does that prints or averages it
+  }
+  steps_ += 1;
+  samples_ += batch.samples;
+  return {std::move(loss), batch.samples, batch.wait_ns, batch.bytes, batch.ends_epoch};
+}
+
+Result<void> Job::State::warm_up(std::int64_t steps, const CancelCheck& is_cancelled,
+                                 std::int64_t deadline_ns) {
+  CancelPoll cancel(is_cancelled);
+  for (std::int64_t i = 0; i < steps; ++i) {
+    if (auto taken = step(is_cancelled); !taken) return tl::unexpected(taken.error());
+    if (cancel(now_ns())) return cancelled();
+    if (now_ns() >= deadline_ns) break;
+  }
+  return {};
+}
+
+std::int64_t Job::State::device_peak_bytes() const {
+  return trainer::device_peak_bytes(facts_.device) + learner_->recorded_bytes();
+}
+
+void Job::State::synchronize() const {
+  if (!device_.is_cpu()) at::accelerator::synchronizeDevice(device_.index());
+}
+
+Result<Block> Job::State::run(const RunRequest& request, const CancelCheck& is_cancelled) {
+  fill_cache(is_cancelled);
+  std::optional<ReuseScope> reuse;
+  std::optional<LoadingScope> loading;
+  std::optional<DeviceBatch> reused;
+  if (request.reuse == Reuse::device_batch) {
+    auto batch = feed_->next();
+    if (!batch) return tl::unexpected(batch.error());
+    reused = std::move(*batch);
+    reused->wait_ns = 0;
+  } else if (request.reuse != Reuse::nothing) {
+    reuse.emplace(*feed_);
+    if (auto begun = feed_->begin_reuse(request.reuse); !begun) {
+      return tl::unexpected(begun.error());
+    }
+  }
+  const bool is_loading = !reused && request.reuse != Reuse::host_batch;
+  if (is_loading) loading.emplace(*feed_);
+  const auto step = [&]() -> Result<StepTaken> {
+    return reused ? step_on(*reused) : this->step(is_cancelled);
+  };
+  CancelPoll cancel(is_cancelled);
+  for (std::int64_t i = 0; i < request.warmup_steps; ++i) {
+    if (auto taken = step(); !taken) return tl::unexpected(taken.error());
+    if (cancel(now_ns())) return cancelled();
+  }
+
+  BlockRecord record(*this);
+  RingRule ring(feed_->fullness());
+  for (;;) {
+    auto taken = step();
+    if (!taken) return tl::unexpected(taken.error());
+    record.add(*taken);
+    if (cancel(now_ns())) return cancelled();
+    if (!request.checkpoint_file.empty() && record.steps() == 1) {
+      if (auto begun = begin_block_checkpoint(request.checkpoint_file); !begun) {
+        return tl::unexpected(begun.error());
+      }
+    }
+    if (record.steps() < request.minimum_steps) continue;
+    const std::int64_t elapsed = record.elapsed_ns();
+    if (elapsed < request.minimum_ns) continue;
+    const RingRule::Next next = ring.after(elapsed, request.minimum_ns, feed_->fullness());
+    if (next == RingRule::Next::end) break;
+    if (next == RingRule::Next::start_over) record = BlockRecord(*this);
+  }
+  if (!request.checkpoint_file.empty()) {
+    if (auto ended = end_block_checkpoint(request.checkpoint_file); !ended) {
+      return tl::unexpected(ended.error());
+    }
+  }
+  Block block = record.finish();
+  add_one_time_cost(block);
+  if (reused) feed_->done();
+  return block;
+}
+
+Result<Block> Job::State::run_steps(std::int64_t count, const CancelCheck& is_cancelled) {
+  const LoadingScope loading(*feed_);
+  CancelPoll cancel(is_cancelled);
+  BlockRecord record(*this, /*keeps_losses=*/true);
+  for (std::int64_t i = 0; i < count; ++i) {
+    auto taken = step(is_cancelled);
+    if (!taken) return tl::unexpected(taken.error());
+    record.add(*taken);
+    if (cancel(now_ns())) return cancelled();
+  }
+  return record.finish();
+}
+
+Result<profiler::ProfileFacts> Job::State::record_steps(std::int64_t count,
+                                                        const CancelCheck& is_cancelled,
+                                                        std::int64_t deadline_ns) {
+  CancelPoll cancel(is_cancelled);
+  const input::LoaderStatistics loaded_before = feed_->statistics();
+  std::vector<bool> has_gradient(learner_->parameter_tensors());
+  profiler::ProfileFacts facts{.cpus_allowed = cpus_allowed_, .has_every_gradient = true};
+  HostMemoryPeak host_peak;
+  host_peak.start();
+  reset_device_peak(facts_.device);
+  synchronize();
+  {
+    const auto watch =
+        learner_->watch_gradients([&has_gradient](std::size_t i) { has_gradient[i] = true; });
+    profiler::SpanRecorder spans(static_cast<std::size_t>(count) * 10);
+    profiler::OperatorRecorder operators;
+    const std::int64_t cpu_before = process_cpu_ns();
+    const KernelUse kernel_before = kernel_use();
+    const std::int64_t start = now_ns();
+    for (std::int64_t i = 0; i < count; ++i) {
+      has_gradient.assign(has_gradient.size(), false);
+      auto taken = step(is_cancelled);
+      if (!taken) return tl::unexpected(taken.error());
+      facts.steps += 1;
+      facts.samples += taken->samples;
+      facts.transfer_bytes += taken->bytes;
+      for (const bool has : has_gradient) {
+        facts.has_every_gradient = facts.has_every_gradient && has;
+      }
+      if (cancel(now_ns())) return cancelled();
+      if (now_ns() >= deadline_ns) break;
+    }
+    synchronize();
+    facts.wall_ns = now_ns() - start;
+    facts.cpu_ns = process_cpu_ns() - cpu_before;
+    const KernelUse kernel = kernel_use();
+    // The kernel keeps this share in ticks and scales it: of little, it may come to more than all.
+    facts.kernel_cpu_ns = std::min(kernel.cpu_ns - kernel_before.cpu_ns, facts.cpu_ns);
+    facts.page_faults = kernel.page_faults - kernel_before.page_faults;
+    facts.storage_bytes = kernel.storage_bytes - kernel_before.storage_bytes;
+    facts.operators = operators.stop();
+    spans.stop();
+    facts.spans = profiler::totals_of(spans.records());
+  }
+  const input::LoaderStatistics loaded = feed_->statistics();
+  facts.loader_samples = loaded.samples - loaded_before.samples;
+  facts.loader_thread_ns = loaded.producing_ns - loaded_before.producing_ns;
+  add_input_facts(facts, loaded);
+  facts.peak_host_bytes = host_peak.peak_bytes();
+  facts.peak_device_bytes = device_peak_bytes();
+  return facts;
+}
+
+Result<void> Job::State::drop_ready_batches(const CancelCheck& is_cancelled) {
+  for (int left = feed_->fullness(); left > 0; --left) {
+    if (auto batch = feed_->next(); !batch) {
+      return tl::unexpected(told_with_others(batch.error(), *train_data_, is_cancelled));
+    }
+    feed_->done();
+  }
+  return {};
+}
+
+Result<JobProfile> Job::State::profile(std::int64_t count, std::int64_t warmup_steps,
+                                       const CancelCheck& is_cancelled, std::int64_t maximum_ns) {
+  fill_cache(is_cancelled);
+  const std::int64_t begin = now_ns();
+  const auto after = [begin](std::int64_t ns) {
+    return ns < INT64_MAX - begin ? begin + ns : INT64_MAX;
+  };
+  const std::int64_t deadline = after(maximum_ns);
+  const PartTiming timing(*feed_);
+  const Learner::PlainSteps plain(*learner_);
+  const LoadingScope loading(*feed_);
+  if (auto warm = warm_up(warmup_steps, is_cancelled, after(maximum_ns / 4)); !warm) {
+    return tl::unexpected(warm.error());
+  }
+  RefillRule ring(feed_->fullness());
+  auto facts = record_steps(count, is_cancelled, deadline);
+  if (!facts) return tl::unexpected(facts.error());
+  for (;;) {
+    const auto next = ring.after(now_ns() - begin, maximum_ns, feed_->fullness());
+    if (next == RefillRule::Next::keep) break;
+    const bool is_again = next == RefillRule::Next::record_again;
+    if (is_again) {
+      if (auto dropped = drop_ready_batches(is_cancelled); !dropped)
+        return tl::unexpected(dropped.error());
+    }
+    if (auto warm = warm_up(1, is_cancelled, deadline); !warm) return tl::unexpected(warm.error());
+    if (!is_again) continue;
+    facts = record_steps(count, is_cancelled, deadline);
+    if (!facts) return tl::unexpected(facts.error());
+  }
+  facts->is_float_from_uint8 =
+      feed_->settings().pipeline->table() != nullptr && !feed_->settings().is_uint8;
+  if (!device_.is_cpu() && !feed_->settings().pin_memory) {
+    facts->pageable_transfer_bytes = facts->transfer_bytes;
+  }
+  facts->checkpoint_copy_ns = checkpoint_copy_ns_;
+  facts->checkpoint_write_ns = checkpoint_write_ns_;
+  facts->checkpoint_every_ns = recipe_.checkpoint_every.count();
+  facts->pinned_bytes = feed_->pinned_bytes();
+  facts->parameters = facts_.parameters;
+  facts->parameter_bytes = facts_.parameter_bytes;
+  return JobProfile{profiler::metrics_of(*facts), facts->spans,
+                    profiler::by_name(facts->operators, 0)};
+}
+
+Result<Stretch> Job::State::advance(const StretchLimits& limits, const CancelCheck& is_cancelled) {
+  CancelPoll cancel(is_cancelled);
+  Stretch stretch;
+  std::vector<at::Tensor> losses;
+  bool had_epoch_end = false;
+  while (stretch.steps < limits.steps) {
+    auto taken = step(is_cancelled);
+    if (!taken) return tl::unexpected(taken.error());
+    stretch.steps += 1;
+    stretch.samples += taken->samples;
+    losses.push_back(std::move(taken->loss));
+    stretch.ended_epoch = taken->ends_epoch;
+    had_epoch_end |= taken->ends_epoch;
+    if (taken->ends_epoch && limits.stops_at_epoch_end) break;
+    stretch.was_cancelled = cancel(now_ns());
+    if (stretch.was_cancelled || now_ns() >= limits.deadline_ns) break;
+  }
+  if (had_epoch_end) {
+    compact_index();
+    save_index();
+  }
+  stretch.losses = read_all(losses);
+  return stretch;
+}
+
+}  // namespace autotuned::trainer

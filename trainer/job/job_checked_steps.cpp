@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps that a check looks at: what reaches the model, and what the model answers afterwards.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+
+#include <bit>
+#include <utility>
+
+#include "trainer/job/job_state.hpp"
+#include "trainer/job/step_input.hpp"
+
+namespace autotuned::trainer {
+namespace {
+
+constexpr std::int64_t kStepsBeforeEpochEnd = 2;
+
+// Takes down what the learner's model is given for as long as it lives.
+class InputRecord {
+ public:
+  explicit InputRecord(Learner& learner) : learner_(learner) {
+    learner_.watch_inputs(
+        {.labels =
+             [this](const at::Tensor& labels) { steps_.push_back({.labels = hash_of(labels)}); },
+         .images = [this](const at::Tensor& images) { add(images); }});
+  }
+  ~InputRecord() { learner_.watch_inputs({}); }
+  InputRecord(const InputRecord&) = delete;
+  InputRecord& operator=(const InputRecord&) = delete;
+
+  std::vector<StepInput> take() { return std::move(steps_); }
+
+ private:
+  void add(const at::Tensor& images) {
+    if (steps_.empty()) return;
+    StepInput& step = steps_.back();
+    // A step may give the model its batch in parts.
+    step.images = std::rotl(step.images, 1) ^ hash_of(images);
+    const std::vector<double> more = projections_.of(images);
+    step.projections.insert(step.projections.end(), more.begin(), more.end());
+  }
+
+  Learner& learner_;
+  Projections projections_;
+  std::vector<StepInput> steps_;
+};
+
+void append(Block& block, const Block& more) {
+  block.duration_ns += more.duration_ns;
+  block.steps += more.steps;
+  block.samples += more.samples;
+  block.last_loss = more.last_loss;
+  block.losses.insert(block.losses.end(), more.losses.begin(), more.losses.end());
+  block.data_wait_ns += more.data_wait_ns;
+  block.cpu_ns += more.cpu_ns;
+  block.peak_host_memory_bytes =
+      std::max(block.peak_host_memory_bytes, more.peak_host_memory_bytes);
+  block.peak_device_memory_bytes =
+      std::max(block.peak_device_memory_bytes, more.peak_device_memory_bytes);
+}
+
+}  // namespace
+
+Result<CheckedSteps> Job::State::check_steps(const CheckRequest& request,
+                                             const CancelCheck& is_cancelled) {
+  outputs_.clear();
+  if (request.keeps_outputs_before) {
+    if (auto kept = keep_outputs(kOutputsBefore, is_cancelled); !kept)
+      return tl::unexpected(kept.error());
+  }
+  CheckedSteps checked;
+  {
+    InputRecord inputs(*learner_);
+    const std::int64_t later = request.crosses_epoch ? request.steps / 2 : 0;
+    auto block = run_steps(request.steps - later, is_cancelled);
+    if (!block) return tl::unexpected(block.error());
+    checked.block = std::move(*block);
+    if (later > 0) {
+      if (const auto position = near_epoch_end()) feed_->seek(*position);
+      block = run_steps(later, is_cancelled);
+      if (!block) return tl::unexpected(block.error());
+      append(checked.block, *block);
+    }
+    checked.inputs = inputs.take();
+  }
+  if (auto kept = keep_outputs(kOutputsAfter, is_cancelled); !kept)
+    return tl::unexpected(kept.error());
+  return checked;
+}
+
+Result<void> Job::State::keep_outputs(const char* name, const CancelCheck& is_cancelled) {
+  const input::Position here = feed_->position();
+  feed_->seek({});
+  const auto batch = feed_->next();
+  if (!batch) return tl::unexpected(told_with_others(batch.error(), *train_data_, is_cancelled));
+  outputs_.emplace_back(name, learner_->outputs(*batch));
+  feed_->done();
+  feed_->seek(here);
+  return {};
+}
+
+std::optional<input::Position> Job::State::near_epoch_end() const {
+  const std::int64_t batch = feed_->settings().batch_size;
+  const std::int64_t samples = train_data_->size();
+  const std::int64_t steps =
+      feed_->settings().drop_last ? samples / batch : (samples + batch - 1) / batch;
+  if (steps <= kStepsBeforeEpochEnd) return std::nullopt;
+  const std::int64_t sample = (steps - kStepsBeforeEpochEnd) * batch;
+  const input::Position here = feed_->position();
+  return input::Position{.epoch = here.sample > sample ? here.epoch + 1 : here.epoch,
+                         .sample = sample};
+}
+
+}  // namespace autotuned::trainer

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a job is evaluated on, and how.
+#include <ATen/TensorOperators.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "profiler/spans.hpp"
+#include "trainer/common/generator_kept.hpp"
+#include "trainer/feed/feed_size.hpp"
+#include "trainer/feed/loading_scope.hpp"
+#include "trainer/input/datasets/class_names.hpp"
+#include "trainer/input/datasets/split_dataset.hpp"
+#include "trainer/input/transforms/evaluation_transforms.hpp"
+#include "trainer/job/job_state.hpp"
+#include "trainer/job/step_clock.hpp"
+
+namespace autotuned::trainer {
+namespace {
+
+std::vector<input::Transform> transforms_of(const std::vector<recipes::Typed>& list) {
+  std::vector<input::Transform> transforms;
+  for (const recipes::Typed& one : list)
+    transforms.push_back({one.type, one.parameters});
+  return transforms;
+}
+
+std::vector<std::string> list_of(std::span<const std::string> names) {
+  return {names.begin(), names.end()};
+}
+
+Error in_test_data(Error error) {
+  error.where = "evaluate.data" + (error.where.empty() ? "" : ", " + error.where);
+  return error;
+}
+
+std::string text_of(const input::SampleShape& shape) {
+  return input::type_of(input::Element::uint8, shape).text();
+}
+
+// The feed's, for other data under other transforms.
+FeedSettings test_settings(FeedSettings settings, const input::Pipeline& train,
+                           const input::Pipeline& test) {
+  const bool sent_bytes = sends_bytes(settings, train);
+  settings.drop_last = false;
+  settings.pipeline = &test;
+  settings.kept = {};
+  settings.is_uint8 = settings.is_uint8 && test.table() != nullptr;
+  // Floats take four times as much, and what may be page-locked was only asked for bytes.
+  if (sent_bytes && !settings.is_uint8) settings.pin_memory = settings.non_blocking = false;
+  return settings;
+}
+
+}  // namespace
+
+Result<void> Job::State::open_test_data() {
+  if (!recipe_.evaluation) return {};
+  if (recipe_.evaluation->split_ratio > 0) {
+    auto split =
+        input::split_dataset(std::move(train_data_), recipe_.evaluation->split_ratio, recipe_.seed);
+    if (!split) return tl::unexpected(split.error());
+    train_data_ = std::move(split->train);
+    test_data_ = std::move(split->test);
+    return {};
+  }
+  auto opened = open(recipe_.evaluation->data, train_data_->class_names());
+  if (!opened) return tl::unexpected(in_test_data(opened.error()));
+  test_data_ = std::move(*opened);
+  return check_classes();
+}
+
+// A class that only one of the two has, or that has another number in each, falsifies an accuracy in silence.
+Result<void> Job::State::check_classes() {
+  const std::span<const std::string> names = train_data_->class_names();
+  if (names.empty() && !test_data_->class_names().empty()) {
+    return fail(ErrorKind::invalid,
+                "the classes are names (" + input::named(list_of(test_data_->class_names())) +
+                    "), and those of the training data are numbers",
+                "evaluate.data", "name the classes of both, or write numbers with image_index");
+  }
+  if (test_data_->classes() > train_data_->classes()) {
+    warnings_.push_back({ErrorKind::invalid,
+                         "there are " + std::to_string(test_data_->classes()) +
+                             " classes, and the training data have " +
+                             std::to_string(train_data_->classes()) +
+                             ": the others cannot be learned",
+                         "evaluate.data",
+                         {}});
+  }
+  if (test_data_->class_names().empty()) return {};
+  std::vector<bool> is_there(names.size());
+  const std::int64_t items = std::min(test_data_->stored().items, test_data_->size());
+  for (std::int64_t i = 0; i < items; ++i)
+    is_there[static_cast<std::size_t>(test_data_->label(i))] = true;
+  std::vector<std::string> absent;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (!is_there[i]) absent.push_back(names[i]);
+  if (!absent.empty()) {
+    warnings_.push_back({ErrorKind::invalid,
+                         "no sample is of these classes of the training data: " +
+                             input::named(absent) + "; the accuracy says nothing about them",
+                         "evaluate.data",
+                         {}});
+  }
+  return {};
+}
+
+Result<void> Job::State::compile_test_pipeline(const input::SampleShape& shape_in_training) {
+  if (test_data_ == nullptr) return {};
+  const auto& listed = recipe_.evaluation->input;
+  test_transforms_ =
+      listed ? transforms_of(*listed) : input::evaluation_transforms(transforms_of(recipe_.input));
+  for (std::size_t i = 0; i < test_transforms_.size(); ++i) {
+    if (!input::is_random(test_transforms_[i].type)) continue;
+    return fail(ErrorKind::invalid, "is random, and every evaluation sees the same",
+                "evaluate.input[" + std::to_string(i) + "]." + test_transforms_[i].type,
+                "leave it out");
+  }
+  auto pipeline = input::Pipeline::compile(test_data_->type(), test_transforms_, recipe_.seed);
+  if (!pipeline) {
+    Error& error = pipeline.error();
+    error.where = "evaluate." + error.where;
+    if (!listed) {
+      error.what += " (evaluate.input follows from input)";
+      error.remedy += (error.remedy.empty() ? "" : ", or ") + std::string("list evaluate.input");
+    }
+    return tl::unexpected(error);
+  }
+  if (pipeline->shape() != shape_in_training) {
+    return fail(ErrorKind::invalid,
+                "its samples have another shape than the training data's: " +
+                    text_of(pipeline->shape()) + ", not " + text_of(shape_in_training),
+                listed ? "evaluate.input" : "evaluate.data",
+                "list transforms in evaluate.input that end in the training's shape");
+  }
+  test_pipeline_ = std::move(*pipeline);
+  return {};
+}
+
+Result<TestResult> Job::State::evaluate(const CancelCheck& is_cancelled) {
+  if (test_data_ == nullptr) return fail(ErrorKind::invalid, "the recipe has no test data");
+  const auto train = pipeline_for(configuration_);
+  if (!train) return tl::unexpected(train.error());
+  // A model that draws although it is evaluated must not change what is trained afterwards.
+  const GeneratorKept host_generator;
+  std::optional<GeneratorKept> device_generator;
+  if (!device_.is_cpu()) device_generator.emplace(device_);
+  auto feed =
+      Feed::create(*test_data_, {.seed = recipe_.seed, .is_shuffled = false}, test_pipeline_,
+                   device_, test_settings(feed_->settings(), **train, test_pipeline_));
+  if (!feed) return tl::unexpected(feed.error());
+  const LoadingScope loading(**feed);
+  CancelPoll cancel(is_cancelled);
+  TestResult result;
+  at::Tensor loss_sum;
+  at::Tensor correct;
+  for (bool is_done = false; !is_done && !result.was_cancelled;) {
+    auto batch = (*feed)->next();
+    if (!batch) {
+      return tl::unexpected(told_with_others(batch.error(), *test_data_, is_cancelled));
+    }
+    const Learner::Score score = learner_->score(*batch);
+    loss_sum = loss_sum.defined() ? loss_sum + score.loss_sum : score.loss_sum;
+    correct = correct.defined() ? correct + score.correct : score.correct;
+    (*feed)->done();
+    result.samples += batch->samples;
+    is_done = batch->ends_epoch;
+    result.was_cancelled = cancel(profiler::now_ns());
+  }
+  result.loss = loss_sum.item().toDouble() / static_cast<double>(result.samples);
+  result.accuracy = correct.item().toDouble() / static_cast<double>(result.samples);
+  return result;
+}
+
+}  // namespace autotuned::trainer

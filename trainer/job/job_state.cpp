@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/job/job_state.hpp"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <utility>
+
+#include "profiler/spans.hpp"
+#include "recipes/schedule.hpp"
+#include "trainer/common/process_memory.hpp"
+#include "trainer/job/training.hpp"
+#include "trainer/models/model.hpp"
+#include "trainer/step/cuda_graph.hpp"
+#include "trainer/step/gather.hpp"
+
+namespace autotuned::trainer {
+namespace {
+
+constexpr const char* kInitial = "initial";
+// For other damaged files, when the job has ended: less than a person or a time limit would wait for.
+constexpr std::chrono::nanoseconds kMostSearching = std::chrono::seconds(10);
+
+FeedSettings feed_settings_of(const recipes::Recipe& recipe, const Configuration& configuration,
+                              const input::Pipeline& pipeline, const input::Kept& kept,
+                              std::int64_t memory_allowed_bytes) {
+  return {.workers = static_cast<int>(configuration.integer("loader.workers")),
+          .prefetch_batches = static_cast<int>(configuration.integer("loader.prefetch_batches")),
+          .batch_size = configuration.integer("batch_size"),
+          .drop_last = recipe.train.drop_last,
+          .is_uint8 = configuration.text("transfer.dtype") == "uint8",
+          .pin_memory = configuration.flag("loader.pin_memory"),
+          .non_blocking = configuration.flag("transfer.non_blocking"),
+          .is_channels_last = configuration.text("layout.memory_format") == "channels_last",
+          .memory_allowed_bytes = memory_allowed_bytes,
+          .read_ahead_batches = static_cast<int>(configuration.integer("input.read_ahead")),
+          .pipeline = &pipeline,
+          .kept = kept,
+          .affinity = configuration.text("loader.affinity") == "apart" ? input::Affinity::apart
+                                                                       : input::Affinity::any};
+}
+
+std::optional<at::ScalarType> autocast_type(const std::string& value) {
+  if (value == "bf16") return at::kBFloat16;
+  if (value == "fp16") return at::kHalf;
+  return std::nullopt;
+}
+
+Result<LearnerSettings> learner_settings_of(const Configuration& configuration,
+                                            const Model& model) {
+  auto kept = kept_modules(model, configuration.text("precision.keep_float32"));
+  if (!kept) return tl::unexpected(kept.error());
+  return LearnerSettings{
+      .autocast = autocast_type(configuration.text("precision.autocast")),
+      .kept = std::move(*kept),
+      .set_to_none = configuration.flag("optimizer.set_to_none"),
+      .is_fused = configuration.flag("optimizer.fused"),
+      .is_channels_last = configuration.text("layout.memory_format") == "channels_last",
+      .is_graph = configuration.flag("cuda.graph")};
+}
+
+// A trainer gets env.NAME from whoever starts it; all that is left is to see that it did.
+Result<void> check_environment(const Configuration& configuration) {
+  for (const auto& [name, value] : configuration.values()) {
+    if (!name.starts_with("env.")) continue;
+    const char* const actual = std::getenv(name.c_str() + 4);
+    if (to_text(value) != (actual != nullptr ? actual : "")) {
+      return fail(ErrorKind::invalid, "the trainer was not started with this value", name,
+                  "start another trainer");
+    }
+  }
+  return {};
+}
+
+// What a running trainer cannot change, as text. A variable that is empty is as good as one not named.
+std::string restart_part(const Configuration& configuration,
+                         const std::vector<recipes::Knob>& knobs) {
+  std::string part;
+  for (const auto& [name, value] : configuration.values()) {
+    const auto knob = recipes::find_knob(knobs, name);
+    const std::string text = to_text(value);
+    if (!knob || knob->how != recipes::KnobSwitch::restart || text.empty()) continue;
+    part += (part.empty() ? "" : " ") + name + "=" + text;
+  }
+  return part;
+}
+
+Error too_many_classes(const input::Dataset& data, std::int64_t most) {
+  std::string what = "the data has " + std::to_string(data.classes()) + " classes, the model " +
+                     std::to_string(most);
+  for (std::int64_t i = 0; i < data.size(); ++i) {
+    if (data.label(i) < most) continue;
+    what += ": " + data.name(i) + " has the label " + std::to_string(data.label(i));
+    break;
+  }
+  return {ErrorKind::invalid, std::move(what), "model", "set classes of the model"};
+}
+
+tl::unexpected<Error> no_checkpoint(const std::string& name) {
+  return fail(ErrorKind::not_found, "there is no checkpoint of this name", name);
+}
+
+}  // namespace
+
+Result<input::Pipeline> pipeline_of(const recipes::Recipe& recipe, const input::Dataset& data,
+                                    const input::PipelineForm& form) {
+  std::vector<input::Transform> transforms;
+  for (const recipes::Typed& transform : recipe.input) {
+    transforms.push_back({transform.type, transform.parameters});
+  }
+  return input::Pipeline::compile(data.type(), transforms, recipe.seed, form);
+}
+
+std::vector<std::string> obeyed_knobs() {
+  return {"batch_size",
+          "checkpoint.async",
+          "cuda.graph",
+          "cudnn.benchmark",
+          "env.*",
+          "input.cache",
+          "input.decode",
+          "input.decode_scale",
+          "input.dilation",
+          "input.jpeg_index",
+          "input.order",
+          "input.point_ops",
+          "input.read_ahead",
+          "layout.memory_format",
+          "loader.affinity",
+          "loader.pin_memory",
+          "loader.prefetch_batches",
+          "loader.workers",
+          "memory.allocator",
+          "memory.malloc",
+          "optimizer.fused",
+          "optimizer.set_to_none",
+          "precision.autocast",
+          "precision.keep_float32",
+          "precision.tf32",
+          "rewrite.gather",
+          "threads.intra_op",
+          "train.loss_reading",
+          "transfer.dtype",
+          "transfer.non_blocking"};
+}
+
+Job::State::State(recipes::Recipe recipe, const Machine& machine, const std::string& device,
+                  std::vector<plugins::TrainerLibrary> libraries)
+    : recipe_(std::move(recipe)),
+      built_in_knobs_(recipes::knobs_of(machine)),
+      workloads_(recipe_.file, libraries),
+      extensions_(std::move(libraries)),
+      knobs_(built_in_knobs_),
+      cpus_allowed_(machine.cpus_allowed),
+      memory_allowed_bytes_(machine.memory_allowed_bytes),
+      device_(device) {
+  facts_.device = device;
+  for (const recipes::Knob& knob : extensions_.knobs())
+    knobs_.push_back(knob);
+}
+
+Result<void> Job::State::check(const Configuration& configuration) const {
+  for (const recipes::Knob& knob : built_in_knobs_) {
+    if (configuration.find(knob.name) == nullptr) {
+      return fail(ErrorKind::invalid, "the configuration has no value for it", knob.name);
+    }
+  }
+  for (const auto& [name, value] : configuration.values()) {
+    const auto knob = recipes::find_knob(knobs_, name);
+    if (!knob) return fail(ErrorKind::invalid, "this trainer has no such knob", name);
+    if (auto checked = recipes::check_value(*knob, value); !checked) return checked;
+  }
+  return {};
+}
+
+Result<void> Job::State::load(const Configuration& configuration) {
+  if (auto checked = check(configuration); !checked) return checked;
+  if (auto checked = check_environment(configuration); !checked) return checked;
+  if (auto checked = check_allocator(configuration.text("memory.allocator"),
+                                     configuration.text("memory.malloc"));
+      !checked) {
+    return checked;
+  }
+  if (auto set = set_malloc_policy(configuration.text("memory.malloc")); !set) return set;
+  if (!device_.is_cpu()) {
+    if (auto set = set_cudnn_benchmark(configuration.flag("cudnn.benchmark")); !set) return set;
+  }
+  at::set_num_threads(static_cast<int>(configuration.integer("threads.intra_op")));
+  at::globalContext().setDeterministicAlgorithms(recipe_.deterministic, /*warn_only=*/false);
+
+  if (auto opened = open_data(); !opened) return opened;
+  const auto compiled = pipeline_for(configuration);
+  if (!compiled) return tl::unexpected(compiled.error());
+  const input::Pipeline& pipeline = **compiled;
+  if (auto tested = compile_test_pipeline(pipeline.shape()); !tested) return tested;
+  auto learner = Learner::create(recipe_, pipeline.shape(), device_, &workloads_);
+  if (!learner) return tl::unexpected(learner.error());
+  learner_ = std::move(*learner);
+  for (const input::Dataset* one : {train_data_.get(), test_data_.get()}) {
+    if (one != nullptr && one->classes() > learner_->classes()) {
+      return tl::unexpected(too_many_classes(*one, learner_->classes()));
+    }
+  }
+  const bool is_shuffled = get_bool(recipe_.data.parameters, "shuffle").value_or(true);
+  const auto kept = kept_for(pipeline);
+  if (!kept) return tl::unexpected(kept.error());
+  auto feed = Feed::create(
+      *train_data_, {.seed = recipe_.seed, .is_shuffled = is_shuffled}, pipeline, device_,
+      feed_settings_of(recipe_, configuration, pipeline, *kept, memory_allowed_bytes_));
+  if (!feed) return tl::unexpected(feed.error());
+  feed_ = std::move(*feed);
+  if (auto prepared = prepare_graph(configuration); !prepared) return prepared;
+  const auto learner_settings = learner_settings_of(configuration, learner_->model());
+  if (!learner_settings) return tl::unexpected(learner_settings.error());
+  learner_->configure(*learner_settings);
+  configure_steps(configuration);
+  configuration_ = configuration;
+  checkpoints_[kInitial] = capture();
+  describe(pipeline);
+  return extensions_.configure(configuration, *learner_);
+}
+
+Result<void> Job::State::open_data() {
+  auto data = open(recipe_.data);
+  if (!data) return tl::unexpected(data.error());
+  train_data_ = std::move(*data);
+  return open_test_data();
+}
+
+Result<std::unique_ptr<input::Dataset>> Job::State::open(
+    const recipes::Typed& data, std::span<const std::string> known_classes) {
+  if (data.type == Workloads::kType) return workloads_.open_data(data);
+  return input::open_dataset(data.type, data.parameters, known_classes);
+}
+
+Result<const input::Pipeline*> Job::State::pipeline_for(const Configuration& configuration) {
+  const input::PipelineForm form = input::pipeline_form_of(configuration);
+  const auto found = pipelines_.find(form);
+  if (found != pipelines_.end()) return &found->second;
+  auto pipeline = pipeline_of(recipe_, *train_data_, form);
+  if (!pipeline) return tl::unexpected(pipeline.error());
+  return &pipelines_.emplace(form, std::move(*pipeline)).first->second;
+}
+
+Result<Prepared> Job::State::prepare(const Configuration& configuration) {
+  const std::int64_t start = profiler::now_ns();
+  if (auto checked = check(configuration); !checked) {
+    return tl::unexpected(checked.error());
+  }
+  const std::string started_with = restart_part(configuration_, knobs_);
+  if (restart_part(configuration, knobs_) != started_with) {
+    return fail(ErrorKind::invalid,
+                "cannot change while the trainer runs: it was started with " + started_with,
+                "prepare", "start another trainer");
+  }
+  Prepared prepared;
+  const Configuration change = configuration_.change_to(configuration);
+  for (const auto& [name, value] : change.values()) {
+    prepared.changed.push_back(name);
+  }
+  // First what can fail.
+  const auto pipeline = pipeline_for(configuration);
+  if (!pipeline) return tl::unexpected(pipeline.error());
+  const auto kept = kept_for(**pipeline);
+  if (!kept) return tl::unexpected(kept.error());
+  if (auto done = prepare_graph(configuration); !done) return tl::unexpected(done.error());
+  const auto learner_settings = learner_settings_of(configuration, learner_->model());
+  if (!learner_settings) return tl::unexpected(learner_settings.error());
+  const FeedSettings feed_settings =
+      feed_settings_of(recipe_, configuration, **pipeline, *kept, memory_allowed_bytes_);
+  if (feed_settings != feed_->settings()) {
+    if (auto done = feed_->configure(feed_settings); !done) return tl::unexpected(done.error());
+  }
+  configure_steps(configuration);
+  learner_->configure(*learner_settings);
+  if (auto done = extensions_.configure(configuration, *learner_); !done) {
+    return tl::unexpected(done.error());
+  }
+  at::set_num_threads(static_cast<int>(configuration.integer("threads.intra_op")));
+  configuration_ = configuration;
+  prepared.switch_ns = profiler::now_ns() - start;
+  return prepared;
+}
+
+Result<void> Job::State::prepare_graph(const Configuration& configuration) {
+  if (!configuration.flag("cuda.graph")) return {};
+  const auto refused = [](std::string what, std::string remedy) {
+    return fail(ErrorKind::unsupported, std::move(what), "cuda.graph", std::move(remedy));
+  };
+  if (recipe_.model.type == "paced") {
+    return refused("a step of the model paced waits on the host, which no graph records",
+                   "leave it off");
+  }
+  for (const recipes::Knob& knob : extensions_.knobs()) {
+    const KnobValue* const value = configuration.find(knob.name);
+    if (value == nullptr || *value == knob.default_value) continue;
+    return refused("code of an extension runs in the step (" + knob.name +
+                       "), and a graph would "
+                       "leave it out",
+                   "turn one of the two off");
+  }
+  if (learner_->has_recorder()) return {};
+  auto recorder = open_cuda_recorder(device_);
+  if (!recorder) return tl::unexpected(recorder.error());
+  learner_->set_recorder(std::move(*recorder));
+  return {};
+}
+
+void Job::State::configure_steps(const Configuration& configuration) {
+  if (!device_.is_cpu()) {
+    // Of matrix products; convolutions use TF32 by PyTorch's own default.
+    at::globalContext().setAllowTF32CuBLAS(configuration.flag("precision.tf32"));
+  }
+  reads_every_loss_ = configuration.text("train.loss_reading") == "every_step";
+  const bool is_indexing = configuration.text("rewrite.gather") == "indexing";
+  if (!is_indexing) {
+    gather_rewrite_.reset();
+  } else if (gather_rewrite_ == nullptr) {
+    gather_rewrite_ = rewrite_gather();
+  }
+}
+
+Checkpoint Job::State::capture(HostMemory memory) {
+  Checkpoint checkpoint = learner_->capture(memory);
+  checkpoint.position = feed_->position();
+  checkpoint.steps = steps_;
+  checkpoint.samples = samples_;
+  return checkpoint;
+}
+
+double Job::State::learning_rate() const {
+  const std::int64_t batch_size = configuration_.integer("batch_size");
+  const TrainingPlan plan = plan_of(recipe_.train, batch_size, train_data_->size());
+  const std::int64_t samples_per_epoch =
+      recipe_.train.drop_last ? plan.steps_per_epoch * batch_size : train_data_->size();
+  return recipe_.learning_rate_at(batch_size) *
+         recipes::schedule_factor(
+             recipe_.schedule, samples_,
+             {.samples_per_epoch = samples_per_epoch, .samples = plan.samples});
+}
+
+Result<std::int64_t> Job::State::keep(const std::string& name) {
+  Checkpoint checkpoint = capture();
+  checkpoint.outputs = std::exchange(outputs_, {});
+  const std::int64_t bytes = checkpoint.bytes();
+  checkpoints_[name] = std::move(checkpoint);
+  return bytes;
+}
+
+Result<void> Job::State::restore(const std::string& name,
+                                 const std::optional<TrainingPlace>& place) {
+  const auto checkpoint = find(name);
+  if (!checkpoint) return tl::unexpected(checkpoint.error());
+  if ((*checkpoint)->position.sample > train_data_->size()) {
+    return fail(ErrorKind::invalid, "the checkpoint is of other data", name);
+  }
+  if (place && (place->epoch < 0 || place->sample < 0 || place->steps < 0 ||
+                place->sample > train_data_->size())) {
+    return fail(ErrorKind::invalid, "the data have no such place", name);
+  }
+  if (auto done = learner_->restore(**checkpoint); !done) return done;
+  feed_->seek(place ? input::Position{.epoch = place->epoch, .sample = place->sample}
+                    : (*checkpoint)->position);
+  steps_ = place ? place->steps : (*checkpoint)->steps;
+  samples_ = (*checkpoint)->samples;
+  return {};
+}
+
+TrainingPlace Job::State::place() const {
+  const input::Position position = feed_->position();
+  return {.epoch = position.epoch, .sample = position.sample, .steps = steps_};
+}
+
+Result<void> Job::State::drop(const std::string& name) {
+  if (name == kInitial) return fail(ErrorKind::invalid, "is always kept", name);
+  if (checkpoints_.erase(name) == 0) return no_checkpoint(name);
+  return {};
+}
+
+Result<const Checkpoint*> Job::State::find(const std::string& name) const {
+  const auto found = checkpoints_.find(name);
+  if (found == checkpoints_.end()) return no_checkpoint(name);
+  return &found->second;
+}
+
+void Job::State::put(const std::string& name, Checkpoint checkpoint) {
+  checkpoints_[name] = std::move(checkpoint);
+}
+
+Error Job::State::told_with_others(Error error, const input::Dataset& data,
+                                   const CancelCheck& is_cancelled) {
+  if (data.damage() != nullptr || !input::is_damage(error) ||
+      data.type().element != input::Element::encoded) {
+    return error;
+  }
+  auto found = damaged_found_.find(&data);
+  if (found == damaged_found_.end()) {
+    const recipes::Typed& of_training = recipe_.input.front();
+    const input::Transform first = &data == test_data_.get()
+                                       ? test_transforms_.front()
+                                       : input::Transform{of_training.type, of_training.parameters};
+    bool was_cancelled = false;
+    input::DamageFound searched =
+        input::search_damage(data, first, cpus_allowed_, kMostSearching,
+                             [&] { return was_cancelled = is_cancelled && is_cancelled(); });
+    if (was_cancelled) {
+      warnings_.push_back(input::with_others(std::move(error), searched));
+      return {ErrorKind::cancelled, "stopped by request", {}, {}};
+    }
+    found = damaged_found_.emplace(&data, std::move(searched)).first;
+  }
+  return input::with_others(std::move(error), found->second);
+}
+
+std::vector<Error> Job::State::take_damaged_files() {
+  std::vector<Error> all;
+  for (const input::Dataset* data : {train_data_.get(), test_data_.get()}) {
+    if (data == nullptr || data->damage() == nullptr) continue;
+    std::size_t& taken = damaged_taken_[data];
+    for (Error& error : data->damage()->found(taken)) {
+      all.push_back(std::move(error));
+      ++taken;
+    }
+  }
+  return all;
+}
+
+std::int64_t Job::State::damaged_files() const {
+  std::int64_t count = 0;
+  for (const input::Dataset* data : {train_data_.get(), test_data_.get()})
+    if (data != nullptr && data->damage() != nullptr) count += data->damage()->count();
+  return count;
+}
+
+void Job::State::abandon_step() {
+  if (writer_.is_busy()) (void)writer_.finish();
+  learner_->drop_step();
+  feed_->seek(feed_->position());
+  release_device_cache(facts_.device);
+}
+
+void Job::State::describe(const input::Pipeline& pipeline) {
+  const input::SampleShape shape = pipeline.shape();
+  facts_.parameters = learner_->parameter_count();
+  facts_.parameter_bytes = learner_->parameter_bytes();
+  facts_.train_samples = train_data_->size();
+  facts_.test_samples = test_data_ != nullptr ? test_data_->size() : 0;
+  facts_.sample_shape = {shape.channels, shape.height, shape.width};
+  facts_.classes = learner_->classes();
+  facts_.keep_float32_obstacle = learner_->model().why_opaque();
+  facts_.can_move_crop = pipeline.chances().can_move_crop;
+  facts_.can_decode_crop = pipeline.chances().can_decode_crop;
+  facts_.pixel_stages = pipeline.chances().pixel_stages;
+  facts_.decode_scale = input::decode_scale_name(pipeline.chances().decode_scale);
+  facts_.dilates = pipeline.chances().dilates;
+  facts_.can_finish_on_device = pipeline.chances().can_finish_on_device;
+  describe_caches();
+  describe_index();
+  facts_.device_memory_bytes = device_memory_bytes(facts_.device);
+}
+
+}  // namespace autotuned::trainer

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is behind a Job. Private to trainer/: includes LibTorch, throws its exceptions.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <filesystem>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainer/extensions/extensions.hpp"
+#include "trainer/feed/feed.hpp"
+#include "trainer/input/common/sample_cache.hpp"
+#include "trainer/input/datasets/damage_search.hpp"
+#include "trainer/input/datasets/dataset.hpp"
+#include "trainer/input/jpeg_index/jpeg_index.hpp"
+#include "trainer/input/loader/kept.hpp"
+#include "trainer/input/transforms/pipeline.hpp"
+#include "trainer/job/job.hpp"
+#include "trainer/models/workloads.hpp"
+#include "trainer/state/checkpoint.hpp"
+#include "trainer/state/checkpoint_writer.hpp"
+#include "trainer/step/learner.hpp"
+
+namespace autotuned::trainer {
+
+struct RecipeCheck;  // job_check.hpp
+
+// The recipe's transforms of training in one of their forms.
+[[nodiscard]] Result<input::Pipeline> pipeline_of(const recipes::Recipe& recipe,
+                                                  const input::Dataset& data,
+                                                  const input::PipelineForm& form);
+
+class Job::State {
+ public:
+  State(recipes::Recipe recipe, const Machine& machine, const std::string& device,
+        std::vector<plugins::TrainerLibrary> libraries);
+
+  // job_state.cpp: the functions of Job with these names.
+  Result<void> load(const Configuration& configuration);
+  Result<Prepared> prepare(const Configuration& configuration);
+  Checkpoint capture(HostMemory memory = HostMemory::pageable);
+  Result<std::int64_t> keep(const std::string& name);
+  Result<void> restore(const std::string& name, const std::optional<TrainingPlace>& place = {});
+  [[nodiscard]] TrainingPlace place() const;
+  Result<void> drop(const std::string& name);
+  [[nodiscard]] Result<const Checkpoint*> find(const std::string& name) const;
+  void put(const std::string& name, Checkpoint checkpoint);
+
+  // An error of a batch of these data: where a damaged file ends the job, with the names of all others, which are looked
+  // for unless it is cancelled; then it says that, and the damage that is known by then becomes a warning.
+  Error told_with_others(Error error, const input::Dataset& data, const CancelCheck& is_cancelled);
+  std::vector<Error> take_damaged_files();
+  [[nodiscard]] std::int64_t damaged_files() const;
+  std::vector<Error> take_warnings() { return std::exchange(warnings_, {}); }
+
+  // job_blocks.cpp
+  Result<Block> run(const RunRequest& request, const CancelCheck& is_cancelled);
+  Result<Block> run_steps(std::int64_t count, const CancelCheck& is_cancelled);
+  Result<JobProfile> profile(std::int64_t steps, std::int64_t warmup_steps,
+                             const CancelCheck& is_cancelled, std::int64_t maximum_ns);
+  Result<Stretch> advance(const StretchLimits& limits, const CancelCheck& is_cancelled);
+
+  // job_evaluation.cpp
+  Result<TestResult> evaluate(const CancelCheck& is_cancelled);
+
+  // job_checked_steps.cpp
+  Result<CheckedSteps> check_steps(const CheckRequest& request, const CancelCheck& is_cancelled);
+
+  // job_checkpoint.cpp
+  Result<void> time_checkpoint(const std::filesystem::path& file);
+
+  // job_trace.cpp
+  Result<JobTrace> trace(const TraceRequest& request, const CancelCheck& is_cancelled);
+
+  // job_check.cpp: what check_recipe() finds. Steps nothing; the state is of no use for more.
+  void find_problems(const Configuration& configuration, RecipeCheck& found);
+
+  // After an error in a step: what it held is released, so that others can be tried.
+  void abandon_step();
+
+  [[nodiscard]] Feed& feed() { return *feed_; }
+  [[nodiscard]] CheckpointWriter& writer() { return writer_; }
+  [[nodiscard]] const JobFacts& facts() const { return facts_; }
+  [[nodiscard]] const recipes::Recipe& recipe() const { return recipe_; }
+  [[nodiscard]] const Configuration& configuration() const { return configuration_; }
+  [[nodiscard]] std::int64_t steps() const { return steps_; }
+  [[nodiscard]] std::int64_t samples() const { return samples_; }
+
+ private:
+  struct StepTaken {
+    at::Tensor loss;  // a scalar on the device
+    std::int64_t samples = 0;
+    std::int64_t wait_ns = 0;
+    std::int64_t bytes = 0;
+    bool ends_epoch = false;
+  };
+  class BlockRecord;
+  class Tracing;
+
+  Result<void> check(const Configuration& configuration) const;
+  // Whether cuda.graph can be obeyed; then what it takes is there.
+  Result<void> prepare_graph(const Configuration& configuration);
+  Result<void> open_data();
+  // `known_classes` as of input::open_dataset().
+  Result<std::unique_ptr<input::Dataset>> open(const recipes::Typed& data,
+                                               std::span<const std::string> known_classes = {});
+  Result<const input::Pipeline*> pipeline_for(const Configuration& configuration);
+  // job_evaluation.cpp: opens what to evaluate on, if the recipe says so, and compiles its transforms.
+  Result<void> open_test_data();
+  Result<void> check_classes();
+  Result<void> compile_test_pipeline(const input::SampleShape& shape_in_training);
+  // Knobs that neither the feed nor the learner obeys.
+  void configure_steps(const Configuration& configuration);
+  void describe(const input::Pipeline& pipeline);
+  void describe_caches();
+  // What a cache of this pipeline would hold of all data.
+  [[nodiscard]] std::int64_t cache_bytes_wanted(const input::Pipeline& pipeline) const;
+  // Null where the pipeline keeps nothing. job_cache.cpp
+  Result<input::Kept> kept_for(const input::Pipeline& pipeline);
+  Result<input::SampleCache*> cache_for(const input::Pipeline& pipeline);
+  // job_index.cpp
+  Result<input::JpegIndex*> index_for(const input::Pipeline& pipeline);
+  void save_index();
+  // Between two epochs, while loader threads work.
+  void compact_index();
+  void describe_index();
+  // Of all caches there and, in memory, the index together: where the space ends, and what they have.
+  [[nodiscard]] std::int64_t cache_bytes_allowed(input::CachePlace place) const;
+  [[nodiscard]] std::int64_t kept_bytes(input::CachePlace place) const;
+  // Blocks and profiles show a cache as it is once everything is in it; training fills it on its way.
+  void fill_cache(const CancelCheck& is_cancelled);
+  // Adds what filling has cost that the next process of this configuration must do again.
+  void add_one_time_cost(Block& block) const;
+  void add_input_facts(profiler::ProfileFacts& facts, const input::LoaderStatistics& loaded) const;
+  // What steps did, `count` of them or fewer, none of which begins after `deadline_ns`.
+  Result<profiler::ProfileFacts> record_steps(std::int64_t count, const CancelCheck& is_cancelled,
+                                              std::int64_t deadline_ns);
+  // Takes those that are ready now, without training on them.
+  Result<void> drop_ready_batches(const CancelCheck& is_cancelled);
+  // A block's checkpoint, within its time: job_checkpoint.cpp
+  Result<void> begin_block_checkpoint(const std::filesystem::path& file);
+  Result<void> end_block_checkpoint(const std::filesystem::path& file);
+  // job_checked_steps.cpp: keeps what the model answers now, for the next checkpoint.
+  Result<void> keep_outputs(const char* name, const CancelCheck& is_cancelled);
+  // Two steps before the end of this epoch or, where it is nearer, of the next; nothing where epochs are shorter.
+  [[nodiscard]] std::optional<input::Position> near_epoch_end() const;
+  Result<StepTaken> step(const CancelCheck& is_cancelled);
+  StepTaken step_on(const DeviceBatch& batch);
+  StepTaken learn_from(const DeviceBatch& batch);
+  // For the next step: by the batch size and the samples seen so far.
+  [[nodiscard]] double learning_rate() const;
+  // Steps that nobody looks at; at least one, and none that begins after `deadline_ns`.
+  Result<void> warm_up(std::int64_t steps, const CancelCheck& is_cancelled,
+                       std::int64_t deadline_ns);
+  void synchronize() const;
+  // Since reset_device_peak(), with what a recorded step holds.
+  [[nodiscard]] std::int64_t device_peak_bytes() const;
+
+  recipes::Recipe recipe_;
+  std::vector<recipes::Knob> built_in_knobs_;
+  Workloads workloads_;               // outlives the data, the model and the loss
+  Extensions extensions_;             // outlives the learner that it changed
+  std::vector<recipes::Knob> knobs_;  // with those of extensions
+  int cpus_allowed_;
+  std::int64_t memory_allowed_bytes_;
+  at::Device device_;
+  JobFacts facts_;
+  Configuration configuration_;
+  std::unique_ptr<input::Dataset> train_data_;
+  std::unique_ptr<input::Dataset> test_data_;  // null without evaluation
+  std::vector<input::Transform> test_transforms_;
+  input::Pipeline test_pipeline_;  // one form, so that no knob changes what is evaluated
+  std::map<const input::Dataset*, std::size_t> damaged_taken_;
+  std::map<const input::Dataset*, input::DamageFound> damaged_found_;  // by told_with_others()
+  // By form. Kept, so that switching back costs nothing; elements of a map stay where they are.
+  std::map<input::PipelineForm, input::Pipeline> pipelines_;
+  // The one in use or used last first, and one more, so that two can be compared.
+  struct Cache {
+    std::string key;
+    input::CachePlace place = input::CachePlace::memory;
+    std::int64_t wanted_bytes = 0;  // with all of the data
+    std::unique_ptr<input::SampleCache> cache;
+    bool was_filled = false;
+    std::int64_t fill_ns = 0;
+    std::int64_t filled_samples = 0;  // that it held then
+  };
+  std::list<Cache> caches_;
+  struct Index {
+    std::unique_ptr<input::JpegIndex> index;  // null until a form asks for it
+    std::filesystem::path file;               // empty: there is no place for one
+    std::string key;                          // of the data
+    bool was_filled = false;
+    std::int64_t fill_ns = 0;
+    bool has_warned = false;  // that it cannot be saved
+  };
+  Index index_;
+  std::vector<Error> warnings_;
+  std::unique_ptr<Learner> learner_;
+  std::shared_ptr<const void> gather_rewrite_;  // null: LibTorch's own
+  bool reads_every_loss_ = false;
+  std::unique_ptr<Feed> feed_;  // after the data, which its threads read
+  std::map<std::string, Checkpoint, std::less<>> checkpoints_;
+  NamedTensors outputs_;  // of a check, until the next keep()
+  CheckpointWriter writer_;
+  std::int64_t checkpoint_copy_ns_ = 0;  // 0: not timed yet
+  std::int64_t checkpoint_write_ns_ = 0;
+  std::int64_t steps_ = 0;
+  std::int64_t samples_ = 0;
+};
+
+}  // namespace autotuned::trainer

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/job/training.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <system_error>
+
+#include "profiler/spans.hpp"
+
+namespace autotuned::trainer {
+namespace {
+
+using profiler::now_ns;
+using profiler::Span;
+
+constexpr const char* kCheckpoint = "training";
+
+std::int64_t divide_up(std::int64_t what, std::int64_t by) {
+  return (what + by - 1) / by;
+}
+
+class Training {
+ public:
+  Training(Job& job, const TrainRequest& request, const ProgressSink& on_progress,
+           const CancelCheck& is_cancelled)
+      : job_(job),
+        request_(request),
+        on_progress_(on_progress),
+        is_cancelled_(is_cancelled),
+        plan_(plan_of(job.recipe().train, job.configuration().integer("batch_size"),
+                      job.facts().train_samples)),
+        evaluates_epochs_(job.recipe().evaluation && job.recipe().evaluation->every == "epoch") {}
+
+  Result<TrainingSummary> run() {
+    if (auto started = start(); !started) return tl::unexpected(started.error());
+    next_checkpoint_ns_ = now_ns() + request_.checkpoint_every_ns;
+    progress_.ns = now_ns();
+    progress_.samples = job_.samples();
+    job_.resume_loading();
+    auto done = go();
+    job_.pause_loading();
+    report_troubles();
+    if (!done) {
+      if (job_.is_exporting()) (void)job_.finish_export();
+      return tl::unexpected(done.error());
+    }
+    summary_.steps = job_.steps();
+    summary_.samples = job_.samples();
+    summary_.epochs = job_.steps() / plan_.steps_per_epoch;
+    summary_.damaged_files = job_.damaged_files();
+    return summary_;
+  }
+
+ private:
+  Result<void> start() {
+    // Now rather than at the first checkpoint.
+    std::error_code ignored;
+    const std::filesystem::path folder = request_.checkpoint_path.parent_path();
+    if (!std::filesystem::is_directory(folder, ignored)) {
+      return fail(ErrorKind::not_found, "there is no such folder for checkpoints", folder.string());
+    }
+    if (!request_.resume || !std::filesystem::exists(request_.checkpoint_path, ignored)) {
+      return job_.restore("initial");
+    }
+    const auto note = job_.import_from(request_.checkpoint_path, kCheckpoint);
+    if (!note) return tl::unexpected(note.error());
+    const auto read = parse_json(*note, request_.checkpoint_path.string());
+    if (!read) return tl::unexpected(read.error());
+    const Json expected = identity();
+    for (const auto& [field, value] : expected.items()) {
+      if (member(*read, field.c_str()) == value) continue;
+      return fail(ErrorKind::invalid, "the checkpoint is of another " + field,
+                  request_.checkpoint_path.string(), "delete it to train from the start");
+    }
+    if (auto restored = job_.restore(kCheckpoint); !restored) return restored;
+    summary_.resumed_from_step = job_.steps();
+    summary_.duration_ns = get_integer(*read, "duration_ns").value_or(0);
+    summary_.evaluation_ns = get_integer(*read, "evaluation_ns").value_or(0);
+    summary_.final_loss = get_number(*read, "final_loss").value_or(0.0);
+    return job_.drop(kCheckpoint);
+  }
+
+  // What a checkpoint must share with the training that goes on from it.
+  Json identity() const {
+    return {{"recipe", job_.recipe().hash()},
+            {"seed", job_.recipe().seed},
+            {"batch size", job_.configuration().integer("batch_size")}};
+  }
+
+  Result<void> go() {
+    bool is_evaluated = false;
+    while (job_.steps() < plan_.steps) {
+      auto stretch = advance();
+      if (!stretch) return tl::unexpected(stretch.error());
+      is_evaluated = false;
+      if (stretch->was_cancelled) return stop();
+      if (stretch->ended_epoch && evaluates_epochs_) {
+        if (auto evaluated = evaluate(); !evaluated) return evaluated;
+        if (summary_.was_cancelled) return stop();
+        is_evaluated = true;
+      }
+      if (auto looked = look_at_checkpoint(); !looked) miss_checkpoint(looked.error());
+      if (now_ns() >= next_checkpoint_ns_ && job_.steps() < plan_.steps) {
+        const bool is_async = job_.configuration().flag("checkpoint.async");
+        const auto done = is_async ? begin_checkpoint() : write_checkpoint();
+        if (!done) miss_checkpoint(done.error());
+      }
+    }
+    // So that nothing is trained twice when the model cannot be saved.
+    if (auto written = write_checkpoint(); !written) return written;
+    if (job_.recipe().evaluation && !is_evaluated) {
+      if (auto evaluated = evaluate(); !evaluated) return evaluated;
+    }
+    return {};
+  }
+
+  Result<void> stop() {
+    summary_.was_cancelled = true;
+    return write_checkpoint();
+  }
+
+  Result<Stretch> advance() {
+    const std::int64_t steps_before = job_.steps();
+    const std::int64_t start = now_ns();
+    const StretchLimits limits{
+        .steps = plan_.steps - steps_before,
+        .deadline_ns = std::min(next_checkpoint_ns_, progress_.ns + request_.progress_every_ns),
+        .stops_at_epoch_end = evaluates_epochs_};
+    auto stretch = job_.advance(limits, is_cancelled_);
+    if (!stretch) return stretch;
+    summary_.duration_ns += now_ns() - start;
+    const auto bad =
+        std::ranges::find_if_not(stretch->losses, [](double loss) { return std::isfinite(loss); });
+    if (bad != stretch->losses.end()) {
+      const auto step = steps_before + (bad - stretch->losses.begin()) + 1;
+      return fail(ErrorKind::invalid, "the loss is not finite at step " + std::to_string(step),
+                  "training", "lower the learning rate");
+    }
+    summary_.final_loss = stretch->losses.back();
+    if (now_ns() >= progress_.ns + request_.progress_every_ns || job_.steps() == plan_.steps) {
+      report();
+    }
+    report_troubles();
+    return stretch;
+  }
+
+  void report() {
+    const std::int64_t now = now_ns();
+    const auto seconds = static_cast<double>(now - progress_.ns) / 1e9;
+    const std::int64_t epoch =
+        std::min(plan_.epochs, (job_.steps() - 1) / plan_.steps_per_epoch + 1);
+    on_progress_(
+        {{"step", job_.steps()},
+         {"steps_total", plan_.steps},
+         {"epoch", epoch},
+         {"epochs_total", plan_.epochs},
+         {"samples", job_.samples()},
+         {"samples_total", plan_.samples},
+         {"samples_per_second", static_cast<double>(job_.samples() - progress_.samples) / seconds},
+         {"loss", summary_.final_loss}});
+    progress_ = {.ns = now, .samples = job_.samples()};
+  }
+
+  void report_troubles() {
+    for (const Error& error : job_.take_damaged_files()) {
+      on_progress_(damage_frame(error, job_.damaged_files()));
+    }
+    for (const Error& warning : job_.take_warnings())
+      on_progress_(warning_frame(warning));
+  }
+
+  Result<void> evaluate() {
+    const std::int64_t start = now_ns();
+    job_.pause_loading();
+    const auto test = job_.evaluate(is_cancelled_);
+    job_.resume_loading();
+    if (!test) return tl::unexpected(test.error());
+    if (test->was_cancelled) {
+      summary_.was_cancelled = true;
+      return {};
+    }
+    const std::int64_t took = now_ns() - start;
+    summary_.evaluation_ns += took;
+    summary_.test = *test;
+    on_progress_({{"evaluation",
+                   {{"epoch", divide_up(job_.steps(), plan_.steps_per_epoch)},
+                    {"accuracy", test->accuracy},
+                    {"loss", test->loss},
+                    {"samples", test->samples}}}});
+    progress_.ns += took;  // the rate of training leaves it out
+    return {};
+  }
+
+  std::string note() const {
+    Json note = identity();
+    note["duration_ns"] = summary_.duration_ns;
+    note["evaluation_ns"] = summary_.evaluation_ns;
+    note["final_loss"] = summary_.final_loss;
+    return to_line(note);
+  }
+
+  // The training is worth more than one checkpoint of it: there may be room when the next one is due.
+  void miss_checkpoint(Error error) {
+    error.what =
+        "the checkpoint at step " + std::to_string(job_.steps()) +
+        " could not be written; the training goes on, and the next one is tried: " + error.what;
+    on_progress_(warning_frame(error));
+    next_checkpoint_ns_ = now_ns() + request_.checkpoint_every_ns;
+  }
+
+  // Is there when this returns.
+  Result<void> write_checkpoint() {
+    // One that was begun and failed does not matter: this one is newer.
+    if (auto finished = finish_checkpoint(); !finished) miss_checkpoint(finished.error());
+    if (auto kept = job_.keep(kCheckpoint); !kept) return tl::unexpected(kept.error());
+    const std::int64_t start = now_ns();
+    const Span span(profiler::span::kCheckpoint);
+    const auto bytes = job_.export_to(request_.checkpoint_path, kCheckpoint, note());
+    (void)job_.drop(kCheckpoint);
+    if (!bytes) return tl::unexpected(bytes.error());
+    report_checkpoint(job_.steps(), *bytes);
+    progress_.ns += now_ns() - start;
+    next_checkpoint_ns_ = now_ns() + request_.checkpoint_every_ns;
+    return {};
+  }
+
+  // Will be there later; what goes wrong with it is an error of the next one.
+  Result<void> begin_checkpoint() {
+    const std::int64_t start = now_ns();
+    if (auto finished = finish_checkpoint(); !finished) miss_checkpoint(finished.error());
+    const Span span(profiler::span::kCheckpoint);
+    if (auto begun = job_.begin_export(request_.checkpoint_path, note()); !begun) return begun;
+    exported_step_ = job_.steps();
+    progress_.ns += now_ns() - start;
+    next_checkpoint_ns_ = now_ns() + request_.checkpoint_every_ns;
+    return {};
+  }
+
+  // Whether the one that was begun is there by now.
+  Result<void> look_at_checkpoint() {
+    return job_.is_exporting() && job_.is_exported() ? finish_checkpoint() : Result<void>();
+  }
+
+  Result<void> finish_checkpoint() {
+    if (!job_.is_exporting()) return {};
+    const auto bytes = job_.finish_export();
+    if (!bytes) return tl::unexpected(bytes.error());
+    report_checkpoint(exported_step_, *bytes);
+    return {};
+  }
+
+  void report_checkpoint(std::int64_t step, std::int64_t bytes) {
+    on_progress_({{"checkpoint", {{"step", step}, {"bytes", bytes}}}});
+  }
+
+  Job& job_;
+  const TrainRequest& request_;
+  const ProgressSink& on_progress_;
+  const CancelCheck& is_cancelled_;
+  TrainingPlan plan_;
+  bool evaluates_epochs_;
+  TrainingSummary summary_;
+  std::int64_t next_checkpoint_ns_ = 0;
+  std::int64_t exported_step_ = 0;  // whose state is being written
+  struct {
+    std::int64_t ns = 0;
+    std::int64_t samples = 0;
+  } progress_;  // as of the last report
+};
+
+}  // namespace
+
+Json damage_frame(const Error& error, std::int64_t files) {
+  return {{"damaged", {{"file", error.where}, {"what", error.what}, {"files", files}}}};
+}
+
+Json warning_frame(const Error& warning) {
+  return {{"warning", warning.message()}};
+}
+
+TrainingPlan plan_of(const recipes::TrainLength& length, std::int64_t batch_size,
+                     std::int64_t train_samples) {
+  TrainingPlan plan;
+  plan.steps_per_epoch = std::max<std::int64_t>(
+      1, length.drop_last ? train_samples / batch_size : divide_up(train_samples, batch_size));
+  plan.steps = length.epochs ? *length.epochs * plan.steps_per_epoch
+                             : divide_up(length.steps.value_or(1) * length.batch_size, batch_size);
+  plan.epochs = divide_up(plan.steps, plan.steps_per_epoch);
+  const std::int64_t samples_per_epoch =
+      length.drop_last ? plan.steps_per_epoch * batch_size : train_samples;
+  plan.samples = plan.steps / plan.steps_per_epoch * samples_per_epoch +
+                 plan.steps % plan.steps_per_epoch * batch_size;
+  return plan;
+}
+
+Result<TrainingSummary> train(Job& job, const TrainRequest& request,
+                              const ProgressSink& on_progress, const CancelCheck& is_cancelled) {
+  return Training(job, request, on_progress, is_cancelled).run();
+}
+
+}  // namespace autotuned::trainer

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training a job to its recipe's end: progress, evaluation, checkpoints, resumption. No LibTorch here.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+
+#include "base/json.hpp"
+#include "base/result.hpp"
+#include "recipes/recipe.hpp"
+#include "trainer/job/job.hpp"
+
+namespace autotuned::trainer {
+
+// How long a recipe trains with a batch size.
+struct TrainingPlan {
+  std::int64_t steps = 0;
+  std::int64_t steps_per_epoch = 0;
+  std::int64_t epochs = 0;  // begun, of which the last may be cut short
+  std::int64_t samples = 0;
+};
+// `steps: N` in a recipe means N x its own batch size in samples, rounded up to whole steps.
+[[nodiscard]] TrainingPlan plan_of(const recipes::TrainLength& length, std::int64_t batch_size,
+                                   std::int64_t train_samples);
+
+struct TrainRequest {
+  std::filesystem::path checkpoint_path;
+  bool resume = false;  // from checkpoint_path, when it is there
+  std::int64_t checkpoint_every_ns = 600'000'000'000;
+  std::int64_t progress_every_ns = 500'000'000;
+};
+
+struct TrainingSummary {
+  std::int64_t steps = 0;  // of the whole training, like all that follow
+  std::int64_t samples = 0;
+  std::int64_t epochs = 0;       // completed
+  std::int64_t duration_ns = 0;  // in steps, without evaluation and checkpoints
+  std::int64_t evaluation_ns = 0;
+  double final_loss = 0.0;  // of the last step
+  std::optional<TestResult> test;
+  bool was_cancelled = false;
+  std::int64_t resumed_from_step = 0;
+  std::int64_t damaged_files = 0;  // that others stood in for, in this trainer
+};
+
+// The `progress` member for a file of samples for which another stood in; with it there are so many.
+[[nodiscard]] Json damage_frame(const Error& error, std::int64_t files);
+// The same for what does no harm to the training.
+[[nodiscard]] Json warning_frame(const Error& warning);
+
+// Receives the `progress` member of the protocol's frames.
+using ProgressSink = std::function<void(const Json&)>;
+
+// Periodic checkpoints are written beside the training where checkpoint.async says so; the last one never. One that
+// cannot be written is a warning, and tried again when the next is due; the last one must be written.
+//
+// From the initial state, whatever was done to the job before, under its present configuration. After
+// a cancel and at the end a checkpoint is written, from which the same call goes on: the end is bit for
+// bit that of a training without interruption.
+//
+// ErrorKind::invalid: the loss is not finite (names the step), or the checkpoint is of another recipe,
+// seed or batch size.
+[[nodiscard]] Result<TrainingSummary> train(Job& job, const TrainRequest& request,
+                                            const ProgressSink& on_progress,
+                                            const CancelCheck& is_cancelled);
+
+}  // namespace autotuned::trainer

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models, data and losses of workload plugins (plugins/sdk/workload.hpp). Private to trainer/: includes
+// LibTorch.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "plugins/host/trainer_library.hpp"
+#include "recipes/recipe.hpp"
+#include "trainer/input/datasets/dataset.hpp"
+#include "trainer/models/loss.hpp"
+
+namespace autotuned::sdk::detail {
+struct WorkloadSurface;
+}
+
+namespace autotuned::trainer {
+
+class Model;
+
+// Loads a library when something of it is asked for. Errors name the plugin and the line of the recipe:
+// ErrorKind::not_found (no such plugin among `libraries`), or invalid (parameters, shapes, whatever the
+// plugin throws). One thread; what it makes lives as long as the process may.
+class Workloads {
+ public:
+  static constexpr const char* kType = "plugin";  // of such a model, data set or loss in a recipe
+
+  // Of these the workloads.
+  Workloads(const std::filesystem::path& recipe, std::vector<plugins::TrainerLibrary> libraries);
+
+  // The model is tried on two black samples, so that outputs of a wrong shape are known at once.
+  [[nodiscard]] Result<std::shared_ptr<Model>> make_model(const recipes::Typed& spec,
+                                                          input::SampleShape sample);
+  [[nodiscard]] Result<std::unique_ptr<input::Dataset>> open_data(const recipes::Typed& spec);
+  // Of the plugin of that model. What it throws, and an output that is no scalar, comes out as
+  // std::runtime_error with the plugin's name.
+  [[nodiscard]] Result<LossFunction> loss(const recipes::Typed& model);
+
+ private:
+  struct Found {
+    const sdk::detail::WorkloadSurface* surface;
+    std::string who;         // "recipe.yaml:5, plugin mine"
+    std::string parameters;  // JSON
+  };
+  [[nodiscard]] Result<Found> find(const recipes::Typed& spec) const;
+
+  std::string recipe_;
+  std::vector<plugins::TrainerLibrary> libraries_;
+};
+
+}  // namespace autotuned::trainer

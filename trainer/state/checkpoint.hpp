@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// A state of training: kept in memory, compared, written to files. Private to trainer/: LibTorch.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.hpp"
+#include "trainer/input/common/epoch_order.hpp"
+#include "trainer/state/comparison.hpp"
+
+namespace autotuned::trainer {
+
+using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+
+inline constexpr const char* kOutputsBefore = "before";
+inline constexpr const char* kOutputsAfter = "after";
+
+struct Checkpoint {
+  NamedTensors parameters;  // copies, in whatever memory format
+  NamedTensors buffers;
+  NamedTensors optimizer;  // only what is defined
+  NamedTensors others;     // loss scaler and random generators
+  // What the model answers in evaluation mode, where a check asked for it: kOutputsBefore and kOutputsAfter its steps.
+  NamedTensors outputs;
+  input::Position position;
+  std::int64_t steps = 0;  // trained since the initial state
+  std::int64_t samples = 0;
+
+  [[nodiscard]] std::int64_t bytes() const;
+};
+
+// Functions below throw c10::Error when memory runs out.
+
+// One archive that `torch.load` of PyTorch reads as a dictionary of tensors. `note` is text that the
+// caller gets back. Written beside `file` and renamed. Returns the bytes written.
+[[nodiscard]] Result<std::int64_t> write_checkpoint(const std::filesystem::path& file,
+                                                    const Checkpoint& checkpoint,
+                                                    const std::string& note);
+struct CheckpointFile {
+  Checkpoint checkpoint;
+  std::string note;
+};
+// ErrorKind::corrupt when it is not such a file, ErrorKind::not_found when it is not there.
+[[nodiscard]] Result<CheckpointFile> read_checkpoint(const std::filesystem::path& file);
+
+// Parameters and buffers alone: a state dictionary for `torch.load` and `load_state_dict`.
+[[nodiscard]] Result<std::int64_t> write_model(const std::filesystem::path& file,
+                                               const Checkpoint& checkpoint);
+
+// SHA-256 over names, shapes and values of parameters and buffers; -0 counts as +0.
+[[nodiscard]] std::string digest_of(const Checkpoint& checkpoint);
+
+// The same with every parameter rounded to 16 bits (bfloat16): a start that 16 bits cannot tell from it.
+[[nodiscard]] Checkpoint rounded(const Checkpoint& checkpoint);
+
+// Of the updates reference - base and candidate - candidate_base (without one: - base). ErrorKind::invalid
+// when they are not of the same model.
+[[nodiscard]] Result<Comparison> compare(const Checkpoint& base, const Checkpoint& reference,
+                                         const Checkpoint& candidate,
+                                         const Checkpoint* candidate_base = nullptr);
+
+}  // namespace autotuned::trainer

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// CUDA's graphs, from a library that only trainers on a GPU open. Private to trainer/: includes LibTorch.
+#pragma once
+
+#include <memory>
+
+#include "base/result.hpp"
+#include "trainer/step/graph_step.hpp"
+
+namespace autotuned::trainer {
+
+// For a CUDA device, whose libraries are open (device.hpp). ErrorKind::unsupported for another device, or when
+// the library is missing or does not fit.
+[[nodiscard]] Result<std::unique_ptr<GraphRecorder>> open_cuda_recorder(at::Device device);
+
+}  // namespace autotuned::trainer

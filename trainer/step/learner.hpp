@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// The model in training: forward, loss, backward, optimizer, and its whole state. Private to trainer/.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.hpp"
+#include "profiler/recorder/torch_timeline.hpp"
+#include "recipes/recipe.hpp"
+#include "trainer/common/precision.hpp"
+#include "trainer/feed/feed.hpp"
+#include "trainer/models/loss.hpp"
+#include "trainer/state/checkpoint.hpp"
+#include "trainer/step/graph_step.hpp"
+#include "trainer/step/kept_modules.hpp"
+#include "trainer/step/optimizer.hpp"
+
+namespace autotuned::trainer {
+
+class Model;
+class Workloads;
+
+struct LearnerSettings {
+  std::optional<at::ScalarType> autocast;
+  KeptModules kept;  // out of autocast; of this learner's model
+  bool set_to_none = false;
+  bool is_fused = false;  // the optimizer
+  bool is_channels_last = false;
+  bool is_graph = false;  // a step is recorded and replayed; REQUIRES: set_recorder()
+
+  friend bool operator==(const LearnerSettings&, const LearnerSettings&) = default;
+};
+
+enum class HostMemory { pageable, page_locked };
+
+// One thread. Functions throw c10::Error.
+class Learner {
+ public:
+  // Seeds LibTorch's generators with the recipe's seed and builds the model from them. A model or loss of a
+  // plugin comes from `workloads`.
+  [[nodiscard]] static Result<std::unique_ptr<Learner>> create(const recipes::Recipe& recipe,
+                                                               input::SampleShape sample,
+                                                               at::Device device,
+                                                               Workloads* workloads = nullptr);
+
+  void configure(const LearnerSettings& settings);
+  [[nodiscard]] const LearnerSettings& settings() const { return settings_; }
+
+  // Told what the model is given in steps: the labels once, at the beginning; then the images of every call of its
+  // forward, whoever calls it. Without gradients and autocast. For those that are empty: nobody.
+  struct InputWatch {
+    std::function<void(const at::Tensor& labels)> labels;
+    std::function<void(const at::Tensor& images)> images;
+  };
+  void watch_inputs(InputWatch watch) { input_watch_ = std::move(watch); }
+  // For whoever calls the model's forward in the place of the learner.
+  void tell_images(const at::Tensor& images) const;
+
+  // What runs instead of the model's forward from now on; null: that again.
+  using Forward = std::function<at::Tensor(const at::Tensor& images)>;
+  void set_forward(Forward forward);
+  void set_recorder(std::unique_ptr<GraphRecorder> recorder);
+  [[nodiscard]] bool has_recorder() const { return graph_ != nullptr; }
+  // Device memory that a recorded step holds for its replays, and that LibTorch counts as free.
+  [[nodiscard]] std::int64_t recorded_bytes() const {
+    return graph_ != nullptr ? graph_->held_bytes() : 0;
+  }
+  [[nodiscard]] Model& model() { return *model_; }
+
+  // One step on a batch; the loss as a scalar on the device, not yet waited for.
+  [[nodiscard]] at::Tensor step(const DeviceBatch& batch, double learning_rate);
+
+  struct Score {
+    at::Tensor loss_sum;  // over samples
+    at::Tensor correct;   // number of samples
+  };
+  // While one lives, steps run as they are, operator by operator, for who looks at them; with the arithmetic
+  // of recorded ones.
+  class PlainSteps {
+   public:
+    explicit PlainSteps(Learner& learner) : learner_(learner) { learner_.has_plain_steps_ = true; }
+    ~PlainSteps() { learner_.has_plain_steps_ = false; }
+    PlainSteps(const PlainSteps&) = delete;
+    PlainSteps& operator=(const PlainSteps&) = delete;
+
+   private:
+    Learner& learner_;
+  };
+
+  // Without gradients, in evaluation mode. Scalars on the device.
+  [[nodiscard]] Score score(const DeviceBatch& batch);
+  // The same way: the model's answer, in 32 bit on the host.
+  [[nodiscard]] at::Tensor outputs(const DeviceBatch& batch);
+
+  // Calls `on_gradient(i)` whenever parameter i gets a gradient, until the returned object goes away.
+  class GradientWatch;
+  [[nodiscard]] std::unique_ptr<GradientWatch> watch_gradients(
+      std::function<void(std::size_t)> on_gradient);
+
+  // Copies of everything but position and counts, in the memory of the host: that of a GPU is for the training.
+  // Page-locked memory is filled faster, and takes longer to get the first time.
+  [[nodiscard]] Checkpoint capture(HostMemory memory = HostMemory::pageable);
+  // ErrorKind::invalid when the checkpoint is of another model; then nothing has changed.
+  [[nodiscard]] Result<void> restore(const Checkpoint& checkpoint);
+
+  void drop_gradients();
+  // And what was recorded.
+  void drop_step();
+
+  [[nodiscard]] std::size_t parameter_tensors() const { return parameters_.size(); }
+  [[nodiscard]] std::int64_t parameter_count() const;
+  [[nodiscard]] std::int64_t parameter_bytes() const;
+  [[nodiscard]] std::int64_t classes() const;
+  // "model" and below, by the addresses of modules and of parameters, for a recording.
+  [[nodiscard]] profiler::ModulePaths module_paths() const;
+
+ private:
+  Learner(std::shared_ptr<Model> model, LossFunction loss, at::Device device);
+
+  [[nodiscard]] at::Tensor forward(const at::Tensor& images);
+  [[nodiscard]] at::Tensor compute_loss(const at::Tensor& logits, const at::Tensor& labels);
+  // `learning_rate` goes for steps that are not on the device.
+  [[nodiscard]] at::Tensor whole_step(const DeviceBatch& batch, double learning_rate);
+  void tell_labels(const at::Tensor& labels) const;
+  void zero_gradients();
+  void step_optimizer(double learning_rate);
+  [[nodiscard]] std::vector<const void*> memory();
+  void set_memory_format(bool is_channels_last);
+  [[nodiscard]] std::vector<at::Tensor> gradients() const;
+
+  std::shared_ptr<Model> model_;
+  LossFunction loss_;
+  InputWatch input_watch_;
+  Forward forward_;  // empty: the model's own
+  at::Device device_;
+  std::vector<std::string> names_;
+  std::vector<at::Tensor> parameters_;
+  NamedTensors buffers_;
+  std::unique_ptr<Optimizer> optimizer_;
+  LossScaler scaler_;
+  LearnerSettings settings_;
+  std::unique_ptr<GraphStep> graph_;
+  bool has_plain_steps_ = false;
+};
+
+class Learner::GradientWatch {
+ public:
+  GradientWatch(std::vector<at::Tensor> parameters, std::function<void(std::size_t)> on_gradient);
+  ~GradientWatch();
+  GradientWatch(const GradientWatch&) = delete;
+  GradientWatch& operator=(const GradientWatch&) = delete;
+
+ private:
+  std::vector<at::Tensor> parameters_;
+  std::vector<unsigned> hooks_;
+};
+
+}  // namespace autotuned::trainer

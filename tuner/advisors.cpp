@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading what a plugin answered.
+#include "tuner/advisors.hpp"
+
+#include <cmath>
+
+namespace autotuned::tuner {
+namespace {
+
+constexpr std::size_t kMostCandidates = 1000;
+
+tl::unexpected<Error> nonsense(const std::string& plugin, const std::string& what) {
+  return fail(ErrorKind::invalid, what, "answer of plugin " + plugin);
+}
+
+Result<Candidate> parse_candidate(const Json& item, const std::string& plugin,
+                                  const std::string& place) {
+  if (!item.is_object()) return nonsense(plugin, place + " is not an object");
+  Candidate candidate;
+  candidate.plugin = plugin;
+  auto change = Configuration::from_json(member(item, "change"));
+  if (!change) return nonsense(plugin, place + ".change: " + change.error().what);
+  if (change->empty()) return nonsense(plugin, place + ".change names no knob");
+  candidate.change = std::move(*change);
+  const auto gain = get_number(item, "expected_gain_ratio");
+  if (!gain) return nonsense(plugin, place + ": " + gain.error().what);
+  if (*gain <= 0.0) {
+    return nonsense(plugin, place + ".expected_gain_ratio is not above 0");
+  }
+  candidate.expected_gain_ratio = *gain;
+  if (const Json& share = member(item, "signal_share_ratio"); !share.is_null()) {
+    const auto ratio = get_number(item, "signal_share_ratio");
+    if (!ratio) return nonsense(plugin, place + ": " + ratio.error().what);
+    if (*ratio < 0.0 || *ratio > 1.0) {
+      return nonsense(plugin, place + ".signal_share_ratio is not between 0 and 1");
+    }
+    candidate.signal_share_ratio = *ratio;
+  }
+  auto reason = get_string(item, "reason");
+  if (!reason) return nonsense(plugin, place + ": " + reason.error().what);
+  if (reason->empty()) return nonsense(plugin, place + ".reason is empty");
+  candidate.reason = std::move(*reason);
+  return candidate;
+}
+
+}  // namespace
+
+Result<Advice> parse_advice(const Json& answer, const std::string& plugin) {
+  if (!answer.is_object()) return nonsense(plugin, "the answer is not an object");
+  // What the C++ façade makes of an exception.
+  if (answer.contains("error")) {
+    const Json& error = member(answer, "error");
+    return nonsense(
+        plugin, "it failed: " + (error.is_string() ? error.get<std::string>() : to_line(error)));
+  }
+  const Json& list = member(answer, "candidates");
+  if (!list.is_array()) return nonsense(plugin, "candidates is not an array");
+  if (list.size() > kMostCandidates) {
+    return nonsense(plugin, "there are more than 1,000 candidates");
+  }
+  Advice advice;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    auto candidate = parse_candidate(list[i], plugin, "candidates[" + std::to_string(i) + "]");
+    if (!candidate) return forward_error(candidate);
+    advice.candidates.push_back(std::move(*candidate));
+  }
+  const Json& because = member(answer, "none_because");
+  if (because.is_string()) advice.none_because = because.get<std::string>();
+  if (advice.candidates.empty() && advice.none_because.empty()) {
+    return nonsense(plugin, "there is neither a candidate nor a reason in none_because");
+  }
+  return advice;
+}
+
+}  // namespace autotuned::tuner

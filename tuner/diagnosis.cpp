@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/diagnosis.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+namespace autotuned::tuner {
+namespace {
+
+using std::chrono::nanoseconds;
+using std::chrono::seconds;
+
+constexpr int kSlowCeilingPairs = 2;
+constexpr int kRungShare = 20;  // of the remaining budget, one in so many
+// Of loading and recording; most need a second or two. With less left there is no trace.
+constexpr int kTraceShare = 10;      // of the remaining budget, one in so many
+constexpr int kNextTraceShare = 20;  // the same, of recording another incumbent
+constexpr nanoseconds kLeastTraceLimit = seconds(10);
+constexpr nanoseconds kMostTraceLimit = seconds(30);
+
+}  // namespace
+
+Diagnosis::Diagnosis(const SessionInput& input, const Baseline& baseline, const Budget& budget,
+                     TrainingBackend& backend, Ledger& ledger, const Clock& clock)
+    : input_(&input),
+      baseline_(&baseline),
+      budget_(&budget),
+      backend_(&backend),
+      ledger_(&ledger),
+      clock_(&clock) {}
+
+// The lower rungs cost their blocks after every acceptance: where that would be a notable part of
+// what is left, the trials need it more.
+Result<void> Diagnosis::measure_ceiling(const Configuration& incumbent) {
+  CeilingPlan plan;
+  if (baseline_->has_slow_blocks) plan = {.pairs = kSlowCeilingPairs, .rung_pairs = 1};
+  const auto rung_blocks = plan.rung_pairs * static_cast<std::int64_t>(kRungs.size());
+  if (rung_blocks * baseline_->pair_time / 2 > budget_->remaining() / kRungShare) {
+    plan.rung_pairs = 0;
+  }
+  auto measured = tuner::measure_ceiling(*backend_, incumbent, plan);
+  if (!measured) return forward_error(measured);
+  // The machine's speed drifts: the job did reach what was measured before.
+  const double baseline_rate = baseline_->samples_per_second;
+  ceiling_ = measured->samples_per_second < baseline_rate
+                 ? ceiling_above(std::move(*measured), baseline_rate)
+                 : std::move(*measured);
+  ceiling_of_ = incumbent;
+  return ledger_->ceiling(ceiling_);
+}
+
+Result<void> Diagnosis::examine(const Configuration& incumbent) {
+  if (auto measured = measure_ceiling(incumbent); !measured) return forward_error(measured);
+  return take_profile(incumbent, is_trace_due(incumbent));
+}
+
+Result<void> Diagnosis::complete(const Configuration& incumbent) {
+  if (traced_ == incumbent || is_trace_too_slow_ || budget_->remaining() < kLeastTraceLimit) {
+    return {};
+  }
+  if (profiled_ != incumbent) return take_profile(incumbent, /*is_traced=*/true);
+  if (auto added = add_trace(incumbent); !added) return forward_error(added);
+  return ledger_->profiled(incumbent, profile_);
+}
+
+bool Diagnosis::is_trace_due(const Configuration& incumbent) const {
+  if (!traced_) return true;
+  return is_on_gpu(*input_) && traced_ != incumbent && trace_time_ &&
+         *trace_time_ <= budget_->remaining() / kNextTraceShare;
+}
+
+Result<void> Diagnosis::take_profile(const Configuration& incumbent, bool is_traced) {
+  profile_ = {};
+  profiled_.reset();
+  auto profile = backend_->profile(incumbent);
+  if (!profile) {
+    if (profile.error().kind == ErrorKind::cancelled) return forward_error(profile);
+    return ledger_->not_profiled(profile.error());
+  }
+  profile_ = std::move(*profile);
+  profiled_ = incumbent;
+  if (is_traced) {
+    if (auto added = add_trace(incumbent); !added) return forward_error(added);
+  }
+  if (ceiling_of_ == incumbent) add_ceiling_metrics(ceiling_, profile_.metrics);
+  return ledger_->profiled(incumbent, profile_);
+}
+
+// Without a trace a run knows less, and is as good otherwise.
+Result<void> Diagnosis::add_trace(const Configuration& incumbent) {
+  if (budget_->remaining() < kLeastTraceLimit) return {};
+  traced_ = incumbent;
+  const nanoseconds limit =
+      std::clamp(budget_->remaining() / kTraceShare, kLeastTraceLimit, kMostTraceLimit);
+  const nanoseconds begin = clock_->now();
+  trace_time_.reset();
+  const auto added = backend_->add_trace(incumbent, profile_, limit);
+  if (added) {
+    trace_time_ = clock_->now() - begin;
+    places_ = profile_.places;
+    return {};
+  }
+  if (added.error().kind == ErrorKind::cancelled) return forward_error(added);
+  // It loads as long the next time.
+  is_trace_too_slow_ = added.error().kind == ErrorKind::timeout;
+  profile_.notes.push_back("no steps could be recorded and analysed, so there are no findings: " +
+                           added.error().message());
+  return {};
+}
+
+}  // namespace autotuned::tuner

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/one_time_cost.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+namespace autotuned::tuner {
+namespace {
+
+constexpr double kNsPerSecond = 1e9;
+// More than any cost that is measured, and far from what 64 bits hold.
+constexpr double kMostNs = 1e18;
+
+// The share of the reference's time that the candidate does without.
+double saved_share(double ratio) {
+  return ratio > 1.0 ? 1.0 - 1.0 / ratio : 0.0;
+}
+
+bool is_within(const Configuration& change, const Configuration& whole) {
+  return std::ranges::all_of(change.values(), [&](const auto& turned) {
+    const KnobValue* const value = whole.find(turned.first);
+    return value != nullptr && *value == turned.second;
+  });
+}
+
+bool is_charged_proposal(const TrialRecord& trial) {
+  return trial.kind == TrialKind::proposal && trial.one_time_ns > 0;
+}
+
+}  // namespace
+
+std::int64_t training_samples(const recipes::Recipe& recipe, const Json& job_facts) {
+  if (!recipe.train.epochs) return recipe.train.steps.value_or(0) * recipe.train.batch_size;
+  return *recipe.train.epochs * get_integer(job_facts, "train_samples").value_or(0);
+}
+
+std::string one_time_work(const Configuration& change, const std::vector<recipes::Knob>& knobs,
+                          const std::vector<std::string>& extension_knobs) {
+  std::string work;
+  const auto add = [&work](const std::string& words) {
+    work += (work.empty() ? "" : " and ") + words;
+  };
+  for (const auto& [name, value] : change.values()) {
+    const auto knob = recipes::find_knob(knobs, name);
+    if (knob && !knob->one_time_cost.empty()) {
+      add(knob->one_time_cost);
+    } else if (std::ranges::find(extension_knobs, name) != extension_knobs.end()) {
+      add("switching on " + name);
+    }
+  }
+  return work;
+}
+
+std::int64_t charged_ns(const OneTimeCost& seen, double reference_samples_per_second,
+                        double ratio) {
+  double first_visits_ns = 0.0;
+  if (reference_samples_per_second > 0.0) {
+    first_visits_ns =
+        seen.samples / reference_samples_per_second * saved_share(ratio) * kNsPerSecond;
+  }
+  return static_cast<std::int64_t>(
+      std::ceil(std::min(std::max(seen.ns, first_visits_ns), kMostNs)));
+}
+
+std::int64_t known_one_time_ns(const std::vector<TrialRecord>& trials,
+                               const Configuration& change) {
+  std::vector<const TrialRecord*> parts;
+  for (const TrialRecord& trial : trials) {
+    if (is_charged_proposal(trial) && is_within(trial.change, change)) parts.push_back(&trial);
+  }
+  std::ranges::stable_sort(parts, std::greater{}, &TrialRecord::one_time_ns);
+  Configuration counted;
+  std::int64_t total = 0;
+  for (const TrialRecord* part : parts) {
+    const bool is_counted = std::ranges::any_of(part->change.values(), [&](const auto& turned) {
+      return counted.find(turned.first) != nullptr;
+    });
+    if (is_counted) continue;
+    counted = counted.with(part->change);
+    total += part->one_time_ns;
+  }
+  return total;
+}
+
+Repayment repayment_of(const TrialRecord& trial, std::int64_t samples) {
+  const double rate = trial.reference_samples_per_second;
+  if (samples <= 0 || !(rate > 0.0)) return {};
+  const double training_s = static_cast<double>(samples) / rate;
+  return {.cost_s = static_cast<double>(trial.one_time_ns) / kNsPerSecond,
+          .saved_s = training_s * saved_share(trial.estimate.ratio),
+          .training_s = training_s};
+}
+
+Configuration without_unrepaid(Configuration best, const Configuration& starting,
+                               const std::vector<TrialRecord>& trials, std::int64_t samples) {
+  for (const TrialRecord& trial : trials) {
+    if (!is_charged_proposal(trial) || trial.verdict != Verdict::accepted) continue;
+    if (!is_within(trial.change, best)) continue;
+    if (repayment_of(trial, samples).is_repaid()) continue;
+    for (const auto& [name, value] : trial.change.values()) {
+      const KnobValue* const before = starting.find(name);
+      best.set(name, before != nullptr ? *before : KnobValue(std::string()));  // an unset variable
+    }
+  }
+  return best;
+}
+
+bool lacks_repaid(const Configuration& best, const std::vector<TrialRecord>& trials,
+                  std::int64_t samples) {
+  return std::ranges::any_of(trials, [&](const TrialRecord& trial) {
+    const bool is_repayable =
+        trial.verdict == Verdict::accepted || trial.rejection == RejectionReason::not_repaid;
+    return is_charged_proposal(trial) && is_repayable && !is_within(trial.change, best) &&
+           repayment_of(trial, samples).is_repaid();
+  });
+}
+
+}  // namespace autotuned::tuner

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/trial_series.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "tuner/advisors.hpp"
+
+namespace autotuned::tuner {
+namespace {
+
+using std::chrono::nanoseconds;
+
+// At least, of a pair of processes.
+constexpr int kBlockPairsOfProcesses = 3;
+
+}  // namespace
+
+TrialSeries::TrialSeries(const SessionInput& input, const Baseline& baseline,
+                         TrainingBackend& backend, Ledger& ledger, const Clock& clock)
+    : input_(&input),
+      baseline_(&baseline),
+      backend_(&backend),
+      runner_(input, backend, ledger, clock),
+      next_number_(input.next_trial_number) {}
+
+void TrialSeries::add_earlier(TrialRecord trial) {
+  next_number_ = std::max(next_number_, trial.number + 1);
+  records_.push_back(std::move(trial));
+}
+
+TrialRecord TrialSeries::new_trial(TrialKind kind, const Configuration& reference,
+                                   const Configuration& candidate) const {
+  TrialRecord trial;
+  trial.kind = kind;
+  trial.plugin = kOwnName;
+  trial.reference = reference;
+  trial.change = reference.change_to(candidate);
+  trial.risk = recipes::to_string(recipes::risk_of(input_->knobs, trial.change));
+  return trial;
+}
+
+TrialPlan TrialSeries::new_plan(double accept_error_ratio, double reject_error_ratio) const {
+  TrialPlan plan;
+  plan.rules = {.accept_error_ratio = accept_error_ratio,
+                .reject_error_ratio = reject_error_ratio,
+                .min_gain_ratio = input_->recipe.tune.min_gain_ratio};
+  plan.is_watched_for_stalls = !baseline_->has_slow_blocks;
+  return plan;
+}
+
+Result<void> TrialSeries::run(TrialRecord trial, const TrialPlan& plan) {
+  trial.number = next_number_++;
+  auto done = runner_.run(std::move(trial), plan);
+  if (!done) return forward_error(done);
+  records_.push_back(std::move(*done));
+  return {};
+}
+
+nanoseconds TrialSeries::least_time(int pairs) const {
+  return pairs * std::max(baseline_->pair_time, runner_.pair_time());
+}
+
+nanoseconds TrialSeries::least_time(int pairs, const Configuration& reference,
+                                    const Configuration& candidate) const {
+  if (is_live(reference, candidate)) return least_time(pairs);
+  return pairs * std::max(runner_.process_pair_time(), least_time(kBlockPairsOfProcesses));
+}
+
+nanoseconds TrialSeries::first_look_time() const {
+  return runner_.process_pair_time() / 2 + least_time(kFirstLookPairs);
+}
+
+}  // namespace autotuned::tuner

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/verdict.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace autotuned::tuner {
+namespace {
+
+// "0.980 to 1.100". An end that too few pairs have not shown yet is "unknown".
+std::string ends_text(const Estimate& estimate) {
+  const bool has_low = estimate.low > 0.0;
+  const bool has_high = estimate.high < kNoUpperEnd;
+  if (!has_low && !has_high) return "interval unknown";
+  const auto end = [](double value, bool is_known) {
+    return is_known ? fmt::format("{:.3f}", value) : std::string("unknown");
+  };
+  return end(estimate.low, has_low) + " to " + end(estimate.high, has_high);
+}
+
+std::string interval_text(const Measurement& measurement) {
+  const Estimate estimate = measurement.estimate();
+  std::string text = fmt::format("{:.3f} times the rate ({}) over {} pairs", estimate.ratio,
+                                 ends_text(estimate), estimate.pairs);
+  const int processes = measurement.process_pairs();
+  if (processes > 0) {
+    text += fmt::format(" in {} pair{} of processes", processes, processes == 1 ? "" : "s");
+  }
+  return text;
+}
+
+}  // namespace
+
+void fail_trial(TrialRecord& trial, const Error& error, const std::string& context) {
+  trial.verdict = Verdict::failed;
+  trial.failure = error.kind;
+  trial.reason = context.empty() ? error.message() : context + ": " + error.message();
+}
+
+void reject_trial(TrialRecord& trial, RejectionReason rejection, std::string reason) {
+  trial.verdict = Verdict::rejected;
+  trial.rejection = rejection;
+  trial.reason = std::move(reason);
+}
+
+void decide_trial(TrialRecord& trial, const Measurement& measurement, bool is_watched_for_stalls,
+                  bool is_hopeless) {
+  const std::string interval = interval_text(measurement);
+  const Decision decision = measurement.comparison().decision();
+  if (measurement.is_faster(is_watched_for_stalls)) {
+    trial.verdict = Verdict::accepted;
+    trial.reason = interval;
+  } else if (decision == Decision::accept && !measurement.do_totals_agree()) {
+    reject_trial(
+        trial, RejectionReason::totals,
+        fmt::format("the median block is faster but all blocks together are {} ({:.1f} against "
+                    "{:.1f} samples/s): rare stalls; {}",
+                    measurement.total_ratio() < 1.0 ? "slower" : "hardly so",
+                    measurement.candidate_total_rate(), measurement.reference_total_rate(),
+                    interval));
+  } else if (decision == Decision::accept) {
+    reject_trial(
+        trial, RejectionReason::undecided_in_time,
+        fmt::format("no gain shown in its time: {}, and so small a gain takes {} pairs, so that "
+                    "rare stalls are seen",
+                    interval, least_pairs_for(measurement.comparison().estimate().ratio)));
+  } else if (measurement.estimate().high < 1.0) {
+    reject_trial(trial, RejectionReason::slower, "slower: " + interval);
+  } else if (decision == Decision::reject || is_hopeless) {
+    reject_trial(trial, RejectionReason::no_gain, "no gain worth having: " + interval);
+  } else {
+    reject_trial(trial, RejectionReason::undecided_in_time,
+                 "no gain shown in its time: " + interval);
+  }
+}
+
+}  // namespace autotuned::tuner
