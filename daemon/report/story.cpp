@@ -40,6 +40,7 @@ Outcome outcome_of_rejected(const TrialRecord& trial, const std::vector<CheckRec
         return Outcome::wrong_result;
       case RejectionReason::totals:
       case RejectionReason::memory_limit:
+      case RejectionReason::not_repaid:
         return Outcome::rejected;
     }
   }

@@ -121,6 +121,7 @@ TEST(Story, TellsRejectionsApart) {
         std::pair{RejectionReason::undecided_in_time, Outcome::no_gain},
         std::pair{RejectionReason::totals, Outcome::rejected},
         std::pair{RejectionReason::memory_limit, Outcome::rejected},
+        std::pair{RejectionReason::not_repaid, Outcome::rejected},
         std::pair{RejectionReason::not_same_model, Outcome::wrong_result}}) {
     told.rejection = rejection;
     EXPECT_EQ(outcome_of(told), outcome) << to_string(rejection);
