@@ -17,6 +17,13 @@ set(CMAKE_LINK_DEPENDS_NO_SHARED ON)
 # FindLibTorch.cmake writes the run path itself; CMake's own would end in an empty entry, which
 # means the current folder.
 set(CMAKE_SKIP_RPATH ON)
+# Where scripts/package puts libraries that another system lacks, beside the programs of a build; there is no such folder in
+# the build itself, and no such path in installed programs. A file of options for the sake of $ORIGIN, as in
+# FindLibTorch.cmake; it comes before that one's.
+set(AUTOTUNED_SYSTEM_RPATH "$ORIGIN/../lib/system")
+set(AUTOTUNED_SYSTEM_RPATH_OPTIONS "${CMAKE_BINARY_DIR}/CMakeFiles/system_rpath_options.txt")
+file(CONFIGURE OUTPUT "${AUTOTUNED_SYSTEM_RPATH_OPTIONS}" @ONLY CONTENT
+  "-Wl,-rpath,@AUTOTUNED_SYSTEM_RPATH@\n-Wl,--disable-new-dtags\n")
 
 # Line tables only: enough for a readable stack, a tenth of the size. Asserts stay on.
 set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1")

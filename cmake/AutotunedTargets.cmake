@@ -43,6 +43,7 @@ function(autotuned_executable name)
   _autotuned_check_arguments(autotuned_executable ${name})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE autotuned_options ${arg_PRIVATE})
+  target_link_options(${name} PRIVATE "@${AUTOTUNED_SYSTEM_RPATH_OPTIONS}")
   autotuned_use_precompiled_header(${name} program)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${AUTOTUNED_BIN_DIR}")
   # bench/ declares its programs with this function too.
@@ -105,6 +106,7 @@ function(autotuned_test name)
   endif()
 
   add_executable(${name} ${arg_SOURCES})
+  target_link_options(${name} PRIVATE "@${AUTOTUNED_SYSTEM_RPATH_OPTIONS}")
   target_link_libraries(${name} PRIVATE
     autotuned_options autotuned_test_places ${arg_LINK} GTest::gmock GTest::gmock_main)
   if("LibTorch::LibTorch" IN_LIST arg_LINK)

@@ -192,14 +192,16 @@ std::vector<Knob> knobs_of(const Machine& machine) {
       boolean("cuda.graph",
               "A step is recorded once and started as a whole, instead of kernel by kernel."));
   graph.risk = RiskClass::numerics;
-  graph.warmup_steps = 4;  // those before it is recorded, and that one
+  // Of the trainer: the run that makes the optimizer's state, GraphPlan::kRunsBefore more, and the recording.
+  graph.warmup_steps = 6;
   graph.one_time_cost = "recording the step as a graph";
   graph.unavailable = needs_gpu;
 
   Knob& benchmark = knobs.emplace_back(boolean(
       "cudnn.benchmark", "Time cuDNN's algorithms once for every shape and keep the fastest."));
   benchmark.risk = RiskClass::numerics;
-  benchmark.warmup_steps = 3;
+  // cuDNN's plans are kept for the life of the process, and looked up before the flag is.
+  benchmark.how = KnobSwitch::restart;
   benchmark.one_time_cost = "timing algorithms for every shape";
   benchmark.unavailable = needs_gpu;
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/server.hpp"
 
-#include <unistd.h>
-
 #include <chrono>
 #include <functional>
 #include <sstream>
@@ -12,8 +10,8 @@
 #include "base/configuration.hpp"
 #include "base/file.hpp"
 #include "plugins/host/trust.hpp"
-#include "profiler/recorder/cupti_library.hpp"
 #include "recipes/recipe.hpp"
+#include "trainer/hello.hpp"
 #include "trainer/job/job_check.hpp"
 #include "trainer/job/training.hpp"
 #include "trainer/timing_rule.hpp"
@@ -21,8 +19,6 @@
 namespace autotuned::trainer {
 namespace {
 
-constexpr int kProtocol = 1;
-constexpr const char* kTrainer = "autotuned-trainer 0.1.0";
 constexpr std::size_t kMaxOperators = 200;
 
 bool is_cancel(const Json& frame) {
@@ -164,13 +160,6 @@ Result<AskedJob> asked_of(const Json& request) {
   return AskedJob{std::move(*recipe), std::move(*configuration), std::move(*libraries)};
 }
 
-// Why profiles have no GPU in them; empty when they have.
-std::string cupti_reason(const Devices& devices) {
-  if (!devices.cuda_reason.empty()) return devices.cuda_reason;
-  const auto cupti = profiler::open_cupti();
-  return cupti ? "" : cupti.error().message();
-}
-
 }  // namespace
 
 Server::Server(FrameChannel channel, Machine machine, Devices devices)
@@ -179,15 +168,7 @@ Server::Server(FrameChannel channel, Machine machine, Devices devices)
 Server::~Server() = default;
 
 bool Server::serve() {
-  send({{"hello",
-         {{"protocol", kProtocol},
-          {"trainer", kTrainer},
-          {"libtorch", libtorch_version()},
-          {"pid", getpid()},
-          {"devices", devices_.names},
-          {"cuda_reason", devices_.cuda_reason},
-          {"cupti_reason", cupti_reason(devices_)},
-          {"knobs", obeyed_knobs()}}}});
+  send({{"hello", hello_of(devices_)}});
   while (!is_stopped_ && !is_gone_) {
     auto request = receive();
     if (!request) break;
@@ -256,6 +237,7 @@ Result<Json> Server::handle(const std::string& name, const Json& request) {
     const TrainingPlace place = job_->place();
     return Json{{"epoch", place.epoch}, {"sample", place.sample}, {"steps", place.steps}};
   }
+  if (name == "release") return job_->release_memory().map([] { return Json::object(); });
   if (name == "profile") return profile(request);
   if (name == "trace") return trace(request);
   if (name == "compare") return compare(request);
@@ -274,7 +256,9 @@ Result<Json> Server::load(const Json& request) {
                        std::move(asked->libraries));
   if (!job) return tl::unexpected(job.error());
   job_ = std::move(*job);
-  return to_json(job_->facts());
+  Json facts = to_json(job_->facts());
+  facts["device_uuid"] = devices_.uuid_of(job_->facts().device);
+  return facts;
 }
 
 Result<Json> Server::check(const Json& request) {

@@ -156,15 +156,27 @@ const GpuState* find_gpu(const MachineState& state, const std::string& uuid) {
 
 void add_gpu_findings(const GpuState& before, const GpuState& after, double interval,
                       std::vector<MachineFinding>& findings) {
-  const auto slowed = [&](std::chrono::nanoseconds time, const char* why, const char* remedy) {
-    const double share = std::chrono::duration<double>(time).count() / interval;
-    if (share < kMuchSlowed) return;
+  using Time = std::optional<std::chrono::nanoseconds>;
+  // Whether the driver tells of it at all.
+  const auto slowed = [&](const Time& first, const Time& last, const char* why,
+                          const char* remedy) {
+    if (!first || !last) return false;
+    const double share = std::chrono::duration<double>(*last - *first).count() / interval;
+    if (share < kMuchSlowed) return true;
     findings.push_back(
         {"GPU", fmt::format("{} was slowed down for {} in {} of the time: {}", after.name, why,
                             percent(std::min(share, 1.0)), remedy)});
+    return true;
   };
-  slowed(after.slowed_by_heat - before.slowed_by_heat, "its temperature", "see to its cooling");
-  slowed(after.slowed_by_power - before.slowed_by_power, "the limit of its power",
+  const bool tells_heat =
+      slowed(before.slowed_by_heat, after.slowed_by_heat, "its temperature", "see to its cooling");
+  if (!tells_heat && after.is_hot) {
+    findings.push_back(
+        {"GPU", after.name +
+                    " is slowed down for its temperature, and its driver does not tell for how "
+                    "long: see to its cooling"});
+  }
+  slowed(before.slowed_by_power, after.slowed_by_power, "the limit of its power",
          "it trains as fast as that allows; `nvidia-smi -q -d POWER` shows the limit");
 }
 

@@ -8,8 +8,11 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <utility>
+
+#include "base/machine/driver_library.hpp"
 
 namespace autotuned {
 namespace {
@@ -154,12 +157,13 @@ void list_gpus(const Nvml& nvml, NvmlReport& report) {
   }
 }
 
-std::chrono::nanoseconds slowed_by(const Nvml& nvml, NvmlDevice device, int policy) {
+// Nothing where the driver does not tell.
+std::optional<std::chrono::nanoseconds> slowed_by(const Nvml& nvml, NvmlDevice device, int policy) {
   NvmlViolation violation{};
   if (nvml.device_get_violation_status == nullptr ||
       nvml.device_get_violation_status(device, policy, &violation) != kNvmlSuccess ||
       !std::in_range<std::int64_t>(violation.violation_time_ns)) {
-    return {};
+    return std::nullopt;
   }
   return std::chrono::nanoseconds(static_cast<std::int64_t>(violation.violation_time_ns));
 }
@@ -200,7 +204,7 @@ GpuState state_of(const Nvml& nvml, unsigned index, const Gpu& gpu) {
 
 std::vector<GpuState> read_gpu_states(const char* library) {
   std::vector<GpuState> states;
-  void* opened = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);  // never closed, as below
+  void* const opened = open_driver_library(library).handle;
   Nvml nvml;
   if (opened == nullptr || !load_functions(opened, nvml).empty()) return states;
   if (nvml.init() != kNvmlSuccess) return states;
@@ -216,11 +220,9 @@ std::vector<GpuState> read_gpu_states(const char* library) {
 
 NvmlReport read_nvml(const char* library) {
   NvmlReport report;
-  // Never closed: the driver's library starts threads of its own.
-  void* opened = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
-  if (opened == nullptr) {
-    const char* error = ::dlerror();
-    const std::string_view text = error != nullptr ? error : "";
+  const DriverLibrary opened = open_driver_library(library);
+  if (opened.handle == nullptr) {
+    const std::string_view text = opened.reason;
     // It may be there and miss a library of its own.
     const bool is_missing = text.starts_with(std::string(library) + ":") &&
                             text.find("No such file") != std::string_view::npos;
@@ -229,7 +231,7 @@ NvmlReport read_nvml(const char* library) {
     return report;
   }
   Nvml nvml;
-  if (const std::string missing = load_functions(opened, nvml); !missing.empty()) {
+  if (const std::string missing = load_functions(opened.handle, nvml); !missing.empty()) {
     report.reason = fmt::format("the NVIDIA driver is too old ({} lacks {})", library, missing);
     return report;
   }

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,11 +27,12 @@ struct GpuState {
   int processes = 0;                   // that compute on it, whosever they are
   bool is_hot = false;                 // slowed down for its temperature
   bool is_held_by_power = false;  // by an external brake on its power, not by its ordinary limit
-  std::chrono::nanoseconds slowed_by_power{0};  // since the driver was loaded
-  std::chrono::nanoseconds slowed_by_heat{0};
+  // Since the driver was loaded; nothing: it does not tell, as those of GPUs for desktops do not.
+  std::optional<std::chrono::nanoseconds> slowed_by_power;
+  std::optional<std::chrono::nanoseconds> slowed_by_heat;
 };
 
-// Of every GPU that answers. What a driver does not tell stays 0 or false.
+// Of every GPU that answers. What a driver does not tell stays 0, false or empty.
 [[nodiscard]] std::vector<GpuState> read_gpu_states(const char* library);
 
 // `library` is a name or path for dlopen. Never fails: whatever goes wrong is in `reason`.

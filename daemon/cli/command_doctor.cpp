@@ -16,6 +16,7 @@
 #include "daemon/cli/plugin_survey.hpp"
 #include "daemon/common/exit_codes.hpp"
 #include "daemon/common/places.hpp"
+#include "daemon/common/used_device.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/trainers/trainer_client.hpp"
 #include "daemon/trainers/trainer_environment.hpp"
@@ -75,7 +76,22 @@ Finding examine_gpu(const Machine& machine) {
   return {Health::ok, "GPU", names + ", driver " + machine.gpu_driver};
 }
 
-Finding examine_trainer(const Places& places) {
+// "cuda:0 is NVIDIA H100": numbers of CUDA are not always those of nvidia-smi.
+std::string devices_text(const Json& hello, const Machine& machine) {
+  std::string text;
+  int number = 0;
+  for (const Json& uuid : member(hello, "device_uuids")) {
+    const std::string whole = "GPU-" + (uuid.is_string() ? uuid.get<std::string>() : "");
+    const auto found = std::ranges::find(machine.gpus, whole, &Gpu::uuid);
+    text += fmt::format(", cuda:{} is {}", number++,
+                        found != machine.gpus.end() ? found->name
+                                                    : "a part of a GPU, or one "
+                                                      "that NVML does not list");
+  }
+  return text;
+}
+
+Finding examine_trainer(const Places& places, const Machine& machine) {
   NeverCancelled cancel;
   TrainerSpec spec;
   spec.program = places.trainer;
@@ -94,10 +110,16 @@ Finding examine_trainer(const Places& places) {
                   get_string(trainer->hello(), "libtorch").value_or("?"));
   const std::string cuda = get_string(trainer->hello(), "cuda_reason").value_or("");
   const std::string cupti = get_string(trainer->hello(), "cupti_reason").value_or("");
+  const std::string devices = devices_text(trainer->hello(), machine);
   trainer->stop();
-  if (!cuda.empty()) return {Health::ok, "trainer", text + ", CPU only: " + cuda};
-  if (cupti.empty()) return {Health::ok, "trainer", text + ", profiles of the GPU with CUPTI"};
-  return {Health::warning, "trainer", text + ", no GPU in profiles: " + cupti};
+  if (!cuda.empty()) {
+    return {is_gpu_there(machine) ? Health::warning : Health::ok, "trainer",
+            text + ", CPU only: " + cuda};
+  }
+  if (cupti.empty()) {
+    return {Health::ok, "trainer", text + devices + ", profiles of the GPU with CUPTI"};
+  }
+  return {Health::warning, "trainer", text + devices + ", no GPU in profiles: " + cupti};
 }
 
 Finding examine_plugins(const Places& places) {
@@ -191,7 +213,7 @@ int doctor(const std::filesystem::path& history_file, bool as_json) {
        "memory", format_bytes(machine.memory_allowed_bytes) + " allowed"},
       examine_precision(machine),
       examine_gpu(machine),
-      examine_trainer(places),
+      examine_trainer(places, machine),
       examine_plugins(places),
       examine_history(history),
       examine_locks(),

@@ -21,9 +21,9 @@
 #include "daemon/common/exit_codes.hpp"
 #include "daemon/common/owner_mark.hpp"
 #include "daemon/common/places.hpp"
-#include "daemon/common/session_request.hpp"
 #include "daemon/common/settings.hpp"
 #include "daemon/common/trainer_plugins.hpp"
+#include "daemon/common/used_device.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "daemon/session/device_lock.hpp"
 #include "daemon/trainers/trainer_job.hpp"
@@ -146,6 +146,9 @@ Result<Json> record(const recipes::Recipe& recipe, const std::vector<recipes::Kn
   TrainerJob job(std::move(spec), cancel);
   const Configuration configuration = recipe.starting_configuration(knobs);
   if (auto started = job.start(configuration); !started) return tl::unexpected(started.error());
+  for (const MachineFinding& finding :
+       device_findings(recipe, job.hello(), job.facts(), machine, is_gpu_there(machine)))
+    report_warning(finding.subject + ": " + finding.text);
   Json request = {
       {"path", file.string()},    {"active", options.steps},          {"warmup", options.warmup},
       {"wait", options.wait},     {"skip_first", options.skip_first}, {"repeat", options.repeat},

@@ -18,6 +18,7 @@
 #include "daemon/common/settings.hpp"
 #include "daemon/common/submitted_variables.hpp"
 #include "daemon/common/trainer_plugins.hpp"
+#include "daemon/common/used_device.hpp"
 #include "daemon/queue/client.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "daemon/supervisor/supervisor.hpp"

@@ -3,13 +3,6 @@
 
 namespace autotuned::daemon {
 
-std::string device_of(const recipes::Recipe& recipe, const Machine& machine) {
-  if (recipe.device == "cpu" || machine.gpus.empty()) return "cpu";
-  std::size_t index = 0;
-  if (recipe.device.starts_with("cuda:")) index = std::stoul(recipe.device.substr(5));
-  return index < machine.gpus.size() ? machine.gpus[index].uuid : "cpu";
-}
-
 Json SessionRequest::to_json() const {
   Json folders = Json::array();
   for (const auto& folder : plugin_folders)

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/json.hpp"
-#include "base/machine/machine.hpp"
 #include "base/result.hpp"
 #include "recipes/recipe.hpp"
 
@@ -37,8 +36,5 @@ struct SessionRequest {
   [[nodiscard]] Json to_json() const;
   [[nodiscard]] static Result<SessionRequest> from_json(const Json& value);
 };
-
-// The device that a recipe trains on: the UUID of a GPU, or "cpu". Runs on one device take turns.
-[[nodiscard]] std::string device_of(const recipes::Recipe& recipe, const Machine& machine);
 
 }  // namespace autotuned::daemon

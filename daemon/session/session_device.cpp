@@ -6,10 +6,11 @@
 
 #include <chrono>
 #include <string>
+#include <utility>
 
 #include "daemon/common/owner_mark.hpp"
 #include "daemon/common/places.hpp"
-#include "daemon/common/session_request.hpp"
+#include "daemon/common/used_device.hpp"
 
 namespace autotuned::daemon {
 namespace {
@@ -20,42 +21,72 @@ constexpr int kLooksAtOrphans = 10;  // two seconds
 
 }  // namespace
 
-Result<DeviceLock> lock_device_of(const recipes::Recipe& recipe, const Machine& machine,
-                                  SessionControl& control) {
+SessionDevice::SessionDevice(const recipes::Recipe& recipe, const Machine& machine,
+                             SessionControl& control)
+    : recipe_name_(recipe.name),
+      machine_(machine),
+      control_(control),
+      device_(device_of(recipe, machine)) {}
+
+bool SessionDevice::moves_to(const Json& facts) {
+  const std::string told = device_told(facts, machine_, device_);
+  if (told == device_) return false;
+  device_ = told;
+  lock_ = {};
+  return true;
+}
+
+Result<void> SessionDevice::lock() {
   auto folder = lock_folder();
   if (!folder) return tl::unexpected(folder.error());
   // They may hold the lock, or use the device without it.
-  const auto end_orphans = [&control] {
+  const auto end_orphans = [this] {
     if (const std::size_t ended = end_left_behind(kOrphanLimit); ended > 0) {
-      control.report({{"event", "warning"},
-                      {"text", "processes that a killed run had left behind were ended: " +
-                                   std::to_string(ended)}});
+      control_.report({{"event", "warning"},
+                       {"text", "processes that a killed run had left behind were ended: " +
+                                    std::to_string(ended)}});
     }
   };
   end_orphans();
   const std::string holder =
-      "autotuned, process " + std::to_string(getpid()) + ", recipe " + recipe.name;
+      "autotuned, process " + std::to_string(getpid()) + ", recipe " + recipe_name_;
   int looks = 0;
-  auto lock =
-      lock_device(device_of(recipe, machine), holder, {*folder}, [&](const std::string& who) {
-        if (looks == 0) {
-          control.report({{"event", "waiting"}, {"for", who}});
-        }
-        // Whoever had the device may have been killed since.
-        if (++looks % kLooksAtOrphans == 0) end_orphans();
-        // flock has no way to wait for a lock and for a cancel at once.
-        pollfd cancel{control.descriptor(), POLLIN, 0};
-        poll(&cancel, 1, 200);
-        return !control.is_requested();
-      });
-  if (!lock) return tl::unexpected(lock.error());
+  auto locked = lock_device(device_, holder, {*folder}, [&](const std::string& who) {
+    if (looks == 0) {
+      control_.report({{"event", "waiting"}, {"for", who}});
+    }
+    // Whoever had the device may have been killed since.
+    if (++looks % kLooksAtOrphans == 0) end_orphans();
+    // flock has no way to wait for a lock and for a cancel at once.
+    pollfd cancel{control_.descriptor(), POLLIN, 0};
+    poll(&cancel, 1, 200);
+    return !control_.is_requested();
+  });
+  if (!locked) return tl::unexpected(locked.error());
   if (looks > 0) end_orphans();
-  if (!lock->problem.empty()) {
-    control.report(
+  if (!locked->problem.empty()) {
+    control_.report(
         {{"event", "warning"},
-         {"text", "runs of other users may use the device meanwhile: " + lock->problem}});
+         {"text", "runs of other users may use the device meanwhile: " + locked->problem}});
   }
-  return lock;
+  lock_ = *std::move(locked);
+  return {};
+}
+
+Result<std::chrono::nanoseconds> start_on(SessionDevice& device, TrainerJob& job,
+                                          const Configuration& configuration,
+                                          const std::vector<int>& other_locks) {
+  for (;;) {
+    std::vector<int> locks = device.descriptors();
+    locks.insert(locks.end(), other_locks.begin(), other_locks.end());
+    job.inherit_locks(std::move(locks));
+    const auto begin = std::chrono::steady_clock::now();
+    if (auto started = job.start(configuration); !started) return tl::unexpected(started.error());
+    const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - begin;
+    if (!device.moves_to(job.facts())) return took;
+    job.stop();
+    if (auto locked = device.lock(); !locked) return tl::unexpected(locked.error());
+  }
 }
 
 }  // namespace autotuned::daemon

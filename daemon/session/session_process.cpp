@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <random>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "daemon/common/places.hpp"
 #include "daemon/common/session_request.hpp"
 #include "daemon/common/trainer_plugins.hpp"
+#include "daemon/common/used_device.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/story.hpp"
@@ -30,6 +32,7 @@
 #include "daemon/session/run_row.hpp"
 #include "daemon/session/session_control.hpp"
 #include "daemon/session/session_device.hpp"
+#include "daemon/session/session_spec.hpp"
 #include "daemon/trainers/data_check.hpp"
 #include "daemon/trainers/trainer_job.hpp"
 #include "recipes/recipe_yaml.hpp"
@@ -48,7 +51,9 @@ constexpr int kTrainingAttempts = 3;
 class RunningSession {
  public:
   RunningSession(SessionRequest request, SessionControl& control)
-      : request_(std::move(request)), control_(&control) {
+      : request_(std::move(request)),
+        control_(&control),
+        device_(request_.recipe, machine_, control) {
     trainer_plugins_ = trainer_plugins_here(request_.plugin_folders, request_.without);
     knobs_ = knobs_with(recipes::knobs_of(machine_), trainer_plugins_);
     recipe_as_given_ = request_.recipe;
@@ -85,11 +90,6 @@ class RunningSession {
     for (const std::string& text : sentences)
       report({{"event", "warning"}, {"text", text}});
   }
-  // The UUID of the GPU that the job is for; empty on the CPU.
-  [[nodiscard]] std::string gpu() const {
-    const std::string device = device_of(request_.recipe, machine_);
-    return device == "cpu" ? "" : device;
-  }
   // For people who wait for what we hold.
   [[nodiscard]] std::string holder_text() const {
     return (has_run_ ? "run " + run_.id.text : "a run") + " of " + request_.recipe.name +
@@ -105,11 +105,12 @@ class RunningSession {
   Places places_ = find_places();
   Machine machine_ = detect_machine();
   MachineState state_at_start_;
+  std::vector<MachineFinding> found_device_;           // that it is not the one to be expected
   std::vector<plugins::FoundPlugin> trainer_plugins_;  // their code never runs here
   std::vector<recipes::Knob> knobs_;
   std::vector<plugins::FoundPlugin> plugins_;
   std::optional<storage::History> history_;
-  DeviceLock device_lock_;
+  SessionDevice device_;
   OutputFolder output_;
   Descriptor claim_;  // of the run: we are at work on it
   std::optional<TrainerJob> job_;
@@ -261,7 +262,7 @@ Result<void> RunningSession::tune() {
                                input.extension_knobs.end());
   input.machine = machine_;
   input.memory_available_bytes = state_at_start_.memory_available_bytes;
-  if (const std::string used = gpu(); !used.empty()) {
+  if (const std::string used = device_.gpu(); !used.empty()) {
     const auto found = std::ranges::find(state_at_start_.gpus, used, &GpuState::uuid);
     input.memory_available_bytes =
         found == state_at_start_.gpus.end() ? 0 : found->memory_free_bytes;
@@ -291,9 +292,12 @@ Result<void> RunningSession::tune() {
   HistoryLedger ledger(*history_, run_, plugins_, clock_,
                        [this](const Json& event) { take_event_of_search(event); });
   PluginAdvisors advisors(plugins_, request_.recipe.tune.plugins);
-  if (auto told = record_findings(findings_at(state_at_start_, gpu())); !told) return told;
+  std::vector<MachineFinding> findings = findings_at(state_at_start_, device_.gpu());
+  std::ranges::move(found_device_, std::back_inserter(findings));
+  if (auto told = record_findings(findings); !told) return told;
   auto outcome = tuner::run_session(input, *job_, advisors, ledger, clock_);
-  auto told = record_findings(findings_between(state_at_start_, read_machine_state(), gpu()));
+  auto told =
+      record_findings(findings_between(state_at_start_, read_machine_state(), device_.gpu()));
   if (!outcome) return tl::unexpected(outcome.error());
   if (!told) return told;
 
@@ -337,7 +341,8 @@ Result<void> RunningSession::train() {
   run_.training = *trained;
   // What was measured beside it: only that may be blamed for a slow training.
   run_.training["disturbances"] = Json::array();
-  for (const MachineFinding& finding : findings_between(before, read_machine_state(), gpu()))
+  for (const MachineFinding& finding :
+       findings_between(before, read_machine_state(), device_.gpu()))
     run_.training["disturbances"].push_back(finding.subject + ": " + finding.text);
   return {};
 }
@@ -410,9 +415,7 @@ Result<int> RunningSession::run() {
   history_.emplace(std::move(*history));
   // Of runs of other jobs, which nobody may ever go on with.
   if (auto count = history_->interrupt_abandoned_trials(); !count) return end_with(count.error());
-  auto locked = lock_device_of(request_.recipe, machine_, *control_);
-  if (!locked) return end_with(locked.error());
-  device_lock_ = *std::move(locked);
+  if (auto locked = device_.lock(); !locked) return end_with(locked.error());
   auto output = open_output_folder(request_.recipe.output_dir, holder_text());
   if (!output) return end_with(output.error());
   output_ = *std::move(output);
@@ -421,36 +424,30 @@ Result<int> RunningSession::run() {
   }
   state_at_start_ = read_machine_state();
 
-  TrainerJobSpec spec;
-  spec.recipe = request_.recipe;
-  spec.knobs = knobs_;
-  spec.extension_knobs = extension_knobs(trainer_plugins_);
-  auto libraries = libraries_for(request_.recipe, trainer_plugins_);
-  if (!libraries) return end_with(libraries.error());
-  spec.plugins = std::move(*libraries);
-  spec.trainer = places_.trainer;
-  spec.folder = output_.log;
-  spec.block_limit = request_.block_limit;
-  spec.device_locks = device_lock_.descriptors();
-  if (output_.lock.is_open()) spec.device_locks.push_back(output_.lock.get());
-  if (auto folder = lock_folder()) spec.measurement_lock = *folder / "measurement.lock";
-  spec.memory_limit_bytes = host_memory_limit_bytes(request_.recipe, machine_);
-  spec.on_damage = [this](Json damaged) {
+  auto spec = session_spec(request_, machine_, places_, knobs_, trainer_plugins_);
+  if (!spec) return end_with(spec.error());
+  spec->folder = output_.log;
+  spec->on_damage = [this](Json damaged) {
     damaged["event"] = "damaged";
     report(damaged);
   };
-  spec.on_trainer_end = [this](TrainerEnd end) { take_trainer_end(std::move(end)); };
-  spec.on_warning = [this](const std::string& text) { warn({text}); };
-  job_.emplace(std::move(spec), *control_);
+  spec->on_trainer_end = [this](TrainerEnd end) { take_trainer_end(std::move(end)); };
+  spec->on_warning = [this](const std::string& text) { warn({text}); };
+  job_.emplace(*std::move(spec), *control_);
   report({{"event", "phase"}, {"phase", "loading"}});
-  const nanoseconds before_start = clock_.now();
-  auto started = job_->start(request_.recipe.starting_configuration(knobs_));
-  start_time_ = clock_.now() - before_start;
+  const auto started =
+      start_on(device_, *job_, request_.recipe.starting_configuration(knobs_),
+               output_.lock.is_open() ? std::vector{output_.lock.get()} : std::vector<int>());
   if (!started) {
     return end_with(as_recipe_problem(started.error(), request_.recipe, knobs_, trainer_plugins_,
                                       [this](const std::string& other) { warn({other}); }));
   }
 
+  start_time_ = *started;
+  found_device_ = device_findings(request_.recipe, job_->hello(), job_->facts(), machine_,
+                                  is_gpu_there(machine_));
+  for (const MachineFinding& finding : found_device_)
+    warn({finding.subject + ": " + finding.text});
   if (auto opened = open_run(); !opened) return end_with(opened.error());
   // It was killed between its end and its report.
   if (run_.state == RunState::failed) return conclude(1);

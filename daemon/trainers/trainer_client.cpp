@@ -28,8 +28,6 @@ using std::chrono::nanoseconds;
 constexpr int kProtocol = 1;
 constexpr int kSocketInTrainer = 3;
 constexpr int kLocksInTrainer = 4;  // and above
-// Loading LibTorch from a cold disk takes long; a program that is no trainer never says hello.
-constexpr nanoseconds kHelloLimit = std::chrono::seconds(120);
 // `train` writes a checkpoint before it answers.
 constexpr nanoseconds kCancelGrace = std::chrono::seconds(30);
 // For a process that was told to stand still.
@@ -137,12 +135,13 @@ Result<TrainerClient> TrainerClient::start(const TrainerSpec& spec, CancelSource
 
   TrainerClient client(std::move(output), std::move(*process),
                        FrameChannel(std::move(sockets->ours)), cancel, spec);
-  const auto deadline = Clock::now() + kHelloLimit;
+  const auto deadline = Clock::now() + spec.hello_limit;
   auto frame = client.receive_before(deadline, /*is_cancellable=*/true);
   if (!frame) {
     switch (frame.error().kind) {
       case ErrorKind::timeout:
-        return client.end(ErrorKind::timeout, "the trainer did not say hello within 2 minutes");
+        return client.end(ErrorKind::timeout, "the trainer did not say hello within " +
+                                                  format_duration(spec.hello_limit));
       case ErrorKind::cancelled:
         client.end(ErrorKind::cancelled, "");
         return fail(ErrorKind::cancelled, "stopped while the trainer was starting");

@@ -49,6 +49,9 @@ struct TrainerSpec {
   // ours are shared.
   std::filesystem::path log;
   std::vector<int> inherited_locks;  // of the device, held as long as the trainer lives
+  // For its hello. LibTorch for CUDA has 3.6 GB of libraries, which a slow disk takes minutes to read the first time; a
+  // program that is no trainer never says it.
+  std::chrono::nanoseconds hello_limit = std::chrono::minutes(5);
   // Told when the trainer ends before its time, and when it says that there is no memory. May be empty.
   std::function<void(TrainerEnd)> on_end;
   std::string system_root;  // below which the kernel's counters are; empty but in tests

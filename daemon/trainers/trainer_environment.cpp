@@ -3,29 +3,84 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
 
+#include "base/folder_names.hpp"
 #include "base/machine/allocator_library.hpp"
+#include "base/machine/driver_library.hpp"
 #include "base/process/process.hpp"
 
 namespace autotuned::daemon {
 
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr const char* kAllocator = "memory.allocator";
+constexpr const char* kDriver = "libcuda.so.1";
+// A folder that has one of these is not the driver's alone: its libraries would take the place of others.
+constexpr std::array<std::string_view, 7> kNotOfDrivers = {
+    "libcudart.so", "libcublas", "libcudnn", "libtorch", "libc10", "libc.so", "libstdc++.so"};
+
+bool is_driver_folder(const fs::path& folder) {
+  std::error_code ignored;
+  if (!folder.is_absolute() || !fs::exists(folder / kDriver, ignored)) return false;
+  FolderNames names(folder.c_str());
+  while (const auto name = names.next()) {
+    const std::string_view file = *name;
+    if (std::ranges::any_of(kNotOfDrivers,
+                            [&](std::string_view start) { return file.starts_with(start); })) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::string text_of(const char* variable) {
+  const char* const text = std::getenv(variable);
+  return text != nullptr ? text : "";
+}
 
 }  // namespace
 
-std::vector<std::string> trainer_environment() {
-  std::vector<std::string> environment =
-      environment_of({"AUTOTUNED_JOB", "HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "TZ",
-                      "XDG_CACHE_HOME", "CUDA_VISIBLE_DEVICES", "CUDA_MODULE_LOADING",
-                      "OMP_NUM_THREADS", "ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"});
-  environment.push_back("AUTOTUNED_PARENT_PID=" + std::to_string(getpid()));
-  const char* const libtorch = std::getenv("AUTOTUNED_LIBTORCH");
-  if (libtorch != nullptr && *libtorch != '\0') {
-    environment.push_back("LD_LIBRARY_PATH=" + std::string(libtorch) + "/lib");
+std::string trainer_library_path(std::string_view libtorch, std::string_view own_path,
+                                 std::span<const char* const> driver_folders) {
+  std::string path;
+  const auto add = [&path](const std::string& folder) {
+    if (!path.empty()) path += ':';
+    path += folder;
+  };
+  if (!libtorch.empty()) add(std::string(libtorch) + "/lib");
+  while (!own_path.empty()) {
+    const std::string folder(own_path.substr(0, own_path.find(':')));
+    own_path.remove_prefix(std::min(own_path.size(), folder.size() + 1));
+    if (is_driver_folder(folder)) add(folder);
   }
+  for (const char* const folder : driver_folders)
+    if (is_driver_folder(folder)) add(folder);
+  return path;
+}
+
+std::vector<std::string> trainer_environment() {
+  std::vector<std::string> environment = environment_of(
+      {"AUTOTUNED_JOB", "HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "TZ", "XDG_CACHE_HOME",
+       "CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES", "CUDA_MODULE_LOADING",
+       "CUDA_MPS_PIPE_DIRECTORY", "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF",
+       "OMP_NUM_THREADS", "ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"});
+  environment.push_back("AUTOTUNED_PARENT_PID=" + std::to_string(getpid()));
+  // Else CUDA puts the fastest GPU first, and NVML and nvidia-smi do not.
+  if (text_of("CUDA_DEVICE_ORDER").empty()) {
+    std::erase(environment, "CUDA_DEVICE_ORDER=");
+    environment.emplace_back("CUDA_DEVICE_ORDER=PCI_BUS_ID");
+  }
+  const std::string libraries = trainer_library_path(text_of("AUTOTUNED_LIBTORCH"),
+                                                     text_of("LD_LIBRARY_PATH"), driver_folders());
+  if (!libraries.empty()) environment.push_back("LD_LIBRARY_PATH=" + libraries);
   return environment;
 }
 

@@ -2,7 +2,9 @@
 // What a trainer sees of our own environment.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/configuration.hpp"
@@ -10,11 +12,16 @@
 
 namespace autotuned::daemon {
 
-// NAME=value: a list of variables of ours, our process as AUTOTUNED_PARENT_PID, and the library path.
-// That is not ours: a toolkit's libraries there would take the place of those that LibTorch was built
-// with. It is $AUTOTUNED_LIBTORCH/lib where that is set, and serves a trainer that no longer finds
-// LibTorch where it was at build time.
+// NAME=value: a list of variables of ours, our process as AUTOTUNED_PARENT_PID, GPUs numbered as nvidia-smi does
+// (unless CUDA_DEVICE_ORDER says otherwise), and the library path.
 [[nodiscard]] std::vector<std::string> trainer_environment();
+
+// The library path of a trainer, which is not ours: a toolkit's libraries there would take the place of those that
+// LibTorch was built with. `libtorch`/lib, where that is not empty, serves a trainer that no longer finds LibTorch where
+// it was at build time. Then those folders of `own_path` and of `driver_folders` that hold NVIDIA's driver and nothing
+// else of CUDA: containers and clusters put it where the dynamic linker does not look.
+[[nodiscard]] std::string trainer_library_path(std::string_view libtorch, std::string_view own_path,
+                                               std::span<const char* const> driver_folders);
 
 // Of a trainer that is to work under `configuration`: with its env.NAME, the library that it wants for
 // memory.allocator in LD_PRELOAD, and OMP_WAIT_POLICY=passive unless it names another. Whatever this fails

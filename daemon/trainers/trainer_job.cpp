@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/file.hpp"
-#include "daemon/common/session_request.hpp"
+#include "daemon/common/used_device.hpp"
 #include "daemon/trainers/trainer_environment.hpp"
 #include "daemon/trainers/training_advance.hpp"
 
@@ -25,6 +25,10 @@ constexpr int kLogs = 8;
 constexpr const char* kTrainerVariable = "AUTOTUNED_TRAINER_MARK";
 
 }  // namespace
+
+bool is_for_want_of_room(const Error& error) {
+  return error.kind == ErrorKind::out_of_memory || error.kind == ErrorKind::busy;
+}
 
 std::int64_t host_memory_limit_bytes(const recipes::Recipe& recipe, const Machine& machine) {
   const recipes::Tune& tune = recipe.tune;
@@ -141,7 +145,7 @@ Result<TrainerJob::Trainer*> TrainerJob::trainer_for(const Configuration& config
   }
   make_room();
   auto started = start_trainer(configuration);
-  if (!started && started.error().kind == ErrorKind::out_of_memory && !trainers_.empty()) {
+  if (!started && is_for_want_of_room(started.error()) && !trainers_.empty()) {
     // Two do not fit: from here on they alternate by restart.
     const std::vector<std::string> others = keys_beside(key);
     stop();

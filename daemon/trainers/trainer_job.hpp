@@ -57,6 +57,10 @@ struct TrainerJobSpec {
 [[nodiscard]] std::int64_t host_memory_limit_bytes(const recipes::Recipe& recipe,
                                                    const Machine& machine);
 
+// Whether a trainer failed for what another one has: memory, or a GPU that one process alone may use
+// (EXCLUSIVE_PROCESS).
+[[nodiscard]] bool is_for_want_of_room(const Error& error);
+
 class TrainerJob final : public tuner::TrainingBackend {
  public:
   // `cancel` must outlive the job.
@@ -66,6 +70,10 @@ class TrainerJob final : public tuner::TrainingBackend {
   // Starts a trainer for `configuration` and loads the recipe. The trainer's hello and its answer to
   // `load` are then known. Removes what a session that was killed in a trace has left of it.
   Result<void> start(const Configuration& configuration);
+  // For trainers that are started from now on, in the place of those of the spec.
+  void inherit_locks(std::vector<int> device_locks) {
+    spec_.device_locks = std::move(device_locks);
+  }
   [[nodiscard]] const Json& hello() const { return hello_; }
   [[nodiscard]] const Json& facts() const { return facts_; }
 
@@ -110,6 +118,7 @@ class TrainerJob final : public tuner::TrainingBackend {
     std::set<std::string> turned;      // knobs of extensions that it ever obeyed, with their values
     std::set<std::string> copies;      // checkpoints of a check, there or asked for
     bool is_warm = false;
+    bool has_released = false;  // its memory on the device, which its next step takes anew
     // By configuration: what the first switch to it took, beside its steps and what blocks tell of filling; 0 where that
     // is nothing notable. It holds what an extension does when it is switched on.
     std::map<std::string, std::chrono::nanoseconds> switch_times;
@@ -149,6 +158,8 @@ class TrainerJob final : public tuner::TrainingBackend {
   Result<Json> ask_undisturbed(Trainer& trainer, const std::string& name, Json fields,
                                std::chrono::nanoseconds limit);
   void suspend_others(const Trainer* working);
+  // Of a trainer on a GPU, before it waits: LibTorch keeps what it has freed, and the other one needs it.
+  void release_memory(Trainer& trainer);
   // Ends those whose restart knobs are others than `key`.
   void end_others(const std::string& key);
   // Untimed blocks until its rate is flat.

@@ -95,8 +95,17 @@ Result<Descriptor> TrainerJob::lock_measurement() {
 
 void TrainerJob::suspend_others(const Trainer* working) {
   for (Trainer& other : trainers_) {
-    if (&other != working) other.client.suspend();
+    if (&other == working || !other.client.is_alive() || other.client.is_suspended()) continue;
+    release_memory(other);
+    other.client.suspend();
   }
+}
+
+void TrainerJob::release_memory(Trainer& trainer) {
+  if (!get_string(facts_, "device").value_or("").starts_with("cuda")) return;
+  // A trainer that does not know the request keeps what it has.
+  const auto released = trainer.client.request("release", Json::object(), spec_.block_limit);
+  trainer.has_released = trainer.has_released || released.has_value();
 }
 
 void TrainerJob::end_others(const std::string& key) {
@@ -126,7 +135,7 @@ Result<Value> TrainerJob::make_room_for(const Configuration& configuration,
                                         const std::function<Result<Value>()>& work) {
   const std::string key = restart_key(configuration);
   auto done = work();
-  if (done || done.error().kind != ErrorKind::out_of_memory) return done;
+  if (done || !is_for_want_of_room(done.error())) return done;
   const std::vector<std::string> others = keys_beside(key);
   if (others.empty()) return done;
   stop();
@@ -254,6 +263,7 @@ Result<Block> TrainerJob::measure_block(const Configuration& configuration,
   nanoseconds least = request.minimum_duration;
   Json fields = {{"minimum_steps", request.minimum_steps}};
   if (!request.reuse.empty()) fields["reuse"] = request.reuse;
+  if (std::exchange((*trainer)->has_released, false)) fields["warmup_steps"] = 1;
   if (is_slowed_by_checkpoints_ && request.reuse.empty()) {
     least = std::max(least, spec_.recipe.checkpoint_every);
     fields["checkpoint_path"] = (spec_.folder / kTimedCheckpoint).string();

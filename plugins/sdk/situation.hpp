@@ -300,8 +300,14 @@ inline std::optional<Gpu> Situation::gpu() const {
   const std::size_t index =
       colon == std::string::npos ? 0 : std::strtoul(device.c_str() + colon + 1, nullptr, 10);
   const Json& gpus = member(section("environment"), "gpus");
-  if (!gpus.is_array() || index >= gpus.size()) return std::nullopt;
-  const Json& json = gpus[index];
+  if (!gpus.is_array()) return std::nullopt;
+  // CUDA's numbers need not be those of the list: where the trainer tells which one it is, that counts.
+  const std::string uuid = text("job", "device_uuid");
+  const auto named = std::find_if(gpus.begin(), gpus.end(), [&](const Json& one) {
+    return as<std::string>(member(one, "uuid")) == "GPU-" + uuid;
+  });
+  if (named == gpus.end() && (!uuid.empty() || index >= gpus.size())) return std::nullopt;
+  const Json& json = named != gpus.end() ? *named : gpus[index];
   Gpu gpu{.name = as<std::string>(member(json, "name")).value_or(""),
           .memory_bytes = as<std::int64_t>(member(json, "memory_bytes")).value_or(0)};
   const std::string capability =

@@ -20,6 +20,8 @@ namespace {
 
 constexpr std::size_t kMostDamage = 8;  // that is told; all of it is counted
 constexpr std::size_t kLongestName = 16'384;
+// CUPTI brings the clock of a device to that of the host no better than this.
+constexpr std::int64_t kClockErrorNs = 20'000;
 // 146 years: sums and differences of times below that do not overflow.
 constexpr std::uint64_t kLatestNs = std::uint64_t{1} << 62U;
 
@@ -367,7 +369,9 @@ DeviceTimeline CuptiRecords::take(const RecordingClock& clock) {
       event.operation = known.operation;
       event.span = known.span;
       if (is_work && !known.call_ns) ++losses.without_call;
-      if (is_work && known.call_ns && event.start_ns < *known.call_ns) ++losses.before_launch;
+      if (is_work && known.call_ns && event.start_ns < *known.call_ns - kClockErrorNs) {
+        ++losses.before_launch;
+      }
       event.start_ns -= clock.offset_ns;
       event.end_ns -= clock.offset_ns;
     }

@@ -1,9 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/recorder/timeline_device.hpp"
 
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <unordered_map>
+
 #include "base/text.hpp"
 
 namespace autotuned::profiler {
+namespace {
+
+// The scopes of the spans `backward`, by their beginnings.
+std::vector<ScopeId> backward_spans(const std::vector<SpanRecord>& spans) {
+  std::vector<ScopeId> found;
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    if (std::string_view(spans[i].name) == span::kBackward) found.push_back(scope_of_span(i));
+  }
+  std::ranges::sort(found, {}, [&](ScopeId id) { return spans[id - 1].start_ns; });
+  return found;
+}
+
+}  // namespace
+
+void place_backward_work(DeviceTimeline& timeline, const std::vector<SpanRecord>& spans,
+                         std::int64_t training_thread) {
+  const std::vector<ScopeId> backward = backward_spans(spans);
+  if (backward.empty()) return;
+  // The spans do not overlap: the last one that began is the only one that may go on.
+  const auto span_at = [&](std::int64_t time_ns) -> ScopeId {
+    const auto after = std::ranges::upper_bound(backward, time_ns, {},
+                                                [&](ScopeId id) { return spans[id - 1].start_ns; });
+    if (after == backward.begin()) return 0;
+    const ScopeId span = *std::prev(after);
+    return time_ns <= spans[span - 1].end_ns ? span : 0;
+  };
+  std::unordered_map<std::uint32_t, ScopeId> span_of_call;
+  for (HostCall& call : timeline.calls) {
+    if (call.span != 0 || call.thread == training_thread) continue;
+    call.span = span_at(call.start_ns);
+    if (call.span != 0 && call.correlation != 0) span_of_call.emplace(call.correlation, call.span);
+  }
+  const auto place = [&](auto& events) {
+    for (auto& event : events) {
+      if (event.span != 0) continue;
+      const auto found = span_of_call.find(event.correlation);
+      if (found != span_of_call.end()) event.span = found->second;
+    }
+  };
+  place(timeline.kernels);
+  place(timeline.copies);
+  place(timeline.fills);
+  place(timeline.waits);
+}
 
 void add(DeviceLosses& to, const DeviceLosses& more) {
   constexpr std::size_t kMostDamage = 8;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "profiler/scopes.hpp"
+#include "profiler/spans.hpp"
 
 namespace autotuned::profiler {
 
@@ -119,6 +120,11 @@ struct RecordedDevice {
   std::int64_t reserved_shared_bytes_per_block = 0;
   int multiprocessors = 0;
 };
+
+// What a thread of autograd's asked for while the training thread waited in its span `backward` gets that span, which it
+// could not know. `training_thread` is the system's number.
+void place_backward_work(DeviceTimeline& timeline, const std::vector<SpanRecord>& spans,
+                         std::int64_t training_thread);
 
 // Sums; of the damage, the first few.
 void add(DeviceLosses& to, const DeviceLosses& more);

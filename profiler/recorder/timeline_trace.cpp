@@ -60,6 +60,7 @@ class RecordingWriter {
       for (const ThreadTimeline& thread : stretch.timeline.threads)
         write_thread(stretch.timeline, thread);
       write_links(stretch.timeline, links);
+      place_backward_work(stretch.device, stretch.spans, recording_.training_thread);
       write_device_timeline(writer_, stretch.device, numbers_, offset_ns_);
       add(losses, stretch.device.losses);
     }

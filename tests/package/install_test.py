@@ -35,6 +35,7 @@ class Installed(installation.Case):
         if not trainer.exists():
             self.skipTest("built without LibTorch")
         self.assertNotIn(b"$ORIGIN", trainer.read_bytes())
+        self.assertNotIn(b"$ORIGIN", (self.prefix / "bin/autotuned").read_bytes())
         findings = json.loads(self.autotuned("doctor", "--json").stdout)["findings"]
         found = [finding for finding in findings if finding["subject"] == "trainer"]
         self.assertEqual(found[0]["health"], "ok", found)

@@ -90,6 +90,7 @@ TEST(Server, SaysHelloAndStops) {
   EXPECT_EQ(session.hello()["protocol"], 1);
   EXPECT_EQ(session.hello()["libtorch"], "2.11.0");
   EXPECT_EQ(session.hello()["devices"], Json::array({"cpu"}));
+  EXPECT_EQ(session.hello()["device_uuids"], Json::array());
   EXPECT_EQ(session.hello()["cupti_reason"], "not for tests");
   EXPECT_THAT(session.hello()["knobs"], Contains("batch_size"));
   EXPECT_EQ(session.ok("stop"), Json::object());

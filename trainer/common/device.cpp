@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/common/device.hpp"
 
+#include <ATen/Context.h>
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/core/CachingHostAllocator.h>
 #include <dlfcn.h>
@@ -8,9 +9,20 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
+
+#include "base/machine/cuda_devices.hpp"
+#include "base/machine/driver_library.hpp"
 
 namespace autotuned::trainer {
 namespace {
+
+using c10::CachingAllocator::Stat;
+using c10::CachingAllocator::StatArray;
+using c10::CachingAllocator::StatType;
+
+constexpr const char* kDriver = "libcuda.so.1";
+constexpr int kLeastCuda = 13000;
 
 at::Device parsed(const std::string& device) {
   return at::Device(device);
@@ -22,8 +34,25 @@ std::string first_line(const char* text) {
   return all.substr(0, all.find('\n'));
 }
 
-std::string open_cuda(std::vector<std::string>& names) {
-  if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL) == nullptr) return "no NVIDIA driver";
+// LibTorch itself only warns, on standard error.
+std::string why_no_gpu(void* driver) {
+  const int version = read_cuda_version(driver);
+  if (version == 0 || version >= kLeastCuda) return "the NVIDIA driver shows no GPU";
+  return "the NVIDIA driver is too old: it knows CUDA " + std::to_string(version / 1000) + "." +
+         std::to_string(version % 1000 / 10) + ", and LibTorch needs CUDA 13";
+}
+
+std::string open_cuda(Devices& devices) {
+  const DriverLibrary driver = open_driver_library(kDriver);
+  if (driver.handle == nullptr) {
+    const bool is_missing = driver.reason.starts_with(std::string(kDriver) + ":") &&
+                            driver.reason.find("No such file") != std::string::npos;
+    return is_missing ? "no NVIDIA driver"
+                      : "the NVIDIA driver cannot be loaded: " + first_line(driver.reason.c_str());
+  }
+  // CUDA opens these by their names when it needs them, which finds them nowhere but where the driver lies.
+  for (const char* const other : {"libnvidia-ml.so.1", "libnvidia-ptxjitcompiler.so.1"})
+    (void)open_driver_library(other);
   // Global: exceptions thrown there are caught here by type.
   if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
     return "LibTorch's CUDA libraries cannot be loaded: " + first_line(dlerror());
@@ -31,11 +60,17 @@ std::string open_cuda(std::vector<std::string>& names) {
   try {
     const int count = at::accelerator::deviceCount();
     for (int i = 0; i < count; ++i)
-      names.push_back("cuda:" + std::to_string(i));
-    return count > 0 ? "" : "the NVIDIA driver shows no GPU";
+      devices.names.push_back("cuda:" + std::to_string(i));
+    if (count == 0) return why_no_gpu(driver.handle);
+    devices.cuda_uuids = read_cuda_uuids(driver.handle);
+    return "";
   } catch (const std::exception& error) {
     return first_line(error.what());
   }
+}
+
+const Stat& total(const StatArray& stats) {
+  return stats[static_cast<std::size_t>(StatType::AGGREGATE)];
 }
 
 }  // namespace
@@ -43,8 +78,16 @@ std::string open_cuda(std::vector<std::string>& names) {
 Devices open_devices() {
   Devices devices;
   devices.names = {"cpu"};
-  devices.cuda_reason = open_cuda(devices.names);
+  devices.cuda_reason = open_cuda(devices);
   return devices;
+}
+
+std::string Devices::uuid_of(const std::string& device) const {
+  // The first name is the CPU's, the others are CUDA's in their order.
+  const auto found = std::ranges::find(names, device);
+  const auto place = static_cast<std::size_t>(found - names.begin());
+  return found != names.end() && place >= 1 && place <= cuda_uuids.size() ? cuda_uuids[place - 1]
+                                                                          : "";
 }
 
 Result<std::string> choose_device(const std::string& wanted, const Devices& devices) {
@@ -57,6 +100,17 @@ Result<std::string> choose_device(const std::string& wanted, const Devices& devi
               "use device: auto or cpu");
 }
 
+Result<void> set_cudnn_benchmark(bool is_on) {
+  static std::optional<bool> chosen;
+  if (chosen && *chosen != is_on) {
+    return fail(ErrorKind::invalid, "cannot be changed while the trainer runs", "cudnn.benchmark",
+                "start another trainer");
+  }
+  chosen = is_on;
+  at::globalContext().setBenchmarkCuDNN(is_on);
+  return {};
+}
+
 std::string libtorch_version() {
   return TORCH_VERSION;
 }
@@ -67,12 +121,18 @@ std::int64_t device_memory_bytes(const std::string& device) {
   return static_cast<std::int64_t>(at::accelerator::getMemoryInfo(parsed_device.index()).second);
 }
 
+DeviceMemory device_memory(const std::string& device) {
+  const at::Device parsed_device = parsed(device);
+  if (parsed_device.is_cpu()) return {};
+  const auto stats = at::accelerator::getDeviceStats(parsed_device.index());
+  return {.allocated_bytes = total(stats.allocated_bytes).current,
+          .reserved_bytes = total(stats.reserved_bytes).current};
+}
+
 std::int64_t device_peak_bytes(const std::string& device) {
   const at::Device parsed_device = parsed(device);
   if (parsed_device.is_cpu()) return 0;
-  const auto stats = at::accelerator::getDeviceStats(parsed_device.index());
-  return stats.reserved_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)]
-      .peak;
+  return total(at::accelerator::getDeviceStats(parsed_device.index()).allocated_bytes).peak;
 }
 
 void reset_device_peak(const std::string& device) {

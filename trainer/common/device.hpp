@@ -13,6 +13,11 @@ namespace autotuned::trainer {
 struct Devices {
   std::vector<std::string> names;  // "cpu", "cuda:0", ...
   std::string cuda_reason;         // why there is no CUDA device; empty when there is one
+  // Of cuda:0, cuda:1, ..., as base/cuda_devices.hpp tells them; fewer or empty: not known.
+  std::vector<std::string> cuda_uuids;
+
+  // Of a name; empty when it is not known.
+  [[nodiscard]] std::string uuid_of(const std::string& device) const;
 };
 
 // Opens LibTorch's CUDA half when there is a driver. Once per process, before any tensor is made.
@@ -24,9 +29,21 @@ struct Devices {
 
 [[nodiscard]] std::string libtorch_version();
 
+// The knob cudnn.benchmark, for the life of the process: cuDNN's plans are kept, and looked up before the flag is
+// looked at, so that a later change would do nothing. ErrorKind::invalid: the process has begun with the other value.
+[[nodiscard]] Result<void> set_cudnn_benchmark(bool is_on);
+
 // Of a device name; 0 for the CPU.
 [[nodiscard]] std::int64_t device_memory_bytes(const std::string& device);
-// Largest memory in LibTorch's hands since reset_device_peak(); 0 for the CPU.
+
+// What LibTorch's allocator has given to tensors, and what it has taken from the device for that. It keeps what was
+// freed, so the second is as large as the largest batch that the process ever saw.
+struct DeviceMemory {
+  std::int64_t allocated_bytes = 0;
+  std::int64_t reserved_bytes = 0;
+};
+[[nodiscard]] DeviceMemory device_memory(const std::string& device);  // zeros for the CPU
+// Largest allocated_bytes since reset_device_peak(); 0 for the CPU.
 [[nodiscard]] std::int64_t device_peak_bytes(const std::string& device);
 void reset_device_peak(const std::string& device);
 // Returns unused cached blocks to the driver; nothing on the CPU.

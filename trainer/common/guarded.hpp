@@ -21,10 +21,18 @@ namespace autotuned::trainer {
   const auto says = [&message](std::string_view text) {
     return message.find(text) != std::string::npos;
   };
+  std::string what = message.substr(0, message.find('\n'));
+  // Of a GPU that one process alone may use at a time, and that another one has.
+  if (says("busy or unavailable")) {
+    return Error{ErrorKind::busy, std::move(what), where,
+                 "end what else uses the GPU, or let it be shared: nvidia-smi -c DEFAULT"};
+  }
+  // cuBLAS and cuDNN find no room for their workspaces where LibTorch has taken the rest.
   const bool is_memory = dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
-                         says("can't allocate memory") || says("out of memory");
-  return Error{is_memory ? ErrorKind::out_of_memory : ErrorKind::internal,
-               message.substr(0, message.find('\n')), where, ""};
+                         says("can't allocate memory") || says("out of memory") ||
+                         says("STATUS_ALLOC_FAILED") || says("unable to find an engine");
+  return Error{is_memory ? ErrorKind::out_of_memory : ErrorKind::internal, std::move(what), where,
+               ""};
 }
 
 // What the device, the model or both together cannot do.

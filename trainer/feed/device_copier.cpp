@@ -7,7 +7,18 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <map>
+
 namespace autotuned::trainer {
+
+c10::Stream copy_stream(at::Device device) {
+  static std::map<c10::DeviceIndex, c10::Stream> streams;
+  const auto found = streams.find(device.index());
+  if (found != streams.end()) return found->second;
+  const c10::impl::VirtualGuardImpl guard(device.type());
+  return streams.emplace(device.index(), guard.getStreamFromGlobalPool(device, false))
+      .first->second;
+}
 
 DeviceCopier::DeviceCopier(at::Device device, const HostSlot* ring, at::IntArrayRef sizes,
                            at::ScalarType type, bool is_beside)
@@ -19,9 +30,7 @@ DeviceCopier::DeviceCopier(at::Device device, const HostSlot* ring, at::IntArray
     landing.copied.emplace(device_.type());
     landing.used.emplace(device_.type());
   }
-  if (is_beside) {
-    copies_ = c10::impl::VirtualGuardImpl(device_.type()).getStreamFromGlobalPool(device_, false);
-  }
+  if (is_beside) copies_ = copy_stream(device_);
 }
 
 void DeviceCopier::copy(const TakenBatch& batch) {
@@ -58,6 +67,10 @@ void DeviceCopier::mark_used(int landing) {
 
 void DeviceCopier::wait_for_copy(int landing) {
   at(landing).copied->synchronize();
+}
+
+void DeviceCopier::wait_for_device() {
+  at::accelerator::synchronizeDevice(device_.index());
 }
 
 at::Tensor DeviceCopier::images(const TakenBatch& batch) const {

@@ -14,6 +14,10 @@
 
 namespace autotuned::trainer {
 
+// The stream on which this process copies to that device beside its steps: one for life. Each that is drawn is the next
+// of 32, and could be the one on which steps are recorded. Called by the thread that trains.
+[[nodiscard]] c10::Stream copy_stream(at::Device device);
+
 class DeviceCopier final : public Copier {
  public:
   // `ring` outlives it. `sizes` and `type` are those of the images of a whole batch.
@@ -27,6 +31,7 @@ class DeviceCopier final : public Copier {
   void let_steps_wait(int landing) override;
   void mark_used(int landing) override;
   void wait_for_copy(int landing) override;
+  void wait_for_device() override;
 
   // Of a batch that landed, as it was copied.
   [[nodiscard]] at::Tensor images(const TakenBatch& batch) const;

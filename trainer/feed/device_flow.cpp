@@ -21,6 +21,7 @@ Result<TakenBatch> DeviceFlow::next() {
 Result<void> DeviceFlow::start_copy() {
   auto taken = source_.take();
   if (!taken) return tl::unexpected(taken.error());
+  if (times_transfers_ && !is_beside_) copier_.wait_for_device();
   const profiler::Span span(profiler::span::kTransfer);
   taken->landing = next_landing_;
   next_landing_ = (next_landing_ + 1) % kLandings;

@@ -37,7 +37,7 @@ class BatchSource {
   virtual void go_back_to(input::Position position) = 0;
 };
 
-// What is asked of the device. Everything but wait_for_copy() only enqueues.
+// What is asked of the device. Everything but copy() and the waits of the caller only enqueues.
 class Copier {
  public:
   virtual ~Copier() = default;
@@ -55,6 +55,8 @@ class Copier {
   virtual void mark_used(int landing) = 0;
   // The caller waits for the last mark_copied() of this landing.
   virtual void wait_for_copy(int landing) = 0;
+  // The caller waits until the device has nothing left to do.
+  virtual void wait_for_device() = 0;
 };
 
 class DeviceFlow {
@@ -78,6 +80,9 @@ class DeviceFlow {
   void drop_repeated();
   // Waits until no copy is under way, before memory that is copied goes away.
   void settle();
+  // While on, the span `transfer` holds the copy alone: a copy that the caller waits for also waits for the steps
+  // before it, so those are waited for first.
+  void time_transfers(bool is_on) { times_transfers_ = is_on; }
 
   // Copied or being copied, and not asked for yet; null: none.
   [[nodiscard]] const TakenBatch* ahead() const { return ahead_ ? &*ahead_ : nullptr; }
@@ -89,6 +94,7 @@ class DeviceFlow {
   BatchSource& source_;
   Copier& copier_;
   bool is_beside_;
+  bool times_transfers_ = false;
   std::optional<TakenBatch> held_;  // between next() and done()
   std::optional<TakenBatch> ahead_;
   int next_landing_ = 0;

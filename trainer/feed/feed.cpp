@@ -149,6 +149,11 @@ class Feed::State final : public BatchSource {
     if (read_ahead_ != nullptr) read_ahead_->follow(position);
   }
 
+  void time_transfers(bool is_on) {
+    times_transfers_ = is_on;
+    if (flow_) flow_->time_transfers(is_on);
+  }
+
   int fullness() const { return loader_->fullness() + (is_ahead() ? 1 : 0); }
   input::Loader& loader() { return *loader_; }
   const FeedSettings& settings() const { return settings_; }
@@ -236,7 +241,10 @@ class Feed::State final : public BatchSource {
     settings_ = settings;
     flow_.reset();
     buffers_ = std::move(buffers);
-    if (buffers_.copier != nullptr) flow_.emplace(*this, *buffers_.copier, settings.non_blocking);
+    if (buffers_.copier != nullptr) {
+      flow_.emplace(*this, *buffers_.copier, settings.non_blocking);
+      flow_->time_transfers(times_transfers_);
+    }
     // LibTorch would keep the old ones page-locked for later.
     if (frees_pinned) release_pinned_cache(device_.str());
     const input::Pipeline* const pipeline = &pipeline_of(settings, first_pipeline_);
@@ -343,6 +351,7 @@ class Feed::State final : public BatchSource {
   std::optional<TakenBatch> held_;      // on the CPU, between next() and done()
   std::optional<TakenBatch> repeated_;  // what the loader would give, over and over
   std::optional<DeviceFlow> flow_;      // not on the CPU; of the buffers
+  bool times_transfers_ = false;
   at::Tensor device_table_;
   DevicePass device_pass_;
 };
@@ -405,6 +414,9 @@ void Feed::seek(input::Position position) {
 }
 input::LoaderStatistics Feed::statistics() const {
   return state_->loader().statistics();
+}
+void Feed::time_transfers(bool is_on) {
+  state_->time_transfers(is_on);
 }
 void Feed::time_parts(bool is_on) {
   state_->loader().time_parts(is_on);

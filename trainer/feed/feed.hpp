@@ -92,7 +92,8 @@ class Feed {
   // Also gives up a batch that is in the caller's hands, after a step that failed.
   void seek(input::Position position);
   [[nodiscard]] input::LoaderStatistics statistics() const;
-  // input::Loader's functions of these names.
+  // DeviceFlow's and input::Loader's functions of these names.
+  void time_transfers(bool is_on);
   void time_parts(bool is_on);
   void record_spans(std::int64_t most);
   [[nodiscard]] input::PartSpans take_spans();

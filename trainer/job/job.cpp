@@ -87,6 +87,13 @@ Result<JobTrace> Job::trace(const TraceRequest& request, const CancelCheck& is_c
   return guarded_steps(*state_, [&] { return state_->trace(request, is_cancelled); });
 }
 
+Result<void> Job::release_memory() {
+  return guarded("release", [&]() -> Result<void> {
+    release_device_cache(state_->facts().device);
+    return {};
+  });
+}
+
 void Job::resume_loading() {
   state_->feed().resume();
 }
@@ -145,7 +152,7 @@ Result<std::int64_t> Job::export_to(const std::filesystem::path& file, const std
 
 Result<void> Job::begin_export(const std::filesystem::path& file, const std::string& note) {
   return guarded("checkpoint", [&]() -> Result<void> {
-    state_->writer().begin(file, state_->capture(), note);
+    state_->writer().begin(file, state_->capture(HostMemory::page_locked), note);
     return {};
   });
 }

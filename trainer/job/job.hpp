@@ -209,6 +209,10 @@ class Job {
   [[nodiscard]] Result<JobTrace> trace(const TraceRequest& request,
                                        const CancelCheck& is_cancelled);
 
+  // Gives back to the device what LibTorch keeps for later, before another process uses it. The next step takes
+  // longer.
+  [[nodiscard]] Result<void> release_memory();
+
   // Loader threads work between resume_loading() and pause_loading(); the calls above do both.
   void resume_loading();
   void pause_loading();

@@ -2,6 +2,7 @@
 // The loops of a job: blocks, profiles, training.
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/stack.h>
 
 #include <algorithm>
 #include <utility>
@@ -23,23 +24,33 @@ double read(const at::Tensor& scalar) {
   return scalar.item().toDouble();
 }
 
+// In one copy: of a GPU, a copy for each would cost as much as some steps.
 std::vector<double> read_all(const std::vector<at::Tensor>& scalars) {
-  std::vector<double> values;
-  values.reserve(scalars.size());
+  if (scalars.empty()) return {};
+  std::vector<at::Tensor> flat;
+  flat.reserve(scalars.size());
   for (const at::Tensor& scalar : scalars)
-    values.push_back(read(scalar));
-  return values;
+    flat.push_back(scalar.reshape({}));
+  const at::Tensor values = at::stack(flat).to(at::kCPU, at::kDouble);
+  const auto* const first = values.const_data_ptr<double>();
+  return {first, first + values.numel()};
 }
 
-// While it lives, the loader notes what each part of a sample takes, which costs some time itself.
+// While it lives, the loader notes what each part of a sample takes, which costs some time itself, and transfers are
+// timed by themselves.
 class PartTiming {
  public:
-  explicit PartTiming(Feed& feed) : feed_(&feed) { feed_->time_parts(true); }
-  ~PartTiming() { feed_->time_parts(false); }
+  explicit PartTiming(Feed& feed) : feed_(&feed) { time_parts(true); }
+  ~PartTiming() { time_parts(false); }
   PartTiming(const PartTiming&) = delete;
   PartTiming& operator=(const PartTiming&) = delete;
 
  private:
+  void time_parts(bool is_on) {
+    feed_->time_parts(is_on);
+    feed_->time_transfers(is_on);
+  }
+
   Feed* feed_;
 };
 
@@ -77,7 +88,7 @@ class Job::State::BlockRecord {
     block_.duration_ns = elapsed_ns();
     block_.cpu_ns = process_cpu_ns() - cpu_before_ns_;
     block_.peak_host_memory_bytes = host_peak_.peak_bytes();
-    block_.peak_device_memory_bytes = device_peak_bytes(job_->facts_.device);
+    block_.peak_device_memory_bytes = job_->device_peak_bytes();
     const std::vector<double> losses = read_all(losses_);
     if (!losses.empty()) {
       block_.first_loss = losses.front();
@@ -139,6 +150,10 @@ Result<void> Job::State::warm_up(std::int64_t steps, const CancelCheck& is_cance
     if (now_ns() >= deadline_ns) break;
   }
   return {};
+}
+
+std::int64_t Job::State::device_peak_bytes() const {
+  return trainer::device_peak_bytes(facts_.device) + learner_->recorded_bytes();
 }
 
 void Job::State::synchronize() const {
@@ -264,7 +279,7 @@ Result<profiler::ProfileFacts> Job::State::record_steps(std::int64_t count,
   facts.loader_thread_ns = loaded.producing_ns - loaded_before.producing_ns;
   add_input_facts(facts, loaded);
   facts.peak_host_bytes = host_peak.peak_bytes();
-  facts.peak_device_bytes = device_peak_bytes(facts_.device);
+  facts.peak_device_bytes = device_peak_bytes();
   return facts;
 }
 

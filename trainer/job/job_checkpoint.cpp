@@ -39,11 +39,12 @@ Result<void> Job::State::begin_block_checkpoint(const std::filesystem::path& fil
     if (const auto written = writer_.finish(); !written) return tl::unexpected(written.error());
   }
   const Span span(profiler::span::kCheckpoint);
+  const bool is_async = configuration_.flag("checkpoint.async");
   Checkpoint checkpoint = [&] {
     const Span copying(profiler::span::kCheckpointCopy);
-    return capture();
+    return capture(is_async ? HostMemory::page_locked : HostMemory::pageable);
   }();
-  if (configuration_.flag("checkpoint.async")) {
+  if (is_async) {
     writer_.begin(file, std::move(checkpoint), "");
     return {};
   }

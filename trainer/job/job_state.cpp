@@ -184,6 +184,9 @@ Result<void> Job::State::load(const Configuration& configuration) {
     return checked;
   }
   if (auto set = set_malloc_policy(configuration.text("memory.malloc")); !set) return set;
+  if (!device_.is_cpu()) {
+    if (auto set = set_cudnn_benchmark(configuration.flag("cudnn.benchmark")); !set) return set;
+  }
   at::set_num_threads(static_cast<int>(configuration.integer("threads.intra_op")));
   at::globalContext().setDeterministicAlgorithms(recipe_.deterministic, /*warn_only=*/false);
 
@@ -309,7 +312,6 @@ void Job::State::configure_steps(const Configuration& configuration) {
   if (!device_.is_cpu()) {
     // Of matrix products; convolutions use TF32 by PyTorch's own default.
     at::globalContext().setAllowTF32CuBLAS(configuration.flag("precision.tf32"));
-    at::globalContext().setBenchmarkCuDNN(configuration.flag("cudnn.benchmark"));
   }
   reads_every_loss_ = configuration.text("train.loss_reading") == "every_step";
   const bool is_indexing = configuration.text("rewrite.gather") == "indexing";
@@ -320,8 +322,8 @@ void Job::State::configure_steps(const Configuration& configuration) {
   }
 }
 
-Checkpoint Job::State::capture() {
-  Checkpoint checkpoint = learner_->capture();
+Checkpoint Job::State::capture(HostMemory memory) {
+  Checkpoint checkpoint = learner_->capture(memory);
   checkpoint.position = feed_->position();
   checkpoint.steps = steps_;
   checkpoint.samples = samples_;

@@ -45,7 +45,7 @@ class Job::State {
   // job_state.cpp: the functions of Job with these names.
   Result<void> load(const Configuration& configuration);
   Result<Prepared> prepare(const Configuration& configuration);
-  Checkpoint capture();
+  Checkpoint capture(HostMemory memory = HostMemory::pageable);
   Result<std::int64_t> keep(const std::string& name);
   Result<void> restore(const std::string& name, const std::optional<TrainingPlace>& place = {});
   [[nodiscard]] TrainingPlace place() const;
@@ -160,6 +160,8 @@ class Job::State {
   Result<void> warm_up(std::int64_t steps, const CancelCheck& is_cancelled,
                        std::int64_t deadline_ns);
   void synchronize() const;
+  // Since reset_device_peak(), with what a recorded step holds.
+  [[nodiscard]] std::int64_t device_peak_bytes() const;
 
   recipes::Recipe recipe_;
   std::vector<recipes::Knob> built_in_knobs_;

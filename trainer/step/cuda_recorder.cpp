@@ -1,18 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of the trainer needs CUDA's headers, as a library of its own: LibTorch's CUDA half is there only where
 // there is a GPU. Has never run on one.
+#include <ATen/Context.h>
 #include <ATen/DeviceAccelerator.h>
+#include <ATen/core/CachingHostAllocator.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 
 #include <memory>
+#include <mutex>
+#include <utility>
 
+#include "trainer/step/graph_capture.hpp"
 #include "trainer/step/graph_step.hpp"
 
 namespace autotuned::trainer {
 namespace {
+
+// On the current stream, which is not the default one.
+class CudaCapture final : public Capture {
+ public:
+  explicit CudaCapture(c10::Device device)
+      : device_(device.index()),
+        pool_(at::cuda::graph_pool_handle()),
+        generator_(at::globalContext().defaultGenerator(device)),
+        graph_(std::make_unique<at::cuda::CUDAGraph>()) {
+    const std::scoped_lock lock(generator_.mutex());
+    generator_before_ = generator_.clone();
+  }
+
+  // Other threads, those that load data, may go on calling CUDA.
+  void begin() override { graph_->capture_begin(pool_, cudaStreamCaptureModeThreadLocal); }
+  void end() override { graph_->capture_end(); }
+
+  void end_device_pool() override {
+    c10::cuda::CUDACachingAllocator::endAllocateToPool(device_, pool_);
+  }
+  void end_host_pool() override { host()->end_allocate_to_pool(pool_); }
+  void destroy_graph() override { graph_.reset(); }
+  bool holds_pools() override {
+    return c10::cuda::CUDACachingAllocator::getPoolUseCount(device_, pool_) > 0;
+  }
+  void release_device_pool() override {
+    c10::cuda::CUDACachingAllocator::releasePool(device_, pool_);
+  }
+  void release_host_pool() override { host()->release_pool(pool_); }
+  void restore_generator() override {
+    const std::scoped_lock lock(generator_.mutex());
+    generator_.graphsafe_set_state(generator_before_);
+  }
+
+  std::unique_ptr<at::cuda::CUDAGraph> take_graph() { return std::move(graph_); }
+
+ private:
+  static at::HostAllocator* host() { return at::getHostAllocator(at::kCUDA); }
+
+  c10::DeviceIndex device_;
+  c10::MempoolId_t pool_;
+  at::Generator generator_;
+  at::Generator generator_before_;
+  std::unique_ptr<at::cuda::CUDAGraph> graph_;
+};
 
 class CudaRecorder final : public GraphRecorder {
  public:
@@ -36,20 +87,10 @@ class CudaRecorder final : public GraphRecorder {
     // What is recorded allocates from memory of its own.
     at::accelerator::synchronizeDevice(device_.index());
     at::accelerator::emptyCache();
-    auto graph = std::make_unique<at::cuda::CUDAGraph>();
-    {
-      const c10::StreamGuard guard(stream_);
-      // Other threads, those that load data, may go on calling CUDA.
-      graph->capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
-      try {
-        work();
-      } catch (...) {
-        end_failed(*graph);
-        throw;
-      }
-      graph->capture_end();
-    }
-    graph_ = std::move(graph);
+    const c10::StreamGuard guard(stream_);
+    CudaCapture capture(device_);
+    capture_or_undo(capture, work);
+    graph_ = capture.take_graph();
   }
 
   void replay() override { graph_->replay(); }
@@ -66,14 +107,6 @@ class CudaRecorder final : public GraphRecorder {
     c10::Event done(device_.type());
     done.record(earlier);
     done.block(later);
-  }
-
-  // The stream must be able to work again; what went wrong was said already.
-  static void end_failed(at::cuda::CUDAGraph& graph) {
-    try {
-      graph.capture_end();
-    } catch (const std::exception&) {
-    }
   }
 
   c10::impl::VirtualGuardImpl streams_;

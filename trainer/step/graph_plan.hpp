@@ -28,9 +28,9 @@ class GraphPlan {
     replay,
   };
 
-  // So many alike run before one is recorded: they make the optimizer's state, and libraries choose their
-  // algorithms, neither of which can be recorded.
-  static constexpr int kRunsBefore = 2;
+  // So many alike run before one is recorded: they make the optimizer's state, libraries choose their
+  // algorithms, and TorchScript specialises its code in the second and third run. None of that can be recorded.
+  static constexpr int kRunsBefore = 4;
 
   // For the step that comes next; it is taken.
   [[nodiscard]] Action next(StepKey key) {

@@ -4,8 +4,11 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
+#include "trainer/common/device.hpp"
 #include "trainer/common/guarded.hpp"
 
 namespace autotuned::trainer {
@@ -55,7 +58,13 @@ void GraphStep::record(const DeviceBatch& batch, const Parts& parts) {
   // Gradients are then made within what is recorded, and need not be filled with zeros.
   parts.before_recording();
   try {
-    recorder_->record([this, work = parts.work] { loss_ = work(batch_); });
+    recorder_->record([this, work = parts.work, device = batch_.images.device().str()] {
+      const DeviceMemory before = device_memory(device);
+      loss_ = work(batch_);
+      const DeviceMemory after = device_memory(device);
+      held_bytes_ = std::max<std::int64_t>(0, (after.reserved_bytes - before.reserved_bytes) -
+                                                  (after.allocated_bytes - before.allocated_bytes));
+    });
   } catch (const c10::Error& error) {
     drop();
     if (error_from(error, "").kind == ErrorKind::out_of_memory) throw;
@@ -74,6 +83,7 @@ void GraphStep::drop() {
   recorder_->drop();
   batch_ = {};
   loss_.reset();
+  held_bytes_ = 0;
 }
 
 }  // namespace autotuned::trainer

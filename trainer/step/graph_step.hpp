@@ -6,6 +6,7 @@
 // and nothing in a step may wait for the device or decide by what it computed.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -52,6 +53,10 @@ class GraphStep {
   // Lets go of what was recorded and of its memory.
   void drop();
 
+  // What the memory of the recorded step has beyond the tensors that are alive: LibTorch counts it as free, and no other
+  // step can have it.
+  [[nodiscard]] std::int64_t held_bytes() const { return held_bytes_; }
+
  private:
   void record(const DeviceBatch& batch, const Parts& parts);
 
@@ -59,6 +64,7 @@ class GraphStep {
   GraphPlan plan_;
   DeviceBatch batch_;  // that of the recorded step
   at::Tensor loss_;    // written by it
+  std::int64_t held_bytes_ = 0;
 };
 
 }  // namespace autotuned::trainer

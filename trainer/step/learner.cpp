@@ -2,9 +2,11 @@
 #include "trainer/step/learner.hpp"
 
 #include <ATen/Context.h>
+#include <ATen/DeviceAccelerator.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_zero.h>
 #include <ATen/ops/empty_strided.h>
+#include <c10/util/Exception.h>
 
 #include <cassert>
 #include <map>
@@ -54,6 +56,43 @@ class EvaluationMode {
 
  private:
   Model& model_;
+};
+
+// Makes copies that lie on the host.
+class HostCopies {
+ public:
+  HostCopies(at::Device device, HostMemory memory)
+      : device_(device), is_pinned_(memory == HostMemory::page_locked && !device.is_cpu()) {}
+
+  at::Tensor copy(const at::Tensor& tensor) {
+    const at::Tensor values = tensor.detach();
+    if (values.is_cpu()) return values.clone();
+    const at::Tensor pinned = is_pinned_ ? pinned_like(values) : at::Tensor();
+    if (!pinned.defined()) return values.to(at::kCPU);
+    is_copying_ = true;
+    return pinned.copy_(values, /*non_blocking=*/true);
+  }
+
+  // All copies are whole on return.
+  void finish() const {
+    if (is_copying_) at::accelerator::synchronizeDevice(device_.index());
+  }
+
+ private:
+  // Not defined where the system page-locks no more: then it goes on without.
+  at::Tensor pinned_like(const at::Tensor& tensor) {
+    try {
+      return at::empty_strided(tensor.sizes(), tensor.strides(),
+                               at::dtype(tensor.scalar_type()).pinned_memory(true));
+    } catch (const c10::Error&) {
+      is_pinned_ = false;
+      return {};
+    }
+  }
+
+  at::Device device_;
+  bool is_pinned_;
+  bool is_copying_ = false;
 };
 
 std::string state_name(const char* list, const std::string& parameter) {
@@ -261,24 +300,26 @@ Learner::GradientWatch::~GradientWatch() {
     parameters_[i].remove_hook(hooks_[i]);
 }
 
-Checkpoint Learner::capture() {
+Checkpoint Learner::capture(HostMemory memory) {
   const at::NoGradGuard no_grad;
   Checkpoint checkpoint;
+  HostCopies host(device_, memory);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    checkpoint.parameters.emplace_back(names_[i], parameters_[i].detach().clone());
+    checkpoint.parameters.emplace_back(names_[i], host.copy(parameters_[i]));
   }
   for (const auto& [name, buffer] : buffers_) {
-    checkpoint.buffers.emplace_back(name, buffer.detach().clone());
+    checkpoint.buffers.emplace_back(name, host.copy(buffer));
   }
   for (const Optimizer::StateList& list : optimizer_->state()) {
     for (std::size_t i = 0; i < list.tensors->size(); ++i) {
       const at::Tensor& tensor = (*list.tensors)[i];
       if (!tensor.defined()) continue;
-      checkpoint.optimizer.emplace_back(state_name(list.name, names_[i]), tensor.clone());
+      checkpoint.optimizer.emplace_back(state_name(list.name, names_[i]), host.copy(tensor));
     }
   }
-  checkpoint.others.emplace_back("scaler/scale", scaler_.scale_tensor().clone());
-  checkpoint.others.emplace_back("scaler/growth", scaler_.growth_tensor().clone());
+  checkpoint.others.emplace_back("scaler/scale", host.copy(scaler_.scale_tensor()));
+  checkpoint.others.emplace_back("scaler/growth", host.copy(scaler_.growth_tensor()));
+  host.finish();
   checkpoint.others.emplace_back("generator/cpu", generator_state(at::kCPU));
   if (!device_.is_cpu()) {
     checkpoint.others.emplace_back("generator/device", generator_state(device_));

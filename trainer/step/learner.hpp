@@ -39,6 +39,8 @@ struct LearnerSettings {
   friend bool operator==(const LearnerSettings&, const LearnerSettings&) = default;
 };
 
+enum class HostMemory { pageable, page_locked };
+
 // One thread. Functions throw c10::Error.
 class Learner {
  public:
@@ -67,6 +69,10 @@ class Learner {
   void set_forward(Forward forward);
   void set_recorder(std::unique_ptr<GraphRecorder> recorder);
   [[nodiscard]] bool has_recorder() const { return graph_ != nullptr; }
+  // Device memory that a recorded step holds for its replays, and that LibTorch counts as free.
+  [[nodiscard]] std::int64_t recorded_bytes() const {
+    return graph_ != nullptr ? graph_->held_bytes() : 0;
+  }
   [[nodiscard]] Model& model() { return *model_; }
 
   // One step on a batch; the loss as a scalar on the device, not yet waited for.
@@ -99,8 +105,9 @@ class Learner {
   [[nodiscard]] std::unique_ptr<GradientWatch> watch_gradients(
       std::function<void(std::size_t)> on_gradient);
 
-  // Copies of everything but position and counts.
-  [[nodiscard]] Checkpoint capture();
+  // Copies of everything but position and counts, in the memory of the host: that of a GPU is for the training.
+  // Page-locked memory is filled faster, and takes longer to get the first time.
+  [[nodiscard]] Checkpoint capture(HostMemory memory = HostMemory::pageable);
   // ErrorKind::invalid when the checkpoint is of another model; then nothing has changed.
   [[nodiscard]] Result<void> restore(const Checkpoint& checkpoint);
 

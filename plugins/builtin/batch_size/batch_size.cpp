@@ -26,8 +26,13 @@ constexpr const char* kBatchSize = "batch_size";
 constexpr std::int64_t kJump = 4;
 // A step up that promises less is not worth the samples of its trial.
 constexpr double kLeastGain = 1.02;
-// The model of memory is a line through measured peaks; an allocator rounds.
-constexpr double kMemoryMargin = 0.95;
+// Of the memory limit. The model of memory is a line through measured peaks, and an allocator rounds; with one peak it is
+// a guess.
+constexpr double kMemoryMargin = 0.98;
+constexpr double kGuessedMemoryMargin = 0.95;
+// Of the size of now: below it a step up is not worth a trial, whose gain is a guess until a size was measured.
+constexpr std::int64_t kLeastStep = 40;  // one in so many
+constexpr std::int64_t kLeastGuessedStep = 4;
 // Starting an operator and its share of the backward pass, on the CPU that starts it.
 constexpr double kOperatorOverheadNs = 4'000.0;
 constexpr double kUnknownOverheadShare = 0.2;
@@ -45,6 +50,7 @@ std::int64_t reference_of(const Trial& trial) {
 struct MemoryUse {
   double fixed_bytes = 0.0;
   double bytes_per_sample = 0.0;  // 0: not known
+  bool is_guessed = true;         // from one size
 };
 
 // A line through the two largest sizes that were measured. With one size, everything is taken to grow
@@ -69,9 +75,9 @@ MemoryUse memory_use(const Situation& situation, std::int64_t now,
   if (smaller != peaks.end() && smaller->second < bytes) {
     const double slope =
         static_cast<double>(bytes - smaller->second) / static_cast<double>(size - smaller->first);
-    return {static_cast<double>(bytes) - slope * static_cast<double>(size), slope};
+    return {static_cast<double>(bytes) - slope * static_cast<double>(size), slope, false};
   }
-  return {0.0, static_cast<double>(bytes) / static_cast<double>(size)};
+  return {0.0, static_cast<double>(bytes) / static_cast<double>(size), true};
 }
 
 std::int64_t memory_limit_bytes(const Situation& situation) {
@@ -101,7 +107,8 @@ Limit limit_of(const Situation& situation, const MemoryUse& memory) {
   }
   const std::int64_t bytes = memory_limit_bytes(situation);
   if (bytes > 0 && memory.bytes_per_sample > 0.0) {
-    const double room = static_cast<double>(bytes) * kMemoryMargin - memory.fixed_bytes;
+    const double margin = memory.is_guessed ? kGuessedMemoryMargin : kMemoryMargin;
+    const double room = static_cast<double>(bytes) * margin - memory.fixed_bytes;
     const double fits = std::clamp(room / memory.bytes_per_sample, 0.0, 1e15);
     lower(static_cast<std::int64_t>(fits),
           "the memory limit of " + format_bytes(bytes) +
@@ -170,12 +177,16 @@ std::optional<Loss> smallest_loss(const Situation& situation, std::int64_t now,
   const auto consider = [&](Loss loss) {
     if (loss.size > now && (!smallest || loss.size <= smallest->size)) smallest = std::move(loss);
   };
+  const std::int64_t limit = memory_limit_bytes(situation);
   for (const Trial& trial : trials) {
     if (!situation.is_against_incumbent(trial, kBatchSize)) continue;
     if (trial.is_accepted()) consider({reference_of(trial), std::nullopt, 0.0});
     if (trial.is_failed()) consider({size_of(trial), trial.failure, 0.0});
     const bool is_direct = reference_of(trial) == now || reference_of(trial) == 0;
-    if (trial.is_rejected()) {
+    // However fast: a smaller one may be, too.
+    if (trial.is_rejected() && limit > 0 && trial.peak_memory_bytes > limit) {
+      consider({size_of(trial), "more memory than " + format_bytes(limit), 0.0});
+    } else if (trial.is_rejected()) {
       consider({size_of(trial), std::nullopt, is_direct ? trial.ratio : 0.0});
     }
   }
@@ -198,7 +209,9 @@ Step step_up(std::int64_t now, const std::optional<Loss>& loss) {
   if (loss->failure) {
     const std::int64_t middle =
         loss->size >= now * 3 ? now * 2 : rounded(now + (loss->size - now) / 2);
-    if (middle >= now + now / 4 && middle > now && middle < loss->size) return {middle, {}};
+    if (loss->size - now > now / kLeastStep && middle > now && middle < loss->size) {
+      return {middle, {}};
+    }
     return {0, "batches of " + format_count(loss->size) + " failed (" +
                    (loss->failure->empty() ? "no reason given" : *loss->failure) +
                    ") and there is no useful size below"};
@@ -272,8 +285,8 @@ Answer propose(const Situation& situation) {
   Step step = step_up(now, loss);
   if (step.size == 0) return sdk::none(std::move(step.why_not));
   const std::int64_t size = step.size > limit.size ? rounded(limit.size) : step.size;
-  // Less than a quarter more is not worth a trial.
-  if (size < now + std::max<std::int64_t>(1, now / 4)) {
+  const std::int64_t least = overhead.is_measured ? kLeastStep : kLeastGuessedStep;
+  if (size < now + std::max<std::int64_t>(1, now / least)) {
     return sdk::none("batches of " + format_count(now) + " are as large as " + limit.cause +
                      " allows");
   }
@@ -289,6 +302,6 @@ Answer propose(const Situation& situation) {
 }  // namespace
 }  // namespace autotuned::plugins
 
-AUTOTUNED_PLUGIN("batch_size", "1.1",
+AUTOTUNED_PLUGIN("batch_size", "1.2",
                  "Grows the batch while the time per sample falls and memory lasts.",
                  autotuned::plugins::propose);

@@ -15,7 +15,7 @@ namespace {
 using traces::Events;
 
 // The clock of a device is brought to that of the host no better than this.
-constexpr std::int64_t kClockErrorNs = 10'000;
+constexpr std::int64_t kClockErrorNs = 20'000;
 
 struct Odd {
   std::int64_t count = 0;

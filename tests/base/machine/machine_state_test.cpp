@@ -178,7 +178,12 @@ TEST_F(MachineStateTest, KnowsNothingWhereThereIsNothing) {
 
 TEST_F(MachineStateTest, NamesWhatDisturbsTheGpuOfTheJob) {
   MachineState before = look();
-  before.gpus = {{.uuid = "GPU-0", .name = "Fake", .processes = 2, .is_hot = true},
+  before.gpus = {{.uuid = "GPU-0",
+                  .name = "Fake",
+                  .processes = 2,
+                  .is_hot = true,
+                  .slowed_by_power = std::chrono::seconds(7),
+                  .slowed_by_heat = std::chrono::seconds(0)},
                  {.uuid = "GPU-1", .name = "Other", .processes = 9}};
   std::vector<std::string> texts;
   for (const MachineFinding& finding : findings_at(before, "GPU-0"))
@@ -190,11 +195,27 @@ TEST_F(MachineStateTest, NamesWhatDisturbsTheGpuOfTheJob) {
   set_processes(0, 10, 0);
   MachineState after = look();
   after.gpus = before.gpus;
-  after.gpus[0].slowed_by_power = std::chrono::seconds(3);
+  after.gpus[0].slowed_by_power = std::chrono::seconds(10);
   const auto findings = findings_between(before, after, "GPU-0");
   ASSERT_THAT(findings, SizeIs(1));
   EXPECT_THAT(findings[0].text,
               HasSubstr("slowed down for the limit of its power in 30 % of the time"));
+}
+
+// What is not known is not "never": then what the last look sees must do.
+TEST_F(MachineStateTest, ADriverThatDoesNotTellOfHeatIsAskedHowItIsNow) {
+  MachineState before = look();
+  before.gpus = {{.uuid = "GPU-0", .name = "Fake"}};
+  set_cpu_time(5, 5, 0);
+  set_processes(0, 10, 0);
+  MachineState after = look();
+  after.gpus = before.gpus;
+  EXPECT_THAT(findings_between(before, after, "GPU-0"), IsEmpty());
+  after.gpus[0].is_hot = true;
+  const auto findings = findings_between(before, after, "GPU-0");
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].subject, "GPU");
+  EXPECT_THAT(findings[0].text, HasSubstr("does not tell for how long"));
 }
 
 TEST(MachineStateHere, CanBeRead) {

@@ -134,7 +134,9 @@ TEST_F(NvmlTest, AnOlderDriverOrNoneTellsNothingThatDisturbs) {
   ::setenv("FAKE_NVML", "1 nvmlDeviceGetViolationStatus 3", 1);
   ::setenv("FAKE_NVML_STATE", "0 40 5 7", 1);
   ASSERT_THAT(read_gpu_states(AUTOTUNED_FAKE_NVML), SizeIs(1));
-  EXPECT_EQ(read_gpu_states(AUTOTUNED_FAKE_NVML)[0].slowed_by_heat, std::chrono::nanoseconds(0));
+  // Not "never".
+  EXPECT_EQ(read_gpu_states(AUTOTUNED_FAKE_NVML)[0].slowed_by_heat, std::nullopt);
+  EXPECT_EQ(read_gpu_states(AUTOTUNED_FAKE_NVML)[0].slowed_by_power, std::nullopt);
   ASSERT_THAT(read_gpu_states(AUTOTUNED_FAKE_NVML_STATELESS), SizeIs(1));
   EXPECT_FALSE(read_gpu_states(AUTOTUNED_FAKE_NVML_STATELESS)[0].is_hot);
   EXPECT_THAT(read_gpu_states("libautotuned-no-such-driver.so.1"), IsEmpty());

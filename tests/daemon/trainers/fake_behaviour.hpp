@@ -16,6 +16,7 @@
 //    "hangs_after_hello": 1,                             reads nothing
 //    "block_lasts_ms": 20,                               of real time; else none
 //    "train_step_lasts_ms": 20,                          likewise
+//    "device": "cuda:0", "uuids": ["00ff"],              that it trains on, and of its GPUs; else a CPU
 //    "faults": [{"do": "exit", "code": 3, ...}]}
 //
 // A fault happens at every request that fits all of its conditions: "at" (the N-th line of the
@@ -38,6 +39,8 @@ class FakeBehaviour {
   explicit FakeBehaviour(const std::filesystem::path& file);
 
   [[nodiscard]] double number(const char* field, double otherwise) const;
+  [[nodiscard]] std::string device() const { return behaviour_.value("device", "cpu"); }
+  [[nodiscard]] Json uuids() const { return behaviour_.value("uuids", Json::array()); }
   [[nodiscard]] Json knobs() const;
   [[nodiscard]] Json metrics(const Json& configuration) const;
   // Samples per second of the next block; 0: it cannot reuse that.

@@ -47,7 +47,8 @@ class FakeTrainer {
                   {"trainer", "fake 1"},
                   {"libtorch", "0.0.0"},
                   {"pid", getpid()},
-                  {"devices", {"cpu"}},
+                  {"devices", devices()},
+                  {"device_uuids", behaviour_.uuids()},
                   {"cuda_reason", "it is a fake"},
                   {"knobs", behaviour_.knobs()}};
     if (!channel_.send({{"hello", hello}})) return 1;
@@ -79,6 +80,13 @@ class FakeTrainer {
   }
 
  private:
+  [[nodiscard]] Json devices() const {
+    Json devices = Json::array({"cpu"});
+    for (std::size_t i = 0; i < behaviour_.uuids().size(); ++i)
+      devices.push_back("cuda:" + std::to_string(i));
+    return devices;
+  }
+
   Json answer_to(const std::string& name, const Json& request) {
     if (name == "load") return load(request);
     if (name == "prepare") {
@@ -142,9 +150,9 @@ class FakeTrainer {
   Json load(const Json& request) {
     configuration_ = request.at("configuration");
     checkpoints_["initial"] = configuration_;
-    return {{"parameters", 100},  {"parameter_bytes", 400}, {"train_samples", 64},
-            {"test_samples", 16}, {"sample_shape", {8}},    {"sample_dtype", "uint8"},
-            {"classes", 4},       {"device", "cpu"},        {"device_memory_bytes", 0}};
+    return {{"parameters", 100},  {"parameter_bytes", 400},   {"train_samples", 64},
+            {"test_samples", 16}, {"sample_shape", {8}},      {"sample_dtype", "uint8"},
+            {"classes", 4},       {"device_memory_bytes", 0}, {"device", behaviour_.device()}};
   }
 
   Json block(const Json& request) {

@@ -56,6 +56,21 @@ TEST_F(TrainerClientTest, AsksAndStops) {
   EXPECT_EQ(scene_.requests("stop").size(), 1);
 }
 
+// A cold disk takes minutes to deliver LibTorch for CUDA: longer than any other answer may take.
+TEST_F(TrainerClientTest, ATrainerThatDoesNotSayHelloIsEnded) {
+  EXPECT_GE(TrainerSpec{}.hello_limit, std::chrono::minutes(5));
+  scene_.behave({{"faults", {{{"do", "hang"}, {"request", "hello"}}}}});
+  TrainerSpec spec;
+  spec.program = scene_.trainer();
+  spec.environment = {"PATH=/usr/bin:/bin"};
+  spec.log = scene_.folder() / "trainer.log";
+  spec.hello_limit = std::chrono::milliseconds(20);
+  const auto client = TrainerClient::start(spec, cancel_);
+  ASSERT_FALSE(client);
+  EXPECT_EQ(client.error().kind, ErrorKind::timeout);
+  EXPECT_THAT(client.error().what, HasSubstr("did not say hello within 20 ms"));
+}
+
 TEST_F(TrainerClientTest, ASuspendedTrainerGoesOnWhenItIsAskedAndWhenItIsStopped) {
   auto client = start(Json::array());
   ASSERT_TRUE(client);

@@ -3,7 +3,11 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
+#include <cstdlib>
+
 #include "base/machine/allocator_library.hpp"
+#include "tests/base/temporary_folder.hpp"
 
 namespace autotuned::daemon {
 namespace {
@@ -31,6 +35,39 @@ TEST(TrainerEnvironment, HoldsTheVariablesOfTheConfiguration) {
   const auto unset = trainer_environment(with("env.HOME", ""));
   ASSERT_TRUE(unset);
   EXPECT_THAT(*unset, Not(Contains(StartsWith("HOME="))));
+}
+
+// A container gives the driver in LD_LIBRARY_PATH alone, beside toolkits that must stay out.
+TEST(TrainerEnvironment, FindsTheDriverWhereContainersPutIt) {
+  const TemporaryFolder folder;
+  for (const char* file : {"driver/libcuda.so.1", "driver/libnvidia-ml.so.1",
+                           "toolkit/libcuda.so.1", "toolkit/libcudart.so.13", "system/libcuda.so.1",
+                           "system/libstdc++.so.6", "others/libz.so", "fixed/libcuda.so.1"}) {
+    folder.write(file, "");
+  }
+  const auto at = [&](const char* name) { return (folder / name).string(); };
+  const std::string own = at("toolkit") + ":" + at("driver") + "::" + at("others") + ":" +
+                          at("system") + ":relative:" + at("nowhere");
+  const std::string fixed = at("fixed");
+  const std::array<const char*, 2> folders = {"/nowhere", fixed.c_str()};
+  EXPECT_EQ(trainer_library_path("", own, folders), at("driver") + ":" + fixed);
+  EXPECT_EQ(trainer_library_path("/torch", own, folders),
+            "/torch/lib:" + at("driver") + ":" + fixed);
+  EXPECT_EQ(trainer_library_path("", "", {}), "");
+  EXPECT_EQ(trainer_library_path("/torch", at("toolkit"), {}), "/torch/lib");
+}
+
+TEST(TrainerEnvironment, NumbersGpusAsNvidiaSmiDoesUnlessToldOtherwise) {
+  ::unsetenv("CUDA_DEVICE_ORDER");
+  EXPECT_THAT(trainer_environment(), Contains("CUDA_DEVICE_ORDER=PCI_BUS_ID"));
+  ::setenv("CUDA_DEVICE_ORDER", "FASTEST_FIRST", 1);
+  ::setenv("PYTORCH_ALLOC_CONF", "expandable_segments:True", 1);
+  const auto environment = trainer_environment();
+  ::unsetenv("CUDA_DEVICE_ORDER");
+  ::unsetenv("PYTORCH_ALLOC_CONF");
+  EXPECT_THAT(environment, Contains("CUDA_DEVICE_ORDER=FASTEST_FIRST"));
+  EXPECT_THAT(environment, Not(Contains("CUDA_DEVICE_ORDER=PCI_BUS_ID")));
+  EXPECT_THAT(environment, Contains("PYTORCH_ALLOC_CONF=expandable_segments:True"));
 }
 
 // The one variable that loads code is made from a list, never from text of a recipe.

@@ -80,6 +80,62 @@ TEST_F(TrainerJobTest, ABlockThatFailedBesideAnotherTrainerIsMeasuredAlone) {
   EXPECT_EQ(scene_.requests("stop").at(0).at("trainer"), process(1));
 }
 
+// Of a GPU that one process alone may use.
+TEST_F(TrainerJobTest, TwoThatMayNotShareTheGpuAlternate) {
+  scene_.behave({{"device", "cuda:0"},
+                 {"faults",
+                  {{{"do", "error"},
+                    {"kind", "busy"},
+                    {"request", "load"},
+                    {"when", {"memory.malloc=keep"}},
+                    {"once", true}}}}});
+  const Configuration keep = with("memory.malloc", std::string("keep"));
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().run_block(start_, {}));
+  ASSERT_TRUE(job().run_block(keep, {}));
+  EXPECT_EQ(scene_.requests("stop").size(), 1U);
+  ASSERT_TRUE(job().run_block(start_, {}));
+  EXPECT_EQ(scene_.requests("stop").size(), 2U) << "they are known not to share it";
+}
+
+// What LibTorch keeps for later is what the other one lacks.
+TEST_F(TrainerJobTest, TheWaitingTrainerOfAGpuGivesItsMemoryBack) {
+  scene_.behave({{"device", "cuda:0"}});
+  const Configuration keep = with("memory.malloc", std::string("keep"));
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().run_block(start_, {}));
+  EXPECT_TRUE(scene_.requests("release").empty()) << "nobody waits";
+  ASSERT_TRUE(job().run_block(keep, {}));
+  ASSERT_EQ(scene_.requests("release").size(), 1U);
+  EXPECT_EQ(scene_.requests("release")[0].at("trainer"), process(0));
+  ASSERT_TRUE(job().run_block(start_, {}));
+  ASSERT_EQ(scene_.requests("release").size(), 2U);
+  EXPECT_EQ(scene_.requests("release")[1].at("trainer"), process(1));
+  // It takes memory anew in a step that is not timed; then it has it.
+  EXPECT_EQ(blocks().back().value("warmup_steps", 0), 1);
+  ASSERT_TRUE(job().run_block(start_, {}));
+  EXPECT_EQ(blocks().back().value("warmup_steps", 0), 0);
+  EXPECT_EQ(scene_.requests("release").size(), 2U) << "the other one waits as before";
+}
+
+TEST_F(TrainerJobTest, ATrainerThatCannotGiveMemoryBackWaitsAllTheSame) {
+  scene_.behave({{"device", "cuda:0"},
+                 {"faults", {{{"do", "error"}, {"kind", "invalid"}, {"request", "release"}}}}});
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().run_block(start_, {}));
+  ASSERT_TRUE(job().run_block(with("memory.malloc", std::string("keep")), {}));
+  wait_until_stopped(process(0), true);
+  ASSERT_TRUE(job().run_block(start_, {}));
+  EXPECT_EQ(blocks().back().value("warmup_steps", 0), 0);
+}
+
+TEST_F(TrainerJobTest, OnTheCpuNothingIsGivenBack) {
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().run_block(start_, {}));
+  ASSERT_TRUE(job().run_block(with("memory.malloc", std::string("keep")), {}));
+  EXPECT_TRUE(scene_.requests("release").empty());
+}
+
 TEST_F(TrainerJobTest, WaitingTrainerIsStopped) {
   const Configuration keep = with("memory.malloc", std::string("keep"));
   ASSERT_TRUE(job().start(start_));

@@ -94,8 +94,9 @@ TEST(BatchSize, GoesSmallerAfterRunningOutOfMemory) {
   Json json = situation("fashion_cnn_cpu");
   json["metrics"].erase("memory.peak_host_bytes");
   const auto measure = [](int size) { return size > 200 ? 0.0 : rate(size, 200); };
-  EXPECT_THAT(search(json, measure), ElementsAre(128, 512, 256, 192));
-  EXPECT_EQ(json["incumbent"][kBatchSize], 192);
+  // As long as the time per sample still falls by 2 % or more.
+  EXPECT_THAT(search(json, measure), ElementsAre(128, 512, 256, 192, 224, 208, 200));
+  EXPECT_EQ(json["incumbent"][kBatchSize], 200);
   EXPECT_THAT(none_because(ask("batch_size", json)), HasSubstr("out_of_memory"));
 }
 

@@ -200,6 +200,17 @@ TEST(Situation, FindsTheGpuOfTheJob) {
   EXPECT_EQ(situation.gpu()->name, "NVIDIA H100");
   EXPECT_EQ(situation.gpu()->compute_capability_major, 9);
   EXPECT_EQ(Situation(fashion()).gpu().has_value(), false);
+  // The trainer says which one it is, whatever CUDA's number.
+  Json named = plugins::situation("resnet18_gpu");
+  named["environment"]["gpus"] = {{{"uuid", "GPU-aa"}, {"name", "Slow"}, {"memory_bytes", 1}},
+                                  {{"uuid", "GPU-bb"}, {"name", "Fast"}, {"memory_bytes", 2}}};
+  named["job"]["device"] = "cuda:0";
+  EXPECT_EQ(Situation(named).gpu()->name, "Slow");
+  named["job"]["device_uuid"] = "bb";
+  EXPECT_EQ(Situation(named).gpu()->name, "Fast");
+  // A part of a GPU, which the list does not have.
+  named["job"]["device_uuid"] = "cc";
+  EXPECT_EQ(Situation(named).gpu().has_value(), false);
 }
 
 TEST(Situation, RemembersWhatLostAgainstThisVeryIncumbent) {

@@ -47,6 +47,29 @@ FakeWork work_from_now(const FakeCupti& fake) {
   return {call, {call.end, call.end + 1'000}};
 }
 
+// Generated kernels, graphs and the copies of some libraries are asked of the driver itself.
+TEST(CuptiCollector, RecordsWhatIsAskedOfTheDriver) {
+  FakeCupti fake;
+  const auto collector = open(fake);
+  const auto all = {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
+                    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz,
+                    CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel,
+                    CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz,
+                    CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch,
+                    CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz,
+                    CUPTI_DRIVER_TRACE_CBID_cuMemcpyAsync,
+                    CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoDAsync_v2,
+                    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoDAsync_v2_ptsz,
+                    CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async,
+                    CUPTI_DRIVER_TRACE_CBID_cuMemsetD32Async_ptsz};
+  ASSERT_TRUE(collector->enable());
+  for (const CUpti_driver_api_trace_cbid id : all)
+    EXPECT_TRUE(fake.records(id)) << id;
+  collector->disable();
+  for (const CUpti_driver_api_trace_cbid id : all)
+    EXPECT_FALSE(fake.records(id)) << id;
+}
+
 TEST(CuptiCollector, RecordsWhatTheGpuDoesFromRestartToTake) {
   FakeCupti fake;
   const auto collector = open(fake);

@@ -287,7 +287,13 @@ CUptiResult FakeCupti::disable(CUpti_ActivityKind kind) {
 CUptiResult FakeCupti::enable_runtime_call(CUpti_CallbackId /*id*/, std::uint8_t /*enable*/) {
   return CUPTI_SUCCESS;
 }
-CUptiResult FakeCupti::enable_driver_call(CUpti_CallbackId /*id*/, std::uint8_t /*enable*/) {
+CUptiResult FakeCupti::enable_driver_call(CUpti_CallbackId id, std::uint8_t enable) {
+  const std::scoped_lock lock(mutex_);
+  if (enable != 0) {
+    driver_calls_.insert(id);
+  } else {
+    driver_calls_.erase(id);
+  }
   return CUPTI_SUCCESS;
 }
 CUptiResult FakeCupti::enable_all_sync_records(std::uint8_t /*enable*/) {

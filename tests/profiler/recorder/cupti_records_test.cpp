@@ -230,12 +230,13 @@ TEST_P(CuptiRecordsTest, CountsRecordsWithoutTimes) {
                           HasSubstr("1 event of the GPU belongs to no recorded call")));
 }
 
+// The clock of a device is brought to that of the host no better than by some microseconds.
 TEST_P(CuptiRecordsTest, CountsWhatBeganBeforeItsLaunch) {
   SampleBuffer buffer;
-  buffer.add(sample_call(kLaunch, 3, 1, {1'000, 1'010}))
-      .add(sample_kernel("early", 1, {990, 1'100}))
-      .add(sample_call(kLaunch, 3, 2, {2'000, 2'010}))
-      .add(sample_kernel("during the call", 2, {2'000, 2'100}));
+  buffer.add(sample_call(kLaunch, 3, 1, {100'000, 100'010}))
+      .add(sample_kernel("early", 1, {79'999, 101'100}))
+      .add(sample_call(kLaunch, 3, 2, {200'000, 200'010}))
+      .add(sample_kernel("as early as clocks are off", 2, {180'000, 202'100}));
   EXPECT_EQ(decoded(buffer, {.offset_ns = 500}).losses, DeviceLosses{.before_launch = 1});
 }
 

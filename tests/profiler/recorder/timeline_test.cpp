@@ -194,6 +194,52 @@ TEST(ThreadLog, SharesItsRoomWithOtherThreads) {
   EXPECT_GT(all, kThreads * kEach / 2 - 4 * 256);
 }
 
+// Autograd launches on a thread of its own, which knows nothing of the spans of the training thread.
+TEST(DeviceTimeline, WorkOfTheBackwardThreadGetsItsSpan) {
+  constexpr std::int64_t kTraining = 1;
+  constexpr std::int64_t kAutograd = 2;
+  const std::vector<SpanRecord> spans = {
+      {.name = span::kStep, .start_ns = 0, .end_ns = 100},
+      {.name = span::kForward, .start_ns = 10, .end_ns = 40, .parent = 0},
+      {.name = span::kBackward, .start_ns = 40, .end_ns = 80, .parent = 0},
+      {.name = span::kBackward, .start_ns = 240, .end_ns = 280}};
+  DeviceTimeline timeline;
+  const auto add = [&](std::uint32_t correlation, std::int64_t thread, std::int64_t start_ns,
+                       ScopeId span) {
+    HostCall call;
+    call.start_ns = start_ns;
+    call.correlation = correlation;
+    call.thread = thread;
+    call.span = span;
+    timeline.calls.push_back(call);
+    DeviceKernel kernel;
+    kernel.start_ns = start_ns + 500;  // whenever the device comes to it
+    kernel.correlation = correlation;
+    kernel.span = span;
+    timeline.kernels.push_back(kernel);
+  };
+  add(1, kTraining, 20, scope_of_span(1));
+  add(2, kAutograd, 50, 0);
+  add(3, kAutograd, 250, 0);
+  add(4, kAutograd, 20, 0);   // in no backward pass
+  add(5, kAutograd, 150, 0);  // between two
+  add(6, kTraining, 60, 0);   // of the training thread, which knows
+  DeviceCopy copy;
+  copy.correlation = 2;
+  timeline.copies.push_back(copy);
+  DeviceFill unlaunched;
+  timeline.fills.push_back(unlaunched);
+  place_backward_work(timeline, spans, kTraining);
+  std::vector<ScopeId> placed;
+  for (const DeviceKernel& kernel : timeline.kernels)
+    placed.push_back(kernel.span);
+  EXPECT_THAT(placed,
+              ElementsAre(scope_of_span(1), scope_of_span(2), scope_of_span(3), 0U, 0U, 0U));
+  EXPECT_EQ(timeline.calls[1].span, scope_of_span(2));
+  EXPECT_EQ(timeline.copies[0].span, scope_of_span(2));
+  EXPECT_EQ(timeline.fills[0].span, 0U);
+}
+
 TEST(ModuleSpan, IsNothingUnlessThisThreadRecords) {
   int module = 0;
   { const ModuleSpan span(&module); }

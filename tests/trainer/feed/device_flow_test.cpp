@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "profiler/spans.hpp"
+
 namespace autotuned::trainer {
 namespace {
 
@@ -29,7 +31,7 @@ class FakeDevice final : public Copier {
   std::vector<std::string> faults;
 
   void copy(const TakenBatch& batch) override {
-    log.push_back("copy " + text(batch));
+    log.push_back("copy " + text(batch) + open_span());
     transfer(batch, kSteps);
     host_ = merged(host_, known_[kSteps]);
   }
@@ -53,6 +55,10 @@ class FakeDevice final : public Copier {
   void wait_for_copy(int landing) override {
     log.push_back("wait " + std::to_string(landing));
     host_ = merged(host_, at(landing).copied);
+  }
+  void wait_for_device() override {
+    log.push_back("wait for all" + open_span());
+    host_ = merged(host_, merged(known_[kSteps], known_[kCopies]));
   }
 
   void step(const TakenBatch& batch) {
@@ -83,6 +89,11 @@ class FakeDevice final : public Copier {
     std::int64_t sample = -1;
   };
 
+  // " in NAME" while somebody records spans.
+  static std::string open_span() {
+    const profiler::SpanRecorder* const spans = profiler::SpanRecorder::current();
+    return spans != nullptr ? std::string(" in ") + spans->open_span() : "";
+  }
   static std::string text(const TakenBatch& batch) {
     return std::to_string(batch.slot) + " to " + std::to_string(batch.landing);
   }
@@ -299,6 +310,32 @@ TEST(DeviceFlow, WhatIsAheadFromTheLoaderOutlivesARepetition) {
   scene.flow.done();
   EXPECT_EQ(scene.next_sample(), 1);
   EXPECT_THAT(scene.device.faults, IsEmpty());
+}
+
+// A copy that is waited for waits for the steps before it, too: their time is not its own.
+TEST(DeviceFlow, ATimedTransferBeginsWhenTheDeviceIsIdle) {
+  Scene scene(false);
+  scene.flow.time_transfers(true);
+  const profiler::SpanRecorder spans;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(scene.next_sample(), i);
+    scene.flow.done();
+  }
+  EXPECT_THAT(scene.device.log,
+              ElementsAre("wait for all in ", "copy 0 to 0 in transfer", "refill 0", "step 0",
+                          "wait for all in ", "copy 0 to 1 in transfer", "refill 0", "step 1"));
+  scene.device.log.clear();
+  scene.flow.time_transfers(false);
+  EXPECT_EQ(scene.next_sample(), 2);
+  EXPECT_THAT(scene.device.log, ElementsAre("copy 0 to 0 in transfer", "refill 0", "step 0"));
+  EXPECT_THAT(scene.device.faults, IsEmpty());
+}
+
+TEST(DeviceFlow, CopiesBesideTheStepsAreTimedAsTheyAre) {
+  Scene scene(true);
+  scene.flow.time_transfers(true);
+  EXPECT_EQ(scene.next_sample(), 0);
+  EXPECT_THAT(scene.device.log, testing::Not(testing::Contains(testing::HasSubstr("all"))));
 }
 
 // Whatever the trainer does in which order.

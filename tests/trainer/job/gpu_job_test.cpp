@@ -147,7 +147,7 @@ TEST_F(GpuJob, NumericsKnobsPassTheCheck) {
          {with(start, "precision.autocast", "bf16"), with(start, "precision.autocast", "fp16"),
           with(with(start, "precision.autocast", "bf16"), "precision.keep_float32", "last,loss"),
           with(start, "precision.tf32", true), with(start, "layout.memory_format", "channels_last"),
-          with(start, "optimizer.fused", true), with(start, "cudnn.benchmark", true),
+          with(start, "optimizer.fused", true),
           with(with(start, "cuda.graph", true), "optimizer.fused", true)}) {
       SCOPED_TRACE(start.change_to(candidate).canonical_text());
       const std::vector<double> losses = losses_under(candidate, "candidate");
@@ -202,6 +202,61 @@ TEST_F(GpuJob, TellsItsMemory) {
   EXPECT_EQ(value_of(job->profile(2, 0, never)).metrics.at("memory.pinned_bytes"), 0.0);
   value_of(job->prepare(with(start_of(recipe), "loader.pin_memory", true)));
   EXPECT_GT(value_of(job->profile(2, 0, never)).metrics.at("memory.pinned_bytes"), 0.0);
+}
+
+// What the allocator keeps of a large batch is no need of a small one.
+TEST_F(GpuJob, APeakIsOfItsOwnBatch) {
+  const recipes::Recipe recipe = small_cnn_recipe();
+  const auto job = loaded(recipe);
+  ASSERT_NE(job, nullptr);
+  const Configuration start = start_of(recipe);
+  const auto peak_of = [&](std::int64_t batch) {
+    value_of(job->prepare(with(start, "batch_size", batch)));
+    value_of(job->run({.minimum_steps = 2}, never));
+    return value_of(job->run({.minimum_steps = 2}, never)).peak_device_memory_bytes;
+  };
+  const std::int64_t before = peak_of(20);
+  const std::int64_t large = peak_of(200);
+  const std::int64_t after = peak_of(20);
+  EXPECT_GT(large, before);
+  EXPECT_LT(after, before + (large - before) / 10);
+}
+
+TEST_F(GpuJob, KeepsCheckpointsOnTheHost) {
+  const auto job = loaded(small_cnn_recipe());
+  ASSERT_NE(job, nullptr);
+  value_of(job->run_steps(3, never));
+  const std::int64_t before = device_memory("cuda:0").allocated_bytes;
+  const std::int64_t bytes = value_of(job->keep("one"));
+  value_of(job->keep("two"));
+  EXPECT_GT(bytes, 0);
+  EXPECT_LT(device_memory("cuda:0").allocated_bytes - before, bytes / 10);
+  // And the one that is written beside the steps, from page-locked memory.
+  const Folder folder;
+  const std::string here = value_of(job->digest());
+  ASSERT_TRUE(job->begin_export(folder / "later.pt", "note"));
+  value_of(job->run_steps(3, never));
+  value_of(job->finish_export());
+  EXPECT_EQ(value_of(job->import_from(folder / "later.pt", "later")), "note");
+  EXPECT_TRUE(job->restore("later"));
+  EXPECT_EQ(value_of(job->digest()), here) << "the steps after it are not in it";
+}
+
+TEST_F(GpuJob, GivesMemoryBackWhenAskedTo) {
+  const recipes::Recipe recipe = small_cnn_recipe();
+  const auto job = loaded(recipe);
+  ASSERT_NE(job, nullptr);
+  value_of(job->prepare(with(start_of(recipe), "batch_size", std::int64_t{200})));
+  value_of(job->run_steps(2, never));
+  const DeviceMemory full = device_memory("cuda:0");
+  EXPECT_TRUE(job->release_memory());
+  EXPECT_LT(device_memory("cuda:0").reserved_bytes, full.reserved_bytes);
+  value_of(job->run_steps(2, never));
+}
+
+TEST_F(GpuJob, KnowsItsDevice) {
+  ASSERT_FALSE(devices_.cuda_uuids.empty());
+  EXPECT_EQ(devices_.uuid_of("cuda:0").size(), 36U) << devices_.uuid_of("cuda:0");
 }
 
 TEST_F(GpuJob, PageLocksNoMoreThanItMay) {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps recorded as CUDA graphs. Skipped where there is no GPU; it has never run on one.
+#include <ATen/Functions.h>
 #include <gmock/gmock.h>
+#include <torch/csrc/jit/api/module.h>
 
 #include <cmath>
 
 #include "tests/trainer/small_job.hpp"
 #include "trainer/job/job.hpp"
+#include "trainer/step/cuda_graph.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -70,6 +73,88 @@ TEST_F(GpuGraph, DrawsAnewInEveryReplay) {
   const std::vector<double> all = losses(recipe, true, "off", 12);
   for (std::size_t i = 6; i < all.size(); ++i)
     EXPECT_NE(all[i], all[i - 1]) << "step " << i;
+}
+
+// LibTorch 2.11 leaves its allocators and its random numbers in the middle of a capture that failed.
+TEST_F(GpuGraph, ARefusedRecordingLeavesNothingBehind) {
+  const auto recorder = value_of(open_cuda_recorder(at::Device(at::kCUDA, 0)));
+  ASSERT_NE(recorder, nullptr);
+  const at::Tensor numbers = at::ones({1 << 20}, at::device(at::kCUDA));
+  const auto dropped = [&] { return at::dropout(numbers, 0.5, true).sum(); };
+  recorder->run_aside([&] { (void)dropped(); });
+  at::manual_seed(3);
+  const double expected = dropped().item<double>();
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    at::manual_seed(3);
+    // Its memory is kept beyond the failure, as gradients are.
+    at::Tensor kept;
+    EXPECT_THROW(recorder->record([&] {
+      kept = numbers + 1;
+      (void)dropped().item<double>();
+    }),
+                 c10::Error);
+    // Where a capture is still under way for the allocator, this throws; drawing does where it is for the generator.
+    release_device_cache("cuda:0");
+    EXPECT_EQ(dropped().item<double>(), expected) << "random numbers went on during the failure";
+    EXPECT_EQ(kept[0].item<double>(), 2.0);
+  }
+  release_device_cache("cuda:0");
+  const DeviceMemory before = device_memory("cuda:0");
+  EXPECT_LT(before.reserved_bytes, 3 * before.allocated_bytes + (64 << 20)) << "memory is held";
+  at::Tensor sum;
+  recorder->record([&] { sum = dropped(); });
+  recorder->replay();
+  const double first = sum.item<double>();
+  recorder->replay();
+  EXPECT_NE(sum.item<double>(), first) << "each replay draws anew";
+  recorder->drop();
+}
+
+// The same as a job: a model that asks the device for a number in its forward.
+TEST_F(GpuGraph, AModelThatCannotBeRecordedGoesOnWithout) {
+  const Folder folder;
+  torch::jit::Module model("Asks");
+  model.register_parameter("weight", at::empty({4, 64}).fill_(0.1).set_requires_grad(true), false);
+  model.define(
+      "def forward(self, x):\n"
+      "    y = torch.linear(x.flatten(1), self.weight)\n"
+      "    if float(y.sum()) > 1000000.0:\n"
+      "        y = y * 2\n"
+      "    return y\n");
+  model.save((folder / "asks.pt").string());
+  recipes::Recipe recipe = small_recipe();
+  recipe.device = "cuda";
+  recipe.model = {"torchscript", {{"file", (folder / "asks.pt").string()}}};
+  const Configuration start = recipe.starting_configuration(recipes::knobs_of(machine_));
+  const auto job = value_of(Job::load(recipe, start, machine_, devices_));
+  ASSERT_NE(job, nullptr);
+  const std::vector<double> expected = value_of(job->run_steps(10, never)).losses;
+  value_of(job->prepare(with(start, "cuda.graph", true)));
+  const auto refused = job->run_steps(20, never);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::unsupported) << refused.error().message();
+  EXPECT_THAT(refused.error().message(), testing::HasSubstr("leave cuda.graph off"));
+  EXPECT_TRUE(job->release_memory());
+  value_of(job->prepare(start));
+  EXPECT_TRUE(job->restore("initial"));
+  expect_close(value_of(job->run_steps(10, never)).losses, expected, 1e-4);
+}
+
+// What a recorded step holds is not to be had for anything else, although LibTorch counts it as free.
+TEST_F(GpuGraph, ItsMemoryIsCounted) {
+  recipes::Recipe recipe = small_cnn_recipe();
+  recipe.device = "cuda";
+  recipe.train.batch_size = 100;
+  const Configuration start = recipe.starting_configuration(recipes::knobs_of(machine_));
+  const auto job = value_of(Job::load(recipe, start, machine_, devices_));
+  ASSERT_NE(job, nullptr);
+  const std::int64_t plain =
+      value_of(job->run({.minimum_steps = 20}, never)).peak_device_memory_bytes;
+  value_of(job->prepare(with(start, "cuda.graph", true)));
+  value_of(job->run({.minimum_steps = 20}, never));
+  const std::int64_t recorded =
+      value_of(job->run({.minimum_steps = 20}, never)).peak_device_memory_bytes;
+  EXPECT_GT(recorded, plain / 2);
 }
 
 TEST_F(GpuGraph, AShortLastBatchRunsByItself) {

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests labelled gpu, each in a process of its own: what one leaves behind on the device, or takes down, is not the next
+one's affair. Where there is a GPU, a test that skips itself has failed."""
+
+import fnmatch
+import json
+import pathlib
+import re
+import shutil
+import tempfile
+import time
+
+from machine import environment, find
+from report import last_line
+
+TEST_SECONDS = 180
+# What else depends on: memory, a trace, a graph that is refused.
+SMOKE = ["GpuJob.TellsItsMemory", "GpuJob.GoesOnAfterItRanOutOfMemory", "GpuTrace.*", "GpuGraph.ARefusedRecording*",
+         "GpuTrainer.IsOnTheGpuThatWasExpected"]
+# What reads and writes the memory of batches: the copies, and the short last one.
+SANITIZED = ["GpuJob.CopiesBesideTheStepMindShortBatches"]
+SANITIZER_SECONDS = 300
+
+
+def programs(report, build):
+    """Those of a package, or those that ctest knows."""
+    packed = report.root / "RUN-GPU-TESTS"
+    if packed.exists():
+        return [report.root / name for name in re.findall(r"^(build/\S+)", packed.read_text(), re.M)]
+    code, out, err = report.run(["ctest", "--test-dir", build, "-L", "^gpu$", "--show-only=json-v1"], 180)
+    if code != 0:
+        raise RuntimeError(f"ctest: {last_line(err) or f'exit code {code}'}")
+    return [pathlib.Path(name) for name in
+            sorted({test["command"][0] for test in json.loads(out)["tests"] if "command" in test})]
+
+
+def tests_of(report, program):
+    code, out, err = report.run([program, "--gtest_list_tests"], TEST_SECONDS, environment())
+    if code != 0:
+        raise RuntimeError(last_line(err) or last_line(out) or f"exit code {code}")
+    names, suite = [], ""
+    for line in out.splitlines():
+        if re.match(r"^\S+\.\s*(#.*)?$", line):
+            suite = line.split()[0]
+        elif suite and line.startswith("  "):
+            names.append(suite + line.split()[0])
+    return names
+
+
+def run_one(report, program, name, has_gpu, seconds):
+    with tempfile.TemporaryDirectory() as folder:
+        result = pathlib.Path(folder) / "result.json"
+        code, out, err = report.run([program, f"--gtest_filter={name}", f"--gtest_output=json:{result}"], seconds,
+                                    environment())
+        tests = ([test for suite in json.loads(result.read_text())["testsuites"] for test in suite["testsuite"]]
+                 if result.exists() else [])
+    for test in tests:
+        if test.get("failures"):
+            report.add(name, "failed", note=test["failures"][0]["failure"].splitlines()[-1])
+        elif test["result"] == "SKIPPED":
+            why = find(test.get("skipped", []), "message") or ""
+            report.add(name, "failed" if has_gpu else "skipped",
+                       note=f"skipped although there is a GPU: {why}" if has_gpu else why)
+        elif code == 0:
+            report.add(name, "passed", test["time"])
+    if code != 0 and not any(test.get("failures") for test in tests):
+        report.add(name, "failed", note=last_line(err) or last_line(out) or f"exit code {code}")
+
+
+def run_tests(report, build, has_gpu, deadline, wanted=("*",)):
+    try:
+        found = [(program, name) for program in programs(report, build) for name in tests_of(report, program)]
+    except (RuntimeError, OSError, ValueError) as error:
+        report.add("tests labelled gpu", "failed", note=str(error))
+        return
+    chosen = [one for one in found if any(fnmatch.fnmatch(one[1], pattern) for pattern in wanted)]
+    if not chosen:
+        report.add("tests labelled gpu", "failed", note="none were found: build the tests")
+    for program, name in chosen:
+        left = deadline - time.monotonic()
+        if left < 5:
+            report.add(name, "failed", note="no time was left for it")
+            continue
+        run_one(report, program, name, has_gpu, min(TEST_SECONDS, left))
+
+
+def sanitize(report, build, has_gpu, deadline):
+    """The tests of copies under NVIDIA's checker of memory, where it is installed."""
+    checker = shutil.which("compute-sanitizer")
+    if not has_gpu or checker is None:
+        report.add("compute-sanitizer", "left out", note="no GPU" if not has_gpu else "compute-sanitizer is not installed")
+        return
+    for program in programs(report, build):
+        for name in [one for one in tests_of(report, program) if one in SANITIZED]:
+            code, out, err = report.run([checker, "--error-exitcode", "9", program, f"--gtest_filter={name}"],
+                                        min(SANITIZER_SECONDS, deadline - time.monotonic()), environment())
+            report.add(f"compute-sanitizer {name}", "passed" if code == 0 else "failed",
+                       note="" if code == 0 else last_line(out) or last_line(err))

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs on the GPU: what recording costs and shows, and what tuning gives; beside PyTorch in Python where that is there."""
+
+import json
+import pathlib
+import re
+import tempfile
+import time
+
+from machine import environment
+from report import last_line
+
+# A step of many small kernels, which the host starts one by one: what cuda.graph is for.
+LAUNCH_BOUND = """autotuned: 1
+name: launch-bound
+device: cuda
+model: {type: vit, size: tiny, patch: 16, classes: 10}
+data: {type: synthetic, samples: 4096, shape: [3, 64, 64], classes: 10}
+input: [to_float]
+optimizer: {type: adamw, lr: 0.001}
+train: {steps: 1000, batch_size: 8}
+start: {loader.workers: 1}
+tune: {plugins: [cuda_graph], allow: [numerics]}
+output: {dir: out}
+"""
+LAUNCH_BOUND_BATCH = 8
+# Large pictures, turned into colours and numbers: what pages that stay in memory and work moved to the device are for.
+PICTURE_BOUND = """autotuned: 1
+name: picture-bound
+device: cuda
+model: {type: pooling_cnn, hidden_channels: 30, classes: 10}
+data: {type: synthetic, samples: 512, shape: [3, 320, 320], classes: 10}
+input:
+  - random_crop: {size: 256}
+  - rgb_to_yuv
+  - scale: {by: 1/255}
+optimizer: {type: sgd, lr: 0.001, momentum: 0.9}
+train: {steps: 200, batch_size: 64}
+start: {loader.workers: 1}
+tune: {plugins: [num_workers, pinned_memory, device_pixels], allow: [numerics]}
+output: {dir: out}
+"""
+# The network of torch_peer.py, on pictures that need no loading to speak of.
+RESNET = """autotuned: 1
+name: resnet18-plain
+device: cuda
+model: {type: resnet18, classes: 1000}
+data: {type: synthetic, samples: 512, shape: [3, 224, 224], classes: 1000}
+input: [to_float]
+optimizer: {type: sgd, lr: 0.001, momentum: 0.9}
+train: {steps: 200, batch_size: 64}
+start: {loader.workers: 4, loader.pin_memory: on, transfer.non_blocking: on}
+tune: {plugins: [], allow: [numerics]}
+output: {dir: out}
+"""
+RESNET_BATCH = 64
+RECIPES = ["resnet18_cifar.yaml", "simple_cnn_cifar.yaml", "vit_patch_dropout_gpu.yaml", "resnet50_amp.yaml"]
+PHOTOS = "photo_masking_gpu.yaml"
+# Ours beside those of torch.profiler, of all kernels of a step.
+MOST_DIFFERENCE = 0.01
+
+
+def bound(ratio):
+    return "unknown" if ratio is None else f"{ratio:.2f}"
+
+
+def on_gpu(err):
+    """Whether the program said that the job is on a GPU."""
+    return re.search(r"^(run|continuing) .* on cuda:\d+", err, re.M) is not None
+
+
+class Jobs:
+    def __init__(self, report, autotuned, deadline, python=None):
+        self.report = report
+        self.autotuned = autotuned
+        self.deadline = deadline
+        self.python = python
+
+    def left(self, most):
+        return min(most, self.deadline - time.monotonic())
+
+    def call(self, command, seconds):
+        return self.report.run([self.autotuned, *command], seconds, environment())
+
+    def tune(self, recipe, budget):
+        name = pathlib.Path(recipe).stem
+        with tempfile.TemporaryDirectory() as folder:
+            history = self.report.place(f"{name}.db", folder)
+            code, out, err = self.call(
+                ["run", recipe, "--tune-only", "--retune", "--no-daemon", "--json", "--budget", f"{budget:.0f}s",
+                 "--history", history, "--output", f"{folder}/out"], self.left(3 * budget + 60))
+        try:
+            result = json.loads(last_line(out))
+            best = result["best"]
+        except (ValueError, KeyError, TypeError):
+            self.report.add(name, "failed", note=last_line(err) or f"exit code {code}")
+            return None
+        kept = [", ".join(f"{knob}: {value}" for knob, value in trial["change"].items())
+                for trial in result["trials"] if trial["verdict"] == "accepted"]
+        figure = (f"{result['baseline']['samples_per_second']:.0f} to {best['samples_per_second']:.0f} samples/s, "
+                  f"{best['speedup']:.2f} x ({bound(best['speedup_low'])} to {bound(best['speedup_high'])})")
+        if on_gpu(err):
+            self.report.add(name, "done", figure, "; ".join(kept) or "nothing kept")
+        else:
+            self.report.add(name, "failed", figure, "the job was not on a GPU")
+        return result
+
+    def rate(self, recipe):
+        """Samples per second of blocks without any recording; nothing where it failed, or was on a CPU."""
+        with tempfile.TemporaryDirectory() as folder:
+            _, out, err = self.call(
+                ["run", recipe, "--tune-only", "--retune", "--no-daemon", "--json", "--budget", "0s",
+                 "--history", f"{folder}/history.db", "--output", f"{folder}/out"], self.left(120))
+        try:
+            rate = json.loads(last_line(out))["baseline"]["samples_per_second"]
+        except (ValueError, KeyError, TypeError):
+            return None
+        return rate if on_gpu(err) and rate > 0 else None
+
+    def record(self, recipe, batch, trace, oracle, oracle_script):
+        """What it costs to record the GPU, and whether anything of it stays. Each is a trainer of its own."""
+        name = f"recording of {recipe.stem}"
+        before = self.rate(recipe)
+        code, out, err = self.call(["profile", recipe, "--steps", "20", "--json", "--output", trace], self.left(120))
+        try:
+            recorded = json.loads(last_line(out))
+            with_it = recorded["step_us"] / 1000
+            notes = list(recorded["notes"]) + list(recorded["damage"])
+            kernels = sum(row["calls"] for row in recorded["kernels"])
+        except (ValueError, KeyError, TypeError):
+            self.report.add(name, "failed", note=last_line(err) or f"exit code {code}")
+            return
+        after = self.rate(recipe)
+        if before is None or after is None:
+            self.report.add(name, "failed", note="no rate of a GPU without recording")
+        else:
+            self.report.add(name, "done", f"step {1000 * batch / before:.3f} ms without, {with_it:.3f} ms with, "
+                            f"{1000 * batch / after:.3f} ms after it",
+                            "; ".join([f"{recorded['events']} events, {kernels} kernels", *notes]))
+        if kernels == 0:
+            self.report.add(f"{name}: kernels", "failed", note="the trace has none")
+        if oracle is None or not oracle_script.exists():
+            self.report.add("removed plugin on this trace", "left out", note="needs --oracle and bench/peers")
+            return
+        code, out, err = self.report.run([oracle, oracle_script, "--compare", self.autotuned, trace], self.left(60))
+        self.report.add("removed plugin on this trace", "done" if code == 0 else "failed", last_line(out), last_line(err))
+
+    def gather(self, program):
+        if not program.exists():
+            self.report.add("gather", "left out", note="bin/gather is not built")
+            return
+        for mode in ([], ["--deterministic"]):
+            code, out, err = self.report.run([program, "--device", "cuda", "--rounds", "50", *mode], self.left(60),
+                                             environment())
+            name = " ".join(["gather", *mode])
+            if code != 0:
+                self.report.add(name, "failed", note=last_line(err) or f"exit code {code}")
+            for line in out.splitlines() if code == 0 else []:
+                shape, _, figure = line.partition(": ")
+                self.report.add(f"{name} {shape}", "done", figure)
+
+    # --- beside PyTorch in Python ---------------------------------------------------------------------
+
+    def peer(self, arguments, seconds):
+        """What torch_peer.py says, as JSON; else why it says nothing."""
+        if self.python is None:
+            return None, "needs --python, one that has torch"
+        script = pathlib.Path(__file__).parent / "torch_peer.py"
+        path = f"{self.report.root}/.deps/python"
+        code, out, err = self.report.run([self.python, "-B", script, *arguments], self.left(seconds),
+                                         {**environment(), "PYTHONPATH": path})
+        try:
+            return json.loads(last_line(out)), ""
+        except ValueError:
+            return None, last_line(err) or f"exit code {code}"
+
+    def kernel_ms(self, trace):
+        code, out, err = self.call(["analyze", trace, "--json"], self.left(60))
+        try:
+            told = json.loads(last_line(out))
+            return sum(row["total_us"] for row in told["kernels"]) / max(1, told["steps"]) / 1000, ""
+        except (ValueError, KeyError, TypeError):
+            return None, last_line(err) or f"exit code {code}"
+
+    def compare_kernels(self, recipe):
+        """The kernels of a step of ResNet-18: ours, and torch.profiler's."""
+        name = "kernels of resnet18 beside torch.profiler"
+        with tempfile.TemporaryDirectory() as folder:
+            ours = self.report.place("resnet18_ours.pt.trace.json.gz", folder)
+            theirs = self.report.place("resnet18_torch.pt.trace.json", folder)
+            told, why = self.peer(["trace", theirs, "--batch", RESNET_BATCH], 180)
+            if told is None:
+                self.report.add(name, "left out", note=why)
+                return
+            self.call(["profile", recipe, "--steps", "10", "--json", "--output", ours], self.left(120))
+            our_ms, why = self.kernel_ms(ours)
+            their_ms, their_why = self.kernel_ms(theirs)
+        if not our_ms or not their_ms:
+            self.report.add(name, "failed", note=why or their_why or "there are none")
+            return
+        is_close = abs(our_ms / their_ms - 1) <= MOST_DIFFERENCE
+        self.report.add(name, "done" if is_close else "failed",
+                        f"{our_ms:.3f} ms a step, {their_ms:.3f} ms by torch.profiler, ratio {our_ms / their_ms:.4f}")
+
+    def compare_rates(self, recipe):
+        """The rate of ResNet-18 without tuning: ours, PyTorch's, and compiled."""
+        ours = self.rate(recipe)
+        if ours is None:
+            self.report.add("rate of resnet18", "failed", note="there is none of a GPU")
+            return
+        self.report.add("rate of resnet18", "done", f"{ours:.0f} samples/s")
+        for mode, arguments in {"PyTorch eager": [], "torch.compile": ["--compile"]}.items():
+            told, why = self.peer(["rate", "--batch", RESNET_BATCH, *arguments], 240)
+            if told is None:
+                self.report.add(f"rate of resnet18, {mode}", "left out", note=why)
+            else:
+                theirs = told["samples_per_second"]
+                self.report.add(f"rate of resnet18, {mode}", "done",
+                                f"{theirs:.0f} samples/s, ours is {ours / theirs:.3f} of it")

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/session/session_spec.hpp"
+
+#include <utility>
+
+#include "daemon/common/trainer_plugins.hpp"
+
+namespace autotuned::daemon {
+
+Result<TrainerJobSpec> session_spec(const SessionRequest& request, const Machine& machine,
+                                    const Places& places, const std::vector<recipes::Knob>& knobs,
+                                    const std::vector<plugins::FoundPlugin>& trainer_plugins) {
+  auto libraries = libraries_for(request.recipe, trainer_plugins);
+  if (!libraries) return tl::unexpected(libraries.error());
+  TrainerJobSpec spec;
+  spec.recipe = request.recipe;
+  spec.knobs = knobs;
+  spec.extension_knobs = extension_knobs(trainer_plugins);
+  spec.plugins = *std::move(libraries);
+  spec.trainer = places.trainer;
+  spec.block_limit = request.block_limit;
+  if (auto folder = lock_folder()) spec.measurement_lock = *folder / "measurement.lock";
+  spec.memory_limit_bytes = host_memory_limit_bytes(request.recipe, machine);
+  return spec;
+}
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a session asks of its trainers, as far as its request and the machine say it.
+#pragma once
+
+#include <vector>
+
+#include "base/machine/machine.hpp"
+#include "base/result.hpp"
+#include "daemon/common/places.hpp"
+#include "daemon/common/session_request.hpp"
+#include "daemon/trainers/trainer_job.hpp"
+#include "plugins/host/loader.hpp"
+#include "recipes/knobs.hpp"
+
+namespace autotuned::daemon {
+
+// Without folder, locks of devices and listeners. Errors are those of libraries_for().
+[[nodiscard]] Result<TrainerJobSpec> session_spec(
+    const SessionRequest& request, const Machine& machine, const Places& places,
+    const std::vector<recipes::Knob>& knobs,
+    const std::vector<plugins::FoundPlugin>& trainer_plugins);
+
+}  // namespace autotuned::daemon
