@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which GPUs CUDA shows to this process, in CUDA's order. That order, and which there are, depend on
-// CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER: the list of NVML (base/nvml.hpp) may be another one.
+// CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER: the list of NVML (base/machine/nvml.hpp) may be another one.
 #pragma once
 
 #include <string>

@@ -13,7 +13,7 @@ namespace autotuned::trainer {
 struct Devices {
   std::vector<std::string> names;  // "cpu", "cuda:0", ...
   std::string cuda_reason;         // why there is no CUDA device; empty when there is one
-  // Of cuda:0, cuda:1, ..., as base/cuda_devices.hpp tells them; fewer or empty: not known.
+  // Of cuda:0, cuda:1, ..., as base/machine/cuda_devices.hpp tells them; fewer or empty: not known.
   std::vector<std::string> cuda_uuids;
 
   // Of a name; empty when it is not known.
