@@ -6,6 +6,8 @@
 #include <thread>
 
 #include "profiler/recorder/thread_log.hpp"
+#include "profiler/recorder/timeline_device.hpp"
+#include "profiler/scopes.hpp"
 #include "profiler/spans.hpp"
 
 namespace autotuned::profiler {
