@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """bench/gpu/run in an unpacked package, with a program that plays one with a GPU, or without."""
+import fnmatch
+import importlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import textwrap
 import unittest
@@ -19,15 +23,21 @@ plan = json.loads((here / "plan.json").read_text())
 with open(here / "calls.jsonl", "a") as calls:
     calls.write(json.dumps(sys.argv[1:]) + "\\n")
 if sys.argv[1] == "doctor":
-    print(json.dumps({"checks": [plan["doctor"]]}))
+    print(json.dumps({"findings": [{"subject": "trainer", "health": "ok", "text": plan["trainer"]}],
+                      "machine": plan["machine"]}))
     sys.exit(0)
 if plan["fails"]:
     print("autotuned: error: the trainer ended", file=sys.stderr)
     sys.exit(1)
 if sys.argv[1] == "profile":
     print(json.dumps({"step_us": 12000.0, "events": 90, "notes": ["2 records lost"], "damage": [],
-                      "kernels": [{"name": "sgemm", "calls": plan.get("kernels", 7)}]}))
+                      "kernels": [{"name": "sgemm", "calls": plan["kernels"]}]}))
     sys.exit(0)
+if sys.argv[1] == "analyze":
+    total_us = plan["their_us"] if "torch" in sys.argv[2] else 5000.0
+    print(json.dumps({"steps": 10, "kernels": [{"name": "sgemm", "total_us": total_us}]}))
+    sys.exit(0)
+print(f"run r-20261123-000001 of job on {plan['device']}", file=sys.stderr)
 print(json.dumps({"event": "noise"}))
 print(json.dumps({
     "baseline": {"samples_per_second": 1000.0},
@@ -39,27 +49,41 @@ GATHER = """
 import sys
 print(f"(8, 196, 768) keep 98: {' '.join(sys.argv[1:])}")
 """
-# As GoogleTest writes its results.
+# As GoogleTest lists its tests and writes its results.
 TESTS = """
 import json, pathlib, sys
-plan = json.loads((pathlib.Path(__file__).parent / "plan.json").read_text())
-output = sys.argv[1].removeprefix("--gtest_output=json:")
-if plan["crashes"]:
+here = pathlib.Path(__file__).parent
+plan = json.loads((here / "plan.json").read_text())
+suite, tests = plan["suite"], plan["tests"]
+if sys.argv[1] == "--gtest_list_tests":
+    print("\\n".join(["Running main() from gmock_main.cc", f"{suite}.", *(f"  {name}" for name in tests)]))
+    sys.exit(0)
+wanted = sys.argv[1].removeprefix("--gtest_filter=")
+output = sys.argv[2].removeprefix("--gtest_output=json:")
+with open(here / "calls.jsonl", "a") as calls:
+    calls.write(json.dumps(wanted) + "\\n")
+kind = tests[wanted.removeprefix(f"{suite}.")]
+if kind == "crashes":
     print("Segmentation fault", file=sys.stderr)
     sys.exit(139)
-tests = []
-for name, kind in plan["tests"].items():
-    test = {"name": name, "classname": "Gpu", "result": "COMPLETED", "time": "0.5s"}
-    if kind == "skipped":
-        test |= {"result": "SKIPPED", "skipped": [{"message": "no driver"}]}
-    if kind == "failed":
-        test["failures"] = [{"failure": "file.cpp:1\\nit differs"}]
-    tests.append(test)
-pathlib.Path(output).write_text(json.dumps({"testsuites": [{"testsuite": tests}]}))
-sys.exit(1 if "failed" in plan["tests"].values() else 0)
+test = {"name": wanted, "classname": suite, "result": "COMPLETED", "time": "0.5s"}
+if kind == "skipped":
+    test |= {"result": "SKIPPED", "skipped": [{"message": "no driver"}]}
+if kind == "failed":
+    test["failures"] = [{"failure": "file.cpp:1\\nit differs"}]
+pathlib.Path(output).write_text(json.dumps({"testsuites": [{"testsuite": [test]}]}))
+sys.exit(1 if kind == "failed" else 0)
+"""
+# In the place of torch_peer.py.
+PEER = """
+import json, pathlib, sys
+if sys.argv[1] == "trace":
+    pathlib.Path(sys.argv[2]).write_text("{}")
+print(json.dumps({"samples_per_second": 800.0, "steps": 10, "torch": "2.11.0"}))
 """
 WITHOUT = {"gpus": [], "gpu_reason": "no NVIDIA driver"}
 WITH = {"gpus": [{"name": "NVIDIA Imaginary"}]}
+FINE = "LibTorch 2.11.0, can train on CUDA"
 
 
 class GpuRun(unittest.TestCase):
@@ -67,8 +91,7 @@ class GpuRun(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name) / "package"
-        (self.root / "bench/gpu").mkdir(parents=True)
-        shutil.copy(SOURCE / "bench/gpu/run", self.root / "bench/gpu/run")
+        shutil.copytree(SOURCE / "bench/gpu", self.root / "bench/gpu", ignore=shutil.ignore_patterns("__pycache__"))
         self.bin = self.program("build/release/bin/autotuned", AUTOTUNED)
         self.program("build/release/bin/gather", GATHER)
         self.tests = self.program("build/release/tests/gpu_test", TESTS)
@@ -82,39 +105,88 @@ class GpuRun(unittest.TestCase):
         file.chmod(0o755)
         return file.parent
 
-    def run_all(self, doctor, tests, *options, fails=False, crashes=False, kernels=7):
-        (self.bin / "plan.json").write_text(json.dumps({"doctor": doctor, "fails": fails, "kernels": kernels}))
-        (self.tests / "plan.json").write_text(json.dumps({"tests": tests, "crashes": crashes}))
+    def run_stage(self, stage, machine, tests, *options, suite="Gpu", **plan):
+        """(exit code, table, result) of a stage; `plan` says what the programs play."""
+        known = {"machine": machine, "trainer": FINE, "fails": False, "kernels": 7, "device": "cuda:0",
+                 "their_us": 5010.0}
+        self.assertEqual(set(plan) - set(known), set())
+        (self.bin / "plan.json").write_text(json.dumps(known | plan))
+        (self.tests / "plan.json").write_text(json.dumps({"suite": suite, "tests": tests}))
         output = self.root / "result.json"
+        # A PATH without nvidia-smi and compute-sanitizer, whatever the machine has.
         done = subprocess.run(
-            [sys.executable, "-B", self.root / "bench/gpu/run", "--minutes", "3", "--output", output, *options],
-            capture_output=True, text=True, timeout=180, check=False)
+            [sys.executable, "-B", self.root / "bench/gpu/run", "--stage", stage, "--minutes", "3", "--output", output,
+             *options],
+            capture_output=True, text=True, timeout=180, check=False, env={**os.environ, "PATH": str(self.root)})
         self.assertTrue(output.exists(), done.stderr)
         return done.returncode, done.stdout, json.loads(output.read_text())
 
-    def calls(self):
-        return [json.loads(line) for line in (self.bin / "calls.jsonl").read_text().splitlines()]
+    def calls(self, folder):
+        return [json.loads(line) for line in (folder / "calls.jsonl").read_text().splitlines()]
 
     def test_without_a_gpu_the_tests_run_and_nothing_is_tuned(self):
-        code, table, result = self.run_all(WITHOUT, {"One": "skipped", "Two": "passed"})
+        smoke = {"TellsItsMemory": "skipped", "KnowsItsDevice": "passed"}
+        code, table, result = self.run_stage("all", WITHOUT, smoke, suite="GpuJob")
         self.assertEqual(code, 4)
         self.assertIn("| GPU | missing |  | no NVIDIA driver |", table)
-        self.assertIn("| Gpu.One | skipped |  | no driver |", table)
-        self.assertIn("| Gpu.Two | passed | 0.5s |  |", table)
+        self.assertIn("| GpuJob.TellsItsMemory | skipped |  | no driver |", table)
+        self.assertIn("| GpuJob.KnowsItsDevice | passed | 0.5s |  |", table)
+        self.assertIn("| recording | left out |  | it needs a GPU |", table)
         self.assertIn("| benchmarks | left out |  | they need a GPU |", table)
-        self.assertEqual([row["what"] for row in result["rows"]], ["GPU", "Gpu.One", "Gpu.Two", "benchmarks"])
         self.assertEqual(result["runs"], {})
-        self.assertEqual([call[0] for call in self.calls()], ["doctor"])
+        self.assertEqual([call[0] for call in self.calls(self.bin)], ["doctor"])
+
+    def test_each_test_has_a_process_of_its_own(self):
+        code, table, _ = self.run_stage("tests", WITH, {"One": "passed", "Two": "crashes", "Three": "passed"})
+        self.assertEqual(code, 1)
+        self.assertIn("| Gpu.One | passed | 0.5s |  |", table)
+        self.assertIn("| Gpu.Two | failed |  | Segmentation fault |", table)
+        self.assertIn("| Gpu.Three | passed | 0.5s |  |", table)
+        self.assertEqual(self.calls(self.tests), ["Gpu.One", "Gpu.Two", "Gpu.Three"])
+
+    def test_a_test_that_skips_itself_beside_a_gpu_has_failed(self):
+        code, table, _ = self.run_stage("tests", WITH, {"One": "skipped"})
+        self.assertEqual(code, 1)
+        self.assertIn("| Gpu.One | failed |  | skipped although there is a GPU: no driver |", table)
+
+    def test_a_failed_test_is_named(self):
+        code, table, _ = self.run_stage("tests", WITHOUT, {"One": "failed", "Two": "passed"})
+        self.assertEqual(code, 1)
+        self.assertIn("| Gpu.One | failed |  | it differs |", table)
+        self.assertIn("| Gpu.Two | passed |", table)
+
+    def test_no_tests_at_all_are_a_failure(self):
+        code, table, _ = self.run_stage("env", WITH, {"NoneOfThose": "passed"})
+        self.assertEqual(code, 1)
+        self.assertIn("| tests labelled gpu | failed |  | none were found: build the tests |", table)
+
+    def test_the_tests_that_it_names_exist(self):
+        sys.path.insert(0, str(SOURCE / "bench/gpu"))
+        self.addCleanup(sys.path.remove, str(SOURCE / "bench/gpu"))
+        sys.dont_write_bytecode = True
+        gpu_tests = importlib.import_module("gpu_tests")
+        sources = "".join(file.read_text() for file in (SOURCE / "tests").rglob("gpu_*_test.cpp"))
+        known = [".".join(found) for found in re.findall(r"^TEST(?:_F)?\((\w+), (\w+)\)", sources, re.M)]
+        for name in [*gpu_tests.SMOKE, *gpu_tests.SANITIZED]:
+            self.assertTrue(any(fnmatch.fnmatch(test, name) for test in known), f"{name} is none of {known}")
+
+    def test_a_gpu_that_the_trainer_cannot_use_is_missing(self):
+        code, table, _ = self.run_stage("tests", WITH, {"One": "passed"}, trainer="LibTorch 2.11.0, CPU only: no driver")
+        self.assertEqual(code, 4)
+        self.assertIn("| GPU | missing |  | LibTorch 2.11.0, CPU only: no driver |", table)
 
     def test_with_a_gpu_every_recipe_is_tuned_in_its_share_of_the_time(self):
-        code, table, result = self.run_all(WITH, {"One": "passed"})
+        code, table, result = self.run_stage("tune", WITH, {})
         self.assertEqual(code, 0)
         self.assertIn("| GPU | found | NVIDIA Imaginary |  |", table)
         self.assertIn("| launch_bound | done | 1000 to 2000 samples/s, 2.00 x (1.90 to unknown) | cuda.graph: True |", table)
-        self.assertEqual(sorted(result["runs"]),
-                         ["launch_bound", "picture_bound", "resnet18_cifar", "simple_cnn_cifar", "vit_patch_dropout"])
-        runs = [call for call in self.calls() if call[0] == "run" and call[call.index("--budget") + 1] != "0s"]
-        self.assertEqual(len(runs), 5)
+        recipes = ["launch_bound", "picture_bound", "resnet18_cifar", "resnet50_amp", "simple_cnn_cifar",
+                   "vit_patch_dropout_gpu"]
+        self.assertEqual(sorted(result["runs"]), recipes)
+        runs = [call for call in self.calls(self.bin) if call[0] == "run" and call[call.index("--budget") + 1] != "0s"]
+        self.assertEqual(len(runs), len(recipes))
+        for call in runs[2:]:
+            self.assertTrue((SOURCE / pathlib.Path(call[1]).relative_to(self.root)).exists(), call[1])
         budgets = [int(call[call.index("--budget") + 1].removesuffix("s")) for call in runs]
         self.assertTrue(all(5 <= budget <= 165 / 2 for budget in budgets), budgets)
         for call in runs:
@@ -122,7 +194,7 @@ class GpuRun(unittest.TestCase):
             self.assertIn("--no-daemon", call)
 
     def test_recipes_of_ones_own_take_the_place_of_the_others(self):
-        code, _, result = self.run_all(WITH, {}, "--recipe", "mine.yaml")
+        code, _, result = self.run_stage("tune", WITH, {}, "--recipe", "mine.yaml")
         self.assertEqual(code, 0)
         self.assertEqual(sorted(result["runs"]), ["launch_bound", "mine", "picture_bound"])
 
@@ -130,61 +202,107 @@ class GpuRun(unittest.TestCase):
         photos = self.root / ".deps/photos"
         photos.mkdir(parents=True)
         (photos / "one.jpg").write_bytes(b"")
-        _, _, result = self.run_all(WITH, {})
-        self.assertIn("photo_masking", result["runs"])
+        _, _, result = self.run_stage("tune", WITH, {})
+        self.assertIn("photo_masking_gpu", result["runs"])
+
+    def test_a_job_on_the_cpu_is_a_failure(self):
+        code, table, _ = self.run_stage("tune", WITH, {}, "--recipe", "mine.yaml", device="cpu")
+        self.assertEqual(code, 1)
+        self.assertIn("| mine | failed | 1000 to 2000 samples/s, 2.00 x (1.90 to unknown) | the job was not on a GPU |", table)
+
+    def test_rates_are_beside_those_of_pytorch(self):
+        (self.root / "bench/gpu/torch_peer.py").write_text(PEER)
+        code, table, _ = self.run_stage("tune", WITH, {}, "--python", sys.executable)
+        self.assertEqual(code, 0)
+        self.assertIn("| rate of resnet18 | done | 1000 samples/s |", table)
+        self.assertIn("| rate of resnet18, torch.compile | done | 800 samples/s, ours is 1.250 of it |", table)
+        code, table, _ = self.run_stage("tune", WITH, {})
+        self.assertEqual(code, 0)
+        self.assertIn("| rate of resnet18, PyTorch eager | left out |  | needs --python, one that has torch |", table)
+
+    def test_kernels_are_beside_those_of_torch_profiler(self):
+        (self.root / "bench/gpu/torch_peer.py").write_text(PEER)
+        name = "kernels of resnet18 beside torch.profiler"
+        code, table, _ = self.run_stage("trace", WITH, {}, "--python", sys.executable)
+        self.assertEqual(code, 0)
+        self.assertIn(f"| {name} | done | 0.500 ms a step, 0.501 ms by torch.profiler, ratio 0.9980 |", table)
+        code, table, _ = self.run_stage("trace", WITH, {}, "--python", sys.executable, their_us=5100.0)
+        self.assertEqual(code, 1)
+        self.assertIn(f"| {name} | failed | 0.500 ms a step, 0.510 ms by torch.profiler, ratio 0.9804 |", table)
 
     def test_recording_is_measured_between_two_runs_without_it(self):
-        code, table, _ = self.run_all(WITH, {}, "--trace", str(self.root / "kept.pt.trace.json.gz"))
+        kept = str(self.root / "kept.pt.trace.json.gz")
+        code, table, _ = self.run_stage("trace", WITH, {}, "--trace", kept)
         self.assertEqual(code, 0)
         self.assertIn("| recording of launch_bound | done | step 8.000 ms without, 12.000 ms with, 8.000 ms after it | "
                       "90 events, 7 kernels; 2 records lost |", table)
         self.assertIn("| removed plugin on this trace | left out |", table)
-        first = [call for call in self.calls() if call[0] in ("run", "profile")][:3]
+        first = [call for call in self.calls(self.bin) if call[0] in ("run", "profile")][:3]
         self.assertEqual([call[0] for call in first], ["run", "profile", "run"])
-        self.assertIn(str(self.root / "kept.pt.trace.json.gz"), first[1])
+        self.assertIn(kept, first[1])
 
     def test_a_trace_without_kernels_is_a_failure(self):
-        code, table, _ = self.run_all(WITH, {}, kernels=0)
+        code, table, _ = self.run_stage("trace", WITH, {}, kernels=0)
         self.assertEqual(code, 1)
         self.assertIn("| recording of launch_bound: kernels | failed |  | the trace has none |", table)
 
     def test_the_removed_plugin_reads_the_trace(self):
         script = self.program("bench/peers/trace_oracle.py", "import sys; print(' '.join(sys.argv[1:2])); sys.exit(1)")
         self.assertTrue(script.exists())
-        code, table, _ = self.run_all(WITH, {}, "--oracle", sys.executable)
+        code, table, _ = self.run_stage("trace", WITH, {}, "--oracle", sys.executable)
         self.assertEqual(code, 1)
         self.assertIn("| removed plugin on this trace | failed | --compare |  |", table)
 
     def test_gather_runs_on_the_gpu(self):
-        _, table, _ = self.run_all(WITH, {})
+        _, table, _ = self.run_stage("trace", WITH, {})
         self.assertIn("| gather (8, 196, 768) keep 98 | done | --device cuda --rounds 50 |  |", table)
         self.assertIn("| gather --deterministic (8, 196, 768) keep 98 | done | "
                       "--device cuda --rounds 50 --deterministic |  |", table)
 
-    def test_a_failed_test_is_named(self):
-        code, table, _ = self.run_all(WITHOUT, {"One": "failed", "Two": "passed"})
-        self.assertEqual(code, 1)
-        self.assertIn("| Gpu.One | failed |  | it differs |", table)
-        self.assertIn("| Gpu.Two | passed |", table)
-
-    def test_a_program_that_crashes_is_named(self):
-        code, table, _ = self.run_all(WITHOUT, {}, crashes=True)
-        self.assertEqual(code, 1)
-        self.assertIn("| gpu_test | failed |  | Segmentation fault |", table)
-
     def test_a_run_that_fails_says_why(self):
-        code, table, result = self.run_all(WITH, {"One": "passed"}, fails=True)
+        code, table, result = self.run_stage("tune", WITH, {}, fails=True)
         self.assertEqual(code, 1)
         self.assertIn("| launch_bound | failed |  | autotuned: error: the trainer ended |", table)
         self.assertEqual(result["runs"]["launch_bound"], None)
 
+    def test_all_that_was_said_is_kept_in_one_archive(self):
+        folder = self.root.parent / "kept"
+        code, table, _ = self.run_stage("tests", WITH, {"One": "crashes"}, "--keep", str(folder))
+        self.assertEqual(code, 1)
+        archives = list(folder.iterdir())
+        self.assertEqual(len(archives), 1)
+        self.assertIn(archives[0].name, table)
+        with tarfile.open(archives[0]) as packed:
+            texts = {pathlib.Path(one.name).name: packed.extractfile(one).read().decode() for one in packed.getmembers()}
+        self.assertIn("| Gpu.One | failed |", texts["result.md"])
+        self.assertEqual(json.loads(texts["result.json"])["rows"][0]["what"], "libraries")
+        self.assertTrue(any("--gtest_filter=Gpu.One" in text and "Segmentation fault" in text for text in texts.values()))
+
+    def test_an_archive_leaves_out_what_is_too_large(self):
+        sys.path.insert(0, str(SOURCE / "bench/gpu"))
+        self.addCleanup(sys.path.remove, str(SOURCE / "bench/gpu"))
+        sys.dont_write_bytecode = True
+        report = importlib.import_module("report")
+        folder = self.root.parent / "many"
+        folder.mkdir()
+        (folder / "small.txt").write_text("small")
+        (folder / "large").write_bytes(os.urandom(report.MOST_KEPT_BYTES + 1))
+        archive = self.root.parent / "one.tar.gz"
+        self.assertEqual(report.pack(folder, archive), ["large"])
+        with tarfile.open(archive) as packed:
+            self.assertEqual(packed.getnames(), ["one/small.txt"])
+
     def test_libtorch_elsewhere_is_linked(self):
         libtorch = self.root.parent / "libtorch"
-        (libtorch / "torch").mkdir(parents=True)
-        self.run_all(WITHOUT, {"One": "passed"}, "--libtorch", str(libtorch))
+        (libtorch / "torch/lib").mkdir(parents=True)
+        (libtorch / "torch/lib/libtorch.so").write_bytes(bytes(1 << 20))
+        (libtorch / "torch/version.py").write_text("__version__ = '2.11.0+cu130'\n")
+        _, table, result = self.run_stage("env", WITHOUT, {}, "--libtorch", str(libtorch))
         self.assertEqual((self.root / ".deps/python").resolve(), libtorch.resolve())
+        self.assertIn("| torch | found | 2.11.0+cu130 |", table)
+        self.assertEqual(result["facts"]["libraries"], {"torch": "2.11.0+cu130"})
         # What is there already is left alone.
-        self.run_all(WITHOUT, {"One": "passed"}, "--libtorch", str(self.root))
+        self.run_stage("env", WITHOUT, {}, "--libtorch", str(self.root))
         self.assertEqual((self.root / ".deps/python").resolve(), libtorch.resolve())
 
 
