@@ -2,6 +2,7 @@
 // What `run` promises: the JSON, the exit codes, the options, what a second run does.
 #include <gmock/gmock.h>
 
+#include "base/file.hpp"
 #include "tests/integration/scene.hpp"
 #include "tests/places.hpp"
 
@@ -318,6 +319,29 @@ TEST(Run, SecondRunOnTheSameDeviceWaits) {
   const Outcome outcome = waiter.finish();
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NEAR(outcome.json().at("best").at("speedup").get<double>(), 1.56, 0.03);
+}
+
+// A part of a GPU, which is in no list of GPUs: the first start tells, and the run goes on with the right lock.
+TEST(Run, LocksTheDeviceOnWhichItsTrainerIs) {
+  const std::string uuid = "5eed5eed-0000-4000-8000-000000000001";
+  const std::string name = "device-MIG-" + uuid + ".lock";
+  Json behaviour = Scene::fast_job();
+  behaviour["device"] = "cuda:0";
+  behaviour["uuids"] = Json::array({uuid});
+  const Scene scene{behaviour};
+  const std::filesystem::path locks = scene.folder() / "run";
+  std::filesystem::create_directories(locks);
+  std::filesystem::permissions(locks, std::filesystem::perms::owner_all);
+  auto held = lock_file(locks / name, "somebody else", /*wait=*/false);
+  ASSERT_TRUE(held);
+  Running run = scene.start_run();
+  ASSERT_TRUE(run.wait_for("waiting: somebody else"));
+  held->reset();
+  const Outcome outcome = run.finish();
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NEAR(outcome.json().at("best").at("speedup").get<double>(), 1.56, 0.03);
+  EXPECT_TRUE(scene.all_ended());
+  std::filesystem::remove("/tmp/autotuned-" + name);  // that among users
 }
 
 }  // namespace
