@@ -46,7 +46,7 @@ tuner::UpdateComparison compared(const Job& job, const CheckedSteps& reference,
 }
 
 // What a session's check asks of trainers, of one job in this process.
-class CheckedJob final : public tuner::Job {
+class CheckedJob final : public tuner::TrainingBackend {
  public:
   explicit CheckedJob(trainer::Job& job) : job_(&job) {}
 
