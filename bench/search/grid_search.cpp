@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
-#include <set>
-#include <string>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -18,9 +16,6 @@ namespace autotuned::bench {
 namespace {
 
 using std::chrono::nanoseconds;
-
-// Until a process is warm; as in verdicts --processes.
-constexpr nanoseconds kStartTime = std::chrono::seconds(2);
 
 class GridClock final : public Clock {
  public:
@@ -35,23 +30,8 @@ class GridClock final : public Clock {
 // Blocks as the recorded machine would have run them.
 class GridJob final : public tuner::TrainingBackend {
  public:
-  GridJob(const Grid& grid, std::vector<recipes::Knob> knobs, GridClock& clock, std::uint64_t seed)
-      : grid_(&grid), knobs_(std::move(knobs)), clock_(&clock), random_(seed) {
-    running_.insert(restart_key(grid.start));
-  }
-
-  Result<void> make_ready(const Configuration& configuration,
-                          tuner::ProcessChoice process) override {
-    const std::string key = restart_key(configuration);
-    if (process == tuner::ProcessChoice::fresh) running_.erase(key);
-    if (running_.insert(key).second) clock_->advance(kStartTime);
-    return {};
-  }
-
-  [[nodiscard]] bool share_process(const Configuration& one,
-                                   const Configuration& other) const override {
-    return restart_key(one) == restart_key(other);
-  }
+  GridJob(const Grid& grid, GridClock& clock, std::uint64_t seed)
+      : grid_(&grid), clock_(&clock), random_(seed) {}
 
   Result<Block> run_block(const Configuration& configuration,
                           const tuner::BlockRequest& request) override {
@@ -110,21 +90,10 @@ class GridJob final : public tuner::TrainingBackend {
   }
 
  private:
-  [[nodiscard]] std::string restart_key(const Configuration& configuration) const {
-    Configuration restart;
-    for (const auto& [name, value] : configuration.values()) {
-      const auto knob = recipes::find_knob(knobs_, name);
-      if (knob && knob->how == recipes::KnobSwitch::restart) restart.set(name, value);
-    }
-    return restart.canonical_text();
-  }
-
   const Grid* grid_;
-  std::vector<recipes::Knob> knobs_;
   GridClock* clock_;
   std::mt19937_64 random_;
   std::normal_distribution<double> normal_;
-  std::set<std::string> running_;  // processes, by their restart knobs
 };
 
 class NoLedger final : public tuner::Ledger {
@@ -177,7 +146,7 @@ Result<SearchOutcome> replay_search(const Grid& grid,
                                     const std::vector<plugins::FoundPlugin>& found,
                                     std::uint64_t seed, bool is_told) {
   GridClock clock;
-  GridJob job(grid, knobs_of(grid), clock, seed);
+  GridJob job(grid, clock, seed);
   NoLedger ledger;
   ledger.is_verbose = is_told;
   daemon::PluginAdvisors advisors(found, std::nullopt);
@@ -190,7 +159,6 @@ Result<SearchOutcome> replay_search(const Grid& grid,
   input.machine = grid.machine;
   input.starting = grid.start;
   input.job_facts = grid.facts;
-  input.start_time = kStartTime;
   input.coin_seed = seed;
   const auto outcome = tuner::run_session(input, job, advisors, ledger, clock);
   if (!outcome) return tl::unexpected(outcome.error());
@@ -199,8 +167,6 @@ Result<SearchOutcome> replay_search(const Grid& grid,
       std::ranges::count(outcome->trials, TrialKind::proposal, &TrialRecord::kind));
   result.regret_ratio = grid.regret_of(grid.find(outcome->best)->rate);
   result.seconds = std::chrono::duration<double>(outcome->tuning_time).count();
-  for (const TrialRecord& trial : outcome->trials)
-    result.process_pairs += trial.process_pairs;
   return result;
 }
 

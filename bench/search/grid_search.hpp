@@ -15,14 +15,12 @@ namespace autotuned::bench {
 struct SearchOutcome {
   int evaluations = 0;
   double regret_ratio = 0.0;
-  double seconds = 0.0;   // of the recorded machine; 0 where no time is known
-  int process_pairs = 0;  // pairs of processes that trials compared
+  double seconds = 0.0;  // of the recorded machine; 0 where no time is known
 };
 
 // A session over the knobs of the grid with a clock of its own: blocks have the rate of their point and the
-// noise of the grid's, and checks pass, since what the grid varies was checked when it was written. Knobs that need a
-// restart are compared in pairs of processes, each of which takes two seconds to start and runs as fast as any other: what
-// a process adds of its own no grid tells. The same for the same seed. Tells answers and trials on standard error where `is_told`. Errors are those of the session.
+// noise of the grid's, and checks pass, since what the grid varies was checked when it was written. The same for
+// the same seed. Tells answers and trials on standard error where `is_told`. Errors are those of the session.
 [[nodiscard]] Result<SearchOutcome> replay_search(const Grid& grid,
                                                   const std::vector<plugins::FoundPlugin>& found,
                                                   std::uint64_t seed, bool is_told = false);
