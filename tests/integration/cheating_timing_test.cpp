@@ -67,7 +67,7 @@ TEST_F(CheatingTiming, WorkThatIsDeferredPastTheBlockIsFound) {
                  "past its blocks");
 }
 
-TEST_F(CheatingTiming, DISABLED_WorkThatIsDoneBetweenBlocksIsFound) {
+TEST_F(CheatingTiming, WorkThatIsDoneBetweenBlocksIsFound) {
   expect_refused(tune("timing_cheats.timing: prefills"), "timing_cheats.timing", "honest",
                  "past its blocks");
 }
@@ -77,7 +77,8 @@ TEST_F(CheatingTiming, AProcessThatSlowsTheNeighbourIsFound) {
                  "slows its neighbour");
 }
 
-// Most of its blocks are faster; all of them together are not.
+// Most of its blocks are faster; all of them together are not. Disabled: on a busy machine it is refused by the session's own
+// clock before its totals are looked at, in about one run of six.
 TEST_F(CheatingTiming, DISABLED_ARareStallIsFound) {
   const Json run = tune("timing_cheats.timing: stalls");
   expect_refused(run, "timing_cheats.timing", "honest", "rare stalls");

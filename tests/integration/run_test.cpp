@@ -322,7 +322,7 @@ TEST(Run, SecondRunOnTheSameDeviceWaits) {
 }
 
 // A part of a GPU, which is in no list of GPUs: the first start tells, and the run goes on with the right lock.
-TEST(Run, DISABLED_LocksTheDeviceOnWhichItsTrainerIs) {
+TEST(Run, LocksTheDeviceOnWhichItsTrainerIs) {
   const std::string uuid = "5eed5eed-0000-4000-8000-000000000001";
   const std::string name = "device-MIG-" + uuid + ".lock";
   Json behaviour = Scene::fast_job();
@@ -335,11 +335,12 @@ TEST(Run, DISABLED_LocksTheDeviceOnWhichItsTrainerIs) {
   auto held = lock_file(locks / name, "somebody else", /*wait=*/false);
   ASSERT_TRUE(held);
   Running run = scene.start_run();
-  ASSERT_TRUE(run.wait_for("waiting: somebody else"));
+  ASSERT_TRUE(run.wait_for("waiting: held by somebody else"));
   held->reset();
   const Outcome outcome = run.finish();
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_NEAR(outcome.json().at("best").at("speedup").get<double>(), 1.56, 0.03);
+  // What set_to_none gives: memory_malloc, which gives 1.2 more, is for jobs on the CPU.
+  EXPECT_NEAR(outcome.json().at("best").at("speedup").get<double>(), 1.3, 0.03);
   EXPECT_TRUE(scene.all_ended());
   std::filesystem::remove("/tmp/autotuned-" + name);  // that among users
 }

@@ -159,6 +159,7 @@ Found search(const Network& network, std::int64_t limit, int broken_probe) {
   return found;
 }
 
+// Disabled: with seed 16 and 16 GiB the search ends 9.5 % below the largest size that fits.
 TEST(BatchMemory, DISABLED_ComesWithinFivePercentOfWhatFits) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     const Network network = random_network(seed);
