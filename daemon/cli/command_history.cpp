@@ -37,10 +37,33 @@ std::optional<std::int64_t> day_start_ns(const std::string& text) {
   return static_cast<std::int64_t>(seconds) * 1'000'000'000;
 }
 
-// The best for this machine: of the newest run of this recipe in an environment whose machine is ours.
+// A recipe, on this machine and with the plugins that are here.
+struct LocalJob {
+  Machine machine;
+  std::vector<recipes::Knob> knobs;
+  recipes::Recipe recipe;
+};
+
+// Nothing where a mistake was reported.
+std::optional<LocalJob> read_job_or_report(const std::filesystem::path& recipe_file,
+                                           const std::vector<std::filesystem::path>& plugin_folders,
+                                           bool as_json) {
+  if (auto checked = check_plugin_folders(plugin_folders); !checked) {
+    report_error(checked.error(), kUsageError);
+    return std::nullopt;
+  }
+  LocalJob job{.machine = detect_machine()};
+  job.knobs = knobs_with(recipes::knobs_of(job.machine), trainer_plugins_here(plugin_folders));
+  auto recipe = read_recipe_or_report(recipe_file, job.knobs, as_json);
+  if (!recipe) return std::nullopt;
+  job.recipe = *std::move(recipe);
+  return job;
+}
+
+// The best for a machine: of the newest run of this recipe in an environment whose machine it is.
 Result<std::optional<storage::BestRow>> find_best(const storage::History& history,
-                                                  const std::string& recipe_hash) {
-  const Machine machine = detect_machine();
+                                                  const std::string& recipe_hash,
+                                                  const Machine& machine) {
   storage::RunFilter filter;
   filter.recipe = recipe_hash;
   filter.limit = -1;  // the newest may all be of other machines
@@ -228,16 +251,11 @@ int show(const std::filesystem::path& file, const std::string& id, bool as_json)
 
 int best(const std::filesystem::path& file, const std::filesystem::path& recipe_file,
          const std::vector<std::filesystem::path>& plugin_folders, bool as_json) {
-  if (auto checked = check_plugin_folders(plugin_folders); !checked) {
-    return report_error(checked.error(), kUsageError);
-  }
-  const auto knobs =
-      knobs_with(recipes::knobs_of(detect_machine()), trainer_plugins_here(plugin_folders));
-  auto recipe = read_recipe_or_report(recipe_file, knobs, as_json);
-  if (!recipe) return kUsageError;
+  const auto job = read_job_or_report(recipe_file, plugin_folders, as_json);
+  if (!job) return kUsageError;
   auto history = open_history(file, storage::Access::read_only);
   if (!history) return report_error(history.error());
-  auto kept = find_best(*history, recipe->hash());
+  auto kept = find_best(*history, job->recipe.hash(), job->machine);
   if (!kept) return report_error(kept.error());
   if (!*kept) {
     return report_error(Error{ErrorKind::not_found,
@@ -245,7 +263,7 @@ int best(const std::filesystem::path& file, const std::filesystem::path& recipe_
                               recipe_file.string(), "`autotuned run` finds one"});
   }
   const storage::BestRow& row = **kept;
-  const std::string note = stand_in_note(recipe->to_json());
+  const std::string note = stand_in_note(job->recipe.to_json());
   if (as_json) {
     std::cout << to_line({{"run", row.run.text},
                           {"configuration", row.best.to_json()},
@@ -260,22 +278,18 @@ int best(const std::filesystem::path& file, const std::filesystem::path& recipe_
   const std::string comment = "From run " + row.run.text + ": " + estimate_text(row.speedup) +
                               " the speed of the starting configuration." +
                               (note.empty() ? "" : "\nNote: " + note + ".");
-  std::cout << recipes::to_yaml(recipes::with_configuration(*recipe, row.best, knobs), comment);
+  std::cout << recipes::to_yaml(recipes::with_configuration(job->recipe, row.best, job->knobs),
+                                comment);
   return kDone;
 }
 
 int forget(const std::filesystem::path& file, const std::filesystem::path& recipe_file,
            const std::vector<std::filesystem::path>& plugin_folders, bool as_json) {
-  if (auto checked = check_plugin_folders(plugin_folders); !checked) {
-    return report_error(checked.error(), kUsageError);
-  }
-  const auto knobs =
-      knobs_with(recipes::knobs_of(detect_machine()), trainer_plugins_here(plugin_folders));
-  auto recipe = read_recipe_or_report(recipe_file, knobs, as_json);
-  if (!recipe) return kUsageError;
+  const auto job = read_job_or_report(recipe_file, plugin_folders, as_json);
+  if (!job) return kUsageError;
   auto history = open_history(file, storage::Access::read_write);
   if (!history) return report_error(history.error());
-  auto kept = find_best(*history, recipe->hash());
+  auto kept = find_best(*history, job->recipe.hash(), job->machine);
   if (!kept) return report_error(kept.error());
   bool is_forgotten = false;
   if (*kept) {
