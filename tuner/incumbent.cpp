@@ -6,6 +6,17 @@
 
 namespace autotuned::tuner {
 
+Configuration without_change(Configuration kept, const Configuration& change,
+                             const Configuration& starting) {
+  for (const auto& [name, value] : change.values()) {
+    const KnobValue* const now = kept.find(name);
+    if (now == nullptr || *now != value) continue;
+    const KnobValue* const before = starting.find(name);
+    kept.set(name, before != nullptr ? *before : KnobValue(std::string()));
+  }
+  return kept;
+}
+
 Incumbent::Incumbent(Configuration starting) : starting_(std::move(starting)) {}
 
 void Incumbent::accept(Configuration faster) {
@@ -26,21 +37,11 @@ void Incumbent::build_on(Configuration verified) {
 void Incumbent::drop(const Configuration& change) {
   std::vector<Configuration> left;
   for (Configuration& one : accepted_) {
-    Configuration kept = without(std::move(one), change);
+    Configuration kept = without_change(std::move(one), change, starting_);
     const bool is_start = starting_.change_to(kept).empty();
     if (!is_start && (left.empty() || left.back() != kept)) left.push_back(std::move(kept));
   }
   accepted_ = std::move(left);
-}
-
-Configuration Incumbent::without(Configuration kept, const Configuration& change) const {
-  for (const auto& [name, value] : change.values()) {
-    const KnobValue* const now = kept.find(name);
-    if (now == nullptr || *now != value) continue;
-    const KnobValue* const before = starting_.find(name);
-    kept.set(name, before != nullptr ? *before : KnobValue(std::string()));
-  }
-  return kept;
 }
 
 }  // namespace autotuned::tuner

@@ -10,6 +10,11 @@
 
 namespace autotuned::tuner {
 
+// `kept` with the values of `starting` where it has those of `change`. A variable of the environment that is not set at the start
+// becomes empty, which stands for that.
+[[nodiscard]] Configuration without_change(Configuration kept, const Configuration& change,
+                                           const Configuration& starting);
+
 // A value. References to its configurations hold until it is modified.
 class Incumbent {
  public:
@@ -41,15 +46,11 @@ class Incumbent {
   // Gives a change up, in each configuration that may be fallen back to as well.
   void drop(const Configuration& change);
 
-  // configuration() with the starting values instead of those of `change`; a variable of the environment that is not set at the
-  // start becomes empty, which stands for that.
   [[nodiscard]] Configuration without(const Configuration& change) const {
-    return without(configuration(), change);
+    return without_change(configuration(), change, starting_);
   }
 
  private:
-  [[nodiscard]] Configuration without(Configuration kept, const Configuration& change) const;
-
   Configuration starting_;
   std::vector<Configuration> accepted_;
   std::vector<Configuration> past_;

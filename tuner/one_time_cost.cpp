@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <utility>
+
+#include "tuner/incumbent.hpp"
 
 namespace autotuned::tuner {
 namespace {
@@ -98,10 +101,7 @@ Configuration without_unrepaid(Configuration best, const Configuration& starting
     if (!is_charged_proposal(trial) || trial.verdict != Verdict::accepted) continue;
     if (!is_within(trial.change, best)) continue;
     if (repayment_of(trial, samples).is_repaid()) continue;
-    for (const auto& [name, value] : trial.change.values()) {
-      const KnobValue* const before = starting.find(name);
-      best.set(name, before != nullptr ? *before : KnobValue(std::string()));  // an unset variable
-    }
+    best = without_change(std::move(best), trial.change, starting);
   }
   return best;
 }

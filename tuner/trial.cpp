@@ -151,10 +151,8 @@ Result<void> TrialRunner::measure_pair(Course& course) {
 
 Result<void> TrialRunner::measure_in_one_process(Course& course) {
   const TrialPlan& plan = *course.plan;
-  const nanoseconds before = clock_->now();
   auto ready = make_ready(course, ProcessChoice::reuse, course.toss());
   if (!ready || course.is_over()) return ready;
-  ready_time_ = clock_->now() - before;
 
   const Comparison& comparison = course.measurement.comparison();
   const int fewest = fastest_test(plan.rules.accept_error_ratio).fewest_pairs;

@@ -75,8 +75,6 @@ class TrialRunner {
   // Wall clock of a pair of fresh processes with its blocks, by the last one; before the first, by what it took to
   // start the job.
   [[nodiscard]] std::chrono::nanoseconds process_pair_time() const { return process_pair_time_; }
-  // What make_ready() took in the last trial that needed no process of its own.
-  [[nodiscard]] std::chrono::nanoseconds ready_time() const { return ready_time_; }
 
  private:
   // Of one trial.
@@ -115,7 +113,6 @@ class TrialRunner {
   const Clock* clock_;
   std::chrono::nanoseconds pair_time_{0};
   std::chrono::nanoseconds process_pair_time_{0};
-  std::chrono::nanoseconds ready_time_{0};
 };
 
 }  // namespace autotuned::tuner
