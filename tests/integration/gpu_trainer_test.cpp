@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "daemon/trainers/trainer_job.hpp"
 #include "daemon/common/used_device.hpp"
+#include "daemon/trainers/trainer_job.hpp"
 #include "tests/base/temporary_folder.hpp"
 #include "tests/places.hpp"
 #include "tuner/checks.hpp"
