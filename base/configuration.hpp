@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A configuration: one value for every knob that is named in it.
+// A configuration: knobs with their values.
 #pragma once
 
 #include <cstdint>

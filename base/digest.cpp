@@ -2,6 +2,7 @@
 #include "base/digest.hpp"
 
 #include <fcntl.h>
+#include <nettle/base64.h>
 #include <nettle/sha2.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,6 +18,8 @@ namespace autotuned {
 
 struct Sha256::State {
   sha256_ctx context{};
+
+  std::array<std::uint8_t, SHA256_DIGEST_SIZE> finish();
 };
 
 Sha256::Sha256() : state_(std::make_unique<State>()) {
@@ -36,10 +39,15 @@ void Sha256::update(std::string_view text) {
   update(std::as_bytes(std::span(text)));
 }
 
+std::array<std::uint8_t, SHA256_DIGEST_SIZE> Sha256::State::finish() {
+  std::array<std::uint8_t, SHA256_DIGEST_SIZE> digest{};
+  sha256_digest(&context, digest.size(), digest.data());
+  return digest;
+}
+
 std::string Sha256::finish() {
   assert(state_ != nullptr);
-  std::array<std::uint8_t, SHA256_DIGEST_SIZE> digest{};
-  sha256_digest(&state_->context, digest.size(), digest.data());
+  const auto digest = state_->finish();
   state_.reset();
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;
@@ -48,6 +56,15 @@ std::string Sha256::finish() {
     text += kDigits[byte >> 4U];
     text += kDigits[byte & 15U];
   }
+  return text;
+}
+
+std::string Sha256::finish_base64() {
+  assert(state_ != nullptr);
+  const auto digest = state_->finish();
+  state_.reset();
+  std::string text(BASE64_ENCODE_RAW_LENGTH(SHA256_DIGEST_SIZE), '\0');
+  base64_encode_raw(text.data(), digest.size(), digest.data());
   return text;
 }
 

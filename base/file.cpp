@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "base/printable.hpp"
@@ -28,6 +29,18 @@ constexpr std::string_view kTemporaryEnd = ".tmp";
 
 tl::unexpected<Error> failed(const char* what, const path& where) {
   return tl::unexpected(system_error(errno, what, where.string()));
+}
+
+// Where a file is to be made. One that had a folder a moment ago has lost it since.
+tl::unexpected<Error> failed_to_make(const char* what, const path& where) {
+  const int number = errno;
+  Error error = system_error(number, what, where.string());
+  if (number == ENOENT) {
+    error.remedy =
+        "the folder is not there, or was deleted meanwhile: make it again, then give the same "
+        "command again";
+  }
+  return tl::unexpected(std::move(error));
 }
 
 path folder_of(const path& file) {
@@ -143,7 +156,7 @@ Result<void> write_file_atomically(const path& file, std::string_view content, b
   if (!is_nameless) {
     output.reset(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
   }
-  if (!output.is_open()) return failed("cannot create a file in the folder", folder);
+  if (!output.is_open()) return failed_to_make("cannot create a file in the folder", folder);
   TemporaryFile temporary(is_nameless ? path() : name);
 
   struct stat existing {};
@@ -198,7 +211,7 @@ Result<Descriptor> lock_file(const path& file, std::string_view holder, bool wai
     Descriptor lock = open_lock(file);
     struct stat status {};
     if (!lock.is_open() || ::fstat(lock.get(), &status) != 0) {
-      return failed("cannot open the lock", file);
+      return failed_to_make("cannot open the lock", file);
     }
     if (!S_ISREG(status.st_mode)) {
       return fail(ErrorKind::invalid, "the lock is not a regular file", file.string());
@@ -212,7 +225,7 @@ Result<Descriptor> lock_file(const path& file, std::string_view holder, bool wai
         const Result<std::string> text = read_some(lock.get(), kMaxHolderBytes, file);
         const std::string who = printable(text.value_or(""));
         return fail(ErrorKind::busy,
-                    who.empty() ? std::string("somebody else holds the lock") : "held by " + who,
+                    who.empty() ? std::string("another process holds the lock") : "held by " + who,
                     file.string());
       }
       return failed("cannot lock", file);

@@ -22,11 +22,11 @@ namespace autotuned {
 [[nodiscard]] Result<void> write_file_atomically(const std::filesystem::path& file,
                                                  std::string_view content, bool shared = true);
 
-// Removes what writers that were killed left in the folder of write_file_atomically(). REQUIRES: nobody writes there now.
-// Large files have no name before they are whole, where the file system can do that: of those nothing is left.
+// Removes temporary files of killed writers from the folder of write_file_atomically(). REQUIRES: nobody writes there
+// now. Large files have no name before they are complete, if the file system supports that, so they leave nothing.
 void remove_unfinished_files(const std::filesystem::path& folder);
 
-// Makes the rename of a file that somebody else wrote durable: syncs `temporary`, renames it to
+// Renames a file of another writer durably: syncs `temporary`, renames it to
 // `file`, syncs the folder.
 [[nodiscard]] Result<void> publish_file(const std::filesystem::path& temporary,
                                         const std::filesystem::path& file);
@@ -39,7 +39,7 @@ void remove_unfinished_files(const std::filesystem::path& folder);
 [[nodiscard]] Result<Descriptor> lock_file(const std::filesystem::path& file,
                                            std::string_view holder, bool wait);
 
-// Who holds it, once more is known than when it was taken.
+// Updates the text that says who holds the lock.
 void name_holder(const Descriptor& lock, std::string_view holder);
 
 // The last `max_lines` lines of a text file, at most `max_bytes`; empty when it cannot be read.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names in a folder. What the standard library has for it asks for memory where nothing may be thrown, and so ends
-// the program where there is none.
+// The names in a folder. The standard library's iterator allocates in functions that may not throw, so it ends the
+// program if memory runs out.
 #pragma once
 
 #include <memory>
@@ -10,16 +10,16 @@
 
 namespace autotuned {
 
-// Reads them one after the other, in the order of the file system. One thread; asks for memory only to open the folder.
+// Reads the names one after the other, in the order of the file system. One thread; asks for memory only to open the folder.
 class FolderNames {
  public:
   explicit FolderNames(const char* folder);
 
-  // "." and ".." are left out. Valid until the next call, with a null byte behind it. Nothing at the end, and where the
-  // folder cannot be opened or read any further.
+  // The next name, without "." and "..". Valid until the next call, with a null byte after it. Nothing at the end, or
+  // if the folder cannot be opened or read.
   [[nodiscard]] std::optional<std::string_view> next();
 
-  // Why it could not be read to its end; none as long as it could.
+  // Why the folder could not be read to its end; none if it could.
   [[nodiscard]] std::error_code failure() const { return failure_; }
 
  private:

@@ -87,6 +87,10 @@ std::string to_line(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+std::string to_lines(const Json& value) {
+  return value.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 Result<std::string> get_string(const Json& object, const char* field) {
   const Json& value = member(object, field);
   if (!value.is_string()) return wrong_type(field, "a string", value);

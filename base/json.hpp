@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON as every folder reads and writes it: bounded, and with errors that name the field.
+// Reading and writing JSON: sizes are bounded, and errors name the field.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +22,9 @@ using Json = nlohmann::json;
 
 // One line, without spaces; bytes that are not UTF-8 become U+FFFD.
 [[nodiscard]] std::string to_line(const Json& value);
+
+// The same for people: a member on each line, indented, and an end of line.
+[[nodiscard]] std::string to_lines(const Json& value);
 
 // Field access for untrusted objects: ErrorKind::invalid names the field, what was expected and what
 // was found. `object` need not be an object.

@@ -1,33 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/printable.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 namespace autotuned {
 
 namespace {
 
-bool is_control(char byte) {
-  const auto code = static_cast<unsigned char>(byte);
-  return code < 0x20U || code == 0x7FU;
+struct Range {
+  char32_t first;
+  char32_t last;
+};
+
+// In order. What a terminal obeys instead of showing it, or what changes how others are shown without being seen.
+constexpr std::array<Range, 11> kSteering = {{
+    {0x0000, 0x001F},    // control characters
+    {0x007F, 0x009F},    // DELETE, and those of which a terminal takes U+009B for ESC [
+    {0x00AD, 0x00AD},    // soft hyphen
+    {0x061C, 0x061C},    // Arabic letter mark
+    {0x180E, 0x180E},    // Mongolian vowel separator
+    {0x200B, 0x200F},    // zero-width space, joiners, marks of direction
+    {0x2028, 0x202E},    // separators of lines and paragraphs, embedding and override of directions
+    {0x2060, 0x206F},    // invisible operators, isolates of directions
+    {0xFEFF, 0xFEFF},    // zero-width no-break space
+    {0xFFF9, 0xFFFB},    // annotations
+    {0xE0000, 0xE007F},  // tags
+}};
+
+bool steers(char32_t code) {
+  return std::ranges::any_of(
+      kSteering, [code](const Range& range) { return code >= range.first && code <= range.last; });
 }
 
-// Whether UTF-8 has one of U+0080 to U+009F here: a terminal takes U+009B for ESC [. The first of their two bytes never
-// stands within another character.
-bool is_long_control(const std::string& text, std::size_t at) {
-  return text[at] == '\xC2' && at + 1 < text.size() &&
-         (static_cast<unsigned char>(text[at + 1]) & 0xE0U) == 0x80U;
+struct Character {
+  char32_t code = 0xFFFD;
+  std::size_t bytes = 1;
+};
+
+// Of UTF-8; a byte that is none is one character, which steers nothing.
+Character character_at(const std::string& text, std::size_t at) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80U) return {.code = lead, .bytes = 1};
+  const std::size_t bytes = lead >= 0xF0U ? 4 : lead >= 0xE0U ? 3 : 2;
+  if (lead < 0xC2U || lead > 0xF4U || text.size() - at < bytes) return {};
+  char32_t code = lead & (0xFFU >> (bytes + 1));
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xC0U) != 0x80U) return {};
+    code = (code << 6U) | (byte(i) & 0x3FU);
+  }
+  return {.code = code, .bytes = bytes};
 }
 
-std::string without_controls(std::string text, bool keeps_lines) {
+std::string without_steering(std::string text, bool keeps_lines) {
   std::size_t end = 0;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const char byte = text[at];
-    const bool is_long = is_long_control(text, at);
-    const bool is_kept = !is_long && (!is_control(byte) || (keeps_lines && byte == '\n'));
-    text[end++] = is_kept ? byte : '?';
-    if (is_long) ++at;
+  for (std::size_t at = 0; at < text.size();) {
+    const Character character = character_at(text, at);
+    if (!steers(character.code) || (keeps_lines && character.code == U'\n')) {
+      for (std::size_t i = 0; i < character.bytes; ++i)
+        text[end++] = text[at + i];
+    } else {
+      text[end++] = '?';
+    }
+    at += character.bytes;
   }
   text.resize(end);
   return text;
@@ -36,11 +77,26 @@ std::string without_controls(std::string text, bool keeps_lines) {
 }  // namespace
 
 std::string printable(std::string text) {
-  return without_controls(std::move(text), /*keeps_lines=*/false);
+  return without_steering(std::move(text), /*keeps_lines=*/false);
 }
 
 std::string printable_lines(std::string text) {
-  return without_controls(std::move(text), /*keeps_lines=*/true);
+  return without_steering(std::move(text), /*keeps_lines=*/true);
+}
+
+std::string printable_quoted(const std::string& quoted) {
+  std::string text;
+  for (std::size_t at = 0; at < quoted.size();) {
+    const Character character = character_at(quoted, at);
+    if (steers(character.code)) {
+      const auto code = static_cast<std::uint32_t>(character.code);
+      text += code > 0xFFFFU ? fmt::format("\\U{:08x}", code) : fmt::format("\\u{:04x}", code);
+    } else {
+      text.append(quoted, at, character.bytes);
+    }
+    at += character.bytes;
+  }
+  return text;
 }
 
 }  // namespace autotuned

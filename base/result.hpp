@@ -9,7 +9,7 @@
 
 namespace autotuned {
 
-// What went wrong, coarse enough to decide on. The names are stored and sent: never change one.
+// The kind of a failure: callers decide by it. The names are stored and sent: never change one.
 enum class ErrorKind {
   invalid,        // input that cannot be used: a recipe, a request, an argument
   not_found,      // a file, run, knob or plugin that does not exist
@@ -31,7 +31,7 @@ enum class ErrorKind {
 // `internal` for a name that is not known.
 [[nodiscard]] ErrorKind error_kind_from(std::string_view name);
 
-// An error that a tired person can act on: what happened, where, and what to do about it.
+// An error as a person reads it: what happened, where, and what to do about it.
 struct Error {
   ErrorKind kind = ErrorKind::internal;
   std::string what;  // one clause without a full stop: "the file ends after 1,024 of 60,000 images"

@@ -5,11 +5,11 @@
 
 namespace autotuned {
 
-// The middle one, or the mean of the two in the middle; 0 of none. REQUIRES: no NaN.
+// The median; 0 of no values. REQUIRES: no NaN.
 [[nodiscard]] double median(std::vector<double> values);
 
-// The standard deviation that normal values of this median absolute deviation have: 1.4826 times that one. 0 of fewer
-// than two. REQUIRES: no NaN.
+// The median absolute deviation, scaled by 1.4826 to the standard deviation of normally distributed values; 0 of fewer than two
+// values. REQUIRES: no NaN.
 [[nodiscard]] double robust_deviation(std::vector<double> values);
 
 }  // namespace autotuned

@@ -93,6 +93,18 @@ tl::unexpected<Error> unreadable(std::string_view text, const char* what, const 
 
 }  // namespace
 
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  const std::size_t begin = text.find_first_not_of(kBlanks);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
+}
+
+std::string first_line(const char* text) {
+  const std::string all = text != nullptr ? text : "unknown error";
+  return all.substr(0, all.find('\n'));
+}
+
 std::optional<std::string> nearest_name(std::string_view name,
                                         std::span<const std::string> candidates) {
   const std::size_t limit = std::max<std::size_t>(1, name.size() / 3);

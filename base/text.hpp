@@ -13,6 +13,11 @@
 
 namespace autotuned {
 
+// Without blanks, tabs and line ends at both ends.
+[[nodiscard]] std::string_view trimmed(std::string_view text);
+// A library's message may be a page long. "unknown error" if there is none (a null pointer).
+[[nodiscard]] std::string first_line(const char* text);
+
 // The candidate with the smallest edit distance (Damerau-Levenshtein, case ignored), when it is
 // close enough to be a slip: at most a third of the name's length, at least one.
 [[nodiscard]] std::optional<std::string> nearest_name(std::string_view name,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is remembered of a trial: the vocabulary that the tuner decides in, the history stores and the
-// commands print.
+// The record of a trial: what the tuner decides, the history stores and the commands print.
 #pragma once
 
 #include <chrono>
@@ -18,10 +17,10 @@ namespace autotuned {
 
 // Names are stored and printed: never change one.
 enum class Verdict {
-  running,         // written before the trial starts; seen later it means that the power went
-  accepted,        // faster, and checked to train the same model
-  rejected,        // no gain shown, slower, or not the same model
-  failed,          // out of memory, crash, timeout, ...: `failure` says which
+  running,   // written before the trial starts; found later: nobody could end it (a power cut)
+  accepted,  // faster, and checked to train the same model
+  rejected,  // no gain shown, slower, or not the same model
+  failed,    // out of memory, crash, timeout, ...: `failure` says which
   not_applicable,  // the plugin has nothing to propose here
   interrupted,     // stopped from outside; tried again when the run continues
 };
@@ -32,8 +31,8 @@ enum class Verdict {
 enum class RejectionReason {
   slower,             // its interval lies below 1
   no_gain,            // its interval lies below the least gain worth having
-  undecided_in_time,  // neither was shown in its time
-  totals,             // faster by the median block, and not by all samples over all time
+  undecided_in_time,  // its time ended before either was shown
+  totals,             // faster by the median block, not by all samples over all time
   memory_limit,
   not_repaid,      // faster, and this training is too short for what the change costs once
   not_same_model,  // a check failed
@@ -74,8 +73,8 @@ struct Block {
   std::int64_t cpu_ns = 0;
   std::int64_t peak_host_memory_bytes = 0;
   std::int64_t peak_device_memory_bytes = 0;
-  // What this configuration needs once in a process and no block shows, such as filling a cache; and how many samples
-  // were made by it.
+  // The time of work that this configuration does once in a process and that no block shows, such as filling a cache, and
+  // the samples that this work has made.
   std::int64_t one_time_ns = 0;
   std::int64_t one_time_samples = 0;
 
@@ -144,9 +143,9 @@ struct TrialRecord {
   [[nodiscard]] Json to_json(std::string_view run_id) const;
 };
 
-// Of an ablation before the confirmation: whether its change is given up. Not where it ended undecided and the median
-// shows a gain all the same: that agrees with the trial that accepted the change, and was only too noisy to show it
-// once more. The confirmation is of the whole with it.
+// Whether the change of an ablation before the confirmation is given up. An ablation that ends undecided with a median that
+// shows a gain keeps its change: it agrees with the trial that accepted the change, and only the noise was too large to show
+// it again. The confirmation then includes the change.
 [[nodiscard]] bool drops_its_change(const TrialRecord& ablation);
 
 }  // namespace autotuned

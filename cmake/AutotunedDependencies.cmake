@@ -2,7 +2,7 @@
 # Everything that is not ours. scripts/setup installs all of it.
 #
 # Targets to link: fmt::fmt spdlog::spdlog nlohmann_json::nlohmann_json tl::expected
-# Boost::headers yaml-cpp::yaml-cpp SQLiteCpp CLI11::CLI11 JPEG::JPEG PNG::PNG ZLIB::ZLIB Nettle::Nettle
+# Boost::headers yaml-cpp::yaml-cpp SQLiteCpp CLI11::CLI11 JPEG::JPEG PNG::PNG ZLIB::ZLIB Nettle::Nettle Utf8proc::Utf8proc
 # Threads::Threads GTest::gtest GTest::gmock GTest::gmock_main benchmark::benchmark
 # LibTorch::LibTorch CUPTI::CUPTI simdjson::simdjson
 include_guard(GLOBAL)
@@ -40,6 +40,18 @@ add_library(Nettle::Nettle UNKNOWN IMPORTED GLOBAL)
 set_target_properties(Nettle::Nettle PROPERTIES
   IMPORTED_LOCATION "${AUTOTUNED_NETTLE_LIBRARY}"
   INTERFACE_INCLUDE_DIRECTORIES "${AUTOTUNED_NETTLE_INCLUDE_DIR}")
+
+# Widths and borders of characters on a terminal.
+find_path(AUTOTUNED_UTF8PROC_INCLUDE_DIR utf8proc.h REQUIRED)
+find_library(AUTOTUNED_UTF8PROC_LIBRARY utf8proc REQUIRED)
+add_library(Utf8proc::Utf8proc UNKNOWN IMPORTED GLOBAL)
+set_target_properties(Utf8proc::Utf8proc PROPERTIES
+  IMPORTED_LOCATION "${AUTOTUNED_UTF8PROC_LIBRARY}"
+  INTERFACE_INCLUDE_DIRECTORIES "${AUTOTUNED_UTF8PROC_INCLUDE_DIR}")
+
+# The charts of the web page, as text: the package libjs-chart.js.
+find_file(AUTOTUNED_CHART_JS chart.min.js PATHS /usr/share/javascript/chart.js NO_DEFAULT_PATH REQUIRED)
+find_file(AUTOTUNED_CHART_JS_LICENCE copyright PATHS /usr/share/doc/libjs-chart.js NO_DEFAULT_PATH REQUIRED)
 
 if(AUTOTUNED_WITH_LIBTORCH)
   find_package(LibTorch 2.11.0 REQUIRED)

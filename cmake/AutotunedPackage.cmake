@@ -7,6 +7,7 @@
 #   lib/cmake/autotuned/      find_package(autotuned)
 #   include/autotuned/        "plugins/sdk/plugin.hpp"
 #   share/autotuned/templates/   what `autotuned plugins new` fills in
+#   share/autotuned/recipe.schema.json   the JSON Schema of recipes, for editors (daemon/CMakeLists.txt)
 #
 # The folders are fixed: the programs find each other and their plugins from their own place.
 include_guard(GLOBAL)

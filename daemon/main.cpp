@@ -12,9 +12,12 @@
 
 #include "base/printable.hpp"
 #include "base/process/process.hpp"
+#include "daemon/agent_session.hpp"
 #include "daemon/cli/commands.hpp"
-#include "daemon/cli/plugin_survey.hpp"
 #include "daemon/common/exit_codes.hpp"
+#include "daemon/common/given_umask.hpp"
+#include "daemon/plugin_list/plugin_survey.hpp"
+#include "daemon/report/timed_pairs.hpp"
 #include "daemon/session/session_process.hpp"
 #include "daemon/supervisor/own_process.hpp"
 
@@ -56,7 +59,7 @@ int main(int argc, char** argv) {
   // A file that may not grow is an error to report, like a full disk, not a reason to die.
   std::signal(SIGXFSZ, SIG_IGN);
   // What we write, logs and results included, is for this user alone (docs/security.md); children inherit it.
-  ::umask(077);
+  autotuned::daemon::remember_given_umask(::umask(077));
   try {
     const std::string_view role = argc == 2 ? argv[1] : "";
     if (role == autotuned::daemon::kSessionProcess) {
@@ -65,6 +68,10 @@ int main(int argc, char** argv) {
     if (role == autotuned::daemon::kPluginProcess) {
       return run_child(autotuned::daemon::run_plugin_process);
     }
+    if (role == autotuned::daemon::kPairsProcess) {
+      return autotuned::daemon::judge_pairs(std::cin, std::cout);
+    }
+    if (role == autotuned::daemon::kAgentSession) return autotuned::daemon::run_agent_session();
     const int code = autotuned::daemon::run_command(argc, argv);
     if (!std::cout.flush()) {
       std::cerr << "error: standard output cannot be written\n";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of operators and spans that are open on a thread, and who hears of them as they begin and end.
+// Numbers of operators and spans that are open on a thread, and the listener that is told when they begin and end.
 #pragma once
 
 #include <cstddef>

@@ -19,10 +19,15 @@ const Variant* Checker::variant_of(const Field& field, const YamlNode& name,
 std::optional<Json> Checker::check_typed(const Field& field, const YamlNode& node,
                                          const std::string& where) {
   const std::string known = joined(names_of(*field.variants));
+  if (field.may_be_name && node.kind == YamlNode::Kind::scalar) {
+    YamlNode map{.kind = YamlNode::Kind::map, .line = node.line, .column = node.column};
+    map.entries.push_back({YamlNode{.kind = YamlNode::Kind::scalar, .scalar = "type"}, node});
+    return check_typed(field, map, where);
+  }
   if (node.kind != YamlNode::Kind::map) return unexpected(field, node, where);
   const YamlNode* type = node.find("type");
   const Variant* of_plugin = find_variant(*field.variants, kPluginType);
-  if (of_plugin != nullptr && node.find(kPluginType) != nullptr &&
+  if (of_plugin != nullptr && of_plugin->is_plugin && node.find(kPluginType) != nullptr &&
       (type == nullptr || type->scalar == kPluginType)) {
     return check_plugin(*of_plugin, node, where);
   }

@@ -11,7 +11,7 @@ namespace autotuned::recipes {
 // and none by which this program controls its trainers.
 [[nodiscard]] bool is_settable_variable(std::string_view variable);
 
-// Whether a plugin may propose it: one of variables_for_plugins(). A recipe is its user's own word and may set others.
+// Whether a plugin may propose it: one of variables_for_plugins(). A recipe is written by the user and may set others.
 [[nodiscard]] bool is_variable_for_plugins(std::string_view variable);
 
 // Names, and beginnings of names that end in '*', in order.

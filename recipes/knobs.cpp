@@ -178,19 +178,20 @@ std::vector<Knob> knobs_of(const Machine& machine) {
 
   std::vector<Knob> knobs;
 
-  Knob& batch_size =
-      knobs.emplace_back(integer("batch_size", 1, 1'048'576, 32, "samples",
-                                 "Samples per step; starts at the recipe's train.batch_size."));
+  Knob& batch_size = knobs.emplace_back(
+      integer("batch_size", 1, 1'048'576, 32, "samples",
+              "Number of samples in a step. It starts at the recipe's train.batch_size."));
   batch_size.risk = RiskClass::semantics;
-  batch_size.warmup_steps = 2;
+  // On a GPU each begins with an empty cache, and LibTorch's allocator still takes memory in the third step.
+  batch_size.warmup_steps = 3;
 
-  knobs.push_back(boolean("checkpoint.async",
-                          "Training goes on while a checkpoint is written, after a copy in "
-                          "memory."));
+  knobs.push_back(boolean(
+      "checkpoint.async",
+      "A checkpoint is copied in memory, and a thread writes it while the training continues."));
 
-  Knob& graph = knobs.emplace_back(
-      boolean("cuda.graph",
-              "A step is recorded once and started as a whole, instead of kernel by kernel."));
+  Knob& graph = knobs.emplace_back(boolean("cuda.graph",
+                                           "A step is recorded once as a CUDA graph and launched "
+                                           "as a whole, instead of kernel by kernel."));
   graph.risk = RiskClass::numerics;
   // Of the trainer: the run that makes the optimizer's state, GraphPlan::kRunsBefore more, and the recording.
   graph.warmup_steps = 6;
@@ -198,109 +199,113 @@ std::vector<Knob> knobs_of(const Machine& machine) {
   graph.unavailable = needs_gpu;
 
   Knob& benchmark = knobs.emplace_back(boolean(
-      "cudnn.benchmark", "Time cuDNN's algorithms once for every shape and keep the fastest."));
+      "cudnn.benchmark", "cuDNN times its algorithms once for every shape and keeps the fastest."));
   benchmark.risk = RiskClass::numerics;
   // cuDNN's plans are kept for the life of the process, and looked up before the flag is.
   benchmark.how = KnobSwitch::restart;
   benchmark.one_time_cost = "timing algorithms for every shape";
   benchmark.unavailable = needs_gpu;
 
-  Knob& cache = knobs.emplace_back(choice(
-      "input.cache", {"none", "raw", "decoded", "prefix", "decoded_file", "prefix_file"},
-      "Keeps samples: as stored, decoded, or as they are before the first transform that draws; in "
-      "memory, or in a file."));
+  Knob& cache = knobs.emplace_back(
+      choice("input.cache", {"none", "raw", "decoded", "prefix", "decoded_file", "prefix_file"},
+             "Samples are kept in memory or in a file: raw as stored, decoded, or prefix "
+             "(transformed up to the first random transform)."));
   cache.one_time_cost = "making the samples once";
 
   knobs.push_back(choice("input.decode", {"full", "crop"},
-                         "crop: of a picture that is cropped, only the crop is decoded."));
+                         "crop: the decoder decodes only the crop of a picture."));
 
   // The slowest first: it is how masks are dilated where nobody thinks about it.
   knobs.push_back(choice("input.dilation", {"convolution", "shifts", "bits"},
-                         "How masks are dilated: by a convolution of numbers, by uniting shifted "
-                         "bytes, or 64 cells at a time."));
+                         "The method that dilates masks: a convolution, the union of shifted "
+                         "bytes, or operations on 64 cells at a time."));
 
-  Knob& scale = knobs.emplace_back(choice(
-      "input.decode_scale", {"full", "half", "quarter", "eighth"},
-      "How small a JPEG picture that is resized may be decoded, as long as it stays larger than it "
-      "becomes."));
+  Knob& scale = knobs.emplace_back(
+      choice("input.decode_scale", {"full", "half", "quarter", "eighth"},
+             "The smallest scale at which a JPEG picture may be decoded before it is resized; it "
+             "is never decoded smaller than its target size."));
   scale.risk = RiskClass::semantics;
 
-  Knob& index = knobs.emplace_back(
-      boolean("input.jpeg_index",
-              "Remembers where the rows of JPEG files begin, so that of one that is cropped only "
-              "the code of the crop is read."));
+  Knob& index =
+      knobs.emplace_back(boolean("input.jpeg_index",
+                                 "An index holds the positions of rows in JPEG files, so that the "
+                                 "decoder reads only the rows and columns of a crop."));
   index.one_time_cost = "reading the code of every file once";
 
-  knobs.push_back(choice("input.order", {"written", "crop_first"},
-                         "crop_first: crops run as early as they give the same pixels."));
+  knobs.push_back(choice(
+      "input.order", {"written", "crop_first"},
+      "crop_first: a crop runs before all transforms that give the same pixels in either order."));
 
-  knobs.push_back(choice("input.point_ops", {"per_sample", "fused", "per_batch", "device"},
-                         "How transforms of single pixels run: one by one, in one pass over a "
-                         "sample, one by one over the batch, or behind the transfer."));
+  knobs.push_back(
+      choice("input.point_ops", {"per_sample", "fused", "per_batch", "device"},
+             "The way in which transforms of single pixels run: one by one, in one pass over a "
+             "sample, one by one over the batch, or on the device after the transfer."));
 
   knobs.push_back(
       integer("input.read_ahead", 0, 64, 0, "batches",
-              "The system reads the files of so many batches before the loader wants them."));
+              "Number of batches whose files the system reads in advance of the loader."));
 
   Knob& affinity = knobs.emplace_back(
       choice("loader.affinity", {"any", "apart"},
-             "apart: loader workers keep off the CPU of the thread that launches the steps."));
+             "apart: loader workers do not use the CPU of the thread that launches the steps."));
   if (cpus < 2) affinity.unavailable = "needs a second CPU";
 
   knobs.push_back(
       integer("loader.prefetch_batches", 1, 16, 2, "batches per worker",
-              "How many batches each loader worker may be ahead of the training step."));
+              "Number of batches that each loader worker may prepare ahead of the training step."));
 
   Knob& workers = knobs.emplace_back(
       integer("loader.workers", 0, cpus, 0, "threads",
-              "Threads that prepare batches; 0 prepares them in the training thread."));
+              "Number of threads that prepare batches. With 0 the training thread prepares them."));
   workers.one_time_cost = "starting the threads";
 
-  Knob& pin_memory = knobs.emplace_back(boolean(
-      "loader.pin_memory", "Fill batches in page-locked memory, which a GPU copies faster."));
+  Knob& pin_memory = knobs.emplace_back(
+      boolean("loader.pin_memory",
+              "Batches are assembled in page-locked memory, which a GPU copies faster."));
   pin_memory.one_time_cost = "page-locking the batch buffers";
   pin_memory.unavailable = needs_gpu;
 
   Knob& non_blocking = knobs.emplace_back(
       boolean("transfer.non_blocking",
-              "Copy batches to the GPU on a stream of their own, beside the step."));
+              "Batches are copied to the GPU on a CUDA stream of their own, during the step."));
   non_blocking.unavailable = needs_gpu;
 
   knobs.push_back(choice("transfer.dtype", {"float32", "uint8"},
-                         "Type in which batches travel to the device; uint8 is converted and "
-                         "normalised there."));
+                         "Data type in which batches are transferred; uint8 is converted and "
+                         "normalised on the device."));
 
-  Knob& autocast = knobs.emplace_back(
-      choice("precision.autocast", {"off", "bf16", "fp16"},
-             "Run matrix products and convolutions in 16 bit; fp16 scales the loss."));
+  Knob& autocast = knobs.emplace_back(choice(
+      "precision.autocast", {"off", "bf16", "fp16"},
+      "Matrix products and convolutions are computed in 16 bits; with fp16 the loss is scaled."));
   autocast.risk = RiskClass::numerics;
   autocast.warmup_steps = 2;
 
-  Knob& kept = knobs.emplace_back(
-      choice("precision.keep_float32", {"none", "norms", "loss", "last"},
-             "Modules that stay in 32 bit under precision.autocast: all normalisations, the loss, "
-             "the one with the last parameter, or those of these names with all inside of them."));
+  Knob& kept = knobs.emplace_back(choice(
+      "precision.keep_float32", {"none", "norms", "loss", "last"},
+      "Modules that stay in 32 bits under precision.autocast: all normalisations, the loss, the "
+      "module with the last parameter, or modules by name with all modules inside them."));
   kept.type = KnobType::list;
   kept.risk = RiskClass::numerics;
   kept.warmup_steps = 2;
 
   Knob& tf32 = knobs.emplace_back(
       boolean("precision.tf32",
-              "Matrix products of 32-bit numbers in TF32; convolutions use it in any case."));
+              "Matrix products of 32-bit numbers are computed in TF32; convolutions always are."));
   tf32.risk = RiskClass::numerics;
   tf32.unavailable = needs_gpu;
 
-  Knob& fused = knobs.emplace_back(
-      boolean("optimizer.fused", "Update a parameter and its state in one kernel, in one pass."));
+  Knob& fused = knobs.emplace_back(boolean(
+      "optimizer.fused", "One kernel updates a parameter and its optimizer state in one pass."));
   fused.risk = RiskClass::numerics;
 
-  Knob& set_to_none = knobs.emplace_back(
-      boolean("optimizer.set_to_none",
-              "Release gradients before the backward pass instead of filling them with zeros."));
+  Knob& set_to_none = knobs.emplace_back(boolean(
+      "optimizer.set_to_none",
+      "Gradients are released before the backward pass instead of being filled with zeros."));
   set_to_none.default_value = true;  // zero_grad() of PyTorch 2
 
-  Knob& threads = knobs.emplace_back(integer("threads.intra_op", 1, cpus, cores, "threads",
-                                             "Threads that share the work of one operator."));
+  Knob& threads =
+      knobs.emplace_back(integer("threads.intra_op", 1, cpus, cores, "threads",
+                                 "Number of threads that share the work of one operator."));
   threads.risk = RiskClass::numerics;
   threads.warmup_steps = 2;
 
@@ -310,34 +315,36 @@ std::vector<Knob> knobs_of(const Machine& machine) {
     const std::string name(library.name);
     const auto here = machine.allocators.find(name);
     const std::string reason =
-        here != machine.allocators.end() ? here->second : "was not looked for";
+        here != machine.allocators.end() ? here->second : "was not searched for";
     if (!reason.empty()) missing_allocators[name] = reason;
     allocators.push_back(name);
   }
   Knob& allocator = knobs.emplace_back(
       choice("memory.allocator", std::move(allocators),
-             "Which library allocates memory: the C library, or another that is installed."));
+             "The library that allocates memory: the C library or an installed allocator."));
   allocator.how = KnobSwitch::restart;
   allocator.unavailable_choices = std::move(missing_allocators);
 
-  Knob& malloc = knobs.emplace_back(
-      choice("memory.malloc", {"default", "keep"},
-             "keep: large blocks of memory are not returned to the system between steps."));
+  Knob& malloc = knobs.emplace_back(choice(
+      "memory.malloc", {"default", "keep"},
+      "keep: large blocks of memory are not returned to the operating system between steps."));
   malloc.how = KnobSwitch::restart;
 
-  Knob& layout = knobs.emplace_back(choice("layout.memory_format", {"contiguous", "channels_last"},
-                                           "Order of the dimensions of images in memory."));
+  Knob& layout =
+      knobs.emplace_back(choice("layout.memory_format", {"contiguous", "channels_last"},
+                                "Order of the dimensions of images and filters in memory."));
   layout.risk = RiskClass::numerics;
   layout.warmup_steps = 2;
   layout.one_time_cost = "converting parameters and optimizer state";
 
-  knobs.push_back(choice("rewrite.gather", {"gather", "indexing"},
-                         "indexing: a gather that selects whole rows copies them row by row."));
+  knobs.push_back(choice(
+      "rewrite.gather", {"gather", "indexing"},
+      "indexing: a gather that selects whole rows is replaced by an operator that copies rows."));
 
   // Deferred first: PyTorch by itself reads nothing.
-  knobs.push_back(choice("train.loss_reading", {"deferred", "every_step"},
-                         "every_step: the loss is read as a number after every step, which waits "
-                         "for the device."));
+  knobs.push_back(
+      choice("train.loss_reading", {"deferred", "every_step"},
+             "every_step: the loss is read after every step, which waits for the device."));
 
   std::ranges::sort(knobs, {}, &Knob::name);
   return knobs;
@@ -354,7 +361,7 @@ std::optional<Knob> find_knob(const std::vector<Knob>& knobs, std::string_view n
   // The strictest check: a plugin that proposes a variable may declare a higher class.
   knob.risk = RiskClass::exact;
   knob.how = KnobSwitch::restart;
-  knob.summary = "Environment variable of the trainer; empty leaves it unset.";
+  knob.summary = "Environment variable of the trainer. An empty value leaves it unset.";
   return knob;
 }
 

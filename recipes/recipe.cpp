@@ -88,9 +88,27 @@ void check_batch_size_limit(const YamlNode& root, const Json& values, Checker& c
 void check_loss(const YamlNode& root, const Json& values, Checker& checker) {
   const YamlNode* loss = root.find("loss");
   const Json& type = member(member(values, "model"), "type");
-  if (loss == nullptr || member(values, "loss") != kPluginType || type == kPluginType) return;
+  const Json& weights = member(member(values, "loss"), "class_weights");
+  const Json& classes = member(member(values, "model"), "classes");
+  if (loss != nullptr && weights.is_array() && classes.is_number() &&
+      Json(weights.size()) != classes) {
+    checker.report(*loss, "loss: class_weights has " + std::to_string(weights.size()) +
+                              " weights, the model " + classes.dump() + " classes");
+  }
+  const Json& loss_type = member(member(values, "loss"), "type");
+  if (loss == nullptr || loss_type != kPluginType || type == kPluginType) return;
   checker.report(*loss,
                  "loss: plugin is the loss of the model's plugin; write model: {plugin: NAME}");
+}
+
+void check_plateau(const YamlNode& root, const Json& values, Checker& checker) {
+  const YamlNode* schedule = root.find("schedule");
+  if (schedule == nullptr || member(member(values, "schedule"), "type") != "plateau") return;
+  const Json& evaluate = member(values, "evaluate");
+  if (evaluate.is_object() && member(evaluate, "every") != "end") return;
+  checker.report(*schedule,
+                 "schedule: plateau looks at the loss of an evaluation after every epoch; write "
+                 "evaluate, with every: epoch");
 }
 
 void check_evaluation(const YamlNode& root, Checker& checker) {
@@ -148,6 +166,7 @@ tl::expected<Recipe, std::vector<Diagnostic>> parse_recipe(std::string_view text
     check_allow(root, knobs, checker);
     check_batch_size_limit(root, *values, checker);
     check_loss(root, *values, checker);
+    check_plateau(root, *values, checker);
     check_evaluation(root, checker);
   }
   if (!problems.empty()) return tl::unexpected(in_order(std::move(problems), refused));

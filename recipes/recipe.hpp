@@ -18,7 +18,7 @@
 
 namespace autotuned::recipes {
 
-// A thing of a named type with parameters: a model, a data set, a transform, an optimizer... The schema
+// A component of a named type with parameters: a model, a data set, a transform, an optimizer... The schema
 // (recipes/schema.hpp) has checked the parameters and filled in their defaults.
 struct Typed {
   std::string type;
@@ -34,6 +34,14 @@ struct TrainLength {
   bool drop_last = true;
 };
 
+// What a step does besides forward, backward and update.
+struct StepRules {
+  std::int64_t accumulate = 1;       // parts of a batch, whose gradients are added up
+  std::optional<double> clip_norm;   // the largest 2-norm of all gradients together
+  std::optional<double> clip_value;  // the largest magnitude of an element of a gradient
+  std::optional<double> ema_decay;   // of a running average of the parameters
+};
+
 struct Evaluation {
   // What to evaluate on; of no type where a share of the training data is taken instead.
   Typed data;
@@ -43,6 +51,10 @@ struct Evaluation {
   std::optional<std::vector<Typed>> input;
   // "epoch" or "end".
   std::string every = "epoch";
+  // By which figure one evaluation is better than another: "accuracy" or "loss".
+  std::string best_by = "accuracy";
+  bool saves_best = false;               // the weights of the best one, beside those of the end
+  std::optional<std::int64_t> patience;  // evaluations after the best one that end the training
 };
 
 enum class LearningRateScaling { none, linear, sqrt };
@@ -71,15 +83,19 @@ struct Recipe {
   Typed data;
   std::vector<Typed> input;  // transforms in written order
   std::string loss = "cross_entropy";
+  Json loss_parameters = Json::object();  // only what the recipe names
   Typed optimizer;
   Typed schedule{"constant"};  // see recipes/schedule.hpp
   TrainLength train;
+  StepRules step_rules;
   std::optional<Evaluation> evaluation;
   Configuration start;  // only what the recipe names
   Tune tune;
   std::filesystem::path output_dir;  // absolute
   std::chrono::nanoseconds checkpoint_every = std::chrono::minutes(10);
-  std::filesystem::path file;  // absolute; empty when read from JSON
+  std::optional<std::int64_t> save_every_epochs;  // the weights, each time as a file of its own
+  std::int64_t kept_saves = 3;                    // of those files
+  std::filesystem::path file;                     // absolute; empty when read from JSON
 
   // Every knob: the defaults, the recipe's batch size, then `start`.
   [[nodiscard]] Configuration starting_configuration(const std::vector<Knob>& knobs) const;
@@ -93,8 +109,8 @@ struct Recipe {
   [[nodiscard]] Json to_json() const;
   [[nodiscard]] static Result<Recipe> from_json(const Json& value);
 
-  // Identity of the job: 16 hexadecimal digits. Leaves out name, seed, output, training length and
-  // budget; counts data by its files' names and bytes.
+  // Identity of the job: 16 hexadecimal digits. Leaves out name, seed, output, training length, what
+  // evaluations decide and budget; counts data by its files' names and bytes.
   [[nodiscard]] std::string hash() const;
 };
 

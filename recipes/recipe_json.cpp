@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The recipe as JSON, and its identity.
 #include <algorithm>
+#include <limits>
 
 #include "base/digest.hpp"
 #include "base/file_pattern.hpp"
@@ -139,6 +140,30 @@ void read_train(Reader& train, TrainLength& length) {
   }
 }
 
+void read_step_rules(Reader& train, StepRules& rules) {
+  if (train.has("accumulate")) train.read("accumulate", rules.accumulate);
+  if (rules.accumulate < 1) train.refuse("accumulate", "an integer of at least 1");
+  const auto read = [&](const char* field, std::optional<double>& value, double most) {
+    if (!train.has(field)) return;
+    double number = 0.0;
+    train.read(field, number);
+    if (number <= 0.0 || number >= most) train.refuse(field, "a number in its range");
+    value = number;
+  };
+  constexpr double kMost = std::numeric_limits<double>::infinity();
+  read("clip_norm", rules.clip_norm, kMost);
+  read("clip_value", rules.clip_value, kMost);
+  read("ema_decay", rules.ema_decay, 1.0);
+}
+
+// Left out where they say nothing, so that a job keeps its identity.
+void add_step_rules(const StepRules& rules, Json& train) {
+  if (rules.accumulate != 1) train["accumulate"] = rules.accumulate;
+  if (rules.clip_norm) train["clip_norm"] = *rules.clip_norm;
+  if (rules.clip_value) train["clip_value"] = *rules.clip_value;
+  if (rules.ema_decay) train["ema_decay"] = *rules.ema_decay;
+}
+
 void read_tune(const Json& json, Reader& reader, Tune& tune) {
   if (member(json, "plugins").is_array()) reader.read("plugins", tune.plugins.emplace());
   reader.read("budget_ns", tune.budget);
@@ -174,6 +199,25 @@ void read_evaluation(Reader& evaluate, Evaluation& evaluation) {
   }
   if (evaluate.has("input")) evaluate.read("input", evaluation.input.emplace());
   evaluate.read("every", evaluation.every);
+  if (evaluate.has("best_by")) evaluate.read("best_by", evaluation.best_by);
+  if (evaluation.best_by != "accuracy" && evaluation.best_by != "loss") {
+    evaluate.refuse("best_by", "accuracy or loss");
+  }
+  if (evaluate.has("save_best")) evaluate.read("save_best", evaluation.saves_best);
+  evaluate.read("patience", evaluation.patience);
+  if (evaluation.patience.value_or(1) < 1) evaluate.refuse("patience", "an integer of at least 1");
+}
+
+// A name, or an object with parameters.
+void read_loss(const Json& loss, Reader& reader, Recipe& recipe) {
+  if (!loss.is_object()) {
+    reader.read("loss", recipe.loss);
+    return;
+  }
+  Typed typed;
+  reader.read("loss", typed);
+  recipe.loss = typed.type;
+  recipe.loss_parameters = typed.parameters;
 }
 
 Json evaluation_json(const Evaluation& evaluation) {
@@ -184,6 +228,9 @@ Json evaluation_json(const Evaluation& evaluation) {
     json["data"] = typed_json(evaluation.data);
   }
   if (evaluation.input) json["input"] = transforms_json(*evaluation.input);
+  if (evaluation.best_by != "accuracy") json["best_by"] = evaluation.best_by;
+  if (evaluation.saves_best) json["save_best"] = true;
+  if (evaluation.patience) json["patience"] = *evaluation.patience;
   return json;
 }
 
@@ -264,6 +311,7 @@ Json Recipe::to_json() const {
   Json train_json{{"batch_size", train.batch_size}, {"drop_last", train.drop_last}};
   if (train.epochs) train_json["epochs"] = *train.epochs;
   if (train.steps) train_json["steps"] = *train.steps;
+  add_step_rules(step_rules, train_json);
 
   Json json{
       {"autotuned", 1},
@@ -274,7 +322,7 @@ Json Recipe::to_json() const {
       {"model", typed_json(model)},
       {"data", typed_json(data)},
       {"input", transforms_json(input)},
-      {"loss", loss},
+      {"loss", loss_parameters.empty() ? Json(loss) : typed_json({loss, loss_parameters})},
       {"optimizer", typed_json(optimizer)},
       {"train", std::move(train_json)},
       {"start", start.to_json()},
@@ -282,8 +330,14 @@ Json Recipe::to_json() const {
       {"output", {{"dir", output_dir.string()}, {"checkpoint_every_ns", checkpoint_every.count()}}},
       {"file", file.string()}};
   // Left out where it says nothing, so that a job keeps its identity.
-  if (schedule.type != "constant") json["schedule"] = typed_json(schedule);
+  if (schedule.type != "constant" || !schedule.parameters.empty()) {
+    json["schedule"] = typed_json(schedule);
+  }
   if (evaluation) json["evaluate"] = evaluation_json(*evaluation);
+  if (save_every_epochs) {
+    json["output"]["save_every"] = *save_every_epochs;
+    json["output"]["keep"] = kept_saves;
+  }
   return json;
 }
 
@@ -304,7 +358,7 @@ Result<Recipe> Recipe::from_json(const Json& value) {
   reader.read("model", recipe.model);
   reader.read("data", recipe.data);
   reader.read("input", recipe.input);
-  reader.read("loss", recipe.loss);
+  read_loss(member(value, "loss"), reader, recipe);
   reader.read("optimizer", recipe.optimizer);
   if (reader.has("schedule")) reader.read("schedule", recipe.schedule);
   if (reader.has("file")) reader.read("file", file);
@@ -316,6 +370,7 @@ Result<Recipe> Recipe::from_json(const Json& value) {
 
   Reader train = reader.inside("train");
   read_train(train, recipe.train);
+  read_step_rules(train, recipe.step_rules);
   reader.absorb(train);
 
   if (reader.has("evaluate")) {
@@ -331,6 +386,11 @@ Result<Recipe> Recipe::from_json(const Json& value) {
   Reader output = reader.inside("output");
   output.read("dir", output_dir);
   output.read("checkpoint_every_ns", recipe.checkpoint_every);
+  output.read("save_every", recipe.save_every_epochs);
+  if (output.has("keep")) output.read("keep", recipe.kept_saves);
+  if (recipe.save_every_epochs.value_or(1) < 1)
+    output.refuse("save_every", "an integer of at least 1");
+  if (recipe.kept_saves < 1) output.refuse("keep", "an integer of at least 1");
   reader.absorb(output);
 
   if (reader.error()) return tl::unexpected(*reader.error());
@@ -358,6 +418,10 @@ std::string Recipe::hash() const {
   if (tune.cache_memory_ratio == Tune{}.cache_memory_ratio)
     json["tune"].erase("cache_memory_ratio");
   if (tune.cache_disk_ratio == Tune{}.cache_disk_ratio) json["tune"].erase("cache_disk_ratio");
+  if (evaluation) {
+    for (const char* of_the_end : {"best_by", "save_best", "patience"})
+      json["evaluate"].erase(of_the_end);
+  }
   const bool has_test_data = evaluation && evaluation->split_ratio == 0;
   for (const char* place : {"line", "column"}) {  // of a plugin, in the file
     json["model"].erase(place);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names of plugins in a recipe. Which plugins there are is known to the caller alone.
+// The names of plugins in a recipe. The caller knows which plugins there are.
 #pragma once
 
 #include <filesystem>

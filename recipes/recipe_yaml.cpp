@@ -8,6 +8,7 @@
 #include <charconv>
 #include <utility>
 
+#include "base/printable.hpp"
 #include "recipes/schema_table.hpp"
 
 namespace autotuned::recipes {
@@ -23,9 +24,14 @@ bool is_plain(std::string_view text) {
   });
 }
 
+// JSON is YAML. The recipe may be a stranger's, and this text goes to a terminal too.
+std::string quoted_text(const Json& value) {
+  return printable_quoted(to_line(value));
+}
+
 std::string flow(const Json& value) {
   if (value.is_string() && is_plain(value.get_ref<const std::string&>())) return value;
-  if (!value.is_array()) return to_line(value);
+  if (!value.is_array()) return quoted_text(value);
   std::string items;
   for (const Json& item : value)
     items += (items.empty() ? "" : ", ") + flow(item);
@@ -34,11 +40,11 @@ std::string flow(const Json& value) {
 
 // A value that nothing but its looks says the type of: text is always quoted.
 std::string untyped(const Json& value) {
-  if (!value.is_structured()) return to_line(value);
+  if (!value.is_structured()) return quoted_text(value);
   std::string text;
   for (const auto& [key, item] : value.items()) {
-    text += (text.empty() ? "" : ", ") + (value.is_object() ? to_line(key) + ": " : std::string()) +
-            untyped(item);
+    text += (text.empty() ? "" : ", ") +
+            (value.is_object() ? quoted_text(key) + ": " : std::string()) + untyped(item);
   }
   return value.is_object() ? "{" + text + "}" : "[" + text + "]";
 }
@@ -90,7 +96,7 @@ std::string typed_text(const Field& field, const Json& value) {
   if (variant->is_plugin) {
     std::string text = flow_fields(variant->fields, value, ", ");
     for (const auto& [key, parameter] : member(value, "parameters").items())
-      text += ", " + to_line(key) + ": " + untyped(parameter);
+      text += ", " + quoted_text(key) + ": " + untyped(parameter);
     return "{" + text.substr(2) + "}";
   }
   return "{type: " + variant->name + flow_fields(variant->fields, value, ", ") + "}";
@@ -136,7 +142,7 @@ std::string block(const std::vector<Field>& fields, const Json& values, const st
         text += block(field.fields, value, indent + "  ");
         break;
       case FieldType::typed:
-        text += " " + typed_text(field, value);
+        text += " " + (value.is_string() ? flow(value) : typed_text(field, value));
         break;
       case FieldType::transforms:
         text += transforms_text(field, value, indent);
@@ -164,6 +170,11 @@ Recipe with_configuration(const Recipe& recipe, const Configuration& best,
       const std::int64_t samples = *recipe.train.steps * recipe.train.batch_size;
       result.train.steps = (samples + batch_size - 1) / batch_size;
     }
+    // So are those of a warm-up, in which as many samples are seen.
+    if (const auto steps = get_integer(recipe.schedule.parameters, "warmup_steps")) {
+      const std::int64_t samples = *steps * recipe.train.batch_size;
+      result.schedule.parameters["warmup_steps"] = (samples + batch_size - 1) / batch_size;
+    }
   }
   result.start = Configuration();
   for (const auto& [name, value] : best.values()) {
@@ -178,7 +189,7 @@ std::string to_yaml(const Recipe& recipe, const std::string& comment) {
   std::string text;
   for (std::size_t start = 0; start < comment.size();) {
     const std::size_t end = std::min(comment.find('\n', start), comment.size());
-    text += "# " + comment.substr(start, end - start) + "\n";
+    text += "# " + printable(comment.substr(start, end - start)) + "\n";
     start = end + 1;
   }
   const std::string fields = block(recipe_field().fields, recipe.to_json(), "");

@@ -162,6 +162,9 @@ Json single_schema(const Field& field) {
     case FieldType::map:
       return object_schema(field.fields);
     case FieldType::typed:
+      if (field.may_be_name) {
+        return one_of({{"enum", names_of(*field.variants)}}, typed_schema(*field.variants));
+      }
       return typed_schema(*field.variants);
     case FieldType::transforms:
       return transforms_schema(*field.variants);

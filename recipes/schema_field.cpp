@@ -55,6 +55,7 @@ std::string single_expected(const Field& field) {
     case FieldType::map:
       return "a map";
     case FieldType::typed:
+      if (field.may_be_name) return "one of " + joined(names_of(*field.variants)) + ", or a map";
       return "a map with a type";
     case FieldType::transforms:
       return "a list of transforms";

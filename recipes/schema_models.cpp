@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models, optimizers and schedules: one entry each.
+// Models: one entry each.
 #include "recipes/schema_table.hpp"
 
 namespace autotuned::recipes {
@@ -7,8 +7,6 @@ namespace {
 
 using enum FieldType;
 
-constexpr Range kPositive{.minimum = 0, .open_minimum = true};
-constexpr Range kNotNegative{.minimum = 0};
 constexpr Range kClasses{.minimum = 2, .maximum = 65'536};
 
 Field classes_field(std::string_view by_default) {
@@ -19,19 +17,22 @@ Field classes_field(std::string_view by_default) {
           .range = kClasses};
 }
 
-Field weight_decay_field() {
-  return {.key = "weight_decay",
+Field dropout_field() {
+  return {.key = "dropout",
           .type = number,
-          .summary = "Pulls the parameters towards 0 (added to the gradient).",
-          .default_text = "0",
-          .range = kNotNegative};
+          .summary = "Share of the inputs of the last layer that a training step sets to 0.",
+          .default_text = "0.2",
+          .range = {.minimum = 0, .maximum = 1, .open_maximum = true}};
 }
 
-std::string nesterov_needs_momentum(const YamlNode& /*map*/, const Json& values) {
-  const Json& nesterov = member(values, "nesterov");
-  const Json& momentum = member(values, "momentum");
-  if (nesterov != true || !momentum.is_number() || momentum > 0) return {};
-  return "nesterov needs a momentum above 0";
+Field stochastic_depth_field(std::string_view by_default) {
+  return {.key = "stochastic_depth",
+          .type = number,
+          .summary =
+              "Limit of the share of samples for which a training step leaves out a block; the "
+              "share rises from 0 with the depth.",
+          .default_text = by_default,
+          .range = {.minimum = 0, .maximum = 1, .open_maximum = true}};
 }
 
 std::string heads_divide_embedding(const YamlNode& /*map*/, const Json& values) {
@@ -45,37 +46,33 @@ std::string heads_divide_embedding(const YamlNode& /*map*/, const Json& values) 
          std::to_string(heads);
 }
 
-Field learning_rate_field() {
-  return {.key = "lr",
-          .type = number,
-          .summary = "Learning rate at the recipe's own batch size.",
-          .default_text = "0.001",
-          .range = kPositive};
+// What the training starts with and leaves alone. Not of a plugin, whose parameters may have these names.
+std::vector<Variant> with_start(std::vector<Variant> types) {
+  for (Variant& variant : types) {
+    if (variant.is_plugin) continue;
+    variant.fields.push_back({.key = "weights",
+                              .type = path,
+                              .summary = "A file with the initial weights, such as the model.pt of "
+                                         "a run or torch.save(dict(model.state_dict()), FILE).",
+                              .default_in_words = "drawn by the seed"});
+    variant.fields.push_back({.key = "weights_except",
+                              .type = text,
+                              .summary = "Parameters, buffers or modules that the file does not "
+                                         "give, such as the last layer.",
+                              .default_in_words = "the file gives all",
+                              .shape = Shape::list});
+    variant.fields.push_back({.key = "freeze",
+                              .type = text,
+                              .summary = "Parameters or modules that are not trained.",
+                              .default_in_words = "all are trained",
+                              .shape = Shape::list});
+  }
+  return types;
 }
-
-Field betas_field() {
-  return {.key = "betas",
-          .type = number,
-          .summary = "Decay of the running means of the gradient and of its square.",
-          .default_text = "[0.9, 0.999]",
-          .range = {.minimum = 0, .maximum = 1, .open_maximum = true},
-          .shape = Shape::list,
-          .length = 2};
-}
-
-Field epsilon_field() {
-  return {.key = "eps",
-          .type = number,
-          .summary = "Added to the denominator.",
-          .default_text = "1e-8",
-          .range = kPositive};
-}
-
-}  // namespace
 
 // --- models ---------------------------------------------------------------------------------------
 
-const std::vector<Variant>& model_types() {
+const std::vector<Variant>& models_alone() {
   static const std::vector<Variant> types{
       {.name = "fashion_cnn",
        .summary = "Two 3x3 convolutions (32 and 64 channels), each with ReLU and 2x2 max pooling, "
@@ -94,191 +91,116 @@ const std::vector<Variant>& model_types() {
                   "linear layers to 256 and to the classes.",
        .fields = {classes_field("10")}},
       {.name = "pooling_cnn",
-       .summary = "3x3 convolutions, each with ReLU and, after the first, 2x2 max pooling, until "
-                  "one pixel is left; square images whose size is a power of two.",
+       .summary = "3x3 convolutions until one pixel is left, each with ReLU and, after the first, "
+                  "2x2 max pooling. For square images whose size is a power of two.",
        .fields = {{.key = "hidden_channels",
                    .type = integer,
-                   .summary = "Channels between the convolutions.",
+                   .summary = "Number of channels between the convolutions.",
                    .default_text = "30",
                    .range = {.minimum = 1, .maximum = 4096}},
                   classes_field("10")}},
       {.name = "resnet18",
        .summary = "ResNet-18 as in torchvision, for images of 3 channels.",
        .fields = {classes_field("1000")}},
+      {.name = "resnet34",
+       .summary = "ResNet-34 as in torchvision, for images of 3 channels.",
+       .fields = {classes_field("1000")}},
       {.name = "resnet50",
        .summary = "ResNet-50 as in torchvision, for images of 3 channels.",
        .fields = {classes_field("1000")}},
+      {.name = "convnext_tiny",
+       .summary = "ConvNeXt-T as in torchvision, for images of 3 channels, from 32 x 32.",
+       .fields = {stochastic_depth_field("0.1"), classes_field("1000")}},
+      {.name = "efficientnet_b0",
+       .summary = "EfficientNet-B0 as in torchvision, for images of 3 channels.",
+       .fields = {dropout_field(), stochastic_depth_field("0.2"), classes_field("1000")}},
+      {.name = "mobilenet_v3_large",
+       .summary = "MobileNetV3-Large as in torchvision, for images of 3 channels.",
+       .fields = {dropout_field(), classes_field("1000")}},
+      {.name = "mobilenet_v3_small",
+       .summary = "MobileNetV3-Small as in torchvision, for images of 3 channels.",
+       .fields = {dropout_field(), classes_field("1000")}},
       {.name = "vit",
        .summary = "Vision Transformer as in timm, for images whose height and width "
                   "are multiples of the patch.",
-       .fields = {{.key = "size",
-                   .type = choice,
-                   .summary = "Embedding, depth and heads: 192, 12, 3; 384, 12, 6; or 768, 12, 12.",
-                   .is_required = true,
-                   .choices = {"tiny", "small", "base"}},
-                  {.key = "patch",
-                   .type = integer,
-                   .summary = "Height and width of a patch.",
-                   .default_text = "16",
-                   .range = {.minimum = 1, .maximum = 1024},
-                   .unit = "pixels"},
-                  {.key = "embed",
-                   .type = integer,
-                   .summary = "Width of the embedding, a multiple of heads.",
-                   .default_in_words = "as size says",
-                   .range = {.minimum = 1, .maximum = 16'384}},
-                  {.key = "depth",
-                   .type = integer,
-                   .summary = "Number of blocks.",
-                   .default_in_words = "as size says",
-                   .range = {.minimum = 0, .maximum = 256}},
-                  {.key = "heads",
-                   .type = integer,
-                   .summary = "Attention heads in a block.",
-                   .default_in_words = "as size says",
-                   .range = {.minimum = 1, .maximum = 256}},
-                  {.key = "pool",
-                   .type = choice,
-                   .summary = "Classify by the class token, or by the mean of the patches.",
-                   .default_text = "token",
-                   .choices = {"token", "avg"}},
-                  {.key = "patch_dropout",
-                   .type = number,
-                   .summary = "Share of the patches that a training step leaves out, drawn anew "
-                              "for each sample.",
-                   .default_text = "0",
-                   .range = {.minimum = 0, .maximum = 1, .open_maximum = true}},
-                  classes_field("1000")},
+       .fields =
+           {{.key = "size",
+             .type = choice,
+             .summary = "Embedding, depth and heads: 192, 12, 3; 384, 12, 6; or 768, 12, 12.",
+             .is_required = true,
+             .choices = {"tiny", "small", "base"}},
+            {.key = "patch",
+             .type = integer,
+             .summary = "Height and width of a patch.",
+             .default_text = "16",
+             .range = {.minimum = 1, .maximum = 1024},
+             .unit = "pixels"},
+            {.key = "embed",
+             .type = integer,
+             .summary = "Width of the embedding, a multiple of heads.",
+             .default_in_words = "given by size",
+             .range = {.minimum = 1, .maximum = 16'384}},
+            {.key = "depth",
+             .type = integer,
+             .summary = "Number of blocks.",
+             .default_in_words = "given by size",
+             .range = {.minimum = 0, .maximum = 256}},
+            {.key = "heads",
+             .type = integer,
+             .summary = "Attention heads in a block.",
+             .default_in_words = "given by size",
+             .range = {.minimum = 1, .maximum = 256}},
+            {.key = "pool",
+             .type = choice,
+             .summary = "Classify by the class token, or by the mean of the patches.",
+             .default_text = "token",
+             .choices = {"token", "avg"}},
+            {.key = "patch_dropout",
+             .type = number,
+             .summary =
+                 "Share of the patches that a training step leaves out, drawn for each sample.",
+             .default_text = "0",
+             .range = {.minimum = 0, .maximum = 1, .open_maximum = true}},
+            classes_field("1000")},
        .rule = heads_divide_embedding},
       {.name = "paced",
-       .summary = "Stands in for an accelerator: reads every pixel, trains one linear layer on the "
-                  "mean of each channel, and makes each training step wait without using the CPU.",
+       .summary = "Simulates an accelerator: reads every pixel, trains one linear layer on the "
+                  "means of the channels, and lets each training step wait without using the CPU.",
        .fields = {{.key = "step_ms",
                    .type = number,
-                   .summary = "How long a step waits; 0 leaves a job that only loads data.",
+                   .summary = "Waiting time of a step. With 0 the job only loads data.",
                    .is_required = true,
                    .range = {.minimum = 0, .maximum = 60'000},
                    .unit = "milliseconds"},
                   classes_field("10")}},
       {.name = "torchscript",
-       .summary = "A model from a file that Python wrote with torch.jit.script(model).save(file).",
+       .summary = "A TorchScript model from a file written by torch.jit.script(model).save(file).",
        .fields = {{.key = "file",
                    .type = path,
-                   .summary = "The file; forward takes images (samples, channels, height, width) "
-                              "and returns logits (samples, classes).",
+                   .summary = "The file. Its forward takes images (samples, channels, height, "
+                              "width) and returns logits (samples, classes).",
                    .is_required = true},
                   {.key = "classes",
                    .type = integer,
-                   .summary = "Width of the output, as a check.",
-                   .default_in_words = "what the model returns",
+                   .summary = "Expected width of the output.",
+                   .default_in_words = "the width that the model returns",
                    .range = kClasses}}},
       {.name = kPluginType,
-       .summary = "A model of a workload plugin, written {plugin: NAME, …}; further keys are the "
-                  "plugin's parameters.",
+       .summary = "Model of a workload plugin, written {plugin: NAME, …}. Further keys are "
+                  "parameters of the plugin.",
        .fields = {{.key = "plugin",
                    .type = text,
-                   .summary = "The workload plugin; `autotuned plugins` lists those found.",
+                   .summary = "Name of the workload plugin (`autotuned plugins` lists all).",
                    .is_required = true}},
        .is_plugin = true},
   };
   return types;
 }
 
-// --- optimizers -----------------------------------------------------------------------------------
+}  // namespace
 
-const std::vector<Variant>& optimizer_types() {
-  static const std::vector<Variant> types{
-      {.name = "sgd",
-       .summary = "Stochastic gradient descent.",
-       .fields = {{.key = "lr",
-                   .type = number,
-                   .summary = "Learning rate at the recipe's own batch size.",
-                   .is_required = true,
-                   .range = kPositive},
-                  {.key = "momentum",
-                   .type = number,
-                   .summary = "Share of the last step that is kept.",
-                   .default_text = "0",
-                   .range = {.minimum = 0, .maximum = 1, .open_maximum = true}},
-                  weight_decay_field(),
-                  {.key = "nesterov",
-                   .type = boolean,
-                   .summary = "Look ahead along the momentum.",
-                   .default_text = "false"}},
-       .rule = nesterov_needs_momentum},
-      {.name = "adam",
-       .summary = "Adam.",
-       .fields = {learning_rate_field(), betas_field(), epsilon_field(), weight_decay_field()}},
-      {.name = "adamw",
-       .summary = "Adam whose weight decay does not go through the gradient.",
-       .fields = {learning_rate_field(),
-                  betas_field(),
-                  epsilon_field(),
-                  {.key = "weight_decay",
-                   .type = number,
-                   .summary = "Each step takes this share, times the learning rate, off the "
-                              "parameters.",
-                   .default_text = "0.01",
-                   .range = kNotNegative}}},
-      {.name = "adagrad",
-       .summary = "Adagrad: each number's rate falls with the sum of its squared gradients.",
-       .fields = {{.key = "lr",
-                   .type = number,
-                   .summary = "Learning rate at the recipe's own batch size.",
-                   .default_text = "0.01",
-                   .range = kPositive},
-                  {.key = "lr_decay",
-                   .type = number,
-                   .summary = "The rate of step n is divided by 1 + lr_decay * (n - 1).",
-                   .default_text = "0",
-                   .range = kNotNegative},
-                  {.key = "eps",
-                   .type = number,
-                   .summary = "Added to the denominator.",
-                   .default_text = "1e-10",
-                   .range = kPositive},
-                  {.key = "initial_accumulator_value",
-                   .type = number,
-                   .summary = "What the sums of squares start with.",
-                   .default_text = "0",
-                   .range = kNotNegative},
-                  weight_decay_field()}},
-  };
-  return types;
-}
-
-// --- schedules ------------------------------------------------------------------------------------
-
-const std::vector<Variant>& schedule_types() {
-  static const std::vector<Variant> types{
-      {.name = "constant", .summary = "The learning rate stays as the optimizer says."},
-      {.name = "step",
-       .summary = "The learning rate drops after every so many epochs.",
-       .fields = {{.key = "step_epochs",
-                   .type = integer,
-                   .summary = "Epochs between two drops.",
-                   .is_required = true,
-                   .range = {.minimum = 1, .maximum = 1e6},
-                   .unit = "epochs"},
-                  {.key = "gamma",
-                   .type = number,
-                   .summary = "What a drop multiplies the learning rate with.",
-                   .default_text = "0.1",
-                   .range = {.minimum = 0, .maximum = 1, .open_minimum = true}}}},
-      {.name = "cosine",
-       .summary = "The learning rate rises in a line from a hundredth of itself, then falls along "
-                  "half a cosine until the end of the training.",
-       .fields = {{.key = "warmup_ratio",
-                   .type = number,
-                   .summary = "Share of the training in which it rises.",
-                   .default_text = "0",
-                   .range = {.minimum = 0, .maximum = 1}},
-                  {.key = "min_lr_ratio",
-                   .type = number,
-                   .summary = "Share of the learning rate that is left at the end.",
-                   .default_text = "0",
-                   .range = {.minimum = 0, .maximum = 1}}}},
-  };
+const std::vector<Variant>& model_types() {
+  static const std::vector<Variant> types = with_start(models_alone());
   return types;
 }
 

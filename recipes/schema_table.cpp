@@ -11,52 +11,96 @@ constexpr Range kPositive{.minimum = 0, .open_minimum = true};
 constexpr Range kNotNegative{.minimum = 0};
 constexpr Range kBatchSizes{.minimum = 1, .maximum = 1'048'576};
 
-std::string one_length(const YamlNode& map, const Json& /*values*/) {
+std::string one_length(const YamlNode& map) {
   const bool has_epochs = map.find("epochs") != nullptr;
   const bool has_steps = map.find("steps") != nullptr;
   if (has_epochs && has_steps) return "epochs and steps exclude each other; keep one of them";
-  if (!has_epochs && !has_steps) return "how long to train is missing: expected epochs or steps";
+  if (!has_epochs && !has_steps)
+    return "the length of the training is missing: expected epochs or steps";
   return {};
 }
 
-Field train_field() {
-  return {
-      .key = "train",
-      .type = map,
-      .summary = "How long to train.",
-      .is_required = true,
-      .fields = {{.key = "epochs",
-                  .type = integer,
-                  .summary = "How often every sample is seen; this or steps.",
-                  .default_in_words = "steps is given instead",
-                  .range = {.minimum = 1, .maximum = 1e6}},
-                 {.key = "steps",
-                  .type = integer,
-                  .summary = "Steps of this batch size; another batch size sees as many samples "
-                             "in fewer steps.",
-                  .default_in_words = "epochs is given instead",
-                  .range = {.minimum = 1, .maximum = 1e12}},
-                 {.key = "batch_size",
-                  .type = integer,
-                  .summary = "Samples per step.",
-                  .default_text = "32",
-                  .range = kBatchSizes,
-                  .unit = "samples"},
-                 {.key = "drop_last",
-                  .type = boolean,
-                  .summary = "Leave out the last batch of an epoch when it is not full.",
-                  .default_text = "true"}},
-      .rule = one_length};
+std::string train_fits(const YamlNode& map, const Json& values) {
+  if (std::string wrong = one_length(map); !wrong.empty()) return wrong;
+  if (map.find("clip_norm") != nullptr && map.find("clip_value") != nullptr) {
+    return "clip_norm and clip_value exclude each other; keep one of them";
+  }
+  const Json& parts = member(values, "accumulate");
+  const Json& samples = member(values, "batch_size");
+  if (!parts.is_number() || !samples.is_number() || parts <= samples) return {};
+  return "accumulate, " + parts.dump() + ", is more than the " + samples.dump() +
+         " samples of a batch";
 }
 
-std::string one_source(const YamlNode& map, const Json& /*values*/) {
+Field train_field() {
+  return {.key = "train",
+          .type = map,
+          .summary = "Length of the training, and what a step does.",
+          .is_required = true,
+          .fields =
+              {{.key = "epochs",
+                .type = integer,
+                .summary = "Number of passes over all samples. Give epochs or steps.",
+                .default_in_words = "steps is given instead",
+                .range = {.minimum = 1, .maximum = 1e6}},
+               {.key = "steps",
+                .type = integer,
+                .summary = "Number of steps with batch_size samples. If tuning changes the batch "
+                           "size, the number of steps changes and the number of samples stays.",
+                .default_in_words = "epochs is given instead",
+                .range = {.minimum = 1, .maximum = 1e12}},
+               {.key = "batch_size",
+                .type = integer,
+                .summary = "Number of samples in a step.",
+                .default_text = "32",
+                .range = kBatchSizes,
+                .unit = "samples"},
+               {.key = "drop_last",
+                .type = boolean,
+                .summary = "Leave out the last batch of an epoch if it is not full.",
+                .default_text = "true"},
+               {.key = "accumulate",
+                .type = integer,
+                .summary = "Number of equal parts of a batch that go through the model one after "
+                           "the other; their gradients are added up for one step of the "
+                           "optimizer.",
+                .default_text = "1",
+                .range = kBatchSizes},
+               {.key = "clip_norm",
+                .type = number,
+                .summary = "Largest 2-norm of all gradients together; larger ones are scaled "
+                           "down.",
+                .default_in_words = "no limit",
+                .range = kPositive},
+               {.key = "clip_value",
+                .type = number,
+                .summary = "Largest magnitude of an element of a gradient; larger ones are cut "
+                           "off.",
+                .default_in_words = "no limit",
+                .range = kPositive},
+               {.key = "ema_decay",
+                .type = number,
+                .summary = "Keep a running average of the parameters, of which this share stays "
+                           "in each step. It is what is evaluated, and saved as model_ema.pt.",
+                .default_in_words = "no average",
+                .range = {.minimum = 0, .maximum = 1, .open_minimum = true, .open_maximum = true}}},
+          .rule = train_fits};
+}
+
+std::string one_source(const YamlNode& map) {
   const bool has_data = map.find("data") != nullptr;
   const bool has_split = map.find("split") != nullptr;
   if (has_data && has_split) return "data and split exclude each other; keep one of them";
   if (!has_data && !has_split) {
-    return "what to test on is missing: expected data, or split for a share of the training data";
+    return "the test data are missing: expected data, or split for a share of the training data";
   }
   return {};
+}
+
+std::string evaluation_fits(const YamlNode& map, const Json& values) {
+  if (std::string wrong = one_source(map); !wrong.empty()) return wrong;
+  if (map.find("patience") == nullptr || member(values, "every") != "end") return {};
+  return "patience needs an evaluation after every epoch; write every: epoch";
 }
 
 Field evaluate_field() {
@@ -67,98 +111,116 @@ Field evaluate_field() {
           .fields =
               {{.key = "data",
                 .type = typed,
-                .summary = "What to test on; the types of data. This or split.",
+                .summary = "The test data, of any type of data. Give data or split.",
                 .default_in_words = "split is given instead",
                 .variants = &data_types()},
                {.key = "split",
                 .type = ratio,
-                .summary = "Test on so much of the training data, drawn from the seed, and "
-                           "train on the rest. This or data.",
+                .summary = "Share of the training data to test on, drawn by the seed. The rest is "
+                           "trained on. Give split or data.",
                 .default_in_words = "data is given instead",
                 .range = {.minimum = 0, .maximum = 1, .open_minimum = true, .open_maximum = true}},
                {.key = "input",
                 .type = transforms,
-                .summary = "What happens to each sample that is tested on; nothing random.",
-                .default_in_words = "input without what is random about it",
+                .summary = "Transforms of each test sample, in this order. None may be random.",
+                .default_in_words = "input without its random transforms",
                 .variants = &transform_types()},
                {.key = "every",
                 .type = choice,
-                .summary = "After every epoch, or once at the end.",
+                .summary = "Evaluate after every epoch, or once at the end.",
                 .default_text = "epoch",
-                .choices = {"epoch", "end"}}},
-          .rule = one_source};
+                .choices = {"epoch", "end"}},
+               {.key = "best_by",
+                .type = choice,
+                .summary = "The figure by which one evaluation is better than another.",
+                .default_text = "accuracy",
+                .choices = {"accuracy", "loss"}},
+               {.key = "save_best",
+                .type = boolean,
+                .summary = "Save the weights of the best evaluation as model_best.pt beside "
+                           "model.pt.",
+                .default_text = "false"},
+               {.key = "patience",
+                .type = integer,
+                .summary = "End the training when so many evaluations in a row were no better than "
+                           "the best one before.",
+                .default_in_words = "train to the end",
+                .range = {.minimum = 1, .maximum = 1e6},
+                .unit = "evaluations"}},
+          .rule = evaluation_fits};
 }
 
 Field tune_field() {
-  return {
-      .key = "tune",
-      .type = map,
-      .summary = "What the tuner may do.",
-      .default_text = "{}",
-      .fields = {
-          {.key = "objective",
-           .type = choice,
-           .summary = "What is made as large as possible.",
-           .default_text = "samples_per_second",
-           .choices = {"samples_per_second"}},
-          {.key = "plugins",
-           .type = text,
-           .summary = "Which plugins may propose changes; their order is the tuner's business.",
-           .default_text = "all",
-           .shape = Shape::list,
-           .keyword = "all"},
-          {.key = "budget",
-           .type = duration,
-           .summary = "Wall-clock time for tuning, training excluded; 0s only trains.",
-           .default_text = "10min",
-           .range = kNotNegative},
-          {.key = "min_gain",
-           .type = ratio,
-           .summary = "Smaller gains are not worth a change.",
-           .default_text = "2%",
-           .range = {.minimum = 0, .maximum = 1}},
-          {.key = "memory_limit",
-           .type = memory,
-           .summary = "Memory of the device that a configuration may use. What holds more of the "
-                      "host's during tuning is ended.",
-           .default_text = "90%"},
-          {.key = "cache_memory",
-           .type = memory,
-           .summary = "Host memory that input.cache may use: a share of what is free, or bytes.",
-           .default_text = "50%"},
-          {.key = "cache_disk",
-           .type = memory,
-           .summary = "Disk space that input.cache may use where output.dir is: a share of what is "
-                      "free, or bytes.",
-           .default_text = "50%"},
-          {.key = "allow",
-           .type = text,
-           .summary = "Changes that are tried although they do not train bit for bit the same: "
-                      "numerics, semantics (includes numerics) or single knobs.",
-           .default_in_words = "only exact changes",
-           .shape = Shape::list},
-          {.key = "batch_size",
-           .type = map,
-           .summary = "Rules for changing the batch size, where allow has it.",
-           .default_text = "{}",
-           .fields = {{.key = "max",
-                       .type = integer,
-                       .summary = "Largest batch size to try.",
-                       .default_text = "1024",
-                       .range = kBatchSizes,
-                       .unit = "samples"},
-                      {.key = "lr_scaling",
-                       .type = choice,
-                       .summary = "How the learning rate follows the batch size.",
-                       .default_text = "none",
-                       .choices = {"none", "linear", "sqrt"}}}}}};
+  return {.key = "tune",
+          .type = map,
+          .summary = "Limits of the tuning.",
+          .default_text = "{}",
+          .fields = {
+              {.key = "objective",
+               .type = choice,
+               .summary = "The figure that tuning maximises.",
+               .default_text = "samples_per_second",
+               .choices = {"samples_per_second"}},
+              {.key = "plugins",
+               .type = text,
+               .summary = "The plugins that may propose changes. The tuner decides their order.",
+               .default_text = "all",
+               .shape = Shape::list,
+               .keyword = "all"},
+              {.key = "budget",
+               .type = duration,
+               .summary =
+                   "Wall-clock time for tuning, without the training. With 0s the run only trains.",
+               .default_text = "10min",
+               .range = kNotNegative},
+              {.key = "min_gain",
+               .type = ratio,
+               .summary = "Minimum gain: a change must be faster by this ratio to be kept.",
+               .default_text = "2%",
+               .range = {.minimum = 0, .maximum = 1}},
+              {.key = "memory_limit",
+               .type = memory,
+               .summary = "Memory of the device that a configuration may use. A share limits host "
+                          "memory too. A trial that exceeds the limit is ended.",
+               .default_text = "90%"},
+              {.key = "cache_memory",
+               .type = memory,
+               .summary =
+                   "Host memory that input.cache may use: a share of the free memory, or a size.",
+               .default_text = "50%"},
+              {.key = "cache_disk",
+               .type = memory,
+               .summary = "Disk space that input.cache may use on the disk of output.dir: a share "
+                          "of the free space, or a size.",
+               .default_text = "50%"},
+              {.key = "allow",
+               .type = text,
+               .summary = "Permission for changes that are not exact: numerics, semantics "
+                          "(includes numerics) or single knobs.",
+               .default_in_words = "only exact changes",
+               .shape = Shape::list},
+              {.key = "batch_size",
+               .type = map,
+               .summary = "Rules for changes of the batch size, if allow permits them.",
+               .default_text = "{}",
+               .fields = {{.key = "max",
+                           .type = integer,
+                           .summary = "Largest batch size to try.",
+                           .default_text = "1024",
+                           .range = kBatchSizes,
+                           .unit = "samples"},
+                          {.key = "lr_scaling",
+                           .type = choice,
+                           .summary = "The rule by which the learning rate follows the batch size.",
+                           .default_text = "none",
+                           .choices = {"none", "linear", "sqrt"}}}}}};
 }
 
 Field make_recipe_field() {
   return {
       .type = map,
       .summary =
-          "What to train, on what, how long, from which configuration, and what may be tuned.",
+          "The training job, its length, its starting configuration and the limits of tuning.",
       .fields = {
           {.key = "autotuned",
            .type = integer,
@@ -167,16 +229,16 @@ Field make_recipe_field() {
            .range = {.minimum = 1, .maximum = 1}},
           {.key = "name",
            .type = name,
-           .summary = "What the history calls this job.",
+           .summary = "Name of the job in the history.",
            .is_required = true},
           {.key = "seed",
            .type = integer,
-           .summary = "Start of every random generator.",
+           .summary = "Seed of every random generator.",
            .default_text = "1",
            .range = kNotNegative},
           {.key = "device",
            .type = device,
-           .summary = "Where to train; auto takes the first GPU, or else the CPU.",
+           .summary = "The device to train on. auto is the first GPU, or the CPU if there is none.",
            .default_text = "auto"},
           {.key = "deterministic",
            .type = boolean,
@@ -184,47 +246,46 @@ Field make_recipe_field() {
            .default_text = "false"},
           {.key = "model",
            .type = typed,
-           .summary = "What to train.",
+           .summary = "The model to train.",
            .is_required = true,
            .variants = &model_types()},
           {.key = "data",
            .type = typed,
-           .summary = "What to train on.",
+           .summary = "The training data.",
            .is_required = true,
            .variants = &data_types()},
           {.key = "input",
            .type = transforms,
-           .summary = "What happens to each sample before the model sees it, in this order.",
+           .summary = "Transforms of each sample before it reaches the model, in this order.",
            .default_text = "[]",
            .variants = &transform_types()},
           {.key = "loss",
-           .type = choice,
-           .summary =
-               "What is made as small as possible; mse is the mean over samples and "
-               "outputs of (output - one-hot label)^2, plugin is the loss of the model's plugin.",
+           .type = typed,
+           .summary = "The loss that training minimises.",
            .default_text = "cross_entropy",
-           .choices = {"cross_entropy", "mse", "plugin"}},
+           .variants = &loss_types(),
+           .may_be_name = true},
           {.key = "optimizer",
            .type = typed,
-           .summary = "How parameters are updated.",
+           .summary = "The optimizer that updates the parameters.",
            .is_required = true,
            .variants = &optimizer_types()},
           {.key = "schedule",
            .type = typed,
-           .summary = "How the learning rate changes in the course of the training.",
+           .summary = "The schedule by which the learning rate changes during the training.",
            .default_text = "{type: constant}",
            .variants = &schedule_types()},
           train_field(),
           evaluate_field(),
           {.key = "start",
            .type = knobs,
-           .summary = "Knobs that start with another value than their default; see "
-                      "`autotuned knobs`.",
+           .summary = "Values of knobs in the starting configuration, if they differ from the "
+                      "defaults (`autotuned knobs`).",
            .default_text = "{}"},
           tune_field(),
           {.key = "output",
            .type = map,
-           .summary = "What is left behind.",
+           .summary = "Files that a run writes.",
            .default_text = "{}",
            .fields = {{.key = "dir",
                        .type = folder,
@@ -233,9 +294,24 @@ Field make_recipe_field() {
                        .default_in_words = "out/NAME, with the recipe's name"},
                       {.key = "checkpoint_every",
                        .type = duration,
-                       .summary = "How much training a crash may cost.",
+                       .summary = "Time between two checkpoints, which is the most training that a "
+                                  "crash can cost.",
                        .default_text = "10min",
-                       .range = kPositive}}}}};
+                       .range = kPositive},
+                      {.key = "save_every",
+                       .type = integer,
+                       .summary = "Save the weights after every so many epochs, as "
+                                  "epochs-RUN/model_epoch_N.pt.",
+                       .default_in_words = "only at the end",
+                       .range = {.minimum = 1, .maximum = 1e6},
+                       .unit = "epochs"},
+                      {.key = "keep",
+                       .type = integer,
+                       .summary = "Number of the files of save_every that are kept. Older ones are "
+                                  "deleted.",
+                       .default_text = "3",
+                       .range = {.minimum = 1, .maximum = 1e6},
+                       .unit = "files"}}}}};
 }
 
 }  // namespace

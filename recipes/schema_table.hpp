@@ -71,6 +71,8 @@ struct Field {
   std::string_view keyword;  // a word that stands instead of a list, such as `all`
   std::vector<Field> fields;
   const std::vector<Variant>* variants = nullptr;
+  // Of `typed`: the name of a type alone stands for a map with that type.
+  bool may_be_name = false;
   Rule rule = nullptr;
   std::string_view remedy;  // what to do when there are no such files
 
@@ -100,6 +102,7 @@ inline constexpr const char* kPluginType = "plugin";
 [[nodiscard]] const std::vector<Variant>& model_types();
 [[nodiscard]] const std::vector<Variant>& data_types();
 [[nodiscard]] const std::vector<Variant>& transform_types();
+[[nodiscard]] const std::vector<Variant>& loss_types();
 [[nodiscard]] const std::vector<Variant>& optimizer_types();
 [[nodiscard]] const std::vector<Variant>& schedule_types();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text from files that nobody has checked yet.
+// Text of untrusted files.
 #pragma once
 
 #include <cstddef>

@@ -11,7 +11,6 @@
 #include <sstream>
 #include <unordered_map>
 
-#include "base/file.hpp"
 #include "recipes/utf8.hpp"
 
 namespace autotuned::recipes {
@@ -214,6 +213,16 @@ std::optional<Place> first_non_text(std::string_view text) {
   return std::nullopt;
 }
 
+// The parser calls it an illegal map value, or something else that helps nobody.
+std::string tabulator_advice(std::string_view text, int line) {
+  for (int at = 1; at < line && !text.empty(); ++at)
+    text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  const std::size_t first = std::min(text.find_first_not_of(' '), text.size());
+  return text.substr(first).starts_with('\t')
+             ? "; the line begins with a tabulator: indent it with blanks"
+             : "";
+}
+
 }  // namespace
 
 std::string Diagnostic::text() const {
@@ -260,7 +269,9 @@ YamlReading read_as_far_as_possible(std::string_view text, const std::string& fi
   } catch (const YAML::Exception& error) {
     const Place place = place_of(error.mark);
     reading.root.reset();
-    reading.problems.push_back({file, place.line, place.column, "not valid YAML: " + error.msg});
+    reading.problems.push_back(
+        {file, place.line, place.column,
+         "not valid YAML: " + error.msg + tabulator_advice(text, place.line)});
   }
   return reading;
 }
@@ -270,17 +281,6 @@ tl::expected<YamlNode, std::vector<Diagnostic>> parse_yaml(std::string_view text
   YamlReading reading = read_as_far_as_possible(text, file);
   if (!reading.problems.empty()) return tl::unexpected(std::move(reading.problems));
   return std::move(*reading.root);
-}
-
-tl::expected<YamlNode, std::vector<Diagnostic>> read_yaml(const std::filesystem::path& file) {
-  const Result<std::string> text = read_file(file, kMaxYamlBytes);
-  if (!text) {
-    const Error& error = text.error();
-    std::string message = error.what;
-    if (!error.remedy.empty()) message += "; " + error.remedy;
-    return tl::unexpected(std::vector{Diagnostic{file.string(), 0, 0, std::move(message)}});
-  }
-  return parse_yaml(*text, file.string());
 }
 
 }  // namespace autotuned::recipes

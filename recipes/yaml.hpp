@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -56,8 +55,5 @@ struct YamlReading {
   std::vector<Diagnostic> problems;
 };
 [[nodiscard]] YamlReading read_as_far_as_possible(std::string_view text, const std::string& file);
-
-[[nodiscard]] tl::expected<YamlNode, std::vector<Diagnostic>> read_yaml(
-    const std::filesystem::path& file);
 
 }  // namespace autotuned::recipes

@@ -196,6 +196,22 @@ std::string integrity_of(const SQLite::Database& database) {
   return findings;
 }
 
+Error gone_error(const fs::path& file) {
+  return Error{ErrorKind::io,
+               "the history was deleted or moved while this program used it: nothing more can be "
+               "stored",
+               file.string(),
+               "put it back and give the same command again; without it the command begins anew"};
+}
+
+bool History::Connection::is_gone() const {
+  int has_moved = 0;
+  return database &&
+         sqlite3_file_control(database->getHandle(), nullptr, SQLITE_FCNTL_HAS_MOVED, &has_moved) ==
+             SQLITE_OK &&
+         has_moved != 0;
+}
+
 Result<std::unique_ptr<History::Connection>> History::Connection::open(
     const fs::path& given, Access access, std::chrono::milliseconds lock_timeout) {
   auto connection = std::make_unique<Connection>();

@@ -24,13 +24,20 @@ namespace autotuned::storage {
 // "ok", or what SQLite's checks of pages and of references found, line by line.
 [[nodiscard]] std::string integrity_of(const SQLite::Database& database);
 
+// For a history that was deleted or moved while it was open.
+[[nodiscard]] Error gone_error(const std::filesystem::path& file);
+
 struct History::Connection {
   std::filesystem::path file;  // absolute
   LockPatience patience;  // its address is SQLite's: declared before, so gone after the database
   std::unique_ptr<SQLite::Database> database;
+  UnreadableRows unreadable;
 
   [[nodiscard]] static Result<std::unique_ptr<Connection>> open(
       const std::filesystem::path& file, Access access, std::chrono::milliseconds lock_timeout);
+
+  // Whether the file has lost its name meanwhile: what is written to it then is lost with the last who has it open.
+  [[nodiscard]] bool is_gone() const;
 
   // Runs `work()`, which returns a Result. What it throws becomes an Error; `doing` completes
   // "cannot ...".
@@ -59,6 +66,7 @@ struct History::Connection {
   template <class Work>
   auto write(std::string_view doing, Work work) -> decltype(work(*database)) {
     return read(doing, [&](SQLite::Database& open) -> decltype(work(open)) {
+      if (is_gone()) return tl::unexpected(gone_error(file));
       // IMMEDIATE, because a read lock that wants to become a write lock cannot wait for another one.
       SQLite::Transaction transaction(open, SQLite::TransactionBehavior::IMMEDIATE);
       auto outcome = work(open);

@@ -81,11 +81,19 @@ Result<void> History::set_patience(LockPatience patience) {
   });
 }
 
+void History::on_unreadable_row(std::function<void(const std::string&)> tell) {
+  connection_->unreadable.tell_to(std::move(tell));
+}
+
 fs::path History::default_path() {
   if (const char* file = std::getenv("AUTOTUNED_HISTORY"); file != nullptr && *file != '\0') {
     return file;
   }
   return state_folder() / "history.db";
+}
+
+bool History::is_gone() const {
+  return connection_->is_gone();
 }
 
 const fs::path& History::path() const {

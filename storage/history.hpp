@@ -104,6 +104,11 @@ struct BestRow {
   bool is_complete = false;  // the search tried every proposal that was made
 };
 
+struct BestPlace {
+  std::string environment_key;
+  std::string libtorch;  // of that environment
+};
+
 struct TrialTrainerEnd {
   int trial = 0;  // 0: outside trials
   TrainerEnd end;
@@ -176,6 +181,10 @@ class History {
   // From here on calls wait for a lock as long as `patience` says, and not for the time given to open().
   [[nodiscard]] Result<void> set_patience(LockPatience patience);
 
+  // From here on `tell` gets a sentence for each row that the calls below leave out because it cannot be read, once for
+  // each row. It may run in any of them, and must not call this object.
+  void on_unreadable_row(std::function<void(const std::string&)> tell);
+
   // --- writing ---
   // Each call is one transaction. not_found: a row that it refers to does not exist; invalid: a row
   // that is only inserted exists already.
@@ -215,6 +224,9 @@ class History {
   [[nodiscard]] Result<int> interrupt_abandoned_trials();
 
   // --- reading ---
+  // A row that is not what this program writes, because it was damaged or edited, is left out of every answer
+  // (on_unreadable_row()). Only run(), which was asked for that row, answers `corrupt`.
+  //
   // Newest first, in the order in which they were begun, whatever the clock said.
   [[nodiscard]] Result<std::vector<RunRow>> runs(const RunFilter& filter) const;
   [[nodiscard]] Result<std::optional<EnvironmentRow>> environment(const std::string& key) const;
@@ -228,6 +240,8 @@ class History {
   // The newest run of the same job here that another command continues, and on which nobody is at work.
   [[nodiscard]] Result<std::optional<RunRow>> other_unfinished_run(const RunKey& key) const;
   [[nodiscard]] Result<std::vector<TrialRecord>> trials(const RunId& run) const;  // by number
+  // The largest number of its trials, those that cannot be read included; 0: it has none.
+  [[nodiscard]] Result<int> last_trial_number(const RunId& run) const;
   // Earlier proposals that were accepted, rejected or failed in this environment, of any job, newest
   // last. Over `limit`, those of this job are kept before others, newer before older. The run
   // `except` is left out.
@@ -251,6 +265,9 @@ class History {
   [[nodiscard]] Result<std::vector<Json>> profiles(const RunId& run) const;
   [[nodiscard]] Result<std::optional<BestRow>> best(const std::string& recipe_hash,
                                                     const std::string& environment_key) const;
+  // Where a best configuration of this job is stored, whether it can be read or not: the environment with the newest
+  // run of the job first.
+  [[nodiscard]] Result<std::vector<BestPlace>> best_places(const std::string& recipe_hash) const;
   // "ok", or what SQLite's integrity check found.
   [[nodiscard]] Result<std::string> check_integrity() const;
 
@@ -271,6 +288,8 @@ class History {
   // bytes, and that nobody else uses the file: else ErrorKind::busy.
   [[nodiscard]] Result<void> compact();
   [[nodiscard]] const std::filesystem::path& path() const;
+  // Whether the file was deleted or moved since it was opened. Writing calls answer `io` then.
+  [[nodiscard]] bool is_gone() const;
 
  private:
   struct Connection;

@@ -13,24 +13,38 @@ namespace {
 
 using Database = SQLite::Database;
 
-// Every row of a query, read by `from`.
-template <class Item>
-std::vector<Item> all(const Database& database, const std::string& sql,
-                      const std::vector<Value>& values, Item (*from)(const Row&)) {
-  SQLite::Statement statement = prepare(database, sql, values);
-  std::vector<Item> items;
-  while (statement.executeStep())
-    items.push_back(from(Row(statement)));
-  return items;
-}
+// Reads the rows of a table, and leaves out those that cannot be read.
+struct Reader {
+  const Database& database;
+  UnreadableRows& unreadable;
+  const std::filesystem::path& file;
 
-template <class Item>
-std::optional<Item> first(const Database& database, const std::string& sql,
-                          const std::vector<Value>& values, Item (*from)(const Row&)) {
-  SQLite::Statement statement = prepare(database, sql, values);
-  if (!statement.executeStep()) return std::nullopt;
-  return from(Row(statement));
-}
+  // Every row of a query, read by `from`.
+  template <class Item>
+  std::vector<Item> all(const char* table, const std::string& sql, const std::vector<Value>& values,
+                        Item (*from)(const Row&)) const {
+    SQLite::Statement statement = prepare(database, sql, values);
+    std::vector<Item> items;
+    while (statement.executeStep()) {
+      const Row row(statement);
+      try {
+        items.push_back(from(row));
+      } catch (const DamagedRow& damage) {
+        unreadable.leave_out(table, row, damage, file);
+      }
+    }
+    return items;
+  }
+
+  // REQUIRES: `sql` asks for one row at most.
+  template <class Item>
+  std::optional<Item> first(const char* table, const std::string& sql,
+                            const std::vector<Value>& values, Item (*from)(const Row&)) const {
+    std::vector<Item> items = all(table, sql, values, from);
+    if (items.empty()) return std::nullopt;
+    return std::move(items.front());
+  }
+};
 
 PluginAnswerRow answer_from(const Row& row) {
   return {.plugin = row.text("name"),
@@ -55,6 +69,10 @@ EnvironmentRow environment_from(const Row& row) {
           .facts = row.json("facts"),
           .libtorch = row.text("libtorch_version"),
           .build = row.text("build")};
+}
+
+BestPlace place_from(const Row& row) {
+  return {.environment_key = row.text("key"), .libtorch = row.text("libtorch_version")};
 }
 
 // With what the rules found in its trace.
@@ -85,22 +103,22 @@ RunTrial run_trial_from(const Row& row) {
 // Of this job (`which` is "=") or of others ("<>"), run by run from the newest on, so that the reading ends with the
 // limit, however much there is.
 struct DecidedTrials {
-  const Database& database;
+  const Reader& read;
   const std::string& environment_key;
   const std::string& recipe_hash;
   const RunId& except;
 
   [[nodiscard]] std::vector<RunTrial> newest(const char* which, std::int64_t most) const {
-    return all(database,
-               std::string("SELECT trials.*, runs.sequence AS run_sequence "
-                           "FROM runs JOIN trials ON trials.run_id = runs.id "
-                           "WHERE runs.environment_key = ? AND runs.recipe_hash ") +
-                   which +
-                   " ? AND runs.id <> ? AND trials.kind = 'proposal' "
-                   "AND trials.verdict IN ('accepted', 'rejected', 'failed') "
-                   "ORDER BY runs.sequence DESC, trials.number DESC LIMIT ?",
-               {text(environment_key), text(recipe_hash), text(except.text), integer(most)},
-               run_trial_from);
+    return read.all("trials",
+                    std::string("SELECT trials.*, runs.sequence AS run_sequence "
+                                "FROM runs JOIN trials ON trials.run_id = runs.id "
+                                "WHERE runs.environment_key = ? AND runs.recipe_hash ") +
+                        which +
+                        " ? AND runs.id <> ? AND trials.kind = 'proposal' "
+                        "AND trials.verdict IN ('accepted', 'rejected', 'failed') "
+                        "ORDER BY runs.sequence DESC, trials.number DESC LIMIT ?",
+                    {text(environment_key), text(recipe_hash), text(except.text), integer(most)},
+                    run_trial_from);
   }
 };
 
@@ -129,11 +147,15 @@ void mark_interrupted(const Database& database, const std::filesystem::path& fil
     run.is_interrupted = is_unfinished(run) && interrupted.contains(run.id.text);
 }
 
-std::string ids_of(const std::vector<RunRow>& runs) {
-  std::string ids;
-  for (const RunRow& run : runs)
-    ids += (ids.empty() ? "" : ", ") + run.id.text;
-  return ids;
+std::string id_from(const Row& row) {
+  return row.text("id");
+}
+
+std::string listed(const std::vector<std::string>& ids) {
+  std::string text;
+  for (const std::string& id : ids)
+    text += (text.empty() ? "" : ", ") + id;
+  return text;
 }
 
 }  // namespace
@@ -141,8 +163,9 @@ std::string ids_of(const std::vector<RunRow>& runs) {
 Result<std::vector<RunRow>> History::runs(const RunFilter& filter) const {
   return connection_->read("list runs",
                            [&](const Database& database) -> Result<std::vector<RunRow>> {
+                             const Reader read{database, connection_->unreadable, path()};
                              const RunQuery query = run_query(filter);
-                             auto found = all(database, query.sql, query.values, run_from);
+                             auto found = read.all("runs", query.sql, query.values, run_from);
                              mark_interrupted(database, path(), found);
                              return found;
                            });
@@ -151,38 +174,54 @@ Result<std::vector<RunRow>> History::runs(const RunFilter& filter) const {
 Result<std::optional<EnvironmentRow>> History::environment(const std::string& key) const {
   return connection_->read("find the environment",
                            [&](const Database& database) -> Result<std::optional<EnvironmentRow>> {
-                             return first(database, "SELECT * FROM environments WHERE key = ?",
-                                          {text(key)}, environment_from);
+                             const Reader read{database, connection_->unreadable, path()};
+                             return read.first("environments",
+                                               "SELECT * FROM environments WHERE key = ?",
+                                               {text(key)}, environment_from);
                            });
 }
 
 Result<RunRow> History::run(const std::string& id_or_prefix) const {
   return connection_->read("find the run", [&](const Database& database) -> Result<RunRow> {
     constexpr std::size_t kMostShown = 5;
-    std::vector<RunRow> found;
+    const Reader read{database, connection_->unreadable, path()};
+    std::vector<std::string> ids;
     if (id_or_prefix == "last") {
-      const RunQuery query = run_query({.limit = 1});
-      found = all(database, query.sql, query.values, run_from);
+      ids = read.all("runs", "SELECT id FROM runs ORDER BY sequence DESC LIMIT 1", {}, id_from);
     } else if (!id_or_prefix.empty()) {
       // Not LIKE, which has wildcards. U+10FFFF sorts after every character of an id.
-      found = all(database,
-                  "SELECT * FROM runs WHERE id >= ?1 AND id <= ?1 || char(1114111) "
-                  "ORDER BY id LIMIT ?2",
-                  {text(id_or_prefix), integer(kMostShown + 1)}, run_from);
+      ids = read.all("runs",
+                     "SELECT id FROM runs WHERE id >= ?1 AND id <= ?1 || char(1114111) "
+                     "ORDER BY id LIMIT ?2",
+                     {text(id_or_prefix), integer(kMostShown + 1)}, id_from);
     }
-    if (found.empty()) {
+    if (ids.empty()) {
       return fail(ErrorKind::not_found, "there is no run '" + id_or_prefix + "'", path(),
                   "'autotuned history' lists the runs");
     }
-    if (found.size() > 1 && found.front().id.text != id_or_prefix) {
-      const bool has_more = found.size() > kMostShown;
-      if (has_more) found.pop_back();
+    if (ids.size() > 1 && ids.front() != id_or_prefix) {
+      const bool has_more = ids.size() > kMostShown;
+      if (has_more) ids.pop_back();
       return fail(ErrorKind::invalid,
-                  "'" + id_or_prefix + "' begins the ids of several runs: " + ids_of(found) +
+                  "'" + id_or_prefix + "' begins the ids of several runs: " + listed(ids) +
                       (has_more ? ", ..." : ""),
                   path(), "give more of the id");
     }
-    found.resize(1);
+    SQLite::Statement statement =
+        prepare(database, "SELECT * FROM runs WHERE id = ?", {text(ids.front())});
+    if (!statement.executeStep()) {
+      return fail(ErrorKind::not_found, "run " + ids.front() + " was removed just now", path());
+    }
+    std::vector<RunRow> found;
+    try {
+      found.push_back(run_from(Row(statement)));
+    } catch (const DamagedRow& damage) {
+      return fail(
+          ErrorKind::corrupt, "the row of run " + ids.front() + " cannot be read: " + damage.what(),
+          path(),
+          "other runs can be read; 'autotuned history prune' removes old runs, this one too");
+    }
+    statement.reset();
     mark_interrupted(database, path(), found);
     return std::move(found.front());
   });
@@ -191,14 +230,15 @@ Result<RunRow> History::run(const std::string& id_or_prefix) const {
 Result<std::optional<RunRow>> History::unfinished_run(const RunKey& key) const {
   return connection_->read(
       "look for an unfinished run", [&](const Database& database) -> Result<std::optional<RunRow>> {
+        const Reader read{database, connection_->unreadable, path()};
         const auto newest = [&](bool is_tune_only) {
-          return first(database,
-                       "SELECT * FROM runs WHERE recipe_hash = ? AND environment_key = ? "
-                       "AND plan = ? AND is_tune_only = ? AND state <> 'failed' "
-                       "ORDER BY sequence DESC LIMIT 1",
-                       {text(key.recipe_hash), text(key.environment_key), text(key.plan),
-                        boolean(is_tune_only)},
-                       run_from);
+          return read.first("runs",
+                            "SELECT * FROM runs WHERE recipe_hash = ? AND environment_key = ? "
+                            "AND plan = ? AND is_tune_only = ? AND state <> 'failed' "
+                            "ORDER BY sequence DESC LIMIT 1",
+                            {text(key.recipe_hash), text(key.environment_key), text(key.plan),
+                             boolean(is_tune_only)},
+                            run_from);
         };
         auto found = newest(key.is_tune_only);
         // What was only to be tuned may be trained now. Not what was tuned before a training that has ended.
@@ -212,17 +252,18 @@ Result<std::optional<RunRow>> History::other_unfinished_run(const RunKey& key) c
   return connection_->read(
       "look for other unfinished runs",
       [&](const Database& database) -> Result<std::optional<RunRow>> {
-        auto found =
-            all(database,
-                "SELECT * FROM runs WHERE recipe_hash = ?1 AND environment_key = ?2 "
-                "AND (plan <> ?3 OR is_tune_only <> ?4) AND state NOT IN ('finished', 'failed') "
-                "AND NOT EXISTS (SELECT 1 FROM runs AS newer WHERE newer.recipe_hash = ?1 "
-                "AND newer.environment_key = ?2 AND newer.plan = runs.plan "
-                "AND newer.is_tune_only = runs.is_tune_only AND newer.state <> 'failed' "
-                "AND newer.sequence > runs.sequence) ORDER BY sequence DESC",
-                {text(key.recipe_hash), text(key.environment_key), text(key.plan),
-                 boolean(key.is_tune_only)},
-                run_from);
+        const Reader read{database, connection_->unreadable, path()};
+        auto found = read.all(
+            "runs",
+            "SELECT * FROM runs WHERE recipe_hash = ?1 AND environment_key = ?2 "
+            "AND (plan <> ?3 OR is_tune_only <> ?4) AND state NOT IN ('finished', 'failed') "
+            "AND NOT EXISTS (SELECT 1 FROM runs AS newer WHERE newer.recipe_hash = ?1 "
+            "AND newer.environment_key = ?2 AND newer.plan = runs.plan "
+            "AND newer.is_tune_only = runs.is_tune_only AND newer.state <> 'failed' "
+            "AND newer.sequence > runs.sequence) ORDER BY sequence DESC",
+            {text(key.recipe_hash), text(key.environment_key), text(key.plan),
+             boolean(key.is_tune_only)},
+            run_from);
         mark_interrupted(database, path(), found);
         for (RunRow& run : found) {
           if (run.state == RunState::cancelled || run.is_interrupted) return std::move(run);
@@ -234,9 +275,20 @@ Result<std::optional<RunRow>> History::other_unfinished_run(const RunKey& key) c
 Result<std::vector<TrialRecord>> History::trials(const RunId& run) const {
   return connection_->read(
       "read trials", [&](const Database& database) -> Result<std::vector<TrialRecord>> {
-        return all(database, "SELECT * FROM trials WHERE run_id = ? ORDER BY number",
-                   {text(run.text)}, trial_from);
+        const Reader read{database, connection_->unreadable, path()};
+        return read.all("trials", "SELECT * FROM trials WHERE run_id = ? ORDER BY number",
+                        {text(run.text)}, trial_from);
       });
+}
+
+Result<int> History::last_trial_number(const RunId& run) const {
+  return connection_->read("count trials", [&](const Database& database) -> Result<int> {
+    auto found =
+        prepare(database, "SELECT coalesce(max(number), 0) AS number FROM trials WHERE run_id = ?",
+                {text(run.text)});
+    found.executeStep();
+    return Row(found).small_integer("number");
+  });
 }
 
 Result<std::vector<TrialRecord>> History::earlier_trials(const std::string& environment_key,
@@ -245,7 +297,8 @@ Result<std::vector<TrialRecord>> History::earlier_trials(const std::string& envi
                                                          const RunId& except) const {
   return connection_->read(
       "read earlier trials", [&](const Database& database) -> Result<std::vector<TrialRecord>> {
-        const DecidedTrials decided{database, environment_key, recipe_hash, except};
+        const Reader read{database, connection_->unreadable, path()};
+        const DecidedTrials decided{read, environment_key, recipe_hash, except};
         auto newest_first = decided.newest("=", limit);
         const auto left = limit - static_cast<std::int64_t>(newest_first.size());
         if (limit < 0 || left > 0) {
@@ -262,50 +315,58 @@ Result<std::vector<TrialRecord>> History::job_trials(const std::string& environm
                                                      const RunId& except) const {
   return connection_->read(
       "read trials of the job", [&](const Database& database) -> Result<std::vector<TrialRecord>> {
+        const Reader read{database, connection_->unreadable, path()};
         return in_order(
-            DecidedTrials{database, environment_key, recipe_hash, except}.newest("=", limit));
+            DecidedTrials{read, environment_key, recipe_hash, except}.newest("=", limit));
       });
 }
 
 Result<std::vector<TrialBlock>> History::blocks(const TrialId& trial) const {
   return connection_->read(
       "read blocks", [&](const Database& database) -> Result<std::vector<TrialBlock>> {
-        return all(database,
-                   "SELECT * FROM blocks WHERE run_id = ? AND trial_number = ? "
-                   "ORDER BY pair, is_first DESC, is_candidate",
-                   {text(trial.run.text), integer(trial.number)}, block_from);
+        const Reader read{database, connection_->unreadable, path()};
+        return read.all("blocks",
+                        "SELECT * FROM blocks WHERE run_id = ? AND trial_number = ? "
+                        "ORDER BY pair, is_first DESC, is_candidate",
+                        {text(trial.run.text), integer(trial.number)}, block_from);
       });
 }
 
 Result<std::vector<CheckRecord>> History::checks(const TrialId& trial) const {
   return connection_->read(
       "read checks", [&](const Database& database) -> Result<std::vector<CheckRecord>> {
-        return all(database,
-                   "SELECT * FROM checks WHERE run_id = ? AND trial_number = ? ORDER BY sequence",
-                   {text(trial.run.text), integer(trial.number)}, check_from);
+        const Reader read{database, connection_->unreadable, path()};
+        return read.all(
+            "checks",
+            "SELECT * FROM checks WHERE run_id = ? AND trial_number = ? ORDER BY sequence",
+            {text(trial.run.text), integer(trial.number)}, check_from);
       });
 }
 
 Result<std::vector<TrialTrainerEnd>> History::trainer_ends(const RunId& run) const {
-  return connection_->read(
-      "read the ends of trainers",
-      [&](const Database& database) -> Result<std::vector<TrialTrainerEnd>> {
-        // A file of an older version that is only read has no such table.
-        if (!database.tableExists("trainer_ends")) return std::vector<TrialTrainerEnd>{};
-        return all(database, "SELECT * FROM trainer_ends WHERE run_id = ? ORDER BY sequence",
-                   {text(run.text)}, trainer_end_from);
-      });
+  return connection_->read("read the ends of trainers",
+                           [&](const Database& database) -> Result<std::vector<TrialTrainerEnd>> {
+                             // A file of an older version that is only read has no such table.
+                             if (!database.tableExists("trainer_ends"))
+                               return std::vector<TrialTrainerEnd>{};
+                             const Reader read{database, connection_->unreadable, path()};
+                             return read.all(
+                                 "trainer_ends",
+                                 "SELECT * FROM trainer_ends WHERE run_id = ? ORDER BY sequence",
+                                 {text(run.text)}, trainer_end_from);
+                           });
 }
 
 Result<std::vector<PluginAnswerRow>> History::plugin_answers(const RunId& run) const {
   return connection_->read(
       "read answers of plugins",
       [&](const Database& database) -> Result<std::vector<PluginAnswerRow>> {
-        return all(database,
-                   "SELECT plugin_answers.*, name, version, sha256 FROM plugin_answers "
-                   "JOIN plugins ON plugins.sequence = plugin_answers.plugin "
-                   "WHERE run_id = ? ORDER BY plugin_answers.sequence",
-                   {text(run.text)}, answer_from);
+        const Reader read{database, connection_->unreadable, path()};
+        return read.all("plugin_answers",
+                        "SELECT plugin_answers.*, name, version, sha256 FROM plugin_answers "
+                        "JOIN plugins ON plugins.sequence = plugin_answers.plugin "
+                        "WHERE run_id = ? ORDER BY plugin_answers.sequence",
+                        {text(run.text)}, answer_from);
       });
 }
 
@@ -314,15 +375,17 @@ Result<std::vector<Json>> History::profiles(const RunId& run) const {
       "read profiles", [&](const Database& database) -> Result<std::vector<Json>> {
         // A file of an older version that is only read has no such table.
         const bool has_findings = database.tableExists("findings");
+        const Reader read{database, connection_->unreadable, path()};
         std::vector<Json> profiles;
         for (StoredProfile& stored :
-             all(database, "SELECT * FROM profiles WHERE run_id = ? ORDER BY sequence",
-                 {text(run.text)}, profile_from)) {
+             read.all("profiles", "SELECT * FROM profiles WHERE run_id = ? ORDER BY sequence",
+                      {text(run.text)}, profile_from)) {
           profiles.push_back(std::move(stored.profile));
           if (!has_findings) continue;
-          profiles.back()["findings"] = all(
-              database, "SELECT * FROM findings WHERE run_id = ? AND profile = ? ORDER BY sequence",
-              {text(run.text), integer(stored.sequence)}, finding_json_from);
+          profiles.back()["findings"] =
+              read.all("findings",
+                       "SELECT * FROM findings WHERE run_id = ? AND profile = ? ORDER BY sequence",
+                       {text(run.text), integer(stored.sequence)}, finding_json_from);
         }
         return profiles;
       });
@@ -333,10 +396,26 @@ Result<std::optional<BestRow>> History::best(const std::string& recipe_hash,
   return connection_->read(
       "read the best configuration",
       [&](const Database& database) -> Result<std::optional<BestRow>> {
-        return first(
-            database,
+        const Reader read{database, connection_->unreadable, path()};
+        return read.first(
+            "best_configurations",
             "SELECT * FROM best_configurations WHERE recipe_hash = ? AND environment_key = ?",
             {text(recipe_hash), text(environment_key)}, best_from);
+      });
+}
+
+Result<std::vector<BestPlace>> History::best_places(const std::string& recipe_hash) const {
+  return connection_->read(
+      "find best configurations", [&](const Database& database) -> Result<std::vector<BestPlace>> {
+        const Reader read{database, connection_->unreadable, path()};
+        return read.all("best_configurations",
+                        "SELECT key, libtorch_version FROM best_configurations AS best "
+                        "JOIN environments ON key = best.environment_key "
+                        "WHERE best.recipe_hash = ? "
+                        "ORDER BY (SELECT max(runs.sequence) FROM runs "
+                        "WHERE runs.recipe_hash = best.recipe_hash "
+                        "AND runs.environment_key = best.environment_key) DESC",
+                        {text(recipe_hash)}, place_from);
       });
 }
 

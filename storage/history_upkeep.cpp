@@ -217,8 +217,9 @@ Result<bool> History::remove_run(const RunId& run) {
                              id);
     if (!removable.executeStep()) return false;
     const Row row(removable);
-    const RunState state = row.name("state", &run_state_from);
-    const bool is_unfinished = state == RunState::tuning || state == RunState::training;
+    // A state that this program does not write must not keep the row for ever.
+    const auto state = run_state_from(row.text("state"));
+    const bool is_unfinished = !state || state == RunState::tuning || state == RunState::training;
     if (is_unfinished && RunOwners(path()).has(row.integer("sequence"))) return false;
     removable.reset();
     for (const char* table :

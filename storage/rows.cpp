@@ -2,26 +2,47 @@
 #include "storage/rows.hpp"
 
 #include <algorithm>
+#include <concepts>
+#include <cstdint>
 #include <limits>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace autotuned::storage {
 namespace {
 
-Value configuration_text(const Configuration& configuration) {
-  return json_text(configuration.to_json());
+template <class Type>
+Value stored(const Type& value) {
+  if constexpr (std::is_integral_v<Type>) {
+    return integer(value);
+  } else if constexpr (std::is_floating_point_v<Type>) {
+    return real(value);
+  } else if constexpr (std::is_enum_v<Type>) {
+    return text(to_string(value));
+  } else if constexpr (std::is_same_v<Type, std::string>) {
+    return text(value);
+  } else if constexpr (std::is_same_v<Type, Configuration>) {
+    return json_text(value.to_json());
+  } else {
+    // JSON has no NaN and no infinity: a loss that is not finite is null there, and NaN afterwards.
+    return json_text(Json(value));
+  }
 }
-
-// JSON has no NaN and no infinity: a loss that is not finite is null there, and NaN afterwards.
-Value losses_text(const std::vector<double>& losses) {
-  return json_text(Json(losses));
+template <class Type>
+Value stored(const std::optional<Type>& value) {
+  if (!value) return {};
+  return stored(*value);
 }
 
 std::vector<double> losses_from(const Row& row, const char* column) {
-  const Json stored = row.json(column);
-  if (!stored.is_array()) throw DamagedRow(std::string("column ") + column + ": no list");
+  const Json list = row.json(column);
+  if (!list.is_array()) throw DamagedRow(std::string("column ") + column + ": no list");
   std::vector<double> losses;
-  losses.reserve(stored.size());
-  for (const Json& loss : stored) {
+  losses.reserve(list.size());
+  for (const Json& loss : list) {
     losses.push_back(loss.is_number() ? loss.get<double>()
                                       : std::numeric_limits<double>::quiet_NaN());
   }
@@ -29,270 +50,271 @@ std::vector<double> losses_from(const Row& row, const char* column) {
 }
 
 std::vector<std::string> texts_from(const Row& row, const char* column) {
-  const Json stored = row.json(column);
-  if (!stored.is_array() || !std::ranges::all_of(stored, &Json::is_string)) {
+  const Json list = row.json(column);
+  if (!list.is_array() || !std::ranges::all_of(list, &Json::is_string)) {
     throw DamagedRow(std::string("column ") + column + ": no list of texts");
   }
-  return {stored.begin(), stored.end()};
+  return {list.begin(), list.end()};
 }
 
-Estimate speedup_from(const Row& row) {
-  return {.ratio = row.real("speedup_ratio"),
-          .low = row.real("speedup_low_ratio"),
-          .high = row.real("speedup_high_ratio"),
-          .pairs = row.small_integer("speedup_pairs")};
+// The columns of a table are named once, in a function that is given one of the next two: each(column, value), and
+// each.newer() for a column that a file of an older version, which is only read, does not have.
+
+// Collects what is to be stored.
+struct Writer {
+  Fields fields;
+
+  template <class Stored>
+  void operator()(const char* column, const Stored& value) {
+    Field& field = fields.emplace_back();
+    field.column = column;
+    field.value = stored(value);
+  }
+  template <class Stored>
+  void newer(const char* column, const Stored& value) {
+    (*this)(column, value);
+  }
+};
+
+// Fills in what was stored.
+struct Reader {
+  const Row& row;
+
+  // clang-format off
+  void operator()(const char* name, bool& value) const { value = row.boolean(name); }
+  void operator()(const char* name, int& value) const { value = row.small_integer(name); }
+  void operator()(const char* name, std::int64_t& value) const { value = row.integer(name); }
+  void operator()(const char* name, double& value) const { value = row.real(name); }
+  void operator()(const char* name, std::string& value) const { value = row.text(name); }
+  void operator()(const char* name, Json& value) const { value = row.json(name); }
+  void operator()(const char* name, Configuration& value) const { value = row.configuration(name); }
+  void operator()(const char* name, RunState& value) const { value = row.name(name, &run_state_from); }
+  void operator()(const char* name, TrialKind& value) const { value = row.name(name, &trial_kind_from); }
+  void operator()(const char* name, Verdict& value) const { value = row.name(name, &verdict_from); }
+  void operator()(const char* name, std::vector<double>& value) const { value = losses_from(row, name); }
+  void operator()(const char* name, std::vector<std::string>& value) const { value = texts_from(row, name); }
+  // clang-format on
+  void operator()(const char* name, std::optional<ErrorKind>& value) const {
+    if (!row.is_null(name)) value = error_kind_from(row.text(name));
+  }
+  void operator()(const char* name, std::optional<RejectionReason>& value) const {
+    if (!row.is_null(name)) value = rejection_reason_from(row.text(name));
+  }
+  template <class Stored>
+  void newer(const char* column, Stored& value) const {
+    if (row.has(column)) (*this)(column, value);
+  }
+};
+
+template <class Type, class Record>
+concept Is = std::same_as<std::remove_const_t<Type>, Record>;
+
+void columns(auto& each, Is<Estimate> auto& speedup) {
+  each("speedup_ratio", speedup.ratio);
+  each("speedup_low_ratio", speedup.low);
+  each("speedup_high_ratio", speedup.high);
+  each("speedup_pairs", speedup.pairs);
 }
 
-void append_speedup(Fields& fields, const Estimate& speedup) {
-  fields.push_back({"speedup_ratio", real(speedup.ratio)});
-  fields.push_back({"speedup_low_ratio", real(speedup.low)});
-  fields.push_back({"speedup_high_ratio", real(speedup.high)});
-  fields.push_back({"speedup_pairs", integer(speedup.pairs)});
+void key_columns(auto& each, Is<RunRow> auto& run) {
+  each("id", run.id.text);
+  each("recipe_hash", run.recipe_hash);
+  each("environment_key", run.environment_key);
+  each.newer("is_retuned", run.is_retuned);
+  each.newer("plan", run.plan);
+}
+
+void ceiling_columns(auto& each, auto& samples_per_second, auto& bound_by, auto& ladder) {
+  each("ceiling_samples_per_second", samples_per_second);
+  each("ceiling_bound_by", bound_by);
+  each.newer("ceiling_ladder", ladder);
+}
+
+void progress_columns(auto& each, Is<RunRow> auto& run) {
+  each("recipe_name", run.recipe_name);
+  each("state", run.state);
+  each("recipe", run.recipe);
+  each("starting_configuration", run.starting);
+  each("best_configuration", run.best);
+  each("baseline_samples_per_second", run.baseline_samples_per_second);
+  each("best_samples_per_second", run.best_samples_per_second);
+  columns(each, run.speedup);
+  each("started_unix_ns", run.started_unix_ns);
+  each("ended_unix_ns", run.ended_unix_ns);
+  each("tuning_duration_ns", run.tuning_duration_ns);
+  each("training", run.training);
+  each("error", run.error);
+  each("output_dir", run.output_dir);
+  each.newer("is_tune_only", run.is_tune_only);
+}
+
+void columns(auto& each, Is<TrialRecord> auto& trial) {
+  each("number", trial.number);
+  each("kind", trial.kind);
+  each("plugin", trial.plugin);
+  each("reference_configuration", trial.reference);
+  each("change", trial.change);
+  each("risk", trial.risk);
+  each("expected_gain_ratio", trial.expected_gain_ratio);
+  each("proposal_reason", trial.proposal_reason);
+  each("verdict", trial.verdict);
+  each("failure", trial.failure);
+  each("reason", trial.reason);
+  each.newer("rejection", trial.rejection);
+  each("ratio", trial.estimate.ratio);
+  each("low_ratio", trial.estimate.low);
+  each("high_ratio", trial.estimate.high);
+  each("pairs", trial.estimate.pairs);
+  each.newer("process_pairs", trial.process_pairs);
+  each.newer("total_ratio", trial.total_ratio);
+  each("reference_samples_per_second", trial.reference_samples_per_second);
+  each("candidate_samples_per_second", trial.candidate_samples_per_second);
+  each("noise_ratio", trial.noise_ratio);
+  each("peak_memory_bytes", trial.peak_memory_bytes);
+  each.newer("one_time_ns", trial.one_time_ns);
+  each("started_unix_ns", trial.started_unix_ns);
+  each("duration_ns", trial.duration_ns);
+}
+
+void columns(auto& each, Is<TrialBlock> auto& measured) {
+  each("pair", measured.pair);
+  each("is_candidate", measured.is_candidate);
+  each("is_first", measured.is_first);
+  each.newer("process_pair", measured.process_pair);
+  auto& block = measured.block;
+  each("start_monotonic_ns", block.start_ns);
+  each("duration_ns", block.duration_ns);
+  each("steps", block.steps);
+  each("samples", block.samples);
+  each("first_loss", block.first_loss);
+  each("last_loss", block.last_loss);
+  each("losses", block.losses);
+  each("data_wait_ns", block.data_wait_ns);
+  each("cpu_ns", block.cpu_ns);
+  each("peak_host_memory_bytes", block.peak_host_memory_bytes);
+  each("peak_device_memory_bytes", block.peak_device_memory_bytes);
+}
+
+void columns(auto& each, Is<CheckRecord> auto& check) {
+  each("risk", check.risk);
+  each("passed", check.passed);
+  each("steps", check.steps);
+  each("detail", check.detail);
+  each.newer("parameters", check.parameters);
+  each.newer("failed", check.failed);
+  each.newer("compared", check.compared);
+}
+
+void columns(auto& each, Is<FindingRecord> auto& finding) {
+  each("id", finding.id);
+  each("signal", finding.signal);
+  each("value", finding.value);
+  each("threshold", finding.threshold);
+  each("is_below", finding.is_below);
+  each("evidence", finding.evidence);
+  each("plugin", finding.plugin);
+  each("knob", finding.knob);
+  each("advice", finding.advice);
+}
+
+void columns(auto& each, Is<BestRow> auto& best) {
+  each("recipe_hash", best.recipe_hash);
+  each("environment_key", best.environment_key);
+  each("run_id", best.run.text);
+  each("configuration", best.best);
+  columns(each, best.speedup);
+  each("updated_unix_ns", best.updated_unix_ns);
+  each.newer("is_complete", best.is_complete);
+}
+
+void columns(auto& each, Is<RunRow> auto& run) {
+  key_columns(each, run);
+  ceiling_columns(each, run.ceiling_samples_per_second, run.ceiling_bound_by, run.ceiling_ladder);
+  progress_columns(each, run);
+}
+
+// Behind `keys`, which say where the record belongs.
+template <class Record>
+Fields written(const Record& record, Fields keys = {}) {
+  Writer writer{std::move(keys)};
+  columns(writer, record);
+  return std::move(writer.fields);
+}
+
+template <class Record>
+Record read(const Row& row) {
+  Record record;
+  const Reader reader{row};
+  columns(reader, record);
+  return record;
+}
+
+Fields keys_of(const TrialId& trial) {
+  return {{"run_id", text(trial.run.text)}, {"trial_number", integer(trial.number)}};
 }
 
 }  // namespace
 
 Fields key_fields(const RunRow& run) {
-  return {{"id", text(run.id.text)},
-          {"recipe_hash", text(run.recipe_hash)},
-          {"environment_key", text(run.environment_key)},
-          {"is_retuned", boolean(run.is_retuned)},
-          {"plan", text(run.plan)}};
+  Writer writer;
+  key_columns(writer, run);
+  return std::move(writer.fields);
 }
 
 Fields ceiling_fields(double samples_per_second, const std::string& bound_by, const Json& ladder) {
-  return {{"ceiling_samples_per_second", real(samples_per_second)},
-          {"ceiling_bound_by", text(bound_by)},
-          {"ceiling_ladder", json_text(ladder)}};
+  Writer writer;
+  ceiling_columns(writer, samples_per_second, bound_by, ladder);
+  return std::move(writer.fields);
 }
 
 Fields progress_fields(const RunRow& run) {
-  Fields fields = {
-      {"recipe_name", text(run.recipe_name)},
-      {"state", text(to_string(run.state))},
-      {"recipe", json_text(run.recipe)},
-      {"starting_configuration", configuration_text(run.starting)},
-      {"best_configuration", configuration_text(run.best)},
-      {"baseline_samples_per_second", real(run.baseline_samples_per_second)},
-      {"best_samples_per_second", real(run.best_samples_per_second)},
-      {"started_unix_ns", integer(run.started_unix_ns)},
-      {"ended_unix_ns", integer(run.ended_unix_ns)},
-      {"tuning_duration_ns", integer(run.tuning_duration_ns)},
-      {"training", json_text(run.training)},
-      {"error", text(run.error)},
-      {"output_dir", text(run.output_dir)},
-      {"is_tune_only", boolean(run.is_tune_only)},
-  };
-  append_speedup(fields, run.speedup);
-  return fields;
+  Writer writer;
+  progress_columns(writer, run);
+  return std::move(writer.fields);
 }
 
 RunRow run_from(const Row& row) {
-  return {
-      .id = RunId{row.text("id")},
-      .recipe_hash = row.text("recipe_hash"),
-      .recipe_name = row.text("recipe_name"),
-      .environment_key = row.text("environment_key"),
-      .state = row.name("state", &run_state_from),
-      .recipe = row.json("recipe"),
-      .starting = row.configuration("starting_configuration"),
-      .best = row.configuration("best_configuration"),
-      .baseline_samples_per_second = row.real("baseline_samples_per_second"),
-      .best_samples_per_second = row.real("best_samples_per_second"),
-      .speedup = speedup_from(row),
-      .ceiling_samples_per_second = row.real("ceiling_samples_per_second"),
-      .ceiling_bound_by = row.text("ceiling_bound_by"),
-      // A file of an older version that is only read has no such column; nor those at the end.
-      .ceiling_ladder = row.has("ceiling_ladder") ? row.json("ceiling_ladder") : Json::array(),
-      .started_unix_ns = row.integer("started_unix_ns"),
-      .ended_unix_ns = row.integer("ended_unix_ns"),
-      .tuning_duration_ns = row.integer("tuning_duration_ns"),
-      .training = row.json("training"),
-      .error = row.text("error"),
-      .output_dir = row.text("output_dir"),
-      .is_retuned = row.has("is_retuned") && row.boolean("is_retuned"),
-      .plan = row.has("plan") ? row.text("plan") : "",
-      .is_tune_only = row.has("is_tune_only") && row.boolean("is_tune_only"),
-  };
+  return read<RunRow>(row);
 }
 
 Fields fields_of(const RunId& run, const TrialRecord& trial) {
-  return {
-      {"run_id", text(run.text)},
-      {"number", integer(trial.number)},
-      {"kind", text(to_string(trial.kind))},
-      {"plugin", text(trial.plugin)},
-      {"reference_configuration", configuration_text(trial.reference)},
-      {"change", configuration_text(trial.change)},
-      {"risk", text(trial.risk)},
-      {"expected_gain_ratio", real(trial.expected_gain_ratio)},
-      {"proposal_reason", text(trial.proposal_reason)},
-      {"verdict", text(to_string(trial.verdict))},
-      {"failure", trial.failure ? text(to_string(*trial.failure)) : Value{}},
-      {"reason", text(trial.reason)},
-      {"rejection", trial.rejection ? text(to_string(*trial.rejection)) : Value{}},
-      {"ratio", real(trial.estimate.ratio)},
-      {"low_ratio", real(trial.estimate.low)},
-      {"high_ratio", real(trial.estimate.high)},
-      {"pairs", integer(trial.estimate.pairs)},
-      {"process_pairs", integer(trial.process_pairs)},
-      {"total_ratio", real(trial.total_ratio)},
-      {"reference_samples_per_second", real(trial.reference_samples_per_second)},
-      {"candidate_samples_per_second", real(trial.candidate_samples_per_second)},
-      {"noise_ratio", real(trial.noise_ratio)},
-      {"peak_memory_bytes", integer(trial.peak_memory_bytes)},
-      {"one_time_ns", integer(trial.one_time_ns)},
-      {"started_unix_ns", integer(trial.started_unix_ns)},
-      {"duration_ns", integer(trial.duration_ns)},
-  };
+  return written(trial, {{"run_id", text(run.text)}});
 }
 
 TrialRecord trial_from(const Row& row) {
-  TrialRecord trial{
-      .number = row.small_integer("number"),
-      .kind = row.name("kind", &trial_kind_from),
-      .plugin = row.text("plugin"),
-      .reference = row.configuration("reference_configuration"),
-      .change = row.configuration("change"),
-      .risk = row.text("risk"),
-      .expected_gain_ratio = row.real("expected_gain_ratio"),
-      .proposal_reason = row.text("proposal_reason"),
-      .verdict = row.name("verdict", &verdict_from),
-      .reason = row.text("reason"),
-      .estimate = {.ratio = row.real("ratio"),
-                   .low = row.real("low_ratio"),
-                   .high = row.real("high_ratio"),
-                   .pairs = row.small_integer("pairs")},
-      .reference_samples_per_second = row.real("reference_samples_per_second"),
-      .candidate_samples_per_second = row.real("candidate_samples_per_second"),
-      .noise_ratio = row.real("noise_ratio"),
-      .peak_memory_bytes = row.integer("peak_memory_bytes"),
-      .started_unix_ns = row.integer("started_unix_ns"),
-      .duration_ns = row.integer("duration_ns"),
-  };
-  if (!row.is_null("failure")) trial.failure = error_kind_from(row.text("failure"));
-  // A file of an older version that is only read has no such columns.
-  if (!row.has("rejection")) return trial;
-  if (!row.is_null("rejection")) trial.rejection = rejection_reason_from(row.text("rejection"));
-  trial.process_pairs = row.small_integer("process_pairs");
-  trial.total_ratio = row.real("total_ratio");
-  if (row.has("one_time_ns")) trial.one_time_ns = row.integer("one_time_ns");
-  return trial;
+  return read<TrialRecord>(row);
 }
 
-Fields fields_of(const TrialId& trial, const TrialBlock& measured) {
-  const Block& block = measured.block;
-  return {
-      {"run_id", text(trial.run.text)},
-      {"trial_number", integer(trial.number)},
-      {"pair", integer(measured.pair)},
-      {"is_candidate", boolean(measured.is_candidate)},
-      {"is_first", boolean(measured.is_first)},
-      {"process_pair", integer(measured.process_pair)},
-      {"start_monotonic_ns", integer(block.start_ns)},
-      {"duration_ns", integer(block.duration_ns)},
-      {"steps", integer(block.steps)},
-      {"samples", integer(block.samples)},
-      {"first_loss", real(block.first_loss)},
-      {"last_loss", real(block.last_loss)},
-      {"losses", losses_text(block.losses)},
-      {"data_wait_ns", integer(block.data_wait_ns)},
-      {"cpu_ns", integer(block.cpu_ns)},
-      {"peak_host_memory_bytes", integer(block.peak_host_memory_bytes)},
-      {"peak_device_memory_bytes", integer(block.peak_device_memory_bytes)},
-  };
+Fields fields_of(const TrialId& trial, const TrialBlock& block) {
+  return written(block, keys_of(trial));
 }
 
 TrialBlock block_from(const Row& row) {
-  return {
-      .pair = row.small_integer("pair"),
-      .is_candidate = row.boolean("is_candidate"),
-      .is_first = row.boolean("is_first"),
-      .block = {.start_ns = row.integer("start_monotonic_ns"),
-                .duration_ns = row.integer("duration_ns"),
-                .steps = row.integer("steps"),
-                .samples = row.integer("samples"),
-                .first_loss = row.real("first_loss"),
-                .last_loss = row.real("last_loss"),
-                .losses = losses_from(row, "losses"),
-                .data_wait_ns = row.integer("data_wait_ns"),
-                .cpu_ns = row.integer("cpu_ns"),
-                .peak_host_memory_bytes = row.integer("peak_host_memory_bytes"),
-                .peak_device_memory_bytes = row.integer("peak_device_memory_bytes")},
-      .process_pair = row.has("process_pair") ? row.small_integer("process_pair") : 1,
-  };
+  return read<TrialBlock>(row);
 }
 
 Fields fields_of(const TrialId& trial, const CheckRecord& check) {
-  return {{"run_id", text(trial.run.text)},
-          {"trial_number", integer(trial.number)},
-          {"risk", text(check.risk)},
-          {"passed", boolean(check.passed)},
-          {"steps", integer(check.steps)},
-          {"detail", text(check.detail)},
-          {"parameters", json_text(Json(check.parameters))},
-          {"failed", integer(check.failed)},
-          {"compared", integer(check.compared)}};
+  return written(check, keys_of(trial));
 }
 
 CheckRecord check_from(const Row& row) {
-  CheckRecord check{.risk = row.text("risk"),
-                    .passed = row.boolean("passed"),
-                    .steps = row.integer("steps"),
-                    .detail = row.text("detail")};
-  // A file of an older version that is only read has no such columns.
-  if (!row.has("parameters")) return check;
-  check.parameters = texts_from(row, "parameters");
-  check.failed = row.integer("failed");
-  check.compared = row.integer("compared");
-  return check;
+  return read<CheckRecord>(row);
 }
 
 Fields fields_of(const RunId& run, std::int64_t profile, const FindingRecord& finding) {
-  return {{"run_id", text(run.text)},
-          {"profile", integer(profile)},
-          {"id", text(finding.id)},
-          {"signal", text(finding.signal)},
-          {"value", real(finding.value)},
-          {"threshold", real(finding.threshold)},
-          {"is_below", boolean(finding.is_below)},
-          {"evidence", text(finding.evidence)},
-          {"plugin", text(finding.plugin)},
-          {"knob", text(finding.knob)},
-          {"advice", text(finding.advice)}};
+  return written(finding, {{"run_id", text(run.text)}, {"profile", integer(profile)}});
 }
 
 FindingRecord finding_from(const Row& row) {
-  return {.id = row.text("id"),
-          .signal = row.text("signal"),
-          .value = row.real("value"),
-          .threshold = row.real("threshold"),
-          .is_below = row.boolean("is_below"),
-          .evidence = row.text("evidence"),
-          .plugin = row.text("plugin"),
-          .knob = row.text("knob"),
-          .advice = row.text("advice")};
+  return read<FindingRecord>(row);
 }
 
 Fields fields_of(const BestRow& best) {
-  Fields fields = {{"recipe_hash", text(best.recipe_hash)},
-                   {"environment_key", text(best.environment_key)},
-                   {"run_id", text(best.run.text)},
-                   {"configuration", configuration_text(best.best)},
-                   {"updated_unix_ns", integer(best.updated_unix_ns)},
-                   {"is_complete", boolean(best.is_complete)}};
-  append_speedup(fields, best.speedup);
-  return fields;
+  return written(best);
 }
 
 BestRow best_from(const Row& row) {
-  return {.recipe_hash = row.text("recipe_hash"),
-          .environment_key = row.text("environment_key"),
-          .run = RunId{row.text("run_id")},
-          .best = row.configuration("configuration"),
-          .speedup = speedup_from(row),
-          .updated_unix_ns = row.integer("updated_unix_ns"),
-          .is_complete = row.has("is_complete") && row.boolean("is_complete")};
+  return read<BestRow>(row);
 }
 
 }  // namespace autotuned::storage

@@ -197,6 +197,29 @@ Configuration Row::configuration(const char* name) const {
   return *std::move(value);
 }
 
+std::string Row::key() const {
+  using Names = std::vector<const char*>;
+  const Names names = has("run_id")
+                          ? Names{"run_id",       "trial_number", "number",          "pair",
+                                  "is_candidate", "recipe_hash",  "environment_key", "sequence"}
+                          : Names{"id", "key"};
+  std::string key;
+  for (const char* name : names) {
+    if (!has(name)) continue;
+    key += (key.empty() ? "" : ", ") + std::string(name) + " " +
+           statement_.getColumn(name).getString();
+  }
+  return key;
+}
+
+void UnreadableRows::leave_out(const char* table, const Row& row, const DamagedRow& damage,
+                               const std::string& file) {
+  const std::string key = row.key();
+  if (!told_.insert(std::string(table) + " " + key).second || !tell_) return;
+  tell_("a row of the history " + file + " cannot be read and is left out (table " + table + ", " +
+        key + "): " + damage.what());
+}
+
 Error sql_error(const SQLite::Exception& exception, sqlite3* handle, std::string_view doing,
                 const std::string& file) {
   const int last_error = errno;

@@ -6,10 +6,13 @@
 #include <SQLiteCpp/SQLiteCpp.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -74,6 +77,8 @@ class Row {
   [[nodiscard]] bool is_null(const char* column) const;
   [[nodiscard]] Json json(const char* column) const;
   [[nodiscard]] Configuration configuration(const char* column) const;
+  // The columns that tell this row from others: "run_id r-20261123-0677b5, number 3".
+  [[nodiscard]] std::string key() const;
 
   // A stored name, through its `..._from` function.
   template <class Enumeration>
@@ -89,6 +94,20 @@ class Row {
   [[noreturn]] void damaged(const char* column, const std::string& what) const;
 
   const SQLite::Statement& statement_;
+};
+
+// Rows that a list leaves out because they cannot be read: damage of one must not cost the others.
+class UnreadableRows {
+ public:
+  // Called with one sentence for each such row.
+  void tell_to(std::function<void(const std::string&)> tell) { tell_ = std::move(tell); }
+  // Tells of a row once, however often it is read.
+  void leave_out(const char* table, const Row& row, const DamagedRow& damage,
+                 const std::string& file);
+
+ private:
+  std::function<void(const std::string&)> tell_;
+  std::set<std::string> told_;
 };
 
 // What SQLite reported while `doing` ("store a block") to the database `file`. `handle` may be null.

@@ -13,6 +13,7 @@
 #include "recipes/recipe.hpp"
 #include "trainer/hello.hpp"
 #include "trainer/job/job_check.hpp"
+#include "trainer/job/test_figures.hpp"
 #include "trainer/job/training.hpp"
 #include "trainer/timing_rule.hpp"
 
@@ -84,15 +85,10 @@ Json to_json(const TrainingSummary& summary) {
                {"duration_ns", summary.duration_ns},
                {"evaluation_ns", summary.evaluation_ns},
                {"final_loss", summary.final_loss},
-               {"test_accuracy", nullptr},
-               {"test_loss", nullptr},
                {"cancelled", summary.was_cancelled},
                {"resumed_from_step", summary.resumed_from_step},
                {"damaged_files", summary.damaged_files}};
-  if (summary.test) {
-    json["test_accuracy"] = summary.test->accuracy;
-    json["test_loss"] = summary.test->loss;
-  }
+  json.update(test_json(summary.test));
   return json;
 }
 
@@ -440,6 +436,11 @@ Result<Json> Server::restore(const std::string& name, const Json& request) {
     const auto read = count_of(place, field);
     if (!read) return tl::unexpected(read.error());
     *value = *read;
+  }
+  if (!member(place, "samples").is_null()) {
+    const auto samples = count_of(place, "samples");
+    if (!samples) return tl::unexpected(samples.error());
+    at.samples = *samples;
   }
   return job_->restore(name, at).map(empty_json);
 }

@@ -25,8 +25,8 @@ constexpr double kWaitAtCeiling = 0.02;
 constexpr std::string_view kEnvironment = "env.";
 
 bool is_supported(const std::string& name, const SessionInput& input) {
-  // The environment is set when the trainer starts, whatever the trainer.
-  return name.starts_with(kEnvironment) ||
+  // The environment is set when the trainer starts, whatever the trainer. That of a script stays as it is.
+  return (name.starts_with(kEnvironment) && !input.is_script) ||
          std::ranges::find(input.supported_knobs, name) != input.supported_knobs.end();
 }
 
@@ -39,8 +39,11 @@ std::optional<std::string> fault_of_value(const std::string& name, const KnobVal
     return "it proposed " + name +
            ", which plugins may not set: docs/knobs.md lists those they may";
   }
-  if (!is_supported(name, input))
-    return "it proposed " + name + ", which this trainer does not obey";
+  if (!is_supported(name, input)) {
+    return "it proposed " + name +
+           (input.is_script ? ", which cannot be changed in a script"
+                            : ", which this trainer does not obey");
+  }
   if (auto checked = recipes::check_value(*knob, value); !checked) {
     return "it proposed " + name + "=" + to_text(value) + ": " + checked.error().what;
   }
@@ -76,7 +79,8 @@ std::optional<std::string> fault_of(const Candidate& candidate, const SessionInp
   const RiskClass risk = recipes::risk_of(input.knobs, candidate.change);
   if (!input.recipe.allows(risk, candidate.change)) {
     return "it proposed " + candidate.change.canonical_text() + ", a change of class " +
-           std::string(recipes::to_string(risk)) + " that the recipe does not permit";
+           std::string(recipes::to_string(risk)) +
+           (input.is_script ? " that --allow does not permit" : " that the recipe does not permit");
   }
   return std::nullopt;
 }
@@ -131,7 +135,8 @@ constexpr std::array<Words, kRungs.size()> kWords = {{
     {"loading", "without any loading"},
     {"loading and transfer", "with its batches on the device"},
 }};
-constexpr Words kTransferWords = {"transfer", "with its batches on the device rather than ready"};
+constexpr Words kTransferWords = {"transfer",
+                                  "with its batches on the device instead of on the host"};
 
 std::optional<std::string> at_ceiling(const Configuration& change, const Ceiling& ceiling,
                                       const Json& metrics) {
@@ -169,8 +174,9 @@ std::optional<std::string> at_ceiling(const Configuration& change, const Ceiling
     }
   }
   if (*ratio > kAtCeiling || saved_ratio > kWaitAtCeiling) return std::nullopt;
-  return fmt::format("{} is about {}, and {} the job would be {:.1f} % faster",
-                     change.canonical_text(), words.about, words.free, (*ratio - 1.0) * 100.0);
+  return fmt::format("{} speeds up {}: {} the job would be only {:.1f} % faster",
+                     change.canonical_text(), words.about, words.free,
+                     std::max(*ratio - 1.0, 0.0) * 100.0);
 }
 
 std::optional<std::string> below_min_gain(const Candidate& candidate, const SessionInput& input) {
@@ -178,18 +184,18 @@ std::optional<std::string> below_min_gain(const Candidate& candidate, const Sess
   const double share = *candidate.signal_share_ratio;
   const double least = input.recipe.tune.min_gain_ratio;
   if (share >= 1.0 || 1.0 / (1.0 - share) >= 1.0 + least) return std::nullopt;
-  return fmt::format(
-      "{} is about {:.1f} % of the step: without all of it the job would not gain the {:.1f} % "
-      "that tune.min_gain asks for",
-      candidate.change.canonical_text(), share * 100.0, least * 100.0);
+  return fmt::format("{} can save at most {:.1f} % of the step, less than {} ({:.1f} %)",
+                     candidate.change.canonical_text(), share * 100.0,
+                     input.is_script ? "a change must give" : "tune.min_gain asks for",
+                     least * 100.0);
 }
 
 std::optional<std::string> tried_before(const Candidate& candidate, const SearchState& state) {
   const Configuration target = state.incumbent.with(candidate.change);
   const std::string what = candidate.change.canonical_text();
-  if (target == state.incumbent) return what + " is what the job runs with already";
+  if (target == state.incumbent) return "the job already runs with " + what;
   if (std::ranges::find(state.past_incumbents, target) != state.past_incumbents.end()) {
-    return what + " leads back to a configuration that was beaten";
+    return what + " leads back to a configuration that an accepted change has replaced";
   }
   const Configuration change = state.incumbent.change_to(target);
   int losses = 0;
@@ -209,7 +215,18 @@ std::optional<std::string> tried_before(const Candidate& candidate, const Search
   if (losses > 1) return what + " lost twice";
   const double grown = 1.0 + kGrownSignal * (expected_then - 1.0);
   if (candidate.expected_gain_ratio <= grown) {
-    return what + " lost before and no more is expected of it now";
+    return what + " lost before, and its expected gain has not grown enough since";
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> refused_before(const Configuration& change, const SearchState& state) {
+  const Configuration target = state.incumbent.with(change);
+  for (const Configuration& refused : state.input.refused) {
+    const bool is_there = state.incumbent.with(refused) == state.incumbent;
+    if (is_there || target.with(refused) != target) continue;
+    return "the check after an earlier training of this job failed with " +
+           refused.canonical_text();
   }
   return std::nullopt;
 }
@@ -224,6 +241,7 @@ std::optional<Refusal> screen(const Candidate& candidate, const SearchState& sta
   if (auto fault = fault_of(candidate, state.input)) {
     return Refusal{.is_fault = true, .reason = *std::move(fault)};
   }
+  if (auto reason = refused_before(candidate.change, state)) return skipped(*std::move(reason));
   if (source == CandidateSource::remembered) return std::nullopt;
   if (auto reason = failed_extension(candidate.change, state)) return skipped(*std::move(reason));
   if (source == CandidateSource::undecided) return std::nullopt;

@@ -34,7 +34,9 @@ struct Refusal {
 // Why `candidate` is not tried against the incumbent now; nothing when it is. The first of these that applies:
 //
 // - It is a fault: an unknown knob, one that the trainer does not support, a value outside the knob's domain, a change that
-//   the recipe does not permit. A remembered configuration is screened for nothing else.
+//   the recipe does not permit.
+// - The check after an earlier training of the job failed with what it would lead to (SessionInput::refused). A remembered
+//   configuration is screened for nothing else.
 // - It turns a knob of a trainer extension, and a trial that turned one of its knobs failed before. An extension that
 //   throws, crashes or hangs is left out for the rest of the run; one that ran out of memory is not. An undecided change is
 //   screened for nothing else.

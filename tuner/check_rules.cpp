@@ -26,6 +26,9 @@ constexpr std::size_t kMostNamedParameters = 100;
 constexpr double kMostOutputShare = 0.5;
 constexpr double kOfOwnOutputShare = 1.5;
 constexpr double kMostOwnOutputShare = 0.9;
+constexpr double kOfOwnReachedOutputShare = 3.0;
+constexpr double kOfOwnNormLoss = 1.5;
+constexpr double kLeastReachedNormRatio = 0.2;
 constexpr double kMostInputShare = 0.25;
 constexpr double kOfOwnDistance = 3.0;
 constexpr double kRounding = 1e-6;
@@ -34,9 +37,22 @@ std::string with_steps(std::int64_t steps) {
   return steps == 1 ? "after 1 step" : fmt::format("after {} steps", steps);
 }
 
+// What is asked of one update. It may be longer by as much as it may be shorter.
+struct UpdateLimits {
+  double least_cosine = kLeastCosine;
+  double least_norm_ratio = kLeastNormRatio;
+
+  [[nodiscard]] double most_norm_ratio() const {
+    return least_norm_ratio == kLeastNormRatio ? kMostNormRatio : 1.0 / least_norm_ratio;
+  }
+};
+
+// From which state the steps were made.
+enum class Stage { initial, reached };
+
 // What is wrong with one parameter's update; nothing when it passes.
 std::optional<std::string> parameter_fault(const UpdateComparison::Parameter& parameter,
-                                           double largest_norm, double least_cosine) {
+                                           double largest_norm, const UpdateLimits& limits) {
   const double candidate_norm =
       parameter.candidate_norm.value_or(parameter.norm_ratio * parameter.reference_norm);
   if (parameter.reference_norm < kNegligibleNorm * largest_norm) {
@@ -55,14 +71,16 @@ std::optional<std::string> parameter_fault(const UpdateComparison::Parameter& pa
     return std::nullopt;
   }
   // Written so that NaN fails.
-  if (!(parameter.norm_ratio >= kLeastNormRatio && parameter.norm_ratio <= kMostNormRatio)) {
-    return fmt::format("the update of {} is {:.3f} times as long as the reference's (0.8 to 1.25)",
-                       parameter.name, parameter.norm_ratio);
+  const double most = limits.most_norm_ratio();
+  if (!(parameter.norm_ratio >= limits.least_norm_ratio && parameter.norm_ratio <= most)) {
+    return fmt::format(
+        "the update of {} is {:.3f} times as long as the reference's ({:.2g} to {:.3g})",
+        parameter.name, parameter.norm_ratio, limits.least_norm_ratio, most);
   }
-  if (!(parameter.cosine >= least_cosine)) {
+  if (!(parameter.cosine >= limits.least_cosine)) {
     return fmt::format(
         "the update of {} has a cosine of {:.3f} with the reference's (at least {:.2g})",
-        parameter.name, parameter.cosine, least_cosine);
+        parameter.name, parameter.cosine, limits.least_cosine);
   }
   return std::nullopt;
 }
@@ -84,16 +102,29 @@ std::optional<std::string> loss_fault(const UpdateComparison& updates) {
   return std::nullopt;
 }
 
-// Of each parameter, in order.
-std::vector<double> least_cosines(const UpdateComparison& updates,
-                                  const UpdateComparison* rounded) {
-  std::vector<double> least(updates.parameters.size(), kLeastCosine);
-  if (rounded == nullptr || rounded->parameters.size() != least.size()) return least;
-  for (std::size_t i = 0; i < least.size(); ++i) {
-    const double own = rounded->parameters[i].cosine;
-    if (std::isfinite(own)) least[i] = std::min(kLeastCosine, kOfOwnCosine * std::max(0.0, own));
+// If rounding the start changes the directions of the job's own updates, `own`, the limits are wider. Late in a training it may
+// also change their lengths.
+UpdateLimits limits_beside(const UpdateComparison::Parameter& own, Stage stage) {
+  UpdateLimits limits;
+  if (std::isfinite(own.cosine)) {
+    limits.least_cosine = std::min(kLeastCosine, kOfOwnCosine * std::max(0.0, own.cosine));
   }
-  return least;
+  if (stage == Stage::reached && std::isfinite(own.norm_ratio) && own.norm_ratio > 0.0) {
+    const double shorter = std::min(own.norm_ratio, 1.0 / own.norm_ratio);
+    limits.least_norm_ratio =
+        std::clamp(1.0 - kOfOwnNormLoss * (1.0 - shorter), kLeastReachedNormRatio, kLeastNormRatio);
+  }
+  return limits;
+}
+
+// Of each parameter, in order.
+std::vector<UpdateLimits> parameter_limits(const UpdateComparison& updates,
+                                           const UpdateComparison* rounded, Stage stage) {
+  std::vector<UpdateLimits> limits(updates.parameters.size());
+  if (rounded == nullptr || rounded->parameters.size() != limits.size()) return limits;
+  for (std::size_t i = 0; i < limits.size(); ++i)
+    limits[i] = limits_beside(rounded->parameters[i], stage);
+  return limits;
 }
 
 double largest_reference_norm(const UpdateComparison& updates) {
@@ -120,7 +151,7 @@ double output_share(const UpdateComparison::Outputs& outputs) {
 // Buffers are statistics, such as those of a batch normalisation: they are no smaller than they look, so that each is
 // held against its own reference.
 std::optional<std::string> buffer_fault(const UpdateComparison& updates,
-                                        const UpdateComparison* rounded) {
+                                        const UpdateComparison* rounded, Stage stage) {
   double largest = 0.0;
   for (const auto& buffer : updates.buffers) {
     if (buffer.is_floating) largest = std::max(largest, buffer.update.reference_norm);
@@ -132,14 +163,10 @@ std::optional<std::string> buffer_fault(const UpdateComparison& updates,
       return fmt::format("the buffer {} has other values than in the reference",
                          buffer.update.name);
     }
-    double least_cosine = kLeastCosine;
-    if (rounded != nullptr && i < rounded->buffers.size()) {
-      const double own = rounded->buffers[i].update.cosine;
-      if (std::isfinite(own)) {
-        least_cosine = std::min(kLeastCosine, kOfOwnCosine * std::max(0.0, own));
-      }
-    }
-    if (auto fault = parameter_fault(buffer.update, largest, least_cosine)) {
+    const bool has_own = rounded != nullptr && i < rounded->buffers.size();
+    const UpdateLimits limits =
+        has_own ? limits_beside(rounded->buffers[i].update, stage) : UpdateLimits();
+    if (auto fault = parameter_fault(buffer.update, largest, limits)) {
       return "of the buffers: " + *fault;
     }
   }
@@ -147,12 +174,16 @@ std::optional<std::string> buffer_fault(const UpdateComparison& updates,
 }
 
 std::optional<std::string> output_fault(const UpdateComparison& updates,
-                                        const UpdateComparison* rounded) {
+                                        const UpdateComparison* rounded, Stage stage) {
   if (!updates.outputs) return std::nullopt;
   double most = kMostOutputShare;
   if (rounded != nullptr && rounded->outputs) {
-    const double own = kOfOwnOutputShare * output_share(*rounded->outputs);
-    if (std::isfinite(own)) most = std::clamp(own, most, kMostOwnOutputShare);
+    const double own = output_share(*rounded->outputs);
+    if (std::isfinite(own)) {
+      most = stage == Stage::reached
+                 ? std::max(most, kOfOwnReachedOutputShare * own)
+                 : std::clamp(kOfOwnOutputShare * own, most, kMostOwnOutputShare);
+    }
   }
   const double share = output_share(*updates.outputs);
   if (share <= most) return std::nullopt;
@@ -204,6 +235,92 @@ bool losses_are_finite(const std::vector<double>& losses) {
   return std::ranges::all_of(losses, [](double loss) { return std::isfinite(loss); });
 }
 
+// Why steps from a state far along a training say nothing; nothing when they do.
+std::optional<std::string> why_not_comparable(const UpdateComparison& updates) {
+  const auto is_finite = [](const UpdateComparison::Parameter& parameter) {
+    return std::isfinite(parameter.reference_norm);
+  };
+  if (!losses_are_finite(updates.reference_losses) ||
+      !std::ranges::all_of(updates.parameters, is_finite)) {
+    return "the reference itself comes to NaN or infinity";
+  }
+  if (!(largest_reference_norm(updates) > 0.0)) return "the reference moves no parameter";
+  return std::nullopt;
+}
+
+CheckRecord numerics(const UpdateComparison& updates, const UpdateComparison* rounded,
+                     Stage stage) {
+  CheckRecord check{.risk = "numerics", .passed = false, .steps = updates.steps};
+  if (!updates.finite || !losses_are_finite(updates.candidate_losses)) {
+    check.detail = "NaN or infinity " + with_steps(updates.steps);
+    return check;
+  }
+  const double largest = largest_reference_norm(updates);
+  if (updates.parameters.empty() || !(largest > 0.0)) {
+    check.detail = "the reference moves no parameter, so nothing can be compared";
+    return check;
+  }
+  if (auto fault = input_fault(updates, /*is_exact=*/false)) {
+    check.detail = *fault;
+    return check;
+  }
+  double least_ratio = kMostNormRatio;
+  double most_ratio = kLeastNormRatio;
+  double least_cosine = 1.0;
+  std::size_t skipped = 0;
+  check.compared = static_cast<std::int64_t>(updates.parameters.size());
+  const std::vector<UpdateLimits> allowed = parameter_limits(updates, rounded, stage);
+  double least_allowed = kLeastCosine;
+  for (std::size_t i = 0; i < updates.parameters.size(); ++i) {
+    const auto& parameter = updates.parameters[i];
+    if (auto fault = parameter_fault(parameter, largest, allowed[i])) {
+      if (check.failed++ == 0) check.detail = *fault + ", " + with_steps(updates.steps);
+      if (check.parameters.size() < kMostNamedParameters) {
+        check.parameters.push_back(parameter.name);
+      }
+      continue;
+    }
+    if (parameter.reference_norm < kNegligibleNorm * largest) {
+      ++skipped;
+      continue;
+    }
+    least_ratio = std::min(least_ratio, parameter.norm_ratio);
+    most_ratio = std::max(most_ratio, parameter.norm_ratio);
+    least_cosine = std::min(least_cosine, parameter.cosine);
+    least_allowed = std::min(least_allowed, allowed[i].least_cosine);
+  }
+  if (check.failed > 0) {
+    check.detail += fmt::format("; {} of {} parameters fail", check.failed, check.compared);
+    return check;
+  }
+  auto fault = buffer_fault(updates, rounded, stage);
+  if (!fault) fault = output_fault(updates, rounded, stage);
+  if (fault) {
+    check.detail = *fault + ", " + with_steps(updates.steps);
+    return check;
+  }
+  if (fault = loss_fault(updates); fault) {
+    check.detail = *fault;
+    return check;
+  }
+  check.passed = true;
+  check.detail =
+      fmt::format("{} of {} updates compared {}: norm ratios {:.3f} to {:.3f}, cosines from {:.4f}",
+                  updates.parameters.size() - skipped, updates.parameters.size(),
+                  with_steps(updates.steps), least_ratio, most_ratio, least_cosine);
+  if (updates.outputs) {
+    check.detail += fmt::format("; outputs in evaluation mode differ by {:.2g} of their change",
+                                output_share(*updates.outputs));
+  }
+  if (least_allowed < kLeastCosine) {
+    check.detail += fmt::format(
+        " (cosines down to {:.2f} allowed: rounding the start to 16 bits changes the job's own "
+        "updates as much)",
+        least_allowed);
+  }
+  return check;
+}
+
 }  // namespace
 
 CheckRecord check_equal(const UpdateComparison& updates) {
@@ -214,7 +331,7 @@ CheckRecord check_equal(const UpdateComparison& updates) {
   }
   if (updates.equal && !updates.parameters.empty() && !(largest_reference_norm(updates) > 0.0)) {
     check.detail =
-        "no parameter moves " + with_steps(updates.steps) + ", so that they are equal says nothing";
+        "no parameter moves " + with_steps(updates.steps) + ", so the comparison shows nothing";
     return check;
   }
   check.passed = updates.equal;
@@ -292,75 +409,19 @@ CheckRecord check_repeated(const UpdateComparison& updates, const UpdateComparis
 }
 
 CheckRecord check_numerics(const UpdateComparison& updates, const UpdateComparison* rounded) {
-  CheckRecord check{.risk = "numerics", .passed = false, .steps = updates.steps};
-  if (!updates.finite || !losses_are_finite(updates.candidate_losses)) {
-    check.detail = "NaN or infinity " + with_steps(updates.steps);
-    return check;
+  return numerics(updates, rounded, Stage::initial);
+}
+
+CheckRecord check_reached(const UpdateComparison& updates, bool is_exact,
+                          const UpdateComparison* rounded) {
+  if (const auto why = why_not_comparable(updates)) {
+    const auto fault = input_fault(updates, is_exact);
+    return {.risk = is_exact ? "exact" : "numerics",
+            .passed = !fault,
+            .steps = updates.steps,
+            .detail = fault ? *fault : "updates cannot be compared, because " + *why};
   }
-  const double largest = largest_reference_norm(updates);
-  if (updates.parameters.empty() || !(largest > 0.0)) {
-    check.detail = "the reference moves no parameter, so nothing can be compared";
-    return check;
-  }
-  if (auto fault = input_fault(updates, /*is_exact=*/false)) {
-    check.detail = *fault;
-    return check;
-  }
-  double least_ratio = kMostNormRatio;
-  double most_ratio = kLeastNormRatio;
-  double least_cosine = 1.0;
-  std::size_t skipped = 0;
-  check.compared = static_cast<std::int64_t>(updates.parameters.size());
-  const std::vector<double> allowed = least_cosines(updates, rounded);
-  double least_allowed = kLeastCosine;
-  for (std::size_t i = 0; i < updates.parameters.size(); ++i) {
-    const auto& parameter = updates.parameters[i];
-    if (auto fault = parameter_fault(parameter, largest, allowed[i])) {
-      if (check.failed++ == 0) check.detail = *fault + ", " + with_steps(updates.steps);
-      if (check.parameters.size() < kMostNamedParameters) {
-        check.parameters.push_back(parameter.name);
-      }
-      continue;
-    }
-    if (parameter.reference_norm < kNegligibleNorm * largest) {
-      ++skipped;
-      continue;
-    }
-    least_ratio = std::min(least_ratio, parameter.norm_ratio);
-    most_ratio = std::max(most_ratio, parameter.norm_ratio);
-    least_cosine = std::min(least_cosine, parameter.cosine);
-    least_allowed = std::min(least_allowed, allowed[i]);
-  }
-  if (check.failed > 0) {
-    check.detail += fmt::format("; {} of {} parameters fail", check.failed, check.compared);
-    return check;
-  }
-  auto fault = buffer_fault(updates, rounded);
-  if (!fault) fault = output_fault(updates, rounded);
-  if (fault) {
-    check.detail = *fault + ", " + with_steps(updates.steps);
-    return check;
-  }
-  if (fault = loss_fault(updates); fault) {
-    check.detail = *fault;
-    return check;
-  }
-  check.passed = true;
-  check.detail =
-      fmt::format("{} of {} updates compared {}: norm ratios {:.3f} to {:.3f}, cosines from {:.4f}",
-                  updates.parameters.size() - skipped, updates.parameters.size(),
-                  with_steps(updates.steps), least_ratio, most_ratio, least_cosine);
-  if (updates.outputs) {
-    check.detail += fmt::format("; outputs in evaluation mode {:.2g} of their change away",
-                                output_share(*updates.outputs));
-  }
-  if (least_allowed < kLeastCosine) {
-    check.detail += fmt::format(
-        " (cosines down to {:.2f} allowed, because the job turns its own updates as much when its "
-        "start is rounded to 16 bits)",
-        least_allowed);
-  }
-  return check;
+  return is_exact ? check_equal(updates) : numerics(updates, rounded, Stage::reached);
 }
 
 CheckRecord check_semantics(const UpdateComparison& updates, const std::string& rule) {

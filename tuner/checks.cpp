@@ -3,24 +3,34 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace autotuned::tuner {
 namespace {
 
 using recipes::RiskClass;
 
-// Long enough for momentum that was lost to be missed by two thirds.
-constexpr std::int64_t kCheckSteps = 8;
-
 constexpr const char* kAfterMeasuring = " in the process that was measured";
+constexpr const char* kAfterBlocks = ", from the weights at the end of the blocks";
+constexpr const char* kAfterTraining = ", from the trained weights";
+
+// The looks of a check, in order. The process that was measured comes first: the other look may end it. Of a training that
+// goes on there is one look only, from where it stands.
+std::vector<CheckedSteps> looks_at(const TrainingBackend& backend) {
+  if (backend.trains_for_real()) return {CheckedSteps::later};
+  return {CheckedSteps::later, CheckedSteps::first};
+}
 
 // Batch size and learning rate before and after, in words.
 std::string batch_rule(const SessionInput& input, const Configuration& incumbent,
                        const Configuration& candidate) {
   const KnobValue* before = incumbent.find("batch_size");
   const KnobValue* after = candidate.find("batch_size");
-  if (before == nullptr || after == nullptr || *before == *after) return "permitted by the recipe";
+  if (before == nullptr || after == nullptr || *before == *after) {
+    return input.is_script ? "permitted by --allow" : "permitted by the recipe";
+  }
   const std::int64_t from = std::get<std::int64_t>(*before);
   const std::int64_t to = std::get<std::int64_t>(*after);
   constexpr const char* kNames[] = {"none", "linear", "sqrt"};
@@ -45,22 +55,72 @@ bool may_differ_between_runs(const SessionInput& input) {
   return is_on_gpu(input) && !input.recipe.deterministic;
 }
 
+// `configuration` with the starting values of all that makes another training job by design.
+Configuration same_job(const SessionInput& input, const Configuration& configuration) {
+  Configuration back;
+  const Configuration change =
+      part_of(input, input.starting.change_to(configuration), RiskClass::semantics);
+  for (const auto& [name, value] : change.values()) {
+    if (const KnobValue* start = input.starting.find(name)) back.set(name, *start);
+  }
+  return configuration.with(back);
+}
+
+bool is_of_extension(const SessionInput& input, const std::string& knob) {
+  return std::ranges::find(input.extension_knobs, knob) != input.extension_knobs.end();
+}
+
+bool differ_in_extension(const SessionInput& input, const Configuration& one,
+                         const Configuration& other) {
+  const Configuration change = one.change_to(other);
+  return std::ranges::any_of(change.values(), [&input](const auto& setting) {
+    return is_of_extension(input, setting.first);
+  });
+}
+
+// What a change claims. `exact_or_numerics`: equal bits, but the device or the recipe does not insist on them.
+enum class Claim { exact, exact_or_numerics, numerics };
+
+Claim claim_of(const SessionInput& input, const Configuration& change) {
+  if (!part_of(input, change, RiskClass::numerics).empty()) return Claim::numerics;
+  const bool may_round =
+      may_differ_between_runs(input) || input.recipe.allows(RiskClass::numerics, change);
+  return may_round ? Claim::exact_or_numerics : Claim::exact;
+}
+
+// From the state that the candidate's process has reached.
+Result<CheckRecord> look_from_reached(TrainingBackend& backend, const Configuration& reference,
+                                      const Configuration& candidate, Claim claim) {
+  auto updates = backend.compare_updates(reference, candidate, kCheckSteps, CheckedSteps::reached);
+  if (!updates) return forward_error(updates);
+  if (claim != Claim::numerics) {
+    CheckRecord check = check_reached(*updates, /*is_exact=*/true);
+    if (check.passed || claim == Claim::exact) return check;
+  }
+  CheckRecord check = check_reached(*updates, /*is_exact=*/false);
+  if (check.passed || !updates->finite) return check;
+  // Is it the candidate that goes astray, or would the job by itself?
+  auto rounded = backend.compare_rounded(reference);
+  if (!rounded) return forward_error(rounded);
+  return check_reached(*updates, /*is_exact=*/false, &*rounded);
+}
+
 Result<CheckRecord> run_exact(const SessionInput& input, TrainingBackend& backend,
                               const Configuration& incumbent, const Configuration& change) {
   CheckRecord first;
-  // The process that was measured comes first: the other look may end it.
-  for (const CheckedSteps which : {CheckedSteps::later, CheckedSteps::first}) {
+  const std::vector<CheckedSteps> looks = looks_at(backend);
+  for (const CheckedSteps which : looks) {
     auto updates = backend.compare_updates(incumbent, incumbent.with(change), kCheckSteps, which);
     if (!updates) return forward_error(updates);
     CheckRecord check = check_equal(*updates);
     if (!check.passed && !updates->equal && may_differ_between_runs(input)) {
       // Bits cannot be asked for where two runs of one configuration differ.
-      auto own = backend.compare_updates(incumbent, incumbent, kCheckSteps, CheckedSteps::first);
+      auto own = backend.compare_updates(incumbent, incumbent, kCheckSteps, looks.back());
       if (!own) return forward_error(own);
       if (!own->equal) check = check_repeated(*updates, *own);
     }
-    if (which == CheckedSteps::later) check.detail += kAfterMeasuring;
-    if (!check.passed || which == CheckedSteps::first) {
+    if (which == CheckedSteps::later && looks.size() > 1) check.detail += kAfterMeasuring;
+    if (!check.passed || which == looks.back()) {
       check.detail += first.detail.empty() ? "" : "; " + first.detail;
       check.steps += first.steps;
       return check;
@@ -76,7 +136,6 @@ Result<CheckRecord> run_numerics(const SessionInput& input, TrainingBackend& bac
   if (const KnobValue* batch = input.starting.find("batch_size")) {
     same_batch.set("batch_size", *batch);
   }
-  // The process that was measured comes first: the other look may end it.
   auto updates =
       backend.compare_updates(input.starting, same_batch, kCheckSteps, CheckedSteps::later);
   if (!updates) return forward_error(updates);
@@ -84,11 +143,12 @@ Result<CheckRecord> run_numerics(const SessionInput& input, TrainingBackend& bac
   if (!later.passed && updates->finite) {
     // Is it the candidate that goes astray, or would the job by itself?
     auto rounded = backend.compare_rounded(input.starting);
-    if (!rounded) return forward_error(rounded);
-    later = check_numerics(*updates, &*rounded);
+    if (!rounded && rounded.error().kind != ErrorKind::unsupported) return forward_error(rounded);
+    if (rounded) later = check_numerics(*updates, &*rounded);
   }
-  later.detail += kAfterMeasuring;
-  if (!later.passed) return later;
+  const bool is_only_look = looks_at(backend).size() == 1;
+  if (!is_only_look) later.detail += kAfterMeasuring;
+  if (!later.passed || is_only_look) return later;
   updates = backend.compare_updates(input.starting, same_batch, 1, CheckedSteps::first);
   if (!updates) return forward_error(updates);
   CheckRecord first = check_numerics(*updates);
@@ -109,27 +169,69 @@ Result<std::vector<CheckRecord>> run_checks(const SessionInput& input, TrainingB
 
   const Configuration exact = part_of(input, change, RiskClass::exact);
   bool needs_numerics = !part_of(input, change, RiskClass::numerics).empty();
+  // First: the other looks put the process that was measured back to the initial parameters.
+  const Configuration candidate = incumbent.with(change);
+  const Configuration whole = same_job(input, candidate);
+  const Configuration reference = needs_numerics ? input.starting : same_job(input, incumbent);
+  if (differ_in_extension(input, reference, whole) && backend.share_process(whole, candidate)) {
+    auto reached = look_from_reached(backend, reference, whole, claim_of(input, change));
+    if (reached) reached->detail += kAfterBlocks;
+    auto passed = keep(std::move(reached));
+    if (!passed) return forward_error(passed);
+    if (!*passed) return checks;
+  }
   if (!exact.empty()) {
     auto passed = keep(run_exact(input, backend, incumbent, exact));
     if (!passed) return forward_error(passed);
     if (!*passed) {
       if (!input.recipe.allows(RiskClass::numerics, exact)) return checks;
-      checks.back().detail += "; checked as numerics, which the recipe permits";
+      checks.back().detail += input.is_script ? "; checked as numerics, which --allow permits"
+                                              : "; checked as numerics, which the recipe permits";
       needs_numerics = true;
     }
   }
   if (needs_numerics) {
-    auto passed = keep(run_numerics(input, backend, incumbent.with(change)));
+    auto passed = keep(run_numerics(input, backend, candidate));
     if (!passed) return forward_error(passed);
     if (!*passed) return checks;
   }
   if (!part_of(input, change, RiskClass::semantics).empty()) {
-    const Configuration candidate = incumbent.with(change);
-    auto updates = backend.compare_updates(candidate, candidate, kCheckSteps, CheckedSteps::first);
+    const std::vector<CheckedSteps> looks = looks_at(backend);
+    const bool is_beside = backend.trains_for_real();  // the reference goes on training
+    auto updates = backend.compare_updates(is_beside ? incumbent : candidate, candidate,
+                                           kCheckSteps, looks.back());
     if (!updates) return forward_error(updates);
     keep(check_semantics(*updates, batch_rule(input, incumbent, candidate))).value();
   }
   return checks;
+}
+
+Configuration checked_after_training(const SessionInput& input, const Configuration& best) {
+  return same_job(input, best);
+}
+
+Result<CheckRecord> check_trained(const SessionInput& input, TrainingBackend& backend,
+                                  const Configuration& best) {
+  const Configuration candidate = checked_after_training(input, best);
+  if (!backend.share_process(candidate, best)) {
+    return fail(ErrorKind::unsupported,
+                "a knob that makes another training job needs a process of its own");
+  }
+  auto check = look_from_reached(backend, input.starting, candidate,
+                                 claim_of(input, input.starting.change_to(candidate)));
+  if (check) check->detail += kAfterTraining;
+  return check;
+}
+
+Configuration blamed_part(const SessionInput& input, const Configuration& best) {
+  const Configuration change = input.starting.change_to(checked_after_training(input, best));
+  Configuration of_extensions;
+  for (const auto& [name, value] : change.values()) {
+    if (is_of_extension(input, name)) of_extensions.set(name, value);
+  }
+  if (!of_extensions.empty()) return of_extensions;
+  Configuration of_numerics = part_of(input, change, RiskClass::numerics);
+  return of_numerics.empty() ? change : of_numerics;
 }
 
 }  // namespace autotuned::tuner

@@ -20,6 +20,9 @@ namespace autotuned::tuner {
 
 struct SessionInput {
   recipes::Recipe recipe;
+  // The job is a script of the user: of the recipe only its name and what may be tuned means anything, and nothing can
+  // be changed that needs another process. What is known of the job is in `job_facts`.
+  bool is_script = false;
   std::vector<recipes::Knob> knobs;          // with their domains on this machine
   std::vector<std::string> supported_knobs;  // those that the trainer can change
   // Of those, the ones that trainer extensions brought: EXTENSION.WORD.
@@ -46,6 +49,8 @@ struct SessionInput {
   // earlier runs of the job decided in `decided`: those changes are not tried again.
   bool is_known_best_complete = true;
   std::vector<TrialRecord> decided;
+  // Settings that nothing may be kept with: the check after an earlier training of the job failed with them.
+  std::vector<Configuration> refused;
   // Measure at the end what each kept change gives: over the budget, and no part of the tuning time.
   bool is_ablated = false;
 };

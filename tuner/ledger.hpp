@@ -2,6 +2,7 @@
 // Where a session writes what happens, as it happens: the history, and whoever watches.
 #pragma once
 
+#include <chrono>
 #include <string>
 
 #include "base/result.hpp"
@@ -10,6 +11,15 @@
 #include "tuner/training_backend.hpp"
 
 namespace autotuned::tuner {
+
+// Where the tuning stands.
+struct TuningProgress {
+  int trials_done = 0;  // with a verdict, by earlier processes of the run too
+  int trials_expected =
+      0;  // about so many more: proposals that wait, and the confirmation. 0: not known yet
+  std::chrono::nanoseconds budget{0};
+  std::chrono::nanoseconds budget_spent{0};
+};
 
 // Every call is one fact and durable when it returns. An error (disk full, history locked) ends the
 // session: what cannot be remembered must not be acted upon.
@@ -22,6 +32,7 @@ class Ledger {
 
   // For people; not kept.
   virtual void warned(const std::string& text) = 0;
+  virtual void progressed(const TuningProgress& progress) = 0;
 
   virtual Result<void> baseline(const Configuration& starting, double samples_per_second) = 0;
   virtual Result<void> ceiling(const Ceiling& ceiling) = 0;

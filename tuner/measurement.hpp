@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the blocks of a trial say so far. Pure; only the trial and its tests include this.
+// What the blocks of a trial say so far, or pairs of timings that another process takes. Pure.
 #pragma once
 
 #include <cstdint>

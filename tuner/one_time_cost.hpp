@@ -30,7 +30,7 @@ struct Repayment {
   [[nodiscard]] bool is_repaid() const { return cost_s <= 0.0 || saved_s > cost_s; }
 };
 
-// How many samples the recipe trains with, by the trainer's answer to `load`; 0: not known.
+// How many samples the recipe trains with, or a script still does, by the answer to `load`; 0: not known.
 [[nodiscard]] std::int64_t training_samples(const recipes::Recipe& recipe, const Json& job_facts);
 
 // What the knobs of a change do once, in words ("making the samples once"); empty where none says that it does anything.

@@ -69,6 +69,7 @@ class Search {
   // The error that the next trial may accept with.
   [[nodiscard]] double accept_error_ratio(bool is_live) const;
   Result<void> run_trial(const Next& next);
+  void tell_progress(bool is_second_look);
 
   const SessionInput* input_;
   const Budget* budget_;
@@ -94,8 +95,13 @@ Result<SearchEnd> Search::run() {
     end_.is_budget_spent = false;
     const std::optional<Next> next = next_trial();
     end_.is_complete = proposals_.empty();  // a second look is at what was tried
-    if (!next) return end_;
+    if (!next) {
+      for (const Candidate* candidate : pending())
+        end_.untried.push_back({candidate->plugin, incumbent_->configuration(), candidate->change});
+      return end_;
+    }
 
+    tell_progress(next->is_second_look);
     if (auto done = run_trial(*next); !done) return forward_error(done);
     const TrialRecord& trial = series_->records().back();
     if (trial.verdict == Verdict::accepted) {
@@ -246,6 +252,15 @@ std::optional<TrialPlan> Search::plan_trial(const Configuration& change,
                   : std::min(usable / kTrialShare, is_live ? kMostTrialTime : kMostProcessTime));
   plan.most_time = usable;
   return plan;
+}
+
+// Plugins that are asked again may propose more, and the budget may end before: about so many.
+void Search::tell_progress(bool is_second_look) {
+  const auto waiting = static_cast<int>(proposals_.size()) + (is_second_look ? 1 : 0);
+  ledger_->progressed({.trials_done = static_cast<int>(series_->records().size()),
+                       .trials_expected = waiting + 1,
+                       .budget = budget_->whole(),
+                       .budget_spent = budget_->elapsed()});
 }
 
 Result<void> Search::run_trial(const Next& next) {

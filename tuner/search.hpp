@@ -2,6 +2,10 @@
 // The search: ask the plugins, try the most promising proposal, and again.
 #pragma once
 
+#include <string>
+#include <vector>
+
+#include "base/configuration.hpp"
 #include "base/result.hpp"
 #include "tuner/advisors.hpp"
 #include "tuner/budget.hpp"
@@ -14,9 +18,17 @@
 
 namespace autotuned::tuner {
 
+// A proposal that waited for a trial when the budget was spent.
+struct UntriedProposal {
+  std::string plugin;
+  Configuration reference;  // what it was to be compared with
+  Configuration change;
+};
+
 struct SearchEnd {
-  bool is_budget_spent = false;  // for something that was left to try
-  bool is_complete = false;      // no proposal was left untried
+  bool is_budget_spent = false;               // for something that was left to try
+  bool is_complete = false;                   // no proposal was left untried
+  std::vector<UntriedProposal> untried = {};  // the most promising first
 };
 
 // Leaves in `incumbent` what trials accepted, with its diagnosis. Ends when nothing is left to try or the budget is

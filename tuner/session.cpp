@@ -76,6 +76,10 @@ Result<SessionOutcome> Session::run() {
 
   const auto end = search_or_go_on(is_searched);
   if (!end) return forward_error(end);
+  ledger_->progressed({.trials_done = static_cast<int>(series_.records().size()),
+                       .trials_expected = incumbent_.is_start() ? 0 : 1,
+                       .budget = budget_->whole(),
+                       .budget_spent = budget_->elapsed()});
   if (auto dropped = drop_marginal(*input_, *budget_, series_, incumbent_); !dropped) {
     return forward_error(dropped);
   }
@@ -143,7 +147,8 @@ void Session::warn_of_budget() {
                              series_.least_time(kLeastTrialPairs) +
                              series_.least_time(kConfirmationPairs);
   if (needed <= budget_->whole()) return;
-  ledger_->warned(fmt::format("tune.budget {} is too small for one trial here: about {} are needed",
+  ledger_->warned(fmt::format("{} {} is too small for one trial here: about {} are needed",
+                              input_->is_script ? "--budget" : "tune.budget",
                               format_duration(budget_->whole()), format_duration(needed)));
 }
 
@@ -188,6 +193,7 @@ SessionOutcome Session::outcome_of(const TrialRecord* decisive, const SearchEnd&
   // The machine's speed drifts between then and now, and what was accepted last may have no ladder of its own.
   outcome.ceiling = ceiling_above(diagnosis_.ceiling(), outcome.best_samples_per_second);
   outcome.trials = series_.records();
+  outcome.untried = end.untried;
   outcome.tuning_time = tuning_time;
   // One that needs fresh processes may have had time for its first look only.
   const bool is_cut_short = std::ranges::any_of(outcome.trials, [](const TrialRecord& trial) {
@@ -199,11 +205,26 @@ SessionOutcome Session::outcome_of(const TrialRecord* decisive, const SearchEnd&
   return outcome;
 }
 
+SessionOutcome unsearched(const SessionInput& input) {
+  SessionOutcome outcome;
+  outcome.best = input.starting;
+  outcome.speedup = {.ratio = 1.0, .low = 1.0, .high = 1.0, .pairs = 0};
+  outcome.trials = input.earlier;
+  outcome.tuning_time = input.earlier_tuning_time;
+  outcome.is_searched = false;
+  return outcome;
+}
+
 }  // namespace
 
 Result<SessionOutcome> run_session(const SessionInput& input, TrainingBackend& backend,
                                    Advisors& advisors, Ledger& ledger, const Clock& clock) {
+  if (input.recipe.tune.budget <= nanoseconds{0}) return unsearched(input);
   const Budget budget(input.recipe.tune.budget, input.earlier_tuning_time, clock);
+  ledger.progressed({.trials_done = static_cast<int>(input.earlier.size()),
+                     .trials_expected = 0,
+                     .budget = budget.whole(),
+                     .budget_spent = budget.elapsed()});
   const auto baseline = measure_baseline(input, backend, ledger, clock);
   if (!baseline) return forward_error(baseline);
   return Session(input, *baseline, budget, backend, advisors, ledger, clock).run();

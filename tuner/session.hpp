@@ -16,6 +16,7 @@
 #include "tuner/ceiling.hpp"
 #include "tuner/context.hpp"
 #include "tuner/ledger.hpp"
+#include "tuner/search.hpp"
 #include "tuner/training_backend.hpp"
 
 namespace autotuned::tuner {
@@ -28,12 +29,16 @@ struct SessionOutcome {
   Ceiling ceiling;
   std::vector<TrialRecord> trials;  // of the whole run, the earlier ones included
   std::chrono::nanoseconds tuning_time{0};
+  bool is_searched = true;  // false: the budget is 0, so nothing was measured at all
   bool is_budget_spent = false;
-  bool is_complete = false;      // no proposal was left untried
+  bool is_complete = false;  // no proposal was left untried
+  // Proposals for which no budget was left, the most promising first; with who made them.
+  std::vector<UntriedProposal> untried;
   bool is_from_history = false;  // known_best held
 };
 
-// Runs to the end of tuning. ErrorKind::cancelled when the job was asked to stop (the trial in progress
+// Runs to the end of tuning. With a budget of 0 it measures nothing: what is trained is the starting configuration, since a
+// remembered one would have to be verified first. ErrorKind::cancelled when the job was asked to stop (the trial in progress
 // has been recorded as interrupted); any other error means that not even the starting configuration
 // runs, or that the ledger failed.
 [[nodiscard]] Result<SessionOutcome> run_session(const SessionInput& input,

@@ -20,14 +20,34 @@ Json knobs_json(const SessionInput& input) {
     json["switch"] = recipes::to_string(knob.how);
     knobs[knob.name] = std::move(json);
   }
-  // Stands for every variable of the trainer's environment, whatever the trainer.
+  // Stands for every variable of the trainer's environment, whatever the trainer. A script has started with its own.
+  if (input.is_script) return knobs;
   if (const auto variable = recipes::find_knob(input.knobs, "env.NAME")) {
     knobs["env.*"] = variable->to_json();
   }
   return knobs;
 }
 
+// What a script has of a recipe, as far as it is known.
+Json script_json(const SessionInput& input) {
+  Json known = Json::object();
+  if (const auto samples = get_integer(input.job_facts, "samples_per_step");
+      samples && *samples > 0) {
+    known["batch_size"] = *samples;
+  }
+  const Json& optimizers = member(input.job_facts, "optimizers");
+  if (optimizers.is_array() && optimizers.size() == 1) {
+    std::string type = get_string(optimizers.front(), "type").value_or("");
+    std::ranges::transform(type, type.begin(), [](char c) {
+      return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    });
+    if (!type.empty()) known["optimizer"] = type;
+  }
+  return known;
+}
+
 Json recipe_json(const SessionInput& input) {
+  if (input.is_script) return script_json(input);
   const recipes::Recipe& recipe = input.recipe;
   Json transforms = Json::array();
   for (const recipes::Typed& transform : recipe.input)
@@ -68,13 +88,15 @@ Json permissions_json(const SessionInput& input) {
       knobs.push_back(name);
     }
   }
-  return {{"exact", true},
-          {"numerics", allows_numerics},
-          {"semantics", allows_semantics},
-          {"knobs", std::move(knobs)},
-          {"batch_size_max", tune.batch_size_max},
-          {"lr_scaling", scaling_name(tune.lr_scaling)},
-          {"memory_limit_bytes", memory_to_plan_with_bytes(input)}};
+  Json permissions = {{"exact", true},
+                      {"numerics", allows_numerics},
+                      {"semantics", allows_semantics},
+                      {"knobs", std::move(knobs)},
+                      {"batch_size_max", tune.batch_size_max},
+                      {"lr_scaling", scaling_name(tune.lr_scaling)},
+                      {"memory_limit_bytes", memory_to_plan_with_bytes(input)}};
+  if (input.is_script) permissions["option"] = "--allow";
+  return permissions;
 }
 
 Json check_json(const CheckRecord& check) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What runs the training job for the tuner: the session process over trainers (daemon/trainers/trainer_job.hpp), or a simulation in
-// tests and benchmarks.
+// What runs the training job for the tuner: the session process over trainers (daemon/trainers/trainer_job.hpp) or over a script
+// of the user (daemon/scripts/script_job.hpp), or a simulation in tests and benchmarks.
 #pragma once
 
 #include <chrono>
@@ -68,12 +68,14 @@ struct UpdateComparison {
   std::vector<StepInput> candidate_inputs;
 };
 
-// Which steps are compared, always from the initial parameters, buffers and moments.
+// Which steps are compared. Those of `later` and `reached` are made in the process that was measured, after as many steps as
+// it has made and at the samples where it stands; their second half is at the end of an epoch and the beginning of the next.
 enum class CheckedSteps {
-  first,  // of a training
-  // After as many steps as the candidate's process has made, at the samples where it stands: in the process that was
-  // measured. The second half is at the end of an epoch and the beginning of the next.
-  later,
+  first,  // of a training, from its initial parameters, buffers and moments
+  later,  // from the same
+  // From the parameters, buffers and moments that the candidate's process has now, after blocks or a training. The learning
+  // rate is that after nine tenths of the recipe's training: at the end of a schedule it may be zero.
+  reached,
 };
 
 struct Profile {
@@ -96,6 +98,10 @@ class TrainingBackend {
   TrainingBackend(const TrainingBackend&) = delete;
   TrainingBackend& operator=(const TrainingBackend&) = delete;
   virtual ~TrainingBackend() = default;
+
+  // Whether the steps of blocks and checks are those of the training that the user gets. Nothing takes them back, so a
+  // candidate is checked before it is timed, and there are no first steps to look at once more.
+  [[nodiscard]] virtual bool trains_for_real() const { return false; }
 
   // Makes `configuration` ready to be measured in a trial: a trainer of its own where its restart knobs differ from those
   // of running ones (with `fresh`, a new process even where one is running), warmed until its rate is flat, its training
@@ -120,14 +126,14 @@ class TrainingBackend {
   virtual Result<Block> run_block(const Configuration& configuration,
                                   const BlockRequest& request) = 0;
 
-  // From the same initial state and samples, `steps` steps under each.
+  // From the same state and samples, `steps` steps under each.
   virtual Result<UpdateComparison> compare_updates(const Configuration& reference,
                                                    const Configuration& candidate,
                                                    std::int64_t steps, CheckedSteps which) = 0;
 
-  // The steps of the last compare_updates() under `configuration` from the initial state, and (as the candidate) from that state with
-  // its parameters rounded to 16 bits: how far the job itself keeps the direction of its updates where
-  // nothing but rounding differs.
+  // The steps of the last compare_updates() under `configuration` from the state that those began at, and (as the candidate) from
+  // that state with its parameters rounded to 16 bits: how far the job itself keeps the direction of its updates where
+  // nothing but rounding differs. ErrorKind::unsupported: the job cannot do that, and is held against the usual limits.
   virtual Result<UpdateComparison> compare_rounded(const Configuration& configuration) = 0;
 
   virtual Result<Profile> profile(const Configuration& configuration) = 0;

@@ -259,7 +259,7 @@ Result<void> TrialRunner::measure_processes(Course& course) {
     if (course.measurement.is_faster(plan.is_watched_for_stalls)) break;
     const Decision decision = course.measurement.comparison().decision();
     if (decision == Decision::reject) break;
-    if (course.measurement.observations() >= kFewestToGiveUp &&
+    if (plan.gives_up_early && course.measurement.observations() >= kFewestToGiveUp &&
         std::log(course.measurement.likely_ratio()) < promising) {
       course.is_hopeless = true;
       break;
@@ -297,27 +297,25 @@ void TrialRunner::charge_one_time(Course& course) const {
                   seconds_text(repayment.training_s), trial.reason));
 }
 
-Result<void> TrialRunner::check(TrialRecord& trial) {
+Result<std::string> TrialRunner::check(TrialRecord& trial) {
   auto checks = run_checks(*input_, *backend_, trial.reference, trial.change);
   if (!checks) {
     if (checks.error().kind == ErrorKind::cancelled) return forward_error(checks);
     fail_trial(trial, checks.error(), "the check could not be made");
-    return {};
+    return std::string();
   }
   for (const CheckRecord& record : *checks) {
-    if (auto stored = ledger_->checked(trial, record); !stored) return stored;
+    if (auto stored = ledger_->checked(trial, record); !stored) return forward_error(stored);
   }
-  if (checks->empty()) return {};
+  if (checks->empty()) return std::string();
   // A check that was done over as numerics leaves the last one to decide.
   const CheckRecord& last = checks->back();
-  if (last.passed) {
-    trial.reason += "; " + last.risk + " check: " + last.detail;
-  } else {
-    trial.failed_check = last;
-    reject_trial(trial, RejectionReason::not_same_model,
-                 "it does not train the same model: " + last.detail + " (" + trial.reason + ")");
-  }
-  return {};
+  if (last.passed) return "; " + last.risk + " check: " + last.detail;
+  trial.failed_check = last;
+  const std::string measured = trial.reason.empty() ? "" : " (" + trial.reason + ")";
+  reject_trial(trial, RejectionReason::not_same_model,
+               "it does not train the same model: " + last.detail + measured);
+  return std::string();
 }
 
 Result<void> TrialRunner::finish(TrialRecord& trial, nanoseconds started) {
@@ -332,7 +330,16 @@ Result<TrialRecord> TrialRunner::run(TrialRecord trial, const TrialPlan& plan) {
   if (auto stored = ledger_->trial_started(trial); !stored) return forward_error(stored);
 
   Course course(trial, plan, coins_for(input_->coin_seed, trial.number));
-  auto done = measure(course);
+  // Nothing takes a step back there: one that trains another model must not make any.
+  const bool is_checked_first = plan.is_checked && backend_->trains_for_real();
+  std::string passed;
+  Result<void> done;
+  if (is_checked_first) {
+    auto checked = check(trial);
+    if (checked) passed = *std::move(checked);
+    if (!checked) done = forward_error(checked);
+  }
+  if (done && !course.is_over()) done = measure(course);
   const Measurement& measurement = course.measurement;
   trial.estimate = measurement.estimate();
   trial.process_pairs = measurement.process_pairs();
@@ -341,7 +348,12 @@ Result<TrialRecord> TrialRunner::run(TrialRecord trial, const TrialPlan& plan) {
   trial.candidate_samples_per_second = measurement.candidate_rate();
   trial.reference_samples_per_second = measurement.reference_rate();
   if (done) charge_one_time(course);
-  if (done && trial.verdict == Verdict::accepted && plan.is_checked) done = check(trial);
+  if (done && trial.verdict == Verdict::accepted && plan.is_checked && !is_checked_first) {
+    auto checked = check(trial);
+    if (checked) passed = *std::move(checked);
+    if (!checked) done = forward_error(checked);
+  }
+  if (trial.verdict == Verdict::accepted) trial.reason += passed;
 
   if (!done && trial.kind == TrialKind::ablation && course.has_reference_fault &&
       done.error().kind != ErrorKind::cancelled) {

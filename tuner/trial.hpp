@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One trial: candidate and reference in interleaved blocks until the comparison knows, then the checks.
+// One trial: candidate and reference in interleaved blocks until the comparison knows, then the checks. Where blocks train what
+// the user gets, the checks come first.
 //
 // Knobs that are switched live are compared block by block in one process. Where a knob needs a process of its own, blocks
 // of two processes are not exchangeable (placement, heap, what each was born beside), so pairs of fresh processes are
@@ -8,6 +9,7 @@
 
 #include <chrono>
 #include <random>
+#include <string>
 
 #include "base/clock.hpp"
 #include "base/result.hpp"
@@ -43,6 +45,8 @@ struct TrialPlan {
   bool is_checked = true;
   // Whether a first look may end the trial before fresh processes are started.
   bool has_first_look = true;
+  // Whether pairs of fresh processes end early that do not look like a gain. Else they go on until the interval tells.
+  bool gives_up_early = true;
   // Whether a small gain needs so many pairs that a stall in one block of ten would have been seen; too many for blocks of
   // seconds, each of which has many steps.
   bool is_watched_for_stalls = true;
@@ -104,7 +108,8 @@ class TrialRunner {
   Result<void> fail_by_reference(Course& course, const Error& error, const Result<void>& again);
   // Rejects a change that is faster, and costs more once than it saves in this training.
   void charge_one_time(Course& course) const;
-  Result<void> check(TrialRecord& trial);
+  // Of the checks, in words, what a trial that passes them is accepted with. It has its verdict where it does not.
+  Result<std::string> check(TrialRecord& trial);
   Result<void> finish(TrialRecord& trial, std::chrono::nanoseconds started);
 
   const SessionInput* input_;

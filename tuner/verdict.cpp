@@ -56,15 +56,16 @@ void decide_trial(TrialRecord& trial, const Measurement& measurement, bool is_wa
         trial, RejectionReason::totals,
         fmt::format("the median block is faster but all blocks together are {} ({:.1f} against "
                     "{:.1f} samples/s): rare stalls; {}",
-                    measurement.total_ratio() < 1.0 ? "slower" : "hardly so",
+                    measurement.total_ratio() < 1.0 ? "slower" : "hardly faster",
                     measurement.candidate_total_rate(), measurement.reference_total_rate(),
                     interval));
   } else if (decision == Decision::accept) {
     reject_trial(
         trial, RejectionReason::undecided_in_time,
-        fmt::format("no gain shown in its time: {}, and so small a gain takes {} pairs, so that "
-                    "rare stalls are seen",
-                    interval, least_pairs_for(measurement.comparison().estimate().ratio)));
+        fmt::format(
+            "no gain shown in its time: {}; a gain this small needs {} pairs, since fewer can "
+            "miss rare stalls",
+            interval, least_pairs_for(measurement.comparison().estimate().ratio)));
   } else if (measurement.estimate().high < 1.0) {
     reject_trial(trial, RejectionReason::slower, "slower: " + interval);
   } else if (decision == Decision::reject || is_hopeless) {

@@ -14,9 +14,9 @@ namespace {
 std::string distrust(const std::filesystem::path& path, mode_t kind) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0) return "cannot be examined";
-  if ((status.st_mode & S_IFMT) != kind) return "is not what it should be";
+  if ((status.st_mode & S_IFMT) != kind) return "has the wrong type of file";
   if (status.st_uid != 0) return "is not owned by root";
-  if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) return "can be written by others than root";
+  if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) return "is writable by users other than root";
   return {};
 }
 
@@ -51,7 +51,7 @@ Result<std::filesystem::path> find_allocator_library(
     }
     return file;
   }
-  return fail(ErrorKind::unsupported, "needs " + std::string(library->file) + ", of the package " +
+  return fail(ErrorKind::unsupported, "needs " + std::string(library->file) + " from the package " +
                                           std::string(library->package));
 }
 

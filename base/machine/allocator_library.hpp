@@ -23,8 +23,8 @@ inline constexpr std::array kAllocatorLibraries = {
     AllocatorLibrary{"tcmalloc", "libtcmalloc_minimal.so.4", "libtcmalloc-minimal4"},
 };
 
-// Where this system keeps libraries for this kind of CPU. A list, not a search: what a program loads is not
-// for its environment to say.
+// The folders in which this system keeps libraries for this kind of CPU. The list is fixed: variables of the environment must
+// not decide which library a program loads.
 [[nodiscard]] std::vector<std::filesystem::path> system_library_folders();
 
 // The library's canonical path, from the first folder that has it. It and its folder belong to root and
@@ -34,7 +34,7 @@ inline constexpr std::array kAllocatorLibraries = {
     std::string_view name,
     const std::vector<std::filesystem::path>& folders = system_library_folders());
 
-// For each of them why it cannot be used here; empty: it can.
+// Why each of them cannot be used on this machine; an empty text: it can.
 [[nodiscard]] std::map<std::string, std::string> allocators_here();
 
 }  // namespace autotuned

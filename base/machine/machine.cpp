@@ -157,7 +157,7 @@ Machine detect_machine_below(const std::string& root) {
   }
   machine.kernel = fmt::format("{} {}", read_text(root + "/proc/sys/kernel/ostype"),
                                read_text(root + "/proc/sys/kernel/osrelease"));
-  machine.gpu_reason = "not looked for";
+  machine.gpu_reason = "not searched for";
   return machine;
 }
 

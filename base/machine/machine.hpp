@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the machine is and what of it we may use. Read once; no LibTorch, no CUDA.
+// The machine, and the part of it that this process may use. Read once; needs neither LibTorch nor CUDA.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ struct Machine {
 
   [[nodiscard]] bool has_cpu_feature(std::string_view name) const;
   [[nodiscard]] Json to_json() const;
-  // What a best configuration is keyed by: CPU model, CPUs and memory allowed, GPU, driver major
+  // The key under which a best configuration is stored: CPU model, CPUs and memory allowed, GPU, driver major
   // version and LibTorch version. 16 hexadecimal digits.
   [[nodiscard]] std::string key(std::string_view libtorch_version) const;
 };

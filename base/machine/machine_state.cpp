@@ -164,20 +164,18 @@ void add_gpu_findings(const GpuState& before, const GpuState& after, double inte
     const double share = std::chrono::duration<double>(*last - *first).count() / interval;
     if (share < kMuchSlowed) return true;
     findings.push_back(
-        {"GPU", fmt::format("{} was slowed down for {} in {} of the time: {}", after.name, why,
+        {"GPU", fmt::format("{} was slowed down by {} for {} of the time; {}", after.name, why,
                             percent(std::min(share, 1.0)), remedy)});
     return true;
   };
   const bool tells_heat =
-      slowed(before.slowed_by_heat, after.slowed_by_heat, "its temperature", "see to its cooling");
+      slowed(before.slowed_by_heat, after.slowed_by_heat, "its temperature", "check its cooling");
   if (!tells_heat && after.is_hot) {
-    findings.push_back(
-        {"GPU", after.name +
-                    " is slowed down for its temperature, and its driver does not tell for how "
-                    "long: see to its cooling"});
+    findings.push_back({"GPU", after.name + " is slowed down by its temperature, and its driver "
+                                            "does not report for how long; check its cooling"});
   }
-  slowed(before.slowed_by_power, after.slowed_by_power, "the limit of its power",
-         "it trains as fast as that allows; `nvidia-smi -q -d POWER` shows the limit");
+  slowed(before.slowed_by_power, after.slowed_by_power, "its power limit",
+         "`nvidia-smi -q -d POWER` shows the limit");
 }
 
 }  // namespace
@@ -226,28 +224,24 @@ std::vector<MachineFinding> findings_at(const MachineState& state, const std::st
   }
   if (!governed.empty()) {
     findings.push_back(
-        {"clock",
-         fmt::format(
-             "clocks are governed by {}: rates change with them, and may be lower than they "
-             "could be; `cpupower frequency-set -g performance` keeps them up",
-             fmt::join(governed, " and "))});
+        {"clock", fmt::format("the CPU frequency governor is {}, so clocks and rates change with "
+                              "the load; `cpupower frequency-set -g performance` keeps clocks high",
+                              fmt::join(governed, " and "))});
   }
   const GpuState* const used = find_gpu(state, gpu);
   if (used == nullptr) return findings;
   if (used->processes > 0) {
-    findings.push_back(
-        {"GPU",
-         fmt::format(
-             "others compute on {} already (processes: {}), so rates change with what they do; "
-             "`nvidia-smi` names them",
-             used->name, used->processes)});
+    findings.push_back({"GPU", fmt::format("other processes already compute on {} (processes: {}), "
+                                           "so rates depend on their load; `nvidia-smi` lists them",
+                                           used->name, used->processes)});
   }
   if (used->is_hot) {
     findings.push_back(
-        {"GPU", used->name + " is slowed down for its temperature: see to its cooling"});
+        {"GPU", used->name + " is slowed down by its temperature; check its cooling"});
   }
   if (used->is_held_by_power) {
-    findings.push_back({"GPU", used->name + " is slowed down by a brake on its power supply"});
+    findings.push_back(
+        {"GPU", used->name + " is slowed down by the power brake of its power supply"});
   }
   return findings;
 }
@@ -267,38 +261,38 @@ std::vector<MachineFinding> findings_between(const MachineState& before, const M
   const double others = busy - (after.own_cpu_time - before.own_cpu_time);
   if (others > kMuchLoad * all) {
     findings.push_back(
-        {"load",
-         fmt::format("other programs used {:.1f} of the {} meanwhile: rates are lower for it, "
-                     "and verdicts take longer or are missed",
-                     others / interval, many_or_one(cpus, "CPU"))});
+        {"load", fmt::format("other programs used {:.1f} of the {} during the measurement, so "
+                             "rates are lower and trials take longer or end without a verdict",
+                             others / interval, many_or_one(cpus, "CPU"))});
   }
   if (stolen > kMuchStolen * all) {
-    findings.push_back({"hypervisor", fmt::format("the hypervisor gave {} of the CPUs' time to "
-                                                  "others: a machine of one's own is steadier",
-                                                  percent(stolen / all))});
+    findings.push_back(
+        {"hypervisor", fmt::format("the hypervisor gave {} of the CPU time to other machines; a "
+                                   "dedicated machine gives steadier rates",
+                                   percent(stolen / all))});
   }
   const std::int64_t heat = after.heat_events.value_or(0) - before.heat_events.value_or(0);
   if (before.heat_events && heat > 0) {
     findings.push_back(
-        {"heat", fmt::format("CPUs were slowed down for their temperature, {}: see to "
-                             "their cooling",
+        {"heat", fmt::format("the temperature of CPUs slowed them down {}; check their cooling",
                              many_or_one(heat, "time"))});
   }
   const std::int64_t swapped = after.swapped_bytes.value_or(0) - before.swapped_bytes.value_or(0);
   if (before.swapped_bytes && swapped > kMuchSwapped) {
     findings.push_back(
-        {"swap", fmt::format("{} went to or from swap: memory does not suffice for all "
-                             "that runs here",
+        {"swap", fmt::format("{} were written to or read from swap, because the running programs "
+                             "need more memory than the machine has",
                              format_bytes(swapped))});
   }
   if (before.quota_stops && after.quota_stops) {
     const auto stops = std::chrono::duration<double>(*after.quota_stops - *before.quota_stops);
     if (stops.count() > kMuchSlowed * interval) {
       findings.push_back(
-          {"quota", fmt::format("the control group's CPU quota stopped its processes for {:.1f} of "
-                                "{:.1f} s, summed over its CPUs: more threads than the quota has "
-                                "CPUs do not help",
-                                stops.count(), interval)});
+          {"quota",
+           fmt::format(
+               "the CPU quota of the control group stopped its processes for {:.1f} of {:.1f} s, "
+               "summed over its CPUs; use no more threads than the quota has CPUs",
+               stops.count(), interval)});
     }
   }
   const GpuState* const first = find_gpu(before, gpu);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of the machine disturbs measurements and no knob changes: governors of clocks, heat, swapping, other
-// programs, a hypervisor, a quota. Read from /proc, /sys and NVML; what cannot be read is not known.
+// The conditions of the machine that disturb measurements and that no knob changes: clock governors, heat, swapping, other
+// programs, a hypervisor, a quota. Read from /proc, /sys and NVML; what cannot be read is unknown.
 #pragma once
 
 #include <chrono>

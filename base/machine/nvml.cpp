@@ -122,7 +122,7 @@ std::string describe(const Nvml& nvml, unsigned index, Gpu& gpu) {
       code != kNvmlSuccess && code != kNvmlNotSupported) {
     return failure(nvml, "nvmlDeviceGetMemoryInfo", code);
   }
-  if (!std::in_range<std::int64_t>(memory.total)) return "its memory size makes no sense";
+  if (!std::in_range<std::int64_t>(memory.total)) return "its memory size is invalid";
   gpu.memory_bytes = static_cast<std::int64_t>(memory.total);
   if (int code = nvml.device_get_cuda_compute_capability(device, &gpu.compute_capability_major,
                                                          &gpu.compute_capability_minor);

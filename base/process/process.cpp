@@ -99,15 +99,6 @@ Result<Descriptor> open_above(const std::filesystem::path& file, int flags, int 
   return copy_above(opened.get(), highest, "cannot copy a descriptor");
 }
 
-std::vector<char*> null_terminated(const std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  // The interface is older than const; nothing is written through these.
-  for (const std::string& text : texts)
-    pointers.push_back(const_cast<char*>(text.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 // A child's end is lost when SIGCHLD is ignored, and whoever started us may have left it so.
 void stop_ignoring_children() {
   struct sigaction current {};
@@ -117,6 +108,15 @@ void stop_ignoring_children() {
 }
 
 }  // namespace
+
+std::vector<char*> null_terminated(const std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  // The interface is older than const; nothing is written through these.
+  for (const std::string& text : texts)
+    pointers.push_back(const_cast<char*>(text.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
 
 std::string ProcessExit::message() const {
   if (is_left) return "SIGKILL has not ended it yet";

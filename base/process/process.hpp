@@ -55,7 +55,7 @@ class Process {
   // Readable when the process has ended: for poll().
   [[nodiscard]] int pidfd() const { return pidfd_.get(); }
 
-  // The way it ended, or nothing when it still runs (or is traced) after `timeout` (negative: wait for ever).
+  // How it ended; nothing if it still runs (or is traced) after `timeout` (negative: wait for ever).
   [[nodiscard]] std::optional<ProcessExit> wait(std::chrono::nanoseconds timeout);
   // SIGTERM to the group, `grace` to leave, then SIGKILL to the group. Returns how the child ended. One that
   // is still there `kill_limit` after that is left behind, and is nobody's child to wait for any more.
@@ -85,6 +85,9 @@ void adopt_orphans();
 
 // Whether this program was started to ignore `signal`, as nohup does with SIGHUP: then leave it so.
 [[nodiscard]] bool is_ignored(int signal);
+
+// As posix_spawn wants its arguments and its environment: pointers into `texts`, which must outlive them, and a null.
+[[nodiscard]] std::vector<char*> null_terminated(const std::vector<std::string>& texts);
 
 // The values of these variables in our own environment as NAME=value, leaving out those not set.
 [[nodiscard]] std::vector<std::string> environment_of(const std::vector<std::string>& names);

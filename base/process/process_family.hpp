@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU time of a child process and of everything that it started, wherever that went.
+// The CPU time of a child process and of all processes that it started, also of those that left its group.
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What processes hold in memory just now.
+// The resident memory of processes.
 #pragma once
 
 #include <sys/types.h>

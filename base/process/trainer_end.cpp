@@ -66,15 +66,15 @@ std::string TrainerEnd::text() const {
   const auto add = [&because](const std::string& what) {
     because += (because.empty() ? ": " : ", ") + what;
   };
-  if (has_told) add("it said so itself");
+  if (has_told) add("the trainer reported it");
   if (exit_code || signal) {
     add(ProcessExit{.code = exit_code.value_or(0), .signal = signal.value_or(0)}.message());
   } else if (!has_told) {
-    add("it was ended");
+    add("autotuned ended it");
   }
   if (oom_kills > 0)
-    add("the kernel killed processes for want of memory: " + std::to_string(oom_kills));
-  if (resident_bytes > 0) add("it held " + format_bytes(resident_bytes));
+    add("processes killed by the kernel for lack of memory: " + std::to_string(oom_kills));
+  if (resident_bytes > 0) add("memory used: " + format_bytes(resident_bytes));
   return text + because;
 }
 

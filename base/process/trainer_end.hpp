@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the work of a trainer came to an end before its time, and what that is known from.
+// How a trainer ended early, and the evidence for it.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,22 @@
 
 namespace autotuned {
 
-// Names are stored and printed: never change one. A trainer of which nothing is said did what it was asked.
+// Names are stored and printed: never change one. A trainer without an outcome did its work.
 enum class TrainerOutcome {
   out_of_device_memory,  // it said so, and trains on a GPU
-  out_of_host_memory,    // it said so, held more than it may, or the kernel ended it for that
+  out_of_host_memory,    // it said so, used more than its limit, or the kernel killed it for that
   crashed,               // by a signal of its own making, such as SIGSEGV
   exited,                // by itself, without being asked
   hung,                  // gave no answer in time
-  lost,                  // somebody killed it, or there was no understanding it any more
-  cancelled,             // the run was to stop, and it did not stop in time
+  lost,                  // killed from outside, or what it sent was no valid frame
+  cancelled,             // the run was cancelled, and the trainer did not stop in time
 };
 [[nodiscard]] std::string_view to_string(TrainerOutcome outcome);
 [[nodiscard]] std::optional<TrainerOutcome> trainer_outcome_from(std::string_view name);
 
 struct TrainerEnd {
   TrainerOutcome outcome = TrainerOutcome::lost;
-  std::string request;              // that it was at; "hello" before the first
+  std::string request;              // the one it was answering; "hello" before the first
   bool has_told = false;            // it answered with an error and may live on
   std::optional<int> exit_code;     // when it had ended by then: one of the two
   std::optional<int> signal;        // ...

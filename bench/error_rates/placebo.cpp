@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trainer extension for bench/placebos: a knob that changes nothing, and two that add work to each step of which
-// less is a true gain.
+// A trainer extension for bench/placebos: two knobs that add work to each step, of which less is a true gain.
 #include <cstdint>
 #include <vector>
 
@@ -33,8 +32,7 @@ class Placebo final : public Extension {
 
 }  // namespace
 
-AUTOTUNED_EXTENSION("placebo", "1.0", "Changes nothing, or adds work to each step.", Placebo, R"([
-  {"name": "placebo.a", "type": "boolean", "risk": "exact", "summary": "Changes nothing."},
+AUTOTUNED_EXTENSION("placebo", "1.0", "Adds work to each step.", Placebo, R"([
   {"name": "placebo.passes", "type": "integer", "minimum": 0, "maximum": 100000000, "default": 0,
    "risk": "exact", "summary": "Passes over 8 KiB before each step."},
   {"name": "placebo.passes_from_start", "type": "integer", "minimum": 0, "maximum": 100000000, "default": 0,

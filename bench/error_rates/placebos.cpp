@@ -3,12 +3,11 @@
 // gain? The trials are the tuner's own, without the rest of a session.
 //
 //   build/release/bin/placebos recipes/fashion_cnn.yaml --kind restart --trials 100 --json restart.jsonl
-//   build/release/bin/placebos recipes/fashion_cnn.yaml --kind live --gain 0.05 --disturb 1
+//   build/release/bin/placebos recipes/fashion_cnn.yaml --kind live --disturb 1
 //
-// The placebo of a restart knob is a variable of the environment that nothing reads, that of a live one a knob of an
-// extension that does nothing (bench/error_rates/placebo.cpp). A gain is less of a work that the extension adds to each
-// step. With
-// --json the trials are appended to a file, all trials of which are counted: a series can be done in pieces, and
+// The placebo of a restart knob is a variable of the environment that nothing reads. That of a live one is asynchronous
+// checkpoints, of which a block has none. A gain is less of a work that an extension (bench/error_rates/placebo.cpp) adds
+// to each step; knobs of extensions are decided like restart knobs. With --json the trials are appended to a file, all trials of which are counted: a series can be done in pieces, and
 // --trials 0 prints its table.
 #include <CLI/CLI.hpp>
 #include <cmath>
@@ -52,6 +51,7 @@ struct Options {
 class NoLedger final : public tuner::Ledger {
  public:
   void warned(const std::string& text) override { fmt::print(stderr, "{}\n", text); }
+  void progressed(const tuner::TuningProgress&) override {}
   Result<void> baseline(const Configuration&, double) override { return {}; }
   Result<void> ceiling(const tuner::Ceiling&) override { return {}; }
   Result<void> profiled(const Configuration&, const tuner::Profile&) override { return {}; }
@@ -94,17 +94,15 @@ std::int64_t passes_for(bench::RecipeJob& job, double gain_ratio) {
 // `number` lets each trial of a restart knob have a candidate's process of its own.
 Contest contest_of(const Options& options, const Configuration& start, std::int64_t passes,
                    int number) {
-  const bool is_restart = options.kind == "restart";
   Contest contest{start, {}};
   if (options.gain_ratio > 0.0) {
-    const std::string knob = is_restart ? "placebo.passes_from_start" : "placebo.passes";
-    contest.reference.set(knob, 2 * passes);
-    contest.change.set(knob, passes);
-    if (is_restart) contest.change.set("env.PLACEBO_A", std::to_string(number));
-  } else if (is_restart) {
+    contest.reference.set("placebo.passes_from_start", 2 * passes);
+    contest.change.set("placebo.passes_from_start", passes);
+    contest.change.set("env.PLACEBO_A", std::to_string(number));
+  } else if (options.kind == "restart") {
     contest.change.set("env.PLACEBO_A", std::to_string(number));
   } else {
-    contest.change.set("placebo.a", true);
+    contest.change.set("checkpoint.async", true);
   }
   return contest;
 }
@@ -214,6 +212,11 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--json", options.file, "File that the trials are appended to, one a line");
   CLI11_PARSE(app, argc, argv);
+  if (options.kind == "live" && options.gain_ratio > 0.0) {
+    fmt::print(stderr,
+               "placebos: --gain needs --kind restart: the work is added by an extension\n");
+    return 2;
+  }
 
   std::vector<PlaceboTrial> trials;
   if (!options.file.empty()) trials = value_of(bench::read_placebo_trials(options.file));

@@ -22,20 +22,25 @@ SANITIZED = ["GpuJob.CopiesBesideTheStepMindShortBatches"]
 SANITIZER_SECONDS = 300
 
 
-def programs(report, build):
+def seconds_to(deadline, most):
+    return max(1, min(most, deadline - time.monotonic()))
+
+
+def programs(report, build, deadline):
     """Those of a package, or those that ctest knows."""
     packed = report.root / "RUN-GPU-TESTS"
     if packed.exists():
         return [report.root / name for name in re.findall(r"^(build/\S+)", packed.read_text(), re.M)]
-    code, out, err = report.run(["ctest", "--test-dir", build, "-L", "^gpu$", "--show-only=json-v1"], 180)
+    code, out, err = report.run(["ctest", "--test-dir", build, "-L", "^gpu$", "--show-only=json-v1"],
+                                seconds_to(deadline, TEST_SECONDS))
     if code != 0:
         raise RuntimeError(f"ctest: {last_line(err) or f'exit code {code}'}")
     return [pathlib.Path(name) for name in
             sorted({test["command"][0] for test in json.loads(out)["tests"] if "command" in test})]
 
 
-def tests_of(report, program):
-    code, out, err = report.run([program, "--gtest_list_tests"], TEST_SECONDS, environment())
+def tests_of(report, program, deadline):
+    code, out, err = report.run([program, "--gtest_list_tests"], seconds_to(deadline, TEST_SECONDS), environment())
     if code != 0:
         raise RuntimeError(last_line(err) or last_line(out) or f"exit code {code}")
     names, suite = [], ""
@@ -69,7 +74,8 @@ def run_one(report, program, name, has_gpu, seconds):
 
 def run_tests(report, build, has_gpu, deadline, wanted=("*",)):
     try:
-        found = [(program, name) for program in programs(report, build) for name in tests_of(report, program)]
+        found = [(program, name) for program in programs(report, build, deadline)
+                 for name in tests_of(report, program, deadline)]
     except (RuntimeError, OSError, ValueError) as error:
         report.add("tests labelled gpu", "failed", note=str(error))
         return
@@ -90,9 +96,9 @@ def sanitize(report, build, has_gpu, deadline):
     if not has_gpu or checker is None:
         report.add("compute-sanitizer", "left out", note="no GPU" if not has_gpu else "compute-sanitizer is not installed")
         return
-    for program in programs(report, build):
-        for name in [one for one in tests_of(report, program) if one in SANITIZED]:
+    for program in programs(report, build, deadline):
+        for name in [one for one in tests_of(report, program, deadline) if one in SANITIZED]:
             code, out, err = report.run([checker, "--error-exitcode", "9", program, f"--gtest_filter={name}"],
-                                        min(SANITIZER_SECONDS, deadline - time.monotonic()), environment())
+                                        seconds_to(deadline, SANITIZER_SECONDS), environment())
             report.add(f"compute-sanitizer {name}", "passed" if code == 0 else "failed",
                        note="" if code == 0 else last_line(out) or last_line(err))

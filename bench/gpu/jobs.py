@@ -2,6 +2,7 @@
 """Jobs on the GPU: what recording costs and shows, and what tuning gives; beside PyTorch in Python where that is there."""
 
 import json
+import os
 import pathlib
 import re
 import tempfile
@@ -54,6 +55,8 @@ tune: {plugins: [], allow: [numerics]}
 output: {dir: out}
 """
 RESNET_BATCH = 64
+PICTURE_BATCH = 64
+MOST_WORKERS = 16  # of the DataLoader beside us
 RECIPES = ["resnet18_cifar.yaml", "simple_cnn_cifar.yaml", "vit_patch_dropout_gpu.yaml", "resnet50_amp.yaml"]
 PHOTOS = "photo_masking_gpu.yaml"
 # Ours beside those of torch.profiler, of all kernels of a step.
@@ -107,9 +110,10 @@ class Jobs:
 
     def rate(self, recipe):
         """Samples per second of blocks without any recording; nothing where it failed, or was on a CPU."""
+        # With a budget of 0 nothing is measured; with this one only the start is.
         with tempfile.TemporaryDirectory() as folder:
             _, out, err = self.call(
-                ["run", recipe, "--tune-only", "--retune", "--no-daemon", "--json", "--budget", "0s",
+                ["run", recipe, "--tune-only", "--retune", "--no-daemon", "--json", "--budget", "1ms",
                  "--history", f"{folder}/history.db", "--output", f"{folder}/out"], self.left(120))
         try:
             rate = json.loads(last_line(out))["baseline"]["samples_per_second"]
@@ -162,12 +166,13 @@ class Jobs:
     # --- beside PyTorch in Python ---------------------------------------------------------------------
 
     def peer(self, arguments, seconds):
-        """What torch_peer.py says, as JSON; else why it says nothing."""
+        """What torch_peer.py says, as JSON; else why it says nothing. A quarter of what is left at most: the rest of the
+        stage is for our own jobs."""
         if self.python is None:
             return None, "needs --python, one that has torch"
         script = pathlib.Path(__file__).parent / "torch_peer.py"
         path = f"{self.report.root}/.deps/python"
-        code, out, err = self.report.run([self.python, "-B", script, *arguments], self.left(seconds),
+        code, out, err = self.report.run([self.python, "-B", script, *arguments], self.left(4 * seconds) / 4,
                                          {**environment(), "PYTHONPATH": path})
         try:
             return json.loads(last_line(out)), ""
@@ -217,3 +222,17 @@ class Jobs:
                 theirs = told["samples_per_second"]
                 self.report.add(f"rate of resnet18, {mode}", "done",
                                 f"{theirs:.0f} samples/s, ours is {ours / theirs:.3f} of it")
+
+    def compare_loading(self, run):
+        """The rate of large pictures: ours as tuned, and that of a DataLoader with a worker for each CPU."""
+        workers = min(MOST_WORKERS, len(os.sched_getaffinity(0)))
+        name = f"rate of picture_bound, DataLoader with {workers} workers"
+        told, why = (None, "there is no rate of ours")
+        if run is not None:
+            told, why = self.peer(["pictures", "--batch", PICTURE_BATCH, "--workers", workers], 120)
+        if told is None:
+            self.report.add(name, "left out", note=why)
+            return
+        theirs = told["samples_per_second"]
+        ours = run["best"]["samples_per_second"]
+        self.report.add(name, "done", f"{theirs:.0f} samples/s, ours is {ours / theirs:.3f} of it")

@@ -11,6 +11,7 @@ import time
 from report import last_line
 
 DOCTOR_SECONDS = 300  # LibTorch for CUDA has 3.6 GB of libraries
+SMI_SECONDS = 30  # without persistence the driver starts anew each time
 QUERY = ("name,uuid,driver_version,memory.total,memory.free,memory.used,clocks.sm,clocks.max.sm,clocks.mem,"
          "temperature.gpu,power.draw,power.limit,compute_mode,mig.mode.current,persistence_mode")
 
@@ -74,16 +75,21 @@ def warm(root, seconds):
     return count, time.monotonic() - begin
 
 
+def gpu_states(report):
+    """What nvidia-smi tells of each GPU at the moment: a list, empty where it tells nothing."""
+    code, out, _ = report.run(["nvidia-smi", f"--query-gpu={QUERY}", "--format=csv,noheader"], SMI_SECONDS)
+    gpus = [dict(zip(QUERY.split(","), [part.strip() for part in line.split(",")])) for line in out.splitlines()]
+    return gpus if code == 0 else []
+
+
 def gather_facts(report):
     report.facts["system"] = platform.platform()
     report.facts["python"] = platform.python_version()
     report.facts["cpus"] = len(os.sched_getaffinity(0))
     report.facts["libraries"] = libraries(report.root)
-    code, out, _ = report.run(["nvidia-smi", f"--query-gpu={QUERY}", "--format=csv,noheader"], 60)
-    gpus = [dict(zip(QUERY.split(","), [part.strip() for part in line.split(",")])) for line in out.splitlines()]
-    report.facts["gpus"] = gpus if code == 0 else []
+    report.facts["gpus"] = gpu_states(report)
     for name, command in {"nvidia-smi": ["nvidia-smi"], "throttling": ["nvidia-smi", "-q", "-d", "CLOCK,PERFORMANCE,POWER"]}.items():
-        code, out, _ = report.run(command, 60)
+        code, out, _ = report.run(command, SMI_SECONDS)
         if code == 0:
             report.facts[name] = out
     for file in ("/etc/os-release", "/proc/driver/nvidia/version", "/proc/meminfo"):
@@ -91,19 +97,24 @@ def gather_facts(report):
             report.facts[file] = "\n".join(pathlib.Path(file).read_text().splitlines()[:8])
 
 
-def gpu_of(report, autotuned):
-    """The name of the GPU that the program sees and its trainer can use, or why there is none."""
-    code, out, err = report.run([autotuned, "doctor", "--json"], DOCTOR_SECONDS, environment())
+def gpu_of(report, autotuned, seconds):
+    """(the name of the GPU that the program sees and its trainer can use, or None; why there is none; whether that is a
+    failure: there is one all the same, or the trainer does not even start)"""
+    code, out, err = report.run([autotuned, "doctor", "--json"], min(DOCTOR_SECONDS, seconds), environment())
     try:
         told = json.loads(out)
     except ValueError:
-        return None, last_line(err) or f"autotuned doctor: exit code {code}"
-    trainer = [one for one in find(told, "findings") or [] if one.get("subject") == "trainer"]
-    if trainer and trainer[0].get("health") == "broken":
-        return None, trainer[0]["text"]
+        return None, last_line(err) or f"autotuned doctor: exit code {code}", True
+    trainer = ([one for one in find(told, "findings") or [] if one.get("subject") == "trainer"] or [{}])[0]
     gpus = find(told, "gpus") or []
-    if gpus and trainer and "CPU only" in trainer[0]["text"]:
-        return None, trainer[0]["text"]
+    if trainer.get("health") == "broken":
+        return None, trainer["text"], True
+    if "CPU only" in trainer.get("text", ""):
+        # The doctor warns of that where the machine has a GPU, whether NVML lists it or not.
+        is_there = bool(gpus) or trainer.get("health") == "warning"
+        return None, trainer["text"] if is_there else find(told, "gpu_reason") or trainer["text"], is_there
     if gpus:
-        return gpus[0]["name"] if isinstance(gpus[0], dict) else str(gpus[0]), ""
-    return None, find(told, "gpu_reason") or "the program sees no GPU"
+        return gpus[0]["name"] if isinstance(gpus[0], dict) else str(gpus[0]), "", False
+    if "cuda:0" in trainer.get("text", ""):
+        return "one that the driver's management library does not list", "", False
+    return None, find(told, "gpu_reason") or "the program sees no GPU", False

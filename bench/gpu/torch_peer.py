@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ResNet-18 in PyTorch on the GPU, the settings those of the recipe RESNET of jobs.py. Prints one line of JSON.
+"""The recipes RESNET and PICTURE_BOUND of jobs.py in PyTorch on the GPU. Prints one line of JSON.
 
-usage: torch_peer.py rate [--batch 64] [--compile]
-       torch_peer.py trace FILE [--batch 64]
+usage: torch_peer.py rate [--batch 64] [--compile]            ResNet-18, whose pictures need no loading
+       torch_peer.py trace FILE [--batch 64]                  the same under torch.profiler
+       torch_peer.py pictures [--batch 64] [--workers 8]      large pictures, made by a DataLoader
 """
 
 import argparse
+import itertools
 import json
 import time
 
@@ -47,27 +49,57 @@ def resnet18(torch):
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000))
 
 
+def resnet18_batches(torch, batch):
+    """As much as a loader would have ready: batches in page-locked memory."""
+    ready = [(torch.rand(batch, 3, 224, 224).pin_memory(), (torch.arange(batch) % 1000).pin_memory()) for _ in range(4)]
+    return itertools.cycle(ready)
+
+
+def pooling_cnn(torch):
+    nn = torch.nn
+    layers = [nn.Conv2d(3, 30, 3, padding=1), nn.ReLU()]
+    for _ in range(8):  # 256 pixels to one
+        layers += [nn.Conv2d(30, 30, 3, padding=1), nn.MaxPool2d(2), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Conv2d(30, 10, 3, padding=1), nn.Flatten())
+
+
+def picture_batches(torch, batch, workers):
+    """Crops of 256 x 256 in colours of YUV, made by the workers of a DataLoader, again and again."""
+    stored = torch.randint(0, 256, (512, 3, 320, 320), dtype=torch.uint8)
+    matrix = torch.tensor([[0.299, 0.587, 0.114], [-0.16874, -0.33126, 0.5], [0.5, -0.41869, -0.08131]])
+    offset = torch.tensor([0.0, 128.0, 128.0])[:, None, None]
+
+    class Pictures(torch.utils.data.Dataset):
+        def __len__(self):
+            return len(stored)
+
+        def __getitem__(self, number):
+            top, left = torch.randint(0, 65, (2,)).tolist()
+            pixels = stored[number, :, top:top + 256, left:left + 256].float()
+            return (torch.tensordot(matrix, pixels, dims=1) + offset) * (1 / 255), number % 10
+
+    # Forked: the class above cannot be sent to processes that start anew, and they do not use the GPU.
+    of_workers = {"multiprocessing_context": "fork", "persistent_workers": True} if workers > 0 else {}
+    loader = torch.utils.data.DataLoader(Pictures(), batch_size=batch, shuffle=True, drop_last=True, num_workers=workers,
+                                         pin_memory=True, **of_workers)
+    while True:
+        yield from loader
+
+
 class Job:
-    def __init__(self, torch, batch, is_compiled):
-        torch.manual_seed(1)
+    def __init__(self, torch, model, batches, is_compiled):
         self.torch = torch
-        self.batch = batch
-        self.model = resnet18(torch).cuda()
+        self.model = model.cuda()
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.001, momentum=0.9)
-        # As much as a loader would have ready: batches in page-locked memory, copied beside the step.
-        self.pictures = [torch.rand(batch, 3, 224, 224).pin_memory() for _ in range(4)]
-        self.labels = [(torch.arange(batch) % 1000).pin_memory() for _ in range(4)]
+        self.batches = batches
         self.loss = torch.compile(self.loss_of) if is_compiled else self.loss_of
-        self.steps = 0
 
     def loss_of(self, pictures, labels):
         return self.torch.nn.functional.cross_entropy(self.model(pictures), labels)
 
     def step(self):
-        place = self.steps % len(self.pictures)
-        self.steps += 1
-        pictures = self.pictures[place].cuda(non_blocking=True)
-        labels = self.labels[place].cuda(non_blocking=True)
+        # Copied beside the step before.
+        pictures, labels = (part.cuda(non_blocking=True) for part in next(self.batches))
         self.optimizer.zero_grad(set_to_none=True)
         self.loss(pictures, labels).backward()
         self.optimizer.step()
@@ -75,20 +107,25 @@ class Job:
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=["rate", "trace"])
+    parser.add_argument("what", choices=["rate", "trace", "pictures"])
     parser.add_argument("file", nargs="?")
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--workers", type=int, default=8)
     given = parser.parse_args()
     import torch
 
     if not torch.cuda.is_available():
         raise SystemExit("torch sees no GPU")
-    job = Job(torch, given.batch, given.compile)
+    torch.manual_seed(1)
+    if given.what == "pictures":
+        job = Job(torch, pooling_cnn(torch), picture_batches(torch, given.batch, given.workers), given.compile)
+    else:
+        job = Job(torch, resnet18(torch), resnet18_batches(torch, given.batch), given.compile)
     for _ in range(WARMUP):
         job.step()
     torch.cuda.synchronize()
-    if given.what == "rate":
+    if given.what != "trace":
         begin, steps = time.monotonic(), 0
         while time.monotonic() - begin < RATE_SECONDS:
             for _ in range(STEPS):

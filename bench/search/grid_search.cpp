@@ -99,6 +99,7 @@ class GridJob final : public tuner::TrainingBackend {
 class NoLedger final : public tuner::Ledger {
  public:
   void warned(const std::string&) override {}
+  void progressed(const tuner::TuningProgress&) override {}
   Result<void> baseline(const Configuration&, double) override { return {}; }
   Result<void> ceiling(const tuner::Ceiling&) override { return {}; }
   Result<void> profiled(const Configuration&, const tuner::Profile&) override { return {}; }

@@ -9,24 +9,8 @@
 
 namespace autotuned::daemon {
 
-namespace {
-
-Result<ComparedSide> read_side(const storage::History& history, NamedRun named) {
-  auto record = read_run(history, named.run, std::move(named.trials));
-  if (!record) return tl::unexpected(record.error());
-  std::vector<TrialBlock> blocks;
-  if (const auto measured = measured_trial(*record, named.trial)) {
-    auto stored = history.blocks({named.run.id, measured->number});
-    if (!stored) return tl::unexpected(stored.error());
-    blocks = std::move(*stored);
-  }
-  return side_of(*record, named.trial, blocks);
-}
-
-}  // namespace
-
 int compare(const std::filesystem::path& file, const std::string& a, const std::string& b,
-            bool as_json) {
+            bool is_all, bool as_json) {
   auto history = open_history(file, storage::Access::read_only);
   if (!history) return report_error(history.error());
   std::vector<ComparedSide> sides;
@@ -40,7 +24,8 @@ int compare(const std::filesystem::path& file, const std::string& a, const std::
   if (as_json) {
     std::cout << to_line(comparison_json(sides[0], sides[1])) << "\n";
   } else {
-    std::cout << printable_lines(comparison_text(sides[0], sides[1]));
+    std::cout << printable_lines(is_all ? comparison_text(sides[0], sides[1])
+                                        : comparison_summary(sides[0], sides[1]));
   }
   return kDone;
 }

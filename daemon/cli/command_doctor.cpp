@@ -4,19 +4,22 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <iostream>
 #include <iterator>
+#include <string_view>
 #include <thread>
 #include <utility>
 
 #include "base/machine/machine_state.hpp"
 #include "base/text.hpp"
 #include "daemon/cli/command_functions.hpp"
-#include "daemon/cli/plugin_survey.hpp"
 #include "daemon/common/exit_codes.hpp"
 #include "daemon/common/places.hpp"
 #include "daemon/common/used_device.hpp"
+#include "daemon/guide/next_step.hpp"
+#include "daemon/plugin_list/plugin_survey.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/trainers/trainer_client.hpp"
 #include "daemon/trainers/trainer_environment.hpp"
@@ -50,7 +53,7 @@ const char* to_text(Health health) {
 
 Finding examine_processor(const Machine& machine) {
   std::string features = fmt::format("{}", fmt::join(machine.cpu_features, " "));
-  if (features.empty()) features = "none of those that matter";
+  if (features.empty()) features = "none that training uses";
   return {Health::ok, "processor",
           fmt::format("{}, {} CPUs allowed, features: {}", machine.cpu_model, machine.cpus_allowed,
                       features)};
@@ -59,10 +62,10 @@ Finding examine_processor(const Machine& machine) {
 Finding examine_precision(const Machine& machine) {
   if (!machine.gpus.empty() || machine.has_cpu_feature("avx512_bf16") ||
       machine.has_cpu_feature("amx_bf16")) {
-    return {Health::ok, "16-bit arithmetic", "there is hardware for it"};
+    return {Health::ok, "16-bit arithmetic", "the hardware supports it"};
   }
   return {Health::warning, "16-bit arithmetic",
-          "this CPU has neither AVX512-BF16 nor AMX, so mixed precision cannot help here"};
+          "this CPU has neither AVX512-BF16 nor AMX, so mixed precision is no faster"};
 }
 
 Finding examine_gpu(const Machine& machine) {
@@ -84,9 +87,9 @@ std::string devices_text(const Json& hello, const Machine& machine) {
     const std::string whole = "GPU-" + (uuid.is_string() ? uuid.get<std::string>() : "");
     const auto found = std::ranges::find(machine.gpus, whole, &Gpu::uuid);
     text += fmt::format(", cuda:{} is {}", number++,
-                        found != machine.gpus.end() ? found->name
-                                                    : "a part of a GPU, or one "
-                                                      "that NVML does not list");
+                        found != machine.gpus.end()
+                            ? found->name
+                            : "a part of a GPU, or a GPU that NVML does not list");
   }
   return text;
 }
@@ -101,7 +104,7 @@ Finding examine_trainer(const Places& places, const Machine& machine) {
   if (!trainer) {
     std::string text = places.trainer.string() + ": " + trainer.error().message();
     if (trainer.error().kind == ErrorKind::crashed) {
-      text += "; where LibTorch was moved, AUTOTUNED_LIBTORCH names its folder";
+      text += "; if LibTorch was moved, set AUTOTUNED_LIBTORCH to its folder";
     }
     return {Health::broken, "trainer", text};
   }
@@ -136,7 +139,7 @@ Finding examine_plugins(const Places& places) {
   }
   if (ready == 0) {
     return {Health::broken, "plugins",
-            "none are ready in " + places.built_in_plugins.string() + unusable};
+            "no plugin is ready in " + places.built_in_plugins.string() + unusable};
   }
   return {unusable.empty() ? Health::ok : Health::warning, "plugins",
           std::to_string(ready) + " ready" + unusable};
@@ -145,13 +148,14 @@ Finding examine_plugins(const Places& places) {
 Finding examine_history(const std::filesystem::path& file) {
   auto history = storage::History::open(file, storage::Access::read_only);
   if (!history && history.error().kind == ErrorKind::not_found) {
-    return {Health::ok, "history", file.string() + " does not exist yet; the first run makes it"};
+    return {Health::ok, "history", file.string() + " does not exist yet; the first run creates it"};
   }
   if (!history) return {Health::broken, "history", history.error().message()};
   auto integrity = history->check_integrity();
   if (!integrity) return {Health::broken, "history", integrity.error().message()};
   if (*integrity != "ok") return {Health::broken, "history", file.string() + ": " + *integrity};
-  return {Health::ok, "history", file.string() + ", integrity ok"};
+  return {Health::ok, "history",
+          fmt::format("{}, integrity ok, {}", file.string(), known_runs(file).text)};
 }
 
 Finding examine_disk() {
@@ -194,8 +198,37 @@ void add_disturbances(const Machine& machine, const MachineState& before,
     }
   }
   if (findings.size() == others) {
-    findings.push_back({Health::ok, "disturbances", "none seen while this command looked"});
+    findings.push_back({Health::ok, "disturbances", "none found during this command"});
   }
+}
+
+// What is well and needs no words stands in one line, and of many warnings of one kind the first few: with what to type
+// next it is a page that is read.
+std::string page_of(const std::vector<Finding>& findings) {
+  static constexpr std::array<std::string_view, 4> kPlain = {"memory", "16-bit arithmetic", "locks",
+                                                             "disk"};
+  constexpr std::size_t kMostRows = 8;
+  const auto is_plain = [](const Finding& finding) {
+    return std::ranges::find(kPlain, std::string_view(finding.subject)) != kPlain.end();
+  };
+  std::vector<std::vector<std::string>> rows;
+  std::string subjects;
+  std::string texts;
+  std::size_t left_out = 0;
+  for (const Finding& finding : findings) {
+    if (finding.health == Health::ok && is_plain(finding)) {
+      subjects += (subjects.empty() ? "" : ", ") + finding.subject;
+      texts += (texts.empty() ? "" : "; ") + finding.text;
+    } else if (rows.size() < kMostRows || finding.health == Health::broken) {
+      rows.push_back({to_text(finding.health), finding.subject, finding.text});
+    } else {
+      ++left_out;
+    }
+  }
+  if (!subjects.empty()) rows.push_back({"ok", "the rest", subjects + ": " + texts});
+  std::string page = table_text(std::move(rows));
+  if (left_out > 0) page += fmt::format("and {} more warnings: --json lists them\n", left_out);
+  return page;
 }
 
 }  // namespace
@@ -221,18 +254,19 @@ int doctor(const std::filesystem::path& history_file, bool as_json) {
   add_disturbances(machine, before, first_look, findings);
   bool is_broken = false;
   Json list = Json::array();
-  std::vector<std::vector<std::string>> rows;
   for (const Finding& finding : findings) {
     is_broken = is_broken || finding.health == Health::broken;
     list.push_back({{"subject", finding.subject},
                     {"health", to_text(finding.health)},
                     {"text", finding.text}});
-    rows.push_back({to_text(finding.health), finding.subject, finding.text});
   }
   if (as_json) {
     std::cout << to_line({{"machine", machine.to_json()}, {"findings", list}}) << "\n";
   } else {
-    std::cout << table_text(rows);
+    const auto here = current_folder();
+    const auto steps =
+        next_steps(here ? look_around(*here) : Surroundings{}, known_runs(history).last);
+    std::cout << page_of(findings) << "\n" << next_steps_text(steps);
   }
   return is_broken ? kEnvironmentUnusable : kDone;
 }

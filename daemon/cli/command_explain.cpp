@@ -9,7 +9,8 @@
 
 namespace autotuned::daemon {
 
-int explain(const std::filesystem::path& file, const std::string& id, bool as_json) {
+int explain(const std::filesystem::path& file, const std::string& id, bool is_break_even,
+            bool as_json) {
   auto history = open_history(file, storage::Access::read_only);
   if (!history) return report_error(history.error());
   auto named = find_named_run(*history, id);
@@ -18,6 +19,11 @@ int explain(const std::filesystem::path& file, const std::string& id, bool as_js
     const Error error{ErrorKind::invalid, "expected a run, found a trial", id,
                       "`autotuned show " + id + "` tells about one trial"};
     return report_error(error, kUsageError);
+  }
+  if (is_break_even) {
+    std::cout << (as_json ? to_line(cost_json(named->run)) + "\n"
+                          : printable_lines(cost_text(named->run)));
+    return kDone;
   }
   auto record = read_run(*history, named->run, std::move(named->trials));
   if (!record) return report_error(record.error());

@@ -11,11 +11,23 @@
 #include <string>
 #include <vector>
 
+#include "daemon/screen/styled_line.hpp"
+
 namespace autotuned::daemon {
+
+// How a run is shown while somebody watches it.
+struct ScreenOptions {
+  ColorChoice color = ColorChoice::automatic;
+  bool is_verbose = false;
+};
 
 struct RunOptions {
   std::filesystem::path recipe;
-  std::filesystem::path history;  // empty: the default place
+  // Instead of a recipe: a command that trains, or a script and its arguments.
+  std::vector<std::string> command;
+  bool is_script_file = false;     // the first word of `command` is the file, and Python runs it
+  std::vector<std::string> allow;  // what a script may have changed: "numerics", "semantics", knobs
+  std::filesystem::path history;   // empty: the default place
   std::vector<std::filesystem::path> plugin_folders;
   std::vector<std::string> without;
   std::vector<std::string> settings;  // KNOB=VALUE, over the recipe's start
@@ -29,13 +41,21 @@ struct RunOptions {
   bool detach = false;     // submit and leave; needs a daemon
   bool no_daemon = false;  // run here although a daemon serves
   bool as_json = false;
+  ScreenOptions screen;
 };
 int run(const RunOptions& options);
+// The same where there is a command. The exit code is that of the script, by whose signal this program may end, too.
+int run_script(const RunOptions& options);
 
+struct ServeOptions {
+  std::optional<std::string> web;  // the port of the page, "0" for any; nothing: no page
+  bool web_control = false;        // the page may cancel runs
+  std::filesystem::path history;   // that the page shows; empty: the default place
+};
 // The daemon and its queue. `id` is a number of the queue, a run of the history, or "last".
-int serve();
+int serve(const ServeOptions& options);
 int status(bool as_json);
-int attach(const std::string& id, bool as_json);
+int attach(const std::string& id, bool as_json, const ScreenOptions& screen);
 int cancel(const std::string& id, bool as_json);
 int stop(bool as_json);
 
@@ -47,6 +67,7 @@ struct HistoryOptions {
   std::optional<std::string> verdict;
   std::optional<std::string> since;  // YYYY-MM-DD
   std::int64_t limit = 50;
+  bool is_trend = false;  // not runs, but jobs: the newest run beside the fastest before it
   bool as_json = false;
 };
 int list_history(const HistoryOptions& options);
@@ -69,15 +90,46 @@ struct PruneOptions {
 };
 int prune_history(const PruneOptions& options);
 
+// What to write; empty paths are left out, and one at least must not be empty.
+struct ExportOptions {
+  std::filesystem::path history;
+  std::string run;
+  std::filesystem::path html;         // a file
+  std::filesystem::path tensorboard;  // a folder
+  std::filesystem::path csv;          // a file
+  std::filesystem::path jsonl;        // a file
+  bool as_json = false;
+};
+int export_run(const ExportOptions& options);
+
+struct GuardOptions {
+  std::filesystem::path recipe;
+  std::string against;  // a recipe file, a run, "best"; empty: the recipe's own settings
+  std::filesystem::path against_trainer;  // empty: our own
+  double tolerance_ratio = 0.05;
+  std::string budget = "2min";
+  std::vector<std::string> settings;  // KNOB=VALUE, over the recipe's start
+  std::vector<std::filesystem::path> plugin_folders;
+  std::filesystem::path history;
+  bool as_json = false;
+};
+int guard(const GuardOptions& options);
+
 // `id` is a run, or a trial as RUN.NUMBER.
 int show(const std::filesystem::path& history, const std::string& id, bool as_json);
-int explain(const std::filesystem::path& history, const std::string& id, bool as_json);
-int compare(const std::filesystem::path& history, const std::string& a, const std::string& b,
+// `is_break_even`: only what the run cost, and when that is repaid.
+int explain(const std::filesystem::path& history, const std::string& id, bool is_break_even,
             bool as_json);
+// In a few lines, or with every difference.
+int compare(const std::filesystem::path& history, const std::string& a, const std::string& b,
+            bool is_all, bool as_json);
+// Without a recipe (an empty path) a list of all jobs whose best configuration is known on this machine.
 int best(const std::filesystem::path& history, const std::filesystem::path& recipe,
          const std::vector<std::filesystem::path>& plugin_folders, bool as_json);
 int forget(const std::filesystem::path& history, const std::filesystem::path& recipe,
            const std::vector<std::filesystem::path>& plugin_folders, bool as_json);
+// What was kept for a script, as a unified diff against it on standard output.
+int patch(const std::filesystem::path& history, const std::filesystem::path& script, bool as_json);
 
 int check(const std::filesystem::path& recipe,
           const std::vector<std::filesystem::path>& plugin_folders, bool as_json);
@@ -88,6 +140,7 @@ struct ListPluginsOptions {
   std::filesystem::path history;
   std::vector<std::filesystem::path> plugin_folders;
   std::optional<std::string> required;  // fails unless this one is ready
+  bool is_gains = false;                // not the plugins found, but what they gave, by the history
   bool as_json = false;
 };
 int list_plugins(const ListPluginsOptions& options);
@@ -100,6 +153,15 @@ struct NewPluginOptions {
 };
 int new_plugin(const NewPluginOptions& options);
 int doctor(const std::filesystem::path& history, bool as_json);
+
+struct InitOptions {
+  std::filesystem::path folder = ".";  // with the data
+  std::filesystem::path output;        // the recipe; empty: a name in the current folder
+  bool as_json = false;
+};
+int init(const InitOptions& options);
+// What somebody sees who types the name alone: what is here, and what to type next.
+int welcome();
 
 struct AnalyzeOptions {
   std::vector<std::filesystem::path> traces;      // of one job: one file for each rank

@@ -2,21 +2,28 @@
 // history, show, best, forget: what is remembered.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
 #include <iostream>
+#include <iterator>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "base/printable.hpp"
 #include "base/text.hpp"
 #include "daemon/cli/command_functions.hpp"
-#include "daemon/cli/plugin_names.hpp"
 #include "daemon/cli/recipe_reading.hpp"
 #include "daemon/common/exit_codes.hpp"
 #include "daemon/common/trainer_plugins.hpp"
+#include "daemon/plugin_list/plugin_names.hpp"
 #include "daemon/report/history_reading.hpp"
+#include "daemon/report/job_trend.hpp"
 #include "daemon/report/report.hpp"
+#include "daemon/report/run_files.hpp"
+#include "daemon/report/script_report.hpp"
 #include "daemon/report/story.hpp"
+#include "daemon/session/known_best.hpp"
 #include "recipes/recipe_yaml.hpp"
 #include "storage/history.hpp"
 
@@ -60,26 +67,90 @@ std::optional<LocalJob> read_job_or_report(const std::filesystem::path& recipe_f
   return job;
 }
 
-// The best for a machine: of the newest run of this recipe in an environment whose machine it is.
-Result<std::optional<storage::BestRow>> find_best(const storage::History& history,
-                                                  const std::string& recipe_hash,
-                                                  const Machine& machine) {
-  storage::RunFilter filter;
-  filter.recipe = recipe_hash;
-  filter.limit = -1;  // the newest may all be of other machines
-  auto runs = history.runs(filter);
-  if (!runs) return tl::unexpected(runs.error());
-  std::set<std::string> looked_at;
-  for (const storage::RunRow& run : *runs) {
-    if (!looked_at.insert(run.environment_key).second) continue;
-    auto environment = history.environment(run.environment_key);
-    if (!environment) return tl::unexpected(environment.error());
-    if (!*environment || machine.key((*environment)->libtorch) != run.environment_key) continue;
-    auto best = history.best(recipe_hash, run.environment_key);
-    if (!best) return tl::unexpected(best.error());
-    if (*best) return best;
+// Whether there was one; it need not be one that can be read.
+Result<bool> forget_best(storage::History& history, const std::string& recipe_hash,
+                         const Machine& machine) {
+  const auto environments = best_environments(history, recipe_hash, machine);
+  if (!environments) return tl::unexpected(environments.error());
+  for (const std::string& environment : *environments) {
+    auto forgotten = history.forget_best(recipe_hash, environment);
+    if (!forgotten || *forgotten) return forgotten;
   }
-  return std::nullopt;
+  return false;
+}
+
+// A job whose best configuration is known here, with the run that found it.
+struct KnownBest {
+  storage::BestRow best;
+  storage::RunRow run;
+};
+
+// Of the newest runs first, each job once.
+Result<std::vector<KnownBest>> all_best(const storage::History& history, const Machine& machine) {
+  const auto runs = history.runs({.limit = -1});
+  if (!runs) return forward_error(runs);
+  std::vector<KnownBest> known;
+  std::set<std::string> seen;
+  for (const storage::RunRow& run : *runs) {
+    if (!seen.insert(run.recipe_hash).second) continue;
+    auto best = find_best(history, run.recipe_hash, machine);
+    if (!best) return forward_error(best);
+    if (!*best) continue;
+    auto found = history.run((*best)->run.text);
+    if (!found) return forward_error(found);
+    known.push_back({**best, std::move(*found)});
+  }
+  return known;
+}
+
+int list_best(const std::filesystem::path& file, bool as_json) {
+  const auto history = open_history(file, storage::Access::read_only);
+  std::vector<KnownBest> known;
+  if (history) {
+    auto found = all_best(*history, detect_machine());
+    if (!found) return report_error(found.error());
+    known = std::move(*found);
+  } else if (history.error().kind != ErrorKind::not_found || !file.empty()) {
+    return report_error(history.error());
+  }
+  if (as_json) {
+    Json list = Json::array();
+    for (const KnownBest& one : known) {
+      list.push_back({{"recipe", one.run.recipe_name},
+                      {"recipe_hash", one.best.recipe_hash},
+                      {"run", one.best.run.text},
+                      {"configuration", one.best.best.to_json()},
+                      {"speedup", one.best.speedup.ratio},
+                      {"speedup_low", one.best.speedup.low},
+                      {"speedup_high", one.best.speedup.high},
+                      {"updated_unix_ns", one.best.updated_unix_ns}});
+    }
+    std::cout << to_line(list) << "\n";
+    return kDone;
+  }
+  if (known.empty()) {
+    std::cout << "nothing is known to be faster on this machine yet; `autotuned run RECIPE` "
+                 "searches\n";
+    return kDone;
+  }
+  std::vector<std::vector<std::string>> rows = {{"job", "faster", "run", "found", "kept"}};
+  for (const KnownBest& one : known) {
+    const Configuration change = one.run.starting.change_to(one.best.best);
+    rows.push_back({one.run.recipe_name, estimate_text(one.best.speedup), one.best.run.text,
+                    time_text(one.best.updated_unix_ns).substr(0, 10),
+                    change.empty() ? "the start: nothing faster was found"
+                                   : change_text(one.run.starting, change)});
+  }
+  std::cout << table_text(std::move(rows)) << "`autotuned best RECIPE` prints one as a recipe.\n";
+  return kDone;
+}
+
+int print_trend(const storage::History& history, const std::vector<storage::RunRow>& runs,
+                bool as_json) {
+  const auto trends = job_trends(history, runs);
+  if (!trends) return report_error(trends.error());
+  std::cout << (as_json ? to_line(trends_json(*trends)) + "\n" : trends_text(*trends));
+  return kDone;
 }
 
 int print_trial(const storage::History& history, const storage::RunRow& run,
@@ -115,7 +186,11 @@ int print_trial(const storage::History& history, const storage::RunRow& run,
       "trial     {}\nplugin    {}\nchange    {} ({})\nproposed  {}\nverdict   {}\nreason    {}\n"
       "ratio     {}\nnoise     {:.1f} % between pairs\ntook      {}\n",
       id.text(), trial.plugin, change_text(trial.reference, trial.change), trial.risk,
-      trial.proposal_reason, to_string(trial.verdict), trial.reason, estimate_text(trial.estimate),
+      trial.proposal_reason, to_string(trial.verdict), trial.reason,
+      estimate_text(trial.estimate) + (trial.verdict == Verdict::failed && trial.estimate.pairs > 0
+                                           ? ", the median of its pairs as the trainer timed them: "
+                                             "the trial failed, so it decides nothing"
+                                           : ""),
       trial.noise_ratio * 100, format_duration(std::chrono::nanoseconds(trial.duration_ns))));
   if (const std::string note = stand_in_note(run.recipe); !note.empty()) {
     std::cout << fmt::format("note      {}\n", note);
@@ -126,9 +201,10 @@ int print_trial(const storage::History& history, const storage::RunRow& run,
               << "\n";
   }
   for (const storage::TrialTrainerEnd& found : *ends)
-    std::cout << fmt::format("trainer   {}\n", found.end.text());
-  std::vector<std::vector<std::string>> rows = {
-      {"pair", "side", "first", "duration", "steps", "samples/s", "waiting for data"}};
+    std::cout << printable(fmt::format("trainer   {}", found.end.text())) << "\n";
+  std::vector<std::vector<std::string>> rows = {{"pair", "side", "first", "duration", "steps",
+                                                 std::string(unit_of(run)) + "/s",
+                                                 "waiting for data"}};
   for (const TrialBlock& block : *blocks) {
     const double wait = block.block.duration_ns > 0
                             ? static_cast<double>(block.block.data_wait_ns) /
@@ -157,7 +233,7 @@ int list_history(const HistoryOptions& options) {
     filter.verdict = verdict_from(*options.verdict);
     if (!filter.verdict) {
       std::cerr
-          << "error: --verdict " << *options.verdict
+          << "error: --verdict " << printable(*options.verdict)
           << ": expected accepted, rejected, failed, not_applicable, interrupted or running\n";
       return kUsageError;
     }
@@ -165,7 +241,8 @@ int list_history(const HistoryOptions& options) {
   if (options.since) {
     filter.since_unix_ns = day_start_ns(*options.since);
     if (!filter.since_unix_ns) {
-      std::cerr << "error: --since " << *options.since << ": expected a day as YYYY-MM-DD\n";
+      std::cerr << "error: --since " << printable(*options.since)
+                << ": expected a day as YYYY-MM-DD\n";
       return kUsageError;
     }
   }
@@ -173,13 +250,15 @@ int list_history(const HistoryOptions& options) {
   auto history = open_history(options.history, storage::Access::read_only);
   // One more than is shown, to know whether there are more.
   if (filter.limit >= 0) ++filter.limit;
+  if (options.is_trend) filter.limit = -1;
   if (history) {
     auto found = history->runs(filter);
     if (!found) return report_error(found.error());
+    if (options.is_trend) return print_trend(*history, *found, options.as_json);
     runs = std::move(*found);
   } else if (history.error().kind != ErrorKind::not_found || !options.history.empty()) {
     // Only the default place may be empty still.
-    return report_error(history.error(), exit_code_of(history.error()));
+    return report_error(history.error());
   }
   const bool has_more = options.limit >= 0 && runs.size() > static_cast<std::size_t>(options.limit);
   if (has_more) runs.resize(static_cast<std::size_t>(options.limit));
@@ -193,16 +272,25 @@ int list_history(const HistoryOptions& options) {
   if (runs.empty()) {
     const bool is_filtered = options.recipe || options.machine || options.plugin ||
                              options.verdict || options.since || has_more;
-    std::cout << (is_filtered ? "no runs that these options ask for\n"
-                              : "no runs; `autotuned run RECIPE` makes one\n");
+    std::cout << (is_filtered ? "no runs match these options\n"
+                              : "no runs yet; `autotuned run RECIPE` starts one\n");
     return kDone;
   }
-  std::vector<std::vector<std::string>> rows = {
-      {"run", "started", "recipe", "state", "start samples/s", "best samples/s", "faster"}};
+  const auto scripts =
+      std::ranges::count_if(runs, [](const storage::RunRow& run) { return is_script(run.recipe); });
+  const bool are_scripts = scripts == std::ssize(runs);
+  std::vector<std::vector<std::string>> rows = {{"run", "started",
+                                                 are_scripts   ? "script"
+                                                 : scripts > 0 ? "recipe or script"
+                                                               : "recipe",
+                                                 "state", "start samples/s", "best samples/s",
+                                                 "faster"}};
   std::map<std::string, std::string> notes;  // the runs that each is about
   for (const storage::RunRow& run : runs) {
-    const auto rate = [](double value) {
-      return value > 0 ? format_count(static_cast<std::int64_t>(value + 0.5)) : std::string("-");
+    const auto rate = [&run](double value) {
+      if (value <= 0) return std::string("-");
+      if (unit_of(run) != "samples") return rate_text(value, unit_of(run));
+      return format_count(static_cast<std::int64_t>(value + 0.5));
     };
     rows.push_back({run.id.text, time_text(run.started_unix_ns), run.recipe_name, state_text(run),
                     rate(run.baseline_samples_per_second), rate(run.best_samples_per_second),
@@ -214,7 +302,7 @@ int list_history(const HistoryOptions& options) {
   }
   std::cout << table_text(rows);
   for (const auto& [note, runs_with_it] : notes)
-    std::cout << "\n" << runs_with_it << ": " << note << "\n";
+    std::cout << "\n" << printable(runs_with_it + ": " + note) << "\n";
   if (has_more) std::cout << "\nthere are older ones: --limit shows more\n";
   return kDone;
 }
@@ -237,20 +325,30 @@ int show(const std::filesystem::path& file, const std::string& id, bool as_json)
   if (!answers) return report_error(answers.error());
   std::cout << printable_lines(run_text(named->run, named->trials));
   std::vector<std::vector<std::string>> rows = {{"plugin", "version", "said"}};
-  for (const auto& answer : *answers) {
-    if (answer.outcome.empty()) continue;
-    rows.push_back({answer.plugin, answer.version, answer.outcome});
+  // They are asked again after each change that is kept. What one said last stands.
+  for (auto answer = answers->begin(); answer != answers->end(); ++answer) {
+    const bool is_said_again =
+        std::any_of(std::next(answer), answers->end(), [&](const storage::PluginAnswerRow& later) {
+          return later.plugin == answer->plugin && !later.outcome.empty() &&
+                 (answer->plugin != kMachineName || later.outcome == answer->outcome);
+        });
+    if (answer->outcome.empty() || is_said_again) continue;
+    rows.push_back({answer->plugin, answer->version, answer->outcome});
   }
   if (rows.size() > 1) std::cout << "\n" << table_text(rows);
   rows = {{"trial", "its trainer"}};
   for (const storage::TrialTrainerEnd& found : *ends)
     rows.push_back({found.trial > 0 ? std::to_string(found.trial) : "none", found.end.text()});
   if (rows.size() > 1) std::cout << "\n" << table_text(rows);
+  if (const std::string files = files_text(named->run); !files.empty()) {
+    std::cout << "\n" << files;
+  }
   return kDone;
 }
 
 int best(const std::filesystem::path& file, const std::filesystem::path& recipe_file,
          const std::vector<std::filesystem::path>& plugin_folders, bool as_json) {
+  if (recipe_file.empty()) return list_best(file, as_json);
   const auto job = read_job_or_report(recipe_file, plugin_folders, as_json);
   if (!job) return kUsageError;
   auto history = open_history(file, storage::Access::read_only);
@@ -258,9 +356,10 @@ int best(const std::filesystem::path& file, const std::filesystem::path& recipe_
   auto kept = find_best(*history, job->recipe.hash(), job->machine);
   if (!kept) return report_error(kept.error());
   if (!*kept) {
-    return report_error(Error{ErrorKind::not_found,
-                              "no best configuration of this recipe on this machine is known",
-                              recipe_file.string(), "`autotuned run` finds one"});
+    return report_error(
+        Error{ErrorKind::not_found,
+              "the history has no best configuration of this recipe for this machine",
+              recipe_file.string(), "`autotuned run` finds one"});
   }
   const storage::BestRow& row = **kept;
   const std::string note = stand_in_note(job->recipe.to_json());
@@ -275,9 +374,12 @@ int best(const std::filesystem::path& file, const std::filesystem::path& recipe_
               << "\n";
     return kDone;
   }
-  const std::string comment = "From run " + row.run.text + ": " + estimate_text(row.speedup) +
-                              " the speed of the starting configuration." +
-                              (note.empty() ? "" : "\nNote: " + note + ".");
+  const std::string speed =
+      row.speedup.pairs > 0
+          ? estimate_text(row.speedup) + " the speed of the starting configuration."
+          : "the starting configuration, than which nothing was confirmed to be faster.";
+  const std::string comment =
+      "From run " + row.run.text + ": " + speed + (note.empty() ? "" : "\nNote: " + note + ".");
   std::cout << recipes::to_yaml(recipes::with_configuration(job->recipe, row.best, job->knobs),
                                 comment);
   return kDone;
@@ -289,19 +391,15 @@ int forget(const std::filesystem::path& file, const std::filesystem::path& recip
   if (!job) return kUsageError;
   auto history = open_history(file, storage::Access::read_write);
   if (!history) return report_error(history.error());
-  auto kept = find_best(*history, job->recipe.hash(), job->machine);
-  if (!kept) return report_error(kept.error());
-  bool is_forgotten = false;
-  if (*kept) {
-    auto forgotten = history->forget_best((*kept)->recipe_hash, (*kept)->environment_key);
-    if (!forgotten) return report_error(forgotten.error());
-    is_forgotten = *forgotten;
-  }
+  const auto forgotten = forget_best(*history, job->recipe.hash(), job->machine);
+  if (!forgotten) return report_error(forgotten.error());
+  const bool is_forgotten = *forgotten;
   if (as_json) {
     std::cout << to_line({{"forgotten", is_forgotten}}) << "\n";
   } else {
-    std::cout << (is_forgotten ? "forgotten; the next run searches anew\n"
-                               : "nothing to forget: no best configuration is known here\n");
+    std::cout << (is_forgotten ? "forgotten; the next run searches again\n"
+                               : "nothing to forget: the history has no best configuration of this "
+                                 "recipe for this machine\n");
   }
   return kDone;
 }

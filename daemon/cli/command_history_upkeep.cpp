@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/clock.hpp"
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "daemon/cli/command_functions.hpp"
 #include "daemon/common/exit_codes.hpp"
@@ -58,11 +59,12 @@ void print_removed(const Removed& removed, const storage::PrunePlan& plan, bool 
                            format_count(static_cast<std::int64_t>(removed.runs.size())),
                            format_count(removed.trials));
   if (plan.kept_for_best > 0) {
-    std::cout << fmt::format("kept {} on which a best configuration rests ('autotuned forget')\n",
-                             format_count(plan.kept_for_best));
+    std::cout << fmt::format(
+        "kept {} that a best configuration comes from ('autotuned forget' removes it)\n",
+        format_count(plan.kept_for_best));
   }
   if (plan.kept_unfinished > 0) {
-    std::cout << fmt::format("kept {} that are at work or can be continued\n",
+    std::cout << fmt::format("kept {} that are running or can be continued\n",
                              format_count(plan.kept_unfinished));
   }
 }
@@ -84,7 +86,7 @@ int back_up_history(const BackupOptions& options) {
               << "\n";
   } else {
     std::cout << fmt::format("{} {}, {}, integrity ok\n", is_replacing ? "replaced" : "wrote",
-                             options.target.string(), format_bytes(*size));
+                             printable(options.target.string()), format_bytes(*size));
   }
   return kDone;
 }

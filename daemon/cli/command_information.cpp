@@ -7,10 +7,10 @@
 #include "base/printable.hpp"
 #include "base/text.hpp"
 #include "daemon/cli/command_functions.hpp"
-#include "daemon/cli/plugin_names.hpp"
 #include "daemon/cli/recipe_reading.hpp"
 #include "daemon/common/exit_codes.hpp"
 #include "daemon/common/trainer_plugins.hpp"
+#include "daemon/plugin_list/plugin_names.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/trainers/data_check.hpp"
@@ -57,6 +57,11 @@ int check(const std::filesystem::path& file,
     looked = check_data_and_model(*recipe, file, knobs, trainer_plugins);
   for (auto& problem : looked.problems)
     problems.push_back(std::move(problem));
+  // A note may name the reason of a mistake.
+  if (!as_json) {
+    for (const std::string& note : looked.notes)
+      report_warning(note);
+  }
   if (report_problems(problems, as_json)) return kUsageError;
   if (as_json) {
     std::cout << to_line({{"ok", true},
@@ -65,8 +70,6 @@ int check(const std::filesystem::path& file,
                           {"notes", looked.notes}})
               << "\n";
   } else {
-    for (const std::string& note : looked.notes)
-      report_warning(note);
     std::cout << printable(file.string()) << ": ok\n";
   }
   return kDone;

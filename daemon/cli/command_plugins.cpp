@@ -7,12 +7,13 @@
 
 #include "base/printable.hpp"
 #include "daemon/cli/command_functions.hpp"
-#include "daemon/cli/plugin_names.hpp"
-#include "daemon/cli/plugin_record.hpp"
-#include "daemon/cli/plugin_survey.hpp"
 #include "daemon/common/exit_codes.hpp"
 #include "daemon/common/places.hpp"
+#include "daemon/plugin_list/plugin_names.hpp"
+#include "daemon/plugin_list/plugin_record.hpp"
+#include "daemon/plugin_list/plugin_survey.hpp"
 #include "daemon/report/history_reading.hpp"
+#include "daemon/report/job_trend.hpp"
 #include "daemon/report/report.hpp"
 #include "plugins/host/loader.hpp"
 #include "plugins/host/skeleton.hpp"
@@ -62,9 +63,27 @@ int check_ready(const std::vector<SurveyedPlugin>& plugins, const std::string& n
                        "plugin " + name + " is " + found->state + ": " + found->refusal, "", ""});
 }
 
+int print_gains(const ListPluginsOptions& options) {
+  const auto history = open_history(options.history, storage::Access::read_only);
+  std::vector<PluginGain> gains;
+  if (history) {
+    auto found = plugin_gains(*history);
+    if (!found) return report_error(found.error());
+    gains = std::move(*found);
+  } else if (history.error().kind != ErrorKind::not_found || !options.history.empty()) {
+    return report_error(history.error());
+  }
+  if (options.required) {
+    std::erase_if(gains, [&](const PluginGain& gain) { return gain.plugin != *options.required; });
+  }
+  std::cout << (options.as_json ? to_line(gains_json(gains)) + "\n" : gains_text(gains));
+  return kDone;
+}
+
 }  // namespace
 
 int list_plugins(const ListPluginsOptions& options) {
+  if (options.is_gains) return print_gains(options);
   std::vector<std::filesystem::path> extra;
   for (const auto& folder : options.plugin_folders)
     extra.push_back(std::filesystem::absolute(folder));
@@ -92,7 +111,7 @@ int list_plugins(const ListPluginsOptions& options) {
     }
     std::cout << to_line(list) << "\n";
   } else if (found->empty()) {
-    std::cout << "no plugins found in " << built_in.string() << "\n";
+    std::cout << "no plugins found in " << printable(built_in.string()) << "\n";
   } else {
     print_table(*found, records);
   }
@@ -114,7 +133,8 @@ int new_plugin(const NewPluginOptions& options) {
     return kDone;
   }
   for (const auto& file : *written)
-    std::cout << (options.into / options.name / file.filename()).lexically_normal().string()
+    std::cout << printable(
+                     (options.into / options.name / file.filename()).lexically_normal().string())
               << "\n";
   std::cout << "\nREADME.md in there says how to test and use it.\n";
   return kDone;

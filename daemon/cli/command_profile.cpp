@@ -2,64 +2,28 @@
 // profile: some steps of a recipe as a trace, and what analyze says about it.
 #include "daemon/cli/command_profile.hpp"
 
-#include <poll.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
-
 #include <chrono>
-#include <csignal>
 #include <iostream>
 #include <utility>
 
 #include "base/clock.hpp"
 #include "base/printable.hpp"
-#include "base/process/process.hpp"
 #include "base/text.hpp"
 #include "daemon/cli/command_functions.hpp"
-#include "daemon/cli/plugin_names.hpp"
 #include "daemon/cli/recipe_reading.hpp"
 #include "daemon/common/exit_codes.hpp"
-#include "daemon/common/owner_mark.hpp"
 #include "daemon/common/places.hpp"
 #include "daemon/common/settings.hpp"
 #include "daemon/common/trainer_plugins.hpp"
 #include "daemon/common/used_device.hpp"
+#include "daemon/plugin_list/plugin_names.hpp"
 #include "daemon/report/history_reading.hpp"
-#include "daemon/session/device_lock.hpp"
+#include "daemon/session/command_device.hpp"
 #include "daemon/trainers/trainer_job.hpp"
 
 namespace autotuned::daemon {
 
 namespace {
-
-// SIGINT and SIGTERM ask the trainer to stop, for its lifetime.
-class SignalCancel final : public CancelSource {
- public:
-  SignalCancel() {
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGTERM);
-    if (!is_ignored(SIGINT)) sigaddset(&signals, SIGINT);
-    ::pthread_sigmask(SIG_BLOCK, &signals, &before_);
-    signals_ = Descriptor(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
-  }
-
-  ~SignalCancel() override { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalCancel(const SignalCancel&) = delete;
-  SignalCancel& operator=(const SignalCancel&) = delete;
-
-  [[nodiscard]] int descriptor() const override { return signals_.get(); }
-  bool is_requested() override {
-    signalfd_siginfo signal{};
-    if (::read(signals_.get(), &signal, sizeof signal) == sizeof signal) is_requested_ = true;
-    return is_requested_;
-  }
-
- private:
-  sigset_t before_{};
-  Descriptor signals_;
-  bool is_requested_ = false;
-};
 
 // In the form that TensorBoard's plugin looks for.
 std::string file_name(const std::string& recipe) {
@@ -94,31 +58,12 @@ Result<std::filesystem::path> place_of_trace(const ProfileOptions& options,
   return folder / file;
 }
 
-Result<DeviceLock> lock_device_of(const recipes::Recipe& recipe, const Machine& machine) {
-  const auto folder = lock_folder();
-  if (!folder) return tl::unexpected(folder.error());
-  const std::string holder =
-      "autotuned profile, process " + std::to_string(getpid()) + ", recipe " + recipe.name;
-  bool is_waiting = false;
-  end_left_behind(std::chrono::seconds(2));
-  auto lock =
-      lock_device(device_of(recipe, machine), holder, {*folder}, [&](const std::string& who) {
-        if (!std::exchange(is_waiting, true)) std::cerr << "waiting for " << printable(who) << "\n";
-        poll(nullptr, 0, 200);
-        return true;
-      });
-  if (lock && !lock->problem.empty()) {
-    report_warning("runs of other users may use the device meanwhile: " + lock->problem);
-  }
-  return lock;
-}
-
 // The trainer's answer. Signals end the recording and nothing else.
 Result<Json> record(const recipes::Recipe& recipe, const std::vector<recipes::Knob>& knobs,
                     const std::vector<plugins::FoundPlugin>& trainer_plugins,
                     const Machine& machine, const std::filesystem::path& file,
                     const ProfileOptions& options, std::chrono::nanoseconds limit) {
-  const auto lock = lock_device_of(recipe, machine);
+  const auto lock = lock_device_for("profile", recipe, machine);
   if (!lock) return tl::unexpected(lock.error());
   TrainerJobSpec spec;
   spec.recipe = recipe;
@@ -158,15 +103,6 @@ Result<Json> record(const recipes::Recipe& recipe, const std::vector<recipes::Kn
   return job.trace(configuration, std::move(request), limit);
 }
 
-int report(const Error& error) {
-  if (error.kind == ErrorKind::cancelled) {
-    std::cerr << "cancelled\n";
-    return kCancelled;
-  }
-  return report_error(error,
-                      error.kind == ErrorKind::unsupported ? kEnvironmentUnusable : kWorkFailed);
-}
-
 }  // namespace
 
 int profile(const ProfileOptions& options) {
@@ -200,7 +136,7 @@ int profile(const ProfileOptions& options) {
                         file.error().kind == ErrorKind::invalid ? kUsageError : kWorkFailed);
   }
   const auto traced = record(*recipe, knobs, trainer_plugins, machine, *file, options, *limit);
-  if (!traced) return report(traced.error());
+  if (!traced) return report_measuring_error(traced.error());
 
   const std::int64_t wanted = options.steps * options.repeat;
   const std::int64_t steps = get_integer(*traced, "steps").value_or(0);

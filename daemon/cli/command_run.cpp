@@ -10,8 +10,8 @@
 #include "base/process/process.hpp"
 #include "base/text.hpp"
 #include "daemon/cli/command_functions.hpp"
-#include "daemon/cli/plugin_names.hpp"
 #include "daemon/cli/recipe_reading.hpp"
+#include "daemon/cli/run_request.hpp"
 #include "daemon/cli/run_screen.hpp"
 #include "daemon/common/exit_codes.hpp"
 #include "daemon/common/places.hpp"
@@ -19,6 +19,7 @@
 #include "daemon/common/submitted_variables.hpp"
 #include "daemon/common/trainer_plugins.hpp"
 #include "daemon/common/used_device.hpp"
+#include "daemon/plugin_list/plugin_names.hpp"
 #include "daemon/queue/client.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "daemon/supervisor/supervisor.hpp"
@@ -36,6 +37,21 @@ int usage_error(const std::string& text) {
 std::string random_token() {
   std::random_device random;
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
+}
+
+// The session gets them as JSON, which would make others of them.
+Result<void> check_paths(const SessionRequest& request) {
+  std::vector<std::filesystem::path> paths = {request.recipe.file, request.recipe.output_dir,
+                                              request.history};
+  paths.insert(paths.end(), request.plugin_folders.begin(), request.plugin_folders.end());
+  for (const std::filesystem::path& path : paths) {
+    const Json text = path.string();
+    const auto arrived = parse_json(to_line(text), "a path");
+    if (arrived && *arrived == text) continue;
+    return fail(ErrorKind::invalid, "the path is no UTF-8", path.string(),
+                "rename it, or name another one");
+  }
+  return {};
 }
 
 std::string detached_text(std::int64_t job, const std::string& recipe) {
@@ -67,9 +83,10 @@ int run_in_daemon(DaemonClient client, SessionRequest request, const std::filesy
     }
     return kDone;
   }
-  RunScreen screen;
-  const auto followed = follow(std::move(client), *id, OnInterrupt::cancel,
-                               [&screen](const Json& event) { screen.show(event); });
+  RunScreen screen(options.screen);
+  const auto followed = follow(
+      std::move(client), *id, OnInterrupt::cancel,
+      [&screen](const Json& event) { screen.show(event); }, [&screen] { screen.tick(); });
   const Result<int> outcome =
       followed ? Result<int>(followed->exit_code) : tl::unexpected(followed.error());
   return screen.conclude(outcome, options.as_json, options.require_gain);
@@ -78,6 +95,10 @@ int run_in_daemon(DaemonClient client, SessionRequest request, const std::filesy
 }  // namespace
 
 int run(const RunOptions& options) {
+  if (!options.command.empty()) return run_script(options);
+  if (!options.allow.empty()) {
+    return usage_error("--allow is for scripts; a recipe says it in tune.allow");
+  }
   // Paths are relative to it.
   const auto here = current_folder();
   if (!here) return report_error(here.error(), kEnvironmentUnusable);
@@ -98,14 +119,16 @@ int run(const RunOptions& options) {
   if (auto applied = apply_settings(options.settings, knobs, *recipe); !applied) {
     return usage_error(applied.error().message());
   }
-  if (options.budget) {
-    auto budget = parse_duration(*options.budget);
-    if (!budget)
-      return usage_error("--budget " + *options.budget + ": " + budget.error().message());
-    recipe->tune.budget = *budget;
-  }
-  if (options.output) recipe->output_dir = std::filesystem::absolute(*options.output);
-  if (report_problems(output_problems(*recipe, options.recipe), options.as_json)) {
+  const auto budget = budget_of(options);
+  if (!budget) return report_error(budget.error(), kUsageError);
+  if (*budget) recipe->tune.budget = **budget;
+  if (options.output) {
+    recipe->output_dir = std::filesystem::absolute(*options.output);
+    if (const std::string refusal = output_refusal(recipe->output_dir); !refusal.empty()) {
+      return usage_error("--output " + *options.output + ": results cannot be written there: " +
+                         refusal + "; name another folder, or change its mode");
+    }
+  } else if (report_problems(output_problems(*recipe, options.recipe), options.as_json)) {
     return kUsageError;
   }
   auto block_limit = parse_duration(options.block_limit);
@@ -113,18 +136,14 @@ int run(const RunOptions& options) {
     return usage_error("--block-limit " + options.block_limit + ": expected a time such as 60s");
   }
 
-  SessionRequest request;
+  SessionRequest request = request_of(options);
   request.recipe = std::move(*recipe);
-  request.history = options.history.empty() ? storage::History::default_path()
-                                            : std::filesystem::absolute(options.history);
-  for (const auto& folder : options.plugin_folders) {
-    request.plugin_folders.push_back(std::filesystem::absolute(folder));
-  }
-  request.without = options.without;
-  request.retune = options.retune;
   request.tune_only = options.tune_only;
-  request.is_ablated = options.ablate;
   request.block_limit = *block_limit;
+
+  if (const auto checked = check_paths(request); !checked) {
+    return report_error(checked.error(), kUsageError);
+  }
 
   if (!options.no_daemon) {
     auto daemon = DaemonClient::connect();
@@ -134,9 +153,10 @@ int run(const RunOptions& options) {
     }
     if (options.detach) return report_error(connect_or_explain().error(), kEnvironmentUnusable);
   }
-  RunScreen screen;
-  const auto outcome = supervise(std::move(request), SupervisorLimits{},
-                                 [&screen](const Json& event) { screen.show(event); });
+  RunScreen screen(options.screen);
+  const auto outcome = supervise(
+      std::move(request), SupervisorLimits{}, [&screen](const Json& event) { screen.show(event); },
+      [&screen] { screen.tick(); });
   return screen.conclude(outcome, options.as_json, options.require_gain);
 }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <charconv>
+#include <cstdint>
 #include <iostream>
 #include <vector>
 
@@ -14,6 +17,7 @@
 #include "daemon/queue/store.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "daemon/report/report.hpp"
+#include "daemon/web/web_server.hpp"
 
 namespace autotuned::daemon {
 
@@ -52,12 +56,37 @@ std::string trials_text(const Json& trials) {
   return text;
 }
 
+Result<std::uint16_t> port_from(const std::string& text) {
+  std::uint16_t port = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, port);
+  if (error == std::errc() && rest == end) return port;
+  return fail(ErrorKind::invalid, "'" + text + "' is no port", "--web",
+              "give a number up to 65535, or none for a free one");
+}
+
+// Says where the page is, to a person alone: the address is a secret, and a log may be read by others.
+MakeQueueView announced(const MakeQueueView& make) {
+  return [make](boost::asio::io_context& context, QueueAccess& queue) {
+    auto view = make(context, queue);
+    if (!view) return view;
+    std::cerr << "page     "
+              << (::isatty(STDERR_FILENO) == 1 ? (*view)->address()
+                                               : "'autotuned status' prints its address")
+              << std::endl;
+    return view;
+  };
+}
+
 void print_status(const Json& status) {
   const Json& memory = member(status, "memory");
   std::cout << fmt::format(
       "daemon   process {}, {} resident, {} running, {} waiting\n", number_of(status, "process"),
       format_bytes(number_of(memory, "daemon_bytes")),
       number_of(member(status, "queue"), "running"), number_of(member(status, "queue"), "queued"));
+  if (const std::string page = text_of(status, "page"); !page.empty()) {
+    std::cout << "page     " << page << "\n";
+  }
   std::vector<std::vector<std::string>> rows = {
       {"id", "state", "recipe", "device", "run", "trials", "restarts", "memory"}};
   for (const Json& job : member(status, "jobs")) {
@@ -75,12 +104,31 @@ void print_status(const Json& status) {
   }
 }
 
+// The exit code of a command that has only watched.
+int followed_code(const Result<Followed>& followed, std::int64_t job) {
+  // As in run: it was there, and the run did not come to its end.
+  if (!followed && followed.error().kind == ErrorKind::crashed) {
+    return report_error(followed.error());
+  }
+  if (!followed) return report_refusal(followed.error());
+  if (!followed->has_left) return followed->exit_code;
+  std::cerr << "\nleft; the run goes on: 'autotuned attach " << job << "' follows it again\n";
+  return kDone;
+}
+
 }  // namespace
 
-int serve() {
+int serve(const ServeOptions& options) {
+  MakeQueueView page;
+  if (options.web) {
+    const auto port = port_from(*options.web);
+    if (!port) return report_error(port.error(), kUsageError);
+    page = announced(
+        web_page({.port = *port, .may_control = options.web_control, .history = options.history}));
+  }
   const auto socket = socket_file();
   if (!socket) return report_refusal(socket.error());
-  const auto served = serve(*socket, default_store_folder(), ServeLimits{});
+  const auto served = serve(*socket, default_store_folder(), DaemonLimits{}, page);
   if (served) return kDone;
   // Nothing is wrong with the place: a service manager may try again.
   const ErrorKind kind = served.error().kind;
@@ -100,31 +148,26 @@ int status(bool as_json) {
   return kDone;
 }
 
-int attach(const std::string& id, bool as_json) {
+int attach(const std::string& id, bool as_json, const ScreenOptions& options) {
   auto client = connect_or_explain();
   if (!client) return report_refusal(client.error());
   // Its number stays what it is when the daemon does not.
   const auto found = client->ask({{"request", "find"}, {"job", id}});
   if (!found) return report_refusal(found.error());
   const std::int64_t job = number_of(*found, "job");
-  RunScreen screen;
-  const auto followed = follow(*std::move(client), job, OnInterrupt::leave, [&](const Json& event) {
-    if (as_json) {
-      std::cout << to_line(event) << std::endl;
-    } else {
-      screen.show(event);
-    }
-  });
-  // As in run: it was there, and the run did not come to its end.
-  if (!followed && followed.error().kind == ErrorKind::crashed) {
-    return report_error(followed.error());
+  if (as_json) {
+    const auto print = [](const Json& event) { std::cout << to_line(event) << std::endl; };
+    return followed_code(follow(*std::move(client), job, OnInterrupt::leave, print), job);
   }
-  if (!followed) return report_refusal(followed.error());
-  if (followed->has_left) {
-    std::cerr << "\nleft; the run goes on: 'autotuned attach " << job << "' follows it again\n";
-    return kDone;
+  RunScreen screen(options, RunScreen::Viewer::watcher);
+  const auto followed = follow(
+      *std::move(client), job, OnInterrupt::leave,
+      [&screen](const Json& event) { screen.show(event); }, [&screen] { screen.tick(); });
+  if (!followed || followed->has_left) {
+    screen.finish();
+    return followed_code(followed, job);
   }
-  return as_json ? followed->exit_code : screen.conclude(followed->exit_code, false, false);
+  return screen.conclude(followed->exit_code, false, false);
 }
 
 int cancel(const std::string& id, bool as_json) {

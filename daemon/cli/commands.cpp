@@ -2,17 +2,17 @@
 #include "daemon/cli/commands.hpp"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <iostream>
-#include <optional>
-#include <sstream>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/printable.hpp"
-#include "base/text.hpp"
 #include "daemon/cli/command_functions.hpp"
 #include "daemon/cli/command_profile.hpp"
+#include "daemon/cli/commands_guide.hpp"
+#include "daemon/cli/commands_results.hpp"
 #include "daemon/common/exit_codes.hpp"
 #include "daemon/profile_view/profile_views.hpp"
 
@@ -27,11 +27,12 @@ constexpr const char* kDescription =
     "that.";
 
 constexpr const char* kFooter =
-    "Exit codes: 0 done, 1 the work failed, 2 usage or recipe error, 3 nothing faster found (only "
-    "with\n"
-    "--require-gain), 4 environment unusable, 130 cancelled.";
+    "Exit codes: 0 done, 1 the work failed (guard: slower), 2 usage or recipe error, 3 nothing "
+    "faster\n"
+    "found (only with --require-gain; guard: undecided), 4 environment unusable, 130 cancelled.";
 
-// An empty path comes from an unset variable in a script: better said than taken for this folder.
+}  // namespace
+
 CLI::Validator not_empty() {
   return {[](const std::string& value) {
             return value.empty() ? std::string("the path is empty") : std::string();
@@ -39,7 +40,6 @@ CLI::Validator not_empty() {
           ""};
 }
 
-// Options that several commands share.
 void add_json(CLI::App& command, bool& as_json) {
   command.add_flag("--json", as_json, "Print JSON on standard output");
 }
@@ -58,13 +58,38 @@ void add_plugin_folders(CLI::App& command, std::vector<std::filesystem::path>& f
       ->type_name("DIR");
 }
 
+namespace {
+
+// Of commands that show a run while it goes on.
+void add_screen(CLI::App& command, ScreenOptions& options) {
+  static const std::map<std::string, ColorChoice> kChoices = {{"auto", ColorChoice::automatic},
+                                                              {"always", ColorChoice::always},
+                                                              {"never", ColorChoice::never}};
+  command
+      .add_option("--color", options.color,
+                  "Colours: auto (on a terminal, unless NO_COLOR is set), always or never")
+      ->transform(CLI::CheckedTransformer(kChoices).description(""))
+      ->type_name("WHEN");
+  command.add_flag("--verbose", options.is_verbose,
+                   "Show every plugin with nothing to try, every reason and every upper bound");
+}
+
 void add_recipe(CLI::App& command, std::filesystem::path& recipe) {
   command.add_option("RECIPE", recipe, "Recipe file")->required()->type_name("FILE");
 }
 
 void add_run(CLI::App& app, RunOptions& options) {
-  CLI::App& command = *app.add_subcommand("run", "Tune if needed, then train");
-  add_recipe(command, options.recipe);
+  CLI::App& command = *app.add_subcommand(
+      "run", "Tune if needed, then train; a script of yours is tuned while it trains");
+  command
+      .add_option("RECIPE", options.recipe,
+                  "Recipe file; or a script (*.py) with its arguments; or -- and a command")
+      ->required()
+      ->type_name("FILE");
+  command
+      .add_option("--allow", options.allow,
+                  "What may change in a script beside what is exact: numerics, semantics, a knob")
+      ->type_name("CLASS");
   command
       .add_option("--budget", options.budget,
                   "Time for tuning, instead of the recipe's (90s, 10min)")
@@ -95,6 +120,7 @@ void add_run(CLI::App& app, RunOptions& options) {
                   "A block of steps that takes longer than this has hung")
       ->type_name("TIME")
       ->capture_default_str();
+  add_screen(command, options.screen);
   add_history(command, options.history);
   add_json(command, options.as_json);
 }
@@ -141,6 +167,8 @@ void add_history_list(CLI::App& app, HistoryOptions& options) {
   command.add_option("--since", options.since, "Only runs from this day on")
       ->type_name("YYYY-MM-DD");
   command.add_option("--limit", options.limit, "At most this many")->capture_default_str();
+  command.add_flag("--trend", options.is_trend,
+                   "Of each job here, the newest run beside the fastest before it: slower since?");
   add_history(command, options.history);
   add_json(command, options.as_json);
 }
@@ -152,6 +180,8 @@ CLI::App& add_plugins(CLI::App& app, ListPluginsOptions& options) {
   command
       .add_option("--require", options.required, "Only this plugin; exit with 1 unless it is ready")
       ->type_name("NAME");
+  command.add_flag("--gains", options.is_gains,
+                   "Which plugin paid off, for which job on which machine, and by how much");
   add_history(command, options.history);
   add_json(command, options.as_json);
   return command;
@@ -256,38 +286,37 @@ void add_profile(CLI::App& app, ProfileOptions& options) {
   add_json(command, options.as_json);
 }
 
-// What somebody sees who types the name alone.
-constexpr const char* kWelcome =
-    "autotuned measures what makes a training job slow, and trains it with what is faster.\n"
-    "\n"
-    "  autotuned check RECIPE    says what is wrong with a recipe, data and model included\n"
-    "  autotuned run RECIPE      tunes, then trains; the same command goes on where it was ended\n"
-    "  autotuned explain last    tells what the last run tried, and what it gave\n"
-    "  autotuned doctor          says what works on this machine\n"
-    "  autotuned schema          explains every key of a recipe\n"
-    "\n"
-    "`autotuned --help` lists all commands, `autotuned COMMAND --help` their options.\n";
+CLI::App& add_serve(CLI::App& app, ServeOptions& options) {
+  CLI::App& command = *app.add_subcommand(
+      "serve", "The daemon: take runs into a queue and do them, one at a time per device");
+  CLI::Option* const web =
+      command.add_option("--web", options.web, "Also show runs and history to browsers, here only")
+          ->expected(0, 1)
+          ->default_str("0")
+          ->type_name("PORT");
+  command.add_flag("--web-control", options.web_control, "The page may also cancel runs")
+      ->needs(web);
+  add_history(command, options.history);
+  return command;
+}
 
-// A first word that is no command, where CLI11 would say that one is required.
-std::optional<std::string> unknown_command(const CLI::App& app, int argc, char** argv) {
-  if (argc < 2) return std::nullopt;
-  const std::string name = argv[1];
-  std::vector<std::string> known;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-    known.push_back(command->get_name());
-  if (name.starts_with('-') || std::ranges::find(known, name) != known.end()) return std::nullopt;
-  const auto near = nearest_name(name, known);
-  return "there is no command '" + name + "'; " +
-         (near ? "did you mean '" + *near + "'?" : "`autotuned --help` lists them");
+// Where the command line of a script begins, all of which is the script's; `argc` where there is none.
+int script_begin(const CLI::App& run, int argc, char** argv) {
+  if (argc < 2 || std::string_view(argv[1]) != run.get_name()) return argc;
+  for (int i = 2; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--") return i;
+    if (!word.starts_with('-')) return word.ends_with(".py") ? i : argc;
+    const CLI::Option* const option = run.get_option_no_throw(word);
+    if (option != nullptr && option->get_items_expected_max() > 0) ++i;
+  }
+  return argc;
 }
 
 }  // namespace
 
 int run_command(int argc, char** argv) {
-  if (argc <= 1) {
-    std::cout << kWelcome;
-    return kDone;
-  }
+  if (argc <= 1) return welcome();
   CLI::App app{kDescription, "autotuned"};
   app.footer(kFooter);
   app.set_version_flag("--version", "autotuned " AUTOTUNED_VERSION);
@@ -304,6 +333,8 @@ int run_command(int argc, char** argv) {
   NewPluginOptions new_plugin_options;
   bool as_json = false;
 
+  GuideOptions guide_options;
+  add_init(app, guide_options);
   add_run(app, run_options);
   add_history_list(app, history_options);
   BackupOptions backup_options;
@@ -315,9 +346,8 @@ int run_command(int argc, char** argv) {
   add_profile(app, profile_options);
   AnalyzeOptions analyze_options;
   add_analyze(app, analyze_options);
-
-  const CLI::App& serve_command = *app.add_subcommand(
-      "serve", "The daemon: take runs into a queue and do them, one at a time per device");
+  ServeOptions serve_options;
+  const CLI::App& serve_command = add_serve(app, serve_options);
   CLI::App& status_command =
       *app.add_subcommand("status", "What the daemon runs, what waits, and its counters");
   CLI::App& attach_command =
@@ -332,22 +362,35 @@ int run_command(int argc, char** argv) {
   }
   for (CLI::App* command : {&status_command, &attach_command, &cancel_command, &stop_command})
     add_json(*command, as_json);
+  ScreenOptions screen_options;
+  add_screen(attach_command, screen_options);
 
+  ResultOptions result_options;
+  add_results(app, result_options);
   CLI::App& show_command = *app.add_subcommand("show", "One run, or one trial (RUN.NUMBER)");
   show_command.add_option("ID", id, "A run, the beginning of its name, or 'last'")->required();
   CLI::App& explain_command = *app.add_subcommand(
       "explain", "The story of a run: what was slow, what was tried, what it gave, what it cost");
   explain_command.add_option("ID", id, "A run, the beginning of its name, or 'last'")->required();
+  bool is_break_even = false;
+  explain_command.add_flag("--break-even", is_break_even,
+                           "Only what tuning cost, and after how much training it is repaid");
   CLI::App& compare_command =
       *app.add_subcommand("compare", "Two runs or two trials: what differs, and how much");
   compare_command.add_option("A", id, "A run or a trial (RUN.NUMBER)")->required();
   compare_command.add_option("B", other_id, "The other one")->required();
+  bool is_all = false;
+  compare_command.add_flag("--all", is_all, "Every difference, with spans, metrics and checks");
   CLI::App& best_command =
-      *app.add_subcommand("best", "The kept configuration of a recipe here, as a recipe");
+      *app.add_subcommand("best", "The kept configuration of a recipe, or of every job here");
   CLI::App& forget_command =
       *app.add_subcommand("forget", "Drop the kept configuration of a recipe here");
-  for (CLI::App* command : {&best_command, &forget_command})
-    add_recipe(*command, recipe);
+  best_command.add_option("RECIPE", recipe, "Recipe file; without one, a list of all jobs here")
+      ->type_name("FILE");
+  add_recipe(forget_command, recipe);
+  CLI::App& patch_command =
+      *app.add_subcommand("patch", "What was kept for a script, as a unified diff against it");
+  patch_command.add_option("SCRIPT", recipe, "The script, as it was tuned")->required();
   CLI::App& check_command = *app.add_subcommand("check", "Check a recipe and do nothing else");
   add_recipe(check_command, recipe);
   CLI::App& schema_command =
@@ -365,38 +408,47 @@ int run_command(int argc, char** argv) {
   CLI::App& findings_command = *app.add_subcommand(
       "findings", "The rules that analyze knows: when each fires, and what acts on it");
   add_json(findings_command, as_json);
+  add_guides(app, guide_options);
   for (CLI::App* command : {&show_command, &explain_command, &compare_command, &best_command,
-                            &forget_command, &doctor_command}) {
+                            &forget_command, &patch_command, &doctor_command}) {
     add_history(*command, history);
-  }
-  for (CLI::App* command :
-       {&show_command, &explain_command, &compare_command, &best_command, &forget_command,
-        &check_command, &schema_command, &knobs_command, &doctor_command}) {
     add_json(*command, as_json);
   }
+  for (CLI::App* command : {&check_command, &schema_command, &knobs_command})
+    add_json(*command, as_json);
 
   if (const auto unknown = unknown_command(app, argc, argv)) {
     std::cerr << printable(*unknown) << "\n";
     return kUsageError;
   }
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    // It may name files, which others gave their names.
-    std::ostringstream refusal;
-    const int code = app.exit(error, std::cout, refusal);
-    std::cerr << printable_lines(refusal.str());
-    return code == 0 ? kDone : kUsageError;
+  const int begin = script_begin(*app.get_subcommand("run"), argc, argv);
+  std::vector<char*> own(argv, argv + begin);
+  if (begin < argc) {
+    run_options.is_script_file = std::string_view(argv[begin]) != "--";
+    run_options.command.assign(argv + begin + (run_options.is_script_file ? 0 : 1), argv + argc);
+    own.push_back(argv[begin]);
+    // In the place of the recipe.
+    if (!run_options.is_script_file && begin + 1 < argc) own.push_back(argv[begin + 1]);
   }
+  try {
+    app.parse(static_cast<int>(own.size()), own.data());
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error, std::cout, std::cerr);  // --help
+    // It may name files, which others gave their names.
+    std::cerr << printable(mistake_text(app, error, own)) << "\n";
+    return kUsageError;
+  }
+  if (const auto code = run_guide(app, guide_options)) return *code;
   if (app.got_subcommand("run")) return run(run_options);
   // Where --history stands before the name of the subcommand, it is the parent's.
   if (backup_options.history.empty()) backup_options.history = history_options.history;
   if (prune_options.history.empty()) prune_options.history = history_options.history;
   if (backup_command.parsed()) return back_up_history(backup_options);
   if (prune_command.parsed()) return prune_history(prune_options);
-  if (serve_command.parsed()) return serve();
+  if (serve_command.parsed()) return serve(serve_options);
+  if (const auto code = run_results(app, result_options)) return *code;
   if (status_command.parsed()) return status(as_json);
-  if (attach_command.parsed()) return attach(id, as_json);
+  if (attach_command.parsed()) return attach(id, as_json, screen_options);
   if (cancel_command.parsed()) return cancel(id, as_json);
   if (stop_command.parsed()) return stop(as_json);
   if (app.got_subcommand("history")) return list_history(history_options);
@@ -404,10 +456,11 @@ int run_command(int argc, char** argv) {
   if (app.got_subcommand("analyze")) return analyze(analyze_options);
   if (findings_command.parsed()) return print_findings(as_json);
   if (show_command.parsed()) return show(history, id, as_json);
-  if (explain_command.parsed()) return explain(history, id, as_json);
-  if (compare_command.parsed()) return compare(history, id, other_id, as_json);
+  if (explain_command.parsed()) return explain(history, id, is_break_even, as_json);
+  if (compare_command.parsed()) return compare(history, id, other_id, is_all, as_json);
   if (best_command.parsed()) return best(history, recipe, plugin_folders, as_json);
   if (forget_command.parsed()) return forget(history, recipe, plugin_folders, as_json);
+  if (patch_command.parsed()) return patch(history, recipe, as_json);
   if (check_command.parsed()) return check(recipe, plugin_folders, as_json);
   if (schema_command.parsed()) return print_schema(as_json);
   if (knobs_command.parsed()) return print_knobs(plugin_folders, as_json);

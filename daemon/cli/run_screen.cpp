@@ -3,15 +3,47 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <iostream>
+#include <string_view>
+#include <system_error>
 
-#include "base/printable.hpp"
 #include "daemon/common/exit_codes.hpp"
+#include "daemon/screen/run_lines.hpp"
 
 namespace autotuned::daemon {
 
-RunScreen::RunScreen() : view_(stderr, isatty(STDERR_FILENO) != 0) {}
+namespace {
+
+bool is_terminal(int descriptor) {
+  return ::isatty(descriptor) != 0;
+}
+
+// One that does what a panel needs, which `dumb` says of itself that it does not.
+bool can_draw() {
+  const char* const terminal = std::getenv("TERM");
+  return is_terminal(STDERR_FILENO) && terminal != nullptr && std::string_view(terminal) != "dumb";
+}
+
+Look look_of_card(const ScreenOptions& options) {
+  const bool is_shown = is_terminal(STDOUT_FILENO);
+  return {.columns = is_shown ? std::max(screen_size(stdout).columns - 1, 1) : 0,
+          .is_coloured = is_coloured(options.color, is_shown),
+          .is_verbose = options.is_verbose,
+          .has_panel = false};
+}
+
+}  // namespace
+
+RunScreen::RunScreen(const ScreenOptions& options, Viewer viewer)
+    : options_(options),
+      view_(stderr, {.is_live = can_draw(),
+                     .is_coloured = is_coloured(options.color, is_terminal(STDERR_FILENO)),
+                     .is_only_watched = viewer == Viewer::watcher,
+                     .is_verbose = options.is_verbose}) {}
 
 void RunScreen::show(const Json& event) {
   view_.show(event);
@@ -28,12 +60,21 @@ int RunScreen::conclude(const Result<int>& outcome, bool as_json, bool require_g
     problem_ = outcome.error().message();
     view_.show({{"event", "error"}, {"text", problem_}});
   }
+  view_.finish();
   if (as_json) {
     // It may have ended before there was a run to tell about.
     if (!result_.is_object()) result_ = {{"run", nullptr}, {"error", problem_}};
     std::cout << to_line(result_) << "\n";
-  } else if (!text_.empty()) {
-    std::cout << "\n" << printable_lines(text_);
+  } else if (result_.is_object()) {
+    std::error_code unknown;
+    const Look look = look_of_card(options_);
+    // A path that is wider than the terminal stays whole.
+    Look whole = look;
+    whole.columns = 0;
+    const auto here = std::filesystem::current_path(unknown);
+    for (const Line& line : card_lines(result_, text_, here, look))
+      std::cout << drawn(line, whole) << "\n";
+    std::cout << std::flush;
   }
   if (!outcome) return kWorkFailed;
   if (*outcome == kCancelled) {

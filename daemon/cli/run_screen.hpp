@@ -7,20 +7,29 @@
 
 #include "base/json.hpp"
 #include "base/result.hpp"
-#include "daemon/cli/progress_view.hpp"
+#include "daemon/cli/command_functions.hpp"
+#include "daemon/screen/progress_view.hpp"
 
 namespace autotuned::daemon {
 
 class RunScreen {
  public:
-  RunScreen();
+  enum class Viewer { owner, watcher };  // whose Ctrl-C stops the run, and whose does not
+
+  // The panel of a terminal is there at once.
+  explicit RunScreen(const ScreenOptions& options, Viewer viewer = Viewer::owner);
 
   void show(const Json& event);
+  // Time has gone on.
+  void tick() { view_.tick(); }
+  // Takes the panel away, for lines of others.
+  void finish() { view_.finish(); }
   // Prints the result and returns the exit code of the command. `outcome` is that of the run, or why
   // there is none.
   int conclude(const Result<int>& outcome, bool as_json, bool require_gain);
 
  private:
+  ScreenOptions options_;
   ProgressView view_;
   Json result_;
   std::string text_;

@@ -21,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "process-";
+constexpr std::string_view kUnknown = "-unknown";
 // As in orphans.cpp.
 constexpr std::size_t kMaxEnvironmentBytes = std::size_t{4} << 20U;
 
@@ -67,7 +68,13 @@ std::string own_mark() {
   const std::string process = std::to_string(::getpid());
   const auto state = state_of(process);
   // Without its start nobody could say that it has ended, and nothing of it would ever be ended by mistake.
-  return std::string(kPrefix) + process + "-" + (state ? state->start : "unknown");
+  return std::string(kPrefix) + process + (state ? "-" + state->start : std::string(kUnknown));
+}
+
+std::size_t end_own(std::chrono::nanoseconds limit) {
+  const std::string mark = own_mark();
+  // Without its start it might be the mark of another process that had our number.
+  return mark.ends_with(kUnknown) ? 0 : end_processes_of({mark}, limit);
 }
 
 bool is_left_behind(const std::string& mark) {

@@ -13,6 +13,10 @@ namespace autotuned::daemon {
 // Of this process: its number and when it started, which no other one has while the machine runs.
 [[nodiscard]] std::string own_mark();
 
+// SIGKILL to every other process that carries our mark; waits until they are gone, `limit` at most. Returns how many there
+// were: what a run has started, and what its session could not end because it had left the group of its trainer.
+std::size_t end_own(std::chrono::nanoseconds limit);
+
 // Whether `mark` names a process that has ended. False for what is no such mark, such as the token of a daemon's job, and
 // where it cannot be found out.
 [[nodiscard]] bool is_left_behind(const std::string& mark);

@@ -43,6 +43,10 @@ Places find_places() {
   places.trainer = trainer.empty() ? folder / "autotuned-trainer" : std::filesystem::path{trainer};
   places.built_in_plugins = folder.parent_path() / "lib" / "autotuned" / "plugins";
   places.templates = folder.parent_path() / "share" / "autotuned" / "templates";
+  const std::string startup = environment_text("AUTOTUNED_STARTUP");
+  places.startup = startup.empty()
+                       ? folder.parent_path() / "share/autotuned/python/autotuned/startup"
+                       : std::filesystem::path{startup};
   return places;
 }
 

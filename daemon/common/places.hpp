@@ -13,6 +13,8 @@ struct Places {
   std::filesystem::path trainer;           // autotuned-trainer beside it, or $AUTOTUNED_TRAINER
   std::filesystem::path built_in_plugins;  // ../lib/autotuned/plugins
   std::filesystem::path templates;         // ../share/autotuned/templates, for `plugins new`
+  // ../share/autotuned/python/autotuned/startup, from which Python loads the agent, or $AUTOTUNED_STARTUP
+  std::filesystem::path startup;
 };
 
 // From /proc/self/exe. The trainer need not exist: starting it says so.

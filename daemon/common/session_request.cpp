@@ -1,7 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/common/session_request.hpp"
 
+#include <utility>
+
 namespace autotuned::daemon {
+
+Json ScriptRequest::to_json() const {
+  return {{"name", name},
+          {"command", command},
+          {"content", content},
+          {"budget_ns", budget ? Json(budget->count()) : Json()},
+          {"allow", allow}};
+}
+
+Result<ScriptRequest> ScriptRequest::from_json(const Json& value) {
+  const auto name = get_string(value, "name");
+  const auto content = get_string(value, "content");
+  if (!name) return tl::unexpected(name.error());
+  if (!content) return tl::unexpected(content.error());
+  ScriptRequest script{
+      .name = *name, .command = {}, .content = *content, .budget = {}, .allow = {}};
+  for (const auto& [field, list] :
+       {std::pair{"command", &script.command}, std::pair{"allow", &script.allow}}) {
+    for (const Json& word : member(value, field)) {
+      if (word.is_string()) list->push_back(word.get<std::string>());
+    }
+  }
+  if (!member(value, "budget_ns").is_null()) {
+    const auto budget_ns = get_integer(value, "budget_ns");
+    if (!budget_ns) return tl::unexpected(budget_ns.error());
+    script.budget = std::chrono::nanoseconds(*budget_ns);
+  }
+  if (script.command.empty()) return fail(ErrorKind::invalid, "a script has no command");
+  return script;
+}
 
 Json SessionRequest::to_json() const {
   Json folders = Json::array();
@@ -12,18 +44,34 @@ Json SessionRequest::to_json() const {
     fault_list.push_back(
         {{"plugin", fault.plugin}, {"outcome", fault.outcome}, {"is_loading", fault.is_loading}});
   }
-  return {{"recipe", recipe.to_json()}, {"history", history.string()},
-          {"plugin_folders", folders},  {"without", without},
-          {"retune", retune},           {"tune_only", tune_only},
-          {"is_ablated", is_ablated},   {"continue_run", continue_run},
-          {"faults", fault_list},       {"block_limit_ns", block_limit.count()}};
+  Json json = {{"history", history.string()},
+               {"plugin_folders", folders},
+               {"without", without},
+               {"retune", retune},
+               {"tune_only", tune_only},
+               {"is_ablated", is_ablated},
+               {"continue_run", continue_run},
+               {"faults", fault_list},
+               {"block_limit_ns", block_limit.count()}};
+  if (script) {
+    json["script"] = script->to_json();
+  } else {
+    json["recipe"] = recipe.to_json();
+  }
+  return json;
 }
 
 Result<SessionRequest> SessionRequest::from_json(const Json& value) {
   SessionRequest request;
-  auto recipe = recipes::Recipe::from_json(member(value, "recipe"));
-  if (!recipe) return tl::unexpected(recipe.error());
-  request.recipe = std::move(*recipe);
+  if (const Json& told = member(value, "script"); !told.is_null()) {
+    auto script = ScriptRequest::from_json(told);
+    if (!script) return tl::unexpected(script.error());
+    request.script = *std::move(script);
+  } else {
+    auto recipe = recipes::Recipe::from_json(member(value, "recipe"));
+    if (!recipe) return tl::unexpected(recipe.error());
+    request.recipe = std::move(*recipe);
+  }
   const auto history = get_string(value, "history");
   const auto retune = get_bool(value, "retune");
   const auto tune_only = get_bool(value, "tune_only");

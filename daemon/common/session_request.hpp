@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,26 @@ struct PluginFault {
   bool is_loading = false;  // it had not been asked, its library was being loaded
 };
 
+// Of a session process that tunes a script: the descriptor of its end of the socket to the agent.
+inline constexpr int kAgentDescriptor = 4;
+
+// A command of the user that trains, and is tuned meanwhile.
+struct ScriptRequest {
+  std::string name;                  // for people: "train.py", "pkg.train"
+  std::vector<std::string> command;  // as the user's shell would run it, the program first
+  // The content of the script, as SHA-256; empty where the command does not name its file.
+  std::string content;
+  std::optional<std::chrono::nanoseconds>
+      budget;                      // nothing: as for recipes, or less where the script is short
+  std::vector<std::string> allow;  // "numerics", "semantics" or knob names
+
+  [[nodiscard]] Json to_json() const;
+  [[nodiscard]] static Result<ScriptRequest> from_json(const Json& value);
+};
+
 struct SessionRequest {
-  recipes::Recipe recipe;
+  recipes::Recipe recipe;               // of no meaning where there is a script
+  std::optional<ScriptRequest> script;  // what is tuned instead of a recipe
   std::filesystem::path history;
   std::vector<std::filesystem::path> plugin_folders;  // --plugin-dir, in order
   std::vector<std::string> without;                   // plugins left out

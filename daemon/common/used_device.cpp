@@ -8,18 +8,14 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/text.hpp"
+
 namespace autotuned::daemon {
 namespace {
 
 constexpr std::string_view kCpu = "cpu";
 constexpr std::string_view kCuda = "cuda";
 constexpr std::string_view kPart = "MIG-";
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
-}
 
 // The UUID that one entry of CUDA_VISIBLE_DEVICES stands for; empty: none.
 std::string gpu_named(std::string_view entry, const std::vector<Gpu>& gpus) {

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/digest.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "daemon/profile_view/profile_page_files.hpp"
@@ -167,6 +168,7 @@ Json steps_json(const analysis::Breakdown& breakdown) {
     if (list.size() == kMostSteps) break;
     list.push_back(
         {{"name", bounded(step.name)}, {"ns", step.time.length_ns()}, {"parts", step.part_ns}});
+    if (breakdown.has_cpu_phases) list.back()["cpu"] = step.cpu_phase_ns;
   }
   return list;
 }
@@ -178,6 +180,12 @@ Json rank_json(const Profile& rank, std::size_t ranks) {
   for (std::size_t i = 0; i < analysis::kParts; ++i) {
     const auto part = static_cast<analysis::Part>(i);
     parts.push_back({{"name", analysis::to_string(part)}, {"ns", breakdown.mean_part_ns(part)}});
+  }
+  Json phases = Json::array();
+  for (std::size_t i = 0; breakdown.has_cpu_phases && i < analysis::kCpuPhases; ++i) {
+    const auto phase = static_cast<analysis::CpuPhase>(i);
+    phases.push_back(
+        {{"name", analysis::to_string(phase)}, {"ns", breakdown.mean_phase_ns(phase)}});
   }
   Json notes = bounded_list(rank.summary.damage);
   for (const std::string& note : rank.summary.notes)
@@ -198,6 +206,7 @@ Json rank_json(const Profile& rank, std::size_t ranks) {
           {"length_ns", rank.recorded.length_ns()},
           {"step_ns", breakdown.mean_step_ns()},
           {"parts", std::move(parts)},
+          {"cpu_phases", std::move(phases)},
           {"steps_left_out", breakdown.steps.size() - steps.size()},
           {"steps", std::move(steps)},
           {"devices", devices_json(rank)},
@@ -238,6 +247,14 @@ std::string embedded(const Json& json) {
   return safe;
 }
 
+// How a Content-Security-Policy names the content of an element, which the markup begins with the end of a line.
+std::string hash_source(const std::string& content) {
+  Sha256 digest;
+  digest.update("\n");
+  digest.update(content);
+  return "'sha256-" + digest.finish_base64() + "'";
+}
+
 void replace(std::string& text, std::string_view mark, const std::string& by) {
   const std::size_t at = text.find(mark);
   if (at != std::string::npos) text.replace(at, mark.size(), by);
@@ -257,10 +274,13 @@ std::string page_of(const PageContent& content) {
       {"straggler_facts", straggler_facts(ranks)},
       {"difference", tables_json(content.difference, kMostRows)},
       {"difference_notes", bounded_list(content.difference_notes)}};
+  const std::string script = std::string(kPageScript) + kPageTimeline + kPagePlots;
   // The data last: it could hold a mark itself.
   std::string page = kPageMarkup;
+  replace(page, "@PAGE_STYLE_HASH@", hash_source(kPageStyle));
+  replace(page, "@PAGE_SCRIPT_HASH@", hash_source(script));
   replace(page, "@PAGE_STYLE@", kPageStyle);
-  replace(page, "@PAGE_SCRIPT@", std::string(kPageScript) + kPageTimeline + kPagePlots);
+  replace(page, "@PAGE_SCRIPT@", script);
   replace(page, "@PAGE_DATA@", embedded(data));
   return page;
 }

@@ -4,7 +4,8 @@
 
 namespace autotuned::daemon {
 
-// profile.html, with @PAGE_STYLE@, @PAGE_SCRIPT@ and @PAGE_DATA@ where the rest goes.
+// profile.html, with @PAGE_STYLE@, @PAGE_SCRIPT@ and @PAGE_DATA@ where the rest goes, and the hashes of the first two in
+// its policy.
 extern const char* const kPageMarkup;
 extern const char* const kPageStyle;     // profile.css
 extern const char* const kPageScript;    // profile.js

@@ -212,12 +212,14 @@ Result<void> show_profile(const std::vector<Profile>& ranks, const ViewOptions& 
     out << to_line(json) << "\n";
     return {};
   }
-  out << header_text(summaries);
+  // A trace is data of others, and so is every name in it.
+  out << printable_lines(header_text(summaries));
   if (std::ranges::find(options.views, ProfileView::overview) != options.views.end()) {
-    out << overview_text(summaries);
+    out << printable_lines(overview_text(summaries));
   }
-  for (const ViewSection& section : *sections)
-    out << section_text(section, options.top == 0 ? kTopByDefault : options.top);
+  for (const ViewSection& section : *sections) {
+    out << printable_lines(section_text(section, options.top == 0 ? kTopByDefault : options.top));
+  }
   return {};
 }
 

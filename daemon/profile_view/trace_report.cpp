@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
+#include <string_view>
 
 #include "base/printable.hpp"
 #include "base/text.hpp"
@@ -15,10 +17,12 @@ namespace autotuned::daemon {
 
 namespace {
 
+using analysis::CpuPhase;
 using analysis::DeviceUse;
 using analysis::Finding;
 using analysis::KernelRow;
 using analysis::OperatorRow;
+using analysis::Overall;
 using analysis::Part;
 using analysis::Rule;
 using analysis::TraceAnalysis;
@@ -91,6 +95,15 @@ Json parts_json(const Figure& part_ns) {
   return parts;
 }
 
+// Of `CPU Exec`; null where the trace does not tell.
+Json cpu_phases_json(const Overall& all) {
+  if (!all.has_cpu_phases) return Json();
+  Json phases = Json::object();
+  for (std::size_t i = 0; i < analysis::kCpuPhases; ++i)
+    phases[analysis::to_string(static_cast<CpuPhase>(i))] = microseconds(all.cpu_phase_ns[i]);
+  return phases;
+}
+
 Json rank_json(const TraceAnalysis& rank, std::size_t top) {
   Json devices = Json::array();
   for (const DeviceUse& use : rank.devices) {
@@ -106,6 +119,7 @@ Json rank_json(const TraceAnalysis& rank, std::size_t top) {
           {"step_us", microseconds(own.step_ns)},
           {"parts_us",
            parts_json([&](Part part) { return own.part_ns[static_cast<std::size_t>(part)]; })},
+          {"cpu_us", cpu_phases_json(own)},
           {"gpu", device_json(own.device)},
           {"devices", devices},
           {"findings", findings_json(own.findings)},
@@ -143,8 +157,34 @@ bool is_shown(Part part, double ns, bool has_device) {
   return has_device || !is_of_device || ns > 0;
 }
 
-std::string findings_text(const std::vector<Finding>& findings) {
+// The rows below that of `CPU Exec`.
+void add_cpu_phases(const Overall& all, Rows& rows) {
+  if (!all.has_cpu_phases) return;
+  for (std::size_t i = 0; i < analysis::kCpuPhases; ++i) {
+    const double ns = all.cpu_phase_ns[i];
+    if (ns <= 0) continue;
+    rows.push_back({"  " + std::string(analysis::to_string(static_cast<CpuPhase>(i))),
+                    span_text(ns), share_text(ns, all.step_ns)});
+  }
+}
+
+// How much it matters, what it can give at most, and the code.
+std::string remedy_text(const Finding& finding) {
+  std::string text = "    " + std::string(analysis::to_string(finding.severity));
+  if (const std::string gain = gain_text(finding.gain); !gain.empty()) text += ": " + gain;
+  text += "\n";
+  for (std::string_view code = finding.code; !code.empty();) {
+    const std::size_t end = std::min(code.find('\n'), code.size());
+    text += fmt::format("      {}\n", code.substr(0, end));
+    code.remove_prefix(std::min(end + 1, code.size()));
+  }
+  return text;
+}
+
+// What matters most comes first.
+std::string findings_text(std::vector<Finding> findings) {
   if (findings.empty()) return "\nno findings\n";
+  std::ranges::stable_sort(findings, std::ranges::greater{}, &Finding::severity);
   std::string text = "\nfindings\n";
   for (const Finding& finding : findings) {
     text += fmt::format("  {}: {}\n", finding.rule->id, printable(finding.evidence));
@@ -154,6 +194,7 @@ std::string findings_text(const std::vector<Finding>& findings) {
     if (!plugin.empty()) who = " [plugin " + plugin + ", " + knob + "]";
     if (plugin.empty() && !knob.empty()) who = " [" + knob + "]";
     text += fmt::format("    → {}{}\n", finding.rule->advice, who);
+    text += remedy_text(finding);
   }
   return text;
 }
@@ -178,7 +219,11 @@ Json findings_json(const std::vector<Finding>& findings) {
                     {"evidence", finding.evidence},
                     {"plugin", word(finding.rule->plugin)},
                     {"knob", word(finding.rule->knob)},
-                    {"advice", finding.rule->advice}});
+                    {"advice", finding.rule->advice},
+                    {"severity", analysis::to_string(finding.severity)},
+                    {"most_saved_ratio", or_null(finding.gain.most_saved_ratio)},
+                    {"gain", analysis::gain_text(finding.gain)},
+                    {"code", word(finding.code)}});
   }
   return list;
 }
@@ -194,6 +239,7 @@ Json traces_json(const std::vector<TraceAnalysis>& ranks, std::size_t top) {
   json["step_us"] = microseconds(all.step_ns);
   json["parts_us"] =
       parts_json([&](Part part) { return all.part_ns[static_cast<std::size_t>(part)]; });
+  json["cpu_us"] = cpu_phases_json(all);
   json["gpu"] = device_json(all.device);
   json["findings"] = findings_json(all.findings);
   json["operators"] = operators_json(all.operators, top);
@@ -236,6 +282,7 @@ std::string overview_text(const std::vector<TraceAnalysis>& ranks) {
     if (!is_shown(static_cast<Part>(i), all.part_ns[i], has_device)) continue;
     rows.push_back({analysis::to_string(static_cast<Part>(i)), span_text(all.part_ns[i]),
                     share_text(all.part_ns[i], all.step_ns)});
+    if (static_cast<Part>(i) == Part::cpu) add_cpu_phases(all, rows);
   }
   rows.push_back({"step", span_text(all.step_ns), ""});
   text += "\n" + table_text(rows);
@@ -278,7 +325,8 @@ Json rules_json() {
                     {"evidence", rule.evidence},
                     {"plugin", word(rule.plugin)},
                     {"knob", word(rule.knob)},
-                    {"advice", rule.advice}});
+                    {"advice", rule.advice},
+                    {"code", word(analysis::code_of(rule))}});
   }
   return list;
 }

@@ -25,11 +25,12 @@ constexpr nanoseconds kAnswerLimit = std::chrono::seconds(10);
 // For the next daemon to serve, after one has ended.
 constexpr nanoseconds kReturnLimit = std::chrono::seconds(5);
 constexpr std::chrono::milliseconds kReturnLook{50};
+constexpr std::chrono::milliseconds kTickEvery{500};
 // Daemons that one submission may see end.
 constexpr int kSubmitTries = 5;
 
 Json request_of(const char* name, std::int64_t job) {
-  return {{"protocol", kServeProtocol}, {"request", name}, {"job", std::to_string(job)}};
+  return {{"protocol", kDaemonProtocol}, {"request", name}, {"job", std::to_string(job)}};
 }
 
 Json attach_request(std::int64_t job, std::int64_t seen) {
@@ -70,9 +71,15 @@ class SignalReader {
 };
 
 // The next daemon, once there is one; nothing in time, or when `signals` (-1: none) has something to say.
-std::optional<DaemonClient> wait_for_daemon(int signals) {
+std::optional<DaemonClient> wait_for_daemon(int signals,
+                                            const std::function<void()>& on_tick = {}) {
   const auto give_up = Clock::now() + kReturnLimit;
+  auto next_tick = Clock::now();
   while (Clock::now() < give_up) {
+    if (on_tick && Clock::now() >= next_tick) {
+      on_tick();
+      next_tick = Clock::now() + kTickEvery;
+    }
     auto client = DaemonClient::connect();
     if (client && *client) return std::move(**client);
     if (signals < 0) {
@@ -88,14 +95,18 @@ std::optional<DaemonClient> wait_for_daemon(int signals) {
 class Follower {
  public:
   Follower(DaemonClient client, std::int64_t job, OnInterrupt on_interrupt,
-           const std::function<void(const Json&)>& on_event)
-      : client_(std::move(client)), job_(job), on_interrupt_(on_interrupt), on_event_(&on_event) {}
+           const std::function<void(const Json&)>& on_event, const std::function<void()>& on_tick)
+      : client_(std::move(client)),
+        job_(job),
+        on_interrupt_(on_interrupt),
+        on_event_(&on_event),
+        on_tick_(&on_tick) {}
 
   Result<Followed> run() {
     for (;;) {
       auto ended = converse();
       if (ended || ended.error().kind != ErrorKind::crashed) return ended;
-      auto next = wait_for_daemon(signals_.descriptor());
+      auto next = wait_for_daemon(signals_.descriptor(), *on_tick_);
       if (!next && signals_.take()) {
         if (on_interrupt_ == OnInterrupt::leave) return Followed{.has_left = true};
         (*on_event_)({{"event", "warning"},
@@ -127,7 +138,9 @@ class Follower {
       if (frame.error().kind != ErrorKind::timeout) return tl::unexpected(frame.error());
       std::array<pollfd, 2> waited{
           {{client_.channel().descriptor(), POLLIN, 0}, {signals_.descriptor(), POLLIN, 0}}};
-      static_cast<void>(::poll(waited.data(), waited.size(), -1));
+      const int limit_ms = *on_tick_ ? static_cast<int>(kTickEvery.count()) : -1;
+      const int count = ::poll(waited.data(), waited.size(), limit_ms);
+      if (count == 0 && *on_tick_) (*on_tick_)();
       if (!signals_.take()) continue;
       if (on_interrupt_ == OnInterrupt::leave) return Followed{.has_left = true};
       if (auto sent = client_.channel().send(request_of("cancel", job_)); !sent) {
@@ -159,6 +172,7 @@ class Follower {
   std::int64_t job_;
   OnInterrupt on_interrupt_;
   const std::function<void(const Json&)>* on_event_;
+  const std::function<void()>* on_tick_;
   std::int64_t seen_ = 0;
 };
 
@@ -174,7 +188,7 @@ Result<std::optional<DaemonClient>> DaemonClient::connect() {
 }
 
 Result<Json> DaemonClient::ask(Json request) {
-  request["protocol"] = kServeProtocol;
+  request["protocol"] = kDaemonProtocol;
   if (auto sent = channel_.send(request); !sent) return tl::unexpected(sent.error());
   auto answer = channel_.receive(kAnswerLimit);
   if (!answer && answer.error().kind == ErrorKind::timeout) {
@@ -217,8 +231,9 @@ void hold_signals() {
 }
 
 Result<Followed> follow(DaemonClient client, std::int64_t job, OnInterrupt on_interrupt,
-                        const std::function<void(const Json&)>& on_event) {
-  return Follower(std::move(client), job, on_interrupt, on_event).run();
+                        const std::function<void(const Json&)>& on_event,
+                        const std::function<void()>& on_tick) {
+  return Follower(std::move(client), job, on_interrupt, on_event, on_tick).run();
 }
 
 }  // namespace autotuned::daemon

@@ -52,9 +52,11 @@ struct Followed {
 };
 
 // Passes on the events of a job from its first to its last. When the daemon ends meanwhile, waits a few
-// seconds for the next one. SIGINT and SIGTERM do what `on_interrupt` says.
+// seconds for the next one. SIGINT and SIGTERM do what `on_interrupt` says. `on_tick`, if there is one, is called twice a
+// second while the daemon says nothing.
 [[nodiscard]] Result<Followed> follow(DaemonClient client, std::int64_t job,
                                       OnInterrupt on_interrupt,
-                                      const std::function<void(const Json&)>& on_event);
+                                      const std::function<void(const Json&)>& on_event,
+                                      const std::function<void()>& on_tick = {});
 
 }  // namespace autotuned::daemon

@@ -90,19 +90,19 @@ Result<void> Jobs::recover() {
     log_line(LogLevel::error, "job_unreadable", {{"error", problem.message()}});
   queue_.skip_ids(loaded->highest_id);
   std::set<std::string> tokens;
-  for (const Job& job : loaded->jobs)
+  for (const QueuedRun& job : loaded->jobs)
     tokens.insert(job.token);
   orphans_ended_ = static_cast<std::int64_t>(end_processes_of(tokens, kOrphanLimit));
   if (orphans_ended_ > 0) {
     log_line(LogLevel::warning, "orphans_ended", {{"processes", std::to_string(orphans_ended_)}});
   }
-  for (Job& job : loaded->jobs) {
+  for (QueuedRun& job : loaded->jobs) {
     const std::int64_t id = job.id;
     const bool was_running = job.state == JobState::running;
     const bool has_ended = job.has_ended();
     queue_.restore(std::move(job));
     if (has_ended) continue;
-    Job& restored = *queue_.find(id);
+    QueuedRun& restored = *queue_.find(id);
     // Also one that waited: the daemon may have died between the acknowledgement and the end.
     if (restored.cancel_requested) {
       tell_history(restored);
@@ -121,7 +121,7 @@ Result<void> Jobs::recover() {
   return {};
 }
 
-void Jobs::tell_history(const Job& job) {
+void Jobs::tell_history(const QueuedRun& job) {
   if (job.run_id.empty()) return;
   const auto submission = store_.submission(job.id);
   const Result<void> recorded =
@@ -142,7 +142,7 @@ void Jobs::schedule() {
     start(*queue_.find(id));
 }
 
-void Jobs::start(Job& job) {
+void Jobs::start(QueuedRun& job) {
   job.state = JobState::running;
   if (job.started_unix_ns == 0) job.started_unix_ns = clock_.unix_time_ns();
   save(job);
@@ -156,7 +156,7 @@ void Jobs::start(Job& job) {
   asio::post(*context_, [this] { schedule(); });
 }
 
-void Jobs::put_back(Job& job, const Error& shortage) {
+void Jobs::put_back(QueuedRun& job, const Error& shortage) {
   job.state = JobState::queued;
   save(job);
   const bool lets_past = queue_.lets_others_past(job);
@@ -182,7 +182,7 @@ void Jobs::put_back(Job& job, const Error& shortage) {
   });
 }
 
-Result<void> Jobs::start_session(Job& job) {
+Result<void> Jobs::start_session(QueuedRun& job) {
   auto submission = store_.submission(job.id);
   if (!submission) return tl::unexpected(submission.error());
   auto log = EventLog::open(store_.events(job.id));
@@ -202,18 +202,18 @@ Result<void> Jobs::start_session(Job& job) {
 
   SessionRequest request = std::move(submission->session);
   if (!job.run_id.empty()) request.continue_run = job.run_id;
-  Surroundings surroundings;
-  surroundings.output = writing.get();
-  surroundings.folder = submission->folder;
-  surroundings.environment = std::vector<std::string>{std::string(kJobVariable) + "=" + job.token};
+  SpawnOptions spawn_options;
+  spawn_options.output = writing.get();
+  spawn_options.folder = submission->folder;
+  spawn_options.environment = std::vector<std::string>{std::string(kJobVariable) + "=" + job.token};
   for (const std::string& variable : environment_of({"AUTOTUNED_LOCKS"}))
-    surroundings.environment->push_back(variable);
+    spawn_options.environment->push_back(variable);
   for (std::string& variable : submission->environment)
-    surroundings.environment->push_back(std::move(variable));
+    spawn_options.environment->push_back(std::move(variable));
   const std::int64_t id = job.id;
   Running running{nullptr, *std::move(log), std::move(output), std::move(writing)};
   running.session = std::make_shared<SupervisedSession>(
-      *context_, std::move(request), limits_.supervisor, std::move(surroundings),
+      *context_, std::move(request), limits_.supervisor, std::move(spawn_options),
       [this, id](const Json& event) { take_event(id, event); },
       [this, id](const Result<int>& outcome) { take_end(id, outcome); });
   running.session->start();
@@ -225,7 +225,7 @@ Result<void> Jobs::start_session(Job& job) {
 }
 
 void Jobs::take_event(std::int64_t id, const Json& event) {
-  Job& job = *queue_.find(id);
+  QueuedRun& job = *queue_.find(id);
   Running& running = sessions_.at(id);
   job.failed_starts = 0;
   const std::string name = get_string(event, "event").value_or("");
@@ -256,7 +256,7 @@ void Jobs::take_event(std::int64_t id, const Json& event) {
 }
 
 void Jobs::take_end(std::int64_t id, const Result<int>& outcome) {
-  Job& job = *queue_.find(id);
+  QueuedRun& job = *queue_.find(id);
   const auto running = sessions_.extract(id);
   job.restarts += running.mapped().session->restarts();
   sessions_restarted_ += running.mapped().session->restarts();
@@ -281,7 +281,7 @@ void Jobs::take_end(std::int64_t id, const Result<int>& outcome) {
   asio::post(*context_, [this] { schedule(); });
 }
 
-void Jobs::end(Job& job, JobState state, int exit_code, const std::string& error) {
+void Jobs::end(QueuedRun& job, JobState state, int exit_code, const std::string& error) {
   job.state = state;
   job.exit_code = exit_code;
   job.error = state == JobState::failed ? error : "";
@@ -309,7 +309,7 @@ void Jobs::forget_old() {
 }
 
 Result<std::int64_t> Jobs::submit(const Submission& submission) {
-  Job job;
+  QueuedRun job;
   job.token = submission.token;
   job.device = submission.device;
   job.recipe_name = submission.session.recipe.name;
@@ -352,7 +352,7 @@ Result<std::int64_t> Jobs::submit(const Submission& submission) {
 }
 
 Result<std::int64_t> Jobs::cancel(const std::string& name) {
-  const Job* found = queue_.find(std::string_view(name));
+  const QueuedRun* found = queue_.find(std::string_view(name));
   if (found == nullptr || found->has_ended()) {
     return fail(found == nullptr ? ErrorKind::not_found : ErrorKind::invalid,
                 found == nullptr ? "there is no such run in the queue"
@@ -360,10 +360,10 @@ Result<std::int64_t> Jobs::cancel(const std::string& name) {
                 name, "'autotuned status' lists them");
   }
   const std::int64_t id = found->id;
-  Job& job = *queue_.find(id);
+  QueuedRun& job = *queue_.find(id);
   if (!job.cancel_requested) {
     // Acknowledged means that no daemon after this one goes on with it.
-    Job changed = job;
+    QueuedRun changed = job;
     changed.cancel_requested = true;
     if (auto stored = store_.put(changed); !stored) return tl::unexpected(stored.error());
     job.cancel_requested = true;
@@ -396,7 +396,7 @@ void Jobs::leave_sessions() {
   }
 }
 
-std::optional<Json> Jobs::end_of(const Job& job) const {
+std::optional<Json> Jobs::end_of(const QueuedRun& job) const {
   if (!job.has_ended() || !is_saved(job.id)) return std::nullopt;
   return Json{{"state", to_string(job.state)},
               {"exit_code", job.exit_code},
@@ -414,7 +414,7 @@ void Jobs::note(std::int64_t id, const Json& event) {
   on_change_(id);
 }
 
-bool Jobs::save(const Job& job) {
+bool Jobs::save(const QueuedRun& job) {
   const auto stored = store_.put(job);
   if (stored) {
     unsaved_.erase(job.id);
@@ -431,7 +431,7 @@ bool Jobs::save(const Job& job) {
 void Jobs::save_unsaved() {
   const std::set<std::int64_t> again = unsaved_;
   for (const std::int64_t id : again) {
-    const Job* job = queue_.find(id);
+    const QueuedRun* job = queue_.find(id);
     if (job != nullptr && save(*job)) on_change_(id);
   }
   forget_old();
@@ -447,7 +447,7 @@ void Jobs::save_later() {
     save_unsaved();
     const std::set<std::int64_t> told_again = untold_;
     for (const std::int64_t id : told_again) {
-      if (const Job* job = queue_.find(id)) tell_history(*job);
+      if (const QueuedRun* job = queue_.find(id)) tell_history(*job);
     }
   });
 }

@@ -55,7 +55,7 @@ class Jobs {
     return EventReader::open(store_.events(id));
   }
   // How it ended; nothing before that is on disk.
-  [[nodiscard]] std::optional<Json> end_of(const Job& job) const;
+  [[nodiscard]] std::optional<Json> end_of(const QueuedRun& job) const;
   // Whether its state is on disk.
   [[nodiscard]] bool is_saved(std::int64_t id) const { return !unsaved_.contains(id); }
   // Counters since the start of this daemon, and the memory of what runs.
@@ -73,18 +73,18 @@ class Jobs {
         trial_outcome;  // of the trainer in the trial that is going on; empty: nothing was said
   };
 
-  void start(Job& job);
-  Result<void> start_session(Job& job);
+  void start(QueuedRun& job);
+  Result<void> start_session(QueuedRun& job);
   void take_event(std::int64_t id, const Json& event);
   void take_end(std::int64_t id, const Result<int>& outcome);
-  void end(Job& job, JobState state, int exit_code, const std::string& error);
+  void end(QueuedRun& job, JobState state, int exit_code, const std::string& error);
   // Tries again later what a shortage kept from starting.
-  void put_back(Job& job, const Error& shortage);
+  void put_back(QueuedRun& job, const Error& shortage);
   // Tries again later while others write to it.
-  void tell_history(const Job& cancelled);
+  void tell_history(const QueuedRun& cancelled);
   void note(std::int64_t id, const Json& event);
   // Tries again later when the disk is full: false.
-  bool save(const Job& job);
+  bool save(const QueuedRun& job);
   void save_unsaved();
   void save_later();
   void forget_old();

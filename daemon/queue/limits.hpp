@@ -24,7 +24,7 @@ struct ConnectionLimits {
   std::size_t unsent_bytes = std::size_t{64} << 10U;
 };
 
-struct ServeLimits {
+struct DaemonLimits {
   // For running sessions to stop when the daemon is told to: less than the five seconds that it promises.
   std::chrono::nanoseconds stop_grace = std::chrono::milliseconds(3500);
   std::size_t connections = 64;

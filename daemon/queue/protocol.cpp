@@ -106,12 +106,12 @@ Result<Submission> Submission::from_json(const Json& value) {
   return submission;
 }
 
-Result<ServeRequest> read_request(const Json& frame) {
+Result<DaemonRequest> read_request(const Json& frame) {
   const auto protocol = get_integer(frame, "protocol");
   if (!protocol) return tl::unexpected(protocol.error());
-  if (*protocol != kServeProtocol) {
+  if (*protocol != kDaemonProtocol) {
     return fail(ErrorKind::newer_version,
-                "the daemon speaks protocol " + std::to_string(kServeProtocol) +
+                "the daemon speaks protocol " + std::to_string(kDaemonProtocol) +
                     ", this program speaks " + std::to_string(*protocol),
                 "the daemon",
                 "'autotuned stop' and start it again with the version of this program");
@@ -138,7 +138,7 @@ Result<ServeRequest> read_request(const Json& frame) {
 }
 
 Json error_answer(const Error& error) {
-  return {{"protocol", kServeProtocol},
+  return {{"protocol", kDaemonProtocol},
           {"error",
            {{"kind", to_string(error.kind)},
             {"what", error.what},

@@ -17,7 +17,7 @@
 
 namespace autotuned::daemon {
 
-inline constexpr std::int64_t kServeProtocol = 1;
+inline constexpr std::int64_t kDaemonProtocol = 1;
 // A recipe of 1 MiB, which is as large as they may be, fits.
 inline constexpr std::size_t kMaxRequestBytes = std::size_t{4} << 20U;
 inline constexpr int kMaxRequestDepth = 64;
@@ -66,11 +66,11 @@ struct FindRequest {
 };
 struct StatusRequest {};
 struct StopRequest {};
-using ServeRequest = std::variant<SubmitRequest, AttachRequest, CancelRequest, FindRequest,
-                                  StatusRequest, StopRequest>;
+using DaemonRequest = std::variant<SubmitRequest, AttachRequest, CancelRequest, FindRequest,
+                                   StatusRequest, StopRequest>;
 
 // ErrorKind::newer_version for another protocol, invalid for anything else that is wrong.
-[[nodiscard]] Result<ServeRequest> read_request(const Json& frame);
+[[nodiscard]] Result<DaemonRequest> read_request(const Json& frame);
 
 // {"protocol": 1, "error": {...}} and back.
 [[nodiscard]] Json error_answer(const Error& error);

@@ -22,7 +22,7 @@ constexpr std::array<std::pair<JobState, std::string_view>, 5> kStates = {{
 }};
 
 // What one line of status takes, which is not what the job has on disk.
-Json told(const Job& job) {
+Json told(const QueuedRun& job) {
   Json fields = job.to_json();
   fields.erase("token");
   for (auto& field : fields) {
@@ -49,7 +49,7 @@ std::optional<JobState> job_state_from(std::string_view name) {
   return std::nullopt;
 }
 
-Json Job::to_json() const {
+Json QueuedRun::to_json() const {
   return {{"id", id},
           {"token", token},
           {"state", to_string(state)},
@@ -68,8 +68,8 @@ Json Job::to_json() const {
           {"ended_unix_ns", ended_unix_ns}};
 }
 
-Result<Job> Job::from_json(const Json& value) {
-  Job job;
+Result<QueuedRun> QueuedRun::from_json(const Json& value) {
+  QueuedRun job;
   std::optional<Error> problem;
   const auto take = [&problem](auto& field, auto found) {
     if (found) {
@@ -109,12 +109,12 @@ Result<Job> Job::from_json(const Json& value) {
   return job;
 }
 
-void Queue::restore(Job job) {
+void Queue::restore(QueuedRun job) {
   const std::int64_t id = job.id;
   jobs_.insert_or_assign(id, std::move(job));
 }
 
-Result<Job> Queue::submit(Job job) {
+Result<QueuedRun> Queue::submit(QueuedRun job) {
   for (const auto& [id, known] : jobs_) {
     if (!job.token.empty() && known.token == job.token) return known;
   }
@@ -133,23 +133,23 @@ void Queue::withdraw(std::int64_t id) {
   jobs_.erase(id);
 }
 
-const Job* Queue::find(std::int64_t id) const {
+const QueuedRun* Queue::find(std::int64_t id) const {
   const auto found = jobs_.find(id);
   return found == jobs_.end() ? nullptr : &found->second;
 }
 
-Job* Queue::find(std::int64_t id) {
+QueuedRun* Queue::find(std::int64_t id) {
   const auto found = jobs_.find(id);
   return found == jobs_.end() ? nullptr : &found->second;
 }
 
-const Job* Queue::find(std::string_view text) const {
+const QueuedRun* Queue::find(std::string_view text) const {
   if (text == "last") return jobs_.empty() ? nullptr : &jobs_.rbegin()->second;
   std::int64_t id = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), id);
   if (parsed.ec == std::errc() && parsed.ptr == text.data() + text.size()) return find(id);
   // A run that was continued has been several jobs: the newest is meant.
-  const Job* newest = nullptr;
+  const QueuedRun* newest = nullptr;
   for (const auto& [unused, job] : jobs_) {
     if (!text.empty() && job.run_id == text) newest = &job;
   }
@@ -188,18 +188,18 @@ std::vector<std::int64_t> Queue::forget_old(const std::set<std::int64_t>& kept) 
 }
 
 ToldJobs Queue::tell(std::size_t max_bytes) const {
-  std::vector<const Job*> order;
+  std::vector<const QueuedRun*> order;
   for (const auto& [id, job] : jobs_)
     order.push_back(&job);
   // Within a group by number, the ended ones from the end.
-  const auto rank = [](const Job* job) {
+  const auto rank = [](const QueuedRun* job) {
     const int group = job->state == JobState::running ? 0 : job->has_ended() ? 2 : 1;
     return std::pair(group, group == 2 ? -job->id : job->id);
   };
   std::ranges::sort(order, {}, rank);
   std::map<std::int64_t, Json> chosen;
   std::size_t bytes = 0;
-  for (const Job* job : order) {
+  for (const QueuedRun* job : order) {
     Json fields = told(*job);
     bytes += to_line(fields).size() + 1;
     if (bytes > max_bytes) break;

@@ -21,7 +21,7 @@ enum class JobState { queued, running, finished, failed, cancelled };
 [[nodiscard]] std::optional<JobState> job_state_from(std::string_view name);
 
 // A run in the queue.
-struct Job {
+struct QueuedRun {
   std::int64_t id = 0;  // from 1, in the order of submission
   std::string token;    // of the submission: the same token is the same job
   JobState state = JobState::queued;
@@ -44,7 +44,7 @@ struct Job {
     return state != JobState::queued && state != JobState::running;
   }
   [[nodiscard]] Json to_json() const;
-  [[nodiscard]] static Result<Job> from_json(const Json& value);
+  [[nodiscard]] static Result<QueuedRun> from_json(const Json& value);
 };
 
 // What a client is told of jobs.
@@ -64,26 +64,26 @@ class Queue {
   explicit Queue(QueueLimits limits = {}) : limits_(limits) {}
 
   // For jobs that a daemon before this one left behind.
-  void restore(Job job);
+  void restore(QueuedRun job);
   // Ids up to this one were given before.
   void skip_ids(std::int64_t highest) { highest_before_ = highest; }
 
   // The job with its id. A token that is known gives the job that has it, and nothing new.
   // ErrorKind::busy when too many wait.
-  [[nodiscard]] Result<Job> submit(Job job);
+  [[nodiscard]] Result<QueuedRun> submit(QueuedRun job);
   // Takes back the newest job, which could not be stored.
   void withdraw(std::int64_t id);
 
-  [[nodiscard]] const Job* find(std::int64_t id) const;
-  [[nodiscard]] Job* find(std::int64_t id);
+  [[nodiscard]] const QueuedRun* find(std::int64_t id) const;
+  [[nodiscard]] QueuedRun* find(std::int64_t id);
   // `text` is a number, a run of the history, or "last".
-  [[nodiscard]] const Job* find(std::string_view text) const;
+  [[nodiscard]] const QueuedRun* find(std::string_view text) const;
 
   // One for each device on which nothing runs: the one that has waited longest, of those that can start if
   // there are any.
   [[nodiscard]] std::vector<std::int64_t> startable() const;
   // It could not be started so often that others go before it.
-  [[nodiscard]] bool lets_others_past(const Job& job) const {
+  [[nodiscard]] bool lets_others_past(const QueuedRun& job) const {
     return job.failed_starts >= limits_.starts_in_turn;
   }
   // What is to be forgotten, by when it ended, oldest first. The newest job stays, so that no id is given
@@ -95,12 +95,12 @@ class Queue {
   [[nodiscard]] ToldJobs tell(std::size_t max_bytes) const;
 
   [[nodiscard]] std::size_t count(JobState state) const;
-  [[nodiscard]] const std::map<std::int64_t, Job>& jobs() const { return jobs_; }
+  [[nodiscard]] const std::map<std::int64_t, QueuedRun>& jobs() const { return jobs_; }
 
  private:
   QueueLimits limits_;
   std::int64_t highest_before_ = 0;
-  std::map<std::int64_t, Job> jobs_;
+  std::map<std::int64_t, QueuedRun> jobs_;
 };
 
 }  // namespace autotuned::daemon

@@ -42,12 +42,12 @@ constexpr std::chrono::milliseconds kReapLimit{500};
 constexpr std::size_t kStatusBytes = std::size_t{1} << 20U;
 
 Json ok_answer(Json ok) {
-  return {{"protocol", kServeProtocol}, {"ok", std::move(ok)}};
+  return {{"protocol", kDaemonProtocol}, {"ok", std::move(ok)}};
 }
 
-class Server {
+class Server : private QueueAccess {
  public:
-  Server(Listener listener, JobStore store, const ServeLimits& limits)
+  Server(Listener listener, JobStore store, const DaemonLimits& limits)
       : limits_(limits),
         listener_(std::move(listener)),
         acceptor_(context_, Protocol(), listener_.take_descriptor().release()),
@@ -63,7 +63,12 @@ class Server {
     }
   }
 
-  Result<void> run() {
+  Result<void> run(const MakeQueueView& make_view) {
+    if (make_view) {
+      auto view = make_view(context_, *this);
+      if (!view) return tl::unexpected(view.error());
+      view_ = *std::move(view);
+    }
     if (auto recovered = jobs_.recover(); !recovered) return recovered;
     jobs_.schedule();
     accept();
@@ -144,8 +149,8 @@ class Server {
   }
 
   // The job, or nothing after the client was told.
-  const Job* find(Connection& from, const std::string& name) {
-    const Job* job = jobs_.queue().find(std::string_view(name));
+  const QueuedRun* find_for(Connection& from, const std::string& name) {
+    const QueuedRun* job = jobs_.queue().find(std::string_view(name));
     if (job == nullptr) {
       from.answer(error_answer({ErrorKind::not_found, "there is no such run in the queue", name,
                                 "'autotuned status' lists them"}));
@@ -154,11 +159,12 @@ class Server {
   }
 
   void handle(Connection& from, const FindRequest& request) {
-    if (const Job* job = find(from, request.job)) from.answer(ok_answer({{"job", job->id}}));
+    if (const QueuedRun* job = find_for(from, request.job))
+      from.answer(ok_answer({{"job", job->id}}));
   }
 
   void handle(Connection& from, const AttachRequest& request) {
-    const Job* job = find(from, request.job);
+    const QueuedRun* job = find_for(from, request.job);
     if (job == nullptr) return;
     if (auto refusal = memory_refusal()) return from.answer(error_answer(*refusal));
     auto reader = jobs_.events(job->id);
@@ -174,6 +180,14 @@ class Server {
   }
 
   void handle(Connection& from, const StatusRequest& /*request*/) {
+    Json told = status();
+    told["memory"] = jobs_.memory();
+    if (view_) told["page"] = view_->address();
+    from.answer(ok_answer(std::move(told)));
+  }
+
+  // For the view; the daemon's own clients ask by name.
+  [[nodiscard]] Json status() const override {
     ToldJobs told = jobs_.queue().tell(kStatusBytes);
     for (Json& job : told.jobs)
       job["saved"] = jobs_.is_saved(job.at("id").get<std::int64_t>());
@@ -181,17 +195,30 @@ class Server {
     counters["connections"] = {
         {"accepted", accepted_}, {"refused", refused_}, {"dropped", dropped_}};
     counters["requests_refused"] = bad_requests_;
-    from.answer(ok_answer({{"version", AUTOTUNED_VERSION},
-                           {"process", ::getpid()},
-                           {"store", store_folder_},
-                           {"queue",
-                            {{"queued", jobs_.queue().count(JobState::queued)},
-                             {"running", jobs_.queue().count(JobState::running)}}},
-                           {"jobs", std::move(told.jobs)},
-                           {"jobs_left_out", told.left_out},
-                           {"counters", std::move(counters)},
-                           {"connections", connections_.size()},
-                           {"memory", jobs_.memory()}}));
+    return {{"version", AUTOTUNED_VERSION},
+            {"process", ::getpid()},
+            {"store", store_folder_},
+            {"queue",
+             {{"queued", jobs_.queue().count(JobState::queued)},
+              {"running", jobs_.queue().count(JobState::running)}}},
+            {"jobs", std::move(told.jobs)},
+            {"jobs_left_out", told.left_out},
+            {"counters", std::move(counters)},
+            {"connections", connections_.size()}};
+  }
+
+  [[nodiscard]] const QueuedRun* find(std::int64_t job) const override {
+    return jobs_.queue().find(job);
+  }
+  [[nodiscard]] Result<std::int64_t> cancel(std::int64_t job) override {
+    return jobs_.cancel(std::to_string(job));
+  }
+  [[nodiscard]] Result<EventReader> events(std::int64_t job) const override {
+    return jobs_.events(job);
+  }
+  [[nodiscard]] std::optional<Json> end_of(std::int64_t job) const override {
+    const QueuedRun* const found = jobs_.queue().find(job);
+    return found == nullptr ? std::nullopt : jobs_.end_of(*found);
   }
 
   void handle(Connection& from, const StopRequest& /*request*/) {
@@ -210,7 +237,7 @@ class Server {
   }
 
   void advance_watchers(std::int64_t id) {
-    const Job* job = jobs_.queue().find(id);
+    const QueuedRun* job = jobs_.queue().find(id);
     if (job == nullptr) return;
     const auto end = jobs_.end_of(*job);
     // One that is closed meanwhile leaves the set.
@@ -218,6 +245,7 @@ class Server {
     for (const auto& connection : connections) {
       if (connection->watched_job() == id) connection->advance(end);
     }
+    if (view_) view_->changed(id);
     if (is_stopping_ && !jobs_.has_sessions()) finish();
   }
 
@@ -236,6 +264,7 @@ class Server {
       error_code ignored;
       acceptor_.close(ignored);
       accept_timer_.cancel();
+      if (view_) view_->stop();
     }
     jobs_.stop(limits_.stop_grace);
     wait_for_sessions(limits_.stop_grace + kReapLimit);
@@ -254,7 +283,7 @@ class Server {
     asio::post(context_, [this] { context_.stop(); });
   }
 
-  ServeLimits limits_;
+  DaemonLimits limits_;
   asio::io_context context_{1};
   Listener listener_;
   Protocol::acceptor acceptor_;
@@ -265,6 +294,7 @@ class Server {
   std::set<std::shared_ptr<Connection>> connections_;
   std::string store_folder_;
   Jobs jobs_;
+  std::unique_ptr<QueueView> view_;
   bool is_stopping_ = false;
   std::int64_t accepted_ = 0;
   std::int64_t refused_ = 0;
@@ -275,7 +305,7 @@ class Server {
 }  // namespace
 
 Result<void> serve(const std::filesystem::path& socket, const std::filesystem::path& store_folder,
-                   const ServeLimits& limits) {
+                   const DaemonLimits& limits, const MakeQueueView& make_view) {
   // Whoever reads our log may leave; that is no reason to die.
   std::signal(SIGPIPE, SIG_IGN);
   auto listener = Listener::open(socket);
@@ -288,7 +318,7 @@ Result<void> serve(const std::filesystem::path& socket, const std::filesystem::p
             {"queue", store_folder.string()}});
   try {
     Server server(*std::move(listener), *std::move(store), limits);
-    auto served = server.run();
+    auto served = server.run(make_view);
     log_line(LogLevel::info, "stopped");
     return served;
   } catch (const boost::system::system_error& error) {

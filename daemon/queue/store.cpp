@@ -32,12 +32,12 @@ std::int64_t id_of(const std::string& name) {
   return parsed.ec == std::errc() && *parsed.ptr == '.' ? id : 0;
 }
 
-Result<Job> read_job(const fs::path& file) {
+Result<QueuedRun> read_job(const fs::path& file) {
   auto text = read_file(file, kMaxJobBytes);
   if (!text) return tl::unexpected(text.error());
   auto json = parse_json(*text, file.string());
   if (!json) return tl::unexpected(json.error());
-  auto job = Job::from_json(*json);
+  auto job = QueuedRun::from_json(*json);
   if (job && job->id != id_of(file.filename().string())) {
     return fail(ErrorKind::corrupt, "it is another job's", file.string());
   }
@@ -107,7 +107,7 @@ Result<JobStore::Loaded> JobStore::load() const {
     const bool is_orphan = id > 0 && !known.contains(id) && !name.ends_with(".bad");
     if (is_temporary || is_orphan) fs::remove(path, failed);
   }
-  std::ranges::sort(loaded.jobs, {}, &Job::id);
+  std::ranges::sort(loaded.jobs, {}, &QueuedRun::id);
   return loaded;
 }
 
@@ -116,7 +116,7 @@ Result<void> JobStore::put(const Submission& submission, std::int64_t id) const 
                                /*shared=*/false);
 }
 
-Result<void> JobStore::put(const Job& job) const {
+Result<void> JobStore::put(const QueuedRun& job) const {
   return write_file_atomically(file(job.id, kJob), to_line(job.to_json()) + "\n",
                                /*shared=*/false);
 }

@@ -25,7 +25,7 @@ class JobStore {
   [[nodiscard]] static Result<JobStore> open(const std::filesystem::path& folder);
 
   struct Loaded {
-    std::vector<Job> jobs;  // by id
+    std::vector<QueuedRun> jobs;  // by id
     // What cannot be read; such files are set aside with .bad at their names' end.
     std::vector<Error> problems;
     std::int64_t highest_id = 0;  // that was ever given, as far as the files tell
@@ -35,9 +35,9 @@ class JobStore {
   // nothing was changed, and the next try may succeed.
   [[nodiscard]] Result<Loaded> load() const;
 
-  // Durable when it returns. A job is there once put(Job) succeeded; its submission comes first.
+  // Durable when it returns. A job is there once put(QueuedRun) succeeded; its submission comes first.
   [[nodiscard]] Result<void> put(const Submission& submission, std::int64_t id) const;
-  [[nodiscard]] Result<void> put(const Job& job) const;
+  [[nodiscard]] Result<void> put(const QueuedRun& job) const;
   [[nodiscard]] Result<Submission> submission(std::int64_t id) const;
   void forget(std::int64_t id) const;
 

@@ -17,12 +17,24 @@ int report_error(const Error& error, int exit_code) {
   return exit_code;
 }
 
+int report_measuring_error(const Error& error) {
+  if (error.kind == ErrorKind::cancelled) {
+    std::cerr << "cancelled\n";
+    return kCancelled;
+  }
+  return report_error(error,
+                      error.kind == ErrorKind::unsupported ? kEnvironmentUnusable : kWorkFailed);
+}
+
 void report_warning(const std::string& text) {
   std::cerr << "warning: " << printable_lines(text) << "\n";
 }
 
 Result<storage::History> open_history(const std::filesystem::path& file, storage::Access access) {
-  return storage::History::open(file.empty() ? storage::History::default_path() : file, access);
+  auto history =
+      storage::History::open(file.empty() ? storage::History::default_path() : file, access);
+  if (history) history->on_unreadable_row(&report_warning);
+  return history;
 }
 
 Result<NamedRun> find_named_run(const storage::History& history, const std::string& name) {

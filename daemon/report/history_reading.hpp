@@ -16,9 +16,12 @@ namespace autotuned::daemon {
 
 // Prints it on standard error, with nothing that steers a terminal, and returns `exit_code`.
 int report_error(const Error& error, int exit_code = kWorkFailed);
+// The same for a command that measures without a run: with the exit code of a cancel, of what this machine cannot do, or of
+// work that failed.
+int report_measuring_error(const Error& error);
 void report_warning(const std::string& text);
 
-// `file` empty: the default place.
+// `file` empty: the default place. Rows that cannot be read are warned of.
 [[nodiscard]] Result<storage::History> open_history(const std::filesystem::path& file,
                                                     storage::Access access);
 

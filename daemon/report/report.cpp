@@ -5,12 +5,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <ctime>
 #include <optional>
 #include <utility>
 
 #include "base/printable.hpp"
 #include "base/text.hpp"
+#include "daemon/report/script_report.hpp"
+#include "daemon/report/test_report.hpp"
 #include "tuner/comparison.hpp"
 
 namespace autotuned::daemon {
@@ -29,41 +32,46 @@ std::string value_text(const KnobValue* value) {
   return text.empty() ? "unset" : text;
 }
 
+// The pairs of a trial that failed decide nothing, and may be what it failed for.
+bool has_meaning(const TrialRecord& trial) {
+  return trial.estimate.pairs > 0 && trial.verdict != Verdict::failed;
+}
+
 // Training as slow as this is not what was measured.
 constexpr double kSlowTrainingRatio = 0.7;
+// What a whole run tells of its training, and a list of runs leaves out.
+constexpr std::array kOfClasses = {"test_classes", "test_confusion"};
 // Shorter trainings are mostly their first steps.
 constexpr double kTellingTrainingNs = 10e9;
-
-// `duration_ns` is that of the steps alone (docs/trainer-protocol.md).
-std::optional<double> trained_samples_per_second(const storage::RunRow& run) {
-  const double samples = get_number(run.training, "samples").value_or(0.0);
-  const double duration_ns = get_number(run.training, "duration_ns").value_or(0.0);
-  if (!(samples > 0.0) || !(duration_ns > 0.0)) return std::nullopt;
-  return samples / (duration_ns * 1e-9);
-}
 
 std::string training_text(const storage::RunRow& run) {
   const auto steps = get_integer(run.training, "steps");
   if (!steps) return {};
-  std::string text = fmt::format("trained  {} steps", format_count(*steps));
+  const bool is_all = get_bool(run.training, "is_counted_to_end").value_or(true);
+  std::string text = fmt::format("trained  {} steps{}", format_count(*steps),
+                                 is_all ? "" : " until its tuning ended, and more after it");
   if (const auto loss = get_number(run.training, "final_loss")) {
     text += fmt::format(", loss {:.4f}", *loss);
   }
   if (const auto accuracy = get_number(run.training, "test_accuracy")) {
     text += fmt::format(", test accuracy {:.2f} %", *accuracy * 100);
   }
+  if (const auto accuracy = get_number(run.training, "test_top5_accuracy")) {
+    text += fmt::format(", top 5 {:.2f} %", *accuracy * 100);
+  }
   if (const auto damaged = get_integer(run.training, "damaged_files"); damaged && *damaged > 0) {
     text += fmt::format(", {} damaged files skipped", format_count(*damaged));
   }
   text += "\n";
   const auto rate = trained_samples_per_second(run);
-  if (!rate || run.best_samples_per_second <= 0.0) return text;
-  text += fmt::format("         at {}, {} promised\n", rate_text(*rate),
+  if (!rate) return text;
+  if (run.best_samples_per_second <= 0.0) return text + "         at " + rate_text(*rate) + "\n";
+  text += fmt::format("         at {}; tuning measured {}\n", rate_text(*rate),
                       rate_text(run.best_samples_per_second));
   const double duration_ns = get_number(run.training, "duration_ns").value_or(0.0);
   if (duration_ns < kTellingTrainingNs) return text;
   if (*rate >= kSlowTrainingRatio * run.best_samples_per_second) return text;
-  text += fmt::format("slow     {:.0f} % of what trials measured",
+  text += fmt::format("slow     {:.0f} % of what tuning measured",
                       100 * *rate / run.best_samples_per_second);
   const Json& causes = member(run.training, "disturbances");
   if (!causes.is_array() || causes.empty()) {
@@ -75,15 +83,81 @@ std::string training_text(const storage::RunRow& run) {
   return text + "\n";
 }
 
+// What the run came to, once something is kept.
+std::string outcome_text(const storage::RunRow& run, const std::vector<TrialRecord>& trials) {
+  if (run.best.empty()) return {};
+  if (is_unsearched(run)) {
+    return "tuning   none, since its budget is 0: the starting configuration stays\n" +
+           training_text(run) + classes_text(run.training);
+  }
+  const bool is_confirmed = run.speedup.pairs > 0;
+  const std::string note = quotient_note(run);
+  std::string text =
+      fmt::format("start    {}{}\nbest     {}\nfaster   {}{}\n",
+                  rate_text(run.baseline_samples_per_second, unit_of(run)),
+                  is_confirmed ? ", beside the best one" : "",
+                  rate_text(run.best_samples_per_second, unit_of(run)),
+                  is_confirmed ? estimate_text(run.speedup)
+                               : "nothing that was confirmed: the starting configuration stays",
+                  note.empty() ? "" : ": " + note);
+  if (const std::int64_t cost_ns = one_time_ns(trials); cost_ns > 0 && is_confirmed) {
+    text += fmt::format("once     {} more in a training, which is repaid\n",
+                        format_duration(std::chrono::nanoseconds(cost_ns)));
+  }
+  if (run.ceiling_samples_per_second > 0) {
+    text += fmt::format("ceiling  at least {} ({})\n", rate_text(run.ceiling_samples_per_second),
+                        run.ceiling_bound_by);
+    if (const std::string ladder = ladder_text(run.ceiling_ladder); !ladder.empty()) {
+      text += "reached  " + ladder + "\n";
+    }
+  }
+  text += fmt::format("kept     {}\ntuning   {}\n",
+                      change_text(run.starting, run.starting.change_to(run.best)),
+                      format_duration(std::chrono::nanoseconds(run.tuning_duration_ns)));
+  text += training_text(run) + classes_text(run.training);
+  if (const std::string steps = steps_under_text(run.training); !steps.empty()) {
+    text += "steps    while it was tuned: " + steps + "\n";
+  }
+  text += untried_text(run.training);
+  if (const std::string check = trained_check_text(run); !check.empty()) {
+    text += fmt::format("{}  {}\n", has_failed_check(run) ? "WARNING" : "note   ", check);
+  }
+  return text;
+}
+
 }  // namespace
 
+// `duration_ns` is that of the steps alone (docs/trainer-protocol.md).
+std::optional<double> trained_samples_per_second(const storage::RunRow& run) {
+  const double samples = get_number(run.training, "samples").value_or(0.0);
+  const double duration_ns = get_number(run.training, "duration_ns").value_or(0.0);
+  if (!(samples > 0.0) || !(duration_ns > 0.0)) return std::nullopt;
+  return samples / (duration_ns * 1e-9);
+}
+
+bool is_unsearched(const storage::RunRow& run) {
+  return !run.best.empty() && run.baseline_samples_per_second <= 0.0;
+}
+
+std::string quotient_note(const storage::RunRow& run) {
+  if (run.speedup.pairs == 0 || run.baseline_samples_per_second <= 0.0) return {};
+  const auto shown = [](double ratio) { return fmt::format("{:.2f}", ratio); };
+  const double quotient = run.best_samples_per_second / run.baseline_samples_per_second;
+  if (shown(quotient) == shown(run.speedup.ratio)) return {};
+  return "the median over pairs; the two rates are medians over blocks";
+}
+
 std::string state_text(const storage::RunRow& run) {
+  if (is_script(run.recipe) && !run.is_interrupted) return script_state_text(run);
   return std::string(storage::to_string(run.state)) + (run.is_interrupted ? ", interrupted" : "");
 }
 
 Json run_summary_json(const storage::RunRow& run) {
   Json training = run.training;
   if (const auto rate = trained_samples_per_second(run)) training["samples_per_second"] = *rate;
+  for (const char* const of_classes : kOfClasses) {
+    if (training.is_object()) training.erase(of_classes);
+  }
   return {{"run", run.id.text},
           {"recipe", run.recipe_name},
           {"recipe_hash", run.recipe_hash},
@@ -143,6 +217,11 @@ Json run_json(const storage::RunRow& run, const std::vector<TrialRecord>& trials
     return profile == nullptr ? Json::array() : member(*profile, "findings");
   };
   Json json = run_summary_json(run);
+  for (const char* const of_classes : kOfClasses) {
+    if (const Json& all = member(run.training, of_classes); !all.is_null()) {
+      json["training"][of_classes] = all;
+    }
+  }
   json["starting"] = {{"configuration", run.starting.to_json()},
                       {"findings", findings(run.starting)}};
   json["best"]["one_time_ns"] = one_time_ns(trials);
@@ -209,18 +288,29 @@ std::string gain_text(const Estimate& estimate) {
                      estimate.pairs);
 }
 
+bool has_failed_check(const storage::RunRow& run) {
+  return member(member(run.training, "check"), "passed") == false;
+}
+
+std::string trained_check_text(const storage::RunRow& run) {
+  const Json& check = member(run.training, "check");
+  if (!check.is_object() || member(check, "passed") == true) return {};
+  const std::string detail = get_string(check, "detail").value_or("");
+  if (!has_failed_check(run)) {
+    return "it was not checked whether the kept configuration still trains as the starting one "
+           "does from the trained weights: " +
+           detail;
+  }
+  const auto refused = Configuration::from_json(member(check, "refused"));
+  return "model.pt was trained by a configuration that does not train as the starting one does: " +
+         detail + ". Later runs of this job leave out " +
+         change_text(run.starting, refused.value_or(Configuration())) +
+         ": the same command trains a model without it";
+}
+
 std::string stand_in_note(const Json& recipe) {
   if (get_string(member(recipe, "model"), "type").value_or("") != "paced") return {};
   return "the model `paced` stands in for an accelerator: rates are those of the input side";
-}
-
-std::string trial_text(const TrialRecord& trial) {
-  const std::string verdict =
-      std::string(to_string(trial.verdict)) +
-      (trial.failure ? " (" + std::string(to_string(*trial.failure)) + ")" : "");
-  return fmt::format("{:<12} {}: {}, {}; {}", verdict, trial.plugin,
-                     change_text(trial.reference, trial.change), estimate_text(trial.estimate),
-                     trial.reason);
 }
 
 std::string ablation_text(const std::vector<TrialRecord>& trials) {
@@ -228,7 +318,7 @@ std::string ablation_text(const std::vector<TrialRecord>& trials) {
       {"without", "change", "verdict", "gives", "interval", "pairs"}};
   for (const TrialRecord& trial : trials) {
     if (trial.kind != TrialKind::ablation) continue;
-    const bool is_measured = trial.estimate.pairs > 0;
+    const bool is_measured = has_meaning(trial);
     rows.push_back({trial.plugin, change_text(trial.reference, trial.change),
                     trial.verdict == Verdict::accepted   ? "helps"
                     : trial.verdict == Verdict::rejected ? "no gain shown"
@@ -240,10 +330,19 @@ std::string ablation_text(const std::vector<TrialRecord>& trials) {
   return rows.size() == 1 ? std::string() : table_text(rows);
 }
 
+std::string summary_text(const storage::RunRow& run, const std::vector<TrialRecord>& trials) {
+  std::string text;
+  if (!run.error.empty()) text += fmt::format("error    {}\n", run.error);
+  if (const std::string note = stand_in_note(run.recipe); !note.empty()) {
+    text += fmt::format("note     {}\n", note);
+  }
+  return text + outcome_text(run, trials);
+}
+
 std::string run_text(const storage::RunRow& run, const std::vector<TrialRecord>& trials) {
-  std::string text =
-      fmt::format("run      {}\nrecipe   {}\nstate    {}\nstarted  {}\n", run.id.text,
-                  run.recipe_name, state_text(run), time_text(run.started_unix_ns));
+  std::string text = fmt::format("run      {}\n{}   {}\nstate    {}\nstarted  {}\n", run.id.text,
+                                 is_script(run.recipe) ? "script" : "recipe", run.recipe_name,
+                                 state_text(run), time_text(run.started_unix_ns));
   if (!run.error.empty()) text += fmt::format("error    {}\n", run.error);
   if (const std::string note = stand_in_note(run.recipe); !note.empty()) {
     text += fmt::format("note     {}\n", note);
@@ -255,7 +354,7 @@ std::string run_text(const storage::RunRow& run, const std::vector<TrialRecord>&
         {"trial", "plugin", "change", "verdict", "ratio", "interval", "pairs"}};
     for (const TrialRecord& trial : trials) {
       if (trial.kind == TrialKind::ablation) continue;
-      const bool is_measured = trial.estimate.pairs > 0;
+      const bool is_measured = has_meaning(trial);
       rows.push_back(
           {std::to_string(trial.number),
            trial.kind == TrialKind::proposal ? trial.plugin : std::string(to_string(trial.kind)),
@@ -269,42 +368,39 @@ std::string run_text(const storage::RunRow& run, const std::vector<TrialRecord>&
   if (const std::string ablation = ablation_text(trials); !ablation.empty()) {
     text += "The final configuration against the same without one change:\n" + ablation + "\n";
   }
-  if (run.best.empty()) return text;
-  const bool is_confirmed = run.speedup.pairs > 0;
-  text += fmt::format(
-      "start    {}{}\nbest     {}\nfaster   {}\n", rate_text(run.baseline_samples_per_second),
-      is_confirmed ? ", beside the best one" : "", rate_text(run.best_samples_per_second),
-      is_confirmed ? estimate_text(run.speedup)
-                   : "nothing that was confirmed: the starting configuration stays");
-  if (const std::int64_t cost_ns = one_time_ns(trials); cost_ns > 0 && is_confirmed) {
-    text += fmt::format("once     {} more in a training, which is repaid\n",
-                        format_duration(std::chrono::nanoseconds(cost_ns)));
-  }
-  if (run.ceiling_samples_per_second > 0) {
-    text += fmt::format("ceiling  at least {} ({})\n", rate_text(run.ceiling_samples_per_second),
-                        run.ceiling_bound_by);
-    if (const std::string ladder = ladder_text(run.ceiling_ladder); !ladder.empty()) {
-      text += "reached  at most " + ladder + "\n";
-    }
-  }
-  text += fmt::format("kept     {}\ntuning   {}\n",
-                      change_text(run.starting, run.starting.change_to(run.best)),
-                      format_duration(std::chrono::nanoseconds(run.tuning_duration_ns)));
-  text += training_text(run);
-  return text;
+  return text + outcome_text(run, trials);
 }
 
-std::string rate_text(double samples_per_second) {
-  return format_count(static_cast<std::int64_t>(samples_per_second + 0.5)) + " samples/s";
+std::string_view unit_of(const storage::RunRow& run) {
+  return get_string(run.training, "counted").value_or("") == "steps" ? "steps" : "samples";
+}
+
+std::string rate_text(double samples_per_second, std::string_view unit) {
+  // Steps can be slow.
+  const std::string count = unit == "steps" && samples_per_second < 100.0
+                                ? fmt::format("{:.2f}", samples_per_second)
+                                : format_count(static_cast<std::int64_t>(samples_per_second + 0.5));
+  return fmt::format("{} {}/s", count, unit);
+}
+
+std::string_view rung_text(std::string_view rung) {
+  if (rung == "raw_bytes") return "with its files in memory";
+  if (rung == "made_samples") return "with ready samples in memory";
+  if (rung == "host_batch") return "with ready batches on the host";
+  if (rung == "device_batch") return "with ready batches on the device";
+  return {};
 }
 
 std::string ladder_text(const Json& ladder) {
   if (!ladder.is_array() || ladder.size() < 2) return {};
   std::string text;
   for (const Json& rung : ladder) {
-    text += fmt::format("{}{} {:.0f} %", text.empty() ? "" : ", ",
-                        get_string(rung, "rung").value_or("?"),
-                        100 * get_number(rung, "reached_ratio").value_or(0.0));
+    const std::string name = get_string(rung, "rung").value_or("");
+    const std::string_view words = rung_text(name);
+    if (words.empty()) continue;
+    text += fmt::format("{}{:.0f} %{} {}", text.empty() ? "at most " : ", ",
+                        100 * get_number(rung, "reached_ratio").value_or(0.0),
+                        text.empty() ? " of the rate" : "", words);
   }
   return text;
 }

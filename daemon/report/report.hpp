@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.hpp"
@@ -45,21 +47,40 @@ namespace autotuned::daemon {
 [[nodiscard]] std::string interval_text(const Estimate& estimate, int decimals);
 // "+23.4 % (between +18.0 % and +29.1 %, 22 pairs of blocks)".
 [[nodiscard]] std::string gain_text(const Estimate& estimate);
-// "1,234 samples/s".
-[[nodiscard]] std::string rate_text(double samples_per_second);
+// The rate at which a run really trained; nothing when that is not known.
+[[nodiscard]] std::optional<double> trained_samples_per_second(const storage::RunRow& run);
 
-// What a job reaches of each rung of a ladder at most (tuner::ladder_json()): "raw_bytes 98 %, device_batch 25 %". Nothing
-// for a ladder of one rung, which is the ceiling itself.
+// Whether tuning ended without a measurement, because there was no budget for one.
+[[nodiscard]] bool is_unsearched(const storage::RunRow& run);
+
+// That the speed-up is not the quotient of the two rates beside it, and what it is; empty where they agree.
+[[nodiscard]] std::string quotient_note(const storage::RunRow& run);
+
+// What rates of this run count: "samples", or "steps" of a script whose samples cannot be counted.
+[[nodiscard]] std::string_view unit_of(const storage::RunRow& run);
+// "1,234 samples/s".
+[[nodiscard]] std::string rate_text(double samples_per_second, std::string_view unit = "samples");
+
+// What is free on a rung of a ladder, for people: "with its files in memory". Empty for no rung of ours.
+[[nodiscard]] std::string_view rung_text(std::string_view rung);
+// What a job reaches of each rung of a ladder (tuner::ladder_json()): "at most 98 % of the rate with its files in memory, 25 %
+// with ready batches on the device". Nothing for a ladder of one rung, which is the ceiling itself.
 [[nodiscard]] std::string ladder_text(const Json& ladder);
+
+// The check after the training of this run failed; false where there was none.
+[[nodiscard]] bool has_failed_check(const storage::RunRow& run);
+// What must be said of that check; nothing where it passed or there was nothing to check.
+[[nodiscard]] std::string trained_check_text(const storage::RunRow& run);
 
 // What must be said beside every result of this recipe (Recipe::to_json()), or nothing.
 [[nodiscard]] std::string stand_in_note(const Json& recipe);
 
-// One line for a finished trial: plugin, change, verdict, gain with interval, reason.
-[[nodiscard]] std::string trial_text(const TrialRecord& trial);
-
 // What each kept change gives at the end, as a table; empty when nobody asked.
 [[nodiscard]] std::string ablation_text(const std::vector<TrialRecord>& trials);
+// What came of a run, without its trials: lines that begin with a label of nine columns. Of a run that keeps nothing yet no
+// more than its error.
+[[nodiscard]] std::string summary_text(const storage::RunRow& run,
+                                       const std::vector<TrialRecord>& trials);
 // The whole of a run: what it was, its trials, the outcome.
 [[nodiscard]] std::string run_text(const storage::RunRow& run,
                                    const std::vector<TrialRecord>& trials);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "daemon/report/report.hpp"
 
@@ -172,6 +173,18 @@ ComparedSide side_of(const RunRecord& record, const std::optional<TrialRecord>& 
     add_profile(side, *profile);
   add_blocks(side, blocks);
   return side;
+}
+
+Result<ComparedSide> read_side(const storage::History& history, NamedRun named) {
+  auto record = read_run(history, named.run, std::move(named.trials));
+  if (!record) return tl::unexpected(record.error());
+  std::vector<TrialBlock> blocks;
+  if (const auto measured = measured_trial(*record, named.trial)) {
+    auto stored = history.blocks({named.run.id, measured->number});
+    if (!stored) return tl::unexpected(stored.error());
+    blocks = std::move(*stored);
+  }
+  return side_of(*record, named.trial, blocks);
 }
 
 std::vector<Difference> differences_between(const Json& a, const Json& b) {

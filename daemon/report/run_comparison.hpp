@@ -11,6 +11,7 @@
 #include "base/configuration.hpp"
 #include "base/json.hpp"
 #include "base/trial.hpp"
+#include "daemon/report/history_reading.hpp"
 #include "daemon/report/story.hpp"
 
 namespace autotuned::daemon {
@@ -38,6 +39,9 @@ struct ComparedSide {
 [[nodiscard]] std::optional<TrialRecord> measured_trial(const RunRecord& record,
                                                         const std::optional<TrialRecord>& trial);
 
+// What was named, with all that the history holds of it.
+[[nodiscard]] Result<ComparedSide> read_side(const storage::History& history, NamedRun named);
+
 // A field that differs; null where it is missing.
 struct Difference {
   std::string field;  // "optimizer.lr"
@@ -48,6 +52,9 @@ struct Difference {
 [[nodiscard]] std::vector<Difference> differences_between(const Json& a, const Json& b);
 
 [[nodiscard]] Json comparison_json(const ComparedSide& a, const ComparedSide& b);
+// What differs, the rates and the gains: five lines, and one for each side of which something must be said.
+[[nodiscard]] std::string comparison_summary(const ComparedSide& a, const ComparedSide& b);
+// Everything.
 [[nodiscard]] std::string comparison_text(const ComparedSide& a, const ComparedSide& b);
 
 }  // namespace autotuned::daemon

@@ -2,6 +2,7 @@
 // A comparison as a person reads it.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "base/text.hpp"
@@ -109,15 +110,66 @@ std::string checks_text(const std::string& name, const std::vector<CheckRecord>&
   return text.empty() ? name + ": no checks\n" : text;
 }
 
-}  // namespace
-
-std::string comparison_text(const ComparedSide& a, const ComparedSide& b) {
-  std::string text = table_text({{"A", a.name, a.what}, {"B", b.name, b.what}});
+std::string notes_text(const ComparedSide& a, const ComparedSide& b) {
+  std::string text;
   for (const ComparedSide* side : {&a, &b}) {
     if (const std::string note = stand_in_note(side->recipe); !note.empty()) {
       text += side->name + ": " + note + "\n";
     }
   }
+  return text;
+}
+
+// "knob batch_size 32 → 128", those that people change first.
+std::vector<std::string> changes_between(const ComparedSide& a, const ComparedSide& b) {
+  std::vector<std::string> changes;
+  const auto add = [&changes](const char* subject, const std::vector<Difference>& differences) {
+    for (const Difference& difference : differences) {
+      changes.push_back(fmt::format("{} {} {} → {}", subject, difference.field,
+                                    value_text(difference.a), value_text(difference.b)));
+    }
+  };
+  add("knob", differences_between(a.configuration.to_json(), b.configuration.to_json()));
+  add("recipe", differences_between(a.recipe, b.recipe));
+  add("machine", differences_between(a.environment, b.environment));
+  return changes;
+}
+
+// The first few, and how many more there are.
+std::string changed_text(const ComparedSide& a, const ComparedSide& b) {
+  constexpr std::size_t kShown = 6;
+  const std::vector<std::string> changes = changes_between(a, b);
+  if (changes.empty()) return "nothing: machine, recipe and knobs are the same";
+  std::string text;
+  for (std::size_t i = 0; i < std::min(changes.size(), kShown); ++i)
+    text += (i > 0 ? "; " : "") + changes[i];
+  if (changes.size() > kShown) {
+    text += fmt::format("; and {} more (--all)", changes.size() - kShown);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string comparison_summary(const ComparedSide& a, const ComparedSide& b) {
+  const bool has_rates = a.samples_per_second > 0.0 && b.samples_per_second > 0.0;
+  const std::string rates =
+      has_rates ? fmt::format("{} → {}: {:.3f} x, not measured side by side",
+                              rate_text(a.samples_per_second), rate_text(b.samples_per_second),
+                              b.samples_per_second / a.samples_per_second)
+                : std::string("not measured for both");
+  const auto gain = [](const ComparedSide& side) {
+    return side.estimate.pairs > 0 ? estimate_text(side.estimate) : std::string("not measured");
+  };
+  return fmt::format(
+             "A        {}: {}\nB        {}: {}\nchanged  {}\nrates    {}\n"
+             "gains    A {}, B {}: each side by side with its own reference\n",
+             a.name, a.what, b.name, b.what, changed_text(a, b), rates, gain(a), gain(b)) +
+         notes_text(a, b);
+}
+
+std::string comparison_text(const ComparedSide& a, const ComparedSide& b) {
+  std::string text = table_text({{"A", a.name, a.what}, {"B", b.name, b.what}}) + notes_text(a, b);
   text += differences_text("environment", differences_between(a.environment, b.environment));
   text += differences_text("recipe", differences_between(a.recipe, b.recipe));
   text += differences_text(

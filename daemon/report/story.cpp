@@ -136,12 +136,13 @@ Json trials_json(const RunRecord& record) {
 Json break_even_json(const storage::RunRow& run) {
   const auto pays = break_even(run);
   if (!pays) return nullptr;
-  const auto samples = get_number(run.training, "samples");
+  const auto savings = savings_of(run);
   return {{"seconds", pays->seconds},
           {"samples", pays->samples},
           {"samples_low", pays->samples_low},
           {"samples_high", pays->samples_high ? Json(*pays->samples_high) : Json()},
-          {"is_reached", samples ? Json(*samples >= pays->samples) : Json()}};
+          {"saved_seconds", savings ? Json(savings->saved_s) : Json()},
+          {"is_reached", savings ? Json(savings->is_repaid) : Json()}};
 }
 
 }  // namespace
@@ -242,11 +243,16 @@ std::vector<std::string> machine_findings(const RunRecord& record) {
   return findings;
 }
 
+double tuning_cost_s(const storage::RunRow& run) {
+  const auto all_ns = static_cast<double>(run.tuning_duration_ns);
+  return get_number(run.training, "tuning_cost_ns").value_or(all_ns) / 1e9;
+}
+
 std::optional<BreakEven> break_even(const storage::RunRow& run) {
   // With r samples/s at the start and q r at best, N samples save N/r - N/(q r) of T seconds of tuning.
   const Estimate& speedup = run.speedup;
   const double start_rate = run.baseline_samples_per_second;
-  const double spent_s = static_cast<double>(run.tuning_duration_ns) / 1e9;
+  const double spent_s = tuning_cost_s(run);
   if (speedup.pairs == 0 || speedup.ratio <= 1.0 || start_rate <= 0.0) return std::nullopt;
   const auto samples = [&](double ratio) { return spent_s * start_rate * ratio / (ratio - 1.0); };
   BreakEven pays{.seconds = spent_s / (speedup.ratio - 1.0),
@@ -254,6 +260,16 @@ std::optional<BreakEven> break_even(const storage::RunRow& run) {
                  .samples_low = samples(std::max(speedup.high, speedup.ratio))};
   if (speedup.low > 1.0) pays.samples_high = samples(speedup.low);
   return pays;
+}
+
+std::optional<TrainingSavings> savings_of(const storage::RunRow& run) {
+  const auto samples = get_number(run.training, "samples");
+  const auto rate = trained_samples_per_second(run);
+  if (!break_even(run) || !samples || !rate) return std::nullopt;
+  TrainingSavings savings{.samples = *samples, .samples_per_second = *rate};
+  savings.saved_s = *samples / run.baseline_samples_per_second - *samples / *rate;
+  savings.is_repaid = savings.saved_s >= tuning_cost_s(run);
+  return savings;
 }
 
 std::vector<Share> shares_of(const Json& profile) {
@@ -293,6 +309,12 @@ std::optional<double> reached_ceiling_ratio(const storage::RunRow& run) {
     return std::nullopt;
   }
   return run.best_samples_per_second / run.ceiling_samples_per_second;
+}
+
+Json cost_json(const storage::RunRow& run) {
+  return {{"run", run.id.text},
+          {"tuning_seconds", static_cast<double>(run.tuning_duration_ns) / 1e9},
+          {"break_even", break_even_json(run)}};
 }
 
 Json story_json(const RunRecord& record) {

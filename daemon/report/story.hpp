@@ -66,15 +66,29 @@ inline constexpr const char* kMachineName = "(machine)";
 
 // How much training pays for the tuning: at `seconds` with the best configuration, or after `samples`, both
 // have taken as long as training with the starting one would. The interval follows the speed-up's; without
-// an upper end it may never pay.
+// an upper end it may never pay. Samples are steps where the run counts those (unit_of()).
 struct BreakEven {
   double seconds = 0.0;
   double samples = 0.0;
   double samples_low = 0.0;
   std::optional<double> samples_high;
 };
+// What the tuning has cost: all of its time or, of a script, what it took beyond the time of its steps at the rate of the
+// start, for they are steps of the training.
+[[nodiscard]] double tuning_cost_s(const storage::RunRow& run);
 // Nothing when the run is not confirmed to be faster.
 [[nodiscard]] std::optional<BreakEven> break_even(const storage::RunRow& run);
+
+// What the training of a run saved against the same with the starting configuration: the time that its samples take at
+// the rate of the start in the confirmation, less the time that they took.
+struct TrainingSavings {
+  double samples = 0.0;
+  double samples_per_second = 0.0;  // at which it really trained
+  double saved_s = 0.0;             // negative: it was slower than the start
+  bool is_repaid = false;           // no less than the tuning took
+};
+// Nothing when the run is not confirmed to be faster, or has not trained.
+[[nodiscard]] std::optional<TrainingSavings> savings_of(const storage::RunRow& run);
 
 // Where the time of a profiled step went, largest first; shares add up to 1.
 struct Share {
@@ -88,6 +102,10 @@ struct Share {
 
 // Share of the ceiling that the best configuration reaches; nothing when one of the two is unknown.
 [[nodiscard]] std::optional<double> reached_ceiling_ratio(const storage::RunRow& run);
+
+// What tuning cost and when that is repaid: that part of the story.
+[[nodiscard]] Json cost_json(const storage::RunRow& run);
+[[nodiscard]] std::string cost_text(const storage::RunRow& run);
 
 [[nodiscard]] Json story_json(const RunRecord& record);
 // Plain sentences under headings, one on each line.

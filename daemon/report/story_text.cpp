@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <utility>
+#include <string_view>
 
 #include "base/printable.hpp"
 #include "base/text.hpp"
 #include "daemon/report/report.hpp"
+#include "daemon/report/script_report.hpp"
 #include "daemon/report/story.hpp"
 
 namespace autotuned::daemon {
@@ -19,7 +19,9 @@ using std::chrono::nanoseconds;
 
 constexpr double kWorthNaming = 0.01;  // of a step
 constexpr double kAtCeiling = 0.98;    // within 2 % nothing is left to gain there
+constexpr double kAsConfirmed = 0.98;  // of the rate in the confirmation
 constexpr std::size_t kOperatorsNamed = 3;
+constexpr double kWorthHaving = 0.02;  // gain
 
 std::string percent(double ratio) {
   return fmt::format("{:.{}f} %", ratio * 100, ratio < 0.1 ? 1 : 0);
@@ -53,10 +55,13 @@ std::string opening(const RunRecord& record) {
 std::string job(const RunRecord& record) {
   const Json& recipe = record.run.recipe;
   std::string text =
-      fmt::format("It trains the model {} on data of the type {} with {} and a batch size of {}.\n",
-                  type_of(member(recipe, "model")), type_of(member(recipe, "data")),
-                  type_of(member(recipe, "optimizer")),
-                  get_integer(member(recipe, "train"), "batch_size").value_or(0));
+      is_script(recipe)
+          ? fmt::format("It is {}.\n", script_text(recipe))
+          : fmt::format(
+                "It trains the model {} on data of the type {} with {} and a batch size of {}.\n",
+                type_of(member(recipe, "model")), type_of(member(recipe, "data")),
+                type_of(member(recipe, "optimizer")),
+                get_integer(member(recipe, "train"), "batch_size").value_or(0));
   if (!record.environment) return text;
   const Json& facts = record.environment->facts;
   text += fmt::format("The machine: {}, {} CPUs allowed, {} of memory",
@@ -113,7 +118,7 @@ std::string start(const RunRecord& record) {
   if (run.baseline_samples_per_second <= 0.0)
     return "The starting configuration was not measured.\n";
   std::string text = fmt::format("The starting configuration trained {}.\n",
-                                 rate_text(run.baseline_samples_per_second));
+                                 rate_text(run.baseline_samples_per_second, unit_of(run)));
   const Json* profile = profile_of(record.profiles, run.starting);
   if (profile == nullptr) return text + step(Json());
   return text + step(*profile) + findings(*profile, "Found:");
@@ -141,6 +146,12 @@ std::string confirmation_text(const RunRecord& record, const TrialRecord& trial,
   return text + ".";
 }
 
+// Noise hides a gain that would be worth having as well as none.
+bool is_undecided(const TrialRecord& trial) {
+  const Estimate& estimate = trial.estimate;
+  return estimate.pairs > 0 && estimate.low < 1.0 && estimate.high > 1.0 + kWorthHaving;
+}
+
 std::string outcome_text(const RunRecord& record, const TrialRecord& trial, Outcome outcome) {
   const auto found = record.checks.find(trial.number);
   const std::vector<CheckRecord> checks =
@@ -154,10 +165,13 @@ std::string outcome_text(const RunRecord& record, const TrialRecord& trial, Outc
     case Outcome::slower:
       return "Rejected, slower: " + gain_text(trial.estimate) + ".";
     case Outcome::no_gain:
-      return "Rejected, no gain shown: " + gain_text(trial.estimate) + ".";
+      return (is_undecided(trial) ? "Undecided: " : "Rejected, no gain shown: ") +
+             gain_text(trial.estimate) + ".";
     case Outcome::wrong_result:
       return "Rejected, wrong result: it does not train the same model" + checks_text(checks) +
-             ". It would have been worth " + gain_text(trial.estimate) + ".";
+             (trial.estimate.pairs > 0
+                  ? ". It would have been worth " + gain_text(trial.estimate) + "."
+                  : std::string("."));
     case Outcome::rejected:
       return "Rejected: " + trial.reason + ".";
     case Outcome::failed:
@@ -192,6 +206,26 @@ std::string trial_story(const RunRecord& record, const TrialRecord& trial, Outco
   return text + "   " + outcome_text(record, trial, outcome) + "\n";
 }
 
+// Those that have the same to say share a line.
+std::string silences(const std::vector<Silence>& list) {
+  std::string text;
+  for (auto silence = list.begin(); silence != list.end(); ++silence) {
+    const auto is_same = [&](const Silence& other) {
+      return other.is_failure == silence->is_failure && other.because == silence->because;
+    };
+    if (std::find_if(list.begin(), silence, is_same) != silence) continue;
+    std::vector<std::string> plugins;
+    for (const Silence& other : list)
+      if (is_same(other)) plugins.push_back(other.plugin);
+    text += fmt::format("{} {}: {}.\n", listed(plugins),
+                        !silence->is_failure ? "proposed nothing"
+                        : plugins.size() > 1 ? "were left out"
+                                             : "was left out",
+                        silence->because);
+  }
+  return text;
+}
+
 std::string tried(const RunRecord& record) {
   std::string text;
   const auto outcomes = outcomes_of(record);
@@ -200,25 +234,34 @@ std::string tried(const RunRecord& record) {
     text += trial_story(record, trial, outcomes.at(trial.number));
   }
   if (text.empty()) text = "No change was tried.\n";
-  for (const Silence& silence : silent_plugins(record)) {
-    text += fmt::format("{} {}: {}.\n", silence.plugin,
-                        silence.is_failure ? "was left out" : "proposed nothing", silence.because);
-  }
-  return text;
+  return text + silences(silent_plugins(record)) + untried_text(record.run.training);
+}
+
+bool has_untried(const storage::RunRow& run) {
+  return !member(run.training, "untried").empty();
 }
 
 std::string kept(const RunRecord& record) {
   const storage::RunRow& run = record.run;
   if (run.best.empty()) return "Nothing yet: tuning did not come to its end.\n";
   const Configuration change = run.starting.change_to(run.best);
-  if (change.empty()) return "The starting configuration: nothing faster was found.\n";
+  if (is_unsearched(run))
+    return "The starting configuration: with a budget of 0 nothing was searched.\n";
+  if (change.empty()) {
+    return has_untried(run)
+               ? "The starting configuration: nothing faster was found in the budget.\n"
+               : "The starting configuration: nothing faster was found.\n";
+  }
   std::string text = change_text(run.starting, change) + ".\n";
   if (run.speedup.pairs > 0) {
+    const std::string quotient = quotient_note(run);
     text += fmt::format(
         "Confirmed side by side with the start: {} as fast over {} pairs of blocks, "
-        "{} instead of {}.\n",
-        estimate_text(run.speedup), run.speedup.pairs, rate_text(run.best_samples_per_second),
-        rate_text(run.baseline_samples_per_second));
+        "{} instead of {}{}.\n",
+        estimate_text(run.speedup), run.speedup.pairs,
+        rate_text(run.best_samples_per_second, unit_of(run)),
+        rate_text(run.baseline_samples_per_second, unit_of(run)),
+        quotient.empty() ? "" : " (the ratio is " + quotient + ")");
     if (const std::int64_t cost_ns = one_time_ns(record.trials); cost_ns > 0) {
       text += fmt::format(
           "What it needs once, such as a filled cache, takes {} of a training, which is repaid.\n",
@@ -250,23 +293,23 @@ std::string ablation(const RunRecord& record) {
 
 // The rungs below the ceiling, which is told already.
 std::string lower_rungs(const Json& ladder) {
-  static constexpr std::array kWords = {std::pair{"raw_bytes", "with its files in memory"},
-                                        std::pair{"made_samples", "with ready samples in memory"},
-                                        std::pair{"host_batch", "with ready batches on the host"}};
   std::vector<std::string> rungs;
-  for (const auto& [name, words] : kWords) {
-    for (const Json& rung : ladder) {
-      if (get_string(rung, "rung").value_or("") != name) continue;
-      rungs.push_back(fmt::format(
-          "{} {} ({} reached)", rate_text(get_number(rung, "samples_per_second").value_or(0.0)),
-          words, percent(std::min(1.0, get_number(rung, "reached_ratio").value_or(0.0)))));
-    }
+  for (const Json& rung : ladder) {
+    const std::string name = get_string(rung, "rung").value_or("");
+    const std::string_view words = rung_text(name);
+    if (words.empty() || name == "device_batch") continue;
+    rungs.push_back(fmt::format(
+        "{} {} ({} reached)", rate_text(get_number(rung, "samples_per_second").value_or(0.0)),
+        words, percent(std::min(1.0, get_number(rung, "reached_ratio").value_or(0.0)))));
   }
   return rungs.empty() ? std::string() : "It would train at least " + listed(rungs) + ".\n";
 }
 
 std::string left(const storage::RunRow& run) {
   const auto reached = reached_ceiling_ratio(run);
+  if (!reached && is_script(run.recipe)) {
+    return "What free loading would give is not measured in a script.\n";
+  }
   if (!reached) return "Its ceiling was not measured.\n";
   std::string text = fmt::format("With loading and transfer for free it would train at least {}",
                                  rate_text(run.ceiling_samples_per_second));
@@ -278,35 +321,85 @@ std::string left(const storage::RunRow& run) {
          lower_rungs(run.ceiling_ladder);
 }
 
+std::string count_text(double samples) {
+  return format_count(static_cast<std::int64_t>(samples + 0.5));
+}
+
+std::string seconds_text(double seconds) {
+  constexpr double kMostSeconds = 3e9;  // a century: a trainer may say anything
+  return format_duration(
+      nanoseconds(static_cast<std::int64_t>(std::clamp(seconds, 0.0, kMostSeconds) * 1e9)));
+}
+
+// By the rate at which it really trained, which need not be that of the confirmation.
+std::string repaid(const storage::RunRow& run) {
+  const auto savings = savings_of(run);
+  if (!savings) return {};
+  std::string text = fmt::format(
+      "This training had {} samples at {}. At the {} of the start they would have taken ",
+      count_text(savings->samples), rate_text(savings->samples_per_second),
+      rate_text(run.baseline_samples_per_second, unit_of(run)));
+  text += savings->saved_s > 0.0 ? fmt::format("{} more", seconds_text(savings->saved_s))
+                                 : fmt::format("{} less", seconds_text(-savings->saved_s));
+  text +=
+      savings->is_repaid
+          ? ": it has repaid the tuning.\n"
+          : ": it has not repaid the tuning yet; the next run of this job here starts from what "
+            "was kept.\n";
+  if (savings->samples_per_second < kAsConfirmed * run.best_samples_per_second) {
+    text += fmt::format("It trained slower than in the confirmation, which measured {}.\n",
+                        rate_text(run.best_samples_per_second, unit_of(run)));
+  }
+  return text;
+}
+
+// The steps of its tuning are steps of its training.
+std::string script_cost(const storage::RunRow& run) {
+  const auto cost_ns = get_integer(run.training, "tuning_cost_ns");
+  if (!cost_ns) return {};
+  const std::string steps = format_count(get_integer(run.training, "tuned_steps").value_or(0));
+  const nanoseconds anyway(run.tuning_duration_ns - *cost_ns);
+  return fmt::format(
+      "The script made {} steps of its training meanwhile. At the rate of the start they would "
+      "have "
+      "taken {}{}.\n",
+      steps, *cost_ns > 0 ? format_duration(anyway) : std::string("no less"),
+      *cost_ns > 0 ? ", so the tuning cost " + format_duration(nanoseconds(*cost_ns))
+                   : std::string(": the tuning cost nothing"));
+}
+
 std::string cost(const storage::RunRow& run) {
-  if (run.tuning_duration_ns <= 0) return "The cost of tuning is not known yet.\n";
-  std::string text = "Tuning took " + format_duration(nanoseconds(run.tuning_duration_ns)) + ".\n";
-  const auto count = [](double samples) {
-    return format_count(static_cast<std::int64_t>(samples + 0.5));
-  };
-  const auto samples = get_number(run.training, "samples");
+  std::string text;
+  if (is_unsearched(run)) {
+    text = "Nothing: its budget was 0.\n";
+  } else if (run.tuning_duration_ns <= 0) {
+    return "The cost of tuning is not known yet.\n";
+  } else {
+    text = "Tuning took " + format_duration(nanoseconds(run.tuning_duration_ns)) + ".\n" +
+           script_cost(run);
+  }
   if (const auto pays = break_even(run)) {
     const std::string high =
-        pays->samples_high ? count(*pays->samples_high) : std::string("an unknown number");
+        pays->samples_high ? count_text(*pays->samples_high) : std::string("an unknown number");
     text += fmt::format(
-        "It repays itself after {} samples (between {} and {}), which is {} of training.\n",
-        count(pays->samples), count(pays->samples_low), high,
-        format_duration(nanoseconds(static_cast<std::int64_t>(pays->seconds * 1e9))));
-    if (samples) {
-      const bool is_repaid = *samples >= pays->samples;
-      text += fmt::format("This training had {} samples, so it has {}.\n", count(*samples),
-                          is_repaid ? "repaid itself"
-                                    : "not repaid itself yet; the next run of this job here starts "
-                                      "from what was kept");
-    }
-  } else if (!run.best.empty()) {
-    text +=
-        "Nothing faster was found, so it does not repay itself; the next run of this job here "
-        "knows that.\n";
+        "At the confirmed ratio it repays itself after {} {} (between {} and {}), which is {} "
+        "of training.\n",
+        count_text(pays->samples), unit_of(run), count_text(pays->samples_low), high,
+        seconds_text(pays->seconds));
+    text += repaid(run);
+  } else if (!run.best.empty() && !is_unsearched(run)) {
+    text += has_untried(run)
+                ? "Nothing faster was found in the budget; the next run of this job "
+                  "here goes on with what was not tried.\n"
+                : "Nothing faster was found, so it does not repay itself; the next run "
+                  "of this job here knows that.\n";
   }
   if (const auto duration_ns = get_number(run.training, "duration_ns")) {
     text += fmt::format("Training took {}.\n",
                         format_duration(nanoseconds(static_cast<std::int64_t>(*duration_ns))));
+  }
+  if (const std::string check = trained_check_text(run); !check.empty()) {
+    text += (has_failed_check(run) ? "Warning: " : "Note: ") + check + ".\n";
   }
   return text;
 }
@@ -335,6 +428,10 @@ std::string disturbed(const RunRecord& record) {
 }
 
 }  // namespace
+
+std::string cost_text(const storage::RunRow& run) {
+  return cost(run);
+}
 
 std::string story_text(const RunRecord& record) {
   return opening(record) + section("The job", job(record)) +

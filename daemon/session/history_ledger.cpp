@@ -19,6 +19,14 @@ void HistoryLedger::warned(const std::string& text) {
   events_({{"event", "warning"}, {"text", text}});
 }
 
+void HistoryLedger::progressed(const tuner::TuningProgress& progress) {
+  events_({{"event", "tuning"},
+           {"trials_done", progress.trials_done},
+           {"trials_expected", progress.trials_expected},
+           {"budget_ns", progress.budget.count()},
+           {"budget_spent_ns", progress.budget_spent.count()}});
+}
+
 Result<void> HistoryLedger::baseline(const Configuration& starting, double samples_per_second) {
   run_->starting = starting;
   run_->baseline_samples_per_second = samples_per_second;
@@ -108,7 +116,14 @@ Result<void> HistoryLedger::block_measured(const TrialRecord& trial, const Trial
            {"is_candidate", block.is_candidate},
            {"samples_per_second", block.block.samples_per_second()},
            {"ratio", estimate.ratio},
-           {"pairs", estimate.pairs}});
+           {"ratio_low", estimate.low},
+           {"ratio_high", estimate.high},
+           {"pairs", estimate.pairs},
+           {"loss", block.block.last_loss},
+           {"data_wait_ns", block.block.data_wait_ns},
+           {"duration_ns", block.block.duration_ns},
+           {"peak_host_memory_bytes", block.block.peak_host_memory_bytes},
+           {"peak_device_memory_bytes", block.block.peak_device_memory_bytes}});
   return {};
 }
 
@@ -123,7 +138,9 @@ Result<void> HistoryLedger::checked(const TrialRecord& trial, const CheckRecord&
 
 Result<void> HistoryLedger::trial_finished(const TrialRecord& trial) {
   if (auto stored = history_->put_trial(run_->id, trial); !stored) return stored;
-  events_({{"event", "trial_finished"}, {"trial", trial.to_json(run_->id.text)}});
+  events_({{"event", "trial_finished"},
+           {"trial", trial.to_json(run_->id.text)},
+           {"drops_change", trial.kind == TrialKind::ablation && drops_its_change(trial)}});
   return {};
 }
 

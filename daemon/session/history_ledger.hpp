@@ -26,6 +26,7 @@ class HistoryLedger final : public tuner::Ledger {
                 EventSink events);
 
   void warned(const std::string& text) override;
+  void progressed(const tuner::TuningProgress& progress) override;
   Result<void> baseline(const Configuration& starting, double samples_per_second) override;
   Result<void> ceiling(const tuner::Ceiling& ceiling) override;
   Result<void> profiled(const Configuration& incumbent, const tuner::Profile& profile) override;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/session/known_best.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "daemon/session/known_knobs.hpp"
 #include "tuner/one_time_cost.hpp"
@@ -11,6 +13,7 @@ namespace autotuned::daemon {
 namespace {
 
 constexpr std::int64_t kDecidedTrials = 200;
+constexpr std::int64_t kCheckedRuns = 200;  // the newest, in which a failed check is looked for
 
 // Of the training of a run of this job; 0: not known.
 std::int64_t samples_of(const storage::History& history, const std::string& run,
@@ -21,14 +24,83 @@ std::int64_t samples_of(const storage::History& history, const std::string& run,
   return recipe ? tuner::training_samples(*recipe, job_facts) : 0;
 }
 
+struct Refused {
+  std::string run;
+  Configuration settings;
+};
+
+bool contains(const Configuration& whole, const Configuration& part) {
+  return whole.with(part) == whole;
+}
+
+// By the checks of trained models in runs of this job here. The newest one of some settings counts.
+Result<std::vector<Refused>> refused_here(const storage::History& history,
+                                          const storage::RunRow& run) {
+  auto runs = history.runs({.recipe = run.recipe_hash,
+                            .environment = run.environment_key,
+                            .plugin = {},
+                            .verdict = {},
+                            .since_unix_ns = {},
+                            .limit = kCheckedRuns});
+  if (!runs) return tl::unexpected(runs.error());
+  std::vector<Refused> refused;
+  std::vector<Configuration> passed;
+  for (const storage::RunRow& row : *runs) {
+    const Json& check = member(row.training, "check");
+    if (member(check, "passed") == true) passed.push_back(row.best);
+    if (member(check, "passed") != false) continue;
+    auto settings = Configuration::from_json(member(check, "refused"));
+    if (!settings || settings->empty()) continue;
+    const bool has_passed_since = std::ranges::any_of(
+        passed, [&settings](const Configuration& best) { return contains(best, *settings); });
+    if (!has_passed_since) refused.push_back({row.id.text, *std::move(settings)});
+  }
+  return refused;
+}
+
 }  // namespace
+
+Result<std::vector<std::string>> best_environments(const storage::History& history,
+                                                   const std::string& recipe_hash,
+                                                   const Machine& machine) {
+  const auto places = history.best_places(recipe_hash);
+  if (!places) return tl::unexpected(places.error());
+  std::vector<std::string> environments;
+  for (const storage::BestPlace& place : *places) {
+    if (machine.key(place.libtorch) == place.environment_key) {
+      environments.push_back(place.environment_key);
+    }
+  }
+  return environments;
+}
+
+Result<std::optional<storage::BestRow>> find_best(const storage::History& history,
+                                                  const std::string& recipe_hash,
+                                                  const Machine& machine) {
+  const auto environments = best_environments(history, recipe_hash, machine);
+  if (!environments) return tl::unexpected(environments.error());
+  for (const std::string& environment : *environments) {
+    auto best = history.best(recipe_hash, environment);
+    if (!best) return tl::unexpected(best.error());
+    if (*best) return best;
+  }
+  return std::nullopt;
+}
 
 Result<std::string> add_known_best(const storage::History& history, const storage::RunRow& run,
                                    tuner::SessionInput& input) {
   if (run.is_retuned) return std::string();
+  const auto refused = refused_here(history, run);
+  if (!refused) return tl::unexpected(refused.error());
+  std::string told;
+  for (const Refused& one : *refused) {
+    input.refused.push_back(one.settings);
+    told += (told.empty() ? "" : "; ") + std::string("after the training of run ") + one.run +
+            " its check failed: " + one.settings.canonical_text() + " is not tried again";
+  }
   auto best = history.best(run.recipe_hash, run.environment_key);
   if (!best) return tl::unexpected(best.error());
-  if (!*best) return std::string();
+  if (!*best) return told;
   auto decided = history.job_trials(run.environment_key, run.recipe_hash, kDecidedTrials, run.id);
   if (!decided) return tl::unexpected(decided.error());
 
@@ -38,6 +110,9 @@ Result<std::string> add_known_best(const storage::History& history, const storag
     why_on = "the search of run " + found_by + " did not try every proposal";
   // It may be from before a plugin was removed.
   std::optional<Configuration> known = known_best(input.knobs, run.starting, (*best)->best);
+  for (const Configuration& settings : input.refused) {
+    if (known && contains(*known, settings)) known.reset();
+  }
   const std::int64_t samples = tuner::training_samples(input.recipe, input.job_facts);
   if (known) {
     const Configuration whole = *known;
@@ -63,7 +138,17 @@ Result<std::string> add_known_best(const storage::History& history, const storag
   // A run that is continued has begun without it, or has verified it.
   if (!input.earlier.empty()) return std::string();
   input.known_best = std::move(known);
-  return why_on.empty() ? why_on : why_on + "; this one goes on with the search";
+  if (why_on.empty()) return told;
+  return (told.empty() ? told : told + "; ") + why_on + "; this one goes on with the search";
+}
+
+Result<void> refuse_best(storage::History& history, const storage::RunRow& run) {
+  const auto refused = Configuration::from_json(member(member(run.training, "check"), "refused"));
+  if (!refused) return tl::unexpected(refused.error());
+  const auto best = history.best(run.recipe_hash, run.environment_key);
+  if (!best) return tl::unexpected(best.error());
+  if (!*best || !contains((*best)->best, *refused)) return {};
+  return history.forget_best(run.recipe_hash, run.environment_key).map([](bool) {});
 }
 
 }  // namespace autotuned::daemon

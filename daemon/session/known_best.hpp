@@ -2,20 +2,37 @@
 // What earlier runs of a job have found, for a run that is about to be tuned.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "base/machine/machine.hpp"
 #include "base/result.hpp"
 #include "storage/history.hpp"
 #include "tuner/context.hpp"
 
 namespace autotuned::daemon {
 
-// Puts the remembered best configuration into `input`, whose recipe, job facts, knobs and earlier trials are set: nothing
+// The environments of this machine for which a best configuration of the job is stored; that of the newest run first.
+[[nodiscard]] Result<std::vector<std::string>> best_environments(const storage::History& history,
+                                                                 const std::string& recipe_hash,
+                                                                 const Machine& machine);
+// The first of these that can be read.
+[[nodiscard]] Result<std::optional<storage::BestRow>> find_best(const storage::History& history,
+                                                                const std::string& recipe_hash,
+                                                                const Machine& machine);
+
+// Puts what is refused since the check of an earlier training failed with it, and the remembered best configuration into
+// `input`, whose recipe, job facts, knobs and earlier trials are set: nothing
 // for a run that was begun to search anew, no knob that is not there any more, and no change whose one-time cost this
 // training does not repay. Returns what to say where this run goes on with the search that found it, because that was cut
 // short or was for a training of another length; else an empty text.
 [[nodiscard]] Result<std::string> add_known_best(const storage::History& history,
                                                  const storage::RunRow& run,
                                                  tuner::SessionInput& input);
+
+// After the check of its training failed: what is to blame is not offered to later runs of this job, and a remembered best
+// configuration that has it is forgotten.
+[[nodiscard]] Result<void> refuse_best(storage::History& history, const storage::RunRow& run);
 
 }  // namespace autotuned::daemon

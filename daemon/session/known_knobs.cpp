@@ -68,7 +68,7 @@ std::vector<std::string> drop_unknown_knobs(const std::vector<recipes::Knob>& kn
   if (!kept.empty()) {
     told.push_back("the kept change " + change_text(before, kept) +
                    " has gone with its plugin: the training goes on without it, and may be slower "
-                   "than promised");
+                   "than the run that found it");
   }
   run.best = run.starting.with(known_part(knobs, run.best));
   return told;

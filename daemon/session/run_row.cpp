@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/session/run_row.hpp"
 
+#include <utility>
+
 #include "daemon/report/report.hpp"
 
 namespace autotuned::daemon {
@@ -57,13 +59,28 @@ bool take_end(const Error& error, std::int64_t ended_unix_ns, storage::RunRow& r
   return false;
 }
 
+Json end_of_search(const tuner::SessionOutcome& outcome, std::chrono::nanoseconds budget) {
+  Json untried = Json::array();
+  for (const tuner::UntriedProposal& proposal : outcome.untried) {
+    untried.push_back({{"plugin", proposal.plugin},
+                       {"change", change_text(proposal.reference, proposal.change)}});
+  }
+  return {{"budget_ns", budget.count()},
+          {"is_budget_spent", outcome.is_budget_spent},
+          {"untried", std::move(untried)}};
+}
+
 std::string best_comment(const storage::RunRow& run) {
   const std::string note = stand_in_note(run.recipe);
-  const std::string speed = run.speedup.pairs > 0
-                                ? estimate_text(run.speedup) + " the speed of the starting one"
-                                : "the starting one, than which nothing was confirmed to be faster";
+  const std::string speed =
+      run.speedup.pairs > 0
+          ? estimate_text(run.speedup) + " the speed of the starting one"
+          : "the starting one, than which nothing was confirmed to be faster" +
+                std::string(member(run.training, "untried").empty() ? ""
+                                                                    : " before the budget ended");
   return "The best configuration of run " + run.id.text + ": " + speed + ".\n" +
          (note.empty() ? "" : "Note: " + note + ".\n") +
+         (has_failed_check(run) ? "Warning: " + trained_check_text(run) + ".\n" : "") +
          "It is a recipe: `autotuned run` takes it.";
 }
 

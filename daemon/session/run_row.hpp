@@ -2,10 +2,12 @@
 // The row of a run in the history, as it begins, and as its tuning and an error leave it.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "base/json.hpp"
 #include "base/result.hpp"
 #include "daemon/common/session_request.hpp"
 #include "recipes/knobs.hpp"
@@ -22,6 +24,10 @@ namespace autotuned::daemon {
 
 // What is left to do is to train.
 void take_outcome(const tuner::SessionOutcome& outcome, storage::RunRow& run);
+
+// What the search had no time for, as fields of `training` (daemon/report/script_report.hpp).
+[[nodiscard]] Json end_of_search(const tuner::SessionOutcome& outcome,
+                                 std::chrono::nanoseconds budget);
 
 // What an error makes of a run that has begun: the state from which the same command goes on. True where that command
 // continues the run as it is: nothing is wrong with it, once there is room or a lock is gone.

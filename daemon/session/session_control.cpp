@@ -2,6 +2,7 @@
 #include "daemon/session/session_control.hpp"
 
 #include <chrono>
+#include <utility>
 
 namespace autotuned::daemon {
 
@@ -13,8 +14,14 @@ bool SessionControl::is_requested() {
       break;
     }
     is_requested_ = get_string(*frame, "request").value_or("") == "cancel";
+    if (is_requested_) cancel_ = *std::move(frame);
   }
   return is_requested_;
+}
+
+void SessionControl::wait_for_cancel() {
+  while (!is_requested())
+    (void)wait_readable(channel_.descriptor(), std::chrono::nanoseconds(-1));
 }
 
 Result<Json> SessionControl::receive_request() {

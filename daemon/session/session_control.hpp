@@ -15,6 +15,11 @@ class SessionControl final : public CancelSource {
   [[nodiscard]] int descriptor() const override { return channel_.descriptor(); }
   bool is_requested() override;
 
+  // What asked to stop; an object without members where the supervisor is gone.
+  [[nodiscard]] const Json& cancel() const { return cancel_; }
+  // Waits until somebody asks to stop.
+  void wait_for_cancel();
+
   // The first frame.
   Result<Json> receive_request();
   void report(const Json& event);
@@ -22,6 +27,7 @@ class SessionControl final : public CancelSource {
  private:
   FrameChannel channel_;
   bool is_requested_ = false;
+  Json cancel_ = Json::object();
 };
 
 }  // namespace autotuned::daemon

@@ -43,8 +43,10 @@ Result<void> SessionDevice::lock() {
   const auto end_orphans = [this] {
     if (const std::size_t ended = end_left_behind(kOrphanLimit); ended > 0) {
       control_.report({{"event", "warning"},
-                       {"text", "processes that a killed run had left behind were ended: " +
-                                    std::to_string(ended)}});
+                       {"text",
+                        "processes of a run whose command has ended were still there, and "
+                        "were ended: " +
+                            std::to_string(ended)}});
     }
   };
   end_orphans();

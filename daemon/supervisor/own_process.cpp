@@ -45,27 +45,28 @@ void make_expendable(pid_t process) {
 
 }  // namespace
 
-Result<OwnProcess> start_own_process(const std::string& role, const Surroundings& surroundings) {
+Result<OwnProcess> start_own_process(const std::string& role, const SpawnOptions& spawn_options) {
   auto sockets = socket_pair();
   if (!sockets) return tl::unexpected(sockets.error());
   ProcessSpec spec;
   spec.program = find_places().program;
   spec.arguments = {role};
-  spec.environment = surroundings.environment ? *surroundings.environment : own_environment();
-  for (const std::string& variable : surroundings.variables) {
+  spec.environment = spawn_options.environment ? *spawn_options.environment : own_environment();
+  for (const std::string& variable : spawn_options.variables) {
     const std::string name = variable.substr(0, variable.find('=') + 1);
     std::erase_if(spec.environment,
                   [&name](const std::string& known) { return known.starts_with(name); });
     spec.environment.push_back(variable);
   }
   spec.environment.push_back("AUTOTUNED_PARENT_PID=" + std::to_string(getpid()));
-  spec.folder = surroundings.folder;
-  spec.descriptors = {{sockets->theirs.get(), kControlDescriptor}};
-  if (surroundings.is_silent) {
+  spec.folder = spawn_options.folder;
+  spec.descriptors = spawn_options.descriptors;
+  spec.descriptors.emplace_back(sockets->theirs.get(), kControlDescriptor);
+  if (spawn_options.is_silent) {
     spec.log = "/dev/null";
-  } else if (surroundings.output >= 0) {
-    spec.descriptors.emplace_back(surroundings.output, STDOUT_FILENO);
-    spec.descriptors.emplace_back(surroundings.output, STDERR_FILENO);
+  } else if (spawn_options.output >= 0) {
+    spec.descriptors.emplace_back(spawn_options.output, STDOUT_FILENO);
+    spec.descriptors.emplace_back(spawn_options.output, STDERR_FILENO);
   }
   auto process = Process::start(spec);
   if (!process) return tl::unexpected(process.error());

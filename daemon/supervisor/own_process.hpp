@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/descriptor.hpp"
@@ -23,20 +24,23 @@ struct OwnProcess {
   Descriptor socket;  // our end
 };
 
-// What the child gets of its surroundings.
-struct Surroundings {
+// Output, current folder and environment of the child.
+struct SpawnOptions {
   bool is_silent = false;        // standard output and error go to /dev/null
-  int output = -1;               // else to this descriptor, or to ours when it is -1
-  std::filesystem::path folder;  // its current folder; empty: ours
-  // NAME=value; nothing: of ours what submitted_variables() names, AUTOTUNED_* and what loads libraries.
+  int output = -1;               // otherwise to this descriptor; -1: to our own
+  std::filesystem::path folder;  // its current folder; empty: our own
+  // NAME=value. Without a value: our own variables that submitted_variables() names, AUTOTUNED_*, and those
+  // that control the loading of libraries.
   std::optional<std::vector<std::string>> environment;
-  // NAME=value, in the place of what is there under that name.
+  // NAME=value, instead of a variable of that name in `environment`.
   std::vector<std::string> variables;
+  // {ours, number in the child}, beside the socket.
+  std::vector<std::pair<int, int>> descriptors;
 };
 
 // Starts this program as `role`; it dies with us, and when memory runs out the kernel ends it before us. Call
 // from the main thread.
 [[nodiscard]] Result<OwnProcess> start_own_process(const std::string& role,
-                                                   const Surroundings& surroundings);
+                                                   const SpawnOptions& spawn_options);
 
 }  // namespace autotuned::daemon

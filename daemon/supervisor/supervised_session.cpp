@@ -9,9 +9,11 @@
 #include <cerrno>
 #include <csignal>
 #include <utility>
+#include <vector>
 
 #include "base/text.hpp"
 #include "daemon/common/exit_codes.hpp"
+#include "daemon/common/orphans.hpp"
 
 namespace autotuned::daemon {
 
@@ -72,12 +74,12 @@ struct SupervisedSession::Attempt {
 };
 
 SupervisedSession::SupervisedSession(asio::io_context& context, SessionRequest request,
-                                     const SupervisorLimits& limits, Surroundings surroundings,
+                                     const SupervisorLimits& limits, SpawnOptions spawn_options,
                                      OnEvent on_event, OnEnd on_end)
     : context_(&context),
       request_(std::move(request)),
       limits_(limits),
-      surroundings_(std::move(surroundings)),
+      spawn_options_(std::move(spawn_options)),
       on_event_(std::move(on_event)),
       on_end_(std::move(on_end)),
       cancel_timer_(context) {}
@@ -92,7 +94,7 @@ pid_t SupervisedSession::pid() const {
 
 void SupervisedSession::begin() {
   if (cancels_ > 0) return finish(kCancelled);
-  auto process = start_own_process(kSessionProcess, surroundings_);
+  auto process = start_own_process(kSessionProcess, spawn_options_);
   if (!process) return finish(tl::unexpected(process.error()));
   attempt_ =
       std::make_shared<Attempt>(*context_, std::move(process->process), std::move(process->socket));
@@ -283,11 +285,17 @@ void SupervisedSession::conclude() {
         attempt->hung ? "did not answer within " + format_duration(limits_.plugin_answer)
                       : std::string("ended the process that ") +
                             (attempt->is_loading ? "loaded" : "asked") + " it: " + message;
+    if (request_.script) {
+      return finish(fail(ErrorKind::crashed, "plugin " + attempt->blamed + " " + outcome, "",
+                         "leave it out: --without " + attempt->blamed));
+    }
     on_event_(
         {{"event", "warning"},
          {"text", "plugin " + attempt->blamed + " " + outcome + "; the run goes on without it"}});
     request_.faults.push_back({attempt->blamed, outcome, attempt->is_loading});
     request_.without.push_back(attempt->blamed);
+  } else if (request_.script) {
+    return finish(fail(ErrorKind::crashed, "the session process ended: " + message));
   } else if (++unexplained_deaths_ > limits_.unexplained_deaths) {
     return finish(fail(ErrorKind::crashed, "the session process ended again and again: " + message,
                        request_.continue_run, "the same command continues this run"));
@@ -296,13 +304,28 @@ void SupervisedSession::conclude() {
                {"text", "the session process ended (" + message + "); it is started again"}});
   }
   ++restarts_;
+  end_rest();
   begin();
 }
 
-void SupervisedSession::cancel(nanoseconds grace) {
+void SupervisedSession::end_rest() const {
+  const std::string mark = std::string(kJobVariable) + "=";
+  std::vector<std::string> variables = spawn_options_.variables;
+  if (spawn_options_.environment) {
+    variables.insert(variables.end(), spawn_options_.environment->begin(),
+                     spawn_options_.environment->end());
+  }
+  for (const std::string& variable : variables) {
+    if (variable.starts_with(mark)) {
+      end_processes_of({variable.substr(mark.size())}, nanoseconds(0));
+    }
+  }
+}
+
+void SupervisedSession::cancel(nanoseconds grace, const Json& request) {
   ++cancels_;
   if (!attempt_) return;  // it has ended, or begin() will see it
-  if (cancels_ > 1 || !tell(Json{{"request", "cancel"}})) {
+  if (cancels_ > 1 || !tell(request)) {
     attempt_->process.signal_group(SIGKILL);
     return;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A session that is watched: its process is started, its events are passed on, and it is started again
-// without a plugin that hung or crashed it, until the run has ended.
+// without a plugin that hung or crashed it, until the run has ended. One that tunes a script is not started again: the
+// agent in the script has let go.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -31,12 +32,12 @@ class SupervisedSession : public std::enable_shared_from_this<SupervisedSession>
 
   // `on_event` is called for every event in order, `on_end` once, after the last of them.
   SupervisedSession(boost::asio::io_context& context, SessionRequest request,
-                    const SupervisorLimits& limits, Surroundings surroundings, OnEvent on_event,
+                    const SupervisorLimits& limits, SpawnOptions spawn_options, OnEvent on_event,
                     OnEnd on_end);
 
   void start();
-  // The first time asks the session to stop cleanly within `grace`, the second time ends it at once.
-  void cancel(std::chrono::nanoseconds grace);
+  // The first time asks the session to stop cleanly within `grace`, with `request`; the second time ends it at once.
+  void cancel(std::chrono::nanoseconds grace, const Json& request = {{"request", "cancel"}});
   // For the end of the supervisor: kills the process and does not wait for it, which may be one that the
   // kernel does not end. False when there was none any more.
   bool leave();
@@ -65,11 +66,13 @@ class SupervisedSession : public std::enable_shared_from_this<SupervisedSession>
   bool is_progress(const Json& event);
   void expect_end();
   void conclude();
+  // Ends what the session has started and what outlives it: it may hold the device, for which the next one waits.
+  void end_rest() const;
 
   boost::asio::io_context* context_;
   SessionRequest request_;
   SupervisorLimits limits_;
-  Surroundings surroundings_;
+  SpawnOptions spawn_options_;
   OnEvent on_event_;
   OnEnd on_end_;
   std::shared_ptr<Attempt> attempt_;

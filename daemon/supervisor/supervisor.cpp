@@ -2,6 +2,8 @@
 #include "daemon/supervisor/supervisor.hpp"
 
 #include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <csignal>
 #include <memory>
 #include <string>
@@ -14,19 +16,33 @@
 
 namespace autotuned::daemon {
 
+namespace {
+
+constexpr auto kTickEvery = std::chrono::milliseconds(500);
+// For a killed process to be gone.
+constexpr std::chrono::nanoseconds kRestLimit = std::chrono::seconds(2);
+
+}  // namespace
+
 Result<int> supervise(SessionRequest request, const SupervisorLimits& limits,
-                      const std::function<void(const Json&)>& on_event) {
+                      const std::function<void(const Json&)>& on_event,
+                      const std::function<void()>& on_tick) {
   boost::asio::io_context context{1};
   boost::asio::signal_set signals(context, SIGTERM);
   if (!is_ignored(SIGINT)) signals.add(SIGINT);
+  boost::asio::steady_timer ticks(context);
+  bool has_ended = false;
   Result<int> outcome = fail(ErrorKind::internal, "the session was not started");
-  Surroundings surroundings;
-  surroundings.variables = {std::string(kJobVariable) + "=" + own_mark()};
-  const auto session = std::make_shared<SupervisedSession>(
-      context, std::move(request), limits, std::move(surroundings), on_event, [&](Result<int> end) {
-        outcome = std::move(end);
-        signals.cancel();
-      });
+  SpawnOptions spawn_options;
+  spawn_options.variables = {std::string(kJobVariable) + "=" + own_mark()};
+  const auto session =
+      std::make_shared<SupervisedSession>(context, std::move(request), limits,
+                                          std::move(spawn_options), on_event, [&](Result<int> end) {
+                                            outcome = std::move(end);
+                                            has_ended = true;
+                                            signals.cancel();
+                                            ticks.cancel();
+                                          });
   const std::function<void()> wait_for_signal = [&] {
     signals.async_wait([&](const boost::system::error_code& error, int) {
       if (error) return;
@@ -35,8 +51,20 @@ Result<int> supervise(SessionRequest request, const SupervisorLimits& limits,
     });
   };
   wait_for_signal();
+  // One whose time had come is called all the same when the session has ended.
+  const std::function<void()> wait_for_tick = [&] {
+    ticks.expires_after(kTickEvery);
+    ticks.async_wait([&](const boost::system::error_code& error) {
+      if (error || has_ended) return;
+      on_tick();
+      wait_for_tick();
+    });
+  };
+  if (on_tick) wait_for_tick();
   session->start();
   context.run();
+  // What has left the group of its trainer outlives it, however the run has ended, and may hold the device.
+  end_own(kRestLimit);
   return outcome;
 }
 

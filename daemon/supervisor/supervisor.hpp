@@ -23,8 +23,9 @@ struct SupervisorLimits {
 
 // Runs one run to its end and returns the exit code of the command. SIGINT and SIGTERM ask the session
 // to stop cleanly; a second one ends it at once. `on_event` is called on this thread for every event,
-// in order. Call from the main thread.
+// in order, and `on_tick`, if there is one, twice a second, whatever the session does. Call from the main thread.
 [[nodiscard]] Result<int> supervise(SessionRequest request, const SupervisorLimits& limits,
-                                    const std::function<void(const Json&)>& on_event);
+                                    const std::function<void(const Json&)>& on_event,
+                                    const std::function<void()>& on_tick = {});
 
 }  // namespace autotuned::daemon

@@ -52,22 +52,6 @@ std::string text_of(const Json& problem) {
   return Error{ErrorKind::invalid, part("what"), part("where"), part("remedy")}.message();
 }
 
-// Empty where it can be; else why not. The nearest folder that is there decides.
-std::string why_not_writable(const std::filesystem::path& folder) {
-  std::filesystem::path there = folder;
-  std::error_code ignored;
-  while (!std::filesystem::exists(there, ignored) && there.has_relative_path())
-    there = there.parent_path();
-  const std::string shown = there.string();
-  if (!std::filesystem::is_directory(there, ignored)) return shown + " is no folder";
-  // As the effective user, and with the rights of root only where they hold: not on a read-only file system.
-  if (::faccessat(AT_FDCWD, there.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
-    return errno == EROFS ? shown + " is on a file system that cannot be written"
-                          : "this user may not write into the folder " + shown;
-  }
-  return {};
-}
-
 }  // namespace
 
 DataCheck check_data_and_model(const recipes::Recipe& recipe, const std::filesystem::path& file,
@@ -110,9 +94,25 @@ Error as_recipe_problem(const Error& error, const recipes::Recipe& recipe,
   return {error.kind, check.problems.front().text(), {}, {}};
 }
 
+// The nearest folder that is there decides.
+std::string output_refusal(const std::filesystem::path& folder) {
+  std::filesystem::path there = folder;
+  std::error_code ignored;
+  while (!std::filesystem::exists(there, ignored) && there.has_relative_path())
+    there = there.parent_path();
+  const std::string shown = there.string();
+  if (!std::filesystem::is_directory(there, ignored)) return shown + " is no folder";
+  // As the effective user, and with the rights of root only where they hold: not on a read-only file system.
+  if (::faccessat(AT_FDCWD, there.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
+    return errno == EROFS ? shown + " is on a file system that cannot be written"
+                          : "this user may not write into the folder " + shown;
+  }
+  return {};
+}
+
 std::vector<recipes::Diagnostic> output_problems(const recipes::Recipe& recipe,
                                                  const std::filesystem::path& file) {
-  const std::string reason = why_not_writable(recipe.output_dir);
+  const std::string reason = output_refusal(recipe.output_dir);
   if (reason.empty()) return {};
   const std::string text = read_file(file, recipes::kMaxYamlBytes).value_or(std::string());
   return {recipes::diagnostic_at(text, file.string(), "output.dir",

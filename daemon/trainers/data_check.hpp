@@ -14,7 +14,7 @@ namespace autotuned::daemon {
 
 struct DataCheck {
   std::vector<recipes::Diagnostic> problems;
-  std::vector<std::string> notes;  // what was not looked at, and why
+  std::vector<std::string> notes;  // what was not looked at, and why; what may not be meant so
 };
 
 // Starts a trainer, on the CPU, for at most half a minute. `file` is the recipe as messages name it. A trainer that is
@@ -31,7 +31,10 @@ struct DataCheck {
                                       const std::vector<plugins::FoundPlugin>& trainer_plugins,
                                       const std::function<void(const std::string&)>& tell_other);
 
-// That results cannot be written, or nothing. Writes nothing itself.
+// Why results cannot be written into this folder; empty where they can. Writes nothing itself.
+[[nodiscard]] std::string output_refusal(const std::filesystem::path& folder);
+
+// The same of the recipe's output folder, as the mistake at its place in the recipe, or nothing.
 [[nodiscard]] std::vector<recipes::Diagnostic> output_problems(const recipes::Recipe& recipe,
                                                                const std::filesystem::path& file);
 

@@ -17,7 +17,8 @@ namespace {
 constexpr std::size_t kFewestBlocks = 6;
 constexpr double kToleratedShare = 0.5;    // of the logarithm of the gain
 constexpr double kAlwaysTolerated = 0.01;  // of that of the ratio
-constexpr double kErrors = 2.0;            // standard errors
+// Looked at after every block, from six on: two would refuse one honest candidate of ten on a busy machine.
+constexpr double kErrors = 4.0;  // standard errors
 
 // The standard error of the mean.
 double error_of(const std::vector<double>& values) {
@@ -66,12 +67,13 @@ std::optional<std::string> OutsideTime::add(const Configuration& configuration, 
     return std::nullopt;
   }
   return fmt::format(
-      "the gain of {:.1f} % lies outside of what was timed: by the session's own clock, until the "
-      "trainer was at rest again, {} blocks were {:.1f} % {} than those of the other "
-      "configuration: "
-      "work is put off past its blocks, or done between them, or the trainer has a clock that is "
-      "wrong",
-      100.0 * std::expm1(reported), arm.blocks.size(), 100.0 * std::abs(std::expm1(shown)),
+      "the gain lies outside of what was timed: the trainer reports that its {} blocks together "
+      "are "
+      "{:.1f} % faster than those of the other configuration, but by the session's own clock, "
+      "until "
+      "the trainer was at rest again, they are {:.1f} % {}: work is put off past its blocks, or "
+      "done between them, or the trainer has a clock that is wrong",
+      arm.blocks.size(), 100.0 * std::expm1(reported), 100.0 * std::abs(std::expm1(shown)),
       shown < 0.0 ? "slower" : "faster");
 }
 

@@ -17,6 +17,7 @@
 
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "daemon/trainers/trainer_answer.hpp"
 
 namespace autotuned::daemon {
 
@@ -85,11 +86,6 @@ TrainerOutcome outcome_of(ErrorKind kind, const std::optional<ProcessExit>& exit
     default:
       return TrainerOutcome::lost;
   }
-}
-
-Error error_from(const Json& error) {
-  const auto text = [&error](const char* field) { return get_string(error, field).value_or(""); };
-  return Error{error_kind_from(text("kind")), text("what"), text("where"), text("remedy")};
 }
 
 }  // namespace
@@ -269,7 +265,7 @@ Result<Json> TrainerClient::wait_for_answer(std::int64_t id, const std::string& 
     // Whatever it failed with, it failed because it was to stop; but a file that is damaged stays so.
     if (is_cancelled) {
       if (on_progress && get_string(error, "kind").value_or("") == to_string(ErrorKind::corrupt)) {
-        on_progress({{"warning", error_from(error).message()}});
+        on_progress({{"warning", trainer_error_from(error).message()}});
       }
       return fail(ErrorKind::cancelled, "stopped during '" + name + "'");
     }
@@ -277,7 +273,7 @@ Result<Json> TrainerClient::wait_for_answer(std::int64_t id, const std::string& 
       return end(ErrorKind::internal,
                  "the trainer's answer to '" + name + "' has no 'ok' or 'error'");
     }
-    Error told = error_from(error);
+    Error told = trainer_error_from(error);
     if (told.kind == ErrorKind::cancelled) {
       return end(ErrorKind::internal, "the trainer cancelled '" + name + "' by itself");
     }

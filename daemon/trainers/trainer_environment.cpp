@@ -9,11 +9,14 @@
 #include <filesystem>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "base/folder_names.hpp"
 #include "base/machine/allocator_library.hpp"
 #include "base/machine/driver_library.hpp"
 #include "base/process/process.hpp"
+#include "daemon/common/orphans.hpp"
+#include "daemon/common/submitted_variables.hpp"
 
 namespace autotuned::daemon {
 
@@ -67,11 +70,9 @@ std::string trainer_library_path(std::string_view libtorch, std::string_view own
 }
 
 std::vector<std::string> trainer_environment() {
-  std::vector<std::string> environment = environment_of(
-      {"AUTOTUNED_JOB", "HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "TZ", "XDG_CACHE_HOME",
-       "CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES", "CUDA_MODULE_LOADING",
-       "CUDA_MPS_PIPE_DIRECTORY", "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF",
-       "OMP_NUM_THREADS", "ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"});
+  std::vector<std::string> names = training_variables();
+  names.emplace_back(kJobVariable);
+  std::vector<std::string> environment = environment_of(names);
   environment.push_back("AUTOTUNED_PARENT_PID=" + std::to_string(getpid()));
   // Else CUDA puts the fastest GPU first, and NVML and nvidia-smi do not.
   if (text_of("CUDA_DEVICE_ORDER").empty()) {

@@ -50,6 +50,7 @@ TrainerJob::TrainerJob(TrainerJobSpec spec, CancelSource& cancel)
 
 TrainerJob::~TrainerJob() {
   stop();
+  drop_reached_file();
 }
 
 void TrainerJob::stop() {
@@ -62,17 +63,47 @@ void TrainerJob::drop_dead() {
   trainers_.remove_if([](const Trainer& trainer) { return !trainer.client.is_alive(); });
 }
 
+bool TrainerJob::is_of_extension(const std::string& knob) const {
+  return std::ranges::find(spec_.extension_knobs, knob) != spec_.extension_knobs.end();
+}
+
+bool TrainerJob::turns_extension(const std::string& name, const KnobValue& value) const {
+  if (!is_of_extension(name)) return false;
+  const auto knob = recipes::find_knob(spec_.knobs, name);
+  return !knob || value != knob->default_value;
+}
+
+bool TrainerJob::uses_extension(const Configuration& configuration) const {
+  return std::ranges::any_of(configuration.values(), [this](const auto& setting) {
+    return turns_extension(setting.first, setting.second);
+  });
+}
+
+// A process has one configuration of its extensions for life: what one leaves behind when it is switched off would be
+// in the blocks of the other configuration.
 std::string TrainerJob::restart_key(const Configuration& configuration) const {
   Configuration restart;
   for (const auto& [name, value] : configuration.values()) {
     const auto knob = recipes::find_knob(spec_.knobs, name);
-    if (knob && knob->how == recipes::KnobSwitch::restart) restart.set(name, value);
+    const bool is_restart = knob && knob->how == recipes::KnobSwitch::restart;
+    if (is_restart || turns_extension(name, value)) restart.set(name, value);
   }
   return restart.canonical_text();
 }
 
+Configuration TrainerJob::without_live_extensions(const Configuration& configuration) const {
+  Configuration rest;
+  for (const auto& [name, value] : configuration.values()) {
+    const auto knob = recipes::find_knob(spec_.knobs, name);
+    const bool is_live = knob && knob->how == recipes::KnobSwitch::live;
+    rest.set(name, is_live && is_of_extension(name) ? knob->default_value : value);
+  }
+  return rest;
+}
+
 Result<void> TrainerJob::start(const Configuration& configuration) {
   remove_unfinished_traces();
+  drop_reached_file();
   auto trainer = trainer_for(configuration);
   if (!trainer) return tl::unexpected(trainer.error());
   return {};
@@ -107,8 +138,9 @@ Result<TrainerJob::Loaded> TrainerJob::load_trainer(const Configuration& configu
 }
 
 Result<TrainerJob::Trainer*> TrainerJob::start_trainer(const Configuration& configuration) {
+  const Configuration plain = without_live_extensions(configuration);
   auto loaded =
-      load_trainer(configuration, kLoadLimit, [this](TrainerEnd end) { take_end(std::move(end)); });
+      load_trainer(plain, kLoadLimit, [this](TrainerEnd end) { take_end(std::move(end)); });
   if (!loaded) return tl::unexpected(loaded.error());
   hello_ = loaded->client.hello();
   facts_ = std::move(loaded->facts);
@@ -116,9 +148,8 @@ Result<TrainerJob::Trainer*> TrainerJob::start_trainer(const Configuration& conf
   trainers_.push_front(Trainer{.client = std::move(loaded->client),
                                .processes = std::move(processes),
                                .key = restart_key(configuration),
-                               .configuration = configuration,
-                               .turned = turned_extension_knobs(configuration),
-                               .switch_times = {{configuration.canonical_text(), nanoseconds(0)}}});
+                               .configuration = plain,
+                               .switches = {{plain.canonical_text(), {}}}});
   return &trainers_.front();
 }
 
@@ -139,9 +170,7 @@ Result<TrainerJob::Trainer*> TrainerJob::trainer_for(const Configuration& config
                                   [&key](const Trainer& trainer) { return trainer.key == key; });
   if (found != trainers_.end()) {
     trainers_.splice(trainers_.begin(), trainers_, found);
-    auto prepared = prepare(trainers_.front(), configuration);
-    if (!prepared) return tl::unexpected(prepared.error());
-    return &trainers_.front();
+    return prepared(trainers_.front(), configuration);
   }
   make_room();
   auto started = start_trainer(configuration);
@@ -149,17 +178,25 @@ Result<TrainerJob::Trainer*> TrainerJob::trainer_for(const Configuration& config
     // Two do not fit: from here on they alternate by restart.
     const std::vector<std::string> others = keys_beside(key);
     stop();
-    auto alone = start_trainer(configuration);
-    if (alone) remember_misfits(key, others);
-    return alone;
+    started = start_trainer(configuration);
+    if (started) remember_misfits(key, others);
   }
-  return started;
+  if (!started) return started;
+  return prepared(**started, configuration);
+}
+
+Result<TrainerJob::Trainer*> TrainerJob::prepared(Trainer& trainer,
+                                                  const Configuration& configuration) {
+  auto done = prepare(trainer, configuration);
+  if (!done) return tl::unexpected(done.error());
+  return &trainer;
 }
 
 Result<Json> TrainerJob::ask(Trainer& trainer, const std::string& name, Json fields,
                              nanoseconds limit) {
   suspend_others(&trainer);
-  trainer.client.limit_memory(memory_left_for(trainer.client));
+  // Nothing of trials runs any more beside what has trained.
+  trainer.client.limit_memory(has_trained_ ? 0 : memory_left_for(trainer.client));
   return trainer.client.request(name, std::move(fields), limit,
                                 [this](const Json& told) { take_trouble(told); });
 }
@@ -199,6 +236,8 @@ Result<Json> TrainerJob::train(const Configuration& configuration,
                                const std::function<void(const Json&)>& on_progress) {
   // A fresh process: nothing of the trials is left in it, neither memory nor settings.
   stop();
+  has_trained_ = false;
+  drop_reached_file();
   auto trainer = start_trainer(configuration);
   if (!trainer) return tl::unexpected(trainer.error());
   constexpr nanoseconds kProgressEvery = std::chrono::milliseconds(500);
@@ -207,7 +246,7 @@ Result<Json> TrainerJob::train(const Configuration& configuration,
   TrainingAdvance advance;
   // The user's own job, which the kernel may judge.
   (*trainer)->client.limit_memory(0);
-  return (*trainer)->client.request(
+  auto trained = (*trainer)->client.request(
       "train",
       {{"configuration", configuration.to_json()},
        {"checkpoint_path", checkpoint.string()},
@@ -223,6 +262,10 @@ Result<Json> TrainerJob::train(const Configuration& configuration,
         }
       },
       [&advance](const Json& told) { return advance.takes_further(told); });
+  if (!trained) return trained;
+  (*trainer)->configuration = configuration;
+  has_trained_ = true;
+  return trained;
 }
 
 Result<Json> TrainerJob::save(const std::filesystem::path& file) {

@@ -68,7 +68,7 @@ class TrainerJob final : public tuner::TrainingBackend {
   ~TrainerJob() override;
 
   // Starts a trainer for `configuration` and loads the recipe. The trainer's hello and its answer to
-  // `load` are then known. Removes what a session that was killed in a trace has left of it.
+  // `load` are then known. Removes what a session that was killed in a trace or a check has left of it.
   Result<void> start(const Configuration& configuration);
   // For trainers that are started from now on, in the place of those of the spec.
   void inherit_locks(std::vector<int> device_locks) {
@@ -101,34 +101,43 @@ class TrainerJob final : public tuner::TrainingBackend {
                      std::chrono::nanoseconds limit);
 
   // Trains to the recipe's end with `configuration` in a trainer of its own; every other one is
-  // stopped first. Returns the answer to `train`, and leaves that trainer for save().
+  // stopped first. Returns the answer to `train`, and leaves that trainer for save(), and for compare_updates() from where
+  // the training has come to (tuner::CheckedSteps::reached).
   Result<Json> train(const Configuration& configuration, const std::filesystem::path& checkpoint,
                      const std::function<void(const Json&)>& on_progress);
+  // Stops its trainers (SIGSTOP) until it is asked something again: another job is going to be measured.
+  void rest() { suspend_others(nullptr); }
   // Writes the model that train() left.
   Result<Json> save(const std::filesystem::path& file);
   void stop();
 
  private:
+  // What it took to switch to a configuration, without what blocks tell of filling. It holds what an extension does when
+  // it is switched on, and what the steps that follow do once, such as to record a graph.
+  struct Switch {
+    std::chrono::nanoseconds beside_steps{0};
+    std::chrono::nanoseconds in_steps{0};
+    std::int64_t steps = 0;  // usual ones, which are no part of it
+  };
   struct Trainer {
     TrainerClient client;
     ProcessFamily processes;
     std::string key;                   // of its restart knobs
     Configuration configuration;       // that it is prepared for
     std::chrono::nanoseconds step{0};  // of the last block; 0 before the first
-    std::set<std::string> turned;      // knobs of extensions that it ever obeyed, with their values
     std::set<std::string> copies;      // checkpoints of a check, there or asked for
     bool is_warm = false;
     bool has_released = false;  // its memory on the device, which its next step takes anew
-    // By configuration: what the first switch to it took, beside its steps and what blocks tell of filling; 0 where that
-    // is nothing notable. It holds what an extension does when it is switched on.
-    std::map<std::string, std::chrono::nanoseconds> switch_times;
-    std::int64_t told_one_time_ns = 0;  // by the last block
+    std::map<std::string, Switch> switches;  // by configuration: the first one to it
+    std::int64_t told_one_time_ns = 0;       // by the last block
   };
   using TrainerList = std::list<Trainer>;
 
   // A live trainer whose restart knobs match, prepared for `configuration`.
   Result<Trainer*> trainer_for(const Configuration& configuration);
+  // Without the knobs of extensions that are switched live: they are switched by prepare(), which sees what that takes.
   Result<Trainer*> start_trainer(const Configuration& configuration);
+  Result<Trainer*> prepared(Trainer& trainer, const Configuration& configuration);
   // A trainer that has loaded the recipe, and its answer to that.
   struct Loaded {
     TrainerClient client;
@@ -148,6 +157,8 @@ class TrainerJob final : public tuner::TrainingBackend {
   Result<Json> record_trace(const Configuration& configuration, const std::filesystem::path& file,
                             std::chrono::nanoseconds& left);
   Result<void> prepare(Trainer& trainer, const Configuration& configuration);
+  // Steps that are not timed after a switch or a restore: either may move memory, and a graph is then recorded anew.
+  [[nodiscard]] int steps_to_record(const Configuration& configuration) const;
   // `stepped` are the steps that the trainer was warmed with after the switch.
   static void note_switch(Trainer& trainer, std::chrono::nanoseconds taken,
                           const std::optional<Block>& stepped);
@@ -179,15 +190,21 @@ class TrainerJob final : public tuner::TrainingBackend {
                               const std::function<Result<Value>()>& work);
   [[nodiscard]] std::vector<std::string> keys_beside(const std::string& key) const;
   void remember_misfits(const std::string& key, const std::vector<std::string>& others);
-  // Of the checkpoints `reference` and `candidate`, after those blocks.
+  // Of the checkpoints `reference` and `candidate`, after those blocks of the plan.
   Result<tuner::UpdateComparison> compare_blocks(Trainer& trainer, const Json& reference,
                                                  const Json& candidate,
                                                  const std::string& candidate_base);
   class Copies;
   struct CheckPlan {
     std::int64_t steps = 0;
-    Json place;  // of the trainer protocol; null: where the checkpoint stands
+    Json place;        // of the trainer protocol; null: where the checkpoint stands
+    std::string base;  // the checkpoint that both arms begin at
   };
+  // For a look from where `trainer` stands: its place and, for one that begins at its state, a copy of that, in memory and
+  // in reached_file().
+  Result<void> plan_from(Trainer& trainer, tuner::CheckedSteps which);
+  // The state of the last such look, from reached_file().
+  Result<void> take_reached(Trainer& trainer);
   // From one checkpoint to another.
   Result<Json> check_steps(Trainer& trainer, const Configuration& configuration,
                            const CheckPlan& plan, const std::string& from,
@@ -196,12 +213,19 @@ class TrainerJob final : public tuner::TrainingBackend {
   Result<void> keep_copy(Trainer& trainer, const std::string& request, Json fields,
                          const std::string& name);
   [[nodiscard]] std::filesystem::path copy_file() const;
-  // NAME=VALUE of those that are not at their defaults.
-  [[nodiscard]] std::set<std::string> turned_extension_knobs(
-      const Configuration& configuration) const;
-  // Stops those in which code of extensions has run that `reference` does not run.
-  void end_trainers_unlike(const Configuration& reference);
+  // Stays for compare_rounded() until the next look.
+  [[nodiscard]] std::filesystem::path reached_file() const;
+  void drop_reached_file() const;
+  // What a process keeps for life: knobs that need a restart, and all knobs of extensions.
   [[nodiscard]] std::string restart_key(const Configuration& configuration) const;
+  [[nodiscard]] bool is_of_extension(const std::string& knob) const;
+  // Whether that is a knob of an extension, away from its default.
+  [[nodiscard]] bool turns_extension(const std::string& name, const KnobValue& value) const;
+  [[nodiscard]] bool uses_extension(const Configuration& configuration) const;
+  [[nodiscard]] Configuration without_live_extensions(const Configuration& configuration) const;
+  // One-time cost of the first switch to a configuration, if it is notable.
+  [[nodiscard]] static std::chrono::nanoseconds switch_time(const Trainer& trainer,
+                                                            const Configuration& configuration);
   void drop_dead();
   void take_end(TrainerEnd end) const;
   // Of any trainer, whatever it was asked.
@@ -214,6 +238,7 @@ class TrainerJob final : public tuner::TrainingBackend {
   Json hello_;
   Json facts_;
   CheckPlan check_plan_;                   // of the last compare_updates()
+  bool has_trained_ = false;               // nothing is measured any more
   bool is_slowed_by_checkpoints_ = false;  // so much that blocks must have theirs
   std::set<std::string> damaged_files_;
   std::set<std::string> warnings_;

@@ -26,6 +26,7 @@ constexpr nanoseconds kProfileLimit = std::chrono::seconds(10);
 constexpr const char* kTimedCheckpoint = "timed.checkpoint";
 constexpr nanoseconds kSlowStep = std::chrono::seconds(1);
 constexpr int kStepsAfterReset = 3;
+constexpr const char* kGraph = "cuda.graph";
 // A busy machine takes less for a switch that costs nothing.
 constexpr nanoseconds kNotableSwitch = std::chrono::seconds(1);
 
@@ -43,7 +44,6 @@ constexpr nanoseconds kMostBetweenCheckpoints = std::chrono::seconds(10);
 Result<void> TrainerJob::prepare(Trainer& trainer, const Configuration& configuration) {
   if (trainer.configuration == configuration) return {};
   const auto begin = Clock::now();
-  trainer.turned.merge(turned_extension_knobs(configuration));
   auto prepared =
       ask(trainer, "prepare", {{"configuration", configuration.to_json()}}, spec_.block_limit);
   if (!prepared) {
@@ -52,7 +52,7 @@ Result<void> TrainerJob::prepare(Trainer& trainer, const Configuration& configur
     return tl::unexpected(prepared.error());
   }
   // The first steps under another value run cold: they belong to neither configuration.
-  int warmup_steps = 0;
+  int warmup_steps = steps_to_record(configuration);
   const Configuration change = trainer.configuration.change_to(configuration);
   for (const auto& [name, value] : change.values()) {
     if (const auto knob = recipes::find_knob(spec_.knobs, name)) {
@@ -73,20 +73,36 @@ Result<void> TrainerJob::prepare(Trainer& trainer, const Configuration& configur
   return {};
 }
 
+int TrainerJob::steps_to_record(const Configuration& configuration) const {
+  const auto graph = recipes::find_knob(spec_.knobs, kGraph);
+  const KnobValue* const value = configuration.find(kGraph);
+  const bool is_on = graph && value != nullptr && *value != graph->default_value;
+  return is_on ? graph->warmup_steps : 0;
+}
+
 // As many steps as usual would have come in any case: what they take more, such as to record a graph, belongs to the switch.
 void TrainerJob::note_switch(Trainer& trainer, nanoseconds taken,
                              const std::optional<Block>& stepped) {
   const std::int64_t told = stepped ? stepped->one_time_ns : trainer.told_one_time_ns;
   const bool has_filled = std::exchange(trainer.told_one_time_ns, told) != told;
-  const std::string configuration = trainer.configuration.canonical_text();
-  if (trainer.switch_times.contains(configuration)) return;
+  Switch noted{.beside_steps = taken};
   if (stepped) {
-    const nanoseconds whole(stepped->duration_ns);
-    const bool is_step_known = trainer.step > nanoseconds(0);
-    taken -= is_step_known ? std::min(whole, trainer.step * stepped->steps) : whole;
-    if (has_filled) taken -= nanoseconds(told);
+    noted.in_steps = nanoseconds(stepped->duration_ns);
+    noted.steps = stepped->steps;
+    noted.beside_steps -= noted.in_steps;
+    if (has_filled) noted.beside_steps -= nanoseconds(told);
   }
-  trainer.switch_times[configuration] = taken < kNotableSwitch ? nanoseconds(0) : taken;
+  // A second switch to it finds what the first one has left.
+  trainer.switches.try_emplace(trainer.configuration.canonical_text(), noted);
+}
+
+nanoseconds TrainerJob::switch_time(const Trainer& trainer, const Configuration& configuration) {
+  const auto found = trainer.switches.find(configuration.canonical_text());
+  if (found == trainer.switches.end()) return nanoseconds(0);
+  const Switch& noted = found->second;
+  const nanoseconds taken =
+      noted.beside_steps + std::max(noted.in_steps - trainer.step * noted.steps, nanoseconds(0));
+  return taken < kNotableSwitch ? nanoseconds(0) : taken;
 }
 
 Result<Descriptor> TrainerJob::lock_measurement() {
@@ -192,7 +208,8 @@ Result<void> TrainerJob::reset(Trainer& trainer) {
   auto restored = ask(trainer, "restore", {{"name", "initial"}}, spec_.block_limit);
   if (!restored) return tl::unexpected(restored.error());
   // What a restore leaves cold is warmed: not the business of the first block.
-  const int steps = trainer.step >= kSlowStep ? 1 : kStepsAfterReset;
+  const int usual = std::max(kStepsAfterReset, steps_to_record(trainer.configuration));
+  const int steps = trainer.step >= kSlowStep ? 1 : usual;
   auto settled =
       ask(trainer, "run", {{"minimum_ns", 0}, {"minimum_steps", steps}}, spec_.block_limit);
   if (!settled) return tl::unexpected(settled.error());
@@ -242,7 +259,7 @@ Result<void> TrainerJob::see_out(const Trainer& trainer, const Configuration& co
   auto seen = see_block_out(trainer.client.pid(), configuration, begin, block);
   if (!seen) {
     // Threads that spin without any extension are no fault of one, and nothing can be seen beside them.
-    if (!trainer.turned.empty()) return tl::unexpected(seen.error());
+    if (uses_extension(configuration)) return tl::unexpected(seen.error());
     is_never_at_rest_ = true;
     return {};
   }
@@ -276,8 +293,7 @@ Result<Block> TrainerJob::measure_block(const Configuration& configuration,
   if (block) {
     if (block->steps > 0) (*trainer)->step = nanoseconds(block->duration_ns / block->steps);
     (*trainer)->told_one_time_ns = block->one_time_ns;
-    const auto switched = (*trainer)->switch_times.find(configuration.canonical_text());
-    if (switched != (*trainer)->switch_times.end()) block->one_time_ns += switched->second.count();
+    block->one_time_ns += switch_time(**trainer, configuration).count();
   }
   if (block && request.reuse.empty()) {
     if (auto seen = see_out(**trainer, configuration, begin, *block); !seen) {

@@ -1,79 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // What two configurations make of the same steps: the job's side of a check.
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
-#include "daemon/common/trainer_plugins.hpp"
+#include "daemon/trainers/trainer_answer.hpp"
 #include "daemon/trainers/trainer_job.hpp"
+#include "tuner/one_time_cost.hpp"
 
 namespace autotuned::daemon {
 
 namespace {
 
-// JSON has no NaN: a number that is missing or null is one that could not be computed.
-double number_or_nan(const Json& object, const char* field) {
-  return get_number(object, field).value_or(std::nan(""));
-}
-
-tuner::UpdateComparison::Parameter update_from(const Json& update) {
-  tuner::UpdateComparison::Parameter parameter{
-      .name = get_string(update, "name").value_or("?"),
-      .reference_norm = number_or_nan(update, "reference_norm"),
-      .norm_ratio = number_or_nan(update, "norm_ratio"),
-      .cosine = number_or_nan(update, "cosine")};
-  if (const auto norm = get_number(update, "candidate_norm")) parameter.candidate_norm = *norm;
-  return parameter;
-}
-
-Result<tuner::UpdateComparison> comparison_from(const Json& answer) {
-  tuner::UpdateComparison comparison;
-  const auto equal = get_bool(answer, "equal");
-  const auto finite = get_bool(answer, "finite");
-  if (!equal) return tl::unexpected(equal.error());
-  if (!finite) return tl::unexpected(finite.error());
-  comparison.equal = *equal;
-  comparison.finite = *finite;
-  for (const Json& parameter : member(answer, "parameters"))
-    comparison.parameters.push_back(update_from(parameter));
-  for (const Json& buffer : member(answer, "buffers")) {
-    comparison.buffers.push_back({.update = update_from(buffer),
-                                  .is_floating = get_bool(buffer, "floating").value_or(true),
-                                  .is_equal = get_bool(buffer, "equal").value_or(false)});
-  }
-  if (const Json& outputs = member(answer, "outputs"); outputs.is_object()) {
-    comparison.outputs = {.reference_change = number_or_nan(outputs, "reference_change"),
-                          .difference = number_or_nan(outputs, "difference")};
-  }
-  return comparison;
-}
-
-std::vector<double> losses_of(const Json& block) {
-  std::vector<double> losses;
-  for (const Json& loss : member(block, "losses")) {
-    losses.push_back(loss.is_number() ? loss.get<double>() : std::nan(""));
-  }
-  return losses;
-}
-
-std::vector<tuner::UpdateComparison::StepInput> inputs_of(const Json& block) {
-  std::vector<tuner::UpdateComparison::StepInput> inputs;
-  for (const Json& one : member(block, "inputs")) {
-    inputs.push_back({.labels = get_string(one, "labels").value_or(""),
-                      .images = get_string(one, "images").value_or("")});
-    for (const Json& projection : member(one, "projections")) {
-      inputs.back().projections.push_back(projection.is_number() ? projection.get<double>()
-                                                                 : std::nan(""));
-    }
-  }
-  return inputs;
-}
-
 constexpr const char* kReference = "reference";
 constexpr const char* kCandidate = "candidate";
 constexpr const char* kRounded = "rounded";
+constexpr const char* kInitial = "initial";
+constexpr const char* kReached = "reached";
+// Of a look from a state far along a training, the share of the training that its learning rate is for.
+constexpr std::int64_t kLateTenths = 9;
 
 }  // namespace
 
@@ -98,29 +44,17 @@ class TrainerJob::Copies {
   TrainerJob& job_;
 };
 
-std::set<std::string> TrainerJob::turned_extension_knobs(const Configuration& configuration) const {
-  std::set<std::string> turned;
-  for (const std::string& name : spec_.extension_knobs) {
-    const auto knob = recipes::find_knob(spec_.knobs, name);
-    const KnobValue* const value = configuration.find(name);
-    if (value != nullptr && (!knob || *value != knob->default_value)) {
-      turned.insert(name + "=" + to_text(*value));
-    }
-  }
-  return turned;
-}
-
-void TrainerJob::end_trainers_unlike(const Configuration& reference) {
-  const std::set<std::string> expected = turned_extension_knobs(reference);
-  trainers_.remove_if([&](Trainer& trainer) {
-    const bool is_alike = std::ranges::includes(expected, trainer.turned);
-    if (!is_alike) trainer.client.stop();
-    return !is_alike;
-  });
-}
-
 std::filesystem::path TrainerJob::copy_file() const {
   return spec_.folder / "reference.checkpoint";
+}
+
+std::filesystem::path TrainerJob::reached_file() const {
+  return spec_.folder / "reached.checkpoint";
+}
+
+void TrainerJob::drop_reached_file() const {
+  std::error_code ignored;
+  std::filesystem::remove(reached_file(), ignored);
 }
 
 Result<void> TrainerJob::keep_copy(Trainer& trainer, const std::string& request, Json fields,
@@ -151,16 +85,36 @@ Result<Json> TrainerJob::check_steps(Trainer& trainer, const Configuration& conf
   return block;
 }
 
+Result<void> TrainerJob::plan_from(Trainer& trainer, tuner::CheckedSteps which) {
+  auto place = ask(trainer, "place", Json::object(), spec_.block_limit);
+  if (!place) return tl::unexpected(place.error());
+  check_plan_.place = *std::move(place);
+  if (which != tuner::CheckedSteps::reached) return {};
+  check_plan_.base = kReached;
+  check_plan_.place["samples"] = tuner::training_samples(spec_.recipe, facts_) / 10 * kLateTenths;
+  if (auto kept = keep_copy(trainer, "checkpoint", {{"name", kReached}}, kReached); !kept) {
+    return kept;
+  }
+  auto exported = ask(trainer, "export", {{"name", kReached}, {"path", reached_file().string()}},
+                      spec_.block_limit);
+  if (!exported) return tl::unexpected(exported.error());
+  return {};
+}
+
+Result<void> TrainerJob::take_reached(Trainer& trainer) {
+  return keep_copy(trainer, "import", {{"name", kReached}, {"path", reached_file().string()}},
+                   kReached);
+}
+
 Result<tuner::UpdateComparison> TrainerJob::compare_updates(const Configuration& reference,
                                                             const Configuration& candidate,
                                                             std::int64_t steps,
                                                             tuner::CheckedSteps which) {
   const Copies copies(*this);
-  check_plan_ = {.steps = steps, .place = nullptr};
-  // What an extension did not undo must not be in the reference: that one trains in a process where the extension's
-  // code has never run. The candidate trains in the process that was measured, before that one may have to leave.
-  const bool is_later = which == tuner::CheckedSteps::later;
-  const bool is_candidate_first = is_later;
+  check_plan_ = {.steps = steps, .place = nullptr, .base = kInitial};
+  drop_reached_file();
+  // The candidate trains in the process that was measured, before that one may have to leave.
+  const bool is_candidate_first = which != tuner::CheckedSteps::first;
   Json blocks[2];
   Trainer* last = nullptr;
   std::string last_key;
@@ -168,17 +122,16 @@ Result<tuner::UpdateComparison> TrainerJob::compare_updates(const Configuration&
     const bool is_candidate = is_first == is_candidate_first;
     const Configuration& configuration = is_candidate ? candidate : reference;
     const char* const name = is_candidate ? kCandidate : kReference;
-    const bool must_be_clean =
-        !is_candidate && differ_in_extensions(spec_.extension_knobs, reference, candidate);
-    const bool moves = !is_first && (restart_key(configuration) != last_key || must_be_clean);
+    const bool moves = !is_first && restart_key(configuration) != last_key;
     if (moves) {
       // By file: the other may need a trainer of its own, and the first may have to leave.
       const char* const earlier = is_candidate ? kReference : kCandidate;
       auto exported = ask(*last, "export", {{"name", earlier}, {"path", copy_file().string()}},
                           spec_.block_limit);
       if (!exported) return tl::unexpected(exported.error());
+      // What has trained may hold more than leaves room for another.
+      if (has_trained_) stop();
     }
-    if (must_be_clean) end_trainers_unlike(reference);
     auto found = trainer_for(configuration);
     if (!found) return tl::unexpected(found.error());
     Trainer& trainer = **found;
@@ -187,19 +140,21 @@ Result<tuner::UpdateComparison> TrainerJob::compare_updates(const Configuration&
       auto imported = keep_copy(trainer, "import",
                                 {{"name", earlier}, {"path", copy_file().string()}}, earlier);
       if (!imported) return tl::unexpected(imported.error());
+      if (check_plan_.base == kReached) {
+        if (auto taken = take_reached(trainer); !taken) return tl::unexpected(taken.error());
+      }
     }
-    if (is_later && is_first) {
-      auto place = ask(trainer, "place", Json::object(), spec_.block_limit);
-      if (!place) return tl::unexpected(place.error());
-      check_plan_.place = *std::move(place);
+    if (is_first && is_candidate_first) {
+      if (auto planned = plan_from(trainer, which); !planned)
+        return tl::unexpected(planned.error());
     }
-    auto block = check_steps(trainer, configuration, check_plan_, "initial", name);
+    auto block = check_steps(trainer, configuration, check_plan_, check_plan_.base, name);
     if (!block) return tl::unexpected(block.error());
     blocks[is_candidate ? 1 : 0] = *std::move(block);
     last = &trainer;
     last_key = trainer.key;
   }
-  return compare_blocks(*last, blocks[0], blocks[1], "initial");
+  return compare_blocks(*last, blocks[0], blocks[1], check_plan_.base);
 }
 
 Result<tuner::UpdateComparison> TrainerJob::compare_rounded(const Configuration& configuration) {
@@ -207,9 +162,13 @@ Result<tuner::UpdateComparison> TrainerJob::compare_rounded(const Configuration&
   auto found = trainer_for(configuration);
   if (!found) return tl::unexpected(found.error());
   Trainer& trainer = **found;
-  auto reference = check_steps(trainer, configuration, check_plan_, "initial", kReference);
+  const std::string& base = check_plan_.base;
+  if (base == kReached) {
+    if (auto taken = take_reached(trainer); !taken) return tl::unexpected(taken.error());
+  }
+  auto reference = check_steps(trainer, configuration, check_plan_, base, kReference);
   if (!reference) return tl::unexpected(reference.error());
-  auto rounded = keep_copy(trainer, "round", {{"name", "initial"}, {"as", kRounded}}, kRounded);
+  auto rounded = keep_copy(trainer, "round", {{"name", base}, {"as", kRounded}}, kRounded);
   if (!rounded) return tl::unexpected(rounded.error());
   auto candidate = check_steps(trainer, configuration, check_plan_, kRounded, kCandidate);
   if (!candidate) return tl::unexpected(candidate.error());
@@ -220,7 +179,7 @@ Result<tuner::UpdateComparison> TrainerJob::compare_blocks(Trainer& trainer, con
                                                            const Json& candidate,
                                                            const std::string& candidate_base) {
   auto answer = ask(trainer, "compare",
-                    {{"base", "initial"},
+                    {{"base", check_plan_.base},
                      {"reference", kReference},
                      {"candidate", kCandidate},
                      {"candidate_base", candidate_base}},
@@ -229,8 +188,8 @@ Result<tuner::UpdateComparison> TrainerJob::compare_blocks(Trainer& trainer, con
   auto comparison = comparison_from(*answer);
   if (!comparison) return comparison;
   comparison->steps = get_integer(candidate, "steps").value_or(0);
-  comparison->reference_losses = losses_of(reference);
-  comparison->candidate_losses = losses_of(candidate);
+  comparison->reference_losses = losses_from(member(reference, "losses"));
+  comparison->candidate_losses = losses_from(member(candidate, "losses"));
   comparison->reference_inputs = inputs_of(reference);
   comparison->candidate_inputs = inputs_of(candidate);
   return comparison;

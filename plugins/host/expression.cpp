@@ -72,14 +72,6 @@ std::string plain(const Json& value) {
 
 }  // namespace
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ')
-    text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ')
-    text.remove_suffix(1);
-  return text;
-}
-
 bool Fact::is_sectioned(std::string_view text) {
   return std::ranges::any_of(kSections, [&](std::string_view section) {
     return text.starts_with(section) && text.substr(section.size()).starts_with('.');
@@ -231,12 +223,12 @@ std::string Condition::failure(const sdk::Situation& situation,
                                const std::optional<Sentence>& otherwise) const {
   const Fact& fact = left_.front();
   const Json& left = fact.of(situation);
-  if (left.is_null()) return fmt::format("{} is not known, which '{}' needs", fact.name(), text_);
+  if (left.is_null()) return fmt::format("it is not known whether {}", text_);
   const auto* const literal = std::get_if<Literal>(&right_);
   static const Json kNull;
   const Json& right = literal != nullptr ? kNull : std::get<Fact>(right_).of(situation);
   if (literal == nullptr && right.is_null()) {
-    return fmt::format("{} is not known, which '{}' needs", std::get<Fact>(right_).name(), text_);
+    return fmt::format("it is not known whether {}", text_);
   }
   if (holds(left, right, literal)) return {};
   if (otherwise) return otherwise->fill(situation);

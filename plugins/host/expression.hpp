@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The small language of YAML plugins (sdk/README.md): facts, conditions over them and sentences.
-// Everything is parsed when the file is read; evaluating cannot fail, only not know.
+// Everything is parsed when the file is read. Evaluation cannot fail: where a fact is missing, the result is "not known".
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,11 @@
 
 namespace autotuned::plugins {
 
-// What went wrong, without a place: the caller knows where the text stood.
+// An error is a message without a place: the caller knows where in the file the text stands.
 template <class T>
 using Parsed = tl::expected<T, std::string>;
 
 inline constexpr std::size_t kMostExpressionCharacters = 500;
-
-// Without blanks at either end.
-[[nodiscard]] std::string_view trimmed(std::string_view text);
 
 // A named figure of a situation: `environment.cpus_allowed`, `job.device`, `recipe.optimizer`,
 // `starting.batch_size`, `incumbent.loader.workers`; any other name is a metric. Of several, `NAME or NAME`, the
@@ -64,8 +61,8 @@ class Sentence {
 };
 
 // `60% of step.data_wait_ratio * input.decode_ratio`: what a change hopes to save, as a part of a share of the step.
-// The share is a product of metrics, each a share itself, or of what one leaves: `(1 - input.decode_ratio)`. Of several,
-// `PRODUCT or PRODUCT`, the first one of which all is known.
+// The share is a product of metrics that are shares, or of the rest of one: `(1 - input.decode_ratio)`. Of `PRODUCT or PRODUCT`
+// the first one counts whose metrics are all known.
 class Saving {
  public:
   // Whether the text is meant to be one, and not a plain number.
@@ -80,7 +77,7 @@ class Saving {
  private:
   struct Factor {
     Fact fact;
-    bool is_rest = false;  // what it leaves
+    bool is_rest = false;  // 1 minus the metric
   };
   using Product = std::vector<Factor>;
   [[nodiscard]] static Parsed<Product> parse_product(std::string_view text);

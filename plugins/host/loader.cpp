@@ -309,11 +309,6 @@ Json FoundPlugin::to_json() const {
           {"kind", kind}, {"path", path.string()},     {"sha256", sha256},   {"refusal", refusal}};
 }
 
-bool FoundPlugin::is_for_trainer() const {
-  return kind == kTrainerKind || kind == to_string(TrainerLibrary::Kind::extension) ||
-         kind == to_string(TrainerLibrary::Kind::workload);
-}
-
 std::vector<std::filesystem::path> plugin_folders(const std::vector<std::filesystem::path>& extra,
                                                   const std::filesystem::path& built_in) {
   std::vector<std::filesystem::path> folders = extra;

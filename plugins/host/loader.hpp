@@ -48,8 +48,6 @@ struct FoundPlugin {
   std::vector<std::string> needs;    // of the machine (needs.hpp)
 
   [[nodiscard]] Json to_json() const;
-  // Whether only the trainer loads it.
-  [[nodiscard]] bool is_for_trainer() const;
 };
 
 [[nodiscard]] std::string_view to_string(FoundPlugin::State state);
@@ -73,10 +71,10 @@ struct FoundPlugin {
 //
 // Before a file is loaded: canonical path, regular file, owned by this user or root, not writable by
 // others, in a folder of which the same holds; then its alias and descriptor are read from the file.
-// Constructors of a library that is refused for any of this never run; what is left are libraries that lack
-// something of others, and those that change their descriptor when they are loaded. `without` names plugins
+// The constructors of a library that is refused for one of these reasons never run. Two faults show only when a library is
+// loaded: symbols that other libraries lack, and a descriptor that its own code changes. `without` names plugins
 // that are left out and not loaded. `loading` hears the name of each library right before its code runs for
-// the first time, so that a crash in there can be laid at its door.
+// the first time, so that a crash in it can be attributed to it.
 [[nodiscard]] std::vector<FoundPlugin> find_plugins(
     const std::vector<std::filesystem::path>& folders, const std::vector<std::string>& without,
     const std::function<void(const std::string& name)>& loading = {});

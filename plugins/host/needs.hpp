@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plugin says that it needs of a machine: without it, it is `unsupported` here, and nobody's fault.
+// What a plugin requires of the machine. A plugin whose requirements are not met is `unsupported` there; that is no error.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 namespace autotuned::plugins {
 
 // "cuda", for any NVIDIA GPU with its driver, or a feature of the CPU as Machine::cpu_features names it.
-// Else what is wrong, with the name that is nearest.
+// Otherwise the error says what is wrong, with the nearest known name.
 [[nodiscard]] std::optional<std::string> why_no_need(const std::string& need);
 
 // The first need that the machine does not fulfil, with what the machine has; nothing when it fulfils all.

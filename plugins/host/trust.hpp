@@ -13,7 +13,7 @@
 
 namespace autotuned::plugins {
 
-// Who looks: the effective user and the group whose only member is that user (Debian, Fedora and others
+// For whom trust is decided: the effective user and the group whose only member is that user (Debian, Fedora and others
 // give each user one, and a umask that lets it write); -1 when there is no such group.
 struct Viewer {
   uid_t user = 0;
@@ -23,8 +23,8 @@ struct Viewer {
 };
 
 // Why something with this owner and mode must not be trusted, as a clause; empty: it may be.
-// A folder above (`is_ancestor`) may be writable by all when it is sticky and root's, like /tmp: what
-// others own in it they cannot exchange.
+// A folder above (`is_ancestor`) may be writable by all when it is sticky and root's, like /tmp: in
+// such a folder nobody can replace what another user owns.
 [[nodiscard]] std::string distrust(const struct stat& status, const Viewer& viewer,
                                    bool is_ancestor);
 

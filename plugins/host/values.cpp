@@ -8,6 +8,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/text.hpp"
+
 namespace autotuned::plugins {
 namespace {
 

@@ -51,6 +51,11 @@ class YamlPolicy final : public Policy {
 
   Result<Json> propose(const Json& json) override {
     const sdk::Situation situation = sdk::Situation::of(json);
+    // Conditions may go by what a script does not have either.
+    if (situation.is_script()) {
+      std::string missing = missing_knob(situation);
+      if (!missing.empty()) return sdk::none(std::move(missing)).to_json();
+    }
     for (const auto& [condition, otherwise] : rules_.when) {
       std::string failure = condition.failure(situation, otherwise);
       if (!failure.empty()) return sdk::none(std::move(failure)).to_json();
@@ -70,6 +75,18 @@ class YamlPolicy final : public Policy {
   }
 
  private:
+  // Why nothing of it can be changed here, for want of a knob; empty where something can.
+  [[nodiscard]] std::string missing_knob(const sdk::Situation& situation) const {
+    std::string missing;
+    for (const Alternative& alternative : rules_.alternatives) {
+      const auto found = std::ranges::find_if(
+          alternative, [&](const auto& turned) { return !situation.knob(turned.first); });
+      if (found == alternative.end()) return {};
+      missing = situation.obstacle(found->first);
+    }
+    return missing;
+  }
+
   // Appends the changes of `alternative` that are new; else why there is none, where that is known.
   Parsed<void> add(const Alternative& alternative, const sdk::Situation& situation,
                    sdk::Answer& answer) const {
@@ -106,6 +123,11 @@ class YamlPolicy final : public Policy {
     std::optional<double> share;
     if (rules_.saving) {
       share = rules_.saving->share(situation);
+      // A trial of a script's makes real steps: not for a guess.
+      if (!share && situation.is_script()) {
+        answer.none_because = "what it would save was not measured here";
+        return;
+      }
       expected = share ? sdk::gain_without(rules_.saving->hoped_ratio() * *share) : 1.0;
     }
     answer.add(std::move(change), expected, rules_.reason.fill(situation), share);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An operator of LibTorch with code of an extension in its place, for as long as an object lives: native and
-// TorchScript models call it alike, and nobody has to know the model. docs/plugin-guide.md shows one.
+// TorchScript models both call it, and the extension need not know the model. docs/plugin-guide.md shows one.
 //
 //   void apply(const KnobValues&, torch::nn::Module&) override {
 //     relu_ = replace_values<at::Tensor(const at::Tensor&)>(

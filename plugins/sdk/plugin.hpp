@@ -24,7 +24,7 @@ struct Candidate {
   Json change = Json::object();      // {"loader.workers": 2}
   double expected_gain_ratio = 1.0;  // of rates: 1.3 is 30 % faster
   std::string reason;                // one sentence with the evidence in it
-  // The share of the step that the signal explains, 0 to 1: all that the change could save. Where it is
+  // The share of the step that the signal explains, 0 to 1: the most that the change could save. Where it is
   // given and too small to reach the recipe's min_gain, no trial is spent on it.
   std::optional<double> signal_share_ratio = std::nullopt;
 };

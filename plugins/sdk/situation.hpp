@@ -169,7 +169,8 @@ class Situation {
   [[nodiscard]] std::optional<T> incumbent(std::string_view knob) const {
     return as<T>(member(section("incumbent"), knob));
   }
-  // Whether the recipe permits changes of this knob.
+  // For a script that is tuned while it trains the options of the command speak, else the recipe.
+  [[nodiscard]] bool is_script() const { return !text("permissions", "option").empty(); }
   [[nodiscard]] bool permits(const Knob& knob) const;
   // Why a knob cannot be changed here and now, as a clause; empty: it can.
   [[nodiscard]] std::string obstacle(std::string_view knob) const;
@@ -357,11 +358,12 @@ inline bool Situation::permits(const Knob& knob) const {
 
 inline std::string Situation::obstacle(std::string_view name) const {
   const std::optional<Knob> found = knob(name);
+  if (!found && is_script()) return "what it changes can only be changed in a recipe";
   if (!found) return "the trainer has no knob " + std::string(name);
-  if (!found->unavailable.empty()) return found->name + " " + found->unavailable;
+  if (!found->unavailable.empty()) return found->name + ": " + found->unavailable;
   if (permits(*found)) return {};
-  return "the recipe does not permit changes of " + found->name + " (tune.allow: [" + found->risk +
-         "] or [" + found->name + "])";
+  return "changes of " + found->name + " are not permitted (" + (is_script() ? "--" : "tune.") +
+         "allow: " + found->risk + " or " + found->name + ")";
 }
 
 inline std::string Situation::obstacle(std::string_view name, const std::string& choice) const {
@@ -373,7 +375,7 @@ inline std::string Situation::obstacle(std::string_view name, const std::string&
   }
   const auto missing = found.unavailable_choices.find(choice);
   return missing == found.unavailable_choices.end() ? std::string()
-                                                    : choice + " " + missing->second;
+                                                    : choice + ": " + missing->second;
 }
 
 namespace detail {

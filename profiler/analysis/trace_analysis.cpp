@@ -276,6 +276,11 @@ Overall overall_of(const std::vector<TraceAnalysis>& ranks) {
       all.part_ns[part] +=
           rank.breakdown.mean_part_ns(static_cast<Part>(part)) / static_cast<double>(ranks.size());
     }
+    for (std::size_t phase = 0; phase < kCpuPhases; ++phase) {
+      all.cpu_phase_ns[phase] += rank.breakdown.mean_phase_ns(static_cast<CpuPhase>(phase)) /
+                                 static_cast<double>(ranks.size());
+    }
+    all.has_cpu_phases = all.has_cpu_phases || rank.breakdown.has_cpu_phases;
   }
   const bool is_one = ranks.size() == 1;
   all.operators = is_one ? ranks.front().operators : summed_operators(ranks);

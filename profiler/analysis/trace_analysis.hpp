@@ -47,7 +47,9 @@ struct TraceAnalysis {
 struct Overall {
   double step_ns = 0;
   std::array<double, kParts> part_ns{};
-  std::optional<DeviceUse> device;  // mean over all devices; nothing without one
+  std::array<double, kCpuPhases> cpu_phase_ns{};  // of Part::cpu
+  bool has_cpu_phases = false;                    // of any rank
+  std::optional<DeviceUse> device;                // mean over all devices; nothing without one
   std::vector<OperatorRow> operators;
   std::vector<KernelRow> kernels;
   Signals signals;

@@ -9,6 +9,7 @@
 #include <string>
 #include <type_traits>
 
+#include "base/text.hpp"
 #include "profiler/recorder/cupti_api.hpp"
 
 namespace autotuned::profiler {
@@ -16,11 +17,6 @@ namespace {
 
 constexpr std::uint32_t kMajorVersion = 13;
 constexpr const char* kRemedy = "scripts/setup installs CUPTI 13 beside LibTorch";
-
-std::string first_line(const char* text) {
-  const std::string all = text != nullptr ? text : "unknown error";
-  return all.substr(0, all.find('\n'));
-}
 
 class CuptiLibrary final : public CuptiApi {
  public:

@@ -37,32 +37,6 @@ Record read(const std::uint8_t* bytes) {
 #define AUTOTUNED_NUMBER_OF(record, type, field) \
   read<std::uint32_t>((record) + offsetof(type, field))
 
-// How long a record must be at least; 0 for kinds that are passed over. CUPTI knows how long they are.
-std::size_t size_of(std::uint32_t kind) {
-  switch (kind) {
-    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
-    case CUPTI_ACTIVITY_KIND_KERNEL:
-      return sizeof(CUpti_ActivityKernel10);
-    case CUPTI_ACTIVITY_KIND_MEMCPY:
-      return sizeof(CUpti_ActivityMemcpy6);
-    case CUPTI_ACTIVITY_KIND_MEMCPY2:
-      return sizeof(CUpti_ActivityMemcpyPtoP4);
-    case CUPTI_ACTIVITY_KIND_MEMSET:
-      return sizeof(CUpti_ActivityMemset4);
-    case CUPTI_ACTIVITY_KIND_RUNTIME:
-    case CUPTI_ACTIVITY_KIND_DRIVER:
-      return sizeof(CUpti_ActivityAPI);
-    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
-      return sizeof(CUpti_ActivityExternalCorrelation);
-    case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
-      return sizeof(CUpti_ActivitySynchronization2);
-    case CUPTI_ACTIVITY_KIND_OVERHEAD:
-      return sizeof(CUpti_ActivityOverhead3);
-    default:
-      return 0;
-  }
-}
-
 std::string demangled(const std::string& name) {
   if (!name.starts_with("_Z")) return name;
   int status = 0;
@@ -98,6 +72,31 @@ void set_work(const Record& raw, Work& work) {
 
 }  // namespace
 
+std::size_t cupti_record_bytes(std::uint32_t kind) {
+  switch (kind) {
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+    case CUPTI_ACTIVITY_KIND_KERNEL:
+      return sizeof(CUpti_ActivityKernel10);
+    case CUPTI_ACTIVITY_KIND_MEMCPY:
+      return sizeof(CUpti_ActivityMemcpy6);
+    case CUPTI_ACTIVITY_KIND_MEMCPY2:
+      return sizeof(CUpti_ActivityMemcpyPtoP4);
+    case CUPTI_ACTIVITY_KIND_MEMSET:
+      return sizeof(CUpti_ActivityMemset4);
+    case CUPTI_ACTIVITY_KIND_RUNTIME:
+    case CUPTI_ACTIVITY_KIND_DRIVER:
+      return sizeof(CUpti_ActivityAPI);
+    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
+      return sizeof(CUpti_ActivityExternalCorrelation);
+    case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
+      return sizeof(CUpti_ActivitySynchronization2);
+    case CUPTI_ACTIVITY_KIND_OVERHEAD:
+      return sizeof(CUpti_ActivityOverhead3);
+    default:
+      return 0;
+  }
+}
+
 CuptiRecords::CuptiRecords(CuptiApi& api, std::int64_t most_records, KernelName name)
     : api_(api), most_records_(most_records), name_(std::move(name)) {
   std::uint32_t version = 0;
@@ -128,11 +127,11 @@ void CuptiRecords::add(std::uint8_t* buffer, std::size_t valid_bytes) {
       return note_damage("a record lies outside of its buffer, after the one " + at_byte(next));
     }
     const auto kind = read<std::uint32_t>(bytes);
-    const std::size_t size = std::max(size_of(kind), kHead);
+    const std::size_t size = std::max(cupti_record_bytes(kind), kHead);
     if (size > whole - offset) return note_damage("the last record is cut off " + at_byte(offset));
     add_record(kind, bytes);
     next = offset + size;
-    is_next_exact = knows_sizes_ && size_of(kind) > 0;
+    is_next_exact = knows_sizes_ && cupti_record_bytes(kind) > 0;
   }
   if (whole != valid_bytes) note_damage("the buffer ends within a record " + at_byte(whole));
 }

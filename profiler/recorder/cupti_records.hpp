@@ -16,6 +16,9 @@ namespace autotuned::profiler {
 
 class CuptiApi;
 
+// How long a record of this kind is at least; 0 for kinds that CuptiRecords passes over.
+[[nodiscard]] std::size_t cupti_record_bytes(std::uint32_t kind);
+
 // The text behind the name pointer of a kernel's record.
 using KernelName = std::function<std::string_view(const char* pointer)>;
 

@@ -28,7 +28,7 @@ class EventRoom {
   std::atomic<std::int64_t> lost_{0};
 };
 
-// One thread writes; who reads afterwards must know that it has stopped.
+// One thread writes. REQUIRES: whoever reads it does so after that thread has stopped recording.
 class ThreadLog {
  public:
   // A module by its address, or by its path below the module that runs the script.

@@ -78,7 +78,7 @@ struct DeviceOverhead {
   std::int64_t thread = 0;  // 0: not told
 };
 
-// What is missing, or not to be believed.
+// What is missing in the recording, or cannot be right.
 struct DeviceLosses {
   std::int64_t dropped = 0;        // records that found no buffer
   std::int64_t over_limit = 0;     // records that found no room in the recording

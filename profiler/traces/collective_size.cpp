@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/text.hpp"
 #include "profiler/traces/classification.hpp"
 #include "profiler/traces/numbers.hpp"
 
@@ -48,14 +49,6 @@ std::optional<std::string_view> take_type(std::string_view& list) {
   return type;
 }
 
-// Without blanks at either end; programs write the list in one line or with one number on each.
-std::string_view without_blanks(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r\n";
-  const std::size_t begin = text.find_first_not_of(kBlanks);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
-}
-
 // Of the next tensor of `[8, 3], []`; `list` loses it. Nothing where it is a list of tensors, or none at all.
 std::optional<std::int64_t> take_elements(std::string_view& list) {
   const std::size_t open = list.find('[');
@@ -63,12 +56,12 @@ std::optional<std::int64_t> take_elements(std::string_view& list) {
   if (open == std::string_view::npos || close == std::string_view::npos || close < open) {
     return std::nullopt;
   }
-  std::string_view sizes = without_blanks(list.substr(open + 1, close - open - 1));
+  std::string_view sizes = trimmed(list.substr(open + 1, close - open - 1));
   list.remove_prefix(close + 1);
   std::int64_t elements = 1;
   while (!sizes.empty()) {
     const std::size_t comma = std::min(sizes.find(','), sizes.size());
-    const std::string_view word = without_blanks(sizes.substr(0, comma));
+    const std::string_view word = trimmed(sizes.substr(0, comma));
     sizes.remove_prefix(std::min(comma + 1, sizes.size()));
     std::int64_t size = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), size);

@@ -80,11 +80,15 @@ bool EventSplitter::fill() {
   if (buffer_.size() < end_ + kReadBytes + kPadding) {
     buffer_.resize(std::max(2 * buffer_.size(), end_ + kReadBytes + kPadding));
   }
-  const auto count = stream_.read(buffer_.data() + end_, buffer_.size() - kPadding - end_);
+  const auto count = stream_.read_some(
+      {reinterpret_cast<std::uint8_t*>(buffer_.data() + end_), buffer_.size() - kPadding - end_});
   if (count) {
     end_ += *count;
   } else {
     stream_error_ = count.error();
+    if (stream_error_->kind == ErrorKind::corrupt) {
+      stream_error_->what = "the compressed data is damaged (" + stream_error_->what + ")";
+    }
   }
   buffer_[end_] = '"';  // ends the search of next_special()
   return count && *count > 0;

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "profiler/traces/byte_stream.hpp"
+#include "base/byte_stream.hpp"
 
 namespace autotuned::traces {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strings that occur often, kept once each.
+// Stores each of many repeated strings once.
 #pragma once
 
 #include <cstdint>

@@ -45,14 +45,6 @@ std::string_view content_of(json::raw_json_string text) {
   return {begin, static_cast<std::size_t>(end - begin)};
 }
 
-std::string_view trimmed(std::string_view token) {
-  while (!token.empty() && (token.back() == ' ' || token.back() == '\n' || token.back() == '\r' ||
-                            token.back() == '\t')) {
-    token.remove_suffix(1);
-  }
-  return token;
-}
-
 struct Field {
   std::string_view key;
   std::string_view RawEvent::*value;
@@ -309,6 +301,20 @@ class Reader {
     return simdjson::SUCCESS;
   }
 
+  // take(key, text) for each member.
+  template <class Take>
+  static error_code for_each_text(json::object object, const Take& take) {
+    for (auto member : object) {
+      json::field field;
+      if (const auto error = std::move(member).get(field)) return error;
+      std::string_view text;
+      const std::string_view key = content_of(field.key());
+      if (const auto error = text_of(field.value(), text)) return error;
+      take(key, text);
+    }
+    return simdjson::SUCCESS;
+  }
+
   error_code read_devices(json::value value) {
     json::array list;
     if (const auto error = value.get_array().get(list)) return error;
@@ -316,18 +322,14 @@ class Reader {
       json::object object;
       if (const auto error = item.get_object().get(object)) return error;
       DeviceProperties device;
-      for (auto member : object) {
-        json::field field;
-        if (const auto error = std::move(member).get(field)) return error;
-        const std::string_view key = content_of(field.key());
-        std::string_view text;
-        if (const auto error = text_of(field.value(), text)) return error;
+      const auto take = [&](std::string_view key, std::string_view text) {
         if (key == "name") device.name = unescaped(text, invalid_escapes_);
         if (key == "id") device.id = small_integer_from(text);
         if (key == "totalGlobalMem") device.memory_bytes = integer_from(text).value_or(0);
         if (key == "computeMajor") device.compute_major = small_integer_from(text);
         if (key == "computeMinor") device.compute_minor = small_integer_from(text);
-      }
+      };
+      if (const auto error = for_each_text(object, take)) return error;
       trace_.devices.push_back(std::move(device));
     }
     return simdjson::SUCCESS;
@@ -336,17 +338,11 @@ class Reader {
   error_code read_distribution(json::value value) {
     json::object object;
     if (const auto error = value.get_object().get(object)) return error;
-    for (auto member : object) {
-      json::field field;
-      if (const auto error = std::move(member).get(field)) return error;
-      const std::string_view key = content_of(field.key());
-      std::string_view text;
-      if (const auto error = text_of(field.value(), text)) return error;
+    return for_each_text(object, [this](std::string_view key, std::string_view text) {
       if (key == "rank" && small_integer_from(text) >= 0) trace_.rank = small_integer_from(text);
       if (key == "world_size") trace_.world_size = std::max(small_integer_from(text), 1);
       if (key == "backend") trace_.backend = std::string(text);
-    }
-    return simdjson::SUCCESS;
+    });
   }
 
   // Of our own writer.
@@ -395,7 +391,13 @@ class Reader {
 
 Result<Trace> read_trace(const std::filesystem::path& file, ReadOptions options) {
   auto stream = ByteStream::open(file);
-  if (!stream) return tl::unexpected(stream.error());
+  if (!stream) {
+    Error error = stream.error();
+    if (error.kind == ErrorKind::invalid) {
+      error.remedy = "name the trace files themselves (*.pt.trace.json or .json.gz)";
+    }
+    return tl::unexpected(std::move(error));
+  }
   set_up_simdjson();
   EventSplitter splitter(*stream);
   auto trace = Reader(splitter, options).read();

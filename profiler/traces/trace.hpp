@@ -137,11 +137,10 @@ struct Trace {
   std::string backend;  // "nccl"
   int cpus = 0;         // that the program could use; 0: not in the trace
 
-  std::int64_t elements = 0;          // of the file's list of events, read or passed over
-  std::int64_t python_functions = 0;  // those that are no modules are no events
-  bool has_input_types = false;       // record_shapes=True
-  bool has_modules = false;           // with_stack=True, with_modules=True
-  bool is_complete = true;            // false: the file ends, or is damaged, inside the list
+  std::int64_t elements = 0;     // of the file's list of events, read or passed over
+  bool has_input_types = false;  // record_shapes=True
+  bool has_modules = false;      // with_stack=True, with_modules=True
+  bool is_complete = true;       // false: the file ends, or is damaged, inside the list
 
   // What could not be read, one sentence each with its place. Everything else was read.
   std::vector<std::string> damage;

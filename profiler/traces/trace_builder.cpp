@@ -58,10 +58,7 @@ void TraceBuilder::add(const RawEvent& event, std::int64_t offset) {
     return;
   }
   const Category category = category_named(event.category);
-  if (category == Category::python_function) {
-    ++trace_.python_functions;
-    if (keeps_stacks_) add_python_call(event, offset);
-  }
+  if (category == Category::python_function && keeps_stacks_) add_python_call(event, offset);
   if (category == Category::unknown) {
     ++unknown_categories_[std::string(event.category.substr(0, kLongestCategory))];
     // A hostile file may have a million of them.

@@ -8,8 +8,10 @@ packages=(
   # libraries
   libboost1.81-dev libyaml-cpp-dev libsqlite3-dev libsqlitecpp-dev libfmt-dev libspdlog-dev
   nlohmann-json3-dev libexpected-dev libcli11-dev libjpeg62-turbo-dev libpng-dev
-  zlib1g-dev nettle-dev
+  zlib1g-dev nettle-dev libutf8proc-dev
   libsimdjson-dev
+  # charts of the web page
+  libjs-chart.js
   # tests and benchmarks
   libgtest-dev libgmock-dev libbenchmark-dev
   # the data of the main job

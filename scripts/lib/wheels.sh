@@ -54,6 +54,32 @@ install_wheels() {
   rm -rf "$deps/python.old" "$deps"/python.new*
 }
 
+# install_beside FOLDER LIST WHAT: beside LibTorch and not in its folder, so that a change of this list fetches nothing else
+install_beside() {
+  local folder=$1 list=$2 what=$3
+  if stamped "$folder/.stamp" "$list"; then
+    step "$what: already in ${folder#"$root"/}"
+    return
+  fi
+  step "$what: fetching into ${folder#"$root"/} (about 10 MB)"
+  mkdir -p "$deps"
+  rm -rf "$folder" "$folder".new*
+  unpack_wheels "$list" "$folder.new"
+  list_hash "$list" >"$folder.new/.stamp"
+  mv "$folder.new" "$folder"
+  rm -rf "$folder".new*
+}
+
+install_python_modules() {
+  install_beside "$deps/python-modules" "$root/scripts/requirements-python.txt" "Python modules for tests"
+}
+
+# For scripts/wheel: what builds a wheel, and what says on which systems it runs.
+wheel_tools=$deps/wheel-tools
+install_wheel_tools() {
+  install_beside "$wheel_tools" "$root/scripts/requirements-wheel.txt" "Python modules that make wheels"
+}
+
 # The GPU libraries join LibTorch's folder, where libtorch_cuda.so looks for them. The stamp comes
 # last: a merge that was cut off is done again.
 install_cuda_wheels() {

@@ -22,6 +22,13 @@ TEST(Sha256, KnownAnswers) {
   EXPECT_EQ(sha256_hex(std::string(1'000'000, 'a')), kOfAMillionA);
 }
 
+// The same digest, as `openssl dgst -sha256 -binary | base64` prints it.
+TEST(Sha256, IsToldInBase64) {
+  Sha256 digest;
+  digest.update("abc");
+  EXPECT_EQ(digest.finish_base64(), "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=");
+}
+
 TEST(Sha256, PiecesMakeTheSameDigest) {
   Sha256 digest;
   digest.update("a");

@@ -86,6 +86,8 @@ TEST(ParseJson, AMillionBracketsDoNotExhaustTheStack) {
 TEST(ToLine, IsOneLineAndReplacesBadBytes) {
   EXPECT_EQ(to_line(Json{{"a", "x\ny"}, {"b", 1}}), R"({"a":"x\ny","b":1})");
   EXPECT_EQ(to_line(Json("a\x80z")), "\"a\xef\xbf\xbdz\"");
+  EXPECT_EQ(to_lines(Json{{"a", "\x80z"}, {"b", 1}}),
+            "{\n  \"a\": \"\xef\xbf\xbdz\",\n  \"b\": 1\n}\n");
   EXPECT_EQ(to_line(Json(std::numeric_limits<double>::quiet_NaN())), "null");
 }
 

@@ -71,7 +71,7 @@ TEST(LockFile, TheHoldersTextIsBoundedAndPrintable) {
 TEST(LockFile, NobodyNamedIsSaidSo) {
   const TemporaryFolder folder;
   const auto lock = lock_file(folder / "l", "", false);
-  EXPECT_EQ(lock_file(folder / "l", "b", false).error().what, "somebody else holds the lock");
+  EXPECT_EQ(lock_file(folder / "l", "b", false).error().what, "another process holds the lock");
 }
 
 TEST(LockFile, AChildThatInheritedItKeepsIt) {

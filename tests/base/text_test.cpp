@@ -17,6 +17,19 @@ using namespace std::chrono_literals;
 const std::vector<std::string> kKnobs = {"loader.workers", "loader.pin_memory", "batch_size",
                                          "precision.autocast", "lr"};
 
+TEST(Trimmed, LeavesOutBlanksAtBothEnds) {
+  EXPECT_EQ(trimmed(" \t two words\r\n"), "two words");
+  EXPECT_EQ(trimmed("word"), "word");
+  EXPECT_EQ(trimmed(" \n"), "");
+  EXPECT_EQ(trimmed(""), "");
+}
+
+TEST(FirstLine, EndsAtTheFirstLineEnd) {
+  EXPECT_EQ(first_line("a message\nand a page of details"), "a message");
+  EXPECT_EQ(first_line("a message"), "a message");
+  EXPECT_EQ(first_line(nullptr), "unknown error");
+}
+
 TEST(NearestName, FindsSlips) {
   EXPECT_EQ(nearest_name("loader.worker", kKnobs), "loader.workers");
   EXPECT_EQ(nearest_name("bacth_size", kKnobs), "batch_size");  // two neighbours swapped

@@ -4,11 +4,10 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
-#include <cstdlib>
 #include <filesystem>
-#include <optional>
 #include <string>
 
+#include "tests/base/environment_variable.hpp"
 #include "tests/base/temporary_folder.hpp"
 
 namespace autotuned {
@@ -17,42 +16,19 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-// A variable of the environment while this lives.
-class Variable {
- public:
-  Variable(const char* name, const char* value) : name_(name) {
-    if (const char* before = std::getenv(name)) before_ = before;
-    set(value);
-  }
-  ~Variable() { set(before_ ? before_->c_str() : nullptr); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  void set(const char* value) {
-    if (value == nullptr) {
-      ::unsetenv(name_);
-    } else {
-      ::setenv(name_, value, 1);
-    }
-  }
-  const char* name_;
-  std::optional<std::string> before_;
-};
-
 TEST(StateFolder, FollowsTheVariablesOfXdg) {
-  const Variable home("HOME", "/users/one");
-  const Variable state("XDG_STATE_HOME", "/somewhere/else");
+  const EnvironmentVariable home("HOME", "/users/one");
+  const EnvironmentVariable state("XDG_STATE_HOME", "/somewhere/else");
   EXPECT_EQ(state_folder(), "/somewhere/else/autotuned");
-  const Variable relative("XDG_STATE_HOME", "else");
+  const EnvironmentVariable relative("XDG_STATE_HOME", "else");
   EXPECT_EQ(state_folder(), "/users/one/.local/state/autotuned");
-  const Variable unset("XDG_STATE_HOME", nullptr);
+  const EnvironmentVariable unset("XDG_STATE_HOME", nullptr);
   EXPECT_EQ(state_folder(), "/users/one/.local/state/autotuned");
 }
 
 TEST(StateFolder, IsFoundWithoutAHome) {
-  const Variable home("HOME", nullptr);
-  const Variable state("XDG_STATE_HOME", nullptr);
+  const EnvironmentVariable home("HOME", nullptr);
+  const EnvironmentVariable state("XDG_STATE_HOME", nullptr);
   EXPECT_THAT(state_folder().string(), HasSubstr("/.local/state/autotuned"));
 }
 

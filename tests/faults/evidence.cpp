@@ -12,7 +12,7 @@
 #include <system_error>
 #include <utility>
 
-#include "daemon/cli/progress_view.hpp"
+#include "daemon/screen/progress_view.hpp"
 #include "storage/history.hpp"
 
 namespace autotuned::faults {
@@ -50,7 +50,7 @@ std::string shown(const Json& trial) {
   std::size_t size = 0;
   std::FILE* out = ::open_memstream(&text, &size);
   {
-    daemon::ProgressView view(out, /*is_live=*/false);
+    daemon::ProgressView view(out, {});
     view.show({{"event", "trial_started"}, {"trial", trial}});
     view.show({{"event", "trial_finished"}, {"trial", trial}});
   }

@@ -65,14 +65,15 @@ TEST(Evidence, TrialLeftRunningIsNoticed) {
 }
 
 TEST(Evidence, WhatWasSaidMustBeStoredAsItWasSaid) {
-  const Outcome outcome{.code = 0,
-                        .out = "",
-                        .err =
-                            "run r-1 of small on cpu\n"
-                            "rejected   set_to_none: optimizer.set_to_none off → on, 1.30 x "
-                            "(1.25 to 1.35)\n"
-                            "           because\n"
-                            "tuned      1.00 x (1.00 to 1.00): nothing\n"};
+  const Outcome outcome{
+      .code = 0,
+      .out = "",
+      .err =
+          "run r-1 of small on cpu\n"
+          "rejected   set_to_none: optimizer.set_to_none off → on, 1.30 x "
+          "(1.25 to 1.35)\n"
+          "           because\n"
+          "tuned      nothing faster was confirmed: the starting configuration stays\n"};
   const auto said = said_trials(outcome);
   ASSERT_EQ(said.size(), 1);
   EXPECT_EQ(said_finished(outcome), 1);

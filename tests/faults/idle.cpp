@@ -80,7 +80,7 @@ bool is_answered(const Scene& scene) {
   auto socket = autotuned::daemon::connect_to_daemon(scene.folder() / "run/autotuned/daemon.sock");
   if (!socket || !*socket) return false;
   FrameChannel channel(*std::move(*socket));
-  if (!channel.send({{"protocol", autotuned::daemon::kServeProtocol}, {"request", "status"}})) {
+  if (!channel.send({{"protocol", autotuned::daemon::kDaemonProtocol}, {"request", "status"}})) {
     return false;
   }
   const auto answer = channel.receive(std::chrono::seconds(10));

@@ -11,7 +11,7 @@ namespace {
 
 using namespace autotuned;
 
-void check_request(const daemon::ServeRequest& request) {
+void check_request(const daemon::DaemonRequest& request) {
   const auto* const submit = std::get_if<daemon::SubmitRequest>(&request);
   if (submit == nullptr) return;
   // The daemon stores it and reads it again.

@@ -7,8 +7,8 @@
 #include "base/configuration.hpp"
 #include "base/json.hpp"
 #include "base/trial.hpp"
-#include "daemon/cli/progress_view.hpp"
 #include "daemon/report/story.hpp"
+#include "daemon/screen/progress_view.hpp"
 #include "tests/fuzz/target.hpp"
 
 namespace {
@@ -45,7 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto again = Configuration::from_json(configuration->to_json());
     FUZZ_CHECK(again && *again == *configuration);
   }
-  daemon::ProgressView view(nowhere, /*is_live=*/true);
+  daemon::ProgressView view(nowhere, {.is_live = true, .is_coloured = true, .is_verbose = true});
   view.show({{"event", "training"}, {"progress", member(*frame, "progress")}});
   view.show(*frame);  // events of a session look like it
   return 0;

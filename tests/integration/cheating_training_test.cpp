@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Extensions that are several times as fast because they train something else: each is tried, none is kept, and the reason
-// names what was found.
+// names what was found. One that behaves until the training is over is kept once, and found out after it.
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -13,6 +13,7 @@ namespace autotuned {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 struct Cheat {
   std::string name;
@@ -43,16 +44,21 @@ class CheatingTraining : public testing::TestWithParam<Cheat> {
         "autotuned: 1\nname: small\ndevice: cpu\nmodel: {plugin: tiny, wait_ms: 4}\n"
         "data: {plugin: tiny, samples: 2048}\ninput:\n  - scale: {by: 1/255}\n"
         "optimizer: {type: sgd, lr: 0.1}\ntrain: {epochs: 2, batch_size: 32}\n"
+        "evaluate: {data: {plugin: tiny, samples: 256}, every: end}\n"
         "tune: {plugins: [cheats], budget: 30s, allow: [numerics]}\noutput: {dir: '" +
             (scene_.folder() / "out").string() + "'}\n");
+  }
+
+  Outcome run(std::vector<std::string> options = {}) const {
+    options.insert(options.end(), {"--plugin-dir", (scene_.folder() / "plugins").string()});
+    return scene_.run(options);
   }
 
   Scene scene_;
 };
 
 TEST_P(CheatingTraining, IsSeen) {
-  const Outcome outcome =
-      scene_.run({"--tune-only", "--plugin-dir", (scene_.folder() / "plugins").string()});
+  const Outcome outcome = run({"--tune-only"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json run = outcome.json();
   const Json trials = run.at("trials");
@@ -76,8 +82,51 @@ INSTANTIATE_TEST_SUITE_P(, CheatingTraining,
                                          Cheat{"repeats_images", "the samples of step"},
                                          Cheat{"freezes_later", "hidden.weight"},
                                          Cheat{"skips_updates", "the update of hidden.weight"},
-                                         Cheat{"stale_weights", "the update of hidden.weight"},
-                                         Cheat{"evaluates_wrongly", "in evaluation mode"}),
+                                         Cheat{"stale_weights", "the update of "},
+                                         Cheat{"evaluates_wrongly", "in evaluation mode"},
+                                         Cheat{"skips_samples_at_low_loss",
+                                               "from the weights at the end of the blocks"}),
+                         [](const auto& test) { return test.param.name; });
+
+// Trained to the end.
+class CheatingInTraining : public CheatingTraining {};
+
+TEST_P(CheatingInTraining, IsSeenAfterTheTraining) {
+  const Outcome outcome = run();
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json run_once = outcome.json();
+  const Json& cheat = run_once.at("best").at("configuration").at("cheats.cheat");
+  ASSERT_EQ(cheat, GetParam().name) << run_once.at("trials").dump(1);
+  const Json& check = run_once.at("training").at("check");
+  if (GetParam().reason.empty()) {
+    EXPECT_EQ(check.at("passed"), true) << check.dump();
+    EXPECT_FALSE(check.contains("refused"));
+    EXPECT_THAT(scene_.folder().read("out/best.yaml"), Not(HasSubstr("Warning")));
+    return;
+  }
+  EXPECT_EQ(check.at("passed"), false);
+  EXPECT_THAT(check.at("detail").get<std::string>(), HasSubstr(GetParam().reason));
+  EXPECT_THAT(check.at("detail").get<std::string>(), HasSubstr("from the trained weights"));
+  EXPECT_EQ(check.at("refused"), Json::object({{"cheats.cheat", GetParam().name}}));
+  EXPECT_THAT(outcome.err, HasSubstr("warning: model.pt was trained by a configuration that does "
+                                     "not train as the starting one does"));
+  EXPECT_TRUE(std::filesystem::exists(scene_.folder() / "out/model.pt"));
+  EXPECT_THAT(scene_.folder().read("out/best.yaml"), HasSubstr("Warning: model.pt was trained"));
+  EXPECT_EQ(Json::parse(scene_.folder().read("out/summary.json")).at("training").at("check"),
+            check);
+
+  // The same command trains without it.
+  const Outcome again = run();
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_THAT(again.err, HasSubstr("is not tried again"));
+  EXPECT_TRUE(again.json().at("trials").empty()) << again.json().at("trials").dump(1);
+  EXPECT_EQ(again.json().at("best").at("configuration").at("cheats.cheat"), "none");
+  EXPECT_FALSE(again.json().at("training").contains("check"));
+}
+
+INSTANTIATE_TEST_SUITE_P(, CheatingInTraining,
+                         testing::Values(Cheat{"honest", ""},
+                                         Cheat{"skips_samples_once_tested", "the labels of step"}),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace

@@ -64,6 +64,9 @@ TEST_F(EvaluationOfARun, SeesNoMasksAndTheMiddleOfPictures) {
   };
   const Json middle = test_of("center_crop: {size: 14}");
   EXPECT_EQ(test_of("random_crop: {size: 14}, random_mask: {ratio: 1.0}, random_flip"), middle);
+  EXPECT_EQ(test_of("rand_augment, random_rotation: {degrees: 90}, pad: {by: 2}, "
+                    "random_crop: {size: 14}, random_erasing: {probability: 1}"),
+            middle);
   const Json resized = test_of("resize_shorter: {size: 16}, center_crop: {size: 14}");
   EXPECT_EQ(test_of("random_resized_crop: {size: 14}, color_jitter: {brightness: 0.9}"), resized);
   EXPECT_NE(resized, middle);
@@ -82,10 +85,19 @@ TEST_F(EvaluationOfARun, NamesClassesThatOnlyOneFolderHas) {
   const Outcome missing = run(kFolders);
   EXPECT_EQ(missing.code, 0) << missing.err;
   EXPECT_THAT(missing.err, HasSubstr("no sample is of these classes of the training data: ant"));
+  const Json classes = missing.json().at("training").at("test_classes");
+  ASSERT_EQ(classes.size(), 4U);  // as many as the model has
+  EXPECT_EQ(classes[0].at("class"), "ant");
+  EXPECT_EQ(classes[0].at("samples"), 0);
+  EXPECT_EQ(classes[0].at("recall"), nullptr);
+  EXPECT_EQ(classes[1].at("samples"), 1);
+  EXPECT_EQ(classes[3].at("class"), 3);
+  const Outcome shown = scene_.command({"show", "last"});
+  EXPECT_THAT(shown.out, HasSubstr("\nclasses  recall from "));
   put({"test/dog/1.jpg"});
   const Outcome unknown = run(kFolders);
   EXPECT_NE(unknown.code, 0);
-  EXPECT_THAT(unknown.err, HasSubstr("has classes that the training data have not: dog"));
+  EXPECT_THAT(unknown.err, HasSubstr("has classes that the training data do not have: dog"));
 }
 
 TEST_F(EvaluationOfARun, SplitsTheSameAfterAnInterruption) {

@@ -84,6 +84,58 @@ TEST(HistoryFault, OneThatCannotBeWrittenIsNamed) {
   EXPECT_EQ(scene.runs().size(), 1);
 }
 
+// Somebody edited one row, or a sector of the disk has gone: commands about other rows go on, and name it.
+TEST(HistoryFault, RowThatCannotBeReadCostsItselfOnly) {
+  const Scene scene;
+  ASSERT_EQ(scene.run({"--tune-only"}).code, 0);
+  const std::string recipe = scene.recipe().string();
+  const auto edit = [&](const std::string& sql) {
+    sqlite3* database = nullptr;
+    execute(scene.history(), &database, sql.c_str());
+    sqlite3_close(database);
+  };
+  const std::string damage = "UPDATE best_configurations SET configuration = '{'";
+  edit(damage);
+  const auto named = HasSubstr("table best_configurations");
+
+  const Outcome best = scene.command({"best", recipe});
+  EXPECT_EQ(best.code, 1);
+  EXPECT_THAT(best.err, testing::AllOf(named, HasSubstr("no best configuration")));
+  const Outcome forgotten = scene.command({"forget", recipe, "--json"});
+  EXPECT_EQ(forgotten.code, 0) << forgotten.err;
+  EXPECT_EQ(forgotten.json().at("forgotten"), true);
+
+  ASSERT_EQ(scene.run({"--tune-only"}).code, 0);
+  edit(damage);
+  const Outcome again = scene.run({"--tune-only"});
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_THAT(again.err, named);
+  EXPECT_EQ(again.json().at("trials").at(0).at("kind"), "proposal");
+  EXPECT_EQ(scene.command({"best", recipe}).code, 0);
+
+  // A trial of the newest run, and the whole row of the one before.
+  const Json runs = scene.runs();
+  const std::string newest = runs.at(0).at("run");
+  const std::string before = runs.at(1).at("run");
+  edit("UPDATE trials SET change = '[' WHERE number = 1 AND run_id = '" + newest +
+       "'; UPDATE runs SET training = '' WHERE id = '" + before + "'");
+  const std::vector<std::vector<std::string>> commands = {
+      {"show", newest}, {"explain", newest}, {"compare", newest, newest}};
+  for (const std::vector<std::string>& command : commands) {
+    const Outcome outcome = scene.command(command);
+    EXPECT_EQ(outcome.code, 0) << command.front() << ": " << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("table trials")) << command.front();
+  }
+  for (const char* command : {"history", "plugins"}) {
+    const Outcome outcome = scene.command({command});
+    EXPECT_EQ(outcome.code, 0) << command << ": " << outcome.err;
+    EXPECT_THAT(outcome.err, testing::AllOf(HasSubstr("table runs"), HasSubstr(before))) << command;
+  }
+  const Outcome shown = scene.command({"show", before});
+  EXPECT_EQ(shown.code, 1);
+  EXPECT_THAT(shown.err, testing::AllOf(HasSubstr(before), HasSubstr("training")));
+}
+
 // What became of the run cannot be stored: the command says so, and what the history still has is gone on with.
 TEST(HistoryFault, EndThatCannotBeStoredIsTold) {
   const Scene scene;
@@ -108,6 +160,25 @@ TEST(HistoryFault, EndThatCannotBeStoredIsTold) {
   const Outcome again = scene.run();
   EXPECT_EQ(again.code, 0) << again.err;
   EXPECT_EQ(again.json().at("run"), run);
+}
+
+// With the folder goes every acknowledged fact: nobody may believe that the run can be continued.
+TEST(HistoryFault, OneThatIsDeletedDuringARunIsNamed) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"do", "pause"}, {"request", "train"}}};
+  const Scene scene{behaviour};
+  Running running = scene.start_run();
+  ASSERT_TRUE(running.wait_for("\ntuned "));
+  std::filesystem::remove_all(scene.history().parent_path());
+  const Descriptor gate = scene.fake().open_gate();
+  const Outcome outcome = running.finish();
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err,
+              testing::AllOf(HasSubstr(scene.history().string()), HasSubstr("deleted or moved"),
+                             HasSubstr("put it back"),
+                             testing::Not(HasSubstr("the same command continues run"))));
+  EXPECT_TRUE(std::filesystem::exists(scene.folder() / "out/model.pt"));
+  EXPECT_TRUE(scene.all_ended());
 }
 
 TEST(HistoryFault, OutputFolderThatCannotBeWrittenIsNamed) {

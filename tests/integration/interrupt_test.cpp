@@ -72,6 +72,19 @@ TEST(Interrupt, WhileATrainerStarts) {
   EXPECT_EQ(scene.run().code, 0);
 }
 
+// What has left the group of its trainer ends with the run, and not with the next one.
+TEST(Interrupt, LeavesNoProcessBehind) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {
+      {{"do", "leave_orphan"}, {"request", "profile"}, {"once", true}},
+      {{"do", "interrupt"}, {"request", "train_step"}, {"step", 4}, {"once", true}}};
+  const Scene scene{behaviour};
+  ASSERT_EQ(scene.run().code, 130);
+  EXPECT_TRUE(scene.all_ended());
+  const Outcome again = scene.run();
+  EXPECT_EQ(again.code, 0) << again.err;
+}
+
 TEST(Interrupt, SecondOneEndsAtOnce) {
   for (const char* request : {"run", "train_step"}) {
     SCOPED_TRACE(request);

@@ -77,10 +77,17 @@ std::vector<Json> moments() {
   return moments;
 }
 
+// The number of the last request, as faults count them.
+std::int64_t requests_of(const Scene& scene) {
+  const std::vector<Json> requests = scene.fake().requests();
+  return requests.empty() ? 0 : requests.back().at("line").get<std::int64_t>();
+}
+
 class Kill : public testing::TestWithParam<std::string> {};
 
 TEST_P(Kill, AtAnyMomentCostsNothingThatWasAcknowledged) {
   std::set<Phase> reached;
+  int never_came = 0;
   for (Json moment : moments()) {
     SCOPED_TRACE(GetParam() + " at " + moment.dump());
     moment["do"] = GetParam();
@@ -88,6 +95,13 @@ TEST_P(Kill, AtAnyMomentCostsNothingThatWasAcknowledged) {
     behaviour["faults"] = Json::array({moment});
     const Scene scene{behaviour};
     Outcome outcome = scene.run();
+    // How often a run asks depends on the time that the machine leaves it: the moment can lie behind its end.
+    if (moment.contains("at") && requests_of(scene) < moment.at("at").get<std::int64_t>()) {
+      ++never_came;
+      expect_right_result(scene, outcome);
+      if (testing::Test::HasFailure()) return;
+      continue;
+    }
     if (GetParam() == "kill_program") {
       ASSERT_EQ(outcome.code, kKilled) << outcome.err;
       ASSERT_TRUE(scene.all_ended());
@@ -117,6 +131,7 @@ TEST_P(Kill, AtAnyMomentCostsNothingThatWasAcknowledged) {
     if (testing::Test::HasFailure()) return;
   }
   // The moments of the other victims are chosen alike; their runs go on at once, and nothing tells where they were.
+  EXPECT_LE(never_came, 2) << "most moments must lie within the run";
   if (GetParam() == "kill_program") {
     EXPECT_THAT(reached,
                 testing::UnorderedElementsAre(Phase::baseline, Phase::trial, Phase::processes,
@@ -271,6 +286,17 @@ TEST(Kill, OrphanThatHoldsTheDeviceIsEnded) {
   ASSERT_EQ(scene.run().code, kKilled);
   const Outcome outcome = scene.run();
   // Told of by whichever run came first: those of other tests look for orphans, too.
+  expect_right_result(scene, outcome);
+  EXPECT_TRUE(scene.all_ended());
+}
+
+// The session that is started again needs the device that the orphan of the first one holds.
+TEST(Kill, OrphanOfASessionThatDiedIsEndedBeforeTheNextOne) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"do", "leave_orphan"}, {"request", "profile"}, {"once", true}},
+                         {{"do", "kill_session"}, {"request", "train"}, {"once", true}}};
+  const Scene scene{behaviour};
+  const Outcome outcome = scene.run();
   expect_right_result(scene, outcome);
   EXPECT_TRUE(scene.all_ended());
 }

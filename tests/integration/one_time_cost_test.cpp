@@ -40,7 +40,7 @@ class OneTimeCost : public testing::Test {
                               ", batch_size: 16}\n"
                               "tune: {plugins: [keeps], budget: 60s}\noutput: {dir: '" +
                               (scene_.folder() / "out").string() + "'}\n");
-    outcome_ = scene_.run({"--tune-only", "--plugin-dir", folder_.string()});
+    outcome_ = scene_.run({"--tune-only", "--verbose", "--plugin-dir", folder_.string()});
     EXPECT_EQ(outcome_.code, 0) << outcome_.err;
     return outcome_.json();
   }

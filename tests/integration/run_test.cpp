@@ -242,13 +242,47 @@ TEST(Run, RequireGainTellsByExitCode) {
   EXPECT_EQ(even.run({"--require-gain"}).code, 3);
 }
 
-TEST(Run, NoCommandPrintsAShortHelp) {
+TEST(Run, NoCommandSaysWhatToTypeNext) {
   const Scene scene;
   const Outcome outcome = scene.command({});
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_THAT(outcome.out, HasSubstr("autotuned run "));
+  EXPECT_THAT(outcome.out, HasSubstr("\nnext     autotuned "));
   EXPECT_EQ(outcome.err, "");
   EXPECT_TRUE(scene.fake().requests().empty());
+}
+
+// It trains what the recipe says, and leaves what is known of the job alone.
+TEST(Run, WithoutABudgetItOnlyTrains) {
+  const Scene scene;
+  ASSERT_EQ(scene.run({"--tune-only"}).code, 0);
+  const Json best = scene.command({"best", scene.recipe().string(), "--json"}).json();
+  scene.fake().forget_requests();
+  const Outcome outcome = scene.run({"--budget", "0s"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, testing::AllOf(HasSubstr("tuned      nothing: the budget is 0"),
+                                          HasSubstr("found a faster configuration"),
+                                          Not(HasSubstr("too small")), Not(HasSubstr("1.00 x"))));
+  const Json run = outcome.json();
+  EXPECT_TRUE(run.at("trials").empty());
+  EXPECT_EQ(run.at("tuning_seconds"), 0.0);
+  EXPECT_EQ(run.at("best").at("configuration"), run.at("starting").at("configuration"));
+  EXPECT_GT(run.at("training").at("steps"), 0);
+  for (const char* request : {"run", "profile", "trace", "compare"})
+    EXPECT_TRUE(scene.fake().requests(request).empty()) << request;
+  EXPECT_EQ(scene.command({"best", scene.recipe().string(), "--json"}).json(), best);
+  EXPECT_EQ(scene.run({"--budget", "0s", "--retune", "--require-gain"}).code, 3);
+}
+
+TEST(Run, WhatTheBudgetDidNotSufficeForIsToldAfterwards) {
+  const Scene scene;
+  ASSERT_EQ(scene.run({"--budget", "1ms"}).code, 0);
+  const std::string story = scene.command({"explain", "last"}).out;
+  EXPECT_THAT(story,
+              HasSubstr("not tried: optimizer.set_to_none off → on (set_to_none): what was left "
+                        "of the budget of 1.0 ms is too short for a trial"));
+  EXPECT_THAT(story, HasSubstr("nothing faster was found in the budget"));
+  EXPECT_THAT(story, Not(HasSubstr("knows that")));
+  EXPECT_THAT(scene.folder().read("out/best.yaml"), HasSubstr("before the budget ended"));
 }
 
 TEST(Run, UsageErrorsExitWith2) {
@@ -343,6 +377,60 @@ TEST(Run, LocksTheDeviceOnWhichItsTrainerIs) {
   EXPECT_NEAR(outcome.json().at("best").at("speedup").get<double>(), 1.3, 0.03);
   EXPECT_TRUE(scene.all_ended());
   std::filesystem::remove("/tmp/autotuned-" + name);  // that among users
+}
+
+// A change that trains the same until the end of the training, and not from there.
+TEST(Run, AConfigurationThatFailsTheCheckAfterItsTrainingIsNotOfferedAgain) {
+  Json behaviour = Scene::fast_job();
+  behaviour["late_not_equal"] = Json::array({"optimizer.set_to_none=on"});
+  const Scene scene(behaviour);
+  scene.write_recipe("  plugins: [set_to_none]\n");
+  const Outcome first = scene.run();
+  ASSERT_EQ(first.code, 0) << first.err;
+  const Json check = first.json().at("training").at("check");
+  EXPECT_EQ(check.at("passed"), false);
+  EXPECT_EQ(check.at("risk"), "exact");
+  EXPECT_EQ(check.at("refused"), Json::object({{"optimizer.set_to_none", true}}));
+  EXPECT_EQ(first.json().at("state"), "finished");
+  EXPECT_THAT(first.err, HasSubstr("warning: model.pt was trained by a configuration"));
+  EXPECT_EQ(Json::parse(scene.folder().read("out/summary.json")), first.json());
+  EXPECT_EQ(scene.folder().read("out/model.pt"), "trained for 10 steps\n");
+  EXPECT_THAT(scene.command({"show", "last"}).out, HasSubstr("\nWARNING  model.pt was trained"));
+  EXPECT_THAT(scene.command({"explain", "last"}).out, HasSubstr("Warning: model.pt was trained"));
+  EXPECT_NE(scene.command({"best", scene.recipe().string()}).code, 0);
+
+  const Outcome second = scene.run();
+  ASSERT_EQ(second.code, 0) << second.err;
+  EXPECT_TRUE(kinds_of(second.json()).empty());
+  EXPECT_THAT(second.err, HasSubstr("optimizer.set_to_none=on is not tried again"));
+  EXPECT_EQ(second.json().at("best").at("configuration").at("optimizer.set_to_none"), false);
+  EXPECT_FALSE(second.json().at("training").contains("check"));
+  // Who wants it all the same searches anew.
+  EXPECT_THAT(kinds_of(scene.run({"--retune"}).json()), ElementsAre("proposal", "confirmation"));
+}
+
+TEST(Run, AConfigurationThatPassesTheCheckAfterItsTrainingIsKept) {
+  const Scene scene;
+  const Json run = scene.run().json();
+  EXPECT_EQ(run.at("training").at("check").at("passed"), true) << run.at("training").dump();
+  EXPECT_THAT(scene.folder().read("out/best.yaml"), Not(HasSubstr("Warning")));
+}
+
+// The model is there, whatever becomes of the check. No trial of a knob that is switched live exports anything.
+TEST(Run, AnInterruptedCheckAfterTheTrainingIsOnlyANote) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"do", "interrupt"}, {"request", "export"}}};
+  const Scene scene(behaviour);
+  scene.write_recipe("  plugins: [set_to_none]\n");
+  const Outcome outcome = scene.run();
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Json run = outcome.json();
+  EXPECT_EQ(run.at("state"), "finished");
+  EXPECT_TRUE(run.at("training").at("check").at("passed").is_null()) << run.at("training").dump();
+  EXPECT_EQ(scene.folder().read("out/model.pt"), "trained for 10 steps\n");
+  EXPECT_THAT(scene.command({"show", "last"}).out, HasSubstr("\nnote     it was not checked"));
+  // It is not held against what was kept.
+  EXPECT_EQ(scene.command({"best", scene.recipe().string()}).code, 0);
 }
 
 }  // namespace

@@ -69,7 +69,8 @@ TEST(Serve, RunLooksAsIfThereWereNoDaemon) {
     EXPECT_THAT(embedded.err, HasSubstr(line));
     EXPECT_THAT(outcome.err, HasSubstr(line));
   }
-  EXPECT_THAT(outcome.err, StartsWith("run " + outcome.json().at("run").get<std::string>()));
+  EXPECT_THAT(outcome.err,
+              StartsWith("loading    small\nrun " + outcome.json().at("run").get<std::string>()));
   EXPECT_EQ(scene.runs().size(), 1);
 
   // Nothing faster this time: the same exit code as without a daemon.

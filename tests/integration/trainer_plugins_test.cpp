@@ -127,7 +127,7 @@ TEST_F(TrainerPlugins, AnExtensionThatIsFasterAndTrainsTheSameWins) {
 // A recipe that starts from a knob of an extension is known only where its folder is named.
 TEST_F(TrainerPlugins, TheBestOfARecipeThatStartsFromAnExtensionIsShownAndForgotten) {
   write_recipe("{plugin: tiny}",
-               "plugins: [tricks], budget: 0s, allow: [tricks.trick]}\n"
+               "plugins: [set_to_none], budget: 4s, allow: [tricks.trick]}\n"
                "start: {tricks.trick: counts");
   ASSERT_EQ(run({"--tune-only"}).code, 0);
   const std::string recipe = scene_.recipe().string();
@@ -152,7 +152,7 @@ TEST_F(TrainerPlugins, AnExtensionThatFailsCostsOneTrialOfTheRun) {
         std::pair{"stalls", "no answer to 'run' within"}, std::pair{"crashes", "signal 6"}}) {
     write_recipe("{plugin: tiny}", "plugins: [tricks], budget: 60s, allow: [numerics]");
     propose("[" + std::string(trick) + ", hurries]");
-    const Outcome outcome = run({"--retune", "--block-limit", "8s"});
+    const Outcome outcome = run({"--retune", "--verbose", "--block-limit", "8s"});
     ASSERT_EQ(outcome.code, 0) << trick << outcome.err;
     const Json trials = outcome.json().at("trials");
     ASSERT_THAT(trials, SizeIs(1)) << trick;

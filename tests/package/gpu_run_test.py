@@ -23,7 +23,7 @@ plan = json.loads((here / "plan.json").read_text())
 with open(here / "calls.jsonl", "a") as calls:
     calls.write(json.dumps(sys.argv[1:]) + "\\n")
 if sys.argv[1] == "doctor":
-    print(json.dumps({"findings": [{"subject": "trainer", "health": "ok", "text": plan["trainer"]}],
+    print(json.dumps({"findings": [{"subject": "trainer", "health": plan["health"], "text": plan["trainer"]}],
                       "machine": plan["machine"]}))
     sys.exit(0)
 if plan["fails"]:
@@ -107,7 +107,7 @@ class GpuRun(unittest.TestCase):
 
     def run_stage(self, stage, machine, tests, *options, suite="Gpu", **plan):
         """(exit code, table, result) of a stage; `plan` says what the programs play."""
-        known = {"machine": machine, "trainer": FINE, "fails": False, "kernels": 7, "device": "cuda:0",
+        known = {"machine": machine, "trainer": FINE, "health": "ok", "fails": False, "kernels": 7, "device": "cuda:0",
                  "their_us": 5010.0}
         self.assertEqual(set(plan) - set(known), set())
         (self.bin / "plan.json").write_text(json.dumps(known | plan))
@@ -170,10 +170,42 @@ class GpuRun(unittest.TestCase):
         for name in [*gpu_tests.SMOKE, *gpu_tests.SANITIZED]:
             self.assertTrue(any(fnmatch.fnmatch(test, name) for test in known), f"{name} is none of {known}")
 
-    def test_a_gpu_that_the_trainer_cannot_use_is_missing(self):
-        code, table, _ = self.run_stage("tests", WITH, {"One": "passed"}, trainer="LibTorch 2.11.0, CPU only: no driver")
+    def test_a_gpu_that_the_trainer_cannot_use_is_a_failure(self):
+        cannot = "LibTorch 2.11.0, CPU only: no driver"
+        code, table, _ = self.run_stage("tests", WITH, {"One": "skipped"}, trainer=cannot)
+        self.assertEqual(code, 1)
+        self.assertIn(f"| GPU | failed |  | {cannot} |", table)
+        # The doctor warns of a device file without a driver that works.
+        code, table, _ = self.run_stage("tests", WITHOUT, {"One": "skipped"}, trainer=cannot, health="warning")
+        self.assertEqual(code, 1)
+        self.assertIn(f"| GPU | failed |  | {cannot} |", table)
+        code, table, _ = self.run_stage("tests", WITHOUT, {"One": "skipped"}, trainer=cannot)
         self.assertEqual(code, 4)
-        self.assertIn("| GPU | missing |  | LibTorch 2.11.0, CPU only: no driver |", table)
+        self.assertIn("| GPU | missing |  | no NVIDIA driver |", table)
+
+    def test_a_trainer_that_does_not_start_is_a_failure(self):
+        code, table, _ = self.run_stage("tests", WITHOUT, {"One": "skipped"}, trainer="no LibTorch", health="broken")
+        self.assertEqual(code, 1)
+        self.assertIn("| GPU | failed |  | no LibTorch |", table)
+
+    def test_a_gpu_that_nvml_does_not_list_is_one(self):
+        code, table, _ = self.run_stage("tests", WITHOUT, {"One": "skipped"},
+                                        trainer="LibTorch 2.11.0, cuda:0 is a part of a GPU")
+        self.assertEqual(code, 1)
+        self.assertIn("| GPU | found |", table)
+        self.assertIn("| Gpu.One | failed |  | skipped although there is a GPU: no driver |", table)
+
+    def test_every_stage_notes_what_the_machine_is(self):
+        self.program("nvidia-smi", """
+            import sys
+            _, _, asked = "".join(sys.argv[1:2]).partition("--query-gpu=")
+            print(", ".join(f"its {name}" for name in asked.split(",")) if asked else "all of it")
+            """)
+        for stage in ("env", "tests", "trace", "tune"):
+            _, _, result = self.run_stage(stage, WITHOUT, {"TellsItsMemory": "skipped"}, suite="GpuJob")
+            for when in ("gpus", "gpus_after"):
+                self.assertEqual([gpu["driver_version"] for gpu in result["facts"][when]], ["its driver_version"], stage)
+            self.assertEqual(result["facts"]["nvidia-smi"], "all of it\n")
 
     def test_with_a_gpu_every_recipe_is_tuned_in_its_share_of_the_time(self):
         code, table, result = self.run_stage("tune", WITH, {})
@@ -183,7 +215,7 @@ class GpuRun(unittest.TestCase):
         recipes = ["launch_bound", "picture_bound", "resnet18_cifar", "resnet50_amp", "simple_cnn_cifar",
                    "vit_patch_dropout_gpu"]
         self.assertEqual(sorted(result["runs"]), recipes)
-        runs = [call for call in self.calls(self.bin) if call[0] == "run" and call[call.index("--budget") + 1] != "0s"]
+        runs = [call for call in self.calls(self.bin) if call[0] == "run" and call[call.index("--budget") + 1] != "1ms"]
         self.assertEqual(len(runs), len(recipes))
         for call in runs[2:]:
             self.assertTrue((SOURCE / pathlib.Path(call[1]).relative_to(self.root)).exists(), call[1])
@@ -216,6 +248,8 @@ class GpuRun(unittest.TestCase):
         self.assertEqual(code, 0)
         self.assertIn("| rate of resnet18 | done | 1000 samples/s |", table)
         self.assertIn("| rate of resnet18, torch.compile | done | 800 samples/s, ours is 1.250 of it |", table)
+        self.assertRegex(table, r"\| rate of picture_bound, DataLoader with \d+ workers \| done \| "
+                                r"800 samples/s, ours is 2\.500 of it \|")
         code, table, _ = self.run_stage("tune", WITH, {})
         self.assertEqual(code, 0)
         self.assertIn("| rate of resnet18, PyTorch eager | left out |  | needs --python, one that has torch |", table)

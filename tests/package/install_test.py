@@ -25,6 +25,16 @@ class Installed(installation.Case):
             self.assertTrue(plugin["path"].startswith(f"{self.home}/elsewhere/lib/"), plugin)
         self.autotuned("plugins", "new", "moved")
 
+    def test_writes_a_run_as_one_page_with_the_licence_of_its_charts(self):
+        self.use_fake_trainer({"optimizer.set_to_none=on": 1.3})
+        run = self.tune("set_to_none")
+        self.autotuned("export", run["run"], "--html", "run.html")
+        page = (self.home / "run.html").read_text()
+        self.assertIn(run["run"], page)
+        self.assertIn("Permission is hereby granted", page)
+        licence = self.prefix / "share/doc/autotuned/chart.js-licence"
+        self.assertIn("Permission is hereby granted", licence.read_text())
+
     def test_runs_a_job(self):
         self.use_fake_trainer({"optimizer.set_to_none=on": 1.3})
         run = self.tune("set_to_none")

@@ -11,7 +11,7 @@ import unittest
 
 BUILD = pathlib.Path(os.environ["AUTOTUNED_BUILD_DIR"])
 SOURCE = pathlib.Path(os.environ["AUTOTUNED_SOURCE_DIR"])
-EVERYWHERE = re.compile(r"(linux-vdso|ld-linux-x86-64|libc|libm|libdl|libpthread|librt|libresolv|libmvec|libstdc\+\+|libgcc_s)\.so")
+EVERYWHERE = re.compile(r"(linux-vdso|ld-linux-x86-64|libc|libm|libdl|libpthread|librt|libresolv|libutil|libmvec|libstdc\+\+|libgcc_s)\.so")
 LIBTORCH = re.compile(r"lib(torch|c10|gomp|cudart|cupti)")
 
 
@@ -65,6 +65,10 @@ class Packed(unittest.TestCase):
                               env={"PATH": "/usr/bin:/bin", "HOME": str(self.root)}, cwd=self.root, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn('"ready"', done.stdout)
+
+    def test_photos_are_packed_where_there_are_some(self):
+        photos = {file.name for file in (SOURCE / ".deps/photos").glob("*.jpg")}
+        self.assertEqual({file.name for file in (self.root / ".deps/photos").glob("*.jpg")}, photos)
 
     def test_it_says_what_the_system_must_have(self):
         self.assertRegex(self.told, r"needs GLIBC_2\.\d+ or newer")

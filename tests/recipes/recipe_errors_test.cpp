@@ -43,7 +43,8 @@ constexpr Mistake kMistakes[] = {
     {"unknown_inner_key", "batch_size: 8", "batchsize: 8",
      "8:20: unknown key \"batchsize\" in train; did you mean \"batch_size\"?"},
     {"unknown_key_without_neighbour", "batch_size: 8", "colour: red",
-     "8:20: unknown key \"colour\" in train; known are epochs, steps, batch_size, drop_last"},
+     "8:20: unknown key \"colour\" in train; known are epochs, steps, batch_size, drop_last, "
+     "accumulate, clip_norm, clip_value, ema_decay"},
     {"unknown_parameter", "lr: 0.1", "lr: 0.1, momentun: 0.9",
      "7:33: unknown key \"momentun\" in optimizer; did you mean \"momentum\"?"},
     {"missing_key", "name: quick\n", "",
@@ -87,10 +88,43 @@ constexpr Mistake kMistakes[] = {
      "2:7: name: expected a name of at most 100 characters without /, found \"a/b\""},
     {"bad_device", "name: quick", "name: quick\ndevice: gpu",
      "3:9: device: expected auto, cpu, cuda or cuda:N, found \"gpu\""},
-    {"bad_choice", "name: quick", "name: quick\nloss: cross_entrophy",
-     "3:7: loss: expected one of cross_entropy, mse, plugin, found \"cross_entrophy\"; did you "
-     "mean "
-     "\"cross_entropy\"?"},
+    {"bad_choice", "name: quick", "name: quick\nschedule: {type: one_cycle, anneal: linea}",
+     "3:37: schedule.anneal: expected one of cos, linear, found \"linea\"; did you mean "
+     "\"linear\"?"},
+    {"unknown_loss", "name: quick", "name: quick\nloss: cross_entrophy",
+     "3:7: loss: unknown type \"cross_entrophy\"; did you mean \"cross_entropy\"?"},
+    {"unknown_loss_in_braces", "name: quick", "name: quick\nloss: {type: hinge}",
+     "3:14: loss: unknown type \"hinge\"; known are cross_entropy, bce, mse, plugin"},
+    {"loss_that_is_a_list", "name: quick", "name: quick\nloss: [mse]",
+     "3:7: loss: expected one of cross_entropy, bce, mse, plugin, or a map, found a list"},
+    {"two_ways_to_clip", "batch_size: 8", "batch_size: 8, clip_norm: 1, clip_value: 1",
+     "8:8: train: clip_norm and clip_value exclude each other; keep one of them"},
+    {"more_parts_than_samples", "batch_size: 8", "batch_size: 8, accumulate: 9",
+     "8:8: train: accumulate, 9, is more than the 8 samples of a batch"},
+    {"average_without_decay", "batch_size: 8", "batch_size: 8, ema_decay: 1",
+     "8:46: train.ema_decay: expected a number above 0 to below 1, found \"1\""},
+    {"patience_without_evaluations", "name: quick",
+     "name: quick\nevaluate: {split: 10%, every: end, patience: 3}",
+     "3:11: evaluate: patience needs an evaluation after every epoch; write every: epoch"},
+    {"plateau_without_evaluations", "name: quick", "name: quick\nschedule: {type: plateau}",
+     "3:11: schedule: plateau looks at the loss of an evaluation after every epoch; write "
+     "evaluate, "
+     "with every: epoch"},
+    {"weights_that_are_not_there", "classes: 4}\ndata", "classes: 4, weights: /nowhere.pt}\ndata",
+     "3:53: model.weights: there is no file \"/nowhere.pt\""},
+    {"weights_of_nothing", "name: quick",
+     "name: quick\nloss: {type: cross_entropy, class_weights: [0, 0, 0, 0]}",
+     "3:7: loss: class_weights needs a weight above 0"},
+    {"weights_of_other_classes", "name: quick",
+     "name: quick\nloss: {type: cross_entropy, class_weights: [1, 2]}",
+     "3:7: loss: class_weights has 2 weights, the model 4 classes"},
+    {"two_warmups", "name: quick",
+     "name: quick\nschedule: {type: cosine, warmup_ratio: 0.1, warmup_steps: 3}",
+     "3:11: schedule: warmup_ratio, warmup_epochs and warmup_steps exclude each other; keep one of "
+     "them"},
+    {"milestones_out_of_order", "name: quick",
+     "name: quick\nschedule: {type: multi_step, epochs: [3, 2]}",
+     "3:11: schedule: epochs must be in ascending order, each only once"},
     {"unknown_schedule", "name: quick", "name: quick\nschedule: {type: cosines}",
      "3:18: schedule: unknown type \"cosines\"; did you mean \"cosine\"?"},
     {"gap_in_schedule", "name: quick", "name: quick\nschedule: {type: step}",
@@ -126,14 +160,17 @@ constexpr Mistake kMistakes[] = {
     {"unknown_type_without_neighbour", "type: mlp, hidden: 16", "type: transformer",
      "3:15: model: unknown type \"transformer\"; known are fashion_cnn, mlp, simple_cnn, "
      "pooling_cnn, "
-     "resnet18, resnet50, vit, paced, torchscript, plugin"},
+     "resnet18, resnet34, resnet50, convnext_tiny, efficientnet_b0, mobilenet_v3_large, "
+     "mobilenet_v3_small, vit, paced, torchscript, plugin"},
     {"missing_type", "type: mlp, ", "",
      "3:8: \"type\" is missing in model: expected one of fashion_cnn, mlp, simple_cnn, "
      "pooling_cnn, "
-     "resnet18, resnet50, vit, paced, torchscript, plugin"},
+     "resnet18, resnet34, resnet50, convnext_tiny, efficientnet_b0, mobilenet_v3_large, "
+     "mobilenet_v3_small, vit, paced, torchscript, plugin"},
     {"type_is_a_list", "type: mlp", "type: [mlp]",
      "3:15: model.type: expected one of fashion_cnn, mlp, simple_cnn, pooling_cnn, "
-     "resnet18, resnet50, vit, paced, torchscript, plugin, found a list"},
+     "resnet18, resnet34, resnet50, convnext_tiny, efficientnet_b0, mobilenet_v3_large, "
+     "mobilenet_v3_small, vit, paced, torchscript, plugin, found a list"},
     {"typed_is_a_word", "{type: mlp, hidden: 16, classes: 4}", "mlp",
      "3:8: model: expected a map with a type, found \"mlp\""},
     {"unknown_transform",
@@ -146,6 +183,8 @@ constexpr Mistake kMistakes[] = {
      "6:5: input[0]: expected NAME or NAME: {parameters}, found a map of 2"},
     {"transforms_without_list", "input:\n  - scale: {by: 1/255}", "input: scale",
      "5:8: input: expected a list of transforms, found \"scale\""},
+    {"magnitude_without_a_bin", "scale: {by: 1/255}", "rand_augment: {magnitude: 31}",
+     "6:19: input[0].rand_augment: magnitude, 31, must be below bins, 31"},
     {"channels_differ", "scale: {by: 1/255}", "normalize: {mean: [0, 0, 0], std: [1, 1]}",
      "6:16: input[0].normalize: mean has 3 channels, std has 2"},
     {"nesterov_without_momentum", "lr: 0.1", "lr: 0.1, nesterov: true",
@@ -154,7 +193,7 @@ constexpr Mistake kMistakes[] = {
     {"epochs_and_steps", "epochs: 1", "epochs: 1, steps: 2",
      "8:8: train: epochs and steps exclude each other; keep one of them"},
     {"neither_epochs_nor_steps", "epochs: 1, ", "",
-     "8:8: train: how long to train is missing: expected epochs or steps"},
+     "8:8: train: the length of the training is missing: expected epochs or steps"},
     // Knobs.
     {"unknown_knob", "name: quick", "name: quick\nstart: {loader.worker: 2}",
      "3:9: unknown knob \"loader.worker\" in start; did you mean \"loader.workers\"?"},
@@ -277,10 +316,9 @@ TEST(RecipeErrors, AnEvaluationHasOneSourceAndNothingRandom) {
   EXPECT_THAT(with("{" + data + ", split: 10%}"),
               ElementsAre("recipe.yaml:9:11: evaluate: data and split exclude each other; keep one "
                           "of them"));
-  EXPECT_THAT(
-      with("{every: end}"),
-      ElementsAre("recipe.yaml:9:11: evaluate: what to test on is missing: expected data, or "
-                  "split for a share of the training data"));
+  EXPECT_THAT(with("{every: end}"),
+              ElementsAre("recipe.yaml:9:11: evaluate: the test data are missing: expected data, "
+                          "or split for a share of the training data"));
   for (const char* share : {"0", "0%", "100%", "1", "1.5", "half"}) {
     EXPECT_THAT(
         with("{split: " + std::string(share) + "}"),

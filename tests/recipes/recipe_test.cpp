@@ -99,6 +99,11 @@ TEST(Recipe, EvaluatesOnAShareOfTheTrainingData) {
   EXPECT_EQ(read->to_json(), recipe.to_json());
   EXPECT_NE(recipe.hash(), right(kQuickRecipe).hash());
   EXPECT_NE(recipe.hash(), right(std::string(kQuickRecipe) + "evaluate: {split: 10%}\n").hash());
+  // What evaluations decide is no part of what is tuned.
+  EXPECT_EQ(
+      right(std::string(kQuickRecipe) + "evaluate: {split: 10%, patience: 2, save_best: true}\n")
+          .hash(),
+      right(std::string(kQuickRecipe) + "evaluate: {split: 10%}\n").hash());
   // What is sent to a trainer is checked there once more.
   for (const char* key : {"data", "split_ratio"}) {
     Json both = recipe.to_json();

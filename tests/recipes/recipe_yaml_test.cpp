@@ -9,6 +9,7 @@
 namespace autotuned::recipes {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -29,10 +30,15 @@ TEST(RecipeYaml, ReadsBackAsTheSameRecipe) {
   with("tune: {memory_limit: 1048576, budget: 17ns}\n");
   with("start: {loader.workers: 2, optimizer.set_to_none: on, precision.autocast: off}\n");
   with("start: {env.A: 'on', env.B: '# no comment', env.C: \"a\\\"b\\\\\", env.D: '1'}\n");
+  with("output: {dir: out, save_every: 5, keep: 2}\n");
   with("output: {dir: 'a: b, {c}'}\ndevice: cuda:3\nseed: 9223372036854775807\n");
   with("schedule: {type: cosine, warmup_ratio: 0.05, min_lr_ratio: 1/3}\nloss: mse\n");
+  with("schedule: {type: cosine, warmup_epochs: 0.5}\n");
+  with("schedule: {type: multi_step, epochs: [2, 5], gamma: 0.3, warmup_steps: 7}\nloss: bce\n");
+  with("loss: {type: cross_entropy, label_smoothing: 0.1, class_weights: [1, 2, 0, 0.5]}\n");
   with("evaluate: {data: {type: synthetic, samples: 1, shape: [1, 1, 1], classes: 2}}\n");
   with("evaluate: {split: 10%}\n");
+  with("evaluate: {split: 10%, best_by: loss, save_best: true, patience: 3}\n");
   with("evaluate: {split: 0.25, every: end, input: []}\n");
   with(
       "evaluate:\n  data: {type: synthetic, samples: 1, shape: [1, 1, 1], classes: 2}\n"
@@ -44,9 +50,28 @@ TEST(RecipeYaml, ReadsBackAsTheSameRecipe) {
                       "name: \"" + std::string(name[0] == '"' ? "q" : name) + "\"")));
   }
   expect_same_after_writing(right(changed(kQuickRecipe, "batch_size: 8", "batch_size: 4096")));
-  expect_same_after_writing(right(changed(kQuickRecipe, "type: sgd, lr: 0.1", "type: adam")));
+  for (const char* optimizer : {"type: adam", "type: nadam", "type: rmsprop, centered: true",
+                                "type: lion, decay_norms_and_biases: false"}) {
+    expect_same_after_writing(right(changed(kQuickRecipe, "type: sgd, lr: 0.1", optimizer)));
+  }
+  expect_same_after_writing(
+      right(changed(kQuickRecipe, "batch_size: 8",
+                    "batch_size: 8, accumulate: 2, clip_norm: 0.5, ema_decay: 0.9")));
+  expect_same_after_writing(right(
+      changed(kQuickRecipe, "hidden: 16, classes", "hidden: 16, freeze: [fc1, a.0.b], classes")));
   expect_same_after_writing(right(
       changed(kQuickRecipe, "scale: {by: 1/255}", "normalize: {mean: [1/3, -2], std: [1, 1e-9]}")));
+}
+
+TEST(RecipeYaml, EscapesWhatDeceivesAReader) {
+  const std::string name =
+      "a\xE2\x80\xAE"
+      "b\xE2\x80\x8B";
+  const Recipe recipe = right(changed(kQuickRecipe, "name: quick", "name: \"" + name + "\""));
+  EXPECT_EQ(recipe.name, name);
+  expect_same_after_writing(recipe);
+  EXPECT_THAT(to_yaml(recipe, "of \x1b[2J"),
+              AllOf(HasSubstr("# of ?[2J\n"), HasSubstr("\nname: \"a\\u202eb\\u200b\"\n")));
 }
 
 TEST(RecipeYaml, PutsTheCommentOnTop) {
@@ -72,6 +97,16 @@ TEST(RecipeYaml, TakesOverABestConfiguration) {
   EXPECT_DOUBLE_EQ(result.learning_rate_at(32), 0.4);
   EXPECT_EQ(result.starting_configuration(sample_knobs()), best);
   expect_same_after_writing(result);
+}
+
+TEST(RecipeYaml, KeepsTheSamplesOfAWarmup) {
+  const Recipe recipe =
+      right(std::string(kQuickRecipe) + "schedule: {type: polynomial, warmup_steps: 10}\n");
+  Configuration change;
+  change.set("batch_size", std::int64_t{32});
+  const Recipe result = with_configuration(
+      recipe, recipe.starting_configuration(sample_knobs()).with(change), sample_knobs());
+  EXPECT_EQ(result.schedule.parameters.at("warmup_steps"), 3);  // 80 samples and more
 }
 
 TEST(RecipeYaml, KeepsTheJobWhenTheBestIsTheStart) {

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <fstream>
 
+#include "tests/places.hpp"
 #include "tests/recipes/samples.hpp"
 
 namespace autotuned::recipes {
@@ -21,7 +23,8 @@ std::vector<double> course(const std::string& schedule, int steps) {
   std::vector<double> factors;
   for (int i = 0; i < steps; ++i) {
     factors.push_back(
-        schedule_factor(recipe.schedule, i * 10, {.samples_per_epoch = 50, .samples = steps * 10}));
+        schedule_factor(recipe.schedule, i * 10,
+                        {.samples_per_epoch = 50, .samples = steps * 10, .samples_per_step = 10}));
   }
   return factors;
 }
@@ -65,6 +68,32 @@ TEST(Schedule, WarmupIsPyTorchsLinearLr) {
                  0.261104139316, 0.189124278936, 0.130051934156, 0.086157222057, 0.059126991808});
 }
 
+// The rates that reference.py had from PyTorch's schedulers: one per step, in epochs of 5 steps.
+TEST(Schedule, ComputesPyTorchsRates) {
+  std::ifstream file(tests::source_folder() / "tests/recipes/data/schedules.json");
+  const Json cases = Json::parse(file);
+  ASSERT_FALSE(cases.empty());
+  for (const Json& one : cases) {
+    const auto schedule = one.at("schedule").get<std::string>();
+    SCOPED_TRACE(schedule);
+    const auto rates = one.at("rates").get<std::vector<double>>();
+    const std::vector<double> factors = course(schedule, static_cast<int>(rates.size()));
+    ASSERT_EQ(factors.size(), rates.size());
+    for (std::size_t i = 0; i < rates.size(); ++i)
+      EXPECT_NEAR(factors[i], rates[i], 1e-12) << i;
+  }
+}
+
+TEST(Schedule, OneCycleOfASingleStepIsFinite) {
+  for (const char* start : {"0", "0.3", "1"}) {
+    const Typed schedule =
+        with(std::string("{type: one_cycle, pct_start: ") + start + "}").schedule;
+    const double factor = schedule_factor(
+        schedule, 0, {.samples_per_epoch = 10, .samples = 10, .samples_per_step = 10});
+    EXPECT_TRUE(factor > 0.0 && factor <= 1.0) << start << " " << factor;
+  }
+}
+
 TEST(Schedule, StaysAtTheEndAsThere) {
   const Typed cosine = with("{type: cosine, min_lr_ratio: 0.25}").schedule;
   const CourseLength length{.samples_per_epoch = 50, .samples = 100};
@@ -80,6 +109,7 @@ TEST(Schedule, CountsInAJobsIdentityOnlyWhenItSaysSomething) {
   EXPECT_EQ(with("{type: constant}").hash(), hash);
   EXPECT_FALSE(with("{type: constant}").to_json().contains("schedule"));
   EXPECT_NE(with("{type: cosine}").hash(), hash);
+  EXPECT_NE(with("{type: constant, warmup_epochs: 1}").hash(), hash);
   EXPECT_NE(with("{type: cosine, warmup_ratio: 0.1}").hash(), with("{type: cosine}").hash());
 }
 
@@ -98,7 +128,8 @@ TEST(Schedule, RefusesJsonThatItCannotFollow) {
     return read ? std::string() : read.error().message();
   };
   EXPECT_EQ(error_of({{"type", "constant"}}), "");
-  EXPECT_THAT(error_of({{"type", "linear"}}), testing::HasSubstr("constant, step or cosine"));
+  EXPECT_THAT(error_of({{"type", "linear"}}),
+              testing::HasSubstr("expected constant, step, multi_step"));
   EXPECT_THAT(error_of({{"type", "step"}, {"gamma", 0.1}}), testing::HasSubstr("step_epochs"));
   EXPECT_THAT(error_of({{"type", "step"}, {"step_epochs", 0}, {"gamma", 0.1}}),
               testing::HasSubstr("step_epochs"));
@@ -106,6 +137,18 @@ TEST(Schedule, RefusesJsonThatItCannotFollow) {
               testing::HasSubstr("gamma"));
   EXPECT_THAT(error_of({{"type", "cosine"}, {"warmup_ratio", 0.1}}),
               testing::HasSubstr("min_lr_ratio"));
+  EXPECT_THAT(error_of({{"type", "constant"}, {"warmup_ratio", 2}}),
+              testing::HasSubstr("warmup_ratio"));
+  EXPECT_THAT(error_of({{"type", "multi_step"}, {"epochs", {0, 3}}, {"gamma", 0.1}}),
+              testing::HasSubstr("epochs"));
+  EXPECT_THAT(error_of({{"type", "exponential"}}), testing::HasSubstr("gamma"));
+  EXPECT_THAT(error_of({{"type", "plateau"}, {"patience", 3}}), testing::HasSubstr("factor"));
+  EXPECT_THAT(error_of({{"type", "one_cycle"},
+                        {"pct_start", 0.3},
+                        {"div_factor", 0},
+                        {"final_div_factor", 10},
+                        {"anneal", "cos"}}),
+              testing::HasSubstr("div_factor"));
 }
 
 }  // namespace

@@ -145,13 +145,5 @@ TEST(Utf8, QuotesForMessages) {
   EXPECT_EQ(quote_for_message(std::string(61, 'x')), "\"" + std::string(60, 'x') + "…\"");
 }
 
-TEST(Yaml, SaysWhyAFileCannotBeRead) {
-  const auto missing = read_yaml("/nowhere/recipe.yaml");
-  ASSERT_FALSE(missing);
-  ASSERT_THAT(missing.error(), SizeIs(1));
-  EXPECT_THAT(missing.error()[0].text(), StartsWith("/nowhere/recipe.yaml: "));
-  EXPECT_FALSE(read_yaml("/"));
-}
-
 }  // namespace
 }  // namespace autotuned::recipes

@@ -24,15 +24,7 @@ class HistoryTest : public ::testing::Test {
   // A run of its own job, state and start.
   void add_run(const std::string& id, RunState state, std::int64_t started_unix_ns,
                const std::string& recipe_hash = "h1", const std::string& environment_key = "e1") {
-    ASSERT_TRUE(history_.put_recipe(sample_recipe(recipe_hash)));
-    ASSERT_TRUE(history_.put_environment(sample_environment(environment_key)));
-    RunRow run = sample_run(id);
-    run.state = state;
-    run.started_unix_ns = started_unix_ns;
-    run.recipe_hash = recipe_hash;
-    run.recipe_name = "name-" + recipe_hash;
-    run.environment_key = environment_key;
-    ASSERT_TRUE(history_.put_run(run));
+    put_sample_run(history_, id, state, started_unix_ns, recipe_hash, environment_key);
   }
 
   void add_trial(const std::string& run, int number, const std::string& plugin, Verdict verdict) {
@@ -459,6 +451,23 @@ TEST_F(HistoryTest, EarlierTrialsOfThisEnvironment) {
   EXPECT_THAT(plugins(2), ElementsAre("here-later", "job"));
   EXPECT_THAT(plugins(1), ElementsAre("job"));
   EXPECT_EQ(history_.earlier_trials("e2", "h3", 10).value().size(), 4U);
+}
+
+// What SQLite would go on writing has no name any more.
+TEST_F(HistoryTest, OneThatWasDeletedOrMovedIsNotWrittenTo) {
+  EXPECT_FALSE(history_.is_gone());
+  const auto elsewhere = folder_ / "elsewhere.db";
+  std::filesystem::rename(history_.path(), elsewhere);
+  EXPECT_TRUE(history_.is_gone());
+  const auto stored = history_.put_trial(run_, sample_trial());
+  ASSERT_FALSE(stored);
+  EXPECT_EQ(stored.error().kind, ErrorKind::io);
+  EXPECT_THAT(stored.error().message(),
+              testing::AllOf(HasSubstr(history_.path().string()), HasSubstr("deleted or moved"),
+                             HasSubstr("put it back")));
+  std::filesystem::rename(elsewhere, history_.path());
+  EXPECT_FALSE(history_.is_gone());
+  EXPECT_TRUE(history_.put_trial(run_, sample_trial()));
 }
 
 TEST(RunStateTest, NamesAreStored) {

@@ -3,6 +3,7 @@
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <gmock/gmock.h>
 
+#include <functional>
 #include <random>
 
 #include "storage/history.hpp"
@@ -15,6 +16,7 @@
 namespace autotuned::storage {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -82,8 +84,10 @@ TEST(QueryTest, ListingRunsUsesIndexes) {
 
 // Reads whatever can be read. Errors are welcome, crashes and exceptions are not.
 bool read_everything(const std::filesystem::path& file) {
-  const auto history = History::open(file, Access::read_write);
+  auto history = History::open(file, Access::read_write);
   if (!history) return false;
+  bool is_readable = true;
+  history->on_unreadable_row([&](const std::string&) { is_readable = false; });
   bool is_whole = history->check_integrity().value_or("") == "ok";
   const RunId run = sample_run().id;
   is_whole &= history->runs({}).has_value();
@@ -92,7 +96,7 @@ bool read_everything(const std::filesystem::path& file) {
   is_whole &= history->plugin_answers(run).has_value();
   is_whole &= history->profiles(run).has_value();
   is_whole &= history->best("h1", "e1").has_value();
-  return is_whole;
+  return is_whole && is_readable;
 }
 
 TEST(DamageTest, ScatteredBytesNeverCrash) {
@@ -120,25 +124,144 @@ TEST(DamageTest, ScatteredBytesNeverCrash) {
   EXPECT_GT(damaged, 20);
 }
 
-TEST(DamageTest, RowsThatWeCouldNotHaveWrittenAreCorrupt) {
+// One run with two trials, each with a block and a check, with a profile and its finding, an answer, the end of a trainer
+// and a best configuration.
+History open_full(const std::filesystem::path& file) {
+  History history = open_with_run(file);
+  const RunId run = sample_run().id;
+  for (int number = 1; number <= 2; ++number) {
+    must(history.put_trial(run, sample_trial(number)));
+    must(history.put_block({run, number}, sample_block()));
+    must(history.put_check({run, number},
+                           {"numerics", false, 1, "cosine 0.3", {"fc.weight"}, 1, 2}));
+  }
+  const std::vector<FindingRecord> found = {sample_finding()};
+  must(history.put_profile(run, {}, {}, Json::array(), Json::array(), 1, found));
+  must(history.put_profile(run, {}, {}, Json::array(), Json::array(), 2));
+  must(history.put_trainer_end({run, 0}, {}));
+  must(history.put_best({.recipe_hash = "h1",
+                         .environment_key = "e1",
+                         .run = run,
+                         .best = sample_run().best,
+                         .speedup = {},
+                         .updated_unix_ns = 5}));
+  return history;
+}
+
+TEST(DamageTest, TrialsThatWeCouldNotHaveWrittenAreLeftOutAndTold) {
   const TemporaryFolder folder;
   const auto file = folder / "history.db";
-  must(open_with_run(file).put_trial(sample_run().id, sample_trial()));
-  const auto history = History::open(file, Access::read_only).value();
+  static_cast<void>(open_full(file));
   const std::vector<std::pair<std::string, std::string>> damages = {
       {"verdict = 'splendid'", "splendid"},   {"change = '{'", "change"},
       {"change = '[1]'", "change"},           {"kind = ''", "kind"},
       {"pairs = 99999999999", "99999999999"},
   };
   for (const auto& [damage, named] : damages) {
-    run_sql(file, "CREATE TABLE kept AS SELECT * FROM trials; UPDATE trials SET " + damage);
-    const auto trials = history.trials(sample_run().id);
-    ASSERT_FALSE(trials) << damage;
-    EXPECT_EQ(trials.error().kind, ErrorKind::corrupt);
-    EXPECT_THAT(trials.error().what, HasSubstr(named));
-    run_sql(file, "DELETE FROM trials; INSERT INTO trials SELECT * FROM kept; DROP TABLE kept");
-    EXPECT_TRUE(history.trials(sample_run().id));
+    run_sql(file, "CREATE TABLE kept AS SELECT * FROM trials; UPDATE trials SET " + damage +
+                      " WHERE number = 2");
+    auto history = History::open(file, Access::read_only).value();
+    std::vector<std::string> told;
+    history.on_unreadable_row([&](const std::string& sentence) { told.push_back(sentence); });
+    for (int again = 0; again < 2; ++again) {
+      const auto trials = history.trials(sample_run().id);
+      ASSERT_TRUE(trials) << damage;
+      ASSERT_EQ(trials->size(), 1U) << damage;
+      EXPECT_EQ(trials->front().number, 1);
+    }
+    EXPECT_EQ(history.last_trial_number(sample_run().id).value(), 2);
+    ASSERT_EQ(told.size(), 1U) << damage;
+    EXPECT_THAT(told.front(), AllOf(HasSubstr(file.string()), HasSubstr("table trials"),
+                                    HasSubstr("run_id " + sample_run().id.text),
+                                    HasSubstr("number 2"), HasSubstr(named)));
+    run_sql(file,
+            "UPDATE trials SET verdict = kept.verdict, change = kept.change, kind = kept.kind, "
+            "pairs = kept.pairs FROM kept WHERE kept.number = trials.number; DROP TABLE kept");
+    EXPECT_EQ(history.trials(sample_run().id).value().size(), 2U);
   }
+}
+
+TEST(DamageTest, RowOfEachTableCostsItselfOnly) {
+  const TemporaryFolder folder;
+  const auto file = folder / "history.db";
+  static_cast<void>(open_full(file));
+  const RunId run = sample_run().id;
+  struct Damage {
+    std::string table;
+    std::string sql;
+    std::function<bool(const History&)> is_left_out;
+  };
+  const std::vector<Damage> damages = {
+      {"blocks", "UPDATE blocks SET losses = '{}' WHERE trial_number = 1",
+       [&](const History& history) {
+         return history.blocks({run, 1}).value().empty() &&
+                history.blocks({run, 2}).value().size() == 1;
+       }},
+      {"checks", "UPDATE checks SET parameters = '7' WHERE trial_number = 1",
+       [&](const History& history) {
+         return history.checks({run, 1}).value().empty() &&
+                history.checks({run, 2}).value().size() == 1;
+       }},
+      {"profiles", "UPDATE profiles SET metrics = '{' WHERE taken_unix_ns = 2",
+       [&](const History& history) {
+         const auto profiles = history.profiles(run).value();
+         return profiles.size() == 1 && profiles.front().at("findings").size() == 1;
+       }},
+      {"trainer_ends", "UPDATE trainer_ends SET outcome = 'odd'",
+       [&](const History& history) { return history.trainer_ends(run).value().empty(); }},
+      {"environments", "UPDATE environments SET facts = ''",
+       [](const History& history) {
+         return !history.environment("e1").value() && history.best_places("h1").value().size() == 1;
+       }},
+      {"best_configurations", "UPDATE best_configurations SET configuration = '{'",
+       [](const History& history) {
+         return !history.best("h1", "e1").value() && history.best_places("h1").value().size() == 1;
+       }},
+  };
+  auto history = History::open(file, Access::read_write).value();
+  std::vector<std::string> told;
+  history.on_unreadable_row([&](const std::string& sentence) { told.push_back(sentence); });
+  for (const Damage& damage : damages) {
+    run_sql(file, damage.sql);
+    told.clear();
+    EXPECT_TRUE(damage.is_left_out(history)) << damage.table;
+    ASSERT_EQ(told.size(), 1U) << damage.table;
+    EXPECT_THAT(told.front(), HasSubstr("table " + damage.table));
+  }
+  EXPECT_EQ(history.best_places("h1").value().front().libtorch, sample_environment().libtorch);
+  EXPECT_TRUE(history.forget_best("h1", "e1").value());
+  EXPECT_TRUE(history.best_places("h1").value().empty());
+  EXPECT_EQ(history.trials(run).value().size(), 2U);
+}
+
+TEST(DamageTest, RunCostsItselfOnly) {
+  const TemporaryFolder folder;
+  const auto file = folder / "history.db";
+  auto history = open_with_run(file, "r-1");
+  must(history.put_run(sample_run("r-2")));
+  run_sql(file, "UPDATE runs SET best_configuration = '{' WHERE id = 'r-2'");
+  std::vector<std::string> told;
+  history.on_unreadable_row([&](const std::string& sentence) { told.push_back(sentence); });
+  const auto runs = history.runs({}).value();
+  ASSERT_EQ(runs.size(), 1U);
+  EXPECT_EQ(runs.front().id.text, "r-1");
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_THAT(told.front(), HasSubstr("id r-2"));
+  const RunRow sample = sample_run();
+  EXPECT_FALSE(history.unfinished_run({"h1", "e1", sample.plan, false}).value());
+  EXPECT_TRUE(history.run("r-1"));
+  for (const char* name : {"r-2", "last"}) {
+    const auto run = history.run(name);
+    ASSERT_FALSE(run) << name;
+    EXPECT_EQ(run.error().kind, ErrorKind::corrupt);
+    EXPECT_THAT(run.error().message(),
+                AllOf(HasSubstr("r-2"), HasSubstr("best_configuration"), HasSubstr("prune")));
+  }
+  // Of several, their names are enough.
+  EXPECT_EQ(history.run("r-").error().kind, ErrorKind::invalid);
+  run_sql(file, "UPDATE runs SET state = 'odd' WHERE id = 'r-2'");
+  EXPECT_TRUE(history.remove_run(RunId{"r-2"}).value());
+  EXPECT_TRUE(history.run("last"));
 }
 
 }  // namespace

@@ -180,6 +180,20 @@ History open_with_run(const fs::path& file, const std::string& id) {
   return *std::move(history);
 }
 
+void put_sample_run(History& history, const std::string& id, RunState state,
+                    std::int64_t started_unix_ns, const std::string& recipe_hash,
+                    const std::string& environment_key) {
+  must(history.put_recipe(sample_recipe(recipe_hash)));
+  must(history.put_environment(sample_environment(environment_key)));
+  RunRow run = sample_run(id);
+  run.state = state;
+  run.started_unix_ns = started_unix_ns;
+  run.recipe_hash = recipe_hash;
+  run.recipe_name = "name-" + recipe_hash;
+  run.environment_key = environment_key;
+  must(history.put_run(run));
+}
+
 void run_sql(const fs::path& file, const std::string& sql) {
   SQLite::Database(file.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE).exec(sql);
 }

@@ -2,6 +2,7 @@
 // What the tests of the history share: rows with every field set, and children.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -30,6 +31,11 @@ void must(const Result<void>& outcome);
 // Opens for writing and stores sample_environment, sample_recipe and sample_run(id). Throws on errors.
 [[nodiscard]] History open_with_run(const std::filesystem::path& file,
                                     const std::string& id = "r-20261121-7f3a9c");
+
+// Stores sample_run(id) with this state, start, recipe and environment, which it stores too. Throws on errors.
+void put_sample_run(History& history, const std::string& id, RunState state,
+                    std::int64_t started_unix_ns, const std::string& recipe_hash = "h1",
+                    const std::string& environment_key = "e1");
 
 // Runs SQL on its own connection, outside the code under test. Throws on errors.
 void run_sql(const std::filesystem::path& file, const std::string& sql);

@@ -16,14 +16,7 @@ class UnfinishedTest : public ::testing::Test {
  protected:
   void add_run(const std::string& id, RunState state, std::int64_t started_unix_ns,
                const std::string& recipe_hash, const std::string& environment_key) {
-    ASSERT_TRUE(history_.put_recipe(sample_recipe(recipe_hash)));
-    ASSERT_TRUE(history_.put_environment(sample_environment(environment_key)));
-    RunRow run = sample_run(id);
-    run.state = state;
-    run.started_unix_ns = started_unix_ns;
-    run.recipe_hash = recipe_hash;
-    run.environment_key = environment_key;
-    ASSERT_TRUE(history_.put_run(run));
+    put_sample_run(history_, id, state, started_unix_ns, recipe_hash, environment_key);
   }
   void add_trial(const std::string& run, const std::string& plugin) {
     TrialRecord trial = sample_trial(1);

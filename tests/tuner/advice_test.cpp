@@ -336,8 +336,8 @@ TEST(ScreeningBySignal, CostsNoTrialAndIsSaid) {
   ASSERT_TRUE(outcome);
   EXPECT_THAT(outcome->trials, IsEmpty());
   EXPECT_THAT(simulation.ledger.events,
-              testing::Contains(HasSubstr("answered small: skipped: optimizer.set_to_none=on is "
-                                          "about 0.4 % of the step")));
+              testing::Contains(HasSubstr("answered small: skipped: optimizer.set_to_none=on can "
+                                          "save at most 0.4 % of the step")));
 }
 
 TEST(Candidates, OrderByGainThenRiskThenFewness) {

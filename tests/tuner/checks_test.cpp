@@ -337,6 +337,70 @@ TEST(Checks, NumericsHoldOutputsAgainstTheReference) {
   EXPECT_FALSE(check_numerics(updates).passed);
 }
 
+// Late steps are short: where rounding the start alone changes lengths, or answers by more than the steps, less is asked.
+TEST(Checks, ReachedWeightsAreHeldAgainstWhatRoundingMakesOfThem) {
+  UpdateComparison updates = compare({}, {}, 8);
+  updates.parameters[0].norm_ratio = 0.75;
+  updates.outputs = {.reference_change = 0.1, .difference = 0.25};
+  UpdateComparison own = compare({}, {}, 8);
+  own.parameters[0].norm_ratio = 1.25;
+  own.outputs = {.reference_change = 0.1, .difference = 0.1};
+  EXPECT_FALSE(check_reached(updates, false).passed);
+  EXPECT_FALSE(check_numerics(updates, &own).passed) << "not from the initial weights";
+  const CheckRecord check = check_reached(updates, false, &own);
+  EXPECT_TRUE(check.passed) << check.detail;
+  EXPECT_EQ(check.risk, "numerics");
+
+  updates.outputs->difference = 0.4;
+  EXPECT_THAT(check_reached(updates, false, &own).detail, HasSubstr("in evaluation mode"));
+  updates.outputs->difference = 0.25;
+  updates.parameters[0].norm_ratio = 0.65;
+  EXPECT_THAT(check_reached(updates, false, &own).detail,
+              HasSubstr("0.650 times as long as the reference's (0.7 to 1.43)"));
+  // However much the job does by itself, what stands still is seen.
+  own.parameters[0].norm_ratio = 0.01;
+  updates.parameters[0].norm_ratio = 0.1;
+  EXPECT_FALSE(check_reached(updates, false, &own).passed);
+}
+
+// Of a gradient that stops there is only the momentum left.
+TEST(Checks, ReachedWeightsShowAGradientThatHasStopped) {
+  Training warm;
+  Training stopped;
+  int calls = 0;
+  const auto gradient_until = [&calls](int last) {
+    return [&calls, last](int, std::size_t i, double g) {
+      if (i == 0) ++calls;
+      return calls <= last ? g : 0.0;
+    };
+  };
+  // One parameter's worth of steps at a time: `updates` makes them parameter by parameter.
+  UpdateComparison comparison{.steps = 8, .equal = false, .finite = true};
+  constexpr int kBefore = 40;
+  const auto whole = warm.updates(kBefore + 8);
+  const auto start = warm.updates(kBefore);
+  for (std::size_t p = 0; p < 2; ++p) {
+    calls = -static_cast<int>(p) * (kBefore + 8);
+    stopped.spoil = gradient_until(kBefore);
+    const auto halted = stopped.updates(kBefore + 8);
+    Vector reference;
+    Vector candidate;
+    for (std::size_t i = 0; i < whole[p].size(); ++i) {
+      reference.push_back(whole[p][i] - start[p][i]);
+      candidate.push_back(halted[p][i] - start[p][i]);
+    }
+    const double an = norm(reference);
+    const double bn = norm(candidate);
+    comparison.parameters.push_back(
+        {"p" + std::to_string(p), an, bn / an, dot(reference, candidate) / (an * bn)});
+  }
+  comparison.reference_losses.assign(8, 2.3);
+  comparison.candidate_losses.assign(8, 2.3);
+  const CheckRecord check = check_reached(comparison, false);
+  EXPECT_FALSE(check.passed) << check.detail;
+  EXPECT_EQ(check.failed, 2);
+}
+
 UpdateComparison with_inputs() {
   UpdateComparison updates = compare({}, {}, 3);
   updates.equal = true;
@@ -368,6 +432,31 @@ TEST(Checks, TheModelMustBeGivenTheSameBatches) {
   EXPECT_THAT(details(), HasSubstr("in step 3 the model was given 3 samples instead of 4"));
   updates.candidate_inputs.pop_back();
   EXPECT_THAT(details(), HasSubstr("the model was given 2 batches in 3 steps"));
+}
+
+// A job that has learned all it can, or has come to NaN, says nothing about updates, but still about samples.
+TEST(Checks, ReachedWeightsThatDoNotMoveShowOnlyWhatTheModelWasGiven) {
+  for (const bool is_exact : {true, false}) {
+    UpdateComparison still = with_inputs();
+    for (auto& parameter : still.parameters)
+      parameter.reference_norm = 0.0;
+    const CheckRecord check = check_reached(still, is_exact);
+    EXPECT_TRUE(check.passed);
+    EXPECT_THAT(check.detail, HasSubstr("the reference moves no parameter"));
+    EXPECT_EQ(check.risk, is_exact ? "exact" : "numerics");
+    UpdateComparison lost = with_inputs();
+    lost.finite = false;
+    lost.reference_losses.back() = std::nan("");
+    EXPECT_TRUE(check_reached(lost, is_exact).passed);
+    for (UpdateComparison* updates : {&still, &lost}) {
+      updates->candidate_inputs[1].labels = "others";
+      EXPECT_THAT(check_reached(*updates, is_exact).detail, HasSubstr("the labels of step 2"));
+      EXPECT_FALSE(check_reached(*updates, is_exact).passed);
+    }
+  }
+  UpdateComparison lost_by_candidate = with_inputs();
+  lost_by_candidate.finite = false;
+  EXPECT_FALSE(check_reached(lost_by_candidate, false).passed);
 }
 
 TEST(Checks, SamplesMayDifferByRoundingWhereNumericsAreAllowed) {

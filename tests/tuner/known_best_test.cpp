@@ -71,11 +71,68 @@ TEST(KnownBest, WhatAnEarlierRunDecidedIsNotTriedAgain) {
 TEST(KnownBest, ABudgetThatIsTooSmallLeavesTheSearchIncomplete) {
   Simulation simulation;
   add_three_plugins(simulation);
-  simulation.input.recipe.tune.budget = std::chrono::nanoseconds{0};
+  simulation.input.recipe.tune.budget = std::chrono::nanoseconds{1};
   const auto outcome = simulation.run();
   ASSERT_TRUE(outcome);
+  EXPECT_TRUE(outcome->is_searched);
   EXPECT_TRUE(outcome->is_budget_spent);
   EXPECT_FALSE(outcome->is_complete);
+}
+
+// What is remembered would have to be verified first.
+TEST(KnownBest, WithoutABudgetNothingIsMeasuredAndTheStartIsTrained) {
+  const SessionOutcome whole = whole_search();
+  Simulation simulation;
+  add_three_plugins(simulation);
+  simulation.input.recipe.tune.budget = std::chrono::nanoseconds{0};
+  simulation.input.known_best = whole.best;
+  simulation.input.is_ablated = true;
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome);
+  EXPECT_FALSE(outcome->is_searched);
+  EXPECT_FALSE(outcome->is_complete);
+  EXPECT_FALSE(outcome->is_budget_spent);
+  EXPECT_FALSE(outcome->is_from_history);
+  EXPECT_EQ(outcome->best, simulation.input.starting);
+  EXPECT_TRUE(outcome->trials.empty());
+  EXPECT_EQ(outcome->tuning_time.count(), 0);
+  EXPECT_EQ(simulation.job.blocks, 0);
+  EXPECT_TRUE(simulation.job.traced.empty());
+}
+
+// Whichever of two comes first is kept: the check failed with both of them.
+TEST(KnownBest, WhatTheCheckAfterATrainingFailedWithIsNotKeptAgain) {
+  Simulation simulation;
+  add_three_plugins(simulation);
+  Configuration refused;
+  refused.set("loader.workers", std::int64_t{2});
+  refused.set("precision.autocast", std::string("bf16"));
+  simulation.input.refused = {refused};
+  Configuration known = simulation.input.starting.with(refused);
+  simulation.input.known_best = known;
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome);
+  for (const TrialRecord& trial : outcome->trials) {
+    const Configuration target = trial.reference.with(trial.change);
+    EXPECT_NE(target.with(refused), target) << "trial " << trial.number;
+  }
+  EXPECT_EQ(outcome->best.integer("loader.workers"), 2);
+  EXPECT_EQ(outcome->best.text("precision.autocast"), "off");
+  EXPECT_THAT(simulation.ledger.events,
+              testing::Contains(testing::HasSubstr(
+                  "skipped: the check after an earlier training of this job failed with "
+                  "loader.workers=2 precision.autocast=bf16")));
+}
+
+TEST(KnownBest, NothingBetterKnownIsKnownToo) {
+  Simulation simulation;
+  add_three_plugins(simulation);
+  simulation.input.known_best = simulation.input.starting;
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome);
+  EXPECT_TRUE(outcome->is_from_history);
+  EXPECT_EQ(outcome->best, simulation.input.starting);
+  EXPECT_THAT(outcome->trials, testing::IsEmpty());
 }
 
 }  // namespace

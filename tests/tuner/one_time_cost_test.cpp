@@ -80,6 +80,11 @@ TEST(TrainingSamples, AreThoseOfTheRecipe) {
   EXPECT_EQ(training_samples(input.recipe, Json::object()), 3200);
 }
 
+TEST(TrainingSamples, OfAScriptAreThoseThatAreLeft) {
+  const Json facts = {{"samples_left", 640}, {"train_samples", 100}};
+  EXPECT_EQ(training_samples(recipes::Recipe{}, facts), 640);
+}
+
 // Filled by every CPU before a block, a cache takes less than in a training, whose loader makes the samples as ever.
 TEST(ChargedNs, IsAtLeastWhatTheFirstVisitsDoNotSave) {
   const OneTimeCost seen = {.ns = 2 * kSecond, .samples = 5000};

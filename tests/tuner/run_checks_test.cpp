@@ -10,6 +10,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 // Which comparisons are asked of the job, and what is made of them.
 class RunChecks : public testing::Test {
@@ -34,6 +35,18 @@ class RunChecks : public testing::Test {
     auto checks = run_checks(input_, job_, incumbent_, change);
     EXPECT_TRUE(checks);
     return *checks;
+  }
+
+  // An extension with a knob of that class.
+  void add_extension(recipes::RiskClass risk) {
+    recipes::Knob knob;
+    knob.name = "mine.skip";
+    knob.default_value = false;
+    knob.risk = risk;
+    input_.knobs.push_back(knob);
+    input_.extension_knobs.push_back(knob.name);
+    input_.starting.set(knob.name, false);
+    incumbent_.set(knob.name, false);
   }
 
   static Configuration change(const std::string& knob, const KnobValue& value) {
@@ -158,6 +171,36 @@ TEST_F(RunChecks, ADeviceThatDoesNotRepeatItselfIsComparedByItsOwnDifferences) {
   EXPECT_THAT(checks[0].detail, HasSubstr("the update of weight is 0.1 of its length away"));
 }
 
+// A training that goes on cannot be put back to its first steps.
+TEST_F(RunChecks, ARealTrainingIsLookedAtOnce) {
+  job_.is_training = true;
+  auto checks = run(change("loader.workers", std::int64_t{2}));
+  ASSERT_EQ(checks.size(), 1U);
+  EXPECT_TRUE(checks[0].passed);
+  EXPECT_EQ(checks[0].steps, 8);
+  EXPECT_THAT(checks[0].detail, Not(HasSubstr("in the process that was measured")));
+  checks = run(change("precision.autocast", std::string("bf16")));
+  EXPECT_TRUE(checks[0].passed);
+  run(change("batch_size", std::int64_t{64}));
+  EXPECT_EQ(asked_.back().reference, incumbent_) << "the training goes on with the reference";
+  EXPECT_THAT(job_.looks,
+              ElementsAre(CheckedSteps::later, CheckedSteps::later, CheckedSteps::later));
+}
+
+TEST_F(RunChecks, AJobThatCannotRoundItsStartIsHeldAgainstTheUsualLimits) {
+  job_.is_training = true;
+  job_.rounded_fault = Error{.kind = ErrorKind::unsupported, .what = "nothing is put back"};
+  job_.updates = [](const Configuration&, const Configuration&, std::int64_t steps) {
+    UpdateComparison updates = SimulatedJob::equal(steps);
+    updates.parameters[0].cosine = 0.5;
+    return updates;
+  };
+  const auto checks = run(change("precision.autocast", std::string("bf16")));
+  ASSERT_EQ(checks.size(), 1U);
+  EXPECT_FALSE(checks[0].passed);
+  EXPECT_THAT(checks[0].detail, HasSubstr("cosine of 0.500"));
+}
+
 TEST_F(RunChecks, AMixedChangePassesEveryCheckOfItsParts) {
   Configuration mixed = change("loader.workers", std::int64_t{2});
   mixed.set("precision.autocast", std::string("bf16"));
@@ -165,6 +208,103 @@ TEST_F(RunChecks, AMixedChangePassesEveryCheckOfItsParts) {
   const auto checks = run(mixed);
   ASSERT_EQ(checks.size(), 3U);
   EXPECT_EQ(asked_[0].candidate.integer("batch_size"), 32) << "the exact part alone";
+}
+
+TEST_F(RunChecks, AnExtensionIsFirstCheckedFromWhatTheBlocksHaveLeft) {
+  add_extension(recipes::RiskClass::numerics);
+  auto checks = run(change("mine.skip", true));
+  EXPECT_THAT(job_.looks,
+              ElementsAre(CheckedSteps::reached, CheckedSteps::later, CheckedSteps::first));
+  ASSERT_EQ(checks.size(), 2U);
+  EXPECT_THAT(checks[0].detail, HasSubstr("from the weights at the end of the blocks"));
+  EXPECT_EQ(asked_[0].reference, input_.starting);
+  EXPECT_EQ(asked_[0].candidate, incumbent_.with(change("mine.skip", true)));
+  // Kept, it is in what other numerics are compared with the start.
+  incumbent_.set("mine.skip", true);
+  job_.looks.clear();
+  run(change("precision.autocast", std::string("bf16")));
+  EXPECT_THAT(job_.looks,
+              ElementsAre(CheckedSteps::reached, CheckedSteps::later, CheckedSteps::first));
+  // An exact change is compared with the incumbent, which has it, too.
+  job_.looks.clear();
+  run(change("loader.workers", std::int64_t{2}));
+  EXPECT_THAT(job_.looks, ElementsAre(CheckedSteps::later, CheckedSteps::first));
+}
+
+TEST_F(RunChecks, AnExtensionThatFailsThereGetsNoOtherLook) {
+  add_extension(recipes::RiskClass::numerics);
+  job_.updates = [](const Configuration&, const Configuration&, std::int64_t steps) {
+    UpdateComparison updates = SimulatedJob::equal(steps);
+    updates.equal = false;
+    updates.parameters[0].norm_ratio = 0.1;
+    return updates;
+  };
+  const auto checks = run(change("mine.skip", true));
+  EXPECT_THAT(job_.looks, ElementsAre(CheckedSteps::reached));
+  ASSERT_EQ(checks.size(), 1U);
+  EXPECT_FALSE(checks[0].passed);
+  EXPECT_THAT(checks[0].detail, HasSubstr("from the weights at the end of the blocks"));
+}
+
+TEST_F(RunChecks, AnExactExtensionIsComparedThereWithTheIncumbent) {
+  add_extension(recipes::RiskClass::exact);
+  input_.recipe.tune.allow = {};
+  Configuration both = change("mine.skip", true);
+  both.set("batch_size", std::int64_t{64});
+  auto checks = run(both);
+  EXPECT_EQ(asked_[0].reference, incumbent_);
+  EXPECT_EQ(asked_[0].candidate, incumbent_.with(change("mine.skip", true)))
+      << "another batch is another job";
+  EXPECT_EQ(checks[0].risk, "exact");
+  is_equal_ = false;
+  checks = run(change("mine.skip", true));
+  ASSERT_EQ(checks.size(), 1U);
+  EXPECT_FALSE(checks[0].passed);
+}
+
+TEST_F(RunChecks, ATrainedModelIsCheckedAgainstTheStart) {
+  const Configuration best = incumbent_.with(change("batch_size", std::int64_t{64}));
+  auto check = check_trained(input_, job_, best);
+  ASSERT_TRUE(check);
+  EXPECT_TRUE(check->passed);
+  EXPECT_THAT(check->detail, HasSubstr("from the trained weights"));
+  EXPECT_THAT(job_.looks, ElementsAre(CheckedSteps::reached));
+  EXPECT_EQ(asked_[0].reference, input_.starting);
+  EXPECT_EQ(asked_[0].candidate, incumbent_);
+  EXPECT_EQ(
+      checked_after_training(input_, input_.starting.with(change("batch_size", std::int64_t{64}))),
+      input_.starting);
+}
+
+TEST_F(RunChecks, ATrainedModelIsHeldAgainstWhatTheJobDoesByItself) {
+  int looks = 0;
+  job_.updates = [](const Configuration&, const Configuration&, std::int64_t steps) {
+    UpdateComparison updates = SimulatedJob::equal(steps);
+    updates.equal = false;
+    updates.parameters[0].cosine = 0.5;
+    return updates;
+  };
+  job_.rounded_updates = [&](const Configuration& configuration, std::int64_t steps) {
+    ++looks;
+    EXPECT_EQ(configuration, input_.starting);
+    UpdateComparison updates = SimulatedJob::equal(steps);
+    updates.parameters[0].cosine = 0.6;
+    return updates;
+  };
+  EXPECT_TRUE(check_trained(input_, job_, incumbent_)->passed);
+  EXPECT_EQ(looks, 1);
+  EXPECT_THAT(job_.looks, ElementsAre(CheckedSteps::reached)) << "the process may have gone";
+}
+
+TEST_F(RunChecks, OfAChangeThatFailedItsExtensionIsToBlame) {
+  add_extension(recipes::RiskClass::numerics);
+  Configuration best = input_.starting.with(change("batch_size", std::int64_t{64}));
+  best.set("loader.workers", std::int64_t{2});
+  EXPECT_EQ(blamed_part(input_, best), change("loader.workers", std::int64_t{2}));
+  best.set("precision.autocast", std::string("bf16"));
+  EXPECT_EQ(blamed_part(input_, best), change("precision.autocast", std::string("bf16")));
+  best.set("mine.skip", true);
+  EXPECT_EQ(blamed_part(input_, best), change("mine.skip", true));
 }
 
 }  // namespace

@@ -42,6 +42,27 @@ TEST(Session, KeepsWhatHelpsAndConfirmsIt) {
   EXPECT_THAT(simulation.ledger.events, Contains("answered useless: it was tried"));
 }
 
+// For those who watch: how many trials there will be, about, and what the budget still holds.
+TEST(Session, TellsWhereItStands) {
+  Simulation simulation;
+  add_three_plugins(simulation);
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  const std::vector<TuningProgress>& told = simulation.ledger.told;
+  ASSERT_EQ(told.size(), 5U);  // the beginning, three proposals, the confirmation
+  EXPECT_EQ(told[0].trials_expected, 0);
+  EXPECT_EQ(told[1].trials_expected, 4);
+  EXPECT_EQ(told[3].trials_done, 2);
+  EXPECT_EQ(told[4].trials_done, 3);
+  EXPECT_EQ(told[4].trials_expected, 1);
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    EXPECT_EQ(told[i].budget, simulation.input.recipe.tune.budget);
+    if (i > 0) {
+      EXPECT_GT(told[i].budget_spent, told[i - 1].budget_spent);
+    }
+  }
+}
+
 TEST(Session, WritesEveryTrialBeforeItsBlocks) {
   Simulation simulation;
   add_three_plugins(simulation);
@@ -320,7 +341,7 @@ TEST(Session, NearTheCeilingOfLoadingItIsLeftAlone) {
   EXPECT_EQ(outcome->best.integer("loader.workers"), 0);
   EXPECT_EQ(outcome->best.text("precision.autocast"), "bf16");
   EXPECT_THAT(simulation.ledger.events,
-              Contains(HasSubstr("answered loading: skipped: loader.workers=2 is about loading")));
+              Contains(HasSubstr("answered loading: skipped: loader.workers=2 speeds up loading")));
 }
 
 TEST(Session, WaitingForDataSpeaksAgainstANoisyCeiling) {
@@ -466,17 +487,6 @@ TEST(Session, AKnownBestThatIsNoLongerPermittedIsNotTried) {
   ASSERT_TRUE(outcome);
   EXPECT_EQ(outcome->trials[0].kind, TrialKind::proposal);
   EXPECT_EQ(outcome->best.text("precision.autocast"), "off");
-}
-
-TEST(Session, NothingBetterKnownIsKnownToo) {
-  Simulation simulation;
-  add_three_plugins(simulation);
-  simulation.input.known_best = simulation.input.starting;
-  const auto outcome = simulation.run();
-  ASSERT_TRUE(outcome);
-  EXPECT_TRUE(outcome->is_from_history);
-  EXPECT_EQ(outcome->best, simulation.input.starting);
-  EXPECT_THAT(outcome->trials, IsEmpty());
 }
 
 }  // namespace

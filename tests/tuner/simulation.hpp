@@ -57,6 +57,8 @@ class SimulatedJob final : public TrainingBackend {
   std::function<OneTimeCost(const Configuration&)> one_time = [](const Configuration&) {
     return OneTimeCost{};
   };
+  bool is_training = false;  // what the user gets: nothing is taken back
+  std::optional<Error> rounded_fault;
   double noise = 0.01;
   double ceiling_ratio = 2.0;                 // of the rate, with a batch that is on the device
   std::map<std::string, double> rung_ratios;  // of the lower rungs that the trainer knows
@@ -81,6 +83,8 @@ class SimulatedJob final : public TrainingBackend {
     updates.candidate_losses = updates.reference_losses;
     return updates;
   }
+
+  [[nodiscard]] bool trains_for_real() const override { return is_training; }
 
   Result<void> make_ready(const Configuration& configuration, ProcessChoice choice) override {
     readied.emplace_back(configuration, choice);
@@ -139,6 +143,7 @@ class SimulatedJob final : public TrainingBackend {
 
   Result<UpdateComparison> compare_rounded(const Configuration& configuration) override {
     clock_->advance(std::chrono::milliseconds(50));
+    if (rounded_fault) return tl::unexpected(*rounded_fault);
     return rounded_updates(configuration, compared_steps_);
   }
 
@@ -253,9 +258,11 @@ class MemoryLedger final : public Ledger {
   std::map<std::string, std::string> faults;
   std::vector<Ceiling> ceilings;
   std::vector<std::string> warnings;
+  std::vector<TuningProgress> told;
   std::vector<std::pair<Configuration, Profile>> profiles;
 
   void warned(const std::string& text) override { warnings.push_back(text); }
+  void progressed(const TuningProgress& progress) override { told.push_back(progress); }
   Result<void> baseline(const Configuration&, double) override {
     return keep("baseline", [] {});
   }

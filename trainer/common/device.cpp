@@ -13,6 +13,7 @@
 
 #include "base/machine/cuda_devices.hpp"
 #include "base/machine/driver_library.hpp"
+#include "base/text.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -26,12 +27,6 @@ constexpr int kLeastCuda = 13000;
 
 at::Device parsed(const std::string& device) {
   return at::Device(device);
-}
-
-// The first line of what a library has to say, which may be a page long.
-std::string first_line(const char* text) {
-  const std::string all = text != nullptr ? text : "unknown error";
-  return all.substr(0, all.find('\n'));
 }
 
 // LibTorch itself only warns, on standard error.

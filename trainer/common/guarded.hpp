@@ -4,6 +4,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <cstddef>
 #include <exception>
 #include <new>
 #include <stdexcept>
@@ -16,12 +17,30 @@
 
 namespace autotuned::trainer {
 
-[[nodiscard]] inline Error error_from(const c10::Error& error, const std::string& where) {
-  const std::string message = error.what_without_backtrace();
+// TorchScript's interpreter throws std::runtime_error whatever was thrown in it: first where in the model, last what.
+[[nodiscard]] inline bool is_scripted(const std::exception& error) {
+  return std::string_view(error.what())
+      .starts_with("The following operation failed in the TorchScript interpreter.");
+}
+
+[[nodiscard]] inline bool is_libtorchs(const std::exception& error) {
+  return dynamic_cast<const c10::Error*>(&error) != nullptr || is_scripted(error);
+}
+
+// ErrorKind::internal for whatever is not LibTorch's.
+[[nodiscard]] inline Error error_from(const std::exception& error, const std::string& where) {
+  const auto* const plain = dynamic_cast<const c10::Error*>(&error);
+  std::string message = plain != nullptr ? plain->what_without_backtrace() : error.what();
+  if (is_scripted(error)) {
+    constexpr std::string_view kCause = "\nRuntimeError: ";
+    const std::size_t cause = message.rfind(kCause);
+    if (cause != std::string::npos) message.erase(0, cause + kCause.size());
+  }
+  std::string what = message.substr(0, message.find('\n'));
+  if (!is_libtorchs(error)) return Error{ErrorKind::internal, std::move(what), where, ""};
   const auto says = [&message](std::string_view text) {
     return message.find(text) != std::string::npos;
   };
-  std::string what = message.substr(0, message.find('\n'));
   // Of a GPU that one process alone may use at a time, and that another one has.
   if (says("busy or unavailable")) {
     return Error{ErrorKind::busy, std::move(what), where,
@@ -52,15 +71,12 @@ template <class Work>
 [[nodiscard]] std::invoke_result_t<Work> guarded(const std::string& where, Work&& work) {
   try {
     return work();
-  } catch (const c10::Error& error) {
-    return tl::unexpected(error_from(error, where));
   } catch (const UnsupportedError& error) {
     return fail(ErrorKind::unsupported, error.what(), where, error.remedy());
   } catch (const std::bad_alloc&) {
     return fail(ErrorKind::out_of_memory, "no memory left", where);
   } catch (const std::exception& error) {
-    const std::string message = error.what();
-    return fail(ErrorKind::internal, message.substr(0, message.find('\n')), where);
+    return tl::unexpected(error_from(error, where));
   }
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/result.hpp"
+#include "base/text.hpp"
 #include "trainer/common/guarded.hpp"
 
 namespace autotuned::trainer {
@@ -20,16 +21,12 @@ class PluginError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-[[nodiscard]] inline std::string first_line(const std::string& text) {
-  return text.substr(0, text.find('\n'));
-}
-
 // Calls a function of a plugin. What it throws comes out as PluginError, "`who`: `function`: what", save want
 // of memory, which stays what it is.
 template <class Work>
 std::invoke_result_t<Work> plugin_call(const std::string& who, const char* function, Work&& work) {
   const auto blamed = [&](const std::string& what) {
-    return PluginError(who + ": " + function + ": " + first_line(what));
+    return PluginError(who + ": " + function + ": " + first_line(what.c_str()));
   };
   try {
     return work();
@@ -37,11 +34,10 @@ std::invoke_result_t<Work> plugin_call(const std::string& who, const char* funct
     throw;
   } catch (const std::bad_alloc&) {
     throw;
-  } catch (const c10::Error& error) {
-    if (error_from(error, who).kind == ErrorKind::out_of_memory) throw;
-    throw blamed(error.what_without_backtrace());
   } catch (const std::exception& error) {
-    throw blamed(error.what());
+    const Error told = error_from(error, who);
+    if (told.kind == ErrorKind::out_of_memory) throw;
+    throw blamed(told.what);
   } catch (...) {
     throw blamed("an exception of an unknown type");
   }

@@ -204,12 +204,29 @@ Result<Comparison> Job::compare(const std::string& base, const std::string& refe
   });
 }
 
+double Job::rate_factor() const {
+  return state_->rate_factor();
+}
+
+void Job::set_rate_factor(double factor) {
+  state_->set_rate_factor(factor);
+}
+
 Result<std::string> Job::digest() {
   return guarded("digest", [&]() -> Result<std::string> { return digest_of(state_->capture()); });
 }
 
 Result<std::int64_t> Job::save_model(const std::filesystem::path& file) {
-  return guarded("save", [&] { return write_model(file, state_->capture()); });
+  return guarded("save", [&]() -> Result<std::int64_t> {
+    const Checkpoint checkpoint = state_->capture();
+    // Beside it, so that both are there once the answer is.
+    if (!checkpoint.averages.empty()) {
+      std::filesystem::path beside = file;
+      beside.replace_filename(file.stem().string() + "_ema" + file.extension().string());
+      if (auto written = write_averaged_model(beside, checkpoint); !written) return written;
+    }
+    return write_model(file, checkpoint);
+  });
 }
 
 }  // namespace autotuned::trainer

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -127,6 +128,8 @@ struct TrainingPlace {
   std::int64_t epoch = 0;
   std::int64_t sample = 0;  // the first of the next batch
   std::int64_t steps = 0;   // done since the initial state
+  // For the learning rate; nothing: as many as the checkpoint has.
+  std::optional<std::int64_t> samples = std::nullopt;
 };
 
 // What the model was given in one step.
@@ -153,6 +156,11 @@ struct TestResult {
   std::int64_t samples = 0;
   double accuracy = 0.0;
   double loss = 0.0;  // mean over samples
+  // The share of samples whose class is among the five with the highest logits; nothing with five classes or less.
+  std::optional<double> top5_accuracy;
+  // confusion[i][j]: samples of class i that were taken for class j. Empty with more than 1000 classes.
+  std::vector<std::vector<std::int64_t>> confusion;
+  std::vector<std::string> class_names;  // empty: they have only numbers
   bool was_cancelled = false;
 };
 
@@ -213,6 +221,10 @@ class Job {
   // longer.
   [[nodiscard]] Result<void> release_memory();
 
+  // Multiplies the learning rate besides the schedule: 1 in the initial state; checkpoints carry it.
+  [[nodiscard]] double rate_factor() const;
+  void set_rate_factor(double factor);
+
   // Loader threads work between resume_loading() and pause_loading(); the calls above do both.
   void resume_loading();
   void pause_loading();
@@ -260,6 +272,7 @@ class Job {
                                            const std::string& candidate_base = {}) const;
 
   [[nodiscard]] Result<std::string> digest();
+  // With an average of the weights, also model_ema.pt beside a file model.pt.
   [[nodiscard]] Result<std::int64_t> save_model(const std::filesystem::path& file);
 
  private:

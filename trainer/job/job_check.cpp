@@ -28,10 +28,11 @@ Configuration on_cpu(Configuration configuration) {
   return configuration;
 }
 
-// Transforms and knobs name themselves; for the rest it is the part that was looked at.
+// Transforms, knobs and some keys name themselves; for the rest it is the part that was looked at.
 std::string key_of(const Error& error, const std::string& part) {
   const std::string& where = error.where;
   if (where.starts_with("evaluate")) return where.substr(0, where.find(','));
+  if (where.starts_with("model.") || where == "loss") return where;
   if (where == "input" || where.starts_with("input[")) return where;
   if (where.starts_with("loader") || where == "transfer.dtype") return "train";
   return recipes::find_knob(recipes::knobs_of(Machine{}), where) ? "start." + where : part;
@@ -65,6 +66,9 @@ void Job::State::find_problems(const Configuration& configuration, RecipeCheck& 
     if (!data) {
       add(part, data.error());
       return;
+    }
+    if (const std::string doubt = (*data)->doubt(); !doubt.empty()) {
+      found.notes.push_back(part + ": " + doubt);
     }
     if (part == "data" && recipe_.evaluation && recipe_.evaluation->split_ratio > 0) {
       auto split =

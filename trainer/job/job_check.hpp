@@ -21,7 +21,7 @@ struct RecipeProblem {
 
 struct RecipeCheck {
   std::vector<RecipeProblem> problems;
-  std::vector<std::string> notes;  // what was not looked at
+  std::vector<std::string> notes;  // what was not looked at, and what may not be meant so
 };
 
 // Opens the data, compiles the transforms, builds the model and lets it look at two black samples, all on the CPU:

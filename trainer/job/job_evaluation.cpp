@@ -19,6 +19,7 @@
 #include "trainer/input/transforms/evaluation_transforms.hpp"
 #include "trainer/job/job_state.hpp"
 #include "trainer/job/step_clock.hpp"
+#include "trainer/job/test_counts.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -159,6 +160,7 @@ Result<TestResult> Job::State::evaluate(const CancelCheck& is_cancelled) {
   TestResult result;
   at::Tensor loss_sum;
   at::Tensor correct;
+  TestCounts counts;
   for (bool is_done = false; !is_done && !result.was_cancelled;) {
     auto batch = (*feed)->next();
     if (!batch) {
@@ -167,6 +169,7 @@ Result<TestResult> Job::State::evaluate(const CancelCheck& is_cancelled) {
     const Learner::Score score = learner_->score(*batch);
     loss_sum = loss_sum.defined() ? loss_sum + score.loss_sum : score.loss_sum;
     correct = correct.defined() ? correct + score.correct : score.correct;
+    counts.add(score.logits, batch->labels);
     (*feed)->done();
     result.samples += batch->samples;
     is_done = batch->ends_epoch;
@@ -174,6 +177,8 @@ Result<TestResult> Job::State::evaluate(const CancelCheck& is_cancelled) {
   }
   result.loss = loss_sum.item().toDouble() / static_cast<double>(result.samples);
   result.accuracy = correct.item().toDouble() / static_cast<double>(result.samples);
+  counts.tell(result);
+  result.class_names = list_of(train_data_->class_names());
   return result;
 }
 

@@ -3,6 +3,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <ATen/ops/full.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -20,6 +21,7 @@ namespace autotuned::trainer {
 namespace {
 
 constexpr const char* kInitial = "initial";
+constexpr const char* kRateFactor = "schedule/factor";
 // For other damaged files, when the job has ended: less than a person or a time limit would wait for.
 constexpr std::chrono::nanoseconds kMostSearching = std::chrono::seconds(10);
 
@@ -270,9 +272,17 @@ Result<Prepared> Job::State::prepare(const Configuration& configuration) {
   if (!learner_settings) return tl::unexpected(learner_settings.error());
   const FeedSettings feed_settings =
       feed_settings_of(recipe_, configuration, **pipeline, *kept, memory_allowed_bytes_);
+  // What the allocator keeps of batches of one size is in pieces that those of another size cannot use. Before the new
+  // batches get their memory, so that none of it lies in such a piece, and after the old ones have lost theirs.
+  const bool is_other_batch = !device_.is_cpu() && change.find("batch_size") != nullptr;
+  if (is_other_batch) {
+    learner_->drop_step();
+    release_device_cache(facts_.device);
+  }
   if (feed_settings != feed_->settings()) {
     if (auto done = feed_->configure(feed_settings); !done) return tl::unexpected(done.error());
   }
+  if (is_other_batch) release_device_cache(facts_.device);
   configure_steps(configuration);
   learner_->configure(*learner_settings);
   if (auto done = extensions_.configure(configuration, *learner_); !done) {
@@ -327,6 +337,10 @@ Checkpoint Job::State::capture(HostMemory memory) {
   checkpoint.position = feed_->position();
   checkpoint.steps = steps_;
   checkpoint.samples = samples_;
+  // Left out where it says nothing.
+  if (rate_factor_ != 1.0) {
+    checkpoint.others.emplace_back(kRateFactor, at::full({}, rate_factor_, at::kDouble));
+  }
   return checkpoint;
 }
 
@@ -335,10 +349,11 @@ double Job::State::learning_rate() const {
   const TrainingPlan plan = plan_of(recipe_.train, batch_size, train_data_->size());
   const std::int64_t samples_per_epoch =
       recipe_.train.drop_last ? plan.steps_per_epoch * batch_size : train_data_->size();
-  return recipe_.learning_rate_at(batch_size) *
-         recipes::schedule_factor(
-             recipe_.schedule, samples_,
-             {.samples_per_epoch = samples_per_epoch, .samples = plan.samples});
+  return recipe_.learning_rate_at(batch_size) * rate_factor_ *
+         recipes::schedule_factor(recipe_.schedule, samples_,
+                                  {.samples_per_epoch = samples_per_epoch,
+                                   .samples = plan.samples,
+                                   .samples_per_step = recipe_.train.batch_size});
 }
 
 Result<std::int64_t> Job::State::keep(const std::string& name) {
@@ -357,14 +372,17 @@ Result<void> Job::State::restore(const std::string& name,
     return fail(ErrorKind::invalid, "the checkpoint is of other data", name);
   }
   if (place && (place->epoch < 0 || place->sample < 0 || place->steps < 0 ||
-                place->sample > train_data_->size())) {
+                place->samples.value_or(0) < 0 || place->sample > train_data_->size())) {
     return fail(ErrorKind::invalid, "the data have no such place", name);
   }
   if (auto done = learner_->restore(**checkpoint); !done) return done;
   feed_->seek(place ? input::Position{.epoch = place->epoch, .sample = place->sample}
                     : (*checkpoint)->position);
   steps_ = place ? place->steps : (*checkpoint)->steps;
-  samples_ = (*checkpoint)->samples;
+  samples_ = place ? place->samples.value_or((*checkpoint)->samples) : (*checkpoint)->samples;
+  rate_factor_ = 1.0;
+  for (const auto& [saved, tensor] : (*checkpoint)->others)
+    if (saved == kRateFactor) rate_factor_ = tensor.item<double>();
   return {};
 }
 

@@ -92,6 +92,8 @@ class Job::State {
   [[nodiscard]] const Configuration& configuration() const { return configuration_; }
   [[nodiscard]] std::int64_t steps() const { return steps_; }
   [[nodiscard]] std::int64_t samples() const { return samples_; }
+  [[nodiscard]] double rate_factor() const { return rate_factor_; }
+  void set_rate_factor(double factor) { rate_factor_ = factor; }
 
  private:
   struct StepTaken {
@@ -213,6 +215,7 @@ class Job::State {
   std::int64_t checkpoint_write_ns_ = 0;
   std::int64_t steps_ = 0;
   std::int64_t samples_ = 0;
+  double rate_factor_ = 1.0;
 };
 
 }  // namespace autotuned::trainer

@@ -3,9 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <string>
+#include <string_view>
 #include <system_error>
 
 #include "profiler/spans.hpp"
+#include "trainer/job/best_evaluation.hpp"
+#include "trainer/job/plateau.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -29,7 +34,9 @@ class Training {
         is_cancelled_(is_cancelled),
         plan_(plan_of(job.recipe().train, job.configuration().integer("batch_size"),
                       job.facts().train_samples)),
-        evaluates_epochs_(job.recipe().evaluation && job.recipe().evaluation->every == "epoch") {}
+        evaluates_epochs_(job.recipe().evaluation && job.recipe().evaluation->every == "epoch"),
+        best_(job.recipe().evaluation),
+        plateau_(job.recipe().schedule) {}
 
   Result<TrainingSummary> run() {
     if (auto started = start(); !started) return tl::unexpected(started.error());
@@ -77,6 +84,9 @@ class Training {
     summary_.duration_ns = get_integer(*read, "duration_ns").value_or(0);
     summary_.evaluation_ns = get_integer(*read, "evaluation_ns").value_or(0);
     summary_.final_loss = get_number(*read, "final_loss").value_or(0.0);
+    best_.read(member(*read, "best"));
+    plateau_.read(member(*read, "plateau"));
+    evaluated_step_ = get_integer(*read, "evaluated_step").value_or(job_.steps());
     return job_.drop(kCheckpoint);
   }
 
@@ -89,7 +99,13 @@ class Training {
 
   Result<void> go() {
     bool is_evaluated = false;
-    while (job_.steps() < plan_.steps) {
+    if (job_.steps() > 0) save_epoch();
+    if (misses_evaluation()) {
+      if (auto evaluated = evaluate(); !evaluated) return evaluated;
+      if (summary_.was_cancelled) return stop();
+      is_evaluated = true;
+    }
+    while (job_.steps() < plan_.steps && !best_.is_over()) {
       auto stretch = advance();
       if (!stretch) return tl::unexpected(stretch.error());
       is_evaluated = false;
@@ -99,8 +115,9 @@ class Training {
         if (summary_.was_cancelled) return stop();
         is_evaluated = true;
       }
+      save_epoch();
       if (auto looked = look_at_checkpoint(); !looked) miss_checkpoint(looked.error());
-      if (now_ns() >= next_checkpoint_ns_ && job_.steps() < plan_.steps) {
+      if (now_ns() >= next_checkpoint_ns_ && job_.steps() < plan_.steps && !best_.is_over()) {
         const bool is_async = job_.configuration().flag("checkpoint.async");
         const auto done = is_async ? begin_checkpoint() : write_checkpoint();
         if (!done) miss_checkpoint(done.error());
@@ -114,6 +131,12 @@ class Training {
     return {};
   }
 
+  // An interruption came between the end of an epoch and its evaluation.
+  bool misses_evaluation() const {
+    return evaluates_epochs_ && job_.steps() < plan_.steps && evaluated_step_ != job_.steps() &&
+           job_.steps() % plan_.steps_per_epoch == 0;
+  }
+
   Result<void> stop() {
     summary_.was_cancelled = true;
     return write_checkpoint();
@@ -125,7 +148,7 @@ class Training {
     const StretchLimits limits{
         .steps = plan_.steps - steps_before,
         .deadline_ns = std::min(next_checkpoint_ns_, progress_.ns + request_.progress_every_ns),
-        .stops_at_epoch_end = evaluates_epochs_};
+        .stops_at_epoch_end = evaluates_epochs_ || job_.recipe().save_every_epochs};
     auto stretch = job_.advance(limits, is_cancelled_);
     if (!stretch) return stretch;
     summary_.duration_ns += now_ns() - start;
@@ -182,13 +205,71 @@ class Training {
     const std::int64_t took = now_ns() - start;
     summary_.evaluation_ns += took;
     summary_.test = *test;
+    evaluated_step_ = job_.steps();
     on_progress_({{"evaluation",
                    {{"epoch", divide_up(job_.steps(), plan_.steps_per_epoch)},
                     {"accuracy", test->accuracy},
                     {"loss", test->loss},
                     {"samples", test->samples}}}});
-    progress_.ns += took;  // the rate of training leaves it out
+    job_.set_rate_factor(plateau_.take(test->loss, job_.rate_factor()));
+    if (best_.take(*test, divide_up(job_.steps(), plan_.steps_per_epoch))) save_best();
+    if (best_.is_over() && job_.steps() < plan_.steps) report_early_end();
+    progress_.ns += now_ns() - start;  // the rate of training leaves it out
     return {};
+  }
+
+  void save_best() {
+    if (job_.recipe().evaluation->saves_best) save("model_best.pt");
+  }
+
+  // At the end of an epoch whose weights the recipe wants, save them; those of older epochs go.
+  void save_epoch() {
+    const std::int64_t every = job_.recipe().save_every_epochs.value_or(0);
+    const std::int64_t epoch = job_.steps() / plan_.steps_per_epoch;
+    if (every == 0 || job_.steps() % plan_.steps_per_epoch != 0 || epoch % every != 0) return;
+    const std::int64_t start = now_ns();
+    // A folder of this run: what an earlier training has left, or somebody else, is neither replaced nor mistaken for it.
+    const std::string folder = "epochs-" + id_of_run();
+    std::error_code ignored;
+    std::filesystem::create_directory(beside(folder), ignored);  // if it fails, so does the file
+    save(folder + "/model_epoch_" + std::to_string(epoch) + ".pt");
+    const std::int64_t old = epoch - every * job_.recipe().kept_saves;
+    for (const char* form : {".pt", "_ema.pt"}) {
+      const std::string name = folder + "/model_epoch_" + std::to_string(old) + form;
+      if (old > 0) std::filesystem::remove(beside(name), ignored);
+    }
+    progress_.ns += now_ns() - start;
+  }
+
+  // Of the name of its checkpoint, checkpoint-RUN.pt.
+  std::string id_of_run() const {
+    const std::string name = request_.checkpoint_path.stem().string();
+    return name.substr(name.starts_with("checkpoint-") ? std::string_view("checkpoint-").size()
+                                                       : 0);
+  }
+
+  std::filesystem::path beside(const std::string& name) const {
+    return request_.checkpoint_path.parent_path() / name;
+  }
+
+  // The training is worth more than one file of it.
+  void save(const std::string& name) {
+    const auto saved = job_.save_model(beside(name));
+    if (saved) return;
+    Error error = saved.error();
+    error.what = name + " could not be saved; the training goes on: " + error.what;
+    on_progress_(warning_frame(error));
+  }
+
+  void report_early_end() {
+    const std::int64_t epoch = divide_up(job_.steps(), plan_.steps_per_epoch);
+    on_progress_(warning_frame({ErrorKind::cancelled,
+                                "the training ends after epoch " + std::to_string(epoch) + " of " +
+                                    std::to_string(plan_.epochs) +
+                                    ": no evaluation was better than that of epoch " +
+                                    std::to_string(best_.best_epoch()),
+                                "evaluate.patience",
+                                {}}));
   }
 
   std::string note() const {
@@ -196,6 +277,9 @@ class Training {
     note["duration_ns"] = summary_.duration_ns;
     note["evaluation_ns"] = summary_.evaluation_ns;
     note["final_loss"] = summary_.final_loss;
+    note["best"] = best_.to_json();
+    note["plateau"] = plateau_.to_json();
+    note["evaluated_step"] = evaluated_step_;
     return to_line(note);
   }
 
@@ -259,9 +343,12 @@ class Training {
   const CancelCheck& is_cancelled_;
   TrainingPlan plan_;
   bool evaluates_epochs_;
+  BestEvaluation best_;
+  Plateau plateau_;
   TrainingSummary summary_;
   std::int64_t next_checkpoint_ns_ = 0;
-  std::int64_t exported_step_ = 0;  // whose state is being written
+  std::int64_t exported_step_ = 0;   // whose state is being written
+  std::int64_t evaluated_step_ = 0;  // after which the last evaluation was
   struct {
     std::int64_t ns = 0;
     std::int64_t samples = 0;

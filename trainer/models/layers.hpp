@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers that several models share. Private to trainer/models: includes LibTorch.
+// Layers and initial values that several models share. Private to trainer/models: includes LibTorch.
 #pragma once
 
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/max_pool2d.h>
 #include <ATen/ops/relu.h>
+#include <torch/nn/module.h>
 #include <torch/nn/modules/conv.h>
 
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <numbers>
+#include <vector>
 
 namespace autotuned::trainer {
 
@@ -20,5 +27,33 @@ namespace autotuned::trainer {
 [[nodiscard]] inline at::Tensor relu_and_halve(const at::Tensor& x) {
   return at::relu(at::max_pool2d(x, 2));
 }
+
+// Normal numbers, none beyond 2, scaled: PyTorch's and timm's trunc_normal_, which draw them from uniform ones.
+inline void fill_normal(const at::Tensor& tensor, double deviation) {
+  const at::NoGradGuard no_grad;
+  const double edge = std::erf(2.0 / deviation / std::numbers::sqrt2);
+  tensor.uniform_(-edge, edge).erfinv_().mul_(deviation * std::numbers::sqrt2);
+  tensor.clamp_(-2.0, 2.0);
+}
+
+// In training, what a block adds is left out for a random share of the samples, and scaled up for the others, so that
+// its mean stays: torchvision's StochasticDepth by rows.
+class StochasticDepth final : public torch::nn::Module {
+ public:
+  // REQUIRES: 0 <= ratio < 1.
+  explicit StochasticDepth(double ratio) : ratio_(ratio) {}
+
+  at::Tensor forward(const at::Tensor& x) const {
+    if (!is_training() || ratio_ == 0.0) return x;
+    std::vector<std::int64_t> shape(static_cast<std::size_t>(x.dim()), 1);
+    shape[0] = x.size(0);
+    const at::Tensor factors = at::empty(shape, x.options());
+    factors.bernoulli_(1.0 - ratio_).div_(1.0 - ratio_);
+    return x.mul(factors);
+  }
+
+ private:
+  double ratio_;
+};
 
 }  // namespace autotuned::trainer

@@ -1,23 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/models/loss.hpp"
 
+#include <ATen/ops/binary_cross_entropy_with_logits.h>
 #include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/mse_loss.h>
-#include <ATen/ops/zeros.h>
+#include <ATen/ops/tensor.h>
+
+#include <optional>
+#include <vector>
 
 namespace autotuned::trainer {
+namespace {
+
+// `on` at the label, `off` at the other classes.
+at::Tensor targets(const at::Tensor& logits, const at::Tensor& labels, double on, double off) {
+  return at::full(logits.sizes(), off, logits.options().dtype(at::kFloat))
+      .scatter_(1, labels.unsqueeze(1), on);
+}
+
+}  // namespace
 
 Result<Loss> loss_from(const std::string& name) {
   if (name == "cross_entropy") return Loss::cross_entropy;
+  if (name == "bce") return Loss::bce;
   if (name == "mse") return Loss::mse;
   return fail(ErrorKind::unsupported, "this trainer has no loss '" + name + "'");
 }
 
-at::Tensor loss_of(Loss loss, const at::Tensor& logits, const at::Tensor& labels) {
-  if (loss == Loss::cross_entropy) return at::cross_entropy_loss(logits, labels);
-  const at::Tensor target = at::zeros(logits.sizes(), logits.options().dtype(at::kFloat))
-                                .scatter_(1, labels.unsqueeze(1), 1.0);
-  return at::mse_loss(logits, target);
+Result<LossOptions> loss_options_from(const Json& parameters, std::int64_t classes,
+                                      at::Device device) {
+  LossOptions options;
+  if (const auto smoothing = get_number(parameters, "label_smoothing")) {
+    options.label_smoothing = *smoothing;
+  }
+  const Json& weights = member(parameters, "class_weights");
+  if (!weights.is_array()) return options;
+  std::vector<double> values;
+  for (const Json& weight : weights) {
+    if (!weight.is_number())
+      return fail(ErrorKind::invalid, "class_weights: expected numbers", "loss");
+    values.push_back(weight.get<double>());
+  }
+  if (static_cast<std::int64_t>(values.size()) != classes) {
+    return fail(ErrorKind::invalid,
+                "class_weights has " + std::to_string(values.size()) + " weights, the model " +
+                    std::to_string(classes) + " classes",
+                "loss", "give one weight for each class");
+  }
+  options.class_weights = at::tensor(values, at::dtype(at::kFloat)).to(device);
+  return options;
+}
+
+at::Tensor loss_of(Loss loss, const at::Tensor& logits, const at::Tensor& labels,
+                   const LossOptions& options) {
+  if (loss == Loss::cross_entropy) {
+    if (options.label_smoothing == 0.0 && !options.class_weights.defined()) {
+      return at::cross_entropy_loss(logits, labels);
+    }
+    std::optional<at::Tensor> weights;
+    if (options.class_weights.defined()) weights = options.class_weights;
+    return at::cross_entropy_loss(logits.to(at::kFloat), labels, weights, at::Reduction::Mean,
+                                  /*ignore_index=*/-100, options.label_smoothing);
+  }
+  if (loss == Loss::bce) {
+    const double off = options.label_smoothing / static_cast<double>(logits.size(1));
+    return at::binary_cross_entropy_with_logits(
+        logits.to(at::kFloat), targets(logits, labels, 1.0 - options.label_smoothing + off, off));
+  }
+  return at::mse_loss(logits, targets(logits, labels, 1.0, 0.0));
 }
 
 }  // namespace autotuned::trainer

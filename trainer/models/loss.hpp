@@ -4,16 +4,26 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
+#include "base/json.hpp"
 #include "base/result.hpp"
 
 namespace autotuned::trainer {
 
 enum class Loss {
   cross_entropy,
+  bce,  // mean over samples and outputs of the binary cross entropy of logit and one-hot label
   mse,  // mean over samples and outputs of (output - one-hot label)^2
+};
+
+struct LossOptions {
+  double label_smoothing =
+      0.0;  // of cross_entropy and bce: share of the target spread over all classes
+  at::Tensor
+      class_weights;  // of cross_entropy: one for each class, on the logits' device; or not defined
 };
 
 // A scalar of logits and labels. Throws c10::Error, or what a plugin's does.
@@ -22,8 +32,13 @@ using LossFunction = std::function<at::Tensor(const at::Tensor& logits, const at
 // ErrorKind::unsupported for an unknown name.
 [[nodiscard]] Result<Loss> loss_from(const std::string& name);
 
+// Of a recipe's parameters of the loss. ErrorKind::invalid: not as many weights as classes.
+[[nodiscard]] Result<LossOptions> loss_options_from(const Json& parameters, std::int64_t classes,
+                                                    at::Device device);
+
 // The mean over the samples as a scalar, computed as PyTorch does: in float32 under autocast, too.
 // Throws c10::Error.
-[[nodiscard]] at::Tensor loss_of(Loss loss, const at::Tensor& logits, const at::Tensor& labels);
+[[nodiscard]] at::Tensor loss_of(Loss loss, const at::Tensor& logits, const at::Tensor& labels,
+                                 const LossOptions& options = {});
 
 }  // namespace autotuned::trainer

@@ -8,7 +8,14 @@ Result<std::shared_ptr<Model>> make_model(const recipes::Typed& spec, input::Sam
   if (spec.type == "mlp") return make_mlp(spec, sample);
   if (spec.type == "simple_cnn") return make_simple_cnn(spec, sample);
   if (spec.type == "pooling_cnn") return make_pooling_cnn(spec, sample);
-  if (spec.type == "resnet18" || spec.type == "resnet50") return make_resnet(spec, sample);
+  if (spec.type == "resnet18" || spec.type == "resnet34" || spec.type == "resnet50") {
+    return make_resnet(spec, sample);
+  }
+  if (spec.type == "convnext_tiny") return make_convnext(spec, sample);
+  if (spec.type == "efficientnet_b0") return make_efficientnet(spec, sample);
+  if (spec.type == "mobilenet_v3_large" || spec.type == "mobilenet_v3_small") {
+    return make_mobilenet(spec, sample);
+  }
   if (spec.type == "vit") return make_vit(spec, sample);
   if (spec.type == "paced") return make_paced(spec, sample);
   if (spec.type == "torchscript") return make_torchscript(spec, sample);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ResNet-18 and ResNet-50 as torchvision builds them: architecture, names, initial values, and the order
+// ResNet-18, -34 and -50 as torchvision builds them: architecture, names, initial values, and the order
 // in which random numbers are drawn for them.
 #include <ATen/ops/adaptive_avg_pool2d.h>
 #include <ATen/ops/max_pool2d.h>
@@ -157,6 +157,9 @@ MadeModel make_resnet(const recipes::Typed& spec, input::SampleShape sample) {
   }
   if (spec.type == "resnet18") {
     return std::make_shared<ResNet<BasicBlock>>(std::array{2, 2, 2, 2}, classes);
+  }
+  if (spec.type == "resnet34") {
+    return std::make_shared<ResNet<BasicBlock>>(std::array{3, 4, 6, 3}, classes);
   }
   return std::make_shared<ResNet<Bottleneck>>(std::array{3, 4, 6, 3}, classes);
 }

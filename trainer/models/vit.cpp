@@ -14,12 +14,11 @@
 #include <torch/nn/modules/normalization.h>
 
 #include <algorithm>
-#include <cmath>
-#include <numbers>
 #include <vector>
 
 #include "trainer/models/call.hpp"
 #include "trainer/models/families.hpp"
+#include "trainer/models/layers.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -28,14 +27,6 @@ constexpr double kWeightDeviation = 0.02;
 constexpr double kClassTokenDeviation = 1e-6;
 constexpr double kNormEpsilon = 1e-6;
 constexpr std::int64_t kMlpRatio = 4;
-
-// Normal numbers, none beyond 2, scaled: timm's trunc_normal_, which draws them from uniform ones.
-void fill_normal(const at::Tensor& tensor, double deviation) {
-  const at::NoGradGuard no_grad;
-  const double edge = std::erf(2.0 / deviation / std::numbers::sqrt2);
-  tensor.uniform_(-edge, edge).erfinv_().mul_(deviation * std::numbers::sqrt2);
-  tensor.clamp_(-2.0, 2.0);
-}
 
 torch::nn::LayerNorm layer_norm(std::int64_t width) {
   return torch::nn::LayerNorm(torch::nn::LayerNormOptions({width}).eps(kNormEpsilon));

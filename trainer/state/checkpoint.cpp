@@ -29,6 +29,7 @@ namespace {
 constexpr std::string_view kParameters = "parameters/";
 constexpr std::string_view kBuffers = "buffers/";
 constexpr std::string_view kOptimizer = "optimizer/";
+constexpr std::string_view kAverages = "averages/";
 constexpr std::string_view kOthers = "others/";
 constexpr std::string_view kOutputs = "outputs/";
 constexpr const char* kNote = "note";
@@ -131,7 +132,8 @@ at::Tensor find_output(const Checkpoint& checkpoint, std::string_view name) {
 
 std::int64_t Checkpoint::bytes() const {
   std::int64_t total = 0;
-  for (const NamedTensors* group : {&parameters, &buffers, &optimizer, &others, &outputs}) {
+  for (const NamedTensors* group :
+       {&parameters, &buffers, &optimizer, &averages, &others, &outputs}) {
     for (const auto& [name, tensor] : *group)
       total += static_cast<std::int64_t>(tensor.nbytes());
   }
@@ -144,6 +146,7 @@ Result<std::int64_t> write_checkpoint(const std::filesystem::path& file,
   insert_all(dictionary, kParameters, checkpoint.parameters);
   insert_all(dictionary, kBuffers, checkpoint.buffers);
   insert_all(dictionary, kOptimizer, checkpoint.optimizer);
+  insert_all(dictionary, kAverages, checkpoint.averages);
   insert_all(dictionary, kOthers, checkpoint.others);
   insert_all(dictionary, kOutputs, checkpoint.outputs);
   const at::Tensor numbers = at::empty({4}, at::kLong);
@@ -178,6 +181,7 @@ Result<CheckpointFile> read_checkpoint(const std::filesystem::path& file) {
       put(kParameters, result.checkpoint.parameters);
       put(kBuffers, result.checkpoint.buffers);
       put(kOptimizer, result.checkpoint.optimizer);
+      put(kAverages, result.checkpoint.averages);
       put(kOthers, result.checkpoint.others);
       put(kOutputs, result.checkpoint.outputs);
       if (key == kNote && tensor.scalar_type() == at::kByte) {
@@ -209,10 +213,50 @@ Result<std::int64_t> write_model(const std::filesystem::path& file, const Checkp
   return write_dictionary(file, dictionary);
 }
 
+Result<std::int64_t> write_averaged_model(const std::filesystem::path& file,
+                                          const Checkpoint& checkpoint) {
+  Dictionary dictionary;
+  insert_all(dictionary, "", checkpoint.averages);
+  insert_all(dictionary, "", checkpoint.buffers);
+  return write_dictionary(file, dictionary);
+}
+
+Result<NamedTensors> read_model(const std::filesystem::path& file) {
+  constexpr const char* kRemedy =
+      "give a file that torch.save(dict(model.state_dict()), FILE) or a run has written";
+  const auto not_one = [&](const std::string& what) {
+    return fail(ErrorKind::corrupt, what, file.string(), kRemedy);
+  };
+  const auto bytes = read_file(file, kMaxCheckpointBytes);
+  if (!bytes) return tl::unexpected(bytes.error());
+  NamedTensors tensors;
+  try {
+    const c10::IValue value = torch::jit::pickle_load({bytes->begin(), bytes->end()});
+    if (!value.isGenericDict()) return not_one("is no dictionary of tensors");
+    for (const auto& entry : value.toGenericDict()) {
+      if (!entry.key().isString() || !entry.value().isTensor()) {
+        return not_one("is no dictionary of tensors");
+      }
+      tensors.emplace_back(entry.key().toStringRef(), entry.value().toTensor());
+    }
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
+  } catch (const std::exception& error) {
+    const std::string message = error.what();
+    // LibTorch takes every OrderedDict for the hooks of a tensor, and makes None of it.
+    if (message.find("isGenericDict()") != std::string::npos) {
+      return not_one("holds an OrderedDict, which LibTorch cannot read");
+    }
+    return not_one("cannot be read: " + message.substr(0, message.find('\n')));
+  }
+  return tensors;
+}
+
 std::string digest_of(const Checkpoint& checkpoint) {
   const at::NoGradGuard no_grad;
   Sha256 sha;
-  for (const NamedTensors* group : {&checkpoint.parameters, &checkpoint.buffers}) {
+  for (const NamedTensors* group :
+       {&checkpoint.parameters, &checkpoint.buffers, &checkpoint.averages}) {
     for (const auto& [name, tensor] : *group) {
       std::string header = name + " " + c10::toString(tensor.scalar_type());
       for (const std::int64_t size : tensor.sizes())
@@ -273,6 +317,10 @@ Result<Comparison> compare(const Checkpoint& base, const Checkpoint& reference,
                                                 one.to(at::kDouble) - from,
                                                 two.to(at::kDouble) - candidate_from));
   }
+  // They follow from the parameters.
+  result.is_equal = result.is_equal && are_alike(reference.averages, candidate.averages);
+  for (std::size_t i = 0; result.is_equal && i < reference.averages.size(); ++i)
+    look_at(to_host(reference.averages[i].second), to_host(candidate.averages[i].second));
   const at::Tensor before = find_output(reference, kOutputsBefore);
   const at::Tensor one = find_output(reference, kOutputsAfter);
   const at::Tensor two = find_output(candidate, kOutputsAfter);

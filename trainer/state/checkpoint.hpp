@@ -25,6 +25,7 @@ struct Checkpoint {
   NamedTensors parameters;  // copies, in whatever memory format
   NamedTensors buffers;
   NamedTensors optimizer;  // only what is defined
+  NamedTensors averages;   // of the parameters, where the recipe has these averaged
   NamedTensors others;     // loss scaler and random generators
   // What the model answers in evaluation mode, where a check asked for it: kOutputsBefore and kOutputsAfter its steps.
   NamedTensors outputs;
@@ -53,7 +54,14 @@ struct CheckpointFile {
 [[nodiscard]] Result<std::int64_t> write_model(const std::filesystem::path& file,
                                                const Checkpoint& checkpoint);
 
-// SHA-256 over names, shapes and values of parameters and buffers; -0 counts as +0.
+// The same with the averages in the place of the parameters.
+[[nodiscard]] Result<std::int64_t> write_averaged_model(const std::filesystem::path& file,
+                                                        const Checkpoint& checkpoint);
+// What write_model() wrote, or PyTorch's torch.save(dict(model.state_dict()), file). ErrorKind::corrupt when it is no dictionary
+// of tensors, ErrorKind::not_found when it is not there.
+[[nodiscard]] Result<NamedTensors> read_model(const std::filesystem::path& file);
+
+// SHA-256 over names, shapes and values of parameters, buffers and averages; -0 counts as +0.
 [[nodiscard]] std::string digest_of(const Checkpoint& checkpoint);
 
 // The same with every parameter rounded to 16 bits (bfloat16): a start that 16 bits cannot tell from it.

@@ -2,9 +2,9 @@
 #include "trainer/step/graph_step.hpp"
 
 #include <ATen/core/grad_mode.h>
-#include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <exception>
 #include <string>
 #include <utility>
 
@@ -65,11 +65,12 @@ void GraphStep::record(const DeviceBatch& batch, const Parts& parts) {
       held_bytes_ = std::max<std::int64_t>(0, (after.reserved_bytes - before.reserved_bytes) -
                                                   (after.allocated_bytes - before.allocated_bytes));
     });
-  } catch (const c10::Error& error) {
+  } catch (const std::exception& error) {
     drop();
-    if (error_from(error, "").kind == ErrorKind::out_of_memory) throw;
+    const Error told = error_from(error, "");
+    if (!is_libtorchs(error) || told.kind == ErrorKind::out_of_memory) throw;
     throw UnsupportedError(
-        "the step cannot be recorded: " + error_from(error, "").what,
+        "the step cannot be recorded: " + told.what,
         "leave cuda.graph off for a model that waits for the device, or copies to or "
         "from the host, within a step");
   } catch (...) {

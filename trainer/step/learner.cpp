@@ -2,49 +2,23 @@
 #include "trainer/step/learner.hpp"
 
 #include <ATen/Context.h>
-#include <ATen/DeviceAccelerator.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_zero.h>
-#include <ATen/ops/empty_strided.h>
-#include <c10/util/Exception.h>
 
 #include <cassert>
-#include <map>
-#include <mutex>
 
 #include "profiler/spans.hpp"
 #include "trainer/models/call.hpp"
 #include "trainer/models/model.hpp"
 #include "trainer/models/workloads.hpp"
+#include "trainer/step/gradient_limits.hpp"
+#include "trainer/step/model_start.hpp"
 
 namespace autotuned::trainer {
 namespace {
 
 using profiler::Span;
-
-// The same values, laid out as asked. The strides are spelled out: a tensor with one channel counts as
-// contiguous in both formats, and LibTorch then goes by its strides.
-at::Tensor in_format(const at::Tensor& tensor, bool is_channels_last) {
-  if (tensor.dim() != 4) return tensor;
-  const auto plain = c10::contiguous_strides(tensor.sizes());
-  const std::vector<std::int64_t> strides =
-      is_channels_last ? c10::get_channels_last_strides_2d(tensor.sizes())
-                       : std::vector<std::int64_t>(plain.begin(), plain.end());
-  if (tensor.strides() == at::IntArrayRef(strides)) return tensor;
-  return at::empty_strided(tensor.sizes(), strides, tensor.options()).copy_(tensor);
-}
-
-at::Tensor generator_state(at::Device device) {
-  at::Generator generator = at::globalContext().defaultGenerator(device);
-  const std::scoped_lock lock(generator.mutex());
-  return generator.get_state();
-}
-
-void set_generator_state(at::Device device, const at::Tensor& state) {
-  at::Generator generator = at::globalContext().defaultGenerator(device);
-  const std::scoped_lock lock(generator.mutex());
-  generator.set_state(state);
-}
 
 // Also when forward throws, training goes on in training mode.
 class EvaluationMode {
@@ -58,67 +32,14 @@ class EvaluationMode {
   Model& model_;
 };
 
-// Makes copies that lie on the host.
-class HostCopies {
- public:
-  HostCopies(at::Device device, HostMemory memory)
-      : device_(device), is_pinned_(memory == HostMemory::page_locked && !device.is_cpu()) {}
-
-  at::Tensor copy(const at::Tensor& tensor) {
-    const at::Tensor values = tensor.detach();
-    if (values.is_cpu()) return values.clone();
-    const at::Tensor pinned = is_pinned_ ? pinned_like(values) : at::Tensor();
-    if (!pinned.defined()) return values.to(at::kCPU);
-    is_copying_ = true;
-    return pinned.copy_(values, /*non_blocking=*/true);
-  }
-
-  // All copies are whole on return.
-  void finish() const {
-    if (is_copying_) at::accelerator::synchronizeDevice(device_.index());
-  }
-
- private:
-  // Not defined where the system page-locks no more: then it goes on without.
-  at::Tensor pinned_like(const at::Tensor& tensor) {
-    try {
-      return at::empty_strided(tensor.sizes(), tensor.strides(),
-                               at::dtype(tensor.scalar_type()).pinned_memory(true));
-    } catch (const c10::Error&) {
-      is_pinned_ = false;
-      return {};
-    }
-  }
-
-  at::Device device_;
-  bool is_pinned_;
-  bool is_copying_ = false;
-};
-
-std::string state_name(const char* list, const std::string& parameter) {
-  return std::string(list) + "/" + parameter;
-}
-
-using TensorsByName = std::map<std::string, at::Tensor, std::less<>>;
-
-TensorsByName by_name(const NamedTensors& tensors) {
-  return {tensors.begin(), tensors.end()};
-}
-
-Result<LossFunction> loss_function(const recipes::Recipe& recipe, Workloads* workloads) {
+Result<LossFunction> loss_function(const recipes::Recipe& recipe, const LossOptions& options,
+                                   Workloads* workloads) {
   if (workloads != nullptr && recipe.loss == Workloads::kType) return workloads->loss(recipe.model);
-  return loss_from(recipe.loss).map([](Loss loss) -> LossFunction {
-    return [loss](const at::Tensor& logits, const at::Tensor& labels) {
-      return loss_of(loss, logits, labels);
+  return loss_from(recipe.loss).map([&options](Loss loss) -> LossFunction {
+    return [loss, options](const at::Tensor& logits, const at::Tensor& labels) {
+      return loss_of(loss, logits, labels, options);
     };
   });
-}
-
-// Whether `saved` has these tensors, alike in shape and type.
-bool holds(const TensorsByName& saved, const std::string& name, const at::Tensor& live) {
-  const auto found = saved.find(name);
-  return found != saved.end() && found->second.sizes() == live.sizes() &&
-         found->second.scalar_type() == live.scalar_type();
 }
 
 }  // namespace
@@ -137,18 +58,32 @@ Learner::Learner(std::shared_ptr<Model> model, LossFunction loss, at::Device dev
 Result<std::unique_ptr<Learner>> Learner::create(const recipes::Recipe& recipe,
                                                  input::SampleShape sample, at::Device device,
                                                  Workloads* workloads) {
-  auto loss = loss_function(recipe, workloads);
-  if (!loss) return tl::unexpected(loss.error());
+  // That of evaluations has no options: smoothing and weights serve the training.
+  auto test_loss = loss_function(recipe, {}, workloads);
+  if (!test_loss) return tl::unexpected(test_loss.error());
   at::manual_seed(recipe.seed);
   auto model = workloads != nullptr && recipe.model.type == Workloads::kType
                    ? workloads->make_model(recipe.model, sample)
                    : make_model(recipe.model, sample);
   if (!model) return tl::unexpected(model.error());
+  if (auto started = start_as(recipe.model, **model); !started) {
+    return tl::unexpected(started.error());
+  }
   (*model)->to(device);
+  const auto options = loss_options_from(recipe.loss_parameters, (*model)->classes(), device);
+  if (!options) return tl::unexpected(options.error());
+  auto loss = loss_function(recipe, *options, workloads);
+  if (!loss) return tl::unexpected(loss.error());
   std::unique_ptr<Learner> learner(new Learner(std::move(*model), std::move(*loss), device));
-  auto optimizer = make_optimizer(recipe.optimizer, learner->parameters_);
-  if (!optimizer) return tl::unexpected(optimizer.error());
-  learner->optimizer_ = std::move(*optimizer);
+  learner->test_loss_ = std::move(*test_loss);
+  learner->rules_ = recipe.step_rules;
+  auto groups = make_groups(recipe.optimizer, learner->parameters_);
+  if (!groups) return tl::unexpected(groups.error());
+  learner->groups_ = std::move(*groups);
+  if (recipe.step_rules.ema_decay) {
+    learner->average_ =
+        std::make_unique<WeightAverage>(*recipe.step_rules.ema_decay, learner->parameters_);
+  }
   return learner;
 }
 
@@ -158,7 +93,8 @@ void Learner::configure(const LearnerSettings& settings) {
   if (settings.is_channels_last != settings_.is_channels_last) {
     set_memory_format(settings.is_channels_last);
   }
-  optimizer_->set_fused(settings.is_fused);
+  for (const ParameterGroup& group : groups_)
+    group.optimizer->set_fused(settings.is_fused);
   settings_ = settings;
 }
 
@@ -172,11 +108,21 @@ void Learner::set_recorder(std::unique_ptr<GraphRecorder> recorder) {
 }
 
 at::Tensor Learner::step(const DeviceBatch& batch, double learning_rate) {
+  at::Tensor loss = plain_or_recorded_step(batch, learning_rate);
+  if (average_ != nullptr) average_->update();
+  return loss;
+}
+
+at::Tensor Learner::plain_or_recorded_step(const DeviceBatch& batch, double learning_rate) {
   if (!settings_.is_graph) return whole_step(batch, learning_rate);
   // A recorded step is replayed without a call of forward.
   tell_labels(batch.labels);
-  tell_images(batch.images);
-  optimizer_->prepare_step_on_device(learning_rate);
+  if (input_watch_.images) {
+    for (const at::Tensor& part : parts_of(batch.images))
+      tell_images(part);
+  }
+  for (const ParameterGroup& group : groups_)
+    group.optimizer->prepare_step_on_device(learning_rate);
   if (has_plain_steps_) return whole_step(batch, learning_rate);
   return graph_->step(batch,
                       {.work = [this](const DeviceBatch& one) { return whole_step(one, 0.0); },
@@ -190,28 +136,51 @@ at::Tensor Learner::whole_step(const DeviceBatch& batch, double learning_rate) {
     const Span span(profiler::span::kZeroGrad);
     zero_gradients();
   }
+  const at::Tensor loss = rules_.accumulate > 1 ? add_gradients_of_parts(batch)
+                                                : add_gradients(batch.images, batch.labels, {});
+  {
+    const Span span(profiler::span::kOptimizer);
+    step_optimizer(learning_rate);
+  }
+  return loss;
+}
+
+at::Tensor Learner::add_gradients_of_parts(const DeviceBatch& batch) {
+  const std::vector<at::Tensor> images = parts_of(batch.images);
+  const std::vector<at::Tensor> labels = parts_of(batch.labels);
+  const auto samples = static_cast<double>(batch.images.size(0));
+  at::Tensor sum;
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    const double share = static_cast<double>(images[i].size(0)) / samples;
+    const at::Tensor loss = add_gradients(images[i], labels[i], share);
+    sum = sum.defined() ? sum + loss * share : loss * share;
+  }
+  return sum;
+}
+
+std::vector<at::Tensor> Learner::parts_of(const at::Tensor& batch) const {
+  return batch.split((batch.size(0) + rules_.accumulate - 1) / rules_.accumulate);
+}
+
+at::Tensor Learner::add_gradients(const at::Tensor& images, const at::Tensor& labels,
+                                  std::optional<double> share) {
   at::Tensor loss;
   {
     const AutocastGuard autocast(device_.type(), settings_.autocast, !settings_.is_graph);
     at::Tensor logits;
     {
       const Span span(profiler::span::kForward);
-      logits = forward(batch.images);
+      logits = forward(images);
     }
     const Span span(profiler::span::kLoss);
-    loss = compute_loss(logits, batch.labels);
+    loss = compute_loss(loss_, logits, labels);
   }
-  {
-    const Span span(profiler::span::kBackward);
-    if (settings_.autocast == at::kHalf) {
-      scaler_.scale(loss).backward();
-    } else {
-      loss.backward();
-    }
-  }
-  {
-    const Span span(profiler::span::kOptimizer);
-    step_optimizer(learning_rate);
+  const Span span(profiler::span::kBackward);
+  const at::Tensor counted = share ? loss * *share : loss;
+  if (settings_.autocast == at::kHalf) {
+    scaler_.scale(counted).backward();
+  } else {
+    counted.backward();
   }
   return loss.detach();
 }
@@ -234,10 +203,11 @@ void Learner::tell_images(const at::Tensor& images) const {
   input_watch_.images(images);
 }
 
-at::Tensor Learner::compute_loss(const at::Tensor& logits, const at::Tensor& labels) {
-  if (!settings_.kept.has_loss) return loss_(logits, labels);
+at::Tensor Learner::compute_loss(const LossFunction& loss, const at::Tensor& logits,
+                                 const at::Tensor& labels) const {
+  if (!settings_.kept.has_loss) return loss(logits, labels);
   const AutocastPause pause(device_.type());
-  return loss_(in_32_bit(logits), labels);
+  return loss(in_32_bit(logits), labels);
 }
 
 void Learner::zero_gradients() {
@@ -255,11 +225,20 @@ void Learner::step_optimizer(double learning_rate) {
   if (settings_.is_graph) {
     std::optional<at::Tensor> found_inf;
     if (settings_.autocast == at::kHalf) found_inf = scaler_.unscale_on_device(gradients());
-    optimizer_->step_on_device(found_inf);
+    clip_gradients();
+    for (const ParameterGroup& group : groups_)
+      group.optimizer->step_on_device(found_inf);
     return;
   }
   if (settings_.autocast == at::kHalf && !scaler_.unscale(gradients())) return;
-  optimizer_->step(learning_rate);
+  clip_gradients();
+  for (const ParameterGroup& group : groups_)
+    group.optimizer->step(learning_rate);
+}
+
+void Learner::clip_gradients() {
+  if (!rules_.clip_norm && !rules_.clip_value) return;
+  limit_gradients(gradients(), rules_.clip_norm, rules_.clip_value);
 }
 
 at::Tensor Learner::outputs(const DeviceBatch& batch) {
@@ -274,16 +253,18 @@ Learner::Score Learner::score(const DeviceBatch& batch) {
   const AutocastGuard autocast(device_.type(), settings_.autocast);
   const at::Tensor logits = [&] {
     const EvaluationMode evaluation_mode(*model_);
+    const WeightAverage::Scope averaged(average_.get());
     return forward(batch.images);
   }();
-  return {.loss_sum = compute_loss(logits, batch.labels).to(at::kDouble) *
+  return {.loss_sum = compute_loss(test_loss_, logits, batch.labels).to(at::kDouble) *
                       static_cast<double>(batch.samples),
-          .correct = logits.argmax(1).eq(batch.labels).sum()};
+          .correct = logits.argmax(1).eq(batch.labels).sum(),
+          .logits = logits};
 }
 
 std::unique_ptr<Learner::GradientWatch> Learner::watch_gradients(
     std::function<void(std::size_t)> on_gradient) {
-  return std::make_unique<GradientWatch>(parameters_, std::move(on_gradient));
+  return std::make_unique<GradientWatch>(trained_parameters(), std::move(on_gradient));
 }
 
 Learner::GradientWatch::GradientWatch(std::vector<at::Tensor> parameters,
@@ -300,96 +281,6 @@ Learner::GradientWatch::~GradientWatch() {
     parameters_[i].remove_hook(hooks_[i]);
 }
 
-Checkpoint Learner::capture(HostMemory memory) {
-  const at::NoGradGuard no_grad;
-  Checkpoint checkpoint;
-  HostCopies host(device_, memory);
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    checkpoint.parameters.emplace_back(names_[i], host.copy(parameters_[i]));
-  }
-  for (const auto& [name, buffer] : buffers_) {
-    checkpoint.buffers.emplace_back(name, host.copy(buffer));
-  }
-  for (const Optimizer::StateList& list : optimizer_->state()) {
-    for (std::size_t i = 0; i < list.tensors->size(); ++i) {
-      const at::Tensor& tensor = (*list.tensors)[i];
-      if (!tensor.defined()) continue;
-      checkpoint.optimizer.emplace_back(state_name(list.name, names_[i]), host.copy(tensor));
-    }
-  }
-  checkpoint.others.emplace_back("scaler/scale", host.copy(scaler_.scale_tensor()));
-  checkpoint.others.emplace_back("scaler/growth", host.copy(scaler_.growth_tensor()));
-  host.finish();
-  checkpoint.others.emplace_back("generator/cpu", generator_state(at::kCPU));
-  if (!device_.is_cpu()) {
-    checkpoint.others.emplace_back("generator/device", generator_state(device_));
-  }
-  return checkpoint;
-}
-
-Result<void> Learner::restore(const Checkpoint& checkpoint) {
-  const at::NoGradGuard no_grad;
-  const TensorsByName parameters = by_name(checkpoint.parameters);
-  const TensorsByName buffers = by_name(checkpoint.buffers);
-  const TensorsByName optimizer = by_name(checkpoint.optimizer);
-  const TensorsByName others = by_name(checkpoint.others);
-  bool fits = parameters.size() == parameters_.size() && buffers.size() == buffers_.size();
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    fits = fits && holds(parameters, names_[i], parameters_[i]);
-  }
-  for (const auto& [name, buffer] : buffers_)
-    fits = fits && holds(buffers, name, buffer);
-  fits = fits && holds(others, "scaler/scale", scaler_.scale_tensor()) &&
-         holds(others, "scaler/growth", scaler_.growth_tensor()) &&
-         others.contains("generator/cpu");
-  if (!fits) return fail(ErrorKind::invalid, "the checkpoint is of another model");
-
-  drop_gradients();
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    parameters_[i].copy_(parameters.at(names_[i]));
-  }
-  for (auto& [name, buffer] : buffers_)
-    buffer.copy_(buffers.at(name));
-  for (const Optimizer::StateList& list : optimizer_->state()) {
-    for (std::size_t i = 0; i < list.tensors->size(); ++i) {
-      at::Tensor& tensor = (*list.tensors)[i];
-      const auto found = optimizer.find(state_name(list.name, names_[i]));
-      if (found == optimizer.end()) {
-        tensor.reset();
-      } else if (tensor.defined()) {
-        tensor.copy_(found->second);
-      } else if (found->second.dim() == 0) {
-        tensor = found->second.clone();  // a count, kept on the host
-      } else {
-        tensor = at::empty_like(parameters_[i]).copy_(found->second);
-      }
-    }
-  }
-  scaler_.scale_tensor().copy_(others.at("scaler/scale"));
-  scaler_.growth_tensor().copy_(others.at("scaler/growth"));
-  set_generator_state(at::kCPU, others.at("generator/cpu"));
-  if (const auto found = others.find("generator/device"); found != others.end()) {
-    if (!device_.is_cpu()) set_generator_state(device_, found->second);
-  }
-  return {};
-}
-
-std::vector<const void*> Learner::memory() {
-  std::vector<const void*> all;
-  const auto add = [&all](const at::Tensor& tensor) {
-    all.push_back(tensor.defined() ? tensor.const_data_ptr() : nullptr);
-  };
-  for (const at::Tensor& parameter : parameters_)
-    add(parameter);
-  for (const auto& [name, buffer] : buffers_)
-    add(buffer);
-  for (const at::Tensor& tensor : optimizer_->state_on_device())
-    add(tensor);
-  add(scaler_.scale_tensor());
-  add(scaler_.growth_tensor());
-  return all;
-}
-
 void Learner::drop_step() {
   drop_gradients();
   if (graph_ != nullptr) graph_->drop();
@@ -400,25 +291,18 @@ void Learner::drop_gradients() {
     parameter.mutable_grad().reset();
 }
 
-void Learner::set_memory_format(bool is_channels_last) {
-  const at::NoGradGuard no_grad;
-  drop_gradients();
-  for (at::Tensor& parameter : parameters_) {
-    parameter.set_data(in_format(parameter.detach(), is_channels_last));
-  }
-  for (const Optimizer::StateList& list : optimizer_->state()) {
-    for (at::Tensor& tensor : *list.tensors) {
-      if (tensor.defined()) tensor = in_format(tensor, is_channels_last);
-    }
-  }
-}
-
 std::vector<at::Tensor> Learner::gradients() const {
   std::vector<at::Tensor> all;
   all.reserve(parameters_.size());
   for (const at::Tensor& parameter : parameters_) {
     if (parameter.grad().defined()) all.push_back(parameter.grad());
   }
+  return all;
+}
+
+std::vector<at::Tensor> Learner::trained_parameters() const {
+  std::vector<at::Tensor> all = parameters_;
+  std::erase_if(all, [](const at::Tensor& parameter) { return !parameter.requires_grad(); });
   return all;
 }
 

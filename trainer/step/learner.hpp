@@ -21,7 +21,8 @@
 #include "trainer/state/checkpoint.hpp"
 #include "trainer/step/graph_step.hpp"
 #include "trainer/step/kept_modules.hpp"
-#include "trainer/step/optimizer.hpp"
+#include "trainer/step/parameter_groups.hpp"
+#include "trainer/step/weight_average.hpp"
 
 namespace autotuned::trainer {
 
@@ -81,6 +82,7 @@ class Learner {
   struct Score {
     at::Tensor loss_sum;  // over samples
     at::Tensor correct;   // number of samples
+    at::Tensor logits;    // of each
   };
   // While one lives, steps run as they are, operator by operator, for who looks at them; with the arithmetic
   // of recorded ones.
@@ -95,12 +97,14 @@ class Learner {
     Learner& learner_;
   };
 
-  // Without gradients, in evaluation mode. Scalars on the device.
+  // Without gradients, in evaluation mode, with the averages of the parameters where the recipe has these averaged, and
+  // with the loss as it is without smoothing and class weights. Scalars on the device.
   [[nodiscard]] Score score(const DeviceBatch& batch);
   // The same way: the model's answer, in 32 bit on the host.
   [[nodiscard]] at::Tensor outputs(const DeviceBatch& batch);
 
-  // Calls `on_gradient(i)` whenever parameter i gets a gradient, until the returned object goes away.
+  // Calls `on_gradient(i)` whenever parameter i of those that are trained gets a gradient, until the returned object goes
+  // away.
   class GradientWatch;
   [[nodiscard]] std::unique_ptr<GradientWatch> watch_gradients(
       std::function<void(std::size_t)> on_gradient);
@@ -115,7 +119,8 @@ class Learner {
   // And what was recorded.
   void drop_step();
 
-  [[nodiscard]] std::size_t parameter_tensors() const { return parameters_.size(); }
+  // Those that are not frozen.
+  [[nodiscard]] std::size_t parameter_tensors() const { return trained_parameters().size(); }
   [[nodiscard]] std::int64_t parameter_count() const;
   [[nodiscard]] std::int64_t parameter_bytes() const;
   [[nodiscard]] std::int64_t classes() const;
@@ -126,25 +131,39 @@ class Learner {
   Learner(std::shared_ptr<Model> model, LossFunction loss, at::Device device);
 
   [[nodiscard]] at::Tensor forward(const at::Tensor& images);
-  [[nodiscard]] at::Tensor compute_loss(const at::Tensor& logits, const at::Tensor& labels);
+  [[nodiscard]] at::Tensor compute_loss(const LossFunction& loss, const at::Tensor& logits,
+                                        const at::Tensor& labels) const;
+  [[nodiscard]] std::vector<at::Tensor> trained_parameters() const;
+  [[nodiscard]] at::Tensor plain_or_recorded_step(const DeviceBatch& batch, double learning_rate);
+  // Forward and backward. Returns the loss; with a share, that share of its gradients is added.
+  [[nodiscard]] at::Tensor add_gradients(const at::Tensor& images, const at::Tensor& labels,
+                                         std::optional<double> share);
+  // The same part by part, each with its share of the samples; the mean loss of them.
+  [[nodiscard]] at::Tensor add_gradients_of_parts(const DeviceBatch& batch);
+  // Views of the parts that a step goes through, in order.
+  [[nodiscard]] std::vector<at::Tensor> parts_of(const at::Tensor& batch) const;
   // `learning_rate` goes for steps that are not on the device.
   [[nodiscard]] at::Tensor whole_step(const DeviceBatch& batch, double learning_rate);
   void tell_labels(const at::Tensor& labels) const;
   void zero_gradients();
   void step_optimizer(double learning_rate);
+  void clip_gradients();
   [[nodiscard]] std::vector<const void*> memory();
   void set_memory_format(bool is_channels_last);
   [[nodiscard]] std::vector<at::Tensor> gradients() const;
 
   std::shared_ptr<Model> model_;
   LossFunction loss_;
+  LossFunction test_loss_;
+  recipes::StepRules rules_;
   InputWatch input_watch_;
   Forward forward_;  // empty: the model's own
   at::Device device_;
   std::vector<std::string> names_;
   std::vector<at::Tensor> parameters_;
   NamedTensors buffers_;
-  std::unique_ptr<Optimizer> optimizer_;
+  std::vector<ParameterGroup> groups_;
+  std::unique_ptr<WeightAverage> average_;  // null: none
   LossScaler scaler_;
   LearnerSettings settings_;
   std::unique_ptr<GraphStep> graph_;

@@ -19,10 +19,14 @@
 
 #include <cmath>
 #include <cstdint>
+#include <utility>
 
 #include "base/json.hpp"
 #include "trainer/step/adagrad.hpp"
+#include "trainer/step/lion.hpp"
+#include "trainer/step/nadam.hpp"
 #include "trainer/step/optimizer_parts.hpp"
+#include "trainer/step/rmsprop.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -303,6 +307,14 @@ class Adam final : public Optimizer {
   StepCounts counts_;
 };
 
+Result<std::pair<double, double>> betas_of(const recipes::Typed& spec) {
+  const Json& betas = member(spec.parameters, "betas");
+  if (!betas.is_array() || betas.size() != 2 || !betas[0].is_number() || !betas[1].is_number()) {
+    return fail(ErrorKind::invalid, "betas: expected two numbers", "optimizer " + spec.type);
+  }
+  return std::pair(betas[0].get<double>(), betas[1].get<double>());
+}
+
 }  // namespace
 
 void Optimizer::prepare_step_on_device(double learning_rate) {
@@ -337,14 +349,12 @@ Result<std::unique_ptr<Optimizer>> make_optimizer(const recipes::Typed& spec,
   }
   if (spec.type == "adam" || spec.type == "adamw") {
     const auto epsilon = get_number(spec.parameters, "eps");
+    const auto betas = betas_of(spec);
     if (!epsilon) return tl::unexpected(epsilon.error());
-    const Json& betas = member(spec.parameters, "betas");
-    if (!betas.is_array() || betas.size() != 2 || !betas[0].is_number() || !betas[1].is_number()) {
-      return fail(ErrorKind::invalid, "betas: expected two numbers", "optimizer " + spec.type);
-    }
+    if (!betas) return tl::unexpected(betas.error());
     return std::make_unique<Adam>(std::move(parameters),
-                                  Adam::Options{.beta1 = betas[0],
-                                                .beta2 = betas[1],
+                                  Adam::Options{.beta1 = betas->first,
+                                                .beta2 = betas->second,
                                                 .epsilon = *epsilon,
                                                 .weight_decay = *decay,
                                                 .decays_parameters = spec.type == "adamw"});
@@ -359,6 +369,39 @@ Result<std::unique_ptr<Optimizer>> make_optimizer(const recipes::Typed& spec,
                                                 .weight_decay = *decay,
                                                 .epsilon = *epsilon,
                                                 .initial_sum = *initial_sum});
+  }
+  if (spec.type == "nadam") {
+    const auto betas = betas_of(spec);
+    const auto epsilon = get_number(spec.parameters, "eps");
+    const auto momentum_decay = get_number(spec.parameters, "momentum_decay");
+    if (!betas) return tl::unexpected(betas.error());
+    for (const auto* value : {&epsilon, &momentum_decay})
+      if (!*value) return tl::unexpected(value->error());
+    return make_nadam(std::move(parameters), {.beta1 = betas->first,
+                                              .beta2 = betas->second,
+                                              .epsilon = *epsilon,
+                                              .weight_decay = *decay,
+                                              .momentum_decay = *momentum_decay});
+  }
+  if (spec.type == "rmsprop") {
+    const auto alpha = get_number(spec.parameters, "alpha");
+    const auto epsilon = get_number(spec.parameters, "eps");
+    const auto momentum = get_number(spec.parameters, "momentum");
+    const auto centered = get_bool(spec.parameters, "centered");
+    for (const auto* value : {&alpha, &epsilon, &momentum})
+      if (!*value) return tl::unexpected(value->error());
+    if (!centered) return tl::unexpected(centered.error());
+    return make_rmsprop(std::move(parameters), {.alpha = *alpha,
+                                                .epsilon = *epsilon,
+                                                .weight_decay = *decay,
+                                                .momentum = *momentum,
+                                                .is_centered = *centered});
+  }
+  if (spec.type == "lion") {
+    const auto betas = betas_of(spec);
+    if (!betas) return tl::unexpected(betas.error());
+    return make_lion(std::move(parameters),
+                     {.beta1 = betas->first, .beta2 = betas->second, .weight_decay = *decay});
   }
   return fail(ErrorKind::unsupported, "this trainer has no optimizer '" + spec.type + "'");
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What several optimizers share. Private to optimizer.cpp and adagrad.cpp: includes LibTorch.
+// What several optimizers share. Private to their sources: includes LibTorch.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <vector>
 
 namespace autotuned::trainer {
@@ -17,6 +19,34 @@ void lay_out_like(const std::vector<at::Tensor>& parameters, std::vector<at::Ten
 // same, so that one does for all.
 [[nodiscard]] std::vector<at::Tensor> counts_beside(const std::vector<at::Tensor>& parameters,
                                                     const std::vector<double>& counts);
+
+// The parameters that have a gradient, and their places among all.
+struct Stepped {
+  std::vector<std::size_t> indices;
+  std::vector<at::Tensor> parameters;
+  std::vector<at::Tensor> grads;
+};
+[[nodiscard]] Stepped stepped_of(const std::vector<at::Tensor>& parameters);
+// Of `all`, a state with one tensor per parameter, those of `stepped`; zeros where there was none.
+[[nodiscard]] std::vector<at::Tensor> state_of(std::vector<at::Tensor>& all,
+                                               const Stepped& stepped);
+
+// Takes rate * updates, or rate * numerators / denominators, from the parameters. The rate is a number, or a
+// tensor of one element on their device.
+void subtract(const std::vector<at::Tensor>& parameters, const std::vector<at::Tensor>& updates,
+              double rate);
+void subtract(const std::vector<at::Tensor>& parameters, const std::vector<at::Tensor>& updates,
+              const at::Tensor& rate);
+void subtract_quotients(const std::vector<at::Tensor>& parameters,
+                        const std::vector<at::Tensor>& numerators,
+                        const std::vector<at::Tensor>& denominators, double rate);
+void subtract_quotients(const std::vector<at::Tensor>& parameters,
+                        const std::vector<at::Tensor>& numerators,
+                        const std::vector<at::Tensor>& denominators, const at::Tensor& rate);
+
+// Lets `change` change `tensors` in place; where `found_inf` is 1 they are as before afterwards. Waits for nothing.
+void change_unless(const std::optional<at::Tensor>& found_inf,
+                   const std::vector<at::Tensor>& tensors, const std::function<void()>& change);
 
 // How often each parameter was stepped. Counted on the host, or on the device once move_to_device() was
 // called, until move_to_host().

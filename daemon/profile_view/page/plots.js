@@ -86,33 +86,58 @@ function timeAxis(context, from, to, left, width, height) {
   }
 }
 
+// Upwards the time of a step, to the right the steps by their numbers.
 function stepsPlot(rank) {
   const height = 150;
+  const left = 64;
+  const bottom = height - 14;
   const longest = Math.max(...rank.steps.map((step) => step.ns), 1);
   const state = plot(height, "duration of each step by parts", (context, { width }) => {
-    const wide = width / rank.steps.length;
+    const wide = (width - left) / rank.steps.length;
+    const heightOf = (ns) => ns / longest * (height - 24);
+    context.strokeStyle = colour("line");
+    context.fillStyle = colour("soft");
+    context.lineWidth = 1;
+    context.textAlign = "left";
+    for (const mark of timeMarks(0, longest, 330)) {
+      const y = bottom - heightOf(mark);
+      context.beginPath();
+      context.moveTo(left - 4, y);
+      context.lineTo(width, y);
+      context.stroke();
+      context.fillText(mark === 0 ? "0" : timeText(mark), 0, Math.max(y, 6));
+    }
+    context.fillText("step", 30, height - 6);
     rank.steps.forEach((step, i) => {
-      let y = height - 14;
+      let y = bottom;
       step.parts.forEach((ns, part) => {
-        const tall = ns / longest * (height - 24);
         context.fillStyle = colour(PARTS[part]);
-        y -= tall;
-        context.fillRect(i * wide, y, Math.max(wide - 1.5, 0.7), tall);
+        // Shades of one colour: the phases, where they are known.
+        const shades = PARTS[part] === "cpu" && step.cpu ? step.cpu : [ns];
+        shades.forEach((shade, phase) => {
+          if (phase > 0 && shade <= 0) return;
+          const tall = heightOf(shade);
+          context.globalAlpha = 1 - 0.2 * phase;
+          y -= tall;
+          context.fillRect(left + i * wide, y, Math.max(wide - 1.5, 0.7), tall);
+        });
+        context.globalAlpha = 1;
       });
       context.fillStyle = colour("soft");
-      if (wide > 24 || i % Math.ceil(26 / wide) === 0) context.fillText(step.name, i * wide + 1, height - 6);
+      if (wide > 24 || i % Math.ceil(26 / wide) === 0) context.fillText(step.name, left + i * wide + 1, height - 6);
     });
   });
   state.canvas.addEventListener("mousemove", (event) => {
-    const step = rank.steps[Math.floor(placeOf(state.canvas, event)[0] / state.width * rank.steps.length)];
+    const step = rank.steps[Math.floor((placeOf(state.canvas, event)[0] - left) / (state.width - left) * rank.steps.length)];
     if (!step) return;
-    const lines = step.parts.map((ns, i) => [ns, rank.parts[i].name]).filter(([ns]) => ns > 0)
-      .map(([ns, name]) => `${name}  ${timeText(ns)}  ${percentText(ns / step.ns)}`);
+    const lines = step.parts.map((ns, i) => [ns, i]).filter(([ns]) => ns > 0).flatMap(([ns, i]) => [
+      `${rank.parts[i].name}  ${timeText(ns)}  ${percentText(ns / step.ns)}`,
+      ...(PARTS[i] === "cpu" && step.cpu ? phaseLines(rank, step.cpu, step.ns).map((line) => "  " + line) : [])]);
     showTip(event, `step ${step.name}: ${timeText(step.ns)}\n` + lines.join("\n"));
   });
   state.canvas.addEventListener("mouseleave", hideTip);
-  const left = rank.steps_left_out ? element("p", { className: "note" }, `only the first ${rank.steps.length} steps are drawn`) : null;
-  return element("div", {}, element("h3", {}, "Steps"), state.canvas, left);
+  const note = rank.steps_left_out ? element("p", { className: "note" }, `only the first ${rank.steps.length} steps are drawn`) : null;
+  return element("div", {}, element("h3", {}, "Steps"), state.canvas, note);
 }
 
 function flameTree({ frames, names }) {

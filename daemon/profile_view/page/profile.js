@@ -156,6 +156,12 @@ function figure(value, words) {
   return element("div", { className: "figure" }, element("b", {}, value), element("span", {}, words));
 }
 
+// What the host did in the time of "CPU Exec", where the trace tells.
+function phaseLines(rank, times, step) {
+  return times.map((ns, i) => [ns, rank.cpu_phases[i].name]).filter(([ns]) => ns > 0)
+    .map(([ns, name]) => `${name}  ${timeText(ns)}  ${percentText(ns / step)}`);
+}
+
 function overviewSection(rank) {
   const step = rank.step_ns;
   const figures = [figure(timeText(step), rank.steps.length + rank.steps_left_out > 1
@@ -179,6 +185,7 @@ function overviewSection(rank) {
     const mark = element("i");
     mark.style.background = `var(--${PARTS[i]})`;
     legend.append(element("span", {}, mark, words));
+    if (PARTS[i] === "cpu") legend.append(...phaseLines(rank, rank.cpu_phases.map((one) => one.ns), step).map((line) => element("span", { className: "quiet" }, "of it " + line)));
   });
   const titles = rank.devices.map((device) => element("p", { className: "quiet" }, device.title));
   const nodes = [...titles, element("div", { className: "figures" }, ...figures), bar, legend];
@@ -189,10 +196,13 @@ function overviewSection(rank) {
 
 function findingsSection() {
   if (data.findings.length === 0) return [element("p", { className: "quiet" }, "Nothing was found that stands out.")];
-  return data.findings.map((finding) => {
+  const severities = ["high", "medium", "low", "note"];
+  const findings = [...data.findings].sort((a, b) => severities.indexOf(a.severity) - severities.indexOf(b.severity));
+  return findings.map((finding) => {
     const acts = finding.plugin ? [element("p", {}, "turned by ", element("code", {}, finding.knob || ""), ", tried by the plugin ", element("code", {}, finding.plugin), " in autotuned run")]
       : finding.knob ? [element("p", {}, "turned by ", element("code", {}, finding.knob))] : [];
-    return element("div", { className: "finding" }, element("p", {}, element("strong", {}, finding.id), finding.evidence), element("p", { className: "quiet" }, "→ " + finding.advice), ...acts);
+    return element("div", { className: "finding" }, element("p", {}, element("span", { className: "severity " + finding.severity }, finding.severity), element("strong", {}, finding.id), finding.evidence),
+      element("p", { className: "quiet" }, "→ " + finding.advice), finding.gain ? element("p", {}, finding.gain) : null, finding.code ? element("pre", {}, finding.code) : null, ...acts);
   });
 }
 

@@ -88,7 +88,8 @@ Repair repair_of(const Situation& situation, const std::string& type) {
       const std::string name = sdk::as<std::string>(parameter).value_or("");
       const std::size_t dot = name.rfind('.');
       if (dot == std::string::npos) {
-        return no_repair(name + " fails the check and belongs to no module that could be kept");
+        return no_repair(name +
+                         " fails the check and belongs to no module that can stay in 32 bits");
       }
       failing.insert(name);
       repair.modules.insert(name.substr(0, dot));
@@ -97,8 +98,7 @@ Repair repair_of(const Situation& situation, const std::string& type) {
     const auto failed = std::max(static_cast<std::int64_t>(failing.size()),
                                  sdk::as<std::int64_t>(sdk::member(check, "failed")).value_or(0));
     if (static_cast<double>(failed) > kMostFailing * static_cast<double>(repair.compared)) {
-      return no_repair(
-          "too many parameters fail its check for single modules to be kept in 32 bit");
+      return no_repair("too many parameters fail the check to keep single modules in 32 bits");
     }
     repair.ratio = sdk::as<double>(sdk::member(trial, "ratio")).value_or(1.0);
   }
@@ -122,14 +122,14 @@ std::optional<double> wide_share(const Situation& situation) {
 std::string unused_clause(const Situation& situation) {
   const bool is_unused =
       situation.metric("kernels.without_tensor_cores_share_ratio").value_or(0.0) > 0.0;
-  return is_unused ? " and leave its tensor cores unused" : "";
+  return is_unused ? " without tensor cores" : "";
 }
 
 Answer propose(const Situation& situation) {
   std::string obstacle = situation.obstacle(kAutocast);
   if (!obstacle.empty()) return sdk::none(std::move(obstacle));
   const auto now = situation.incumbent<std::string>(kAutocast);
-  if (now && *now != "off") return sdk::none("the job computes in " + *now + " already");
+  if (now && *now != "off") return sdk::none("the job already computes in " + *now);
   const Hardware hardware = hardware_of(situation);
   if (!hardware.has_bf16 && !hardware.has_fp16) return sdk::none(hardware.name);
 
@@ -140,9 +140,10 @@ Answer propose(const Situation& situation) {
   }
   const double saved = share.value_or(kUnknownShare) * (1.0 - 1.0 / hardware.speedup);
   const std::string evidence =
-      share ? "matrix products and convolutions in 32 bit take " + sdk::percent(*share) +
-                  " of the step" + unused_clause(situation) + ", and there is " + hardware.name
-            : "there is " + hardware.name;
+      share
+          ? "matrix products and convolutions in 32 bits take " + sdk::percent(*share) +
+                " of the step" + unused_clause(situation) + ", and the machine has " + hardware.name
+          : "the machine has " + hardware.name;
   Answer answer;
   std::string why_not_kept;
   const auto consider = [&](const char* type, const char* remark) {
@@ -160,13 +161,13 @@ Answer propose(const Situation& situation) {
     answer.add(kept, situation.expected_gain(kept, std::max(1.0, repair.ratio)),
                std::string(type) + " failed its check in " + std::to_string(repair.parameters) +
                    " of " + std::to_string(repair.compared) + " parameters, so " +
-                   listed(repair.modules) + " would stay in 32 bit" + remark);
+                   listed(repair.modules) + " would stay in 32 bits" + remark);
   };
   // bf16 has the range of float32 and needs no loss scaling, so fp16 only where it is missing or lost.
   if (hardware.has_bf16) consider("bf16", "");
   if (hardware.has_fp16) consider("fp16", "; the loss is scaled");
   if (answer.candidates.empty()) {
-    return sdk::none("16 bit was tried and was not better" + why_not_kept);
+    return sdk::none("16-bit arithmetic was tried and was not better" + why_not_kept);
   }
   return answer;
 }
@@ -174,5 +175,5 @@ Answer propose(const Situation& situation) {
 }  // namespace
 }  // namespace autotuned::plugins
 
-AUTOTUNED_PLUGIN("amp", "1.1", "Computes matrix products and convolutions in 16 bit.",
+AUTOTUNED_PLUGIN("amp", "1.1", "Computes matrix products and convolutions in 16 bits.",
                  autotuned::plugins::propose);

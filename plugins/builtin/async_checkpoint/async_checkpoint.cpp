@@ -31,7 +31,7 @@ Answer propose(const Situation& situation) {
   std::string obstacle = situation.obstacle(kAsync);
   if (!obstacle.empty()) return sdk::none(std::move(obstacle));
   if (situation.incumbent<bool>(kAsync).value_or(false)) {
-    return sdk::none("checkpoints are written beside the training already");
+    return sdk::none("checkpoints are already written during the training");
   }
   const auto ratio = situation.metric("train.checkpoint_ratio");
   const double copying = situation.metric("checkpoint.copy_ns").value_or(0.0);
@@ -48,12 +48,12 @@ Answer propose(const Situation& situation) {
                                seconds_text(copying * 1e-9);
   if (share < kLeastShare) return sdk::none(evidence);
   if (every > kMostSecondsBetween) {
-    return sdk::none(evidence + ": too rarely for a trial to measure; " + kAsync +
-                     ": on under start tries it");
+    return sdk::none(evidence + "; a trial cannot measure anything that rare; " + kAsync +
+                     ": on under start sets it without a trial");
   }
   const sdk::Json change = {{kAsync, true}};
   if (situation.has_lost(change)) {
-    return sdk::none("writing beside the training was tried and was not faster");
+    return sdk::none("writing checkpoints during the training was tried and was not faster");
   }
   return sdk::propose_one(change,
                           situation.expected_gain(change, sdk::gain_without(kSavedShare * share)),
@@ -63,5 +63,5 @@ Answer propose(const Situation& situation) {
 }  // namespace
 }  // namespace autotuned::plugins
 
-AUTOTUNED_PLUGIN("async_checkpoint", "1.0", "Writes checkpoints while training goes on.",
+AUTOTUNED_PLUGIN("async_checkpoint", "1.0", "Writes checkpoints during the training.",
                  autotuned::plugins::propose);

@@ -112,7 +112,7 @@ Limit limit_of(const Situation& situation, const MemoryUse& memory) {
     const double fits = std::clamp(room / memory.bytes_per_sample, 0.0, 1e15);
     lower(static_cast<std::int64_t>(fits),
           "the memory limit of " + format_bytes(bytes) +
-              " (tune.memory_limit, or what was free when the run began)");
+              " (tune.memory_limit, or the memory that was free when the run began)");
   }
   return limit;
 }
@@ -130,9 +130,9 @@ std::optional<Overhead> by_trace(const Situation& situation) {
   const auto unfilled = situation.metric("device.unfilled_ratio");
   if (!situation.is_on_gpu() || !waiting || !unfilled) return std::nullopt;
   return Overhead{std::clamp(*waiting + *unfilled, 0.02, 0.9), false,
-                  "the GPU waits for launches " + sdk::percent(*waiting) +
-                      " of the time, and for " + sdk::percent(*unfilled) +
-                      " its kernels leave it unfilled"};
+                  "the GPU waits for launches for " + sdk::percent(*waiting) +
+                      " of the time, and kernels fill only a part of it for " +
+                      sdk::percent(*unfilled)};
 }
 
 Overhead overhead_of(const Situation& situation, std::int64_t now,
@@ -214,7 +214,7 @@ Step step_up(std::int64_t now, const std::optional<Loss>& loss) {
     }
     return {0, "batches of " + format_count(loss->size) + " failed (" +
                    (loss->failure->empty() ? "no reason given" : *loss->failure) +
-                   ") and there is no useful size below"};
+                   "), and no smaller size is worth a trial"};
   }
   // Slower at four times the size may be faster at twice; equally fast will not be.
   const bool is_flat = loss->ratio > 0.98 && loss->ratio < kLeastGain;
@@ -243,20 +243,22 @@ std::string reason_of(const Situation& situation, const Overhead& overhead, std:
   const auto operators = situation.metric("operators.count_per_step");
   if (overhead.is_measured) {
     reason = "about " + sdk::percent(overhead.share) + " of a step of " + format_count(now) +
-             " samples does not depend on their number";
+             " samples does not depend on the number of samples";
   } else if (!overhead.reason.empty()) {
     reason = overhead.reason;
   } else if (operators) {
-    reason = "each step starts " + format_count(std::llround(*operators)) + " operators for " +
-             format_count(now) + " samples, about " + sdk::percent(overhead.share) + " of its time";
+    reason = "each step launches " + format_count(std::llround(*operators)) + " operators for " +
+             format_count(now) + " samples, which takes about " + sdk::percent(overhead.share) +
+             " of its time";
   } else {
-    reason = "the fixed costs of a step are shared by " + format_count(now) + " samples only";
+    reason = "the fixed costs of a step are spread over " + format_count(now) + " samples";
   }
   reason += "; " + format_count(size) +
-            (overhead.reason.empty() ? " samples would share it" : " samples give it more to do");
+            (overhead.reason.empty() ? " samples would spread that further"
+                                     : " samples give the GPU more work");
   if (memory.bytes_per_sample > 0.0) {
     const double bytes = memory.fixed_bytes + memory.bytes_per_sample * static_cast<double>(size);
-    reason += " and need at most about " + format_bytes(std::llround(bytes));
+    reason += ", and they need at most about " + format_bytes(std::llround(bytes));
   }
   return reason;
 }
@@ -280,7 +282,7 @@ Answer propose(const Situation& situation) {
   if (const auto half = step_down(situation, now, loss, trials)) {
     return propose_size(*half, kLeastGain,
                         "batches of " + format_count(loss->size) + " were slower than " +
-                            format_count(now) + ", so the fastest may be smaller still");
+                            format_count(now) + ", so a smaller size may be the fastest");
   }
   Step step = step_up(now, loss);
   if (step.size == 0) return sdk::none(std::move(step.why_not));
@@ -293,7 +295,7 @@ Answer propose(const Situation& situation) {
   const double gain = predicted_gain(overhead, now, size);
   // The first jump is made whatever is predicted: no model knows how well threads share small batches.
   if (overhead.is_measured && gain < kLeastGain) {
-    return sdk::none("the time per sample hardly falls any more: " + format_count(size) +
+    return sdk::none("the time per sample hardly falls with the batch size: " + format_count(size) +
                      " samples would give " + format_gain(gain));
   }
   return propose_size(size, gain, reason_of(situation, overhead, now, size, memory));
@@ -303,5 +305,5 @@ Answer propose(const Situation& situation) {
 }  // namespace autotuned::plugins
 
 AUTOTUNED_PLUGIN("batch_size", "1.2",
-                 "Grows the batch while the time per sample falls and memory lasts.",
+                 "Grows the batch while the time per sample falls and memory suffices.",
                  autotuned::plugins::propose);

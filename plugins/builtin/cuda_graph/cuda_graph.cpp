@@ -27,32 +27,32 @@ constexpr double kSavedShare = 0.5;
 Answer from_trace(const Situation& situation, const sdk::Json& change, double waiting) {
   if (waiting < kLeastShare) {
     return sdk::none("the GPU waits only " + sdk::percent(waiting) +
-                     " of the time for the host to start its next kernel");
+                     " of the time for the host to launch its next kernel");
   }
-  return sdk::propose_one(
-      change, situation.expected_gain(change, sdk::gain_without(kSavedShare * waiting)),
-      "for " + sdk::percent(waiting) +
-          " of the time the GPU waits for the host to start its next kernel; a graph starts all at "
-          "once",
-      waiting);
+  return sdk::propose_one(change,
+                          situation.expected_gain(change, sdk::gain_without(kSavedShare * waiting)),
+                          "for " + sdk::percent(waiting) +
+                              " of the time the GPU waits for the host to launch its next kernel; "
+                              "a graph launches all kernels at once",
+                          waiting);
 }
 
 Answer propose(const Situation& situation) {
-  if (!situation.is_on_gpu()) return sdk::none("the job runs on the CPU, which has no graphs");
+  if (!situation.is_on_gpu()) return sdk::none("the job runs on the CPU, and graphs need a GPU");
   std::string obstacle = situation.obstacle(kGraph);
   if (!obstacle.empty()) return sdk::none(std::move(obstacle));
-  if (situation.incumbent<bool>(kGraph) == true) return sdk::none("the step is a graph already");
+  if (situation.incumbent<bool>(kGraph) == true) return sdk::none("the step is already a graph");
   if (situation.text("recipe", "model") == "paced") {
-    return sdk::none("a step of the model paced waits on the host, which no graph records");
+    return sdk::none("the model paced waits on the host, which a graph cannot record");
   }
   if (situation.incumbent<std::string>("train.loss_reading") == "every_step") {
     return sdk::none(
-        "the loss is read after every step, so the next one could not be started early "
+        "the loss is read after every step, so the host cannot launch the next step early "
         "(train.loss_reading: deferred)");
   }
   const sdk::Json change = {{kGraph, true}};
   if (situation.has_lost(change)) {
-    return sdk::none("recording the step was tried and was not faster");
+    return sdk::none("a graph was tried and was not faster");
   }
   if (const auto waiting = situation.metric("device.launch_wait_ratio")) {
     return from_trace(situation, change, *waiting);
@@ -61,20 +61,19 @@ Answer propose(const Situation& situation) {
   const auto mean_ns = situation.metric("operators.mean_ns");
   const auto step_ns = situation.metric("step.duration_ns");
   if (!calls || !mean_ns || !step_ns || *step_ns <= 0.0) {
-    return sdk::none("the profile does not say what starting operators costs");
+    return sdk::none("the profile does not say what launching operators costs");
   }
   const double launch_ns = std::clamp(*mean_ns, 0.0, kMostLaunchNs);
   const double share = std::clamp(*calls * launch_ns / *step_ns, 0.0, 1.0);
   if (share < kLeastShare) {
-    return sdk::none("starting the operators takes only " + sdk::percent(share) +
-                     " of a step, beside which the GPU computes");
+    return sdk::none("launching the operators takes only " + sdk::percent(share) +
+                     " of a step, while the GPU computes");
   }
   char evidence[200];
-  std::snprintf(
-      evidence, sizeof evidence,
-      "a step of %.1f ms has %.0f operators of %.1f us each on the host: starting them takes "
-      "%s of it; a graph starts all at once",
-      *step_ns / 1e6, *calls, *mean_ns / 1e3, sdk::percent(share).c_str());
+  std::snprintf(evidence, sizeof evidence,
+                "a step of %.1f ms has %.0f operators of %.1f us each on the host: launching them "
+                "takes %s of it; a graph launches all at once",
+                *step_ns / 1e6, *calls, *mean_ns / 1e3, sdk::percent(share).c_str());
   return sdk::propose_one(change,
                           situation.expected_gain(change, sdk::gain_without(kSavedShare * share)),
                           evidence, share);
@@ -83,5 +82,6 @@ Answer propose(const Situation& situation) {
 }  // namespace
 }  // namespace autotuned::plugins
 
-AUTOTUNED_PLUGIN("cuda_graph", "1.0", "Records the step as a graph, which a GPU starts as a whole.",
+AUTOTUNED_PLUGIN("cuda_graph", "1.0",
+                 "Records the step as a CUDA graph and launches it as a whole.",
                  autotuned::plugins::propose);

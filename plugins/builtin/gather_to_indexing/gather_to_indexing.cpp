@@ -32,14 +32,14 @@ std::optional<double> gather_share(const Situation& situation) {
 std::string place_clause(const Situation& situation) {
   const auto place = situation.place(kSignal);
   if (!place) return {};
-  return ", " + sdk::percent(place->share_ratio) + " of that in " + place->module;
+  return ", " + sdk::percent(place->share_ratio) + " of it in " + place->module;
 }
 
 Answer propose(const Situation& situation) {
   std::string obstacle = situation.obstacle(kRewrite);
   if (!obstacle.empty()) return sdk::none(std::move(obstacle));
   if (situation.incumbent<std::string>(kRewrite) == "indexing") {
-    return sdk::none("gather selects whole rows already");
+    return sdk::none("gather already selects whole rows");
   }
   const auto share = gather_share(situation);
   if (!share) return sdk::none("the profile does not say what gather costs");
@@ -49,20 +49,20 @@ Answer propose(const Situation& situation) {
   }
   const sdk::Json change = {{kRewrite, "indexing"}};
   if (situation.has_lost(change)) {
-    return sdk::none("selecting rows instead of gather was tried and was not faster");
+    return sdk::none("row selection instead of gather was tried and was not faster");
   }
-  return sdk::propose_one(
-      change, situation.expected_gain(change, sdk::gain_without(*share * kSavedShare)),
-      "gather and its backward take " + sdk::percent(*share) + " of the step" +
-          place_clause(situation) +
-          "; where the index is the same along a row, copying whole rows gives the "
-          "same bits in less time",
-      *share);
+  return sdk::propose_one(change,
+                          situation.expected_gain(change, sdk::gain_without(*share * kSavedShare)),
+                          "gather and its backward take " + sdk::percent(*share) + " of the step" +
+                              place_clause(situation) +
+                              "; if the index is the same along a row, copying whole rows gives "
+                              "the same bits in less time",
+                          *share);
 }
 
 }  // namespace
 }  // namespace autotuned::plugins
 
 AUTOTUNED_PLUGIN("gather_to_indexing", "1.1",
-                 "Copies whole rows where gather would read an index per element.",
+                 "Replaces gather by copies of whole rows where its index selects rows.",
                  autotuned::plugins::propose);

@@ -46,14 +46,14 @@ std::string against_huge_pages(const Situation& situation, const Json& change) {
   std::string obstacle = situation.obstacle(kTunables);
   if (!obstacle.empty()) return obstacle;
   if (allocator_now(situation) != "glibc") {
-    return "glibc's tunables do not reach " + allocator_now(situation);
+    return "glibc's tunables do not apply to " + allocator_now(situation);
   }
   if (!situation.incumbent<std::string>(kTunables).value_or("").empty()) {
-    return "glibc's tunables are set already";
+    return "glibc's tunables are already set";
   }
   // Not empty in tests only: the machine is looked at here, because nobody else needs to know.
   const std::string mode = huge_pages(situation.text("environment", "root"));
-  if (mode == "always") return "the kernel gives huge pages without being asked";
+  if (mode == "always") return "the kernel already gives huge pages to all memory";
   if (mode != "madvise") return "the kernel gives no huge pages";
   if (situation.has_lost(change)) return "huge pages were tried and were not faster";
   return {};
@@ -80,7 +80,9 @@ Json change_to(const Situation& situation, const char* allocator) {
 void add(Answer& answer, const Situation& situation, const Signal& signal, const Json& change,
          std::string obstacle, const char* claim) {
   if (!obstacle.empty()) {
-    answer.none_because += (answer.none_because.empty() ? "" : "; ") + obstacle;
+    // Several changes can have one obstacle.
+    if (answer.none_because.find(obstacle) == std::string::npos)
+      answer.none_because += (answer.none_because.empty() ? "" : "; ") + obstacle;
     return;
   }
   const double gain = sdk::gain_without(kSavedShare * signal.share);
@@ -89,10 +91,12 @@ void add(Answer& answer, const Situation& situation, const Signal& signal, const
 }
 
 Answer propose(const Situation& situation) {
-  if (situation.is_on_gpu()) return sdk::none("the tensors of the step are in the GPU's memory");
+  if (situation.is_on_gpu())
+    return sdk::none("the tensors of the step are in the memory of the GPU");
   const auto share = situation.metric("cpu.kernel_ratio");
   const auto faults = situation.metric("memory.page_faults_per_step");
-  if (!share || !faults) return sdk::none("the profile does not say what page faults cost");
+  if (!share || !faults)
+    return sdk::none("the profile does not say how many page faults there are and what they cost");
   if (*share < kLeastShare) {
     return sdk::none("the kernel takes only " + sdk::percent(*share) + " of the CPU time");
   }
@@ -106,7 +110,7 @@ Answer propose(const Situation& situation) {
   for (const char* name : {"jemalloc", "tcmalloc"}) {
     const Json change = change_to(situation, name);
     add(answer, situation, signal, change, against_allocator(situation, name, change),
-        "another allocator keeps what it frees for the next step");
+        "another allocator keeps freed memory for the next step");
   }
   if (!answer.candidates.empty()) answer.none_because.clear();
   return answer;
@@ -116,5 +120,5 @@ Answer propose(const Situation& situation) {
 }  // namespace autotuned::plugins
 
 AUTOTUNED_PLUGIN("host_allocator", "1.1",
-                 "Asks for huge pages where the kernel gives them, and tries other allocators.",
+                 "Tries huge pages if the kernel offers them, and other allocators.",
                  autotuned::plugins::propose);

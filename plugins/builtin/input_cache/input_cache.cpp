@@ -46,7 +46,7 @@ struct Kind {
 // Those that save more come first.
 constexpr std::array kKinds = {
     Kind{"prefix", "input.prefix_ratio", "cache_prefix_bytes",
-         "all before the first random transform", "prefix_file"},
+         "all work before the first random transform", "prefix_file"},
     Kind{"decoded", "input.decode_ratio", "cache_decoded_bytes", "reading and decoding",
          "decoded_file"},
     Kind{"raw", "input.read_ratio", "cache_raw_bytes", "reading", nullptr},
@@ -68,7 +68,7 @@ Answer in_place(const Situation& situation, const std::string& kind) {
   const double rate = situation.metric("samples_per_second").value_or(0.0);
   if (ratio > 1.0 && rate > 0.0 && samples > 0.0) {
     const double saved_s = samples / rate * (ratio - 1.0);  // in an epoch
-    because += ", which repays itself after " + number_text(fill_s / saved_s) + " epochs";
+    because += "; the cache is repaid after " + number_text(fill_s / saved_s) + " epochs";
   }
   return sdk::none(std::move(because));
 }
@@ -86,20 +86,21 @@ Answer propose(const Situation& situation) {
   const auto stored = static_cast<double>(situation.integer("job", "stored_samples"));
   const auto ahead = static_cast<double>(situation.integer("recipe", "train_samples_total"));
   if (stored <= 0.0 || ahead <= 0.0) {
-    return sdk::none("it is not known how often a sample comes");
+    return sdk::none("the situation does not say how often a sample is used");
   }
   const double visits = ahead / stored;
   if (visits < kFewestVisits) {
-    return sdk::none(
-        "a stored sample comes " + number_text(visits) +
-        " times in the training: a cache, which is filled once for the trial, pays from " +
-        number_text(kFewestVisits) + " on");
+    return sdk::none("a stored sample is used " + number_text(visits) +
+                     " times in the training, and a cache is worth a trial from " +
+                     number_text(kFewestVisits) + " on");
   }
 
   const auto in_memory = static_cast<double>(situation.integer("job", "cache_allowed_bytes"));
   const auto on_disk = static_cast<double>(situation.integer("job", "cache_disk_allowed_bytes"));
   Answer answer;
-  std::string because = "nothing before the first random transform takes time worth saving";
+  std::string because =
+      "reading, decoding and the transforms before the first random one take too little time to "
+      "save";
   for (const Kind& kind : kKinds) {
     const double saved = situation.metric(kind.saved_metric).value_or(0.0);
     const auto needed = static_cast<double>(situation.integer("job", kind.bytes_fact));
@@ -121,8 +122,8 @@ Answer propose(const Situation& situation) {
       // While the step waits, it waits for samples to be made; without their first part, for less.
       const double gain = sdk::gain_without(*loading * saved * fitting * share);
       std::string reason = std::string(kind.saves) + " takes " + sdk::percent(saved) +
-                           " of a sample's time, and each stored sample comes " +
-                           number_text(visits) + " times; kept, all of them need " + room;
+                           " of a sample's time, and each stored sample is used " +
+                           number_text(visits) + " times; a cache of all samples needs " + room;
       double expected = situation.expected_gain(change, gain);
       if (fitting < 1.0) {
         reason += ", so that " + sdk::percent(fitting) + " of them fit";
@@ -141,7 +142,6 @@ Answer propose(const Situation& situation) {
 }  // namespace
 }  // namespace autotuned::plugins
 
-AUTOTUNED_PLUGIN(
-    "input_cache", "1.0",
-    "Keeps samples, in memory or in a file, where they come often enough and there is room.",
-    autotuned::plugins::propose);
+AUTOTUNED_PLUGIN("input_cache", "1.0",
+                 "Keeps samples in memory or in a file if they are used often enough and fit.",
+                 autotuned::plugins::propose);

@@ -30,20 +30,20 @@ Answer propose(const Situation& situation) {
   std::string obstacle = situation.obstacle(kIndex);
   if (!obstacle.empty()) return sdk::none(std::move(obstacle));
   if (situation.incumbent<bool>(kIndex).value_or(false)) {
-    return sdk::none("files are looked up in an index already");
+    return sdk::none("the index is already in use");
   }
   const auto needed = static_cast<double>(situation.integer("job", "jpeg_index_bytes"));
   if (needed <= 0.0) {
     return sdk::none(
-        "there are no crops of JPEG files that can be indexed (baseline, 4:4:4, 4:2:2, 4:2:0 or "
+        "no transform crops JPEG files that can be indexed (baseline, 4:4:4, 4:2:2, 4:2:0 or "
         "grey)");
   }
   if (situation.incumbent<std::string>("input.decode").value_or("full") != "crop") {
-    return sdk::none("pictures are decoded whole: an index helps where input.decode is crop");
+    return sdk::none("pictures are decoded as a whole: an index needs input.decode: crop");
   }
   if (situation.incumbent<std::string>("input.decode_scale").value_or("full") != "full") {
     return sdk::none(
-        "pictures are decoded smaller than they are (input.decode_scale), without an index");
+        "pictures are decoded at a smaller scale (input.decode_scale), which uses no index");
   }
   const std::string cache = situation.incumbent<std::string>("input.cache").value_or("none");
   const auto decoded = static_cast<double>(situation.integer("job", "cache_decoded_bytes"));
@@ -52,7 +52,7 @@ Answer propose(const Situation& situation) {
     return sdk::none("pictures are kept decoded (input.cache: " + cache + ")");
   }
   if (decoded > 0.0 && decoded <= allowed) {
-    return sdk::none("decoded pictures fit into memory (" + sdk::bytes_text(decoded) + " of " +
+    return sdk::none("the decoded pictures fit into memory (" + sdk::bytes_text(decoded) + " of " +
                      sdk::bytes_text(allowed) + "), where input.cache saves more");
   }
   if (needed > kMostMemoryRatio * allowed) {
@@ -63,7 +63,7 @@ Answer propose(const Situation& situation) {
   const auto ahead = static_cast<double>(situation.integer("recipe", "train_samples_total"));
   if (stored <= 0.0 || ahead < kFewestVisits * stored) {
     return sdk::none(
-        "a file comes less than twice in the training: there is no later time to save");
+        "each file is used less than twice in the training, so an index saves nothing");
   }
   const auto loading = situation.metric("loader.cost_ratio");
   const auto decoding = situation.metric("input.decode_ratio");
@@ -79,13 +79,14 @@ Answer propose(const Situation& situation) {
   const sdk::Json change = {{kIndex, true}};
   if (situation.has_lost(change)) return sdk::none("an index was tried and was not faster");
   const double share = *loading * *decoding;
-  return sdk::propose_one(
-      change, situation.expected_gain(change, sdk::gain_without(kSavedShare * share)),
-      "decoding crops takes " + sdk::percent(*decoding) +
-          " of a sample's time, most of it for code around the crop; an index of all files takes " +
-          sdk::bytes_text(needed) + ", where decoded pictures would take " +
-          sdk::bytes_text(decoded),
-      share);
+  return sdk::propose_one(change,
+                          situation.expected_gain(change, sdk::gain_without(kSavedShare * share)),
+                          "decoding crops takes " + sdk::percent(*decoding) +
+                              " of a sample's time, mostly for the parts around the crop; an index "
+                              "of all files needs " +
+                              sdk::bytes_text(needed) + ", where decoded pictures would take " +
+                              sdk::bytes_text(decoded),
+                          share);
 }
 
 }  // namespace
@@ -93,5 +94,5 @@ Answer propose(const Situation& situation) {
 
 AUTOTUNED_PLUGIN(
     "jpeg_index", "1.0",
-    "Remembers where the rows of JPEG files begin, where only crops of them are decoded.",
+    "Keeps an index of JPEG files, so that crops are decoded without the rest of the picture.",
     autotuned::plugins::propose);

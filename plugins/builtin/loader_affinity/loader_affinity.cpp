@@ -35,37 +35,38 @@ Answer propose(const Situation& situation) {
   std::string obstacle = situation.obstacle(kAffinity);
   if (!obstacle.empty()) return sdk::none(std::move(obstacle));
   const std::int64_t workers = situation.incumbent<std::int64_t>(kWorkers).value_or(0);
-  if (workers == 0) return sdk::none("without loader workers nothing is beside the step");
+  if (workers == 0) return sdk::none("without loader workers no thread competes with the step");
   if (situation.incumbent<std::string>(kAffinity) == "apart") {
-    return sdk::none("the workers keep off the CPU of the launching thread already");
+    return sdk::none("the workers already avoid the CPU of the launching thread");
   }
   const std::int64_t cpus = situation.cpus_allowed();
   if (cpus <= 2) {
-    return sdk::none("of " + std::to_string(cpus) +
-                     " CPUs one would be left for all workers, which can only cost");
+    return sdk::none("with " + std::to_string(cpus) +
+                     " CPUs all workers would share one CPU, which can only be slower");
   }
   if (!situation.is_on_gpu() && situation.text("recipe", "model") != "paced") {
-    return sdk::none("the step computes on the CPUs itself, and none would be free for it");
+    return sdk::none("the step itself computes on all CPUs, so no CPU can be reserved for it");
   }
   if (workers >= cpus) {
     return sdk::none(std::to_string(workers) + " workers on " + std::to_string(cpus) +
-                     " CPUs would share fewer than there are");
+                     " CPUs would have to share fewer CPUs");
   }
   const auto hold_up = hold_up_of(situation);
   if (!hold_up) {
-    return sdk::none("it was not measured how fast the step is where nothing is loaded");
+    return sdk::none("the rate of the step without loading was not measured");
   }
   if (*hold_up < kLeastHoldUp) {
-    return sdk::none("beside waiting for data, loading costs the step only " +
+    return sdk::none("besides the wait for data, loading costs the step only " +
                      sdk::percent(std::max(*hold_up, 0.0)) + " of its time");
   }
   const sdk::Json change = {{kAffinity, "apart"}};
-  if (situation.has_lost(change)) return sdk::none("it was tried and was not faster");
+  if (situation.has_lost(change))
+    return sdk::none("workers apart from the launching thread were tried and were not faster");
   return sdk::propose_one(
       change, situation.expected_gain(change, sdk::gain_without(kSavedShare * *hold_up)),
-      "beside waiting for data, loading costs the step " + sdk::percent(*hold_up) +
+      "besides the wait for data, loading costs the step " + sdk::percent(*hold_up) +
           " of its time: " + std::to_string(workers) + " workers run on the " +
-          std::to_string(cpus) + " CPUs of the thread that launches it",
+          std::to_string(cpus) + " CPUs that the launching thread uses too",
       std::min(*hold_up, 1.0));
 }
 
@@ -73,5 +74,5 @@ Answer propose(const Situation& situation) {
 }  // namespace autotuned::plugins
 
 AUTOTUNED_PLUGIN("loader_affinity", "1.0",
-                 "Keeps loader workers off the CPU of the thread that launches the steps.",
+                 "Keeps loader workers away from the CPU of the thread that launches the steps.",
                  autotuned::plugins::propose);

@@ -116,8 +116,8 @@ std::string idle_clause(const Demand& demand) {
 std::string cores_clause(const Demand& demand, std::int64_t now, std::int64_t most) {
   const double wanted = workers_wanted(demand, now);
   if (wanted <= static_cast<double>(most) || wanted > kMostCores) return {};
-  return "; feeding this device takes about " + std::to_string(std::llround(wanted) + 1) +
-         " CPUs, one of them to launch the step";
+  return "; loading fast enough for this device needs about " +
+         std::to_string(std::llround(wanted) + 1) + " CPUs, one of them for the launching thread";
 }
 
 std::string reason_for_more(const Demand& demand, std::int64_t now, std::int64_t needed) {
@@ -126,7 +126,7 @@ std::string reason_for_more(const Demand& demand, std::int64_t now, std::int64_t
     const bool is_enough = workers_wanted(demand, now) <= static_cast<double>(needed);
     return "preparing batches takes " + share + " of the step in the training thread" +
            idle_clause(demand) + "; " + count_of_workers(needed) +
-           (is_enough ? " would keep up" : " would come closest to it");
+           (is_enough ? " would keep up" : " would come closest to that");
   }
   return "with " + count_of_workers(now) + " the step waits " + share + " of its time for data" +
          idle_clause(demand);
@@ -164,8 +164,8 @@ Answer propose(const Situation& situation) {
   const std::vector<std::int64_t> counts = counts_to_try(*demand, *now, needed);
   if (counts.empty() && demand->wait_ratio >= kLeastWaitRatio) {
     return sdk::none("the step waits " + sdk::percent(demand->wait_ratio) +
-                     " of its time for data, but the CPUs are busy: another worker would take its "
-                     "time from the others" +
+                     " of its time for data, but the CPUs are busy, so another worker would only "
+                     "slow down the others" +
                      cores);
   }
   if (counts.empty()) {
@@ -187,18 +187,20 @@ Answer propose(const Situation& situation) {
   if (!answer.candidates.empty()) return answer;
   const std::int64_t cpus = situation.cpus_allowed();
   if (*now < most) {
-    return sdk::none("the counts near " + std::to_string(needed) +
-                     " were tried and were not faster than " + std::to_string(*now) + cores);
+    return sdk::none("worker counts near " + std::to_string(needed) +
+                     " were tried and were not faster than " + std::to_string(*now) + " workers" +
+                     cores);
   }
   return sdk::none((most < cpus
-                        ? "all CPUs but the one that launches the step have a worker already"
-                        : "all " + std::to_string(most) + " CPUs have a worker already") +
+                        ? "each CPU except that of the launching thread already has a worker"
+                        : "each of the " + std::to_string(most) + " CPUs already has a worker") +
                    cores);
 }
 
 }  // namespace
 }  // namespace autotuned::plugins
 
-AUTOTUNED_PLUGIN("num_workers", "1.1",
-                 "Chooses how many threads prepare batches, from what one of them can do.",
-                 autotuned::plugins::propose);
+AUTOTUNED_PLUGIN(
+    "num_workers", "1.1",
+    "Chooses the number of threads that prepare batches, from the rate of one of them.",
+    autotuned::plugins::propose);

@@ -29,10 +29,10 @@ Answer propose(const Situation& situation) {
   if (!obstacle.empty()) return sdk::none(std::move(obstacle));
   if (situation.is_on_gpu()) return sdk::none("the operators run on the GPU");
   if (!situation.incumbent<std::string>(kSpins).value_or("").empty()) {
-    return sdk::none("the time that threads spin is set already");
+    return sdk::none("the recipe or an earlier trial already sets how long threads spin");
   }
   const std::int64_t threads = situation.incumbent<std::int64_t>("threads.intra_op").value_or(1);
-  if (threads < 2) return sdk::none("one thread runs every operator, so none has to be woken");
+  if (threads < 2) return sdk::none("one thread runs each operator, so no thread has to be woken");
   const auto calls = situation.metric("operators.count_per_step");
   const auto step_ns = situation.metric("step.duration_ns");
   if (!calls || !step_ns || *step_ns <= 0.0) {
@@ -44,16 +44,15 @@ Answer propose(const Situation& situation) {
   }
   const sdk::Json change = {{kSpins, kBoundedSpins}};
   if (situation.has_lost(change)) {
-    return sdk::none("letting threads spin was tried and was not faster");
+    return sdk::none("spinning threads were tried and were not faster");
   }
   // Not every operator is shared by threads.
   const double saved = std::min(0.5, *calls * kWakingNs / *step_ns) / 2.0;
   char evidence[200];
-  std::snprintf(
-      evidence, sizeof evidence,
-      "a step of %.1f ms has %.0f operators, and the threads that share one sleep after each: "
-      "at 15 us for waking them, up to %s of the step",
-      *step_ns / 1e6, *calls, sdk::percent(2.0 * saved).c_str());
+  std::snprintf(evidence, sizeof evidence,
+                "a step of %.1f ms has %.0f operators, and their threads sleep after each one: "
+                "with 15 us to wake them, that is up to %s of the step",
+                *step_ns / 1e6, *calls, sdk::percent(2.0 * saved).c_str());
   return sdk::propose_one(change, situation.expected_gain(change, sdk::gain_without(saved)),
                           evidence, share);
 }
@@ -62,5 +61,5 @@ Answer propose(const Situation& situation) {
 }  // namespace autotuned::plugins
 
 AUTOTUNED_PLUGIN("omp_wait_policy", "1.0",
-                 "Lets the threads of an operator spin for a while before they sleep.",
+                 "Lets the threads of operators spin for a limited time before they sleep.",
                  autotuned::plugins::propose);

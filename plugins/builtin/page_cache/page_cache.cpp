@@ -30,31 +30,31 @@ std::string note(const Situation& situation, double stored_bytes) {
   const auto room = static_cast<double>(situation.integer("job", "cache_allowed_bytes"));
   if (room < stored_bytes) return {};
   return " (all " + sdk::bytes_text(stored_bytes) +
-         " fit into memory: with input.cache: raw they are read from storage once)";
+         " fit into memory: with input.cache: raw each file is read from storage once)";
 }
 
 Answer propose(const Situation& situation) {
   std::string obstacle = situation.obstacle(kReadAhead);
   if (!obstacle.empty()) return sdk::none(std::move(obstacle));
   const auto stored = static_cast<double>(situation.integer("job", "cache_raw_bytes"));
-  if (stored <= 0.0) return sdk::none("the samples are not read from files in the step's way");
+  if (stored <= 0.0) return sdk::none("the samples are not read from files during the training");
   const auto wait = situation.metric("step.data_wait_ratio");
   const auto reading = situation.metric("input.read_ratio");
   const auto delivered = situation.metric("input.storage_bytes_per_step");
   if (!wait || !reading || !delivered) {
-    return sdk::none("the profile does not say what storage delivers");
+    return sdk::none("the profile does not say how much is read from storage");
   }
   if (*wait < kLeastWaitRatio) {
     return sdk::none("the step waits only " + sdk::percent(*wait) + " of its time for data");
   }
-  if (*delivered < 1.0) return sdk::none("the system had all files in memory");
+  if (*delivered < 1.0) return sdk::none("the operating system has all files in memory");
   if (*reading < kLeastReadRatio) {
     return sdk::none("reading files takes only " + sdk::percent(*reading) + " of a sample's time");
   }
   const std::int64_t now = situation.incumbent<std::int64_t>(kReadAhead).value_or(0);
   const std::int64_t next =
       now == 0 ? kFirstBatches : std::min(4 * now, situation.knob(kReadAhead)->maximum);
-  if (next <= now) return sdk::none("the system reads as far ahead as it can be asked to");
+  if (next <= now) return sdk::none("input.read_ahead has its largest value");
   const sdk::Json change = {{kReadAhead, next}};
   if (situation.has_lost(change)) {
     return sdk::none("reading " + std::to_string(next) +
@@ -72,5 +72,6 @@ Answer propose(const Situation& situation) {
 }  // namespace
 }  // namespace autotuned::plugins
 
-AUTOTUNED_PLUGIN("page_cache", "1.0", "Has the system read files before the loader wants them.",
+AUTOTUNED_PLUGIN("page_cache", "1.0",
+                 "Lets the operating system read files before the loader needs them.",
                  autotuned::plugins::propose);

@@ -31,7 +31,7 @@ std::string pinned_text(const Situation& situation) {
   const auto prefetch = situation.incumbent<std::int64_t>("loader.prefetch_batches");
   if (!bytes || *bytes <= 0.0 || !workers || !prefetch) return "";
   const auto batches = static_cast<double>(*workers * *prefetch + 2);
-  return "; " + format_bytes(std::llround(batches * *bytes)) + " or more are page-locked for it";
+  return "; " + format_bytes(std::llround(batches * *bytes)) + " or more would be page-locked";
 }
 
 // What the copies of a step cost.
@@ -48,11 +48,12 @@ std::optional<Copies> by_trace(const Situation& situation, bool is_pinned) {
   const double held_up = std::max(*exposed, *waiting);
   // Once memory is page-locked, what is hidden behind kernels costs nothing any more.
   if (is_pinned || *pageable <= held_up) {
-    return Copies{held_up, "copies hold the step up for " + sdk::percent(held_up) + " of its time"};
+    return Copies{held_up,
+                  "the step waits for copies for " + sdk::percent(held_up) + " of its time"};
   }
   return Copies{*pageable, "copies from pageable memory to the GPU take " +
                                sdk::percent(*pageable) + " of the step, " + sdk::percent(held_up) +
-                               " while nothing else goes on"};
+                               " without other work at the same time"};
 }
 
 // A trace saw the copies themselves. What the host spends in handing batches over is the next best.
@@ -70,10 +71,10 @@ std::string reason_of(const Situation& situation, std::string reason, bool is_be
   }
   const auto pageable = situation.metric("transfer.pageable_ratio");
   if (pageable && *pageable > 0.0) {
-    reason += ", " + sdk::percent(*pageable) + " of it from pageable memory";
+    reason += ", " + sdk::percent(*pageable) + " of the bytes from pageable memory";
   }
-  reason += is_beside ? "; from page-locked memory it runs beside the step"
-                      : "; from page-locked memory it is faster";
+  reason += is_beside ? "; copies from page-locked memory run during the step"
+                      : "; copies from page-locked memory are faster";
   return reason + pinned_text(situation);
 }
 
@@ -91,23 +92,27 @@ Answer propose(const Situation& situation) {
     return sdk::none("the job runs on the CPU, where nothing is copied to a GPU" +
                      (reason.empty() ? std::string() : " (" + reason + ")"));
   }
-  for (const char* knob : {kPin, kAsynchronous}) {
+  // A script copies its batches by itself.
+  const bool is_copy_ours = situation.knob(kAsynchronous).has_value();
+  std::vector<const char*> knobs = {kPin};
+  if (is_copy_ours) knobs.push_back(kAsynchronous);
+  for (const char* knob : knobs) {
     std::string obstacle = situation.obstacle(knob);
     if (!obstacle.empty()) return sdk::none(std::move(obstacle));
   }
   sdk::Json change = sdk::Json::object();
-  for (const char* knob : {kPin, kAsynchronous}) {
+  for (const char* knob : knobs) {
     if (situation.incumbent<bool>(knob) != true) change[knob] = true;
   }
   if (change.empty())
-    return sdk::none("batches are page-locked and copied beside the step already");
+    return sdk::none("batches are already page-locked and copied during the step");
   const auto copies = copies_of(situation, !change.contains(kPin));
-  if (!copies) return sdk::none("the profile does not say how long copying to the GPU takes");
+  if (!copies) return sdk::none("the profile does not say how long copies to the GPU take");
   if (copies->share < kLeastShare) {
     return sdk::none("copying to the GPU takes only " + sdk::percent(copies->share) +
                      " of the step");
   }
-  if (!situation.has_lost(change)) {
+  if (is_copy_ours && !situation.has_lost(change)) {
     return sdk::propose_one(change,
                             situation.expected_gain(change, sdk::gain_without(copies->share)),
                             reason_of(situation, copies->evidence, true));
@@ -119,7 +124,7 @@ Answer propose(const Situation& situation) {
     return sdk::none("page-locked memory was tried and was not faster");
   }
   if (ran_out_of_memory(situation, change)) {
-    return sdk::none("page-locking the batches takes more memory than there is for it");
+    return sdk::none("page-locked batches need more memory than the trainer has");
   }
   return sdk::propose_one(
       alone, situation.expected_gain(alone, sdk::gain_without(kSavedByPinning * copies->share)),
@@ -129,6 +134,6 @@ Answer propose(const Situation& situation) {
 }  // namespace
 }  // namespace autotuned::plugins
 
-AUTOTUNED_PLUGIN("pinned_memory", "1.1",
-                 "Prepares batches in page-locked memory and copies them beside the step.",
+AUTOTUNED_PLUGIN("pinned_memory", "1.2",
+                 "Prepares batches in page-locked memory and copies them during the step.",
                  autotuned::plugins::propose);

@@ -27,7 +27,7 @@ Answer propose(const Situation& situation) {
   if (!obstacle.empty()) return sdk::none(std::move(obstacle));
   const std::int64_t workers = situation.incumbent<std::int64_t>(kWorkers).value_or(0);
   if (workers == 0) {
-    return sdk::none("without loader workers every batch is made when it is needed, none ahead");
+    return sdk::none("without loader workers no batch is prepared in advance");
   }
   const auto wait = situation.metric("step.data_wait_ratio");
   if (!wait) return sdk::none("the profile does not say how long the step waits for data");
@@ -38,30 +38,30 @@ Answer propose(const Situation& situation) {
   const auto samples = situation.metric("step.samples");
   const auto step_ns = situation.metric("step.duration_ns");
   if (!sample_ns || !samples || !step_ns || *step_ns <= 0.0) {
-    return sdk::none("the profile does not say how long a batch takes");
+    return sdk::none("the profile does not say how long the preparation of a batch takes");
   }
   // What the workers need for a batch, over what the step would need without waiting.
   const double load = *sample_ns * *samples /
                       (static_cast<double>(workers) * *step_ns * std::max(1e-3, 1.0 - *wait));
   if (load > kKeepsUp) {
     return sdk::none("the workers need " + sdk::percent(load) +
-                     " of the step's own time for a batch: they would not fill a longer queue");
+                     " of the step's own time for a batch, so they cannot fill a longer queue");
   }
   const std::int64_t now = situation.incumbent<std::int64_t>(kDepth).value_or(1);
   const std::int64_t next = std::min(2 * now, situation.knob(kDepth)->maximum);
-  if (next <= now) return sdk::none("the queue is as long as it can be");
+  if (next <= now) return sdk::none("the queue already has its largest length");
   const sdk::Json change = {{kDepth, next}};
   if (situation.has_lost(change)) return sdk::none("a longer queue was tried and was not faster");
   return sdk::propose_one(
       change, situation.expected_gain(change, sdk::gain_without(kSavedShare * *wait)),
       "the step waits " + sdk::percent(*wait) + " of its time for data although its " +
           std::to_string(workers) + " workers need only " + sdk::percent(load) +
-          " of that time for a batch: batches take unequal times",
+          " of that time for a batch on average, so batches take unequal times",
       *wait);
 }
 
 }  // namespace
 }  // namespace autotuned::plugins
 
-AUTOTUNED_PLUGIN("prefetch_depth", "1.0", "Lets loader workers be more batches ahead.",
+AUTOTUNED_PLUGIN("prefetch_depth", "1.0", "Lets loader workers prepare more batches in advance.",
                  autotuned::plugins::propose);

@@ -20,7 +20,7 @@ Answer propose(const Situation& situation) {
   std::string obstacle = situation.obstacle(kRelease);
   if (!obstacle.empty()) return sdk::none(std::move(obstacle));
   if (situation.incumbent<bool>(kRelease) == true) {
-    return sdk::none("gradients are released already");
+    return sdk::none("gradients are already released");
   }
   // The few steps of a profile cannot show that a rare branch never leaves one out; the check looks again.
   const bool is_incomplete = situation.metric("gradients.complete") == 0.0;
@@ -28,13 +28,13 @@ Answer propose(const Situation& situation) {
       !sdk::as<bool>(sdk::member(situation.section("permissions"), "numerics")).value_or(false)) {
     return sdk::none(
         "some parameters get no gradient in a step; an optimizer treats a released gradient "
-        "otherwise than a zero one, so this would not be the same training bit for bit, and the "
+        "differently from a zero one, so the training would not be the same bit for bit, and the "
         "recipe does not allow numerics");
   }
   const auto zero_grad = situation.metric("step.zero_grad_ratio");
   const auto fill = situation.metric("operators.fill_ratio");
   if (!zero_grad && !fill) {
-    return sdk::none("the profile does not say what filling gradients costs");
+    return sdk::none("the profile does not say what zero-filling gradients costs");
   }
   const double share = std::max(zero_grad.value_or(0.0), fill.value_or(0.0));
   if (share < kLeastShare) {
@@ -47,13 +47,14 @@ Answer propose(const Situation& situation) {
   }
   // What is filled is also added to in the backward pass: about the same traffic again.
   const double saved = std::min(1.0, 2.0 * share);
-  return sdk::propose_one(change, situation.expected_gain(change, sdk::gain_without(saved)),
-                          "filling gradients with zeros takes " + sdk::percent(share) +
-                              " of the step, and adding to them about as much" +
-                              (is_incomplete ? "; some parameters get no gradient in a step, which "
-                                               "the check as numerics has to judge"
-                                             : ""),
-                          saved);
+  return sdk::propose_one(
+      change, situation.expected_gain(change, sdk::gain_without(saved)),
+      "filling gradients with zeros takes " + sdk::percent(share) +
+          " of the step, and adding to them takes about as long" +
+          (is_incomplete
+               ? "; some parameters get no gradient in a step, so the change is checked as numerics"
+               : ""),
+      saved);
 }
 
 }  // namespace

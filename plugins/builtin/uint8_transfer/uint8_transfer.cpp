@@ -37,11 +37,11 @@ Answer propose(const Situation& situation) {
   std::string obstacle = situation.obstacle(kType);
   if (!obstacle.empty()) return sdk::none(std::move(obstacle));
   if (situation.incumbent<std::string>(kType) == "uint8") {
-    return sdk::none("batches travel as uint8 already");
+    return sdk::none("batches are already transferred as uint8");
   }
   const auto share = situation.metric("loader.float_from_uint8_ratio");
-  if (!share) return sdk::none("the profile does not say what type the data had");
-  if (*share < 0.999) return sdk::none("the samples are not 8-bit data, converted to float");
+  if (!share) return sdk::none("the profile does not say which type the stored data has");
+  if (*share < 0.999) return sdk::none("the samples are not 8-bit data converted to floats");
   const sdk::Json change = {{kType, "uint8"}};
   if (situation.has_lost(change)) return sdk::none("uint8 was tried and was not faster");
 
@@ -55,12 +55,12 @@ Answer propose(const Situation& situation) {
                         (situation.is_on_gpu() ? 0.0 : taken_from_training(situation)));
   std::string reason = "the samples are 8-bit data";
   if (const auto bytes = situation.metric("transfer.bytes_per_step"); bytes && *bytes > 0.0) {
-    reason += ", yet each step moves " + format_bytes(std::llround(*bytes)) + " of floats";
+    reason += ", but each step transfers " + format_bytes(std::llround(*bytes)) + " of floats";
   } else {
-    reason += " that travel as floats";
+    reason += " that is transferred as floats";
   }
   reason += " (" + sdk::percent(transfer) + " of the step copying, " + sdk::percent(wait) +
-            " waiting for data); uint8 is a quarter of that";
+            " waiting for data); uint8 needs a quarter of the bytes";
   return sdk::propose_one(change, situation.expected_gain(change, sdk::gain_without(saved)),
                           std::move(reason), saved);
 }
@@ -69,5 +69,5 @@ Answer propose(const Situation& situation) {
 }  // namespace autotuned::plugins
 
 AUTOTUNED_PLUGIN("uint8_transfer", "1.1",
-                 "Moves 8-bit data to the device as it is and converts it there.",
+                 "Transfers 8-bit data as bytes and converts it on the device.",
                  autotuned::plugins::propose);

@@ -44,7 +44,7 @@ std::vector<Step> marked_steps(const Trace& trace) {
   for (std::size_t row = 0; row < trace.events.size(); ++row) {
     if (trace.events.kind[row] != EventKind::step) continue;
     const std::string& name = trace.name_of(row);
-    steps.push_back({name.substr(name.find('#') + 1), interval_of(trace.events, row), {}});
+    steps.push_back({name.substr(name.find('#') + 1), interval_of(trace.events, row), {}, {}});
   }
   std::ranges::stable_sort(steps, {}, [](const Step& step) { return step.time.start_ns; });
   return steps;
@@ -133,6 +133,25 @@ void follow_the_device(Breakdown& breakdown, const Events& events, const Launche
   steps.resize(kept);
 }
 
+// Shares out what every step has of Part::cpu.
+void split_cpu(Breakdown& breakdown, const Trace& trace, const Intervals& cpu) {
+  const std::array<Intervals, kCpuPhases> phases = cpu_phases(trace);
+  for (Step& step : breakdown.steps) {
+    step.cpu_phase_ns[static_cast<std::size_t>(CpuPhase::elsewhere)] =
+        step.part_ns[static_cast<std::size_t>(Part::cpu)];
+  }
+  for (std::size_t phase = 0; phase < kCpuPhases; ++phase) {
+    if (phases[phase].empty()) continue;
+    breakdown.has_cpu_phases = true;
+    const Intervals claimed = intersection(cpu, phases[phase]);
+    for (Step& step : breakdown.steps) {
+      const std::int64_t ns = length_within_ns(claimed, step.time);
+      step.cpu_phase_ns[phase] += ns;
+      step.cpu_phase_ns[static_cast<std::size_t>(CpuPhase::elsewhere)] -= ns;
+    }
+  }
+}
+
 Part part_of(const Events& events, std::size_t row, const std::vector<bool>& is_communication) {
   switch (events.kind[row]) {
     case EventKind::kernel:
@@ -193,7 +212,7 @@ Breakdown breakdown_of(const Trace& trace, const Launches& launches) {
   Breakdown breakdown;
   breakdown.steps = marked_steps(trace);
   breakdown.has_steps = !breakdown.steps.empty();
-  if (!breakdown.has_steps) breakdown.steps.push_back({"0", whole(events), {}});
+  if (!breakdown.has_steps) breakdown.steps.push_back({"0", whole(events), {}, {}});
   // Steps of several threads, or of clocks that jumped, may overlap: no moment belongs to two.
   for (std::size_t i = 1; i < breakdown.steps.size(); ++i) {
     Interval& time = breakdown.steps[i].time;
@@ -223,6 +242,7 @@ Breakdown breakdown_of(const Trace& trace, const Launches& launches) {
     const Intervals claimed = is_last ? free : intersection(free, breakdown.all[part]);
     for (Step& step : breakdown.steps)
       step.part_ns[part] = length_within_ns(claimed, step.time);
+    if (static_cast<Part>(part) == Part::cpu) split_cpu(breakdown, trace, claimed);
     if (!is_last) free = difference(free, claimed);
   }
   return breakdown;
@@ -239,6 +259,13 @@ double Breakdown::mean_part_ns(Part part) const {
   double sum = 0;
   for (const Step& step : steps)
     sum += static_cast<double>(step.part_ns[static_cast<std::size_t>(part)]);
+  return sum / static_cast<double>(steps.size());
+}
+
+double Breakdown::mean_phase_ns(CpuPhase phase) const {
+  double sum = 0;
+  for (const Step& step : steps)
+    sum += static_cast<double>(step.cpu_phase_ns[static_cast<std::size_t>(phase)]);
   return sum / static_cast<double>(steps.size());
 }
 

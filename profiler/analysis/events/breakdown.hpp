@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "profiler/analysis/events/cpu_phases.hpp"
 #include "profiler/analysis/events/intervals.hpp"
 #include "profiler/analysis/events/launches.hpp"
 #include "profiler/traces/trace.hpp"
@@ -23,6 +24,8 @@ struct Step {
   std::string name;  // "12" of ProfilerStep#12; "0" when the trace has no steps and is taken as one
   Interval time;
   std::array<std::int64_t, kParts> part_ns{};  // adds up to the length of `time`
+  // Of what is charged to Part::cpu, to which it adds up.
+  std::array<std::int64_t, kCpuPhases> cpu_phase_ns{};
 };
 
 struct Breakdown {
@@ -36,11 +39,14 @@ struct Breakdown {
   Stretches on_host;
   // Left out at the end: the recording stopped before the device had done all of their work.
   int unfinished_steps = 0;
+  // Whether the trace tells any phase of the host's operators from the others; else all of it is `elsewhere`.
+  bool has_cpu_phases = false;
   std::array<Intervals, kParts>
       all;  // every part, whether claimed by another one or not; `other` empty
 
   [[nodiscard]] double mean_step_ns() const;
   [[nodiscard]] double mean_part_ns(Part part) const;
+  [[nodiscard]] double mean_phase_ns(CpuPhase phase) const;
   // The share of the steps that is charged to `part`; 0 for steps without a length.
   [[nodiscard]] double ratio_of(Part part) const;
 };

@@ -144,8 +144,14 @@ void charge(std::vector<CallNode>& nodes, const Events& events, const Launches& 
 
 bool holds(std::int64_t outer_end_ns, Interval inner) {
   const std::int64_t outside_ns = inner.end_ns - outer_end_ns;
-  return outside_ns <= 0 ||
-         (outside_ns <= kRoundingNs && outside_ns < outer_end_ns - inner.start_ns);
+  if (outside_ns <= 0) return true;
+  const std::int64_t inside_ns = outer_end_ns - inner.start_ns;
+  if (outside_ns > kRoundingNs || outside_ns > inside_ns) return false;
+  if (outside_ns < inside_ns) return true;
+  // Half inside, half outside. Where moments and lengths were cut off to whole microseconds neighbours never overlap, but
+  // what was called may end one later than its caller.
+  const auto is_whole = [](std::int64_t ns) { return ns % kRoundingNs == 0; };
+  return is_whole(outside_ns) && is_whole(outer_end_ns) && is_whole(inner.start_ns);
 }
 
 std::int64_t bounded_sum(std::int64_t a, std::int64_t b) {

@@ -34,7 +34,8 @@ enum class CallTreeOf { operators, everything };
 inline constexpr std::int64_t kRoundingNs = 1'000;
 
 // Whether an event that begins no later than `inner`, on the same thread, and ends at `outer_end_ns` holds it, but for
-// rounding. Neighbours that overlap by rounding have more of their time outside of each other than inside.
+// rounding. Neighbours that overlap by rounding have more of their time outside of each other than inside; where it is as
+// much, whole microseconds are those of a caller and what it calls.
 [[nodiscard]] bool holds(std::int64_t outer_end_ns, Interval inner);
 
 // By thread and time, whatever holds another before it. Two events of one thread that overlap without one

@@ -3,9 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <string_view>
+#include <utility>
 
 #include "base/text.hpp"
+#include "profiler/analysis/findings/remedies.hpp"
 
 namespace autotuned::analysis {
 
@@ -41,7 +45,42 @@ std::string filled_in(std::string_view sentence, const Signals& signals) {
   return text;
 }
 
+Gain gain_of(const Remedy& remedy, const Signals& signals) {
+  Gain gain{.most_saved_ratio = most_saved_ratio(remedy, signals), .reasoning = {}};
+  const bool has_bound = *remedy.share != '\0';
+  if (gain.most_saved_ratio.has_value() == has_bound) {
+    gain.reasoning = filled_in(remedy.reasoning, signals);
+  }
+  return gain;
+}
+
 }  // namespace
+
+const char* code_of(const Rule& rule) {
+  return remedy_of(rule).code;
+}
+
+const char* to_string(Severity severity) {
+  constexpr std::array kNames = {"note", "low", "medium", "high"};
+  return kNames[static_cast<std::size_t>(severity)];
+}
+
+Severity severity_of(double most_saved_ratio) {
+  constexpr double kHigh = 0.2;
+  constexpr double kMedium = 0.05;
+  if (most_saved_ratio >= kHigh) return Severity::high;
+  return most_saved_ratio >= kMedium ? Severity::medium : Severity::low;
+}
+
+std::string gain_text(const Gain& gain) {
+  if (!gain.most_saved_ratio) return gain.reasoning;
+  const double left = 1 - *gain.most_saved_ratio;
+  constexpr double kLeastLeft = 0.01;  // the rest would be a factor that nobody believes
+  const std::string factor =
+      left < kLeastLeft ? std::string() : fmt::format(" ({:.2f} x the rate)", 1 / left);
+  return fmt::format("at most {:.1f} % of the step{}, {}", 100 * *gain.most_saved_ratio, factor,
+                     gain.reasoning);
+}
 
 std::vector<Finding> findings_of(const Signals& signals) {
   std::vector<Finding> findings;
@@ -50,7 +89,17 @@ std::vector<Finding> findings_of(const Signals& signals) {
     if (signal == signals.end()) continue;
     const double value = signal->second;
     if (rule.is_below ? value < rule.threshold : value > rule.threshold) {
-      findings.push_back({&rule, value, filled_in(rule.evidence, signals), {}});
+      const Remedy& remedy = remedy_of(rule);
+      Gain gain = gain_of(remedy, signals);
+      const Severity severity =
+          gain.most_saved_ratio ? severity_of(*gain.most_saved_ratio) : remedy.otherwise;
+      findings.push_back({.rule = &rule,
+                          .value = value,
+                          .evidence = filled_in(rule.evidence, signals),
+                          .where = {},
+                          .severity = severity,
+                          .gain = std::move(gain),
+                          .code = remedy.code});
     }
   }
   return findings;

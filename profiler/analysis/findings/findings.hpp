@@ -28,12 +28,32 @@ struct Rule {
 // Those that cost most, as a rule, come first.
 [[nodiscard]] std::span<const Rule> rules();
 
+// Of PyTorch, to paste; "" where there is none.
+[[nodiscard]] const char* code_of(const Rule& rule);
+
+// How much a finding matters: by what acting on it can save at most (high: a fifth of the step or more, medium: a twentieth
+// or more, low: less), or by what it does besides, such as running out of memory. A note only says something of the
+// recording or of where to look.
+enum class Severity { note, low, medium, high };
+[[nodiscard]] const char* to_string(Severity severity);
+[[nodiscard]] Severity severity_of(double most_saved_ratio);
+
+// What acting on a finding can give. An upper bound: how much of it a change really gives only a measurement tells.
+struct Gain {
+  std::optional<double>
+      most_saved_ratio;   // of the step's time; nothing where the trace bounds it by nothing
+  std::string reasoning;  // how it is computed, or why there is none; may be empty
+};
+
 struct Finding {
   const Rule* rule = nullptr;
   double value = 0;  // of the rule's signal
   std::string evidence;
   std::string
       where;  // the end of the evidence that names a place in the program; empty where none is known
+  Severity severity = Severity::note;
+  Gain gain;
+  const char* code = "";  // code_of(*rule)
 };
 
 // In the order of the table.
@@ -41,6 +61,9 @@ struct Finding {
 
 // "12.3 %", "4.2 ms", "1.5 GiB", "12": by the end of the signal's name.
 [[nodiscard]] std::string signal_text(const std::string& name, double value);
+
+// "at most 27.5 % of the step (1.38 x the rate), if …"; the reasoning alone where nothing bounds it; may be empty.
+[[nodiscard]] std::string gain_text(const Gain& gain);
 
 // "over 5.0 %", "under 50.0 %".
 [[nodiscard]] std::string condition_text(const Rule& rule);

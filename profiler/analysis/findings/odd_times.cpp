@@ -72,12 +72,13 @@ std::vector<std::string> odd_times(const traces::Trace& trace, const Launches& l
                                     signal_text("odd_ns", static_cast<double>(odd.most_ns)), what));
   };
   add(overlaps(trace.events, nodes),
-      "event overlaps another one of its thread that does not hold it",
-      "events overlap others of their threads that do not hold them",
-      "a clock jumped, or threads share a number; they are taken as neighbours");
-  add(before_launch(trace.events, launches), "piece of work of a device begins before its launch",
-      "pieces of work of devices begin before their launches",
-      "the clocks of host and device do not fit, do not trust gaps");
+      "event overlaps another event of its thread without lying inside it",
+      "events overlap other events of their threads without lying inside them",
+      "a clock jumped, or two threads have one number; the events are taken as one after the "
+      "other");
+  add(before_launch(trace.events, launches), "operation of a device begins before its launch",
+      "operations of devices begin before their launches",
+      "the clocks of host and device differ, so do not trust gaps");
   return sentences;
 }
 

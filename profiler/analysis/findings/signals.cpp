@@ -33,16 +33,16 @@ void add_step_signals(const Breakdown& breakdown, Signals& signals) {
 }
 
 // A long wait every N batches: N workers that take turns, and are slow together.
-void add_wait_pattern(const Known& known, Signals& signals) {
-  if (!known.breakdown.has_steps) return;
-  const Intervals waits = loader_waits(known.trace);
+void add_wait_pattern(const AnalysisInput& input, Signals& signals) {
+  if (!input.breakdown.has_steps) return;
+  const Intervals waits = loader_waits(input.trace);
   const Rhythm rhythm = rhythm_of(waits);
   if (rhythm.period == 0) return;
   double long_ns = 0;
   for (const std::size_t wait : rhythm.long_waits)
-    long_ns += static_cast<double>(known.breakdown.stretches.length_within_ns(waits[wait]));
+    long_ns += static_cast<double>(input.breakdown.stretches.length_within_ns(waits[wait]));
   signals["loading.wait_period_count"] = static_cast<double>(rhythm.period);
-  signals["loading.periodic_wait_ratio"] = long_ns / steps_ns(known.breakdown);
+  signals["loading.periodic_wait_ratio"] = long_ns / steps_ns(input.breakdown);
 }
 
 }  // namespace
@@ -51,13 +51,13 @@ double steps_ns(const Breakdown& breakdown) {
   return std::max(1.0, breakdown.mean_step_ns() * static_cast<double>(breakdown.steps.size()));
 }
 
-Signals signals_of(const Known& known) {
+Signals signals_of(const AnalysisInput& input) {
   Signals signals;
-  add_step_signals(known.breakdown, signals);
-  add_wait_pattern(known, signals);
-  add_host_signals(known, signals);
-  add_loading_signals(known, signals);
-  if (!known.launches.device_events.empty()) add_device_signals(known, signals);
+  add_step_signals(input.breakdown, signals);
+  add_wait_pattern(input, signals);
+  add_host_signals(input, signals);
+  add_loading_signals(input, signals);
+  if (!input.launches.device_events.empty()) add_device_signals(input, signals);
   return signals;
 }
 

@@ -19,8 +19,8 @@ namespace autotuned::analysis {
 // `_bytes`, `_count`. A signal that this trace cannot tell is absent.
 using Signals = std::map<std::string, double>;
 
-// All that is known about one trace, by reference.
-struct Known {
+// A trace and what the analysis of its events found, by reference.
+struct AnalysisInput {
   const traces::Trace& trace;
   const Launches& launches;
   const Breakdown& breakdown;
@@ -28,15 +28,14 @@ struct Known {
   const std::vector<OperatorRow>& operators;  // within the stretches
 };
 
-[[nodiscard]] Signals signals_of(const Known& known);
+[[nodiscard]] Signals signals_of(const AnalysisInput& input);
 
-// The parts of it: from the host's events, from what is known of loading, and, where there are any, from the
-// devices' events.
-void add_host_signals(const Known& known, Signals& signals);
-void add_loading_signals(const Known& known, Signals& signals);
-void add_device_signals(const Known& known, Signals& signals);
-// Of the latter: how much kernels and the use of a device change while it is recorded.
-void add_steadiness_signals(const Known& known, Signals& signals);
+// The parts of signals_of(): signals of the host's events, of loading, and of the devices' events, if there are any.
+void add_host_signals(const AnalysisInput& input, Signals& signals);
+void add_loading_signals(const AnalysisInput& input, Signals& signals);
+void add_device_signals(const AnalysisInput& input, Signals& signals);
+// Signals of the devices' events that show changes during the recording: of kernels, and of the use of a device.
+void add_steadiness_signals(const AnalysisInput& input, Signals& signals);
 
 // How long an event lasts within `stretches`, in ns.
 [[nodiscard]] inline double inside_ns(const traces::Events& events, std::size_t row,

@@ -23,30 +23,30 @@ bool has(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-void add_copy_signals(const Known& known, Signals& signals) {
-  const Events& events = known.trace.events;
-  const Stretches& stretches = known.breakdown.stretches;
+void add_copy_signals(const AnalysisInput& input, Signals& signals) {
+  const Events& events = input.trace.events;
+  const Stretches& stretches = input.breakdown.stretches;
   double to_device_ns = 0;
   double from_device_ns = 0;
   double pageable_ns = 0;
   double bytes = 0;
-  for (const DeviceEvent& event : known.launches.device_events) {
+  for (const DeviceEvent& event : input.launches.device_events) {
     if (events.kind[event.row] != EventKind::copy) continue;
-    const std::string& name = known.trace.name_of(event.row);
+    const std::string& name = input.trace.name_of(event.row);
     const double ns = inside_ns(events, event.row, stretches);
     if (has(name, "HtoD")) {
       to_device_ns += ns;
       if (has(name, "Pageable")) pageable_ns += ns;
-      if (ns > 0) bytes += static_cast<double>(known.trace.details[events.detail[event.row]].bytes);
+      if (ns > 0) bytes += static_cast<double>(input.trace.details[events.detail[event.row]].bytes);
     } else if (has(name, "DtoH")) {
       from_device_ns += ns;
     }
   }
-  const double all = steps_ns(known.breakdown);
+  const double all = steps_ns(input.breakdown);
   signals["copies.host_to_device_ratio"] = to_device_ns / all;
   signals["copies.device_to_host_ratio"] = from_device_ns / all;
   signals["copies.pageable_ratio"] = pageable_ns / all;
-  signals["copies.per_step_bytes"] = bytes / static_cast<double>(known.breakdown.steps.size());
+  signals["copies.per_step_bytes"] = bytes / static_cast<double>(input.breakdown.steps.size());
 }
 
 // cudaMemcpy, cudaMemcpy2D, cuMemcpyHtoD_v2, hipMemcpyWithStream, …, which come back when it is done.
@@ -69,10 +69,10 @@ bool is_allocation(std::string_view call) {
 }
 
 // Waits of the host for the device, and calls that wait without need.
-void add_waiting_signals(const Known& known, Signals& signals) {
-  const Trace& trace = known.trace;
+void add_waiting_signals(const AnalysisInput& input, Signals& signals) {
+  const Trace& trace = input.trace;
   const Events& events = trace.events;
-  const Stretches& stretches = known.breakdown.stretches;
+  const Stretches& stretches = input.breakdown.stretches;
   Intervals scalar_reads;
   for (Row row = 0; row < events.size(); ++row) {
     if (events.kind[row] == EventKind::cpu_operator &&
@@ -85,11 +85,11 @@ void add_waiting_signals(const Known& known, Signals& signals) {
   Intervals copies;
   Intervals fills;
   Intervals allocations;
-  for (const Row call : known.launches.calls) {
+  for (const Row call : input.launches.calls) {
     const std::string& name = trace.name_of(call);
     const double ns = inside_ns(events, call, stretches);
     const Interval time{events.start_ns[call], events.end_ns(call)};
-    if (has(name, "Synchronize") && known.breakdown.on_host.hold(events.start_ns[call])) {
+    if (has(name, "Synchronize") && input.breakdown.on_host.hold(events.start_ns[call])) {
       const auto in_reads = static_cast<double>(length_within_ns(scalar_reads, time));
       waiting_ns += std::max(0.0, ns - in_reads);
     }
@@ -97,7 +97,7 @@ void add_waiting_signals(const Known& known, Signals& signals) {
     if (is_synchronous(name, "Memset")) fills.push_back(time);
     if (is_allocation(name)) allocations.push_back(time);
   }
-  const double all = steps_ns(known.breakdown);
+  const double all = steps_ns(input.breakdown);
   signals["waiting.synchronize_ratio"] = waiting_ns / all;
   // A call of the runtime holds the driver's: a moment counts once.
   const auto length_of = [&](Intervals calls) {
@@ -117,17 +117,17 @@ void add_waiting_signals(const Known& known, Signals& signals) {
 }
 
 // Stretches in which the device that works most has nothing to do, and why.
-void add_gap_signals(const Known& known, Signals& signals) {
-  const Events& events = known.trace.events;
-  const Stretches& stretches = known.breakdown.stretches;
+void add_gap_signals(const AnalysisInput& input, Signals& signals) {
+  const Events& events = input.trace.events;
+  const Stretches& stretches = input.breakdown.stretches;
   std::map<int, double> busy;
-  for (const DeviceEvent& event : known.launches.device_events) {
-    busy[known.trace.details[events.detail[event.row]].device] +=
+  for (const DeviceEvent& event : input.launches.device_events) {
+    busy[input.trace.details[events.detail[event.row]].device] +=
         inside_ns(events, event.row, stretches);
   }
   const int device =
       std::ranges::max_element(busy, {}, [](const auto& one) { return one.second; })->first;
-  const Intervals& loading = known.breakdown.all[static_cast<std::size_t>(Part::data_loading)];
+  const Intervals& loading = input.breakdown.all[static_cast<std::size_t>(Part::data_loading)];
   double launch_wait_ns = 0;
   std::int64_t longest_gap_ns = 0;
   std::int64_t free_from_ns = 0;
@@ -135,8 +135,8 @@ void add_gap_signals(const Known& known, Signals& signals) {
   double kernels = 0;
   double kernel_ns = 0;
   double shorter = 0;
-  for (const DeviceEvent& event : known.launches.device_events) {
-    if (known.trace.details[events.detail[event.row]].device != device) continue;
+  for (const DeviceEvent& event : input.launches.device_events) {
+    if (input.trace.details[events.detail[event.row]].device != device) continue;
     const std::int64_t start_ns = events.start_ns[event.row];
     if (events.kind[event.row] == EventKind::kernel && stretches.hold(start_ns)) {
       ++kernels;
@@ -157,21 +157,21 @@ void add_gap_signals(const Known& known, Signals& signals) {
         is_first ? events.end_ns(event.row) : std::max(free_from_ns, events.end_ns(event.row));
     is_first = false;
   }
-  signals["device.launch_wait_ratio"] = launch_wait_ns / steps_ns(known.breakdown);
+  signals["device.launch_wait_ratio"] = launch_wait_ns / steps_ns(input.breakdown);
   signals["device.longest_gap_ns"] = static_cast<double>(longest_gap_ns);
   if (kernels > 0) {
     signals["kernels.mean_ns"] = kernel_ns / kernels;
     signals["kernels.shorter_than_launch_share_ratio"] = shorter / kernels;
-    signals["kernels.per_step_count"] = kernels / static_cast<double>(known.breakdown.steps.size());
+    signals["kernels.per_step_count"] = kernels / static_cast<double>(input.breakdown.steps.size());
   }
 }
 
-void add_kernel_signals(const Known& known, Signals& signals) {
-  const Trace& trace = known.trace;
+void add_kernel_signals(const AnalysisInput& input, Signals& signals) {
+  const Trace& trace = input.trace;
   double tensor_ratio = 0;
   double unknown_ratio = 0;
   const DeviceUse* least_used = nullptr;
-  for (const DeviceUse& device : known.devices) {
+  for (const DeviceUse& device : input.devices) {
     if (least_used == nullptr || device.utilization < least_used->utilization) {
       least_used = &device;
     }
@@ -192,7 +192,7 @@ void add_kernel_signals(const Known& known, Signals& signals) {
   double kernel_ns = 0;
   for (Row row = 0; row < trace.events.size(); ++row) {
     if (trace.events.kind[row] != EventKind::kernel) continue;
-    const double ns = inside_ns(trace.events, row, known.breakdown.stretches);
+    const double ns = inside_ns(trace.events, row, input.breakdown.stretches);
     kernel_ns += ns;
     const std::string& name = trace.name_of(row);
     if (has(name, "nchwToNhwc") || has(name, "nhwcToNchw")) layout_ns += ns;
@@ -200,7 +200,7 @@ void add_kernel_signals(const Known& known, Signals& signals) {
   if (kernel_ns > 0) signals["kernels.layout_conversion_share_ratio"] = layout_ns / kernel_ns;
 
   double eligible_ns = 0;
-  for (const OperatorRow& row : known.operators) {
+  for (const OperatorRow& row : input.operators) {
     if (profiler::is_gemm_or_convolution(row.name)) {
       eligible_ns += static_cast<double>(row.device_self_ns);
     }
@@ -218,47 +218,47 @@ void add_kernel_signals(const Known& known, Signals& signals) {
 }
 
 // Other accelerators have libraries of their own, so what is known of NCCL says nothing about them.
-bool calls_cuda_or_hip(const Known& known) {
-  return std::ranges::any_of(known.launches.calls, [&](Row call) {
-    const std::string& name = known.trace.name_of(call);
+bool calls_cuda_or_hip(const AnalysisInput& input) {
+  return std::ranges::any_of(input.launches.calls, [&](Row call) {
+    const std::string& name = input.trace.name_of(call);
     return name.starts_with("cuda") || name.starts_with("hip");
   });
 }
 
-void add_parallel_signals(const Known& known, Signals& signals) {
+void add_parallel_signals(const AnalysisInput& input, Signals& signals) {
   bool is_data_parallel = false;
   bool is_distributed = false;
-  const std::string& backend = known.trace.backend;
+  const std::string& backend = input.trace.backend;
   bool is_by_devices = has(backend, "ccl");
   bool is_through_host = has(backend, "gloo") || has(backend, "mpi");
-  for (traces::NameId id = 0; id < known.trace.names.size(); ++id) {
-    const std::string& name = known.trace.names.text(id);
+  for (traces::NameId id = 0; id < input.trace.names.size(); ++id) {
+    const std::string& name = input.trace.names.text(id);
     is_data_parallel = is_data_parallel || name == "DataParallel.forward";
     is_distributed = is_distributed || name == "DistributedDataParallel.forward";
     is_by_devices = is_by_devices || traces::is_device_collective(name);
     is_through_host = is_through_host || traces::is_host_collective(name);
   }
   signals["distributed.devices_of_data_parallel_count"] =
-      is_data_parallel ? static_cast<double>(known.devices.size()) : 0.0;
+      is_data_parallel ? static_cast<double>(input.devices.size()) : 0.0;
   const bool is_without_nccl =
-      is_distributed && is_through_host && !is_by_devices && calls_cuda_or_hip(known);
+      is_distributed && is_through_host && !is_by_devices && calls_cuda_or_hip(input);
   signals["distributed.without_nccl_count"] = is_without_nccl ? 1.0 : 0.0;
 }
 
 }  // namespace
 
-void add_device_signals(const Known& known, Signals& signals) {
-  const Breakdown& breakdown = known.breakdown;
+void add_device_signals(const AnalysisInput& input, Signals& signals) {
+  const Breakdown& breakdown = input.breakdown;
   signals["parts.kernel_ratio"] = breakdown.ratio_of(Part::kernel);
   signals["step.host_bound_ratio"] =
       breakdown.ratio_of(Part::runtime) + breakdown.ratio_of(Part::data_loading) +
       breakdown.ratio_of(Part::cpu) + breakdown.ratio_of(Part::other);
-  add_steadiness_signals(known, signals);
-  add_copy_signals(known, signals);
-  add_waiting_signals(known, signals);
-  add_gap_signals(known, signals);
-  add_kernel_signals(known, signals);
-  add_parallel_signals(known, signals);
+  add_steadiness_signals(input, signals);
+  add_copy_signals(input, signals);
+  add_waiting_signals(input, signals);
+  add_gap_signals(input, signals);
+  add_kernel_signals(input, signals);
+  add_parallel_signals(input, signals);
 }
 
 }  // namespace autotuned::analysis

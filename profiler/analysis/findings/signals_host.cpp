@@ -85,12 +85,12 @@ double gradient_fill_ns(const Trace& trace, const Stretches& stretches) {
 }
 
 // Conversions of 8-bit data to numbers with a point on the host, where shapes were recorded.
-double uint8_conversion_ns(const Known& known) {
-  const Trace& trace = known.trace;
+double uint8_conversion_ns(const AnalysisInput& input) {
+  const Trace& trace = input.trace;
   const Events& events = trace.events;
   std::unordered_set<std::int64_t> launched;  // operators that only handed it to a device
   std::unordered_map<std::uint32_t, std::vector<std::int64_t>> launched_ns;  // by thread
-  for (const DeviceEvent& event : known.launches.device_events) {
+  for (const DeviceEvent& event : input.launches.device_events) {
     if (event.launch != kNoRow) {
       launched.insert(events.external_id[event.launch]);
       launched_ns[events.thread[event.launch]].push_back(events.start_ns[event.launch]);
@@ -106,7 +106,7 @@ double uint8_conversion_ns(const Known& known) {
     const auto start_ns = std::ranges::lower_bound(of_thread->second, events.start_ns[row]);
     return start_ns != of_thread->second.end() && *start_ns < events.end_ns(row);
   };
-  const Stretches& stretches = known.breakdown.stretches;
+  const Stretches& stretches = input.breakdown.stretches;
   double ns = 0;
   for (std::size_t row = 0; row < events.size(); ++row) {
     if (events.kind[row] != EventKind::cpu_operator || events.detail[row] == traces::kNoDetail ||
@@ -125,11 +125,11 @@ double uint8_conversion_ns(const Known& known) {
 }
 
 // How much more memory tensors take at the end of the last steps than at that of the first: a third of each.
-void add_memory_growth(const Known& known, Signals& signals) {
-  const std::vector<Step>& steps = known.breakdown.steps;
-  if (!known.breakdown.has_steps || steps.size() < kFewestStepsForGrowth) return;
+void add_memory_growth(const AnalysisInput& input, Signals& signals) {
+  const std::vector<Step>& steps = input.breakdown.steps;
+  if (!input.breakdown.has_steps || steps.size() < kFewestStepsForGrowth) return;
   std::map<int, std::vector<traces::MemoryPoint>> devices;
-  for (const traces::MemoryPoint& point : known.trace.memory) {
+  for (const traces::MemoryPoint& point : input.trace.memory) {
     if (point.device_type != 0) devices[point.device].push_back(point);
   }
   for (auto& [device, points] : devices) {
@@ -151,14 +151,14 @@ void add_memory_growth(const Known& known, Signals& signals) {
   }
 }
 
-void add_memory_signals(const Known& known, Signals& signals) {
-  add_memory_growth(known, signals);
+void add_memory_signals(const AnalysisInput& input, Signals& signals) {
+  add_memory_growth(input, signals);
   std::map<int, std::int64_t> peak_of_device;
   std::map<int, std::int64_t> reserved_of_device;
   std::int64_t large_blocks = 0;
   bool has_host = false;
-  const Stretches& stretches = known.breakdown.stretches;
-  for (const traces::MemoryPoint& point : known.trace.memory) {
+  const Stretches& stretches = input.breakdown.stretches;
+  for (const traces::MemoryPoint& point : input.trace.memory) {
     if (point.device_type != 0) {
       std::int64_t& peak = peak_of_device[point.device];
       peak = std::max(peak, point.allocated_bytes);
@@ -169,12 +169,12 @@ void add_memory_signals(const Known& known, Signals& signals) {
     has_host = true;
     if (stretches.hold(point.time_ns) && point.bytes >= kLargeBlockBytes) ++large_blocks;
   }
-  if (has_host && known.launches.device_events.empty()) {
+  if (has_host && input.launches.device_events.empty()) {
     signals["memory.large_blocks_per_step_count"] =
-        static_cast<double>(large_blocks) / static_cast<double>(known.breakdown.steps.size());
+        static_cast<double>(large_blocks) / static_cast<double>(input.breakdown.steps.size());
   }
   double fullest = -1;
-  for (const traces::DeviceProperties& device : known.trace.devices) {
+  for (const traces::DeviceProperties& device : input.trace.devices) {
     const auto peak = peak_of_device.find(device.id);
     if (peak == peak_of_device.end() || device.memory_bytes <= 0) continue;
     const double share =
@@ -193,10 +193,10 @@ void add_memory_signals(const Known& known, Signals& signals) {
 
 }  // namespace
 
-void add_host_signals(const Known& known, Signals& signals) {
-  const Trace& trace = known.trace;
-  const double window_ns = steps_ns(known.breakdown);
-  const NameTimes times(trace, known.breakdown.stretches);
+void add_host_signals(const AnalysisInput& input, Signals& signals) {
+  const Trace& trace = input.trace;
+  const double window_ns = steps_ns(input.breakdown);
+  const NameTimes times(trace, input.breakdown.stretches);
   const auto set = [&](const char* name, const auto& is_meant) {
     signals[name] = times.sum(is_meant) / window_ns;
   };
@@ -209,12 +209,12 @@ void add_host_signals(const Known& known, Signals& signals) {
   });
   signals["loading.in_training_process_ratio"] = in_process / window_ns;
   const bool has_loading =
-      !known.breakdown.all[static_cast<std::size_t>(Part::data_loading)].empty();
+      !input.breakdown.all[static_cast<std::size_t>(Part::data_loading)].empty();
   // Nobody knows where the input comes from: what is neither an operator nor a call may be its loading.
-  if (known.breakdown.has_steps && !has_loading) {
-    signals["loading.unnamed_ratio"] = known.breakdown.ratio_of(Part::other);
+  if (input.breakdown.has_steps && !has_loading) {
+    signals["loading.unnamed_ratio"] = input.breakdown.ratio_of(Part::other);
   }
-  const Stretches& stretches = known.breakdown.stretches;
+  const Stretches& stretches = input.breakdown.stretches;
   double overhead_ns = 0;
   for (std::size_t row = 0; row < trace.events.size(); ++row) {
     if (trace.events.kind[row] == EventKind::overhead) {
@@ -224,7 +224,7 @@ void add_host_signals(const Known& known, Signals& signals) {
   signals["profiler.overhead_ratio"] = overhead_ns / window_ns;
   signals["gradients.fill_ratio"] = gradient_fill_ns(trace, stretches) / window_ns;
   if (trace.has_input_types) {
-    signals["loading.float_from_uint8_ratio"] = uint8_conversion_ns(known) / window_ns;
+    signals["loading.float_from_uint8_ratio"] = uint8_conversion_ns(input) / window_ns;
   }
 
   double all_ns = 0;
@@ -232,8 +232,8 @@ void add_host_signals(const Known& known, Signals& signals) {
   double convolution_ns = 0;
   double gather_ns = 0;
   double small_ns = 0;
-  const bool on_device = !known.launches.device_events.empty();
-  for (const OperatorRow& row : known.operators) {
+  const bool on_device = !input.launches.device_events.empty();
+  for (const OperatorRow& row : input.operators) {
     const auto self = static_cast<double>(on_device ? row.device_self_ns : row.host_self_ns);
     all_ns += self;
     if (profiler::is_gemm_or_convolution(row.name)) {
@@ -256,7 +256,7 @@ void add_host_signals(const Known& known, Signals& signals) {
     signals["operators.small_host_share_ratio"] = small_ns / all_ns;
     signals["cpu.gemm_conv_share_ratio"] = gemm_ns / all_ns;
   }
-  add_memory_signals(known, signals);
+  add_memory_signals(input, signals);
 }
 
 }  // namespace autotuned::analysis

@@ -23,12 +23,12 @@ constexpr std::size_t kFewestCalls = 20;
 constexpr double kLeastShare = 0.01;  // of the kernel time, for a kernel to matter
 
 // The share of equal chunks in which a device that is busy on the whole has little to do.
-void add_chunks(const Known& known, Signals& signals) {
-  const Intervals& kernels = known.breakdown.all[static_cast<std::size_t>(Part::kernel)];
+void add_chunks(const AnalysisInput& input, Signals& signals) {
+  const Intervals& kernels = input.breakdown.all[static_cast<std::size_t>(Part::kernel)];
   double low = 0;
   double used_ns = 0;
   double count = 0;
-  for (const Interval& stretch : known.breakdown.stretches.intervals()) {
+  for (const Interval& stretch : input.breakdown.stretches.intervals()) {
     for (std::int64_t i = 0; i < kChunks; ++i) {
       const Interval chunk{stretch.start_ns + stretch.length_ns() / kChunks * i,
                            stretch.start_ns + stretch.length_ns() / kChunks * (i + 1)};
@@ -38,7 +38,7 @@ void add_chunks(const Known& known, Signals& signals) {
       if (busy_ns < kLowUse * static_cast<double>(chunk.length_ns())) ++low;
     }
   }
-  const auto all_ns = static_cast<double>(known.breakdown.stretches.length_ns());
+  const auto all_ns = static_cast<double>(input.breakdown.stretches.length_ns());
   // Where it has little to do all the time, that is another finding.
   if (count > 0 && used_ns >= kLowUse * all_ns) {
     signals["device.idle_chunks_share_ratio"] = low / count;
@@ -46,13 +46,13 @@ void add_chunks(const Known& known, Signals& signals) {
 }
 
 // How much longer the calls of one kernel take in the second half of them than in the first: the most.
-void add_drift(const Known& known, Signals& signals) {
-  const Events& events = known.trace.events;
+void add_drift(const AnalysisInput& input, Signals& signals) {
+  const Events& events = input.trace.events;
   std::unordered_map<NameId, std::vector<Row>> calls;
   double all_ns = 0;
-  for (const DeviceEvent& event : known.launches.device_events) {
+  for (const DeviceEvent& event : input.launches.device_events) {
     if (events.kind[event.row] != EventKind::kernel ||
-        !known.breakdown.stretches.hold(events.start_ns[event.row])) {
+        !input.breakdown.stretches.hold(events.start_ns[event.row])) {
       continue;
     }
     calls[events.name[event.row]].push_back(event.row);  // by start
@@ -78,9 +78,9 @@ void add_drift(const Known& known, Signals& signals) {
 
 }  // namespace
 
-void add_steadiness_signals(const Known& known, Signals& signals) {
-  add_chunks(known, signals);
-  add_drift(known, signals);
+void add_steadiness_signals(const AnalysisInput& input, Signals& signals) {
+  add_chunks(input, signals);
+  add_drift(input, signals);
 }
 
 }  // namespace autotuned::analysis

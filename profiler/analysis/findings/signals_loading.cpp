@@ -78,16 +78,16 @@ bool begins_sample(std::string_view name) {
 }
 
 // A sample ends where another begins, or where a part comes that it has had already.
-Making making_of(const Known& known, const std::vector<Row>& parts) {
-  const Events& events = known.trace.events;
-  const Stretches& stretches = known.breakdown.stretches;
+Making making_of(const AnalysisInput& input, const std::vector<Row>& parts) {
+  const Events& events = input.trace.events;
+  const Stretches& stretches = input.breakdown.stretches;
   Making making;
   std::unordered_set<NameId> of_sample;
   double transforms_ns = 0;
   for (const Row row : parts) {
     const double ns = inside_ns(events, row, stretches);
     if (ns <= 0) continue;
-    const std::string& name = known.trace.name_of(row);
+    const std::string& name = input.trace.name_of(row);
     making.all_ns += ns;
     if (name == "make_samples") continue;  // of which every part was cached, or not told
     if (begins_sample(name) || !of_sample.insert(events.name[row]).second) {
@@ -122,13 +122,13 @@ void add_cold_reads(Intervals reads, Signals& signals) {
   signals["loading.read_first_over_last"] = first_ns / std::max(1.0, last_ns);
 }
 
-void add_making_signals(const Known& known, Signals& signals) {
-  const auto threads = parts_of_threads(known.trace);
+void add_making_signals(const AnalysisInput& input, Signals& signals) {
+  const auto threads = parts_of_threads(input.trace);
   if (threads.empty()) return;
   Making all;
   double hottest_ns = 0;
   for (const auto& [thread, parts] : threads) {
-    Making own = making_of(known, parts);
+    Making own = making_of(input, parts);
     hottest_ns = std::max(hottest_ns, own.all_ns);
     all.all_ns += own.all_ns;
     all.read_ns += own.read_ns;
@@ -144,11 +144,11 @@ void add_making_signals(const Known& known, Signals& signals) {
   if (threads.size() > 1) signals["loading.hottest_over_mean"] = hottest_ns * count / all.all_ns;
   add_cold_reads(std::move(all.reads), signals);
 
-  if (known.trace.cpus <= 0) return;
-  const auto cpus = static_cast<double>(known.trace.cpus);
-  const Stretches& stretches = known.breakdown.stretches;
+  if (input.trace.cpus <= 0) return;
+  const auto cpus = static_cast<double>(input.trace.cpus);
+  const Stretches& stretches = input.breakdown.stretches;
   const double length_ns_of_all = std::max(1.0, static_cast<double>(stretches.length_ns()));
-  const Intervals& waits = known.breakdown.all[static_cast<std::size_t>(Part::data_loading)];
+  const Intervals& waits = input.breakdown.all[static_cast<std::size_t>(Part::data_loading)];
   const double waiting =
       static_cast<double>(length_ns(intersection(waits, stretches.intervals()))) / length_ns_of_all;
   // More threads than cores do not work more at a time. Without the waits the same work fills less time.
@@ -184,17 +184,17 @@ bool is_accounted_for(const Trace& trace, Row row) {
 
 // Operators of the thread that trains, outside of model, loss, backward pass, optimizer and loader, that ask no
 // device for anything: a program that loads by itself, or transforms batches on the host.
-void add_hidden_loading(const Known& known, Signals& signals) {
-  const Trace& trace = known.trace;
-  const bool has_device = !known.launches.device_events.empty();
-  if (!known.breakdown.has_steps || (!trace.has_modules && !has_device)) return;
+void add_hidden_loading(const AnalysisInput& input, Signals& signals) {
+  const Trace& trace = input.trace;
+  const bool has_device = !input.launches.device_events.empty();
+  if (!input.breakdown.has_steps || (!trace.has_modules && !has_device)) return;
   double& ratio = signals["loading.unnamed_operators_ratio"];
-  if (known.breakdown.ratio_of(Part::cpu) < kFewOperators) return;
+  if (input.breakdown.ratio_of(Part::cpu) < kFewOperators) return;
   std::unordered_set<std::uint32_t> training;
   for (Row row = 0; row < trace.events.size(); ++row) {
     if (trace.events.kind[row] == EventKind::step) training.insert(trace.events.thread[row]);
   }
-  const std::vector<CallNode> nodes = call_tree(trace, known.launches, CallTreeOf::everything);
+  const std::vector<CallNode> nodes = call_tree(trace, input.launches, CallTreeOf::everything);
   std::vector<bool> is_known(nodes.size());
   Intervals hidden;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -208,33 +208,33 @@ void add_hidden_loading(const Known& known, Signals& signals) {
   }
   Intervals of_device;
   for (const Part part : {Part::kernel, Part::copy, Part::fill}) {
-    const Intervals& own = known.breakdown.all[static_cast<std::size_t>(part)];
+    const Intervals& own = input.breakdown.all[static_cast<std::size_t>(part)];
     of_device.insert(of_device.end(), own.begin(), own.end());
   }
   const Intervals exposed =
       intersection(difference(merged(std::move(hidden)), merged(std::move(of_device))),
-                   known.breakdown.stretches.intervals());
-  ratio = static_cast<double>(length_ns(exposed)) / steps_ns(known.breakdown);
+                   input.breakdown.stretches.intervals());
+  ratio = static_cast<double>(length_ns(exposed)) / steps_ns(input.breakdown);
 }
 
 // The share of a step in which nothing is going on that has a name: no part of a step, no module, no part of
 // training. What Python takes from one operator to the next belongs to these. The median over the steps, since one
 // pause of the machine is no property of the program.
-double residual_ratio(const Known& known) {
+double residual_ratio(const AnalysisInput& input) {
   Intervals named;
-  for (const Intervals& part : known.breakdown.all)
+  for (const Intervals& part : input.breakdown.all)
     named.insert(named.end(), part.begin(), part.end());
-  for (Row row = 0; row < known.trace.events.size(); ++row) {
-    if (!is_part_of_training(known.trace, row)) continue;
-    named.push_back({known.trace.events.start_ns[row], known.trace.events.end_ns(row)});
+  for (Row row = 0; row < input.trace.events.size(); ++row) {
+    if (!is_part_of_training(input.trace, row)) continue;
+    named.push_back({input.trace.events.start_ns[row], input.trace.events.end_ns(row)});
   }
   Intervals steps;
-  for (const Step& step : known.breakdown.steps)
+  for (const Step& step : input.breakdown.steps)
     steps.push_back(step.time);
   Intervals rest = difference(merged(std::move(steps)), merged(std::move(named)));
   std::erase_if(rest, [](const Interval& one) { return one.length_ns() < kShortestResidualNs; });
   std::vector<double> shares;
-  for (const Step& step : known.breakdown.steps) {
+  for (const Step& step : input.breakdown.steps) {
     const auto length_ns = static_cast<double>(std::max<std::int64_t>(step.time.length_ns(), 1));
     shares.push_back(static_cast<double>(length_within_ns(rest, step.time)) / length_ns);
   }
@@ -242,8 +242,8 @@ double residual_ratio(const Known& known) {
   return (shares[(shares.size() - 1) / 2] + shares[shares.size() / 2]) / 2;
 }
 
-void add_wait_signals(const Known& known, Signals& signals) {
-  const Breakdown& breakdown = known.breakdown;
+void add_wait_signals(const AnalysisInput& input, Signals& signals) {
+  const Breakdown& breakdown = input.breakdown;
   const Intervals& waits = breakdown.all[static_cast<std::size_t>(Part::data_loading)];
   if (!breakdown.has_steps || waits.empty()) return;
   double starved = 0;
@@ -253,15 +253,15 @@ void add_wait_signals(const Known& known, Signals& signals) {
   signals["loading.starved_steps_share_ratio"] =
       starved / static_cast<double>(breakdown.steps.size());
   // The loader is known, so it is something else.
-  signals["step.residual_ratio"] = residual_ratio(known);
+  signals["step.residual_ratio"] = residual_ratio(input);
 }
 
 }  // namespace
 
-void add_loading_signals(const Known& known, Signals& signals) {
-  add_wait_signals(known, signals);
-  add_making_signals(known, signals);
-  add_hidden_loading(known, signals);
+void add_loading_signals(const AnalysisInput& input, Signals& signals) {
+  add_wait_signals(input, signals);
+  add_making_signals(input, signals);
+  add_hidden_loading(input, signals);
 }
 
 }  // namespace autotuned::analysis

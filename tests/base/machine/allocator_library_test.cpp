@@ -48,20 +48,20 @@ TEST_F(AllocatorFolder, IsTheFileBehindALink) {
 
 TEST_F(AllocatorFolder, NobodyButRootMayHaveWrittenIt) {
   const auto file = add("libjemalloc.so.2", 0664);
-  EXPECT_EQ(refusal(), "permission: can be written by others than root");
+  EXPECT_EQ(refusal(), "permission: is writable by users other than root");
   chmod(file.c_str(), 0644);
   ASSERT_EQ(chown(file.c_str(), 65534, 65534), 0);
   EXPECT_EQ(refusal(), "permission: is not owned by root");
   ASSERT_EQ(chown(file.c_str(), 0, 0), 0);
   chmod(folder_.path().c_str(), 0777);
-  EXPECT_EQ(refusal(), "permission: can be written by others than root");
+  EXPECT_EQ(refusal(), "permission: is writable by users other than root");
   chmod(folder_.path().c_str(), 0755);
   EXPECT_EQ(refusal(), "found");
 }
 
 TEST_F(AllocatorFolder, MustBeAFile) {
   std::filesystem::create_directory(folder_ / "libjemalloc.so.2");
-  EXPECT_EQ(refusal(), "permission: is not what it should be");
+  EXPECT_EQ(refusal(), "permission: has the wrong type of file");
 }
 
 TEST(AllocatorLibraries, ThoseMissingNameTheirPackage) {
@@ -70,7 +70,7 @@ TEST(AllocatorLibraries, ThoseMissingNameTheirPackage) {
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().kind, ErrorKind::unsupported);
   EXPECT_THAT(missing.error().message(),
-              HasSubstr("libtcmalloc_minimal.so.4, of the package libtcmalloc-minimal4"));
+              HasSubstr("libtcmalloc_minimal.so.4 from the package libtcmalloc-minimal4"));
   EXPECT_FALSE(find_allocator_library("mimalloc", {empty.path()}));
 }
 

@@ -111,7 +111,7 @@ TEST_F(MachineStateTest, NamesTheLoadOfOtherPrograms) {
   set_cpu_time(9, 1, 0);
   set_processes(1, 4, 5);  // 10 of 18 seconds
   EXPECT_THAT(texts_since(before),
-              ElementsAre(HasSubstr("load: other programs used 0.8 of the 2 CPUs meanwhile")));
+              ElementsAre(HasSubstr("load: other programs used 0.8 of the 2 CPUs")));
   // A little is no load.
   set_processes(2, 10, 5.5);
   EXPECT_THAT(texts_since(before), IsEmpty());
@@ -135,8 +135,8 @@ TEST_F(MachineStateTest, NamesHeatAndSwap) {
   const auto pages = static_cast<int>(3 * kMib / ::sysconf(_SC_PAGESIZE));
   set_swapped(pages, pages);
   EXPECT_THAT(texts_since(before),
-              ElementsAre(HasSubstr("slowed down for their temperature, 2 times"),
-                          HasSubstr("swap: 6.0 MiB went to or from swap")));
+              ElementsAre(HasSubstr("the temperature of CPUs slowed them down 2 times"),
+                          HasSubstr("swap: 6.0 MiB were written to or read from swap")));
 }
 
 TEST_F(MachineStateTest, NamesAQuotaThatStopsProcesses) {
@@ -189,7 +189,7 @@ TEST_F(MachineStateTest, NamesWhatDisturbsTheGpuOfTheJob) {
   for (const MachineFinding& finding : findings_at(before, "GPU-0"))
     texts.push_back(finding.text);
   EXPECT_THAT(texts, ElementsAre(AllOf(HasSubstr("Fake"), HasSubstr("(processes: 2)")),
-                                 HasSubstr("Fake is slowed down for its temperature")));
+                                 HasSubstr("Fake is slowed down by its temperature")));
   EXPECT_THAT(findings_at(before, ""), IsEmpty());
   set_cpu_time(5, 5, 0);
   set_processes(0, 10, 0);
@@ -198,8 +198,7 @@ TEST_F(MachineStateTest, NamesWhatDisturbsTheGpuOfTheJob) {
   after.gpus[0].slowed_by_power = std::chrono::seconds(10);
   const auto findings = findings_between(before, after, "GPU-0");
   ASSERT_THAT(findings, SizeIs(1));
-  EXPECT_THAT(findings[0].text,
-              HasSubstr("slowed down for the limit of its power in 30 % of the time"));
+  EXPECT_THAT(findings[0].text, HasSubstr("slowed down by its power limit for 30 % of the time"));
 }
 
 // What is not known is not "never": then what the last look sees must do.
@@ -215,7 +214,7 @@ TEST_F(MachineStateTest, ADriverThatDoesNotTellOfHeatIsAskedHowItIsNow) {
   const auto findings = findings_between(before, after, "GPU-0");
   ASSERT_THAT(findings, SizeIs(1));
   EXPECT_EQ(findings[0].subject, "GPU");
-  EXPECT_THAT(findings[0].text, HasSubstr("does not tell for how long"));
+  EXPECT_THAT(findings[0].text, HasSubstr("does not report for how long"));
 }
 
 TEST(MachineStateHere, CanBeRead) {

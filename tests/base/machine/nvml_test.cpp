@@ -104,7 +104,7 @@ TEST_F(NvmlTest, NonsenseIsSurvived) {
   ::setenv("FAKE_NVML_MUCH_MEMORY", "1", 1);
   report = read("1");
   EXPECT_THAT(report.gpus, IsEmpty());
-  EXPECT_THAT(report.reason, HasSubstr("makes no sense"));
+  EXPECT_THAT(report.reason, HasSubstr("its memory size is invalid"));
   ::unsetenv("FAKE_NVML_MUCH_MEMORY");
   EXPECT_THAT(read("4294967295").gpus, SizeIs(1024));
 }

@@ -19,12 +19,12 @@ TEST(TrainerEnd, EvidenceComesBack) {
   back.take_evidence(end.evidence());
   EXPECT_EQ(back.evidence(), end.evidence());
   EXPECT_EQ(back.text(),
-            "out_of_host_memory during 'run': signal 9 (Killed), the kernel killed processes for "
-            "want of memory: 1, it held 3.0 MiB");
+            "out_of_host_memory during 'run': signal 9 (Killed), processes killed by the kernel "
+            "for lack of memory: 1, memory used: 3.0 MiB");
   TrainerEnd exited{.outcome = TrainerOutcome::exited, .request = "load", .exit_code = 7};
   EXPECT_EQ(exited.text(), "exited during 'load': exit code 7");
   EXPECT_EQ((TrainerEnd{.outcome = TrainerOutcome::hung, .request = "run"}).text(),
-            "hung during 'run': it was ended");
+            "hung during 'run': autotuned ended it");
   EXPECT_FALSE(trainer_outcome_from("another"));
 }
 

@@ -54,6 +54,46 @@ TEST(Analyze, JsonOfACpuTrace) {
   EXPECT_FALSE(json.contains("ranks"));
 }
 
+// What it costs at most, and how to mend it.
+TEST(Analyze, FindingsHaveARemedy) {
+  const Json json = analysis_of({data_file("workers")});
+  for (const Json& finding : json.at("findings")) {
+    EXPECT_TRUE(finding.at("severity").is_string()) << finding;
+    EXPECT_TRUE(finding.contains("code")) << finding;
+    if (finding.at("id") != "data_loading") continue;
+    const double share =
+        json.at("parts_us").at("DataLoader").get<double>() / json.at("step_us").get<double>();
+    EXPECT_NEAR(finding.at("most_saved_ratio"), share, 1e-6);
+    EXPECT_EQ(finding.at("severity"), "high");
+  }
+  EXPECT_TRUE(has_finding(json, "data_loading"));
+  const std::string text = run({"analyze", data_file("workers")}).out;
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("\n    high: at most 27.5 % of the step (1.38 x the rate), if no"),
+                    HasSubstr("\n      loader = DataLoader(dataset, "),
+                    HasSubstr("\n      optimizer.zero_grad(set_to_none=True)\n")));
+  // The largest possible gain comes first.
+  EXPECT_LT(text.find("\n    high: "), text.find("\n    low: "));
+}
+
+TEST(Analyze, SplitsTheTimeOfOperators) {
+  const std::string file = data_file("workers");
+  const Json json = analysis_of({file});
+  double sum = 0;
+  for (const char* phase : {"forward", "backward", "optimizer", "elsewhere"})
+    sum += json.at("cpu_us").at(phase).get<double>();
+  EXPECT_NEAR(sum, json.at("parts_us").at("CPU Exec"), 0.01);
+  for (const char* phase : {"forward", "backward", "optimizer"})
+    EXPECT_GT(json.at("cpu_us").at(phase), 0.0) << phase;
+  EXPECT_THAT(run({"analyze", file}).out,
+              ContainsRegex("CPU Exec .*\n  forward .*\n  backward .*\n  optimizer "));
+  TraceText text;
+  text.step(1, 0, 100).event("cpu_op", "aten::mm", 0, 50);
+  const TemporaryFolder folder;
+  const Json without = analysis_of({folder.write("trace.json", text.text()).string()});
+  EXPECT_TRUE(without.at("cpu_us").is_null());
+}
+
 TEST(Analyze, JsonOfSeveralRanks) {
   const Json one = analysis_of({data_file("rank1")});
   const Json json = analysis_of({data_file("rank1"), data_file("rank0")});
@@ -228,7 +268,7 @@ TEST(Analyze, SaysNothingOfGpusWhereThereIsNone) {
   EXPECT_EQ(printed.code, kDone) << printed.err;
   EXPECT_THAT(printed.out, HasSubstr("\nDataLoader  "));
   for (const char* of_gpu : {"Kernel", "Memcpy", "Memset", "Communication", "Runtime",
-                             "device self", "copies between"}) {
+                             "device self", "copies between", "GPU", "CUDA", "cuda"}) {
     EXPECT_THAT(printed.out, Not(HasSubstr(of_gpu)));
   }
   const Printed with_gpu =
@@ -239,7 +279,7 @@ TEST(Analyze, SaysNothingOfGpusWhereThereIsNone) {
 
 // Whatever stands in a trace, nothing of it steers the terminal.
 TEST(Analyze, PrintsNoControlCharactersOfATrace) {
-  const std::string hostile = "\x1b]0;owned\x07\x1b[2J\r";
+  const std::string hostile = "\x1b]0;owned\x07\x1b[2J\r\xE2\x80\xAE";
   TraceText text;
   const Json in_module = {{"Module Hierarchy", hostile}, {"External id", 1}};
   text.step(1, 0, 100).event("cpu_op", "aten::item", 0, 50, in_module);
@@ -254,8 +294,8 @@ TEST(Analyze, PrintsNoControlCharactersOfATrace) {
        {"overview", "operators", "kernels", "modules", "memory", "input", "trace", "distributed"}) {
     const Printed printed = run({"analyze", "--view", view, "--stacks", "--against", file, file});
     EXPECT_EQ(printed.code, kDone) << printed.err;
-    for (const char control : {'\x1b', '\x07', '\r'})
-      EXPECT_EQ(printed.out.find(control), std::string::npos) << view;
+    for (const char* steering : {"\x1b", "\x07", "\r", "\xE2\x80\xAE"})
+      EXPECT_EQ(printed.out.find(steering), std::string::npos) << view;
   }
 }
 

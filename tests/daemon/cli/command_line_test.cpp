@@ -13,6 +13,7 @@
 namespace autotuned {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -60,7 +61,7 @@ TEST(CommandLine, NamesACommandThatIsNoneAndLeadsWhoNamesNone) {
   EXPECT_THAT(scene.command({"pizza"}).err, HasSubstr("`autotuned --help` lists them"));
   const Outcome bare = scene.command({});
   EXPECT_EQ(bare.code, 0);
-  EXPECT_THAT(bare.out, HasSubstr("autotuned check RECIPE"));
+  EXPECT_THAT(bare.out, HasSubstr("\nnext     autotuned "));
 }
 
 TEST_F(Stories, ExplainTellsWhatShowKnows) {
@@ -71,7 +72,7 @@ TEST_F(Stories, ExplainTellsWhatShowKnows) {
   EXPECT_THAT(explained.out, HasSubstr("Kept: +"));
   EXPECT_THAT(explained.out, HasSubstr("Rejected, slower: -"));
   EXPECT_THAT(explained.out, HasSubstr("It holds: 1."));
-  EXPECT_THAT(explained.out, HasSubstr("It repays itself after "));
+  EXPECT_THAT(explained.out, HasSubstr("it repays itself after "));
   EXPECT_THAT(explained.out, Not(HasSubstr("stands in for an accelerator")));
   EXPECT_EQ(scene_->command({"explain", "last"}).out, explained.out);
   EXPECT_EQ(scene_->command({"explain", id().substr(0, 12)}).out, explained.out);
@@ -107,7 +108,7 @@ TEST_F(Stories, ExplainIsAboutRuns) {
 TEST_F(Stories, CompareTwoTrials) {
   const std::string a = trial_of("set_to_none").at("id");
   const std::string b = trial_of("memory_malloc").at("id");
-  const Outcome compared = scene_->command({"compare", a, b});
+  const Outcome compared = scene_->command({"compare", a, b, "--all"});
   ASSERT_EQ(compared.code, 0) << compared.err;
   EXPECT_THAT(compared.out, HasSubstr("environment: the same"));
   EXPECT_THAT(compared.out, HasSubstr("memory.malloc"));
@@ -220,6 +221,43 @@ TEST(RunOptions, SettingsThatAreWrongAreNamedBeforeAnythingStarts) {
   EXPECT_FALSE(std::filesystem::exists(scene.history()));
 }
 
+TEST(RunOptions, BudgetsThatAreNoDurationSayHowToWriteOne) {
+  const Scene scene;
+  for (const char* budget : {"0", "-5s", "1e9h", "5 m", "99999999h"}) {
+    const Outcome outcome = scene.run({"--budget", budget});
+    EXPECT_EQ(outcome.code, 2) << budget;
+    EXPECT_THAT(outcome.err, AllOf(HasSubstr(std::string("--budget ") + budget),
+                                   HasSubstr("write it like 10min, 90s")))
+        << budget;
+  }
+  EXPECT_TRUE(scene.fake().requests().empty());
+}
+
+TEST(RunOptions, OutputThatCannotBeAFolderIsNamedAsItWasGiven) {
+  const Scene scene;
+  const std::string file = scene.folder().write("a file", "x").string();
+  for (const std::string& output : {file, file + "/below"}) {
+    const Outcome outcome = scene.run({"--output", output});
+    EXPECT_EQ(outcome.code, 2) << output;
+    EXPECT_THAT(outcome.err, AllOf(HasSubstr("--output " + output), HasSubstr("is no folder")));
+    EXPECT_THAT(outcome.err, Not(HasSubstr("recipe.yaml"))) << "it is right";
+  }
+  const Outcome broken = scene.run({"--output", (scene.folder() / "a\xFF").string()});
+  EXPECT_EQ(broken.code, 2);
+  EXPECT_THAT(broken.err, HasSubstr("the path is no UTF-8"));
+  EXPECT_TRUE(scene.fake().requests().empty());
+  EXPECT_FALSE(std::filesystem::exists(scene.history()));
+}
+
+TEST(RunOptions, OutputWithAnEndOfLineInItsNameIsAFolderLikeAnyOther) {
+  const Scene scene;
+  const auto output = scene.folder() / "two\nlines";
+  const Outcome outcome = scene.run({"--output", output.string()});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(std::filesystem::exists(output / "model.pt"));
+  EXPECT_EQ(outcome.json().at("output"), output.string());
+}
+
 TEST(RunOptions, EmptyPathsAreUsageErrors) {
   const Scene scene;
   for (const char* option : {"--output", "--plugin-dir", "--history"}) {
@@ -228,6 +266,18 @@ TEST(RunOptions, EmptyPathsAreUsageErrors) {
     EXPECT_THAT(outcome.err, HasSubstr("the path is empty")) << option;
   }
   EXPECT_EQ(scene.command({"plugins", "new", "mine", "--into", ""}).code, 2);
+}
+
+// Nothing is served, and nothing written, for a command line that is wrong.
+TEST(WebOptions, AreCheckedBeforeAnythingStarts) {
+  const Scene scene;
+  for (const char* const port : {"99999", "-1", "http", "80x"}) {
+    const Outcome outcome = scene.command({"serve", "--web=" + std::string(port)});
+    EXPECT_EQ(outcome.code, 2) << port << outcome.err;
+  }
+  EXPECT_EQ(scene.command({"serve", "--web-control"}).code, 2);
+  EXPECT_EQ(scene.command({"export", "last"}).code, 2);
+  EXPECT_EQ(scene.command({"export", "last", "--html", ""}).code, 2);
 }
 
 TEST(RunOptions, SeveralSettingsAreTheStart) {
@@ -312,8 +362,8 @@ TEST(PluginSurvey, DoctorGoesOnWithoutOneThatCrashes) {
 
 // Whoever names a file, gives a description or crashes a trainer has no say in what a terminal does.
 TEST(TextOfOthers, SteersNoTerminal) {
-  const std::string hostile = "Grüße\x1b]0;owned\x07漢\xC2\x9B";
-  const std::string shown = "Grüße?]0;owned?漢?";
+  const std::string hostile = "Grüße\x1b]0;owned\x07漢\xC2\x9B\xE2\x80\xAE";
+  const std::string shown = "Grüße?]0;owned?漢??";
   const auto is_harmless = [](const std::string& text) { return printable_lines(text) == text; };
   const Scene scene;
   scene.folder().write("others/" + hostile + ".yaml", "no plugin");

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <csignal>
 #include <string>
+#include <thread>
 
 #include "base/process/process.hpp"
 #include "base/process/resident_memory.hpp"
@@ -28,6 +29,10 @@ TEST(Orphans, AreFoundByTheirMark) {
   spec.environment = {std::string(kJobVariable) + "=" + token + "x"};
   auto other = Process::start(spec);
   ASSERT_TRUE(other);
+  // The kernel releases us before the new program's environment can be read.
+  const auto give_up = std::chrono::steady_clock::now() + 10s;
+  while (processes_of({token}).empty() && std::chrono::steady_clock::now() < give_up)
+    std::this_thread::sleep_for(1ms);
   EXPECT_THAT(processes_of({token}), ElementsAre(marked->pid()));
   EXPECT_GT(resident_bytes(marked->pid()), 0);
   EXPECT_EQ(end_processes_of({token}, 10s), 1);

@@ -88,5 +88,53 @@ TEST(OwnerMark, WhatIsLeftBehindIsEndedAndNothingElse) {
   EXPECT_FALSE(of_a_daemon.wait(seconds(0)));
 }
 
+// A token that only begins or ends the same is another token.
+TEST(OwnerMark, OwnProcessesAreEndedAndThoseOfOtherRunsAreNot) {
+  Process ours = sleeper(own_mark());
+  Process of_another = sleeper("x" + own_mark());
+  Process longer = sleeper(own_mark() + "-x");
+  Process of_a_daemon = sleeper("0123456789abcdef0123456789abcdef");
+  EXPECT_EQ(end_own(seconds(20)), 1U);
+  const auto exit = ours.wait(seconds(20));
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->signal, SIGKILL);
+  for (Process* other : {&of_another, &longer, &of_a_daemon})
+    EXPECT_FALSE(other->wait(seconds(0)));
+  EXPECT_EQ(end_own(seconds(0)), 0U);
+}
+
+// What is not ours to signal is not looked at, whatever it carries.
+TEST(OwnerMark, ProcessesOfOtherUsersAreLeftAlone) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can be another user";
+  const Ended ended(/*is_zombie=*/false);
+  constexpr uid_t kNobody = 65534;
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const std::string mark = std::string(kJobVariable) + "=" + ended.mark();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    // exec() gives /proc of the process to its new user.
+    if (::setresuid(kNobody, kNobody, kNobody) != 0) ::_exit(1);
+    ::dup2(ends[1], STDOUT_FILENO);
+    std::string shell = "/bin/sh";
+    std::string option = "-c";
+    std::string text = "echo ready; exec sleep 1000";
+    std::string variable = mark;
+    std::array<char*, 4> arguments = {shell.data(), option.data(), text.data(), nullptr};
+    std::array<char*, 2> environment = {variable.data(), nullptr};
+    ::execve(shell.c_str(), arguments.data(), environment.data());
+    ::_exit(1);
+  }
+  ::close(ends[1]);
+  std::array<char, 16> text{};
+  EXPECT_GT(::read(ends[0], text.data(), text.size()), 0);
+  ::close(ends[0]);
+  EXPECT_TRUE(processes_of({ended.mark()}).empty());
+  static_cast<void>(end_left_behind(seconds(0)));
+  EXPECT_EQ(::waitpid(child, nullptr, WNOHANG), 0) << "it was ended";
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
 }  // namespace
 }  // namespace autotuned::daemon

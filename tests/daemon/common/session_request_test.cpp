@@ -3,19 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/daemon/small_recipe.hpp"
+
 namespace autotuned::daemon {
 namespace {
 
 SessionRequest sample() {
   SessionRequest request;
-  request.recipe = *recipes::parse_recipe(
-      "autotuned: 1\n"
-      "name: small\n"
-      "model: {type: mlp, hidden: 16, classes: 4}\n"
-      "data: {type: synthetic, samples: 64, shape: [1, 8, 8], classes: 4}\n"
-      "optimizer: {type: sgd, lr: 0.1}\n"
-      "train: {epochs: 1, batch_size: 8}\n",
-      "recipe.yaml", recipes::knobs_of(Machine{}));
+  request.recipe = small_recipe();
   request.history = "/somewhere/history.db";
   request.plugin_folders = {"/one", "/two"};
   request.without = {"amp"};
@@ -56,6 +51,29 @@ TEST(SessionRequest, MissingFieldIsNamed) {
     value.erase(field);
     EXPECT_FALSE(SessionRequest::from_json(value)) << field;
   }
+}
+
+TEST(SessionRequest, AScriptComesBackAsItWas) {
+  SessionRequest sent;
+  sent.script = ScriptRequest{.name = "train.py",
+                              .command = {"python3", "train.py", "--epochs", "2"},
+                              .content = "4f2a",
+                              .budget = std::chrono::seconds(90),
+                              .allow = {"numerics"}};
+  auto received = SessionRequest::from_json(sent.to_json());
+  ASSERT_TRUE(received) << received.error().message();
+  EXPECT_EQ(received->to_json(), sent.to_json());
+  ASSERT_TRUE(received->script);
+  EXPECT_EQ(received->script->command, sent.script->command);
+  EXPECT_EQ(received->script->budget, sent.script->budget);
+  EXPECT_EQ(received->script->allow, sent.script->allow);
+  sent.script->budget.reset();
+  received = SessionRequest::from_json(sent.to_json());
+  ASSERT_TRUE(received);
+  EXPECT_FALSE(received->script->budget);
+  Json without = sent.to_json();
+  without["script"]["command"] = Json::array();
+  EXPECT_FALSE(SessionRequest::from_json(without));
 }
 
 // What it is asked before device_of() looks at it.

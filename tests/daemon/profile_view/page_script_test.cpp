@@ -1,41 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// The script of a profile's page, run by Node.js in a browser that is made of pieces (page/browser.js): what each
-// plot draws is what the trace says.
+// The script of a profile's page: what each plot draws is what the trace says.
 #include <gtest/gtest.h>
 
-#include <array>
-#include <chrono>
 #include <filesystem>
 #include <string>
 
-#include "base/file.hpp"
 #include "base/json.hpp"
-#include "base/process/process.hpp"
 #include "daemon/common/exit_codes.hpp"
-#include "tests/base/temporary_folder.hpp"
 #include "tests/daemon/cli/printed.hpp"
+#include "tests/daemon/page_script.hpp"
 #include "tests/profiler/trace_text.hpp"
 
 namespace autotuned::daemon {
 namespace {
 
-// Empty where it is not installed.
-std::filesystem::path node() {
-  constexpr std::array kPlaces = {"/usr/bin/node", "/usr/local/bin/node"};
-  for (const char* place : kPlaces) {
-    if (std::filesystem::exists(place)) return place;
-  }
-  return {};
-}
-
-class PageScript : public testing::Test {
+class PageScript : public PageScriptTest {
  protected:
-  void SetUp() override {
-    if (node().empty()) {
-      GTEST_SKIP() << "Node.js is not installed: scripts/setup --node installs it";
-    }
-  }
-
   // The page of a trace must be as the scene of page/check.js says.
   void expect_scene(const std::string& scene, const std::string& trace,
                     const std::string& more = "") const {
@@ -43,23 +23,8 @@ class PageScript : public testing::Test {
     const Printed printed =
         run({"analyze", "--html", page.string(), folder_.write("trace.json", trace).string()});
     ASSERT_EQ(printed.code, kDone) << printed.err;
-    const std::filesystem::path log = folder_ / "log";
-    ProcessSpec spec;
-    spec.program = node();
-    spec.arguments = {tests::source_folder() / "tests/daemon/profile_view/page/check.js", scene,
-                      page, more};
-    spec.environment = environment_of({"PATH"});
-    spec.log = log;
-    auto process = Process::start(spec);
-    ASSERT_TRUE(process) << process.error().message();
-    const auto exit = process->wait(std::chrono::seconds(50));
-    ASSERT_TRUE(exit) << "the script does not end";
-    const auto said = read_file(log, 1U << 20U);
-    EXPECT_EQ(exit->message(), "exit code 0") << said.value_or("");
-    EXPECT_EQ(said.value_or(""), "as expected\n");
+    expect_scene_of("profile_view/page/check.js", scene, page, more);
   }
-
-  TemporaryFolder folder_;
 };
 
 // Two steps of 100 and 200 us.

@@ -2,6 +2,7 @@
 // The page of a profile, from the command line to the file.
 #include <gmock/gmock.h>
 
+#include "base/digest.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "daemon/common/exit_codes.hpp"
@@ -57,6 +58,24 @@ TEST(ProfilePage, HoldsEverything) {
       kDone);
 }
 
+// Nothing but its own style and script may act on the page, whatever the trace holds.
+TEST(ProfilePage, AllowsOnlyItsOwnStyleAndScript) {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder / "page.html";
+  EXPECT_EQ(run({"analyze", "--html", file.string(), data_file("rank0")}).code, kDone);
+  const auto page = read_file(file, 8U << 20U);
+  ASSERT_TRUE(page);
+  EXPECT_THAT(*page, Not(HasSubstr("unsafe-inline")));
+  const auto source_of = [&](const std::string& tag) {
+    const std::size_t begin = page->find("<" + tag + ">") + tag.size() + 2;
+    Sha256 digest;
+    digest.update(page->substr(begin, page->find("</" + tag + ">", begin) - begin));
+    return tag + "-src 'sha256-" + digest.finish_base64() + "'";
+  };
+  EXPECT_THAT(*page, HasSubstr(source_of("style")));
+  EXPECT_THAT(*page, HasSubstr(source_of("script")));
+}
+
 // The page of a trace of this text; it must be made.
 std::string page_of_trace(const std::string& text, const std::string& name = "trace.json") {
   const TemporaryFolder folder;
@@ -93,6 +112,17 @@ TEST(ProfilePage, LinksCausesWithWhatTheyCaused) {
   EXPECT_EQ(cause_of("gemm"), "cudaLaunchKernel");
   EXPECT_EQ(cause_of("MmBackward0"), "aten::mm");
   EXPECT_EQ(cause_of("aten::mm"), "");
+}
+
+TEST(ProfilePage, HasThePhasesOfOperators) {
+  TraceText text;
+  text.event("cpu_op", "aten::mm", 0, 40, {{"Sequence number", 3}});
+  text.event("cpu_op", "MmBackward0", 100, 30, {{"Sequence number", 3}, {"Fwd thread id", 1}});
+  const Json rank = rank_of(page_of_trace(text.text()));
+  ASSERT_EQ(rank.at("cpu_phases").size(), 4U);
+  EXPECT_EQ(rank.at("cpu_phases")[0], (Json{{"name", "forward"}, {"ns", 40'000.0}}));
+  EXPECT_EQ(rank.at("cpu_phases")[1], (Json{{"name", "backward"}, {"ns", 30'000.0}}));
+  EXPECT_EQ(rank.at("steps")[0].at("cpu").size(), 4U);
 }
 
 TEST(ProfilePage, HasCallStacks) {

@@ -105,9 +105,9 @@ TEST(JobStore, GivesBackWhatWasPut) {
     EXPECT_THAT(store->load()->jobs, IsEmpty());
     for (const std::int64_t id : {10, 9, 11}) {
       ASSERT_TRUE(store->put(sample_submission("t" + std::to_string(id)), id));
-      ASSERT_TRUE(store->put(Job{.id = id, .token = "t" + std::to_string(id)}));
+      ASSERT_TRUE(store->put(QueuedRun{.id = id, .token = "t" + std::to_string(id)}));
     }
-    ASSERT_TRUE(store->put(Job{.id = 9, .token = "t9", .state = JobState::running}));
+    ASSERT_TRUE(store->put(QueuedRun{.id = 9, .token = "t9", .state = JobState::running}));
     store->forget(11);
   }
   const auto store = JobStore::open(folder / "state/daemon");
@@ -139,9 +139,9 @@ TEST(JobStore, RemovesWhatACrashLeftHalfMade) {
 TEST(JobStore, SetsAsideWhatItCannotRead) {
   const TemporaryFolder folder;
   const auto store = JobStore::open(folder / "d");
-  ASSERT_TRUE(store->put(Job{.id = 1, .token = "t"}));
+  ASSERT_TRUE(store->put(QueuedRun{.id = 1, .token = "t"}));
   folder.write("d/00000002.job.json", "{\"id\":2,");
-  folder.write("d/00000004.job.json", Job{.id = 1}.to_json().dump());
+  folder.write("d/00000004.job.json", QueuedRun{.id = 1}.to_json().dump());
   const auto loaded = store->load();
   ASSERT_TRUE(loaded);
   EXPECT_THAT(loaded->jobs, SizeIs(1));
@@ -152,7 +152,7 @@ TEST(JobStore, SetsAsideWhatItCannotRead) {
 TEST(JobStore, WhatWasSetAsideKeepsItsNumberAndItsFiles) {
   const TemporaryFolder folder;
   const auto store = JobStore::open(folder / "d");
-  ASSERT_TRUE(store->put(Job{.id = 1, .token = "t"}));
+  ASSERT_TRUE(store->put(QueuedRun{.id = 1, .token = "t"}));
   folder.write("d/00000007.job.json", "{");
   folder.write("d/00000007.events", "");
   for (int start = 0; start < 2; ++start) {

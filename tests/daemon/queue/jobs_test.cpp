@@ -59,14 +59,14 @@ class JobsTest : public testing::Test {
   [[nodiscard]] fs::path file(std::int64_t id, const std::string& what) const {
     return folder_ / ("d/0000000" + std::to_string(id) + "." + what);
   }
-  [[nodiscard]] const Job& job(std::int64_t id) const { return *jobs_.queue().find(id); }
+  [[nodiscard]] const QueuedRun& job(std::int64_t id) const { return *jobs_.queue().find(id); }
   template <class Condition>
   bool wait_until(Condition is_so) {
     return run_until(context_, is_so);
   }
   // What watchers are told.
   void note_end(std::int64_t id) {
-    const Job* changed = jobs_.queue().find(id);
+    const QueuedRun* changed = jobs_.queue().find(id);
     const auto end = changed != nullptr ? jobs_.end_of(*changed) : std::nullopt;
     if (end) told_[id] = *end;
   }

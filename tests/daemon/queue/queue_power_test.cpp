@@ -43,7 +43,7 @@ class Daemon {
         elsewhere_(&elsewhere),
         told_(&told),
         jobs_(context_, JobStore::open(queue).value(), JobLimits{}, [this](std::int64_t id) {
-          const Job* const job = jobs_.queue().find(id);
+          const QueuedRun* const job = jobs_.queue().find(id);
           if (job == nullptr || !jobs_.end_of(*job) || !ended_.insert(id).second) return;
           tell({.what = Told::What::ended, .id = id, .state = job->state});
         }) {}
@@ -129,7 +129,7 @@ class QueuePowerTest : public testing::Test {
                                                  Heeded heeded = Heeded::all) const {
     const TemporaryFolder after;
     disk_.write_disk(after.path(), operations, unsynced, /*seed=*/operations, heeded);
-    std::vector<Job> jobs;
+    std::vector<QueuedRun> jobs;
     std::vector<std::string> lost;
     const std::string where = " after " + std::to_string(operations) + " operations";
     // Where there is nothing yet, opening it would only make it.
@@ -144,7 +144,7 @@ class QueuePowerTest : public testing::Test {
     }
     for (const Told& told : told_) {
       if (told.operations > operations) continue;
-      const auto job = std::ranges::find(jobs, told.id, &Job::id);
+      const auto job = std::ranges::find(jobs, told.id, &QueuedRun::id);
       if (job == jobs.end() || !holds(told, *job, *store)) {
         lost.push_back("what was told of run " + std::to_string(told.id) + where);
       }
@@ -152,7 +152,7 @@ class QueuePowerTest : public testing::Test {
     return lost;
   }
 
-  [[nodiscard]] static bool holds(const Told& told, const Job& job, const JobStore& store) {
+  [[nodiscard]] static bool holds(const Told& told, const QueuedRun& job, const JobStore& store) {
     switch (told.what) {
       case Told::What::submitted: {
         const auto submission = store.submission(job.id);

@@ -11,7 +11,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 std::int64_t submit(Queue& queue, const std::string& token, const std::string& device = "cpu") {
-  Job job;
+  QueuedRun job;
   job.token = token;
   job.device = device;
   const auto queued = queue.submit(job);
@@ -77,7 +77,7 @@ TEST(Queue, IsBounded) {
   Queue queue({.waiting = 2, .ended = 1});
   submit(queue, "a");
   submit(queue, "b");
-  const auto refused = queue.submit(Job{.token = "c"});
+  const auto refused = queue.submit(QueuedRun{.token = "c"});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::busy);
   // It is no new one.
@@ -118,7 +118,7 @@ TEST(Queue, GivesNoNumberTwice) {
   EXPECT_THAT(queue.forget_old(), ElementsAre(1));
   EXPECT_EQ(submit(queue, "c"), 3);
   Queue restored;
-  restored.restore(Job{.id = 2, .token = "a"});
+  restored.restore(QueuedRun{.id = 2, .token = "a"});
   restored.skip_ids(7);
   EXPECT_EQ(submit(restored, "b"), 8);
 }
@@ -170,7 +170,7 @@ TEST(Queue, TellsFirstOfWhatRunsAndWaits) {
 TEST(Queue, TellsInBoundedSpace) {
   Queue queue({.waiting = 2000, .ended = 200});
   for (int i = 0; i < 1200; ++i) {
-    Job job;
+    QueuedRun job;
     job.token = std::to_string(i);
     job.recipe_name = job.recipe_file = job.folder = job.error = std::string(4096, '\x01');
     ASSERT_TRUE(queue.submit(job));
@@ -198,8 +198,8 @@ TEST(Queue, FindsByNumberRunAndLast) {
   }
 }
 
-TEST(Job, SurvivesAsJson) {
-  Job job;
+TEST(QueuedRun, SurvivesAsJson) {
+  QueuedRun job;
   job.id = 7;
   job.token = "t";
   job.state = JobState::failed;
@@ -216,28 +216,28 @@ TEST(Job, SurvivesAsJson) {
   job.submitted_unix_ns = 1;
   job.started_unix_ns = 2;
   job.ended_unix_ns = 3;
-  const auto read = Job::from_json(job.to_json());
+  const auto read = QueuedRun::from_json(job.to_json());
   ASSERT_TRUE(read) << read.error().message();
   EXPECT_EQ(read->to_json(), job.to_json());
   EXPECT_EQ(read->trials.at("accepted"), 2);
   EXPECT_TRUE(read->has_ended());
 }
 
-TEST(Job, RefusesWhatIsNone) {
-  const Json whole = Job{.id = 1}.to_json();
+TEST(QueuedRun, RefusesWhatIsNone) {
+  const Json whole = QueuedRun{.id = 1}.to_json();
   for (const auto& [field, unused] : whole.items()) {
     if (field == "trials") continue;
     Json broken = whole;
     broken[field] = Json::array();
-    const auto read = Job::from_json(broken);
+    const auto read = QueuedRun::from_json(broken);
     ASSERT_FALSE(read) << field;
     EXPECT_THAT(read.error().message(), HasSubstr(field));
   }
   Json state = whole;
   state["state"] = "dancing";
-  EXPECT_THAT(Job::from_json(state).error().message(), HasSubstr("dancing"));
-  EXPECT_FALSE(Job::from_json(Job{.id = 0}.to_json()));
-  EXPECT_FALSE(Job::from_json(Json()));
+  EXPECT_THAT(QueuedRun::from_json(state).error().message(), HasSubstr("dancing"));
+  EXPECT_FALSE(QueuedRun::from_json(QueuedRun{.id = 0}.to_json()));
+  EXPECT_FALSE(QueuedRun::from_json(Json()));
 }
 
 }  // namespace

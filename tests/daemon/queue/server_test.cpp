@@ -39,7 +39,7 @@ class Door {
   // The whole answer.
   [[nodiscard]] Json ask(Json request) const {
     FrameChannel channel = enter();
-    request["protocol"] = kServeProtocol;
+    request["protocol"] = kDaemonProtocol;
     EXPECT_TRUE(channel.send(request));
     return channel.receive(20s).value_or(Json());
   }
@@ -49,7 +49,7 @@ class Door {
 };
 
 // Serves here while `client` asks on a thread of its own; then it is stopped.
-void serve_for(const ServeLimits& limits, const std::function<void(const Door&)>& client) {
+void serve_for(const DaemonLimits& limits, const std::function<void(const Door&)>& client) {
   const TemporaryFolder folder;
   const Door door(folder / "s");
   std::thread asking([&] {

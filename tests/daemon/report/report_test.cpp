@@ -65,28 +65,41 @@ TEST(Report, RunAsText) {
   failed.number = 2;
   failed.verdict = Verdict::failed;
   failed.failure = ErrorKind::timeout;
-  failed.estimate = {};
-  EXPECT_EQ(run_text(sample_run(), {sample_trial(), failed}),
-            "run      r-20261121-7f3a9c\n"
-            "recipe   small\n"
-            "state    finished\n"
-            "started  2023-11-14 22:13:20\n"
-            "\n"
-            "trial  plugin       change                          verdict   ratio  interval        "
-            "pairs\n"
-            "1      set_to_none  optimizer.set_to_none off → on  accepted  1.300  1.250 to 1.350  "
-            "20\n"
-            "2      set_to_none  optimizer.set_to_none off → on  failed    -      -               "
-            "0\n"
-            "\n"
-            "start    1,000 samples/s, beside the best one\n"
-            "best     1,300 samples/s\n"
-            "faster   1.30 x (1.25 to 1.35)\n"
-            "ceiling  at least 5,000 samples/s (compute)\n"
-            "reached  at most host_batch 81 %, device_batch 26 %\n"
-            "kept     optimizer.set_to_none off → on\n"
-            "tuning   2.5 s\n"
-            "trained  1,200 steps, loss 0.2500, test accuracy 87.50 %\n");
+  // Its pairs decide nothing.
+  EXPECT_EQ(
+      run_text(sample_run(), {sample_trial(), failed}),
+      "run      r-20261121-7f3a9c\n"
+      "recipe   small\n"
+      "state    finished\n"
+      "started  2023-11-14 22:13:20\n"
+      "\n"
+      "trial  plugin       change                          verdict   ratio  interval        "
+      "pairs\n"
+      "1      set_to_none  optimizer.set_to_none off → on  accepted  1.300  1.250 to 1.350  "
+      "20\n"
+      "2      set_to_none  optimizer.set_to_none off → on  failed    -      -               "
+      "20\n"
+      "\n"
+      "start    1,000 samples/s, beside the best one\n"
+      "best     1,300 samples/s\n"
+      "faster   1.30 x (1.25 to 1.35)\n"
+      "ceiling  at least 5,000 samples/s (compute)\n"
+      "reached  at most 81 % of the rate with ready batches on the host, 26 % with ready batches "
+      "on the device\n"
+      "kept     optimizer.set_to_none off → on\n"
+      "tuning   2.5 s\n"
+      "trained  1,200 steps, loss 0.2500, test accuracy 87.50 %\n");
+}
+
+// What a run ends with: whoever watched it has seen its trials.
+TEST(Report, TheSummaryIsTheEndOfTheText) {
+  storage::RunRow run = sample_run();
+  const std::string summary = summary_text(run, {sample_trial()});
+  EXPECT_TRUE(summary.starts_with("start    1,000 samples/s, beside the best one\n")) << summary;
+  EXPECT_TRUE(run_text(run, {sample_trial()}).ends_with("\n\n" + summary)) << summary;
+  run.error = "the disk is full";
+  run.best = {};
+  EXPECT_EQ(summary_text(run, {}), "error    the disk is full\n");
 }
 
 TEST(Report, LadderOfOneRungIsTheCeiling) {
@@ -95,7 +108,9 @@ TEST(Report, LadderOfOneRungIsTheCeiling) {
   EXPECT_EQ(run_text(run, {}).find("reached"), std::string::npos);
   EXPECT_EQ(json_of(run, {}).at("ceiling").at("ladder").size(), 1U);
   EXPECT_EQ(ladder_text(Json()), "");
-  EXPECT_EQ(ladder_text(Json::parse(R"([1, {"rung": 2, "reached_ratio": "x"}])")), "? 0 %, ? 0 %");
+  EXPECT_EQ(ladder_text(Json::parse(R"([1, {"rung": 2, "reached_ratio": "x"}])")), "");
+  EXPECT_EQ(ladder_text(Json::parse(R"([{"rung": "raw_bytes"}, {"rung": "made_samples"}])")),
+            "at most 0 % of the rate with its files in memory, 0 % with ready samples in memory");
 }
 
 TEST(Report, CountsFilesThatWereSkipped) {
@@ -107,13 +122,36 @@ TEST(Report, CountsFilesThatWereSkipped) {
             std::string::npos);
 }
 
-TEST(Report, TheTrainedRateStandsBesideThePromisedOne) {
+TEST(Report, TellsOfTheCheckAfterTheTrainingUnlessItPassed) {
+  storage::RunRow run = sample_run();
+  run.training["check"] = {{"passed", true}, {"detail", "8 of 8 updates compared"}};
+  EXPECT_EQ(run_text(run, {}), run_text(sample_run(), {}));
+  EXPECT_EQ(trained_check_text(sample_run()), "");
+  run.training["check"] = {{"passed", nullptr}, {"detail", "it would take 48 s"}};
+  EXPECT_FALSE(has_failed_check(run));
+  EXPECT_NE(run_text(run, {}).find("\nnote     it was not checked"), std::string::npos);
+  EXPECT_NE(run_text(run, {}).find("from the trained weights: it would take 48 s\n"),
+            std::string::npos);
+  run.training["check"] = {{"passed", false},
+                           {"detail", "weight stands still"},
+                           {"refused", {{"optimizer.set_to_none", true}}}};
+  EXPECT_TRUE(has_failed_check(run));
+  EXPECT_NE(run_text(run, {}).find("\nWARNING  model.pt was trained by a configuration that does "
+                                   "not train as the starting one does: weight stands still. Later "
+                                   "runs of this job leave out optimizer.set_to_none off → on"),
+            std::string::npos)
+      << run_text(run, {});
+  EXPECT_EQ(json_of(run).at("training").at("check").at("passed"), false);
+}
+
+TEST(Report, TheTrainedRateStandsBesideThatOfTuning) {
   storage::RunRow run = sample_run();
   run.training["samples"] = 12'000;
   run.training["duration_ns"] = 12e9;
   run.training["evaluation_ns"] = 1e9;  // beside the duration, not in it
-  EXPECT_NE(run_text(run, {}).find("\n         at 1,000 samples/s, 1,300 samples/s promised\n"),
-            std::string::npos);
+  EXPECT_NE(
+      run_text(run, {}).find("\n         at 1,000 samples/s; tuning measured 1,300 samples/s\n"),
+      std::string::npos);
   EXPECT_EQ(run_text(run, {}).find("\nslow "), std::string::npos);  // within what varies
   EXPECT_EQ(json_of(run).at("training").at("samples_per_second"), 1000.0);
 }
@@ -124,11 +162,11 @@ TEST(Report, TellsOfATrainingThatWasHeldUp) {
   run.training["duration_ns"] = 24e9;
   // Other work is blamed only where it was measured.
   EXPECT_NE(run_text(run, {}).find(
-                "\nslow     38 % of what trials measured, and no load of other work was seen"),
+                "\nslow     38 % of what tuning measured, and no load of other work was seen"),
             std::string::npos);
   run.training["disturbances"] = {"load: others compute"};
   EXPECT_NE(run_text(run, {}).find(
-                "\nslow     38 % of what trials measured\n         load: others compute\n"),
+                "\nslow     38 % of what tuning measured\n         load: others compute\n"),
             std::string::npos);
   // Too short to tell.
   run.training["samples"] = 10;
@@ -141,6 +179,37 @@ TEST(Report, ARunWithoutAConfirmedGainSaysSo) {
   run.best = run.starting;
   run.speedup = {.ratio = 1.0, .low = 1.0, .high = 1.0, .pairs = 0};
   EXPECT_NE(run_text(run, {}).find("faster   nothing that was confirmed"), std::string::npos);
+}
+
+TEST(Report, TheRatioIsNoQuotientWhereTheTwoDiffer) {
+  storage::RunRow run = sample_run();
+  run.best_samples_per_second = 1304;  // the quotient is shown as 1.30 all the same
+  EXPECT_EQ(quotient_note(run), "");
+  run.best_samples_per_second = 1400;
+  EXPECT_NE(run_text(run, {}).find("\nfaster   1.30 x (1.25 to 1.35): the median over pairs; the "
+                                   "two rates are medians over blocks\n"),
+            std::string::npos);
+  run.speedup.pairs = 0;
+  EXPECT_EQ(quotient_note(run), "");
+}
+
+TEST(Report, ARunWithoutABudgetSaysThatItSearchedNothing) {
+  storage::RunRow run = sample_run();
+  run.best = run.starting;
+  run.speedup = {.ratio = 1.0, .low = 1.0, .high = 1.0, .pairs = 0};
+  run.baseline_samples_per_second = 0.0;
+  run.best_samples_per_second = 0.0;
+  run.ceiling_samples_per_second = 0.0;
+  run.training["samples"] = 12'000;
+  run.training["duration_ns"] = 12e9;
+  const std::string text = run_text(run, {});
+  EXPECT_NE(text.find("\ntuning   none, since its budget is 0: the starting configuration stays\n"
+                      "trained  1,200 steps, loss 0.2500, test accuracy 87.50 %\n"
+                      "         at 1,000 samples/s\n"),
+            std::string::npos)
+      << text;
+  for (const char* absent : {"faster", "start ", "best ", "tuning measured", "slow"})
+    EXPECT_EQ(text.find(absent), std::string::npos) << absent;
 }
 
 // Not among what was tried: the fields of the contract stay what they are.
@@ -250,20 +319,6 @@ TEST(Report, EndsOfAnIntervalThatAreNotKnownYet) {
   EXPECT_EQ(gain_text({.ratio = 0.9, .low = 0.8, .high = 1.1, .pairs = 7}),
             "-10.0 % (between -20.0 % and +10.0 %, 7 pairs of blocks)");
   EXPECT_EQ(gain_text({}), "not measured");
-}
-
-TEST(Report, TrialOnOneLine) {
-  TrialRecord trial = sample_trial();
-  EXPECT_EQ(trial_text(trial),
-            "accepted     set_to_none: optimizer.set_to_none off → on, 1.30 x (1.25 to 1.35); "
-            "faster");
-  trial.verdict = Verdict::failed;
-  trial.failure = ErrorKind::out_of_memory;
-  trial.estimate = {};
-  trial.reason = "no memory";
-  EXPECT_EQ(trial_text(trial),
-            "failed (out_of_memory) set_to_none: optimizer.set_to_none off → on, not measured; no "
-            "memory");
 }
 
 TEST(Report, ChangeOfNothingAndOfAKnobThatWasUnset) {

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "tests/base/temporary_folder.hpp"
+#include "tests/daemon/small_run.hpp"
 
 namespace autotuned::daemon {
 namespace {
@@ -11,14 +14,6 @@ namespace {
 class HistoryLedgerTest : public testing::Test {
  protected:
   HistoryLedgerTest() {
-    run_.id = {"r-20261121-7f3a9c"};
-    run_.recipe_hash = "0123456789abcdef";
-    run_.recipe_name = "small";
-    run_.environment_key = "fedcba9876543210";
-    run_.recipe = Json::object();
-    EXPECT_TRUE(history_->put_environment({run_.environment_key, Json::object(), "2.11.0", ""}));
-    EXPECT_TRUE(history_->put_recipe({run_.recipe_hash, "small", "", Json::object()}));
-    EXPECT_TRUE(history_->put_run(run_));
     trial_.number = 1;
     trial_.plugin = "amp";
     trial_.risk = "numerics";
@@ -28,7 +23,7 @@ class HistoryLedgerTest : public testing::Test {
   TemporaryFolder folder_;
   Result<storage::History> history_ =
       storage::History::open(folder_ / "history.db", storage::Access::read_write);
-  storage::RunRow run_;
+  storage::RunRow run_ = put_small_run(*history_);
   TrialRecord trial_;
   SystemClock clock_;
   std::vector<plugins::FoundPlugin> plugins_;
@@ -51,6 +46,11 @@ TEST_F(HistoryLedgerTest, StoresBeforeItTells) {
     if (name == "trial_started") {
       EXPECT_EQ(trials->at(0).verdict, Verdict::running);
     } else if (name == "block") {
+      // What a page draws of a trial that is going on.
+      EXPECT_EQ(event.at("ratio_low"), 1.1);
+      EXPECT_EQ(event.at("ratio_high"), 1.4);
+      EXPECT_EQ(event.at("loss"), 0.5);
+      EXPECT_EQ(event.at("peak_host_memory_bytes"), 1024);
       EXPECT_EQ(history_->blocks({run_.id, 1})->size(), 1);
     } else if (name == "checked") {
       EXPECT_EQ(history_->checks({run_.id, 1})->size(), 1);
@@ -78,11 +78,40 @@ TEST_F(HistoryLedgerTest, StoresBeforeItTells) {
   EXPECT_TRUE(ledger_.trial_started(trial_));
   TrialBlock block;
   block.pair = 1;
-  EXPECT_TRUE(ledger_.block_measured(trial_, block, {}));
+  block.block.last_loss = 0.5;
+  block.block.peak_host_memory_bytes = 1024;
+  EXPECT_TRUE(ledger_.block_measured(trial_, block, {1.2, 1.1, 1.4, 1}));
   EXPECT_TRUE(ledger_.checked(trial_, {"numerics", true, 1, "fine"}));
   trial_.verdict = Verdict::accepted;
   EXPECT_TRUE(ledger_.trial_finished(trial_));
   EXPECT_EQ(seen, 8);
+}
+
+TEST_F(HistoryLedgerTest, TellsWhatThoseWhoWatchNeed) {
+  ledger_.progressed({.trials_done = 2,
+                      .trials_expected = 3,
+                      .budget = std::chrono::seconds(60),
+                      .budget_spent = std::chrono::seconds(7)});
+  EXPECT_TRUE(ledger_.trial_started(trial_));
+  TrialBlock block;
+  block.pair = 1;
+  EXPECT_TRUE(ledger_.block_measured(trial_, block, {1.2, 1.1, 1.3, 5}));
+  trial_.kind = TrialKind::ablation;
+  trial_.verdict = Verdict::rejected;
+  trial_.rejection = RejectionReason::no_gain;
+  EXPECT_TRUE(ledger_.trial_finished(trial_));
+  ASSERT_EQ(events_.size(), 4U);
+  EXPECT_EQ(events_[0], Json({{"event", "tuning"},
+                              {"trials_done", 2},
+                              {"trials_expected", 3},
+                              {"budget_ns", 60'000'000'000},
+                              {"budget_spent_ns", 7'000'000'000}}));
+  EXPECT_EQ(events_[2].at("ratio_low"), 1.1);
+  EXPECT_EQ(events_[2].at("ratio_high"), 1.3);
+  EXPECT_EQ(events_[3].at("drops_change"), true);
+  trial_.kind = TrialKind::proposal;
+  EXPECT_TRUE(ledger_.trial_finished(trial_));
+  EXPECT_EQ(events_.back().at("drops_change"), false);
 }
 
 TEST_F(HistoryLedgerTest, StoresWhatWasFoundAndTellsNotesOnce) {

@@ -65,7 +65,7 @@ class KnownBest : public testing::Test {
   // What a new run of that length is told.
   std::string take_over(int epochs) {
     const storage::RunRow run = run_of("r-20261123-ffffff", epochs);
-    input_ = {};
+    input_ = tuner::SessionInput();
     input_.recipe = recipe_;
     input_.knobs = knobs_;
     input_.starting = start_;
@@ -131,6 +131,57 @@ TEST_F(KnownBest, OfASearchThatWasCutIsSearchedFurther) {
   add_run("r-20261121-000001", kLong, start_, RejectionReason::no_gain, /*is_complete=*/false);
   EXPECT_THAT(take_over(kLong), HasSubstr("did not try every proposal"));
   EXPECT_EQ(input_.decided.size(), 1U);
+}
+
+// A run of the same job whose training was checked.
+class RefusedBest : public KnownBest {
+ protected:
+  void add_checked_run(const std::string& id, const Configuration& best, const Json& check) {
+    add_run(id, kLong, best, std::nullopt);
+    storage::RunRow run = *history_->run(id);
+    run.state = storage::RunState::finished;
+    run.best = best;
+    run.training["check"] = check;
+    EXPECT_TRUE(history_->update_run(run));
+  }
+  static Json failed_with(const Configuration& refused) {
+    return {{"passed", false}, {"detail", "it stands still"}, {"refused", refused.to_json()}};
+  }
+};
+
+TEST_F(RefusedBest, IsNotOfferedToLaterRuns) {
+  const Configuration best = start_.with(cache_).with(workers_);
+  add_checked_run("r-20261121-000001", best, failed_with(workers_));
+  EXPECT_THAT(take_over(kLong),
+              HasSubstr("run r-20261121-000001 its check failed: loader.workers=1 is not tried"));
+  EXPECT_EQ(input_.known_best, std::nullopt);
+  EXPECT_THAT(input_.refused, testing::ElementsAre(workers_));
+  // Another one that lacks it stays known.
+  add_run("r-20261121-000002", kLong, start_.with(cache_), std::nullopt);
+  EXPECT_THAT(take_over(kLong), HasSubstr("is not tried again"));
+  EXPECT_EQ(input_.known_best, start_.with(cache_));
+}
+
+TEST_F(RefusedBest, IsForgottenWhereItHasWhatIsToBlame) {
+  add_checked_run("r-20261121-000001", start_.with(workers_), failed_with(workers_));
+  const storage::RunRow failed = *history_->run("r-20261121-000001");
+  ASSERT_TRUE(refuse_best(*history_, failed));
+  EXPECT_FALSE(history_->best("h", "e")->has_value());
+  add_run("r-20261121-000002", kLong, start_.with(cache_), std::nullopt);
+  ASSERT_TRUE(refuse_best(*history_, failed));
+  EXPECT_TRUE(history_->best("h", "e")->has_value()) << "found by another run, without it";
+}
+
+TEST_F(RefusedBest, CountsByTheNewestCheckOfIt) {
+  add_checked_run("r-20261121-000001", start_.with(workers_), failed_with(workers_));
+  add_checked_run("r-20261121-000002", start_.with(cache_), Json{{"passed", true}});
+  add_checked_run("r-20261121-000003", start_.with(workers_), Json{{"passed", nullptr}});
+  take_over(kLong);
+  EXPECT_THAT(input_.refused, testing::ElementsAre(workers_)) << "it was not checked since";
+  add_checked_run("r-20261121-000004", start_.with(workers_), Json{{"passed", true}});
+  EXPECT_THAT(take_over(kLong), IsEmpty());
+  EXPECT_THAT(input_.refused, IsEmpty());
+  EXPECT_EQ(input_.known_best, start_.with(workers_));
 }
 
 }  // namespace

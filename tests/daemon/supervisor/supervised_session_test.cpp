@@ -3,8 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -36,11 +38,11 @@ bool is_stopped(pid_t process) {
 class SupervisedSessionTest : public testing::Test {
  protected:
   void start(const SessionRequest& request, const std::string& part) {
-    Surroundings surroundings;
-    surroundings.environment = std::vector<std::string>{"AUTOTUNED_TRAINER=" + part};
-    surroundings.folder = folder_.path();
+    SpawnOptions spawn_options;
+    spawn_options.environment = std::vector<std::string>{"AUTOTUNED_TRAINER=" + part};
+    spawn_options.folder = folder_.path();
     session_ = std::make_shared<SupervisedSession>(
-        context_, request, SupervisorLimits{}, surroundings,
+        context_, request, SupervisorLimits{}, spawn_options,
         [this](const Json& event) { events_.push_back(event); },
         [this](const Result<int>& end) { end_ = end; });
     session_->start();
@@ -113,6 +115,20 @@ TEST_F(SupervisedSessionTest, IsLeftWithoutWaiting) {
   ASSERT_TRUE(waits_until_stopped());
   EXPECT_TRUE(session_->leave());
   EXPECT_FALSE(session_->leave());
+}
+
+// The session waits for a cancel, and only a tick asks for one.
+TEST(Supervise, TicksWhileTheSessionSaysNothing) {
+  ASSERT_EQ(::setenv("AUTOTUNED_TRAINER", kHeld, 1), 0);
+  int ticks = 0;
+  const auto outcome = supervise(
+      sample_submission().session, SupervisorLimits{}, [](const Json&) {},
+      [&ticks] {
+        if (++ticks == 2) ::kill(::getpid(), SIGTERM);
+      });
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  EXPECT_EQ(*outcome, kCancelled);
+  EXPECT_GE(ticks, 2);
 }
 
 }  // namespace

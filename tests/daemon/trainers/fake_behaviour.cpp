@@ -118,10 +118,12 @@ std::string FakeBehaviour::trace() const {
   return Json{{"schemaVersion", 1}, {"traceEvents", events}}.dump();
 }
 
-Json FakeBehaviour::comparison(const Json& candidate) const {
+Json FakeBehaviour::comparison(const Json& candidate, const std::string& base) const {
   bool equal = true;
-  for (const Json& setting : behaviour_.value("not_equal", Json::array())) {
-    equal = equal && !has_setting(candidate, setting);
+  for (const char* field : {"not_equal", "late_not_equal"}) {
+    if (field == std::string("late_not_equal") && base != "reached") continue;
+    for (const Json& setting : behaviour_.value(field, Json::array()))
+      equal = equal && !has_setting(candidate, setting);
   }
   Json update = {{"name", "weight"},
                  {"reference_norm", 1.0},

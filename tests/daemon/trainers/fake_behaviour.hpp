@@ -8,6 +8,7 @@
 //    "prepare_lasts_ms": {"mine.skip=on": 1500},         of real time, to switch to that value
 //    "not_equal": ["precision.autocast=bf16"],           trains another model bit for bit
 //    "updates": {"precision.autocast=bf16": {"norm_ratio": 3.0, "cosine": 0.2}},
+//    "late_not_equal": [...],                            the same, only from a state that was reached
 //    "metrics": {...}, "knobs": [...], "protocol": 1, "train_steps": 10,
 //    "trace": "/path/to/rank0.pt.trace.json.gz",         that `trace` answers with; else two steps on a CPU
 //    "notes": ["..."],                                   of that answer
@@ -48,7 +49,8 @@ class FakeBehaviour {
   // [nanoseconds, samples]
   [[nodiscard]] Json one_time(const Json& configuration) const;
   [[nodiscard]] int prepare_lasts_ms(const Json& configuration) const;
-  [[nodiscard]] Json comparison(const Json& candidate) const;
+  // `base` is the state from which the steps were made.
+  [[nodiscard]] Json comparison(const Json& candidate, const std::string& base) const;
   // The bytes of a trace.
   [[nodiscard]] std::string trace() const;
   [[nodiscard]] Json notes() const { return behaviour_.value("notes", Json::array()); }

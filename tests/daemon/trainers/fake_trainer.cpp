@@ -131,7 +131,7 @@ class FakeTrainer {
     }
     if (name == "digest") return {{"sha256", std::string(64, '0')}};
     if (name == "compare") {
-      return behaviour_.comparison(checkpoints_.at(request.at("candidate")));
+      return behaviour_.comparison(checkpoints_.at(request.at("candidate")), request.at("base"));
     }
     if (name == "train") return train(request);
     if (name == "save") {

@@ -68,7 +68,8 @@ TEST(OutsideTime, ABusyMachineIsNotTheCandidatesFault) {
 }
 
 TEST(OutsideTime, ABusyMachineIsNoExcuseForAGainThatItDoesNotExplain) {
-  EXPECT_THAT(said_of(1.0, 108.0, 4.0, 12.0), Optional(HasSubstr("lies outside")));
+  EXPECT_THAT(said_of(1.0, 108.0, 4.0, 12.0),
+              Optional(HasSubstr("lies outside of what was timed")));
 }
 
 TEST(OutsideTime, AGainThatIsPaidForInLumpsIsNamed) {
@@ -84,7 +85,7 @@ TEST(OutsideTime, AGainThatIsPaidForInLumpsIsNamed) {
           time.add(with(kKnob, is_candidate), block, std::chrono::milliseconds(100 + outside_ms));
     }
   }
-  EXPECT_THAT(said, Optional(HasSubstr("of 100.0 % lies outside")));
+  EXPECT_THAT(said, Optional(HasSubstr("blocks together are 100.0 % faster")));
 }
 
 TEST(OutsideTime, OneThatIsSlowerAllTheSameIsNobodysBusiness) {

@@ -70,6 +70,17 @@ TEST(TrainerEnvironment, NumbersGpusAsNvidiaSmiDoesUnlessToldOtherwise) {
   EXPECT_THAT(environment, Contains("PYTORCH_ALLOC_CONF=expandable_segments:True"));
 }
 
+// What a cluster allots to a client of MPS holds for a trainer, which is that client.
+TEST(TrainerEnvironment, KeepsTheSharesOfMps) {
+  ::setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "25", 1);
+  ::setenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=4G", 1);
+  const auto environment = trainer_environment();
+  ::unsetenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+  ::unsetenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
+  EXPECT_THAT(environment, Contains("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=25"));
+  EXPECT_THAT(environment, Contains("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=4G"));
+}
+
 // The one variable that loads code is made from a list, never from text of a recipe.
 TEST(TrainerEnvironment, LoadsTheAllocatorWhereTheSystemHasIt) {
   const auto glibc = trainer_environment(with("memory.allocator", "glibc"));

@@ -210,6 +210,7 @@ TEST_F(TrainerJobTest, ATrainerIsMadeReadyInAProcessOfItsOwnAtTheInitialState) {
   const Configuration keep = with("memory.malloc", std::string("keep"));
   ASSERT_TRUE(job().start(start_));
   EXPECT_FALSE(job().share_process(start_, keep));
+  EXPECT_FALSE(job().share_process(start_, with("cudnn.benchmark", true)));
   EXPECT_TRUE(job().share_process(start_, with("loader.workers", std::int64_t{2})));
   ASSERT_TRUE(job().make_ready(start_, tuner::ProcessChoice::reuse));
   ASSERT_TRUE(job().make_ready(keep, tuner::ProcessChoice::reuse));

@@ -54,14 +54,15 @@ TEST(Amp, LooksAtTheGpuThatTheJobRunsOn) {
 TEST(Amp, CountsTheKernelsOfAGpu) {
   Json json = situation("resnet18_gpu");
   json["metrics"]["operators.gemm_conv_ratio"] = 0.01;
-  EXPECT_THAT(first_reason(ask("amp", json)), testing::StartsWith("there is tensor cores"));
+  EXPECT_THAT(first_reason(ask("amp", json)), testing::StartsWith("the machine has tensor cores"));
   json["metrics"]["operators.gemm_conv_share_ratio"] = 0.9;
   json["metrics"]["parts.kernel_ratio"] = 0.5;
-  EXPECT_THAT(first_reason(ask("amp", json)), HasSubstr("take 45 % of the step, and there is"));
+  EXPECT_THAT(first_reason(ask("amp", json)),
+              HasSubstr("take 45 % of the step, and the machine has"));
   EXPECT_NEAR(first_gain(ask("amp", json)), 1 / (1 - 0.45 * 0.6), 1e-9);
   json["metrics"]["kernels.without_tensor_cores_share_ratio"] = 0.9;
   EXPECT_THAT(first_reason(ask("amp", json)),
-              HasSubstr("45 % of the step and leave its tensor cores unused, and there is"));
+              HasSubstr("45 % of the step without tensor cores, and the machine has"));
   json["metrics"]["parts.kernel_ratio"] = 0.02;
   EXPECT_THAT(none_because(ask("amp", json)), HasSubstr("only 1.8 % of the step"));
 }
@@ -83,7 +84,7 @@ TEST(Amp, LeavesAloneWhatCannotGain) {
   json["incumbent"][kAutocast] = "bf16";
   EXPECT_THAT(none_because(ask("amp", json)), HasSubstr("already"));
   json["permissions"] = Json::object();
-  EXPECT_THAT(none_because(ask("amp", json)), HasSubstr("tune.allow: [numerics]"));
+  EXPECT_THAT(none_because(ask("amp", json)), HasSubstr("tune.allow: numerics"));
 }
 
 // What the program tells of a trial whose check failed.
@@ -117,7 +118,7 @@ TEST(Amp, KeepsTheModulesThatFailedTheCheck) {
   const Json first = {{kAutocast, "bf16"}, {kKept, "conv1"}};
   EXPECT_EQ(first_change(answer), first);
   EXPECT_EQ(first_reason(answer),
-            "bf16 failed its check in 2 of 12 parameters, so conv1 would stay in 32 bit");
+            "bf16 failed its check in 2 of 12 parameters, so conv1 would stay in 32 bits");
   EXPECT_NEAR(first_gain(answer), 1.8, 1e-9);
   // Another one now: both are kept. Then nothing more may fail.
   tell_failed_check(json, first, {"linear.bias"}, 12, 1.5);
@@ -127,8 +128,8 @@ TEST(Amp, KeepsTheModulesThatFailedTheCheck) {
   EXPECT_THAT(first_reason(answer), HasSubstr("3 of 12 parameters"));
   tell_failed_check(json, second, {"conv2.weight"}, 12);
   EXPECT_EQ(none_because(ask("amp", json)),
-            "16 bit was tried and was not better; too many parameters fail its check for single "
-            "modules to be kept in 32 bit");
+            "16-bit arithmetic was tried and was not better; too many parameters fail the check to "
+            "keep single modules in 32 bits");
 }
 
 TEST(Amp, KeepsNothingWhereThatIsNoAnswer) {
@@ -140,19 +141,19 @@ TEST(Amp, KeepsNothingWhereThatIsNoAnswer) {
   const Json start = cpu_with_keeping();
   EXPECT_THAT(after(start, {"a.weight", "b.weight"}, 4), HasSubstr("too many parameters"));
   EXPECT_THAT(after(start, {"cls_token"}, 100), HasSubstr("cls_token fails"));
-  EXPECT_EQ(after(start, {}, 100), "16 bit was tried and was not better");  // not finite
+  EXPECT_EQ(after(start, {}, 100), "16-bit arithmetic was tried and was not better");  // not finite
   Json opaque = start;
   opaque["job"]["keep_float32_obstacle"] = "TorchScript's interpreter calls the modules";
   EXPECT_THAT(after(opaque, {"a.weight"}, 100), HasSubstr("; TorchScript's interpreter"));
   Json other = start;
   other["permissions"] = {{"knobs", {kAutocast}}};
   EXPECT_THAT(after(other, {"a.weight"}, 100),
-              HasSubstr("does not permit changes of precision.keep_float32"));
+              HasSubstr("changes of precision.keep_float32 are not permitted"));
   // Slower with them kept: that was the last word.
   Json slower = start;
   tell_failed_check(slower, {{kAutocast, "bf16"}}, {"a.weight"}, 100);
   tell(slower, {{kAutocast, "bf16"}, {kKept, "a"}}, "rejected", 0.9);
-  EXPECT_EQ(none_because(ask("amp", slower)), "16 bit was tried and was not better");
+  EXPECT_EQ(none_because(ask("amp", slower)), "16-bit arithmetic was tried and was not better");
 }
 
 }  // namespace

@@ -47,8 +47,8 @@ TEST(BatchSize, StartsWithALargeJump) {
   const Json answer = ask("batch_size", situation("fashion_cnn_cpu"));
   EXPECT_EQ(first_change(answer), change(128));
   EXPECT_THAT(first_reason(answer),
-              AllOf(HasSubstr("each step starts 160 operators for 32 samples"),
-                    HasSubstr("128 samples would share it"), HasSubstr("GiB")));
+              AllOf(HasSubstr("each step launches 160 operators for 32 samples"),
+                    HasSubstr("128 samples would spread that further"), HasSubstr("GiB")));
   EXPECT_GT(first_gain(answer), 1.02);
   EXPECT_LT(first_gain(answer), 2.0);
 }
@@ -143,12 +143,12 @@ TEST(BatchSize, BelievesATraceOfTheGpu) {
   json["metrics"]["device.launch_wait_ratio"] = 0.3;
   json["metrics"]["device.unfilled_ratio"] = 0.2;
   const Json answer = ask("batch_size", json);
-  EXPECT_THAT(first_reason(answer),
-              AllOf(HasSubstr("waits for launches 30 % of the time, and for 20 % its kernels"),
-                    HasSubstr("128 samples give it more to do")));
+  EXPECT_THAT(first_reason(answer), AllOf(HasSubstr("waits for launches for 30 % of the time, and "
+                                                    "kernels fill only a part of it for 20 %"),
+                                          HasSubstr("128 samples give the GPU more work")));
   EXPECT_NEAR(first_gain(answer), 1 / (1 - 0.5 * 0.75), 1e-9);
   json["job"]["device"] = "cpu";
-  EXPECT_THAT(first_reason(ask("batch_size", json)), HasSubstr("each step starts"));
+  EXPECT_THAT(first_reason(ask("batch_size", json)), HasSubstr("each step launches"));
 }
 
 TEST(BatchSize, NeverExceedsTheDataSetOrTheRecipe) {
@@ -164,7 +164,7 @@ TEST(BatchSize, NeverExceedsTheDataSetOrTheRecipe) {
 TEST(BatchSize, AsksForPermission) {
   Json json = situation("fashion_cnn_cpu");
   json["permissions"]["knobs"] = Json::array();
-  EXPECT_THAT(none_because(ask("batch_size", json)), HasSubstr("does not permit"));
+  EXPECT_THAT(none_because(ask("batch_size", json)), HasSubstr("not permitted"));
 }
 
 TEST(BatchSize, StartsAnewAgainstAnotherIncumbent) {

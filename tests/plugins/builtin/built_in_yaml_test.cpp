@@ -13,12 +13,12 @@ TEST(IntraOpThreads, WalksFromTheIncumbent) {
   Json json = situation("fashion_cnn_cpu");
   EXPECT_EQ(first_change(ask("intra_op_threads", json)), Json({{"threads.intra_op", 1}}));
   EXPECT_EQ(first_reason(ask("intra_op_threads", json)),
-            "operators are shared by 2 threads on 4 CPUs (2 cores)");
+            "each operator is shared by 2 threads on 4 CPUs (2 cores)");
   json["incumbent"]["threads.intra_op"] = 4;
   // The cores first, then the neighbour.
   EXPECT_EQ(first_change(ask("intra_op_threads", json)), Json({{"threads.intra_op", 2}}));
   json["environment"]["cpus_allowed"] = 1;
-  EXPECT_THAT(none_because(ask("intra_op_threads", json)), HasSubstr("may use one CPU"));
+  EXPECT_THAT(none_because(ask("intra_op_threads", json)), HasSubstr("may use only one CPU"));
 }
 
 TEST(MemoryMalloc, KeepsLargeBlocksOnTheCpu) {
@@ -31,8 +31,30 @@ TEST(MemoryMalloc, KeepsLargeBlocksOnTheCpu) {
   EXPECT_THAT(none_because(ask("memory_malloc", json)), HasSubstr("is set or was tried"));
   json["incumbent"]["memory.allocator"] = "jemalloc";
   EXPECT_THAT(none_because(ask("memory_malloc", json)), HasSubstr("allocator is jemalloc"));
+  // A script has started with its allocator: that is no knob.
+  json["incumbent"] = {{"memory.malloc", "default"}};
+  json["job"]["allocator"] = "glibc";
+  EXPECT_EQ(first_change(ask("memory_malloc", json)), Json({{"memory.malloc", "keep"}}));
+  json["permissions"]["option"] = "--allow";
+  EXPECT_EQ(first_change(ask("memory_malloc", json)), Json({{"memory.malloc", "keep"}}));
+  json["metrics"].erase("cpu.kernel_ratio");
+  EXPECT_THAT(none_because(ask("memory_malloc", json)), HasSubstr("was not measured"));
   EXPECT_THAT(none_because(ask("memory_malloc", situation("resnet18_gpu"))),
               HasSubstr("does not run on the CPU"));
+}
+
+TEST(ForeachOptimizer, IsForScriptsThatAreNotFused) {
+  Json json = situation("fashion_cnn_cpu");
+  EXPECT_THAT(none_because(ask("foreach_optimizer", json)), HasSubstr("no knob optimizer.foreach"));
+  json["knobs"]["optimizer.foreach"] = json["knobs"]["optimizer.fused"];
+  json["incumbent"]["optimizer.foreach"] = false;
+  json["incumbent"]["optimizer.fused"] = false;
+  json["metrics"]["step.optimizer_ratio"] = 0.25;
+  const Json answer = ask("foreach_optimizer", json);
+  EXPECT_EQ(first_change(answer), Json({{"optimizer.foreach", true}}));
+  EXPECT_NEAR(first_gain(answer), 1 / (1 - 0.2 * 0.25), 1e-9);
+  json["incumbent"]["optimizer.fused"] = true;
+  EXPECT_THAT(none_because(ask("foreach_optimizer", json)), HasSubstr("is fused"));
 }
 
 TEST(ChannelsLast, FollowsTheShareOfConvolutions) {
@@ -64,7 +86,12 @@ TEST(FusedOptimizer, FollowsTheShareOfTheOptimizer) {
   EXPECT_NEAR(first_gain(answer), 1 / (1 - 0.025), 1e-9);
   EXPECT_NEAR(first_share(answer), 0.05, 1e-9);
   json["permissions"]["numerics"] = false;
-  EXPECT_THAT(none_because(ask("fused_optimizer", json)), HasSubstr("does not permit"));
+  EXPECT_THAT(none_because(ask("fused_optimizer", json)), HasSubstr("not permitted"));
+  for (const char* optimizer : {"nadam", "rmsprop", "lion"}) {
+    json = situation("fashion_cnn_cpu");
+    json["recipe"]["optimizer"] = optimizer;
+    EXPECT_THAT(none_because(ask("fused_optimizer", json)), HasSubstr("no fused kernel"));
+  }
 }
 
 TEST(Tf32, OnlyOnAGpuInThirtyTwoBit) {
@@ -77,7 +104,7 @@ TEST(Tf32, OnlyOnAGpuInThirtyTwoBit) {
   EXPECT_THAT(first_reason(ask("tf32", json)), HasSubstr("take 90 % of the time"));
   EXPECT_NEAR(first_share(ask("tf32", json)), 0.45, 1e-9);
   json["incumbent"]["precision.autocast"] = "bf16";
-  EXPECT_THAT(none_because(ask("tf32", json)), HasSubstr("in 16 bit already"));
+  EXPECT_THAT(none_because(ask("tf32", json)), HasSubstr("already computes in 16 bits"));
 }
 
 TEST(CudnnBenchmark, OnlyOnAGpu) {
@@ -95,19 +122,19 @@ TEST(CudnnBenchmark, OnlyOnAGpu) {
 TEST(DeferredLossReading, OnlyWhereTheLossIsReadAtEveryStep) {
   Json json = situation("resnet18_gpu");
   EXPECT_THAT(none_because(ask("deferred_loss_reading", json)),
-              HasSubstr("not read at every step"));
+              HasSubstr("not read after every step"));
   json["incumbent"]["train.loss_reading"] = "every_step";
   json["metrics"]["step.loss_reading_ratio"] = 0.37;
   const Json answer = ask("deferred_loss_reading", json);
   EXPECT_EQ(first_change(answer), Json({{"train.loss_reading", "deferred"}}));
-  EXPECT_THAT(first_reason(answer), HasSubstr("takes 37 % of it"));
+  EXPECT_THAT(first_reason(answer), HasSubstr("takes 37 % of the step"));
   tell(json, {{"train.loss_reading", "deferred"}}, "rejected", 1.0);
   EXPECT_FALSE(none_because(ask("deferred_loss_reading", json)).empty());
 }
 
 TEST(CropFirst, OnlyWhereACropMayMove) {
   Json json = situation("fashion_cnn_cpu");
-  EXPECT_THAT(none_because(ask("crop_first", json)), HasSubstr("no crop stands behind"));
+  EXPECT_THAT(none_because(ask("crop_first", json)), HasSubstr("no crop follows"));
   json["job"]["can_move_crop"] = true;
   const Json answer = ask("crop_first", json);
   EXPECT_EQ(first_change(answer), Json({{"input.order", "crop_first"}}));
@@ -118,7 +145,7 @@ TEST(CropFirst, OnlyWhereACropMayMove) {
 
 TEST(CropDecoding, OnlyWhereTheStepWaitsForPicturesThatAreCropped) {
   Json json = situation("fashion_cnn_cpu");
-  EXPECT_THAT(none_because(ask("crop_decoding", json)), HasSubstr("no JPEG is decoded"));
+  EXPECT_THAT(none_because(ask("crop_decoding", json)), HasSubstr("no JPEG picture is cropped"));
   json["job"]["can_decode_crop"] = true;
   EXPECT_EQ(first_change(ask("crop_decoding", json)), Json({{"input.decode", "crop"}}));
   json["metrics"]["loader.cost_ratio"] = 0.01;
@@ -144,7 +171,7 @@ TEST(ScaledDecoding, OnlyWithConsentWhereAResizeMakesPicturesSmaller) {
   EXPECT_FALSE(none_because(ask("scaled_decoding", json)).empty());
   json["trials"] = Json::array();
   json["permissions"]["semantics"] = false;
-  EXPECT_THAT(none_because(ask("scaled_decoding", json)), HasSubstr("does not permit"));
+  EXPECT_THAT(none_because(ask("scaled_decoding", json)), HasSubstr("not permitted"));
   json["permissions"]["semantics"] = true;
   json["metrics"]["loader.cost_ratio"] = 0.01;
   EXPECT_THAT(none_because(ask("scaled_decoding", json)), HasSubstr("costs the step only 1.0 %"));
@@ -159,12 +186,12 @@ TEST(DevicePixels, OnlyOnADeviceOfItsOwn) {
   EXPECT_EQ(first_change(answer), Json({{"input.point_ops", "device"}}));
   EXPECT_THAT(first_reason(answer), HasSubstr("costs the step 6.0 %"));
   json["job"]["can_finish_on_device"] = false;
-  EXPECT_THAT(none_because(ask("device_pixels", json)), HasSubstr("one table holds it all"));
+  EXPECT_THAT(none_because(ask("device_pixels", json)), HasSubstr("one table replaces it"));
 }
 
 TEST(InputDilation, OnlyWhereMasksAreDilated) {
   Json json = situation("fashion_cnn_cpu");
-  EXPECT_THAT(none_because(ask("input_dilation", json)), HasSubstr("no mask is dilated"));
+  EXPECT_THAT(none_because(ask("input_dilation", json)), HasSubstr("dilates no mask"));
   json["job"]["dilates"] = true;
   const Json answer = ask("input_dilation", json);
   EXPECT_EQ(first_change(answer), Json({{"input.dilation", "bits"}}));
@@ -177,7 +204,8 @@ TEST(InputDilation, OnlyWhereMasksAreDilated) {
 
 TEST(PointOps, OnePassFirstThenTheBatch) {
   Json json = situation("fashion_cnn_cpu");
-  EXPECT_THAT(none_because(ask("point_ops", json)), HasSubstr("no transforms of single pixels"));
+  EXPECT_THAT(none_because(ask("point_ops", json)),
+              HasSubstr("does not end with transforms of single pixels"));
   json["job"]["pixel_stages"] = 3;
   const Json answer = ask("point_ops", json);
   EXPECT_EQ(first_change(answer), Json({{"input.point_ops", "fused"}}));

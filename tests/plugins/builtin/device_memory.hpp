@@ -24,7 +24,8 @@ class DeviceMemory {
         !(give_back() && reserve(size) && take(size))) {
       return 0;
     }
-    allocated_ += size;
+    // With what is too little to be split off.
+    allocated_ += blocks_.at(last_handle_).second->bytes;
     peak_ = std::max(peak_, allocated_);
     return last_handle_;
   }

@@ -26,11 +26,11 @@ TEST(GatherToIndexing, ProposesItByTheShareOfGather) {
 
 TEST(GatherToIndexing, ShowsTheModuleWhoseBackwardBecomesFaster) {
   Json json = gathering(0.4);
-  EXPECT_THAT(first_reason(ask(kPlugin, json)), Not(HasSubstr("of that in")));
+  EXPECT_THAT(first_reason(ask(kPlugin, json)), Not(HasSubstr("of it in")));
   json["places"]["operators.gather_share_ratio"] = {{"module", "model.patch_drop"},
                                                     {"share_ratio", 0.98}};
   EXPECT_THAT(first_reason(ask(kPlugin, json)),
-              HasSubstr("40 % of the step, 98 % of that in model.patch_drop; where"));
+              HasSubstr("40 % of the step, 98 % of it in model.patch_drop; if"));
 }
 
 TEST(GatherToIndexing, CountsTheKernelsOfAGpu) {

@@ -48,7 +48,7 @@ TEST_F(HostAllocator, AsksForHugePages) {
   tell(json, {{"env.GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"}}, "rejected", 1.0);
   EXPECT_THAT(none_because(ask("host_allocator", json)), HasSubstr("were tried"));
   tell(json, {{"env.GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"}}, "accepted", 1.05);
-  EXPECT_THAT(none_because(ask("host_allocator", json)), HasSubstr("set already"));
+  EXPECT_THAT(none_because(ask("host_allocator", json)), HasSubstr("already set"));
 }
 
 TEST_F(HostAllocator, TriesTheAllocatorsThatThereAre) {
@@ -56,7 +56,7 @@ TEST_F(HostAllocator, TriesTheAllocatorsThatThereAre) {
   Json answer = ask("host_allocator", json);
   ASSERT_EQ(answer.at("candidates").size(), 1U);
   EXPECT_EQ(first_change(answer), Json({{"memory.allocator", "jemalloc"}}));
-  EXPECT_THAT(first_reason(answer), AllOf(HasSubstr("12 %"), HasSubstr("keeps what it frees")));
+  EXPECT_THAT(first_reason(answer), AllOf(HasSubstr("12 %"), HasSubstr("keeps freed memory")));
   EXPECT_NEAR(first_share(answer), 0.12, 1e-9);
   // The setting of glibc's goes with it.
   json["incumbent"]["memory.malloc"] = "keep";
@@ -77,11 +77,20 @@ TEST_F(HostAllocator, TriesTheAllocatorsThatThereAre) {
   EXPECT_EQ(first_change(answer), Json({{"memory.allocator", "jemalloc"}}));
 }
 
+TEST_F(HostAllocator, SaysOnceWhatHoldsForAllItsChanges) {
+  set_huge_pages("always [madvise] never");
+  Json json = situation_here();
+  json["knobs"] = Json::object();
+  json["permissions"]["option"] = "--allow";  // a script's job
+  EXPECT_EQ(none_because(ask("host_allocator", json)),
+            "what it changes can only be changed in a recipe");
+}
+
 TEST_F(HostAllocator, AsksOnlyWhereAskingHelps) {
   set_huge_pages("[always] madvise never");
   Json json = situation_here();
   forbid_allocators(json);
-  EXPECT_THAT(none_because(ask("host_allocator", json)), HasSubstr("without being asked"));
+  EXPECT_THAT(none_because(ask("host_allocator", json)), HasSubstr("already gives huge pages"));
   for (const char* mode : {"always madvise [never]", "", "]["}) {
     set_huge_pages(mode);
     EXPECT_THAT(none_because(ask("host_allocator", json)), HasSubstr("no huge pages")) << mode;

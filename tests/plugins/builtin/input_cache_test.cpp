@@ -33,7 +33,7 @@ TEST(InputCache, ProposesWhatSavesMostAndFits) {
   const Json answer = ask("input_cache", json);
   EXPECT_EQ(first_change(answer), Json({{kCache, "decoded"}}));
   EXPECT_THAT(first_reason(answer),
-              AllOf(HasSubstr("reading and decoding takes 80 %"), HasSubstr("comes 10 times"),
+              AllOf(HasSubstr("reading and decoding takes 80 %"), HasSubstr("is used 10 times"),
                     HasSubstr("1.2 GiB of memory, of 4.0 GiB allowed")));
   EXPECT_NEAR(first_gain(answer), 1 / (1 - 0.72), 0.01);
   json["job"]["cache_prefix_bytes"] = 300LL << 20;  // a resize before anything random
@@ -88,10 +88,10 @@ TEST(InputCache, KnowsHowOftenASampleComes) {
   Json json = photos();
   json["recipe"]["train_samples_total"] = 1000;  // one epoch: nothing comes again
   EXPECT_THAT(none_because(ask("input_cache", json)),
-              HasSubstr("comes 1.0 times in the training: a cache"));
+              HasSubstr("is used 1.0 times in the training, and a cache"));
   json["job"]["stored_samples"] = 10;  // but ten files are gone through again and again
   json["job"]["cache_decoded_bytes"] = 12LL << 20;
-  EXPECT_THAT(first_reason(ask("input_cache", json)), HasSubstr("comes 100 times"));
+  EXPECT_THAT(first_reason(ask("input_cache", json)), HasSubstr("is used 100 times"));
 }
 
 TEST(InputCache, HasNothingToSaveWhereTheStepDoesNotWaitOrMakingIsCheap) {
@@ -101,7 +101,7 @@ TEST(InputCache, HasNothingToSaveWhereTheStepDoesNotWaitOrMakingIsCheap) {
   json = photos();
   for (const char* metric : {"input.read_ratio", "input.decode_ratio", "input.prefix_ratio"})
     json["metrics"][metric] = 0.01;
-  EXPECT_THAT(none_because(ask("input_cache", json)), HasSubstr("nothing before the first random"));
+  EXPECT_THAT(none_because(ask("input_cache", json)), HasSubstr("take too little time to save"));
   EXPECT_FALSE(none_because(ask("input_cache", situation("fashion_cnn_cpu"))).empty());
 }
 
@@ -114,7 +114,7 @@ TEST(InputCache, SaysWhatTheOneInPlaceCostAndWhenItPays) {
   json["metrics"]["samples_per_second"] = 1000.0;  // an epoch took 3 s, now 1
   EXPECT_THAT(none_because(ask("input_cache", json)),
               AllOf(HasSubstr("holds 100 % of the stored samples in 1.2 GiB"),
-                    HasSubstr("filling took 4.0 s, which repays itself after 2.0 epochs")));
+                    HasSubstr("filling took 4.0 s; the cache is repaid after 2.0 epochs")));
 }
 
 }  // namespace

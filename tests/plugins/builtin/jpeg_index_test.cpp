@@ -44,15 +44,15 @@ TEST(JpegIndex, SaysWhyNot) {
   };
   EXPECT_THAT(because([](Json& json) { json["incumbent"][kIndex] = true; }), HasSubstr("already"));
   EXPECT_THAT(because([](Json& json) { json["job"]["jpeg_index_bytes"] = 0; }),
-              HasSubstr("no crops of JPEG files"));
+              HasSubstr("no transform crops JPEG files"));
   EXPECT_THAT(because([](Json& json) { json["incumbent"]["input.decode"] = "full"; }),
-              HasSubstr("decoded whole"));
+              HasSubstr("decoded as a whole"));
   EXPECT_THAT(because([](Json& json) { json["incumbent"]["input.decode_scale"] = "half"; }),
               HasSubstr("input.decode_scale"));
   EXPECT_THAT(because([](Json& json) { json["incumbent"]["input.cache"] = "decoded"; }),
               HasSubstr("are kept decoded (input.cache: decoded)"));
   EXPECT_THAT(because([](Json& json) { json["job"]["cache_decoded_bytes"] = 8LL << 30; }),
-              HasSubstr("decoded pictures fit into memory (8.0 GiB of 16.0 GiB)"));
+              HasSubstr("the decoded pictures fit into memory (8.0 GiB of 16.0 GiB)"));
   EXPECT_THAT(because([](Json& json) { json["job"]["jpeg_index_bytes"] = 9LL << 30; }),
               HasSubstr("an index of all files would need 9.0 GiB"));
   EXPECT_THAT(because([](Json& json) { json["recipe"]["train_samples_total"] = 1'900'000; }),

@@ -28,7 +28,7 @@ TEST(LoaderAffinity, LeavesTheLaunchingThreadItsCpu) {
   EXPECT_THAT(first_reason(answer),
               AllOf(HasSubstr("8.0 %"), HasSubstr("4 workers"), HasSubstr("8 CPUs")));
   tell(json, {{"loader.affinity", "apart"}}, "rejected", 1.0);
-  EXPECT_THAT(none_because(ask("loader_affinity", json)), HasSubstr("was tried"));
+  EXPECT_THAT(none_because(ask("loader_affinity", json)), HasSubstr("were tried"));
   json["incumbent"]["loader.affinity"] = "apart";
   EXPECT_THAT(none_because(ask("loader_affinity", json)), HasSubstr("already"));
 }
@@ -43,10 +43,10 @@ TEST(LoaderAffinity, SaysWhereItCanOnlyCost) {
   Json json = held_up();
   json["environment"]["cpus_allowed"] = 2;
   EXPECT_THAT(none_because(ask("loader_affinity", json)),
-              AllOf(HasSubstr("of 2 CPUs one"), HasSubstr("can only cost")));
+              AllOf(HasSubstr("with 2 CPUs all workers"), HasSubstr("can only be slower")));
   json = held_up();
   json["job"]["device"] = "cpu";
-  EXPECT_THAT(none_because(ask("loader_affinity", json)), HasSubstr("computes on the CPUs itself"));
+  EXPECT_THAT(none_because(ask("loader_affinity", json)), HasSubstr("itself computes on all CPUs"));
   json = held_up();
   json["incumbent"]["loader.workers"] = 8;
   EXPECT_THAT(none_because(ask("loader_affinity", json)), HasSubstr("8 workers on 8 CPUs"));

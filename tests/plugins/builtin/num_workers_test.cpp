@@ -88,13 +88,14 @@ TEST(NumWorkers, AlwaysLeavesTheThreadThatLaunchesForAGpuItsCpu) {
   json["job"]["device"] = "cuda:0";
   const Json answer = ask("num_workers", json);
   EXPECT_THAT(counts(answer), ElementsAre(15, 14));
-  EXPECT_THAT(first_reason(answer), HasSubstr("feeding this device takes about 26 CPUs"));
+  EXPECT_THAT(first_reason(answer),
+              HasSubstr("loading fast enough for this device needs about 26 CPUs"));
   json["incumbent"][kWorkers] = 15;
   json["metrics"]["step.data_wait_ratio"] = 0.4;
   json["metrics"]["step.duration_ns"] = 33.3e6;
   EXPECT_THAT(none_because(ask("num_workers", json)),
-              AllOf(HasSubstr("all CPUs but the one that launches the step"),
-                    HasSubstr("feeding this device takes about 26 CPUs")));
+              AllOf(HasSubstr("each CPU except that of the launching thread"),
+                    HasSubstr("loading fast enough for this device needs about 26 CPUs")));
   json["environment"]["cpus_allowed"] = 1;
   json["incumbent"][kWorkers] = 0;
   EXPECT_THAT(counts(ask("num_workers", json)), ElementsAre(1));
@@ -148,9 +149,9 @@ TEST(NumWorkers, SaysWhyThereIsNothingToDo) {
   EXPECT_THAT(none_because(ask("num_workers", starving(100, 0.004, 60, 1, 0.5))),
               HasSubstr("waits only 0.4 % of its time for data"));
   Json json = starving(100, 0.5, 5000, 16, 0.5);
-  EXPECT_THAT(
-      none_because(ask("num_workers", json)),
-      AllOf(HasSubstr("all 16 CPUs"), HasSubstr("feeding this device takes about 101 CPUs")));
+  EXPECT_THAT(none_because(ask("num_workers", json)),
+              AllOf(HasSubstr("each of the 16 CPUs"),
+                    HasSubstr("loading fast enough for this device needs about 101 CPUs")));
   json["metrics"].erase("step.data_wait_ratio");
   EXPECT_THAT(none_because(ask("num_workers", json)), HasSubstr("does not say"));
   json["knobs"].erase(kWorkers);

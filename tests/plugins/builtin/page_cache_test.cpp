@@ -36,7 +36,7 @@ TEST(PageCache, ReadsAheadWhereStorageIsRead) {
   tell(json, {{kReadAhead, 32}}, "rejected", 1.0);
   EXPECT_THAT(none_because(ask("page_cache", json)), HasSubstr("32 batches ahead was tried"));
   json["incumbent"][kReadAhead] = 64;
-  EXPECT_THAT(none_because(ask("page_cache", json)), HasSubstr("as far ahead as it can"));
+  EXPECT_THAT(none_because(ask("page_cache", json)), HasSubstr("has its largest value"));
 }
 
 TEST(PageCache, SaysWhenTheDataFitIntoMemory) {

@@ -100,6 +100,7 @@ std::string code_of(const std::string& page) {
 // Words with the first part of a knob or metric that are none.
 std::vector<std::string> unknown_words(const std::string& text) {
   static const std::set<std::string> kKeysOfRecipes = {"train.batch_size", "train.drop_last"};
+  static const std::set<std::string> kKnobsOfScripts = {"optimizer.foreach"};
   std::set<std::string> parts;
   for (const std::string& name : known()) {
     if (const std::size_t dot = name.find('.'); dot != name.npos) parts.insert(name.substr(0, dot));
@@ -108,7 +109,8 @@ std::vector<std::string> unknown_words(const std::string& text) {
   for (const std::string& word : words_of(text)) {
     const std::size_t dot = word.find('.');
     if (dot == word.npos || !parts.contains(word.substr(0, dot))) continue;
-    if (!known().contains(word) && !kKeysOfRecipes.contains(word)) unknown.push_back(word);
+    const bool is_another = kKeysOfRecipes.contains(word) || kKnobsOfScripts.contains(word);
+    if (!known().contains(word) && !is_another) unknown.push_back(word);
   }
   return unknown;
 }

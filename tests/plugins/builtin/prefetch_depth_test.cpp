@@ -32,14 +32,15 @@ TEST(PrefetchDepth, DoublesTheQueueWhereWorkersKeepUp) {
   tell(json, {{"loader.prefetch_batches", 8}}, "rejected", 1.0);
   EXPECT_THAT(none_because(ask("prefetch_depth", json)), HasSubstr("was tried"));
   json["incumbent"]["loader.prefetch_batches"] = 16;
-  EXPECT_THAT(none_because(ask("prefetch_depth", json)), HasSubstr("as long as it can be"));
+  EXPECT_THAT(none_because(ask("prefetch_depth", json)),
+              HasSubstr("already has its largest length"));
 }
 
 TEST(PrefetchDepth, SaysWhyNot) {
   Json json = unequal_batches();
   json["metrics"]["loader.sample_ns"] = 900'000.0;
   EXPECT_THAT(none_because(ask("prefetch_depth", json)),
-              AllOf(HasSubstr("144 %"), HasSubstr("would not fill")));
+              AllOf(HasSubstr("144 %"), HasSubstr("cannot fill")));
   json["metrics"]["step.data_wait_ratio"] = 0.01;
   EXPECT_THAT(none_because(ask("prefetch_depth", json)), HasSubstr("only 1.0 %"));
   json["incumbent"]["loader.workers"] = 0;

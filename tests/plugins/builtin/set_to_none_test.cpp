@@ -20,7 +20,7 @@ TEST(SetToNone, ReleasesWhatTheOptimizerMissesThenOnlyAsNumerics) {
   Json json = situation("fashion_cnn_cpu");
   json["metrics"]["gradients.complete"] = 0;
   json["permissions"]["numerics"] = true;
-  EXPECT_THAT(first_reason(ask("set_to_none", json)), HasSubstr("the check as numerics"));
+  EXPECT_THAT(first_reason(ask("set_to_none", json)), HasSubstr("is checked as numerics"));
   json["permissions"]["numerics"] = false;
   EXPECT_THAT(none_because(ask("set_to_none", json)), HasSubstr("does not allow numerics"));
   json["metrics"].erase("gradients.complete");

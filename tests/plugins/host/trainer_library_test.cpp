@@ -66,7 +66,6 @@ TEST_F(TrainerLibraryTest, IsKnownWithoutRunning) {
   EXPECT_EQ(found.version, "1.0");
   EXPECT_EQ(found.summary, "For tests.");
   EXPECT_EQ(found.policy, nullptr);
-  EXPECT_TRUE(found.is_for_trainer());
   ASSERT_THAT(found.knobs, SizeIs(1));
   EXPECT_EQ(found.knobs[0].name, "fine.skip");
   EXPECT_EQ(found.knobs[0].risk, recipes::RiskClass::numerics);

@@ -168,10 +168,10 @@ TEST(Situation, SaysWhyAKnobCannotBeChanged) {
   json["permissions"]["knobs"] = Json::array();
   const Situation situation(json);
   EXPECT_THAT(situation.obstacle("loader.workers"), IsEmpty());
-  EXPECT_THAT(situation.obstacle("precision.autocast"), HasSubstr("tune.allow: [numerics]"));
-  EXPECT_THAT(situation.obstacle("batch_size"),
-              HasSubstr("tune.allow: [semantics] or [batch_size]"));
-  EXPECT_THAT(situation.obstacle("loader.pin_memory"), HasSubstr("needs a CUDA GPU"));
+  EXPECT_THAT(situation.obstacle("precision.autocast"), HasSubstr("tune.allow: numerics"));
+  EXPECT_THAT(situation.obstacle("batch_size"), HasSubstr("tune.allow: semantics or batch_size"));
+  EXPECT_THAT(situation.obstacle("loader.pin_memory"),
+              HasSubstr("loader.pin_memory: needs a CUDA GPU"));
   EXPECT_THAT(situation.obstacle("loader.wrokers"), HasSubstr("no knob loader.wrokers"));
 }
 
@@ -179,9 +179,25 @@ TEST(Situation, SaysWhyAChoiceCannotBeHad) {
   const Situation situation(fashion());
   EXPECT_THAT(situation.obstacle("memory.allocator", "jemalloc"), IsEmpty());
   EXPECT_THAT(situation.obstacle("memory.allocator", "tcmalloc"),
-              HasSubstr("tcmalloc needs libtcmalloc_minimal.so.4"));
+              HasSubstr("tcmalloc: needs libtcmalloc_minimal.so.4"));
   EXPECT_THAT(situation.obstacle("memory.allocator", "mine"), HasSubstr("cannot be mine"));
   EXPECT_THAT(situation.obstacle("memory.locator", "mine"), HasSubstr("no knob memory.locator"));
+}
+
+TEST(Situation, SpeaksOfAScriptToWhoRunsOne) {
+  Json json = fashion();
+  EXPECT_FALSE(Situation(json).is_script());
+  json["permissions"] = {{"numerics", false}, {"knobs", Json::array()}, {"option", "--allow"}};
+  json["knobs"]["loader.workers"]["unavailable"] = "the script does it";
+  const Situation situation(json);
+  EXPECT_TRUE(situation.is_script());
+  EXPECT_EQ(situation.obstacle("loader.workers"), "loader.workers: the script does it");
+  EXPECT_EQ(situation.obstacle("precision.autocast"),
+            "changes of precision.autocast are not permitted (--allow: numerics or "
+            "precision.autocast)");
+  EXPECT_EQ(situation.obstacle("no.such"), "what it changes can only be changed in a recipe");
+  EXPECT_THAT(situation.obstacle("memory.allocator", "tcmalloc"),
+              HasSubstr("tcmalloc: needs libtcmalloc_minimal.so.4"));
 }
 
 TEST(Situation, PermitsByClassOrByName) {

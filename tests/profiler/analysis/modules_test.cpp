@@ -175,6 +175,31 @@ TEST(ModuleTable, AModuleHoldsWhatEndsLaterByRounding) {
   EXPECT_EQ(row(table, "Net_0").own.forward_host_ns, 0);
 }
 
+// Old traces have moments and lengths in whole microseconds, cut off: here of a call from 10.9 to 13.8 and of one in it,
+// from 11.0 to 13.7.
+TEST(ModuleTable, AShortModuleHoldsWhatEndsAWholeMicrosecondLater) {
+  TraceText text;
+  text.event("python_function", "nn.Module: Net_0", 0, 100);
+  text.event("python_function", "nn.Module: Sequential_0", 10, 2);
+  text.event("python_function", "nn.Module: ReLU_0", 11, 2);
+  text.event("cpu_op", "aten::relu", 11, 1);
+  text.event("python_function", "nn.Module: Linear_0", 20, 5);
+  const ModuleTable table = modules_of(text);
+  EXPECT_EQ(row(table, "Net_0.Sequential_0.ReLU_0").total.forward_host_ns, 2'000);
+  EXPECT_EQ(row(table, "Net_0.Linear_0").depth, 1);
+  ASSERT_EQ(table.rows.size(), 4U);
+}
+
+// Not so where moments are finer: as much inside as outside is what rounding makes of neighbours, too.
+TEST(ModuleTable, ShortModulesThatOverlapByRoundingStayNeighbours) {
+  TraceText text;
+  text.event("python_function", "nn.Module: Net_0", 0, 100);
+  text.event("python_function", "nn.Module: ReLU_0", 10.25, 0.5);
+  text.event("python_function", "nn.Module: ReLU_1", 10.5, 0.5);
+  const ModuleTable table = modules_of(text);
+  EXPECT_EQ(row(table, "Net_0.ReLU_1").depth, 1);
+}
+
 TEST(ModuleTable, SurvivesDeepNesting) {
   TraceText text;
   for (int i = 0; i < 2000; ++i)

@@ -102,6 +102,7 @@ class FakeCupti final : public CuptiApi {
   void write_locked(const void* record, std::size_t bytes);
   void write_call(CUpti_CallbackId number, std::uint32_t correlation, SampleTimes times);
   void complete_locked();
+  std::uint32_t next_correlation();
   template <class Record>
   void write_work(CUpti_CallbackId number, std::uint32_t correlation, const FakeWork& work,
                   const Record& record);

@@ -175,7 +175,6 @@ TEST(Reader, KeepsStacksForThoseWhoAsk) {
   EXPECT_EQ(trace->call_stacks[0].row, 1U);
   EXPECT_EQ(trace->names.text(trace->call_stacks[0].text), "a.py(1): f;b\\c.py(2): g;");
   EXPECT_THAT(trace->damage, ElementsAre(HasSubstr("one event is a call of a Python function")));
-  EXPECT_EQ(trace->python_functions, 3);
 
   const auto plain = read_trace_text(text.text());
   ASSERT_TRUE(plain);

@@ -2,7 +2,9 @@
 // What LibTorch's errors mean, by their texts.
 #include "trainer/common/guarded.hpp"
 
+#include <ATen/Functions.h>
 #include <gmock/gmock.h>
+#include <torch/csrc/jit/api/module.h>
 
 #include <stdexcept>
 
@@ -41,6 +43,38 @@ TEST(Guarded, KnowsAGpuThatAnotherProcessHas) {
   EXPECT_EQ(error.kind, ErrorKind::busy);
   EXPECT_EQ(error.what, "CUDA error: CUDA-capable device(s) is/are busy or unavailable");
   EXPECT_THAT(error.remedy, HasSubstr("nvidia-smi -c DEFAULT"));
+}
+
+// TorchScript's interpreter throws std::runtime_error whatever was thrown in it, and says first where in the model.
+TEST(Guarded, KnowsWhatWasThrownInTorchScript) {
+  torch::jit::Module model("Fails");
+  model.define(
+      "def needs_memory(self, x):\n"
+      "    return torch.zeros([x.size(0) * 1125899906842624])\n"
+      "def has_other_shapes(self, x):\n"
+      "    return torch.mm(x, x)\n");
+  const auto error_in = [&](const char* method) {
+    const auto result = guarded("here", [&]() -> Result<void> {
+      (void)model.run_method(method, at::ones({2, 3}));
+      return {};
+    });
+    return result ? Error{} : result.error();
+  };
+  const Error memory = error_in("needs_memory");
+  EXPECT_EQ(memory.kind, ErrorKind::out_of_memory) << memory.what;
+  EXPECT_THAT(memory.what, HasSubstr("can't allocate memory"));
+  const Error shapes = error_in("has_other_shapes");
+  EXPECT_EQ(shapes.kind, ErrorKind::internal);
+  EXPECT_THAT(shapes.what, testing::StartsWith("mat1 and mat2 shapes cannot be multiplied"));
+  EXPECT_EQ(shapes.where, "here");
+}
+
+TEST(Guarded, BelievesLibTorchAloneThatMemoryIsMissing) {
+  const auto other = guarded("here", []() -> Result<void> {
+    throw std::runtime_error("the shelf is out of memory sticks");
+  });
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().kind, ErrorKind::internal);
 }
 
 TEST(Guarded, GivesOtherErrorsTheirPlace) {

@@ -55,7 +55,7 @@ TEST(TransformsOfAJob, RefuseUint8WhereFloatsAreMadeAndDoNotSuggestIt) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::unsupported);
   EXPECT_THAT(refused.error().message(),
-              HasSubstr("transfer.dtype: batches cannot travel as uint8"));
+              HasSubstr("transfer.dtype: batches cannot be transferred as uint8"));
   EXPECT_THAT(refused.error().message(), HasSubstr("`rgb_to_yuv`"));
   EXPECT_EQ(losses_of(*job, start), expected);
   EXPECT_EQ(value_of(job->profile(2, 0, never)).metrics.at("loader.float_from_uint8_ratio"), 0.0);
@@ -148,7 +148,8 @@ TEST(TransformsOfAJob, RefuseToEndBehindTheTransferWhereTheyCannot) {
   both.set("transfer.dtype", "uint8");
   const auto twice = masked->prepare(both);
   ASSERT_FALSE(twice);
-  EXPECT_THAT(twice.error().message(), HasSubstr("travel as bytes in any case"));
+  EXPECT_THAT(twice.error().message(),
+              HasSubstr("input.point_ops: device already transfers bytes"));
 }
 
 TEST(TransformsOfAJob, AreKeptInMemoryWithTheSameBits) {

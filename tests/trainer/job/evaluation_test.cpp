@@ -119,6 +119,26 @@ TEST(Evaluation, CountsEverySampleOnce) {
   EXPECT_NEAR(in_parts.loss, at_once.loss, 1e-6);
 }
 
+// The accuracy is the diagonal's share of the matrix, which has each sample once.
+TEST(Evaluation, CountsClassesToo) {
+  recipes::Recipe recipe = small_recipe();
+  recipe.model.parameters["classes"] = 6;
+  const TestResult result = evaluated(recipe);
+  ASSERT_EQ(result.confusion.size(), 6U);
+  std::int64_t samples = 0;
+  std::int64_t correct = 0;
+  for (std::size_t i = 0; i < 6; ++i) {
+    for (std::size_t j = 0; j < 6; ++j) {
+      samples += result.confusion[i][j];
+      if (i == j) correct += result.confusion[i][j];
+    }
+  }
+  EXPECT_EQ(samples, result.samples);
+  EXPECT_DOUBLE_EQ(static_cast<double>(correct) / static_cast<double>(samples), result.accuracy);
+  ASSERT_TRUE(result.top5_accuracy);
+  EXPECT_GE(*result.top5_accuracy, result.accuracy);
+}
+
 TEST(Evaluation, IsTheSameWhateverIsTuned) {
   const Folder folder;
   ::setenv("XDG_CACHE_HOME", (folder / "cache").c_str(), 1);

@@ -222,6 +222,23 @@ TEST_F(GpuJob, APeakIsOfItsOwnBatch) {
   EXPECT_LT(after, before + (large - before) / 10);
 }
 
+// What the allocator kept of another size is in pieces, which would be missing in a batch near the limit.
+TEST_F(GpuJob, ABatchSizeBeginsWithoutTheCacheOfAnother) {
+  const recipes::Recipe recipe = small_cnn_recipe();
+  const auto job = loaded(recipe);
+  ASSERT_NE(job, nullptr);
+  const Configuration start = start_of(recipe);
+  value_of(job->prepare(with(start, "batch_size", std::int64_t{200})));
+  value_of(job->run_steps(2, never));
+  const DeviceMemory large = device_memory("cuda:0");
+  value_of(job->prepare(start));
+  const DeviceMemory small = device_memory("cuda:0");
+  EXPECT_LT(small.reserved_bytes, large.reserved_bytes);
+  // Gradients are gone, too: they lie where the batch before left room.
+  EXPECT_LT(small.allocated_bytes, large.allocated_bytes);
+  value_of(job->run_steps(2, never));
+}
+
 TEST_F(GpuJob, KeepsCheckpointsOnTheHost) {
   const auto job = loaded(small_cnn_recipe());
   ASSERT_NE(job, nullptr);

@@ -32,7 +32,7 @@ std::string reason_for(const recipes::Recipe& recipe) {
 
 TEST(TracePlace, OfANativeModelIsItsPatchDropout) {
   EXPECT_THAT(reason_for(patch_dropout_recipe()),
-              HasSubstr("40 % of the step, 100 % of that in model.patch_drop;"));
+              HasSubstr("40 % of the step, 100 % of it in model.patch_drop;"));
 }
 
 TEST(TracePlace, OfAScriptIsTheModuleByItsPath) {
@@ -57,7 +57,7 @@ TEST(TracePlace, OfAScriptIsTheModuleByItsPath) {
   net.save(folder / "net.pt");
   recipes::Recipe recipe = small_recipe();
   recipe.model = {"torchscript", {{"file", (folder / "net.pt").string()}}};
-  EXPECT_THAT(reason_for(recipe), HasSubstr("100 % of that in model.stem.drop;"));
+  EXPECT_THAT(reason_for(recipe), HasSubstr("100 % of it in model.stem.drop;"));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers that reference.py computes by the same formula, exactly. Includes LibTorch.
+// The numbers that formula.py computes by the same formula, exactly. Includes LibTorch.
 #pragma once
 
 #include <ATen/ops/empty.h>

@@ -34,6 +34,10 @@ recipes::Recipe vit_recipe() {
                              {"patch_dropout", 0.5}});
 }
 
+recipes::Recipe mobilenet_recipe() {
+  return recipe_with("mobilenet_v3_small", {{"dropout", 0.5}});
+}
+
 std::string digest(Job& job) {
   return value_of(job.digest());
 }
@@ -44,7 +48,8 @@ std::vector<double> losses_of(Job& job, std::int64_t steps) {
 
 class JobWith : public testing::TestWithParam<recipes::Recipe> {};
 
-INSTANTIATE_TEST_SUITE_P(Models, JobWith, testing::Values(resnet_recipe(), vit_recipe()),
+INSTANTIATE_TEST_SUITE_P(Models, JobWith,
+                         testing::Values(resnet_recipe(), vit_recipe(), mobilenet_recipe()),
                          [](const auto& one) { return one.param.model.type; });
 
 TEST_P(JobWith, TrainsOnFromACheckpointBitForBit) {

@@ -7,6 +7,7 @@
 #include "tests/trainer/models/formula.hpp"
 #include "tests/trainer/small_job.hpp"
 #include "trainer/common/precision.hpp"
+#include "trainer/models/layers.hpp"
 #include "trainer/models/loss.hpp"
 #include "trainer/step/learner.hpp"
 
@@ -59,7 +60,12 @@ std::vector<double> numbers_of(const at::Tensor& tensor) {
 }
 
 const std::vector<Json>& entries() {
-  static const std::vector<Json> read = reference("models.json");
+  static const std::vector<Json> read = [] {
+    std::vector<Json> all = reference("models.json");
+    for (const Json& entry : reference("plain_models.json"))
+      all.push_back(entry);
+    return all;
+  }();
   return read;
 }
 
@@ -134,6 +140,102 @@ TEST_P(ReferenceOutput, IsTheSame) {
   for (const at::Tensor& buffer : model->buffers())
     sums.push_back(buffer.to(at::kDouble).sum().item<double>());
   expect_close(sums, entry["buffer_sums"], 1e-7, 1e-7);
+}
+
+Json convnext(double stochastic_depth, int classes = 4) {
+  return {{"type", "convnext_tiny"}, {"stochastic_depth", stochastic_depth}, {"classes", classes}};
+}
+
+Json efficientnet(double dropout, double stochastic_depth, int classes = 4) {
+  return {{"type", "efficientnet_b0"},
+          {"dropout", dropout},
+          {"stochastic_depth", stochastic_depth},
+          {"classes", classes}};
+}
+
+Json mobilenet(const std::string& size, double dropout, int classes = 4) {
+  return {{"type", "mobilenet_v3_" + size}, {"dropout", dropout}, {"classes", classes}};
+}
+
+TEST(Model, HasAsManyParametersAsTorchvisionPublishes) {
+  struct Published {
+    Json model;
+    std::int64_t parameters;
+    std::size_t tensors;
+  };
+  for (const Published& published :
+       {Published{{{"type", "resnet34"}, {"classes", 1000}}, 21'797'672, 110},
+        Published{convnext(0.1, 1000), 28'589'128, 182},
+        Published{efficientnet(0.2, 0.2, 1000), 5'288'548, 213},
+        Published{mobilenet("large", 0.2, 1000), 5'483'032, 174},
+        Published{mobilenet("small", 0.2, 1000), 2'542'856, 142}}) {
+    SCOPED_TRACE(published.model.dump());
+    const auto model = made(published.model, {3, 224, 224});
+    ASSERT_TRUE(model);
+    std::int64_t count = 0;
+    for (const at::Tensor& parameter : model->parameters())
+      count += parameter.numel();
+    EXPECT_EQ(count, published.parameters);
+    EXPECT_EQ(model->parameters().size(), published.tensors);
+  }
+}
+
+// Down the gradient, which reaches every parameter, by as much as would take a hundredth off the loss of a plane.
+TEST(Model, LosesLossByAStep) {
+  for (const Json& model :
+       {Json{{"type", "resnet34"}, {"classes", 4}}, convnext(0.0), efficientnet(0.0, 0.0),
+        mobilenet("large", 0.0), mobilenet("small", 0.0)}) {
+    SCOPED_TRACE(model.dump());
+    const auto learning = made(model, {3, 64, 64});
+    ASSERT_TRUE(learning);
+    const at::Tensor images = images_of({4, 3, 64, 64});
+    const at::Tensor labels = at::arange(4, at::kLong);
+    const at::Tensor before = loss_of(Loss::cross_entropy, learning->forward(images), labels);
+    before.backward();
+    double squares = 0.0;
+    for (const at::Tensor& parameter : learning->parameters()) {
+      ASSERT_TRUE(parameter.grad().defined());
+      squares += parameter.grad().square().sum().item<double>();
+    }
+    ASSERT_GT(squares, 0.0);
+    const at::NoGradGuard no_grad;
+    for (const at::Tensor& parameter : learning->parameters())
+      parameter.sub_(parameter.grad(), 0.01 * before.item<double>() / squares);
+    const at::Tensor after = loss_of(Loss::cross_entropy, learning->forward(images), labels);
+    EXPECT_LT(after.item<double>(), before.item<double>());
+  }
+}
+
+TEST(Model, DrawsNothingInEvaluation) {
+  for (const Json& model :
+       {convnext(0.9), efficientnet(0.5, 0.9), mobilenet("large", 0.9), mobilenet("small", 0.9)}) {
+    SCOPED_TRACE(model.dump());
+    const auto drawing = made(model, {3, 64, 64});
+    ASSERT_TRUE(drawing);
+    fill(*drawing);
+    const at::NoGradGuard no_grad;
+    const at::Tensor images = images_of({2, 3, 64, 64});
+    drawing->eval();
+    const at::Tensor first = drawing->forward(images);
+    EXPECT_TRUE(at::equal(drawing->forward(images), first));
+    drawing->train();
+    const at::Tensor drawn = drawing->forward(images);
+    EXPECT_FALSE(at::equal(drawing->forward(images), drawn));
+  }
+}
+
+// A sample keeps what a block adds, scaled up, or loses all of it.
+TEST(StochasticDepth, LeavesOutWholeSamplesAndKeepsTheMean) {
+  StochasticDepth depth(0.25);
+  const at::Tensor x = at::ones({4000, 2, 3, 3}, at::kDouble);
+  at::manual_seed(7);
+  const at::Tensor y = depth.forward(x);
+  const at::Tensor first = y.flatten(1).select(1, 0);
+  EXPECT_TRUE(at::equal(y, first.reshape({4000, 1, 1, 1}).expand_as(y)));
+  EXPECT_TRUE(first.eq(0.0).logical_or(first.eq(1.0 / 0.75)).all().item<bool>());
+  EXPECT_NEAR(first.mean().item<double>(), 1.0, 0.05);
+  depth.eval();
+  EXPECT_TRUE(at::equal(depth.forward(x), x));
 }
 
 Json small_vit(double patch_dropout, const std::string& pool = "token") {
@@ -214,6 +316,7 @@ TEST(Model, WorksInChannelsLastUnderBf16) {
   for (const Json& model : {Json{{"type", "simple_cnn"}, {"classes", 4}},
                             Json{{"type", "pooling_cnn"}, {"hidden_channels", 4}, {"classes", 4}},
                             Json{{"type", "resnet18"}, {"classes", 4}}, small_vit(0.5),
+                            convnext(0.5), efficientnet(0.2, 0.5), mobilenet("small", 0.2),
                             Json{{"type", "paced"}, {"step_ms", 0.0}, {"classes", 4}}}) {
     SCOPED_TRACE(model.dump());
     const auto made_model = made(model, {3, 32, 32});
@@ -245,6 +348,10 @@ TEST(Model, NamesSamplesThatDoNotFit) {
                  {3, 32, 16},
                  "square samples"},
            Unfit{{{"type", "resnet18"}, {"classes", 4}}, {1, 32, 32}, "3 channels"},
+           Unfit{convnext(0.1), {1, 32, 32}, "3 channels"},
+           Unfit{convnext(0.1), {3, 31, 32}, "at least 32 x 32"},
+           Unfit{efficientnet(0.2, 0.2), {1, 32, 32}, "3 channels"},
+           Unfit{mobilenet("small", 0.2), {1, 32, 32}, "3 channels"},
            Unfit{vit, {1, 36, 32}, "multiples of the patch, 8"},
            Unfit{vit, {3, 32, 36}, "multiples of the patch, 8"},
        }) {
@@ -303,11 +410,61 @@ TEST(Loss, MseIsTheMeanOverSamplesAndOutputs) {
               1e-6);
 }
 
+// As PyTorch's documentation of CrossEntropyLoss writes them: the target of class c is (1 - s) y_c + s / C, each log
+// probability counts with the weight of its class, and the sum is divided by the weights of the labels.
+TEST(Loss, SmoothedAndWeightedCrossEntropyIsPyTorchs) {
+  const at::Tensor logits = images_of({3, 4});
+  const std::vector<std::int64_t> classes = {2, 0, 3};
+  const at::Tensor labels = at::tensor(classes);
+  const std::vector<double> weights = {1.0, 2.0, 0.5, 3.0};
+  for (const double smoothing : {0.0, 0.2}) {
+    for (const bool is_weighted : {false, true}) {
+      const at::Tensor logs = logits.to(at::kDouble).log_softmax(1);
+      double sum = 0.0;
+      double total = 0.0;
+      for (std::int64_t i = 0; i < 3; ++i) {
+        const auto label = classes[static_cast<std::size_t>(i)];
+        total += is_weighted ? weights[static_cast<std::size_t>(label)] : 1.0;
+        for (std::int64_t c = 0; c < 4; ++c) {
+          const double target = (label == c ? 1.0 - smoothing : 0.0) + smoothing / 4.0;
+          const double weight = is_weighted ? weights[static_cast<std::size_t>(c)] : 1.0;
+          sum -= weight * target * logs[i][c].item<double>();
+        }
+      }
+      LossOptions options{.label_smoothing = smoothing};
+      if (is_weighted) options.class_weights = at::tensor(weights).to(at::kFloat);
+      EXPECT_NEAR(loss_of(Loss::cross_entropy, logits, labels, options).item<double>(), sum / total,
+                  1e-6)
+          << smoothing << is_weighted;
+    }
+  }
+}
+
+TEST(Loss, BceIsTheMeanOverSamplesAndOutputs) {
+  const at::Tensor logits = images_of({3, 4});
+  const std::vector<std::int64_t> classes = {2, 0, 3};
+  for (const double smoothing : {0.0, 0.2}) {
+    double sum = 0.0;
+    for (std::int64_t i = 0; i < 3; ++i) {
+      for (std::int64_t c = 0; c < 4; ++c) {
+        const bool is_label = classes[static_cast<std::size_t>(i)] == c;
+        const double target = (is_label ? 1.0 - smoothing : 0.0) + smoothing / 4.0;
+        const double x = logits[i][c].item<double>();
+        const double p = 1.0 / (1.0 + std::exp(-x));
+        sum -= target * std::log(p) + (1.0 - target) * std::log(1.0 - p);
+      }
+    }
+    const LossOptions options{.label_smoothing = smoothing};
+    EXPECT_NEAR(loss_of(Loss::bce, logits, at::tensor(classes), options).item<double>(), sum / 12.0,
+                1e-6);
+  }
+}
+
 TEST(Loss, IsFloat32UnderAutocast) {
   const at::Tensor logits = images_of({3, 4}).to(at::kBFloat16);
   const at::Tensor labels = at::tensor(std::vector<std::int64_t>{2, 0, 3});
   const AutocastGuard autocast(at::kCPU, at::kBFloat16);
-  for (const Loss loss : {Loss::cross_entropy, Loss::mse}) {
+  for (const Loss loss : {Loss::cross_entropy, Loss::bce, Loss::mse}) {
     const at::Tensor value = loss_of(loss, logits, labels);
     EXPECT_EQ(value.scalar_type(), at::kFloat);
     EXPECT_NEAR(value.item<double>(), loss_of(loss, logits.to(at::kFloat), labels).item<double>(),

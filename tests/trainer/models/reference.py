@@ -1,109 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes data/*.json: what PyTorch, torchvision and timm say about the models and optimizers of trainer/.
 
-Parameters, buffers and images are not stored: both sides compute them by the same formula, exactly.
+What both sides compute by the same formula, exactly, is not stored: formula.py.
 
-    python tests/trainer/models/reference.py    (torch, torchvision, timm and numpy; a minute)
+    python tests/trainer/models/reference.py    (torch, torchvision and timm; a minute)
 """
-import json
 import math
-import pathlib
 
-import numpy
 import timm
 import torch
 import torchvision
+from formula import describe, numbers, write
 from torch import nn
-
-DATA = pathlib.Path(__file__).parent / "data"
-IMAGES = 1_000_000  # the number that the images have in the formula
-
-
-def numbers(count: int, which: int) -> torch.Tensor:
-    """`count` doubles from -1 to below 1 that look random; element j of tensor `which`."""
-    with numpy.errstate(over="ignore"):
-        h = numpy.arange(count, dtype=numpy.uint32) * numpy.uint32(0x9E3779B1)
-        h += numpy.uint32(which * 0x85EBCA6B & 0xFFFFFFFF)
-        h ^= h >> 15
-        h *= numpy.uint32(0x2C1B3C6D)
-        h ^= h >> 12
-        h *= numpy.uint32(0x297A2D39)
-        h ^= h >> 15
-    return torch.from_numpy(h.astype(numpy.float64) / 2147483648.0 - 1.0)
-
-
-def fill(model: nn.Module) -> None:
-    """By name: what keeps activations of about the same size through the layers."""
-    with torch.no_grad():
-        tensors = list(model.named_parameters()) + list(model.named_buffers())
-        for i, (name, tensor) in enumerate(tensors):
-            if not tensor.is_floating_point():
-                continue
-            values = numbers(tensor.numel(), i)
-            if name.endswith("running_var"):
-                values = 1.0 + 0.5 * values
-            elif "." not in name:  # cls_token, pos_embed
-                values = 0.5 * values
-            elif tensor.dim() > 1:
-                values = math.sqrt(3.0 * tensor.size(0) / tensor.numel()) * values
-            elif name.endswith("weight"):
-                values = 1.0 + 0.1 * values
-            else:
-                values = 0.1 * values
-            tensor.copy_(values.to(torch.float32).reshape(tensor.shape))
-
-
-def images_of(shape: list[int]) -> torch.Tensor:
-    return numbers(math.prod(shape), IMAGES).to(torch.float32).reshape(shape)
-
-
-def short(values) -> list[float]:
-    return [float(f"{value:.10g}") for value in values]
-
-
-def norms(tensors) -> list[float]:
-    return short(tensor.detach().double().norm().item() for tensor in tensors)
-
-
-def names_of(model: nn.Module) -> list[str]:
-    return [f"{name} {list(tensor.shape)}" for name, tensor in model.named_parameters()]
-
-
-def describe(spec: dict, sample: list[int], build, outputs: dict | None = None, seed=None) -> dict:
-    """Counts and names; with `outputs` (samples, training), what the model computes."""
-    torch.manual_seed(3)
-    model = build()
-    entry = {
-        "model": spec,
-        "sample": sample,
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "names": names_of(model),
-        "buffers": [name for name, _ in model.named_buffers()],
-        # The initial state after manual_seed(3).
-        "initial_norms": norms(model.parameters()),
-    }
-    if outputs is None:
-        return entry
-    # In double precision: what is left are differences of the mathematics.
-    fill(model)
-    model.double()
-    images = images_of([outputs["samples"], *sample]).double()
-    entry["samples"] = outputs["samples"]
-    model.eval()
-    with torch.no_grad():
-        entry["eval_output"] = short(model(images).flatten().tolist())
-    if not outputs["training"]:
-        return entry
-    model.train()
-    torch.manual_seed(5)
-    logits = model(images)
-    labels = torch.arange(outputs["samples"]) % logits.size(1)
-    loss = nn.functional.cross_entropy(logits, labels)
-    loss.backward()
-    entry["loss"] = loss.item()
-    entry["gradient_norms"] = norms(p.grad for p in model.parameters())
-    entry["buffer_sums"] = short(b.double().sum().item() for b in model.buffers())
-    return entry
 
 
 def convolution(channels: int, outputs: int) -> nn.Module:
@@ -216,6 +124,24 @@ def models() -> list[dict]:
     ]
 
 
+class Lion(torch.optim.Optimizer):
+    """PyTorch has none: program 1 of "Symbolic Discovery of Optimization Algorithms"."""
+
+    def __init__(self, parameters, lr: float, betas: list[float], weight_decay: float):
+        super().__init__(parameters, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure=None) -> None:
+        for group in self.param_groups:
+            rate, (beta1, beta2) = group["lr"], group["betas"]
+            for parameter in group["params"]:
+                mean = self.state[parameter].setdefault("mean", torch.zeros_like(parameter))
+                parameter.mul_(1 - rate * group["weight_decay"])
+                mixture = mean.mul(beta1).add_(parameter.grad, alpha=1 - beta1)
+                parameter.add_(mixture.sign_(), alpha=-rate)
+                mean.mul_(beta2).add_(parameter.grad, alpha=1 - beta2)
+
+
 def optimizers() -> list[dict]:
     """Five steps; the bits of the parameters afterwards."""
     betas = {"betas": [0.9, 0.99], "eps": 1e-8}
@@ -230,6 +156,14 @@ def optimizers() -> list[dict]:
         spec = {"type": "adagrad", "lr_decay": rate_decay, "eps": 1e-10}
         spec |= {"initial_accumulator_value": initial, "weight_decay": decay}
         cases.append((spec, torch.optim.Adagrad))
+    for decay in (0.0, 0.01):
+        spec = {"type": "nadam", **betas, "momentum_decay": 0.004, "weight_decay": decay}
+        cases.append((spec, torch.optim.NAdam))
+        cases.append(({"type": "lion", "betas": [0.9, 0.99], "weight_decay": decay}, Lion))
+    for momentum, centered, decay in [(0.0, False, 0.0), (0.5, False, 0.01), (0.5, True, 0.01)]:
+        spec = {"type": "rmsprop", "alpha": 0.9, "eps": 1e-8, "momentum": momentum}
+        spec |= {"centered": centered, "weight_decay": decay}
+        cases.append((spec, torch.optim.RMSprop))
     entries = []
     for spec, kind in cases:
         parameters = [
@@ -243,18 +177,12 @@ def optimizers() -> list[dict]:
                 parameter.grad = gradient.to(torch.float32)
             optimizer.param_groups[0]["lr"] = 0.1 / (1 + step)
             optimizer.step()
-        bits = [p.detach().numpy().view(numpy.int32).tolist() for p in parameters]
+        bits = [p.detach().view(torch.int32).tolist() for p in parameters]
         entries.append({"optimizer": spec, "bits": bits})
     return entries
 
 
-def write(name: str, entries: list[dict]) -> None:
-    lines = ",\n".join(json.dumps(entry, separators=(",", ":")) for entry in entries)
-    (DATA / name).write_text(f"[\n{lines}\n]\n")
-
-
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    DATA.mkdir(exist_ok=True)
     write("models.json", models())
     write("optimizers.json", optimizers())

@@ -3,6 +3,8 @@
 #include <ATen/Functions.h>
 #include <gmock/gmock.h>
 
+#include <stdexcept>
+
 #include "tests/trainer/small_job.hpp"
 #include "trainer/common/guarded.hpp"
 #include "trainer/step/graph_step.hpp"
@@ -80,8 +82,9 @@ class FakeRecorder final : public GraphRecorder {
     int asides = 0;
     int records = 0;
     int replays = 0;
-    int drops = 0;        // of what was recorded
-    std::string failure;  // of the next recording
+    int drops = 0;             // of what was recorded
+    std::string failure;       // of the next recording
+    bool is_scripted = false;  // as TorchScript's interpreter tells it
   };
 
   explicit FakeRecorder(Calls& calls) : calls_(calls) {}
@@ -92,6 +95,12 @@ class FakeRecorder final : public GraphRecorder {
   }
   void record(const std::function<void()>& work) override {
     EXPECT_FALSE(work_) << "what was recorded before is still there";
+    if (calls_.is_scripted && !calls_.failure.empty()) {
+      throw std::runtime_error(
+          "The following operation failed in the TorchScript interpreter.\n"
+          "Traceback of TorchScript (most recent call last):\nRuntimeError: " +
+          calls_.failure);
+    }
     TORCH_CHECK(calls_.failure.empty(), calls_.failure);
     ++calls_.records;
     work_ = work;
@@ -158,19 +167,24 @@ TEST(GraphStep, WhatCannotBeRecordedIsUnsupported) {
       return {};
     });
   };
-  calls.failure = "operation not permitted when stream is capturing";
-  auto done = step();
-  ASSERT_FALSE(done);
-  EXPECT_EQ(done.error().kind, ErrorKind::unsupported);
-  EXPECT_THAT(done.error().message(), HasSubstr("cannot be recorded: operation not permitted"));
-  EXPECT_THAT(done.error().message(), HasSubstr("leave cuda.graph off"));
-  // And it starts over.
-  for (int i = 0; i < kRuns; ++i)
-    EXPECT_TRUE(step());
-  calls.failure = "CUDA out of memory";
-  done = step();
-  ASSERT_FALSE(done);
-  EXPECT_EQ(done.error().kind, ErrorKind::out_of_memory);
+  for (const bool is_scripted : {false, true}) {
+    calls.is_scripted = is_scripted;
+    calls.failure = "operation not permitted when stream is capturing";
+    auto done = step();
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().kind, ErrorKind::unsupported);
+    EXPECT_THAT(done.error().message(), HasSubstr("cannot be recorded: operation not permitted"));
+    EXPECT_THAT(done.error().message(), HasSubstr("leave cuda.graph off"));
+    // And it starts over.
+    for (int i = 0; i < kRuns; ++i)
+      EXPECT_TRUE(step());
+    calls.failure = "CUDA out of memory";
+    done = step();
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().kind, ErrorKind::out_of_memory);
+    for (int i = 0; i < kRuns; ++i)
+      EXPECT_TRUE(step());
+  }
   EXPECT_EQ(calls.records, 0);
 }
 
@@ -210,12 +224,15 @@ class GraphTraining : public testing::Test {
     trained.end = one->capture();
     return trained;
   }
-  static void expect_same(const NamedTensors& a, const NamedTensors& b) {
+  // `tolerance`: of the largest element of a tensor.
+  static void expect_same(const NamedTensors& a, const NamedTensors& b, double tolerance = 1e-5) {
     ASSERT_EQ(a.size(), b.size());
     for (std::size_t i = 0; i < a.size(); ++i) {
       EXPECT_EQ(a[i].first, b[i].first);
       EXPECT_EQ(a[i].second.scalar_type(), b[i].second.scalar_type()) << a[i].first;
-      EXPECT_TRUE(at::allclose(a[i].second, b[i].second, 1e-5, 1e-7)) << a[i].first;
+      const auto difference = (a[i].second - b[i].second).abs().max().item<double>();
+      const auto largest = b[i].second.abs().max().item<double>();
+      EXPECT_LE(difference, tolerance * largest) << a[i].first;
     }
   }
   static recipes::Recipe recipe_with(const std::string& optimizer) {
@@ -232,12 +249,16 @@ class GraphTraining : public testing::Test {
           optimizer,
           {{"lr", 0.01}, {"betas", {0.9, 0.999}}, {"eps", 1e-8}, {"weight_decay", 0.01}}};
     }
+    if (optimizer == "nadam") recipe.optimizer.parameters["momentum_decay"] = 0.004;
+    if (optimizer == "rmsprop") {
+      recipe.optimizer.parameters.update({{"alpha", 0.9}, {"momentum", 0.5}, {"centered", true}});
+    }
     return recipe;
   }
 };
 
 TEST_F(GraphTraining, TrainsLikeTheFusedOptimizerStepByStep) {
-  for (const char* optimizer : {"sgd", "adam", "adamw", "adagrad"}) {
+  for (const char* optimizer : {"sgd", "adam", "adamw", "adagrad", "nadam", "rmsprop", "lion"}) {
     for (const bool set_to_none : {false, true}) {
       SCOPED_TRACE(optimizer);
       const recipes::Recipe recipe = recipe_with(optimizer);
@@ -256,7 +277,7 @@ TEST_F(GraphTraining, TrainsLikeTheFusedOptimizerStepByStep) {
 }
 
 TEST_F(GraphTraining, AStepThatIsNotFiniteChangesNothingAndDoesNotCount) {
-  for (const char* optimizer : {"sgd", "adam", "adagrad"}) {
+  for (const char* optimizer : {"sgd", "adam", "adagrad", "nadam", "rmsprop", "lion"}) {
     SCOPED_TRACE(optimizer);
     const recipes::Recipe recipe = recipe_with(optimizer);
     const LearnerSettings settings{.autocast = at::kHalf, .is_fused = true};
@@ -264,8 +285,9 @@ TEST_F(GraphTraining, AStepThatIsNotFiniteChangesNothingAndDoesNotCount) {
     const Trained graph = train(recipe, settings, true, /*has_inf=*/true);
     for (const auto& [name, parameter] : graph.end.parameters)
       EXPECT_TRUE(parameter.isfinite().all().item<bool>()) << name;
-    expect_same(graph.end.parameters, plain.end.parameters);
-    expect_same(graph.end.optimizer, plain.end.optimizer);
+    // The last place of a parameter can become one of a sum in 16 bits.
+    expect_same(graph.end.parameters, plain.end.parameters, 1e-3);
+    expect_same(graph.end.optimizer, plain.end.optimizer, 1e-3);
     expect_same(graph.end.others, plain.end.others);
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which sample stands at which position of an epoch.
+// The order of the samples in an epoch.
 #pragma once
 
 #include <compare>
@@ -9,7 +9,7 @@
 
 namespace autotuned::input {
 
-// A place in the sequence of samples: `sample` is a position in the epoch's order, not an index.
+// A position in the sequence of samples of a training: `sample` is a position in the epoch's order, not an index.
 struct Position {
   std::int64_t epoch = 0;  // from 0
   std::int64_t sample = 0;
@@ -30,7 +30,7 @@ class EpochOrder {
   EpochOrder(std::int64_t samples, std::uint64_t seed, bool is_shuffled);
 
   // All positions of `epoch`, valid until the next call. Costs a few ns per sample when the epoch is
-  // another than in the last call, else nothing.
+  // not that of the last call, otherwise nothing.
   [[nodiscard]] std::span<const std::uint32_t> of_epoch(std::int64_t epoch);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers by counter: any number of a stream without the ones before it.
+// Random numbers by counter: any number of a stream can be computed without those before it.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class RandomStream {
   constexpr RandomStream(std::uint64_t seed, std::uint64_t number)
       : number_(number), state_(mix64(mix64(seed + kGoldenGamma) + number * kGoldenGamma)) {}
 
-  // That of another seed with the same number.
+  // The stream of another seed with the same number.
   [[nodiscard]] constexpr RandomStream of_seed(std::uint64_t seed) const { return {seed, number_}; }
 
   [[nodiscard]] constexpr std::uint64_t at(std::uint64_t index) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a sample is, from where it is stored to where the model sees it.
+// Samples, from storage to the model.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct SampleShape {
   friend bool operator==(const SampleShape&, const SampleShape&) = default;
 };
 
-// Of a picture file: beyond that PIL takes it for an attack.
+// The most pixels of a picture file. PIL refuses larger ones as an attack.
 inline constexpr std::int64_t kMostPixels = 178'956'970;
 
 enum class Element {
@@ -41,16 +41,16 @@ struct Extent {
   friend bool operator==(const Extent&, const Extent&) = default;
 };
 
-// What is known of every sample before one is read. An encoded one has the shape that it decodes to.
+// What is known about all samples before any is read. The shape of an encoded sample is that of its decoded picture.
 struct SampleType {
   Element element = Element::uint8;
   int channels = 1;
   Extent height;
   Extent width;
-  // False: not every sample has been looked at, so that there may be smaller and larger ones.
+  // False: only some samples have been examined, so others may be smaller or larger.
   bool is_complete = true;
-  // Of encoded ones: others stand in for those that cannot be decoded. Which ones those are must not
-  // depend on how much of a picture is decoded.
+  // Encoded samples only: other samples replace those that cannot be decoded (on_error: skip). Which samples these
+  // are must not depend on how much of a picture is decoded.
   bool skips_damaged = false;
 
   [[nodiscard]] bool has_one_shape() const {
@@ -76,13 +76,13 @@ struct Window {
   int width = 1;
 };
 
-// What becomes of a file where only a part of its picture is decoded.
+// What happens to the rest of a file if only a part of its picture is decoded.
 enum class Remainder {
-  left,    // it may be damaged unseen
-  checked  // all of it is read: it is damaged where the whole picture could not be decoded
+  left,    // it is not read: damage in it is not noticed
+  checked  // it is read: the file counts as damaged if the whole picture could not be decoded
 };
 
-// Shows whether a file is still the one that it was.
+// Size and modification time of a file, to notice changes.
 struct FileStamp {
   std::int64_t bytes = 0;
   std::int64_t changed_ns = 0;  // since 1970
@@ -92,19 +92,19 @@ struct FileStamp {
 
 class JpegIndex;
 
-// Where an encoded sample comes from.
+// The origin of an encoded sample.
 struct SampleOrigin {
   FileStamp stamp;
   std::int64_t item = 0;       // Dataset::stored_index()
-  JpegIndex* index = nullptr;  // where it is looked up; null: nowhere
+  JpegIndex* index = nullptr;  // of JPEG files; null: none is used
 };
 
 // One sample between two transforms. Does not own its bytes.
 struct Sample {
   Element element = Element::uint8;
-  SampleShape shape;                    // of no meaning for an encoded one
-  std::span<const std::uint8_t> bytes;  // aligned for floats where it holds them
-  SampleOrigin origin = {};             // of an encoded one
+  SampleShape shape;                    // not for encoded samples
+  std::span<const std::uint8_t> bytes;  // aligned for floats if it holds floats
+  SampleOrigin origin = {};             // of encoded samples
 
   [[nodiscard]] const float* floats() const { return reinterpret_cast<const float*>(bytes.data()); }
 };

@@ -64,11 +64,11 @@ Result<Descriptor> nameless_file(const std::filesystem::path& folder) {
   }
   if (file.is_open()) return file;
   return tl::unexpected(
-      system_error(errno, "no file for input.cache can be made", folder.string()));
+      system_error(errno, "cannot create the file of input.cache", folder.string()));
 }
 
 tl::unexpected<Error> no_memory() {
-  return fail(ErrorKind::out_of_memory, "no memory for the places of samples", "input.cache",
+  return fail(ErrorKind::out_of_memory, "no memory for the positions of samples", "input.cache",
               "set input.cache to none");
 }
 
@@ -97,7 +97,7 @@ Result<std::unique_ptr<SampleCache>> SampleCache::create(std::int64_t items,
     if (memory == MAP_FAILED) {
       return fail(ErrorKind::out_of_memory,
                   "no address space for " + format_bytes(most_bytes) + " of samples", "input.cache",
-                  "set tune.cache_memory to less");
+                  "lower tune.cache_memory");
     }
     cache->memory_ = static_cast<std::uint8_t*>(memory);
     return cache;

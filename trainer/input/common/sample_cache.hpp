@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples as they are at some point of their way, in memory or in a file, so that the way up to there is made
-// once.
+// A cache of samples after some of their transforms, in memory or in a file.
 #pragma once
 
 #include <atomic>
@@ -17,60 +16,60 @@
 
 namespace autotuned::input {
 
-// Fills as samples come, until its bytes are used up; what has no room is made anew every time. Memory or disk
-// space is taken from the system as it fills, none per sample, and given back at the end.
+// Samples are added until the bytes are used up; later ones are not kept. Memory or disk space is taken from the
+// system while the cache fills, in large pieces, and given back at the end.
 //
 // Any number of threads at once, without locks.
 class SampleCache {
  public:
-  // For stored samples 0 .. items-1 and at most `most_bytes`, its own bookkeeping included.
-  // ErrorKind::out_of_memory: there is not even so much address space.
+  // For stored samples 0 .. items-1 and at most `most_bytes`, with its own bookkeeping.
+  // ErrorKind::out_of_memory: no address space of that size.
   [[nodiscard]] static Result<std::unique_ptr<SampleCache>> create(std::int64_t items,
                                                                    std::int64_t most_bytes);
-  // The same in a file without a name, on the file system of `folder`, that is gone with this process however
-  // it ends. A disk that becomes full ends the filling and nothing else; what it can no longer read is made
-  // anew. At most as large as the process may make a file (RLIMIT_FSIZE). Errors of the system name the folder.
+  // The same in a file without a name on the file system of `folder`; the file disappears with this process, however
+  // the process ends. A full disk only ends the filling, and samples that cannot be read back count as not kept. At
+  // most as large as the process may make a file (RLIMIT_FSIZE). Errors of the system name the folder.
   [[nodiscard]] static Result<std::unique_ptr<SampleCache>> create_in_file(
       std::int64_t items, std::int64_t most_bytes, const std::filesystem::path& folder);
   ~SampleCache();
   SampleCache(const SampleCache&) = delete;
   SampleCache& operator=(const SampleCache&) = delete;
 
-  // Its bytes stay where they are: in memory as long as this lives, out of a file in `room`, which grows as
-  // needed, until that is used otherwise. REQUIRES (here and below): 0 <= item < items.
+  // The bytes are valid as long as the cache if it is in memory; a cache in a file reads them into `room`, which
+  // grows as needed. REQUIRES (here and below): 0 <= item < items.
   [[nodiscard]] std::optional<Sample> find(std::int64_t item,
                                            std::vector<std::uint8_t>& room) const;
-  // Whether it is there, without a look at it.
+  // Whether the sample is kept. Does not read it.
   [[nodiscard]] bool has(std::int64_t item) const;
-  // Copies the sample, unless there is no room or somebody else has kept it or is about to.
+  // Copies the sample into the cache, unless the cache is full or another thread has kept the sample or is doing so.
   void keep(std::int64_t item, const Sample& sample);
-  // The sample is as if it had not been kept, but for its room.
+  // The sample counts as not kept. Its bytes stay in use until compact().
   void forget(std::int64_t item);
-  // Moves what is kept together, so that the room of what was forgotten serves again, also for those that found
-  // none. Without memory to sort them by, nothing happens. REQUIRES: in memory; nobody else uses this
-  // meanwhile, nor afterwards what find() gave before.
+  // Moves the kept samples together and frees the bytes of forgotten ones, also for samples that found the cache
+  // full. Does nothing if there is no memory to sort them. REQUIRES: a cache in memory; no other thread uses it, and
+  // nobody uses bytes that find() gave before.
   void compact();
-  // Whether keep() may still do something about it.
+  // Whether keep() may still keep the sample.
   [[nodiscard]] bool is_wanted(std::int64_t item) const;
 
   [[nodiscard]] bool is_in_file() const { return file_.is_open(); }
-  // Asks the processor, or of a file the system, to fetch the sample, if it is there, and does not wait for it.
+  // Asks the processor, or the system for a cache in a file, to fetch a kept sample. Does not wait for it.
   void will_need(std::int64_t item) const;
-  // Of a file: everything is on the disk, and the system's memory of it is given up, so that reading shows
-  // what reading from the disk costs.
+  // Cache in a file: writes everything to the disk and drops it from the page cache, so that later reads cost what
+  // reads from the disk cost.
   void forget_memory() const;
 
   [[nodiscard]] std::int64_t kept_items() const { return kept_items_.load(); }
-  // Of what is kept, with the bookkeeping, and the room of what was forgotten.
+  // Kept and forgotten samples, with the bookkeeping.
   [[nodiscard]] std::int64_t bytes() const;
   [[nodiscard]] std::int64_t forgotten_bytes() const { return forgotten_.load(); }
 
  private:
   using Place =
-      std::atomic<std::uint64_t>;  // where, and how large; or one of those in the source file
+      std::atomic<std::uint64_t>;  // position and size; or a state that the source file names
 
   SampleCache(std::int64_t items, std::int64_t most_bytes);
-  // At that place. False: the disk does not take it.
+  // Writes at this position. False: the disk is full or failed.
   bool write(std::size_t at, const Sample& sample);
   [[nodiscard]] std::optional<Sample> read(std::uint64_t place,
                                            std::vector<std::uint8_t>& room) const;

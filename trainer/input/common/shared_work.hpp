@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work on many samples beside a job, which is of use to it but which nothing depends on.
+// Optional work on many samples during a job: the job goes on without it.
 #pragma once
 
 #include <atomic>
@@ -20,10 +20,10 @@ struct SharedWork {
   std::function<bool()> is_cancelled;
 };
 
-// Calls worker(i) for every i below `items`, each once, in that order where there is one thread. `make_worker` is called
-// for each thread, by the calling one, for a worker of its own; where that fails, or a thread cannot be started, there are
-// fewer. Returns when all is done; early once `most` is over, `is_cancelled` answers yes, which the calling thread alone
-// asks after each item of its own, or a worker throws: where memory runs out the job needs what there is.
+// Calls worker(i) once for every i below `items`, in this order if there is one thread. The calling thread makes a
+// worker for each thread with `make_worker`; if that fails, or a thread cannot be started, there are fewer threads.
+// Returns when all items are done, or early: after `most`, if `is_cancelled` returns true (the calling thread asks it
+// after each item of its own), or if a worker throws (if memory runs out, the job needs the rest).
 template <class MakeWorker>
 void share_work(const SharedWork& work, MakeWorker&& make_worker) {
   using Clock = std::chrono::steady_clock;

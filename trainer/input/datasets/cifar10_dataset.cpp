@@ -7,8 +7,8 @@
 #include <new>
 #include <utility>
 
+#include "base/byte_stream.hpp"
 #include "base/text.hpp"
-#include "trainer/input/datasets/byte_stream.hpp"
 #include "trainer/input/datasets/dataset_types.hpp"
 
 namespace autotuned::input {
@@ -57,7 +57,8 @@ Result<void> append_file(const std::string& file, std::vector<std::uint8_t>& rec
   if (bytes == 0 || bytes % kRecordBytes != 0) {
     return fail(ErrorKind::corrupt,
                 "has " + format_count(static_cast<std::int64_t>(bytes)) +
-                    " bytes, which are not whole records of " + std::to_string(kRecordBytes),
+                    " bytes, which is not a multiple of the record size " +
+                    std::to_string(kRecordBytes),
                 file, "give files of the binary version of CIFAR-10, unpacked and whole");
   }
   const std::size_t before = records.size();

@@ -31,8 +31,9 @@ Result<ClassNumbers> number_classes(const std::set<std::string>& found,
   for (const std::string& name : found)
     if (!numbers.contains(name)) unknown.push_back(name);
   if (unknown.empty()) return numbers;
-  return fail(ErrorKind::invalid, "has classes that the training data have not: " + named(unknown),
-              where, "the training data have " + named({known.begin(), known.end()}));
+  return fail(ErrorKind::invalid,
+              "has classes that the training data do not have: " + named(unknown), where,
+              "the training data have the classes " + named({known.begin(), known.end()}));
 }
 
 std::vector<std::string> names_of(const ClassNumbers& numbers) {

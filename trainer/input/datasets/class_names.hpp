@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Labels that are names, as numbers.
+// Numbers for labels that are names.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ namespace autotuned::input {
 
 using ClassNumbers = std::map<std::string, std::int64_t, std::less<>>;
 
-// The numbers of `found`: their places in `known`, or in their own order where `known` is empty. ErrorKind::invalid
-// names those of `found` that `known` lacks; `where` is its place.
+// The numbers of `found`: their positions in `known`, or in `found` itself if `known` is empty. ErrorKind::invalid: the
+// names of `found` that `known` lacks; `where` becomes the place of the error.
 [[nodiscard]] Result<ClassNumbers> number_classes(const std::set<std::string>& found,
                                                   std::span<const std::string> known,
                                                   const std::string& where);

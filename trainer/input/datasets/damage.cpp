@@ -30,11 +30,10 @@ Result<void> Damage::note(std::int64_t item, const Error& error) {
   const bool is_bearable = count <= kMostOfFew || count * 100 <= items_ * kMostPercent;
   if (count < items_ && is_bearable) return {};
   const Error& first = errors_.front();
-  return fail(
-      ErrorKind::corrupt,
-      format_count(count) + " of " + format_count(items_) +
-          " files of samples cannot be read, too many to skip; this is the first: " + first.what,
-      first.where, "repair the files, or leave them out of the recipe's data");
+  return fail(ErrorKind::corrupt,
+              format_count(count) + " of " + format_count(items_) +
+                  " files cannot be read, which are too many to skip; the first one: " + first.what,
+              first.where, "repair the files, or remove them from the recipe's data");
 }
 
 std::int64_t Damage::count() const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples that cannot be read and for which others stand in (on_error: skip).
+// Samples that cannot be read and are replaced by others (on_error: skip).
 #pragma once
 
 #include <cstddef>
@@ -12,18 +12,18 @@
 
 namespace autotuned::input {
 
-// Whether it is the sample that is at fault, so that whoever reads it again finds the same. A disk that
-// fails, memory that is not there and whatever the recipe asks for in vain are something else.
+// Whether the sample itself is damaged, so that every read fails in the same way. Failing disks, lack of memory and
+// wrong recipes are other errors.
 [[nodiscard]] bool is_damage(const Error& error);
 
-// Which ones they were so far. Any number of threads at once.
+// The damaged samples found so far. Any number of threads at once.
 class Damage {
  public:
-  // Of data with so many stored samples.
+  // For data with this number of stored samples.
   explicit Damage(std::int64_t items) : items_(items) {}
 
-  // Notes a stored sample once; `error` names it. Fails when there are too many of them to go on: all,
-  // or more than 10 and more than 1 %.
+  // Notes a stored sample once; `error` names its file. Fails if too many are damaged: all, or more than 10 and more
+  // than 1 %.
   [[nodiscard]] Result<void> note(std::int64_t item, const Error& error);
 
   [[nodiscard]] std::int64_t count() const;

@@ -19,7 +19,7 @@ constexpr std::size_t kMostNamed = 20;
 
 // Why a sample cannot be decoded; nothing for one that can, or whose reading failed otherwise.
 std::optional<Error> damage_of(const Dataset& data, std::int64_t index, const Stage& decoder,
-                               StageMemory* memory, SampleRoom& room,
+                               StageMemory* memory, OutputBuffer& room,
                                std::vector<std::uint8_t>& bytes) {
   Result<void> done;
   const auto read = data.read_encoded(index, bytes);
@@ -50,7 +50,7 @@ DamageFound search_damage(const Dataset& data, const Transform& first, int threa
   std::mutex mutex;
   std::map<std::int64_t, Error> errors;
   share_work({.items = items, .threads = threads, .most = most, .is_cancelled = is_cancelled}, [&] {
-    return [&, memory = (*decoder)->make_memory(), room = SampleRoom(),
+    return [&, memory = (*decoder)->make_memory(), room = OutputBuffer(),
             bytes = std::vector<std::uint8_t>()](std::int64_t index) mutable {
       auto error = damage_of(data, index, **decoder, memory.get(), room, bytes);
       ++looked_at;
@@ -79,7 +79,7 @@ Error with_others(Error error, const DamageFound& found) {
     const auto others = static_cast<std::int64_t>(names.size() - kMostNamed);
     error.what += " and " + format_count(others) + " others";
   }
-  error.remedy = "repair the files, leave them out, or set on_error: skip";
+  error.remedy = "repair the files, remove them, or set on_error: skip";
   return error;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which other samples of the data are damaged, looked for once one of them ends the job.
+// Looks for other damaged samples after one has ended the job.
 #pragma once
 
 #include <chrono>
@@ -18,14 +18,14 @@ struct DamageFound {
   std::int64_t looked_at = 0;  // of the stored samples
 };
 
-// Decodes every picture of the data in so many threads, the calling one among them, which alone asks `is_cancelled`.
-// Ends early where `most` is over or it is cancelled, or memory runs out. Nothing for data that are not decoded by `first`, the first of
-// the recipe's transforms.
+// Decodes every picture of the data in this number of threads, with the calling one, which alone asks `is_cancelled`.
+// Ends early after `most`, if it is cancelled, or if memory runs out. Does nothing if `first`, the recipe's first
+// transform, does not decode.
 [[nodiscard]] DamageFound search_damage(const Dataset& data, const Transform& first, int threads,
                                         std::chrono::nanoseconds most,
                                         const std::function<bool()>& is_cancelled);
 
-// `error` and, in its words, by name which others there are of `found`, up to 20.
+// `error` with the names of up to 20 other files of `found` in its text.
 [[nodiscard]] Error with_others(Error error, const DamageFound& found);
 
 }  // namespace autotuned::input

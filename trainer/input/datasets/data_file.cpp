@@ -58,7 +58,7 @@ Result<void> read_all_at(const DataFile& file, std::int64_t offset, std::span<st
   if (*count == out.size()) return {};
   return fail(ErrorKind::corrupt,
               "ends after " + format_count(offset + static_cast<std::int64_t>(*count)) +
-                  " bytes, of which it had " + format_count(file.bytes) + " when it was opened",
+                  " bytes, but had " + format_count(file.bytes) + " when it was opened",
               path, "do not change the data during training");
 }
 

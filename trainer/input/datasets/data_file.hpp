@@ -14,8 +14,8 @@
 
 namespace autotuned::input {
 
-// Const, any number of threads at once. Does not keep its path, which only errors need: who opens a file
-// for every sample would take memory for it.
+// Const: any number of threads at once. Does not keep its path, which only errors need, because a data set that opens a
+// file for every sample would allocate memory for each.
 struct DataFile {
   Descriptor descriptor;
   std::int64_t bytes = 0;  // when it was opened
@@ -24,18 +24,18 @@ struct DataFile {
 // ErrorKind::not_found, permission, io, or invalid when it is not a regular file.
 [[nodiscard]] Result<DataFile> open_data_file(const std::string& path);
 
-// What the file is now.
+// Size and modification time of the file now.
 [[nodiscard]] FileStamp stamp_of(const DataFile& file);
 
-// Fills `out` from `offset` on; gives fewer bytes only where the file ends.
+// Fills `out` from `offset` on; returns fewer bytes only at the end of the file.
 [[nodiscard]] Result<std::size_t> read_at(const DataFile& file, std::int64_t offset,
                                           std::span<std::uint8_t> out, const std::string& path);
 
-// The same where all of it was there when the file was opened. ErrorKind::corrupt: it is not any more.
+// The same for bytes that the file had when it was opened. ErrorKind::corrupt: the file has become shorter.
 [[nodiscard]] Result<void> read_all_at(const DataFile& file, std::int64_t offset,
                                        std::span<std::uint8_t> out, const std::string& path);
 
-// Text out of a file as messages show it: on one line, and not too long.
+// Text of a file for messages: on one line, and not too long.
 [[nodiscard]] std::string shown_text(std::string_view text);
 
 }  // namespace autotuned::input

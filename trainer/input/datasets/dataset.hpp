@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where samples come from: what is stored and a label per index. Transforms come after.
+// Data sets: stored samples and their labels, before any transform.
 #pragma once
 
 #include <cstdint>
@@ -44,46 +44,49 @@ class Dataset {
     return {};
   }
 
-  // Asks the system to read what read() or read_encoded() will want of this sample, and does not wait for
-  // it. Nothing where that is in memory, or cannot be read.
+  // Asks the system to read the bytes that read() or read_encoded() will need of this sample. Does not wait. Does
+  // nothing if they are in memory or cannot be read.
   virtual void will_need(std::int64_t /*index*/) const {}
 
-  // The names of the classes by their numbers; empty where the data have numbers alone.
+  // The names of the classes by their numbers; empty if the data have only numbers.
   [[nodiscard]] virtual std::span<const std::string> class_names() const { return {}; }
 
-  // What is stored may be seen as several samples: the number of the stored one behind a sample, below
-  // stored().items. Those that repeat others come after all of them: it is index % stored().items.
+  // A stored sample may count as several samples (repeat_to). This is the number of a sample's stored one, below
+  // stored().items: index % stored().items, because repetitions come after all stored samples.
   [[nodiscard]] virtual std::int64_t stored_index(std::int64_t index) const { return index; }
   struct Stored {
     std::int64_t items = 0;
-    // Of all of them, estimated where not every one has been looked at.
+    // Of all stored samples; estimated if only some were examined.
     std::int64_t bytes = 0;
     std::int64_t decoded_bytes = 0;
   };
   [[nodiscard]] virtual Stored stored() const;
 
-  // What errors about this sample call it: its file, where it has one of its own.
+  // A property of the data that is probably a mistake, with what to write in the recipe then; empty if there is none.
+  [[nodiscard]] virtual std::string doubt() const { return {}; }
+
+  // The name of this sample in errors: its file, if it has one of its own.
   [[nodiscard]] virtual std::string name(std::int64_t index) const;
 
-  // Where samples that cannot be read are noted, as the next ones of the data stand in for them; null
-  // where such a sample is an error. There is one exactly where type().skips_damaged.
+  // Where samples that cannot be read are noted; the next ones of the data replace them. Null if such a sample is an
+  // error: exactly if type().skips_damaged is false.
   [[nodiscard]] virtual Damage* damage() const { return nullptr; }
 };
 
 // Opens a data set by its type in the recipe. Parameters that a type does not know are ignored (the
-// recipe's schema has checked them); `shuffle` is one of those: it belongs to the order, not the data.
+// recipe's schema has checked them); for example `shuffle`, which belongs to the order and not to the data.
 //
 //   idx        images, labels: files in the format of MNIST, plain or gzipped, read whole into memory
-//              limit: only the first so many samples (all; more than there are is all, too)
+//              limit: the number of samples to use (default: all; at most all)
 //              classes: a label from here on is an error (default: the highest label + 1)
 //   cifar10    files: patterns of binary files; whole in memory
-//   image_files  files: patterns of JPEG and PNG files; all else as jpeg_files
+//   image_files  files: patterns of JPEG and PNG files; otherwise like jpeg_files
 //   image_index  index: a CSV file of files and labels (image_index.hpp); classes, repeat_to, on_error
 //   jpeg_files files: patterns; read on demand, looked at when opened (the first 20,000)
-//              repeat_to: so many samples, going through the files again and again (each once)
+//              repeat_to: number of samples, repeating the files (default: each once)
 //              on_error: stop (default) or skip, see damage.hpp
 //              labels: folder_names (numbered by name), or random (drawn from index and seed)
-//              classes: 10 where labels are random, else the number of folders
+//              classes: default 10 for random labels, or the number of folders
 //   npy        images, labels: patterns of .npy files (npy_header.hpp), joined in their order; images of
 //              bytes or floats, read on demand; labels are integers
 //              layout: nchw (default) or nhwc, of images in four dimensions; with three they have one channel
@@ -94,8 +97,8 @@ class Dataset {
 //   tar        files: patterns of tar files with KEY.jpg (.jpeg, .png) and KEY.cls, an integer, next to each
 //              other; headers are read when it is opened, samples on demand; classes, repeat_to, on_error
 //
-// `known_classes`: the class_names() of the data that were trained on, which then number the names of these;
-// a name that is not among them is an error. Empty: names are numbered in their order.
+// `known_classes`: the class_names() of the training data. They number the names of these data, and any other name is
+// an error. Empty: names are numbered in their order.
 //
 // Errors name the file, what is wrong with it and what to do.
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_dataset(

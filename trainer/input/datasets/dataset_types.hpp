@@ -19,13 +19,13 @@ inline constexpr int kMostClasses = 65'536;
 inline constexpr std::int64_t kMostSide = 65'536;  // of an image
 inline constexpr std::int64_t kMostSampleBytes = std::int64_t{1} << 30U;
 
-// An integer parameter in [least, most], or `otherwise` when it is not given.
+// An integer parameter in [least, most], or `otherwise` if it is absent.
 [[nodiscard]] Result<std::int64_t> bounded_integer(const Json& parameters, const char* name,
                                                    std::int64_t least, std::int64_t most,
                                                    std::optional<std::int64_t> otherwise = {});
 
-// The files of a parameter that holds a pattern, or a list of such: in the order of the list, each
-// pattern's sorted. ErrorKind::not_found for a pattern that matches none.
+// The files of a parameter that holds a pattern or a list of patterns: in the order of the list, sorted within each
+// pattern. ErrorKind::not_found: a pattern that matches no file.
 [[nodiscard]] Result<std::vector<std::string>> file_list(const Json& parameters, const char* name);
 
 struct SyntheticParameters {

@@ -10,8 +10,8 @@
 #include <new>
 #include <utility>
 
+#include "base/byte_stream.hpp"
 #include "base/text.hpp"
-#include "trainer/input/datasets/byte_stream.hpp"
 #include "trainer/input/datasets/dataset_types.hpp"
 
 namespace autotuned::input {
@@ -218,7 +218,7 @@ Result<std::unique_ptr<Dataset>> open_idx(const Json& parameters) {
     return fail(ErrorKind::invalid,
                 "holds " + format_count(labels->count()) + " labels for the " +
                     format_count(images->count()) + " images in " + images->where,
-                labels->where, "give files that belong together");
+                labels->where, "give files with the same number of samples");
   }
 
   const SampleShape shape{1, static_cast<int>(images->dimensions[1]),

@@ -65,7 +65,7 @@ Result<std::vector<Row>> rows_of(std::string_view text, const fs::path& file) {
     for (bool is_more = true; is_more;) {
       auto cell = take_cell(text);
       if (!cell) {
-        return fail(ErrorKind::invalid, "a quote is where none may be, or is not closed",
+        return fail(ErrorKind::invalid, "a quote is at a wrong position or not closed",
                     place(file, line), "double the quotes within quoted cells");
       }
       cells.push_back(*std::move(cell));
@@ -74,7 +74,7 @@ Result<std::vector<Row>> rows_of(std::string_view text, const fs::path& file) {
     }
     if (text.starts_with('\r')) text.remove_prefix(1);
     if (!text.empty() && !text.starts_with('\n')) {
-      return fail(ErrorKind::invalid, "something follows a quoted cell", place(file, line));
+      return fail(ErrorKind::invalid, "text follows a quoted cell", place(file, line));
     }
     if (!text.empty()) text.remove_prefix(1);
     const std::int64_t first_line = line;
@@ -121,7 +121,7 @@ Result<ImageIndex> read_image_index(const fs::path& file, std::int64_t classes,
   if (!rows) return tl::unexpected(rows.error());
   if (!rows->empty() && is_heading(rows->front())) rows->erase(rows->begin());
   if (rows->empty()) {
-    return fail(ErrorKind::invalid, "names no files", file.string(),
+    return fail(ErrorKind::invalid, "the table lists no files", file.string(),
                 "write a line `file,label` per picture");
   }
 
@@ -144,7 +144,8 @@ Result<ImageIndex> read_image_index(const fs::path& file, std::int64_t classes,
   if (has_names && (names > kMostClasses || (classes != 0 && names != classes))) {
     return fail(ErrorKind::invalid,
                 "has " + std::to_string(names) + " different labels, not " + std::to_string(most),
-                file.string(), "write integers from 0 on, or set `classes` to the number of names");
+                file.string(),
+                "write integers of at least 0, or set `classes` to the number of names");
   }
 
   ImageIndex index;
@@ -154,7 +155,7 @@ Result<ImageIndex> read_image_index(const fs::path& file, std::int64_t classes,
     if (label < 0 || label >= most) {
       return fail(ErrorKind::invalid,
                   "label " + row.label + " is not from 0 to " + std::to_string(most - 1),
-                  place(file, row.line), "write integers from 0 on, or names");
+                  place(file, row.line), "write integers of at least 0, or names");
     }
     highest = std::max(highest, label);
     index.files.push_back((file.parent_path() / row.file).lexically_normal().string());

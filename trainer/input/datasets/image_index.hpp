@@ -13,19 +13,18 @@
 namespace autotuned::input {
 
 struct ImageIndex {
-  std::vector<std::string> files;     // absolute where the index is
-  std::vector<std::uint16_t> labels;  // one a file
+  std::vector<std::string> files;     // absolute if the index is
+  std::vector<std::uint16_t> labels;  // one per file
   int classes = 1;
   std::vector<std::string> names;  // of the classes; empty: labels are integers
 };
 
 // CSV: a line `file,label` per picture, files relative to the folder of the index; cells may be quoted as
-// RFC 4180 tells. A first line of `file,label` (or `filename,label`, `path,label`, in any case) is a heading.
-// Labels are integers from 0 to classes-1, or, as soon as one is not an integer, names, which are numbered in
-// their order. `classes` 0: as many as there are. Errors name file and line.
+// in RFC 4180. A first line of `file,label` (or `filename,label`, `path,label`, in any case) is a heading.
+// Labels are integers from 0 to classes-1. If at least one is not an integer, all are names, numbered in the order of
+// the names. `classes` 0: as many as the table has. Errors name file and line.
 //
-// `known_classes` number the names then. Not a single one of them among the labels, and all labels integers: those
-// are numbers.
+// With `known_classes`, these number the names. Labels that are all integers, none of them a known name, are numbers.
 [[nodiscard]] Result<ImageIndex> read_image_index(const std::filesystem::path& file,
                                                   std::int64_t classes,
                                                   std::span<const std::string> known_classes = {});

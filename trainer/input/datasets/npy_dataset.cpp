@@ -45,7 +45,7 @@ Result<std::vector<ArrayFile>> open_arrays(const Json& parameters, const char* n
       return fail(ErrorKind::invalid,
                   "holds " + header->shape_text() + " of " + header->type_text() +
                       (arrays.empty() ? ""
-                                      : ", which does not go with " + first.shape_text() + " of " +
+                                      : ", which does not match " + first.shape_text() + " of " +
                                             first.type_text() + " in " + arrays.front().path),
                   path, "give arrays that differ in their first dimension only");
     }
@@ -131,7 +131,7 @@ Result<void> append_labels(const ArrayFile& array, std::int64_t classes, Labels&
                     "the label of sample " + std::to_string(first + static_cast<std::int64_t>(i)) +
                         " is " + (label ? std::to_string(*label) : "too large") +
                         ", not from 0 to " + std::to_string(classes - 1),
-                    array.path, "number the classes from 0 on");
+                    array.path, "number the classes from 0");
       }
       labels.all.push_back(static_cast<std::uint16_t>(*label));
     }
@@ -150,13 +150,13 @@ Result<Labels> read_labels(const Json& parameters, std::int64_t images) {
     return fail(
         ErrorKind::invalid,
         "holds " + first.header.shape_text() + " of " + first.header.type_text() + " as labels",
-        first.path, "save one integer a sample");
+        first.path, "save one integer per sample");
   }
   if (count_of(*arrays) != images) {
     return fail(ErrorKind::invalid,
                 "there are " + format_count(count_of(*arrays)) + " labels for " +
                     format_count(images) + " samples",
-                first.path, "give files that belong together");
+                first.path, "give files with the same number of samples");
   }
   Labels labels;
   for (const ArrayFile& array : *arrays) {
@@ -184,6 +184,7 @@ class NpyDataset final : public Dataset {
   NpyDataset(std::vector<ArrayFile> arrays, SampleType type, bool is_channels_last, Labels labels)
       : arrays_(std::move(arrays)),
         type_(type),
+        is_channels_last_(is_channels_last),
         is_interleaved_(is_channels_last && type.channels > 1),
         sample_bytes_(static_cast<std::size_t>(type.shape().elements()) * bytes_of(type.element)),
         labels_(std::move(labels)) {
@@ -198,6 +199,18 @@ class NpyDataset final : public Dataset {
   std::int64_t label(std::int64_t index) const override {
     assert(index >= 0 && index < size());
     return labels_.all[static_cast<std::size_t>(index)];
+  }
+  // Pictures have one, three or four channels, and more columns than that.
+  std::string doubt() const override {
+    const SampleShape shape = type_.shape();
+    const auto is_usual = [](int channels) {
+      return channels == 1 || channels == 3 || channels == 4;
+    };
+    if (is_channels_last_ || is_usual(shape.channels) || !is_usual(shape.width)) return {};
+    return "pictures of " + std::to_string(shape.channels) + " channels and " +
+           std::to_string(shape.width) + " columns are read from the shape " +
+           arrays_.front().header.shape_text() +
+           "; if the channels stand behind rows and columns, write layout: nhwc";
   }
   std::string name(std::int64_t index) const override {
     const auto [array, number] = place_of(index);
@@ -241,6 +254,7 @@ class NpyDataset final : public Dataset {
   std::vector<ArrayFile> arrays_;
   std::vector<std::int64_t> ends_;  // of each file, in samples
   SampleType type_;
+  bool is_channels_last_;
   bool is_interleaved_;  // the channels of a pixel stand next to each other
   std::size_t sample_bytes_;
   Labels labels_;

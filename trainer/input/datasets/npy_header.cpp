@@ -125,7 +125,7 @@ Result<Facts> facts_in(std::string_view text, const std::string& path) {
     return fail(ErrorKind::corrupt, "its header cannot be read: " + std::move(what), path,
                 kSaveAgain);
   };
-  if (!literals.take('{')) return refuse("it is not a dictionary");
+  if (!literals.take('{')) return refuse("the header is not a dictionary");
   for (bool is_more = true; !literals.take('}');) {
     auto key = is_more ? literals.take_text() : std::nullopt;
     if (!key || !literals.take(':')) return refuse("a key is missing");
@@ -134,13 +134,13 @@ Result<Facts> facts_in(std::string_view text, const std::string& path) {
                   "save each field as an array of its own");
     }
     if (std::ranges::find(keys, *key) != keys.end() || !take_value(literals, *key, facts)) {
-      return refuse("`" + shown_text(*key) + "` is not what it should be");
+      return refuse("`" + shown_text(*key) + "` has the wrong type of file");
     }
     keys.push_back(std::move(*key));
     is_more = literals.take(',');
   }
   if (keys.size() != 3) return refuse("descr, fortran_order or shape is missing");
-  if (!literals.is_at_end()) return refuse("something follows it");
+  if (!literals.is_at_end()) return refuse("data follows the dictionary");
   return facts;
 }
 
@@ -163,7 +163,7 @@ Result<NpyHeader> header_of(const Facts& facts, const std::string& path) {
       type.size() == 2 && std::string_view("uif").find(type[0]) != std::string_view::npos &&
       std::string_view("1248").find(type[1]) != std::string_view::npos && type != "f1";
   if (!is_number) {
-    return refuse("holds elements of the type " + shown + ", which are no integers or floats",
+    return refuse("holds elements of the type " + shown + ", which are not integers or floats",
                   "save numbers, such as array.astype('<f4')");
   }
   header.kind = type[0];
@@ -225,7 +225,7 @@ Result<void> check_size(const NpyHeader& header, const DataFile& file, const std
       ErrorKind::corrupt,
       "holds " + format_count(there) + " bytes of numbers, but its shape " + header.shape_text() +
           " of " + header.type_text() + " takes " + format_count(needed),
-      path, there < needed ? "copy or save it again" : "save one array a file with numpy.save");
+      path, there < needed ? "copy or save it again" : "save one array per file with numpy.save");
 }
 
 }  // namespace

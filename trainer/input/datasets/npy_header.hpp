@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The header of a .npy file: what numpy.save() says about the numbers that follow.
+// The header of a .npy file: type and shape of the numbers that follow.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct NpyHeader {
   [[nodiscard]] std::string shape_text() const;
 };
 
-// Versions 1.0 to 3.0 of the format, numbers in little-endian and C order. The file holds exactly the
-// numbers that the header tells. Errors name the file and what to save instead; nothing in a file is ever
+// Versions 1.0 to 3.0 of the format, numbers in little-endian and C order. The file holds exactly as many
+// numbers as the header says. Errors name the file and what to save instead; nothing in a file is ever
 // unpickled.
 [[nodiscard]] Result<NpyHeader> read_npy_header(const DataFile& file, const std::string& path);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data whose samples are picture files with a label each, wherever those files lie.
+// Data sets of picture files with labels, in folders or in other files.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@ class PictureSource {
   virtual ~PictureSource() = default;
 
   [[nodiscard]] virtual std::int64_t size() const = 0;  // at least 1
-  // At most `most` bytes from the front of a file; `bytes` takes their number. Gives the size of the whole
-  // and when it was changed.
+  // At most `most` bytes from the front of a file; `bytes` is resized to them. Returns the size of the whole file and
+  // its modification time.
   // REQUIRES (here and below): 0 <= item < size().
   [[nodiscard]] virtual Result<FileStamp> read_front(std::int64_t item, std::size_t most,
                                                      std::vector<std::uint8_t>& bytes) const = 0;
@@ -37,15 +37,15 @@ struct PictureLabels {
   std::vector<std::uint16_t> of_items;  // empty: random
   int classes = 1;
   std::uint64_t seed = 1;
-  std::vector<std::string> names = {};  // of the classes; empty: they have numbers alone
+  std::vector<std::string> names = {};  // of the classes; empty: the data have only numbers
 };
 
 enum class PictureFormats { jpeg, jpeg_and_png };
 
 inline constexpr std::size_t kMostPictureBytes = std::size_t{1} << 30U;
 
-// Looks at the first 20,000 files. Of the parameters: repeat_to, so many samples, going through the
-// files again and again (each once); on_error, `stop` or `skip` (stop).
+// Examines the first 20,000 files. Parameters: repeat_to, the number of samples, repeating the files (default: each
+// once); on_error, `stop` (default) or `skip`.
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_pictures(const Json& parameters,
                                                              std::unique_ptr<PictureSource> source,
                                                              PictureLabels labels,

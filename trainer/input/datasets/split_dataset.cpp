@@ -77,8 +77,8 @@ Result<SplitData> split_dataset(std::unique_ptr<Dataset> data, double share, std
   const std::int64_t size = data->size();
   const std::int64_t all_items = std::min(data->stored().items, size);
   if (all_items < 2) {
-    return fail(ErrorKind::invalid, "there is one sample, of which no share can be taken",
-                "evaluate.split", "give more data, or evaluate.data instead");
+    return fail(ErrorKind::invalid, "there is one sample, which cannot be split", "evaluate.split",
+                "give more data, or use evaluate.data");
   }
   const std::int64_t test_count = std::clamp<std::int64_t>(
       std::llround(static_cast<double>(all_items) * share), 1, all_items - 1);

@@ -15,9 +15,9 @@ struct SplitData {
   std::unique_ptr<Dataset> test;
 };
 
-// Takes `share` of what is stored, rounded, at least one and all but one at most, for the test: drawn from the seed,
-// in the order of the data. So no file is in both, also where files are gone through again and again: that is done by
-// the training alone. The two share the data. ErrorKind::invalid: there is but one sample. REQUIRES: 0 < share < 1.
+// Takes `share` of the stored samples, rounded, at least one and at most all but one, for the test: drawn by the seed,
+// in the order of the data. No file is in both parts; only the training part repeats files (repeat_to). Both parts
+// share the data. ErrorKind::invalid: there is only one sample. REQUIRES: 0 < share < 1.
 [[nodiscard]] Result<SplitData> split_dataset(std::unique_ptr<Dataset> data, double share,
                                               std::uint64_t seed);
 

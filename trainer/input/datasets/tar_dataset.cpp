@@ -102,8 +102,8 @@ Result<std::int64_t> read_label(const Shard& shard, const TarMember& member) {
   std::int64_t label = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), label);
   if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size()) {
-    return fail(ErrorKind::invalid, "holds `" + shown_text(text) + "`, which is no label",
-                shard.path + ", " + shown_text(member.name), "write an integer from 0 on");
+    return fail(ErrorKind::invalid, "holds `" + shown_text(text) + "`, which is not a label",
+                shard.path + ", " + shown_text(member.name), "write an integer of at least 0");
   }
   return label;
 }

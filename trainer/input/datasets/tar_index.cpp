@@ -151,9 +151,9 @@ class Reader {
   // The header at at_; false at the mark of the end.
   Result<bool> read_header() {
     if (file_.bytes - at_ < kBlockBytes) {
-      if (at_ == 0) return refuse("is no tar file", "give tar files");
+      if (at_ == 0) return refuse("is not a tar file", "give tar files");
       return refuse(at_ < file_.bytes ? "the file ends within a header"
-                                      : "the file ends without the mark of the end");
+                                      : "the file ends without an end marker");
     }
     if (auto read = read_all_at(file_, at_, header_, path_); !read) {
       return tl::unexpected(read.error());
@@ -166,8 +166,9 @@ class Reader {
     if (has_right_checksum(header_)) return true;
     if (at_ > 0) return refuse("the header of a member is damaged");
     const bool is_gzip = header_[0] == 0x1f && header_[1] == 0x8b;
-    return is_gzip ? refuse("is compressed, and samples are read from anywhere in it", "unpack it")
-                   : refuse("is no tar file", "give tar files");
+    return is_gzip
+               ? refuse("is compressed, but samples are read at any position in it", "unpack it")
+               : refuse("is not a tar file", "give tar files");
   }
 
   // Nothing but zeros until the end of the file: else files were joined, and those behind would be missed.
@@ -179,7 +180,7 @@ class Reader {
       if (!count) return tl::unexpected(count.error());
       if (*count == 0) return {};
       if (!is_zero(std::span(bytes).first(*count))) {
-        return refuse("something follows the mark of the end", "give tar files one by one");
+        return refuse("data follows the end marker", "give tar files one by one");
       }
       at_ += static_cast<std::int64_t>(*count);
     }
@@ -188,7 +189,7 @@ class Reader {
   // A regular file, or nothing when the header is about something else. Moves on to the next header.
   Result<std::optional<TarMember>> take_member() {
     const auto size = number_in(bytes_of(header_, kSize));
-    if (!size) return refuse("the size of a member is no number");
+    if (!size) return refuse("the size of a member is not a number");
     const char type = static_cast<char>(header_[kType]);
     switch (type) {
       case 'L':
@@ -233,7 +234,7 @@ class Reader {
   Result<void> check_room(std::int64_t size) const {
     const std::int64_t left = file_.bytes - at_ - kBlockBytes;
     if (size > left) {
-      return refuse("a member claims " + format_count(size) + " bytes, of which the file has " +
+      return refuse("a member claims " + format_count(size) + " bytes, but the file has " +
                     format_count(left));
     }
     return {};
@@ -256,11 +257,10 @@ class Reader {
     } else {
       bool is_sparse = false;
       if (!take_records(std::string(bytes.begin(), bytes.end()), ahead_, is_sparse)) {
-        return refuse("records of pax are damaged");
+        return refuse("the pax records are damaged");
       }
       if (is_sparse) {
-        return refuse("holds a file with holes", "pack it without --sparse",
-                      ErrorKind::unsupported);
+        return refuse("holds a sparse file", "pack it without --sparse", ErrorKind::unsupported);
       }
     }
     move_on(size);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the files lie in a tar file.
+// The positions of files in a tar file.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct TarMember {
   std::int64_t bytes = 0;
 };
 
-// The regular files of a tar file, in its order; folders and links are passed over. Reads headers alone:
+// The regular files of a tar file, in its order; folders and links are skipped. Reads only headers:
 // ustar, names and sizes of GNU tar beyond it, names and sizes in records of pax. All bytes of a member lie
 // in the file. Errors name the file and the byte at which something is wrong.
 [[nodiscard]] Result<std::vector<TarMember>> read_tar_index(const DataFile& file,

@@ -230,7 +230,7 @@ Result<SampleShape> JpegDecoder::begin(std::span<const std::uint8_t> file) {
   }
   if (std::int64_t{info.image_width} * info.image_height > kMostPixels) {
     return fail(ErrorKind::unsupported,
-                "claims " + std::to_string(info.image_height) + " x " +
+                "has " + std::to_string(info.image_height) + " x " +
                     std::to_string(info.image_width) + " pixels",
                 {}, "make it smaller");
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures out of JPEG files: the one place that knows libjpeg.
+// Decodes JPEG files. The only unit that includes libjpeg, with jpeg_memory.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 namespace autotuned::input {
 
 // Decodes as PIL does: the accurate integer transform, smooth upsampling of colour, grey pictures as
-// RGB, no rotation by the camera's notes. Baseline and progressive files; CMYK is refused
-// (ErrorKind::unsupported). A damaged or cut file is ErrorKind::corrupt, whatever could still be seen
-// of it. Errors lack `where`.
+// RGB, no rotation by EXIF orientation. Baseline and progressive files; CMYK is refused
+// (ErrorKind::unsupported). A damaged or cut file is ErrorKind::corrupt, even if a part of it
+// could be decoded. Errors lack `where`.
 //
-// Kept between pictures, with the memory that they take (PictureMemory). One thread at a time.
+// Keep a decoder for many pictures: it reuses its memory (PictureMemory). One thread at a time.
 class JpegDecoder {
  public:
   JpegDecoder();
@@ -29,23 +29,23 @@ class JpegDecoder {
   [[nodiscard]] Result<SampleShape> begin(std::span<const std::uint8_t> file);
 
   [[nodiscard]] bool can_shrink() const { return true; }
-  // Makes the picture of the last begin() 1/by as high and wide, rounded up, as libjpeg does: of fewer of its
-  // coefficients, in less time. Gives its shape; parts are of the smaller one. REQUIRES: begin() was
-  // successful, nothing was decoded since; by is 1, 2, 4 or 8.
+  // Makes the picture of the last begin() 1/by as high and wide, rounded up, as libjpeg does: from fewer coefficients,
+  // in less time. Returns its shape; parts then count in pixels of the smaller picture. REQUIRES: begin() succeeded
+  // and nothing was decoded since; by is 1, 2, 4 or 8.
   SampleShape shrink(int by);
 
   // Writes the picture of the last begin(): channel, row, column. REQUIRES: begin() was successful
   // and is used once; `out` has room for its shape.
   [[nodiscard]] Result<void> decode(std::uint8_t* out);
 
-  // Writes a part of it: the bytes that decode() gives there. Of baseline files with the usual samplings
-  // blocks outside of the part's columns stay as they are in the file. With Remainder::left, what stands
-  // below the part is not even read, except in files of several scans.
+  // Writes a part of it: the same bytes as decode() gives there. In baseline files with the usual samplings, blocks
+  // outside the part's columns are not decoded. With Remainder::left, the rows below the part are not read, except in
+  // files of several scans.
   // REQUIRES: as decode(); the part lies within the picture.
   [[nodiscard]] Result<void> decode_part(const Window& part, std::uint8_t* out,
                                          Remainder remainder = Remainder::left);
-  // The same as if the picture began with that column, which begins an MCU (JpegPartFile). REQUIRES: the
-  // part does not begin before it, and its columns can be decoded alone.
+  // The same for a picture that begins with that column, the first of an MCU (JpegPartFile). REQUIRES: the part does
+  // not begin before it, and its columns can be decoded alone.
   [[nodiscard]] Result<void> decode_part_from(int first_column, const Window& part,
                                               std::uint8_t* out);
 

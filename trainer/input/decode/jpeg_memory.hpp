@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libjpeg over memory that is kept between pictures.
+// A memory manager for libjpeg that keeps its memory between pictures.
 #pragma once
 
 // jpeglib.h does not include what it needs.
@@ -12,12 +12,11 @@
 
 namespace autotuned::input {
 
-// From here on everything that the decompressor takes comes out of `memory`, tables included, and client_data
-// belongs to this. REQUIRES: jpeg_create_decompress() was just called; the memory lives as long as it is used.
+// From now on the decompressor allocates everything from `memory`, with its tables, and this manager uses client_data.
+// REQUIRES: jpeg_create_decompress() was just called; the memory lives as long as it is used.
 void take_memory_from(PictureMemory& memory, jpeg_decompress_struct& info);
 
-// Ends what was begun with a picture and gives its memory back. Its tables are gone with it, so that no other
-// picture can use them.
+// Ends the decoding of a picture and gives its memory back, with its tables, so that no other picture can use them.
 void forget_picture(jpeg_decompress_struct& info);
 
 }  // namespace autotuned::input

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures out of files of either format.
+// Decodes JPEG and PNG files.
 #pragma once
 
 #include "trainer/input/decode/jpeg_decoder.hpp"
@@ -7,7 +7,7 @@
 
 namespace autotuned::input {
 
-// PNG where a file begins as one, else JPEG; see both. One thread at a time.
+// PNG if a file begins as one, otherwise JPEG (see both decoders). One thread at a time.
 class PictureDecoder {
  public:
   [[nodiscard]] Result<SampleShape> begin(std::span<const std::uint8_t> file) {

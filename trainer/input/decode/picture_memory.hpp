@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a decoder takes for one picture, kept for the next.
+// The memory of a decoder, kept from one picture to the next.
 #pragma once
 
 #include <cstddef>
 
 namespace autotuned::input {
 
-// Hands out parts of a block that is as large as the pictures before took together, so that the system is asked
-// only where one takes more than all before it. Never throws: decoders are C. One thread at a time.
+// Allocates from one block that is as large as the largest need of a picture before, so the system is asked only if a
+// picture needs more than all before it. Never throws: decoders are C. One thread at a time.
 class PictureMemory {
  public:
   static constexpr std::size_t kAlignment = 64;
@@ -17,11 +17,11 @@ class PictureMemory {
   PictureMemory(const PictureMemory&) = delete;
   PictureMemory& operator=(const PictureMemory&) = delete;
 
-  // Valid until reset(); null where the system has no more.
+  // Valid until reset(); null: out of memory.
   [[nodiscard]] void* take(std::size_t bytes) noexcept;
-  // What was taken last is used again; all else stays until reset().
+  // Frees the last allocation; all others stay until reset().
   void give_back(void* memory) noexcept;
-  // Nothing of it is used any more.
+  // Frees all allocations.
   void reset() noexcept;
 
  private:
@@ -33,7 +33,7 @@ class PictureMemory {
 
   void release() noexcept;
 
-  Block* last_ = nullptr;  // of those of this picture
+  Block* last_ = nullptr;  // of this picture's blocks
   void* taken_last_ = nullptr;
   std::size_t taken_ = 0;       // by this picture
   std::size_t most_taken_ = 0;  // at any time of it: decoders give back before they end

@@ -155,7 +155,7 @@ Result<SampleShape> PngDecoder::begin(std::span<const std::uint8_t> file) {
   const png_uint_32 width = png_get_image_width(state.png, state.info);
   if (std::int64_t{width} * height > kMostPixels) {
     return fail(ErrorKind::unsupported,
-                "claims " + std::to_string(height) + " x " + std::to_string(width) + " pixels", {},
+                "has " + std::to_string(height) + " x " + std::to_string(width) + " pixels", {},
                 "make it smaller");
   }
   if (png_get_bit_depth(state.png, state.info) == 16 &&

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures out of PNG files: the one place that knows libpng.
+// Decodes PNG files. The only unit that includes libpng.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ class PngDecoder {
 
   [[nodiscard]] Result<SampleShape> begin(std::span<const std::uint8_t> file);
   [[nodiscard]] Result<void> decode(std::uint8_t* out);
-  // With Remainder::left, rows below the part are not unpacked, except of interlaced files.
+  // With Remainder::left, rows below the part are not unpacked, except in interlaced files.
   [[nodiscard]] Result<void> decode_part(const Window& part, std::uint8_t* out,
                                          Remainder remainder = Remainder::left);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The codes behind a Huffman table of a JPEG file.
+// The codes of a Huffman table of a JPEG file.
 #pragma once
 
 #include <array>
@@ -11,8 +11,8 @@ namespace autotuned::input {
 
 inline constexpr int kLongestCode = 16;  // bits
 
-// Calls take(symbol, code, bits) for each code, shortest first. False where they are no such code: no length
-// may use up all patterns, of which the last, all ones, stands for nothing.
+// Calls take(symbol, code, bits) for each code, shortest first. False: the table is invalid. At each length the pattern
+// of all ones must stay unused.
 // REQUIRES: `table` as JpegHeader has it, not empty.
 template <class Take>
 bool for_each_code(std::span<const std::uint8_t> table, Take&& take) {
@@ -30,16 +30,15 @@ bool for_each_code(std::span<const std::uint8_t> table, Take&& take) {
 
 struct JpegCode {
   std::uint16_t code = 0;
-  std::uint8_t bits = 0;  // 0: there is none
+  std::uint8_t bits = 0;  // 0: no code
 };
 
-// A table to write with, which may get more symbols than it had in its file. The codes that it had stay as
-// they are.
+// A table for writing. Symbols can be added to those of its file, whose codes stay the same.
 class JpegCodes {
  public:
-  // False where the table is none. REQUIRES: as for_each_code().
+  // False: the table is invalid. REQUIRES: as for_each_code().
   [[nodiscard]] bool assign(std::span<const std::uint8_t> table);
-  // Adds those of `symbols` that have no code. False where there is no room for them.
+  // Adds those of `symbols` that have no code. False: the table has no room for them.
   [[nodiscard]] bool add(std::span<const std::uint8_t> symbols);
 
   [[nodiscard]] JpegCode of(std::uint8_t symbol) const { return codes_[symbol]; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands before the Huffman code of a JPEG file, where that is of the plain kind: baseline or extended
-// sequential with 8 bits, one scan, grey or colour as 4:4:4, 4:2:2 or 4:2:0.
+// The header of a JPEG file of a common kind: baseline or extended sequential with 8 bits, one scan, grey or colour as
+// 4:4:4, 4:2:2 or 4:2:0.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace autotuned::input {
 
 struct JpegComponent {
   std::uint8_t id = 0;
-  std::uint8_t across = 1;  // blocks of it in an MCU; 1 of a grey picture, whatever its file says
+  std::uint8_t across = 1;  // blocks of it in an MCU; 1 in a grey picture, whatever its file says
   std::uint8_t down = 1;
   std::uint8_t quantisation = 0;  // which tables
   std::uint8_t dc = 0;
@@ -27,7 +27,7 @@ struct JpegHeader {
   int components = 1;  // 1 or 3
   std::array<JpegComponent, 3> component{};
   int restart_interval = 0;  // MCUs; 0: none
-  // As they stand in the file: precision and number, and the values.
+  // In the form of the file: precision and number, then the values.
   std::array<std::span<const std::uint8_t>, 4> quantisation;
   // 16 numbers of codes by length, and the symbols. Empty: not given.
   std::array<std::span<const std::uint8_t>, 4> dc;
@@ -45,7 +45,7 @@ struct JpegHeader {
   static constexpr int kBlock = 8;
 };
 
-// Nothing where it is of another kind or not whole. The spans are of `file`.
+// Nothing if the file is of another kind or its header is incomplete. The spans point into `file`.
 [[nodiscard]] std::optional<JpegHeader> read_jpeg_header(std::span<const std::uint8_t> file);
 
 }  // namespace autotuned::input

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An entry of a JpegIndex, in memory and in its file: this, and the points behind it.
+// An entry of a JpegIndex, in memory and in its file. Its points follow it.
 #pragma once
 
 #include <zlib.h>

@@ -237,7 +237,7 @@ Result<void> JpegIndex::load(const std::filesystem::path& file, std::string_view
                          put(item, entry, false);
                        });
       if (outcome == Outcome::of_other_data) {
-        return fail(ErrorKind::not_found, "the index is of other data", file.string());
+        return fail(ErrorKind::not_found, "the index belongs to other data", file.string());
       }
       if (outcome == Outcome::damaged) {
         for (const std::int64_t item : taken)
@@ -268,7 +268,7 @@ Result<void> JpegIndex::save(const std::filesystem::path& file, std::string_view
 Result<void> JpegIndex::write(const std::filesystem::path& file, std::string_view key) const {
   const auto failed = [&](int number) {
     Error error = system_error(number, "cannot write the index", file.string());
-    error.remedy = "make room there, or set XDG_CACHE_HOME to another folder";
+    error.remedy = "free disk space there, or set XDG_CACHE_HOME to another folder";
     return tl::unexpected(std::move(error));
   };
   std::string name = (file.parent_path() / kUnpublishedIndex).string() + "XXXXXX";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The folder in which indices of JPEG files lie from run to run, one for each set of names, and which of them stay.
+// The folder that keeps indices of JPEG files between runs, one for each set of files, and its clean-up.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@
 
 namespace autotuned::input {
 
-// How the name of an index begins that is being written.
+// The prefix of an index's name while it is being written.
 inline constexpr std::string_view kUnpublishedIndex = ".autotuned-index-";
 
 struct IndexFolderLimits {
@@ -17,13 +17,13 @@ struct IndexFolderLimits {
   std::int64_t free_bytes = 0;  // of the disk
 };
 
-// An index was used: its time of access says so, whatever the file system does by itself.
+// Marks an index as used by its time of access, whatever the options of the file system.
 void mark_used(const std::filesystem::path& index);
 
-// Removes indices that were not used for 30 days, then those that were used longest ago until all of them take no
-// more than half of what the disk would have without them, and what was left by writers that ended a day ago.
-// `spared` stays; so does what has another name than an index, which is 64 hexadecimal digits, or is no regular file.
-// What cannot be removed stays, too, and costs space alone. Any number of processes at once.
+// Removes indices that were not used for 30 days, then the least recently used ones until all take at most half of the
+// space that the disk would have without them, and unfinished files that are a day old. Keeps `spared`, files with
+// other names than 64 hexadecimal digits, and everything that is not a regular file. A file that cannot be removed
+// only costs space. Any number of processes at once.
 void prune_indices(const std::filesystem::path& folder, const std::filesystem::path& spared,
                    const IndexFolderLimits& limits);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of JPEG files that are in an index.
+// Decodes parts of JPEG files with the help of an index.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,16 @@
 
 namespace autotuned::input {
 
-// Kept between pictures. One thread at a time.
+// Keep a decoder for many pictures: it reuses its memory. One thread at a time.
 class JpegPartDecoder {
  public:
-  // The shape of a picture whose file is in the index of its origin and has points; nothing for all others.
+  // The shape of a picture, if the index of its origin has points for its file; otherwise nothing.
   [[nodiscard]] std::optional<SampleShape> begin(const Sample& sample);
-  // Writes the bytes that JpegDecoder::decode_part() gives of the picture of the last begin(). False where that
-  // is not possible: its points are wrong, and it counts as a file without from now on. REQUIRES: the part lies
-  // within the picture.
+  // Writes the same bytes as JpegDecoder::decode_part() for the picture of the last begin(). False: its points are
+  // wrong, and from now on the file counts as one without points. REQUIRES: the part lies within the picture.
   [[nodiscard]] bool decode(const Window& part, std::uint8_t* out);
 
-  // Puts a file into the index of its origin, unless it is there.
+  // Adds a file to the index of its origin, unless it is there.
   void index(const Sample& sample);
 
  private:

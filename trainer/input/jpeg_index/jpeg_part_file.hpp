@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A JPEG file of a part of another's picture, made without decoding that one.
+// Assembles a JPEG file of a part of another file's picture, without decoding that file.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +13,14 @@
 
 namespace autotuned::input {
 
-// Whether the file's tables have codes for what a JpegPartFile puts at the beginning of rows, or room for them.
+// Whether the file's tables have codes for the MCUs that a JpegPartFile adds to rows, or room for such codes.
 [[nodiscard]] bool can_make_parts(const JpegHeader& header);
 
-// The rows of MCUs that a part needs, each from the last point before its columns on. A row begins with an MCU
-// of its own making that brings the DC values to where they were; its coefficients are as many as it takes
-// for the next bit to stand at the same place in its byte as in the file, so that the rest is a copy.
+// Holds the rows of MCUs that a part needs, each from the last point before its columns on. A row begins with an added
+// MCU that sets the DC values of that point; it has as many coefficients as it takes for the next bit to have the same
+// position in its byte as in the file, so that the rest of the row is a plain copy.
 //
-// Kept between pictures; one thread at a time.
+// Keep one for many pictures: it reuses its memory. One thread at a time.
 class JpegPartFile {
  public:
   JpegPartFile();
@@ -28,17 +28,17 @@ class JpegPartFile {
   JpegPartFile(const JpegPartFile&) = delete;
   JpegPartFile& operator=(const JpegPartFile&) = delete;
 
-  // False where the points cannot be those of this file, as far as that shows: what is made of wrong ones is
-  // some picture or a damaged file. REQUIRES: `header` is that of `file`; the part lies within the picture.
+  // False: the points cannot belong to this file. Not all wrong points are noticed; they give another picture or a
+  // damaged file. REQUIRES: `header` is that of `file`; the part lies within the picture.
   [[nodiscard]] bool make(const JpegHeader& header, std::span<const std::uint8_t> file,
                           std::span<const JpegPoint> points, const Window& part);
 
-  // Valid until the next make(). More bytes follow the picture than a file would have: with room behind the end
-  // libjpeg takes its faster way.
+  // Valid until the next make(). Additional bytes follow the picture, because libjpeg is faster if it can read beyond
+  // the end.
   [[nodiscard]] std::span<const std::uint8_t> bytes() const;
-  // Of the new picture, which shows the same. It has the neighbours that the colours of the edges need.
+  // The part in the new picture, which has the same pixels there and the neighbours that the colours of its edges need.
   [[nodiscard]] const Window& part() const;
-  // Columns before this one are not of the picture.
+  // The first column that belongs to the picture.
   [[nodiscard]] int first_column() const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bookkeeping of a loader: which batch is in which slot, and which samples are still to be filled.
+// The state of a loader's slots: the batch in each slot, and the samples that are not filled yet.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace autotuned::input {
 
-// A batch is *begun* when it gets a slot; its samples are then *claimed* in chunks by whoever fills
+// A batch is *begun* when it gets a slot; threads then *claim* its samples in chunks and fill
 // them; it is *ready* when all are filled and *held* once it is delivered, in the order of beginning.
 // At most one batch has unclaimed samples, so that threads share the batch that is needed first.
 //
@@ -40,21 +40,20 @@ class BatchRing {
   [[nodiscard]] bool can_claim() const;
   // REQUIRES: can_claim(), most_samples >= 1.
   [[nodiscard]] Chunk claim(std::int64_t most_samples);
-  // Counts the chunk as filled, or fails its batch when `written` is an Error: of several the one of the
-  // first sample counts, and no further batch begins. Whether nothing of the batch is missing now: it
-  // waits for complete() then.
+  // Counts the chunk as filled, or fails its batch if `written` is an Error: of several errors the batch keeps that of
+  // the first sample, and no further batch begins. Returns true if the whole batch is filled: then call complete().
   [[nodiscard]] bool fill(const Chunk& chunk, Result<void> written);
-  // The batch of a slot; null when it has failed. REQUIRES: fill() gave true for it.
+  // The batch of a slot; null: it failed. REQUIRES: fill() gave true for it.
   [[nodiscard]] const Batch* filled(int slot) const;
-  // Ready, or failed where `finished` is an Error: no further batch begins then.
+  // Makes the batch ready, or fails it if `finished` is an Error: then no further batch begins.
   // REQUIRES: fill() gave true for it.
   void complete(int slot, Result<void> finished = {});
 
-  // Whether the batch that is due is full or has failed.
+  // Whether the next batch to deliver is full or has failed.
   [[nodiscard]] bool is_next_ready() const;
-  // Whether that can still come to be: not when every slot is held.
+  // Whether the next batch can become ready: not if the caller holds every slot.
   [[nodiscard]] bool can_be_ready() const { return delivered_ < begun_ || can_claim(); }
-  // REQUIRES: is_next_ready(). A batch that failed stays due.
+  // REQUIRES: is_next_ready(). A failed batch stays the next one to deliver.
   [[nodiscard]] Result<Batch> deliver();
   void release(int slot);
   [[nodiscard]] const BatchBuffer& buffer(int slot) const {
@@ -62,7 +61,7 @@ class BatchRing {
   }
 
   [[nodiscard]] int ready_count() const { return ready_count_; }
-  // Of the batch that is due.
+  // The slot of the next batch to deliver.
   [[nodiscard]] Position position() const;
 
  private:

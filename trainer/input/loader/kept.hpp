@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is remembered of samples from one epoch to the next.
+// The cache and the index that keep samples from one epoch to the next.
 #pragma once
 
 namespace autotuned::input {
@@ -10,7 +10,7 @@ class SampleCache;
 // Of one data set; null: nothing. Not owned.
 struct Kept {
   SampleCache* cache = nullptr;  // for pipelines with the same cached_key()
-  JpegIndex* index = nullptr;    // for those that are is_indexed()
+  JpegIndex* index = nullptr;    // for pipelines with is_indexed()
 
   friend bool operator==(const Kept&, const Kept&) = default;
 };

@@ -329,7 +329,7 @@ Result<void> Loader::State::supply(Supply what) {
   if (what == Supply::data) return {};
   const bool is_in_memory = kept_.cache != nullptr || !dataset_.view(0).empty();
   if (is_in_memory && (what == Supply::stored_samples || writer_->only_copies(pixel_type_))) {
-    return fail(ErrorKind::unsupported, "the samples lie in memory like that already", "loader");
+    return fail(ErrorKind::unsupported, "the samples already have this form in memory", "loader");
   }
   if (what == Supply::made_samples) {
     const auto batch = next();
@@ -390,8 +390,8 @@ Result<void> Loader::State::use(const Pipeline& pipeline, Kept kept, Workers wor
       keep_threads(0);
       callers_scratch_ = std::move(scratch);
     } catch (const std::bad_alloc&) {
-      return fail(ErrorKind::out_of_memory, "no memory for another form of the input", "loader",
-                  "use fewer workers or smaller batches");
+      return fail(ErrorKind::out_of_memory, "no memory for another configuration of the input",
+                  "loader", "use fewer workers or smaller batches");
     }
     pipeline_ = &pipeline;
     kept_ = kept;

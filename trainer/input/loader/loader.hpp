@@ -18,14 +18,14 @@
 
 namespace autotuned::input {
 
-// Room for one batch of LoaderSettings::batch_size samples, owned by the caller (a tensor's memory,
-// pinned memory). Any alignment that suits the type.
+// Memory for one batch of LoaderSettings::batch_size samples, owned by the caller (a tensor's memory,
+// pinned memory), aligned for the type.
 struct BatchBuffer {
   void* images = nullptr;          // batch_size x Pipeline::made_bytes(pixel_type)
   std::int64_t* labels = nullptr;  // batch_size
 };
 
-// Which sample comes when; fixed for the life of a loader.
+// The order of samples; fixed for the life of a loader.
 struct SampleOrder {
   std::uint64_t seed = 1;
   bool is_shuffled = true;
@@ -40,13 +40,13 @@ struct LoaderSettings {
   // prefetch_batches plus those that the caller holds at once (usually 1). At least 1.
   // Must stay valid until the next reconfigure() or the destructor.
   std::vector<BatchBuffer> ring;
-  // Another form of the one that the loader was created with: the same shape, and it must outlive the
-  // loader's use of it. Null: the one that it was created with.
+  // Another form of the pipeline that the loader was created with, with the same shape. Must outlive the loader's use
+  // of it. Null: the pipeline that the loader was created with.
   const Pipeline* pipeline = nullptr;
-  // Of the workers; the calling thread, from whose CPU `apart` keeps them off, stays as it is.
+  // CPUs of the workers. `apart` excludes the CPU of the calling thread, whose own CPUs stay the same.
   Affinity affinity = Affinity::any;
-  // Of these data and such pipelines, and must outlive the loader's use of it. What is null is not kept,
-  // whatever the pipeline says.
+  // A cache and an index of these data and of such pipelines. They must outlive the loader's use of them. Null: samples
+  // are not kept, whatever the pipeline says.
   Kept kept;
 };
 
@@ -62,26 +62,26 @@ struct Batch {
 struct LoaderStatistics {
   std::int64_t samples = 0;
   std::int64_t producing_ns = 0;
-  // Since time_parts(), of the pipeline's parts(): of the samples while it was on.
+  // Times of the pipeline's parts() since time_parts().
   std::int64_t timed_samples = 0;
   std::int64_t reading_ns = 0;
   std::vector<std::int64_t> part_ns;
 };
 
-// What batches are made of. All but the first are for measuring what loading costs: the samples of
-// one batch, at most 64 MiB of them, again and again.
+// The source of batches. All but the first serve to measure the costs of loading: the samples of one batch, at most
+// 64 MiB of them, are repeated.
 enum class Supply {
   data,
-  stored_samples,  // as they are stored: they need not be read
-  made_samples,    // as batches hold them: they are copied
+  stored_samples,  // stored bytes in memory: not read again
+  made_samples,    // samples as batches hold them: only copied
 };
 
 // The sequence of samples depends on the order, the batch size and the position alone: never on
 // workers, ring or timing. An epoch ends when fewer than batch_size samples remain (drop_last) or
 // none; the next batch then starts the next epoch.
 //
-// Threads sleep unless there is a slot to fill and the loader is resumed. Steady state allocates
-// nothing, nor do the decoders behind it, but for pictures that take more than PictureMemory keeps.
+// Threads sleep unless there is a slot to fill and the loader is resumed. In the steady state
+// neither it nor its decoders allocate memory, except for pictures that need more than PictureMemory keeps.
 // One thread (the trainer's) calls everything; release(), fullness(), position() and
 // statistics() may also come from others, though not during reconfigure() or seek().
 class Loader {
@@ -97,9 +97,9 @@ class Loader {
   Loader& operator=(const Loader&) = delete;
 
   // The next batch in order; its slot belongs to the caller until release(). Blocks until it is
-  // full; while paused it is filled in the caller's thread, so this never waits for ever.
-  // An Error (from Dataset::read, naming the file) takes the place of the batch that failed, after
-  // all batches before it, and comes again until seek() or reconfigure().
+  // full; while paused it is filled in the caller's thread, so this always returns.
+  // An Error (from Dataset::read, with the file) is returned instead of the batch that failed, after all batches before
+  // it, and again until seek() or reconfigure().
   // REQUIRES: the caller holds fewer slots than the ring has.
   [[nodiscard]] Result<Batch> next();
   // Gives a slot back, in any order. REQUIRES: held since next().
@@ -112,14 +112,14 @@ class Loader {
   // The number of batches that are ready: full and not yet handed out.
   [[nodiscard]] int fullness() const;
 
-  // Of the batch that next() returns next. A position at an epoch's very end reads as {epoch + 1, 0}.
+  // The position of the batch that next() returns next. The end of an epoch reads as {epoch + 1, 0}.
   [[nodiscard]] Position position() const;
-  // Discards what is ready and goes on from there. Slots that the caller holds count as released.
+  // Discards ready batches and continues at this position. Slots that the caller holds count as released.
   // REQUIRES: epoch >= 0, 0 <= sample <= the data set's size.
   void seek(Position position);
 
-  // Takes on other settings at the present position(); otherwise like seek(). Whether it is paused
-  // stays as it was. On an Error nothing has changed.
+  // Changes the settings at the present position(); otherwise like seek(). A paused loader stays paused. On an Error
+  // nothing has changed.
   // ErrorKind::invalid: negative workers, a batch size below 1, or above the data set's size with
   // drop_last, or an empty ring. ErrorKind::unsupported: uint8 of a pipeline without a table, or the
   // system does not let threads be moved to other CPUs.
@@ -127,22 +127,22 @@ class Loader {
   [[nodiscard]] Result<void> reconfigure(LoaderSettings settings);
 
   [[nodiscard]] LoaderStatistics statistics() const;
-  // Whether the time of every part is taken, from the next chunk of samples on; forgets what was.
+  // Switches the timing of parts on or off, from the next chunk of samples on, and forgets earlier times.
   void time_parts(bool is_on);
 
-  // The same, and when each thread worked on which part, until take_spans(): at most so many stretches.
+  // The same, and records the spans of each thread until take_spans(): at most this number of spans.
   void record_spans(std::int64_t most);
   [[nodiscard]] PartSpans take_spans();
 
-  // Puts samples into the cache and the index, in the order in which they come next, until all of this epoch
-  // are there, their bytes are used up, `most` is over or `is_cancelled` says so. What cannot be read is passed
-  // over: it comes again when its turn is. Nothing without either. REQUIRES: paused.
+  // Adds samples to the cache and the index, in the order in which they come next, until all of this epoch are there,
+  // the cache is full, `most` is over or `is_cancelled` returns true. Skips samples that cannot be read; the training
+  // meets them later. Does nothing without cache and index. REQUIRES: paused.
   void fill_cache(int threads, std::chrono::nanoseconds most,
                   const std::function<bool()>& is_cancelled);
 
-  // From the next batch that is begun; those that are ready stay. Positions go on as ever.
-  // reconfigure() returns to the data. ErrorKind::unsupported: it would be the same; others are
-  // those of next(). Back to the data after any error. REQUIRES: paused.
+  // Changes the source from the next batch that is begun; ready batches stay, and positions continue. reconfigure()
+  // returns to the data, and so does any error. ErrorKind::unsupported: the source would be the same as another; other
+  // errors are those of next(). REQUIRES: paused.
   [[nodiscard]] Result<void> supply(Supply what);
 
  private:

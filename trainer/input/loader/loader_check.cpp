@@ -16,15 +16,15 @@ Result<void> check(const LoaderSettings& settings, std::int64_t dataset_size,
   if (settings.batch_size < 1) return refuse("the batch size is below 1", "use 1 or more");
   if (settings.drop_last && settings.batch_size > dataset_size) {
     return refuse("a batch of " + std::to_string(settings.batch_size) +
-                      " never fills: the data set has " + std::to_string(dataset_size) +
-                      " samples and short batches are dropped",
+                      " is never full: the data set has " + std::to_string(dataset_size) +
+                      " samples, and short batches are dropped",
                   "use a smaller batch, or drop_last: false");
   }
   if (settings.ring.empty()) return refuse("the ring has no buffers", "give at least one");
   if (settings.pixel_type == PixelType::uint8 && pipeline.table() == nullptr) {
     return fail(ErrorKind::unsupported,
-                "batches cannot travel as uint8: " + pipeline.why_no_table(), "transfer.dtype",
-                "use float32");
+                "batches cannot be transferred as uint8: " + pipeline.why_no_table(),
+                "transfer.dtype", "use float32");
   }
   return {};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What settings of a loader must be, and what they need. Part of loader.cpp.
+// Checks the settings of a loader, and makes the buffers that they need. Part of loader.cpp.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace autotuned::input {
 
-// The errors of Loader::reconfigure() that are of the settings themselves.
+// The errors of Loader::reconfigure() that the settings alone cause.
 [[nodiscard]] Result<void> check(const LoaderSettings& settings, std::int64_t dataset_size,
                                  const Pipeline& pipeline);
 
-// For each slot, when the pipeline has stages over whole batches.
+// A buffer for each slot, if the pipeline has stages over whole batches.
 [[nodiscard]] Result<std::vector<std::vector<float>>> room_to_assemble(
     const LoaderSettings& settings, const Pipeline& pipeline);
 

@@ -20,7 +20,7 @@ Result<std::unique_ptr<ReadAhead>> ReadAhead::create(const Dataset& dataset, Sam
     return made;
   } catch (const std::exception& error) {
     return fail(ErrorKind::out_of_memory,
-                std::string("the thread that reads ahead cannot be started: ") + error.what(),
+                std::string("cannot start the thread of input.read_ahead: ") + error.what(),
                 "input.read_ahead", "set it to 0");
   }
 }

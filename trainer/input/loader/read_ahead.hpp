@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Has the system read the files of coming samples while the loader is busy with those before.
+// Lets the system read the files of coming samples in advance.
 #pragma once
 
 #include <condition_variable>
@@ -16,14 +16,14 @@
 
 namespace autotuned::input {
 
-// A thread that calls Dataset::will_need() once for each sample, in the order in which they come, up to so
-// many samples ahead of a position that moves on. It changes nothing that is read, only when.
+// A thread that calls Dataset::will_need() once for each sample, in their order, up to a number of samples ahead of a
+// moving position. It changes only the time at which files are read.
 //
 // One thread calls everything.
 class ReadAhead {
  public:
-  // Paused, with nothing to do until follow(). `dataset` and `cache`, in which samples need no reading (null:
-  // there is none), must outlive it. ErrorKind::out_of_memory: the thread cannot be started.
+  // Paused until follow(). Samples in `cache` need no reading (null: no cache). `dataset` and `cache` must outlive
+  // it. ErrorKind::out_of_memory: the thread cannot be started.
   // REQUIRES: samples_ahead >= 1.
   [[nodiscard]] static Result<std::unique_ptr<ReadAhead>> create(const Dataset& dataset,
                                                                  SampleOrder order,
@@ -33,7 +33,7 @@ class ReadAhead {
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
-  // The next sample that is wanted. Going back starts over from there.
+  // Moves the position to the next sample of the loader. An earlier position starts over from there.
   void follow(Position position);
   void resume();
   // Returns when the thread is idle.
@@ -55,8 +55,7 @@ class ReadAhead {
   std::condition_variable idle_;
   bool is_running_ = false;
   bool is_busy_ = false;
-  // Counted over all epochs, each as if no sample of it were dropped: at an epoch's end up to one batch is
-  // read in vain.
+  // Counted over all epochs without dropped samples: at the end of an epoch up to one batch is read for nothing.
   std::int64_t wanted_ = 0;
   std::int64_t next_ = 0;
   std::int64_t end_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts samples into a batch in the form that the step wants.
+// Writes samples into a batch in the form that the step needs.
 #pragma once
 
 #include <cstddef>
@@ -17,21 +17,21 @@ namespace autotuned::input {
 // Const and free of locks: any number of threads at once, each with a scratch of its own.
 class SampleWriter {
  public:
-  // All must outlive this. REQUIRES: the pipeline was compiled for the data's type; what is kept is of that
+  // All must outlive this. REQUIRES: the pipeline was compiled for the data's type, and cache and index belong to that
   // data and such a pipeline.
   SampleWriter(const Dataset& dataset, const Pipeline& pipeline, Kept kept = {});
 
-  // Room for one sample; kept by a thread between calls.
+  // Memory for one sample, kept by a thread between calls.
   using Scratch = Pipeline::Scratch;
   [[nodiscard]] Scratch make_scratch() const;
 
-  // To `chunk.buffer.images` goes what Pipeline::run() writes, for the whole batch from there on.
-  // An exception from the data set becomes an Error. Where the data have damage(), the next sample that can
-  // be read stands in for one that cannot, with its own label and the draws of the place that it takes.
+  // Writes the output of Pipeline::run() for each sample of the chunk to `chunk.buffer.images`. An exception of the
+  // data set becomes an Error. If the data have damage(), the next readable sample replaces one that cannot be read,
+  // with its own label and the draws of the position that it takes.
   [[nodiscard]] Result<void> write(const BatchRing::Chunk& chunk, PixelType type,
                                    Scratch& scratch) const;
 
-  // Puts into the cache and the index what belongs there of a sample, unless it is there. Errors as write().
+  // Adds a sample to the cache and the index, unless it is there. Errors as write().
   [[nodiscard]] Result<void> keep(std::int64_t index, Scratch& scratch) const;
 
   // Whether a batch holds samples as they are stored.
@@ -46,7 +46,7 @@ class SampleWriter {
   Result<void> write_image(std::int64_t index, Position position, PixelType type, std::uint8_t* out,
                            Scratch& scratch) const;
   Result<Sample> stored_sample(std::int64_t index, Scratch& scratch) const;
-  // What write_image() goes on with: what is stored, or what the cache keeps of it.
+  // The input of write_image(): the stored sample, or the sample in the cache.
   struct Begin {
     Sample sample;
     bool is_kept = false;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What batches are filled with instead of new samples, to measure what a part of loading costs: a
-// few samples, again and again.
+// A few samples that fill all batches instead of new ones, to measure what a part of loading costs.
 #pragma once
 
 #include <cstdint>
@@ -18,21 +17,20 @@ namespace autotuned::input {
 // Const and free of locks: any number of threads at once.
 class StandIn {
  public:
-  // What it keeps of the samples that it is given: more than any cache of a processor holds, and no
-  // more than this.
+  // The most bytes of samples that it keeps: more than the caches of a processor hold.
   static constexpr std::size_t kMostBytes = 64U << 20U;
 
   virtual ~StandIn() = default;
 
-  // As SampleWriter::write(). Of made samples, what is written is the batch itself.
+  // As SampleWriter::write(). With made samples it writes the finished batch.
   [[nodiscard]] virtual Result<void> write(const BatchRing::Chunk& chunk, PixelType type,
                                            SampleWriter::Scratch& scratch) const = 0;
-  // Whether nothing is left to be done to what was written: no stages over the whole batch.
+  // Whether the written batch is finished: no stages over the whole batch remain.
   [[nodiscard]] virtual bool makes_whole_batches() const = 0;
 };
 
-// The next `most_samples` of that order, as they are stored: those that can be read. The pipeline
-// runs over them. Data and pipeline must outlive it. Errors: none can be read; then that of the
+// The next `most_samples` of that order as stored bytes, without those that cannot be read. The pipeline runs over
+// them. Data and pipeline must outlive it. Errors: none can be read; then that of the
 // first. REQUIRES: most_samples >= 1.
 [[nodiscard]] Result<std::unique_ptr<const StandIn>> stored_samples(const Dataset& dataset,
                                                                     const Pipeline& pipeline,

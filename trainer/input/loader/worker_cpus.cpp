@@ -17,7 +17,7 @@ constexpr std::size_t kMostSets = 64;
 tl::unexpected<Error> refused(int number) {
   return fail(
       ErrorKind::unsupported,
-      "loader threads cannot be moved to other CPUs: " + std::generic_category().message(number),
+      "cannot change the CPUs of loader threads: " + std::generic_category().message(number),
       "loader.affinity", "use any");
 }
 

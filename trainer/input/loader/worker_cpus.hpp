@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which CPUs the threads of a loader run on.
+// The CPUs of a loader's threads.
 #pragma once
 
 #include <span>
@@ -10,12 +10,12 @@
 namespace autotuned::input {
 
 enum class Affinity {
-  any,   // those that the calling thread may run on
-  apart  // the same but the one on which it runs now, so that it finds that one free
+  any,  // all CPUs of the calling thread
+  apart  // the same without the CPU on which the calling thread runs now, so that this CPU stays free for it
 };
 
-// The calling thread stays as it is; where it may run on one CPU only, all stay as they are. ErrorKind::unsupported: the system does not allow it, and some of them may run
-// elsewhere now.
+// Sets the CPUs of `threads`, not those of the calling thread. Changes nothing if the calling thread has only one CPU.
+// ErrorKind::unsupported: the system does not allow it; some threads may have other CPUs then.
 [[nodiscard]] Result<void> place_threads(std::span<std::jthread> threads, Affinity affinity);
 
 }  // namespace autotuned::input

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // color_jitter: brightness, contrast, saturation and hue changed by drawn amounts in a drawn order, byte
 // for byte as torchvision's ColorJitter does to a PIL image.
+#include "trainer/input/transforms/color_jitter.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -15,22 +17,9 @@ namespace {
 
 constexpr int kChannels = 3;
 
-struct Planes {
-  std::uint8_t* red;
-  std::uint8_t* green;
-  std::uint8_t* blue;
-  std::size_t count;  // of each
-};
-
 // PIL's conversion to "L".
 std::int32_t grey_of(std::int32_t red, std::int32_t green, std::int32_t blue) {
   return (red * 19595 + green * 38470 + blue * 7471 + 0x8000) >> 16;
-}
-
-// PIL's Image.blend: from `base` towards `value` and beyond; what is behind the point falls away.
-std::uint8_t blended(std::int32_t base, std::int32_t value, float factor) {
-  const float moved = static_cast<float>(base) + factor * static_cast<float>(value - base);
-  return static_cast<std::uint8_t>(std::clamp(moved, 0.0F, 255.0F));
 }
 
 AUTOTUNED_VECTOR_CODE void blend_plane(std::int32_t base, float factor,
@@ -58,16 +47,9 @@ AUTOTUNED_VECTOR_CODE std::uint64_t sum_of_grey(const std::uint8_t* red, const s
   return sum;
 }
 
-void change_contrast(float factor, const Planes& planes) {
-  const auto sum =
-      static_cast<double>(sum_of_grey(planes.red, planes.green, planes.blue, planes.count));
-  const double mean = sum / static_cast<double>(planes.count);
-  blend_with(static_cast<std::int32_t>(mean + 0.5), factor, planes);
-}
-
-AUTOTUNED_VECTOR_CODE void change_saturation(float factor, std::uint8_t* __restrict red,
-                                             std::uint8_t* __restrict green,
-                                             std::uint8_t* __restrict blue, std::size_t count) {
+AUTOTUNED_VECTOR_CODE void saturate(float factor, std::uint8_t* __restrict red,
+                                    std::uint8_t* __restrict green, std::uint8_t* __restrict blue,
+                                    std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     const std::int32_t grey = grey_of(red[i], green[i], blue[i]);
     red[i] = blended(grey, red[i], factor);
@@ -190,7 +172,7 @@ class ColorJitterStage final : public Stage {
   SampleType output() const override { return type_; }
 
   Result<Sample> apply(const Sample& sample, const RandomStream& draws, StageMemory* /*memory*/,
-                       SampleRoom& room) const override {
+                       OutputBuffer& room) const override {
     std::uint8_t* to = nullptr;
     const Sample result = room.take(sample.element, sample.shape, to);
     std::ranges::copy(sample.bytes, to);
@@ -212,11 +194,11 @@ class ColorJitterStage final : public Stage {
     const auto factor = static_cast<float>(amount);
     switch (change) {
       case Change::brightness:
-        return blend_with(0, factor, planes);
+        return change_brightness(factor, planes);
       case Change::contrast:
         return change_contrast(factor, planes);
       case Change::saturation:
-        return change_saturation(factor, planes.red, planes.green, planes.blue, planes.count);
+        return change_saturation(factor, planes);
       case Change::hue:
         return change_hue(static_cast<std::uint8_t>(static_cast<int>(amount * 255)), planes);
     }
@@ -234,7 +216,7 @@ Result<Interval> amount_of(const Transform& transform, const char* name, double 
     return interval_parameter(transform, name, {neutral, neutral}, within);
   const auto reach = number_of(given);
   if (!reach || *reach < 0 || neutral + *reach > within.highest) {
-    return bad_parameter(transform, name, "is not an amount from 0 on",
+    return bad_parameter(transform, name, "is not a number of at least 0",
                          "give a number such as 0.4, or [lowest, highest]");
   }
   return Interval{std::max(neutral - *reach, within.lowest), neutral + *reach};
@@ -242,12 +224,27 @@ Result<Interval> amount_of(const Transform& transform, const char* name, double 
 
 }  // namespace
 
+void change_brightness(float factor, const Planes& planes) {
+  blend_with(0, factor, planes);
+}
+
+void change_contrast(float factor, const Planes& planes) {
+  const auto sum =
+      static_cast<double>(sum_of_grey(planes.red, planes.green, planes.blue, planes.count));
+  const double mean = sum / static_cast<double>(planes.count);
+  blend_with(static_cast<std::int32_t>(mean + 0.5), factor, planes);
+}
+
+void change_saturation(float factor, const Planes& planes) {
+  saturate(factor, planes.red, planes.green, planes.blue, planes.count);
+}
+
 MadeStage make_color_jitter(const Transform& transform, const SampleType& input) {
   if (input.channels != kChannels) {
-    return fail(
-        ErrorKind::invalid,
-        "needs red, green and blue, but there are " + std::to_string(input.channels) + " channels",
-        {}, "leave color_jitter out");
+    return fail(ErrorKind::invalid,
+                "needs red, green and blue, but the samples have " +
+                    std::to_string(input.channels) + " channels",
+                {}, "remove color_jitter");
   }
   constexpr Interval kFactors{0, 100};
   constexpr Interval kTurns{-0.5, 0.5};

@@ -26,14 +26,14 @@ class CropStage final : public CutStage {
       return fail(ErrorKind::invalid,
                   "the picture has " + pixels(from.height, from.width) +
                       ", too few for a crop of " + pixels(size_.height, size_.width),
-                  {}, "leave it out, or take a smaller crop");
+                  {}, "remove it, or use a smaller crop");
     }
     return Window{offset(from.height - size_.height, draws, 0),
                   offset(from.width - size_.width, draws, 1), size_.height, size_.width};
   }
 
   Result<Sample> apply(const Sample& sample, const RandomStream& draws, StageMemory* /*memory*/,
-                       SampleRoom& room) const override {
+                       OutputBuffer& room) const override {
     const auto kept = window(sample.shape, draws);
     if (!kept) return tl::unexpected(kept.error());
     return cut_out(sample, *kept, room);
@@ -61,14 +61,14 @@ MadeStage make_crop(const Transform& transform, const SampleType& input, bool is
                 "a crop of " + pixels(size->height, size->width) +
                     " does not fit into pictures of " + (is_one_size ? "" : "as little as ") +
                     pixels(input.height.least, input.width.least),
-                {}, "take a smaller crop, or resize first");
+                {}, "use a smaller crop, or resize first");
   }
   return std::make_unique<CropStage>(*size, is_random, input);
 }
 
 }  // namespace
 
-Sample cut_out(const Sample& sample, const Window& part, SampleRoom& room) {
+Sample cut_out(const Sample& sample, const Window& part, OutputBuffer& room) {
   const SampleShape& from = sample.shape;
   const std::size_t element_bytes = bytes_of(sample.element);
   const auto top = static_cast<std::size_t>(part.top);

@@ -35,7 +35,7 @@ class DecodeStage final : public PartStage {
   void shrink(const Shrink& shrink) override { shrink_ = shrink; }
 
   Result<Sample> apply(const Sample& sample, const RandomStream& /*draws*/, StageMemory* memory,
-                       SampleRoom& room) const override {
+                       OutputBuffer& room) const override {
     Decoder& decoder = static_cast<Memory*>(memory)->decoder;
     auto shape = begin(decoder, sample);
     if (!shape) return tl::unexpected(shape.error());
@@ -50,7 +50,7 @@ class DecodeStage final : public PartStage {
 
   Result<Sample> apply_part(const Sample& sample, const CutStage& cut,
                             const RandomStream& cut_draws, StageMemory* memory,
-                            SampleRoom& room) const override {
+                            OutputBuffer& room) const override {
     auto& [decoder, indexed] = *static_cast<Memory*>(memory);
     const auto known = indexed.begin(sample);
     const auto shape = known ? checked(*known) : begin(decoder, sample);

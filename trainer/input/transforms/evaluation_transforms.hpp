@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens to the samples that a model is evaluated on.
+// The transforms of evaluation samples.
 #pragma once
 
 #include <span>
@@ -10,16 +10,16 @@
 
 namespace autotuned::input {
 
-// The transforms of a training without what is random about them, as torchvision's reference recipes do it:
+// The transforms of a training without their random parts, as in torchvision's reference recipes:
 //
 //   random_crop          center_crop of the same size
 //   random_resized_crop  resize_shorter to size x 256/224 (rounded), then center_crop of the size
-//   all others that draw left out
+//   other random ones    left out
 //
-// The rest stays, in its order. What is not known stays, too, for whoever compiles the transforms to refuse.
+// All others stay in their order, also unknown ones, which Pipeline::compile() refuses.
 [[nodiscard]] std::vector<Transform> evaluation_transforms(std::span<const Transform> training);
 
-// Whether it draws random numbers; false for a name that is not known.
+// Whether a transform is random; false for an unknown name.
 [[nodiscard]] bool is_random(std::string_view transform);
 
 }  // namespace autotuned::input

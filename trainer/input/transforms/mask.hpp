@@ -11,21 +11,21 @@
 
 namespace autotuned::input {
 
-// How cells are set beside those that are: three ways to the same cells.
+// Three methods of dilation with the same result.
 enum class Dilation {
-  convolution,  // cells as numbers, added up under a cross of 3 x 3 weights
-  shifts,       // cells as bytes, united with those above, below and beside them
-  bits,         // as they lie, 64 at a time
+  convolution,  // a convolution of cells as floats with a cross of 3 x 3 weights
+  shifts,       // the union of cells as bytes, shifted up, down, left and right
+  bits,         // the same with 64 cells of a word at a time
 };
 
 class Mask {
  public:
-  // Clears every cell. REQUIRES: height, width >= 1. Takes memory only where it grows.
+  // Clears every cell. REQUIRES: height, width >= 1. Allocates only if the mask grows.
   void reshape(int height, int width);
 
-  // Sets every cell or clears it, by chance. The ratio is `parts` of 65,536: its binary digits from the
-  // lowest that is set to the highest, 16 at most, take one random word each; a digit 1 unites the
-  // word with what there is, a digit 0 intersects. Words are drawn in the order of rows, words and
+  // Sets each cell at random with a probability of `parts` in 65,536. Each binary digit of `parts`, from the lowest set
+  // one to the highest (16 at most), takes one random word: a digit 1 unites the mask with the word, a digit 0
+  // intersects them. Words are drawn in the order of rows, words and
   // digits. Changing this changes what recipes train.
   void draw(std::uint32_t parts, const RandomStream& draws);
 
@@ -35,7 +35,7 @@ class Mask {
                                                      << (static_cast<unsigned>(column) % 64U);
   }
 
-  // Also sets the four neighbours of every cell that is set. Takes memory only where it grows.
+  // Sets the four neighbours of every set cell. Allocates only if the mask grows.
   void dilate(Dilation how = Dilation::bits);
 
   [[nodiscard]] bool contains(int row, int column) const {
@@ -52,7 +52,7 @@ class Mask {
   void dilate_by_convolution();
   void dilate_by_shifts();
   void dilate_bits();
-  // Sets the cells of a row that `values` have above zero, and no others.
+  // Sets exactly the cells of a row whose `values` are above zero.
   template <class T>
   void set_row(int row, const T* values);
 
@@ -61,7 +61,7 @@ class Mask {
   std::size_t words_per_row_ = 0;
   std::uint64_t last_word_ = 0;  // the bits of a row's last word that are cells
   std::vector<std::uint64_t> words_;
-  // Of dilate(), each of one way.
+  // Memory of dilate(), for one method each.
   std::vector<float> numbers_;  // with a rim of zeros
   std::vector<float> sums_;     // of a row
   std::vector<std::uint8_t> cells_;

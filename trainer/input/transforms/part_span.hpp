@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a thread worked on which part of the input pipeline.
+// The times at which threads worked on parts of the input pipeline.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 namespace autotuned::input {
 
 struct PartSpan {
-  static constexpr int kReading = -1;  // getting what is stored
-  static constexpr int kChunk = -2;    // samples one after the other: holds the others
+  static constexpr int kReading = -1;  // reading stored bytes
+  static constexpr int kChunk = -2;    // a chunk of samples; contains the other spans
 
   int part = 0;               // index into Pipeline::parts(), or one of these
   std::int64_t thread = 0;    // the system's number
@@ -19,7 +19,7 @@ struct PartSpan {
 
 struct PartSpans {
   std::vector<PartSpan> spans;
-  std::int64_t lost = 0;  // for which there was no room
+  std::int64_t lost = 0;  // spans without room
 };
 
 }  // namespace autotuned::input

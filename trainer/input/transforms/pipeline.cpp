@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "trainer/input/transforms/placed.hpp"
+#include "trainer/input/transforms/planned_transforms.hpp"
 
 namespace autotuned::input {
 namespace {
@@ -54,7 +54,7 @@ void count_bytes(Pipeline::Scratch& scratch, std::size_t part, std::size_t taken
 
 // The part of a picture that the cut leaves, without the rest of it.
 Result<Sample> apply_part(const Stage& stage, const Stage& cut, const RandomStream& cut_draws,
-                          const Sample& sample, StageMemory* memory, SampleRoom& room) {
+                          const Sample& sample, StageMemory* memory, OutputBuffer& room) {
   return static_cast<const PartStage&>(stage).apply_part(sample, static_cast<const CutStage&>(cut),
                                                          cut_draws, memory, room);
 }
@@ -83,8 +83,8 @@ Result<void> check_end(const SampleType& end) {
   }
   if (!end.has_one_shape()) {
     return fail(ErrorKind::invalid,
-                "pictures of different sizes (" + end.text() + ") cannot stand in one batch",
-                "input", "add resize, random_crop or center_crop");
+                "pictures of different sizes (" + end.text() + ") cannot form one batch", "input",
+                "add resize, random_crop or center_crop");
   }
   return {};
 }
@@ -93,92 +93,93 @@ Result<void> check_end(const SampleType& end) {
 
 Result<Pipeline> Pipeline::compile(const SampleType& stored, std::span<const Transform> transforms,
                                    std::uint64_t seed, PipelineForm form) {
-  auto placed = placed_as_written(transforms, seed);
-  if (!placed) return tl::unexpected(placed.error());
-  auto made = make_stages(stored, *placed, form);  // also for the errors of what is written
-  if (!made) return tl::unexpected(made.error());
-  if (auto checked = check_end(made->types.back()); !checked) {
+  auto planned = planned_as_written(transforms, seed);
+  if (!planned) return tl::unexpected(planned.error());
+  auto built = make_stages(stored, *planned, form);  // also for the errors of what is written
+  if (!built) return tl::unexpected(built.error());
+  if (auto checked = check_end(built->types.back()); !checked) {
     return tl::unexpected(checked.error());
   }
   Pipeline pipeline;
   pipeline.stored_ = stored;
   pipeline.form_ = form;
-  pipeline.shape_ = made->types.back().shape();
-  pipeline.chances_.dilates = made->dilates;
-  std::vector<Placed> moved = *placed;
+  pipeline.shape_ = built->types.back().shape();
+  pipeline.chances_.dilates = built->dilates;
+  std::vector<PlannedTransform> moved = *planned;
   pipeline.chances_.can_move_crop = move_cuts_first(moved);
   for (std::size_t i = 0; i < moved.size(); ++i)
     pipeline.chances_.can_decode_crop |= is_cut_of_part(moved, i);
   if (pipeline.chances_.can_move_crop && (form.crops_first || form.decodes_crop)) {
-    placed = moved;
-    made = make_stages(stored, *placed, form);
-    if (!made) return tl::unexpected(made.error());
+    planned = moved;
+    built = make_stages(stored, *planned, form);
+    if (!built) return tl::unexpected(built.error());
   }
 
-  const auto resize_at = resize_of_decoded(*placed);
+  const auto resize_at = resize_of_decoded(*planned);
   if (resize_at) {
-    const SampleType& from = made->types[*resize_at];
-    const SampleShape to = made->types[*resize_at + 1].shape();
+    const SampleType& from = built->types[*resize_at];
+    const SampleShape to = built->types[*resize_at + 1].shape();
     Shrink shrink{.most = 8, .height = to.height, .width = to.width};
     pipeline.chances_.decode_scale = shrink.of(from.height.most, from.width.most);
     shrink.most = form.decode_scale;
     pipeline.shrinks_ = shrink.most > 1;
-    if (pipeline.shrinks_) static_cast<PartStage&>(*made->stages[0]).shrink(shrink);
+    if (pipeline.shrinks_) static_cast<PartStage&>(*built->stages[0]).shrink(shrink);
   }
   const bool cuts_shrunk = pipeline.shrinks_ && *resize_at == 2;
 
   // From the end: point-wise transforms on bytes are the table, what is pixel-wise before it the pass.
-  const std::size_t end = placed->size();
+  const std::size_t end = planned->size();
   std::size_t table_at = end;
-  if (const auto begin = table_begin(*placed, *made)) {
+  if (const auto begin = table_begin(*planned, *built)) {
     table_at = *begin;
     std::vector<Transform> tail;
     for (std::size_t i = table_at; i < end; ++i)
-      tail.push_back(*(*placed)[i].transform);
+      tail.push_back(*(*planned)[i].transform);
     auto table = make_pixel_table(tail, pipeline.shape_.channels);
     if (!table) return tl::unexpected(table.error());
     pipeline.table_ = std::move(*table);
   } else {
     pipeline.why_no_table_ =
-        made->makes_floats.empty()
+        built->makes_floats.empty()
             ? "the data consists of floats"
-            : "`" + made->makes_floats + "` makes floats that do not come from one byte each";
+            : "`" + built->makes_floats + "` makes floats that do not come from one byte each";
     const auto earlier = make_stages(stored, moved, form);
     if (earlier && table_begin(moved, *earlier)) {
-      pipeline.why_no_table_ = "a crop stands behind `" + made->makes_floats +
+      pipeline.why_no_table_ = "a crop follows `" + built->makes_floats +
                                "`, which input.order: crop_first moves ahead of it";
     }
   }
-  std::size_t pass_at = first_of_run(*placed, table_at, &TransformKind::is_pixel_wise);
+  std::size_t pass_at = first_of_run(*planned, table_at, &TransformKind::is_pixel_wise);
   pipeline.chances_.pixel_stages = static_cast<int>(table_at - pass_at);
-  pipeline.before_pass_ = made->types[pass_at].element;
+  pipeline.before_pass_ = built->types[pass_at].element;
   std::vector<PixelFormula> formulas;
-  const std::size_t device_at = device_begin(*placed, *made, formulas);
+  const std::size_t device_at = device_begin(*planned, *built, formulas);
   pipeline.chances_.can_finish_on_device = device_at < end && !pipeline.table_;
   const bool is_on_device = form.point_ops == PointOps::device;
   const bool has_pass = form.point_ops != PointOps::per_sample && !is_on_device;
   if (!has_pass) pass_at = table_at;
   if (is_on_device) {
     if (device_at == end) {
-      return fail(ErrorKind::unsupported,
-                  "no bytes become floats by arithmetic on single pixels that nothing else follows",
-                  "input.point_ops", "use per_sample or fused");
+      return fail(
+          ErrorKind::unsupported,
+          "the input does not end with arithmetic on single pixels that converts bytes to floats",
+          "input.point_ops", "use per_sample or fused");
     }
     pass_at = table_at = device_at;
     pipeline.device_formulas_ = std::move(formulas);
     pipeline.table_.reset();
-    pipeline.why_no_table_ = "with input.point_ops: device they travel as bytes in any case";
+    pipeline.why_no_table_ = "input.point_ops: device already transfers bytes";
   }
 
-  const std::size_t steady = steady_prefix(*placed);
-  pipeline.decodes_ = !placed->empty() && (*placed)[0].kind->takes_encoded;
+  const std::size_t steady = steady_prefix(*planned);
+  pipeline.decodes_ = !planned->empty() && (*planned)[0].kind->takes_encoded;
   // How many transforms make what is kept; a stage is not cut in two, nor the pass.
   std::size_t cached = 0;
   if (form.cache == CacheKind::decoded) cached = pipeline.decodes_ ? 1 : 0;
   if (form.cache == CacheKind::prefix) cached = std::min(steady, pass_at);
   // How small a picture becomes follows from its cut: none that is kept would do for all of them.
   if (cuts_shrunk && cached == 1) cached = 0;
-  pipeline.cached_type_ = made->types[cached];
+  pipeline.cached_type_ = built->types[cached];
   if (pipeline.shrinks_ && cached == 1) {
     pipeline.cached_type_.height.least = pipeline.cached_type_.width.least = 1;
     pipeline.cached_type_.is_complete = false;
@@ -190,30 +191,30 @@ Result<Pipeline> Pipeline::compile(const SampleType& stored, std::span<const Tra
     pipeline.cached_key_ += " 1/" + std::to_string(form.decode_scale);
   for (std::size_t i = 0; i < cached; ++i)
     pipeline.cached_key_ +=
-        " " + std::to_string((*placed)[i].index) + std::string((*placed)[i].kind->name);
+        " " + std::to_string((*planned)[i].index) + std::string((*planned)[i].kind->name);
 
   for (std::size_t i = 0; i < pass_at; ++i) {
     const std::size_t first = i;
-    Step step{std::move(made->stages[i]), (*placed)[i].seed, nullptr, 0};
+    Step step{std::move(built->stages[i]), (*planned)[i].seed, nullptr, 0};
     const bool is_kept = i + 1 == cached;
-    if ((form.decodes_crop || cuts_shrunk) && is_cut_of_part(*placed, i)) {
+    if ((form.decodes_crop || cuts_shrunk) && is_cut_of_part(*planned, i)) {
       // Pictures are decoded first, since nothing else takes files.
       assert(i == 0);
       pipeline.cuts_uncached_ = is_kept;
       if (!is_kept) {
         ++i;
-        step.cut = std::move(made->stages[i]);
-        step.cut_seed = (*placed)[i].seed;
+        step.cut = std::move(built->stages[i]);
+        step.cut_seed = (*planned)[i].seed;
       }
     }
-    pipeline.parts_.push_back(names_of(*placed, first, i + 1));
+    pipeline.parts_.push_back(names_of(*planned, first, i + 1));
     pipeline.steps_.push_back(std::move(step));
     if (first < cached) pipeline.cached_parts_ = pipeline.steps_.size();
     if (first < steady) pipeline.steady_parts_ = pipeline.steps_.size();
   }
-  if (pass_at < end && !is_on_device) pipeline.parts_.push_back(names_of(*placed, pass_at, end));
+  if (pass_at < end && !is_on_device) pipeline.parts_.push_back(names_of(*planned, pass_at, end));
   for (std::size_t i = pass_at; i < table_at; ++i)
-    pipeline.pass_.append(std::move(made->stages[i]), (*placed)[i].seed);
+    pipeline.pass_.append(std::move(built->stages[i]), (*planned)[i].seed);
   if (has_pass && pipeline.table_) {
     pipeline.pass_.append(
         std::make_unique<TableStage>(*pipeline.table_, type_of(Element::float32, pipeline.shape_)),
@@ -237,7 +238,7 @@ Element Pipeline::written_element(PixelType type) const {
 }
 
 Result<Sample> Pipeline::apply(const Step& step, const Sample& sample, std::uint64_t place,
-                               StageMemory* memory, SampleRoom& room) {
+                               StageMemory* memory, OutputBuffer& room) {
   if (step.cut != nullptr) {
     return apply_part(*step.stage, *step.cut, RandomStream(step.cut_seed, place), sample, memory,
                       room);
@@ -259,8 +260,8 @@ Result<Sample> Pipeline::run_cached_parts(const Sample& stored, Scratch& scratch
   assert(is_cached());
   Sample sample = stored;
   for (std::size_t i = 0; i < cached_parts_; ++i) {
-    SampleRoom& room = scratch.rooms[i % 2];
-    room.lend(nullptr);
+    OutputBuffer& room = scratch.rooms[i % 2];
+    room.write_to(nullptr);
     const PartClock clock(scratch, i);
     // Nothing is drawn here, so that the place does not matter.
     auto made = apply(steps_[i], sample, 0, scratch.memories[i].get(), room);
@@ -284,8 +285,8 @@ Result<void> Pipeline::run_from(std::size_t first_step, const Sample& begin, Pos
     const std::size_t part = i;
     const bool cuts = i == 0 && cuts_uncached_;
     i += cuts ? 2 : 1;
-    SampleRoom& room = scratch.rooms[room_at % 2];
-    room.lend(i == steps_.size() && is_step_last ? out : nullptr);
+    OutputBuffer& room = scratch.rooms[room_at % 2];
+    room.write_to(i == steps_.size() && is_step_last ? out : nullptr);
     const PartClock clock(scratch, part);
     StageMemory* const memory = scratch.memories[part].get();
     auto made = cuts ? apply_part(*steps_[0].stage, *steps_[1].stage,

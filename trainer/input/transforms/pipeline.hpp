@@ -20,80 +20,77 @@
 
 namespace autotuned::input {
 
-// What another form would change.
+// Properties of a pipeline that decide whether another form is worth a trial.
 struct PipelineChances {
   bool can_move_crop = false;
   bool can_decode_crop = false;
-  int pixel_stages = 0;  // at the end, those in a table not counted
+  int pixel_stages = 0;  // at the end, without those in a table
   int decode_scale = 1;  // the largest PipelineForm::decode_scale that makes a picture smaller
   bool dilates = false;  // masks
-  bool can_finish_on_device = false;  // PointOps::device, where it is more than a table
+  bool can_finish_on_device = false;  // PointOps::device, if that is more than a table
 };
 
-// Stages that run one after the other. The longest point-wise tail on bytes is not among them: it is a
-// table, so that bytes can also travel to the device and become numbers there, with the same bits.
+// Stages that run one after the other. The longest run of point-wise transforms of bytes at the end becomes a table
+// instead, so that bytes can be transferred and converted on the device, with the same bits.
 //
-// A stage that draws random numbers has a stream for every sample, which depends on the seed, the
-// sample's place in the sequence, the transform's name, and how many of that name stand before it.
-// So the numbers are the same whatever the workers or the batch size, and wherever it is moved to.
+// A stage that draws random numbers has a stream for every sample. It depends on the seed, the sample's position in the
+// sequence, the transform's name, and the number of transforms of that name before it. So the draws do not depend on
+// workers, batch size, or the stage's position.
 //
 // Const: any number of threads at once, each with a scratch of its own.
 class Pipeline {
  public:
-  // Without stages or table: a sample is what is stored. Useless but as a place to move one to.
+  // No stages and no table: samples are the stored ones. Only a value to assign to.
   Pipeline() = default;
 
-  // ErrorKind::invalid or unsupported says which transform cannot stand where it stands, or cannot do
-  // what it is asked for, and what to do.
+  // ErrorKind::invalid or unsupported: a transform at a wrong position or with wrong parameters, and what to do.
   [[nodiscard]] static Result<Pipeline> compile(const SampleType& stored,
                                                 std::span<const Transform> transforms,
                                                 std::uint64_t seed, PipelineForm form = {});
 
   [[nodiscard]] const SampleType& stored() const { return stored_; }
-  // Of what the model sees.
+  // The shape of samples for the model.
   [[nodiscard]] SampleShape shape() const { return shape_; }
-  // Null when numbers leave the last stage.
+  // Null: the last stage gives floats.
   [[nodiscard]] const PixelTable* table() const { return table_ ? &*table_ : nullptr; }
-  // Without a table: why there is none, for people.
+  // Why there is no table, for messages.
   [[nodiscard]] const std::string& why_no_table() const { return why_no_table_; }
-  // Whether a sample is more than what is stored and a look into the table.
+  // Whether there is more to do than to look stored bytes up in the table.
   [[nodiscard]] bool has_stages() const { return !steps_.empty() || pass_.size() > table_stages(); }
   [[nodiscard]] const PipelineForm& form() const { return form_; }
   [[nodiscard]] const PipelineChances& chances() const { return chances_; }
 
-  // What runs one after the other, for people: "decode_jpeg + random_crop".
+  // The parts of the pipeline in order, for people: "decode_jpeg + random_crop".
   [[nodiscard]] const std::vector<std::string>& parts() const { return parts_; }
 
-  // Whether something of a sample is to be kept in memory, by form().cache: what it is before rest().
+  // Whether samples are kept, by form().cache: as they are before rest().
   [[nodiscard]] bool is_cached() const { return !cached_key_.empty(); }
-  // How many of the parts come before that: 0 where what is stored is kept.
+  // The number of parts before that; 0: stored samples are kept.
   [[nodiscard]] std::size_t cached_parts() const { return cached_parts_; }
-  // What is kept of every sample, as far as it is known.
+  // The type of kept samples, as far as it is known.
   [[nodiscard]] const SampleType& cached_type() const { return cached_type_; }
-  // Pipelines of one recipe with the same key keep the same.
+  // Pipelines of one recipe with the same key keep the same bytes.
   [[nodiscard]] const std::string& cached_key() const { return cached_key_; }
-  // How many of the parts a cache of that kind would save, wholly or nearly so.
+  // The number of parts that a cache of that kind would save, entirely or nearly.
   [[nodiscard]] std::size_t parts_saved_by(CacheKind kind) const;
 
-  // Whether an index of files is of use, by form().indexes_jpegs: parts of pictures are decoded, in their own
-  // size.
+  // Whether an index of files is used, by form().indexes_jpegs: parts of pictures are decoded at full scale.
   [[nodiscard]] bool is_indexed() const {
     return form_.indexes_jpegs && !steps_.empty() && decodes_ && !shrinks_ &&
            (steps_[0].cut != nullptr || cuts_uncached_);
   }
 
-  // What run() writes of a sample: what the model sees, or the step before that if finish_batch() makes
-  // the rest.
+  // The type that run() writes: samples for the model, or their form before finish_batch().
   [[nodiscard]] bool has_batch_stages(PixelType type) const {
     return form_.point_ops == PointOps::per_batch && pass_stages(type) > 0;
   }
   [[nodiscard]] Element written_element(PixelType type) const;
-  // What is left for bytes behind the transfer, in this order: with PointOps::device, and then batches are of
-  // bytes whatever their type.
+  // The arithmetic to do after the transfer, in this order, with PointOps::device. Batches then consist of bytes,
+  // whatever their type.
   [[nodiscard]] const std::vector<PixelFormula>& device_formulas() const {
     return device_formulas_;
   }
-  // Of a sample in a batch that is finished on the host.
+  // The size of a sample in a batch that is finished on the host.
   [[nodiscard]] std::size_t made_bytes(PixelType type) const {
     return static_cast<std::size_t>(shape_.elements()) *
            (device_formulas_.empty() ? bytes_of(type) : 1);
@@ -103,53 +100,54 @@ class Pipeline {
   }
 
   struct Scratch {
-    std::vector<std::uint8_t> stored;  // of the caller, for what it reads
-    std::vector<std::uint8_t> cached;  // and out of a cache
-    std::array<SampleRoom, 2> rooms;
+    std::vector<std::uint8_t> stored;  // for the caller's reads
+    std::vector<std::uint8_t> cached;  // for the caller's reads from a cache
+    std::array<OutputBuffer, 2> rooms;
     std::vector<std::unique_ptr<StageMemory>> memories;
     PixelPass::Scratch pass;
-    // As many as there are parts(), or none: what each took is then added.
+    // One per part, or empty. run() adds the time of each part.
     std::vector<std::int64_t> part_ns;
-    std::vector<std::int64_t> part_bytes;  // the same: what each took in and gave
-    std::int64_t stored_ns = 0;            // of the caller, for the time that reading took
-    // Where part_ns is there: also when that was. Threads are left to the caller.
+    std::vector<std::int64_t> part_bytes;  // the same for the bytes that each part reads and writes
+    std::int64_t stored_ns = 0;            // for the caller: the time of reading
+    // With part_ns: also the spans. The caller sets the threads.
     bool keeps_spans = false;
     std::vector<PartSpan> spans;
   };
   [[nodiscard]] Scratch make_scratch() const;
 
-  // Puts a sample into the index of its origin. REQUIRES: is_indexed().
+  // Adds a sample to the index of its origin. REQUIRES: is_indexed().
   void index(const Sample& stored, Scratch& scratch) const;
 
-  // Writes written_bytes(type) to `out`. Errors lack `where` where a sample is at fault. With a cache that
-  // would keep whole pictures: the way of a sample that it does not keep, of which only the crop is decoded.
+  // Writes written_bytes(type) to `out`. Errors of a sample lack `where`. With a cache of whole pictures this is for
+  // samples that the cache does not keep: only their crops are decoded.
   // REQUIRES: for PixelType::uint8 a table.
   [[nodiscard]] Result<void> run(const Sample& sample, Position position, PixelType type, void* out,
                                  Scratch& scratch) const {
     return run_from(0, sample, position, type, out, scratch);
   }
-  // The same in two: what a cache keeps, valid until the scratch is used otherwise, and the rest.
+  // The same in two steps: the kept form of a sample, valid until the scratch is used again, and the rest.
   // REQUIRES: is_cached().
   [[nodiscard]] Result<Sample> run_cached_parts(const Sample& stored, Scratch& scratch) const;
   [[nodiscard]] Result<void> run_rest(const Sample& cached, Position position, PixelType type,
                                       void* out, Scratch& scratch) const {
     return run_from(cached_parts_, cached, position, type, out, scratch);
   }
-  // From `samples` samples that run() wrote to `assembled`, one after the other, the batch: what the model
-  // sees of them. `assembled` is used up. REQUIRES: has_batch_stages(type).
+  // Makes a batch for the model from `samples` samples that run() wrote to `assembled` one after the other. Overwrites
+  // `assembled`. REQUIRES: has_batch_stages(type).
   void finish_batch(void* assembled, std::int64_t samples, Position first, PixelType type,
                     void* batch, Scratch& scratch) const;
 
  private:
   struct Step {
     std::unique_ptr<const Stage> stage;
-    std::uint64_t seed = 0;            // of its draws
-    std::unique_ptr<const Stage> cut;  // of which the stage makes just that part, or null
+    std::uint64_t seed = 0;  // of its draws
+    std::unique_ptr<const Stage>
+        cut;  // the stage makes only the part that this cut keeps; null: all
     std::uint64_t cut_seed = 0;
   };
 
   [[nodiscard]] std::size_t table_stages() const { return table_ ? 1 : 0; }
-  // How many stages of the pass lead to that type.
+  // The number of stages of the pass that make this type.
   [[nodiscard]] std::size_t pass_stages(PixelType type) const {
     return pass_.size() == 0 || type == PixelType::float32 ? pass_.size()
                                                            : pass_.size() - table_stages();
@@ -159,7 +157,7 @@ class Pipeline {
                                       Scratch& scratch) const;
   [[nodiscard]] static Result<Sample> apply(const Step& step, const Sample& sample,
                                             std::uint64_t place, StageMemory* memory,
-                                            SampleRoom& room);
+                                            OutputBuffer& room);
 
   SampleType stored_;
   SampleShape shape_;
@@ -171,14 +169,14 @@ class Pipeline {
   std::vector<PixelFormula> device_formulas_;
   std::optional<PixelTable> table_;
   std::string why_no_table_;
-  std::vector<std::string> parts_;  // of the steps, then of the pass or the table
+  std::vector<std::string> parts_;  // names of the steps, then of the pass or the table
   std::size_t cached_parts_ = 0;    // all of them steps
   SampleType cached_type_;
-  std::string cached_key_;        // empty: nothing
+  std::string cached_key_;        // empty: nothing is kept
   bool decodes_ = false;          // the first part
-  bool shrinks_ = false;          // and may make a picture smaller than it is
-  bool cuts_uncached_ = false;    // a sample that is not kept: steps 0 and 1 in one
-  std::size_t steady_parts_ = 0;  // those that begin with a transform before any that draws
+  bool shrinks_ = false;          // and at a smaller scale
+  bool cuts_uncached_ = false;    // samples that are not kept: steps 0 and 1 in one
+  std::size_t steady_parts_ = 0;  // those that begin before the first random transform
 };
 
 }  // namespace autotuned::input

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic of a pixel-wise stage in words that whoever computes can follow: a thread or a device.
+// The arithmetic of a pixel-wise stage as a value, for threads and devices.
 #pragma once
 
 #include <vector>
 
 namespace autotuned::input {
 
-// What becomes of the number x of channel c. Every operation is rounded by itself, in the order in which it
-// stands here: one that fuses two of them may give other bits.
+// The operation on the number x of channel c. Every operation rounds by itself, in this order; fused operations may
+// give other bits.
 struct PixelFormula {
   enum class Kind {
     matrix,       // ((weights[c][0] * x[0] + weights[c][1] * x[1]) + ...) + offsets[c]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pixel-wise stages that follow each other, run together: over one sample a few rows at a time, so that
-// what passes between them stays in the nearest cache, or one after the other over a whole batch.
+// Successive pixel-wise stages that run together: over one sample a few rows at a time, so that values between stages
+// stay in the nearest cache, or one after the other over a whole batch.
 #pragma once
 
 #include <array>
@@ -13,11 +13,11 @@
 
 namespace autotuned::input {
 
-// Does the arithmetic of its stages, number by number and in their order: the same bits as one after the
-// other. Const: any number of threads at once, each with a scratch of its own.
+// Does the arithmetic of its stages in their order: the same bits as one stage after the other. Const: any number of
+// threads at once, each with a scratch of its own.
 class PixelPass {
  public:
-  // REQUIRES: a PixelStage that takes what the one before gives.
+  // REQUIRES: a PixelStage whose input is the output of the stage before.
   void append(std::unique_ptr<const Stage> stage, std::uint64_t draws_seed);
   [[nodiscard]] std::size_t size() const { return steps_.size(); }
 
@@ -27,18 +27,18 @@ class PixelPass {
   };
   [[nodiscard]] Scratch make_scratch() const;
 
-  // The first `stages` over one sample. `place` is that of its draws.
+  // Runs the first `stages` over one sample. `place` is the position of its draws.
   // REQUIRES: 1 <= stages <= size(); `out` does not overlap the sample.
   void run(const Sample& sample, std::uint64_t place, std::size_t stages, void* out,
            Scratch& scratch) const;
 
-  // Samples of one shape that lie one after the other, in memory that may be written to.
+  // Samples of one shape, one after the other, in writable memory.
   struct Assembled {
     Element element = Element::uint8;
     SampleShape shape;
     void* bytes = nullptr;
     std::int64_t samples = 0;
-    std::uint64_t first_place = 0;  // those of the others follow
+    std::uint64_t first_place = 0;  // of the first sample; the others follow
   };
   // The same for a batch, each stage over all samples before the next one begins.
   void run_over_batch(const Assembled& batch, std::size_t stages, void* out,
@@ -58,7 +58,7 @@ class PixelPass {
     return static_cast<const PixelStage&>(*steps_[i].stage);
   }
   [[nodiscard]] Element output_of(std::size_t i) const { return stage(i).output().element; }
-  // Stages `first` to before `last` over one picture, whose draws are made.
+  // Stages from `first` to before `last` over one picture. REQUIRES: its draws are made.
   void run_stages(std::size_t first, std::size_t last, const SampleShape& shape, Planes from,
                   void* to, Scratch& scratch) const;
 

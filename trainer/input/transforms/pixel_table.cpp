@@ -93,8 +93,8 @@ Result<PixelTable> make_pixel_table(std::span<const Transform> transforms, int c
   }
   for (const float value : table.values) {
     if (!std::isfinite(value)) {
-      return fail(ErrorKind::invalid, "the transforms take some byte to infinity", "input",
-                  "use smaller factors, or a larger `std`");
+      return fail(ErrorKind::invalid, "the transforms turn a byte value into an infinite number",
+                  "input", "use smaller factors, or a larger `std`");
     }
   }
   return table;

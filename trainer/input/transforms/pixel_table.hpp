@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From stored bytes to the numbers that the model sees: one table of 256 values per channel.
+// Converts stored bytes to the model's floats: one table of 256 values per channel.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace autotuned::input {
 
-// What a byte becomes. Whoever converts, a loader thread on the host or the trainer behind a `uint8`
-// transfer, looks up this table, so both give the same bits.
+// The float of each byte. A loader thread on the host and the trainer after a `uint8` transfer use the same table, so
+// both give the same bits.
 struct PixelTable {
   int channels = 0;
   std::vector<float> values;  // channels x 256
@@ -24,10 +24,10 @@ struct PixelTable {
   }
 };
 
-// How the pixels of a batch travel to the device.
+// The type in which pixels of a batch are transferred.
 enum class PixelType {
   uint8,    // as bytes; the caller converts, with the same PixelTable
-  float32,  // converted by whoever fills the batch
+  float32,  // converted when the batch is filled
 };
 
 [[nodiscard]] constexpr std::size_t bytes_of(PixelType type) {

@@ -14,29 +14,6 @@ namespace {
 
 constexpr float kMostByte = 255.0F;
 
-// One number per channel, from one for all or from a list.
-Result<std::vector<float>> per_channel(const Transform& transform, const char* name, int channels) {
-  const Json& value = member(transform.parameters, name);
-  const auto count = static_cast<std::size_t>(channels);
-  if (value.is_array() && value.size() != count) {
-    return bad_parameter(transform, name,
-                         "has " + std::to_string(value.size()) + " numbers for " +
-                             std::to_string(channels) + " channels",
-                         "give one number per channel, or one for all");
-  }
-  std::vector<float> numbers;
-  for (std::size_t c = 0; c < count; ++c) {
-    const auto number = number_of(value.is_array() ? value[c] : value);
-    const auto narrowed = static_cast<float>(number.value_or(0));
-    if (!number || !std::isfinite(narrowed)) {
-      return bad_parameter(transform, name, "is not a finite number",
-                           "give a number such as 0.5, or a list with one per channel");
-    }
-    numbers.push_back(narrowed);
-  }
-  return numbers;
-}
-
 AUTOTUNED_VECTOR_CODE void divide(float* values, std::size_t count, float by) {
   for (std::size_t i = 0; i < count; ++i)
     values[i] = values[i] / by;
@@ -108,7 +85,7 @@ Result<PointOperation> PointOperation::create(const Transform& transform, int ch
   if (!std) return tl::unexpected(std.error());
   for (const float value : *std) {
     if (value == 0) {
-      return bad_parameter(transform, "std", "is zero, which would divide by zero",
+      return bad_parameter(transform, "std", "is zero, but pixels are divided by it",
                            "give a positive number");
     }
   }

@@ -10,13 +10,13 @@
 
 namespace autotuned::input {
 
-// What happens to a number v, always in this arithmetic, whether a table, a thread or a batch is made:
+// The operation on a number v. Tables, samples and batches use the same arithmetic:
 //   to_float:  v = v / 255                           torchvision's ToTensor
 //   scale:     v = float(double(v) * by)             one rounding; by = 1/255 gives PyTorch's v / 255
 //   normalize: v = (v - float(mean)) / float(std)    two roundings, as torchvision's Normalize
 class PointOperation {
  public:
-  // ErrorKind::invalid: a parameter is missing, not finite, zero where it divides, or its list has
+  // ErrorKind::invalid: a parameter is missing, not finite, zero although it divides, or its list has
   // another length than there are channels. ErrorKind::unsupported: not one of the three.
   [[nodiscard]] static Result<PointOperation> create(const Transform& transform, int channels);
 

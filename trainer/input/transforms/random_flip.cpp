@@ -30,7 +30,7 @@ class FlipStage final : public MirrorStage {
   double probability() const override { return probability_; }
 
   Result<Sample> apply(const Sample& sample, const RandomStream& draws, StageMemory* /*memory*/,
-                       SampleRoom& room) const override {
+                       OutputBuffer& room) const override {
     std::uint8_t* to = nullptr;
     const Sample result = room.take(sample.element, sample.shape, to);
     if (!is_mirroring(probability_, draws)) {

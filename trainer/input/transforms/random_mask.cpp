@@ -112,7 +112,8 @@ MadeStage make_random_mask(const Transform& transform, const SampleType& input) 
   const Json& dilate = member(transform.parameters, "dilate");
   const bool is_dilated = dilate == "4-neighbour";
   if (!is_dilated && !dilate.is_null() && dilate != "none") {
-    return bad_parameter(transform, "dilate", "is not a way to dilate", "use none or 4-neighbour");
+    return bad_parameter(transform, "dilate", "is not a kind of dilation",
+                         "use none or 4-neighbour");
   }
   constexpr double kWhole = 65'536;
   return std::make_unique<RandomMaskStage>(static_cast<std::uint32_t>(std::lround(*ratio * kWhole)),

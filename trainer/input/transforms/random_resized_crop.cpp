@@ -43,7 +43,7 @@ class AreaCropStage final : public CutStage {
   }
 
   Result<Sample> apply(const Sample& sample, const RandomStream& draws, StageMemory* /*memory*/,
-                       SampleRoom& room) const override {
+                       OutputBuffer& room) const override {
     const auto kept = window(sample.shape, draws);
     if (!kept) return tl::unexpected(kept.error());
     return cut_out(sample, *kept, room);

@@ -110,7 +110,7 @@ void resize_rows(const RowWeights& axis, const std::uint8_t* from, std::size_t w
 
 // `sample` with the rows and columns of `shape`, in `room`.
 Sample resized(const Sample& sample, const SampleShape& shape, ResizeMemory& kept,
-               SampleRoom& room) {
+               OutputBuffer& room) {
   const auto from_height = static_cast<std::size_t>(sample.shape.height);
   const auto from_width = static_cast<std::size_t>(sample.shape.width);
   const auto height = static_cast<std::size_t>(shape.height);
@@ -150,7 +150,7 @@ class ResizeStage final : public Stage {
   }
 
   Result<Sample> apply(const Sample& sample, const RandomStream& /*draws*/, StageMemory* memory,
-                       SampleRoom& room) const override {
+                       OutputBuffer& room) const override {
     return resized(sample, shape_, *static_cast<ResizeMemory*>(memory), room);
   }
 
@@ -169,13 +169,13 @@ class ResizeShorterStage final : public Stage {
   }
 
   Result<Sample> apply(const Sample& sample, const RandomStream& /*draws*/, StageMemory* memory,
-                       SampleRoom& room) const override {
+                       OutputBuffer& room) const override {
     const Sides to = sides_after(least_, {sample.shape.height, sample.shape.width});
     if (to.height * to.width > kMostPixels) {
       return fail(ErrorKind::unsupported,
                   "the picture would become " + std::to_string(to.height) + " x " +
                       std::to_string(to.width) + " pixels, which is too large",
-                  {}, "leave it out");
+                  {}, "remove it");
     }
     return resized(sample,
                    {sample.shape.channels, static_cast<int>(to.height), static_cast<int>(to.width)},

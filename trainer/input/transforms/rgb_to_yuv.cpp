@@ -90,10 +90,10 @@ class RgbToYuvStage final : public PixelStage {
 
 MadeStage make_rgb_to_yuv(const Transform& /*transform*/, const SampleType& input) {
   if (input.channels != kChannels) {
-    return fail(
-        ErrorKind::invalid,
-        "needs red, green and blue, but there are " + std::to_string(input.channels) + " channels",
-        {}, "leave rgb_to_yuv out");
+    return fail(ErrorKind::invalid,
+                "needs red, green and blue, but the samples have " +
+                    std::to_string(input.channels) + " channels",
+                {}, "remove rgb_to_yuv");
   }
   SampleType output = input;
   output.element = Element::float32;

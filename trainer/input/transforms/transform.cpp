@@ -43,6 +43,17 @@ constexpr std::array kKinds = {
                   .takes_float32 = false,
                   .draws = Draws::of_sample,
                   .make = make_color_jitter},
+    TransformKind{.name = "rand_augment",
+                  .takes_float32 = false,
+                  .geometry = Geometry::moves,
+                  .draws = Draws::of_sample,
+                  .make = make_rand_augment},
+    TransformKind{.name = "random_rotation",
+                  .geometry = Geometry::moves,
+                  .draws = Draws::of_sample,
+                  .make = make_random_rotation},
+    TransformKind{.name = "random_erasing", .draws = Draws::of_sample, .make = make_random_erasing},
+    TransformKind{.name = "pad", .geometry = Geometry::scales, .make = make_pad},
     TransformKind{.name = "resize",
                   .takes_float32 = false,
                   .geometry = Geometry::resizes,
@@ -83,7 +94,7 @@ std::string number_text(double value) {
 }  // namespace
 
 Result<Sample> PixelStage::apply(const Sample& sample, const RandomStream& draws,
-                                 StageMemory* memory, SampleRoom& room) const {
+                                 StageMemory* memory, OutputBuffer& room) const {
   begin_sample(sample.shape, draws, memory);
   std::uint8_t* bytes = nullptr;
   const Sample result = room.take(output().element, sample.shape, bytes);
@@ -165,6 +176,45 @@ Result<Size> size_parameter(const Transform& transform) {
     }
   }
   return Size{height.get<int>(), width.get<int>()};
+}
+
+Result<std::vector<float>> per_channel(const Transform& transform, const char* name, int channels) {
+  const Json& value = member(transform.parameters, name);
+  const auto count = static_cast<std::size_t>(channels);
+  if (value.is_array() && value.size() != count) {
+    return bad_parameter(transform, name,
+                         "has " + std::to_string(value.size()) + " numbers for " +
+                             std::to_string(channels) + " channels",
+                         "give one number per channel, or one for all");
+  }
+  std::vector<float> numbers;
+  for (std::size_t c = 0; c < count; ++c) {
+    const auto number = number_of(value.is_array() ? value[c] : value);
+    const auto narrowed = static_cast<float>(number.value_or(0));
+    if (!number || !std::isfinite(narrowed)) {
+      return bad_parameter(transform, name, "is not a finite number",
+                           "give a number such as 0.5, or a list with one per channel");
+    }
+    numbers.push_back(narrowed);
+  }
+  return numbers;
+}
+
+Result<std::vector<float>> fill_parameter(const Transform& transform, const char* name,
+                                          const SampleType& input) {
+  constexpr float kMostByte = 255;
+  if (member(transform.parameters, name).is_null()) {
+    return std::vector<float>(static_cast<std::size_t>(input.channels), 0.0F);
+  }
+  auto values = per_channel(transform, name, input.channels);
+  if (!values || input.element == Element::float32) return values;
+  for (const float value : *values) {
+    if (value >= 0 && value <= kMostByte && value == std::trunc(value)) continue;
+    return bad_parameter(
+        transform, name, "is not a byte, and the pixels are bytes",
+        "give whole numbers from 0 to 255, or put " + transform.type + " after to_float");
+  }
+  return values;
 }
 
 }  // namespace autotuned::input

@@ -27,18 +27,18 @@ struct Transform {
   Json parameters = Json::object();
 };
 
-// Where a stage writes: memory of its own that grows, or a place in a batch.
-class SampleRoom {
+// The memory into which a stage writes: its own, which grows, or a place in a batch.
+class OutputBuffer {
  public:
-  // The next take() gives `memory`, or its own if null.
-  void lend(void* memory) { lent_ = memory; }
-  // Room for a sample. REQUIRES: what was lent is as large.
+  // From now on take() gives `memory`; null: its own memory.
+  void write_to(void* memory) { target_ = memory; }
+  // Memory for a sample. REQUIRES: the memory of write_to() has at least `bytes`.
   [[nodiscard]] std::uint8_t* take(std::size_t bytes) {
-    if (lent_ != nullptr) return static_cast<std::uint8_t*>(lent_);
+    if (target_ != nullptr) return static_cast<std::uint8_t*>(target_);
     if (own_.size() < bytes) own_.resize(bytes);
     return own_.data();
   }
-  // The same as a sample of this shape, not yet written.
+  // The same as a sample of this shape, whose bytes are not yet written.
   [[nodiscard]] Sample take(Element element, SampleShape shape, std::uint8_t*& bytes) {
     const std::size_t size = static_cast<std::size_t>(shape.elements()) * bytes_of(element);
     bytes = take(size);
@@ -46,11 +46,11 @@ class SampleRoom {
   }
 
  private:
-  void* lent_ = nullptr;
+  void* target_ = nullptr;
   std::vector<std::uint8_t> own_;
 };
 
-// What a thread keeps for a stage between samples.
+// The memory that a thread keeps for a stage between samples.
 class StageMemory {
  public:
   StageMemory() = default;
@@ -59,8 +59,8 @@ class StageMemory {
   virtual ~StageMemory() = default;
 };
 
-// A transform that has been given its parameters and the type of what it gets. Const: any number of
-// threads at once, each with a memory of its own.
+// A transform with its parameters, for samples of one type. Const: any number of threads at once, each with a
+// StageMemory of its own.
 class Stage {
  public:
   Stage() = default;
@@ -70,25 +70,25 @@ class Stage {
 
   [[nodiscard]] virtual SampleType output() const = 0;
 
-  // Whether it dilates something, in any of the ways and with the same result.
+  // Whether it dilates a mask. All kinds of dilation give the same result.
   [[nodiscard]] virtual bool dilates() const { return false; }
-  // The way, before the first sample.
+  // Call before the first sample.
   virtual void set_dilation(Dilation /*how*/) {}
 
-  // Null when it needs none.
+  // Null: the stage needs none.
   [[nodiscard]] virtual std::unique_ptr<StageMemory> make_memory() const { return nullptr; }
 
-  // Gives what it wrote to `room`. `draws` is the stream of this stage for this sample. Errors need not
-  // say where: the caller knows the sample.
+  // Writes the transformed sample into `room` and returns it. `draws` is the random stream of this stage for this
+  // sample. Errors may lack `where`: the caller adds the sample.
   [[nodiscard]] virtual Result<Sample> apply(const Sample& sample, const RandomStream& draws,
-                                             StageMemory* memory, SampleRoom& room) const = 0;
+                                             StageMemory* memory, OutputBuffer& room) const = 0;
 };
 
 // A stage that keeps a part of the picture as it is.
 class CutStage : public Stage {
  public:
-  // Which part of a picture of that shape; an error where it does not hold one. Depends on the size of
-  // the picture and the draws alone.
+  // The part of a picture of shape `from`; an error if the picture is too small. It depends only on the size of
+  // the picture and the draws.
   [[nodiscard]] virtual Result<Window> window(const SampleShape& from,
                                               const RandomStream& draws) const = 0;
 };
@@ -99,13 +99,13 @@ class MirrorStage : public Stage {
   [[nodiscard]] virtual double probability() const = 0;
 };
 
-// How small a picture may become while it is decoded, because a resize comes next.
+// The smallest scale at which a picture may be decoded before a resize.
 struct Shrink {
   int most = 1;    // 1, 2, 4 or 8
-  int height = 1;  // of what the resize makes
+  int height = 1;  // of the resized picture
   int width = 1;
 
-  // The most that leaves both sides of a picture of that size at least as long as they become.
+  // The largest divisor that leaves both sides of a picture of that size at least as long as the resized ones.
   [[nodiscard]] int of(int from_height, int from_width) const {
     int by = most;
     while (by > 1 && (from_height / by < height || from_width / by < width))
@@ -114,24 +114,26 @@ struct Shrink {
   }
 };
 
-// A stage that can make a part of its picture without the rest.
+// A stage that can make a part of a picture without making the rest.
 class PartStage : public Stage {
  public:
-  // From now on its pictures are smaller, where their format allows that: other pixels than those of a resize
-  // of the whole. output() and windows stay those of pictures in their own size. Not while it is used.
+  // From now on pictures are decoded at a smaller scale if their format allows it; the pixels differ from those of
+  // a resize of the whole picture. output() and windows still count in pixels of the full scale. REQUIRES: no
+  // thread uses the stage.
   virtual void shrink(const Shrink& /*shrink*/) {}
 
-  // What `cut` would give of the picture that apply() gives, bit for bit. Of one that becomes smaller: all
-  // pixels in which something of that part lies, of a picture that is made as small as the part allows.
+  // The same bytes as `cut` of the picture that apply() makes. At a smaller scale: all pixels that overlap the part,
+  // of a picture as small as the size of the part allows.
   [[nodiscard]] virtual Result<Sample> apply_part(const Sample& sample, const CutStage& cut,
                                                   const RandomStream& cut_draws,
-                                                  StageMemory* memory, SampleRoom& room) const = 0;
-  // Puts into the index of the sample's origin what makes its parts cheaper from then on, unless it is there.
+                                                  StageMemory* memory,
+                                                  OutputBuffer& room) const = 0;
+  // Adds the sample's file to the index of its origin, unless it is there, so that later parts are cheaper.
   virtual void index(const Sample& /*sample*/, StageMemory* /*memory*/) const {}
 };
 
-// Rows of a picture on their way through a pixel-wise stage. Between two channels lie a stride's
-// elements; from and to do not overlap.
+// Rows of a picture, as a pixel-wise stage reads and writes them. A stride is the number of elements from one
+// channel to the next. `from` and `to` do not overlap.
 struct PixelRows {
   int first_row = 0;
   int rows = 1;
@@ -156,66 +158,67 @@ struct PixelRows {
   }
 };
 
-// A stage that keeps the shape and makes every pixel out of the channels of that pixel alone, so that
-// it can work on any rows in any order. Cannot fail.
+// A stage that keeps the shape and computes every pixel from the channels of that pixel alone, so it can process
+// rows in any order. Cannot fail.
 class PixelStage : public Stage {
  public:
-  // Draws what is random about a sample. Before its first rows.
+  // Makes the random draws for a sample. Call before its first rows.
   virtual void begin_sample(const SampleShape& /*shape*/, const RandomStream& /*draws*/,
                             StageMemory* /*memory*/) const {}
   virtual void apply_rows(const PixelRows& rows, const StageMemory* memory) const = 0;
-  // The same as arithmetic on floats, where it is no more than that; bytes are the floats of their values.
+  // The stage as arithmetic on floats, with bytes converted to floats; nothing if it is more than arithmetic.
   [[nodiscard]] virtual std::optional<PixelFormula> formula() const { return std::nullopt; }
 
   [[nodiscard]] Result<Sample> apply(const Sample& sample, const RandomStream& draws,
-                                     StageMemory* memory, SampleRoom& room) const final;
+                                     StageMemory* memory, OutputBuffer& room) const final;
 };
 
 enum class Draws {
   none,
-  of_sample,  // a few for the whole picture, which may depend on its size
-  of_pixels,  // for every pixel, counted from the corner: a part of the picture would get others
+  of_sample,  // a few for the whole picture; they may depend on its size
+  of_pixels,  // one for every pixel, counted from the corner: a part of the picture would get other draws
 };
 
-// What becomes of the places of pixels.
+// What a transform does to the positions of pixels.
 enum class Geometry {
-  keeps,    // each stays where it is
-  cuts,     // those of a part stay, the others go: its stage is a CutStage
-  mirrors,  // left and right are exchanged, or not: its stage is a MirrorStage
-  resizes,  // one size, whatever it takes, of which every pixel may come from all of them
-  scales    // the same to a size that depends on that of the picture
+  keeps,    // all positions stay
+  moves,    // keeps the size, and gives pixels other positions
+  cuts,     // keeps a part of the picture: its stage is a CutStage
+  mirrors,  // exchanges left and right at random: its stage is a MirrorStage
+  resizes,  // makes one size, from all pixels
+  scales  // makes a size that depends on the picture's, from all pixels: another scale, or a margin
 };
 
-// What a transform needs and gives, whatever its parameters. Where it may stand and where it may be moved
-// to follow from this alone. None says how pixels lie: from the decoder on in planes, channel by channel, and
-// only a batch may be arranged otherwise.
+// The properties of a transform that do not depend on its parameters. Its valid positions in a pipeline follow from
+// these alone. Between transforms pixels lie in planes, channel by channel; only a batch may be arranged otherwise.
 struct TransformKind {
   std::string_view name;
-  // What it takes; a refusal says why not in its own words.
+  // The types of samples that it accepts.
   bool takes_encoded = false;
   bool takes_uint8 = true;
   bool takes_float32 = true;
   Geometry geometry = Geometry::keeps;
   bool gives_parts = false;    // its stage is a PartStage
   bool is_pixel_wise = false;  // its stage is a PixelStage
-  bool is_point_wise = false;  // every number depends on its own byte or number and channel alone
+  bool is_point_wise =
+      false;  // each output number depends only on one input number and its channel
   Draws draws = Draws::none;
-  // The name of another that is a part of it and comes right behind it, with the same parameters; empty for
-  // none. So a transform of several steps is seen step by step by those who move or join them.
+  // The transform that follows as a part of this one, with the same parameters; empty: none. So the code that moves
+  // and joins transforms sees a transform of several steps as single steps.
   std::string_view then = {};
   // ErrorKind::invalid or unsupported, named by the parameter.
   Result<std::unique_ptr<Stage>> (*make)(const Transform& transform,
                                          const SampleType& input) = nullptr;
 };
 
-// Whether a cut right behind `kind` gives the same when it stands right before it: of what mirrors, the mirrored
-// part.
+// Whether a cut right after `kind` gives the same pixels right before it; before a mirroring transform it takes the
+// mirrored part.
 [[nodiscard]] constexpr bool lets_cuts_pass(const TransformKind& kind) {
   return (kind.is_pixel_wise && kind.draws != Draws::of_pixels) ||
          kind.geometry == Geometry::mirrors;
 }
 
-// Null for a name that is not known.
+// Null: unknown name.
 [[nodiscard]] const TransformKind* find_transform(std::string_view name);
 [[nodiscard]] std::string transform_names();  // "a, b, c"
 

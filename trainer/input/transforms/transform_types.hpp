@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The transforms behind find_transform(), one source file per family, and what they read parameters with.
+// The transforms behind find_transform(), one source file per family, and functions to read their parameters.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "trainer/input/transforms/transform.hpp"
 
@@ -17,11 +18,15 @@ using MadeStage = Result<std::unique_ptr<Stage>>;
 [[nodiscard]] MadeStage make_decode_jpeg(const Transform& transform, const SampleType& input);
 [[nodiscard]] MadeStage make_random_crop(const Transform& transform, const SampleType& input);
 [[nodiscard]] MadeStage make_center_crop(const Transform& transform, const SampleType& input);
-// Its cut: a part of any size.
+// The cut of random_resized_crop: a part of any size.
 [[nodiscard]] MadeStage make_random_resized_crop(const Transform& transform,
                                                  const SampleType& input);
 [[nodiscard]] MadeStage make_random_flip(const Transform& transform, const SampleType& input);
 [[nodiscard]] MadeStage make_color_jitter(const Transform& transform, const SampleType& input);
+[[nodiscard]] MadeStage make_rand_augment(const Transform& transform, const SampleType& input);
+[[nodiscard]] MadeStage make_random_rotation(const Transform& transform, const SampleType& input);
+[[nodiscard]] MadeStage make_random_erasing(const Transform& transform, const SampleType& input);
+[[nodiscard]] MadeStage make_pad(const Transform& transform, const SampleType& input);
 [[nodiscard]] MadeStage make_resize(const Transform& transform, const SampleType& input);
 [[nodiscard]] MadeStage make_resize_shorter(const Transform& transform, const SampleType& input);
 [[nodiscard]] MadeStage make_random_mask(const Transform& transform, const SampleType& input);
@@ -29,8 +34,8 @@ using MadeStage = Result<std::unique_ptr<Stage>>;
 // to_float, scale and normalize.
 [[nodiscard]] MadeStage make_point_wise(const Transform& transform, const SampleType& input);
 
-// A copy of a part, which must lie within the picture.
-[[nodiscard]] Sample cut_out(const Sample& sample, const Window& part, SampleRoom& room);
+// A copy of a part. REQUIRES: the part lies within the picture.
+[[nodiscard]] Sample cut_out(const Sample& sample, const Window& part, OutputBuffer& room);
 
 // "`size` PROBLEM", with the transform as the place.
 [[nodiscard]] tl::unexpected<Error> bad_parameter(const Transform& transform, const char* name,
@@ -44,7 +49,7 @@ struct Interval {
   double lowest = 0;
   double highest = 0;
 
-  // Anywhere in it, from 64 random bits.
+  // A position within it, from 64 random bits.
   [[nodiscard]] double at(std::uint64_t random) const {
     constexpr double kUnit = 0x1p-53;
     return lowest + (highest - lowest) * (static_cast<double>(random >> 11U) * kUnit);
@@ -54,9 +59,16 @@ struct Interval {
 [[nodiscard]] inline bool is_mirroring(double probability, const RandomStream& draws) {
   return Interval{0, 1}.at(draws.at(0)) < probability;
 }
-// `name` as [lowest, highest] with least <= lowest <= highest <= most, or `otherwise` where it is not given.
+// `name` as [lowest, highest] with least <= lowest <= highest <= most, or `otherwise` if it is absent.
 [[nodiscard]] Result<Interval> interval_parameter(const Transform& transform, const char* name,
                                                   Interval otherwise, Interval within);
+
+// `name` with one number per channel, from one for all or from a list.
+[[nodiscard]] Result<std::vector<float>> per_channel(const Transform& transform, const char* name,
+                                                     int channels);
+// The same for pixels that a transform sets; 0 if it is absent. Where pixels are bytes, the numbers must be such.
+[[nodiscard]] Result<std::vector<float>> fill_parameter(const Transform& transform,
+                                                        const char* name, const SampleType& input);
 
 struct Size {
   int height = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One row of bytes out of several, each times a weight: what a filter does along the columns of a picture.
+// Weighted sums of rows of bytes: a filter along the columns of a picture.
 #pragma once
 
 #include <cstddef>
@@ -9,23 +9,22 @@
 
 namespace autotuned::input {
 
-// A weight of 1 has so many binary digits behind the point. The sum of bytes times such weights, which
-// together are 1 or very little more, fits into 32 bits; its top byte is the result.
+// The number of binary digits after the point of a weight. The weights of a sum are 1 together, or very little more, so
+// the sum of bytes times weights fits into 32 bits; its top byte is the result.
 inline constexpr int kWeightBits = 24;
 
-// The weights of every pixel of an axis. Of two weights that follow each other the upper and lower halves lie
-// side by side, as 16-bit multiplication takes them.
+// The weights of every pixel of an axis. The upper and lower halves of two successive weights are stored side by side,
+// as 16-bit multiplication needs them.
 class RowWeights {
  public:
-  // Forgets everything. No pixel will have more weights than that.
+  // Removes all weights. From now on a pixel has at most `most_weights`.
   void reset(std::size_t pixels, std::size_t most_weights);
-  // Of one pixel, for the rows from `first` on. REQUIRES: 1 to most_weights of them, which together are at most
-  // 2^kWeightBits plus two for each.
+  // Adds the weights of one pixel, for the rows from `first` on. REQUIRES: 1 to most_weights weights, whose sum is at
+  // most 2^kWeightBits plus two for each.
   void set(std::size_t pixel, std::size_t first, std::span<const std::uint32_t> weights);
   [[nodiscard]] std::size_t size() const { return pixels_.size(); }
 
-  // Weighs rows of `width` bytes that lie one behind the other from `rows` on: what pixel `pixel` of every
-  // column becomes.
+  // The weighted sum of rows of `width` bytes, one after the other from `rows` on: pixel `pixel` of every column.
   void weigh(std::size_t pixel, const std::uint8_t* rows, std::size_t width,
              std::uint8_t* out) const;
 
@@ -45,7 +44,7 @@ class RowWeights {
   std::vector<Pair> pairs_;
 };
 
-// Rows and columns of bytes exchanged: to[x * rows + y] = from[y * width + x].
+// Transposes bytes: to[x * rows + y] = from[y * width + x].
 void transpose(const std::uint8_t* from, std::size_t rows, std::size_t width, std::uint8_t* to);
 
 }  // namespace autotuned::input

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// As much of a browser as the page of a profile needs: elements that hold each other, events, and canvases that note
-// what is drawn. Markup from text is refused, so that names of a trace can only be text.
+// As much of a browser as the page of a profile needs: elements and events (page_elements.js), and canvases that note what is
+// drawn.
 "use strict";
 const fs = require("fs");
 const vm = require("vm");
+const { Element } = require("../../page_elements.js");
 
 const WIDTH = 1000;  // of every canvas
 
@@ -13,37 +14,10 @@ for (const [i, name] of ["kernel", "copy", "fill", "communication", "runtime", "
   COLOURS[name] = "#" + (0x102030 + i * 0x0f0e0d).toString(16);
 }
 
-class Node {
-  constructor() { this.parent = null; }
-}
-class Text extends Node {
-  constructor(text) { super(); this.data = String(text); }
-  get textContent() { return this.data; }
-}
-
-class Element extends Node {
+class PageElement extends Element {
   constructor(tag) {
-    super();
-    this.tag = tag;
-    this.children = [];  // texts, too
-    this.attributes = {};
-    this.listeners = {};
-    this.style = {};
-    this.dataset = {};
-    this.className = "";
-    this.id = "";
-    this.title = "";
-    this.type = "";
+    super(tag);
     this.href = "";
-    this.value = "";
-    this.placeholder = "";
-    this.ariaLabel = "";
-    this.hidden = false;
-    this.disabled = false;
-    this.selected = false;
-    this.tabIndex = -1;
-    this.colSpan = 1;
-    this.onclick = null;
     const classes = new Set();
     this.classList = {
       add: (name) => classes.add(name),
@@ -55,52 +29,13 @@ class Element extends Node {
       this.drawing = [];
     }
   }
-  append(...nodes) {
-    for (const node of nodes) {
-      const child = node instanceof Node ? node : new Text(node);
-      if (child.parent) child.parent.children = child.parent.children.filter((one) => one !== child);
-      child.parent = this;
-      this.children.push(child);
-    }
-  }
-  replaceChildren(...nodes) {
-    for (const child of this.children) child.parent = null;
-    this.children = [];
-    this.append(...nodes);
-  }
-  get textContent() { return this.children.map((child) => child.textContent).join(""); }
-  set textContent(text) { this.replaceChildren(new Text(text)); }
-  setAttribute(name, value) {
-    if (/^on|^src|^srcdoc|^style/.test(name)) throw new Error(`the attribute ${name} is set from text`);
-    this.attributes[name] = String(value);
-  }
-  getAttribute(name) { return this.attributes[name] ?? null; }
-  removeAttribute(name) { delete this.attributes[name]; }
-  addEventListener(type, listener) { (this.listeners[type] = this.listeners[type] || []).push(listener); }
   fire(type, event = {}) {
     const whole = { preventDefault() {}, clientX: 0, clientY: 0, key: "", ...event };
     if (type === "click" && this.onclick) this.onclick(whole);
     for (const listener of this.listeners[type] ?? []) listener(whole);
   }
   getBoundingClientRect() { return { left: 0, top: 0, width: WIDTH, height: parseFloat(this.style.height) || 20 }; }
-  // All below, and itself.
-  *all() {
-    yield this;
-    for (const child of this.children) if (child instanceof Element) yield* child.all();
-  }
-  find(tag, test = () => true) {
-    const found = this.findAll(tag, test);
-    if (found.length === 0) throw new Error(`there is no ${tag} of that kind in ${this.tag} ${this.id}`);
-    return found[0];
-  }
-  findAll(tag, test = () => true) { return [...this.all()].filter((one) => one.tag === tag && test(one)); }
   getContext() { return contextOf(this); }
-}
-for (const name of ["innerHTML", "outerHTML", "srcdoc", "src"]) {
-  Object.defineProperty(Element.prototype, name, { set() { throw new Error(`${name} is set`); } });
-}
-for (const name of ["insertAdjacentHTML", "setHTMLUnsafe"]) {
-  Element.prototype[name] = () => { throw new Error(`${name} is called`); };
 }
 
 // What is drawn since the canvas was last cleared, which a new size does.
@@ -135,7 +70,7 @@ function open(file) {
   if (parts.length !== 2) throw new Error(`the page has ${parts.length} scripts`);
   const byId = {};
   const created = [];
-  const make = (tag) => { const made = new Element(tag); created.push(made); return made; };
+  const make = (tag) => { const made = new PageElement(tag); created.push(made); return made; };
   const root = make("html");
   const body = make("body");
   root.append(body);

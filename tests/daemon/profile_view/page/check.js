@@ -24,6 +24,7 @@ const scenes = {
   // Each part of each step is a box whose height is its time.
   steps(page) {
     const HEIGHT = 126, LONGEST = 200;  // of the longest step: pixels, and time
+    const LEFT = 64, WIDE = (WIDTH - LEFT) / 2;  // of the axis, and of a step
     const canvas = canvasOf(page.section("overview"));
     const expected = [
       ["kernel", 0, 40], ["runtime", 0, 1], ["loading", 0, 20], ["cpu", 0, 29], ["other", 0, 10],
@@ -32,18 +33,28 @@ const scenes = {
     const drawn = boxes(canvas).filter((box) => box.tall > 0);
     assert.strictEqual(drawn.length, expected.length);
     for (const [part, step, time] of expected) {
-      const box = drawn.find((one) => one.fill === COLOURS[part] && one.x === step * WIDTH / 2);
+      const box = drawn.find((one) => one.fill === COLOURS[part] && one.x === LEFT + step * WIDE);
       assert(box, `no box of ${part} in step ${step}`);
       near(box.tall, time / LONGEST * HEIGHT, part);
-      near(box.wide, WIDTH / 2 - 1.5, "width");
+      near(box.wide, WIDE - 1.5, "width");
     }
     // One above the other.
-    const first = drawn.filter((box) => box.x === 0).sort((a, b) => b.y - a.y);
+    const first = drawn.filter((box) => box.x === LEFT).sort((a, b) => b.y - a.y);
     for (let i = 1; i < first.length; ++i) near(first[i].y + first[i].tall, first[i - 1].y, "place");
-    assert.deepStrictEqual(canvas.drawing.filter((one) => one.what === "text").map((one) => one.text), ["1", "2"]);
+    assert.deepStrictEqual(canvas.drawing.filter((one) => one.what === "text").map((one) => one.text), ["0", "100.0 µs", "200.0 µs", "step", "1", "2"]);
+    // A mark of the axis is as high as a box of that time.
+    const marks = canvas.drawing.filter((one) => one.what === "line").map((one) => one.points[0][1]);
+    [0, 100, 200].forEach((time, i) => near(marks[i], 136 - time / LONGEST * HEIGHT, "mark"));
     canvas.fire("mousemove", { clientX: 700, clientY: 50 });
     assert(page.byId.tip.textContent.startsWith("step 2: 200.0 µs\n"), page.byId.tip.textContent);
     assert(page.byId.tip.textContent.includes("CPU Exec  39.0 µs  19.5 %"), page.byId.tip.textContent);
+    // What matters most first, with code to paste.
+    const findings = page.section("findings").findAll("div", (one) => one.className === "finding");
+    const order = ["high", "medium", "low", "note"];
+    const severities = findings.map((one) => order.indexOf(one.find("span").textContent));
+    assert(severities.length > 1 && severities.every((one, i) => one >= (severities[i - 1] ?? 0)), severities.join());
+    const loading = findings.find((one) => one.find("strong").textContent === "data_loading");
+    assert(loading.find("pre").textContent.includes("num_workers="), loading.textContent);
     // The mean of both, as shares of a bar.
     const shares = page.section("overview").find("div", (one) => one.className === "share").children;
     assert.deepStrictEqual(shares.map((one) => one.style.flex), ["35000 0 0", "1000 0 0", "10000 0 0", "34000 0 0", "70000 0 0"]);
@@ -160,7 +171,7 @@ const scenes = {
 
   // Everything is looked at, pressed and typed into; names stay text.
   hostile(page, hostile) {
-    const TAGS = new Set(["html", "body", "p", "nav", "label", "select", "button", "main", "div", "section", "h2", "h3", "a", "b", "i", "span", "strong", "code", "canvas", "table", "thead", "tbody", "tr", "th", "td", "input", "option", "script"]);
+    const TAGS = new Set(["html", "body", "p", "nav", "label", "select", "button", "main", "div", "section", "h2", "h3", "a", "b", "i", "span", "strong", "code", "pre", "canvas", "table", "thead", "tbody", "tr", "th", "td", "input", "option", "script"]);
     const use = () => {
       for (const one of [...page.body.all()]) {
         if (one.tag !== "canvas") continue;

@@ -46,6 +46,63 @@ TEST(Breakdown, EveryMomentGoesToTheFirstThatClaimsIt) {
   EXPECT_DOUBLE_EQ(breakdown.ratio_of(Part::data_loading), 0.2);
 }
 
+std::int64_t phase_us(const Step& step, CpuPhase phase) {
+  return step.cpu_phase_ns[static_cast<std::size_t>(phase)] / 1000;
+}
+
+// As torch.profiler records a step without the calls of modules.
+TEST(Breakdown, SplitsTheOperatorsByThePhaseOfTheTraining) {
+  TraceText text;
+  const auto numbered = [](int sequence, int forward_thread) {
+    return Json{{"Sequence number", sequence}, {"Fwd thread id", forward_thread}};
+  };
+  text.step(1, 0, 100);
+  text.event("cpu_op", "aten::to", 0, 5, numbered(7, 0));  // before the model: no node names it
+  text.event("cpu_op", "aten::linear", 10, 20, numbered(8, 0));
+  text.event("cpu_op", "aten::addmm", 12, 10);
+  text.event("cpu_op", "autograd::engine::evaluate_function: AddmmBackward0", 40, 30,
+             numbered(8, 1), 2);
+  text.event("cpu_op", "aten::mm", 45, 20, Json::object(), 2);
+  text.event("cpu_op", "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad", 70,
+             5, Json::object(), 2);
+  text.event("user_annotation", "Optimizer.step#SGD.step", 80, 15);
+  text.event("cpu_op", "aten::add_", 82, 8);
+  const Breakdown breakdown = breakdown_of_text(text);
+  ASSERT_EQ(breakdown.steps.size(), 1U);
+  const Step& step = breakdown.steps[0];
+  EXPECT_TRUE(breakdown.has_cpu_phases);
+  EXPECT_EQ(part_us(step, Part::cpu), 5 + 20 + 35 + 8);
+  EXPECT_EQ(phase_us(step, CpuPhase::forward), 20);
+  EXPECT_EQ(phase_us(step, CpuPhase::backward), 35);
+  EXPECT_EQ(phase_us(step, CpuPhase::optimizer), 8);  // of its annotation only what operators do
+  EXPECT_EQ(phase_us(step, CpuPhase::elsewhere), 5);
+}
+
+// As `autotuned profile` records it; what runs again inside of the backward pass is time of that.
+TEST(Breakdown, TakesPhasesFromAnnotations) {
+  TraceText text;
+  text.step(1, 0, 100);
+  text.event("user_annotation", "forward", 0, 20).event("user_annotation", "loss", 20, 10);
+  text.event("user_annotation", "backward", 30, 40);
+  text.event("cpu_op", "aten::linear", 0, 18).event("cpu_op", "aten::nll_loss", 22, 4);
+  text.event("cpu_op", "aten::mm", 35, 30).event("cpu_op", "aten::zero_", 80, 3);
+  text.event("user_annotation", "features", 40, 10, {{"Module Hierarchy", "features"}});
+  const Breakdown breakdown = breakdown_of_text(text);
+  const Step& step = breakdown.steps[0];
+  EXPECT_EQ(phase_us(step, CpuPhase::forward), 18 + 4);
+  EXPECT_EQ(phase_us(step, CpuPhase::backward), 30);
+  EXPECT_EQ(phase_us(step, CpuPhase::optimizer), 0);
+  EXPECT_EQ(phase_us(step, CpuPhase::elsewhere), 3);
+}
+
+TEST(Breakdown, KnowsNoPhasesOfATraceThatHasNone) {
+  TraceText text;
+  text.step(1, 0, 100).event("cpu_op", "aten::mm", 10, 20);
+  const Breakdown breakdown = breakdown_of_text(text);
+  EXPECT_FALSE(breakdown.has_cpu_phases);
+  EXPECT_EQ(phase_us(breakdown.steps[0], CpuPhase::elsewhere), 20);
+}
+
 TEST(Breakdown, AStepLastsUntilTheDeviceIsDone) {
   TraceText text;
   text.step(1, 0, 100).step(2, 100, 100).step(3, 200, 100);

@@ -72,12 +72,12 @@ TEST(OperatorTable, AnOperatorHoldsWhatEndsLaterByRounding) {
 TEST(OperatorTable, NeighboursThatOverlapByRoundingStayNeighbours) {
   TraceText text;
   text.event("cpu_op", "aten::linear", 0, 100);
-  text.event("cpu_op", "aten::t", 10, 21).event("cpu_op", "aten::addmm", 30, 2);
+  text.event("cpu_op", "aten::t", 10, 21).event("cpu_op", "aten::addmm", 30.25, 1.5);
   text.event("cpu_op", "aten::relu", 99, 1.5);
   EXPECT_THAT(operators_of(text),
-              UnorderedElementsAre(OperatorRow{"aten::linear", 1, 100'000, 75'500, 0, 0},
+              UnorderedElementsAre(OperatorRow{"aten::linear", 1, 100'000, 76'000, 0, 0},
                                    OperatorRow{"aten::t", 1, 21'000, 21'000, 0, 0},
-                                   OperatorRow{"aten::addmm", 1, 2'000, 2'000, 0, 0},
+                                   OperatorRow{"aten::addmm", 1, 1'500, 1'500, 0, 0},
                                    OperatorRow{"aten::relu", 1, 1'500, 1'500, 0, 0}));
 }
 

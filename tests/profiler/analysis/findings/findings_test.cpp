@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "profiler/analysis/profile.hpp"
@@ -66,8 +67,8 @@ TEST(Rules, EvidenceHasTheFigures) {
   const auto findings =
       findings_of({{"device.utilization_ratio", 0.3154}, {"device.longest_gap_ns", 612e6}});
   ASSERT_EQ(findings.size(), 2U);
-  EXPECT_EQ(findings[0].evidence, "kernels run in 31.5 % of the time only");
-  EXPECT_EQ(findings[1].evidence, "the GPU does nothing for 612.0 ms at a stretch");
+  EXPECT_EQ(findings[0].evidence, "kernels run only during 31.5 % of the time");
+  EXPECT_EQ(findings[1].evidence, "the longest gap in which the GPU does nothing takes 612.0 ms");
 }
 
 constexpr const char* kWaiting = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__";

@@ -108,8 +108,8 @@ TEST(OddTimes, AClockThatWasSetBack) {
   text.step(3, 140, 100).event("cpu_op", "aten::mm", 150, 80);
   const Profile profile = profile_of(text.text());
   EXPECT_THAT(profile.summary.notes,
-              ElementsAre(HasSubstr("1 event overlaps another one of its thread that does not hold "
-                                    "it, by up to 60.0 us: a clock jumped")));
+              ElementsAre(HasSubstr("1 event overlaps another event of its thread without lying "
+                                    "inside it, by up to 60.0 us: a clock jumped")));
   EXPECT_EQ(calls_of(profile, "aten::mm"), 3);
   EXPECT_EQ(profile.summary.breakdown.steps.size(), 3U);
   expect_whole_steps(profile);
@@ -138,10 +138,9 @@ TEST(OddTimes, ADeviceWithAnotherClock) {
   text.kernel("a", 10'100, 5'150, 300).kernel("b", 11'100, 6'150, 300);
   text.kernel("c", 11'500, 11'495, 100);  // no more than clocks are off anyhow
   const Profile profile = profile_of(text.text());
-  EXPECT_THAT(
-      profile.summary.notes,
-      Contains(HasSubstr("2 pieces of work of devices begin before their launches, by up to "
-                         "5.0 ms: the clocks")));
+  EXPECT_THAT(profile.summary.notes,
+              Contains(HasSubstr("2 operations of devices begin before their launches, by up to "
+                                 "5.0 ms: the clocks")));
   expect_whole_steps(profile);
 }
 

@@ -316,19 +316,20 @@ TEST_F(DamagedFiles, AreTooManyAtSomePoint) {
   const auto eleven = open_table(files, "skip");
   ASSERT_TRUE(eleven);
   EXPECT_THAT(load(**eleven, kCropped, {}, 2).error,
-              AllOf(HasSubstr("11 of 12 files of samples cannot be read"),
-                    HasSubstr("this is the first: "), HasSubstr("repair the files")));
+              AllOf(HasSubstr("11 of 12 files cannot be read"), HasSubstr("the first one: "),
+                    HasSubstr("repair the files")));
   // None is left.
   files = good_files(3);
   for (File& file : files)
     file.content = cut(file.content);
   const auto none = open_table(files, "skip");
   ASSERT_TRUE(none);
-  EXPECT_THAT(load(**none, kCropped, {}, 0).error, HasSubstr("3 of 3 files of samples"));
+  EXPECT_THAT(load(**none, kCropped, {}, 0).error, HasSubstr("3 of 3 files cannot be read"));
   // Seen before training.
   for (File& file : files)
     file.content = "no picture";
-  EXPECT_THAT(open_table(files, "skip").error().message(), HasSubstr("3 of 3 files of samples"));
+  EXPECT_THAT(open_table(files, "skip").error().message(),
+              HasSubstr("3 of 3 files cannot be read"));
 }
 
 TEST(Damage, AllowsOnePercentOfMany) {
@@ -344,8 +345,8 @@ TEST(Damage, AllowsOnePercentOfMany) {
   const auto over = damage.note(77, error);
   ASSERT_FALSE(over);
   EXPECT_EQ(over.error().message(),
-            "first: 21 of 2,000 files of samples cannot be read, too many to skip; this is the "
-            "first: is odd; repair the files, or leave them out of the recipe's data");
+            "first: 21 of 2,000 files cannot be read, which are too many to skip; the first one: "
+            "is odd; repair the files, or remove them from the recipe's data");
 }
 
 bool is_readable(const std::string& content) {

@@ -104,7 +104,7 @@ TEST_F(JpegFiles, TakeTheNumbersOfTheTraining) {
       open_dataset("image_files", {{"files", path("new/*/*.jpg")}}, train->class_names());
   ASSERT_FALSE(other);
   EXPECT_THAT(other.error().message(),
-              HasSubstr("has classes that the training data have not: emu"));
+              HasSubstr("has classes that the training data do not have: emu"));
 }
 
 TEST_F(JpegFiles, NameTheFirstFileThatIsNone) {
@@ -206,8 +206,9 @@ TEST_F(Cifar10, NamesWhatIsWrong) {
   write("cut.bin", records(0, 2).substr(0, 5000));
   write("labels.bin", records(9, 2));
   write("empty.bin", "");
-  EXPECT_THAT(error_of("cifar10", {{"files", path("cut.bin")}}),
-              HasSubstr("/cut.bin: has 5,000 bytes, which are not whole records of 3073"));
+  EXPECT_THAT(
+      error_of("cifar10", {{"files", path("cut.bin")}}),
+      HasSubstr("/cut.bin: has 5,000 bytes, which is not a multiple of the record size 3073"));
   EXPECT_THAT(error_of("cifar10", {{"files", path("labels.bin")}}),
               HasSubstr("the label of record 1 is 10"));
   EXPECT_THAT(error_of("cifar10", {{"files", path("empty.bin")}}), HasSubstr("0 bytes"));

@@ -56,9 +56,10 @@ TEST_F(ReadImageIndex, TakesTheNumbersOfTheTraining) {
   folder_.write("index.csv", "a,dog\nb,emu\nc,bee\n");
   const auto other = read_image_index(folder_ / "index.csv", 0, known);
   ASSERT_FALSE(other);
-  EXPECT_THAT(other.error().message(),
-              AllOf(HasSubstr("index.csv: has classes that the training data have not: bee, emu"),
-                    HasSubstr("ant, cat, dog")));
+  EXPECT_THAT(
+      other.error().message(),
+      AllOf(HasSubstr("index.csv: has classes that the training data do not have: bee, emu"),
+            HasSubstr("ant, cat, dog")));
   // Integers are numbers, unless one of them is a name.
   folder_.write("index.csv", "a,2\nb,1\n");
   EXPECT_THAT(read_image_index(folder_ / "index.csv", 0, known)->labels, ElementsAre(2, 1));
@@ -88,8 +89,8 @@ TEST_F(ReadImageIndex, NamesTheLineThatIsWrong) {
   EXPECT_THAT(error_of("a,0\nb,3", 3), HasSubstr("label 3 is not from 0 to 2"));
   EXPECT_THAT(error_of("a,70000"), HasSubstr("70000"));
   EXPECT_THAT(error_of("a,cat\nb,dog", 3), HasSubstr("has 2 different labels, not 3"));
-  EXPECT_THAT(error_of(""), HasSubstr("names no files"));
-  EXPECT_THAT(error_of("file,label\n"), HasSubstr("names no files"));
+  EXPECT_THAT(error_of(""), HasSubstr("lists no files"));
+  EXPECT_THAT(error_of("file,label\n"), HasSubstr("lists no files"));
   EXPECT_EQ(read_image_index(folder_ / "none.csv", 0).error().kind, ErrorKind::not_found);
 }
 

@@ -79,6 +79,25 @@ TEST_F(Npy, PutsChannelsFirst) {
   EXPECT_EQ(text_of_sample(**dataset, 1), "ADBECF");
 }
 
+// As NumPy has pictures, and as nobody means it.
+TEST_F(Npy, DoubtsThatChannelsStandBeforeRowsAndColumns) {
+  const auto doubt_of = [&](const std::string& shape, const Json& more) {
+    folder_.write("images.npy", npy_file("|u1", shape, std::string(2 * 8 * 6 * 3, 'x')));
+    const auto dataset = open(more);
+    EXPECT_TRUE(dataset) << dataset.error().message();
+    return dataset ? (*dataset)->doubt() : std::string();
+  };
+  EXPECT_THAT(doubt_of("(2, 8, 6, 3)", Json::object()),
+              AllOf(HasSubstr("8 channels and 3 columns"), HasSubstr("(2, 8, 6, 3)"),
+                    HasSubstr("layout: nhwc")));
+  EXPECT_THAT(doubt_of("(2, 8, 18, 1)", Json::object()), HasSubstr("layout: nhwc"));
+  EXPECT_EQ(doubt_of("(2, 8, 6, 3)", {{"layout", "nhwc"}}), "");
+  EXPECT_EQ(doubt_of("(2, 3, 8, 6)", Json::object()), "");
+  EXPECT_EQ(doubt_of("(2, 3, 16, 3)", Json::object()), "");
+  EXPECT_EQ(doubt_of("(2, 16, 3, 3)", {{"layout", "nhwc"}}), "");
+  EXPECT_EQ(doubt_of("(2, 144, 1)", Json::object()), "") << "without channels";
+}
+
 TEST_F(Npy, TakesFloatsOneChannelAndLabelsOfAnyInteger) {
   folder_.write("images.npy",
                 npy_file("<f4", "(2, 2, 1, 2)", bytes_of_numbers<float>({1, 2, 3, 4, 5, 6, 7, 8})));
@@ -213,7 +232,7 @@ TEST_F(Npy, RefusesFilesWhoseSizeIsNotWhatTheyClaim) {
               AllOf(HasSubstr("holds 6 bytes of numbers"),
                     HasSubstr("(2, 2, 1, 3) of |u1 takes 12"), HasSubstr("copy or save it again")));
   EXPECT_THAT(error_with(npy_file("|u1", "(1, 2, 1, 3)", "abcdefX")),
-              HasSubstr("one array a file"));
+              HasSubstr("one array per file"));
   // More than there are numbers for; nothing is taken for it.
   EXPECT_THAT(error_with(npy_file("<f4", "(4294967296, 4294967296, 4)", "")),
               HasSubstr("claims the shape (4294967296, 4294967296, 4)"));
@@ -254,7 +273,7 @@ TEST_F(Npy, RefusesHeadersThatAreNone) {
 TEST_F(Npy, RefusesFilesThatDoNotBelongTogether) {
   folder_.write("other.npy", npy_file("|u1", "(1, 2, 2, 3)", "abcdefabcdef"));
   EXPECT_THAT(error_of({{"images", {path("images.npy"), path("other.npy")}}}),
-              AllOf(HasSubstr("/other.npy: holds (1, 2, 2, 3) of |u1, which does not go with"),
+              AllOf(HasSubstr("/other.npy: holds (1, 2, 2, 3) of |u1, which does not match"),
                     HasSubstr("(2, 2, 1, 3) of |u1 in ")));
   EXPECT_THAT(error_of({{"labels", {path("labels.npy"), path("labels.npy")}}}),
               HasSubstr("there are 4 labels for 2 samples"));

@@ -120,9 +120,9 @@ TEST_F(Tar, NamesWhatDoesNotBelongTogether) {
   EXPECT_THAT(error_with(tar_member("a.png", "") + sample("a", "1") + tar_end()),
               HasSubstr("/a.tar, a: has two files `.jpg`"));
   EXPECT_THAT(error_with(sample("a", "cat") + tar_end()),
-              AllOf(HasSubstr("/a.tar, a.cls: holds `cat`, which is no label"),
-                    HasSubstr("integer from 0 on")));
-  EXPECT_THAT(error_with(sample("a", "") + tar_end()), HasSubstr("no label"));
+              AllOf(HasSubstr("/a.tar, a.cls: holds `cat`, which is not a label"),
+                    HasSubstr("integer of at least 0")));
+  EXPECT_THAT(error_with(sample("a", "") + tar_end()), HasSubstr("not a label"));
   EXPECT_THAT(error_with(sample("a", "-1") + tar_end()),
               HasSubstr("has the label -1, not one from 0 to 65535"));
   EXPECT_THAT(error_with(tar_member("a.txt", "1") + tar_end()),
@@ -193,23 +193,23 @@ TEST_F(Tar, TakesNamesAndSizesFromWhereverTheyStand) {
 
 TEST_F(Tar, SaysAtWhichByteAFileIsDamaged) {
   const std::string one = tar_member("a", "12");
-  EXPECT_THAT(index_error_of("text"), HasSubstr("/index.tar, byte 0: is no tar file"));
-  EXPECT_THAT(index_error_of(std::string(2000, 'x')), HasSubstr("byte 0: is no tar file"));
+  EXPECT_THAT(index_error_of("text"), HasSubstr("/index.tar, byte 0: is not a tar file"));
+  EXPECT_THAT(index_error_of(std::string(2000, 'x')), HasSubstr("byte 0: is not a tar file"));
   EXPECT_THAT(index_error_of("\x1f\x8b" + std::string(600, 'x')),
               AllOf(HasSubstr("is compressed"), HasSubstr("unpack it")));
-  EXPECT_THAT(index_error_of(one), HasSubstr("byte 1024: the file ends without the mark"));
+  EXPECT_THAT(index_error_of(one), HasSubstr("byte 1024: the file ends without an end marker"));
   EXPECT_THAT(index_error_of(one.substr(0, 700)), HasSubstr("byte 1024: the file ends without"));
   EXPECT_THAT(index_error_of(one.substr(0, 513)),
-              HasSubstr("byte 0: a member claims 2 bytes, of which the file has 1"));
+              HasSubstr("byte 0: a member claims 2 bytes, but the file has 1"));
   EXPECT_THAT(index_error_of(one + one.substr(0, 300)),
               HasSubstr("byte 1024: the file ends within a header"));
   std::string damaged = one + one + tar_end();
   damaged[1030] = 'x';
   EXPECT_THAT(index_error_of(damaged), HasSubstr("byte 1024: the header of a member is damaged"));
   EXPECT_THAT(index_error_of(one + tar_end() + one + tar_end()),
-              AllOf(HasSubstr("something follows the mark of the end"), HasSubstr("one by one")));
+              AllOf(HasSubstr("data follows the end marker"), HasSubstr("one by one")));
   EXPECT_THAT(index_error_of(one + tar_header("a", 8589934591) + tar_end()),
-              HasSubstr("byte 1024: a member claims 8,589,934,591 bytes, of which the file has"));
+              HasSubstr("byte 1024: a member claims 8,589,934,591 bytes, but the file has"));
   EXPECT_THAT(index_error_of(one + tar_header("a", 0, 'S') + tar_end()),
               HasSubstr("byte 1024: holds a member of the type `S`"));
   EXPECT_THAT(index_error_of(tar_header("a", 99'999, 'L') + std::string(100'352, 'x') + tar_end()),
@@ -220,11 +220,11 @@ TEST_F(Tar, SaysAtWhichByteAFileIsDamaged) {
        {"8 path=a\n", "99 path=a\n", "path=a\n", "7 path\n", "10 path=abc", "0 a=\n", "9 size=x\n",
         "11 size=-1\n", "18446744073709551616 a=b\n", "-9 path=a\n"}) {
     EXPECT_THAT(index_error_of(tar_member("a", records, 'x') + one + tar_end()),
-                HasSubstr("byte 0: records of pax are damaged"))
+                HasSubstr("byte 0: the pax records are damaged"))
         << records;
   }
   EXPECT_THAT(index_error_of(tar_member("a", "22 GNU.sparse.major=1\n", 'x') + one + tar_end()),
-              HasSubstr("a file with holes"));
+              HasSubstr("a sparse file"));
 }
 
 // Whatever byte is wrong: a message, or members that lie in the file.

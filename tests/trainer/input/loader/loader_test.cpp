@@ -249,7 +249,8 @@ TEST(Loader, RefusesSettingsThatCannotWorkAndKeepsTheOldOnes) {
   settings.batch_size = 0;
   EXPECT_THAT(what(settings), HasSubstr("batch size"));
   settings.batch_size = 21;
-  EXPECT_THAT(what(settings), HasSubstr("a batch of 21 never fills: the data set has 20 samples"));
+  EXPECT_THAT(what(settings),
+              HasSubstr("a batch of 21 is never full: the data set has 20 samples"));
   settings.batch_size = 8;
   settings.ring.clear();
   EXPECT_THAT(what(settings), HasSubstr("ring"));

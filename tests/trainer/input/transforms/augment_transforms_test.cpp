@@ -203,7 +203,7 @@ TEST(AugmentTransforms, RefuseWhatTheyCannotDo) {
   EXPECT_THAT(error({"color_jitter"}, type_of(Element::uint8, {1, 20, 20})),
               HasSubstr("needs red, green and blue"));
   EXPECT_THAT(error({"color_jitter"}, type_of(Element::float32, {3, 20, 20})),
-              HasSubstr("is not for data of floats"));
+              HasSubstr("does not accept data of floats"));
 }
 
 }  // namespace

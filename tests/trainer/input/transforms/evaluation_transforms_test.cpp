@@ -39,11 +39,15 @@ TEST(EvaluationTransforms, LeaveOutWhatElseIsRandomAndKeepTheRest) {
                      {"color_jitter", {{"hue", 0.1}}},
                      {"random_flip"},
                      {"random_mask", {{"ratio", 1.0}}},
+                     {"random_rotation", {{"degrees", 5}}},
+                     {"random_erasing"},
+                     {"rand_augment"},
+                     {"pad", {{"by", 2}}},
                      {"rgb_to_yuv"},
                      {"scale", {{"by", 2}}},
                      {"normalize", {{"mean", 0}, {"std", 1}}},
                      {"center_crop", {{"size", 3}}}}),
-              ElementsAre("resize{\"size\":9}", "rgb_to_yuv{}", "scale{\"by\":2}",
+              ElementsAre("resize{\"size\":9}", "pad{\"by\":2}", "rgb_to_yuv{}", "scale{\"by\":2}",
                           "normalize{\"mean\":0,\"std\":1}", "center_crop{\"size\":3}"));
   EXPECT_THAT(texts({}), ElementsAre());
 }

@@ -20,6 +20,10 @@ const Transform kNormalize{"normalize", {{"mean", {0.1, 0.2, 0.3}}, {"std", {0.5
 const Transform kMask{"random_mask", {{"ratio", 0.25}, {"dilate", "4-neighbour"}}};
 
 const Transform kFlip{"random_flip"};
+const Transform kPad{"pad", {{"by", 3}, {"mode", "reflect"}}};
+const Transform kTurn{"random_rotation", {{"degrees", 30}}};
+const Transform kErase{"random_erasing"};
+const Transform kAugment{"rand_augment"};
 
 Transform crop(int height, int width) {
   return {"random_crop", {{"size", {height, width}}}};
@@ -139,6 +143,8 @@ TEST(PipelineForms, GiveTheSameBytes) {
             {"color_jitter", {{"brightness", 0.4}, {"contrast", 0.4}, {"hue", 0.1}}},
             kToFloat,
             kNormalize},
+           {kPad, crop(20, 20), kTurn, kAugment, kToFloat, kErase, kNormalize, kYuv},
+           {kErase, crop(9, 9), kPad, center(8), kMask, kScale},
        }) {
     std::string names;
     for (const Transform& transform : transforms)
@@ -363,8 +369,9 @@ TEST(PipelineForms, ErrorsAreThoseOfTheRecipe) {
 TEST(TransformKinds, DeclareTheirStages) {
   const SampleType files = type_of(Element::encoded, {3, 20, 20});
   const SampleType pixels = type_of(Element::uint8, {3, 20, 20});
-  for (const Transform& transform : {kDecode, crop(3, 3), center(3), kMask, kYuv, kToFloat, kScale,
-                                     kNormalize, kFlip, Transform{"resize", {{"size", 5}}}}) {
+  for (const Transform& transform :
+       {kDecode, crop(3, 3), center(3), kMask, kYuv, kToFloat, kScale, kNormalize, kFlip, kPad,
+        kTurn, kErase, kAugment, Transform{"resize", {{"size", 5}}}}) {
     SCOPED_TRACE(transform.type);
     const TransformKind& kind = *find_transform(transform.type);
     const auto stage = kind.make(transform, kind.takes_encoded ? files : pixels);

@@ -35,27 +35,27 @@ TEST(Pipeline, SaysWhichTransformCannotStandWhere) {
   EXPECT_EQ(problem(kFiles, {sized("random_crop", 256)}),
             "input[0].random_crop: needs decoded pixels; put decode before it");
   EXPECT_EQ(problem(kPixels, {kDecode}),
-            "input[0].decode_jpeg: the pixels are decoded already; leave decode_jpeg out");
+            "input[0].decode_jpeg: the pixels are already decoded; remove decode_jpeg");
   EXPECT_EQ(problem(kPixels, {kToFloat, sized("resize", 4)}),
             "input[1].resize: resize after to_float is not supported: it takes bytes; "
             "put resize before to_float");
   EXPECT_EQ(problem(kPixels, {kYuv, kToFloat}),
-            "input[1].to_float: the values are floats already; use scale");
+            "input[1].to_float: the values are already floats; use scale");
   EXPECT_EQ(problem(type_of(Element::float32, {3, 8, 8}), {sized("resize", 4)}),
-            "input[0].resize: is not for data of floats; leave resize out");
+            "input[0].resize: does not accept data of floats; remove resize");
   EXPECT_EQ(problem(kPixels, {sized("center_crop", 9)}),
             "input[0].center_crop: a crop of 9 x 9 pixels does not fit into pictures of 8 x 9 "
-            "pixels; take a smaller crop, or resize first");
+            "pixels; use a smaller crop, or resize first");
   EXPECT_EQ(problem(kFiles, {kDecode, sized("random_crop", 400)}),
             "input[1].random_crop: a crop of 400 x 400 pixels does not fit into pictures of as "
-            "little as 300 x 800 pixels; take a smaller crop, or resize first");
+            "little as 300 x 800 pixels; use a smaller crop, or resize first");
   EXPECT_EQ(problem(kFiles, {kDecode}),
-            "input: pictures of different sizes (3 x 300 to 533 x 800) cannot stand in one batch; "
+            "input: pictures of different sizes (3 x 300 to 533 x 800) cannot form one batch; "
             "add resize, random_crop or center_crop");
   EXPECT_EQ(problem(kFiles, {}), "input: the samples are picture files; put decode first");
   EXPECT_EQ(problem(type_of(Element::uint8, {1, 8, 8}), {kYuv}),
-            "input[0].rgb_to_yuv: needs red, green and blue, but there are 1 channels; "
-            "leave rgb_to_yuv out");
+            "input[0].rgb_to_yuv: needs red, green and blue, but the samples have 1 channels; "
+            "remove rgb_to_yuv");
   EXPECT_THAT(problem(kPixels, {{"blur"}}),
               AllOf(HasSubstr("input[0]: the transform `blur` is not known"), HasSubstr("resize")));
 }
@@ -206,10 +206,11 @@ TEST(Pipeline, WithoutATableNoBytesCanBeAskedOfTheLoader) {
   };
   const Transform mask{"random_mask", {{"ratio", 0.5}}};
   EXPECT_EQ(refusal({kScale, mask}),
-            "transfer.dtype: batches cannot travel as uint8: `scale` makes floats that do not come "
+            "transfer.dtype: batches cannot be transferred as uint8: `scale` makes floats that do "
+            "not come "
             "from one byte each; use float32");
   EXPECT_EQ(refusal({kScale, {"random_crop", {{"size", 2}}}}),
-            "transfer.dtype: batches cannot travel as uint8: a crop stands behind `scale`, which "
+            "transfer.dtype: batches cannot be transferred as uint8: a crop follows `scale`, which "
             "input.order: crop_first moves ahead of it; use float32");
 }
 

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// export: a run for others, as a page or as figures that other programs plot.
+#include <filesystem>
+#include <iostream>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "base/file.hpp"
+#include "daemon/cli/command_functions.hpp"
+#include "daemon/common/exit_codes.hpp"
+#include "daemon/logs/event_file.hpp"
+#include "daemon/logs/log_points.hpp"
+#include "daemon/logs/training_log.hpp"
+#include "daemon/report/history_reading.hpp"
+#include "daemon/web/page_data.hpp"
+#include "daemon/web/page_markup.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+// What has been written so far, told at the end.
+struct Written {
+  std::filesystem::path file;
+  const char* what;
+  std::size_t bytes;
+};
+
+Result<void> write(const std::filesystem::path& file, const char* what, std::string_view content,
+                   std::vector<Written>& written) {
+  auto done = write_file_atomically(file, content);
+  if (done) written.push_back({file, what, content.size()});
+  return done;
+}
+
+Result<void> write_logs(const ExportOptions& options, const NamedRun& named,
+                        std::vector<Written>& written) {
+  const std::string& run = named.run.id.text;
+  const std::vector<Json> log =
+      read_training_log(std::filesystem::path(named.run.output_dir) / "log" / kTrainingLog, run);
+  std::vector<LogPoint> points = training_points(log);
+  const std::vector<LogPoint> trials = trial_points(named.trials);
+  points.insert(points.end(), trials.begin(), trials.end());
+  if (!options.tensorboard.empty()) {
+    // A folder for each run: TensorBoard shows them as runs, beside each other.
+    const std::filesystem::path folder = options.tensorboard / run;
+    std::error_code failed;
+    std::filesystem::create_directories(folder, failed);
+    if (failed) {
+      return tl::unexpected(
+          system_error(failed.value(), "cannot make the folder", folder.string()));
+    }
+    const std::int64_t start_ns = named.run.started_unix_ns;
+    auto done = write(folder / event_file_name(start_ns), "for TensorBoard",
+                      event_file_of(points, start_ns), written);
+    if (!done) return done;
+  }
+  if (!options.csv.empty()) {
+    if (auto done = write(options.csv, "as CSV", csv_of(run, points), written); !done) return done;
+  }
+  if (!options.jsonl.empty()) {
+    const std::string lines = jsonl_of(run, log, named.trials);
+    if (auto done = write(options.jsonl, "as JSON lines", lines, written); !done) return done;
+  }
+  return {};
+}
+
+Result<void> write_all(const ExportOptions& options, const storage::History& history,
+                       std::vector<Written>& written) {
+  if (!options.html.empty()) {
+    const auto run = run_page_json(history, options.run);
+    if (!run) return tl::unexpected(run.error());
+    const auto text = run_page_text(history, options.run);
+    if (!text) return tl::unexpected(text.error());
+    auto done = write(options.html, "as a page", page_of_run(*run, *text), written);
+    if (!done) return done;
+  }
+  if (options.tensorboard.empty() && options.csv.empty() && options.jsonl.empty()) return {};
+  const auto named = find_named_run(history, options.run);
+  if (!named) return tl::unexpected(named.error());
+  return write_logs(options, *named, written);
+}
+
+}  // namespace
+
+int export_run(const ExportOptions& options) {
+  if (options.html.empty() && options.tensorboard.empty() && options.csv.empty() &&
+      options.jsonl.empty()) {
+    return report_error({ErrorKind::invalid,
+                         "it is not said what to write",
+                         {},
+                         "give --html FILE, --tensorboard DIR, --csv FILE or --jsonl FILE"},
+                        kUsageError);
+  }
+  auto history = open_history(options.history, storage::Access::read_only);
+  if (!history) return report_error(history.error());
+  std::vector<Written> written;
+  if (auto done = write_all(options, *history, written); !done) {
+    return report_error(done.error(), exit_code_of(done.error()));
+  }
+  if (options.as_json) {
+    Json files = Json::array();
+    for (const Written& one : written)
+      files.push_back({{"file", one.file.string()}, {"size_bytes", one.bytes}});
+    Json answer = files.front();
+    answer["files"] = files;
+    std::cout << to_line(answer) << "\n";
+    return kDone;
+  }
+  for (const Written& one : written)
+    std::cerr << "wrote the run " << one.what << ": " << one.file.string() << "\n";
+  return kDone;
+}
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// guard: a recipe measured in turns with other settings, or with another build.
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "base/printable.hpp"
+#include "base/text.hpp"
+#include "daemon/cli/command_functions.hpp"
+#include "daemon/cli/recipe_reading.hpp"
+#include "daemon/common/exit_codes.hpp"
+#include "daemon/common/places.hpp"
+#include "daemon/common/settings.hpp"
+#include "daemon/common/trainer_plugins.hpp"
+#include "daemon/guard/guard.hpp"
+#include "daemon/plugin_list/plugin_names.hpp"
+#include "daemon/report/history_reading.hpp"
+#include "daemon/report/report.hpp"
+#include "daemon/session/command_device.hpp"
+#include "daemon/session/known_best.hpp"
+#include "daemon/trainers/trainer_job.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr const char* kBest = "best";
+constexpr nanoseconds kBetweenLines = std::chrono::seconds(5);
+
+// What is on this machine, and what both sides share.
+struct Here {
+  Machine machine = detect_machine();
+  std::vector<plugins::FoundPlugin> trainer_plugins;
+  std::vector<recipes::Knob> knobs;
+};
+
+// The settings of a run, or the kept ones of the recipe, in the place of the recipe's own; a name that nothing answers to
+// is ErrorKind::not_found.
+Result<GuardSide> side_of_history(const GuardOptions& options, const GuardSide& own,
+                                  const Here& here) {
+  auto history = open_history(options.history, storage::Access::read_only);
+  if (!history) return tl::unexpected(history.error());
+  GuardSide side = own;
+  Configuration stored;
+  if (options.against == kBest) {
+    auto best = find_best(*history, own.recipe.hash(), here.machine);
+    if (!best) return tl::unexpected(best.error());
+    if (!*best) {
+      return fail(ErrorKind::not_found,
+                  "the history has no best configuration of this recipe for this machine",
+                  options.recipe.string(), "`autotuned run` finds one");
+    }
+    stored = (**best).best;
+    side.name = "best, run " + (**best).run.text;
+  } else {
+    auto named = find_named_run(*history, options.against);
+    if (!named) return tl::unexpected(named.error());
+    stored = named->run.best.empty() ? named->run.starting : named->run.best;
+    side.name = "run " + named->run.id.text;
+  }
+  // Knobs that an earlier version had, or a plugin that is not here, are left out.
+  for (const auto& [name, value] : stored.values()) {
+    if (recipes::find_knob(here.knobs, name)) side.configuration.set(name, value);
+  }
+  return side;
+}
+
+// Nothing where a mistake was reported; then `code` is that of the command.
+std::optional<GuardSide> other_side(const GuardOptions& options, const GuardSide& own,
+                                    const Here& here, int& code) {
+  GuardSide side = own;
+  std::error_code ignored;
+  if (!options.against.empty() && std::filesystem::is_regular_file(options.against, ignored)) {
+    auto recipe = read_recipe_or_report(options.against, here.knobs, options.as_json);
+    code = kUsageError;
+    if (!recipe) return std::nullopt;
+    if (report_problems(workload_problems(*recipe, here.trainer_plugins), options.as_json)) {
+      return std::nullopt;
+    }
+    side.name = options.against;
+    side.recipe = *std::move(recipe);
+    side.configuration = side.recipe.starting_configuration(here.knobs);
+  } else if (!options.against.empty()) {
+    auto found = side_of_history(options, own, here);
+    if (!found) {
+      Error error = found.error();
+      if (error.kind == ErrorKind::not_found && options.against != kBest) {
+        error.remedy = "--against takes a recipe file, a run of the history, or 'best'";
+      }
+      code = report_error(error, exit_code_of(error));
+      return std::nullopt;
+    }
+    side = *std::move(found);
+  }
+  if (!options.against_trainer.empty()) {
+    side.trainer = std::filesystem::absolute(options.against_trainer);
+    if (options.against.empty()) side.name = "the same settings";
+  }
+  return side;
+}
+
+Result<TrainerJobSpec> spec_of(const GuardSide& side, const Here& here, const DeviceLock& lock,
+                               const std::filesystem::path& folder) {
+  auto libraries = libraries_for(side.recipe, here.trainer_plugins);
+  if (!libraries) return tl::unexpected(libraries.error());
+  TrainerJobSpec spec;
+  spec.recipe = side.recipe;
+  spec.knobs = here.knobs;
+  spec.extension_knobs = extension_knobs(here.trainer_plugins);
+  spec.plugins = *std::move(libraries);
+  spec.trainer = side.trainer;
+  spec.folder = folder;
+  spec.device_locks = lock.descriptors();
+  if (auto locks = lock_folder()) spec.measurement_lock = *locks / "measurement.lock";
+  spec.on_warning = report_warning;
+  std::error_code failed;
+  std::filesystem::create_directories(spec.folder, failed);
+  if (failed) {
+    return tl::unexpected(
+        system_error(failed.value(), "cannot make the folder for logs", spec.folder.string()));
+  }
+  return spec;
+}
+
+Result<GuardResult> measure(const GuardPlan& plan, const Here& here, bool as_json) {
+  const auto lock = lock_device_for("guard", plan.own.recipe, here.machine);
+  if (!lock) return tl::unexpected(lock.error());
+  const std::filesystem::path log = plan.own.recipe.output_dir / "log";
+  auto own_spec = spec_of(plan.own, here, *lock, log / "guard-this");
+  if (!own_spec) return tl::unexpected(own_spec.error());
+  SignalCancel cancel;
+  TrainerJob own(*std::move(own_spec), cancel);
+  std::optional<TrainerJob> against;
+  if (plan.has_two_jobs()) {
+    auto spec = spec_of(plan.against, here, *lock, log / "guard-against");
+    if (!spec) return tl::unexpected(spec.error());
+    against.emplace(*std::move(spec), cancel);
+  }
+  const SystemClock clock;
+  nanoseconds told = clock.now();
+  if (!as_json) {
+    std::cerr << "measuring for at most " << format_duration(plan.budget)
+              << " besides starting the trainers\n";
+  }
+  return run_guard(plan, here.knobs, here.machine, own, against ? &*against : nullptr, clock,
+                   [&](const Estimate& ratio) {
+                     if (as_json || clock.now() - told < kBetweenLines) return;
+                     told = clock.now();
+                     std::cerr << "so far " << estimate_text(ratio) << ", " << ratio.pairs
+                               << " pairs of blocks\n";
+                   });
+}
+
+int code_of(GuardVerdict verdict) {
+  switch (verdict) {
+    case GuardVerdict::not_slower:
+      return kDone;
+    case GuardVerdict::slower:
+      return kWorkFailed;
+    case GuardVerdict::undecided:
+      break;
+  }
+  return kUndecided;
+}
+
+}  // namespace
+
+int guard(const GuardOptions& options) {
+  // Paths are relative to it.
+  if (auto folder = current_folder(); !folder) {
+    return report_error(folder.error(), kEnvironmentUnusable);
+  }
+  if (options.against.empty() && options.against_trainer.empty()) {
+    return report_error({ErrorKind::invalid,
+                         "there is nothing to hold the recipe against",
+                         {},
+                         "give --against REF, --against-trainer FILE, or both"},
+                        kUsageError);
+  }
+  if (auto checked = check_plugin_folders(options.plugin_folders); !checked) {
+    return report_error(checked.error(), kUsageError);
+  }
+  const auto budget = parse_duration(options.budget);
+  if (!budget || budget->count() <= 0) {
+    return report_error(
+        {ErrorKind::invalid, "expected a time such as 2min", "--budget " + options.budget, {}},
+        kUsageError);
+  }
+  Here here;
+  here.trainer_plugins = trainer_plugins_here(options.plugin_folders);
+  here.knobs = knobs_with(recipes::knobs_of(here.machine), here.trainer_plugins);
+  auto recipe = read_recipe_or_report(options.recipe, here.knobs, options.as_json);
+  if (!recipe) return kUsageError;
+  if (report_problems(workload_problems(*recipe, here.trainer_plugins), options.as_json)) {
+    return kUsageError;
+  }
+  GuardPlan plan;
+  plan.tolerance_ratio = options.tolerance_ratio;
+  plan.budget = *budget;
+  plan.own = {.name = options.recipe.string(),
+              .recipe = *recipe,
+              .configuration = recipe->starting_configuration(here.knobs),
+              .trainer = find_places().trainer};
+  int code = kDone;
+  // What is stored of the recipe is known by its own start.
+  auto against = other_side(options, plan.own, here, code);
+  if (!against) return code;
+  plan.against = *std::move(against);
+  if (auto applied = apply_settings(options.settings, here.knobs, plan.own.recipe); !applied) {
+    return report_error(applied.error(), kUsageError);
+  }
+  plan.own.configuration = plan.own.recipe.starting_configuration(here.knobs);
+  if (options.against.empty()) {
+    plan.against.recipe = plan.own.recipe;
+    plan.against.configuration = plan.own.configuration;
+  }
+  const auto result =
+      plan.is_of_one() ? Result<GuardResult>(unmeasured()) : measure(plan, here, options.as_json);
+  if (!result) return report_measuring_error(result.error());
+  if (options.as_json) {
+    std::cout << to_line(guard_json(plan, *result)) << "\n";
+  } else {
+    std::cout << guard_text(plan, *result);
+  }
+  return code_of(result->verdict);
+}
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// init, and what is said to somebody who types no command: the first steps.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <iostream>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/descriptor.hpp"
+#include "base/json.hpp"
+#include "base/machine/machine.hpp"
+#include "base/printable.hpp"
+#include "base/text.hpp"
+#include "daemon/cli/command_functions.hpp"
+#include "daemon/common/exit_codes.hpp"
+#include "daemon/common/places.hpp"
+#include "daemon/guide/data_folder.hpp"
+#include "daemon/guide/next_step.hpp"
+#include "daemon/guide/starter_recipe.hpp"
+#include "daemon/plugin_list/plugin_names.hpp"
+#include "daemon/report/history_reading.hpp"
+#include "recipes/utf8.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Whatever lies there under that name stays as it is, a link included.
+Result<void> write_new_file(const fs::path& file, const std::string& text) {
+  const Descriptor made(
+      ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+  if (!made.is_open() && errno == EEXIST) {
+    return fail(ErrorKind::invalid, "is there already, and is not overwritten", file.string(),
+                "--output FILE writes another one");
+  }
+  if (!made.is_open()) {
+    return tl::unexpected(system_error(errno, "the recipe cannot be written", file.string()));
+  }
+  if (write_all(made.get(), text)) return {};
+  Error error = system_error(errno, "the recipe cannot be written", file.string());
+  ::unlink(file.c_str());
+  return tl::unexpected(std::move(error));
+}
+
+// The published schema of recipes, if it is installed beside this program.
+fs::path schema_here() {
+  fs::path file = find_places().templates.parent_path() / "recipe.schema.json";
+  std::error_code ignored;
+  return fs::is_regular_file(file, ignored) ? file : fs::path();
+}
+
+// "AMD EPYC 9V74, 2 CPUs, no GPU".
+std::string machine_text(const Machine& machine) {
+  std::string text = fmt::format("{}, {} CPU{}", machine.cpu_model, machine.cpus_allowed,
+                                 machine.cpus_allowed == 1 ? "" : "s");
+  if (machine.gpus.empty()) return text + ", no GPU";
+  for (const Gpu& gpu : machine.gpus)
+    text += ", " + gpu.name;
+  return text;
+}
+
+// Without starting it, which takes seconds.
+std::string trainer_text(const Places& places) {
+  if (::access(places.trainer.c_str(), X_OK) == 0) return "trainer with LibTorch is there";
+  return "no trainer at " + places.trainer.string();
+}
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t length = recipes::utf8_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+}  // namespace
+
+int init(const InitOptions& options) {
+  const auto here = current_folder();
+  if (!here) return report_error(here.error(), kEnvironmentUnusable);
+  fs::path folder = (*here / options.folder).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();  // "photos/"
+  if (const std::string text = folder.string(); printable(text) != text || !is_utf8(text)) {
+    return report_error({ErrorKind::invalid, "a recipe cannot name a folder with such characters",
+                         printable(text), "rename it, or link to it by another name"},
+                        kUsageError);
+  }
+  StarterSpec spec{.name = starter_name(folder.filename().string())};
+  spec.recipe = !options.output.empty() ? options.output
+                : folder == *here       ? fs::path("recipe.yaml")
+                                        : fs::path(spec.name + ".yaml");
+  spec.schema = schema_here();
+  spec.has_gpu = !detect_machine().gpus.empty();
+  const auto data = look_at_data(folder, (*here / spec.recipe).parent_path());
+  if (!data) return report_error(data.error(), kUsageError);
+  if (auto written = write_new_file(spec.recipe, starter_recipe(*data, spec)); !written) {
+    return report_error(written.error(), exit_code_of(written.error()));
+  }
+  std::vector<std::string> notes = data->notes;
+  if (data->samples == Samples::none) {
+    for (const std::string& script : look_around(folder).scripts) {
+      notes.push_back(script + " is a script with PyTorch: `autotuned run " + script +
+                      "` tunes it without a recipe");
+    }
+  }
+  if (options.as_json) {
+    std::cout << to_line({{"recipe", spec.recipe.string()},
+                          {"found", data->found},
+                          {"samples", data->count > 0 ? Json(data->count) : Json()},
+                          {"notes", notes}})
+              << "\n";
+    return kDone;
+  }
+  const std::string file = spec.recipe.string();
+  std::cout << "found    "
+            << printable(data->samples == Samples::none
+                             ? "nothing to train on: the recipe makes its own data"
+                             : data->found)
+            << "\n";
+  for (const std::string& note : notes)
+    std::cout << "note     " << printable(note) << "\n";
+  std::cout << "wrote    " << printable(file) << "\n\n"
+            << next_steps_text({{"autotuned check " + shell_word(file), "looks at data and model"},
+                                {"autotuned run " + shell_word(file), "tunes, then trains"}});
+  return kDone;
+}
+
+int welcome() {
+  std::cout << "autotuned measures what makes a training job slow, and trains it with what is "
+               "faster.\n\n";
+  const Places places = find_places();
+  const auto here = current_folder();
+  const Surroundings around = here ? look_around(*here) : Surroundings{};
+  const KnownRuns known = known_runs({});
+  std::cout << "machine  "
+            << printable(fmt::format("{}; {}; {} plugins", machine_text(detect_machine()),
+                                     trainer_text(places), plugin_names_here({}).size()))
+            << "\nhere     " << surroundings_text(around) << "\nhistory  " << printable(known.text)
+            << "\n\n";
+  std::vector<NextStep> steps = next_steps(around, known.last);
+  if (!known.last) steps.push_back({"autotuned doctor", "says what works on this machine"});
+  std::cout << next_steps_text(steps)
+            << "\n`autotuned --help` lists all commands, `autotuned COMMAND --help` their "
+               "options.\n";
+  return kDone;
+}
+
+}  // namespace autotuned::daemon

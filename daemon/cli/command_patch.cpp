@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// patch: what was kept for a script, as a unified diff against its text. The history knows what was kept and what it gives;
+// Python knows Python, so the script's interpreter finds the places (python/autotuned/patch.py). Nothing is written.
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <iostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/digest.hpp"
+#include "base/process/process.hpp"
+#include "base/trial.hpp"
+#include "daemon/cli/command_functions.hpp"
+#include "daemon/common/exit_codes.hpp"
+#include "daemon/common/places.hpp"
+#include "daemon/report/history_reading.hpp"
+#include "daemon/report/report.hpp"
+#include "daemon/report/script_report.hpp"
+#include "storage/history.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+constexpr std::int64_t kRunsLookedAt = 500;
+constexpr std::int64_t kEarlierTrials = 200;
+// Finds `env` everywhere, and that finds the interpreter as a shell would.
+constexpr const char* kEnv = "/usr/bin/env";
+// Isolated: nothing of the script's folder or of PYTHONPATH is imported.
+constexpr const char* kProgram =
+    "import sys\n"
+    "sys.path.insert(0, sys.argv.pop(1))\n"
+    "from autotuned.patch import main\n"
+    "sys.exit(main())";
+
+std::string content_of(const storage::RunRow& run) {
+  return get_string(run.recipe, "content").value_or("");
+}
+
+bool is_tuned(const storage::RunRow& run) {
+  return is_script(run.recipe) && !run.best.empty();
+}
+
+// The newest tuned run of this very text. ErrorKind::not_found says what there is instead.
+Result<storage::RunRow> newest_run_of(const storage::History& history,
+                                      const std::filesystem::path& script) {
+  auto content = sha256_hex_of_file(script);
+  if (!content) return forward_error(content);
+  auto runs = history.runs({.recipe = {},
+                            .environment = {},
+                            .plugin = {},
+                            .verdict = {},
+                            .since_unix_ns = {},
+                            .limit = kRunsLookedAt});
+  if (!runs) return forward_error(runs);
+  const std::string name = script.filename().string();
+  std::string other;
+  for (storage::RunRow& run : *runs) {
+    if (!is_tuned(run)) continue;
+    if (content_of(run) == *content) return std::move(run);
+    if (other.empty() && run.recipe_name == name) other = run.id.text;
+  }
+  if (other.empty()) {
+    return fail(ErrorKind::not_found, "no run has tuned this script", script.string(),
+                "`autotuned run " + script.string() + "` does");
+  }
+  return fail(ErrorKind::not_found, "it has changed since run " + other + " tuned it",
+              script.string(), "`autotuned run " + script.string() + "` tunes it as it is now");
+}
+
+// What the change of one knob gave: in the last accepted trial of it, in this run or an earlier one of the job.
+std::string gain_of(const std::string& knob, const std::vector<TrialRecord>& trials) {
+  const TrialRecord* found = nullptr;
+  for (const TrialRecord& trial : trials) {
+    const bool is_of_it = trial.kind == TrialKind::proposal && trial.verdict == Verdict::accepted &&
+                          trial.change.find(knob) != nullptr;
+    if (is_of_it) found = &trial;
+  }
+  if (found == nullptr) return {};
+  std::string text = estimate_text(found->estimate);
+  if (found->change.values().size() > 1) text += " with " + found->change.canonical_text();
+  return text;
+}
+
+Json changes_of(const storage::RunRow& run, const std::vector<TrialRecord>& trials) {
+  const Configuration change = run.starting.change_to(run.best);
+  Json changes = Json::object();
+  for (const auto& [knob, value] : change.values()) {
+    const KnobValue* const from = run.starting.find(knob);
+    changes[knob] = {{"from", from != nullptr ? to_json(*from) : Json()},
+                     {"to", to_json(value)},
+                     {"gain", gain_of(knob, trials)}};
+  }
+  return changes;
+}
+
+// By the command of the run; a launcher such as `torchrun` is no interpreter.
+std::string interpreter_of(const storage::RunRow& run) {
+  const Json& command = member(run.recipe, "command");
+  if (command.is_array() && !command.empty() && command.front().is_string()) {
+    const auto first = command.front().get<std::string>();
+    if (std::filesystem::path(first).filename().string().starts_with("python")) return first;
+  }
+  return "python3";
+}
+
+Result<int> run_python(const std::string& interpreter, const Json& question) {
+  const std::filesystem::path package = find_places().startup.parent_path().parent_path();
+  ProcessSpec spec;
+  spec.program = kEnv;
+  spec.arguments = {interpreter, "-I", "-B", "-c", kProgram, package.string(), to_line(question)};
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    spec.environment.emplace_back(*variable);
+  spec.new_group = false;
+  std::cout.flush();
+  auto process = Process::start(spec);
+  if (!process) return forward_error(process);
+  const auto exit = process->wait(std::chrono::nanoseconds(-1));
+  if (exit && exit->signal == 0 && exit->code == 0) return kDone;
+  return fail(ErrorKind::unsupported,
+              "the script's Python could not read it: " +
+                  (exit ? exit->message() : std::string("it did not end")),
+              interpreter, "activate the environment in which the script was tuned");
+}
+
+}  // namespace
+
+int patch(const std::filesystem::path& file, const std::filesystem::path& script, bool as_json) {
+  if (::access(script.c_str(), R_OK) != 0) {
+    return report_error(system_error(errno, "cannot read the script", script.string()),
+                        kUsageError);
+  }
+  auto history = open_history(file, storage::Access::read_only);
+  if (!history) return report_error(history.error());
+  const auto run = newest_run_of(*history, script);
+  if (!run) return report_error(run.error(), exit_code_of(run.error()));
+  auto trials =
+      history->job_trials(run->environment_key, run->recipe_hash, kEarlierTrials, run->id);
+  if (!trials) return report_error(trials.error());
+  auto own = history->trials(run->id);
+  if (!own) return report_error(own.error());
+  trials->insert(trials->end(), own->begin(), own->end());
+  const Json changes = changes_of(*run, *trials);
+  if (changes.empty() && !as_json) {
+    std::cerr << "run " << run->id.text << " kept nothing: there is nothing to change\n";
+    return kDone;
+  }
+  if (!as_json) {
+    std::cout << "# What run " << run->id.text << " kept for " << script.string() << ": "
+              << estimate_text(run->speedup)
+              << " in all. Apply it with `patch -p0` or `git apply -p0`.\n";
+  }
+  const auto code = run_python(interpreter_of(*run), {{"script", script.string()},
+                                                      {"run", run->id.text},
+                                                      {"changes", changes},
+                                                      {"best", run->best.to_json()},
+                                                      {"places", member(run->training, "places")},
+                                                      {"as_json", as_json}});
+  return code ? *code : report_error(code.error(), kEnvironmentUnusable);
+}
+
+}  // namespace autotuned::daemon

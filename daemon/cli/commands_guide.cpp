@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/cli/commands_guide.hpp"
+
+#include <algorithm>
+#include <iostream>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/text.hpp"
+#include "daemon/common/exit_codes.hpp"
+#include "daemon/guide/completions.hpp"
+#include "daemon/guide/man_page.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+// "TEXT:{a,b}" names the choices behind the type.
+std::vector<std::string> choices_in(std::string_view type) {
+  std::vector<std::string> choices;
+  const std::size_t begin = type.find(":{");
+  const std::size_t end = type.find('}');
+  if (begin == std::string_view::npos || end == std::string_view::npos) return choices;
+  std::string_view rest = type.substr(begin + 2, end - begin - 2);
+  while (!rest.empty()) {
+    const std::size_t comma = std::min(rest.find(','), rest.size());
+    choices.emplace_back(rest.substr(0, comma));
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  }
+  return choices;
+}
+
+CommandOption option_of(const CLI::Option& option) {
+  CommandOption described;
+  for (const std::string& name : option.get_snames())
+    described.names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames())
+    described.names.push_back("--" + name);
+  const std::string type = option.get_type_name();
+  const std::string name = type.substr(0, type.find(':'));
+  described.is_file = name == "FILE" || name == "DIR" || name == "PATH";
+  if (described.names.empty()) {
+    described.value = option.get_single_name();
+  } else if (option.get_items_expected_max() > 0) {
+    described.value = name;
+  }
+  described.summary = option.get_description();
+  described.choices = choices_in(type);
+  described.is_required = option.get_required();
+  return described;
+}
+
+std::string man_page_of(const CLI::App& app) {
+  return man_page(table_of(app), {.version = AUTOTUNED_VERSION,
+                                  .description = app.get_description() +
+                                                 "\n\nWithout a command it says what lies in the "
+                                                 "folder, and what to type next.",
+                                  .exit_codes = app.get_footer()});
+}
+
+std::vector<std::string> names_below(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::App* below : command.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(below->get_name());
+  return names;
+}
+
+// The command to which the first words lead, and those words: "autotuned history prune".
+struct NamedCommand {
+  const CLI::App* command = nullptr;
+  std::string words;
+};
+
+NamedCommand command_of(const CLI::App& app, const std::vector<char*>& words) {
+  NamedCommand named{&app, app.get_name()};
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::vector<std::string> below = names_below(*named.command);
+    const std::string word = words[i];
+    if (std::ranges::find(below, word) == below.end()) continue;
+    named.words += " " + word;
+    named.command = named.command->get_subcommand(word);
+  }
+  return named;
+}
+
+// An option that the command does not have, with the nearest that it has.
+std::optional<std::string> unknown_option(const NamedCommand& named,
+                                          const std::vector<char*>& words) {
+  for (const char* const word : words) {
+    const std::string_view text = word;
+    if (text == "--") break;
+    const bool is_short = text.size() >= 2 && text[0] == '-' && text[1] != '-';
+    const std::string name(is_short ? text.substr(0, 2) : text.substr(0, text.find('=')));
+    if (!name.starts_with('-') || name.size() < 2) continue;
+    if (named.command->get_option_no_throw(name) != nullptr) continue;
+    std::vector<std::string> known;
+    for (const CLI::Option* option : named.command->get_options()) {
+      for (const std::string& one : option->get_lnames())
+        known.push_back("--" + one);
+    }
+    const auto near = nearest_name(text.substr(0, text.find('=')), known);
+    return "`" + named.words + "` has no option '" + name + "'; " +
+           (near ? "did you mean '" + *near + "'?" : "`" + named.words + " --help` lists them");
+  }
+  return std::nullopt;
+}
+
+// What stands between two parts of a sentence; empty where one of them is missing.
+std::string between(const std::string& text, std::string_view begin, std::string_view end) {
+  const std::size_t from = text.find(begin);
+  if (from == std::string::npos) return {};
+  const std::size_t at = from + begin.size();
+  const std::size_t to = text.find(end, at);
+  return to == std::string::npos ? std::string() : text.substr(at, to - at);
+}
+
+// The value that an option does not take, with those that it takes: "a,b", or "a->0,b->1".
+std::string expected_text(const std::string& option, const std::string& value,
+                          const std::string& choices) {
+  std::vector<std::string> names = choices_in(":{" + choices + "}");
+  std::string list;
+  for (std::string& name : names) {
+    name = name.substr(0, name.find("->"));
+    list += (list.empty() ? "" : ", ") + name;
+  }
+  const auto near = nearest_name(value, names);
+  return option + ": expected one of " + list + ", found '" + value + "'" +
+         (near ? ", did you mean '" + *near + "'?" : "");
+}
+
+// The sentences of CLI11 about values, as a person says them.
+std::string in_our_words(const std::string& what) {
+  const std::string option = what.substr(0, what.find(':'));
+  if (const std::string choices = between(what, " value in {", "}"); !choices.empty())
+    return expected_text(option, between(what, ": Check ", " value in {"), choices);
+  if (const std::string choices = between(what, " not in {", "}"); !choices.empty())
+    return expected_text(option, between(what, ": ", " not in {"), choices);
+  if (const std::string value = between(what, ": Value ", " not in range"); !value.empty())
+    return option + ": " + value + " is too small";
+  if (const std::string value = between(what, ": 1 required ", " missing"); !value.empty())
+    return option + ": its value is missing, " + value;
+  if (const std::string name = between(what, "Could not convert: ", " = "); !name.empty())
+    return name + ": expected a number, found '" + what.substr(what.find(" = ") + 3) + "'";
+  const std::string_view required = " is required";
+  if (what.ends_with(required)) {
+    return what.substr(0, what.size() - required.size()) + " is missing";
+  }
+  return what;
+}
+
+}  // namespace
+
+std::optional<std::string> unknown_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2) return std::nullopt;
+  const std::string name = argv[1];
+  const std::vector<std::string> known = names_below(app);
+  if (name.starts_with('-') || std::ranges::find(known, name) != known.end()) return std::nullopt;
+  const std::string beginning = "there is no command '" + name + "'; ";
+  for (const char* const ending : {".yaml", ".yml", ".py"}) {
+    if (name.ends_with(ending)) return beginning + "`autotuned run " + name + "` runs that file";
+  }
+  const auto near = nearest_name(name, known);
+  return beginning + (near ? "did you mean '" + *near + "'?" : "`autotuned --help` lists them");
+}
+
+std::string mistake_text(const CLI::App& app, const CLI::ParseError& error,
+                         const std::vector<char*>& words) {
+  const NamedCommand named = command_of(app, words);
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    if (const auto unknown = unknown_option(named, words)) return "error: " + *unknown;
+  }
+  return "error: " + named.words + ": " + in_our_words(error.what()) + "; `" + named.words +
+         " --help` says what it takes";
+}
+
+Command table_of(const CLI::App& app) {
+  Command command{.name = app.get_name(), .summary = app.get_description()};
+  for (const CLI::Option* option : app.get_options())
+    command.options.push_back(option_of(*option));
+  for (const CLI::App* below : app.get_subcommands([](const CLI::App*) { return true; }))
+    command.commands.push_back(table_of(*below));
+  return command;
+}
+
+void add_init(CLI::App& app, GuideOptions& options) {
+  CLI::App& command =
+      *app.add_subcommand("init", "Write a recipe for what lies in a folder; overwrites nothing");
+  command
+      .add_option("DIR", options.init.folder,
+                  "Folder with the data (default: this one); pictures in a folder for each class, "
+                  "also below train/ and val/, arrays, shards, or none")
+      ->type_name("DIR");
+  command
+      .add_option("--output", options.init.output,
+                  "The recipe (default: recipe.yaml, or the name of DIR)")
+      ->type_name("FILE");
+  command.add_flag("--json", options.init.as_json, "Print JSON on standard output");
+}
+
+void add_guides(CLI::App& app, GuideOptions& options) {
+  app.add_subcommand("completions", "Print what a shell needs to complete these commands")
+      ->add_option("SHELL", options.shell, "The shell")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  app.add_subcommand("man", "Print the manual page: autotuned man | man -l -");
+}
+
+std::optional<int> run_guide(const CLI::App& app, const GuideOptions& options) {
+  if (app.got_subcommand("init")) return init(options.init);
+  if (app.got_subcommand("man")) {
+    std::cout << man_page_of(app);
+    return kDone;
+  }
+  if (!app.got_subcommand("completions")) return std::nullopt;
+  const Command program = table_of(app);
+  std::cout << (options.shell == "zsh"    ? zsh_completions(program)
+                : options.shell == "fish" ? fish_completions(program)
+                                          : bash_completions(program));
+  return kDone;
+}
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of the command line that hands results on and judges them: export, guard.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/cli/command_functions.hpp"
+
+namespace autotuned::daemon {
+
+// Options that several commands share; in commands.cpp.
+// An empty path comes from an unset variable in a script: better said than taken for this folder.
+[[nodiscard]] CLI::Validator not_empty();
+void add_json(CLI::App& command, bool& as_json);
+void add_history(CLI::App& command, std::filesystem::path& history);
+void add_plugin_folders(CLI::App& command, std::vector<std::filesystem::path>& folders);
+
+struct ResultOptions {
+  ExportOptions exported;
+  GuardOptions guard;
+  std::string tolerance = "5%";  // of the guard, as it was typed
+};
+
+// Adds the commands; `options` must live until the command line is parsed.
+void add_results(CLI::App& app, ResultOptions& options);
+
+// Does what one of them was asked for; nothing when it was another command. `app` has been parsed.
+[[nodiscard]] std::optional<int> run_results(const CLI::App& app, ResultOptions& options);
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/guard/guard.hpp"
+
+#include <array>
+#include <random>
+#include <utility>
+
+#include "tuner/advisors.hpp"
+#include "tuner/comparison.hpp"
+#include "tuner/context.hpp"
+#include "tuner/ledger.hpp"
+#include "tuner/trial.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+using std::chrono::nanoseconds;
+
+// A loss is told of equals, and one of the tolerance is missed, no more often than this.
+constexpr double kFalseAlarms = 0.01;
+constexpr double kMisses = 0.05;
+
+// One over the ratio, with its ends; those that are unknown stay so.
+Estimate turned(const Estimate& estimate) {
+  return {.ratio = estimate.ratio > 0.0 ? 1.0 / estimate.ratio : 0.0,
+          .low = estimate.high < tuner::kNoUpperEnd ? 1.0 / estimate.high : 0.0,
+          .high = estimate.low > 0.0 ? 1.0 / estimate.low : tuner::kNoUpperEnd,
+          .pairs = estimate.pairs};
+}
+
+// Remembers nothing.
+class GuardLedger final : public tuner::Ledger {
+ public:
+  explicit GuardLedger(const std::function<void(const Estimate&)>& on_pair) : on_pair_(&on_pair) {}
+
+  void warned(const std::string& /*text*/) override {}
+  void progressed(const tuner::TuningProgress& /*progress*/) override {}
+  Result<void> baseline(const Configuration& /*starting*/, double /*rate*/) override { return {}; }
+  Result<void> ceiling(const tuner::Ceiling& /*ceiling*/) override { return {}; }
+  Result<void> profiled(const Configuration& /*incumbent*/,
+                        const tuner::Profile& /*profile*/) override {
+    return {};
+  }
+  Result<void> not_profiled(const Error& /*error*/) override { return {}; }
+  Result<void> asking(const std::string& /*plugin*/) override { return {}; }
+  Result<void> answered(const std::string& /*plugin*/, const std::string& /*outcome*/,
+                        bool /*is_failure*/) override {
+    return {};
+  }
+  Result<void> trial_started(const TrialRecord& /*trial*/) override { return {}; }
+  Result<void> block_measured(const TrialRecord& /*trial*/, const TrialBlock& block,
+                              const Estimate& estimate) override {
+    if (!block.is_first && *on_pair_) (*on_pair_)(turned(estimate));
+    return {};
+  }
+  Result<void> checked(const TrialRecord& /*trial*/, const CheckRecord& /*check*/) override {
+    return {};
+  }
+  Result<void> trial_finished(const TrialRecord& /*trial*/) override { return {}; }
+
+ private:
+  const std::function<void(const Estimate&)>* on_pair_;
+};
+
+// What a trainer makes of a recipe, but for knobs, and for what is not about the rate.
+Json job_of(const recipes::Recipe& recipe) {
+  Json job = recipe.to_json();
+  for (const char* left_out : {"name", "seed", "output", "file", "start", "tune"})
+    job.erase(left_out);
+  for (const char* left_out : {"epochs", "steps", "batch_size"})
+    job["train"].erase(left_out);
+  job["optimizer"].erase("lr");  // follows the batch size
+  for (const char* part : {"model", "data"}) {
+    for (const char* place : {"line", "column"})
+      job[part].erase(place);
+  }
+  return job;
+}
+
+std::string build_of(const TrainerJob& job) {
+  return get_string(job.hello(), "trainer").value_or("unknown") + ", LibTorch " +
+         get_string(job.hello(), "libtorch").value_or("unknown");
+}
+
+Error named(Error error, const std::string& side) {
+  error.what = side + ": " + error.what;
+  return error;
+}
+
+}  // namespace
+
+const char* to_string(GuardVerdict verdict) {
+  constexpr std::array kNames = {"not_slower", "slower", "undecided"};
+  return kNames[static_cast<std::size_t>(verdict)];
+}
+
+bool GuardPlan::has_two_jobs() const {
+  return own.trainer != against.trainer || job_of(own.recipe) != job_of(against.recipe);
+}
+
+bool GuardPlan::is_of_one() const {
+  return !has_two_jobs() && own.configuration == against.configuration;
+}
+
+GuardResult unmeasured() {
+  GuardResult result;
+  result.verdict = GuardVerdict::not_slower;
+  result.reason = "both sides are the same settings of the same trainer: nothing was measured";
+  return result;
+}
+
+GuardResult result_of(const TrialRecord& trial, double tolerance_ratio) {
+  GuardResult result;
+  result.ratio = turned(trial.estimate);
+  result.own_samples_per_second = trial.reference_samples_per_second;
+  result.against_samples_per_second = trial.candidate_samples_per_second;
+  result.process_pairs = trial.process_pairs;
+  // What it costs once does not make it slower.
+  const bool is_faster =
+      trial.verdict == Verdict::accepted || trial.rejection == RejectionReason::not_repaid;
+  const bool has_no_gain =
+      trial.rejection == RejectionReason::slower || trial.rejection == RejectionReason::no_gain;
+  if (is_faster) {
+    result.verdict = GuardVerdict::slower;
+  } else if (has_no_gain && trial.estimate.pairs > 0 &&
+             trial.estimate.high < 1.0 + tolerance_ratio) {
+    result.verdict = GuardVerdict::not_slower;
+  } else {
+    result.reason = trial.reason;
+  }
+  return result;
+}
+
+Result<GuardResult> run_guard(const GuardPlan& plan, const std::vector<recipes::Knob>& knobs,
+                              const Machine& machine, TrainerJob& own, TrainerJob* against,
+                              const Clock& clock,
+                              const std::function<void(const Estimate&)>& on_pair) {
+  GuardJobs jobs(own, against);
+  const nanoseconds begin = clock.now();
+  if (auto started = jobs.start(plan.own.configuration, plan.against.configuration); !started) {
+    return tl::unexpected(started.error());
+  }
+  tuner::SessionInput input;
+  input.recipe = plan.own.recipe;
+  input.knobs = knobs;
+  input.machine = machine;
+  input.job_facts = own.facts();
+  input.start_time = (clock.now() - begin) / (against == nullptr ? 1 : 2);
+  input.coin_seed = std::random_device{}();
+
+  TrialRecord trial;
+  trial.number = 1;
+  trial.kind = TrialKind::verification;
+  trial.plugin = tuner::kOwnName;
+  trial.reference = on_this_side(plan.own.configuration);
+  trial.change = trial.reference.change_to(on_other_side(plan.against.configuration));
+  trial.risk = "exact";
+  tuner::TrialPlan rules;
+  rules.rules = {.accept_error_ratio = kFalseAlarms,
+                 .reject_error_ratio = kMisses,
+                 .min_gain_ratio = plan.tolerance_ratio};
+  rules.time_share = plan.budget;
+  rules.most_time = plan.budget;
+  rules.is_checked = false;
+  rules.has_first_look = false;
+  rules.gives_up_early = false;
+  rules.is_watched_for_stalls = false;
+
+  GuardLedger ledger(on_pair);
+  tuner::TrialRunner runner(input, jobs, ledger, clock);
+  const auto done = runner.run(std::move(trial), rules);
+  if (!done && done.error().kind == ErrorKind::cancelled) return tl::unexpected(done.error());
+  if (!done) return tl::unexpected(named(done.error(), plan.own.name));
+  if (done->verdict == Verdict::failed) {
+    return fail(done->failure.value_or(ErrorKind::internal),
+                plan.against.name + ": " + done->reason);
+  }
+  GuardResult result = result_of(*done, plan.tolerance_ratio);
+  result.own_build = build_of(own);
+  result.against_build = build_of(against == nullptr ? own : *against);
+  return result;
+}
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Is a job slower than it was? One trial of the tuner in which what it is held against stands in the place of a candidate:
+// the trial accepts where that is faster, which is the loss of this side.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/configuration.hpp"
+#include "base/json.hpp"
+#include "base/machine/machine.hpp"
+#include "base/result.hpp"
+#include "base/trial.hpp"
+#include "daemon/guard/guard_jobs.hpp"
+#include "recipes/knobs.hpp"
+#include "recipes/recipe.hpp"
+
+namespace autotuned::daemon {
+
+struct GuardSide {
+  std::string name;  // for people: a file, "run r-…"
+  recipes::Recipe recipe;
+  Configuration configuration;    // every knob
+  std::filesystem::path trainer;  // the program
+};
+
+struct GuardPlan {
+  GuardSide own;
+  GuardSide against;
+  // What `against` may be faster by, as a share of this side's rate, before it counts. Above 0: that two are equally fast
+  // can be shown up to such a margin only.
+  double tolerance_ratio = 0.05;
+  std::chrono::nanoseconds budget = std::chrono::minutes(2);
+
+  // Whether they differ in more than settings: then each has a job of its own.
+  [[nodiscard]] bool has_two_jobs() const;
+  // Nothing to measure: the same settings of the same job and trainer.
+  [[nodiscard]] bool is_of_one() const;
+};
+
+// Names are printed and read by programs: never change one.
+enum class GuardVerdict {
+  not_slower,  // a loss of the tolerance or more is excluded
+  slower,      // a loss is shown, and the median is the tolerance or more
+  undecided,   // neither in the time that there was
+};
+[[nodiscard]] const char* to_string(GuardVerdict verdict);
+
+struct GuardResult {
+  GuardVerdict verdict = GuardVerdict::undecided;
+  Estimate ratio;  // this side's rate over that of the other one
+  double own_samples_per_second = 0.0;
+  double against_samples_per_second = 0.0;
+  int process_pairs = 0;  // 0: both were switched live in one process
+  std::string own_build;  // as the trainers tell it: program and LibTorch
+  std::string against_build;
+  std::string reason;  // why it is undecided, or not measured; else empty
+};
+
+// Where there is nothing to measure (GuardPlan::is_of_one).
+[[nodiscard]] GuardResult unmeasured();
+
+// What a trial says in which `against` was the candidate. REQUIRES: it has a verdict, and did not fail.
+[[nodiscard]] GuardResult result_of(const TrialRecord& trial, double tolerance_ratio);
+
+// Measures in turns until the trial decides or the budget is spent. `on_pair` is told what is known after each pair, as
+// the ratio of GuardResult. Errors: those of either side, which it names, and ErrorKind::cancelled.
+[[nodiscard]] Result<GuardResult> run_guard(const GuardPlan& plan,
+                                            const std::vector<recipes::Knob>& knobs,
+                                            const Machine& machine, TrainerJob& own,
+                                            TrainerJob* against, const Clock& clock,
+                                            const std::function<void(const Estimate&)>& on_pair);
+
+// A table and the verdict; the same as JSON (docs/guard.md).
+[[nodiscard]] std::string guard_text(const GuardPlan& plan, const GuardResult& result);
+[[nodiscard]] Json guard_json(const GuardPlan& plan, const GuardResult& result);
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/guard/guard_jobs.hpp"
+
+#include <utility>
+
+namespace autotuned::daemon {
+namespace {
+
+constexpr const char* kThis = "this";
+constexpr const char* kOther = "other";
+
+// What a trainer is told.
+Configuration plain(const Configuration& configuration) {
+  Configuration rest;
+  for (const auto& [name, value] : configuration.values()) {
+    if (name != kGuardSide) rest.set(name, value);
+  }
+  return rest;
+}
+
+tl::unexpected<Error> unsupported() {
+  return fail(ErrorKind::unsupported, "a guard only measures rates");
+}
+
+}  // namespace
+
+Configuration on_this_side(Configuration configuration) {
+  configuration.set(kGuardSide, std::string(kThis));
+  return configuration;
+}
+
+Configuration on_other_side(Configuration configuration) {
+  configuration.set(kGuardSide, std::string(kOther));
+  return configuration;
+}
+
+TrainerJob& GuardJobs::working(const Configuration& configuration) {
+  if (against_ == nullptr) return *own_;
+  const bool is_other = configuration.text(kGuardSide) == kOther;
+  (is_other ? own_ : against_)->rest();
+  return is_other ? *against_ : *own_;
+}
+
+Result<void> GuardJobs::start(const Configuration& own, const Configuration& against) {
+  if (auto started = working(on_this_side(own)).start(own); !started || against_ == nullptr) {
+    return started;
+  }
+  return working(on_other_side(against)).start(against);
+}
+
+Result<void> GuardJobs::make_ready(const Configuration& configuration,
+                                   tuner::ProcessChoice process) {
+  return working(configuration).make_ready(plain(configuration), process);
+}
+
+bool GuardJobs::share_process(const Configuration& one, const Configuration& other) const {
+  return against_ == nullptr && own_->share_process(plain(one), plain(other));
+}
+
+Result<Block> GuardJobs::run_block(const Configuration& configuration,
+                                   const tuner::BlockRequest& request) {
+  return working(configuration).run_block(plain(configuration), request);
+}
+
+Result<tuner::UpdateComparison> GuardJobs::compare_updates(const Configuration& /*reference*/,
+                                                           const Configuration& /*candidate*/,
+                                                           std::int64_t /*steps*/,
+                                                           tuner::CheckedSteps /*which*/) {
+  return unsupported();
+}
+
+Result<tuner::UpdateComparison> GuardJobs::compare_rounded(const Configuration& /*configuration*/) {
+  return unsupported();
+}
+
+Result<tuner::Profile> GuardJobs::profile(const Configuration& /*configuration*/) {
+  return unsupported();
+}
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The commands as values: completions and the manual page are made of what --help prints.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace autotuned::daemon {
+
+struct CommandOption {
+  std::vector<std::string> names;  // "-s", "--set"; empty: an argument that has its place
+  std::string value;  // what is written behind it, or the argument: "FILE"; empty: a flag
+  std::string summary;
+  std::vector<std::string> choices;  // the values that it takes; empty: any
+  bool is_required = false;
+  bool is_file = false;  // the value names a file or a folder
+};
+
+struct Command {
+  std::string name;
+  std::string summary;
+  std::vector<CommandOption> options;
+  std::vector<Command> commands;
+};
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What lies in a folder that somebody wants to train on, told by names and the headers of a few files. Nothing is
+// decoded, and no trainer is started.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace autotuned::daemon {
+
+enum class Samples {
+  none,      // nothing that a recipe can train on
+  pictures,  // JPEG and PNG files, to be decoded: 3 channels of bytes
+  arrays,    // every sample has the same shape already
+};
+
+struct DataFolder {
+  Samples samples = Samples::none;
+  std::string found;  // for people: "1,200 pictures in 12 classes"
+  // The parameters of `data` in a recipe, without braces: "type: idx, images: a, labels: b". Paths are relative to
+  // the folder `from` of look_at_data(), or absolute.
+  std::string data;
+  std::string test_data;   // the same of data that are there for tests; empty: none
+  std::int64_t count = 0;  // samples; 0: not known
+  std::int64_t classes = 10;
+  int shorter_side = 0;    // of pictures, in pixels: the median of a few; 0: not known
+  bool are_bytes = true;   // of arrays: bytes, which become floats
+  bool has_labels = true;  // else they are drawn at random, and only the speed means something
+  std::vector<std::string> notes;  // what lies there and is left out, and why
+};
+
+// Looks at `most_names` names in all, and at tables and labels in proportion. ErrorKind::not_found, permission and so on when `folder` itself cannot be
+// read; what cannot be read below it is left out.
+[[nodiscard]] Result<DataFolder> look_at_data(const std::filesystem::path& folder,
+                                              const std::filesystem::path& from,
+                                              std::int64_t most_names = 1'000'000);
+
+// `text` as a value of YAML, quoted where that is needed.
+[[nodiscard]] std::string yaml_text(const std::string& text);
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/guide/folder_listing.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <ios>
+#include <optional>
+
+#include "base/folder_names.hpp"
+
+namespace autotuned::daemon {
+
+FolderListing list_folder(const std::filesystem::path& folder, std::int64_t& room) {
+  FolderListing listing;
+  FolderNames names(folder.c_str());
+  while (room > 0) {
+    const auto name = names.next();
+    if (!name) break;
+    --room;
+    if (name->starts_with('.')) continue;
+    const std::string text(*name);
+    std::error_code ignored;
+    const auto status = std::filesystem::status(folder / text, ignored);
+    if (std::filesystem::is_directory(status)) listing.folders.push_back(text);
+    if (std::filesystem::is_regular_file(status)) listing.files.push_back(text);
+  }
+  listing.failure = names.failure();
+  std::ranges::sort(listing.folders);
+  std::ranges::sort(listing.files);
+  return listing;
+}
+
+std::string first_bytes_of(const std::filesystem::path& file, std::size_t bytes) {
+  std::ifstream input(file, std::ios::binary);
+  std::string text(bytes, '\0');
+  input.read(text.data(), static_cast<std::streamsize>(bytes));
+  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(input.gcount(), 0)));
+  return text;
+}
+
+std::string lower(std::string_view text) {
+  std::string lowered(text);
+  for (char& letter : lowered) {
+    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+  }
+  return lowered;
+}
+
+std::string lower_ending(std::string_view name) {
+  const std::size_t dot = name.rfind('.');
+  return dot == std::string_view::npos || dot == 0 ? std::string() : lower(name.substr(dot));
+}
+
+std::filesystem::path as_named_from(const std::filesystem::path& path,
+                                    const std::filesystem::path& from) {
+  std::error_code failed;
+  const auto whole = std::filesystem::weakly_canonical(path, failed);
+  const auto base = failed ? from : std::filesystem::weakly_canonical(from, failed);
+  if (failed) return std::filesystem::absolute(path, failed);
+  const auto relative = whole.lexically_relative(base);
+  if (relative.empty() || *relative.begin() == "..") return whole;
+  return relative;
+}
+
+}  // namespace autotuned::daemon

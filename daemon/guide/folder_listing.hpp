@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The names in a folder, sorted, and what a recipe calls the files in it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+namespace autotuned::daemon {
+
+struct FolderListing {
+  std::vector<std::string> folders;  // hidden ones are left out
+  std::vector<std::string> files;    // the same; links count as what they lead to
+  std::error_code failure;           // why the folder could not be read
+};
+
+// Looks at no more than `room` names, and takes them from it.
+[[nodiscard]] FolderListing list_folder(const std::filesystem::path& folder, std::int64_t& room);
+
+// At most so many bytes from the beginning of a file; empty when it cannot be read.
+[[nodiscard]] std::string first_bytes_of(const std::filesystem::path& file, std::size_t bytes);
+
+// ".jpg" of "1.jpg"; in lower case.
+[[nodiscard]] std::string lower_ending(std::string_view name);
+[[nodiscard]] std::string lower(std::string_view text);
+
+// `path` as a recipe in the folder `from` names it: relative where it lies below, else absolute.
+[[nodiscard]] std::filesystem::path as_named_from(const std::filesystem::path& path,
+                                                  const std::filesystem::path& from);
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The manual page of this program, for man(1).
+#pragma once
+
+#include <string>
+
+#include "daemon/guide/command_table.hpp"
+
+namespace autotuned::daemon {
+
+struct ManPage {
+  std::string version;
+  std::string description;  // paragraphs are separated by an empty line
+  std::string exit_codes;   // a sentence
+};
+
+// With every command of `program` and its options, in the language of troff's macros man(7).
+[[nodiscard]] std::string man_page(const Command& program, const ManPage& page);
+
+}  // namespace autotuned::daemon

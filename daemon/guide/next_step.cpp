@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/guide/next_step.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/printable.hpp"
+#include "daemon/guide/data_folder.hpp"
+#include "daemon/guide/folder_listing.hpp"
+#include "daemon/report/history_reading.hpp"
+#include "daemon/report/report.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+constexpr std::size_t kHeadBytes = std::size_t{32} << 10;
+constexpr std::size_t kMostHeads = 100;  // files that are opened
+
+bool has_line_beginning(std::string_view text, std::string_view begin) {
+  if (text.starts_with(begin)) return true;
+  return text.find("\n" + std::string(begin)) != std::string_view::npos;
+}
+
+bool is_recipe(const std::filesystem::path& file) {
+  return has_line_beginning(first_bytes_of(file, kHeadBytes), "autotuned:");
+}
+
+bool is_torch_script(const std::filesystem::path& file) {
+  const std::string head = first_bytes_of(file, kHeadBytes);
+  return has_line_beginning(head, "import torch") || has_line_beginning(head, "from torch");
+}
+
+// `recipe.yaml` is what `init` writes.
+std::string first_choice(const std::vector<std::string>& recipes) {
+  const auto usual = std::ranges::find(recipes, "recipe.yaml");
+  return usual != recipes.end() ? *usual : recipes.front();
+}
+
+bool is_stopped(const storage::RunRow& run) {
+  return run.is_interrupted || run.state == storage::RunState::cancelled;
+}
+
+std::string shortened(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i)
+    text += (i > 0 ? ", " : "") + printable(names[i]);
+  if (names.size() > kShown) text += fmt::format(" and {} more", names.size() - kShown);
+  return text;
+}
+
+}  // namespace
+
+std::string shell_word(const std::string& name) {
+  const bool is_plain = std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.' || c == '/';
+  });
+  if (is_plain) return name;
+  std::string word = "'";
+  for (const char c : name)
+    word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return printable(word + "'");
+}
+
+Surroundings look_around(const std::filesystem::path& folder) {
+  constexpr std::int64_t kMostNames = 5'000;
+  Surroundings here;
+  std::int64_t room = kMostNames;
+  std::size_t opened = 0;
+  for (const std::string& name : list_folder(folder, room).files) {
+    const std::string ending = lower_ending(name);
+    const bool may_be_recipe = ending == ".yaml" || ending == ".yml";
+    if ((!may_be_recipe && ending != ".py") || ++opened > kMostHeads) continue;
+    if (may_be_recipe && is_recipe(folder / name)) here.recipes.push_back(name);
+    if (!may_be_recipe && is_torch_script(folder / name)) here.scripts.push_back(name);
+  }
+  if (const auto data = look_at_data(folder, folder, kMostNames)) here.data = data->found;
+  return here;
+}
+
+KnownRuns known_runs(const std::filesystem::path& file) {
+  constexpr std::int64_t kMostRuns = 1'000;
+  const auto history = open_history(file, storage::Access::read_only);
+  if (!history && history.error().kind == ErrorKind::not_found) return {"no runs yet", {}};
+  const auto runs = history ? history->runs({.limit = kMostRuns}) : forward_error(history);
+  if (!runs) return {"cannot be read: " + runs.error().message(), {}};
+  if (runs->empty()) return {"no runs yet", {}};
+  const storage::RunRow& last = runs->front();
+  std::string text =
+      fmt::format("{} run{}{}, the last {} of {}: {}", runs->size(), runs->size() == 1 ? "" : "s",
+                  std::ssize(*runs) == kMostRuns ? " or more" : "", last.id.text, last.recipe_name,
+                  state_text(last));
+  if (last.speedup.pairs > 0) text += ", " + estimate_text(last.speedup);
+  return {printable(text), last};
+}
+
+std::vector<NextStep> next_steps(const Surroundings& here,
+                                 const std::optional<storage::RunRow>& last) {
+  std::vector<NextStep> steps;
+  const bool goes_on = last && is_stopped(*last);
+  if (goes_on) {
+    steps.push_back({"autotuned show last", "run " + last->id.text + " of " + last->recipe_name +
+                                                " was stopped; the command that began it goes on "
+                                                "with it"});
+  }
+  if (!here.recipes.empty()) {
+    const std::string recipe = first_choice(here.recipes);
+    if (!last) {
+      steps.push_back({"autotuned check " + shell_word(recipe),
+                       "looks at the data and the model, trains nothing"});
+    }
+    steps.push_back({"autotuned run " + shell_word(recipe), "tunes, then trains"});
+  }
+  if (!here.scripts.empty()) {
+    steps.push_back({"autotuned run " + shell_word(here.scripts.front()),
+                     "runs the script and tunes it while it trains"});
+  }
+  if (here.recipes.empty() && !here.data.empty()) {
+    steps.push_back({"autotuned init", "writes a recipe for the " + here.data});
+  } else if (here.recipes.empty() && here.scripts.empty()) {
+    steps.push_back({"autotuned init DIR", "writes a recipe for the pictures or arrays in DIR"});
+    steps.push_back({"autotuned init", "writes one that makes its own data, to see what happens"});
+  }
+  if (last && !goes_on) {
+    steps.push_back({"autotuned explain last", "tells what the last run tried, and what it gave"});
+    steps.push_back({"autotuned best", "lists what is known to be fastest on this machine"});
+  }
+  constexpr std::size_t kMost = 4;
+  if (steps.size() > kMost) steps.resize(kMost);
+  return steps;
+}
+
+std::string next_steps_text(const std::vector<NextStep>& steps) {
+  std::size_t width = 0;
+  for (const NextStep& step : steps)
+    width = std::max(width, step.command.size());
+  std::string text;
+  for (const NextStep& step : steps) {
+    text += fmt::format("{:<9}{:<{}}   {}\n", text.empty() ? "next" : "", printable(step.command),
+                        width, printable(step.why));
+  }
+  return text;
+}
+
+std::string surroundings_text(const Surroundings& here) {
+  std::string text;
+  const auto add = [&text](const std::string& part) {
+    if (!part.empty()) text += (text.empty() ? "" : "; ") + part;
+  };
+  add(shortened(here.recipes));
+  add(shortened(here.scripts));
+  add(printable(here.data));
+  return text.empty() ? "nothing to train on" : text;
+}
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/guide/starter_recipe.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "base/printable.hpp"
+#include "daemon/guide/folder_listing.hpp"
+#include "daemon/guide/next_step.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+constexpr std::int64_t kUsualBatch = 32;
+// With fewer samples a test on a part of them says nothing.
+constexpr std::int64_t kFewSamples = 100;
+constexpr int kSmallSide = 32;
+
+// What the training pictures are made of: large enough to see something, small enough for the device.
+int side_for(const DataFolder& data, bool has_gpu) {
+  if (data.shorter_side > 0 && data.shorter_side <= 48) return kSmallSide;
+  if (data.shorter_side > 0 && data.shorter_side <= 100) return 64;
+  return has_gpu ? 224 : 128;
+}
+
+// `text` with a comment in the column where comments stand.
+std::string commented(const std::string& text, const std::string& comment) {
+  return fmt::format("{:<27} # {}\n", text, comment);
+}
+
+std::string heading(const DataFolder& data, const StarterSpec& spec) {
+  const std::string file = shell_word(spec.recipe.string());
+  std::string text;
+  if (!spec.schema.empty())
+    text += "# yaml-language-server: $schema=" + printable(spec.schema.string()) + "\n";
+  text += "# Written by `autotuned init` for ";
+  text += data.samples == Samples::none ? std::string("a first look: the data are artificial")
+                                        : printable(data.found);
+  text += fmt::format(
+      ".\n#\n#   autotuned check {0}    # looks at data and model, trains nothing\n"
+      "#   autotuned run {0}      # tunes, then trains\n#\n"
+      "# `autotuned schema` explains every key. Keys that are not written here have defaults.\n\n",
+      file);
+  text += commented("autotuned: 1", "version of this file's format");
+  text += commented("name: " + spec.name, "name of the job in the history");
+  return text + commented("device: auto", "the first GPU; without one, the CPU") + "\n";
+}
+
+std::string model(const DataFolder& data, bool has_gpu) {
+  if (data.samples == Samples::none) {
+    return "# One hidden layer. `autotuned schema` lists the other models.\n"
+           "model: {type: mlp, hidden: 256, classes: 10}\n\n";
+  }
+  if (data.samples == Samples::arrays) {
+    return fmt::format(
+        "# Two convolutions and a linear layer, for images of any number of channels.\n"
+        "model: {{type: fashion_cnn, classes: {}}}\n\n",
+        data.classes);
+  }
+  if (side_for(data, has_gpu) == kSmallSide) {
+    return fmt::format(
+        "# Four convolutions of 128 channels, for small pictures.\n"
+        "model: {{type: simple_cnn, classes: {}}}\n\n",
+        data.classes);
+  }
+  return fmt::format(
+      "# ResNet-18 as in torchvision, with new parameters.\n"
+      "model: {{type: resnet18, classes: {}}}\n\n",
+      data.classes);
+}
+
+std::string source(const DataFolder& data) {
+  if (data.samples == Samples::none) {
+    return "# Artificial images whose labels can be learned. For your own: {type: image_files, "
+           "files: "
+           "photos/*/*.jpg},\n"
+           "# where photos/ has a folder for each class; or another type of `autotuned schema`.\n"
+           "data: {type: synthetic, samples: 10000, shape: [1, 28, 28], classes: 10}\n\n";
+  }
+  std::string comment = "# The order is new in every epoch.";
+  if (data.samples == Samples::pictures) {
+    comment = data.has_labels
+                  ? "# A picture that cannot be read is replaced by the next one, and named."
+                  : "# There are no classes, so labels are random: only the speed means something.";
+  }
+  const std::string skip = data.samples == Samples::pictures ? ", on_error: skip" : "";
+  return comment + "\ndata: {" + data.data + skip + "}\n\n";
+}
+
+std::string transforms(const DataFolder& data, bool has_gpu) {
+  const std::string intro =
+      "# Transforms of each sample before the model sees it, in this order.\ninput:\n";
+  const std::string from_bytes = commented("  - to_float", "bytes 0 to 255 become 0 to 1");
+  if (data.samples != Samples::pictures) {
+    if (!data.are_bytes) return {};
+    return intro + from_bytes +
+           commented("  - normalize: {mean: 0.5, std: 0.5}", "0 to 1 become -1 to 1") + "\n";
+  }
+  const int side = side_for(data, has_gpu);
+  return intro + commented("  - decode", "JPEG or PNG into red, green and blue") +
+         commented(fmt::format("  - random_resized_crop: {{size: {}}}", side),
+                   fmt::format("a random part becomes {0} x {0} pixels", side)) +
+         commented("  - random_flip", "leave it out where left and right differ: digits, text") +
+         from_bytes +
+         "  - normalize: {mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225]}   # as for "
+         "ImageNet\n\n";
+}
+
+// Half of the samples must fill a batch.
+std::int64_t batch_for(std::int64_t samples) {
+  std::int64_t batch = kUsualBatch;
+  while (samples > 0 && batch > 1 && 2 * batch > samples)
+    batch /= 2;
+  return batch;
+}
+
+std::string training(const DataFolder& data) {
+  const std::int64_t batch = batch_for(data.count);
+  return "optimizer: {type: adamw, lr: 0.001}\n\ntrain:\n" +
+         commented("  epochs: 5", "see every sample five times") +
+         commented(fmt::format("  batch_size: {}", batch), "samples per step") + "\n";
+}
+
+std::string evaluation(const DataFolder& data) {
+  if (!data.test_data.empty()) {
+    return "# Accuracy on samples that are not trained on, after every epoch.\nevaluate:\n  data: "
+           "{" +
+           data.test_data + "}\n\n";
+  }
+  const bool is_few = data.count > 0 && data.count < kFewSamples;
+  if (data.samples == Samples::none || !data.has_labels || is_few) return {};
+  return "# Accuracy on a tenth of the samples, which is then not trained on, after every epoch.\n"
+         "evaluate: {split: 10%}\n\n";
+}
+
+std::string tuning(const StarterSpec& spec, bool is_first_look) {
+  return "tune:\n" +
+         commented(is_first_look ? "  budget: 1min" : "  budget: 10min",
+                   "time for tuning; what is found is kept for the next run") +
+         commented("  allow: [numerics]",
+                   "also what rounds differently, such as 16-bit arithmetic") +
+         "\noutput:\n" +
+         commented("  dir: out/" + spec.name, "the model, checkpoints and best.yaml");
+}
+
+}  // namespace
+
+std::string starter_recipe(const DataFolder& data, const StarterSpec& spec) {
+  return heading(data, spec) + model(data, spec.has_gpu) + source(data) +
+         transforms(data, spec.has_gpu) + training(data) + evaluation(data) +
+         tuning(spec, data.samples == Samples::none);
+}
+
+std::string starter_name(const std::string& text) {
+  // Words that YAML takes for something else.
+  static constexpr std::array<std::string_view, 9> kWords = {"true", "false", "on", "off", "yes",
+                                                             "no",   "null",  "y",  "n"};
+  constexpr std::size_t kLongest = 60;
+  if (text.empty()) return "job";  // of the root folder
+  std::string name;
+  for (const char c : text.substr(0, kLongest)) {
+    const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    const bool is_other = (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+    name += is_letter || is_other ? c : '-';
+  }
+  const bool begins_well = !name.empty() && ((name.front() >= 'a' && name.front() <= 'z') ||
+                                             (name.front() >= 'A' && name.front() <= 'Z'));
+  const bool is_word = std::ranges::find(kWords, lower(name)) != kWords.end();
+  return begins_well && !is_word ? name : "job-" + name;
+}
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Event files of TensorBoard: records of TFRecord, each an Event of protobuf.
+//
+// The messages have few fields, and four kinds of them are written: they are encoded here, and not by protobuf's library,
+// of which this program would need nothing else (docs/architecture.md).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/logs/log_points.hpp"
+
+namespace autotuned::daemon {
+
+// "events.out.tfevents.1700000000.autotuned": TensorBoard looks for `tfevents`, and sorts by the second of the first event.
+[[nodiscard]] std::string event_file_name(std::int64_t unix_ns);
+
+// The bytes of a file with these points as scalars, in their order. A value is a float there.
+[[nodiscard]] std::string event_file_of(const std::vector<LogPoint>& points, std::int64_t unix_ns);
+
+// The checksum of TFRecord: CRC-32C, turned by 15 bits, plus a constant.
+[[nodiscard]] std::uint32_t masked_crc32c(std::string_view bytes);
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The figures of a run as others plot them: one value with its name at one step.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.hpp"
+#include "base/trial.hpp"
+
+namespace autotuned::daemon {
+
+struct LogPoint {
+  std::string name;       // "train/loss", "test/accuracy", "trials/ratio"
+  std::int64_t step = 0;  // of the training; of a trial its number
+  std::int64_t unix_ns = 0;
+  double value = 0.0;
+
+  friend bool operator==(const LogPoint&, const LogPoint&) = default;
+};
+
+// Of read_training_log(). What is told of a test data set is below "test/".
+[[nodiscard]] std::vector<LogPoint> training_points(const std::vector<Json>& log);
+
+// Of the trials with a measurement: ratio with both ends, rates, and whether it was accepted (1 or 0), at their ends.
+[[nodiscard]] std::vector<LogPoint> trial_points(const std::vector<TrialRecord>& trials);
+
+// A heading and a line for each point: run,name,step,unix_seconds,value.
+[[nodiscard]] std::string csv_of(std::string_view run, const std::vector<LogPoint>& points);
+
+// A line for each line of the training's log, as it is, and for each trial, as TrialRecord::to_json().
+[[nodiscard]] std::string jsonl_of(std::string_view run, const std::vector<Json>& log,
+                                   const std::vector<TrialRecord>& trials);
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/logs/training_log.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <string_view>
+#include <utility>
+
+namespace autotuned::daemon {
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr nanoseconds kLeastBetween = std::chrono::seconds(1);
+// After so many times the least distance it grows with the time that has gone by: ten times as long a training has
+// 23,000 lines more.
+constexpr int kEvenLines = 10'000;
+
+// Between two lines of a training that has gone on for so long.
+nanoseconds distance_after(nanoseconds elapsed) {
+  return std::max(kLeastBetween, elapsed / kEvenLines);
+}
+
+// Figures alone: nobody plots a text. Totals are the same in every line.
+void copy_numbers(const Json& from, const std::string& prefix, Json& to) {
+  for (const auto& [name, value] : from.items()) {
+    if (!value.is_number() || name.ends_with("_total")) continue;
+    to[prefix + name] = value;
+  }
+}
+
+// Nothing follows that would tell the end.
+bool is_last(const Json& progress) {
+  const auto step = get_integer(progress, "step");
+  const auto total = get_integer(progress, "steps_total");
+  return step && total && *step >= *total;
+}
+
+}  // namespace
+
+Result<TrainingLog> TrainingLog::open(const std::filesystem::path& file, const std::string& run) {
+  std::string first;
+  if (std::ifstream earlier(file); earlier) std::getline(earlier, first);
+  const auto line = parse_json(first, file.string());
+  const bool goes_on = line && get_string(*line, "run").value_or("") == run;
+  errno = 0;
+  std::ofstream stream(file, goes_on ? std::ios::app : std::ios::trunc);
+  if (!stream) {
+    return tl::unexpected(
+        system_error(errno, "cannot write the log of the training", file.string()));
+  }
+  // A kill may have cut the last line.
+  if (goes_on) stream << "\n";
+  return TrainingLog(std::move(stream), run);
+}
+
+bool TrainingLog::add(const Json& progress, std::int64_t unix_ns, nanoseconds now) {
+  const Json& evaluation = member(progress, "evaluation");
+  const auto step = get_integer(progress, "step");
+  if (!evaluation.is_object() && !step) return stream_.good();
+  Json line = {{"run", run_}, {"unix_ns", unix_ns}};
+  if (evaluation.is_object()) {
+    line["step"] = step_;
+    copy_numbers(evaluation, "test_", line);
+    if (const auto epoch = get_integer(evaluation, "epoch")) line["epoch"] = *epoch;
+    for (const char* name : {"test_epoch", "test_samples"})
+      line.erase(name);
+  } else {
+    step_ = *step;
+    if (!std::exchange(has_begun_, true)) {
+      begun_ = now;
+    } else if (now - written_ < distance_after(now - begun_) && !is_last(progress)) {
+      return stream_.good();
+    }
+    written_ = now;
+    copy_numbers(progress, "", line);
+  }
+  stream_ << to_line(line) << "\n" << std::flush;
+  return stream_.good();
+}
+
+std::vector<Json> read_training_log(const std::filesystem::path& file, const std::string& run) {
+  std::vector<Json> lines;
+  std::ifstream stream(file);
+  for (std::string text; std::getline(stream, text);) {
+    auto line = parse_json(text, file.string());
+    if (!line || get_string(*line, "run").value_or("") != run) continue;
+    const auto step = get_integer(*line, "step");
+    if (!step) continue;
+    // An evaluation comes with the step before it.
+    while (!lines.empty() && lines.back().at("step").get<std::int64_t>() > *step)
+      lines.pop_back();
+    const bool is_again = !lines.empty() && lines.back().at("step") == *step &&
+                          lines.back().contains("loss") == line->contains("loss");
+    if (is_again) lines.pop_back();
+    lines.push_back(*std::move(line));
+  }
+  return lines;
+}
+
+}  // namespace autotuned::daemon

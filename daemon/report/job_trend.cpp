@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/report/job_trend.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "base/printable.hpp"
+#include "base/text.hpp"
+#include "base/trial.hpp"
+#include "daemon/report/report.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+// What its best configuration reached, or the start where nothing else is known.
+double rate_of(const storage::RunRow& run) {
+  return run.best_samples_per_second > 0.0 ? run.best_samples_per_second
+                                           : run.baseline_samples_per_second;
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+// Names of machines by the keys of their environments, each read once.
+class MachineNames {
+ public:
+  explicit MachineNames(const storage::History& history) : history_(history) {}
+
+  Result<std::string> of(const std::string& key) {
+    if (const auto known = names_.find(key); known != names_.end()) return known->second;
+    const auto environment = history_.environment(key);
+    if (!environment) return forward_error(environment);
+    return names_[key] = *environment ? machine_name((*environment)->facts) : "?";
+  }
+
+ private:
+  const storage::History& history_;
+  std::map<std::string, std::string> names_;
+};
+
+}  // namespace
+
+std::string machine_name(const Json& facts) {
+  const auto cpus = get_integer(facts, "cpus_allowed").value_or(0);
+  std::string name = fmt::format("{}, {} CPU{}", get_string(facts, "cpu_model").value_or("?"), cpus,
+                                 cpus == 1 ? "" : "s");
+  for (const Json& gpu : member(facts, "gpus"))
+    name += ", " + get_string(gpu, "name").value_or("?");
+  return name;
+}
+
+Result<std::vector<PluginGain>> plugin_gains(const storage::History& history) {
+  const auto runs = history.runs({.limit = -1});
+  if (!runs) return forward_error(runs);
+  MachineNames machines(history);
+  std::map<std::tuple<std::string, std::string, std::string>, PluginGain> found;
+  std::map<std::tuple<std::string, std::string, std::string>, std::vector<double>> ratios;
+  for (const storage::RunRow& run : *runs) {
+    const auto machine = machines.of(run.environment_key);
+    if (!machine) return forward_error(machine);
+    const auto trials = history.trials(run.id);
+    if (!trials) return forward_error(trials);
+    for (const TrialRecord& trial : *trials) {
+      const bool is_decided = trial.verdict == Verdict::accepted ||
+                              trial.verdict == Verdict::rejected ||
+                              trial.verdict == Verdict::failed;
+      if (trial.kind != TrialKind::proposal || !is_decided) continue;
+      const auto key = std::tuple(trial.plugin, run.recipe_name, *machine);
+      PluginGain& gain = found[key];
+      gain.plugin = trial.plugin;
+      gain.job = run.recipe_name;
+      gain.machine = *machine;
+      ++gain.tried;
+      if (trial.verdict != Verdict::accepted) continue;
+      ++gain.won;
+      ratios[key].push_back(trial.estimate.ratio);
+    }
+  }
+  std::vector<PluginGain> gains;
+  for (auto& [key, gain] : found) {
+    if (gain.won > 0) gain.gain_ratio = median(ratios[key]);
+    gains.push_back(std::move(gain));
+  }
+  std::ranges::stable_sort(gains, std::ranges::greater{}, &PluginGain::gain_ratio);
+  return gains;
+}
+
+Json gains_json(const std::vector<PluginGain>& gains) {
+  Json list = Json::array();
+  for (const PluginGain& gain : gains) {
+    list.push_back({{"plugin", gain.plugin},
+                    {"recipe", gain.job},
+                    {"machine", gain.machine},
+                    {"tried", gain.tried},
+                    {"won", gain.won},
+                    {"median_ratio", gain.won > 0 ? Json(gain.gain_ratio) : Json()}});
+  }
+  return list;
+}
+
+std::string gains_text(const std::vector<PluginGain>& gains) {
+  if (gains.empty()) return "no trials yet; `autotuned run RECIPE` makes some\n";
+  Rows rows = {{"plugin", "job", "machine", "tried", "won", "gain"}};
+  std::set<std::string> winners;
+  std::set<std::string> others;
+  for (const PluginGain& gain : gains) {
+    if (gain.won == 0) {
+      others.insert(gain.plugin);
+      continue;
+    }
+    winners.insert(gain.plugin);
+    rows.push_back({gain.plugin, gain.job, gain.machine, format_count(gain.tried),
+                    format_count(gain.won), fmt::format("{:.2f} x", gain.gain_ratio)});
+  }
+  for (const std::string& winner : winners)
+    others.erase(winner);
+  std::string text = rows.size() == 1 ? std::string("no plugin has won a trial yet\n")
+                                      : table_text(std::move(rows)) +
+                                            "gain: the median of the trials that were won, each "
+                                            "beside what was known until then\n";
+  if (!others.empty()) {
+    text += printable(fmt::format("tried and never won: {}", fmt::join(others, ", "))) + "\n";
+  }
+  return text;
+}
+
+Result<std::vector<JobTrend>> job_trends(const storage::History& history,
+                                         const std::vector<storage::RunRow>& runs) {
+  MachineNames machines(history);
+  std::vector<JobTrend> trends;
+  std::set<std::pair<std::string, std::string>> seen;
+  for (auto newest = runs.begin(); newest != runs.end(); ++newest) {
+    if (rate_of(*newest) <= 0.0) continue;
+    if (!seen.emplace(newest->recipe_hash, newest->environment_key).second) continue;
+    const storage::RunRow* fastest = nullptr;
+    for (auto run = newest + 1; run != runs.end(); ++run) {
+      const bool is_same = run->recipe_hash == newest->recipe_hash &&
+                           run->environment_key == newest->environment_key;
+      if (!is_same || rate_of(*run) <= 0.0) continue;
+      if (fastest == nullptr || rate_of(*run) > rate_of(*fastest)) fastest = &*run;
+    }
+    if (fastest == nullptr) continue;
+    auto machine = machines.of(newest->environment_key);
+    if (!machine) return forward_error(machine);
+    trends.push_back({newest->recipe_name, std::move(*machine), *newest, *fastest});
+  }
+  return trends;
+}
+
+Json trends_json(const std::vector<JobTrend>& trends) {
+  const auto side = [](const storage::RunRow& run) {
+    return Json{{"run", run.id.text},
+                {"started_unix_ns", run.started_unix_ns},
+                {"start_samples_per_second", run.baseline_samples_per_second},
+                {"best_samples_per_second", rate_of(run)}};
+  };
+  Json list = Json::array();
+  for (const JobTrend& trend : trends) {
+    list.push_back({{"recipe", trend.job},
+                    {"recipe_hash", trend.newest.recipe_hash},
+                    {"machine", trend.machine},
+                    {"newest", side(trend.newest)},
+                    {"fastest_before", side(trend.fastest_before)},
+                    {"ratio", rate_of(trend.newest) / rate_of(trend.fastest_before)},
+                    {"is_side_by_side", false}});
+  }
+  return list;
+}
+
+std::string trends_text(const std::vector<JobTrend>& trends) {
+  if (trends.empty()) return "no job was measured twice on one machine\n";
+  Rows rows = {{"job", "machine", "fastest before", "on", "newest", "on", "change"}};
+  for (const JobTrend& trend : trends) {
+    rows.push_back({trend.job, trend.machine, rate_text(rate_of(trend.fastest_before)),
+                    time_text(trend.fastest_before.started_unix_ns).substr(0, 10),
+                    rate_text(rate_of(trend.newest)),
+                    time_text(trend.newest.started_unix_ns).substr(0, 10),
+                    format_gain(rate_of(trend.newest) / rate_of(trend.fastest_before))});
+  }
+  return table_text(std::move(rows)) +
+         "The two runs of a job were not measured side by side: other work on the machine may "
+         "explain a\nsmall change. `autotuned compare A B` says what else differs.\n";
+}
+
+}  // namespace autotuned::daemon

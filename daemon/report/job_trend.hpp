@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Questions to the whole history: what each plugin gave where, and whether a job became slower since.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/json.hpp"
+#include "base/result.hpp"
+#include "storage/history.hpp"
+
+namespace autotuned::daemon {
+
+// What became of the proposals of a plugin for one job on one machine.
+struct PluginGain {
+  std::string plugin;
+  std::string job;
+  std::string machine;     // "AMD EPYC 9V74, 2 CPUs"
+  std::int64_t tried = 0;  // trials that were decided
+  std::int64_t won = 0;
+  double gain_ratio =
+      0.0;  // the median of those that won, over what they were compared with; 0: none won
+};
+
+// Those that won somewhere, the largest gain first, then the others. Reads all runs.
+[[nodiscard]] Result<std::vector<PluginGain>> plugin_gains(const storage::History& history);
+[[nodiscard]] Json gains_json(const std::vector<PluginGain>& gains);
+[[nodiscard]] std::string gains_text(const std::vector<PluginGain>& gains);
+
+// The newest measured run of a job on a machine beside the one that was fastest before it. The two were measured at
+// different times.
+struct JobTrend {
+  std::string job;
+  std::string machine;
+  storage::RunRow newest;
+  storage::RunRow fastest_before;
+};
+
+// `runs` are those of History::runs(), newest first; runs without a rate and jobs with one run are left out.
+[[nodiscard]] Result<std::vector<JobTrend>> job_trends(const storage::History& history,
+                                                       const std::vector<storage::RunRow>& runs);
+[[nodiscard]] Json trends_json(const std::vector<JobTrend>& trends);
+[[nodiscard]] std::string trends_text(const std::vector<JobTrend>& trends);
+
+// "AMD EPYC 9V74, 2 CPUs, NVIDIA H200" of the facts of an environment.
+[[nodiscard]] std::string machine_name(const Json& facts);
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/report/run_files.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "base/printable.hpp"
+#include "base/text.hpp"
+#include "daemon/report/report.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct KnownFile {
+  const char* name;  // in the output folder
+  const char* what;
+};
+constexpr std::array kKnown = {
+    KnownFile{"model.pt", "the trained model, a state dictionary"},
+    KnownFile{"model_ema.pt", "the same with the averages of the weights"},
+    KnownFile{"model_best.pt", "the weights at the best evaluation"},
+    KnownFile{"model_best_ema.pt", "their averages there, which were evaluated"},
+    KnownFile{"best.yaml", "the recipe with the kept configuration"},
+    KnownFile{"summary.json", "the result, as `run --json` prints it"},
+    KnownFile{"log/training.jsonl", "training curves; `export` writes them for TensorBoard"},
+    KnownFile{"log/start.pt.trace.json.gz", "a trace of the start, for `analyze`"},
+    KnownFile{"log/best.pt.trace.json.gz", "a trace of the kept configuration, for `analyze`"},
+};
+constexpr std::size_t kMostSummaryBytes = 64 << 20;
+
+void add(const fs::path& path, std::string what, std::vector<RunFile>& files) {
+  std::error_code failed;
+  const auto bytes = fs::file_size(path, failed);  // fails on what is no file
+  if (!failed) files.push_back({path, static_cast<std::int64_t>(bytes), std::move(what)});
+}
+
+// The run whose results lie there; empty where it cannot be told.
+std::string owner_of(const fs::path& folder) {
+  const auto text = read_file(folder / "summary.json", kMostSummaryBytes);
+  if (!text) return {};
+  const auto summary = parse_json(*text, "summary.json");
+  return summary ? get_string(*summary, "run").value_or("") : std::string();
+}
+
+}  // namespace
+
+RunFiles files_of(const storage::RunRow& run) {
+  RunFiles found;
+  if (run.output_dir.empty()) return found;
+  const fs::path folder = run.output_dir;
+  const std::string owner = owner_of(folder);
+  // One that has not finished has written no summary: what is there is of the run before it.
+  if (!owner.empty() && owner != run.id.text && run.state == storage::RunState::finished) {
+    found.other_run = owner;
+    return found;
+  }
+  add(folder / ("checkpoint-" + run.id.text + ".pt"),
+      "the checkpoint that the training goes on from", found.files);
+  const bool has_results = owner == run.id.text;
+  for (const KnownFile& known : kKnown) {
+    const bool is_result = std::string_view(known.name).find('/') == std::string_view::npos;
+    if (is_result && !has_results) continue;
+    add(folder / known.name, known.what, found.files);
+  }
+  std::vector<fs::path> saved;
+  std::error_code failed;
+  for (fs::directory_iterator entry(folder / ("epochs-" + run.id.text), failed), end;
+       !failed && entry != end; entry.increment(failed))
+    saved.push_back(entry->path());
+  std::ranges::sort(saved);
+  for (const fs::path& one : saved)
+    add(one, "weights at the end of an epoch", found.files);
+  std::vector<fs::path> logs;
+  for (fs::directory_iterator entry(folder / "log", failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    if (entry->path().filename().string().starts_with("trainer-")) logs.push_back(entry->path());
+  }
+  std::ranges::sort(logs);
+  for (const fs::path& log : logs)
+    add(log, "what a trainer said", found.files);
+  return found;
+}
+
+std::string files_text(const storage::RunRow& run) {
+  const RunFiles found = files_of(run);
+  if (!found.other_run.empty()) {
+    return "files    " + printable(run.output_dir) + " has those of a later run, " +
+           printable(found.other_run) + "\n";
+  }
+  if (found.files.empty()) return {};
+  std::vector<std::vector<std::string>> rows = {{"file", "size", "what it is"}};
+  for (const RunFile& file : found.files)
+    rows.push_back({file.path.string(), format_bytes(file.size_bytes), file.what});
+  return table_text(std::move(rows));
+}
+
+}  // namespace autotuned::daemon

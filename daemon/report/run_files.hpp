@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run has left in its output folder.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "storage/history.hpp"
+
+namespace autotuned::daemon {
+
+struct RunFile {
+  std::filesystem::path path;
+  std::int64_t size_bytes = 0;
+  std::string what;  // "the trained model, a state dictionary"
+};
+
+struct RunFiles {
+  std::vector<RunFile> files;  // that are there: results first, then logs
+  // The run that has written its results into this folder since; empty where they are this run's, or nobody can tell.
+  std::string other_run;
+};
+
+[[nodiscard]] RunFiles files_of(const storage::RunRow& run);
+
+// A table under "files", or who has them now; empty where the folder is gone or has none.
+[[nodiscard]] std::string files_text(const storage::RunRow& run);
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/report/script_report.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+
+#include "base/text.hpp"
+#include "daemon/report/report.hpp"
+
+namespace autotuned::daemon {
+
+bool is_script(const Json& recipe) {
+  return get_string(recipe, "kind").value_or("") == "script";
+}
+
+std::string script_text(const Json& recipe) {
+  std::string text = "the script " + get_string(recipe, "name").value_or("?") + ":";
+  for (const Json& word : member(recipe, "command"))
+    text += " " + (word.is_string() ? word.get<std::string>() : word.dump());
+  return text;
+}
+
+std::string steps_under_text(const Json& training) {
+  std::int64_t own = 0;
+  std::int64_t others = 0;
+  int changes = 0;
+  std::string change;
+  for (const Json& part : member(training, "steps_under")) {
+    const std::int64_t steps = get_integer(part, "steps").value_or(0);
+    const std::string told = get_string(part, "change").value_or("");
+    (told.empty() ? own : others) += steps;
+    if (told.empty()) continue;
+    ++changes;
+    change = told;
+  }
+  if (own == 0 && changes == 0) return {};
+  std::string text = format_count(own) + " as the script is";
+  if (changes == 0) return text;
+  return text + fmt::format(", {} with {}", format_count(others),
+                            changes == 1 ? change : fmt::format("one of {} changes", changes));
+}
+
+std::string untried_text(const Json& training) {
+  const std::string spent =
+      "what was left of the budget of " +
+      format_duration(std::chrono::nanoseconds(get_integer(training, "budget_ns").value_or(0))) +
+      " is too short for a trial";
+  std::string text;
+  for (const Json& proposal : member(training, "untried")) {
+    text += fmt::format("not tried: {} ({}): {}\n", get_string(proposal, "change").value_or("?"),
+                        get_string(proposal, "plugin").value_or("?"), spent);
+  }
+  if (!text.empty()) return text + "the next run goes on with them; --budget gives more time\n";
+  if (!get_bool(training, "is_budget_spent").value_or(false)) return {};
+  return "the budget did not suffice for a second look at what was close; --budget gives more "
+         "time\n";
+}
+
+std::string end_text(const Json& training) {
+  const std::int64_t signal = get_integer(training, "signal").value_or(0);
+  if (signal == 0) {
+    return fmt::format("exit status {}", get_integer(training, "exit_code").value_or(0));
+  }
+  const char* const name = sigdescr_np(static_cast<int>(signal));
+  return fmt::format("signal {} ({})", signal, name != nullptr ? name : "unknown");
+}
+
+std::string script_state_text(const storage::RunRow& run) {
+  const std::string state(storage::to_string(run.state));
+  if (run.state == storage::RunState::cancelled)
+    return "interrupted (" + end_text(run.training) + ")";
+  const bool is_by_itself = run.state == storage::RunState::finished;
+  if (is_by_itself && get_integer(run.training, "exit_code").value_or(0) != 0) {
+    return state + " (" + end_text(run.training) + " of the script)";
+  }
+  return state;
+}
+
+std::string tuned_text(const storage::RunRow& run) {
+  const Configuration change = run.starting.change_to(run.best);
+  std::string text;
+  if (run.best.empty() || change.empty()) {
+    text = "nothing was confirmed to be faster: the script goes on as it is\n";
+  } else {
+    text = fmt::format("kept     {}\nfaster   {}\n", change_text(run.starting, change),
+                       estimate_text(run.speedup));
+  }
+  text += "tuning   " + format_duration(std::chrono::nanoseconds(run.tuning_duration_ns));
+  if (const auto cost_ns = get_integer(run.training, "tuning_cost_ns")) {
+    text += fmt::format(", {} more than its steps take as the script is",
+                        format_duration(std::chrono::nanoseconds(*cost_ns)));
+  }
+  const std::string steps = steps_under_text(run.training);
+  if (!steps.empty()) text += "\nsteps    of the training: " + steps;
+  return text + "\n" + untried_text(run.training);
+}
+
+}  // namespace autotuned::daemon

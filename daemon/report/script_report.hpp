@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is said of a run whose job is a script of the user. Its row has no recipe: `recipe` is {"kind": "script", "name",
+// "command", ...}, and `training` tells
+//   steps              of the script, since its start
+//   is_counted_to_end  false: up to the end of the tuning only
+//   steps_under        what the steps of the tuning ran under: a list of {"change", "steps"}, in which an empty change is
+//                      the script's own configuration
+//   tuned_steps        their sum
+//   tuning_cost_ns     what the tuning took beyond the time of its steps at the rate of the start
+//   counted            "steps" where rates and numbers are of steps, for want of samples
+//   budget_ns, is_budget_spent, untried   the time for tuning, and what it did not suffice for: {"plugin", "change"}; of a
+//                      recipe's run, too
+//   exit_code, signal  how the script ended
+#pragma once
+
+#include <string>
+
+#include "base/json.hpp"
+#include "storage/history.hpp"
+
+namespace autotuned::daemon {
+
+// Whether that column of a run is a script's.
+[[nodiscard]] bool is_script(const Json& recipe);
+
+// "the script train.py: python3 train.py --epochs 2".
+[[nodiscard]] std::string script_text(const Json& recipe);
+
+// "620 as the script is, 480 with loader.workers 0 → 2"; of more than one change only how many. Empty where there is none.
+[[nodiscard]] std::string steps_under_text(const Json& training);
+
+// What there was no time to try, a line for each; empty where there is nothing of the kind.
+[[nodiscard]] std::string untried_text(const Json& training);
+
+// "exit status 3", "signal 9 (Killed)": how a script ended.
+[[nodiscard]] std::string end_text(const Json& training);
+
+// "finished", "finished (exit status 3 of the script)", "interrupted (signal 2 (Interrupt))"; of a script that has ended.
+[[nodiscard]] std::string script_state_text(const storage::RunRow& run);
+
+// What was kept, what it gives and what the tuning took: a few lines for the terminal of the script.
+[[nodiscard]] std::string tuned_text(const storage::RunRow& run);
+
+}  // namespace autotuned::daemon

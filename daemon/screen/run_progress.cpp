@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/screen/run_progress.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include "daemon/report/report.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+using std::chrono::nanoseconds;
+
+// More epochs than this are not told one by one.
+constexpr std::int64_t kMostEpochsTold = 10;
+constexpr const char* kBeforeTraining = "starting a fresh trainer";
+constexpr const char* kBetweenTrials = "choosing what to try next";
+
+nanoseconds duration_in(const Json& object, const char* field) {
+  return nanoseconds(std::max<std::int64_t>(integer_in(object, field), 0));
+}
+
+// Of the run that the session has in the history: it may be one that an earlier session had begun to tell.
+void take_run(RunProgress& progress, const Json& event) {
+  progress.recipe = text_in(event, "recipe");
+  const bool is_tuned = text_in(event, "state") == "training";
+  progress.stage = is_tuned ? Stage::training : Stage::tuning;
+  progress.doing = is_tuned ? kBeforeTraining : "measuring the starting configuration";
+  progress.trials_done = 0;
+  progress.trials_about = 0;
+  progress.trials_before = 0;
+  progress.trial.reset();
+  progress.kept.clear();
+  progress.confirmed.reset();
+}
+
+void take_tuning(RunProgress& progress, const Json& event, nanoseconds now) {
+  progress.trials_done = static_cast<int>(integer_in(event, "trials_done"));
+  const int expected = static_cast<int>(integer_in(event, "trials_expected"));
+  progress.trials_about = expected > 0 ? progress.trials_done + expected : 0;
+  progress.budget = duration_in(event, "budget_ns");
+  progress.budget_spent = duration_in(event, "budget_spent_ns");
+  progress.budget_told_at = now;
+}
+
+void take_answer(RunProgress& progress, const Json& event) {
+  const std::string plugin = text_in(event, "plugin");
+  const std::string outcome = text_in(event, "outcome");
+  const auto known = progress.outcomes.find(plugin);
+  progress.said.answer =
+      !outcome.empty() && (known == progress.outcomes.end() || known->second != outcome);
+  const bool is_new = known == progress.outcomes.end();
+  if (is_new && !outcome.empty() && !flag_in(event, "is_failure")) ++progress.inapplicable;
+  progress.outcomes[plugin] = outcome;
+  progress.doing = kBetweenTrials;
+}
+
+// Once, when what is tried first is known.
+void tell_inapplicable(RunProgress& progress) {
+  if (progress.is_inapplicable_told || progress.inapplicable == 0) return;
+  progress.is_inapplicable_told = true;
+  progress.said.inapplicable = true;
+}
+
+// The same as in tuner::Session::restore(), by what the events tell.
+void take_verdict(RunProgress& progress, const Json& event) {
+  const Json& trial = member(event, "trial");
+  const std::string kind = text_in(trial, "kind");
+  const std::string verdict = text_in(trial, "verdict");
+  if (verdict == "interrupted") return;
+  const bool is_accepted = verdict == "accepted";
+  const auto change = Configuration::from_json(member(trial, "change"));
+  if (kind == "verification" && is_accepted) {
+    progress.kept = {{.title = title_of(trial), .change = {}, .ratio = number_in(trial, "ratio")}};
+    progress.confirmed = estimate_of(trial);
+  } else if (kind == "proposal" && is_accepted && change) {
+    progress.kept.push_back(
+        {.title = title_of(trial), .change = *change, .ratio = number_in(trial, "ratio")});
+    progress.confirmed.reset();
+  } else if (kind == "confirmation" && is_accepted) {
+    progress.confirmed = estimate_of(trial);
+  } else if (kind == "confirmation" && !progress.kept.empty()) {
+    progress.said.withdrawn.push_back(progress.kept.back());
+    progress.kept.pop_back();
+  } else if (kind == "ablation" && flag_in(event, "drops_change") && change &&
+             !progress.confirmed) {
+    const auto is_dropped = [&](const KeptChange& kept) {
+      return !kept.change.empty() &&
+             std::ranges::all_of(kept.change.values(), [&](const auto& turned) {
+               return change->find(turned.first) != nullptr;
+             });
+    };
+    std::ranges::copy_if(progress.kept, std::back_inserter(progress.said.withdrawn), is_dropped);
+    std::erase_if(progress.kept, is_dropped);
+  }
+}
+
+void take_trial_start(RunProgress& progress, const Json& trial) {
+  progress.stage = Stage::tuning;
+  progress.doing.clear();
+  progress.trial.emplace();
+  progress.trial->number = progress.trials_done + 1;
+  progress.trial->title = title_of(trial);
+  tell_inapplicable(progress);
+}
+
+void take_block(RunProgress& progress, const Json& event) {
+  if (!progress.trial) return;
+  progress.trial->estimate = estimate_of(event);
+}
+
+void take_training(RunProgress& progress, const Json& told, nanoseconds now) {
+  progress.stage = Stage::training;
+  progress.trial.reset();
+  if (member(told, "checkpoint").is_object()) return;
+  if (!progress.training) progress.training = TrainingUnderWay{};
+  TrainingUnderWay& training = *progress.training;
+  if (member(told, "evaluation").is_object()) {
+    const int tenths = static_cast<int>(training.done_ratio() * 10);
+    progress.said.evaluation =
+        training.epochs_total <= kMostEpochsTold || tenths > progress.told_tenths;
+    if (!progress.said.evaluation) return;
+    progress.told_tenths = tenths;
+    progress.told_halves = static_cast<int>(training.done_ratio() * 2);
+    return;
+  }
+  training = {.step = integer_in(told, "step"),
+              .steps_total = integer_in(told, "steps_total"),
+              .epoch = integer_in(told, "epoch"),
+              .epochs_total = integer_in(told, "epochs_total"),
+              .samples = number_in(told, "samples"),
+              .samples_total = number_in(told, "samples_total"),
+              .samples_per_second = number_in(told, "samples_per_second"),
+              .loss = number_in(told, "loss"),
+              .told_at = now};
+  // The last one comes with the evaluation, or with the result.
+  const int halves = std::min(static_cast<int>(training.done_ratio() * 2), 1);
+  progress.said.training = halves > progress.told_halves;
+  progress.told_halves = std::max(progress.told_halves, halves);
+}
+
+}  // namespace
+
+double TrainingUnderWay::done_ratio() const {
+  return samples_total > 0.0 ? std::clamp(samples / samples_total, 0.0, 1.0) : 0.0;
+}
+
+nanoseconds TrainingUnderWay::left(nanoseconds now) const {
+  if (!(samples_per_second > 0.0)) return nanoseconds{0};
+  // A trainer may say anything; a century is long enough.
+  const double seconds = std::clamp((samples_total - samples) / samples_per_second, 0.0, 3e9);
+  const auto whole = nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
+  return std::max(whole - (now - told_at), nanoseconds{0});
+}
+
+double RunProgress::best_ratio() const {
+  if (confirmed) return confirmed->ratio;
+  double ratio = 1.0;
+  for (const KeptChange& change : kept)
+    ratio *= change.ratio;
+  return ratio;
+}
+
+nanoseconds RunProgress::spent(nanoseconds now) const {
+  return budget_spent + (now - budget_told_at);
+}
+
+void take(RunProgress& progress, const Json& event, nanoseconds now) {
+  progress.said = {};
+  const std::string name = text_in(event, "event");
+  progress.waits_for = name == "waiting" ? text_in(event, "for") : "";
+  if (name == "run") {
+    take_run(progress, event);
+  } else if (name == "phase") {
+    progress.stage = Stage::starting;
+    progress.doing = text_in(event, "phase");
+    progress.recipe = text_in(event, "recipe");
+  } else if (name == "baseline") {
+    progress.start_samples_per_second = number_in(event, "samples_per_second");
+    progress.doing = "measuring the upper bound";
+  } else if (name == "ceiling") {
+    progress.upper_bound_samples_per_second = number_in(event, "samples_per_second");
+    progress.bound_by = text_in(event, "bound_by");
+    ++progress.upper_bounds;
+    progress.doing = "taking a profile";
+  } else if (name == "tuning") {
+    take_tuning(progress, event, now);
+  } else if (name == "earlier_trial") {
+    take_verdict(progress, event);
+    progress.said = {};
+    ++progress.trials_before;
+  } else if (name == "asking") {
+    progress.doing = "asking " + text_in(event, "plugin");
+  } else if (name == "answered") {
+    take_answer(progress, event);
+  } else if (name == "trial_started") {
+    take_trial_start(progress, member(event, "trial"));
+  } else if (name == "block") {
+    take_block(progress, event);
+  } else if (name == "checked") {
+    if (progress.trial) progress.trial->checked = text_in(event, "detail");
+  } else if (name == "trial_finished") {
+    take_verdict(progress, event);
+    ++progress.trials_done;
+    progress.trial.reset();
+    progress.doing = kBetweenTrials;
+  } else if (name == "tuned") {
+    progress.confirmed = Estimate{.ratio = number_in(event, "speedup"),
+                                  .low = number_in(event, "speedup_low"),
+                                  .high = number_in(event, "speedup_high"),
+                                  .pairs = 1};
+    progress.trial.reset();
+    progress.stage = Stage::training;
+    progress.doing = kBeforeTraining;
+    tell_inapplicable(progress);
+  } else if (name == "training") {
+    take_training(progress, member(event, "progress"), now);
+  } else if (name == "damaged") {
+    progress.damaged = integer_in(event, "files");
+  } else if (name == "cancelling") {
+    progress.is_stopping = true;
+  } else if (name == "result") {
+    progress.stage = Stage::ended;
+  }
+}
+
+std::string change_of(const Json& trial) {
+  const auto change = Configuration::from_json(member(trial, "change"));
+  const auto reference = Configuration::from_json(member(trial, "reference"));
+  if (!change || !reference) return "?";
+  return change_text(*reference, *change);
+}
+
+Estimate estimate_of(const Json& trial) {
+  return {.ratio = number_in(trial, "ratio"),
+          .low = number_in(trial, "ratio_low"),
+          .high = number_in(trial, "ratio_high"),
+          .pairs = static_cast<int>(integer_in(trial, "pairs"))};
+}
+
+std::string title_of(const Json& trial) {
+  const std::string kind = text_in(trial, "kind");
+  return (kind == "proposal" ? text_in(trial, "plugin") : kind) + ": " + change_of(trial);
+}
+
+std::string text_in(const Json& object, const char* field) {
+  return get_string(object, field).value_or("");
+}
+
+double number_in(const Json& object, const char* field) {
+  return get_number(object, field).value_or(0.0);
+}
+
+std::int64_t integer_in(const Json& object, const char* field) {
+  return get_integer(object, field).value_or(0);
+}
+
+bool flag_in(const Json& object, const char* field) {
+  return get_bool(object, field).value_or(false);
+}
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of a run while it goes on, taken from the events of its session (docs/architecture.md). A value without I/O or
+// a clock of its own: the same events at the same times give the same state.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/configuration.hpp"
+#include "base/json.hpp"
+#include "base/trial.hpp"
+
+namespace autotuned::daemon {
+
+enum class Stage { starting, tuning, training, ended };
+
+// A change that was accepted and not withdrawn since.
+struct KeptChange {
+  std::string title;  // "amp: precision.autocast off → bf16"
+  Configuration change;
+  double ratio = 1.0;  // against what was kept before it
+};
+
+struct TrialUnderWay {
+  int number = 0;  // among those of the run, from 1
+  std::string title;
+  Estimate estimate;    // without pairs before the first
+  std::string checked;  // what a check said last
+};
+
+struct TrainingUnderWay {
+  std::int64_t step = 0;
+  std::int64_t steps_total = 0;
+  std::int64_t epoch = 0;
+  std::int64_t epochs_total = 0;
+  double samples = 0.0;
+  double samples_total = 0.0;
+  double samples_per_second = 0.0;
+  double loss = 0.0;
+  std::chrono::nanoseconds told_at{0};
+
+  [[nodiscard]] double done_ratio() const;
+  // At `now`, by the rate that was told last.
+  [[nodiscard]] std::chrono::nanoseconds left(std::chrono::nanoseconds now) const;
+};
+
+// What the last event gave reason to say.
+struct Said {
+  bool inapplicable = false;  // how many plugins have nothing to try
+  bool training = false;      // it has begun, or half of it is over
+  bool evaluation = false;
+  bool answer = false;  // of a plugin: it was not given before
+  std::vector<KeptChange> withdrawn;
+};
+
+struct RunProgress {
+  using nanoseconds = std::chrono::nanoseconds;
+
+  nanoseconds started{0};
+  Stage stage = Stage::starting;
+  std::string doing;      // "asking amp"; empty: the stage says it
+  std::string waits_for;  // what somebody else has; empty: it does not wait
+  std::string recipe;
+  bool is_stopping = false;
+  bool is_only_watched = false;  // Ctrl-C ends the watching, not the run
+
+  int trials_done = 0;
+  int trials_about = 0;   // so many there will be, as far as is known; 0: not known yet
+  int trials_before = 0;  // of them done by earlier processes of the run
+  std::optional<nanoseconds> budget;
+  nanoseconds budget_spent{0};  // when it was told
+  nanoseconds budget_told_at{0};
+  std::optional<TrialUnderWay> trial;
+
+  double start_samples_per_second = 0.0;
+  double upper_bound_samples_per_second = 0.0;
+  std::string bound_by;
+  int upper_bounds = 0;  // how many were told
+  std::vector<KeptChange> kept;
+  std::optional<Estimate> confirmed;  // the best configuration against the starting one
+
+  std::map<std::string, std::string> outcomes;  // last sentence by plugin
+  int inapplicable = 0;                         // plugins that have nothing to try
+  bool is_inapplicable_told = false;
+  std::int64_t damaged = 0;  // files, as they were told
+  std::optional<TrainingUnderWay> training;
+  int told_halves = -1;  // of the training
+  int told_tenths = -1;  // of it, when an evaluation was told
+  Said said;
+
+  // Of the best configuration against the starting one: the product of what trials showed, until it is confirmed.
+  [[nodiscard]] double best_ratio() const;
+  [[nodiscard]] nanoseconds spent(nanoseconds now) const;
+};
+
+// Unknown events change nothing but `said`.
+void take(RunProgress& progress, const Json& event, std::chrono::nanoseconds now);
+
+// "loader.workers 0 → 2" of a trial as an event tells it.
+[[nodiscard]] std::string change_of(const Json& trial);
+[[nodiscard]] Estimate estimate_of(const Json& trial);
+// "amp: precision.autocast off → bf16"; of a trial that nobody proposed its kind instead of a plugin.
+[[nodiscard]] std::string title_of(const Json& trial);
+
+// Fields of events: those of others, so that none may be missing. "" and 0 stand for that.
+[[nodiscard]] std::string text_in(const Json& object, const char* field);
+[[nodiscard]] double number_in(const Json& object, const char* field);
+[[nodiscard]] std::int64_t integer_in(const Json& object, const char* field);
+[[nodiscard]] bool flag_in(const Json& object, const char* field);
+
+}  // namespace autotuned::daemon

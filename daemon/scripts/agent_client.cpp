@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/scripts/agent_client.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <string_view>
+#include <utility>
+
+#include "daemon/trainers/trainer_answer.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+constexpr int kProtocol = 1;
+
+// Until one of them has something to say.
+void wait_for_either(int agent, int cancel) {
+  std::array<pollfd, 2> polled{{{agent, POLLIN, 0}, {cancel, POLLIN, 0}}};
+  (void)::poll(polled.data(), cancel >= 0 ? 2 : 1, -1);
+}
+
+// Other than FrameChannel::send(), after which nothing can be received from one that is gone: it may have said why.
+void send_to(int agent, std::string_view rest) {
+  while (!rest.empty()) {
+    const ssize_t count = ::send(agent, rest.data(), rest.size(), MSG_NOSIGNAL);
+    if (count >= 0) {
+      rest.remove_prefix(static_cast<std::size_t>(count));
+    } else if (errno != EINTR) {
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+tl::unexpected<Error> AgentClient::end_with(AgentEnd end) {
+  if (!end_) end_ = std::move(end);
+  return fail(ErrorKind::cancelled, end_->text.empty() ? "the script has ended" : end_->text);
+}
+
+// The next frame that is no end.
+Result<Json> AgentClient::receive() {
+  if (end_) return end_with(*end_);
+  for (;;) {
+    // What the agent says before it ends counts, also where the script has ended by now.
+    auto frame = channel_.receive(std::chrono::nanoseconds(0));
+    if (!frame && frame.error().kind == ErrorKind::timeout) {
+      if (cancel_->is_requested())
+        return end_with({.kind = AgentEnd::Kind::script_ended, .text = ""});
+      wait_for_either(channel_.descriptor(), cancel_->descriptor());
+      continue;
+    }
+    if (!frame && frame.error().kind == ErrorKind::crashed) {
+      return end_with({.kind = AgentEnd::Kind::closed, .text = "the script has closed its socket"});
+    }
+    if (!frame) {
+      return end_with(
+          {.kind = AgentEnd::Kind::closed,
+           .text = "the agent in the script sent no frame of JSON: " + frame.error().what});
+    }
+    if (const Json& ended = member(*frame, "end"); ended.is_object()) {
+      const bool has_steps = get_bool(ended, "steps_known").value_or(false);
+      return end_with({.kind = AgentEnd::Kind::script_ended,
+                       .text = has_steps ? "" : get_string(ended, "why").value_or(""),
+                       .has_steps = has_steps,
+                       .steps = get_integer(ended, "steps").value_or(0)});
+    }
+    if (const Json& detached = member(*frame, "detached"); detached.is_object()) {
+      return end_with(
+          {.kind = AgentEnd::Kind::detached,
+           .text = "the agent in the script let go: " + trainer_error_from(detached).message()});
+    }
+    return frame;
+  }
+}
+
+Result<Json> AgentClient::receive_hello() {
+  auto frame = receive();
+  if (!frame) return frame;
+  const Json& hello = member(*frame, "hello");
+  const auto protocol = get_integer(hello, "protocol");
+  const bool owns_loop = get_bool(hello, "owns_loop").value_or(true);
+  if (protocol && *protocol == kProtocol && !owns_loop) return hello;
+  return fail(ErrorKind::unsupported,
+              "the agent in the script does not speak protocol " + std::to_string(kProtocol), "",
+              "use the Python package that was installed with this program");
+}
+
+Result<Json> AgentClient::request(const std::string& name, Json fields) {
+  if (end_) return end_with(*end_);
+  const std::int64_t id = next_id_++;
+  fields["id"] = id;
+  fields["request"] = name;
+  send_to(channel_.descriptor(), encode_frame(to_line(fields)));
+  auto frame = receive();
+  if (!frame) return frame;
+  if (get_integer(*frame, "id").value_or(-1) != id) {
+    return end_with({.kind = AgentEnd::Kind::closed,
+                     .text = "the agent in the script answered a question that was not asked"});
+  }
+  if (const Json& ok = member(*frame, "ok"); ok.is_object()) return ok;
+  const Json& error = member(*frame, "error");
+  if (!error.is_object()) {
+    return end_with(
+        {.kind = AgentEnd::Kind::closed,
+         .text = "the answer of the script's agent to '" + name + "' has no 'ok' or 'error'"});
+  }
+  Error told = trainer_error_from(error);
+  // What we cancelled we would know.
+  if (told.kind == ErrorKind::cancelled) told.kind = ErrorKind::internal;
+  return tl::unexpected(std::move(told));
+}
+
+const AgentEnd& AgentClient::wait_for_end() {
+  while (!end_)
+    (void)receive();
+  return *end_;
+}
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The conversation with the agent in a script of the user (docs/trainer-protocol.md, "Trainers that do not own their loop").
+//
+// Other than a trainer, the script is nobody's to end. It answers at the end of a step, which may take as long as an
+// evaluation, so nothing here has a time limit. What ends the conversation is ErrorKind::cancelled: there is nothing left
+// to tune, and no candidate is to blame.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/descriptor.hpp"
+#include "base/frame.hpp"
+#include "base/json.hpp"
+#include "base/result.hpp"
+#include "daemon/trainers/trainer_client.hpp"
+
+namespace autotuned::daemon {
+
+// Why there is no more conversation.
+struct AgentEnd {
+  enum class Kind {
+    script_ended,  // the agent says so, or whoever started the script
+    detached,      // the agent has let go; the script trains on
+    closed,        // the socket is closed: the process was killed, or has closed it itself
+  };
+  Kind kind = Kind::closed;
+  std::string text;        // for people, one clause; may be empty
+  bool has_steps = false;  // a step of a training was recognised
+  std::int64_t steps = 0;  // since the start of the script, where the agent told
+};
+
+// One thread.
+class AgentClient {
+ public:
+  // `cancel` must outlive the client: it is requested once the script has ended.
+  AgentClient(Descriptor socket, CancelSource& cancel)
+      : channel_(std::move(socket)), cancel_(&cancel) {}
+
+  // Waits for the hello, as long as the script takes to import PyTorch. ErrorKind::unsupported: another protocol.
+  Result<Json> receive_hello();
+  // Sends {"request": name, ...fields} and waits for the answer. Errors: those that the agent tells, and `cancelled`.
+  Result<Json> request(const std::string& name, Json fields);
+  // Waits for the end: of the script, or of the conversation. After a `finish` the agent closes the socket.
+  const AgentEnd& wait_for_end();
+
+  [[nodiscard]] const std::optional<AgentEnd>& end() const { return end_; }
+
+ private:
+  Result<Json> receive();
+  tl::unexpected<Error> end_with(AgentEnd end);
+
+  FrameChannel channel_;
+  CancelSource* cancel_;
+  std::int64_t next_id_ = 1;
+  std::optional<AgentEnd> end_;
+};
+
+}  // namespace autotuned::daemon

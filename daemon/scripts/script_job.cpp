@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/scripts/script_job.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.hpp"
+#include "daemon/scripts/script_knobs.hpp"
+#include "daemon/trainers/trainer_answer.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+using std::chrono::nanoseconds;
+
+// Steps of scripts carry more of Python's own pauses than those of a trainer.
+constexpr nanoseconds kLeastBlock = std::chrono::milliseconds(250);
+constexpr std::int64_t kLeastSteps = 2;
+// Without a clean step for so long, the script does something else.
+constexpr nanoseconds kMostWait = std::chrono::minutes(2);
+constexpr std::int64_t kProfileSteps = 20;
+constexpr std::int64_t kProfileWarmupSteps = 3;
+constexpr nanoseconds kProfileLimit = std::chrono::seconds(10);
+// A request that the script interrupts by making its optimizer anew is made once more, so often.
+constexpr int kMostRenewals = 5;
+
+// Losses and figures of one part of an answer to `check`.
+Result<tuner::UpdateComparison> comparison_of(const Json& part, std::int64_t steps) {
+  auto comparison = comparison_from(part);
+  if (!comparison) return comparison;
+  comparison->steps = steps;
+  comparison->reference_losses = losses_from(member(part, "reference_losses"));
+  comparison->candidate_losses = losses_from(member(part, "candidate_losses"));
+  return comparison;
+}
+
+}  // namespace
+
+Result<void> ScriptJob::greet() {
+  auto hello = agent_.receive_hello();
+  if (!hello) return forward_error(hello);
+  hello_ = *std::move(hello);
+  return {};
+}
+
+Result<void> ScriptJob::load() {
+  auto facts = agent_.request("load", Json::object());
+  if (!facts) return forward_error(facts);
+  facts_ = *std::move(facts);
+  ScriptKnobs found = script_knobs(facts_);
+  knobs_ = std::move(found.knobs);
+  starting_ = std::move(found.starting);
+  notes_ = std::move(found.notes);
+  for (const Json& note : member(facts_, "notes")) {
+    if (note.is_string()) notes_.push_back(note.get<std::string>());
+  }
+  in_force_ = starting_;
+  has_samples_ = get_integer(facts_, "samples_per_step").value_or(0) > 0;
+  steps_ = get_integer(facts_, "steps").value_or(0);
+  return {};
+}
+
+Result<void> ScriptJob::count_steps(const Configuration& configuration) {
+  auto place = agent_.request("place", Json::object());
+  if (!place) return forward_error(place);
+  const std::int64_t now = get_integer(*place, "steps").value_or(steps_);
+  const std::int64_t made = std::max<std::int64_t>(0, now - steps_);
+  steps_ = std::max(steps_, now);
+  const auto known = std::ranges::find(steps_under_, configuration, &StepsUnder::configuration);
+  if (known == steps_under_.end()) {
+    steps_under_.push_back({configuration, made});
+  } else {
+    known->steps += made;
+  }
+  return {};
+}
+
+Result<void> ScriptJob::prepare(const Configuration& configuration) {
+  if (in_force_ == configuration) return {};
+  auto prepared = agent_.request("prepare", {{"configuration", configuration.to_json()}});
+  if (!prepared) return forward_error(prepared);
+  // The first steps under another value run cold: they belong to neither configuration.
+  const Configuration before = std::exchange(in_force_, configuration).value_or(Configuration{});
+  const Configuration change = before.change_to(configuration);
+  warmup_steps_ = 0;
+  for (const auto& [name, value] : change.values()) {
+    if (const auto knob = recipes::find_knob(knobs_, name)) {
+      warmup_steps_ = std::max(warmup_steps_, knob->warmup_steps);
+    }
+  }
+  return {};
+}
+
+std::int64_t ScriptJob::samples_per_step() const {
+  return has_samples_ ? get_integer(facts_, "samples_per_step").value_or(1) : 1;
+}
+
+Result<Json> ScriptJob::ask_for_steps(const Configuration& configuration, const std::string& name,
+                                      const std::function<Json()>& fields) {
+  for (int renewals = 0; renewals < kMostRenewals; ++renewals) {
+    if (auto ready = prepare(configuration); !ready) return forward_error(ready);
+    auto answer = agent_.request(name, fields());
+    // A configuration that fails is taken back by the agent.
+    if (!answer) in_force_.reset();
+    if (!answer && answer.error().kind == ErrorKind::cancelled) return answer;
+    if (answer) warmup_steps_ = 0;
+    if (auto counted = count_steps(configuration); !counted) return forward_error(counted);
+    if (answer || answer.error().kind != ErrorKind::busy) return answer;
+  }
+  return fail(ErrorKind::cancelled, "the script makes its optimizer anew again and again");
+}
+
+Result<Block> ScriptJob::run_block(const Configuration& configuration,
+                                   const tuner::BlockRequest& request) {
+  if (!request.reuse.empty()) {
+    return fail(ErrorKind::unsupported, "the batches of a script are its own");
+  }
+  Result<Json> answer = fail(ErrorKind::internal, "no block was asked for");
+  const auto fields = [&]() -> Json {
+    return {{"minimum_ns", std::max(kLeastBlock, request.minimum_duration).count()},
+            {"minimum_steps", std::max(kLeastSteps, request.minimum_steps)},
+            {"warmup_steps", warmup_steps_},
+            {"maximum_ns", kMostWait.count()}};
+  };
+  for (const bool is_last : {false, true}) {
+    answer = ask_for_steps(configuration, "run", fields);
+    if (answer || answer.error().kind != ErrorKind::timeout) break;
+    if (is_last) {
+      return fail(ErrorKind::cancelled, "the script has made no step of the usual kind for " +
+                                            format_duration(2 * kMostWait));
+    }
+  }
+  if (!answer) return forward_error(answer);
+  auto block = Block::from_json(*answer);
+  if (block && !has_samples_) block->samples = block->steps;
+  return block;
+}
+
+Result<tuner::UpdateComparison> ScriptJob::compare_updates(const Configuration& reference,
+                                                           const Configuration& candidate,
+                                                           std::int64_t steps,
+                                                           tuner::CheckedSteps which) {
+  static_cast<void>(which);  // from where the training stands
+  checked_steps_ = steps;
+  auto answer = ask_for_steps(reference, "check", [&]() -> Json {
+    return {{"configuration", candidate.to_json()},
+            {"method", "auto"},
+            {"steps", steps},
+            {"rounded", false},
+            {"maximum_ns", kMostWait.count()}};
+  });
+  if (!answer) return forward_error(answer);
+  return comparison_of(*answer, get_integer(*answer, "steps").value_or(steps));
+}
+
+// Over the next steps, not those of the check: the training goes on.
+Result<tuner::UpdateComparison> ScriptJob::compare_rounded(const Configuration& configuration) {
+  auto answer = ask_for_steps(configuration, "check", [&]() -> Json {
+    return {{"configuration", configuration.to_json()},
+            {"method", "auto"},
+            {"steps", checked_steps_},
+            {"rounded", true},
+            {"maximum_ns", kMostWait.count()}};
+  });
+  if (!answer) return forward_error(answer);
+  const Json& rounded = member(*answer, "rounded");
+  if (!rounded.is_object()) {
+    return fail(ErrorKind::unsupported, "the script was not compared with itself, rounded");
+  }
+  return comparison_of(rounded, get_integer(*answer, "steps").value_or(checked_steps_));
+}
+
+Result<tuner::Profile> ScriptJob::profile(const Configuration& configuration) {
+  auto answer = ask_for_steps(configuration, "profile", [&]() -> Json {
+    return {{"count", kProfileSteps},
+            {"warmup_steps", std::max<std::int64_t>(kProfileWarmupSteps, warmup_steps_)},
+            {"maximum_ns", kProfileLimit.count()},
+            {"path", ""}};
+  });
+  if (!answer) return forward_error(answer);
+  tuner::Profile profile;
+  if (const Json& metrics = member(*answer, "metrics"); metrics.is_object()) {
+    profile.metrics = metrics;
+  }
+  if (const Json& spans = member(*answer, "spans"); spans.is_array()) profile.spans = spans;
+  if (const Json& operators = member(*answer, "operators"); operators.is_array()) {
+    profile.operators = operators;
+  }
+  return profile;
+}
+
+Result<void> ScriptJob::finish(const Configuration& configuration, const std::string& reason) {
+  auto answer =
+      agent_.request("finish", {{"configuration", configuration.to_json()}, {"reason", reason}});
+  if (!answer) return forward_error(answer);
+  steps_ = std::max(steps_, get_integer(*answer, "steps").value_or(0));
+  return {};
+}
+
+bool ScriptJob::see_out() {
+  const AgentEnd& end = agent_.wait_for_end();
+  steps_ = std::max(steps_, end.steps);
+  return end.has_steps;
+}
+
+}  // namespace autotuned::daemon

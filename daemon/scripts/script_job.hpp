@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// A script of the user as the job that the tuner measures: one process with two live configurations, in which every step of
+// a block and of a check is a step of the training that the user gets.
+//
+// So nothing is put back, nothing is started anew, and no knob that needs another process is offered: make_ready() and
+// share_process() are those of the interface. Between two questions the script waits at the end of a step. Whoever has
+// loaded it goes on asking, or lets it go with finish().
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/configuration.hpp"
+#include "base/descriptor.hpp"
+#include "base/json.hpp"
+#include "base/result.hpp"
+#include "daemon/scripts/agent_client.hpp"
+#include "recipes/knobs.hpp"
+#include "tuner/training_backend.hpp"
+
+namespace autotuned::daemon {
+
+// How many steps of the training ran under a configuration.
+struct StepsUnder {
+  Configuration configuration;
+  std::int64_t steps = 0;
+};
+
+// One thread. After ErrorKind::cancelled there is nothing more to ask: end() says why.
+class ScriptJob final : public tuner::TrainingBackend {
+ public:
+  // `agent`: our end of the socket that the script has inherited. `cancel` must outlive the job.
+  ScriptJob(Descriptor agent, CancelSource& cancel) : agent_(std::move(agent), cancel) {}
+
+  // Waits until the script has imported PyTorch. Its hello is known then.
+  Result<void> greet();
+  // Waits until the step of the script is known. From here on the script waits for us. What was found, its knobs and its
+  // own configuration are known then.
+  Result<void> load();
+
+  [[nodiscard]] const Json& hello() const { return hello_; }
+  [[nodiscard]] const Json& facts() const { return facts_; }
+  [[nodiscard]] const std::vector<recipes::Knob>& knobs() const { return knobs_; }
+  [[nodiscard]] const Configuration& starting() const { return starting_; }
+  [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
+
+  // Whether blocks count samples; else each step counts as one.
+  [[nodiscard]] bool has_samples() const { return has_samples_; }
+  // Of a step as it was when the script was loaded; 1 where samples are not counted.
+  [[nodiscard]] std::int64_t samples_per_step() const;
+
+  [[nodiscard]] bool trains_for_real() const override { return true; }
+  // At least two clean steps, in which nothing but training happened. Where the script's samples are not counted, a step
+  // counts as one. A block that finds no such steps for minutes is asked for once more; after that the script does
+  // something else now, and tuning is over: ErrorKind::cancelled.
+  Result<Block> run_block(const Configuration& configuration,
+                          const tuner::BlockRequest& request) override;
+  // The real steps are made under `reference`; the candidate goes along beside them, from where the training stands.
+  Result<tuner::UpdateComparison> compare_updates(const Configuration& reference,
+                                                  const Configuration& candidate,
+                                                  std::int64_t steps,
+                                                  tuner::CheckedSteps which) override;
+  Result<tuner::UpdateComparison> compare_rounded(const Configuration& configuration) override;
+  Result<tuner::Profile> profile(const Configuration& configuration) override;
+
+  // The script goes on with `configuration`, without us. `reason` is for whoever reads the script's log.
+  Result<void> finish(const Configuration& configuration, const std::string& reason);
+  // After finish(): waits for the end of the script. Whether steps() is the number that it has made in all.
+  bool see_out();
+  // Nothing while the agent is there.
+  [[nodiscard]] const std::optional<AgentEnd>& end() const { return agent_.end(); }
+  // Since load(), in the order of their first step. Those of a check are the reference's.
+  [[nodiscard]] const std::vector<StepsUnder>& steps_under() const { return steps_under_; }
+  // Since the start of the script, at the last look.
+  [[nodiscard]] std::int64_t steps() const { return steps_; }
+
+ private:
+  Result<void> prepare(const Configuration& configuration);
+  // A request that makes steps under this configuration. `fields` is asked once it is in force, and again where the script
+  // has made its model or optimizer anew meanwhile: a few times, then ErrorKind::cancelled.
+  Result<Json> ask_for_steps(const Configuration& configuration, const std::string& name,
+                             const std::function<Json()>& fields);
+  // Lays the steps since the last look to a configuration.
+  Result<void> count_steps(const Configuration& configuration);
+
+  AgentClient agent_;
+  Json hello_;
+  Json facts_;
+  std::vector<recipes::Knob> knobs_;
+  std::vector<std::string> notes_;
+  Configuration starting_;
+  std::optional<Configuration> in_force_;  // nothing: not known
+  int warmup_steps_ = 0;                   // of the last switch, still to be made
+  std::int64_t checked_steps_ = 0;         // of the last compare_updates()
+  bool has_samples_ = false;
+  std::vector<StepsUnder> steps_under_;
+  std::int64_t steps_ = 0;
+};
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/session/running_session.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "base/file.hpp"
+#include "base/identifier.hpp"
+#include "base/machine/machine.hpp"
+#include "base/machine/machine_state.hpp"
+#include "daemon/common/exit_codes.hpp"
+#include "daemon/common/places.hpp"
+#include "daemon/common/session_request.hpp"
+#include "daemon/common/trainer_plugins.hpp"
+#include "daemon/common/used_device.hpp"
+#include "daemon/report/history_reading.hpp"
+#include "daemon/report/report.hpp"
+#include "daemon/report/story.hpp"
+#include "daemon/session/continued_run.hpp"
+#include "daemon/session/history_ledger.hpp"
+#include "daemon/session/known_best.hpp"
+#include "daemon/session/known_knobs.hpp"
+#include "daemon/session/output_folder.hpp"
+#include "daemon/session/plugin_advisors.hpp"
+#include "daemon/session/refused_plugins.hpp"
+#include "daemon/session/run_row.hpp"
+#include "daemon/session/session_control.hpp"
+#include "daemon/session/session_device.hpp"
+#include "daemon/session/session_spec.hpp"
+#include "daemon/session/trained_check.hpp"
+#include "daemon/trainers/data_check.hpp"
+#include "daemon/trainers/trainer_job.hpp"
+#include "recipes/recipe_yaml.hpp"
+#include "tuner/session.hpp"
+
+namespace autotuned::daemon {
+
+using std::chrono::nanoseconds;
+using storage::RunState;
+
+namespace {
+
+constexpr std::int64_t kHistoryTrials = 200;
+
+}  // namespace
+
+Result<int> RunningSession::run() {
+  auto history = storage::History::open(request_.history, storage::Access::read_write);
+  if (!history) return end_with(history.error());
+  history_.emplace(std::move(*history));
+  history_->on_unreadable_row([this](const std::string& text) { warn({text}); });
+  // Of runs of other jobs, which nobody may ever go on with.
+  if (auto count = history_->interrupt_abandoned_trials(); !count) return end_with(count.error());
+  if (auto locked = device_.lock(); !locked) return end_with(locked.error());
+  auto output = open_output_folder(request_.recipe.output_dir, holder_text());
+  if (!output) return end_with(output.error());
+  output_ = *std::move(output);
+  if (!output_.problem.empty()) {
+    warn({"another run may write into the same folder: " + output_.problem});
+  }
+  state_at_start_ = read_machine_state();
+
+  auto spec = session_spec(request_, machine_, places_, knobs_, trainer_plugins_);
+  if (!spec) return end_with(spec.error());
+  spec->folder = output_.log;
+  spec->on_damage = [this](Json damaged) {
+    damaged["event"] = "damaged";
+    report(damaged);
+  };
+  spec->on_trainer_end = [this](TrainerEnd end) { take_trainer_end(std::move(end)); };
+  spec->on_warning = [this](const std::string& text) { warn({text}); };
+  job_.emplace(*std::move(spec), *control_);
+  report({{"event", "phase"}, {"phase", "loading"}, {"recipe", request_.recipe.name}});
+  const auto started =
+      start_on(device_, *job_, request_.recipe.starting_configuration(knobs_),
+               output_.lock.is_open() ? std::vector{output_.lock.get()} : std::vector<int>());
+  if (!started) {
+    return end_with(as_recipe_problem(started.error(), request_.recipe, knobs_, trainer_plugins_,
+                                      [this](const std::string& other) { warn({other}); }));
+  }
+
+  start_time_ = *started;
+  found_device_ = device_findings(request_.recipe, job_->hello(), job_->facts(), machine_,
+                                  is_gpu_there(machine_));
+  for (const MachineFinding& finding : found_device_)
+    warn({finding.subject + ": " + finding.text});
+  if (auto opened = open_run(); !opened) return end_with(opened.error());
+  // It was killed between its end and its report.
+  if (run_.state == RunState::failed) return conclude(1);
+  if (run_.state == RunState::finished) {
+    auto concluded = conclude_finished();
+    if (!concluded) return end_with(concluded.error());
+    return concluded;
+  }
+  if (run_.state == RunState::tuning) {
+    if (auto loaded = load_plugins(); !loaded) return end_with(loaded.error());
+    if (auto tuned = tune(); !tuned) return end_with(tuned.error());
+  }
+  if (!request_.tune_only) {
+    if (auto trained = train(); !trained) return end_with(trained.error());
+  }
+  if (auto written = write_best(); !written) return end_with(written.error());
+  if (!request_.tune_only) {
+    if (auto saved = job_->save(model()); !saved) return end_with(saved.error());
+    if (auto checked = check_trained_model(); !checked) return end_with(checked.error());
+  }
+  auto finished = finish();
+  if (!finished) return end_with(finished.error());
+  return finished;
+}
+
+Result<void> RunningSession::open_run() {
+  const std::string libtorch = get_string(job_->hello(), "libtorch").value_or("unknown");
+  const std::string environment = machine_.key(libtorch);
+  const std::string recipe_hash = recipe_as_given_.hash();
+  auto stored = history_->put_environment({environment, machine_.to_json(), libtorch,
+                                           get_string(job_->hello(), "trainer").value_or("")});
+  if (!stored) return stored;
+  stored = history_->put_recipe({recipe_hash, recipe_as_given_.name, recipe_as_given_.file.string(),
+                                 recipe_as_given_.to_json()});
+  if (!stored) return stored;
+
+  const storage::RunKey key{recipe_hash, environment, plan_of(request_.recipe), request_.tune_only};
+  auto unfinished = claim_run(*history_, request_, key);
+  if (!unfinished) return tl::unexpected(unfinished.error());
+  const bool is_continued = unfinished->run.has_value();
+  if (is_continued) {
+    claim_ = std::move(unfinished->claim);
+    stored = continue_run(*std::move(unfinished->run));
+  } else {
+    auto other = history_->other_unfinished_run(key);
+    if (!other) return tl::unexpected(other.error());
+    if (*other) warn({other_run_text(**other)});
+    run_ = new_run(recipe_as_given_, request_, key, knobs_, clock_.unix_time_ns());
+    stored = history_->put_run(run_);
+    if (stored) stored = claim_new_run();
+  }
+  if (!stored) return stored;
+  has_run_ = true;
+  if (output_.lock.is_open()) {
+    name_holder(output_.lock, holder_text());
+    remove_spent_checkpoints(*history_, request_.recipe.output_dir);
+  }
+  report({{"event", "run"},
+          {"run", run_.id.text},
+          {"recipe", run_.recipe_name},
+          {"is_continued", is_continued},
+          {"state", storage::to_string(run_.state)},
+          {"device", get_string(job_->facts(), "device").value_or("?")}});
+  return history_->set_patience(patience_of(*control_, history_->path()));
+}
+
+Result<void> RunningSession::claim_new_run() {
+  return history_->claim(run_.id).map([this](Descriptor claimed) { claim_ = std::move(claimed); });
+}
+
+Result<void> RunningSession::continue_run(storage::RunRow row) {
+  run_ = std::move(row);
+  run_.is_interrupted = false;  // we are at work on it now
+  run_.is_tune_only = request_.tune_only;
+  if (run_.state == RunState::finished || run_.state == RunState::failed) return {};
+  run_.error.clear();
+  if (run_.state == RunState::cancelled) {
+    run_.state = run_.best.empty() ? RunState::tuning : RunState::training;
+  }
+  auto stored = put_faults(*history_, run_.id, request_.faults, clock_.unix_time_ns());
+  if (!stored) return stored;
+  for (const PluginFault& fault : request_.faults) {
+    report({{"event", "answered"},
+            {"plugin", fault.plugin},
+            {"outcome", fault.outcome},
+            {"is_failure", true}});
+  }
+  // A plugin that failed once stays out for the rest of the run.
+  auto answers = history_->plugin_answers(run_.id);
+  if (!answers) return tl::unexpected(answers.error());
+  for (const auto& answer : *answers) {
+    if (answer.is_failure) request_.without.push_back(answer.plugin);
+  }
+  if (auto count = history_->interrupt_running_trials(run_.id); !count) {
+    return tl::unexpected(count.error());
+  }
+  auto trials = trials_of(*history_, run_.id);
+  if (!trials) return tl::unexpected(trials.error());
+  earlier_ = std::move(*trials);
+  warn(drop_unknown_knobs(knobs_, request_.recipe, earlier_, run_));
+  return history_->update_run(run_);
+}
+
+void RunningSession::take_event_of_search(const Json& event) {
+  const std::string name = get_string(event, "event").value_or("");
+  if (name == "trial_started") {
+    trial_ = static_cast<int>(get_integer(member(event, "trial"), "number").value_or(0));
+  } else if (name == "trial_finished") {
+    trial_ = 0;
+  }
+  report(event);
+}
+
+void RunningSession::take_trainer_end(TrainerEnd end) {
+  end.ended_unix_ns = clock_.unix_time_ns();
+  Json event = end.evidence();
+  event["event"] = "trainer_ended";
+  event["outcome"] = to_string(end.outcome);
+  event["trial"] = trial_;
+  // It is evidence beside the verdict, which is stored in any case.
+  if (has_run_) {
+    if (auto stored = history_->put_trainer_end({run_.id, trial_}, end); !stored) {
+      warn({stored.error().message()});
+    }
+  }
+  report(event);
+}
+
+Result<void> RunningSession::record_findings(const std::vector<MachineFinding>& findings) {
+  for (const MachineFinding& finding : findings) {
+    const std::string text = finding.subject + ": " + finding.text;
+    storage::PluginAnswerRow row;
+    row.plugin = kMachineName;
+    row.asked_unix_ns = clock_.unix_time_ns();
+    if (auto stored = history_->put_plugin_asked(run_.id, row); !stored) return stored;
+    auto stored = history_->put_plugin_answered(run_.id, row.plugin, text, false);
+    if (!stored) return stored;
+    report({{"event", "machine"}, {"subject", finding.subject}, {"text", finding.text}});
+  }
+  return {};
+}
+
+Result<void> RunningSession::load_plugins() {
+  plugins_ = plugins::find_plugins(
+      plugins::plugin_folders(request_.plugin_folders, places_.built_in_plugins), request_.without,
+      [this](const std::string& name) {
+        report({{"event", "loading_plugin"}, {"plugin", name}});
+      });
+  report({{"event", "plugins_loaded"}});
+  return record_refused_plugins(*history_, run_.id, plugins_, request_.recipe.tune.plugins,
+                                clock_.unix_time_ns())
+      .map([this](const std::vector<std::string>& told) { warn(told); });
+}
+
+tuner::SessionInput RunningSession::job_input() const {
+  tuner::SessionInput input;
+  input.recipe = request_.recipe;
+  input.knobs = knobs_;
+  input.extension_knobs = extension_knobs(trainer_plugins_);
+  input.machine = machine_;
+  input.starting = run_.starting;
+  input.job_facts = job_->facts();
+  return input;
+}
+
+Result<void> RunningSession::tune() {
+  tuner::SessionInput input = job_input();
+  for (const Json& name : member(job_->hello(), "knobs")) {
+    if (name.is_string()) input.supported_knobs.push_back(name.get<std::string>());
+  }
+  input.supported_knobs.insert(input.supported_knobs.end(), input.extension_knobs.begin(),
+                               input.extension_knobs.end());
+  input.memory_available_bytes = state_at_start_.memory_available_bytes;
+  if (const std::string used = device_.gpu(); !used.empty()) {
+    const auto found = std::ranges::find(state_at_start_.gpus, used, &GpuState::uuid);
+    input.memory_available_bytes =
+        found == state_at_start_.gpus.end() ? 0 : found->memory_free_bytes;
+  }
+  input.start_time = start_time_;
+  input.coin_seed = std::random_device{}();
+  input.is_ablated = request_.is_ablated;
+  // One that cannot be read keeps its number.
+  const auto last_number = history_->last_trial_number(run_.id);
+  if (!last_number) return tl::unexpected(last_number.error());
+  input.next_trial_number = *last_number + 1;
+  for (const TrialRecord& trial : earlier_) {
+    if (trial.kind != TrialKind::ablation) {
+      input.earlier_tuning_time += nanoseconds(trial.duration_ns);
+    }
+    if (trial.verdict == Verdict::running || trial.verdict == Verdict::interrupted) continue;
+    if (auto known = known_trial(knobs_, run_.starting, trial)) {
+      report({{"event", "earlier_trial"},
+              {"trial", known->to_json(run_.id.text)},
+              {"drops_change", known->kind == TrialKind::ablation && drops_its_change(*known)}});
+      input.earlier.push_back(*std::move(known));
+    }
+  }
+  if (input.recipe.tune.budget.count() > 0) {
+    auto history =
+        history_->earlier_trials(run_.environment_key, run_.recipe_hash, kHistoryTrials, run_.id);
+    if (!history) return tl::unexpected(history.error());
+    input.history = std::move(*history);
+    const auto note = add_known_best(*history_, run_, input);
+    if (!note) return tl::unexpected(note.error());
+    if (!note->empty()) report({{"event", "note"}, {"text", *note}});
+  }
+
+  HistoryLedger ledger(*history_, run_, plugins_, clock_,
+                       [this](const Json& event) { take_event_of_search(event); });
+  PluginAdvisors advisors(plugins_, request_.recipe.tune.plugins);
+  std::vector<MachineFinding> findings = findings_at(state_at_start_, device_.gpu());
+  std::ranges::move(found_device_, std::back_inserter(findings));
+  if (auto told = record_findings(findings); !told) return told;
+  auto outcome = tuner::run_session(input, *job_, advisors, ledger, clock_);
+  auto told =
+      record_findings(findings_between(state_at_start_, read_machine_state(), device_.gpu()));
+  if (!outcome) return tl::unexpected(outcome.error());
+  if (!told) return told;
+
+  take_outcome(*outcome, run_);
+  end_of_search_ = end_of_search(*outcome, request_.recipe.tune.budget);
+  auto ceiling = history_->put_ceiling(run_.id, run_.ceiling_samples_per_second,
+                                       run_.ceiling_bound_by, run_.ceiling_ladder);
+  if (!ceiling) return ceiling;
+  if (auto stored = history_->update_run(run_); !stored) return stored;
+  if (auto kept = keep_best(*outcome); !kept) return kept;
+  report({{"event", "tuned"},
+          {"speedup", run_.speedup.ratio},
+          {"speedup_low", run_.speedup.low},
+          {"speedup_high", run_.speedup.high},
+          {"is_from_history", outcome->is_from_history},
+          {"is_searched", outcome->is_searched},
+          {"is_budget_spent", outcome->is_budget_spent},
+          {"is_complete", outcome->is_complete},
+          {"configuration", run_.best.to_json()},
+          {"change", change_text(run_.starting, run_.starting.change_to(run_.best))}});
+  return {};
+}
+
+// What an earlier run found stays where this one has not searched.
+Result<void> RunningSession::keep_best(const tuner::SessionOutcome& outcome) {
+  if (outcome.is_searched) {
+    return history_->put_best({run_.recipe_hash, run_.environment_key, run_.id, run_.best,
+                               run_.speedup, clock_.unix_time_ns(), outcome.is_complete});
+  }
+  const auto best = history_->best(run_.recipe_hash, run_.environment_key);
+  if (!best) return tl::unexpected(best.error());
+  if (*best && (*best)->best != run_.best) {
+    report({{"event", "note"},
+            {"text", "run " + (*best)->run.text +
+                         " found a faster configuration for this job: with a budget, a run "
+                         "verifies it and trains with it"}});
+  }
+  return {};
+}
+
+}  // namespace autotuned::daemon

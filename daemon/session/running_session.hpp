@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// One run of a recipe in the session process, from its request to its result. Used by session_process.cpp alone.
+#pragma once
+
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/machine/machine.hpp"
+#include "base/machine/machine_state.hpp"
+#include "daemon/common/places.hpp"
+#include "daemon/common/session_request.hpp"
+#include "daemon/common/trainer_plugins.hpp"
+#include "daemon/session/known_knobs.hpp"
+#include "daemon/session/output_folder.hpp"
+#include "daemon/session/session_control.hpp"
+#include "daemon/session/session_device.hpp"
+#include "daemon/trainers/trainer_job.hpp"
+#include "storage/history.hpp"
+#include "tuner/session.hpp"
+
+namespace autotuned::daemon {
+
+// Everything that one session holds, in the order in which it is made.
+class RunningSession {
+ public:
+  RunningSession(SessionRequest request, SessionControl& control)
+      : request_(std::move(request)),
+        control_(&control),
+        device_(request_.recipe, machine_, control) {
+    trainer_plugins_ = trainer_plugins_here(request_.plugin_folders, request_.without);
+    knobs_ = knobs_with(recipes::knobs_of(machine_), trainer_plugins_);
+    recipe_as_given_ = request_.recipe;
+    request_.recipe.start = known_part(knobs_, request_.recipe.start);
+  }
+
+  // The exit code of the command.
+  Result<int> run();
+
+ private:
+  Result<void> open_run();
+  Result<void> claim_new_run();
+  Result<void> continue_run(storage::RunRow row);
+  // Tells of what disturbs the measurements, now and in the story of the run.
+  Result<void> record_findings(const std::vector<MachineFinding>& findings);
+  Result<void> load_plugins();
+  Result<void> tune();
+  Result<void> keep_best(const tuner::SessionOutcome& outcome);
+  Result<void> train();
+  Result<void> write_best();
+  // Of the model that was saved: what goes wrong in it changes nothing about that.
+  Result<void> check_trained_model();
+  Result<int> finish();
+  // What is left to do once the history says that the run has finished.
+  Result<int> conclude_finished();
+  int end_with(const Error& error);
+  int conclude(int exit_code);
+
+  [[nodiscard]] std::filesystem::path checkpoint() const {
+    return request_.recipe.output_dir / ("checkpoint-" + run_.id.text + ".pt");
+  }
+  [[nodiscard]] std::filesystem::path model() const {
+    return request_.recipe.output_dir / "model.pt";
+  }
+  // The job, without what earlier runs and processes found out about it.
+  [[nodiscard]] tuner::SessionInput job_input() const;
+  void report(const Json& event) { control_->report(event); }
+  void warn(const std::vector<std::string>& sentences) {
+    for (const std::string& text : sentences)
+      report({{"event", "warning"}, {"text", text}});
+  }
+  // For people who wait for what we hold.
+  [[nodiscard]] std::string holder_text() const {
+    return (has_run_ ? "run " + run_.id.text : "a run") + " of " + request_.recipe.name +
+           ", process " + std::to_string(::getpid());
+  }
+  void take_event_of_search(const Json& event);
+  void take_trainer_end(TrainerEnd end);
+
+  SessionRequest request_;  // its recipe starts from known knobs only
+  recipes::Recipe recipe_as_given_;
+  SessionControl* control_;
+  SystemClock clock_;
+  Places places_ = find_places();
+  Machine machine_ = detect_machine();
+  MachineState state_at_start_;
+  std::vector<MachineFinding> found_device_;           // that it is not the one to be expected
+  std::vector<plugins::FoundPlugin> trainer_plugins_;  // their code never runs here
+  std::vector<recipes::Knob> knobs_;
+  std::vector<plugins::FoundPlugin> plugins_;
+  std::optional<storage::History> history_;
+  Json end_of_search_ = Json::object();  // fields of `training`
+  SessionDevice device_;
+  OutputFolder output_;
+  Descriptor claim_;  // of the run: we are at work on it
+  std::optional<TrainerJob> job_;
+  std::chrono::nanoseconds start_time_{0};  // of the first trainer
+  storage::RunRow run_;
+  bool has_run_ = false;
+  int trial_ = 0;  // that is going on; 0: none
+  std::vector<TrialRecord> earlier_;
+};
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of a run: training, what it leaves in the output folder, and how it is told.
+#include "daemon/session/running_session.hpp"
+
+#include <optional>
+#include <utility>
+
+#include "base/file.hpp"
+#include "base/machine/machine_state.hpp"
+#include "daemon/common/exit_codes.hpp"
+#include "daemon/logs/training_log.hpp"
+#include "daemon/report/history_reading.hpp"
+#include "daemon/report/report.hpp"
+#include "daemon/session/continued_run.hpp"
+#include "daemon/session/known_best.hpp"
+#include "daemon/session/run_row.hpp"
+#include "daemon/session/trained_check.hpp"
+#include "recipes/recipe_yaml.hpp"
+
+namespace autotuned::daemon {
+
+using storage::RunState;
+
+namespace {
+
+constexpr int kTrainingAttempts = 3;
+
+}  // namespace
+
+Result<void> RunningSession::train() {
+  std::optional<TrainingLog> log;
+  if (auto opened = TrainingLog::open(output_.log / kTrainingLog, run_.id.text)) {
+    log.emplace(*std::move(opened));
+  } else {
+    warn({opened.error().message()});
+  }
+  const auto on_progress = [this, &log](const Json& progress) {
+    report({{"event", "training"}, {"progress", progress}});
+    if (!log || log->add(progress, clock_.unix_time_ns(), clock_.now())) return;
+    log.reset();
+    warn({"the log of the training cannot be written any more, and training goes on: " +
+          (output_.log / kTrainingLog).string()});
+  };
+  const MachineState before = read_machine_state();
+  Result<Json> trained = fail(ErrorKind::internal, "training did not start");
+  for (int attempt = 1; attempt <= kTrainingAttempts; ++attempt) {
+    trained = job_->train(run_.best, checkpoint(), on_progress);
+    const bool is_worth_repeating = !trained && (trained.error().kind == ErrorKind::crashed ||
+                                                 trained.error().kind == ErrorKind::timeout);
+    if (!is_worth_repeating || control_->is_requested()) break;
+    warn({trained.error().message()});
+  }
+  if (!trained) return tl::unexpected(trained.error());
+  if (get_bool(*trained, "cancelled").value_or(false)) {
+    return fail(ErrorKind::cancelled, "stopped while training");
+  }
+  run_.training = *trained;
+  run_.training.update(end_of_search_);
+  // What was measured beside it: only that may be blamed for a slow training.
+  run_.training["disturbances"] = Json::array();
+  for (const MachineFinding& finding :
+       findings_between(before, read_machine_state(), device_.gpu()))
+    run_.training["disturbances"].push_back(finding.subject + ": " + finding.text);
+  return {};
+}
+
+Result<void> RunningSession::write_best() {
+  const recipes::Recipe best = recipes::with_configuration(request_.recipe, run_.best, knobs_);
+  return write_file_atomically(request_.recipe.output_dir / "best.yaml",
+                               recipes::to_yaml(best, best_comment(run_)));
+}
+
+Result<void> RunningSession::check_trained_model() {
+  report({{"event", "phase"}, {"phase", "checking the trained model"}});
+  Json check = check_training(run_, job_input(), *job_, start_time_);
+  if (check.is_null()) return {};
+  run_.training["check"] = std::move(check);
+  const std::string text = trained_check_text(run_);
+  if (!has_failed_check(run_)) {
+    if (!text.empty()) report({{"event", "note"}, {"text", text}});
+    return {};
+  }
+  warn({text});
+  if (auto refused = refuse_best(*history_, run_); !refused) return refused;
+  return write_best();
+}
+
+Result<int> RunningSession::finish() {
+  run_.state = RunState::finished;
+  run_.ended_unix_ns = clock_.unix_time_ns();
+  if (auto stored = history_->update_run(run_); !stored) return tl::unexpected(stored.error());
+  return conclude_finished();
+}
+
+Result<int> RunningSession::conclude_finished() {
+  const auto result = stored_run_json(*history_, run_);
+  if (!result) return tl::unexpected(result.error());
+  auto written =
+      write_file_atomically(request_.recipe.output_dir / "summary.json", to_lines(*result));
+  if (!written) return tl::unexpected(written.error());
+  // Only now is there nothing left to resume.
+  std::error_code ignored;
+  if (!request_.tune_only && std::filesystem::exists(model(), ignored)) {
+    std::filesystem::remove(checkpoint(), ignored);
+  }
+  return conclude(0);
+}
+
+int RunningSession::conclude(int exit_code) {
+  Json event = {{"event", "result"}, {"exit_code", exit_code}};
+  if (has_run_) {
+    const auto trials = history_->trials(run_.id);
+    auto result = stored_run_json(*history_, run_);
+    if (trials && result) {
+      event["result"] = *std::move(result);
+      event["text"] = summary_text(run_, *trials);
+    }
+  }
+  report(event);
+  return exit_code;
+}
+
+// What has been acknowledged stays; the run gets the state from which the same command goes on.
+int RunningSession::end_with(const Error& error) {
+  bool is_left = false;
+  if (has_run_) {
+    is_left = take_end(error, clock_.unix_time_ns(), run_);
+    auto stored = store_end(*history_, run_);
+    // Without its history nobody continues the run, and the error says so where it is not this one.
+    const bool is_gone = history_->is_gone();
+    is_left = is_left && !is_gone;
+    if (is_gone && !stored && stored.error().message() != error.message()) {
+      warn({stored.error().message()});
+    }
+    // One that is left stays as it was, and that is told below.
+    if (!is_gone && !stored && !is_left) warn({unstored_end_text(run_, stored.error())});
+  }
+  if (error.kind == ErrorKind::cancelled) return conclude(kCancelled);
+  report({{"event", "error"},
+          {"kind", to_string(error.kind)},
+          {"text",
+           error.message() + (is_left ? "; the same command continues run " + run_.id.text : "")}});
+  return conclude(error.kind == ErrorKind::unsupported && !has_run_ ? kEnvironmentUnusable
+                                                                    : kWorkFailed);
+}
+
+}  // namespace autotuned::daemon

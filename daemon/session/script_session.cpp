@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/session/script_session.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <random>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/digest.hpp"
+#include "base/identifier.hpp"
+#include "base/machine/allocator_library.hpp"
+#include "base/machine/machine.hpp"
+#include "base/text.hpp"
+#include "daemon/common/places.hpp"
+#include "daemon/report/report.hpp"
+#include "daemon/report/script_report.hpp"
+#include "daemon/scripts/script_job.hpp"
+#include "daemon/session/history_ledger.hpp"
+#include "daemon/session/known_best.hpp"
+#include "daemon/session/plugin_advisors.hpp"
+#include "daemon/session/refused_plugins.hpp"
+#include "daemon/session/run_row.hpp"
+#include "plugins/host/loader.hpp"
+#include "storage/history.hpp"
+#include "tuner/session.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+using std::chrono::nanoseconds;
+using storage::RunState;
+
+constexpr std::int64_t kHistoryTrials = 200;
+constexpr int kHashDigits = 16;
+// Of a script that has run before here, tuning takes no more than one part in so many, unless the user says how much.
+constexpr int kMostBudgetShare = 5;
+constexpr nanoseconds kLeastBudget = std::chrono::seconds(20);
+// The script may wait for what is written.
+constexpr std::chrono::milliseconds kHistoryPatience{2'000};
+
+// What the job is known by: what runs with which arguments, wherever it lies, under this Python. What may be changed
+// belongs to it, as in a recipe: a search that was complete without a permission is not complete with it.
+std::string identity_of(const ScriptRequest& script, const std::string& content,
+                        const std::string& python) {
+  Json words = Json::array();
+  for (const std::string& word : script.command) {
+    const std::filesystem::path path(word);
+    const bool is_place = words.empty() || path.filename() == script.name;
+    words.push_back(is_place ? path.filename().string() : word);
+  }
+  std::vector<std::string> allow = script.allow;
+  std::ranges::sort(allow);
+  const Json identity = {{"kind", "script"},
+                         {"words", words},
+                         {"content", content},
+                         {"python", python},
+                         {"allow", allow}};
+  return sha256_hex(to_line(identity)).substr(0, kHashDigits);
+}
+
+// What the tuner is to know of a recipe.
+recipes::Recipe tuned_as(const ScriptRequest& script, nanoseconds budget) {
+  recipes::Recipe recipe;
+  recipe.name = script.name;
+  recipe.tune.budget = budget;
+  recipe.tune.allow = script.allow;
+  return recipe;
+}
+
+// That the script was started with, which no knob of it changes.
+std::string allocator_here() {
+  const char* const preloaded = std::getenv("LD_PRELOAD");
+  const std::string_view libraries = preloaded == nullptr ? "" : preloaded;
+  for (const AllocatorLibrary& library : kAllocatorLibraries) {
+    if (libraries.find(library.name) != std::string_view::npos) return std::string(library.name);
+  }
+  return "glibc";
+}
+
+// Where the script makes and calls its parts, for `autotuned patch`.
+Json places_in(const Json& facts) {
+  Json places = Json::object();
+  for (const char* part : {"device", "roots", "optimizers", "loaders"})
+    places[part] = member(facts, part);
+  return places;
+}
+
+// The run has ended with the script, however that ended: an exit code is the script's own word. Somebody who stops it, at
+// the terminal or otherwise, interrupts the run as well. By any other signal it crashed, or was killed.
+RunState state_after(std::int64_t code, std::int64_t signal) {
+  constexpr std::array kStops = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+  constexpr std::int64_t kSignalBase = 128;  // of the exit code by which a shell tells a signal
+  const auto is_stop = [&](std::int64_t number) {
+    return std::ranges::find(kStops, number) != kStops.end();
+  };
+  if (signal == 0) return is_stop(code - kSignalBase) ? RunState::cancelled : RunState::finished;
+  return is_stop(signal) ? RunState::cancelled : RunState::failed;
+}
+
+// How long the script is tuned, and why: a clause for people.
+struct BudgetChoice {
+  nanoseconds time{0};
+  std::string because;
+};
+
+class ScriptSession {
+ public:
+  ScriptSession(const SessionRequest& request, SessionControl& control, Descriptor agent)
+      : request_(request), control_(&control) {
+    job_.emplace(std::move(agent), control);
+  }
+
+  void run();
+
+ private:
+  // What takes time, before the script has to wait.
+  Result<void> prepare();
+  Result<void> open_run();
+  Result<void> close_abandoned(const storage::RunKey& key);
+  [[nodiscard]] BudgetChoice choose_budget() const;
+  Result<void> tune();
+  Result<tuner::SessionOutcome> search();
+  // Tuning is over, and there is no outcome: says why, and lets go of the script.
+  void give_up(const Error& error);
+  // Waits for the end of the script, and stores it.
+  void see_out();
+  void take_steps();
+  // What the tuning has cost, and what it had no time for.
+  void take_cost(const tuner::SessionOutcome& outcome);
+  [[nodiscard]] std::string permission_note() const;
+  void store();
+
+  void report(const Json& event) { control_->report(event); }
+  void warn(const std::vector<std::string>& sentences) {
+    for (const std::string& text : sentences)
+      report({{"event", "warning"}, {"text", text}});
+  }
+
+  SessionRequest request_;
+  SessionControl* control_;
+  std::optional<ScriptJob> job_;  // nothing once tuning was given up
+  SystemClock clock_;
+  Places places_ = find_places();
+  Machine machine_ = detect_machine();
+  std::vector<plugins::FoundPlugin> plugins_;
+  std::optional<storage::History> history_;
+  Descriptor claim_;  // of the run: we are at work on it
+  storage::RunRow run_;
+  BudgetChoice budget_;
+  bool has_run_ = false;
+};
+
+Result<void> ScriptSession::prepare() {
+  auto history = storage::History::open(request_.history, storage::Access::read_write);
+  if (!history) return tl::unexpected(history.error());
+  history_.emplace(std::move(*history));
+  if (auto count = history_->interrupt_abandoned_trials(); !count) return forward_error(count);
+  plugins_ = plugins::find_plugins(
+      plugins::plugin_folders(request_.plugin_folders, places_.built_in_plugins), request_.without,
+      [this](const std::string& name) {
+        report({{"event", "loading_plugin"}, {"plugin", name}});
+      });
+  report({{"event", "plugins_loaded"}});
+  return {};
+}
+
+// A run whose session was killed: nobody goes on with it, for a script cannot be begun in its middle.
+Result<void> ScriptSession::close_abandoned(const storage::RunKey& key) {
+  auto left = history_->unfinished_run(key);
+  if (!left) return forward_error(left);
+  if (!*left) return {};
+  auto known = history_->run((*left)->id.text);
+  if (!known) return forward_error(known);
+  if (!known->is_interrupted) return {};
+  known->state = RunState::failed;
+  known->error = "the session ended before the script did";
+  known->ended_unix_ns = clock_.unix_time_ns();
+  return history_->update_run(*known);
+}
+
+// Between the hello and the question for the step, while the script trains.
+Result<void> ScriptSession::open_run() {
+  const ScriptRequest& script = *request_.script;
+  const std::string torch = get_string(job_->hello(), "libtorch").value_or("unknown");
+  const std::string python = get_string(job_->hello(), "python").value_or("unknown");
+  std::string content = script.content;
+  if (content.empty()) {
+    // `python -m`: the interpreter knows which file that is.
+    content = sha256_hex_of_file(get_string(job_->hello(), "script").value_or("")).value_or("");
+  }
+  const storage::RunKey key{identity_of(script, content, python), machine_.key(torch),
+                            to_line(Json{{"script", script.name}}), /*is_tune_only=*/false};
+  auto stored = history_->put_environment({key.environment_key, machine_.to_json(), torch,
+                                           get_string(job_->hello(), "trainer").value_or("")});
+  if (!stored) return stored;
+  const Json job = {{"kind", "script"},
+                    {"name", script.name},
+                    {"command", script.command},
+                    {"content", content},
+                    {"python", python},
+                    {"torch", torch},
+                    {"tune", {{"allow", script.allow}}}};
+  stored = history_->put_recipe({key.recipe_hash, script.name, "", job});
+  if (stored) stored = close_abandoned(key);
+  if (!stored) return stored;
+  run_.started_unix_ns = clock_.unix_time_ns();
+  run_.id = make_run_id(run_.started_unix_ns);
+  run_.recipe_hash = key.recipe_hash;
+  run_.recipe_name = script.name;
+  run_.environment_key = key.environment_key;
+  run_.recipe = job;
+  run_.is_retuned = request_.retune;
+  run_.plan = key.plan;
+  stored = history_->put_run(run_);
+  if (!stored) return stored;
+  has_run_ = true;
+  budget_ = choose_budget();
+  run_.training["budget_ns"] = budget_.time.count();
+  auto claimed = history_->claim(run_.id);
+  if (!claimed) return forward_error(claimed);
+  claim_ = *std::move(claimed);
+  report({{"event", "run"},
+          {"run", run_.id.text},
+          {"recipe", run_.recipe_name},
+          {"is_continued", false},
+          {"state", storage::to_string(run_.state)},
+          {"budget_ns", budget_.time.count()},
+          {"budget_because", budget_.because}});
+  auto told =
+      record_refused_plugins(*history_, run_.id, plugins_, std::nullopt, clock_.unix_time_ns());
+  if (!told) return forward_error(told);
+  warn(*told);
+  return history_->set_patience(
+      [](std::chrono::milliseconds waited) { return waited < kHistoryPatience; });
+}
+
+BudgetChoice ScriptSession::choose_budget() const {
+  const BudgetChoice usual{recipes::Tune{}.budget, "--budget sets another time"};
+  if (request_.script->budget) return {*request_.script->budget, "as --budget says"};
+  storage::RunFilter same_job;
+  same_job.recipe = run_.recipe_hash;
+  same_job.environment = run_.environment_key;
+  const auto runs = history_->runs(same_job);
+  if (!runs) return usual;
+  for (const storage::RunRow& earlier : *runs) {
+    // One that ended with an error may have ended early.
+    if (earlier.state != RunState::finished || earlier.ended_unix_ns <= earlier.started_unix_ns ||
+        get_integer(earlier.training, "exit_code").value_or(0) != 0) {
+      continue;
+    }
+    const nanoseconds whole(earlier.ended_unix_ns - earlier.started_unix_ns);
+    const nanoseconds part = std::max(kLeastBudget, whole / kMostBudgetShare);
+    if (part >= usual.time) return usual;
+    const std::string last = "the " + format_duration(whole) + " that it ran here last";
+    return {part, (part == kLeastBudget ? "the least, for " : "a fifth of ") + last +
+                      "; --budget sets another time"};
+  }
+  return usual;
+}
+
+Result<tuner::SessionOutcome> ScriptSession::search() {
+  tuner::SessionInput input;
+  input.recipe = tuned_as(*request_.script, budget_.time);
+  input.is_script = true;
+  input.knobs = job_->knobs();
+  for (const recipes::Knob& knob : input.knobs)
+    input.supported_knobs.push_back(knob.name);
+  input.machine = machine_;
+  input.starting = job_->starting();
+  input.job_facts = job_->facts();
+  input.job_facts["allocator"] = allocator_here();
+  input.coin_seed = std::random_device{}();
+  input.is_ablated = request_.is_ablated;
+  auto history =
+      history_->earlier_trials(run_.environment_key, run_.recipe_hash, kHistoryTrials, run_.id);
+  if (!history) return forward_error(history);
+  input.history = *std::move(history);
+  const auto note = add_known_best(*history_, run_, input);
+  if (!note) return forward_error(note);
+  if (!note->empty()) report({{"event", "note"}, {"text", *note}});
+  HistoryLedger ledger(*history_, run_, plugins_, clock_,
+                       [this](const Json& event) { report(event); });
+  PluginAdvisors advisors(plugins_, std::nullopt);
+  auto outcome = tuner::run_session(input, *job_, advisors, ledger, clock_);
+  if (outcome) {
+    auto stored =
+        history_->put_best({run_.recipe_hash, run_.environment_key, run_.id, outcome->best,
+                            outcome->speedup, clock_.unix_time_ns(), outcome->is_complete});
+    if (!stored) return forward_error(stored);
+  }
+  return outcome;
+}
+
+Result<void> ScriptSession::tune() {
+  if (auto loaded = job_->load(); !loaded) return loaded;
+  warn(job_->notes());
+  run_.training["places"] = places_in(job_->facts());
+  run_.starting = job_->starting();
+  if (!job_->has_samples()) run_.training["counted"] = "steps";
+  auto outcome = search();
+  if (!outcome) return forward_error(outcome);
+  take_outcome(*outcome, run_);
+  const std::string change = change_text(run_.starting, run_.starting.change_to(run_.best));
+  if (auto finished = job_->finish(run_.best, "kept: " + change); !finished) return finished;
+  take_steps();
+  take_cost(*outcome);
+  report({{"event", "tuned"},
+          {"speedup", run_.speedup.ratio},
+          {"speedup_low", run_.speedup.low},
+          {"speedup_high", run_.speedup.high},
+          {"is_from_history", outcome->is_from_history},
+          {"is_budget_spent", outcome->is_budget_spent},
+          {"is_complete", outcome->is_complete},
+          {"configuration", run_.best.to_json()},
+          {"change", change},
+          {"text", tuned_text(run_) + permission_note()}});
+  return history_->update_run(run_);
+}
+
+// What was left alone for want of a permission.
+std::string ScriptSession::permission_note() const {
+  const bool is_left = std::ranges::any_of(job_->knobs(), [this](const recipes::Knob& knob) {
+    const std::vector<std::string>& allow = request_.script->allow;
+    return knob.risk == recipes::RiskClass::numerics && knob.unavailable.empty() && allow.empty();
+  });
+  return is_left ? "changes that round otherwise were not tried; --allow numerics permits them\n"
+                 : "";
+}
+
+void ScriptSession::take_steps() {
+  Json parts = Json::array();
+  for (const StepsUnder& part : job_->steps_under()) {
+    const Configuration change = run_.starting.change_to(part.configuration);
+    parts.push_back({{"change", change.empty() ? "" : change_text(run_.starting, change)},
+                     {"steps", part.steps}});
+  }
+  run_.training["steps_under"] = std::move(parts);
+  run_.training["steps"] = job_->steps();
+}
+
+void ScriptSession::take_cost(const tuner::SessionOutcome& outcome) {
+  // Its steps are steps of the training: what they would have taken as the script is, they have not cost.
+  std::int64_t steps = 0;
+  for (const StepsUnder& part : job_->steps_under())
+    steps += part.steps;
+  run_.training["tuned_steps"] = steps;
+  if (run_.baseline_samples_per_second > 0.0) {
+    const double made = static_cast<double>(steps * job_->samples_per_step());
+    const double anyway_ns = made / run_.baseline_samples_per_second * 1e9;
+    const double cost_ns = static_cast<double>(run_.tuning_duration_ns) - anyway_ns;
+    run_.training["tuning_cost_ns"] = static_cast<std::int64_t>(std::max(0.0, cost_ns));
+  }
+  run_.training.update(end_of_search(outcome, budget_.time));
+}
+
+// The agent puts the script back to its own configuration when our end of the socket closes.
+void ScriptSession::give_up(const Error& error) {
+  const std::optional<AgentEnd> end = job_->end();
+  const bool is_over = end && end->kind == AgentEnd::Kind::script_ended;
+  const bool is_begun = has_run_ && !run_.starting.empty();
+  std::string why = end ? end->text : error.message();
+  if (is_over && is_begun) why = "it ended before its tuning did";
+  if (why.empty()) why = "it ended before a step of a training was recognised";
+  if (end && !job_->hello().is_object()) why = "it ended before it imported PyTorch";
+  if (is_begun) {
+    take_steps();
+    why += "; what was tried is on record";
+  }
+  job_.reset();
+  report({{"event", "untuned"}, {"text", why}, {"is_begun", is_begun}});
+  if (!has_run_) return;
+  run_.training["untuned"] = why;
+  run_.state = RunState::training;  // it goes on with that
+  if (auto stored = history_->update_run(run_); !stored) warn({stored.error().message()});
+}
+
+void ScriptSession::store() {
+  const Json how = member(control_->cancel(), "script_ended");
+  const std::int64_t code = get_integer(how, "code").value_or(0);
+  const std::int64_t signal = get_integer(how, "signal").value_or(0);
+  run_.training["exit_code"] = code;
+  run_.training["signal"] = signal;
+  run_.ended_unix_ns = clock_.unix_time_ns();
+  run_.state = state_after(code, signal);
+  if (run_.state == RunState::failed) run_.error = "the script ended by " + end_text(run_.training);
+  auto stored = history_->interrupt_running_trials(run_.id);
+  auto updated = history_->update_run(run_);
+  if (!stored) warn({stored.error().message()});
+  if (!updated) warn({updated.error().message()});
+}
+
+void ScriptSession::see_out() {
+  if (has_run_) {
+    if (job_) {
+      run_.training["is_counted_to_end"] = job_->see_out();
+      run_.training["steps"] = job_->steps();
+    }
+    control_->wait_for_cancel();
+    store();
+  }
+  report({{"event", "result"}, {"exit_code", 0}, {"run", has_run_ ? Json(run_.id.text) : Json()}});
+}
+
+void ScriptSession::run() {
+  auto done = prepare();
+  if (done) done = job_->greet();
+  if (done) done = open_run();
+  if (done) done = tune();
+  if (!done) give_up(done.error());
+  see_out();
+}
+
+}  // namespace
+
+void run_script_session(const SessionRequest& request, SessionControl& control, Descriptor agent) {
+  ScriptSession(request, control, std::move(agent)).run();
+}
+
+}  // namespace autotuned::daemon

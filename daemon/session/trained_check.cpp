@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/session/trained_check.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "base/text.hpp"
+#include "daemon/report/report.hpp"
+#include "tuner/checks.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr nanoseconds kAlwaysAffordable = std::chrono::seconds(10);
+constexpr int kAffordableShare = 100;  // one in so many of the training's time
+
+// At the rates of the training and of the trials.
+nanoseconds expected_time(const storage::RunRow& run, bool needs_trainer, nanoseconds start) {
+  const double duration_ns = get_number(run.training, "duration_ns").value_or(0.0);
+  const double steps = get_number(run.training, "steps").value_or(0.0);
+  const double step_ns = steps > 0.0 ? duration_ns / steps : 0.0;
+  const double both_ns = step_ns * (1.0 + std::max(1.0, run.speedup.ratio));
+  return (needs_trainer ? start : nanoseconds(0)) +
+         nanoseconds(static_cast<std::int64_t>(both_ns * tuner::kCheckSteps));
+}
+
+Json not_made(const std::string& why) {
+  return {{"passed", nullptr}, {"detail", why}};
+}
+
+}  // namespace
+
+Json check_training(const storage::RunRow& run, const tuner::SessionInput& input,
+                    tuner::TrainingBackend& backend, nanoseconds start) {
+  if (tuner::checked_after_training(input, run.best) == input.starting) return nullptr;
+  const nanoseconds training(get_integer(run.training, "duration_ns").value_or(0));
+  const nanoseconds expected =
+      expected_time(run, !backend.share_process(run.best, input.starting), start);
+  if (expected > std::max(kAlwaysAffordable, training / kAffordableShare)) {
+    return not_made("it would take " + format_duration(expected) + ", and the training took " +
+                    format_duration(training));
+  }
+  const auto check = tuner::check_trained(input, backend, run.best);
+  if (!check) return not_made(check.error().message());
+  Json told = check_json(*check);
+  if (!check->passed) told["refused"] = tuner::blamed_part(input, run.best).to_json();
+  return told;
+}
+
+}  // namespace autotuned::daemon

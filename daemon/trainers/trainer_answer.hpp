@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What trainers and scripts tell of errors and of compared updates, read from their answers (docs/trainer-protocol.md).
+#pragma once
+
+#include <vector>
+
+#include "base/json.hpp"
+#include "base/result.hpp"
+#include "tuner/training_backend.hpp"
+
+namespace autotuned::daemon {
+
+// The `error` of an answer.
+[[nodiscard]] Error trainer_error_from(const Json& error);
+
+// An answer to `compare`, without steps, losses and inputs. A number that is missing or null reads as NaN.
+// ErrorKind::invalid names a field that must be there.
+[[nodiscard]] Result<tuner::UpdateComparison> comparison_from(const Json& answer);
+
+// A list of losses. One that is no number reads as NaN.
+[[nodiscard]] std::vector<double> losses_from(const Json& list);
+
+// The `inputs` of a block.
+[[nodiscard]] std::vector<tuner::UpdateComparison::StepInput> inputs_of(const Json& block);
+
+}  // namespace autotuned::daemon

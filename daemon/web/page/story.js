@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// A finished run: is it faster, by how much, is it sure, what changed; then how that came about.
+import { bytesText, changesOf, changeText, countText, gainText, intervalText, knobText, machineText, outcomeOf, percentText, rateText, ratioText, secondsText, stateText, stepText, verdictOf, whenText } from "./texts.js";
+import { changeTable, code, element, figureList, moodClass, note, quiet, section, small, tableOf } from "./parts.js";
+import { pairsChart, stepChart, trialsChart } from "./charts.js";
+
+export function answerNode(run) {
+  const verdict = verdictOf(run);
+  return element("div", {},
+    element("div", { className: "answer" }, element("b", { className: moodClass(verdict.mood) }, verdict.ratio),
+      verdict.interval ? element("span", { className: "number" }, `as fast as at the start (${verdict.interval})`) : null),
+    element("p", {}, verdict.sure));
+}
+
+function costText(run) {
+  const pays = run.break_even;
+  if (!pays) return null;
+  const range = pays.samples_high === null ? `at least ${countText(pays.samples_low)}` : `${countText(pays.samples_low)} to ${countText(pays.samples_high)}`;
+  return [`${secondsText(pays.seconds)} of training`, `${countText(pays.samples)} samples (${range})`];
+}
+
+function trainedFigure(training) {
+  if (!training || !training.steps) return [null];
+  const loss = typeof training.final_loss === "number" ? `loss ${training.final_loss.toFixed(4)}` : null;
+  const accuracy = typeof training.test_accuracy === "number" ? `test accuracy ${(100 * training.test_accuracy).toFixed(2)} %` : null;
+  return [`${countText(training.steps)} steps`, [accuracy, loss, training.samples_per_second ? "at " + rateText(training.samples_per_second) : null].filter(Boolean).join(", ")];
+}
+
+function answerSection(run) {
+  const [pays, paysRange] = costText(run) || [];
+  const ceiling = run.ceiling || {};
+  const [trained, trainedRemark] = trainedFigure(run.training);
+  return section("Is it faster?",
+    answerNode(run),
+    run.note ? note(run.note) : null,
+    run.error ? note("It failed: " + run.error) : null,
+    figureList([
+      ["start", rateText(run.baseline.samples_per_second), run.pairs ? "beside the best one" : ""],
+      ["now", run.best.samples_per_second > 0 ? rateText(run.best.samples_per_second) : null, ""],
+      ["upper bound", ceiling.samples_per_second > 0 ? rateText(ceiling.samples_per_second) : null,
+        `at least, bound by ${ceiling.bound_by}` + (ceiling.reached_ratio ? `; ${percentText(ceiling.reached_ratio)} of it is reached` : "")],
+      ["tuning took", secondsText(run.tuning_seconds), `${run.trials.length} trials`],
+      ["repaid after", pays, paysRange],
+      ["trained", trained, trainedRemark],
+    ]));
+}
+
+function changedSection(run) {
+  const changes = changesOf(run.best.change, run.start.configuration);
+  const caveat = run.best.one_time_ns > 0 ? quiet(`It costs ${stepText(run.best.one_time_ns)} once more in a training.`) : null;
+  return section("What changed", changes.length > 0 ? changeTable(changes) : quiet("Nothing: the starting configuration is kept."), caveat);
+}
+
+// Shares of a step before and after, as bars and figures.
+export function stepNodes(before, after) {
+  const profiles = [["start", before], ["now", after]].filter(([, profile]) => profile && profile.shares.length > 0);
+  if (profiles.length === 0) return [quiet("No step was profiled.")];
+  const parts = [...new Set(profiles.flatMap(([, profile]) => profile.shares.map((share) => share.what)))];
+  const stepOf = (profile) => (profile.metrics || {})["step.duration_ns"];
+  const ratioOf = (profile, part) => profile.shares.find((share) => share.what === part)?.ratio || 0;
+  const rows = parts.map((part, i) => [[element("span", { className: `swatch part-${i % 8 + 1}`, ariaHidden: "true" }), part],
+    ...profiles.map(([, profile]) => [percentText(ratioOf(profile, part)), small(stepOf(profile) ? stepText(ratioOf(profile, part) * stepOf(profile)) : "")])]);
+  rows.push(["the whole step", ...profiles.map(([, profile]) => stepText(stepOf(profile)))]);
+  return [stepChart(profiles.map(([name, profile]) => ({ name, shares: profile.shares })), parts),
+    tableOf("", [{ title: "part of the step" }, ...profiles.map(([name]) => ({ title: name, right: true }))], rows)];
+}
+
+export function findingNodes(findings) {
+  return findings.map((finding) => element("p", {}, element("strong", {}, finding.id), " ", finding.evidence, " ", small("→ " + finding.advice + (finding.plugin ? ` (plugin ${finding.plugin})` : ""))));
+}
+
+function timeSection(run, profileLink) {
+  const before = run.start.profile;
+  const after = run.best.profile;
+  const links = [before && profileLink("start"), after && profileLink("best")].filter(Boolean);
+  return section("Where a step spends its time", stepNodes(before, after), links.length > 0 ? element("p", {}, "Timeline, flame graph and memory: ", links.flatMap((link, i) => i ? [", ", link] : [link])) : null);
+}
+
+function findingsSection(run) {
+  const before = run.start.profile?.findings || [];
+  const after = run.best.profile?.findings || [];
+  if (before.length + after.length === 0) return null;
+  return section("Findings", element("h3", {}, "At the start"), before.length > 0 ? findingNodes(before) : quiet("Nothing stood out."),
+    element("h3", {}, "Now"), after.length > 0 ? findingNodes(after) : quiet("Nothing stands out any more."));
+}
+
+function trialDetails(trial) {
+  const facts = [
+    ["proposed because", trial.proposal_reason], ["verdict", trial.reason],
+    ["risk", trial.risk], ["rates", trial.pairs ? `${rateText(trial.reference_samples_per_second)} → ${rateText(trial.candidate_samples_per_second)}` : null],
+    ["noise between pairs", trial.noise_ratio ? percentText(trial.noise_ratio) : null],
+    ["all samples over all time", trial.total_ratio ? ratioText(trial.total_ratio) : null],
+    ["most memory", trial.peak_memory_bytes ? bytesText(trial.peak_memory_bytes) : null],
+    ["took", secondsText(trial.duration_ns / 1e9)],
+    ...(trial.checks || []).map((check) => [`${check.risk} check`, `${check.passed ? "passed" : "failed"}: ${check.detail}`]),
+  ].filter(([, text]) => text);
+  return [tableOf("", [{ title: "about this trial" }, { title: "" }], facts), trial.pair_ratios?.length > 1 ? pairsChart(trial) : null];
+}
+
+const nameOf = (trial) => trial.kind === "proposal" ? trial.plugin : trial.kind;
+
+// A press on a trial's name opens its details below.
+function trialTable(trials, caption) {
+  const columns = [{ title: "trial" }, { title: "result" }, { title: "ratio", right: true }, { title: "pairs", right: true, wide: true }];
+  const rows = trials.map((trial) => {
+    const outcome = outcomeOf(trial);
+    const button = element("button", { type: "button", className: "plain", ariaExpanded: "false" }, `${trial.number}. ${nameOf(trial)}`);
+    return [[button, small(changeText(changesOf(trial.change, trial.reference)))], element("span", { className: "state " + moodClass(outcome.mood) }, `${outcome.sign} ${outcome.text}`),
+      trial.pairs ? [gainText(trial.ratio), small(intervalText(trial.ratio_low, trial.ratio_high))] : "–", trial.pairs ? countText(trial.pairs) : "–"];
+  });
+  const table = tableOf(caption, columns, rows);
+  table.querySelectorAll("tbody > tr").forEach((row, i) => {
+    const button = row.querySelector("button");
+    let opened = null;
+    button.addEventListener("click", () => {
+      if (!opened) {
+        opened = element("tr", { className: "opened" }, element("td", { colSpan: columns.length }, trialDetails(trials[i])));
+        row.after(opened);
+      } else {
+        opened.hidden = !opened.hidden;
+      }
+      button.setAttribute("aria-expanded", String(!opened.hidden));
+    });
+  });
+  return table;
+}
+
+function trialsSection(run) {
+  if (run.trials.length === 0) return section("What was tried", quiet("Nothing yet."));
+  return section("What was tried", trialsChart(run.trials), trialTable(run.trials, "A press on a trial opens its reasons, checks and pairs."),
+    run.ablation.length > 0 ? [element("h3", {}, "The final configuration against the same without one change"), trialTable(run.ablation, "")] : null);
+}
+
+function restSections(run) {
+  const operators = (run.best.profile || run.start.profile || {}).operators || [];
+  const facts = run.environment || {};
+  const silent = run.silent_plugins || [];
+  return [
+    operators.length > 0 ? section("Operators", tableOf("The largest, by their share of a step" + (run.best.profile ? " now" : " at the start"), [{ title: "operator" }, { title: "share", right: true }], operators.map((one) => [code(one.name), percentText(one.ratio)]))) : null,
+    silent.length > 0 ? section("Plugins that tried nothing", tableOf("", [{ title: "plugin" }, { title: "because" }], silent.map((one) => [code(one.plugin), (one.is_failure ? "! " : "") + one.because]))) : null,
+    section("The job and the machine", figureList([
+      ["machine", machineText(facts, run.machine)], ["LibTorch", run.libtorch], ["began", whenText(run.started_unix_ns)], ["state", stateText(run)],
+      ["model", knobText(run.job?.model?.type)], ["data", knobText(run.job?.data?.type)], ["optimizer", knobText(run.job?.optimizer?.type)],
+    ]), ...(run.machine_findings || []).map(note)),
+  ];
+}
+
+// `profileLink(which)` makes the link to the page of a trace, or nothing.
+export function storyNodes(run, profileLink = () => null) {
+  return [
+    element("h1", {}, run.recipe),
+    quiet(`${run.run}, ${stateText(run)}, ${whenText(run.started_unix_ns)}`),
+    element("div", { className: "pair" }, answerSection(run), changedSection(run)),
+    timeSection(run, profileLink), findingsSection(run), trialsSection(run), ...restSections(run),
+  ].filter(Boolean);
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the web page bounds, and how long it waits; docs/web.md names the values. Tests use smaller ones.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace autotuned::daemon {
+
+struct HttpLimits {
+  // For a whole request to arrive, and for what was sent to be read.
+  std::chrono::nanoseconds patience = std::chrono::seconds(30);
+  // In place of it until a connection has shown the cookie: whoever opens one and asks nothing holds its place no longer.
+  std::chrono::nanoseconds stranger_patience = std::chrono::seconds(5);
+  // Between two signs of life to a page that follows a run.
+  std::chrono::nanoseconds beat = std::chrono::seconds(20);
+  std::uint32_t header_bytes = 8192;
+  std::uint64_t body_bytes = 1024;
+};
+
+struct WebLimits {
+  HttpLimits http;
+  std::size_t connections = 32;
+  std::size_t questions = 16;  // that wait for the history
+};
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random numbers that do not depend on how a tensor lies in memory, nor on its precision.
+
+PyTorch fills a tensor in the order of memory and in the tensor's own type. So another layout or
+precision draws other masks from the same seed, and a check would compare two different trainings.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+_aten = torch.ops.aten
+_FILLING = {
+    _aten.bernoulli_.float,
+    _aten.bernoulli_.Tensor,
+    _aten.normal_.default,
+    _aten.uniform_.default,
+    _aten.exponential_.default,
+}
+_MAKING = {
+    _aten.randn_like.default,
+    _aten.rand_like.default,
+    _aten.bernoulli.default,
+    _aten.bernoulli.p,
+}
+_SIXTEEN_BITS = (torch.bfloat16, torch.float16)
+
+
+class AlignedDraws(TorchDispatchMode):
+    """Draws in the order of indices; with `in_float32`, in 32 bits where 16 are wanted."""
+
+    def __init__(self, in_float32: bool) -> None:
+        super().__init__()
+        self._in_float32 = in_float32
+
+    def _differs(self, tensor: torch.Tensor) -> bool:
+        return not tensor.is_contiguous() or (self._in_float32 and tensor.dtype in _SIXTEEN_BITS)
+
+    def _aligned(self, tensor: torch.Tensor) -> torch.Tensor:
+        """An empty tensor of the same shape that is filled as the reference's would be."""
+        dtype = (
+            torch.float32 if self._in_float32 and tensor.dtype in _SIXTEEN_BITS else tensor.dtype
+        )
+        return torch.empty(tensor.shape, dtype=dtype, device=tensor.device)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func in _FILLING and self._differs(args[0]):
+            drawn = self._aligned(args[0])
+            rest = [one.contiguous() if isinstance(one, torch.Tensor) else one for one in args[1:]]
+            func(drawn, *rest, **kwargs)
+            return args[0].copy_(drawn)
+        if func in _MAKING and self._differs(args[0]):
+            like = self._aligned(args[0]).copy_(args[0])
+            generator = {key: value for key, value in kwargs.items() if key == "generator"}
+            return torch.empty_like(args[0]).copy_(func(like, *args[1:], **generator))
+        if func is _aten.native_dropout.default:
+            tensor, probability, is_training = args
+            if is_training and self._differs(tensor):
+                kept = self._aligned(tensor).bernoulli_(1 - probability)
+                mask = torch.empty_like(tensor).copy_(kept)
+                return tensor * mask / (1 - probability), mask.bool()
+        return func(*args, **kwargs)

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loaded by the Python that a session starts, because this folder is in front of its PYTHONPATH.
+
+Does nothing until the script imports PyTorch. Takes itself out of the environment at once, so
+that no child finds it, and gives the turn to a sitecustomize of the user's.
+"""
+
+import importlib.machinery
+import importlib.util
+import os
+import sys
+
+_SOCKET = "AUTOTUNED_SCRIPT_SOCKET"
+_PACKAGE = "_autotuned_script"  # a name that nothing of the script's has
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def _leave_the_environment():
+    entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    rest = [entry for entry in entries if os.path.abspath(entry or ".") != _HERE or not entry]
+    if rest and rest != [""]:
+        os.environ["PYTHONPATH"] = os.pathsep.join(rest)
+    else:
+        os.environ.pop("PYTHONPATH", None)
+    sys.path[:] = [entry for entry in sys.path if not entry or os.path.abspath(entry) != _HERE]
+    return os.environ.pop(_SOCKET, "")
+
+
+def _warn(error):
+    sys.stderr.write(
+        "autotuned: cannot tune this script: %s: %s\n" % (type(error).__name__, error)
+    )
+
+
+def _attach(descriptor):
+    """A failure of ours is one line; the script never sees it."""
+    try:
+        folder = os.path.dirname(_HERE)
+        spec = importlib.util.spec_from_file_location(
+            _PACKAGE, os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
+        )
+        package = importlib.util.module_from_spec(spec)
+        sys.modules[_PACKAGE] = package
+        spec.loader.exec_module(package)
+        importlib.import_module(_PACKAGE + ".attach").attach(descriptor)
+    except Exception as error:
+        _warn(error)
+        try:
+            os.close(descriptor)
+        except OSError:
+            pass
+
+
+class _Finder:
+    """Attaches behind the first `import torch`, and is gone then."""
+
+    def __init__(self, descriptor):
+        self._descriptor = descriptor
+        self._process = os.getpid()
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "torch":
+            return None
+        sys.meta_path.remove(self)
+        if os.getpid() != self._process:
+            return None
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.loader is None:
+            return spec
+        execute = spec.loader.exec_module
+
+        def exec_module(module):
+            del spec.loader.exec_module  # of the instance: the loader is as it was
+            execute(module)
+            _attach(self._descriptor)
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+
+def _begin():
+    text = _leave_the_environment()
+    if not text:
+        return
+    try:
+        descriptor = int(text)
+        os.set_inheritable(descriptor, False)
+    except (ValueError, OSError) as error:
+        _warn(error)
+        return
+    if "torch" in sys.modules:
+        _attach(descriptor)
+    else:
+        sys.meta_path.insert(0, _Finder(descriptor))
+
+
+def _give_the_turn():
+    """To the sitecustomize that Python would have found without this one."""
+    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", sys.path)
+    if spec is None or spec.loader is None:
+        return
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["sitecustomize"] = module
+    spec.loader.exec_module(module)
+
+
+_begin()
+_give_the_turn()

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2154
+# A wheel on an empty system, as somebody meets it who has never seen the tree. Sourced by scripts/wheel.
+
+# The mirror of this machine, which its network is known to reach; nothing where none is set: debootstrap knows its own.
+# shellcheck disable=SC2016
+debian_mirror() {
+  apt-get indextargets --format '$(SITE)' 2>/dev/null | grep -m1 '/debian/\{0,1\}$' || true
+}
+
+# inside ROOT COMMAND...: in a mount namespace of its own, so that nothing stays mounted
+# shellcheck disable=SC2016
+inside() {
+  local folder=$1
+  shift
+  as_root unshare --mount --fork sh -c \
+    'mount -t proc proc "$0/proc" && mount --bind /dev "$0/dev" && exec chroot "$0" env HOME=/opt/somebody LANG=C.UTF-8 "$@"' \
+    "$folder" "$@"
+}
+
+# must ROOT TEXT COMMAND...: the command succeeds inside and says so
+must() {
+  local folder=$1 text=$2 said
+  shift 2
+  said=$(inside "$folder" "$@" 2>&1) ||
+    stop "on an empty system this failed: $*" "$folder" "it said: $(tail -n 5 <<<"$said")"
+  grep -qF -- "$text" <<<"$said" ||
+    stop "on an empty system '$*' did not say '$text'" "$folder" "it said: $(tail -n 5 <<<"$said")"
+  note "$*"
+}
+
+# must_refuse ROOT TEXT COMMAND...: the command fails inside and says why
+must_refuse() {
+  local folder=$1 text=$2 said
+  shift 2
+  if said=$(inside "$folder" "$@" 2>&1); then
+    stop "on an empty system this should have been refused: $*" "$folder" "it said: $(tail -n 5 <<<"$said")"
+  fi
+  grep -qF -- "$text" <<<"$said" ||
+    stop "on an empty system '$*' did not say '$text'" "$folder" "it said: $(tail -n 5 <<<"$said")"
+  note "$*: refused, as it must be"
+}
+
+# rehearse_on SUITE WITH_TORCH WHEEL
+rehearse_on() {
+  local suite=$1 torch=$2 wheel=$3 folder
+  local home=opt/somebody bin=/opt/somebody/venv/bin mirror
+  mirror=$(debian_mirror)
+  folder=$(mktemp -d)/root
+  step "empty system: $suite"
+  as_root debootstrap --variant=minbase --include=ca-certificates,python3,python3-venv "$suite" "$folder" \
+    ${mirror:+"$mirror"} >"$log" 2>&1 || {
+    tail -n 5 "$log" >&2
+    stop "no empty system can be made" "debootstrap $suite (its last lines are above)" "install debootstrap, check the network"
+  }
+  # How this machine reaches its network.
+  cp -L /etc/resolv.conf "$folder/etc/resolv.conf"
+  [[ ! -f /etc/pip.conf ]] || cp -L /etc/pip.conf "$folder/etc/pip.conf"
+  cp -L /etc/ssl/certs/ca-certificates.crt "$folder/etc/ssl/certs/ca-certificates.crt"
+  mkdir -p "$folder/$home"
+  cp "$wheel" "$root"/tests/python/scripts/{classifier,common}.py "$root/tests/profiler/data/workers.pt.trace.json.gz" \
+    "$root/recipes/fashion_cnn.yaml" "$folder/$home/"
+  inside "$folder" python3 -m venv /opt/somebody/venv
+  must "$folder" "Successfully installed autotuned" "$bin/pip" install "/opt/somebody/$(basename "$wheel")"
+  must "$folder" "autotuned" "$bin/autotuned" --version
+  must "$folder" "data_loading" "$bin/autotuned" analyze /opt/somebody/workers.pt.trace.json.gz
+  must "$folder" '"ready"' "$bin/autotuned" plugins --json
+  must_refuse "$folder" "there is no PyTorch in this environment" "$bin/autotuned" run /opt/somebody/fashion_cnn.yaml
+  must "$folder" "A" "$bin/python" -c \
+    'import autotuned; print(autotuned.compare(lambda: sum(range(300)), lambda: sum(range(200)), seconds=5))'
+  if ((torch)); then
+    must "$folder" "Successfully installed" "$bin/pip" install --no-cache-dir "torch==2.11.*"
+    must "$folder" "LibTorch 2.11" "$bin/autotuned" doctor
+    must "$folder" "autotuned: classifier.py is tuned" "$bin/autotuned" run --budget 30s \
+      /opt/somebody/classifier.py --epochs 60
+  fi
+  as_root rm -rf "$(dirname "$folder")"
+}
+
+# rehearse WITH_TORCH WHEEL
+rehearse() {
+  have debootstrap || stop "debootstrap is missing" "PATH" "install the package debootstrap"
+  rehearse_on bookworm "$1" "$2"
+  rehearse_on trixie "$1" "$2"
+  step "the wheel works on empty systems"
+}

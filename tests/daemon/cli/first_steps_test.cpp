@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// The first commands of somebody who has never used the program, and the questions that follow a few runs.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "storage/history.hpp"
+#include "tests/daemon/guide/data_samples.hpp"
+#include "tests/integration/scene.hpp"
+#include "tests/places.hpp"
+
+namespace autotuned {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
+
+// In a folder of the scene, without its recipe.
+Outcome in_folder(const Scene& scene, const std::string& folder,
+                  const std::vector<std::string>& arguments) {
+  std::vector<std::string> command = {
+      "/bin/sh", "-c", "mkdir -p \"$0\" && cd \"$0\" && exec \"$@\"", scene.folder() / folder,
+      tests::build_folder() / "bin/autotuned"};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  const std::string here = scene.folder().path().string();
+  return Running(command, {"PATH=/usr/bin:/bin", "LANG=C.UTF-8", "HOME=" + here,
+                           "XDG_DATA_HOME=" + here + "/data", "XDG_RUNTIME_DIR=" + here + "/run",
+                           "AUTOTUNED_LOCKS=" + here + "/run",
+                           "AUTOTUNED_HISTORY=" + scene.history().string(),
+                           "AUTOTUNED_TRAINER=" + scene.fake().trainer().string()})
+      .finish();
+}
+
+long lines_in(const std::string& text) {
+  return std::count(text.begin(), text.end(), '\n');
+}
+
+TEST(Init, WritesARecipeThatIsReadForEachKindOfData) {
+  const Scene scene;
+  for (const std::string& kind : tests::kinds_of_data()) {
+    tests::write_data(scene.folder(), "here/" + kind + "/", kind);
+    const Outcome written = in_folder(scene, "here", {"init", kind});
+    EXPECT_EQ(written.code, 0) << kind << written.err;
+    EXPECT_THAT(written.out, AllOf(StartsWith("found    "), HasSubstr("wrote    " + kind + ".yaml"),
+                                   HasSubstr("next     autotuned check " + kind + ".yaml")));
+    EXPECT_LE(lines_in(written.out), 10) << kind;
+    const Outcome checked = in_folder(scene, "here", {"check", kind + ".yaml"});
+    EXPECT_EQ(checked.code, 0) << kind << checked.err;
+  }
+}
+
+TEST(Init, OverwritesNothing) {
+  const Scene scene;
+  const auto file = scene.folder().write("here/recipe.yaml", "mine\n");
+  const Outcome refused = in_folder(scene, "here", {"init"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("recipe.yaml: is there already, and is not overwritten"),
+                                 HasSubstr("--output FILE")));
+  EXPECT_EQ(scene.folder().read("here/recipe.yaml"), "mine\n");
+  // Nor what a link leads to.
+  std::filesystem::create_symlink(scene.folder() / "here/gone", scene.folder() / "here/link.yaml");
+  EXPECT_EQ(in_folder(scene, "here", {"init", "--output", "link.yaml"}).code, 2);
+  EXPECT_FALSE(std::filesystem::exists(scene.folder() / "here/gone"));
+  const Outcome other = in_folder(scene, "here", {"init", "--output", "other.yaml", "--json"});
+  EXPECT_EQ(other.code, 0) << other.err;
+  EXPECT_EQ(other.json().at("recipe"), "other.yaml");
+  EXPECT_TRUE(other.json().at("samples").is_null());
+}
+
+// No pattern of files in a recipe can hold them.
+TEST(Init, RefusesAFolderWhoseNameNoRecipeCanHold) {
+  const Scene scene;
+  for (const std::string name : {"new\nline", "esc\x1b[31mred", "bad\xff"}) {
+    scene.folder().write("here/" + name + "/cat/1.png", "");
+    const Outcome refused = in_folder(scene, "here", {"init", name});
+    EXPECT_EQ(refused.code, 2) << refused.out;
+    EXPECT_THAT(refused.err, HasSubstr("a recipe cannot name a folder with such characters"));
+    EXPECT_THAT(refused.err, Not(HasSubstr("\x1b")));
+  }
+  EXPECT_EQ(in_folder(scene, "here", {"init", "new\nline/cat", "--output", "x.yaml"}).code, 2);
+  EXPECT_FALSE(std::filesystem::exists(scene.folder() / "here/x.yaml"));
+}
+
+TEST(Init, SaysThatAScriptNeedsNoRecipe) {
+  const Scene scene;
+  scene.folder().write("here/train.py", "import torch\n");
+  EXPECT_THAT(in_folder(scene, "here", {"init"}).out,
+              HasSubstr("`autotuned run train.py` tunes it without a recipe"));
+}
+
+TEST(Bare, LeadsInAtMostFifteenLines) {
+  const Scene scene;
+  const Outcome empty = in_folder(scene, "empty", {});
+  EXPECT_EQ(empty.code, 0) << empty.err;
+  EXPECT_THAT(empty.out,
+              AllOf(HasSubstr("machine  "), HasSubstr("\nhere     nothing to train on\n"),
+                    HasSubstr("\nhistory  no runs yet\n"), HasSubstr("next     autotuned init DIR"),
+                    HasSubstr("autotuned doctor")));
+  EXPECT_LE(lines_in(empty.out), 15);
+  tests::write_data(scene.folder(), "photos/", "classes");
+  EXPECT_THAT(in_folder(scene, "photos", {}).out,
+              AllOf(HasSubstr("\nhere     60 pictures in 3 classes\n"),
+                    HasSubstr("next     autotuned init ")));
+  ASSERT_EQ(scene.run({"--tune-only"}).code, 0);
+  const Outcome after = scene.command({});
+  EXPECT_THAT(after.out, AllOf(HasSubstr("\nhistory  1 run, the last r-"), HasSubstr(" of small: "),
+                               HasSubstr("autotuned explain last")));
+  EXPECT_LE(lines_in(after.out), 15);
+  EXPECT_THAT(after.err, IsEmpty());
+}
+
+TEST(Doctor, LeadsOnInAtMostFifteenLines) {
+  const Scene scene;
+  scene.folder().write("here/recipe.yaml", "autotuned: 1\n");
+  const Outcome outcome = in_folder(scene, "here", {"doctor"});
+  EXPECT_LE(lines_in(outcome.out), 15) << outcome.out;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("processor"), HasSubstr("trainer"),
+                                 HasSubstr("next     autotuned check recipe.yaml")));
+}
+
+// Of two runs of one job.
+class Questions : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    scene_ = new Scene;
+    ASSERT_EQ(scene_->run({"--tune-only"}).code, 0);
+    ASSERT_EQ(scene_->run({"--tune-only", "--retune"}).code, 0);
+  }
+  static void TearDownTestSuite() { delete scene_; }
+  static Scene* scene_;
+};
+Scene* Questions::scene_ = nullptr;
+
+TEST_F(Questions, WhatIsBestHere) {
+  const Outcome best = scene_->command({"best"});
+  ASSERT_EQ(best.code, 0) << best.err;
+  EXPECT_THAT(best.out, AllOf(HasSubstr("small"), HasSubstr("optimizer.set_to_none off → on"),
+                              HasSubstr(" x (")));
+  const Json list = scene_->command({"best", "--json"}).json();
+  ASSERT_EQ(list.size(), 1U);
+  EXPECT_EQ(list.at(0).at("recipe"), "small");
+  EXPECT_EQ(list.at(0).at("configuration").at("optimizer.set_to_none"), true);
+}
+
+TEST_F(Questions, WhatChangedBetweenTwo) {
+  const Outcome few = scene_->command({"compare", "last.1", "last.2"});
+  ASSERT_EQ(few.code, 0) << few.err;
+  EXPECT_EQ(lines_in(few.out), 5) << few.out;
+  EXPECT_THAT(few.out, AllOf(StartsWith("A        r-"), HasSubstr("\nchanged  knob "),
+                             HasSubstr("not measured side by side"), HasSubstr("\ngains    A ")));
+  const Outcome same = scene_->command({"compare", "last", "last"});
+  EXPECT_THAT(same.out, HasSubstr("changed  nothing: machine, recipe and knobs are the same"));
+  const Outcome all = scene_->command({"compare", "last.1", "last.2", "--all"});
+  EXPECT_GT(lines_in(all.out), 5);
+  EXPECT_THAT(all.out, HasSubstr("environment: the same"));
+}
+
+TEST_F(Questions, WhichPluginPaysOffWhere) {
+  const Outcome gains = scene_->command({"plugins", "--gains"});
+  ASSERT_EQ(gains.code, 0) << gains.err;
+  EXPECT_THAT(gains.out, AllOf(HasSubstr("set_to_none"), HasSubstr("memory_malloc"),
+                               HasSubstr("small"), HasSubstr("the median of the trials")));
+  for (const Json& gain : scene_->command({"plugins", "--gains", "--json"}).json()) {
+    EXPECT_EQ(gain.at("recipe"), "small");
+    EXPECT_GE(gain.at("won"), 1) << gain;
+    EXPECT_GT(gain.at("median_ratio"), 1.1) << gain;
+  }
+}
+
+TEST_F(Questions, DidItGetSlowerSince) {
+  const Outcome trend = scene_->command({"history", "--trend"});
+  ASSERT_EQ(trend.code, 0) << trend.err;
+  EXPECT_THAT(trend.out, AllOf(HasSubstr("fastest before"), HasSubstr("small"),
+                               HasSubstr("not measured side by side")));
+  const Json list = scene_->command({"history", "--trend", "--json"}).json();
+  ASSERT_EQ(list.size(), 1U);
+  EXPECT_NEAR(list.at(0).at("ratio").get<double>(), 1.0, 0.2);
+  EXPECT_NE(list.at(0).at("newest").at("run"), list.at(0).at("fastest_before").at("run"));
+  EXPECT_THAT(scene_->command({"history", "--trend", "--recipe", "other"}).out,
+              Not(HasSubstr("fastest before")));
+}
+
+TEST_F(Questions, WhenIsItRepaid) {
+  const Outcome cost = scene_->command({"explain", "last", "--break-even"});
+  ASSERT_EQ(cost.code, 0) << cost.err;
+  EXPECT_THAT(cost.out, AllOf(StartsWith("Tuning took "), HasSubstr("it repays itself after ")));
+  EXPECT_LE(lines_in(cost.out), 6);
+  const Json json = scene_->command({"explain", "last", "--break-even", "--json"}).json();
+  EXPECT_GT(json.at("tuning_seconds"), 0.0);
+  EXPECT_GT(json.at("break_even").at("samples"), 0.0);
+}
+
+TEST(QuestionsAtFirst, AreAnswered) {
+  const Scene scene;
+  EXPECT_THAT(scene.command({"best"}).out, HasSubstr("nothing is known to be faster"));
+  EXPECT_THAT(scene.command({"plugins", "--gains"}).out, HasSubstr("no trials yet"));
+  EXPECT_THAT(scene.command({"history", "--trend"}).out, HasSubstr("no runs yet"));
+}
+
+TEST(Completions, KnowWhatMayBeTyped) {
+  const Scene scene;
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    const Outcome outcome = scene.command({"completions", shell});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    for (const char* word : {"explain", "completions", "budget", "prune", "operators", "dry-run"})
+      EXPECT_THAT(outcome.out, HasSubstr(word)) << shell;
+  }
+  const Outcome page = scene.command({"man"});
+  EXPECT_THAT(page.out, AllOf(StartsWith(".TH AUTOTUNED 1"), HasSubstr("autotuned history prune"),
+                              HasSubstr("\\-\\-budget"), HasSubstr("130 cancelled")));
+}
+
+}  // namespace
+}  // namespace autotuned

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/guard/guard.hpp"
+
+#include <gmock/gmock.h>
+
+#include "tuner/comparison.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr double kTolerance = 0.05;
+
+// What the other side, the candidate, reaches.
+TrialRecord trial_of(Verdict verdict, const Estimate& estimate) {
+  TrialRecord trial;
+  trial.verdict = verdict;
+  trial.estimate = estimate;
+  trial.reference_samples_per_second = 1000;
+  trial.candidate_samples_per_second = 1000 * estimate.ratio;
+  return trial;
+}
+
+TrialRecord rejected(RejectionReason rejection, const Estimate& estimate) {
+  TrialRecord trial = trial_of(Verdict::rejected, estimate);
+  trial.rejection = rejection;
+  trial.reason = "because";
+  return trial;
+}
+
+TEST(Guard, IsSlowerWhereTheOtherSideIsFaster) {
+  const GuardResult result =
+      result_of(trial_of(Verdict::accepted, {.ratio = 1.25, .low = 1.1, .high = 2.0, .pairs = 9}),
+                kTolerance);
+  EXPECT_EQ(result.verdict, GuardVerdict::slower);
+  EXPECT_DOUBLE_EQ(result.ratio.ratio, 0.8);
+  EXPECT_DOUBLE_EQ(result.ratio.low, 0.5);
+  EXPECT_DOUBLE_EQ(result.ratio.high, 1 / 1.1);
+  EXPECT_EQ(result.own_samples_per_second, 1000);
+  EXPECT_EQ(result.against_samples_per_second, 1250);
+}
+
+TEST(Guard, IsNotSlowerOnlyWhereALossIsExcluded) {
+  const Estimate equal{.ratio = 1.0, .low = 0.96, .high = 1.04, .pairs = 20};
+  EXPECT_EQ(result_of(rejected(RejectionReason::no_gain, equal), kTolerance).verdict,
+            GuardVerdict::not_slower);
+  EXPECT_EQ(result_of(rejected(RejectionReason::no_gain, equal), 0.03).verdict,
+            GuardVerdict::undecided)
+      << "the interval holds a loss of three per cent";
+  const Estimate gain{.ratio = 0.8, .low = 0.7, .high = 0.9, .pairs = 20};
+  EXPECT_EQ(result_of(rejected(RejectionReason::slower, gain), kTolerance).verdict,
+            GuardVerdict::not_slower);
+}
+
+TEST(Guard, IsUndecidedWhereTheTimeWasTooShort) {
+  const GuardResult result =
+      result_of(rejected(RejectionReason::undecided_in_time,
+                         {.ratio = 1.0, .low = 0.0, .high = tuner::kNoUpperEnd, .pairs = 2}),
+                kTolerance);
+  EXPECT_EQ(result.verdict, GuardVerdict::undecided);
+  EXPECT_EQ(result.reason, "because");
+  EXPECT_EQ(result.ratio.low, 0.0);
+  EXPECT_EQ(result.ratio.high, tuner::kNoUpperEnd);
+  // Memory says nothing of the rate, rare stalls leave it open.
+  for (const RejectionReason other : {RejectionReason::memory_limit, RejectionReason::totals}) {
+    EXPECT_EQ(
+        result_of(rejected(other, {.ratio = 1.2, .low = 1.1, .high = 1.3, .pairs = 9}), kTolerance)
+            .verdict,
+        GuardVerdict::undecided);
+  }
+}
+
+// The other side is faster, whatever a training would have to repay.
+TEST(Guard, LeavesOutWhatAChangeCostsOnce) {
+  EXPECT_EQ(result_of(rejected(RejectionReason::not_repaid,
+                               {.ratio = 1.3, .low = 1.2, .high = 1.4, .pairs = 9}),
+                      kTolerance)
+                .verdict,
+            GuardVerdict::slower);
+}
+
+GuardPlan plan_of_settings() {
+  GuardPlan plan;
+  plan.own.name = "small.yaml";
+  plan.own.trainer = "/bin/trainer";
+  plan.own.configuration.set("loader.workers", std::int64_t{0});
+  plan.against = plan.own;
+  return plan;
+}
+
+TEST(Guard, MeasuresSettingsOfOneJobInOneJob) {
+  GuardPlan plan = plan_of_settings();
+  EXPECT_TRUE(plan.is_of_one());
+  plan.against.configuration.set("loader.workers", std::int64_t{2});
+  plan.against.recipe.name = "best";
+  plan.against.recipe.output_dir = "/elsewhere";
+  plan.against.recipe.start = plan.against.configuration;
+  plan.against.recipe.train.batch_size = 64;
+  EXPECT_FALSE(plan.is_of_one());
+  EXPECT_FALSE(plan.has_two_jobs());
+  plan.against.recipe.model.type = "resnet18";
+  EXPECT_TRUE(plan.has_two_jobs());
+  plan = plan_of_settings();
+  plan.against.trainer = "/old/trainer";
+  EXPECT_TRUE(plan.has_two_jobs());
+}
+
+TEST(Guard, PrintsATableAndTheSameAsJson) {
+  GuardPlan plan = plan_of_settings();
+  plan.against.name = "best.yaml";
+  plan.against.configuration.set("loader.workers", std::int64_t{2});
+  GuardResult result =
+      result_of(trial_of(Verdict::accepted, {.ratio = 1.25, .low = 1.1, .high = 2.0, .pairs = 9}),
+                kTolerance);
+  result.own_build = "0.1, LibTorch 2.11";
+  EXPECT_THAT(guard_text(plan, result),
+              AllOf(HasSubstr("small.yaml"), HasSubstr("best.yaml"), HasSubstr("loader.workers"),
+                    HasSubstr("ratio    0.80 x (0.50 to 0.91), 9 pairs of blocks\n"),
+                    HasSubstr("verdict  slower: ")));
+  const Json json = guard_json(plan, result);
+  EXPECT_EQ(json.at("verdict"), "slower");
+  EXPECT_DOUBLE_EQ(json.at("ratio").get<double>(), 0.8);
+  EXPECT_EQ(json.at("against").at("configuration").at("loader.workers"), 2);
+  EXPECT_EQ(json.at("this").at("samples_per_second"), 1000);
+
+  const GuardPlan same = plan_of_settings();
+  EXPECT_THAT(guard_text(same, unmeasured()),
+              AllOf(HasSubstr("not measured"), Not(HasSubstr("samples/s"))));
+  EXPECT_TRUE(guard_json(same, unmeasured()).at("ratio").is_null());
+}
+
+}  // namespace
+}  // namespace autotuned::daemon

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Completions and the manual page of a small table of commands.
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+
+#include "daemon/guide/completions.hpp"
+#include "daemon/guide/man_page.hpp"
+#include "tests/base/temporary_folder.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+using testing::HasSubstr;
+
+Command program() {
+  const CommandOption file{.value = "RECIPE", .summary = "Recipe file", .is_required = true};
+  Command run{.name = "run", .summary = "Tune; it's done [soon]: wait"};
+  run.options = {file,
+                 {.names = {"-s", "--set"}, .value = "KNOB=VALUE", .summary = "Start from this"},
+                 {.names = {"--history"}, .value = "FILE", .summary = "History", .is_file = true},
+                 {.names = {"--color"},
+                  .value = "WHEN",
+                  .summary = ".dots and 'quotes'",
+                  .choices = {"auto", "never"}}};
+  run.options[0].is_file = true;
+  Command history{.name = "history", .summary = "List runs"};
+  history.options.push_back({.names = {"--json"}, .summary = "Print JSON"});
+  Command prune{.name = "prune", .summary = "Remove"};
+  prune.options.push_back({.names = {"--dry-run"}, .summary = "Only say what"});
+  history.commands.push_back(prune);
+  return {.name = "tool", .summary = "A tool", .commands = {run, history}};
+}
+
+// What bash offers behind these words.
+std::string offered(const std::string& words) {
+  const TemporaryFolder folder;
+  folder.write("completions", bash_completions(program()));
+  folder.write("photo.yaml", "");
+  folder.write("ask", "cd " + folder.path().string() + "\n. ./completions\nCOMP_WORDS=(" + words +
+                          ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_tool\n"
+                          "printf '%s\\n' \"${COMPREPLY[@]}\" | sort > answer\n");
+  const std::string command = "bash --norc " + (folder / "ask").string();
+  EXPECT_EQ(std::system(command.c_str()), 0) << words;
+  return folder.read("answer");
+}
+
+TEST(BashCompletions, KnowCommandsOptionsAndValues) {
+  EXPECT_EQ(offered("tool ''"), "history\nrun\n");
+  EXPECT_EQ(offered("tool ru"), "run\n");
+  EXPECT_EQ(offered("tool run --"), "--color\n--history\n--set\n");
+  EXPECT_EQ(offered("tool run --color ''"), "auto\nnever\n");
+  EXPECT_EQ(offered("tool run --set ''"), "\n") << "nobody can guess it";
+  EXPECT_EQ(offered("tool run pho"), "photo.yaml\n");
+  EXPECT_EQ(offered("tool run --history pho"), "photo.yaml\n");
+  EXPECT_EQ(offered("tool history p"), "prune\n");
+  EXPECT_EQ(offered("tool history prune -"), "--dry-run\n");
+}
+
+TEST(ZshCompletions, QuoteWhatSummariesHold) {
+  const std::string text = zsh_completions(program());
+  EXPECT_THAT(text, testing::StartsWith("#compdef tool\n"));
+  EXPECT_THAT(text, HasSubstr("'run:Tune; it'\\''s done [soon]: wait'"));
+  EXPECT_THAT(text, HasSubstr("'*--color[.dots and '\\''quotes'\\'']:WHEN:(auto never)'"));
+  EXPECT_THAT(text, HasSubstr("'*:RECIPE:_files'"));
+}
+
+TEST(FishCompletions, ArePerCommand) {
+  const std::string text = fish_completions(program());
+  EXPECT_THAT(text, HasSubstr("-n '__fish_use_subcommand' -a run -d 'Tune; it\\'s done [soon]"));
+  EXPECT_THAT(text, HasSubstr("-n '__fish_seen_subcommand_from run' -s s -l set -x -d"));
+  EXPECT_THAT(text, HasSubstr("-l history -r -F -d 'History'"));
+  EXPECT_THAT(text, HasSubstr("'__fish_seen_subcommand_from history; and "
+                              "__fish_seen_subcommand_from prune' -l dry-run"));
+}
+
+TEST(ManPage, HoldsEveryCommandAndNoRequestOfASummary) {
+  const std::string page = man_page(
+      program(),
+      {.version = "1.2", .description = "It tunes.\n\nIt trains.", .exit_codes = "0 done."});
+  EXPECT_THAT(page, testing::StartsWith(".TH TOOL 1 \"\" \"tool 1.2\""));
+  EXPECT_THAT(page, HasSubstr("It tunes.\n.PP\nIt trains.\n"));
+  EXPECT_THAT(page, HasSubstr(".SS \"tool run\"\n\\fBtool run\\fR [OPTIONS] \\fIRECIPE\\fR\n"));
+  EXPECT_THAT(page, HasSubstr("\\fB\\-s\\fR, \\fB\\-\\-set\\fR \\fIKNOB=VALUE\\fR\n"));
+  EXPECT_THAT(page, HasSubstr("\n\\&.dots and 'quotes': auto, never.\n"));
+  EXPECT_THAT(page, HasSubstr(".SS \"tool history prune\""));
+  EXPECT_THAT(page, HasSubstr(".SH \"EXIT STATUS\"\n0 done.\n"));
+}
+
+}  // namespace
+}  // namespace autotuned::daemon

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/guide/data_folder.hpp"
+
+#include <gmock/gmock.h>
+
+#include "daemon/guide/label_peek.hpp"
+#include "daemon/guide/picture_header.hpp"
+#include "tests/daemon/guide/data_samples.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+DataFolder look(const TemporaryFolder& folder) {
+  const auto found = look_at_data(folder.path(), folder.path());
+  EXPECT_TRUE(found) << found.error().message();
+  return found.value_or(DataFolder{});
+}
+
+TEST(DataFolders, PicturesByClass) {
+  const TemporaryFolder folder;
+  tests::write_data(folder, "", "classes");
+  folder.write("cat/old.webp", "x");
+  folder.write("notes/readme.txt", "no class");
+  const DataFolder found = look(folder);
+  EXPECT_EQ(found.samples, Samples::pictures);
+  EXPECT_EQ(found.found, "60 pictures in 3 classes");
+  EXPECT_EQ(found.count, 60);
+  EXPECT_EQ(found.classes, 3);
+  EXPECT_EQ(found.shorter_side, 37);
+  EXPECT_EQ(found.data, R"(type: image_files, files: ["*/*.JPG", "*/*.jpg"])");
+  EXPECT_THAT(found.test_data, IsEmpty());
+  EXPECT_THAT(found.notes, ElementsAre("left out: 1 picture in other forms than JPEG and PNG"));
+}
+
+TEST(DataFolders, TrainingAndValidationBesideEachOther) {
+  const TemporaryFolder folder;
+  tests::write_data(folder, "", "parts");
+  const DataFolder found = look(folder);
+  EXPECT_EQ(found.found, "60 pictures in 3 classes, 8 more in val");
+  EXPECT_THAT(found.data, HasSubstr(R"(files: ["train/*/*.JPG", "train/*/*.jpg"])"));
+  EXPECT_THAT(found.test_data, HasSubstr("val/*/*.jpg"));
+}
+
+// The trainer would refuse them.
+TEST(DataFolders, ValidationWithClassesOfItsOwnIsLeftOut) {
+  const TemporaryFolder folder;
+  tests::write_data(folder, "", "parts");
+  folder.write("val/fish/1.jpg", tests::small_picture());
+  const DataFolder found = look(folder);
+  EXPECT_THAT(found.test_data, IsEmpty());
+  EXPECT_THAT(found.notes, ElementsAre(HasSubstr("its class fish is none of the training's")));
+}
+
+TEST(DataFolders, PicturesWithoutClassesHaveRandomLabels) {
+  const TemporaryFolder folder;
+  tests::write_data(folder, "", "plain");
+  const DataFolder found = look(folder);
+  EXPECT_FALSE(found.has_labels);
+  EXPECT_THAT(found.data, HasSubstr("labels: random"));
+  EXPECT_THAT(found.notes, ElementsAre(HasSubstr("only the speed means something")));
+}
+
+TEST(DataFolders, TablesNameTheirPictures) {
+  const TemporaryFolder folder;
+  tests::write_data(folder, "", "table");
+  folder.write("prices.csv", "bread,2\nmilk,1\n");
+  const DataFolder found = look(folder);
+  EXPECT_EQ(found.data, "type: image_index, index: table.csv");
+  EXPECT_EQ(found.classes, 2);
+  EXPECT_EQ(found.count, 12);
+}
+
+TEST(DataFolders, ArraysAndShards) {
+  const TemporaryFolder idx;
+  tests::write_data(idx, "", "idx");
+  EXPECT_THAT(look(idx).data, HasSubstr("train-labels-idx1-ubyte"));
+  EXPECT_THAT(look(idx).test_data, HasSubstr("t10k-images-idx3-ubyte"));
+  const TemporaryFolder cifar10;
+  tests::write_data(cifar10, "", "cifar10");
+  EXPECT_THAT(look(cifar10).data, HasSubstr("cifar-10-batches-bin/data_batch_*.bin"));
+  const TemporaryFolder npy;
+  tests::write_data(npy, "", "npy");
+  EXPECT_EQ(look(npy).data, "type: npy, images: x_train.npy, labels: y_train.npy, layout: nhwc");
+  EXPECT_EQ(look(npy).classes, 7);
+  EXPECT_EQ(look(npy).count, 64);
+  const TemporaryFolder tar;
+  tests::write_data(tar, "", "tar");
+  EXPECT_EQ(look(tar).data, R"(type: tar, files: "train-*.tar")");
+  EXPECT_EQ(look(tar).test_data, R"(type: tar, files: "val-0*.tar")");
+  EXPECT_EQ(look(tar).classes, 3);
+}
+
+TEST(DataFolders, PicklesAreNeverOpened) {
+  const TemporaryFolder folder;
+  folder.write("data_batch_1", "\x80\x02pickled");
+  const DataFolder found = look(folder);
+  EXPECT_EQ(found.samples, Samples::none);
+  EXPECT_THAT(found.notes, ElementsAre(HasSubstr("unpack the binary version")));
+}
+
+TEST(DataFolders, NamesAreOfTheFolderOfTheRecipe) {
+  const TemporaryFolder folder;
+  tests::write_data(folder, "photos [1]/", "classes");
+  const auto below = look_at_data(folder / "photos [1]", folder.path());
+  ASSERT_TRUE(below);
+  EXPECT_THAT(below->data, HasSubstr(R"("photos \\[1]/*/*.jpg")"));
+  const auto elsewhere = look_at_data(folder / "photos [1]", "/nowhere");
+  ASSERT_TRUE(elsewhere);
+  EXPECT_THAT(elsewhere->data, HasSubstr("\"" + folder.path().string()));
+}
+
+TEST(DataFolders, AreLookedAtOnlySoFar) {
+  const TemporaryFolder folder;
+  tests::write_data(folder, "", "classes");
+  const auto found = look_at_data(folder.path(), folder.path(), 30);
+  ASSERT_TRUE(found);
+  EXPECT_THAT(found->found, testing::StartsWith("more than "));
+  EXPECT_LT(found->count, 60);
+  const auto missing = look_at_data(folder / "none", folder.path());
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().kind, ErrorKind::not_found);
+}
+
+TEST(PictureHeaders, TellTheShorterSide) {
+  EXPECT_EQ(shorter_side(tests::small_picture()), 37);
+  std::ifstream input(tests::source_folder() / "tests/trainer/input/data/png_rgb.png",
+                      std::ios::binary);
+  const std::string png{std::istreambuf_iterator<char>(input), {}};
+  EXPECT_GT(shorter_side(png), 0);
+  EXPECT_EQ(shorter_side(png.substr(0, 20)), 0);
+  EXPECT_EQ(shorter_side(""), 0);
+  EXPECT_EQ(shorter_side("\xFF\xD8\xFF\xE0"), 0);
+  // A segment that claims to be longer than the file.
+  EXPECT_EQ(shorter_side(std::string("\xFF\xD8\xFF\xE0\xFF\xFF") + std::string(20, 'x')), 0);
+}
+
+TEST(LabelPeeks, KnowNothingOfDamagedFiles) {
+  const TemporaryFolder folder;
+  const auto file = folder.write("y.npy", "\x93NUMPY\x01");
+  EXPECT_FALSE(classes_in_array(file));
+  EXPECT_FALSE(classes_in_array(folder.write("z.npy", "")));
+  EXPECT_FALSE(classes_in_array(folder.write("w.npy", input::npy_file("<f4", "(1,)", "abcd"))));
+  EXPECT_FALSE(array_form_of(folder.write("v.npy", input::npy_file(">i8", "(1,)", "abcdefgh"))));
+  EXPECT_FALSE(classes_in_shard(folder.write("s.tar", std::string(700, 'x'))));
+  EXPECT_FALSE(classes_in_shard(folder.write("e.tar", input::tar_end())));
+}
+
+TEST(YamlTexts, AreQuotedWhereTheyMeanSomethingElse) {
+  EXPECT_EQ(yaml_text("photos/a.csv"), "photos/a.csv");
+  EXPECT_EQ(yaml_text("a: b.csv"), R"("a: b.csv")");
+  EXPECT_EQ(yaml_text("1.5"), R"("1.5")");
+  EXPECT_EQ(yaml_text("it's \"x\".csv"), R"("it's \"x\".csv")");
+}
+
+}  // namespace
+}  // namespace autotuned::daemon

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small data of each kind that `autotuned init` knows, as they lie in the folders of users.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/base/temporary_folder.hpp"
+#include "tests/places.hpp"
+#include "tests/trainer/input/datasets/npy_fixture.hpp"
+#include "tests/trainer/input/datasets/tar_fixture.hpp"
+
+namespace autotuned::tests {
+
+inline const std::vector<std::string>& kinds_of_data() {
+  static const std::vector<std::string> kKinds = {"classes", "parts", "plain", "table",  "idx",
+                                                  "cifar10", "npy",   "tar",   "nothing"};
+  return kKinds;
+}
+
+// A JPEG file of 37 x 51 pixels.
+inline std::string small_picture() {
+  std::ifstream input(source_folder() / "tests/trainer/input/data/444_37x51.jpg", std::ios::binary);
+  return {std::istreambuf_iterator<char>(input), {}};
+}
+
+// The header of an IDX file of bytes, plain.
+inline std::string idx_begin(const std::vector<int>& lengths) {
+  std::string text{'\0', '\0', '\x08', static_cast<char>(lengths.size())};
+  for (const int length : lengths)
+    text += {'\0', '\0', static_cast<char>(length / 256), static_cast<char>(length % 256)};
+  return text;
+}
+
+// Below `base` of a folder ("" or "data/").
+inline void write_data(const TemporaryFolder& folder, const std::string& base,
+                       const std::string& kind) {
+  const auto pictures = [&](const std::string& below, int count) {
+    for (int i = 0; i < count; ++i)
+      folder.write(base + below + std::to_string(i) + (i % 5 == 0 ? ".JPG" : ".jpg"),
+                   small_picture());
+  };
+  if (kind == "classes" || kind == "parts") {
+    const std::string part = kind == "parts" ? "train/" : "";
+    for (const char* name : {"cat", "dog", "it's [a] bird"})
+      pictures(part + name + "/", 20);
+    if (kind == "parts") {
+      pictures("val/cat/", 4);
+      pictures("val/dog/", 4);
+    }
+  } else if (kind == "plain") {
+    pictures("", 12);
+  } else if (kind == "table") {
+    pictures("all/", 12);
+    std::string rows = "file,label\n";
+    for (int i = 0; i < 12; ++i) {
+      rows += "all/" + std::to_string(i) + (i % 5 == 0 ? ".JPG," : ".jpg,") +
+              (i % 2 == 0 ? "even\n" : "odd\n");
+    }
+    folder.write(base + "table.csv", rows);
+  } else if (kind == "idx") {
+    for (const auto& [name, count] : {std::pair{"train", 64}, std::pair{"t10k", 16}}) {
+      const auto bytes = static_cast<std::size_t>(count);
+      folder.write(base + name + "-images-idx3-ubyte",
+                   idx_begin({count, 8, 8}) + std::string(bytes * 64, '\x40'));
+      folder.write(base + name + "-labels-idx1-ubyte",
+                   idx_begin({count}) + std::string(bytes, '\x03'));
+    }
+  } else if (kind == "cifar10") {
+    folder.write(base + "cifar-10-batches-bin/data_batch_1.bin",
+                 std::string(std::size_t{64} * 3073, '\x05'));
+    folder.write(base + "cifar-10-batches-bin/test_batch.bin",
+                 std::string(std::size_t{16} * 3073, '\x05'));
+  } else if (kind == "npy") {
+    folder.write(base + "x_train.npy", input::npy_file("|u1", "(64, 12, 10, 3)",
+                                                       std::string(std::size_t{64} * 360, '\x40')));
+    folder.write(
+        base + "y_train.npy",
+        input::npy_file("<i8", "(64,)", input::bytes_of_numbers(std::vector<std::int64_t>(64, 6))));
+  } else if (kind == "tar") {
+    for (const char* name : {"train-0.tar", "train-1.tar", "val-0.tar"}) {
+      std::string shard;
+      for (int i = 0; i < 20; ++i) {
+        shard += input::tar_member(std::to_string(i) + ".jpg", small_picture());
+        shard += input::tar_member(std::to_string(i) + ".cls", std::to_string(i % 3));
+      }
+      folder.write(base + name, shard + input::tar_end());
+    }
+  } else {
+    folder.write(base + "notes.txt", "nothing to train on\n");
+  }
+}
+
+}  // namespace autotuned::tests

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/guide/next_step.hpp"
+
+#include <gmock/gmock.h>
+
+#include "tests/daemon/guide/data_samples.hpp"
+#include "tests/daemon/small_run.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::vector<std::string> commands_in(const TemporaryFolder& folder,
+                                     const std::optional<storage::RunRow>& last = {}) {
+  std::vector<std::string> commands;
+  for (const NextStep& step : next_steps(look_around(folder.path()), last))
+    commands.push_back(step.command);
+  return commands;
+}
+
+storage::RunRow finished_run() {
+  storage::RunRow run;
+  run.id = {"r-20261121-7f3a9c"};
+  run.recipe_name = "small";
+  run.state = storage::RunState::finished;
+  return run;
+}
+
+TEST(NextSteps, InAnEmptyFolderABeginnerWritesARecipe) {
+  const TemporaryFolder folder;
+  EXPECT_THAT(commands_in(folder), ElementsAre("autotuned init DIR", "autotuned init"));
+}
+
+TEST(NextSteps, FollowWhatLiesThere) {
+  const TemporaryFolder folder;
+  tests::write_data(folder, "", "classes");
+  EXPECT_THAT(commands_in(folder), ElementsAre("autotuned init"));
+  folder.write("train.py", "import torch\n");
+  folder.write("plot.py", "import csv\n");
+  EXPECT_THAT(commands_in(folder), ElementsAre("autotuned run train.py", "autotuned init"));
+  folder.write("my job.yaml", "# mine\nautotuned: 1\n");
+  folder.write("compose.yaml", "services: {}\n");
+  EXPECT_THAT(commands_in(folder),
+              ElementsAre("autotuned check 'my job.yaml'", "autotuned run 'my job.yaml'",
+                          "autotuned run train.py"));
+  folder.write("recipe.yaml", "autotuned: 1\n");
+  EXPECT_EQ(commands_in(folder).front(), "autotuned check recipe.yaml");
+  EXPECT_EQ(surroundings_text(look_around(folder.path())),
+            "my job.yaml, recipe.yaml; train.py; 60 pictures in 3 classes");
+}
+
+TEST(NextSteps, FollowTheHistory) {
+  const TemporaryFolder folder;
+  folder.write("recipe.yaml", "autotuned: 1\n");
+  EXPECT_THAT(commands_in(folder, finished_run()),
+              ElementsAre("autotuned run recipe.yaml", "autotuned explain last", "autotuned best"));
+  storage::RunRow stopped = finished_run();
+  stopped.state = storage::RunState::cancelled;
+  EXPECT_THAT(commands_in(folder, stopped),
+              ElementsAre("autotuned show last", "autotuned run recipe.yaml"));
+  stopped.state = storage::RunState::training;
+  stopped.is_interrupted = true;
+  EXPECT_EQ(commands_in(folder, stopped).front(), "autotuned show last");
+}
+
+TEST(NextSteps, AreLinesThatLineUp) {
+  EXPECT_EQ(next_steps_text({{"autotuned init", "writes"}, {"autotuned run a", "runs"}}),
+            "next     autotuned init    writes\n"
+            "         autotuned run a   runs\n");
+}
+
+TEST(KnownRuns, AreCountedAndTheLastIsNamed) {
+  const TemporaryFolder folder;
+  const auto file = folder / "history.db";
+  EXPECT_EQ(known_runs(file).text, "no runs yet");
+  {
+    auto history = storage::History::open(file, storage::Access::read_write);
+    ASSERT_TRUE(history);
+    (void)put_small_run(*history);
+  }
+  const KnownRuns known = known_runs(file);
+  EXPECT_THAT(known.text, HasSubstr("1 run, the last r-20261121-7f3a9c of small: tuning"));
+  ASSERT_TRUE(known.last);
+  const auto damaged = folder.write("none.db", "this is a diary and not a database at all");
+  EXPECT_THAT(known_runs(damaged).text, HasSubstr("cannot be read: "));
+  EXPECT_FALSE(known_runs(damaged).last);
+}
+
+TEST(Surroundings, OfAFolderThatIsGoneAreEmpty) {
+  const Surroundings here = look_around("/nowhere");
+  EXPECT_THAT(here.recipes, IsEmpty());
+  EXPECT_EQ(surroundings_text(here), "nothing to train on");
+}
+
+}  // namespace
+}  // namespace autotuned::daemon

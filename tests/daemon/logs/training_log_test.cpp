@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/logs/training_log.hpp"
+
+#include <gmock/gmock.h>
+
+#include "tests/base/temporary_folder.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using std::chrono::seconds;
+using testing::ElementsAre;
+
+Json step_told(std::int64_t step) {
+  return {{"step", step}, {"steps_total", 1'000'000}, {"epoch", 1}, {"loss", 0.5}};
+}
+
+std::vector<std::int64_t> steps_of(const std::vector<Json>& lines) {
+  std::vector<std::int64_t> steps;
+  for (const Json& line : lines)
+    steps.push_back(line.at("step"));
+  return steps;
+}
+
+class TrainingLogTest : public testing::Test {
+ protected:
+  TrainingLog open(const std::string& run) const {
+    auto log = TrainingLog::open(file_, run);
+    if (!log) throw std::runtime_error(log.error().message());
+    return *std::move(log);
+  }
+
+  TemporaryFolder folder_;
+  std::filesystem::path file_ = folder_ / "training.jsonl";
+};
+
+TEST_F(TrainingLogTest, KeepsStepsAndEvaluations) {
+  TrainingLog log = open("r-1");
+  EXPECT_TRUE(log.add(step_told(100), 7, seconds(1)));
+  EXPECT_TRUE(log.add({{"warning", "the cache is full"}}, 8, seconds(2)));
+  EXPECT_TRUE(log.add({{"checkpoint", {{"step", 100}, {"bytes", 3}}}}, 8, seconds(2)));
+  EXPECT_TRUE(log.add({{"evaluation", {{"epoch", 2}, {"accuracy", 0.75}, {"samples", 16}}}}, 9,
+                      seconds(2)));
+  const std::vector<Json> lines = read_training_log(file_, "r-1");
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[0],
+            (Json{{"run", "r-1"}, {"unix_ns", 7}, {"step", 100}, {"epoch", 1}, {"loss", 0.5}}));
+  EXPECT_EQ(
+      lines[1],
+      (Json{{"run", "r-1"}, {"unix_ns", 9}, {"step", 100}, {"epoch", 2}, {"test_accuracy", 0.75}}));
+}
+
+// A trainer may tell of every step: a line in a second, and the last one.
+TEST_F(TrainingLogTest, HasAFewLinesForAnyTraining) {
+  TrainingLog log = open("r-1");
+  for (int i = 0; i < 100; ++i)
+    EXPECT_TRUE(log.add(step_told(i), i, milliseconds(100 * i)));
+  EXPECT_TRUE(log.add(step_told(1'000'000), 0, milliseconds(9'950)));
+  EXPECT_THAT(steps_of(read_training_log(file_, "r-1")),
+              ElementsAre(0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 1'000'000));
+
+  TrainingLog days = open("r-2");
+  constexpr int kHours = 24 * 30;
+  std::int64_t step = 0;
+  for (nanoseconds now{0}; now < hours(kHours); now += seconds(30))
+    EXPECT_TRUE(days.add(step_told(++step), 0, now));
+  EXPECT_LT(read_training_log(file_, "r-2").size(), 60'000U) << "of 86,400 that were told";
+}
+
+TEST_F(TrainingLogTest, GoesOnBehindTheSameRunAndDropsAnother) {
+  {
+    TrainingLog log = open("r-1");
+    EXPECT_TRUE(log.add(step_told(10), 1, seconds(1)));
+    EXPECT_TRUE(log.add(step_told(20), 2, seconds(2)));
+    EXPECT_TRUE(log.add(step_told(30), 3, seconds(3)));
+  }
+  std::ofstream(file_, std::ios::app) << R"({"run": "r-1", "st)";  // killed
+  {
+    // From the checkpoint of step 15.
+    TrainingLog log = open("r-1");
+    EXPECT_TRUE(log.add(step_told(16), 4, seconds(1)));
+  }
+  EXPECT_THAT(steps_of(read_training_log(file_, "r-1")), ElementsAre(10, 16));
+  EXPECT_TRUE(read_training_log(file_, "r-2").empty());
+  {
+    TrainingLog log = open("r-2");
+    EXPECT_TRUE(log.add(step_told(1), 5, seconds(1)));
+  }
+  EXPECT_TRUE(read_training_log(file_, "r-1").empty());
+  EXPECT_THAT(steps_of(read_training_log(file_, "r-2")), ElementsAre(1));
+}
+
+TEST_F(TrainingLogTest, SaysThatItCannotBeWritten) {
+  const auto log = TrainingLog::open(folder_ / "none/training.jsonl", "r-1");
+  ASSERT_FALSE(log);
+  EXPECT_THAT(log.error().message(), testing::HasSubstr("training.jsonl"));
+  EXPECT_TRUE(read_training_log(folder_ / "none/training.jsonl", "r-1").empty());
+}
+
+}  // namespace
+}  // namespace autotuned::daemon

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/report/test_report.hpp"
+
+#include <gtest/gtest.h>
+
+#include "daemon/report/report.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+Json tested() {
+  return Json::parse(R"({
+    "steps": 10, "test_accuracy": 0.7, "test_top5_accuracy": 0.985,
+    "test_classes": [
+      {"class": "bag", "samples": 2000, "precision": 0.9, "recall": 0.9},
+      {"class": "no\nsuch", "samples": 0, "precision": null, "recall": null},
+      {"class": "coat", "samples": 2000, "precision": 0.5, "recall": 0.25},
+      {"class": 3, "samples": 10, "precision": 1.0, "recall": 0.5}],
+    "test_confusion": [[1800, 0, 200, 0], [0, 0, 0, 0], [1500, 0, 500, 0], [0, 5, 0, 5]]})");
+}
+
+TEST(TestReport, NamesTheWorstAndTheBestClass) {
+  Json training = tested();
+  EXPECT_EQ(classes_text(training),
+            "classes  recall from 25.00 % (coat) to 90.00 % (bag); most often taken for another: "
+            "coat for bag, 1,500 of 2,000\n");
+  training["test_confusion"] =
+      Json::parse("[[9, 0, 0, 0], [0, 0, 0, 0], [0, 0, 9, 0], [0, 0, 0, 9]]");
+  EXPECT_EQ(classes_text(training), "classes  recall from 25.00 % (coat) to 90.00 % (bag)\n");
+  // A class without a name, and one that would steer a terminal.
+  training["test_confusion"] = tested()["test_confusion"];
+  training["test_confusion"][3][1] = 1600;
+  EXPECT_NE(classes_text(training).find("another: class 3 for no?such, 1,600 of 10\n"),
+            std::string::npos);
+}
+
+TEST(TestReport, SaysNothingOfWhatIsNotKnown) {
+  EXPECT_EQ(classes_text(Json::object()), "");
+  EXPECT_EQ(classes_text({{"test_classes", Json::array()}}), "");
+  Json training = tested();
+  for (const char* const odd : {"[]", "[1, 2, 3, 4]", "[[1], [1], [1], [1]]", "null"}) {
+    training["test_confusion"] = Json::parse(odd);
+    EXPECT_EQ(classes_text(training), "classes  recall from 25.00 % (coat) to 90.00 % (bag)\n");
+  }
+}
+
+// What is long is in the JSON of a run, not in that of a list of runs.
+TEST(TestReport, IsShortUnlessAsked) {
+  storage::RunRow run;
+  run.best.set("batch_size", std::int64_t{1});
+  run.training = tested();
+  const std::string text = summary_text(run, {});
+  EXPECT_NE(text.find("trained  10 steps, test accuracy 70.00 %, top 5 98.50 %\nclasses  recall"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(run_json(run, {}, {}, {})["training"], tested());
+  const Json listed = run_summary_json(run)["training"];
+  EXPECT_FALSE(listed.contains("test_classes"));
+  EXPECT_FALSE(listed.contains("test_confusion"));
+  EXPECT_EQ(listed["test_top5_accuracy"], 0.985);
+}
+
+}  // namespace
+}  // namespace autotuned::daemon

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/screen/progress_view.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace autotuned::daemon {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+std::string shown(const ViewOptions& options, const std::vector<Json>& events) {
+  char* text = nullptr;
+  std::size_t size = 0;
+  std::FILE* out = open_memstream(&text, &size);
+  {
+    ProgressView view(out, options);
+    for (const Json& event : events)
+      view.show(event);
+  }
+  std::fclose(out);
+  std::string result(text, size);
+  std::free(text);
+  return result;
+}
+
+TEST(ProgressView, WithoutATerminalThereAreLinesOnly) {
+  EXPECT_EQ(shown({}, {{{"event", "phase"}, {"phase", "loading"}, {"recipe", "small"}},
+                       {{"event", "run"}, {"run", "r-1"}, {"recipe", "small"}, {"device", "cpu"}},
+                       {{"event", "baseline"}, {"samples_per_second", 1000.4}},
+                       {{"event", "block"}, {"pairs", 3}, {"ratio", 1.2}},
+                       {{"event", "something_new"}},
+                       {{"event", "error"}, {"text", "bad"}}}),
+            "loading    small\n"
+            "run r-1 of small on cpu\n"
+            "start      1,000 samples/s\n"
+            "error: bad\n");
+}
+
+TEST(ProgressView, TheFirstPanelIsThereBeforeTheFirstEvent) {
+  EXPECT_THAT(shown({.is_live = true}, {}), HasSubstr("starting"));
+  EXPECT_EQ(shown({}, {}), "");
+}
+
+TEST(ProgressView, SaysWhatCtrlCDoes) {
+  EXPECT_THAT(shown({.is_live = true}, {}), HasSubstr("Ctrl-C stops; the same command goes on"));
+  EXPECT_THAT(shown({.is_live = true, .is_only_watched = true}, {}),
+              HasSubstr("Ctrl-C leaves; the run goes on"));
+}
+
+TEST(ProgressView, ATerminalHasLinesAboveThePanelAndNoneInTheEnd) {
+  const std::string text = shown({.is_live = true}, {{{"event", "note"}, {"text", "stays"}}});
+  EXPECT_THAT(text, HasSubstr("note       stays\x1b[K\n"));
+  EXPECT_THAT(text, EndsWith("A\x1b[J"));
+}
+
+TEST(ProgressView, ATickDrawsAPanelUntilTheViewIsFinished) {
+  char* text = nullptr;
+  std::size_t size = 0;
+  std::FILE* out = open_memstream(&text, &size);
+  ProgressView view(out, {.is_live = true});
+  const std::size_t first = size;
+  view.tick();
+  std::fflush(out);
+  EXPECT_GT(size, first);
+  view.finish();
+  std::fflush(out);
+  const std::size_t finished = size;
+  view.tick();
+  view.show({{"event", "note"}, {"text", "late"}});
+  std::fflush(out);
+  EXPECT_THAT(std::string(text + finished, size - finished), StartsWith("note       late"));
+  EXPECT_THAT(std::string(text + finished, size - finished), Not(HasSubstr("Ctrl-C")));
+  std::fclose(out);
+  std::free(text);
+}
+
+TEST(ProgressView, ThePanelGoesWithTheResult) {
+  char* text = nullptr;
+  std::size_t size = 0;
+  std::FILE* out = open_memstream(&text, &size);
+  {
+    ProgressView view(out, {.is_live = true});
+    view.show({{"event", "result"}});
+    view.tick();
+    std::fflush(out);
+    EXPECT_THAT(std::string(text, size), EndsWith("A\x1b[J"));
+  }
+  std::fclose(out);
+  std::free(text);
+}
+
+TEST(ProgressView, NothingThatOthersSaySteersTheTerminal) {
+  const std::string text = "it \x1b[2J ended\r; its last words:\nnone";
+  EXPECT_EQ(shown({}, {{{"event", "warning"}, {"text", text}}}),
+            "warning: it ?[2J ended?; its last words:\n         none\n");
+  EXPECT_THAT(shown({.is_live = true}, {{{"event", "warning"}, {"text", text}}}),
+              HasSubstr("it ?[2J ended?; its last words:"));
+}
+
+TEST(ProgressView, SurvivesEventsWithoutTheirFields) {
+  for (const char* name :
+       {"run",     "waiting",  "phase",          "tuning",   "earlier_trial", "baseline",
+        "ceiling", "profiled", "asking",         "answered", "trial_started", "block",
+        "checked", "damaged",  "trial_finished", "tuned",    "training",      "machine",
+        "warning", "error",    "cancelling",     "result"}) {
+    shown({}, {{{"event", name}}});
+    shown({.is_live = true, .is_coloured = true, .is_verbose = true}, {{{"event", name}}});
+  }
+  EXPECT_EQ(shown({}, {Json(), Json::array(), {{"event", 1}}}), "");
+}
+
+}  // namespace
+}  // namespace autotuned::daemon

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/scripts/script_job.hpp"
+
+#include <gmock/gmock.h>
+
+#include "tests/daemon/scripts/script_scene.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+using testing::HasSubstr;
+
+const KnobValue kBf16 = std::string("bf16");
+
+TEST(ScriptJob, LearnsWhatTheScriptIs) {
+  ScriptScene scene(Json{{"notes", {"a note"}}});
+  ScriptJob& job = scene.loaded();
+  EXPECT_EQ(get_string(job.hello(), "python").value_or(""), "3.11.7");
+  EXPECT_EQ(job.starting().text("precision.autocast"), "off");
+  EXPECT_FALSE(recipes::find_knob(job.knobs(), "cudnn.benchmark")) << "it needs another process";
+  EXPECT_THAT(job.notes(), testing::ElementsAre("a note"));
+  EXPECT_TRUE(job.trains_for_real());
+  EXPECT_TRUE(job.has_samples());
+  EXPECT_EQ(job.samples_per_step(), 8);
+  EXPECT_TRUE(job.share_process(job.starting(), scene.with("precision.autocast", kBf16)));
+  EXPECT_EQ(job.steps(), 8);
+}
+
+TEST(ScriptJob, SwitchesOnlyWhereItMustAndDropsTheColdSteps) {
+  ScriptScene scene;
+  ScriptJob& job = scene.loaded();
+  const Configuration candidate = scene.with("precision.autocast", kBf16);
+  ASSERT_TRUE(job.run_block(job.starting(), {}));
+  ASSERT_TRUE(job.run_block(candidate, {}));
+  ASSERT_TRUE(job.run_block(candidate, {}));
+  scene.let_go();
+  const auto prepared = scene.asked("prepare");
+  ASSERT_EQ(prepared.size(), 1U) << "the script starts under its own configuration";
+  EXPECT_EQ(prepared[0].at("configuration").at("precision.autocast"), "bf16");
+  const auto blocks = scene.asked("run");
+  ASSERT_EQ(blocks.size(), 3U);
+  EXPECT_EQ(blocks[0].at("warmup_steps"), 0);
+  EXPECT_EQ(blocks[1].at("warmup_steps"), 3) << "what its knob asks for";
+  EXPECT_EQ(blocks[2].at("warmup_steps"), 0);
+  EXPECT_EQ(blocks[0].at("minimum_steps"), 2);
+  EXPECT_EQ(blocks[0].at("minimum_ns"), 250'000'000);
+}
+
+TEST(ScriptJob, CountsStepsWhereItCannotCountSamples) {
+  ScriptScene scene(Json{{"samples_per_step", 0}});
+  ScriptJob& job = scene.loaded();
+  const auto block = job.run_block(job.starting(), {});
+  ASSERT_TRUE(block);
+  EXPECT_GT(block->steps, 1);
+  EXPECT_EQ(block->samples, block->steps);
+  EXPECT_FALSE(job.has_samples());
+  EXPECT_EQ(job.samples_per_step(), 1);
+}
+
+TEST(ScriptJob, HasNoRungs) {
+  ScriptScene scene;
+  ScriptJob& job = scene.loaded();
+  const auto block = job.run_block(job.starting(), {.reuse = "device_batch"});
+  ASSERT_FALSE(block);
+  EXPECT_EQ(block.error().kind, ErrorKind::unsupported);
+  scene.let_go();
+  EXPECT_TRUE(scene.asked("run").empty()) << "no step is made for it";
+}
+
+TEST(ScriptJob, ACandidateThatFailsIsTakenBack) {
+  ScriptScene scene(Json{{"faults", {{"precision.autocast=bf16", "out_of_memory"}}}});
+  ScriptJob& job = scene.loaded();
+  const auto failed = job.run_block(scene.with("precision.autocast", kBf16), {});
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().kind, ErrorKind::out_of_memory);
+  EXPECT_FALSE(job.end());
+  EXPECT_TRUE(job.run_block(job.starting(), {}));
+  scene.let_go();
+  EXPECT_EQ(scene.asked("prepare").back().at("configuration").at("precision.autocast"), "off")
+      << "the session says what is in force, whatever the agent has put back";
+}
+
+TEST(ScriptJob, ComparesWhatGoesAlongBesideTheReference) {
+  ScriptScene scene(Json{{"wrong", {"precision.autocast=bf16"}}});
+  ScriptJob& job = scene.loaded();
+  const Configuration candidate = scene.with("precision.autocast", kBf16);
+  const auto updates =
+      job.compare_updates(job.starting(), candidate, 4, tuner::CheckedSteps::later);
+  ASSERT_TRUE(updates) << updates.error().message();
+  EXPECT_EQ(updates->steps, 4);
+  EXPECT_FALSE(updates->equal);
+  ASSERT_EQ(updates->parameters.size(), 1U);
+  EXPECT_DOUBLE_EQ(updates->parameters[0].cosine, 0.1);
+  EXPECT_EQ(updates->reference_losses.size(), 4U);
+  const auto rounded = job.compare_rounded(job.starting());
+  ASSERT_TRUE(rounded) << rounded.error().message();
+  EXPECT_DOUBLE_EQ(rounded->parameters[0].cosine, 0.99);
+  EXPECT_EQ(rounded->steps, 4) << "as many as were compared before";
+  scene.let_go();
+  const auto checks = scene.asked("check");
+  ASSERT_EQ(checks.size(), 2U);
+  EXPECT_EQ(checks[0].at("configuration").at("precision.autocast"), "bf16");
+  EXPECT_EQ(checks[0].at("rounded"), false) << "it costs more, and is seldom needed";
+  EXPECT_TRUE(scene.asked("prepare").empty()) << "the real steps are the reference's";
+}
+
+TEST(ScriptJob, TellsWhatEachStepRanUnder) {
+  ScriptScene scene;
+  ScriptJob& job = scene.loaded();
+  const Configuration candidate = scene.with("precision.autocast", kBf16);
+  ASSERT_TRUE(job.run_block(job.starting(), {}));
+  ASSERT_TRUE(job.compare_updates(job.starting(), candidate, 4, tuner::CheckedSteps::later));
+  ASSERT_TRUE(job.run_block(candidate, {}));
+  ASSERT_EQ(job.steps_under().size(), 2U);
+  EXPECT_EQ(job.steps_under()[0].configuration, job.starting());
+  EXPECT_EQ(job.steps_under()[1].configuration, candidate);
+  const std::int64_t told =
+      job.steps_under()[0].steps + job.steps_under()[1].steps + 8;  // before it was loaded
+  EXPECT_EQ(told, job.steps());
+  EXPECT_EQ(scene.let_go().steps(), told) << "none is left out, the cold ones included";
+}
+
+TEST(ScriptJob, GoesOnAsItIsTold) {
+  ScriptScene scene;
+  ScriptJob& job = scene.loaded();
+  ASSERT_TRUE(job.finish(scene.with("memory.malloc", std::string("keep")), "kept"));
+  const std::int64_t tuned = job.steps();
+  EXPECT_TRUE(job.see_out());
+  EXPECT_EQ(job.steps(), tuned + 50) << "to the end of the script";
+  EXPECT_EQ(scene.let_go().configuration().at("memory.malloc"), "keep");
+}
+
+TEST(ScriptJob, AScriptThatIsKilledHasTheStepsOfItsTuning) {
+  ScriptScene scene(Json{{"killed", true}});
+  ScriptJob& job = scene.loaded();
+  ASSERT_TRUE(job.finish(job.starting(), "nothing"));
+  EXPECT_FALSE(job.see_out());
+  EXPECT_EQ(job.steps(), 8);
+}
+
+TEST(ScriptJob, AnOptimizerThatIsMadeAnewIsNoFaultOfTheCandidate) {
+  ScriptScene scene(Json{{"renewals", 2}});
+  ScriptJob& job = scene.loaded();
+  const Configuration candidate = scene.with("precision.autocast", kBf16);
+  ASSERT_TRUE(job.run_block(candidate, {}));
+  scene.let_go();
+  const auto prepared = scene.asked("prepare");
+  ASSERT_EQ(prepared.size(), 3U) << "what is in force was put back by the agent each time";
+  EXPECT_EQ(prepared[2].at("configuration").at("precision.autocast"), "bf16");
+}
+
+TEST(ScriptJob, AnOptimizerThatIsMadeAnewAllTheTimeEndsTheTuning) {
+  ScriptScene scene(Json{{"renewals", 100}});
+  ScriptJob& job = scene.loaded();
+  const auto block = job.run_block(job.starting(), {});
+  ASSERT_FALSE(block);
+  EXPECT_EQ(block.error().kind, ErrorKind::cancelled);
+  EXPECT_THAT(block.error().message(), HasSubstr("anew again and again"));
+}
+
+// A script that ends while a candidate runs is no fault of the candidate.
+TEST(ScriptJob, TheEndOfTheScriptCancels) {
+  struct Case {
+    const char* behaviour;
+    AgentEnd::Kind kind;
+    const char* text;
+  };
+  for (const Case& one :
+       {Case{"ends_at", AgentEnd::Kind::script_ended, ""},
+        Case{"closes_at", AgentEnd::Kind::closed, "has closed its socket"},
+        Case{"detaches_at", AgentEnd::Kind::detached, "a tensor was not expected"}}) {
+    ScriptScene scene(Json{{one.behaviour, 2}});
+    ScriptJob& job = scene.loaded();
+    const auto block = job.run_block(job.starting(), {});
+    ASSERT_FALSE(block) << one.behaviour;
+    EXPECT_EQ(block.error().kind, ErrorKind::cancelled) << one.behaviour;
+    ASSERT_TRUE(job.end()) << one.behaviour;
+    EXPECT_EQ(job.end()->kind, one.kind) << one.behaviour;
+    EXPECT_THAT(job.end()->text, HasSubstr(one.text));
+    // Whatever is asked from now on.
+    EXPECT_EQ(job.finish(job.starting(), "").error().kind, ErrorKind::cancelled);
+  }
+}
+
+TEST(ScriptJob, AScriptWithoutAStepSaysWhy) {
+  ScriptScene scene(Json{{"no_step", "no backward pass was seen"}});
+  ASSERT_TRUE(scene.job().greet());
+  const auto loaded = scene.job().load();
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().kind, ErrorKind::cancelled);
+  EXPECT_EQ(scene.job().end()->text, "no backward pass was seen");
+  EXPECT_FALSE(scene.job().end()->has_steps);
+}
+
+TEST(ScriptJob, AScriptWithoutPyTorchSaysNothing) {
+  ScriptScene scene(Json{{"mute", true}});
+  const auto greeted = scene.job().greet();
+  ASSERT_FALSE(greeted);
+  EXPECT_EQ(greeted.error().kind, ErrorKind::cancelled);
+}
+
+TEST(ScriptJob, StepsOfAnotherKindEndTheTuning) {
+  ScriptScene once(Json{{"timeouts", 1}});
+  EXPECT_TRUE(once.loaded().run_block(once.job().starting(), {})) << "it was an evaluation";
+  ScriptScene always(Json{{"timeouts", 100}});
+  ScriptJob& job = always.loaded();
+  const auto block = job.run_block(job.starting(), {});
+  ASSERT_FALSE(block);
+  EXPECT_EQ(block.error().kind, ErrorKind::cancelled);
+  EXPECT_FALSE(job.end()) << "the agent is there, and is told to go on";
+}
+
+}  // namespace
+}  // namespace autotuned::daemon

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// A ScriptJob and the agent that it talks to, which is a thread here.
+#pragma once
+
+#include <gmock/gmock.h>
+
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "daemon/scripts/script_job.hpp"
+#include "tests/daemon/scripts/fake_agent.hpp"
+
+namespace autotuned::daemon {
+
+class ScriptScene {
+ public:
+  explicit ScriptScene(Json behaviour = Json::object()) {
+    auto sockets = socket_pair();
+    if (!sockets) throw std::runtime_error(sockets.error().message());
+    agent_.emplace(std::move(sockets->theirs), std::move(behaviour));
+    job_.emplace(std::move(sockets->ours), cancel_);
+    thread_ = std::thread([this] { agent_->serve(); });
+  }
+  ~ScriptScene() { let_go(); }
+  ScriptScene(const ScriptScene&) = delete;
+  ScriptScene& operator=(const ScriptScene&) = delete;
+
+  ScriptJob& job() { return *job_; }
+  // With a step that is known.
+  ScriptJob& loaded() {
+    EXPECT_TRUE(job_->greet());
+    EXPECT_TRUE(job_->load());
+    return *job_;
+  }
+  [[nodiscard]] Configuration with(const std::string& knob, KnobValue value) const {
+    Configuration configuration = job_->starting();
+    configuration.set(knob, std::move(value));
+    return configuration;
+  }
+  // Ends the conversation and waits for the agent's thread: what it saw may be read then.
+  const FakeAgent& let_go() {
+    job_.reset();
+    if (thread_.joinable()) thread_.join();
+    return *agent_;
+  }
+  // After let_go(): of these requests one field.
+  [[nodiscard]] std::vector<Json> asked(const std::string& request) const {
+    std::vector<Json> found;
+    for (const Json& one : agent_->requests()) {
+      if (one.at("request") == request) found.push_back(one);
+    }
+    return found;
+  }
+
+ private:
+  NeverCancelled cancel_;
+  std::optional<FakeAgent> agent_;
+  std::optional<ScriptJob> job_;
+  std::thread thread_;
+};
+
+}  // namespace autotuned::daemon

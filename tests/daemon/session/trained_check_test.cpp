@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// When the check after a training is made, and what is kept of it.
+#include "daemon/session/trained_check.hpp"
+
+#include <gmock/gmock.h>
+
+#include "tests/tuner/simulation.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class TrainedCheck : public testing::Test {
+ protected:
+  TrainedCheck() {
+    run_.starting = input_.starting;
+    run_.best = input_.starting;
+    run_.best.set("precision.autocast", std::string("bf16"));
+    run_.speedup.ratio = 2.0;
+    // A millisecond a step.
+    run_.training = {{"steps", 1000}, {"duration_ns", 1'000'000'000}};
+  }
+  Json check() { return check_training(run_, input_, job_, std::chrono::seconds(2)); }
+
+  tuner::FakeClock clock_;
+  tuner::SimulatedJob job_{clock_};
+  tuner::SessionInput input_ = tuner::simulated_input();
+  storage::RunRow run_;
+};
+
+TEST_F(TrainedCheck, KeepsThatItPassed) {
+  const Json told = check();
+  EXPECT_EQ(told.at("passed"), true);
+  EXPECT_EQ(told.at("risk"), "numerics");
+  EXPECT_FALSE(told.contains("refused"));
+  EXPECT_THAT(job_.looks, testing::ElementsAre(tuner::CheckedSteps::reached));
+}
+
+TEST_F(TrainedCheck, NamesWhatIsToBlame) {
+  job_.updates = [](const Configuration&, const Configuration&, std::int64_t steps) {
+    tuner::UpdateComparison updates = tuner::SimulatedJob::equal(steps);
+    updates.parameters[0].norm_ratio = 0.0;
+    return updates;
+  };
+  run_.best.set("loader.workers", std::int64_t{2});
+  const Json told = check();
+  EXPECT_EQ(told.at("passed"), false);
+  EXPECT_EQ(told.at("refused"), Json::object({{"precision.autocast", "bf16"}}));
+  EXPECT_EQ(told.at("parameters"), Json::array({"weight"}));
+  EXPECT_THAT(told.at("detail").get<std::string>(), HasSubstr("from the trained weights"));
+}
+
+TEST_F(TrainedCheck, IsNotMadeOfWhatTrainsAsTheStart) {
+  run_.best = input_.starting;
+  EXPECT_TRUE(check().is_null());
+  run_.best.set("batch_size", std::int64_t{64});
+  EXPECT_TRUE(check().is_null()) << "another job by design";
+  EXPECT_THAT(job_.looks, IsEmpty());
+}
+
+TEST_F(TrainedCheck, IsNotMadeWhereItTakesTooLong) {
+  // Two seconds a step: eight of them, and eight of the starting configuration at half the rate.
+  run_.training = {{"steps", 100}, {"duration_ns", 200'000'000'000}};
+  Json told = check();
+  EXPECT_TRUE(told.at("passed").is_null());
+  EXPECT_THAT(told.at("detail").get<std::string>(), HasSubstr("it would take 48.0 s"));
+  EXPECT_THAT(job_.looks, IsEmpty());
+  // A hundredth of a training of hours.
+  run_.training = {{"steps", 10'000}, {"duration_ns", 20'000'000'000'000}};
+  EXPECT_EQ(check().at("passed"), true);
+}
+
+TEST_F(TrainedCheck, CountsTheStartOfAnotherTrainer) {
+  job_.restart_knobs = {"precision.autocast"};
+  EXPECT_TRUE(check_training(run_, input_, job_, std::chrono::seconds(20)).at("passed").is_null());
+  job_.restart_knobs = {};
+  EXPECT_EQ(check_training(run_, input_, job_, std::chrono::seconds(20)).at("passed"), true);
+}
+
+TEST_F(TrainedCheck, ThatCannotBeMadeSaysWhy) {
+  job_.fault = [](const Configuration&) {
+    return Error{.kind = ErrorKind::cancelled, .what = "asked to stop"};
+  };
+  const Json told = check();
+  EXPECT_TRUE(told.at("passed").is_null());
+  EXPECT_THAT(told.at("detail").get<std::string>(), HasSubstr("asked to stop"));
+  EXPECT_FALSE(told.contains("refused"));
+}
+
+}  // namespace
+}  // namespace autotuned::daemon

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a job compares: two configurations over the same steps, in one trainer or in two.
+#include <filesystem>
+
+#include "tests/daemon/trainers/trainer_job_scene.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+// What an extension left behind in a process must not be in the reference.
+TEST_F(TrainerJobTest, ComparesAnExtensionWithATrainerThatNeverRanIt) {
+  ASSERT_TRUE(job().start(start_));
+  EXPECT_EQ(scene_.requests("load").at(0).at("plugins"), Json({"/plugins/libmine_trainer.so"}));
+  ASSERT_TRUE(job().run_block(with("mine.skip", true), {}));
+  EXPECT_EQ(trainers(), 2);
+  const auto compared =
+      job().compare_updates(start_, with("mine.skip", true), 6, tuner::CheckedSteps::first);
+  ASSERT_TRUE(compared) << compared.error().message();
+  EXPECT_EQ(trainers(), 2);
+  ASSERT_TRUE(job().compare_updates(start_, with("optimizer.set_to_none", true), 6,
+                                    tuner::CheckedSteps::first));
+  EXPECT_EQ(trainers(), 2);
+}
+
+// What the extension has become in the process that was measured must be in the candidate, and nothing of it in the
+// reference.
+TEST_F(TrainerJobTest, ComparesAfterMeasuringInTheProcessThatWasMeasured) {
+  ASSERT_TRUE(job().start(start_));
+  const Configuration candidate = with("mine.skip", true);
+  ASSERT_TRUE(job().run_block(candidate, {}));
+  const auto compared = job().compare_updates(start_, candidate, 6, tuner::CheckedSteps::later);
+  ASSERT_TRUE(compared) << compared.error().message();
+  EXPECT_EQ(compared->steps, 6);
+  const Json steps = scene_.requests("check_steps");
+  ASSERT_EQ(steps.size(), 2U);
+  EXPECT_EQ(steps.at(0).at("trainer"), scene_.requests("run").at(0).at("trainer"));
+  EXPECT_NE(steps.at(0).at("trainer"), steps.at(1).at("trainer"));
+  EXPECT_EQ(steps.at(0).at("outputs_before"), false);
+  EXPECT_EQ(steps.at(1).at("outputs_before"), true);
+  EXPECT_EQ(steps.at(1).at("crosses_epoch"), true);
+  // The first one ended the warm-up of the process that was measured.
+  const Json restores = scene_.requests("restore");
+  ASSERT_EQ(restores.size(), 3U);
+  EXPECT_FALSE(restores.at(0).contains("place"));
+  EXPECT_TRUE(restores.at(1).contains("place"));
+  EXPECT_EQ(restores.at(1).at("place"), restores.at(2).at("place"));
+  // That one has run no extension: another look needs no third.
+  ASSERT_TRUE(job().compare_updates(start_, candidate, 1, tuner::CheckedSteps::first));
+  EXPECT_EQ(trainers(), 2);
+}
+
+// Both arms begin where the blocks have left the candidate's process.
+TEST_F(TrainerJobTest, ComparesFromTheStateThatTheMeasuredProcessHasReached) {
+  ASSERT_TRUE(job().start(start_));
+  const Configuration candidate = with("mine.skip", true);
+  ASSERT_TRUE(job().run_block(candidate, {}));
+  const int measured = scene_.requests("run").at(0).at("trainer");
+  const auto compared = job().compare_updates(start_, candidate, 6, tuner::CheckedSteps::reached);
+  ASSERT_TRUE(compared) << compared.error().message();
+  const Json steps = scene_.requests("check_steps");
+  ASSERT_EQ(steps.size(), 2U);
+  EXPECT_EQ(steps.at(0).at("trainer"), measured);
+  EXPECT_NE(steps.at(1).at("trainer"), measured);
+  EXPECT_EQ(steps.at(1).at("outputs_before"), true);
+  const std::vector<Json> restores = scene_.requests("restore");
+  ASSERT_GE(restores.size(), 2U);
+  for (const Json& restore : {restores.at(restores.size() - 2), restores.back()}) {
+    EXPECT_EQ(restore.at("name"), "reached");
+    // One epoch of 64 samples; the end of a schedule may teach nothing.
+    EXPECT_EQ(restore.at("place").at("samples"), 54);
+  }
+  const Json kept = scene_.requests("checkpoint");
+  EXPECT_EQ(kept.at(0).at("name"), "reached");
+  EXPECT_EQ(kept.at(0).at("trainer"), measured);
+  EXPECT_EQ(scene_.requests("compare").at(0).at("base"), "reached");
+  // The state and the candidate's, in both; and the reference's.
+  EXPECT_EQ(scene_.requests("drop").size(), 5U);
+
+  // The job's own turns are looked at from there, too, in the process of the reference.
+  ASSERT_TRUE(job().compare_rounded(start_));
+  const Json rounded = scene_.requests("round").at(0);
+  EXPECT_EQ(rounded.at("name"), "reached");
+  EXPECT_EQ(rounded.at("trainer"), steps.at(1).at("trainer"));
+  EXPECT_EQ(scene_.requests("compare").at(1).at("base"), "reached");
+  // Another look begins at the initial state again.
+  ASSERT_TRUE(job().compare_updates(start_, candidate, 6, tuner::CheckedSteps::later));
+  EXPECT_EQ(scene_.requests("compare").at(2).at("base"), "initial");
+  EXPECT_EQ(scene_.requests("restore").back().at("name"), "initial");
+  EXPECT_FALSE(scene_.requests("restore").back().at("place").contains("samples"));
+  EXPECT_FALSE(std::filesystem::exists(scene_.folder() / "reached.checkpoint"));
+}
+
+TEST_F(TrainerJobTest, ComparesFromAReachedStateWithinOneTrainer) {
+  scene_.behave({{"late_not_equal", {"optimizer.set_to_none=on"}}});
+  ASSERT_TRUE(job().start(start_));
+  const Configuration candidate = with("optimizer.set_to_none", true);
+  const auto first = job().compare_updates(start_, candidate, 6, tuner::CheckedSteps::first);
+  ASSERT_TRUE(first);
+  EXPECT_TRUE(first->equal);
+  const auto reached = job().compare_updates(start_, candidate, 6, tuner::CheckedSteps::reached);
+  ASSERT_TRUE(reached) << reached.error().message();
+  EXPECT_FALSE(reached->equal);
+  EXPECT_TRUE(scene_.requests("import").empty());
+  EXPECT_EQ(trainers(), 1);
+}
+
+// In the process that has trained, which leaves before the other one starts: the training may have all memory.
+TEST_F(TrainerJobTest, ComparesATrainedModelInTheProcessThatTrained) {
+  ASSERT_TRUE(job().start(start_));
+  const Configuration candidate = with("mine.skip", true);
+  ASSERT_TRUE(job().train(candidate, scene_.folder() / "c", [](const Json&) {}));
+  ASSERT_TRUE(job().save(scene_.folder() / "model.pt"));
+  const int trained = scene_.requests("train").at(0).at("trainer");
+  scene_.forget_requests();
+  const auto compared = job().compare_updates(start_, candidate, 6, tuner::CheckedSteps::reached);
+  ASSERT_TRUE(compared) << compared.error().message();
+  std::vector<std::string> of_trained;
+  int first_of_other = 0;
+  int stopped = 0;
+  for (const Json& request : scene_.requests()) {
+    if (request.at("trainer") == trained) {
+      of_trained.push_back(request.at("request"));
+      if (request.at("request") == "stop") stopped = request.at("line");
+    } else if (first_of_other == 0) {
+      first_of_other = request.at("line");
+    }
+  }
+  EXPECT_THAT(of_trained, testing::ElementsAre("place", "checkpoint", "export", "restore",
+                                               "check_steps", "checkpoint", "export", "stop"))
+      << "the training itself has prepared it";
+  EXPECT_LT(stopped, first_of_other);
+}
+
+TEST_F(TrainerJobTest, DropsWhatACheckHasKept) {
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().compare_updates(start_, with("memory.malloc", std::string("keep")), 6,
+                                    tuner::CheckedSteps::later));
+  // The candidate's in both trainers, the reference's in its own.
+  EXPECT_EQ(scene_.requests("drop").size(), 3);
+}
+
+TEST_F(TrainerJobTest, DropsWhatACheckHasKeptThatFailed) {
+  scene_.behave({{"faults",
+                  {{{"do", "error"},
+                    {"kind", "out_of_memory"},
+                    {"request", "check_steps"},
+                    {"when", {"memory.malloc=keep"}}}}}});
+  ASSERT_TRUE(job().start(start_));
+  const auto failed = job().compare_updates(start_, with("memory.malloc", std::string("keep")), 6,
+                                            tuner::CheckedSteps::first);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().kind, ErrorKind::out_of_memory);
+  EXPECT_EQ(scene_.requests("drop").size(), 2) << "the reference's, in both";
+  EXPECT_FALSE(std::filesystem::exists(scene_.folder() / "reference.checkpoint"));
+}
+
+TEST_F(TrainerJobTest, ComparesWithinOneTrainerAndAcrossTwo) {
+  scene_.behave({{"not_equal", {"memory.malloc=keep"}},
+                 {"updates", {{"memory.malloc=keep", {{"norm_ratio", 1.5}, {"cosine", 0.5}}}}}});
+  ASSERT_TRUE(job().start(start_));
+  const auto same = job().compare_updates(start_, with("optimizer.set_to_none", true), 6,
+                                          tuner::CheckedSteps::first);
+  ASSERT_TRUE(same) << same.error().message();
+  EXPECT_TRUE(same->equal);
+  EXPECT_EQ(same->steps, 6);
+  EXPECT_EQ(same->reference_losses.size(), 6);
+  EXPECT_EQ(same->candidate_losses.size(), 6);
+  EXPECT_TRUE(scene_.requests("export").empty());
+
+  const auto other = job().compare_updates(start_, with("memory.malloc", std::string("keep")), 6,
+                                           tuner::CheckedSteps::first);
+  ASSERT_TRUE(other) << other.error().message();
+  EXPECT_FALSE(other->equal);
+  ASSERT_EQ(other->parameters.size(), 1);
+  EXPECT_EQ(other->parameters[0].norm_ratio, 1.5);
+  EXPECT_EQ(other->parameters[0].cosine, 0.5);
+  EXPECT_EQ(scene_.requests("export").size(), 1);
+  EXPECT_EQ(scene_.requests("import").size(), 1);
+  EXPECT_FALSE(std::filesystem::exists(scene_.folder() / "reference.checkpoint"));
+}
+
+// A trainer's infinite ratio arrives as null.
+TEST_F(TrainerJobTest, ComparesAParameterThatOnlyTheCandidateMoves) {
+  scene_.behave(
+      {{"updates",
+        {{"optimizer.set_to_none=on",
+          {{"reference_norm", 0.0}, {"candidate_norm", 2.5}, {"norm_ratio", nullptr}}}}}});
+  ASSERT_TRUE(job().start(start_));
+  const auto compared = job().compare_updates(start_, with("optimizer.set_to_none", true), 6,
+                                              tuner::CheckedSteps::first);
+  ASSERT_TRUE(compared) << compared.error().message();
+  ASSERT_EQ(compared->parameters.size(), 1);
+  EXPECT_EQ(compared->parameters[0].reference_norm, 0.0);
+  EXPECT_TRUE(std::isnan(compared->parameters[0].norm_ratio));
+  EXPECT_EQ(compared->parameters[0].candidate_norm, 2.5);
+}
+
+}  // namespace
+}  // namespace autotuned::daemon

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run leaves for other programs, and where.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+#include "tests/daemon/logs/event_reader.hpp"
+#include "tests/integration/scene.hpp"
+
+namespace autotuned {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+std::vector<Json> json_lines(const std::string& text) {
+  std::vector<Json> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);)
+    lines.push_back(Json::parse(line));
+  return lines;
+}
+
+TEST(Export, WritesCurvesAndTrialsForOthers) {
+  const Scene scene;
+  const Outcome run = scene.run();
+  ASSERT_EQ(run.code, 0) << run.err;
+  const std::string id = run.json().at("run");
+  const auto& folder = scene.folder();
+  const Outcome outcome = scene.command(
+      {"export", "last", "--json", "--tensorboard", (folder / "board").string(), "--csv",
+       (folder / "run.csv").string(), "--jsonl", (folder / "run.jsonl").string()});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json files = outcome.json().at("files");
+  ASSERT_EQ(files.size(), 3U);
+
+  const std::string events = files[0].at("file");
+  EXPECT_THAT(events, AllOf(HasSubstr("/board/" + id + "/"), HasSubstr("tfevents")));
+  const std::string name = std::filesystem::relative(events, folder.path()).string();
+  std::map<std::string, ReadEvent> last;
+  for (const ReadEvent& event : EventReader::read(folder.read(name)))
+    last[event.tag] = event;
+  EXPECT_EQ(last.at("train/loss").value, 0.5F);
+  EXPECT_EQ(last.at("train/loss").step, 10);
+  EXPECT_EQ(last.at("test/accuracy").value, 0.75F);
+  EXPECT_GT(last.at("trials/ratio").value, 1.4F);
+  EXPECT_EQ(last.at("trials/ratio").step, 3) << "the confirmation";
+
+  EXPECT_THAT(folder.read("run.csv"), HasSubstr("\n" + id + ",train/loss,10,"));
+  const auto lines = json_lines(folder.read("run.jsonl"));
+  EXPECT_EQ(lines.front().at("loss"), 0.5);
+  EXPECT_EQ(lines.back().at("id"), id + ".3");
+}
+
+TEST(Export, SaysThatNothingIsToBeWritten) {
+  const Scene scene;
+  const Outcome outcome = scene.command({"export", "last"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("--tensorboard DIR"));
+  EXPECT_EQ(scene.command({"export", "last", "--csv", ""}).code, 2);
+}
+
+TEST(Show, ListsTheFilesOfARun) {
+  const Scene scene;
+  const Outcome first = scene.run();
+  ASSERT_EQ(first.code, 0) << first.err;
+  const std::string id = first.json().at("run");
+  const std::string text = scene.command({"show", "last"}).out;
+  for (const char* name : {"out/model.pt", "out/best.yaml", "out/summary.json",
+                           "out/log/training.jsonl", "out/log/trainer-1.log"}) {
+    EXPECT_THAT(text, HasSubstr((scene.folder() / name).string()));
+  }
+  EXPECT_THAT(text, Not(HasSubstr("checkpoint-")));
+
+  const Outcome second = scene.run();
+  ASSERT_EQ(second.code, 0) << second.err;
+  const std::string later = second.json().at("run");
+  EXPECT_THAT(scene.command({"show", id}).out,
+              AllOf(HasSubstr("those of a later run, " + later), Not(HasSubstr("model.pt"))));
+}
+
+}  // namespace
+}  // namespace autotuned

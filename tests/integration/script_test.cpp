@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// `autotuned run` of a script: what the script gets, what is on record, and what is left of it all after a fault.
+#include <gmock/gmock.h>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "tests/integration/scene.hpp"
+
+namespace autotuned {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+// Not releasing gradients is slow here, and exact to change.
+Json slow_gradients() {
+  return {{"factors", {{"optimizer.set_to_none=on", 1.4}}}};
+}
+
+class Script : public testing::Test {
+ protected:
+  Script() {
+    std::filesystem::create_directory(scene_.folder() / "startup");
+    scene_.set("AUTOTUNED_STARTUP=" + (scene_.folder() / "startup").string());
+  }
+
+  [[nodiscard]] Running start(const Json& behaviour, std::vector<std::string> options = {}) const {
+    const auto file = scene_.folder().write("behaviour.json", behaviour.dump());
+    options.insert(options.begin(), "run");
+    options.insert(options.end(), {"--", tests::build_folder() / "tests/fake_script", file});
+    return scene_.start(options);
+  }
+  [[nodiscard]] Outcome run(const Json& behaviour, std::vector<std::string> options = {}) const {
+    return start(behaviour, std::move(options)).finish();
+  }
+  // What the script saw and did.
+  [[nodiscard]] Json script() const {
+    return Json::parse(scene_.folder().read("script.json"), nullptr, false);
+  }
+
+  Scene scene_;
+};
+
+TEST_F(Script, IsTunedWhileItTrains) {
+  const Outcome outcome = run(slow_gradients());
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "the script reads: \nthe script trains on\n") << "it is the script's";
+  EXPECT_THAT(outcome.err, HasSubstr("the script complains"));
+  EXPECT_THAT(outcome.err, HasSubstr("for 10 min 00 s at most: --budget sets another time (run"));
+  EXPECT_THAT(outcome.err, HasSubstr("autotuned: kept     optimizer.set_to_none off → on"));
+  EXPECT_THAT(outcome.err, HasSubstr("more than its steps take as the script is"));
+  EXPECT_EQ(script().at("configuration").at("optimizer.set_to_none"), true);
+
+  const Json stored = scene_.last_run();
+  EXPECT_EQ(stored.at("state"), "finished");
+  EXPECT_NEAR(stored.at("best").at("speedup").get<double>(), 1.4, 0.05);
+  EXPECT_EQ(stored.at("training").at("exit_code"), 0);
+  const Json& parts = stored.at("training").at("steps_under");
+  ASSERT_EQ(parts.size(), 2);
+  EXPECT_EQ(parts[0].at("change"), "");
+  EXPECT_EQ(parts[1].at("change"), "optimizer.set_to_none off → on");
+  const std::string show = scene_.command({"show", "last"}).out;
+  EXPECT_THAT(show, HasSubstr("script   fake_script"));
+  EXPECT_THAT(show, HasSubstr("samples/s"));
+  const std::string history = scene_.command({"history"}).out;
+  EXPECT_THAT(history, HasSubstr("  script "));
+  EXPECT_THAT(history, Not(HasSubstr("recipe")));
+  const std::string explain = scene_.command({"explain", "last"}).out;
+  EXPECT_THAT(explain, HasSubstr("It is the script fake_script:"));
+  for (const char* word : {"tune.allow", "tune.budget", "the recipe", "the trainer has no knob"}) {
+    EXPECT_THAT(explain, Not(HasSubstr(word)));
+    EXPECT_THAT(show, Not(HasSubstr(word)));
+  }
+}
+
+// After each change that is kept all plugins are asked again.
+TEST_F(Script, WhatPluginsSaidIsToldOnce) {
+  ASSERT_EQ(run(slow_gradients()).code, 0);
+  const std::string show = scene_.command({"show", "last"}).out;
+  std::istringstream table(show.substr(show.find("\nplugin ") + 1));
+  std::set<std::string> plugins;
+  for (std::string line; std::getline(table, line) && !line.empty();)
+    EXPECT_TRUE(plugins.insert(line.substr(0, line.find(' '))).second) << line;
+  EXPECT_GT(plugins.size(), 2U);
+}
+
+TEST_F(Script, ItsStepsAreCountedToItsEnd) {
+  Json behaviour = slow_gradients();
+  behaviour["steps_after"] = 1000;
+  ASSERT_EQ(run(behaviour).code, 0);
+  const Json stored = scene_.last_run().at("training");
+  EXPECT_EQ(stored.at("is_counted_to_end"), true);
+  EXPECT_EQ(stored.at("steps"), stored.at("tuned_steps").get<std::int64_t>() + 8 + 1000);
+  EXPECT_GE(stored.at("tuning_cost_ns").get<std::int64_t>(), 0);
+}
+
+TEST_F(Script, WithoutSamplesItsStepsAreCounted) {
+  Json behaviour = slow_gradients();
+  behaviour["samples_per_step"] = 0;
+  ASSERT_EQ(run(behaviour).code, 0);
+  const std::string show = scene_.command({"show", "last"}).out;
+  EXPECT_THAT(show, HasSubstr(" steps/s, beside the best one"));
+  EXPECT_THAT(show, Not(HasSubstr("samples/s")));
+  EXPECT_THAT(scene_.command({"show", "last.1"}).out, HasSubstr("steps/s"));
+}
+
+TEST_F(Script, WhatThereWasNoTimeForIsTold) {
+  const Outcome outcome = run(slow_gradients(), {"--budget", "1ms"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("at most: as --budget says"));
+  EXPECT_THAT(outcome.err, HasSubstr("--budget 1.0 ms is too small for one trial here"));
+  const char* const told =
+      "not tried: optimizer.set_to_none off → on (set_to_none): what was left of the budget of 1.0 "
+      "ms is too short for a trial";
+  EXPECT_THAT(outcome.err, HasSubstr(told));
+  EXPECT_THAT(scene_.command({"explain", "last"}).out, HasSubstr(told));
+  EXPECT_THAT(scene_.command({"show", "last"}).out, HasSubstr(told));
+}
+
+TEST_F(Script, IsTheUsersOwnProcess) {
+  ASSERT_EQ(run(slow_gradients()).code, 0);
+  const Json seen = script();
+  EXPECT_EQ(seen.at("python_path"), (scene_.folder() / "startup").string());
+  EXPECT_EQ(seen.at("dies_with_parent"), 0);
+  EXPECT_EQ(seen.at("blocks_sigterm"), false);
+  EXPECT_EQ(seen.at("is_marked"), false) << "nobody may end it as what a dead run has left";
+  EXPECT_EQ(seen.at("group"), true);
+  EXPECT_NE(seen.at("umask"), 077) << "ours";
+}
+
+TEST_F(Script, WhatIsKnownIsVerifiedAndUsed) {
+  ASSERT_EQ(run(slow_gradients()).code, 0);
+  const Json first = scene_.last_run();
+  const Outcome again = run(slow_gradients());
+  ASSERT_EQ(again.code, 0);
+  EXPECT_THAT(again.err, HasSubstr("for 20.0 s at most: the least, for the "));
+  const Json second = scene_.last_run();
+  EXPECT_EQ(second.at("recipe_hash"), first.at("recipe_hash"));
+  ASSERT_EQ(second.at("trials").size(), 1);
+  EXPECT_EQ(second.at("trials")[0].at("kind"), "verification");
+  EXPECT_EQ(second.at("trials")[0].at("verdict"), "accepted");
+  // A search that was complete with less permitted is not complete now.
+  ASSERT_EQ(run(slow_gradients(), {"--allow", "numerics"}).code, 0);
+  EXPECT_NE(scene_.last_run().at("recipe_hash"), first.at("recipe_hash"));
+  EXPECT_EQ(script().at("configuration").at("optimizer.set_to_none"), true);
+}
+
+TEST_F(Script, ItsExitCodeIsTheCommands) {
+  Json behaviour = slow_gradients();
+  behaviour["exit"] = 3;
+  EXPECT_EQ(run(behaviour).code, 3);
+  const Json stored = scene_.last_run();
+  EXPECT_EQ(stored.at("state"), "finished") << "an exit code is the script's own word";
+  EXPECT_EQ(stored.at("error"), "");
+  EXPECT_EQ(stored.at("training").at("exit_code"), 3);
+  EXPECT_THAT(scene_.command({"history"}).out, HasSubstr("finished (exit status 3 of the script)"));
+  EXPECT_EQ(stored.at("best").at("configuration").at("optimizer.set_to_none"), true)
+      << "what was tuned by then stays";
+}
+
+TEST_F(Script, TheSignalThatEndsItEndsTheCommand) {
+  Json behaviour = slow_gradients();
+  behaviour["signal"] = SIGTERM;
+  EXPECT_EQ(run(behaviour).code, 128 + SIGTERM);
+  EXPECT_EQ(scene_.last_run().at("state"), "cancelled");
+  EXPECT_THAT(scene_.command({"show", "last"}).out,
+              HasSubstr("state    interrupted (signal 15 (Terminated))"));
+  // Whoever crashes has failed.
+  behaviour["signal"] = SIGABRT;
+  EXPECT_EQ(run(behaviour).code, 128 + SIGABRT);
+  EXPECT_EQ(scene_.last_run().at("state"), "failed");
+  EXPECT_THAT(scene_.last_run().at("error").get<std::string>(), HasSubstr("by signal 6 (Aborted)"));
+}
+
+TEST_F(Script, ThatMakesItsOptimizerAnewIsTunedAllTheSame) {
+  Json behaviour = slow_gradients();
+  behaviour["renewals"] = 3;
+  const Outcome outcome = run(behaviour);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(script().at("configuration").at("optimizer.set_to_none"), true);
+  EXPECT_EQ(trials_with(scene_.last_run(), "failed").size(), 0);
+}
+
+TEST_F(Script, ThatIsLetGoInATrialSaysWhy) {
+  Json behaviour = slow_gradients();
+  behaviour["detaches_at"] = 30;
+  const Outcome outcome = run(behaviour);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("is no longer tuned: the agent in the script let go: "));
+}
+
+TEST_F(Script, ASignalToTheCommandReachesTheScript) {
+  Json behaviour = slow_gradients();
+  behaviour["interrupts_at"] = 4;
+  EXPECT_EQ(run(behaviour).code, 128 + SIGTERM);
+}
+
+TEST_F(Script, ThatEndsInATrialIsNoFaultOfTheCandidate) {
+  for (const char* how : {"ends_at", "closes_at"}) {
+    Json behaviour = slow_gradients();
+    behaviour[how] = 30;
+    behaviour["exit"] = 5;
+    const Outcome outcome = run(behaviour);
+    EXPECT_EQ(outcome.code, 5) << outcome.err;
+    const auto interrupted = trials_with(scene_.last_run(), "interrupted");
+    EXPECT_EQ(interrupted.size(), 1) << how;
+    EXPECT_THAT(outcome.err, HasSubstr("what was tried is on record"));
+  }
+}
+
+TEST_F(Script, WithoutAStepRunsUntouched) {
+  const Outcome outcome = run({{"no_step", "no backward pass was seen"}, {"exit", 4}});
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_THAT(outcome.err, HasSubstr("is not tuned: no backward pass was seen"));
+  EXPECT_EQ(scene_.last_run().at("state"), "finished");
+}
+
+TEST_F(Script, WithoutPyTorchRunsUntouched) {
+  const Outcome outcome = scene_.command({"run", "--", "sh", "-c", "echo untouched; exit 6"});
+  EXPECT_EQ(outcome.code, 6);
+  EXPECT_EQ(outcome.out, "untouched\n");
+  EXPECT_THAT(outcome.err, HasSubstr("sh is not tuned: "));
+  EXPECT_TRUE(scene_.runs().empty()) << "there was nothing to put on record";
+}
+
+TEST_F(Script, GoesOnWithoutItsSession) {
+  Json behaviour = slow_gradients();
+  behaviour["waits_at"] = 30;
+  Running running = start(behaviour);
+  ASSERT_TRUE(running.wait_for("is tuned on its own steps"));
+  ASSERT_TRUE(scene_.kill_session(running.pid()));
+  const Outcome outcome = running.finish();
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("the script trains on"));
+  // Whether the terminal is told depends on which of the two is seen to end first; the history is told in any case.
+  EXPECT_TRUE(scene_.all_ended());
+  // The next one does not go on with a run that nobody can go on with.
+  ASSERT_EQ(run(slow_gradients()).code, 0);
+  const Json runs = scene_.runs();
+  ASSERT_EQ(runs.size(), 2);
+  EXPECT_EQ(runs[1].at("state"), "failed");
+  EXPECT_THAT(runs[1].at("error").get<std::string>(), HasSubstr("the session ended before"));
+}
+
+TEST_F(Script, WhatFollowsTheFileIsTheScripts) {
+  const auto python = scene_.folder().write("python3", "#!/bin/sh\nprintf '<%s>' \"$@\"\n");
+  ::chmod(python.c_str(), 0755);
+  scene_.set("PATH=" + scene_.folder().path().string() + ":/usr/bin:/bin");
+  const auto file = scene_.folder().write("train.py", "");
+  const Outcome outcome = scene_.command(
+      {"run", "--budget", "1min", file, "--budget", "2", "--json", "--", "-s", "x y"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "<" + file.string() + "><--budget><2><--json><--><-s><x y>");
+}
+
+TEST_F(Script, WhatWasKeptIsPrintedAsAPatch) {
+  if (::access("/usr/bin/python3", X_OK) != 0) GTEST_SKIP() << "no python3 here";
+  const std::string text = "optimizer.zero_grad(set_to_none=False)\n";
+  const auto file = scene_.folder().write("train.py", text);
+  const auto behaviour = scene_.folder().write("behaviour.json", slow_gradients().dump());
+  const std::string script = tests::build_folder() / "tests/fake_script";
+  ASSERT_EQ(scene_.command({"run", "--", script, behaviour, file}).code, 0);
+  const auto stranger = scene_.folder().write("other.py", "pass\n");
+  const Outcome unknown = scene_.command({"patch", stranger});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("no run has tuned this script"));
+
+  scene_.set("AUTOTUNED_STARTUP=" + (tests::source_folder() / "python/autotuned/startup").string());
+  const Outcome outcome = scene_.command({"patch", file});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("@@ optimizer.set_to_none off -> on, 1."));
+  EXPECT_THAT(outcome.out, HasSubstr("-optimizer.zero_grad(set_to_none=False)\n"
+                                     "+optimizer.zero_grad(set_to_none=True)\n"));
+  EXPECT_EQ(scene_.folder().read("train.py"), text) << "nothing is written";
+  const Json answer = scene_.command({"patch", "--json", file}).json();
+  EXPECT_THAT(outcome.out, HasSubstr(answer.at("diff").get<std::string>()));
+  EXPECT_EQ(answer.at("words"), Json::array());
+
+  scene_.folder().write("train.py", "pass\n");
+  const Outcome other = scene_.command({"patch", file});
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.err, HasSubstr("has changed since run"));
+}
+
+TEST_F(Script, OptionsOfRecipesAreRefused) {
+  const auto file = scene_.folder().write("train.py", "");
+  for (const char* option : {"--json", "--tune-only", "--detach"}) {
+    const Outcome outcome = scene_.command({"run", option, file});
+    EXPECT_EQ(outcome.code, 2) << option;
+    EXPECT_THAT(outcome.err, HasSubstr(std::string(option) + " is for recipes"));
+  }
+  EXPECT_EQ(scene_.command({"run", (scene_.folder() / "no.py").string()}).code, 2);
+  EXPECT_EQ(scene_.command({"run", "--allow", "everything", file}).code, 2);
+  EXPECT_EQ(scene_.command({"run", "--allow", "numerics", scene_.recipe()}).code, 2);
+  EXPECT_EQ(scene_.command({"run", "--", "no-such-program"}).code, 2);
+}
+
+}  // namespace
+}  // namespace autotuned

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the evaluations of a training say together: which was the best, and whether it goes on. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/json.hpp"
+#include "recipes/recipe.hpp"
+#include "trainer/job/job.hpp"
+
+namespace autotuned::trainer {
+
+class BestEvaluation {
+ public:
+  // Without evaluations nothing ever ends.
+  explicit BestEvaluation(const std::optional<recipes::Evaluation>& rules);
+
+  // One after `epoch` epochs; whether it is better than all before. Equal is not better, nor is what is no number.
+  [[nodiscard]] bool take(const TestResult& test, std::int64_t epoch);
+
+  // So many in a row were no better than the best one that the recipe ends the training.
+  [[nodiscard]] bool is_over() const;
+  [[nodiscard]] std::int64_t best_epoch() const { return epoch_; }
+
+  // For the note of a checkpoint, so that a resumed training decides as one without an interruption.
+  [[nodiscard]] Json to_json() const;
+  void read(const Json& saved);
+
+ private:
+  bool by_loss_ = false;
+  std::optional<std::int64_t> patience_;
+  std::optional<double> best_;
+  std::int64_t epoch_ = 0;  // of the best
+  std::int64_t since_ = 0;  // evaluations after the best
+};
+
+}  // namespace autotuned::trainer

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// A learning rate that falls when the loss of the evaluations does not: PyTorch's ReduceLROnPlateau. Pure.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "base/json.hpp"
+#include "recipes/recipe.hpp"
+
+namespace autotuned::trainer {
+
+class Plateau {
+ public:
+  // Of a schedule of another type: take() changes nothing. REQUIRES: recipes::check_schedule(schedule).
+  explicit Plateau(const recipes::Typed& schedule);
+
+  // Takes the loss of an evaluation. The factor of the learning rate from now on, of `factor`, that until now.
+  [[nodiscard]] double take(double loss, double factor);
+
+  // For the note of a checkpoint.
+  [[nodiscard]] Json to_json() const;
+  void read(const Json& saved);
+
+ private:
+  bool is_on_ = false;
+  double drop_ = 1.0;
+  std::int64_t patience_ = 0;
+  double threshold_ = 0.0;
+  double least_ = 0.0;
+  double best_ = std::numeric_limits<double>::infinity();
+  std::int64_t bad_ = 0;  // evaluations in a row that were no better
+};
+
+}  // namespace autotuned::trainer

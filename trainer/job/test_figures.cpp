@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/job/test_figures.hpp"
+
+#include <cstddef>
+#include <numeric>
+#include <vector>
+
+namespace autotuned::trainer {
+namespace {
+
+// A matrix of more would be most of what is stored of a run.
+constexpr std::size_t kMostClassesOfMatrix = 100;
+
+Json share_of(std::int64_t part, std::int64_t whole) {
+  return whole > 0 ? Json(static_cast<double>(part) / static_cast<double>(whole)) : Json();
+}
+
+Json name_of(const TestResult& test, std::size_t number) {
+  return number < test.class_names.size() ? Json(test.class_names[number]) : Json(number);
+}
+
+Json classes_of(const TestResult& test) {
+  std::vector<std::int64_t> taken(test.confusion.size());  // samples that were taken for a class
+  for (const std::vector<std::int64_t>& row : test.confusion) {
+    for (std::size_t i = 0; i < row.size(); ++i)
+      taken[i] += row[i];
+  }
+  Json classes = Json::array();
+  for (std::size_t i = 0; i < test.confusion.size(); ++i) {
+    const std::vector<std::int64_t>& row = test.confusion[i];
+    const std::int64_t samples = std::accumulate(row.begin(), row.end(), std::int64_t{0});
+    classes.push_back({{"class", name_of(test, i)},
+                       {"samples", samples},
+                       {"precision", share_of(row[i], taken[i])},
+                       {"recall", share_of(row[i], samples)}});
+  }
+  return classes;
+}
+
+}  // namespace
+
+Json test_json(const std::optional<TestResult>& test) {
+  Json json = {{"test_accuracy", nullptr}, {"test_loss", nullptr}};
+  if (!test) return json;
+  json["test_accuracy"] = test->accuracy;
+  json["test_loss"] = test->loss;
+  if (test->top5_accuracy) json["test_top5_accuracy"] = *test->top5_accuracy;
+  if (test->confusion.empty()) return json;
+  json["test_classes"] = classes_of(*test);
+  if (test->confusion.size() <= kMostClassesOfMatrix) json["test_confusion"] = test->confusion;
+  return json;
+}
+
+}  // namespace autotuned::trainer
