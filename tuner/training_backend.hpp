@@ -26,6 +26,8 @@ struct BlockRequest {
   // What is kept from step to step instead of loading anew: one of kRungs (tuner/ceiling.hpp), ""
   // for nothing. Where that would be no other block, the answer is ErrorKind::unsupported.
   std::string reuse = {};
+  // Of a trial's candidate: a gain that it claims must be one by every clock.
+  bool is_candidate = false;
 };
 
 // How the updates of two configurations compare after the same steps from the same state.

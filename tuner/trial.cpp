@@ -99,14 +99,16 @@ Result<void> TrialRunner::measure_pair(Course& course) {
   for (const bool is_first : {true, false}) {
     const bool is_candidate = is_first == is_candidate_first;
     const Configuration& configuration = is_candidate ? candidate : trial.reference;
-    auto block = backend_->run_block(configuration, course.plan->block);
+    BlockRequest request = course.plan->block;
+    request.is_candidate = is_candidate;
+    auto block = backend_->run_block(configuration, request);
     if (!block && block.error().kind == ErrorKind::cancelled) return forward_error(block);
     if (!block && is_candidate) {
       fail_trial(trial, block.error(), "");
       return {};
     }
     if (!block) {
-      const auto again = backend_->run_block(configuration, course.plan->block);
+      const auto again = backend_->run_block(configuration, request);
       return fail_by_reference(course, block.error(),
                                again ? Result<void>{} : forward_error(again));
     }
