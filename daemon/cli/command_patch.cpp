@@ -123,7 +123,7 @@ Result<int> run_python(const std::string& interpreter, const Json& question) {
   if (exit && exit->signal == 0 && exit->code == 0) return kDone;
   return fail(ErrorKind::unsupported,
               "the script's Python could not read it: " +
-                  (exit ? exit->message() : std::string("it did not end")),
+                  (exit ? exit->message() : std::string("it did not finish in time")),
               interpreter, "activate the environment in which the script was tuned");
 }
 
