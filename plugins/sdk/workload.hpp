@@ -52,7 +52,7 @@ class WorkloadData {
   [[nodiscard]] virtual int classes() const = 0;
   [[nodiscard]] virtual std::int64_t label(std::int64_t index) const = 0;  // 0 .. classes()-1
   // Writes one sample: `out` has room for exactly its bytes, aligned for floats. The same index always gives
-  // the same sample, for any caller and thread.
+  // the same sample, for any caller.
   virtual void read(std::int64_t index, std::span<std::uint8_t> out) const = 0;
 };
 
