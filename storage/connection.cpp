@@ -100,7 +100,7 @@ Result<void> check_pragmas(SQLite::Database& database, std::chrono::milliseconds
     if (found != pragma.expected) {
       return fail(ErrorKind::unsupported,
                   std::string("SQLite answers ") + pragma.name + " = " + found + " instead of " +
-                      pragma.expected + ", without which nothing can be promised",
+                      pragma.expected + ", so a power cut could lose what was stored",
                   file, "choose a file on a local disk with --history");
     }
   }
@@ -244,8 +244,8 @@ Result<std::unique_ptr<History::Connection>> History::Connection::open(
   if (opened) return connection;
   if (!is_writable && opened.error().kind == ErrorKind::io) {
     return fail(ErrorKind::permission,
-                "the program that wrote the history was killed, and tidying up after it needs "
-                "the right to write",
+                "the program that wrote the history was killed, and its recovery needs "
+                "permission to write",
                 file, "run 'autotuned history' once as the owner of the file");
   }
   return tl::unexpected(opened.error());

@@ -177,7 +177,7 @@ int guard(const GuardOptions& options) {
   }
   if (options.against.empty() && options.against_trainer.empty()) {
     return report_error({ErrorKind::invalid,
-                         "there is nothing to hold the recipe against",
+                         "there is nothing to compare the recipe with",
                          {},
                          "give --against REF, --against-trainer FILE, or both"},
                         kUsageError);

@@ -129,8 +129,8 @@ int list_best(const std::filesystem::path& file, bool as_json) {
     return kDone;
   }
   if (known.empty()) {
-    std::cout << "nothing is known to be faster on this machine yet; `autotuned run RECIPE` "
-                 "searches\n";
+    std::cout << "no best configuration is stored for this machine yet; `autotuned run RECIPE` "
+                 "searches for one\n";
     return kDone;
   }
   std::vector<std::vector<std::string>> rows = {{"job", "faster", "run", "found", "kept"}};
@@ -377,7 +377,7 @@ int best(const std::filesystem::path& file, const std::filesystem::path& recipe_
   const std::string speed =
       row.speedup.pairs > 0
           ? estimate_text(row.speedup) + " the speed of the starting configuration."
-          : "the starting configuration, than which nothing was confirmed to be faster.";
+          : "the starting configuration; no change was confirmed to be faster.";
   const std::string comment =
       "From run " + row.run.text + ": " + speed + (note.empty() ? "" : "\nNote: " + note + ".");
   std::cout << recipes::to_yaml(recipes::with_configuration(job->recipe, row.best, job->knobs),

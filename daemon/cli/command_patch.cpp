@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // patch: what was kept for a script, as a unified diff against its text. The history knows what was kept and what it gives;
-// Python knows Python, so the script's interpreter finds the places (python/autotuned/patch.py). Nothing is written.
+// Python knows Python, so the script's interpreter finds the places (python/autotuned/patching). Nothing is written.
 #include <unistd.h>
 
 #include <cerrno>
@@ -34,7 +34,7 @@ constexpr const char* kEnv = "/usr/bin/env";
 constexpr const char* kProgram =
     "import sys\n"
     "sys.path.insert(0, sys.argv.pop(1))\n"
-    "from autotuned.patch import main\n"
+    "from autotuned.patching.patch import main\n"
     "sys.exit(main())";
 
 std::string content_of(const storage::RunRow& run) {
@@ -123,7 +123,7 @@ Result<int> run_python(const std::string& interpreter, const Json& question) {
   if (exit && exit->signal == 0 && exit->code == 0) return kDone;
   return fail(ErrorKind::unsupported,
               "the script's Python could not read it: " +
-                  (exit ? exit->message() : std::string("it did not end")),
+                  (exit ? exit->message() : std::string("it did not finish in time")),
               interpreter, "activate the environment in which the script was tuned");
 }
 

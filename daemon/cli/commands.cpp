@@ -103,7 +103,7 @@ void add_run(CLI::App& app, RunOptions& options) {
                    "Tune and keep the best configuration; no training");
   command.add_flag("--ablate", options.ablate, "At the end, measure what each kept change gives");
   command.add_flag("--retune", options.retune,
-                   "Search anew although a best configuration is known");
+                   "Search again, even if a best configuration is stored");
   CLI::Option* const detach = command.add_flag(
       "--detach", options.detach,
       "Leave the run to the daemon; print its number in the queue and how to follow it");
@@ -137,8 +137,7 @@ CLI::App& add_backup(CLI::App& list, BackupOptions& options) {
 
 CLI::App& add_prune(CLI::App& list, PruneOptions& options) {
   CLI::App& command = *list.add_subcommand(
-      "prune",
-      "Remove old runs; never those that a best configuration or unfinished work rests on");
+      "prune", "Remove old runs; never those that a best configuration or unfinished work needs");
   command.add_option("--older-than", options.older_than_days, "Only runs started so long ago")
       ->type_name("DAYS")
       ->check(CLI::NonNegativeNumber);
@@ -168,14 +167,14 @@ void add_history_list(CLI::App& app, HistoryOptions& options) {
       ->type_name("YYYY-MM-DD");
   command.add_option("--limit", options.limit, "At most this many")->capture_default_str();
   command.add_flag("--trend", options.is_trend,
-                   "Of each job here, the newest run beside the fastest before it: slower since?");
+                   "For each job here: is the newest run slower than the fastest one before it?");
   add_history(command, options.history);
   add_json(command, options.as_json);
 }
 
 CLI::App& add_plugins(CLI::App& app, ListPluginsOptions& options) {
-  CLI::App& command = *app.add_subcommand(
-      "plugins", "The plugins found, how they did so far, and why any is refused");
+  CLI::App& command =
+      *app.add_subcommand("plugins", "List plugins: how often each won, and why one is refused");
   add_plugin_folders(command, options.plugin_folders);
   command
       .add_option("--require", options.required, "Only this plugin; exit with 1 unless it is ready")
@@ -264,16 +263,19 @@ void add_profile(CLI::App& app, ProfileOptions& options) {
   command.add_option("--steps", options.steps, "Steps in the trace")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command.add_option("--warmup", options.warmup, "Steps before them, recorded and dropped")
+  command
+      .add_option("--warmup", options.warmup,
+                  "Steps before those of the trace, recorded and dropped")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command.add_option("--wait", options.wait, "Steps before those, not recorded")
+  command.add_option("--wait", options.wait, "Steps before the warm-up, not recorded")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command.add_option("--repeat", options.repeat, "So often: wait, warm up, record")
+  command.add_option("--repeat", options.repeat, "Repeat wait, warm-up and recording this often")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command.add_option("--skip-first", options.skip_first, "Steps before all that, not recorded")
+  command
+      .add_option("--skip-first", options.skip_first, "Steps before the first wait, not recorded")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command.add_option("--limit", options.limit, "After this time no further step begins")

@@ -45,7 +45,7 @@ void add_guard(CLI::App& app, ResultOptions& options) {
           "The autotuned-trainer of another build; without --against with the same settings")
       ->check(not_empty())
       ->type_name("FILE");
-  command.add_option("--tolerance", options.tolerance, "What the other side may be faster by")
+  command.add_option("--tolerance", options.tolerance, "Loss that still counts as not slower")
       ->type_name("PERCENT")
       ->capture_default_str();
   command.add_option("--budget", guard.budget, "Time for measuring")

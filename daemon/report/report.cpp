@@ -98,10 +98,10 @@ std::string outcome_text(const storage::RunRow& run, const std::vector<TrialReco
                   is_confirmed ? ", beside the best one" : "",
                   rate_text(run.best_samples_per_second, unit_of(run)),
                   is_confirmed ? estimate_text(run.speedup)
-                               : "nothing that was confirmed: the starting configuration stays",
+                               : "nothing confirmed: the starting configuration stays",
                   note.empty() ? "" : ": " + note);
   if (const std::int64_t cost_ns = one_time_ns(trials); cost_ns > 0 && is_confirmed) {
-    text += fmt::format("once     {} more in a training, which is repaid\n",
+    text += fmt::format("once     {} in a training, which is repaid\n",
                         format_duration(std::chrono::nanoseconds(cost_ns)));
   }
   if (run.ceiling_samples_per_second > 0) {

@@ -80,7 +80,7 @@ std::string step(const Json& profile) {
   const Json& metrics = member(profile, "metrics");
   const auto duration_ns = get_number(metrics, "step.duration_ns");
   const std::vector<Share> shares = shares_of(profile);
-  if (!duration_ns || shares.empty()) return "No profile says where its time went.\n";
+  if (!duration_ns || shares.empty()) return "There is no profile of its time.\n";
   const double waited = get_number(metrics, "step.data_wait_ratio").value_or(0.0);
   std::string text = fmt::format(
       "A step took {} and waited {} of the time for data",

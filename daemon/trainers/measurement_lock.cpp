@@ -51,8 +51,8 @@ Result<Descriptor> MeasurementLock::acquire(CancelSource& cancel) {
     on_warning_(
         "another session has measured for " + format_duration(limit_) + " (" +
         lock.error().message() +
-        "): this one goes on beside it, and both measure each other's disturbance; end that "
-        "process if it hangs");
+        "): this one now measures at the same time, and each session disturbs the rates of the "
+        "other; end that process if it hangs");
   }
   return Descriptor();
 }

@@ -13,11 +13,11 @@
 
 namespace autotuned::daemon {
 
-// One thread. Sessions take turns: whoever waits is next, also where the holder wants the lock again at once.
+// One thread. Sessions take turns: a waiting session is next, even if the holder wants the lock again at once.
 class MeasurementLock {
  public:
-  // `file`: the lock; empty: there is nobody to wait for. `limit`: how long to wait before measuring
-  // beside the holder, of which `on_warning` is told once.
+  // `file`: the lock; empty: no lock is taken. `limit`: how long to wait before this session measures at the
+  // same time as the holder, which is reported to `on_warning` once.
   MeasurementLock(std::filesystem::path file, std::chrono::nanoseconds limit,
                   std::function<void(const std::string&)> on_warning);
 

@@ -363,7 +363,8 @@ TEST(Serve, WithoutADaemonRunDoesItItself) {
   for (const char* command : {"status", "stop"}) {
     const Outcome outcome = scene.command({command});
     EXPECT_EQ(outcome.code, kUnusable) << command;
-    EXPECT_THAT(outcome.err, HasSubstr("no daemon serves you; start one with 'autotuned serve'"));
+    EXPECT_THAT(outcome.err,
+                HasSubstr("no daemon of this user is running; start one with 'autotuned serve'"));
   }
   EXPECT_EQ(scene.command({"attach", "1"}).code, kUnusable);
   const Outcome detached = scene.command({"run", scene.recipe().string(), "--detach"});

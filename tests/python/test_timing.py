@@ -9,7 +9,7 @@ import unittest
 from unittest import mock
 
 import autotuned
-from autotuned.programs import ProgramMissing
+from autotuned.installation.programs import ProgramMissing
 
 
 class Clock:

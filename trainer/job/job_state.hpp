@@ -107,7 +107,7 @@ class Job::State {
   class Tracing;
 
   Result<void> check(const Configuration& configuration) const;
-  // Whether cuda.graph can be obeyed; then what it takes is there.
+  // Ok if a graph can be recorded under this configuration; opens the library for it.
   Result<void> prepare_graph(const Configuration& configuration);
   Result<void> open_data();
   // `known_classes` as of input::open_dataset().

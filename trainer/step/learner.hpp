@@ -55,8 +55,9 @@ class Learner {
   void configure(const LearnerSettings& settings);
   [[nodiscard]] const LearnerSettings& settings() const { return settings_; }
 
-  // Told what the model is given in steps: the labels once, at the beginning; then the images of every call of its
-  // forward, whoever calls it. Without gradients and autocast. For those that are empty: nobody.
+  // Called with the input of the model in steps: once with the labels, at the beginning; then with the images
+  // of every call of its forward, by any caller. Without gradients and autocast. An empty function is not
+  // called.
   struct InputWatch {
     std::function<void(const at::Tensor& labels)> labels;
     std::function<void(const at::Tensor& images)> images;

@@ -47,7 +47,7 @@ function answerSection(run) {
 
 function changedSection(run) {
   const changes = changesOf(run.best.change, run.start.configuration);
-  const caveat = run.best.one_time_ns > 0 ? quiet(`It costs ${stepText(run.best.one_time_ns)} once more in a training.`) : null;
+  const caveat = run.best.one_time_ns > 0 ? quiet(`It costs ${stepText(run.best.one_time_ns)} once in a training.`) : null;
   return section("What changed", changes.length > 0 ? changeTable(changes) : quiet("Nothing: the starting configuration is kept."), caveat);
 }
 

@@ -198,7 +198,7 @@ TEST_F(Questions, WhenIsItRepaid) {
 
 TEST(QuestionsAtFirst, AreAnswered) {
   const Scene scene;
-  EXPECT_THAT(scene.command({"best"}).out, HasSubstr("nothing is known to be faster"));
+  EXPECT_THAT(scene.command({"best"}).out, HasSubstr("no best configuration is stored"));
   EXPECT_THAT(scene.command({"plugins", "--gains"}).out, HasSubstr("no trials yet"));
   EXPECT_THAT(scene.command({"history", "--trend"}).out, HasSubstr("no runs yet"));
 }

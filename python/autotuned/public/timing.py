@@ -15,7 +15,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, Callable
 
-from .programs import find_program
+from ..installation.programs import find_program
 
 _WORD = "pairs-process"
 

@@ -8,15 +8,16 @@ from typing import Any, Callable
 
 import torch
 
-from . import cotangent, description, twin
+from ..checks import cotangent, twin
+from ..checks.batches import BatchCheck
+from ..checks.shadow import Shadow
+from ..knobs.knobs import Knobs
+from ..loop.script import Script
+from ..loop.steps import Step, StepCounter
+from ..loop.watch import Guard, Watch
+from ..protocol import Closed, Link, RequestError
+from . import description
 from .activities import Activity, Block, CheckSteps, Profile, Trace
-from .batches import BatchCheck
-from .knobs import Knobs
-from .protocol import Closed, Link, RequestError
-from .script import Script
-from .shadow import Shadow
-from .steps import Step, StepCounter
-from .watch import Guard, Watch
 
 Json = dict[str, Any]
 

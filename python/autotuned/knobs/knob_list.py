@@ -10,10 +10,10 @@ from typing import Callable
 
 import torch
 
-from . import loader as loaders
+from ..loop.script import Script, is_channels_last
+from ..parts import loader as loaders
+from ..protocol import RequestError
 from .knob import Knob, Value
-from .protocol import RequestError
-from .script import Script, is_channels_last
 
 # mallopt(): of glibc's malloc.h.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3

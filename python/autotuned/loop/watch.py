@@ -16,10 +16,10 @@ from typing import Any, Callable
 
 import torch
 
-from . import compiling
+from ..parts import compiling
+from ..parts.tensors import RandomState, samples_in, tensors_in
 from .script import Root, Script
 from .steps import Step
-from .tensors import RandomState, samples_in, tensors_in
 
 Original = Callable[..., Any]
 

@@ -14,13 +14,13 @@ from typing import Any
 
 import torch
 
+from ..knobs.knobs import Knobs
+from ..loop.script import Root, Script
+from ..loop.watch import Check, Original
+from ..parts.tensors import RandomState, map_tensors
+from ..protocol import RequestError
 from .compare import Json, Side, compare, copies
-from .knobs import Knobs
-from .protocol import RequestError
-from .script import Root, Script
 from .shadow import Shadow, reaches_any
-from .tensors import RandomState, map_tensors
-from .watch import Check, Original
 
 # The check that goes on; tensors that the script keeps outlive it.
 _active: "TwinCheck | None" = None

@@ -16,10 +16,10 @@ from typing import Any, Callable, Protocol
 
 import torch
 
-from . import compiling
-from .protocol import RequestError
-from .script import Script
-from .steps import Step
+from ..loop.script import Script
+from ..loop.steps import Step
+from ..parts import compiling
+from ..protocol import RequestError
 
 Json = dict[str, Any]
 _FEWEST_CLEAN_STEPS = 2

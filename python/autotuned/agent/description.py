@@ -10,10 +10,13 @@ from typing import Any
 
 import torch
 
-from . import VERSION, cotangent, knobs as knob_table, length, twin
-from .knobs import Knobs
-from .script import FoundLoader, Script
-from .steps import name_of
+from .. import VERSION
+from ..checks import cotangent, twin
+from ..knobs import knobs as knob_table
+from ..knobs.knobs import Knobs
+from ..loop import length
+from ..loop.script import FoundLoader, Script
+from ..loop.steps import name_of
 
 Json = dict[str, Any]
 

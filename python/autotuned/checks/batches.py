@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
+from ..loop.script import Script
+from ..loop.watch import Check
 from .compare import Json, Side, compare, copies
-from .script import Script
-from .watch import Check
 
 
 class BatchCheck(Check):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Callable
 
-from .protocol import RequestError
+from ..protocol import RequestError
 
 Value = bool | int | str
 Configuration = dict[str, Value]

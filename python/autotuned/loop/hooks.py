@@ -13,9 +13,9 @@ from torch.optim import optimizer as torch_optimizer
 from torch.utils.data import DataLoader
 from torch.utils.data import dataloader as torch_dataloader
 
+from ..parts.tensors import RandomState
 from .script import Script, place_of_caller
 from .steps import StepCounter
-from .tensors import RandomState
 from .watch import Watch
 
 

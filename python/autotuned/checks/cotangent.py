@@ -14,14 +14,14 @@ from typing import Any
 
 import torch
 
-from . import compiling
+from ..knobs.knobs import Knobs
+from ..loop.script import Root, Script
+from ..loop.watch import Check, Original
+from ..parts import compiling
+from ..parts.tensors import RandomState, map_tensors, tensors_in
 from .compare import Json, Side, compare
-from .knobs import Knobs
-from .script import Root, Script
 from .shadow import Shadow
-from .tensors import RandomState, map_tensors, tensors_in
 from .twin import Unshadowable, raise_failure
-from .watch import Check, Original
 
 
 def obstacle_of(script: Script) -> str:

@@ -7,12 +7,12 @@ from typing import Any
 
 import torch
 
+from ..loop.script import Script
+from ..parts.flags import Pair
+from ..protocol import RequestError
 from . import knob_list
-from .flags import Pair
 from .knob import Configuration, Knob, Value
 from .knob_compile import compile_knob
-from .protocol import RequestError
-from .script import Script
 
 _FUSED = (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagrad)
 

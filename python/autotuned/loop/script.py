@@ -15,13 +15,13 @@ from typing import Any, Callable
 import torch
 from torch.utils.data import DataLoader
 
-from . import compiling
-from .flags import Flags
-from .loader import LoaderSettings, SwitchableBatches, obstacle_of
+from ..parts import compiling
+from ..parts.flags import Flags
+from ..parts.loader import LoaderSettings, SwitchableBatches, obstacle_of
+from ..parts.tensors import map_tensors, tensors_in
 from .steps import StepClock, StepDetector
-from .tensors import map_tensors, tensors_in
 
-OWN_FOLDER = os.path.dirname(os.path.abspath(__file__))
+OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TORCH_FOLDER = os.path.dirname(os.path.abspath(torch.__file__))
 
 

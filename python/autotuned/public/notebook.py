@@ -22,11 +22,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable, Sequence
 
-from .programs import find_program
+from ..installation.programs import find_program
 
 _WORD = "agent-session"
 _AGENT = "_autotuned_script"  # as in startup/sitecustomize.py
-_HERE = Path(__file__).absolute().parent
+_PACKAGE = Path(__file__).absolute().parent.parent
 _PATIENCE_S = 10.0  # for the session to store its last rows
 
 _running: TuningSession | None = None
@@ -57,16 +57,16 @@ def _load_agent() -> Any:
     if _AGENT in sys.modules:
         if not _is_agent_ours:
             raise RuntimeError("this program runs under `autotuned run`, which tunes it already")
-        return importlib.import_module(_AGENT + ".attach")
+        return importlib.import_module(_AGENT + ".agent.attach")
     spec = importlib.util.spec_from_file_location(
-        _AGENT, str(_HERE / "__init__.py"), submodule_search_locations=[str(_HERE)]
+        _AGENT, str(_PACKAGE / "__init__.py"), submodule_search_locations=[str(_PACKAGE)]
     )
     assert spec is not None and spec.loader is not None
     package = importlib.util.module_from_spec(spec)
     sys.modules[_AGENT] = package
     spec.loader.exec_module(package)
     _is_agent_ours = True
-    return importlib.import_module(_AGENT + ".attach")
+    return importlib.import_module(_AGENT + ".agent.attach")
 
 
 class TuningSession:

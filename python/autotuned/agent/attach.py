@@ -8,12 +8,12 @@ import os
 import sys
 import traceback
 
-from . import compiling
-from .hooks import Hooks
-from .protocol import Link, RequestError
-from .script import Script
+from ..loop.hooks import Hooks
+from ..loop.script import Script
+from ..loop.watch import Watch
+from ..parts import compiling
+from ..protocol import Link, RequestError
 from .session import Session
-from .watch import Watch
 
 
 def warn(text: str) -> None:

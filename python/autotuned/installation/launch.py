@@ -46,7 +46,7 @@ def environment_for(variables: Mapping[str, str], torch: Path | None) -> dict[st
     `torch` is the folder whose libraries the trainer takes.
     """
     given = dict(variables)
-    given.setdefault("AUTOTUNED_STARTUP", str(Path(__file__).absolute().parent / "startup"))
+    given.setdefault("AUTOTUNED_STARTUP", str(Path(__file__).absolute().parent.parent / "startup"))
     if torch is not None:
         given.setdefault("AUTOTUNED_LIBTORCH", str(torch))
     # `autotuned run train.py` takes the python3 of PATH: that of the virtual environment in which

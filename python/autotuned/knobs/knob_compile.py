@@ -7,9 +7,9 @@ import dataclasses
 
 import torch
 
-from . import compiling
+from ..loop.script import Script
+from ..parts import compiling
 from .knob import Knob, Value
-from .script import Script
 
 
 def compile_knob(script: Script) -> Knob:

@@ -12,11 +12,11 @@ from typing import Any, Iterator
 import torch
 from torch.nn.utils import stateless
 
-from . import compiling
-from .draws import AlignedDraws
-from .knob import Configuration
-from .knobs import Knobs
-from .script import ForwardSettings, Root, Script
+from ..knobs.knob import Configuration
+from ..knobs.knobs import Knobs
+from ..loop.script import ForwardSettings, Root, Script
+from ..parts import compiling
+from ..parts.draws import AlignedDraws
 
 # Settings of the process that hold while the shadow computes.
 _GLOBAL_KNOBS = ("threads.intra_op", "precision.tf32")

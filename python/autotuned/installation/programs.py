@@ -15,7 +15,7 @@ from pathlib import Path
 # The trainer of recipes is linked with its libraries, of this release and no other.
 TORCH_RELEASE = "2.11"
 
-_HERE = Path(os.path.abspath(__file__)).parent
+_PACKAGE = Path(os.path.abspath(__file__)).parent.parent
 
 
 class ProgramMissing(RuntimeError):
@@ -24,7 +24,7 @@ class ProgramMissing(RuntimeError):
 
 def bundled_program() -> Path | None:
     """The program that came with this package: in the same wheel, or below the same prefix."""
-    for folder in (_HERE / "prefix", *_HERE.parents[3:4]):
+    for folder in (_PACKAGE / "prefix", *_PACKAGE.parents[3:4]):
         program = folder / "bin" / "autotuned"
         if os.access(program, os.X_OK):
             return program
