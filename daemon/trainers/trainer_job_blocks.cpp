@@ -254,8 +254,7 @@ Result<Block> TrainerJob::run_block(const Configuration& configuration,
 }
 
 Result<void> TrainerJob::see_out(const Trainer& trainer, const Configuration& configuration,
-                                 bool is_candidate, Clock::time_point begin,
-                                 const Block& block) {
+                                 bool is_candidate, Clock::time_point begin, const Block& block) {
   if (spec_.extension_knobs.empty() || is_never_at_rest_) return {};
   auto seen = see_block_out(trainer.client.pid(), configuration, begin, block);
   if (!seen) {

@@ -81,8 +81,7 @@ TEST(OutsideTime, AGainThatIsPaidForInLumpsIsNamed) {
       block.duration_ns = 100'000'000;
       block.samples = is_candidate ? 2000 : 1000;
       const int outside_ms = is_candidate && pair % 3 == 0 ? 302 : 2;
-      said =
-          time.add(with(kKnob, is_candidate), is_candidate, block,
+      said = time.add(with(kKnob, is_candidate), is_candidate, block,
                       std::chrono::milliseconds(100 + outside_ms));
     }
   }
@@ -119,7 +118,8 @@ TEST(OutsideTime, AnotherConfigurationBeginsAnew) {
   block.duration_ns = 100'000'000;
   for (int i = 0; i < 7; ++i) {
     block.samples = 1000;
-    EXPECT_EQ(time.add(with(kKnob, false), false, block, std::chrono::milliseconds(101)), std::nullopt);
+    EXPECT_EQ(time.add(with(kKnob, false), false, block, std::chrono::milliseconds(101)),
+              std::nullopt);
     block.samples = 2000;
     const auto said = time.add(with(kKnob, true), true, block, std::chrono::milliseconds(210));
     EXPECT_EQ(said.has_value(), i >= 5) << i;
