@@ -159,6 +159,9 @@ enum class Access { read_write, read_only };
 // milliseconds; only a stopped or stuck program holds it longer.
 inline constexpr std::chrono::milliseconds kLockTimeout{10'000};
 
+// Up to this size a command that reads a history looks for damage first: about a quarter of a second.
+inline constexpr std::uintmax_t kMostBytesChecked = std::uintmax_t{32} << 20U;
+
 // Asked again and again while a call waits for another program that writes, with the time for which it has waited; false
 // ends the waiting.
 using LockPatience = std::function<bool(std::chrono::milliseconds waited)>;
@@ -268,8 +271,11 @@ class History {
   // Where a best configuration of this job is stored, whether it can be read or not: the environment with the newest
   // run of the job first.
   [[nodiscard]] Result<std::vector<BestPlace>> best_places(const std::string& recipe_hash) const;
-  // "ok", or what SQLite's integrity check found.
+  // "ok", or the first lines of what SQLite's integrity check found. Reads the whole file.
   [[nodiscard]] Result<std::string> check_integrity() const;
+  // `corrupt` with the first damage that `PRAGMA quick_check` finds: on pages that no other call here may visit. Reads the
+  // whole file, 100 MB in about a second; above `kMostBytesChecked` it looks at nothing.
+  [[nodiscard]] Result<void> check_pages() const;
 
   // --- upkeep (history_upkeep.cpp) ---
   // Writes a copy, consistent while others write, and checks it before it gets its name: `target`

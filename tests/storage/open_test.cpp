@@ -18,8 +18,10 @@
 namespace autotuned::storage {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr std::chrono::milliseconds kShort{20};
@@ -181,6 +183,39 @@ TEST_F(OpenTest, TruncatedHistoryIsRefused) {
     EXPECT_EQ(History::open(file_, access).error().kind, ErrorKind::corrupt);
     EXPECT_TRUE(folder_.read("history.db") == half);
   }
+}
+
+// The page is needed by one table only, so that calls about others go on.
+TEST_F(OpenTest, DamagedPageIsFoundWhoeverNeedsIt) {
+  {
+    History history = open_with_run(file_);
+    must(history.put_trial(sample_run().id, sample_trial()));
+    must(history.put_block({sample_run().id, 1}, sample_block()));
+    EXPECT_TRUE(history.check_pages());
+  }
+  std::string bytes = folder_.read("history.db");
+  {
+    SQLite::Database database(file_.string(), SQLite::OPEN_READONLY);
+    const auto page = static_cast<std::size_t>(
+        database.execAndGet("SELECT rootpage FROM sqlite_schema WHERE name = 'blocks'").getInt64());
+    const auto size = static_cast<std::size_t>(database.execAndGet("PRAGMA page_size").getInt64());
+    ASSERT_EQ(bytes.size() % size, 0U);
+    bytes.replace((page - 1) * size, size, std::string(size, '\x7f'));
+  }
+  folder_.write("history.db", bytes);
+  const auto history = History::open(file_, Access::read_only);
+  ASSERT_TRUE(history) << history.error().message();
+  EXPECT_EQ(history->runs({}).value().size(), 1U);
+  const auto checked = history->check_pages();
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().kind, ErrorKind::corrupt);
+  EXPECT_THAT(checked.error().what,
+              AllOf(StartsWith("the history is damaged: "), HasSubstr("age ")));
+  EXPECT_THAT(checked.error().what, Not(HasSubstr("\n")));
+  EXPECT_THAT(checked.error().remedy, HasSubstr(".recover"));
+  // It says where, although the references of the damaged table cannot be followed.
+  EXPECT_THAT(history->check_integrity().value(), HasSubstr("age "));
+  EXPECT_TRUE(folder_.read("history.db") == bytes);
 }
 
 TEST_F(OpenTest, HistoryOfEveryReleasedVersionOpens) {
