@@ -264,7 +264,7 @@ class History {
   [[nodiscard]] Result<std::vector<TrialTrainerEnd>> trainer_ends(const RunId& run) const;
   [[nodiscard]] Result<std::vector<PluginAnswerRow>> plugin_answers(const RunId& run) const;
   // Oldest first; {"configuration", "metrics", "spans", "operators", "taken_unix_ns", "findings"}, the last a list of
-  // FindingRecord::to_json() in the order of the rules.
+  // FindingRecord::to_json() as they were given: the most severe first, of one severity in the order of the rules.
   [[nodiscard]] Result<std::vector<Json>> profiles(const RunId& run) const;
   [[nodiscard]] Result<std::optional<BestRow>> best(const std::string& recipe_hash,
                                                     const std::string& environment_key) const;

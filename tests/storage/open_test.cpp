@@ -247,6 +247,27 @@ TEST_F(OpenTest, HistoryOfEveryReleasedVersionOpens) {
   EXPECT_EQ(versions, 2) << "one file per released schema version";
 }
 
+// Version 12 added the severity of findings.
+TEST_F(OpenTest, FindingsOfVersion11HaveNoSeverity) {
+  const RunId run = sample_run().id;
+  const std::vector<FindingRecord> found = {sample_finding()};
+  {
+    History history = open_with_run(file_);
+    must(history.put_profile(run, {}, {}, Json::array(), Json::array(), 1, found));
+  }
+  run_sql(file_, "ALTER TABLE findings DROP COLUMN severity; PRAGMA user_version = 11");
+  const auto severity = [&](const History& history, std::size_t profile) {
+    return history.profiles(run).value().at(profile).at("findings").at(0).at("severity");
+  };
+  EXPECT_EQ(severity(History::open(file_, Access::read_only).value(), 0), nullptr);
+  auto history = History::open(file_, Access::read_write);
+  ASSERT_TRUE(history) << history.error().message();
+  EXPECT_EQ(severity(*history, 0), nullptr);
+  must(history->put_profile(run, {}, {}, Json::array(), Json::array(), 2, found));
+  EXPECT_EQ(severity(*history, 1), "high");
+  EXPECT_EQ(history->profiles(run).value().at(0).at("findings").at(0).at("id"), found[0].id);
+}
+
 TEST_F(OpenTest, LockedHistoryIsBusy) {
   History history = open_with_run(file_);
   SQLite::Database other(file_.string(), SQLite::OPEN_READWRITE);
