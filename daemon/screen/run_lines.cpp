@@ -206,7 +206,7 @@ Lines inapplicable_lines(const RunProgress& progress, const Look& look) {
   const std::string text =
       fmt::format("{} of {} plugin{} not applicable so far (--verbose)", counts.inapplicable,
                   counts.asked, counts.asked == 1 ? "" : "s");
-  return {Line{{text, Tone::quiet}}};
+  return labelled({"", Tone::plain}, text, look, Tone::quiet);
 }
 
 // "33 asked: 8 tried, 2 not tried, 23 not applicable", as `explain` counts them.
