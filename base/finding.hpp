@@ -18,6 +18,7 @@ struct FindingRecord {
   std::string plugin;     // the plugin that acts on it; "" for none
   std::string knob;       // the knob that the plugin turns; "" for none
   std::string advice;
+  std::string severity;  // "high", "medium", "low" or "note"; "" in a history of an older version
 
   // An element of `findings` in `run --json` and `explain --json`. Empty texts become null.
   [[nodiscard]] Json to_json() const;

@@ -162,6 +162,9 @@ enum class Access { read_write, read_only };
 // stopped or stuck program holds it longer.
 inline constexpr std::chrono::milliseconds kLockTimeout{10'000};
 
+// Up to this size a command that reads a history looks for damage first: about a quarter of a second.
+inline constexpr std::uintmax_t kMostBytesChecked = std::uintmax_t{32} << 20U;
+
 // Called repeatedly while a call waits for another program that writes, with the time waited so far; false
 // ends the wait.
 using LockPatience = std::function<bool(std::chrono::milliseconds waited)>;
@@ -268,15 +271,18 @@ class History {
   [[nodiscard]] Result<std::vector<TrialTrainerEnd>> trainer_ends(const RunId& run) const;
   [[nodiscard]] Result<std::vector<PluginAnswerRow>> plugin_answers(const RunId& run) const;
   // Oldest first: {"configuration", "metrics", "spans", "operators", "taken_unix_ns", "findings"}; "findings"
-  // is a list of FindingRecord::to_json() in the order of the rules.
+  // is a list of FindingRecord::to_json(), the most severe first, of one severity in the order of the rules.
   [[nodiscard]] Result<std::vector<Json>> profiles(const RunId& run) const;
   [[nodiscard]] Result<std::optional<BestRow>> best(const std::string& recipe_hash,
                                                     const std::string& environment_key) const;
   // The environments with a stored best configuration of this job, readable or not: the environment with the
   // newest run of the job first.
   [[nodiscard]] Result<std::vector<BestPlace>> best_places(const std::string& recipe_hash) const;
-  // "ok", or the findings of SQLite's integrity check.
+  // "ok", or the first lines of SQLite's integrity check. Reads the whole file.
   [[nodiscard]] Result<std::string> check_integrity() const;
+  // `corrupt` with the first damage that `PRAGMA quick_check` finds: on pages that no other call here may visit. Reads the
+  // whole file, 100 MB in about a second; above `kMostBytesChecked` it looks at nothing.
+  [[nodiscard]] Result<void> check_pages() const;
 
   // --- upkeep (history_upkeep.cpp) ---
   // Writes a copy, consistent while others write, and checks it before it gets its name: `target` appears

@@ -41,6 +41,10 @@ struct MachineState {
   std::vector<GpuState> gpus;
 };
 
+// Load of other programs is a finding over this share of the allowed CPUs' time. Less is what any machine does beside, and
+// does not matter: both sides of a pair meet it, and it costs a rate no more than what pairs differ by anyhow.
+inline constexpr double kLoadThatMatters = 0.1;
+
 struct MachineFinding {
   std::string subject;  // "clock", "heat", "swap", "load", "hypervisor", "quota", "GPU"
   std::string text;     // one sentence: what, and what to do about it

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <map>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,14 +23,14 @@ namespace {
 
 constexpr const char* kDescription =
     "autotuned runs a training job, finds out where its time goes, tries one optimisation at a "
-    "time,\n"
+    "time, "
     "keeps what is measured to be faster and checked to train the same model, and trains with "
     "that.";
 
 constexpr const char* kFooter =
     "Exit codes: 0 done, 1 the work failed (guard: slower), 2 usage or recipe error, 3 nothing "
-    "faster\n"
-    "found (only with --require-gain; guard: undecided), 4 environment unusable, 130 cancelled.";
+    "faster found (only with --require-gain; guard: undecided), 4 environment unusable, 130 "
+    "cancelled.";
 
 }  // namespace
 
@@ -360,7 +361,8 @@ int run_command(int argc, char** argv) {
       *app.add_subcommand("stop", "End the daemon; the next one goes on with what is not finished");
   for (CLI::App* command : {&attach_command, &cancel_command}) {
     command->add_option("ID", id, "Its number in the queue, a run of the history, or 'last'")
-        ->required();
+        ->required()
+        ->type_name(kRunType);
   }
   for (CLI::App* command : {&status_command, &attach_command, &cancel_command, &stop_command})
     add_json(*command, as_json);
@@ -370,17 +372,23 @@ int run_command(int argc, char** argv) {
   ResultOptions result_options;
   add_results(app, result_options);
   CLI::App& show_command = *app.add_subcommand("show", "One run, or one trial (RUN.NUMBER)");
-  show_command.add_option("ID", id, "A run, the beginning of its name, or 'last'")->required();
+  show_command.add_option("ID", id, "A run, the beginning of its name, or 'last'")
+      ->required()
+      ->type_name(kRunType);
   CLI::App& explain_command = *app.add_subcommand(
       "explain", "The story of a run: what was slow, what was tried, what it gave, what it cost");
-  explain_command.add_option("ID", id, "A run, the beginning of its name, or 'last'")->required();
+  explain_command.add_option("ID", id, "A run, the beginning of its name, or 'last'")
+      ->required()
+      ->type_name(kRunType);
   bool is_break_even = false;
   explain_command.add_flag("--break-even", is_break_even,
                            "Only what tuning cost, and after how much training it is repaid");
   CLI::App& compare_command =
       *app.add_subcommand("compare", "Two runs or two trials: what differs, and how much");
-  compare_command.add_option("A", id, "A run or a trial (RUN.NUMBER)")->required();
-  compare_command.add_option("B", other_id, "The other one")->required();
+  compare_command.add_option("A", id, "A run or a trial (RUN.NUMBER)")
+      ->required()
+      ->type_name(kRunType);
+  compare_command.add_option("B", other_id, "The other one")->required()->type_name(kRunType);
   bool is_all = false;
   compare_command.add_flag("--all", is_all, "Every difference, with spans, metrics and checks");
   CLI::App& best_command =
@@ -435,7 +443,12 @@ int run_command(int argc, char** argv) {
   try {
     app.parse(static_cast<int>(own.size()), own.data());
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error, std::cout, std::cerr);  // --help
+    if (error.get_exit_code() == 0) {  // --help, --version
+      std::ostringstream text;
+      const int code = app.exit(error, text, std::cerr);
+      std::cout << in_80_columns(text.str());
+      return code;
+    }
     // It may name files, which others gave their names.
     std::cerr << printable(mistake_text(app, error, own)) << "\n";
     return kUsageError;

@@ -11,6 +11,7 @@
 #include "base/descriptor.hpp"
 #include "base/file.hpp"
 #include "base/printable.hpp"
+#include "daemon/common/trainer_plugins.hpp"
 #include "plugins/host/trust.hpp"
 #include "recipes/recipe_plugins.hpp"
 
@@ -71,6 +72,14 @@ std::optional<recipes::Recipe> read_recipe_or_report(
   if (recipe) return std::move(*recipe);
   report_problems(recipe.error(), as_json);
   return std::nullopt;
+}
+
+RecipeLook recipe_look(const Machine& machine) {
+  std::optional<std::vector<recipes::Knob>> knobs;
+  return [machine, knobs](const std::filesystem::path& recipe) mutable {
+    if (!knobs) knobs = knobs_with(recipes::knobs_of(machine), trainer_plugins_here({}));
+    return read_trusted(recipe, *knobs, std::nullopt).has_value();
+  };
 }
 
 bool report_problems(const std::vector<recipes::Diagnostic>& problems, bool as_json) {

@@ -107,7 +107,9 @@ std::string findings(const Json& profile, const char* heading) {
       return printable(get_string(finding, field).value_or(""));
     };
     const std::string plugin = word("plugin");
-    text += fmt::format("{} {}: {}; {}.\n", heading, word("id"), word("evidence"),
+    const std::string severity = word("severity");
+    text += fmt::format("{} {}{}: {}; {}.\n", heading, word("id"),
+                        severity.empty() ? "" : " (" + severity + ")", word("evidence"),
                         plugin.empty() ? word("advice") : "the plugin " + plugin + " acts on it");
   }
   return text;
@@ -234,7 +236,11 @@ std::string tried(const RunRecord& record) {
     text += trial_story(record, trial, outcomes.at(trial.number));
   }
   if (text.empty()) text = "No change was tried.\n";
-  return text + silences(silent_plugins(record)) + untried_text(record.run.training);
+  text += silences(silent_plugins(record));
+  if (const PluginCounts counts = plugin_counts(record); counts.asked > 0) {
+    text += fmt::format("{} plugins were asked: {}.\n", counts.asked, counts.text());
+  }
+  return text + untried_text(record.run.training);
 }
 
 bool has_untried(const storage::RunRow& run) {
@@ -422,7 +428,7 @@ std::string gives(const RunRecord& record) {
 
 std::string disturbed(const RunRecord& record) {
   std::string text;
-  for (const std::string& finding : machine_findings(record))
+  for (const std::string& finding : machine_findings(record.answers))
     text += finding + ".\n";
   return text.empty() ? text : section("What disturbed the measurements", text);
 }

@@ -104,7 +104,7 @@ Lines upper_bound_lines(const Json& event, const RunProgress& progress, const Lo
   return lines;
 }
 
-// The first of them; `explain` tells the rest.
+// The first of them, which are the most severe; `explain` tells the rest.
 Lines finding_lines(const Json& event, const Look& look) {
   const Json& findings = member(event, "findings");
   const bool is_start = get_bool(event, "is_start").value_or(true);
@@ -117,9 +117,12 @@ Lines finding_lines(const Json& event, const Look& look) {
     const bool is_last = i + 1 == shown && shown < findings.size();
     const std::string rest =
         is_last ? fmt::format("; {} more: `autotuned explain`", findings.size() - shown) : "";
-    add(lines, labelled(label(name),
-                        text_in(findings[i], "id") + ": " + text_in(findings[i], "evidence") + rest,
-                        look));
+    const std::string severity = text_in(findings[i], "severity");
+    add(lines,
+        labelled(label(name),
+                 text_in(findings[i], "id") + (severity.empty() ? "" : " (" + severity + ")") +
+                     ": " + text_in(findings[i], "evidence") + rest,
+                 look));
   }
   return lines;
 }
@@ -196,13 +199,21 @@ Lines damage_lines(const Json& event, const RunProgress& progress, const Look& l
                   look);
 }
 
-// "12 plugins not applicable (--verbose)".
+// "22 of 33 plugins not applicable so far (--verbose)".
 Lines inapplicable_lines(const RunProgress& progress, const Look& look) {
   if (!progress.said.inapplicable || look.is_verbose) return {};
+  const PluginCounts counts = progress.plugins.counts();
   const std::string text =
-      fmt::format("{} plugin{} not applicable (--verbose)", progress.inapplicable,
-                  progress.inapplicable == 1 ? "" : "s");
-  return {Line{{text, Tone::quiet}}};
+      fmt::format("{} of {} plugin{} not applicable so far (--verbose)", counts.inapplicable,
+                  counts.asked, counts.asked == 1 ? "" : "s");
+  return labelled({"", Tone::plain}, text, look, Tone::quiet);
+}
+
+// "33 asked: 8 tried, 2 not tried, 23 not applicable", as `explain` counts them.
+Lines plugin_lines(const RunProgress& progress, const Look& look) {
+  const PluginCounts counts = progress.plugins.counts();
+  if (counts.asked == 0) return {};
+  return labelled(label("plugins"), fmt::format("{} asked: {}", counts.asked, counts.text()), look);
 }
 
 // What an earlier process of the run has left.
@@ -368,7 +379,10 @@ Lines lasting_lines(const Json& event, const RunProgress& progress, const Look& 
   if (name == "trial_finished") {
     return finished_trial_lines(member(event, "trial"), progress, look);
   }
-  if (name == "tuned") add(lines, tuned_lines(event, look));
+  if (name == "tuned") {
+    add(lines, tuned_lines(event, look));
+    add(lines, plugin_lines(progress, look));
+  }
   if (name == "damaged") return damage_lines(event, progress, look);
   if (name == "training") return training_lines(member(event, "progress"), progress, look);
   if (name == "machine") {

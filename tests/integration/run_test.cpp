@@ -199,7 +199,7 @@ TEST(Run, RecordsStepsThatPluginsAndPeopleReadAbout) {
     EXPECT_THAT(ids(profile.at("findings")), testing::Contains("pageable_copies")) << when;
     EXPECT_GT(profile.at("metrics").at("copies.pageable_ratio"), 0.0) << when;
   }
-  EXPECT_THAT(scene.command({"explain", "last"}).out, HasSubstr("Found: pageable_copies: "));
+  EXPECT_THAT(scene.command({"explain", "last"}).out, HasSubstr("Found: pageable_copies ("));
 
   const auto traces = scene.fake().requests("trace");
   ASSERT_EQ(traces.size(), 2U);

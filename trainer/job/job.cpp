@@ -212,6 +212,10 @@ void Job::set_rate_factor(double factor) {
   state_->set_rate_factor(factor);
 }
 
+double Job::last_learning_rate() const {
+  return state_->last_learning_rate();
+}
+
 Result<std::string> Job::digest() {
   return guarded("digest", [&]() -> Result<std::string> { return digest_of(state_->capture()); });
 }

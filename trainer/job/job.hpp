@@ -224,6 +224,8 @@ class Job {
   // Multiplies the learning rate besides the schedule: 1 in the initial state; checkpoints carry it.
   [[nodiscard]] double rate_factor() const;
   void set_rate_factor(double factor);
+  // Of the last step that this object made; 0 before the first.
+  [[nodiscard]] double last_learning_rate() const;
 
   // Loader threads work between resume_loading() and pause_loading(); the calls above do both.
   void resume_loading();

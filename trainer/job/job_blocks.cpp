@@ -126,11 +126,12 @@ Job::State::StepTaken Job::State::step_on(const DeviceBatch& batch) {
 
 Job::State::StepTaken Job::State::learn_from(const DeviceBatch& batch) {
   at::Tensor loss;
+  last_learning_rate_ = learning_rate();
   if (extensions_.is_any_applied()) {
-    loss = learner_->step(extensions_.on_batch(batch), learning_rate());
+    loss = learner_->step(extensions_.on_batch(batch), last_learning_rate_);
     extensions_.after_step(steps_ + 1, loss);
   } else {
-    loss = learner_->step(batch, learning_rate());
+    loss = learner_->step(batch, last_learning_rate_);
   }
   if (reads_every_loss_) {
     const Span span(profiler::span::kLossReading);

@@ -94,6 +94,7 @@ class Job::State {
   [[nodiscard]] std::int64_t samples() const { return samples_; }
   [[nodiscard]] double rate_factor() const { return rate_factor_; }
   void set_rate_factor(double factor) { rate_factor_ = factor; }
+  [[nodiscard]] double last_learning_rate() const { return last_learning_rate_; }
 
  private:
   struct StepTaken {
@@ -216,6 +217,7 @@ class Job::State {
   std::int64_t steps_ = 0;
   std::int64_t samples_ = 0;
   double rate_factor_ = 1.0;
+  double last_learning_rate_ = 0.0;  // of the step before
 };
 
 }  // namespace autotuned::trainer

@@ -180,6 +180,7 @@ class Training {
          {"samples", job_.samples()},
          {"samples_total", plan_.samples},
          {"samples_per_second", static_cast<double>(job_.samples() - progress_.samples) / seconds},
+         {"learning_rate", job_.last_learning_rate()},
          {"loss", summary_.final_loss}});
     progress_ = {.ns = now, .samples = job_.samples()};
   }

@@ -66,7 +66,7 @@ export function stepNodes(before, after) {
 }
 
 export function findingNodes(findings) {
-  return findings.map((finding) => element("p", {}, element("strong", {}, finding.id), " ", finding.evidence, " ", small("→ " + finding.advice + (finding.plugin ? ` (plugin ${finding.plugin})` : ""))));
+  return findings.map((finding) => element("p", {}, element("strong", {}, finding.id), finding.severity ? ` (${finding.severity}) ` : " ", finding.evidence, " ", small("→ " + finding.advice + (finding.plugin ? ` (plugin ${finding.plugin})` : ""))));
 }
 
 function timeSection(run, profileLink) {

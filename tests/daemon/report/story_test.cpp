@@ -42,6 +42,8 @@ TEST(Story, TellsWhatWasFoundAtTheStartAndIsStillThere) {
                                "  Found: long?_gap: 41.0 % of the step is spent waiting; do "
                                "something about it.\n"));
   EXPECT_THAT(story, HasSubstr("\n  Still found: data_loading: "));
+  record.profiles[1]["findings"][0]["severity"] = "high";
+  EXPECT_THAT(story_text(record), HasSubstr("\n  Still found: data_loading (high): "));
   const Json json = story_json(record);
   EXPECT_EQ(json.at("start").at("profile").at("findings"), record.profiles[0].at("findings"));
   EXPECT_EQ(json.at("best").at("profile").at("findings"), record.profiles[1].at("findings"));
@@ -204,6 +206,26 @@ TEST(Story, PluginsThatTriedNothingSayWhy) {
   EXPECT_THAT(story, HasSubstr("broken was left out: did not answer."));
   EXPECT_THAT(story, Not(HasSubstr("set_to_none proposed nothing")));
   EXPECT_EQ(story_json(record).at("silent_plugins").size(), 2U);
+}
+
+// Of each plugin the last word counts, unless it was tried.
+TEST(Story, CountsOfPluginsAddUp) {
+  RunRecord record = sample_record();
+  record.answers = {
+      {.plugin = "set_to_none", .is_answered = true},
+      {.plugin = "set_to_none", .outcome = "it is on", .is_answered = true},
+      {.plugin = "amp", .outcome = "no bf16", .is_answered = true},
+      {.plugin = "threads", .outcome = "no signal", .is_answered = true},
+      {.plugin = "threads", .is_answered = true},
+      {.plugin = "broken", .outcome = "hung", .is_failure = true, .is_answered = true},
+      {.plugin = kMachineName, .outcome = "load: much", .is_answered = true}};
+  EXPECT_THAT(
+      story_text(record),
+      HasSubstr("4 plugins were asked: 1 tried, 1 not tried, 1 not applicable, 1 left out."));
+  EXPECT_EQ(story_json(record).at("plugins"),
+            Json({{"asked", 4}, {"tried", 1}, {"untried", 1}, {"inapplicable", 1}, {"failed", 1}}));
+  record.answers.clear();
+  EXPECT_THAT(story_text(record), Not(HasSubstr("plugins were asked")));
 }
 
 TEST(Story, APluginWhoseLastWordWasAProposalWasNotSilent) {
