@@ -45,6 +45,8 @@ constexpr int kHashDigits = 16;
 // Of a script that has run before here, tuning takes no more than one part in so many, unless the user says how much.
 constexpr int kMostBudgetShare = 5;
 constexpr nanoseconds kLeastBudget = std::chrono::seconds(20);
+// So long the script stands still for the blocks of another run, before its own are measured beside them.
+constexpr nanoseconds kMostTurnWait = std::chrono::minutes(1);
 // The script may wait for what is written.
 constexpr std::chrono::milliseconds kHistoryPatience{2'000};
 
@@ -117,7 +119,17 @@ class ScriptSession {
  public:
   ScriptSession(const SessionRequest& request, SessionControl& control, Descriptor agent)
       : request_(request), control_(&control) {
-    job_.emplace(std::move(agent), control);
+    const auto event = [this](const char* name) {
+      return [this, name](const std::string& text) { report({{"event", name}, {"text", text}}); };
+    };
+    job_.emplace(std::move(agent), control,
+                 MeasurementLock(measurement_lock_file(), kMostTurnWait, event("warning"),
+                                 [this](const std::string& who) {
+                                   report({{"event", "note"},
+                                           {"text", "another run measures on this machine (" + who +
+                                                        "): their blocks take turns, and the "
+                                                        "tuning of both takes longer"}});
+                                 }));
   }
 
   void run();

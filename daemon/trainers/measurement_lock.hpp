@@ -17,9 +17,11 @@ namespace autotuned::daemon {
 class MeasurementLock {
  public:
   // `file`: the lock; empty: there is nobody to wait for. `limit`: how long to wait before measuring
-  // beside the holder, of which `on_warning` is told once.
+  // beside the holder, of which `on_warning` is told once. `on_wait` is told who holds it, the first time that it has to
+  // be waited for.
   MeasurementLock(std::filesystem::path file, std::chrono::nanoseconds limit,
-                  std::function<void(const std::string&)> on_warning);
+                  std::function<void(const std::string&)> on_warning,
+                  std::function<void(const std::string&)> on_wait = {});
 
   // Held as long as the descriptor is open; one that is not open where the limit has passed. Later calls do not
   // wait until the lock was free once. ErrorKind::cancelled as soon as `cancel` is requested.
@@ -29,6 +31,7 @@ class MeasurementLock {
   std::filesystem::path file_;
   std::chrono::nanoseconds limit_;
   std::function<void(const std::string&)> on_warning_;
+  std::function<void(const std::string&)> on_wait_;
   bool has_waited_in_vain_ = false;
   bool has_warned_ = false;
 };
