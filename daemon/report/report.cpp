@@ -14,6 +14,7 @@
 #include "base/text.hpp"
 #include "daemon/report/script_report.hpp"
 #include "daemon/report/test_report.hpp"
+#include "daemon/report/tuning_end.hpp"
 #include "tuner/comparison.hpp"
 
 namespace autotuned::daemon {
@@ -35,6 +36,11 @@ std::string value_text(const KnobValue* value) {
 // The pairs of a trial that failed decide nothing, and may be what it failed for.
 bool has_meaning(const TrialRecord& trial) {
   return trial.estimate.pairs > 0 && trial.verdict != Verdict::failed;
+}
+
+// An end of an interval that too few pairs have not shown yet is 0 or kNoUpperEnd.
+bool is_known(double end) {
+  return end > 0.0 && end < tuner::kNoUpperEnd;
 }
 
 // Training as slow as this is not what was measured.
@@ -85,6 +91,9 @@ std::string training_text(const storage::RunRow& run) {
 
 // What the run came to, once something is kept.
 std::string outcome_text(const storage::RunRow& run, const std::vector<TrialRecord>& trials) {
+  if (run.best.empty() && is_script(run.recipe) && is_unconfirmed(run)) {
+    return "kept     nothing: " + unconfirmed_text(run, trials) + "\n";
+  }
   if (run.best.empty()) return {};
   if (is_unsearched(run)) {
     return "tuning   none, since its budget is 0: the starting configuration stays\n" +
@@ -270,22 +279,30 @@ std::string estimate_text(const Estimate& estimate) {
 }
 
 std::string interval_text(const Estimate& estimate, int decimals) {
-  const auto end = [&](double value) {
-    const bool is_known = value > 0.0 && value < tuner::kNoUpperEnd;
-    return is_known ? fmt::format("{:.{}f}", value, decimals) : std::string("unknown");
-  };
-  return end(estimate.low) + " to " + end(estimate.high);
+  const auto end = [decimals](double value) { return fmt::format("{:.{}f}", value, decimals); };
+  if (is_known(estimate.low) && is_known(estimate.high)) {
+    return end(estimate.low) + " to " + end(estimate.high);
+  }
+  if (is_known(estimate.low)) return "at least " + end(estimate.low);
+  if (is_known(estimate.high)) return "at most " + end(estimate.high);
+  return "too few pairs for an interval";
+}
+
+bool has_interval(const Estimate& estimate) {
+  return is_known(estimate.low) || is_known(estimate.high);
 }
 
 std::string gain_text(const Estimate& estimate) {
   if (estimate.pairs == 0) return "not measured";
-  const auto end = [&](double value, const char* unknown) {
-    const bool is_known = value > 0.0 && value < tuner::kNoUpperEnd;
-    return is_known ? format_gain(value) : std::string(unknown);
-  };
-  return fmt::format("{} (between {} and {}, {} pairs of blocks)", format_gain(estimate.ratio),
-                     end(estimate.low, "an unknown loss"), end(estimate.high, "an unknown gain"),
-                     estimate.pairs);
+  const bool has_low = is_known(estimate.low);
+  const bool has_high = is_known(estimate.high);
+  const std::string ends = has_low && has_high ? "between " + format_gain(estimate.low) + " and " +
+                                                     format_gain(estimate.high)
+                           : has_low  ? "at least " + format_gain(estimate.low)
+                           : has_high ? "at most " + format_gain(estimate.high)
+                                      : std::string("too few pairs for an interval");
+  return fmt::format("{} ({}, {} pair{} of blocks)", format_gain(estimate.ratio), ends,
+                     estimate.pairs, estimate.pairs == 1 ? "" : "s");
 }
 
 bool has_failed_check(const storage::RunRow& run) {

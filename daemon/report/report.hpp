@@ -41,10 +41,12 @@ namespace autotuned::daemon {
 // "loader.workers 0 → 2, batch_size 32 → 256".
 [[nodiscard]] std::string change_text(const Configuration& reference, const Configuration& change);
 
-// "1.23 x (1.18 to 1.29)". An end that too few pairs have not shown yet is "unknown".
+// "1.23 x (1.18 to 1.29)". An end that too few pairs have not shown yet is left out: "1.23 x (at least 1.18)".
 [[nodiscard]] std::string estimate_text(const Estimate& estimate);
-// "1.18 to 1.29".
+// "1.18 to 1.29"; "too few pairs for an interval" where neither end is known.
 [[nodiscard]] std::string interval_text(const Estimate& estimate, int decimals);
+// Whether one end is known.
+[[nodiscard]] bool has_interval(const Estimate& estimate);
 // "+23.4 % (between +18.0 % and +29.1 %, 22 pairs of blocks)".
 [[nodiscard]] std::string gain_text(const Estimate& estimate);
 // The rate at which a run really trained; nothing when that is not known.
