@@ -213,7 +213,7 @@ int print_trial(const storage::History& history, const storage::RunRow& run,
                                            ? ", the median of its pairs as the trainer timed them: "
                                              "the trial failed, so it decides nothing"
                                            : ""),
-      trial.noise_ratio * 100, format_duration(std::chrono::nanoseconds(trial.duration_ns))));
+      trial.noise_ratio * 100, time_of_trial_text(trial, *blocks, is_script(run.recipe))));
   if (const std::string note = stand_in_note(run.recipe); !note.empty()) {
     std::cout << fmt::format("note      {}\n", note);
   }

@@ -113,7 +113,10 @@ std::string outcome_text(const storage::RunRow& run, const std::vector<TrialReco
     text += fmt::format("once     {} more in a training, which is repaid\n",
                         format_duration(std::chrono::nanoseconds(cost_ns)));
   }
-  if (run.ceiling_samples_per_second > 0) {
+  if (has_passed_ceiling(run)) {
+    text += fmt::format("ceiling  not known: the training passed the {} that were measured\n",
+                        rate_text(run.ceiling_samples_per_second));
+  } else if (run.ceiling_samples_per_second > 0) {
     text += fmt::format("ceiling  at least {} ({})\n", rate_text(run.ceiling_samples_per_second),
                         run.ceiling_bound_by);
     if (const std::string ladder = ladder_text(run.ceiling_ladder); !ladder.empty()) {
@@ -142,6 +145,11 @@ std::optional<double> trained_samples_per_second(const storage::RunRow& run) {
   const double duration_ns = get_number(run.training, "duration_ns").value_or(0.0);
   if (!(samples > 0.0) || !(duration_ns > 0.0)) return std::nullopt;
   return samples / (duration_ns * 1e-9);
+}
+
+bool has_passed_ceiling(const storage::RunRow& run) {
+  const double trained = trained_samples_per_second(run).value_or(0.0);
+  return run.ceiling_samples_per_second > 0.0 && trained > run.ceiling_samples_per_second;
 }
 
 bool is_unsearched(const storage::RunRow& run) {
@@ -420,6 +428,21 @@ std::string ladder_text(const Json& ladder) {
                         text.empty() ? " of the rate" : "", words);
   }
   return text;
+}
+
+std::string time_of_trial_text(const TrialRecord& trial, const std::vector<TrialBlock>& blocks,
+                               bool is_of_script) {
+  std::string text = format_duration(std::chrono::nanoseconds(trial.duration_ns));
+  if (blocks.empty()) return text;
+  std::int64_t measured_ns = 0;
+  for (const TrialBlock& block : blocks)
+    measured_ns += block.block.duration_ns;
+  return text + fmt::format(": {} in {} blocks; the rest went into {}",
+                            format_duration(std::chrono::nanoseconds(measured_ns)), blocks.size(),
+                            is_of_script ? "checks, steps between blocks such as evaluations, "
+                                           "and waiting for other runs"
+                                         : "starting and warming processes, checks, and waiting "
+                                           "for other runs");
 }
 
 std::string time_text(std::int64_t unix_time_ns) {

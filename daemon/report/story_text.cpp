@@ -317,6 +317,13 @@ std::string left(const storage::RunRow& run) {
     return "What free loading would give is not measured in a script.\n";
   }
   if (!reached) return "Its ceiling was not measured.\n";
+  if (has_passed_ceiling(run)) {
+    return fmt::format(
+        "Its ceiling is not known: the training reached {}, more than the {} that were measured "
+        "with loading and transfer for free.\n",
+        rate_text(trained_samples_per_second(run).value_or(0.0), unit_of(run)),
+        rate_text(run.ceiling_samples_per_second, unit_of(run)));
+  }
   std::string text = fmt::format("With loading and transfer for free it would train at least {}",
                                  rate_text(run.ceiling_samples_per_second));
   text += *reached >= kAtCeiling

@@ -42,7 +42,8 @@ using storage::RunState;
 
 constexpr std::int64_t kHistoryTrials = 200;
 constexpr int kHashDigits = 16;
-// Of a script that has run before here, tuning takes no more than one part in so many, unless the user says how much.
+// Of a script that has run before here, or whose variables tell how long it still trains, tuning takes no more than one part
+// in so many, unless the user says how much.
 constexpr int kMostBudgetShare = 5;
 constexpr nanoseconds kLeastBudget = std::chrono::seconds(20);
 // So long the script stands still for the blocks of another run, before its own are measured beside them.
@@ -140,6 +141,8 @@ class ScriptSession {
   Result<void> open_run();
   Result<void> close_abandoned(const storage::RunKey& key);
   [[nodiscard]] BudgetChoice choose_budget() const;
+  // Where the script's variables tell how many steps are left: no more than a part of the time that those take.
+  Result<void> bound_budget();
   Result<void> tune();
   Result<tuner::SessionOutcome> search();
   // Tuning is over, and there is no outcome: says why, and lets go of the script.
@@ -280,6 +283,28 @@ BudgetChoice ScriptSession::choose_budget() const {
   return usual;
 }
 
+Result<void> ScriptSession::bound_budget() {
+  const auto left = static_cast<double>(get_integer(job_->facts(), "samples_left").value_or(0));
+  if (request_.script->budget || left <= 0.0) return {};
+  const auto block = job_->run_block(job_->starting(), {});
+  if (!block && block.error().kind == ErrorKind::cancelled) return forward_error(block);
+  // A script that does not run as it is fails in the baseline, which says so.
+  if (!block || !(block->samples_per_second() > 0.0)) return {};
+  constexpr double kMostSeconds = 1e9;  // of what a duration can hold
+  const double seconds = std::min(kMostSeconds, left / block->samples_per_second());
+  const nanoseconds whole(static_cast<std::int64_t>(seconds * 1e9));
+  const nanoseconds part = std::max(kLeastBudget, whole / kMostBudgetShare);
+  if (part >= budget_.time) return {};
+  budget_.time = part;
+  run_.training["budget_ns"] = part.count();
+  report({{"event", "note"},
+          {"text", "about " + format_duration(whole) + " of training are left: it is tuned for " +
+                       format_duration(part) + " at most, " +
+                       (part == kLeastBudget ? "the least" : "a fifth of that") +
+                       "; --budget sets another time"}});
+  return {};
+}
+
 Result<tuner::SessionOutcome> ScriptSession::search() {
   tuner::SessionInput input;
   input.recipe = tuned_as(*request_.script, budget_.time);
@@ -319,6 +344,7 @@ Result<void> ScriptSession::tune() {
   run_.training["places"] = places_in(job_->facts());
   run_.starting = job_->starting();
   if (!job_->has_samples()) run_.training["counted"] = "steps";
+  if (auto bounded = bound_budget(); !bounded) return bounded;
   auto outcome = search();
   if (!outcome) return forward_error(outcome);
   take_outcome(*outcome, run_);

@@ -110,6 +110,19 @@ TEST_F(Script, WithoutSamplesItsStepsAreCounted) {
   EXPECT_THAT(scene_.command({"show", "last.1"}).out, HasSubstr("steps/s"));
 }
 
+// 400,000 samples at about 2,000 a second: a fifth of that time.
+TEST_F(Script, TheBudgetIsAPartOfTheTrainingThatIsLeft) {
+  Json behaviour = slow_gradients();
+  behaviour["samples_left"] = 400'000;
+  const Outcome outcome = run(behaviour);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("of training are left: it is tuned for "));
+  EXPECT_THAT(outcome.err, HasSubstr(" at most, a fifth of that; --budget sets another time"));
+  EXPECT_NEAR(scene_.last_run().at("training").at("budget_ns").get<double>(), 40e9, 4e9);
+  const Outcome told = run(behaviour, {"--budget", "5min"});
+  EXPECT_THAT(told.err, Not(HasSubstr("of training are left")));
+}
+
 TEST_F(Script, WhatThereWasNoTimeForIsTold) {
   const Outcome outcome = run(slow_gradients(), {"--budget", "1ms"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;

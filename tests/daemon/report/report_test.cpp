@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/report/report.hpp"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <cstdlib>
 #include <ctime>
@@ -326,6 +326,18 @@ TEST(Report, EndsOfAnIntervalThatAreNotKnownYet) {
   EXPECT_EQ(gain_text({.ratio = 0.9, .low = 0.8, .high = 1.1, .pairs = 7}),
             "-10.0 % (between -20.0 % and +10.0 %, 7 pairs of blocks)");
   EXPECT_EQ(gain_text({}), "not measured");
+}
+
+TEST(Report, SaysWhatTheTimeOfATrialIsOf) {
+  TrialRecord trial;
+  trial.duration_ns = 26'000'000'000;
+  EXPECT_EQ(time_of_trial_text(trial, {}, true), "26.0 s");
+  TrialBlock block{.pair = 1, .is_candidate = true, .is_first = true, .block = {}};
+  block.block.duration_ns = 4'000'000'000;
+  EXPECT_THAT(time_of_trial_text(trial, {block, block}, true),
+              testing::StartsWith("26.0 s: 8.0 s in 2 blocks; the rest went into checks, steps"));
+  EXPECT_THAT(time_of_trial_text(trial, {block, block}, false),
+              testing::HasSubstr("starting and warming processes"));
 }
 
 TEST(Report, ChangeOfNothingAndOfAKnobThatWasUnset) {

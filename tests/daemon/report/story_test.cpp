@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "tests/base/environment_variable.hpp"
+#include "daemon/report/report.hpp"
 #include "tests/daemon/report/record_sample.hpp"
 #include "tests/golden.hpp"
 #include "tuner/comparison.hpp"
@@ -339,6 +340,20 @@ TEST(Story, SaysThatTheRatioIsNoQuotient) {
   EXPECT_THAT(story_text(record), HasSubstr("1,300 samples/s instead of 1,000 samples/s (the ratio "
                                             "is the median over pairs; the two rates are medians "
                                             "over blocks)."));
+}
+
+// It is a lower limit, measured before: a training that is faster shows that it was too low.
+TEST(Story, ClaimsNoCeilingThatTheTrainingHasPassed) {
+  RunRecord record = sample_record();
+  EXPECT_THAT(run_text(record.run, record.trials), HasSubstr("ceiling  at least 2,500 samples/s"));
+  record.run.training["duration_ns"] = 200'000'000'000;
+  EXPECT_THAT(run_text(record.run, record.trials),
+              AllOf(HasSubstr("ceiling  not known: the training passed the 2,500 samples/s"),
+                    Not(HasSubstr("reached "))));
+  EXPECT_THAT(story_text(record),
+              AllOf(HasSubstr("Its ceiling is not known: the training reached 3,000 samples/s, more "
+                              "than the 2,500 samples/s"),
+                    Not(HasSubstr("for free it would train"))));
 }
 
 TEST(Story, AsJson) {
