@@ -274,7 +274,7 @@ TEST(Story, UnfinishedRunPromisesNothing) {
   const std::string story = story_text(record);
   EXPECT_THAT(story, HasSubstr("It ended with an error: no such file."));
   EXPECT_THAT(story, HasSubstr("The starting configuration was not measured."));
-  EXPECT_THAT(story, HasSubstr("Nothing yet: tuning did not come to its end."));
+  EXPECT_THAT(story, HasSubstr("Nothing: the run failed before its tuning was done."));
   EXPECT_THAT(story, HasSubstr("Its ceiling was not measured."));
   EXPECT_TRUE(story_json(record).at("break_even").is_null());
 }
