@@ -172,6 +172,8 @@ class ScriptSession {
   Descriptor claim_;  // of the run: we are at work on it
   storage::RunRow run_;
   BudgetChoice budget_;
+  // Since it was loaded: the time of the tuning begins with the search.
+  std::int64_t steps_before_search_ = 0;
   bool has_run_ = false;
 };
 
@@ -328,6 +330,8 @@ Result<tuner::SessionOutcome> ScriptSession::search() {
   HistoryLedger ledger(*history_, run_, plugins_, clock_,
                        [this](const Json& event) { report(event); });
   PluginAdvisors advisors(plugins_, std::nullopt);
+  for (const StepsUnder& part : job_->steps_under())
+    steps_before_search_ += part.steps;
   auto outcome = tuner::run_session(input, *job_, advisors, ledger, clock_);
   if (outcome) {
     auto stored =
@@ -393,7 +397,8 @@ void ScriptSession::take_cost(const tuner::SessionOutcome& outcome) {
     steps += part.steps;
   run_.training["tuned_steps"] = steps;
   if (run_.baseline_samples_per_second > 0.0) {
-    const double made = static_cast<double>(steps * job_->samples_per_step());
+    const double made =
+        static_cast<double>((steps - steps_before_search_) * job_->samples_per_step());
     const double anyway_ns = made / run_.baseline_samples_per_second * 1e9;
     const double cost_ns = static_cast<double>(run_.tuning_duration_ns) - anyway_ns;
     run_.training["tuning_cost_ns"] = static_cast<std::int64_t>(std::max(0.0, cost_ns));
