@@ -19,8 +19,7 @@ TEST(RunFiles, ATrainerThatSaidNothingHasNoLog) {
   folder.write("log/trainer-2.log", "out of memory\n");
   storage::RunRow run = sample_record().run;
   run.output_dir = folder.path().string();
-  EXPECT_THAT(files_text(run),
-              AllOf(HasSubstr("trainer-2.log"), Not(HasSubstr("trainer-1.log"))));
+  EXPECT_THAT(files_text(run), AllOf(HasSubstr("trainer-2.log"), Not(HasSubstr("trainer-1.log"))));
 }
 
 TEST(RunFiles, OfAScriptAreItsOwn) {

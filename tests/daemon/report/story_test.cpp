@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <time.h>
 
-#include "tests/base/environment_variable.hpp"
 #include "daemon/report/report.hpp"
+#include "tests/base/environment_variable.hpp"
 #include "tests/daemon/report/record_sample.hpp"
 #include "tests/golden.hpp"
 #include "tuner/comparison.hpp"
@@ -350,10 +350,11 @@ TEST(Story, ClaimsNoCeilingThatTheTrainingHasPassed) {
   EXPECT_THAT(run_text(record.run, record.trials),
               AllOf(HasSubstr("ceiling  not known: the training passed the 2,500 samples/s"),
                     Not(HasSubstr("reached "))));
-  EXPECT_THAT(story_text(record),
-              AllOf(HasSubstr("Its ceiling is not known: the training reached 3,000 samples/s, more "
-                              "than the 2,500 samples/s"),
-                    Not(HasSubstr("for free it would train"))));
+  EXPECT_THAT(
+      story_text(record),
+      AllOf(HasSubstr("Its ceiling is not known: the training reached 3,000 samples/s, more "
+                      "than the 2,500 samples/s"),
+            Not(HasSubstr("for free it would train"))));
 }
 
 TEST(Story, AsJson) {
