@@ -131,7 +131,7 @@ Result<TrainerJobSpec> spec_of(const GuardSide& side, const Here& here, const De
   spec.trainer = side.trainer;
   spec.folder = folder;
   spec.device_locks = lock.descriptors();
-  if (auto locks = lock_folder()) spec.measurement_lock = *locks / "measurement.lock";
+  spec.measurement_lock = measurement_lock_file();
   spec.on_warning = report_warning;
   std::error_code failed;
   std::filesystem::create_directories(spec.folder, failed);

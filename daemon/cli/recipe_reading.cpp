@@ -68,6 +68,15 @@ Reading read_trusted(const std::filesystem::path& file, const std::vector<recipe
 std::optional<recipes::Recipe> read_recipe_or_report(
     const std::filesystem::path& file, const std::vector<recipes::Knob>& knobs, bool as_json,
     const std::optional<std::vector<std::string>>& plugins) {
+  if (file.extension() == ".py") {
+    const std::string name = file.string();
+    report_problems({{name, 0, 0,
+                      "a script of Python, where a recipe is expected; `autotuned run " + name +
+                          "` tunes a script as it is, and `autotuned patch " + name +
+                          "` prints what was kept"}},
+                    as_json);
+    return std::nullopt;
+  }
   auto recipe = read_trusted(file, knobs, plugins);
   if (recipe) return std::move(*recipe);
   report_problems(recipe.error(), as_json);

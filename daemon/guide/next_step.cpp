@@ -15,6 +15,8 @@
 #include "daemon/guide/folder_listing.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "daemon/report/report.hpp"
+#include "daemon/report/script_report.hpp"
+#include "daemon/report/tuning_end.hpp"
 
 namespace autotuned::daemon {
 
@@ -111,13 +113,14 @@ KnownRuns known_runs(const std::filesystem::path& file) {
                   std::ssize(*runs) == kMostRuns ? " or more" : "", last.id.text, last.recipe_name,
                   state_text(last));
   if (last.speedup.pairs > 0) text += ", " + estimate_text(last.speedup);
+  if (is_script(last.recipe) && is_unconfirmed(last)) text += ", nothing was confirmed";
   return {printable(text), last};
 }
 
 std::vector<NextStep> next_steps(const Surroundings& here,
                                  const std::optional<storage::RunRow>& last) {
   std::vector<NextStep> steps;
-  const bool goes_on = last && is_stopped(*last);
+  const bool goes_on = last && is_stopped(*last) && !is_script(last->recipe);
   if (goes_on) {
     steps.push_back({"autotuned show last", "run " + last->id.text + " of " + last->recipe_name +
                                                 " was stopped; the command that began it goes on "

@@ -343,7 +343,7 @@ Result<std::int64_t> Jobs::submit(const Submission& submission) {
     if (id < queued->id && other.device == queued->device && !other.has_ended()) {
       note(queued->id,
            {{"event", "waiting"},
-            {"for", "run " + std::to_string(id) + " of the queue has " + other.device}});
+            {"for", "run " + std::to_string(id) + " of the queue has the device " + other.device}});
       break;
     }
   }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "daemon/report/report.hpp"
+#include "daemon/report/script_report.hpp"
 #include "profiler/operators.hpp"
 
 namespace autotuned::daemon {
@@ -337,7 +338,8 @@ Json story_json(const RunRecord& record) {
                   {"data", member(run.recipe, "data")},
                   {"input", member(run.recipe, "input")},
                   {"optimizer", member(run.recipe, "optimizer")},
-                  {"train", member(run.recipe, "train")}};
+                  {"train", member(run.recipe, "train")},
+                  {"script", is_script(run.recipe) ? Json(script_text(run.recipe)) : Json()}};
   story["environment"] = record.environment ? record.environment->facts : Json();
   story["libtorch"] = record.environment ? Json(record.environment->libtorch) : Json();
   story["start"] = {{"samples_per_second", run.baseline_samples_per_second},

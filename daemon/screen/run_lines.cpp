@@ -317,7 +317,7 @@ void add_trial(Lines& lines, const TrialUnderWay& trial, const Look& look) {
   const Estimate& estimate = trial.estimate;
   std::vector<std::string> parts = {"the first blocks run"};
   if (estimate.pairs > 0) {
-    const bool has_end = interval_text(estimate, 2) != "unknown to unknown";
+    const bool has_end = has_interval(estimate);
     parts = {has_end ? estimate_text(estimate) : fmt::format("{:.2f} x", estimate.ratio),
              fmt::format("{} pair{}", estimate.pairs, estimate.pairs == 1 ? "" : "s")};
     if (!has_end) parts.emplace_back("no interval yet");

@@ -2,6 +2,9 @@
 // A script of the user as the job that the tuner measures: one process with two live configurations, in which every step of
 // a block and of a check is a step of the training that the user gets.
 //
+// Steps that are measured, profiled or checked are made under the measurement lock: another session that measures on this
+// machine waits for them, and the script waits for its blocks.
+//
 // So nothing is put back, no process is started, and no knob that needs another process is offered:
 // make_ready() and share_process() are those of the interface. Between two requests the script waits at the
 // end of a step. After load(), the caller must go on with requests, or release the script with finish().
@@ -20,6 +23,7 @@
 #include "base/json.hpp"
 #include "base/result.hpp"
 #include "daemon/scripts/agent_client.hpp"
+#include "daemon/trainers/measurement_lock.hpp"
 #include "recipes/knobs.hpp"
 #include "tuner/training_backend.hpp"
 
@@ -35,7 +39,8 @@ struct StepsUnder {
 class ScriptJob final : public tuner::TrainingBackend {
  public:
   // `agent`: our end of the socket that the script has inherited. `cancel` must outlive the job.
-  ScriptJob(Descriptor agent, CancelSource& cancel) : agent_(std::move(agent), cancel) {}
+  ScriptJob(Descriptor agent, CancelSource& cancel, MeasurementLock lock)
+      : agent_(std::move(agent), cancel), cancel_(&cancel), measurement_lock_(std::move(lock)) {}
 
   // Waits until the script has imported PyTorch. Its hello is known then.
   Result<void> greet();
@@ -91,6 +96,8 @@ class ScriptJob final : public tuner::TrainingBackend {
   Result<void> count_steps(const Configuration& configuration);
 
   AgentClient agent_;
+  CancelSource* cancel_;
+  MeasurementLock measurement_lock_;
   Json hello_;
   Json facts_;
   std::vector<recipes::Knob> knobs_;

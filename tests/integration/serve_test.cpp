@@ -107,7 +107,7 @@ TEST(Serve, RunsTakeTurnsInTheirOrder) {
   EXPECT_EQ(now.at("counters").at("trials").at("accepted"), 3);
 
   Running last = scene.start({"attach", "last"});
-  ASSERT_TRUE(last.wait_for("waiting: run 1 of the queue has cpu"));
+  ASSERT_TRUE(last.wait_for("waiting: run 1 of the queue has the device cpu"));
   const Descriptor gate = scene.fake().open_gate();
   EXPECT_EQ(first.finish().code, 0);
   const Outcome third = last.finish();

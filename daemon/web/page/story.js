@@ -139,7 +139,7 @@ function restSections(run) {
     operators.length > 0 ? section("Operators", tableOf("The largest, by their share of a step" + (run.best.profile ? " now" : " at the start"), [{ title: "operator" }, { title: "share", right: true }], operators.map((one) => [code(one.name), percentText(one.ratio)]))) : null,
     silent.length > 0 ? section("Plugins that tried nothing", tableOf("", [{ title: "plugin" }, { title: "because" }], silent.map((one) => [code(one.plugin), (one.is_failure ? "! " : "") + one.because]))) : null,
     section("The job and the machine", figureList([
-      ["machine", machineText(facts, run.machine)], ["LibTorch", run.libtorch], ["began", whenText(run.started_unix_ns)], ["state", stateText(run)],
+      ["machine", machineText(facts, run.machine)], [run.job?.script ? "PyTorch" : "LibTorch", run.libtorch], ["began", whenText(run.started_unix_ns)], ["state", stateText(run)],
       ["model", knobText(run.job?.model?.type)], ["data", knobText(run.job?.data?.type)], ["optimizer", knobText(run.job?.optimizer?.type)],
     ]), ...(run.machine_findings || []).map(note)),
   ];

@@ -486,11 +486,8 @@ def main() -> int:
     patch.make()
     diff = patch.diff()
     if question.get("as_json"):
-        answer = {
-            "run": question.get("run", ""),
-            "diff": diff.decode("utf-8"),
-            "words": patch.words,
-        }
+        answer = {name: question.get(name, "") for name in ("run", "newer_unconfirmed_run")}
+        answer |= {"diff": diff.decode("utf-8"), "words": patch.words}
         print(json.dumps(answer))
         return 0
     out = sys.stdout.buffer

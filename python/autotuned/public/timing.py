@@ -47,10 +47,17 @@ class Comparison:
     b_per_second: float
 
     def __str__(self) -> str:
-        ends = ["unknown" if end is None else f"{end:.3f}" for end in (self.low, self.high)]
+        if self.low is not None and self.high is not None:
+            ends = f"{self.low:.3f} to {self.high:.3f}"
+        elif self.low is not None:
+            ends = f"at least {self.low:.3f}"
+        elif self.high is not None:
+            ends = f"at most {self.high:.3f}"
+        else:
+            ends = "too few pairs for an interval"
         return (
             f"{_SENTENCES.get(self.verdict, self.verdict)}: {self.ratio:.3f} x "
-            f"({ends[0]} to {ends[1]}) over {self.pairs} pairs; "
+            f"({ends}) over {self.pairs} pairs; "
             f"A {self.a_per_second:,.4g}, B {self.b_per_second:,.4g} calls/s"
         )
 

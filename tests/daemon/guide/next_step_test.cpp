@@ -83,6 +83,10 @@ TEST(NextSteps, FollowTheHistory) {
   stopped.state = storage::RunState::training;
   stopped.is_interrupted = true;
   EXPECT_EQ(commands_in(folder, stopped).front(), "autotuned show last");
+  stopped.recipe = {{"kind", "script"}, {"name", "train.py"}};
+  EXPECT_THAT(commands_in(folder, stopped),
+              ElementsAre("autotuned run recipe.yaml", "autotuned explain last", "autotuned best"))
+      << "no command goes on with a script";
 }
 
 TEST(NextSteps, AreLinesThatLineUp) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <time.h>
 
+#include "daemon/report/report.hpp"
 #include "tests/base/environment_variable.hpp"
 #include "tests/daemon/report/record_sample.hpp"
 #include "tests/golden.hpp"
@@ -295,7 +296,7 @@ TEST(Story, UnfinishedRunPromisesNothing) {
   const std::string story = story_text(record);
   EXPECT_THAT(story, HasSubstr("It ended with an error: no such file."));
   EXPECT_THAT(story, HasSubstr("The starting configuration was not measured."));
-  EXPECT_THAT(story, HasSubstr("Nothing yet: tuning did not come to its end."));
+  EXPECT_THAT(story, HasSubstr("Nothing: the run failed before its tuning was done."));
   EXPECT_THAT(story, HasSubstr("Its ceiling was not measured."));
   EXPECT_TRUE(story_json(record).at("break_even").is_null());
 }
@@ -361,6 +362,21 @@ TEST(Story, SaysThatTheRatioIsNoQuotient) {
   EXPECT_THAT(story_text(record), HasSubstr("1,300 samples/s instead of 1,000 samples/s (the ratio "
                                             "is the median over pairs; the two rates are medians "
                                             "over blocks)."));
+}
+
+// It is a lower limit, measured before: a training that is faster shows that it was too low.
+TEST(Story, ClaimsNoCeilingThatTheTrainingHasPassed) {
+  RunRecord record = sample_record();
+  EXPECT_THAT(run_text(record.run, record.trials), HasSubstr("ceiling  at least 2,500 samples/s"));
+  record.run.training["duration_ns"] = 200'000'000'000;
+  EXPECT_THAT(run_text(record.run, record.trials),
+              AllOf(HasSubstr("ceiling  not known: the training passed the 2,500 samples/s"),
+                    Not(HasSubstr("reached "))));
+  EXPECT_THAT(
+      story_text(record),
+      AllOf(HasSubstr("Its ceiling is not known: the training reached 3,000 samples/s, more "
+                      "than the 2,500 samples/s"),
+            Not(HasSubstr("for free it would train"))));
 }
 
 TEST(Story, AsJson) {
