@@ -37,7 +37,8 @@ struct FeedSettings {
 
 struct DeviceBatch {
   at::Tensor images;  // float32 (samples, channels, rows, columns), in the settings' memory format
-  at::Tensor labels;  // int64 (samples)
+  // The targets: classes are int64 (samples); others are float32 (samples, values).
+  at::Tensor labels;
   std::int64_t samples = 0;
   std::int64_t wait_ns = 0;  // for the loader
   std::int64_t bytes = 0;    // handed over to the device
