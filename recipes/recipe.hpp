@@ -51,7 +51,7 @@ struct Evaluation {
   std::optional<std::vector<Typed>> input;
   // "epoch" or "end".
   std::string every = "epoch";
-  // By which figure one evaluation is better than another: "accuracy" or "loss".
+  // By which figure one evaluation is better than another: one of figures_of() of the data's target.
   std::string best_by = "accuracy";
   bool saves_best = false;               // the weights of the best one, beside those of the end
   std::optional<std::int64_t> patience;  // evaluations after the best one that end the training
