@@ -86,6 +86,7 @@ class Dataset {
 //   cifar10    files: patterns of binary files; whole in memory
 //   image_files  files: patterns of JPEG and PNG files; otherwise like jpeg_files
 //   image_index  index: a CSV file of files and labels (image_index.hpp); classes, repeat_to, on_error
+//   image_targets  index: a table of files and numbers (picture_table.hpp); repeat_to, on_error
 //   jpeg_files files: patterns; read on demand, looked at when opened (the first 20,000)
 //              repeat_to: number of samples, repeating the files (default: each once)
 //              on_error: stop (default) or skip, see damage.hpp
@@ -98,11 +99,13 @@ class Dataset {
 //   synthetic  samples, shape [C, H, W], classes, seed (1): a coarse pattern per class under noise,
 //              so that it can be learned; computed on every read, nothing is stored
 //   synthetic_normal  the same parameters: normal floats, labels in turn
+//   synthetic_targets  samples, shape, seed; targets: the numbers of a sample, from -1 to 1. A pattern per number
+//              under noise
 //   tar        files: patterns of tar files with KEY.jpg (.jpeg, .png) and KEY.cls, an integer, next to each
 //              other; headers are read when it is opened, samples on demand; classes, repeat_to, on_error
 //
 // `known_classes`: the class_names() of the training data. They number the names of these data, and any other name is
-// an error. Empty: names are numbered in their order.
+// an error. Empty: names are numbered in their order. Names of columns must be the same in both.
 //
 // Errors name the file, what is wrong with it and what to do.
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_dataset(

@@ -16,6 +16,7 @@
 #include "trainer/input/datasets/dataset_types.hpp"
 #include "trainer/input/datasets/image_index.hpp"
 #include "trainer/input/datasets/picture_dataset.hpp"
+#include "trainer/input/datasets/picture_table.hpp"
 
 namespace autotuned::input {
 namespace {
@@ -135,6 +136,21 @@ Result<std::unique_ptr<Dataset>> open_image_index(const Json& parameters,
                        {.of_items = std::move(index->labels),
                         .classes = index->classes,
                         .names = std::move(index->names)},
+                       PictureFormats::jpeg_and_png);
+}
+
+Result<std::unique_ptr<Dataset>> open_image_targets(const Json& parameters,
+                                                    std::span<const std::string> known_names) {
+  const auto file = get_string(parameters, "index");
+  if (!file) return tl::unexpected(file.error());
+  auto table = read_number_table(*file, known_names);
+  if (!table) return tl::unexpected(table.error());
+  return open_pictures(parameters, std::make_unique<FileSource>(std::move(table->files)),
+                       {.of_items = {},
+                        .classes = table->width,
+                        .names = std::move(table->names),
+                        .target = {TargetKind::numbers, table->width},
+                        .values = std::move(table->values)},
                        PictureFormats::jpeg_and_png);
 }
 
