@@ -152,15 +152,28 @@ struct CheckedSteps {
   std::vector<StepInput> inputs;
 };
 
+// How far the outputs are from targets that are numbers.
+struct NumberFigures {
+  struct Value {
+    double mae = 0.0;          // mean absolute error
+    std::optional<double> r2;  // coefficient of determination; nothing if the targets are all equal
+  };
+  double mae = 0.0;           // mean over the values of a target
+  std::optional<double> r2;   // the same over those that have one
+  std::vector<Value> values;  // in the order of the target
+};
+
 struct TestResult {
   std::int64_t samples = 0;
-  double accuracy = 0.0;
-  double loss = 0.0;  // mean over samples
+  double accuracy = 0.0;  // of classes
+  double loss = 0.0;      // mean over samples
   // The share of samples whose class is among the five with the highest logits; nothing with five classes or less.
   std::optional<double> top5_accuracy;
   // confusion[i][j]: samples of class i that were taken for class j. Empty with more than 1000 classes.
   std::vector<std::vector<std::int64_t>> confusion;
-  std::vector<std::string> class_names;  // empty: they have only numbers
+  std::optional<NumberFigures> numbers;  // of targets that are numbers; nothing with classes
+  // Of classes, or of the values of a target; empty: they have only numbers.
+  std::vector<std::string> class_names;
   bool was_cancelled = false;
 };
 

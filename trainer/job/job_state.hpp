@@ -117,6 +117,9 @@ class Job::State {
   // job_evaluation.cpp: opens what to evaluate on, if the recipe says so, and compiles its transforms.
   Result<void> open_test_data();
   Result<void> check_classes();
+  // job_targets.cpp: that both data sets have such targets as the loss, and a model with so many outputs.
+  [[nodiscard]] Result<void> check_targets(std::int64_t outputs) const;
+  [[nodiscard]] Result<void> check_test_targets() const;
   Result<void> compile_test_pipeline(const input::SampleShape& shape_in_training);
   // Knobs that neither the feed nor the learner obeys.
   void configure_steps(const Configuration& configuration);

@@ -4,7 +4,10 @@
 #include <ATen/ops/binary_cross_entropy_with_logits.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/huber_loss.h>
+#include <ATen/ops/l1_loss.h>
 #include <ATen/ops/mse_loss.h>
+#include <ATen/ops/smooth_l1_loss.h>
 #include <ATen/ops/tensor.h>
 
 #include <optional>
@@ -19,18 +22,31 @@ at::Tensor targets(const at::Tensor& logits, const at::Tensor& labels, double on
       .scatter_(1, labels.unsqueeze(1), on);
 }
 
+at::Tensor loss_of_numbers(Loss loss, const at::Tensor& outputs, const at::Tensor& numbers,
+                           double bend) {
+  if (loss == Loss::l1) return at::l1_loss(outputs, numbers);
+  if (loss == Loss::huber) return at::huber_loss(outputs, numbers, at::Reduction::Mean, bend);
+  if (loss == Loss::smooth_l1) {
+    return at::smooth_l1_loss(outputs, numbers, at::Reduction::Mean, bend);
+  }
+  return at::mse_loss(outputs, numbers);
+}
+
 }  // namespace
 
 Result<Loss> loss_from(const std::string& name) {
   if (name == "cross_entropy") return Loss::cross_entropy;
   if (name == "bce") return Loss::bce;
   if (name == "mse") return Loss::mse;
+  if (name == "l1") return Loss::l1;
+  if (name == "smooth_l1") return Loss::smooth_l1;
+  if (name == "huber") return Loss::huber;
   return fail(ErrorKind::unsupported, "this trainer has no loss '" + name + "'");
 }
 
 Result<LossOptions> loss_options_from(const Json& parameters, std::int64_t classes,
                                       at::Device device) {
-  LossOptions options;
+  LossOptions options = evaluation_options_from(parameters);
   if (const auto smoothing = get_number(parameters, "label_smoothing")) {
     options.label_smoothing = *smoothing;
   }
@@ -52,6 +68,13 @@ Result<LossOptions> loss_options_from(const Json& parameters, std::int64_t class
   return options;
 }
 
+LossOptions evaluation_options_from(const Json& parameters) {
+  LossOptions options;
+  for (const char* const name : {"beta", "delta"})
+    if (const auto bend = get_number(parameters, name)) options.bend = *bend;
+  return options;
+}
+
 at::Tensor loss_of(Loss loss, const at::Tensor& logits, const at::Tensor& labels,
                    const LossOptions& options) {
   if (loss == Loss::cross_entropy) {
@@ -68,7 +91,10 @@ at::Tensor loss_of(Loss loss, const at::Tensor& logits, const at::Tensor& labels
     return at::binary_cross_entropy_with_logits(
         logits.to(at::kFloat), targets(logits, labels, 1.0 - options.label_smoothing + off, off));
   }
-  return at::mse_loss(logits, targets(logits, labels, 1.0, 0.0));
+  if (!labels.is_floating_point()) {
+    return at::mse_loss(logits, targets(logits, labels, 1.0, 0.0));
+  }
+  return loss_of_numbers(loss, logits.to(at::kFloat), labels, options.bend);
 }
 
 }  // namespace autotuned::trainer
