@@ -123,6 +123,11 @@ void check_targets(const YamlNode& root, const Json& values, Checker& checker) {
                    "loss: " + targets + ", and " + loss.get<std::string>() +
                        " is not for these; use " + joined(losses_of(target)));
   }
+  const std::string of_others = target == Target::tags ? "label_smoothing" : "pos_weight";
+  if (!member(member(values, "loss"), of_others.c_str()).is_null()) {
+    checker.report(node_or(root.find("loss"), *data),
+                   "loss: " + targets + ", and " + of_others + " is not for these; leave it out");
+  }
   const YamlNode* const model = root.find("model");
   const YamlNode* const width = model != nullptr ? model->find("classes") : nullptr;
   if (width != nullptr && target == Target::classes &&

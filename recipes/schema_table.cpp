@@ -133,8 +133,8 @@ Field evaluate_field() {
                {.key = "best_by",
                 .type = choice,
                 .summary = "The figure by which one evaluation is better than another.",
-                .default_in_words = "accuracy, or loss if the targets are no classes",
-                .choices = {"accuracy", "loss", "mae", "r2"}},
+                .default_in_words = "accuracy; with numbers loss; with tags f1",
+                .choices = {"accuracy", "loss", "mae", "r2", "f1"}},
                {.key = "save_best",
                 .type = boolean,
                 .summary = "Save the weights of the best evaluation as model_best.pt beside "

@@ -50,6 +50,38 @@ Variant synthetic_targets(const std::vector<Variant>& types) {
   return variant;
 }
 
+Variant image_tags(const std::vector<Variant>& types) {
+  Variant variant = like(
+      types, "image_index", "index",
+      {.key = "index",
+       .type = FieldType::path,
+       .summary = "A CSV or TSV file with a line per picture: `file,0,1,…`, with a 0 or 1 for each "
+                  "tag, where a first line may name the tags; or `file,cat;dog`, with the names of "
+                  "the tags that it has. Paths are relative to its folder.",
+       .is_required = true});
+  variant.name = "image_tags";
+  variant.summary =
+      "JPEG and PNG files listed in a table, each with any number of tags; otherwise "
+      "like image_files.";
+  variant.target = Target::tags;
+  return variant;
+}
+
+Variant synthetic_tags(const std::vector<Variant>& types) {
+  Variant variant = like(types, "synthetic", "classes",
+                         {.key = "tags",
+                          .type = FieldType::integer,
+                          .summary = "Number of tags. A sample has each of them or not, at random.",
+                          .is_required = true,
+                          .range = {.minimum = 1, .maximum = 65'536}});
+  variant.name = "synthetic_tags";
+  variant.summary =
+      "Artificial images of bytes with tags that can be learned, for tests. Every run "
+      "sees the same images.";
+  variant.target = Target::tags;
+  return variant;
+}
+
 }  // namespace
 
 std::vector<Variant> with_target_types(std::vector<Variant> types) {
@@ -57,8 +89,10 @@ std::vector<Variant> with_target_types(std::vector<Variant> types) {
     const auto place = std::ranges::find(types, name, &Variant::name);
     types.insert(place + 1, std::move(added));
   };
-  put_after("image_index", image_targets(types));
-  put_after("synthetic_normal", synthetic_targets(types));
+  put_after("image_index", image_tags(types));
+  put_after("image_tags", image_targets(types));
+  put_after("synthetic_normal", synthetic_tags(types));
+  put_after("synthetic_tags", synthetic_targets(types));
   return types;
 }
 

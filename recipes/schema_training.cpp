@@ -181,8 +181,16 @@ const std::vector<Variant>& loss_types() {
       {.name = "bce",
        .summary =
            "Mean over samples and outputs of the binary cross entropy of each logit with the "
-           "one-hot label.",
-       .fields = {label_smoothing_field()}},
+           "one-hot label, or with the tag.",
+       .fields = {label_smoothing_field(),
+                  {.key = "pos_weight",
+                   .type = number,
+                   .summary =
+                       "Weight of samples that have a tag: one for all tags, or one per tag, "
+                       "as in PyTorch.",
+                   .default_in_words = "1",
+                   .range = kPositive,
+                   .shape = Shape::single_or_list}}},
       {.name = "mse",
        .summary = "Mean over samples and outputs of (output - target)^2. The target of a class is "
                   "one-hot."},

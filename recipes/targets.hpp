@@ -11,6 +11,7 @@ namespace autotuned::recipes {
 enum class Target {
   classes,  // one class for each sample
   numbers,  // one or more numbers for each sample: regression
+  tags,     // for each of several tags, whether the sample has it
 };
 
 // Of a type of data in a recipe; classes if there is no such type.
@@ -22,7 +23,7 @@ enum class Target {
 // The values of evaluate.best_by for such targets, the default first.
 [[nodiscard]] std::vector<std::string> figures_of(Target target);
 
-// "classes", "numbers": for messages.
+// "classes", "numbers", "tags": for messages.
 [[nodiscard]] std::string_view name_of(Target target);
 
 }  // namespace autotuned::recipes

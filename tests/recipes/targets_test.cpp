@@ -78,6 +78,31 @@ TEST(Targets, ThatDoNotFitAreToldAtOnce) {
                   "classes, which have no mae; use accuracy, loss"));
 }
 
+std::string tagged(std::string_view more) {
+  return changed(kQuickRecipe, kClasses, "synthetic_tags, samples: 64, shape: [1, 8, 8], tags: 4") +
+         std::string(more);
+}
+
+TEST(Targets, ThatAreTagsHaveTheirLossAndFigure) {
+  const Recipe recipe = right(tagged("loss: bce\nevaluate: {split: 10%}\n"));
+  EXPECT_EQ(recipe.evaluation->best_by, "f1");
+  EXPECT_EQ(right(to_yaml(recipe, "")).to_json(), recipe.to_json());
+  for (const char* weights : {"2.5", "[1, 2, 3, 4]"}) {
+    const Recipe weighted =
+        right(tagged("loss: {type: bce, pos_weight: " + std::string(weights) + "}\n"));
+    EXPECT_EQ(right(to_yaml(weighted, "")).to_json(), weighted.to_json());
+  }
+  EXPECT_THAT(problems(tagged("loss: {type: bce, label_smoothing: 0.1}\n")),
+              ElementsAre("recipe.yaml:9:7: loss: the targets of data of type synthetic_tags are "
+                          "tags, and label_smoothing is not for these; leave it out"));
+  EXPECT_THAT(problems(std::string(kQuickRecipe) + "loss: {type: bce, pos_weight: 2}\n"),
+              ElementsAre("recipe.yaml:9:7: loss: the targets of data of type synthetic are "
+                          "classes, and pos_weight is not for these; leave it out"));
+  EXPECT_THAT(problems(tagged("loss: mse\n")),
+              ElementsAre("recipe.yaml:9:7: loss: the targets of data of type synthetic_tags are "
+                          "tags, and mse is not for these; use bce, plugin"));
+}
+
 // A trainer is sent JSON, which nobody may have checked.
 TEST(Targets, AreCheckedInJsonToo) {
   Json json = right(std::string(kQuickRecipe) + "evaluate: {split: 10%}\n").to_json();

@@ -14,6 +14,7 @@ double value_of(const TestResult& test, const std::string& figure) {
   if (figure == "loss") return -test.loss;
   if (figure == "mae") return test.numbers ? -test.numbers->mae : kNone;
   if (figure == "r2") return test.numbers ? test.numbers->r2.value_or(kNone) : kNone;
+  if (figure == "f1") return test.tags ? test.tags->all.f1().value_or(kNone) : kNone;
   return test.accuracy;
 }
 

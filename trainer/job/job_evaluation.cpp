@@ -20,6 +20,7 @@
 #include "trainer/job/job_state.hpp"
 #include "trainer/job/step_clock.hpp"
 #include "trainer/job/test_counts.hpp"
+#include "trainer/job/test_tags.hpp"
 #include "trainer/job/test_values.hpp"
 
 namespace autotuned::trainer {
@@ -164,7 +165,8 @@ Result<TestResult> Job::State::evaluate(const CancelCheck& is_cancelled) {
   at::Tensor correct;
   TestCounts counts;
   TestValues values;
-  const bool has_classes = test_data_->target().is_class();
+  TestTags tags;
+  const input::TargetType target = test_data_->target();
   for (bool is_done = false; !is_done && !result.was_cancelled;) {
     auto batch = (*feed)->next();
     if (!batch) {
@@ -172,9 +174,11 @@ Result<TestResult> Job::State::evaluate(const CancelCheck& is_cancelled) {
     }
     const Learner::Score score = learner_->score(*batch);
     loss_sum = loss_sum.defined() ? loss_sum + score.loss_sum : score.loss_sum;
-    if (has_classes) {
+    if (target.is_class()) {
       correct = correct.defined() ? correct + score.correct : score.correct;
       counts.add(score.logits, batch->labels);
+    } else if (target.kind == input::TargetKind::tags) {
+      tags.add(score.logits, batch->labels);
     } else {
       values.add(score.logits, batch->labels);
     }
@@ -184,12 +188,12 @@ Result<TestResult> Job::State::evaluate(const CancelCheck& is_cancelled) {
     result.was_cancelled = cancel(profiler::now_ns());
   }
   result.loss = loss_sum.item().toDouble() / static_cast<double>(result.samples);
-  if (has_classes) {
+  if (target.is_class()) {
     result.accuracy = correct.item().toDouble() / static_cast<double>(result.samples);
     counts.tell(result);
-  } else {
-    values.tell(result);
   }
+  values.tell(result);
+  tags.tell(result);
   result.class_names = list_of(train_data_->class_names());
   return result;
 }

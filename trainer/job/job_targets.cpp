@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether the targets of the data, the model and the loss go together.
 #include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "recipes/targets.hpp"
 #include "trainer/input/datasets/class_names.hpp"
@@ -11,9 +13,32 @@
 namespace autotuned::trainer {
 namespace {
 
-// "3 numbers".
-std::string text_of(const input::TargetType& target) {
-  return std::to_string(target.width) + (target.width == 1 ? " number" : " numbers");
+recipes::Target target_of(const input::TargetType& type) {
+  switch (type.kind) {
+    case input::TargetKind::class_number:
+      return recipes::Target::classes;
+    case input::TargetKind::numbers:
+      return recipes::Target::numbers;
+    case input::TargetKind::tags:
+      break;
+  }
+  return recipes::Target::tags;
+}
+
+// "classes".
+std::string name_of(const input::TargetType& type) {
+  return std::string(recipes::name_of(target_of(type)));
+}
+
+// "3 numbers", "1 tag".
+std::string text_of(const input::TargetType& type) {
+  std::string name = name_of(type);
+  if (type.width == 1) name.pop_back();
+  return std::to_string(type.width) + " " + name;
+}
+
+std::string named(std::span<const std::string> names) {
+  return names.empty() ? "have no names" : "are " + input::named({names.begin(), names.end()});
 }
 
 Error too_many_classes(const input::Dataset& data, std::int64_t most) {
@@ -32,14 +57,21 @@ Error too_many_classes(const input::Dataset& data, std::int64_t most) {
 Result<void> Job::State::check_test_targets() const {
   const input::TargetType train = train_data_->target();
   const input::TargetType test = test_data_->target();
-  if (train == test) return {};
-  if (train.is_class() || test.is_class()) {
+  if (train.kind != test.kind) {
     return fail(ErrorKind::invalid,
-                std::string("the targets are ") + (test.is_class() ? "classes" : "numbers") +
-                    ", and those of the training data are " +
-                    (train.is_class() ? "classes" : "numbers"),
-                "evaluate.data", "use the same type of data as in data");
+                "the targets are " + name_of(test) + ", and those of the training data are " +
+                    name_of(train),
+                "evaluate.data", "use data with such targets");
   }
+  const std::span<const std::string> names = test_data_->class_names();
+  const std::span<const std::string> of_training = train_data_->class_names();
+  // What is not named cannot be matched.
+  if (train.kind == input::TargetKind::tags && !std::ranges::equal(names, of_training)) {
+    return fail(ErrorKind::invalid,
+                "the tags " + named(names) + "; those of the training data " + named(of_training),
+                "evaluate.data", "name the same tags in both, or in none");
+  }
+  if (train == test) return {};
   return fail(
       ErrorKind::invalid,
       "a sample has " + text_of(test) + ", and one of the training data has " + text_of(train),
@@ -48,12 +80,10 @@ Result<void> Job::State::check_test_targets() const {
 
 Result<void> Job::State::check_targets(std::int64_t outputs) const {
   const input::TargetType target = train_data_->target();
-  const std::vector<std::string> losses =
-      recipes::losses_of(target.is_class() ? recipes::Target::classes : recipes::Target::numbers);
+  const std::vector<std::string> losses = recipes::losses_of(target_of(target));
   if (std::ranges::find(losses, recipe_.loss) == losses.end()) {
     return fail(ErrorKind::invalid,
-                std::string("the targets of the data are ") +
-                    (target.is_class() ? "classes" : "numbers") + ", and " + recipe_.loss +
+                "the targets of the data are " + name_of(target) + ", and " + recipe_.loss +
                     " is not for these",
                 "loss");
   }

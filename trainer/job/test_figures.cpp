@@ -56,6 +56,23 @@ void add_numbers(const TestResult& test, Json& json) {
   }
 }
 
+void add_tags(const TestResult& test, Json& json) {
+  const TagFigures& tags = *test.tags;
+  json["test_f1"] = or_null(tags.all.f1());
+  json["test_precision"] = share_of(tags.all.true_positives, tags.all.found);
+  json["test_recall"] = share_of(tags.all.true_positives, tags.all.there);
+  if (tags.tags.size() > kMostValues) return;
+  Json& all = json["test_tags"] = Json::array();
+  for (std::size_t i = 0; i < tags.tags.size(); ++i) {
+    const TagFigures::Tag& tag = tags.tags[i];
+    all.push_back({{"tag", name_of(test, i)},
+                   {"samples", tag.there},
+                   {"f1", or_null(tag.f1())},
+                   {"precision", share_of(tag.true_positives, tag.found)},
+                   {"recall", share_of(tag.true_positives, tag.there)}});
+  }
+}
+
 }  // namespace
 
 Json test_json(const std::optional<TestResult>& test) {
@@ -64,6 +81,10 @@ Json test_json(const std::optional<TestResult>& test) {
   json["test_loss"] = test->loss;
   if (test->numbers) {
     add_numbers(*test, json);
+    return json;
+  }
+  if (test->tags) {
+    add_tags(*test, json);
     return json;
   }
   json["test_accuracy"] = test->accuracy;
@@ -79,6 +100,8 @@ Json evaluation_frame(const TestResult& test, std::int64_t epoch) {
   if (test.numbers) {
     frame["mae"] = test.numbers->mae;
     frame["r2"] = or_null(test.numbers->r2);
+  } else if (test.tags) {
+    frame["f1"] = or_null(test.tags->all.f1());
   } else {
     frame["accuracy"] = test.accuracy;
   }

@@ -11,6 +11,7 @@
 #include <ATen/ops/tensor.h>
 
 #include <optional>
+#include <tuple>
 #include <vector>
 
 namespace autotuned::trainer {
@@ -20,6 +21,22 @@ namespace {
 at::Tensor targets(const at::Tensor& logits, const at::Tensor& labels, double on, double off) {
   return at::full(logits.sizes(), off, logits.options().dtype(at::kFloat))
       .scatter_(1, labels.unsqueeze(1), on);
+}
+
+Result<std::vector<double>> weights_from(const Json& weights, const std::string& name,
+                                         const std::string& one, std::int64_t count) {
+  std::vector<double> values;
+  for (const Json& weight : weights) {
+    if (!weight.is_number()) return fail(ErrorKind::invalid, name + ": expected numbers", "loss");
+    values.push_back(weight.get<double>());
+  }
+  if (static_cast<std::int64_t>(values.size()) != count) {
+    return fail(ErrorKind::invalid,
+                name + " has " + std::to_string(values.size()) + " weights, the model " +
+                    std::to_string(count) + (one == "class" ? " classes" : " outputs"),
+                "loss", "give one weight for each " + one);
+  }
+  return values;
 }
 
 at::Tensor loss_of_numbers(Loss loss, const at::Tensor& outputs, const at::Tensor& numbers,
@@ -50,21 +67,18 @@ Result<LossOptions> loss_options_from(const Json& parameters, std::int64_t class
   if (const auto smoothing = get_number(parameters, "label_smoothing")) {
     options.label_smoothing = *smoothing;
   }
-  const Json& weights = member(parameters, "class_weights");
-  if (!weights.is_array()) return options;
-  std::vector<double> values;
-  for (const Json& weight : weights) {
-    if (!weight.is_number())
-      return fail(ErrorKind::invalid, "class_weights: expected numbers", "loss");
-    values.push_back(weight.get<double>());
+  if (const auto weight = get_number(parameters, "pos_weight")) {
+    options.pos_weight = at::full({}, *weight, at::dtype(at::kFloat)).to(device);
   }
-  if (static_cast<std::int64_t>(values.size()) != classes) {
-    return fail(ErrorKind::invalid,
-                "class_weights has " + std::to_string(values.size()) + " weights, the model " +
-                    std::to_string(classes) + " classes",
-                "loss", "give one weight for each class");
+  for (const auto& [name, one, tensor] :
+       {std::tuple{"class_weights", "class", &options.class_weights},
+        std::tuple{"pos_weight", "tag", &options.pos_weight}}) {
+    const Json& weights = member(parameters, name);
+    if (!weights.is_array()) continue;
+    auto values = weights_from(weights, name, one, classes);
+    if (!values) return tl::unexpected(values.error());
+    *tensor = at::tensor(*values, at::dtype(at::kFloat)).to(device);
   }
-  options.class_weights = at::tensor(values, at::dtype(at::kFloat)).to(device);
   return options;
 }
 
@@ -85,6 +99,11 @@ at::Tensor loss_of(Loss loss, const at::Tensor& logits, const at::Tensor& labels
     if (options.class_weights.defined()) weights = options.class_weights;
     return at::cross_entropy_loss(logits.to(at::kFloat), labels, weights, at::Reduction::Mean,
                                   /*ignore_index=*/-100, options.label_smoothing);
+  }
+  if (loss == Loss::bce && labels.is_floating_point()) {
+    std::optional<at::Tensor> weights;
+    if (options.pos_weight.defined()) weights = options.pos_weight;
+    return at::binary_cross_entropy_with_logits(logits.to(at::kFloat), labels, {}, weights);
   }
   if (loss == Loss::bce) {
     const double off = options.label_smoothing / static_cast<double>(logits.size(1));

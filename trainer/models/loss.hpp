@@ -15,7 +15,7 @@ namespace autotuned::trainer {
 
 enum class Loss {
   cross_entropy,
-  bce,  // mean over samples and outputs of the binary cross entropy of logit and one-hot label
+  bce,  // mean over samples and outputs of the binary cross entropy of logit and one-hot label, or tag
   mse,  // mean over samples and outputs of (output - target)^2; of classes the target is one-hot
   l1,   // mean over samples and outputs of |output - target|, of numbers
   smooth_l1,  // the same with a parabola below `bend` (PyTorch's beta)
@@ -27,10 +27,13 @@ struct LossOptions {
       0.0;  // of cross_entropy and bce: share of the target spread over all classes
   at::Tensor
       class_weights;  // of cross_entropy: one for each class, on the logits' device; or not defined
+  // Of bce with tags: of samples that have a tag, a scalar or one for each tag, on the logits' device; or not defined.
+  at::Tensor pos_weight;
   double bend = 1.0;  // of smooth_l1 and huber: the difference from which on they are linear
 };
 
-// A scalar of logits (samples, outputs) and labels: classes (samples) in int64, or numbers (samples, outputs) in float32.
+// A scalar of logits (samples, outputs) and labels: classes (samples) in int64, or numbers or tags (samples, outputs) in
+// float32.
 // Throws c10::Error, or what a plugin's does.
 using LossFunction = std::function<at::Tensor(const at::Tensor& logits, const at::Tensor& labels)>;
 
@@ -41,7 +44,7 @@ using LossFunction = std::function<at::Tensor(const at::Tensor& logits, const at
 [[nodiscard]] Result<LossOptions> loss_options_from(const Json& parameters, std::int64_t classes,
                                                     at::Device device);
 
-// The same for evaluations: without what serves the training alone, label_smoothing and class_weights.
+// The same for evaluations: without what serves the training alone, label_smoothing and weights.
 [[nodiscard]] LossOptions evaluation_options_from(const Json& parameters);
 
 // The mean over the samples as a scalar, computed as PyTorch does: in float32 under autocast, too.

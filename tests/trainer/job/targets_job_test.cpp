@@ -11,6 +11,7 @@
 #include "tests/trainer/small_job.hpp"
 #include "trainer/job/best_evaluation.hpp"
 #include "trainer/job/test_figures.hpp"
+#include "trainer/job/test_tags.hpp"
 #include "trainer/job/test_values.hpp"
 #include "trainer/job/training.hpp"
 #include "trainer/models/loss.hpp"
@@ -178,6 +179,83 @@ TEST(NumberJob, SaysWhatDoesNotFit) {
   recipes::Recipe narrow = small_recipe();
   narrow.model.parameters["classes"] = 1;
   EXPECT_THAT(message_of(narrow), HasSubstr("one output"));
+}
+
+TEST(TagLoss, IsPyTorchs) {
+  const at::Tensor logits = at::tensor(std::vector<float>{0.0F, 2.0F}).view({1, 2});
+  const at::Tensor tags = at::tensor(std::vector<float>{1.0F, 0.0F}).view({1, 2});
+  const double of_first = std::log(2.0);
+  const double of_second = std::log(1 + std::exp(2.0));
+  EXPECT_NEAR(loss_of(Loss::bce, logits, tags).item<double>(), (of_first + of_second) / 2, 1e-6);
+  LossOptions options;
+  options.pos_weight = at::tensor(std::vector<float>{3.0F, 5.0F});
+  EXPECT_NEAR(loss_of(Loss::bce, logits, tags, options).item<double>(),
+              (3 * of_first + of_second) / 2, 1e-6);
+  const auto read = [](const Json& weights) {
+    return loss_options_from({{"pos_weight", weights}}, 2, at::kCPU);
+  };
+  EXPECT_EQ(value_of(read(3.5)).pos_weight.item<float>(), 3.5F);
+  EXPECT_EQ(value_of(read(Json::array({1, 2}))).pos_weight.numel(), 2);
+  EXPECT_FALSE(read(Json::array({1, 2, 3})));
+}
+
+TEST(TestTags, AreThoseOfAPlainCount) {
+  constexpr std::int64_t kSamples = 70;
+  at::manual_seed(2);
+  const at::Tensor logits = at::randn({kSamples, 4});
+  at::Tensor tags = at::randn({kSamples, 4}).gt(0.3).to(at::kFloat);
+  tags.select(1, 3).fill_(0);
+  logits.select(1, 3).fill_(-1);
+  TestTags counts;
+  counts.add(logits.narrow(0, 0, 40), tags.narrow(0, 0, 40));
+  counts.add(logits.narrow(0, 40, 30), tags.narrow(0, 40, 30));
+  TestResult result;
+  result.samples = kSamples;
+  counts.tell(result);
+  ASSERT_TRUE(result.tags);
+  double both = 0;
+  double wrong = 0;
+  for (std::int64_t i = 0; i < kSamples; ++i) {
+    for (std::int64_t k = 0; k < 4; ++k) {
+      const bool found = logits[i][k].item<float>() > 0;
+      const bool there = tags[i][k].item<float>() == 1.0F;
+      both += found && there ? 1 : 0;
+      wrong += found != there ? 1 : 0;
+    }
+  }
+  ASSERT_TRUE(result.tags->all.f1());
+  EXPECT_DOUBLE_EQ(*result.tags->all.f1(), 2 * both / (2 * both + wrong));
+  const Json json = test_json(result);
+  EXPECT_TRUE(json.at("test_accuracy").is_null());
+  EXPECT_EQ(json.at("test_f1"), *result.tags->all.f1());
+  EXPECT_TRUE(json.at("test_tags").at(3).at("f1").is_null());
+  EXPECT_EQ(evaluation_frame(result, 1).at("f1"), json.at("test_f1"));
+}
+
+recipes::Recipe tag_recipe() {
+  recipes::Recipe recipe = number_recipe("bce");
+  const auto tags = [](std::int64_t samples) {
+    return recipes::Typed{"synthetic_tags",
+                          {{"samples", samples}, {"shape", {1, 8, 8}}, {"tags", 2}}};
+  };
+  recipe.data = tags(200);
+  recipe.evaluation = recipes::Evaluation{.data = tags(50), .best_by = "f1"};
+  return recipe;
+}
+
+TEST(TagJob, LearnsThem) {
+  const auto job = load(tag_recipe());
+  ASSERT_NE(job, nullptr);
+  const Folder folder;
+  const auto summary = train(
+      *job, {.checkpoint_path = folder / "c"}, [](const Json&) {}, never);
+  ASSERT_TRUE(summary) << summary.error().message();
+  ASSERT_TRUE(summary->test && summary->test->tags && summary->test->tags->all.f1());
+  EXPECT_GT(*summary->test->tags->all.f1(), 0.8);
+  recipes::Recipe other = tag_recipe();
+  other.evaluation->data = numbers(50, 2);
+  EXPECT_THAT(message_of(other), HasSubstr("evaluate.data: the targets are numbers, and those of "
+                                           "the training data are tags"));
 }
 
 TEST(BestEvaluation, GoesByTheFiguresOfNumbers) {

@@ -86,6 +86,7 @@ class Dataset {
 //   cifar10    files: patterns of binary files; whole in memory
 //   image_files  files: patterns of JPEG and PNG files; otherwise like jpeg_files
 //   image_index  index: a CSV file of files and labels (image_index.hpp); classes, repeat_to, on_error
+//   image_tags  index: a table of files and their tags (picture_table.hpp); repeat_to, on_error
 //   image_targets  index: a table of files and numbers (picture_table.hpp); repeat_to, on_error
 //   jpeg_files files: patterns; read on demand, looked at when opened (the first 20,000)
 //              repeat_to: number of samples, repeating the files (default: each once)
@@ -101,6 +102,7 @@ class Dataset {
 //   synthetic_normal  the same parameters: normal floats, labels in turn
 //   synthetic_targets  samples, shape, seed; targets: the numbers of a sample, from -1 to 1. A pattern per number
 //              under noise
+//   synthetic_tags  the same with tags: their number
 //   tar        files: patterns of tar files with KEY.jpg (.jpeg, .png) and KEY.cls, an integer, next to each
 //              other; headers are read when it is opened, samples on demand; classes, repeat_to, on_error
 //

@@ -31,7 +31,7 @@ inline constexpr std::int64_t kMostSampleBytes = std::int64_t{1} << 30U;
 struct SyntheticParameters {
   std::int64_t samples = 1;
   SampleShape shape;
-  int classes = 1;  // or values of a target
+  int classes = 1;  // or values of a target, or tags
   std::uint64_t seed = 1;
 };
 // `count` names the parameter of `classes`.
@@ -45,6 +45,8 @@ struct SyntheticParameters {
     const Json& parameters, std::span<const std::string> known_classes);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_image_index(
     const Json& parameters, std::span<const std::string> known_classes);
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_image_tags(
+    const Json& parameters, std::span<const std::string> known_names);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_image_targets(
     const Json& parameters, std::span<const std::string> known_names);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_jpeg_files(
@@ -52,6 +54,7 @@ struct SyntheticParameters {
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_npy(const Json& parameters);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_synthetic(const Json& parameters);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_synthetic_normal(const Json& parameters);
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_synthetic_tags(const Json& parameters);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_synthetic_targets(const Json& parameters);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_tar(const Json& parameters);
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -37,17 +38,20 @@ std::optional<float> number_in(std::string_view text) {
   return value;
 }
 
-bool has_numbers(const TableRow& row) {
-  return std::any_of(row.cells.begin() + 1, row.cells.end(),
-                     [](const std::string& cell) { return number_in(cell).has_value(); });
+bool is_flag(std::string_view text) {
+  text = trimmed(text);
+  return text == "0" || text == "1";
 }
 
-// Takes the heading from the front of the rows, if there is one.
-std::vector<std::string> take_names(std::vector<TableRow>& rows) {
+// Takes the heading from the front of the rows if none of its cells after the first is a value.
+template <class IsValue>
+std::vector<std::string> take_names(std::vector<TableRow>& rows, IsValue is_value) {
   std::vector<std::string> names;
-  if (rows.empty() || rows.front().cells.size() < 2 || has_numbers(rows.front())) return names;
-  for (std::size_t i = 1; i < rows.front().cells.size(); ++i)
-    names.emplace_back(trimmed(rows.front().cells[i]));
+  if (rows.empty()) return names;
+  const std::vector<std::string>& cells = rows.front().cells;
+  if (cells.size() < 2 || std::any_of(cells.begin() + 1, cells.end(), is_value)) return names;
+  for (std::size_t i = 1; i < cells.size(); ++i)
+    names.emplace_back(trimmed(cells[i]));
   rows.erase(rows.begin());
   return names;
 }
@@ -64,48 +68,148 @@ std::string picture_path(const fs::path& table, const std::string& file) {
   return (table.parent_path() / file).lexically_normal().string();
 }
 
+// What the cells of a table after the first hold.
+struct CellKind {
+  std::string_view name;    // "numbers"
+  std::string_view remedy;  // for a cell that holds something else
+  std::optional<float> (*read)(std::string_view);
+};
+
+constexpr CellKind kNumbers = {"numbers", "write numbers such as 3, -0.5 or 1e-3", number_in};
+constexpr CellKind kFlags = {"flags", "write 0 or 1",
+                             [](std::string_view text) -> std::optional<float> {
+                               if (!is_flag(text)) return std::nullopt;
+                               return trimmed(text) == "1" ? 1.0F : 0.0F;
+                             }};
+
+tl::unexpected<Error> no_files(const fs::path& file) {
+  return fail(ErrorKind::invalid, "the table lists no files", file.string(),
+              "write a line per picture");
+}
+
+// A value in every cell after the first. REQUIRES: rows.
+Result<PictureTable> values_of(const fs::path& file, const std::vector<TableRow>& rows,
+                               std::vector<std::string> names, const CellKind& kind) {
+  PictureTable table{.files = {}, .values = {}, .width = 1, .names = std::move(names)};
+  const std::string what(kind.name);
+  const std::size_t cells =
+      table.names.empty() ? rows.front().cells.size() : table.names.size() + 1;
+  if (cells < 2 || cells > static_cast<std::size_t>(kMostClasses) + 1) {
+    return fail(ErrorKind::invalid,
+                "has " + std::to_string(cells - 1) + " " + what + " for a picture",
+                table_place(file, rows.front().line),
+                "write 1 to 65536 " + what + " in every line, after the file");
+  }
+  table.width = static_cast<int>(cells - 1);
+  for (const TableRow& row : rows) {
+    if (row.cells.size() != cells || row.cells[0].empty()) {
+      return fail(ErrorKind::invalid,
+                  "expected a file and " + std::to_string(table.width) + " " + what + ", found " +
+                      std::to_string(row.cells.size()) + " cells" +
+                      (row.cells[0].empty() ? ", the first of them empty" : ""),
+                  table_place(file, row.line), "write as many " + what + " in every line");
+    }
+    table.files.push_back(picture_path(file, row.cells[0]));
+    for (std::size_t i = 1; i < cells; ++i) {
+      const auto value = kind.read(row.cells[i]);
+      if (!value) {
+        return fail(ErrorKind::invalid,
+                    "expected " + what + ", found \"" + shown_text(row.cells[i]) + "\"",
+                    table_place(file, row.line), std::string(kind.remedy));
+      }
+      table.values.push_back(*value);
+    }
+  }
+  return table;
+}
+
+// "cat; dog" as its names.
+std::set<std::string> tags_in(std::string_view cell) {
+  std::set<std::string> tags;
+  while (!cell.empty()) {
+    const std::size_t end = std::min(cell.find(';'), cell.size());
+    if (const std::string_view tag = trimmed(cell.substr(0, end)); !tag.empty()) tags.emplace(tag);
+    cell.remove_prefix(std::min(end + 1, cell.size()));
+  }
+  return tags;
+}
+
+// REQUIRES: rows, each with two cells.
+Result<PictureTable> lists_of(const fs::path& file, const std::vector<TableRow>& rows,
+                              std::span<const std::string> known_names) {
+  std::set<std::string> found;
+  for (const TableRow& row : rows)
+    found.merge(tags_in(row.cells[1]));
+  const auto numbers = number_classes(found, known_names, file.string());
+  if (!numbers) return tl::unexpected(numbers.error());
+  if (numbers->empty() || std::ssize(*numbers) > kMostClasses) {
+    return fail(ErrorKind::invalid, "has " + std::to_string(numbers->size()) + " different tags",
+                file.string(), "give 1 to 65536 tags");
+  }
+  PictureTable table{.files = {},
+                     .values = {},
+                     .width = static_cast<int>(numbers->size()),
+                     .names = names_of(*numbers)};
+  table.values.resize(rows.size() * numbers->size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].cells[0].empty()) {
+      return fail(ErrorKind::invalid, "names no file", table_place(file, rows[i].line),
+                  "write `file,tag;tag` in every line");
+    }
+    table.files.push_back(picture_path(file, rows[i].cells[0]));
+    for (const std::string& tag : tags_in(rows[i].cells[1]))
+      table.values[i * numbers->size() + static_cast<std::size_t>(numbers->at(tag))] = 1.0F;
+  }
+  return table;
+}
+
+bool has_two_cells(const TableRow& row) {
+  return row.cells.size() == 2;
+}
+
+bool is_heading_of_lists(const TableRow& row) {
+  const std::string second = lower_case(trimmed(row.cells[1]));
+  return second == "tags" || second == "labels";
+}
+
 }  // namespace
 
 Result<PictureTable> read_number_table(const fs::path& file,
                                        std::span<const std::string> known_names) {
   auto rows = read_table(file);
   if (!rows) return tl::unexpected(rows.error());
-  PictureTable table;
-  table.names = take_names(*rows);
-  if (auto same = check_names(table.names, known_names, file.string()); !same)
+  std::vector<std::string> names =
+      take_names(*rows, [](const std::string& cell) { return number_in(cell).has_value(); });
+  if (auto same = check_names(names, known_names, file.string()); !same)
     return tl::unexpected(same.error());
-  if (rows->empty()) {
-    return fail(ErrorKind::invalid, "the table lists no files", file.string(),
-                "write a line `file,number,…` per picture");
+  if (rows->empty()) return no_files(file);
+  return values_of(file, *rows, std::move(names), kNumbers);
+}
+
+Result<PictureTable> read_tag_table(const fs::path& file,
+                                    std::span<const std::string> known_names) {
+  auto rows = read_table(file);
+  if (!rows) return tl::unexpected(rows.error());
+  if (rows->empty()) return no_files(file);
+  // A heading is no line of a picture, so only the others say what the form is.
+  const auto is_named = [](const TableRow& row) {
+    return std::any_of(row.cells.begin() + 1, row.cells.end(),
+                       [](const std::string& cell) { return !is_flag(cell); });
+  };
+  const bool has_lists =
+      std::ranges::all_of(*rows, has_two_cells) &&
+      std::any_of(rows->begin() + (rows->size() > 1 ? 1 : 0), rows->end(), is_named);
+  if (has_lists) {
+    if (is_heading_of_lists(rows->front())) rows->erase(rows->begin());
+    if (rows->empty()) return no_files(file);
+    return lists_of(file, *rows, known_names);
   }
-  const std::size_t cells =
-      table.names.empty() ? rows->front().cells.size() : table.names.size() + 1;
-  if (cells < 2 || cells > static_cast<std::size_t>(kMostClasses) + 1) {
-    return fail(ErrorKind::invalid, "has " + std::to_string(cells - 1) + " numbers for a picture",
-                table_place(file, rows->front().line),
-                "write a line `file,number,…` per picture, with 1 to 65536 numbers");
-  }
-  table.width = static_cast<int>(cells - 1);
-  for (const TableRow& row : *rows) {
-    if (row.cells.size() != cells || row.cells[0].empty()) {
-      return fail(ErrorKind::invalid,
-                  "expected a file and " + std::to_string(table.width) + " numbers, found " +
-                      std::to_string(row.cells.size()) + " cells" +
-                      (row.cells[0].empty() ? ", the first of them empty" : ""),
-                  table_place(file, row.line), "write as many numbers in every line");
-    }
-    table.files.push_back(picture_path(file, row.cells[0]));
-    for (std::size_t i = 1; i < cells; ++i) {
-      const auto value = number_in(row.cells[i]);
-      if (!value) {
-        return fail(ErrorKind::invalid,
-                    shown_text(row.cells[i]) + " is no number that a 32-bit float can hold",
-                    table_place(file, row.line), "write numbers such as 3, -0.5 or 1e-3");
-      }
-      table.values.push_back(*value);
-    }
-  }
-  return table;
+  std::vector<std::string> names =
+      take_names(*rows, [](const std::string& cell) { return is_flag(cell); });
+  if (auto same = check_names(names, known_names, file.string()); !same)
+    return tl::unexpected(same.error());
+  if (rows->empty()) return no_files(file);
+  return values_of(file, *rows, std::move(names), kFlags);
 }
 
 }  // namespace autotuned::input

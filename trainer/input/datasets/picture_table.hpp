@@ -25,4 +25,11 @@ struct PictureTable {
 [[nodiscard]] Result<PictureTable> read_number_table(const std::filesystem::path& file,
                                                      std::span<const std::string> known_names = {});
 
+// CSV or TSV in one of two forms. A line `file,0,1,…` per picture: 1 for each tag that it has, 0 for each other one; a
+// first line with other cells names the tags. Or a line `file,cat;dog` with the names of the tags that it has, none in an
+// empty cell; a first line `…,tags` or `…,labels` is a heading. Tags are numbered in the order of the names, or as
+// `known_names` has them, those of the training data. Errors as above; also a name that `known_names` lacks.
+[[nodiscard]] Result<PictureTable> read_tag_table(const std::filesystem::path& file,
+                                                  std::span<const std::string> known_names = {});
+
 }  // namespace autotuned::input

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images from which a model can learn numbers, without any file: each value of a target has a direction for every cell of
+// Images from which a model can learn numbers or tags, without any file: each value of a target has a direction for every cell of
 // a 4 x 4 grid and channel. A cell is as bright as the sum of these directions times the values says; a sample is the
 // mean of that and of noise of its own.
 #include <algorithm>
@@ -19,6 +19,8 @@ constexpr int kGrid = 4;
 constexpr double kMiddle = 127.5;
 // Of the brightness around the middle: few cells reach black or white.
 constexpr double kContrast = 120.0;
+// What a tag is in the place of a number, and its negative where a sample does not have it.
+constexpr double kOfTag = 0.6;
 
 // From -1 to below 1.
 double signed_share(std::uint64_t random) {
@@ -37,7 +39,8 @@ class SyntheticTargetsDataset final : public Dataset {
   std::int64_t label(std::int64_t /*index*/) const override { return 0; }
   void read_target(std::int64_t index, std::span<float> out) const override {
     for (std::size_t k = 0; k < out.size(); ++k)
-      out[k] = static_cast<float>(value(index, static_cast<std::uint64_t>(k)));
+      out[k] = static_cast<float>(kind_ == TargetKind::tags ? value(index, k) > 0 ? 1.0 : 0.0
+                                                            : value(index, k));
   }
 
   Result<void> read(std::int64_t index, std::span<std::uint8_t> out) const override {
@@ -71,7 +74,9 @@ class SyntheticTargetsDataset final : public Dataset {
   }
 
   [[nodiscard]] double value(std::int64_t index, std::uint64_t k) const {
-    return signed_share(RandomStream(made_.seed, stream_of(index, kValues)).at(k));
+    const double drawn = signed_share(RandomStream(made_.seed, stream_of(index, kValues)).at(k));
+    if (kind_ != TargetKind::tags) return drawn;
+    return drawn < 0 ? -kOfTag : kOfTag;
   }
 
   [[nodiscard]] std::vector<unsigned> brightness(std::int64_t index) const {
@@ -99,6 +104,12 @@ Result<std::unique_ptr<Dataset>> open_synthetic_targets(const Json& parameters) 
   const auto made = synthetic_parameters(parameters, "targets");
   if (!made) return tl::unexpected(made.error());
   return std::make_unique<SyntheticTargetsDataset>(*made, TargetKind::numbers);
+}
+
+Result<std::unique_ptr<Dataset>> open_synthetic_tags(const Json& parameters) {
+  const auto made = synthetic_parameters(parameters, "tags");
+  if (!made) return tl::unexpected(made.error());
+  return std::make_unique<SyntheticTargetsDataset>(*made, TargetKind::tags);
 }
 
 }  // namespace autotuned::input

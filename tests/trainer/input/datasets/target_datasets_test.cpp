@@ -72,7 +72,7 @@ TEST_F(NumberTable, SaysWhereItIsWrong) {
   EXPECT_THAT(error_of("a.png,1\nb.png,1,2\n"),
               AllOf(HasSubstr("table.csv:2"), HasSubstr("a file and 1 numbers, found 3 cells")));
   EXPECT_THAT(error_of("a.png,1\nb.png,old\n"),
-              AllOf(HasSubstr("table.csv:2"), HasSubstr("old is no number")));
+              AllOf(HasSubstr("table.csv:2"), HasSubstr("expected numbers, found \"old\"")));
   for (const char* const number : {"nan", "inf", "1e99", "1.5x", "", "0,5"})
     EXPECT_THAT(error_of("a.png,1\nb.png," + std::string(number)), HasSubstr("table.csv:2"));
 }
@@ -95,6 +95,61 @@ TEST_F(NumberTable, IsADataSet) {
   EXPECT_THAT(values, ElementsAre(1.0F, 2.0F));
   (*data)->read_target(3, values);
   EXPECT_THAT(values, ElementsAre(3.0F, 4.0F));
+}
+
+class TagTable : public testing::Test {
+ protected:
+  [[nodiscard]] Result<PictureTable> read(const std::string& text,
+                                          const std::vector<std::string>& known = {}) const {
+    folder_.write("table.csv", text);
+    return read_tag_table(folder_ / "table.csv", known);
+  }
+  [[nodiscard]] std::string error_of(const std::string& text,
+                                     const std::vector<std::string>& known = {}) const {
+    const auto table = read(text, known);
+    EXPECT_FALSE(table);
+    return table ? "" : table.error().message();
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(TagTable, HasAColumnForEachTag) {
+  const auto table = read("file,cat,dog\na.png,1,0\nb.png, 0 ,1\n");
+  ASSERT_TRUE(table) << table.error().message();
+  EXPECT_THAT(table->names, ElementsAre("cat", "dog"));
+  EXPECT_THAT(table->values, ElementsAre(1.0F, 0.0F, 0.0F, 1.0F));
+  const auto numbered = read("a.png,1\nb.png,0\n");
+  ASSERT_TRUE(numbered) << numbered.error().message();
+  EXPECT_EQ(numbered->width, 1);
+  EXPECT_THAT(numbered->names, IsEmpty());
+  EXPECT_THAT(numbered->files, testing::SizeIs(2));
+  EXPECT_THAT(read("file,cat\na.png,1\n")->names, ElementsAre("cat"));
+}
+
+TEST_F(TagTable, OrAListOfTags) {
+  for (const char* const heading : {"", "image,Tags\n"}) {
+    const auto table = read(std::string(heading) + "a.png,dog; cat\nb.png,\nc.png,cat;cat\n");
+    ASSERT_TRUE(table) << table.error().message();
+    EXPECT_THAT(table->names, ElementsAre("cat", "dog"));
+    EXPECT_THAT(table->values, ElementsAre(1.0F, 1.0F, 0.0F, 0.0F, 1.0F, 0.0F));
+  }
+  // Those of the training number them.
+  const auto test = read("a.png,dog\n", {"ant", "cat", "dog"});
+  ASSERT_TRUE(test) << test.error().message();
+  EXPECT_THAT(test->values, ElementsAre(0.0F, 0.0F, 1.0F));
+  EXPECT_THAT(error_of("a.png,emu\n", {"ant", "cat"}), HasSubstr("emu"));
+}
+
+TEST_F(TagTable, SaysWhereItIsWrong) {
+  EXPECT_THAT(error_of(""), HasSubstr("lists no files"));
+  EXPECT_THAT(error_of("a.png,1,0\nb.png,1,2\n"),
+              AllOf(HasSubstr("table.csv:2"), HasSubstr("expected flags, found \"2\"")));
+  EXPECT_THAT(error_of("a.png,1,0\nb.png,1\n"),
+              AllOf(HasSubstr("table.csv:2"), HasSubstr("a file and 2 flags, found 2 cells")));
+  EXPECT_THAT(error_of("a.png,\nb.png,\n"), HasSubstr("0 different tags"));
+  EXPECT_THAT(error_of("file,cat,dog\na.png,1,0\n", {"dog", "cat"}),
+              HasSubstr("the columns are cat, dog"));
 }
 
 std::unique_ptr<Dataset> synthetic(std::int64_t targets, std::int64_t seed = 1) {
@@ -126,6 +181,22 @@ TEST(SyntheticTargets, AreTheSameEveryTime) {
   EXPECT_NE(target_of(*data, 7), target_of(*synthetic(3, 2), 7));
   for (std::int64_t i = 0; i < data->size(); ++i)
     EXPECT_THAT(target_of(*data, i), Each(AllOf(testing::Ge(-1.0F), testing::Lt(1.0F))));
+}
+
+TEST(SyntheticTags, AreThereOrNot) {
+  const auto data = open_dataset(
+      "synthetic_tags", {{"samples", 400}, {"shape", {1, 8, 8}}, {"tags", 3}, {"seed", 1}});
+  ASSERT_TRUE(data) << data.error().message();
+  EXPECT_EQ((*data)->target(), (TargetType{TargetKind::tags, 3}));
+  int there = 0;
+  for (std::int64_t i = 0; i < (*data)->size(); ++i) {
+    for (const float flag : target_of(**data, i)) {
+      EXPECT_TRUE(flag == 0.0F || flag == 1.0F);
+      there += flag == 1.0F ? 1 : 0;
+    }
+  }
+  EXPECT_GT(there, 500);
+  EXPECT_LT(there, 700);
 }
 
 // With one number, the brightness of some cell of the grid follows it.
