@@ -40,7 +40,7 @@ bool has_meaning(const TrialRecord& trial) {
 // Training as slow as this is not what was measured.
 constexpr double kSlowTrainingRatio = 0.7;
 // What a whole run tells of its training, and a list of runs leaves out.
-constexpr std::array kOfClasses = {"test_classes", "test_confusion", "test_targets"};
+constexpr std::array kOfClasses = {"test_classes", "test_confusion", "test_tags", "test_targets"};
 // Shorter trainings are mostly their first steps.
 constexpr double kTellingTrainingNs = 10e9;
 
@@ -64,6 +64,9 @@ std::string training_text(const storage::RunRow& run) {
   }
   if (const auto share = get_number(run.training, "test_r2")) {
     text += fmt::format(", R² {:.4f}", *share);
+  }
+  if (const auto share = get_number(run.training, "test_f1")) {
+    text += fmt::format(", micro-F1 {:.4f}", *share);
   }
   if (const auto damaged = get_integer(run.training, "damaged_files"); damaged && *damaged > 0) {
     text += fmt::format(", {} damaged files skipped", format_count(*damaged));
