@@ -123,6 +123,14 @@ void check_targets(const YamlNode& root, const Json& values, Checker& checker) {
                    "loss: " + targets + ", and " + loss.get<std::string>() +
                        " is not for these; use " + joined(losses_of(target)));
   }
+  for (const char* const mixing : {"mixup_alpha", "cutmix_alpha"}) {
+    if (!loss.is_string() || loss == "cross_entropy" ||
+        member(member(values, "train"), mixing).is_null())
+      continue;
+    checker.report(
+        node_or(root.find("train"), *data),
+        std::string("train.") + mixing + ": is for the loss cross_entropy; leave it out");
+  }
   const std::string of_others = target == Target::tags ? "label_smoothing" : "pos_weight";
   if (!member(member(values, "loss"), of_others.c_str()).is_null()) {
     checker.report(node_or(root.find("loss"), *data),

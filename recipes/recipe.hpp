@@ -40,6 +40,9 @@ struct StepRules {
   std::optional<double> clip_norm;   // the largest 2-norm of all gradients together
   std::optional<double> clip_value;  // the largest magnitude of an element of a gradient
   std::optional<double> ema_decay;   // of a running average of the parameters
+  // Of the Beta distributions by which MixUp and CutMix mix the samples of a batch.
+  std::optional<double> mixup_alpha;
+  std::optional<double> cutmix_alpha;
 };
 
 struct Evaluation {

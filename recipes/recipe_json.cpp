@@ -154,6 +154,8 @@ void read_step_rules(Reader& train, StepRules& rules) {
   read("clip_norm", rules.clip_norm, kMost);
   read("clip_value", rules.clip_value, kMost);
   read("ema_decay", rules.ema_decay, 1.0);
+  read("mixup_alpha", rules.mixup_alpha, kMost);
+  read("cutmix_alpha", rules.cutmix_alpha, kMost);
 }
 
 // Left out where they say nothing, so that a job keeps its identity.
@@ -162,6 +164,8 @@ void add_step_rules(const StepRules& rules, Json& train) {
   if (rules.clip_norm) train["clip_norm"] = *rules.clip_norm;
   if (rules.clip_value) train["clip_value"] = *rules.clip_value;
   if (rules.ema_decay) train["ema_decay"] = *rules.ema_decay;
+  if (rules.mixup_alpha) train["mixup_alpha"] = *rules.mixup_alpha;
+  if (rules.cutmix_alpha) train["cutmix_alpha"] = *rules.cutmix_alpha;
 }
 
 void read_tune(const Json& json, Reader& reader, Tune& tune) {

@@ -44,7 +44,7 @@ constexpr Mistake kMistakes[] = {
      "8:20: unknown key \"batchsize\" in train; did you mean \"batch_size\"?"},
     {"unknown_key_without_neighbour", "batch_size: 8", "colour: red",
      "8:20: unknown key \"colour\" in train; known are epochs, steps, batch_size, drop_last, "
-     "accumulate, clip_norm, clip_value, ema_decay"},
+     "accumulate, clip_norm, clip_value, ema_decay, mixup_alpha, cutmix_alpha"},
     {"unknown_parameter", "lr: 0.1", "lr: 0.1, momentun: 0.9",
      "7:33: unknown key \"momentun\" in optimizer; did you mean \"momentum\"?"},
     {"missing_key", "name: quick\n", "",

@@ -103,6 +103,17 @@ TEST(Targets, ThatAreTagsHaveTheirLossAndFigure) {
                           "tags, and mse is not for these; use bce, plugin"));
 }
 
+TEST(Targets, AreMixedForCrossEntropyAlone) {
+  const std::string mixing =
+      changed(kQuickRecipe, "batch_size: 8", "batch_size: 8, mixup_alpha: 0.2");
+  EXPECT_EQ(right(mixing).step_rules.mixup_alpha, 0.2);
+  EXPECT_FALSE(right(mixing).step_rules.cutmix_alpha);
+  EXPECT_NE(right(mixing).hash(), right(kQuickRecipe).hash());
+  EXPECT_THAT(problems(mixing + "loss: mse\n"),
+              ElementsAre("recipe.yaml:8:8: train.mixup_alpha: is for the loss cross_entropy; "
+                          "leave it out"));
+}
+
 // A trainer is sent JSON, which nobody may have checked.
 TEST(Targets, AreCheckedInJsonToo) {
   Json json = right(std::string(kQuickRecipe) + "evaluate: {split: 10%}\n").to_json();

@@ -305,7 +305,8 @@ class Feed::State final : public BatchSource {
     return {.samples = taken.samples,
             .wait_ns = taken.wait_ns,
             .bytes = taken.samples * sample_bytes(settings_, first_pipeline_, target_),
-            .ends_epoch = taken.ends_epoch};
+            .ends_epoch = taken.ends_epoch,
+            .position = taken.position};
   }
 
   Result<DeviceBatch> next_on_host() {

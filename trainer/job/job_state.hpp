@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "trainer/extensions/extensions.hpp"
+#include "trainer/feed/batch_mix.hpp"
 #include "trainer/feed/feed.hpp"
 #include "trainer/input/common/sample_cache.hpp"
 #include "trainer/input/datasets/damage_search.hpp"
@@ -159,6 +160,11 @@ class Job::State {
   Result<StepTaken> step(const CancelCheck& is_cancelled);
   StepTaken step_on(const DeviceBatch& batch);
   StepTaken learn_from(const DeviceBatch& batch);
+  // By train.mixup_alpha and train.cutmix_alpha.
+  [[nodiscard]] MixRules mix_rules() const {
+    return {recipe_.step_rules.mixup_alpha, recipe_.step_rules.cutmix_alpha};
+  }
+  [[nodiscard]] DeviceBatch mixed_batch(const DeviceBatch& batch) const;
   // For the next step: by the batch size and the samples seen so far.
   [[nodiscard]] double learning_rate() const;
   // Steps that nobody looks at; at least one, and none that begins after `deadline_ns`.

@@ -87,6 +87,10 @@ Result<void> Job::State::check_targets(std::int64_t outputs) const {
                     " is not for these",
                 "loss");
   }
+  if (mix_rules().is_on() && recipe_.loss != "cross_entropy") {
+    return fail(ErrorKind::invalid, "mixup_alpha and cutmix_alpha are for the loss cross_entropy",
+                "train", "leave them out");
+  }
   if (!target.is_class()) {
     if (target.width == outputs) return {};
     return fail(ErrorKind::invalid,

@@ -92,7 +92,8 @@ LossOptions evaluation_options_from(const Json& parameters) {
 at::Tensor loss_of(Loss loss, const at::Tensor& logits, const at::Tensor& labels,
                    const LossOptions& options) {
   if (loss == Loss::cross_entropy) {
-    if (options.label_smoothing == 0.0 && !options.class_weights.defined()) {
+    if (options.label_smoothing == 0.0 && !options.class_weights.defined() &&
+        !labels.is_floating_point()) {
       return at::cross_entropy_loss(logits, labels);
     }
     std::optional<at::Tensor> weights;

@@ -32,8 +32,8 @@ struct LossOptions {
   double bend = 1.0;  // of smooth_l1 and huber: the difference from which on they are linear
 };
 
-// A scalar of logits (samples, outputs) and labels: classes (samples) in int64, or numbers or tags (samples, outputs) in
-// float32.
+// A scalar of logits (samples, outputs) and labels: classes (samples) in int64, or numbers, tags or shares of classes
+// (samples, outputs) in float32.
 // Throws c10::Error, or what a plugin's does.
 using LossFunction = std::function<at::Tensor(const at::Tensor& logits, const at::Tensor& labels)>;
 
