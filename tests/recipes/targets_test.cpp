@@ -62,7 +62,7 @@ TEST(Targets, ThatDoNotFitAreToldAtOnce) {
           "and cross_entropy is not for these; use mse, l1, smooth_l1, huber, plugin",
           "recipe.yaml:9:18: evaluate.data: the targets of data of type synthetic_targets are "
           "numbers, and those of synthetic are classes",
-          "recipe.yaml:9:89: evaluate.best_by: the targets of data of type synthetic_targets "
+          "recipe.yaml:9:88: evaluate.best_by: the targets of data of type synthetic_targets "
           "are numbers, which have no accuracy; use loss, mae, r2"));
   EXPECT_THAT(
       problems(std::string(kQuickRecipe) + "loss: l1\n"),
@@ -70,7 +70,7 @@ TEST(Targets, ThatDoNotFitAreToldAtOnce) {
                   "l1 is not for these; use cross_entropy, bce, mse, plugin"));
   EXPECT_THAT(
       problems(changed(kQuickRecipe, "hidden: 16, classes: 4", "hidden: 16, classes: 1")),
-      ElementsAre("recipe.yaml:3:42: model.classes: the targets of data of type synthetic are "
+      ElementsAre("recipe.yaml:3:41: model.classes: the targets of data of type synthetic are "
                   "classes: expected at least 2, found 1"));
   EXPECT_THAT(
       problems(std::string(kQuickRecipe) + "evaluate: {split: 10%, best_by: mae}\n"),
