@@ -46,7 +46,7 @@ bool is_known(double end) {
 // Training as slow as this is not what was measured.
 constexpr double kSlowTrainingRatio = 0.7;
 // What a whole run tells of its training, and a list of runs leaves out.
-constexpr std::array kOfClasses = {"test_classes", "test_confusion"};
+constexpr std::array kOfClasses = {"test_classes", "test_confusion", "test_tags", "test_targets"};
 // Shorter trainings are mostly their first steps.
 constexpr double kTellingTrainingNs = 10e9;
 
@@ -64,6 +64,15 @@ std::string training_text(const storage::RunRow& run) {
   }
   if (const auto accuracy = get_number(run.training, "test_top5_accuracy")) {
     text += fmt::format(", top 5 {:.2f} %", *accuracy * 100);
+  }
+  if (const auto error = get_number(run.training, "test_mae")) {
+    text += fmt::format(", mean absolute error {:.4g}", *error);
+  }
+  if (const auto share = get_number(run.training, "test_r2")) {
+    text += fmt::format(", R² {:.4f}", *share);
+  }
+  if (const auto share = get_number(run.training, "test_f1")) {
+    text += fmt::format(", micro-F1 {:.4f}", *share);
   }
   if (const auto damaged = get_integer(run.training, "damaged_files"); damaged && *damaged > 0) {
     text += fmt::format(", {} damaged files skipped", format_count(*damaged));

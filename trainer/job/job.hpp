@@ -152,15 +152,46 @@ struct CheckedSteps {
   std::vector<StepInput> inputs;
 };
 
+// How far the outputs are from targets that are numbers.
+struct NumberFigures {
+  struct Value {
+    double mae = 0.0;          // mean absolute error
+    std::optional<double> r2;  // coefficient of determination; nothing if the targets are all equal
+  };
+  double mae = 0.0;           // mean over the values of a target
+  std::optional<double> r2;   // the same over those that have one
+  std::vector<Value> values;  // in the order of the target
+};
+
+// Which tags were found. Counts of samples, or for all tags together of samples and tags.
+struct TagFigures {
+  struct Tag {
+    std::int64_t true_positives = 0;  // have it, and it was found
+    std::int64_t found = 0;           // in which it was found
+    std::int64_t there = 0;           // that have it
+
+    // 2 TP / (2 TP + FP + FN); nothing if no sample has it and it was never found.
+    [[nodiscard]] std::optional<double> f1() const {
+      if (found + there == 0) return std::nullopt;
+      return 2.0 * static_cast<double>(true_positives) / static_cast<double>(found + there);
+    }
+  };
+  Tag all;  // its f1() is micro-F1
+  std::vector<Tag> tags;
+};
+
 struct TestResult {
   std::int64_t samples = 0;
-  double accuracy = 0.0;
-  double loss = 0.0;  // mean over samples
+  double accuracy = 0.0;  // of classes
+  double loss = 0.0;      // mean over samples
   // The share of samples whose class is among the five with the highest logits; nothing with five classes or less.
   std::optional<double> top5_accuracy;
   // confusion[i][j]: samples of class i that were taken for class j. Empty with more than 1000 classes.
   std::vector<std::vector<std::int64_t>> confusion;
-  std::vector<std::string> class_names;  // empty: they have only numbers
+  std::optional<NumberFigures> numbers;  // of targets that are numbers
+  std::optional<TagFigures> tags;        // of targets that are tags
+  // Of classes, of the values of a target, or of tags; empty: they have only numbers.
+  std::vector<std::string> class_names;
   bool was_cancelled = false;
 };
 

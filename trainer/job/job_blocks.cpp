@@ -128,8 +128,11 @@ Job::State::StepTaken Job::State::learn_from(const DeviceBatch& batch) {
   at::Tensor loss;
   last_learning_rate_ = learning_rate();
   if (extensions_.is_any_applied()) {
-    loss = learner_->step(extensions_.on_batch(batch), last_learning_rate_);
+    // They know labels as the data have them.
+    loss = learner_->step(mixed_batch(extensions_.on_batch(batch)), last_learning_rate_);
     extensions_.after_step(steps_ + 1, loss);
+  } else if (mix_rules().is_on()) {
+    loss = learner_->step(mixed_batch(batch), last_learning_rate_);
   } else {
     loss = learner_->step(batch, last_learning_rate_);
   }
@@ -140,6 +143,13 @@ Job::State::StepTaken Job::State::learn_from(const DeviceBatch& batch) {
   steps_ += 1;
   samples_ += batch.samples;
   return {std::move(loss), batch.samples, batch.wait_ns, batch.bytes, batch.ends_epoch};
+}
+
+DeviceBatch Job::State::mixed_batch(const DeviceBatch& batch) const {
+  if (!mix_rules().is_on()) return batch;
+  const Mixing mixing = draw_mixing(mix_rules(), recipe_.seed, batch.position, batch.images.size(2),
+                                    batch.images.size(3));
+  return mixed(batch, mixing, learner_->classes());
 }
 
 Result<void> Job::State::warm_up(std::int64_t steps, const CancelCheck& is_cancelled,

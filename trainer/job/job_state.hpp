@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "trainer/extensions/extensions.hpp"
+#include "trainer/feed/batch_mix.hpp"
 #include "trainer/feed/feed.hpp"
 #include "trainer/input/common/sample_cache.hpp"
 #include "trainer/input/datasets/damage_search.hpp"
@@ -118,6 +119,9 @@ class Job::State {
   // job_evaluation.cpp: opens what to evaluate on, if the recipe says so, and compiles its transforms.
   Result<void> open_test_data();
   Result<void> check_classes();
+  // job_targets.cpp: that both data sets have such targets as the loss, and a model with so many outputs.
+  [[nodiscard]] Result<void> check_targets(std::int64_t outputs) const;
+  [[nodiscard]] Result<void> check_test_targets() const;
   Result<void> compile_test_pipeline(const input::SampleShape& shape_in_training);
   // Knobs that neither the feed nor the learner obeys.
   void configure_steps(const Configuration& configuration);
@@ -157,6 +161,11 @@ class Job::State {
   Result<StepTaken> step(const CancelCheck& is_cancelled);
   StepTaken step_on(const DeviceBatch& batch);
   StepTaken learn_from(const DeviceBatch& batch);
+  // By train.mixup_alpha and train.cutmix_alpha.
+  [[nodiscard]] MixRules mix_rules() const {
+    return {recipe_.step_rules.mixup_alpha, recipe_.step_rules.cutmix_alpha};
+  }
+  [[nodiscard]] DeviceBatch mixed_batch(const DeviceBatch& batch) const;
   // For the next step: by the batch size and the samples seen so far.
   [[nodiscard]] double learning_rate() const;
   // Steps that nobody looks at; at least one, and none that begins after `deadline_ns`.

@@ -11,6 +11,7 @@
 #include "profiler/spans.hpp"
 #include "trainer/job/best_evaluation.hpp"
 #include "trainer/job/plateau.hpp"
+#include "trainer/job/test_figures.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -207,11 +208,8 @@ class Training {
     summary_.evaluation_ns += took;
     summary_.test = *test;
     evaluated_step_ = job_.steps();
-    on_progress_({{"evaluation",
-                   {{"epoch", divide_up(job_.steps(), plan_.steps_per_epoch)},
-                    {"accuracy", test->accuracy},
-                    {"loss", test->loss},
-                    {"samples", test->samples}}}});
+    on_progress_(
+        {{"evaluation", evaluation_frame(*test, divide_up(job_.steps(), plan_.steps_per_epoch))}});
     job_.set_rate_factor(plateau_.take(test->loss, job_.rate_factor()));
     if (best_.take(*test, divide_up(job_.steps(), plan_.steps_per_epoch))) save_best();
     if (best_.is_over() && job_.steps() < plan_.steps) report_early_end();

@@ -82,7 +82,7 @@ class Learner {
 
   struct Score {
     at::Tensor loss_sum;  // over samples
-    at::Tensor correct;   // number of samples
+    at::Tensor correct;   // number of samples; not defined if targets are no classes
     at::Tensor logits;    // of each
   };
   // While one lives, steps run as they are, operator by operator, for who looks at them; with the arithmetic

@@ -38,10 +38,17 @@ function takeBlock(state, event) {
   addPoint(state.memory, { x: state.blocks, y: event.peak_host_memory_bytes || 0, device: event.peak_device_memory_bytes || 0 });
 }
 
+function figureText(evaluation) {
+  if (typeof evaluation.accuracy === "number") return `accuracy ${percentText(evaluation.accuracy)}`;
+  if (typeof evaluation.mae === "number") return `mean absolute error ${evaluation.mae.toPrecision(4)}`;
+  if (typeof evaluation.f1 === "number") return `micro-F1 ${evaluation.f1.toFixed(4)}`;
+  return `loss ${evaluation.loss}`;
+}
+
 function takeTraining(state, progress) {
   if (progress.evaluation) {
     state.evaluations.push(progress.evaluation);
-    addMessage(state, "•", `epoch ${progress.evaluation.epoch}: accuracy ${percentText(progress.evaluation.accuracy)}`);
+    addMessage(state, "•", `epoch ${progress.evaluation.epoch}: ${figureText(progress.evaluation)}`);
     return;
   }
   if (typeof progress.samples !== "number") return;

@@ -23,7 +23,9 @@ function trainedFigure(training) {
   if (!training || !training.steps) return [null];
   const loss = typeof training.final_loss === "number" ? `loss ${training.final_loss.toFixed(4)}` : null;
   const accuracy = typeof training.test_accuracy === "number" ? `test accuracy ${(100 * training.test_accuracy).toFixed(2)} %` : null;
-  return [`${countText(training.steps)} steps`, [accuracy, loss, training.samples_per_second ? "at " + rateText(training.samples_per_second) : null].filter(Boolean).join(", ")];
+  const error = typeof training.test_mae === "number" ? `mean absolute error ${training.test_mae.toPrecision(4)}` : null;
+  const found = typeof training.test_f1 === "number" ? `micro-F1 ${training.test_f1.toFixed(4)}` : null;
+  return [`${countText(training.steps)} steps`, [accuracy, error, found, loss, training.samples_per_second ? "at " + rateText(training.samples_per_second) : null].filter(Boolean).join(", ")];
 }
 
 function answerSection(run) {
