@@ -3,6 +3,7 @@
 #include "trainer/feed/batch_mix.hpp"
 
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <gmock/gmock.h>
 
 #include <string>
