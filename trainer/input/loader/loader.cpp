@@ -319,8 +319,7 @@ void Loader::State::fill_cache(int threads, std::chrono::nanoseconds most,
   if (kept_ == Kept{}) return;
   const Position from = position();
   EpochOrder order = epoch_order();
-  const auto indices = order.of_epoch(from.epoch);
-  fill_kept(*writer_, indices, from.sample, threads, most, is_cancelled);
+  fill_kept(*writer_, order.of_epoch(from.epoch), from.sample, threads, most, is_cancelled);
 }
 
 Result<void> Loader::State::supply(Supply what) {
