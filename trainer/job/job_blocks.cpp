@@ -130,6 +130,7 @@ Job::State::StepTaken Job::State::learn_from(const DeviceBatch& batch) {
     loss = learner_->step(extensions_.on_batch(batch), learning_rate());
     extensions_.after_step(steps_ + 1, loss);
   } else {
+    seed_step();
     loss = learner_->step(batch, learning_rate());
   }
   if (reads_every_loss_) {
@@ -352,7 +353,7 @@ Result<Stretch> Job::State::advance(const StretchLimits& limits, const CancelChe
     stretch.ended_epoch = taken->ends_epoch;
     had_epoch_end |= taken->ends_epoch;
     if (taken->ends_epoch && limits.stops_at_epoch_end) break;
-    stretch.was_cancelled = cancel(now_ns());
+    stretch.was_cancelled = as_leader_says(cancel(now_ns()));
     if (stretch.was_cancelled || now_ns() >= limits.deadline_ns) break;
   }
   if (had_epoch_end) {

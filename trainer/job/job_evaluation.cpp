@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -144,6 +145,24 @@ Result<void> Job::State::compile_test_pipeline(const input::SampleShape& shape_i
 }
 
 Result<TestResult> Job::State::evaluate(const CancelCheck& is_cancelled) {
+  if (ranks_ == nullptr) return evaluate_here(is_cancelled);
+  TestResult result;
+  if (ranks_->is_leader()) {
+    auto evaluated = evaluate_here(is_cancelled);
+    if (!evaluated) return evaluated;
+    result = *std::move(evaluated);
+  }
+  std::array<double, 4> figures = {static_cast<double>(result.samples), result.accuracy,
+                                   result.loss, result.was_cancelled ? 1.0 : 0.0};
+  ranks_->take_from_leader(figures);
+  result.samples = static_cast<std::int64_t>(figures[0]);
+  result.accuracy = figures[1];
+  result.loss = figures[2];
+  result.was_cancelled = figures[3] != 0.0;
+  return result;
+}
+
+Result<TestResult> Job::State::evaluate_here(const CancelCheck& is_cancelled) {
   if (test_data_ == nullptr) return fail(ErrorKind::invalid, "the recipe has no test data");
   const auto train = pipeline_for(configuration_);
   if (!train) return tl::unexpected(train.error());

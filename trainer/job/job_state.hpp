@@ -24,6 +24,7 @@
 #include "trainer/input/transforms/pipeline.hpp"
 #include "trainer/job/job.hpp"
 #include "trainer/models/workloads.hpp"
+#include "trainer/ranks/rank_group.hpp"
 #include "trainer/state/checkpoint.hpp"
 #include "trainer/state/checkpoint_writer.hpp"
 #include "trainer/step/learner.hpp"
@@ -35,12 +36,13 @@ struct RecipeCheck;  // job_check.hpp
 // The recipe's transforms of training in one of their forms.
 [[nodiscard]] Result<input::Pipeline> pipeline_of(const recipes::Recipe& recipe,
                                                   const input::Dataset& data,
-                                                  const input::PipelineForm& form);
+                                                  const input::PipelineForm& form,
+                                                  std::int64_t rank = 0);
 
 class Job::State {
  public:
   State(recipes::Recipe recipe, const Machine& machine, const std::string& device,
-        std::vector<plugins::TrainerLibrary> libraries);
+        std::vector<plugins::TrainerLibrary> libraries, RankGroup* ranks = nullptr);
 
   // job_state.cpp: the functions of Job with these names.
   Result<void> load(const Configuration& configuration);
@@ -67,6 +69,9 @@ class Job::State {
                              const CancelCheck& is_cancelled, std::int64_t maximum_ns);
   Result<Stretch> advance(const StretchLimits& limits, const CancelCheck& is_cancelled);
 
+  // job_ranks.cpp
+  Result<void> start_together();
+
   // job_evaluation.cpp
   Result<TestResult> evaluate(const CancelCheck& is_cancelled);
 
@@ -90,6 +95,8 @@ class Job::State {
   [[nodiscard]] const JobFacts& facts() const { return facts_; }
   [[nodiscard]] const recipes::Recipe& recipe() const { return recipe_; }
   [[nodiscard]] const Configuration& configuration() const { return configuration_; }
+  [[nodiscard]] RankGroup* ranks() const { return ranks_; }
+  [[nodiscard]] std::int64_t samples_per_epoch() const;
   [[nodiscard]] std::int64_t steps() const { return steps_; }
   [[nodiscard]] std::int64_t samples() const { return samples_; }
   [[nodiscard]] double rate_factor() const { return rate_factor_; }
@@ -107,6 +114,15 @@ class Job::State {
   class Tracing;
 
   Result<void> check(const Configuration& configuration) const;
+  // job_ranks.cpp: what cannot be trained on several ranks yet.
+  Result<void> check_ranks(const Configuration& configuration) const;
+  [[nodiscard]] input::Share share() const;
+  // Draws of a rank that is not the leader depend on seed, rank and step alone, so that no checkpoint need keep them.
+  void seed_step() const;
+  // The leader's answer, on all ranks.
+  [[nodiscard]] bool as_leader_says(bool mine) const;
+  // job_evaluation.cpp
+  Result<TestResult> evaluate_here(const CancelCheck& is_cancelled);
   // Whether cuda.graph can be obeyed; then what it takes is there.
   Result<void> prepare_graph(const Configuration& configuration);
   Result<void> open_data();
@@ -216,6 +232,7 @@ class Job::State {
   std::int64_t steps_ = 0;
   std::int64_t samples_ = 0;
   double rate_factor_ = 1.0;
+  RankGroup* ranks_ = nullptr;
 };
 
 }  // namespace autotuned::trainer

@@ -33,13 +33,16 @@ class Training {
         on_progress_(on_progress),
         is_cancelled_(is_cancelled),
         plan_(plan_of(job.recipe().train, job.configuration().integer("batch_size"),
-                      job.facts().train_samples)),
+                      job.samples_per_epoch())),
+        ranks_(job.recipe().train.ranks),
+        is_leader_(job.ranks() == nullptr || job.ranks()->is_leader()),
         evaluates_epochs_(job.recipe().evaluation && job.recipe().evaluation->every == "epoch"),
         best_(job.recipe().evaluation),
         plateau_(job.recipe().schedule) {}
 
   Result<TrainingSummary> run() {
     if (auto started = start(); !started) return tl::unexpected(started.error());
+    if (auto together = job_.start_together(); !together) return tl::unexpected(together.error());
     next_checkpoint_ns_ = now_ns() + request_.checkpoint_every_ns;
     progress_.ns = now_ns();
     progress_.samples = job_.samples();
@@ -52,7 +55,7 @@ class Training {
       return tl::unexpected(done.error());
     }
     summary_.steps = job_.steps();
-    summary_.samples = job_.samples();
+    summary_.samples = ranks_ * job_.samples();
     summary_.epochs = job_.steps() / plan_.steps_per_epoch;
     summary_.damaged_files = job_.damaged_files();
     return summary_;
@@ -116,6 +119,7 @@ class Training {
         is_evaluated = true;
       }
       save_epoch();
+      if (!is_leader_) continue;
       if (auto looked = look_at_checkpoint(); !looked) miss_checkpoint(looked.error());
       if (now_ns() >= next_checkpoint_ns_ && job_.steps() < plan_.steps && !best_.is_over()) {
         const bool is_async = job_.configuration().flag("checkpoint.async");
@@ -172,15 +176,15 @@ class Training {
     const auto seconds = static_cast<double>(now - progress_.ns) / 1e9;
     const std::int64_t epoch =
         std::min(plan_.epochs, (job_.steps() - 1) / plan_.steps_per_epoch + 1);
-    on_progress_(
-        {{"step", job_.steps()},
-         {"steps_total", plan_.steps},
-         {"epoch", epoch},
-         {"epochs_total", plan_.epochs},
-         {"samples", job_.samples()},
-         {"samples_total", plan_.samples},
-         {"samples_per_second", static_cast<double>(job_.samples() - progress_.samples) / seconds},
-         {"loss", summary_.final_loss}});
+    on_progress_({{"step", job_.steps()},
+                  {"steps_total", plan_.steps},
+                  {"epoch", epoch},
+                  {"epochs_total", plan_.epochs},
+                  {"samples", ranks_ * job_.samples()},
+                  {"samples_total", ranks_ * plan_.samples},
+                  {"samples_per_second",
+                   static_cast<double>(ranks_ * (job_.samples() - progress_.samples)) / seconds},
+                  {"loss", summary_.final_loss}});
     progress_ = {.ns = now, .samples = job_.samples()};
   }
 
@@ -219,14 +223,16 @@ class Training {
   }
 
   void save_best() {
-    if (job_.recipe().evaluation->saves_best) save("model_best.pt");
+    if (is_leader_ && job_.recipe().evaluation->saves_best) save("model_best.pt");
   }
 
   // At the end of an epoch whose weights the recipe wants, save them; those of older epochs go.
   void save_epoch() {
     const std::int64_t every = job_.recipe().save_every_epochs.value_or(0);
     const std::int64_t epoch = job_.steps() / plan_.steps_per_epoch;
-    if (every == 0 || job_.steps() % plan_.steps_per_epoch != 0 || epoch % every != 0) return;
+    if (!is_leader_ || every == 0 || job_.steps() % plan_.steps_per_epoch != 0 ||
+        epoch % every != 0)
+      return;
     const std::int64_t start = now_ns();
     // A folder of this run: what an earlier training has left, or somebody else, is neither replaced nor mistaken for it.
     const std::string folder = "epochs-" + id_of_run();
@@ -292,8 +298,9 @@ class Training {
     next_checkpoint_ns_ = now_ns() + request_.checkpoint_every_ns;
   }
 
-  // Is there when this returns.
+  // Is there when this returns. The leader's is for all ranks.
   Result<void> write_checkpoint() {
+    if (!is_leader_) return {};
     // One that was begun and failed does not matter: this one is newer.
     if (auto finished = finish_checkpoint(); !finished) miss_checkpoint(finished.error());
     if (auto kept = job_.keep(kCheckpoint); !kept) return tl::unexpected(kept.error());
@@ -341,7 +348,9 @@ class Training {
   const TrainRequest& request_;
   const ProgressSink& on_progress_;
   const CancelCheck& is_cancelled_;
-  TrainingPlan plan_;
+  TrainingPlan plan_;  // of this rank
+  std::int64_t ranks_;
+  bool is_leader_;
   bool evaluates_epochs_;
   BestEvaluation best_;
   Plateau plateau_;
