@@ -122,6 +122,10 @@ int run(const RunOptions& options) {
   const auto budget = budget_of(options);
   if (!budget) return report_error(budget.error(), kUsageError);
   if (*budget) recipe->tune.budget = **budget;
+  if (options.ranks) recipe->train.ranks = *options.ranks;
+  if (const auto refused = recipes::refuse_ranks(*recipe, options.tune_only); !refused) {
+    return usage_error(refused.error().message());
+  }
   if (options.output) {
     recipe->output_dir = std::filesystem::absolute(*options.output);
     if (const std::string refusal = output_refusal(recipe->output_dir); !refusal.empty()) {
