@@ -24,21 +24,22 @@ class ByteStream {
 
   struct Outcome {
     std::size_t bytes = 0;           // written, from the front
-    std::optional<Error> cut_short;  // why it read less than `out` holds
+    std::optional<Error> cut_short;  // the error, if it read less than `out` holds
   };
-  // Fills `out`. ErrorKind::corrupt with "the file ends" or "the gzip data is damaged" as its `what`, so that the
-  // caller can say after how much; ErrorKind::io when the system failed.
+  // Fills `out`. ErrorKind::corrupt with "the file ends" or "the gzip data is damaged" as `what`, to which
+  // the caller can add the position; ErrorKind::io if the system failed.
   [[nodiscard]] Outcome read(std::span<std::uint8_t> out);
 
-  // What comes next, as much as is at hand; 0 at the end, and for an empty `out`. The errors of read(), where a gzip stream
-  // breaks off or is damaged: what came before is good. Bytes behind a gzip stream are passed over.
+  // Reads at least one byte, and as many more as are available without waiting; 0 at the end, or if `out` is
+  // empty. Errors are those of read(); bytes that earlier calls returned stay valid. Bytes after the end of a
+  // gzip stream are ignored.
   [[nodiscard]] Result<std::size_t> read_some(std::span<std::uint8_t> out);
 
-  // Ok when nothing is left and a gzip stream's checksum is right.
+  // Ok if nothing is left to read and the checksum of a gzip stream is right.
   [[nodiscard]] Result<void> expect_end();
 
-  // The most bytes that the file can hold: its size, or for gzip 1032 times that (the limit of the format). Used to
-  // refuse absurd headers before memory is allocated for them.
+  // The largest number of bytes that the file can hold: its size, or 1032 times its size for gzip (the limit
+  // of the format). Used to refuse wrong sizes in headers before memory is allocated for them.
   [[nodiscard]] std::uint64_t most_bytes() const;
 
  private:

@@ -26,7 +26,7 @@ class Descriptor {
   [[nodiscard]] int get() const { return fd_; }
   [[nodiscard]] bool is_open() const { return fd_ >= 0; }
   [[nodiscard]] int release() { return std::exchange(fd_, -1); }
-  void reset(int fd = -1);  // closes what it held; keeps errno
+  void reset(int fd = -1);  // closes the descriptor that it held; keeps errno
 
  private:
   int fd_ = -1;

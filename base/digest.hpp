@@ -25,7 +25,7 @@ class Sha256 {
   void update(std::string_view text);
   // 64 lower-case hexadecimal digits. The object must not be used afterwards.
   [[nodiscard]] std::string finish();
-  // The same in base64, 44 characters, as a Content-Security-Policy names a script.
+  // The same digest in base64 (44 characters), as a Content-Security-Policy names a script.
   [[nodiscard]] std::string finish_base64();
 
  private:

@@ -218,7 +218,7 @@ Result<Descriptor> lock_file(const path& file, std::string_view holder, bool wai
     }
     // In a folder that others write, a second name may be somebody's who wants that file emptied.
     if (status.st_nlink > 1) {
-      return fail(ErrorKind::invalid, "the lock is a file that has other names too", file.string());
+      return fail(ErrorKind::invalid, "the lock file has further hard links", file.string());
     }
     if (::flock(lock.get(), wait ? LOCK_EX : LOCK_EX | LOCK_NB) != 0) {
       if (errno == EWOULDBLOCK) {

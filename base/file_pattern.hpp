@@ -10,9 +10,9 @@
 
 namespace autotuned {
 
-// The files that a pattern of the shell matches (* ? [...], a backslash takes a character as it is),
-// sorted by their bytes; none is no error. A path without such characters is itself, if it exists.
-// Folders are left out. ErrorKind::permission or io when a folder on the way cannot be read.
+// The files that a shell pattern matches (* ? [...]; a backslash makes the next character literal), sorted by
+// their bytes. No match is no error. A path without such characters stands for itself, if it exists. Folders
+// are left out. ErrorKind::permission or io if a folder on the way cannot be read.
 [[nodiscard]] Result<std::vector<std::string>> files_matching(const std::string& pattern);
 
 // A pattern that matches `path` and nothing else.

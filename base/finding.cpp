@@ -13,7 +13,8 @@ Json FindingRecord::to_json() const {
           {"evidence", evidence},
           {"plugin", word(plugin)},
           {"knob", word(knob)},
-          {"advice", advice}};
+          {"advice", advice},
+          {"severity", word(severity)}};
 }
 
 }  // namespace autotuned

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rule of the profiler found in a trace, as plain values that outlive rule and trace.
+// What a rule of the profiler found in a trace, as plain values that outlive the rule and the trace.
 #pragma once
 
 #include <string>
@@ -9,17 +9,18 @@
 namespace autotuned {
 
 struct FindingRecord {
-  std::string id;      // of the rule; never changes its meaning
-  std::string signal;  // docs/metrics.md; its unit is the end of its name
+  std::string id;      // of the rule; its meaning never changes
+  std::string signal;  // its name (docs/metrics.md); the end of the name is the unit
   double value = 0.0;  // of the signal
   double threshold = 0.0;
-  bool is_below = false;  // fires under the threshold, else over it
+  bool is_below = false;  // the rule fires below the threshold; else above it
   std::string evidence;   // one sentence with the figures; may hold names of the user's program
-  std::string plugin;     // that acts on it; "" for none
-  std::string knob;       // that the plugin turns; "" for none
+  std::string plugin;     // the plugin that acts on it; "" for none
+  std::string knob;       // the knob that the plugin turns; "" for none
   std::string advice;
+  std::string severity;  // "high", "medium", "low" or "note"; "" in a history of an older version
 
-  // An element of `findings` in `run --json` and `explain --json`; what is "" is null.
+  // An element of `findings` in `run --json` and `explain --json`. Empty texts become null.
   [[nodiscard]] Json to_json() const;
 };
 

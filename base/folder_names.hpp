@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names in a folder. The standard library's iterator allocates in functions that may not throw, so it ends the
-// program if memory runs out.
+// The names in a folder. Used instead of the standard library's iterator, which allocates memory in noexcept
+// functions and so ends the program if memory runs out.
 #pragma once
 
 #include <memory>
@@ -10,16 +10,17 @@
 
 namespace autotuned {
 
-// Reads the names one after the other, in the order of the file system. One thread; asks for memory only to open the folder.
+// Reads the names one after the other, in the order of the file system. One thread. Allocates memory only to
+// open the folder.
 class FolderNames {
  public:
   explicit FolderNames(const char* folder);
 
-  // The next name, without "." and "..". Valid until the next call, with a null byte after it. Nothing at the end, or
-  // if the folder cannot be opened or read.
+  // The next name, without "." and "..", terminated by a null byte; valid until the next call. Nothing at the
+  // end, or if the folder cannot be opened or read.
   [[nodiscard]] std::optional<std::string_view> next();
 
-  // Why the folder could not be read to its end; none if it could.
+  // The error if the folder could not be read to its end.
   [[nodiscard]] std::error_code failure() const { return failure_; }
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON frames on a stream socket: a 4-byte little-endian length, then that many bytes of JSON.
 //
-// Both the trainer protocol (docs/trainer-protocol.md) and the session's reports travel like this.
+// Used by the trainer protocol (docs/trainer-protocol.md) and by the reports of a session.
 #pragma once
 
 #include <chrono>
@@ -24,9 +24,9 @@ inline constexpr std::size_t kFrameHeaderBytes = 4;
 // The length that a header announces. REQUIRES: at least kFrameHeaderBytes in `received`.
 [[nodiscard]] std::size_t announced_length(std::string_view received);
 
-// One end of a frame stream. Used by one thread at a time. A channel on which an error other than
-// `timeout` occurred is finished: every later call fails in the same way. (A value that is too long
-// to be sent is refused with ErrorKind::invalid before anything is sent, and finishes nothing.)
+// One end of a frame stream. Used by one thread at a time. After any error except `timeout` the channel is
+// finished: every later call returns the same error. Exception: a value that is too long to be sent is
+// refused with ErrorKind::invalid, and the channel goes on.
 class FrameChannel {
  public:
   explicit FrameChannel(Descriptor socket);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A reserve of memory for libraries that allocate a little in functions that may not throw.
+// A reserve of memory for libraries that allocate small blocks in functions that may not throw.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace autotuned {
 
-// While it lives, it frees its bytes as soon as operator new finds no memory in any thread, so that new succeeds; once.
-// One at a time in a process.
+// While it lives, the first operator new that finds no memory, in any thread, frees the reserve and then
+// succeeds. This works once. At most one object at a time in a process.
 class MemoryReserve {
  public:
   explicit MemoryReserve(std::size_t bytes);  // throws std::bad_alloc

@@ -14,10 +14,10 @@ enum class ErrorKind {
   invalid,        // input that cannot be used: a recipe, a request, an argument
   not_found,      // a file, run, knob or plugin that does not exist
   io,             // the system refused to read or write
-  disk_full,      // io, and the reason is space
-  permission,     // not allowed, or owned by someone who must not be trusted
+  disk_full,      // no space left to write
+  permission,     // not allowed, or owned by a user that is not trusted
   busy,           // locked by someone else
-  corrupt,        // a file is not what it claims to be
+  corrupt,        // a file's content is not valid for its format
   newer_version,  // written by a later version of this program
   unsupported,    // this machine or this build cannot do it
   out_of_memory,  // host or device memory

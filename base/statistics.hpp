@@ -5,11 +5,11 @@
 
 namespace autotuned {
 
-// The median; 0 of no values. REQUIRES: no NaN.
+// The median; 0 if there are no values. REQUIRES: no NaN.
 [[nodiscard]] double median(std::vector<double> values);
 
-// The median absolute deviation, scaled by 1.4826 to the standard deviation of normally distributed values; 0 of fewer than two
-// values. REQUIRES: no NaN.
+// The median absolute deviation times 1.4826, which estimates the standard deviation of normally distributed
+// values; 0 for fewer than two values. REQUIRES: no NaN.
 [[nodiscard]] double robust_deviation(std::vector<double> values);
 
 }  // namespace autotuned

@@ -13,13 +13,14 @@
 
 namespace autotuned {
 
-// Without blanks, tabs and line ends at both ends.
+// `text` without spaces, tabs and newlines at its beginning and end.
 [[nodiscard]] std::string_view trimmed(std::string_view text);
-// A library's message may be a page long. "unknown error" if there is none (a null pointer).
+// The first line of a message, because that of a library may be a page long. "unknown error" for a null
+// pointer.
 [[nodiscard]] std::string first_line(const char* text);
 
-// The candidate with the smallest edit distance (Damerau-Levenshtein, case ignored), when it is
-// close enough to be a slip: at most a third of the name's length, at least one.
+// The candidate with the smallest edit distance (Damerau-Levenshtein, case ignored), if `name` may be a
+// misspelling of it: a distance of at most a third of its length, and at least one.
 [[nodiscard]] std::optional<std::string> nearest_name(std::string_view name,
                                                       std::span<const std::string> candidates);
 

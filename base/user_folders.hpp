@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a user's state lies, and folders that nobody else may write.
+// The folder of a user's state, and folders to which only their owner may write.
 #pragma once
 
 #include <filesystem>
@@ -11,13 +11,13 @@ namespace autotuned {
 // $XDG_STATE_HOME/autotuned, else ~/.local/state/autotuned. Need not exist.
 [[nodiscard]] std::filesystem::path state_folder();
 
-// Makes what is missing of `folder` and of those above it, with mode 0700. Each folder that gets a new one is synced:
-// a power cut takes none of them away.
+// Creates `folder` and missing folders above it, with mode 0700. Syncs each folder that gets a new entry, so
+// that the new folders survive a power cut.
 [[nodiscard]] Result<void> make_folders(const std::filesystem::path& folder);
 
-// Makes `folder`, as make_folders() does, when it is missing; the one above must exist. ErrorKind::permission
-// when it is not a folder (a link is none), another user owns it, or others may write it; the message
-// begins with `name` ("the folder for locks") and ends with `remedy`.
+// Creates `folder` as make_folders() does if it is missing; the folder above it must exist.
+// ErrorKind::permission if it is not a folder (a link is none), belongs to another user, or may be written by
+// others; the message begins with `name` ("the folder for locks") and ends with `remedy`.
 [[nodiscard]] Result<void> make_private_folder(const std::filesystem::path& folder,
                                                const char* name, const char* remedy);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Named figures of a profile: what plugins read. docs/metrics.md explains each, and which are signals of a trace
-// (analysis/signals.hpp), which findings read, under another name.
+// Named figures of a profile, which plugins read. docs/metrics.md explains each, and which of them are also
+// signals of a trace under another name (analysis/findings/signals.hpp).
 #pragma once
 
 #include <cstdint>
@@ -30,37 +30,38 @@ struct MetricDefinition {
 [[nodiscard]] std::span<const MetricDefinition> metric_definitions();
 [[nodiscard]] const char* to_string(MetricKind kind);
 
-// What was seen over a number of profiled steps.
+// The raw numbers of some profiled steps.
 struct ProfileFacts {
   std::int64_t steps = 0;
   std::int64_t samples = 0;
   std::int64_t wall_ns = 0;
   std::int64_t cpu_ns = 0;         // of the whole process
-  std::int64_t kernel_cpu_ns = 0;  // of it, in the kernel
-  std::int64_t page_faults = 0;    // that needed no disk
-  std::int64_t storage_bytes = 0;  // that the process had storage read
+  std::int64_t kernel_cpu_ns = 0;  // the part of cpu_ns in the kernel
+  std::int64_t page_faults = 0;    // page faults that needed no disk
+  std::int64_t storage_bytes = 0;  // bytes that the process read from storage
   int cpus_allowed = 1;
   std::vector<SpanTotal> spans;
   std::vector<OperatorTotal> operators;
 
-  std::int64_t loader_samples = 0;    // produced meanwhile, by whatever thread
-  std::int64_t loader_thread_ns = 0;  // thread time that they took
-  // Of so many of these samples the time of every part was taken: of reading, of that and decoding, and of
-  // all before the first transform that draws.
+  std::int64_t loader_samples = 0;    // samples produced during the steps, by any thread
+  std::int64_t loader_thread_ns = 0;  // thread time for these samples
+  // The time of each part was measured for `timed_samples` of these samples: reading; reading and decoding;
+  // and everything before the first transform that draws random numbers.
   std::int64_t timed_samples = 0;
   std::int64_t reading_ns = 0;
   std::int64_t decoding_ns = 0;
   std::int64_t prefix_ns = 0;
-  std::int64_t cached_samples = 0;  // in the cache, of
-  std::int64_t stored_samples = 0;
+  std::int64_t cached_samples = 0;  // samples in the cache
+  std::int64_t stored_samples = 0;  // samples of the data set
   std::int64_t cache_bytes = 0;
   std::int64_t cache_fill_ns = 0;
   bool is_float_from_uint8 = false;  // samples stored as 8 bit, handed over as float32
 
-  std::int64_t transfer_bytes = 0;           // handed over to the device, or used in place by it
-  std::int64_t pageable_transfer_bytes = 0;  // of these, copied from memory that is not pinned
+  std::int64_t transfer_bytes = 0;           // moved to the device, or used in place by it
+  std::int64_t pageable_transfer_bytes = 0;  // the part copied from memory that is not pinned
 
-  // Of a checkpoint: to copy the state and to write it; 0 when none was timed. One is due so often.
+  // The time to copy the state for a checkpoint and to write it (0: none was timed), and the time between
+  // checkpoints.
   std::int64_t checkpoint_copy_ns = 0;
   std::int64_t checkpoint_write_ns = 0;
   std::int64_t checkpoint_every_ns = 0;

@@ -19,7 +19,8 @@ struct OperatorTotal {
   friend bool operator==(const OperatorTotal&, const OperatorTotal&) = default;
 };
 
-// Sums over the spans, largest self time first, at most `limit` (0: all). `span` comes back empty.
+// Sums over the spans, the largest self time first, at most `limit` rows (0: all). `span` is empty in the
+// result.
 [[nodiscard]] std::vector<OperatorTotal> by_name(const std::vector<OperatorTotal>& operators,
                                                  std::size_t limit);
 

@@ -7,7 +7,7 @@
 
 namespace autotuned::profiler {
 
-// An operator of a Timeline, or a span of a RecordedSteps, that was open when the host called. 0: none.
+// An operator of a Timeline or a span of a RecordedSteps that was open when the host made a call. 0: none.
 using ScopeId = std::uint64_t;
 
 // Indices into Timeline::threads and the events of that thread.
@@ -24,7 +24,7 @@ using ScopeId = std::uint64_t;
   return static_cast<ScopeId>(span) + 1;
 }
 
-// Hears of operators and spans as they begin and end, on the thread that runs them; they nest.
+// Is told when operators and spans begin and end, on the thread that runs them. They nest.
 class ScopeListener {
  public:
   virtual ~ScopeListener() = default;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spans: named stretches of time on one thread, recorded only while somebody profiles.
+// Spans: named stretches of time on one thread, recorded only during a profile.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace autotuned::profiler {
 
-// The spans of a training step. `step` holds all others but the last three.
+// The spans of a training step. `step` contains all others except the last three.
 namespace span {
 inline constexpr const char* kStep = "step";
 inline constexpr const char* kDataWait = "data_wait";
@@ -21,9 +21,9 @@ inline constexpr const char* kLoss = "loss";
 inline constexpr const char* kBackward = "backward";
 inline constexpr const char* kOptimizer = "optimizer";
 inline constexpr const char* kLossReading = "loss_reading";
-// Between steps: the training stands still for a checkpoint.
+// Between steps: the training waits for a checkpoint.
 inline constexpr const char* kCheckpoint = "checkpoint";
-// Inside of it.
+// Inside of the checkpoint.
 inline constexpr const char* kCheckpointCopy = "checkpoint_copy";
 inline constexpr const char* kCheckpointWrite = "checkpoint_write";
 }  // namespace span
@@ -37,9 +37,9 @@ struct SpanRecord {
   std::ptrdiff_t parent = -1;  // index of the enclosing record; -1 for none
 };
 
-// Collects the spans of the thread that constructed it, from construction to stop() or destruction.
-// At most one per thread at a time. Spans must not be open at either end. A listener hears of each by
-// scope_of_span() of its index.
+// Collects the spans of the thread that constructed it, from construction to stop() or destruction. At most
+// one for each thread at a time. REQUIRES: no span is open at either end. `listener`, which may be null, is
+// told of each span by the scope_of_span() of its index.
 class SpanRecorder {
  public:
   explicit SpanRecorder(std::size_t expected_spans = 1024, ScopeListener* listener = nullptr);
@@ -50,7 +50,7 @@ class SpanRecorder {
   void stop();
   [[nodiscard]] const std::vector<SpanRecord>& records() const { return records_; }
 
-  // The recorder of the calling thread; null while nobody profiles.
+  // The recorder of the calling thread; null if it does not record.
   [[nodiscard]] static SpanRecorder* current() { return current_; }
   // The innermost open span's name; empty outside of all.
   [[nodiscard]] const char* open_span() const {
@@ -96,9 +96,9 @@ struct SpanTotal {
   friend bool operator==(const SpanTotal&, const SpanTotal&) = default;
 };
 
-// Sums by name, in the order in which the names first began.
+// Sums by name, in the order of the first span of each name.
 [[nodiscard]] std::vector<SpanTotal> totals_of(const std::vector<SpanRecord>& records);
-// Null when no span of that name was recorded.
+// Null if no span of that name was recorded.
 [[nodiscard]] const SpanTotal* find_total(const std::vector<SpanTotal>& totals,
                                           std::string_view name);
 

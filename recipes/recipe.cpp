@@ -101,6 +101,64 @@ void check_loss(const YamlNode& root, const Json& values, Checker& checker) {
                  "loss: plugin is the loss of the model's plugin; write model: {plugin: NAME}");
 }
 
+// Where `node` says it, else where `otherwise` does.
+const YamlNode& node_or(const YamlNode* node, const YamlNode& otherwise) {
+  return node != nullptr ? *node : otherwise;
+}
+
+// That loss, evaluation and model go with the targets of the data.
+void check_targets(const YamlNode& root, const Json& values, Checker& checker) {
+  const YamlNode* const data = root.find("data");
+  const Json& type = member(member(values, "data"), "type");
+  if (data == nullptr || !type.is_string()) return;
+  const Target target = target_of(type.get<std::string>());
+  const std::string targets = "the targets of data of type " + type.get<std::string>() + " are " +
+                              std::string(name_of(target));
+  const auto is_in = [](const Json& name, const std::vector<std::string>& names) {
+    return !name.is_string() || std::ranges::find(names, name.get<std::string>()) != names.end();
+  };
+  const Json& loss = member(member(values, "loss"), "type");
+  if (!is_in(loss, losses_of(target))) {
+    checker.report(node_or(root.find("loss"), *data),
+                   "loss: " + targets + ", and " + loss.get<std::string>() +
+                       " is not for these; use " + joined(losses_of(target)));
+  }
+  for (const char* const mixing : {"mixup_alpha", "cutmix_alpha"}) {
+    if (!loss.is_string() || loss == "cross_entropy" ||
+        member(member(values, "train"), mixing).is_null())
+      continue;
+    checker.report(
+        node_or(root.find("train"), *data),
+        std::string("train.") + mixing + ": is for the loss cross_entropy; leave it out");
+  }
+  const std::string of_others = target == Target::tags ? "label_smoothing" : "pos_weight";
+  if (!member(member(values, "loss"), of_others.c_str()).is_null()) {
+    checker.report(node_or(root.find("loss"), *data),
+                   "loss: " + targets + ", and " + of_others + " is not for these; leave it out");
+  }
+  const YamlNode* const model = root.find("model");
+  const YamlNode* const width = model != nullptr ? model->find("classes") : nullptr;
+  if (width != nullptr && target == Target::classes &&
+      member(member(values, "model"), "classes") == 1) {
+    checker.report(*width, "model.classes: " + targets + ": expected at least 2, found 1");
+  }
+  const YamlNode* const evaluate = root.find("evaluate");
+  if (evaluate == nullptr) return;
+  const Json& checked = member(values, "evaluate");
+  const Json& test_type = member(member(checked, "data"), "type");
+  if (test_type.is_string() && target_of(test_type.get<std::string>()) != target) {
+    checker.report(node_or(evaluate->find("data"), *evaluate),
+                   "evaluate.data: " + targets + ", and those of " + test_type.get<std::string>() +
+                       " are " + std::string(name_of(target_of(test_type.get<std::string>()))));
+  }
+  const Json& figure = member(checked, "best_by");
+  if (!is_in(figure, figures_of(target))) {
+    checker.report(node_or(evaluate->find("best_by"), *evaluate),
+                   "evaluate.best_by: " + targets + ", which have no " + figure.get<std::string>() +
+                       "; use " + joined(figures_of(target)));
+  }
+}
+
 void check_plateau(const YamlNode& root, const Json& values, Checker& checker) {
   const YamlNode* schedule = root.find("schedule");
   if (schedule == nullptr || member(member(values, "schedule"), "type") != "plateau") return;
@@ -166,6 +224,7 @@ tl::expected<Recipe, std::vector<Diagnostic>> parse_recipe(std::string_view text
     check_allow(root, knobs, checker);
     check_batch_size_limit(root, *values, checker);
     check_loss(root, *values, checker);
+    check_targets(root, *values, checker);
     check_plateau(root, *values, checker);
     check_evaluation(root, checker);
   }

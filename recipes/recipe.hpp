@@ -44,6 +44,9 @@ struct StepRules {
   std::optional<double> clip_norm;   // the largest 2-norm of all gradients together
   std::optional<double> clip_value;  // the largest magnitude of an element of a gradient
   std::optional<double> ema_decay;   // of a running average of the parameters
+  // Of the Beta distributions by which MixUp and CutMix mix the samples of a batch.
+  std::optional<double> mixup_alpha;
+  std::optional<double> cutmix_alpha;
 };
 
 struct Evaluation {
@@ -55,7 +58,7 @@ struct Evaluation {
   std::optional<std::vector<Typed>> input;
   // "epoch" or "end".
   std::string every = "epoch";
-  // By which figure one evaluation is better than another: "accuracy" or "loss".
+  // By which figure one evaluation is better than another: one of figures_of() of the data's target.
   std::string best_by = "accuracy";
   bool saves_best = false;               // the weights of the best one, beside those of the end
   std::optional<std::int64_t> patience;  // evaluations after the best one that end the training

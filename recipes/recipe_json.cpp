@@ -160,6 +160,8 @@ void read_step_rules(Reader& train, StepRules& rules) {
   read("clip_norm", rules.clip_norm, kMost);
   read("clip_value", rules.clip_value, kMost);
   read("ema_decay", rules.ema_decay, 1.0);
+  read("mixup_alpha", rules.mixup_alpha, kMost);
+  read("cutmix_alpha", rules.cutmix_alpha, kMost);
 }
 
 // Left out where they say nothing, so that a job keeps its identity.
@@ -168,6 +170,8 @@ void add_step_rules(const StepRules& rules, Json& train) {
   if (rules.clip_norm) train["clip_norm"] = *rules.clip_norm;
   if (rules.clip_value) train["clip_value"] = *rules.clip_value;
   if (rules.ema_decay) train["ema_decay"] = *rules.ema_decay;
+  if (rules.mixup_alpha) train["mixup_alpha"] = *rules.mixup_alpha;
+  if (rules.cutmix_alpha) train["cutmix_alpha"] = *rules.cutmix_alpha;
 }
 
 void read_tune(const Json& json, Reader& reader, Tune& tune) {
@@ -196,7 +200,7 @@ void read_tune(const Json& json, Reader& reader, Tune& tune) {
   reader.absorb(batch_size);
 }
 
-void read_evaluation(Reader& evaluate, Evaluation& evaluation) {
+void read_evaluation(Reader& evaluate, Target target, Evaluation& evaluation) {
   if (evaluate.has("data")) evaluate.read("data", evaluation.data);
   if (evaluate.has("split_ratio")) evaluate.read("split_ratio", evaluation.split_ratio);
   const bool is_split = evaluation.split_ratio > 0 && evaluation.split_ratio < 1;
@@ -205,9 +209,11 @@ void read_evaluation(Reader& evaluate, Evaluation& evaluation) {
   }
   if (evaluate.has("input")) evaluate.read("input", evaluation.input.emplace());
   evaluate.read("every", evaluation.every);
+  const std::vector<std::string> figures = figures_of(target);
+  evaluation.best_by = figures.front();
   if (evaluate.has("best_by")) evaluate.read("best_by", evaluation.best_by);
-  if (evaluation.best_by != "accuracy" && evaluation.best_by != "loss") {
-    evaluate.refuse("best_by", "accuracy or loss");
+  if (std::ranges::find(figures, evaluation.best_by) == figures.end()) {
+    evaluate.refuse("best_by", "one of " + joined(figures));
   }
   if (evaluate.has("save_best")) evaluate.read("save_best", evaluation.saves_best);
   evaluate.read("patience", evaluation.patience);
@@ -226,7 +232,7 @@ void read_loss(const Json& loss, Reader& reader, Recipe& recipe) {
   recipe.loss_parameters = typed.parameters;
 }
 
-Json evaluation_json(const Evaluation& evaluation) {
+Json evaluation_json(const Evaluation& evaluation, Target target) {
   Json json{{"every", evaluation.every}};
   if (evaluation.split_ratio > 0) {
     json["split_ratio"] = evaluation.split_ratio;
@@ -234,7 +240,7 @@ Json evaluation_json(const Evaluation& evaluation) {
     json["data"] = typed_json(evaluation.data);
   }
   if (evaluation.input) json["input"] = transforms_json(*evaluation.input);
-  if (evaluation.best_by != "accuracy") json["best_by"] = evaluation.best_by;
+  if (evaluation.best_by != figures_of(target).front()) json["best_by"] = evaluation.best_by;
   if (evaluation.saves_best) json["save_best"] = true;
   if (evaluation.patience) json["patience"] = *evaluation.patience;
   return json;
@@ -341,7 +347,7 @@ Json Recipe::to_json() const {
   if (schedule.type != "constant" || !schedule.parameters.empty()) {
     json["schedule"] = typed_json(schedule);
   }
-  if (evaluation) json["evaluate"] = evaluation_json(*evaluation);
+  if (evaluation) json["evaluate"] = evaluation_json(*evaluation, target_of(data.type));
   if (save_every_epochs) {
     json["output"]["save_every"] = *save_every_epochs;
     json["output"]["keep"] = kept_saves;
@@ -383,7 +389,7 @@ Result<Recipe> Recipe::from_json(const Json& value) {
 
   if (reader.has("evaluate")) {
     Reader evaluate = reader.inside("evaluate");
-    read_evaluation(evaluate, recipe.evaluation.emplace());
+    read_evaluation(evaluate, target_of(recipe.data.type), recipe.evaluation.emplace());
     reader.absorb(evaluate);
   }
 

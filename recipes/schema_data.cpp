@@ -141,7 +141,7 @@ std::string same_number_of_channels(const YamlNode& /*map*/, const Json& values)
 // --- data -----------------------------------------------------------------------------------------
 
 const std::vector<Variant>& data_types() {
-  static const std::vector<Variant> types{
+  static const std::vector<Variant> types = with_target_types({
       {.name = "cifar10",
        .summary = "CIFAR-10 in its binary version: 3 x 32 x 32 bytes and ten classes. Data of type "
                   "synthetic with shape [3, 32, 32] and 10 classes has the same form.",
@@ -202,33 +202,32 @@ const std::vector<Variant>& data_types() {
            "put JPEG files there (scripts/setup --photos makes the files in .deps/photos)")},
       {.name = "npy",
        .summary = "Arrays written by numpy.save, read during the training.",
-       .fields = {{.key = "images",
-                   .type = FieldType::files,
-                   .summary =
-                       "The .npy files, in this order: arrays of bytes or 32-bit floats with "
-                       "the shape (samples, rows, columns) or with channels.",
-                   .is_required = true,
-                   .shape = Shape::single_or_list,
-                   .remedy = "save an array there with numpy.save"},
-                  {.key = "labels",
-                   .type = FieldType::files,
-                   .summary =
-                       "The .npy files with the label of each sample: an integer of at least 0.",
-                   .is_required = true,
-                   .shape = Shape::single_or_list,
-                   .remedy = "save an array there with numpy.save"},
-                  {.key = "layout",
-                   .type = choice,
-                   .summary =
-                       "Position of the channels. nchw: before rows and columns. nhwc: after them.",
-                   .default_text = "nchw",
-                   .choices = {"nchw", "nhwc"}},
-                  {.key = "classes",
-                   .type = integer,
-                   .summary = "Number of classes.",
-                   .default_in_words = "the highest label + 1",
-                   .range = kClasses},
-                  shuffle_field()}},
+       .fields =
+           {{.key = "images",
+             .type = FieldType::files,
+             .summary = "The .npy files, in this order: arrays of bytes or 32-bit floats with "
+                        "the shape (samples, rows, columns) or with channels.",
+             .is_required = true,
+             .shape = Shape::single_or_list,
+             .remedy = "save an array there with numpy.save"},
+            {.key = "labels",
+             .type = FieldType::files,
+             .summary = "The .npy files with the label of each sample: an integer of at least 0.",
+             .is_required = true,
+             .shape = Shape::single_or_list,
+             .remedy = "save an array there with numpy.save"},
+            {.key = "layout",
+             .type = choice,
+             .summary =
+                 "Position of the channels. nchw: before rows and columns. nhwc: after them.",
+             .default_text = "nchw",
+             .choices = {"nchw", "nhwc"}},
+            {.key = "classes",
+             .type = integer,
+             .summary = "Number of classes.",
+             .default_in_words = "the highest label + 1",
+             .range = kClasses},
+            shuffle_field()}},
       {.name = "synthetic",
        .summary = "Artificial images of bytes with labels that can be learned, for tests. Every "
                   "run sees the same images.",
@@ -264,7 +263,7 @@ const std::vector<Variant>& data_types() {
                    .is_required = true},
                   shuffle_field()},
        .is_plugin = true},
-  };
+  });
   return types;
 }
 

@@ -7,14 +7,15 @@ namespace {
 
 using enum FieldType;
 
-constexpr Range kClasses{.minimum = 2, .maximum = 65'536};
+// One output is for one number; data with classes need two.
+constexpr Range kOutputs{.minimum = 1, .maximum = 65'536};
 
 Field classes_field(std::string_view by_default) {
   return {.key = "classes",
           .type = integer,
           .summary = "Width of the output.",
           .default_text = by_default,
-          .range = kClasses};
+          .range = kOutputs};
 }
 
 Field dropout_field() {
@@ -184,7 +185,7 @@ const std::vector<Variant>& models_alone() {
                    .type = integer,
                    .summary = "Expected width of the output.",
                    .default_in_words = "the width that the model returns",
-                   .range = kClasses}}},
+                   .range = kOutputs}}},
       {.name = kPluginType,
        .summary = "Model of a workload plugin, written {plugin: NAME, …}. Further keys are "
                   "parameters of the plugin.",

@@ -11,6 +11,7 @@ using enum FieldType;
 
 constexpr Range kPositive{.minimum = 0, .open_minimum = true};
 constexpr Range kNotNegative{.minimum = 0};
+constexpr Range kAlphas{.minimum = 0, .maximum = 1000, .open_minimum = true};
 constexpr Range kBatchSizes{.minimum = 1, .maximum = 1'048'576};
 
 std::string one_length(const YamlNode& map) {
@@ -35,65 +36,71 @@ std::string train_fits(const YamlNode& map, const Json& values) {
 }
 
 Field train_field() {
-  return {.key = "train",
-          .type = map,
-          .summary = "Length of the training, and what a step does.",
-          .is_required = true,
-          .fields =
-              {{.key = "epochs",
-                .type = integer,
-                .summary = "Number of passes over all samples. Give epochs or steps.",
-                .default_in_words = "steps is given instead",
-                .range = {.minimum = 1, .maximum = 1e6}},
-               {.key = "steps",
-                .type = integer,
-                .summary = "Number of steps with batch_size samples. If tuning changes the batch "
-                           "size, the number of steps changes and the number of samples stays.",
-                .default_in_words = "epochs is given instead",
-                .range = {.minimum = 1, .maximum = 1e12}},
-               {.key = "batch_size",
-                .type = integer,
-                .summary = "Number of samples in a step.",
-                .default_text = "32",
-                .range = kBatchSizes,
-                .unit = "samples"},
-               {.key = "drop_last",
-                .type = boolean,
-                .summary = "Leave out the last batch of an epoch if it is not full.",
-                .default_text = "true"},
-               {.key = "ranks",
-                .type = integer,
-                .summary = "Number of processes of this machine that train together. Each has "
-                           "batches of batch_size samples of its own, and gradients are "
-                           "averaged (docs/distributed.md).",
-                .default_text = "1",
-                .range = {.minimum = 1, .maximum = kMostRanks}},
-               {.key = "accumulate",
-                .type = integer,
-                .summary = "Number of equal parts of a batch that go through the model one after "
-                           "the other; their gradients are added up for one step of the "
-                           "optimizer.",
-                .default_text = "1",
-                .range = kBatchSizes},
-               {.key = "clip_norm",
-                .type = number,
-                .summary = "Largest 2-norm of all gradients together; larger ones are scaled "
-                           "down.",
-                .default_in_words = "no limit",
-                .range = kPositive},
-               {.key = "clip_value",
-                .type = number,
-                .summary = "Largest magnitude of an element of a gradient; larger ones are cut "
-                           "off.",
-                .default_in_words = "no limit",
-                .range = kPositive},
-               {.key = "ema_decay",
-                .type = number,
-                .summary = "Keep a running average of the parameters, of which this share stays "
-                           "in each step. It is what is evaluated, and saved as model_ema.pt.",
-                .default_in_words = "no average",
-                .range = {.minimum = 0, .maximum = 1, .open_minimum = true, .open_maximum = true}}},
-          .rule = train_fits};
+  return {
+      .key = "train",
+      .type = map,
+      .summary = "Length of the training, and what a step does.",
+      .is_required = true,
+      .fields =
+          {{.key = "epochs",
+            .type = integer,
+            .summary = "Number of passes over all samples. Give epochs or steps.",
+            .default_in_words = "steps is given instead",
+            .range = {.minimum = 1, .maximum = 1e6}},
+           {.key = "steps",
+            .type = integer,
+            .summary = "Number of steps with batch_size samples. If tuning changes the batch "
+                       "size, the number of steps changes and the number of samples stays.",
+            .default_in_words = "epochs is given instead",
+            .range = {.minimum = 1, .maximum = 1e12}},
+           {.key = "batch_size",
+            .type = integer,
+            .summary = "Number of samples in a step.",
+            .default_text = "32",
+            .range = kBatchSizes,
+            .unit = "samples"},
+           {.key = "drop_last",
+            .type = boolean,
+            .summary = "Leave out the last batch of an epoch if it is not full.",
+            .default_text = "true"},
+           {.key = "accumulate",
+            .type = integer,
+            .summary = "Number of equal parts of a batch that go through the model one after "
+                       "the other; their gradients are added up for one step of the "
+                       "optimizer.",
+            .default_text = "1",
+            .range = kBatchSizes},
+           {.key = "clip_norm",
+            .type = number,
+            .summary = "Largest 2-norm of all gradients together; larger ones are scaled "
+                       "down.",
+            .default_in_words = "no limit",
+            .range = kPositive},
+           {.key = "clip_value",
+            .type = number,
+            .summary = "Largest magnitude of an element of a gradient; larger ones are cut "
+                       "off.",
+            .default_in_words = "no limit",
+            .range = kPositive},
+           {.key = "ema_decay",
+            .type = number,
+            .summary = "Keep a running average of the parameters, of which this share stays "
+                       "in each step. It is what is evaluated, and saved as model_ema.pt.",
+            .default_in_words = "no average",
+            .range = {.minimum = 0, .maximum = 1, .open_minimum = true, .open_maximum = true}},
+           {.key = "mixup_alpha",
+            .type = number,
+            .summary = "Mix each sample of a batch, and its class, with another by a share from "
+                       "Beta(alpha, alpha), as torchvision's MixUp. For cross_entropy.",
+            .default_in_words = "samples are not mixed",
+            .range = kAlphas},
+           {.key = "cutmix_alpha",
+            .type = number,
+            .summary = "Replace a rectangle of each sample by that of another, as torchvision's "
+                       "CutMix. With both, each batch gets one of the two at random.",
+            .default_in_words = "samples are not cut",
+            .range = kAlphas}},
+      .rule = train_fits};
 }
 
 std::string one_source(const YamlNode& map) {
@@ -142,8 +149,8 @@ Field evaluate_field() {
                {.key = "best_by",
                 .type = choice,
                 .summary = "The figure by which one evaluation is better than another.",
-                .default_text = "accuracy",
-                .choices = {"accuracy", "loss"}},
+                .default_in_words = "accuracy; with numbers loss; with tags f1",
+                .choices = {"accuracy", "loss", "mae", "r2", "f1"}},
                {.key = "save_best",
                 .type = boolean,
                 .summary = "Save the weights of the best evaluation as model_best.pt beside "

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/json.hpp"
+#include "recipes/targets.hpp"
 #include "recipes/yaml.hpp"
 
 namespace autotuned::recipes {
@@ -91,6 +92,8 @@ struct Variant {
   bool is_plugin = false;
   // Of a transform that draws random numbers: what to do where nothing may be random. Empty: it draws none.
   std::string_view remedy_for_evaluation = {};
+  // Of a type of data.
+  Target target = Target::classes;
 };
 
 // The name of the variants with is_plugin, also in the checked recipe: {"type": "plugin", "plugin": NAME,
@@ -101,6 +104,8 @@ inline constexpr const char* kPluginType = "plugin";
 [[nodiscard]] const Field& recipe_field();
 [[nodiscard]] const std::vector<Variant>& model_types();
 [[nodiscard]] const std::vector<Variant>& data_types();
+// `types` with those whose targets are no classes. REQUIRES: image_index, synthetic and synthetic_normal among them.
+[[nodiscard]] std::vector<Variant> with_target_types(std::vector<Variant> types);
 [[nodiscard]] const std::vector<Variant>& transform_types();
 [[nodiscard]] const std::vector<Variant>& loss_types();
 [[nodiscard]] const std::vector<Variant>& optimizer_types();

@@ -82,6 +82,15 @@ Field label_smoothing_field() {
           .range = kShare};
 }
 
+// Without a default in the recipe, as the other parameters of losses.
+Field bend_field(std::string_view key) {
+  return {.key = key,
+          .type = number,
+          .summary = "Difference of output and target from which on the loss is linear.",
+          .default_in_words = "1",
+          .range = kPositive};
+}
+
 std::string some_class_counts(const YamlNode& /*map*/, const Json& values) {
   const Json& weights = member(values, "class_weights");
   if (!weights.is_array()) return {};
@@ -172,9 +181,26 @@ const std::vector<Variant>& loss_types() {
       {.name = "bce",
        .summary =
            "Mean over samples and outputs of the binary cross entropy of each logit with the "
-           "one-hot label.",
-       .fields = {label_smoothing_field()}},
-      {.name = "mse", .summary = "Mean over samples and outputs of (output - one-hot label)^2."},
+           "one-hot label, or with the tag.",
+       .fields = {label_smoothing_field(),
+                  {.key = "pos_weight",
+                   .type = number,
+                   .summary =
+                       "Weight of samples that have a tag: one for all tags, or one per tag, "
+                       "as in PyTorch.",
+                   .default_in_words = "1",
+                   .range = kPositive,
+                   .shape = Shape::single_or_list}}},
+      {.name = "mse",
+       .summary = "Mean over samples and outputs of (output - target)^2. The target of a class is "
+                  "one-hot."},
+      {.name = "l1", .summary = "Mean over samples and outputs of |output - target|, of numbers."},
+      {.name = "smooth_l1",
+       .summary = "PyTorch's smooth L1 loss, of numbers: quadratic below beta, linear above it.",
+       .fields = {bend_field("beta")}},
+      {.name = "huber",
+       .summary = "PyTorch's Huber loss, of numbers: smooth_l1 times delta.",
+       .fields = {bend_field("delta")}},
       {.name = kPluginType, .summary = "The loss of the model's plugin."},
   };
   return types;

@@ -100,7 +100,7 @@ Result<void> check_pragmas(SQLite::Database& database, std::chrono::milliseconds
     if (found != pragma.expected) {
       return fail(ErrorKind::unsupported,
                   std::string("SQLite answers ") + pragma.name + " = " + found + " instead of " +
-                      pragma.expected + ", without which nothing can be promised",
+                      pragma.expected + ", so a power cut could lose what was stored",
                   file, "choose a file on a local disk with --history");
     }
   }
@@ -185,9 +185,12 @@ std::string integrity_of(const SQLite::Database& database) {
   const auto add = [&](const std::string& finding) {
     findings += (findings.empty() ? "" : "\n") + finding;
   };
-  SQLite::Statement pages(database, "PRAGMA integrity_check");
+  // One damaged page makes a hundred lines about the pages behind it.
+  SQLite::Statement pages(database, "PRAGMA integrity_check(3)");
   while (pages.executeStep())
     add(pages.getColumn(0).getString());
+  // Its references cannot be followed.
+  if (findings != "ok") return findings;
   SQLite::Statement references(database, "PRAGMA foreign_key_check");
   while (references.executeStep()) {
     add("a row of " + references.getColumn(0).getString() + " refers to a missing row of " +
@@ -244,8 +247,8 @@ Result<std::unique_ptr<History::Connection>> History::Connection::open(
   if (opened) return connection;
   if (!is_writable && opened.error().kind == ErrorKind::io) {
     return fail(ErrorKind::permission,
-                "the program that wrote the history was killed, and tidying up after it needs "
-                "the right to write",
+                "the program that wrote the history was killed, and its recovery needs "
+                "permission to write",
                 file, "run 'autotuned history' once as the owner of the file");
   }
   return tl::unexpected(opened.error());

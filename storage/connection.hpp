@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An open history: the database with its pragmas, and the border at which exceptions end.
+// An open history: the database with its pragmas, and the functions that turn exceptions into errors.
 #pragma once
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -18,29 +18,31 @@
 
 namespace autotuned::storage {
 
-// A URI that opens a file as it lies there: no locks, no write-ahead log, nothing made beside it.
+// A URI that opens a file read-only as it is: no locks, no write-ahead log, no new file beside it.
 [[nodiscard]] std::string immutable_uri(const std::filesystem::path& file);
 
-// "ok", or what SQLite's checks of pages and of references found, line by line.
+// "ok", or the findings of SQLite's checks of pages and references, one on each line.
 [[nodiscard]] std::string integrity_of(const SQLite::Database& database);
 
-// For a history that was deleted or moved while it was open.
+// The error for a history whose file was deleted or moved while it was open.
 [[nodiscard]] Error gone_error(const std::filesystem::path& file);
 
 struct History::Connection {
   std::filesystem::path file;  // absolute
-  LockPatience patience;  // its address is SQLite's: declared before, so gone after the database
+  LockPatience
+      patience;  // SQLite holds its address: declared before the database, so destroyed after it
   std::unique_ptr<SQLite::Database> database;
   UnreadableRows unreadable;
 
   [[nodiscard]] static Result<std::unique_ptr<Connection>> open(
       const std::filesystem::path& file, Access access, std::chrono::milliseconds lock_timeout);
 
-  // Whether the file has lost its name meanwhile: what is written to it then is lost with the last who has it open.
+  // Whether the file has lost its name since it was opened. Anything written to it then is lost when the last
+  // process closes it.
   [[nodiscard]] bool is_gone() const;
 
-  // Runs `work()`, which returns a Result. What it throws becomes an Error; `doing` completes
-  // "cannot ...".
+  // Runs `work()`, which returns a Result. Turns its exceptions into an Error whose text is "cannot " and
+  // `doing`.
   template <class Work>
   auto guard(std::string_view doing, Work work) const -> decltype(work()) {
     errno = 0;
@@ -62,7 +64,7 @@ struct History::Connection {
     return guard(doing, [&] { return work(*database); });
   }
 
-  // In one transaction: everything or, after any error, nothing.
+  // Runs `work` in one transaction: after any error nothing is stored.
   template <class Work>
   auto write(std::string_view doing, Work work) -> decltype(work(*database)) {
     return read(doing, [&](SQLite::Database& open) -> decltype(work(open)) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The history: every run, trial, block and decision, in SQLite. The only folder that knows SQLite.
+// The history: every run, trial, block and decision, in SQLite. Only storage/ uses SQLite.
 //
-// WAL, synchronous=FULL, foreign keys; one transaction per fact: what a call has returned `ok` for
-// survives a power cut. One writer at a time per fact, any number of readers; readers never block the
-// writer. Not thread-safe: one object per thread.
+// WAL, synchronous=FULL, foreign keys. Each call is one transaction, and what it returned `ok` for survives a
+// power cut. Any number of processes may read and write; readers never block the writer. Not thread-safe: one
+// object for each thread.
 #pragma once
 
 #include <chrono>
@@ -32,7 +32,7 @@ struct EnvironmentRow {
   std::string key;       // Machine::key()
   Json facts;            // Machine::to_json()
   std::string libtorch;  // version
-  std::string build;     // of autotuned; recorded, not part of the key
+  std::string build;     // build of autotuned; recorded, but not part of the key
 };
 
 struct RecipeRow {
@@ -44,8 +44,8 @@ struct RecipeRow {
 
 // Stored names: never change one.
 enum class RunState {
-  tuning,    // trials are going on, or the process died while they were
-  training,  // tuned; training is going on, or the process died while it was
+  tuning,    // trials are running, or the process died during them
+  training,  // tuned; the training is running, or the process died during it
   finished,
   failed,
   cancelled,  // stopped by the user; the same command continues it
@@ -59,7 +59,7 @@ struct RunRow {
   std::string recipe_name;
   std::string environment_key;
   RunState state = RunState::tuning;
-  Json recipe;  // as it was
+  Json recipe;  // as it was when the run began
   Configuration starting;
   Configuration best;  // empty until tuning ended
   double baseline_samples_per_second = 0.0;
@@ -70,17 +70,19 @@ struct RunRow {
   // [{"rung", "samples_per_second", "reached_ratio"}], the lowest first; empty: not measured.
   Json ceiling_ladder = Json::array();
   std::int64_t started_unix_ns = 0;
-  std::int64_t ended_unix_ns = 0;  // 0: has not ended
+  std::int64_t ended_unix_ns = 0;  // 0: it has not ended
   std::int64_t tuning_duration_ns = 0;
   // {"steps", "samples", "final_loss", "test_accuracy", "duration_ns"}
   Json training = Json::object();
   std::string error;  // why it failed
   std::string output_dir;
   bool is_retuned = false;  // begun to search anew, whatever was known
-  // What is trained beside the job: seed, length and output folder, as one text. Runs with the same text train the same.
+  // The plan: seed, length and output folder, as one text. Runs of the same job with the same text train the
+  // same model.
   std::string plan;
   bool is_tune_only = false;  // nothing is to be trained
-  // Found out by History::run() and History::runs(), not stored: tuning or training, and its process has ended.
+  // Set by History::run() and History::runs(), not stored: the state is tuning or training, but the process
+  // of the run has ended.
   bool is_interrupted = false;
 };
 
@@ -88,10 +90,11 @@ struct PluginAnswerRow {
   std::string plugin;
   std::string version;
   std::string sha256;
-  std::string outcome;      // empty for candidates, else why there was none or what went wrong
-  bool is_failure = false;  // threw, hung, crashed, nonsense
+  std::string
+      outcome;  // empty if there were candidates, else why there were none or what went wrong
+  bool is_failure = false;  // it threw, hung, crashed or gave an invalid answer
   std::int64_t asked_unix_ns = 0;
-  bool is_answered = false;  // false: asked, and the process died before an answer
+  bool is_answered = false;  // false: the process died before the plugin answered
 };
 
 struct BestRow {
@@ -114,7 +117,7 @@ struct TrialTrainerEnd {
   TrainerEnd end;
 };
 
-// What the same command is known by.
+// What identifies a run of the same command.
 struct RunKey {
   std::string recipe_hash;
   std::string environment_key;
@@ -126,15 +129,15 @@ struct RunFilter {
   std::optional<std::string> recipe;       // name, or hash
   std::optional<std::string> environment;  // key
   std::optional<std::string> plugin;       // runs with a trial of this plugin
-  std::optional<Verdict> verdict;  // runs with a trial that ended so (of `plugin`, if given)
+  std::optional<Verdict> verdict;  // runs with a trial of this verdict (and of `plugin`, if given)
   std::optional<std::int64_t> since_unix_ns;
   std::int64_t limit = 50;  // -1: all
 };
 
-// Which runs may go. At least one must be set; with both, a run goes only when both allow it.
+// Which runs pruning removes. REQUIRES: at least one member is set. With both, a run must match both.
 struct PruneRule {
   std::optional<std::int64_t> before_unix_ns;  // started before this moment
-  std::optional<std::int64_t> keep_last;       // not among the newest so many
+  std::optional<std::int64_t> keep_last;       // not among this many newest runs
 };
 
 struct PrunableRun {
@@ -146,29 +149,32 @@ struct PrunableRun {
 
 struct PrunePlan {
   std::vector<PrunableRun> runs;     // oldest first
-  std::int64_t kept_for_best = 0;    // covered by the rule, but a best configuration rests on them
-  std::int64_t kept_unfinished = 0;  // covered by the rule, but at work or to be continued
+  std::int64_t kept_for_best = 0;    // match the rule, but a best configuration depends on them
+  std::int64_t kept_unfinished = 0;  // match the rule, but are running or can be continued
 };
 
-// Of a trial whose session ended while it ran.
+// The reason of a trial whose session ended while the trial ran.
 inline constexpr std::string_view kEndedMeanwhile = "the session ended while this trial ran";
 
 enum class Access { read_write, read_only };
 
-// How long a call waits for another program that is writing. SQLite itself holds a lock for
-// milliseconds; only a stopped or stuck program holds it longer.
+// How long a call waits for another program that is writing. SQLite holds its lock for milliseconds; only a
+// stopped or stuck program holds it longer.
 inline constexpr std::chrono::milliseconds kLockTimeout{10'000};
 
-// Asked again and again while a call waits for another program that writes, with the time for which it has waited; false
-// ends the waiting.
+// Up to this size a command that reads a history looks for damage first: about a quarter of a second.
+inline constexpr std::uintmax_t kMostBytesChecked = std::uintmax_t{32} << 20U;
+
+// Called repeatedly while a call waits for another program that writes, with the time waited so far; false
+// ends the wait.
 using LockPatience = std::function<bool(std::chrono::milliseconds waited)>;
 
 class History {
  public:
-  // Creates the file and its folder (0700) for read_write when there is none; read_only answers
-  // not_found then. Errors name the file and what to do: busy (locked by another program for longer
-  // than `lock_timeout`), permission, corrupt (nothing is written to it), newer_version (says which),
-  // disk_full, unsupported (network file systems, where locks cannot be trusted), invalid (a folder).
+  // Opens a history. read_write creates a missing file and its folder (0700); read_only answers not_found.
+  // Errors name the file and what to do: busy (locked by another program for longer than `lock_timeout`),
+  // permission, corrupt (the file is not changed), newer_version (the error names it), disk_full, unsupported
+  // (a network file system, whose locks cannot be trusted), invalid (a folder).
   [[nodiscard]] static Result<History> open(const std::filesystem::path& file, Access access,
                                             std::chrono::milliseconds lock_timeout = kLockTimeout);
   ~History();
@@ -178,78 +184,82 @@ class History {
   // $AUTOTUNED_HISTORY, else $XDG_STATE_HOME/autotuned/history.db, else below ~/.local/state.
   [[nodiscard]] static std::filesystem::path default_path();
 
-  // From here on calls wait for a lock as long as `patience` says, and not for the time given to open().
+  // From now on calls wait for a lock as long as `patience` returns true, instead of the time given to
+  // open().
   [[nodiscard]] Result<void> set_patience(LockPatience patience);
 
-  // From here on `tell` gets a sentence for each row that the calls below leave out because it cannot be read, once for
-  // each row. It may run in any of them, and must not call this object.
+  // From now on `tell` gets one sentence for each row that a call leaves out because it cannot be read, once
+  // for each row. Any of the calls below may call it; it must not call this object.
   void on_unreadable_row(std::function<void(const std::string&)> tell);
 
   // --- writing ---
-  // Each call is one transaction. not_found: a row that it refers to does not exist; invalid: a row
-  // that is only inserted exists already.
-  // Environments, recipes and best configurations replace an earlier row with the same key.
+  // Each call is one transaction. ErrorKind::not_found: a row that it refers to does not exist; invalid: a
+  // row that may only be inserted exists already. Environments, recipes and best configurations replace an
+  // earlier row with the same key.
   [[nodiscard]] Result<void> put_environment(const EnvironmentRow& environment);
   [[nodiscard]] Result<void> put_recipe(const RecipeRow& recipe);
   [[nodiscard]] Result<void> put_run(const RunRow& run);     // inserts
-  [[nodiscard]] Result<void> update_run(const RunRow& run);  // every field but keys and ceiling
+  [[nodiscard]] Result<void> update_run(const RunRow& run);  // every field except keys and ceiling
   [[nodiscard]] Result<void> put_ceiling(const RunId& run, double samples_per_second,
                                          const std::string& bound_by, const Json& ladder);
   // Inserts or replaces by (run, number); blocks and checks stay.
   [[nodiscard]] Result<void> put_trial(const RunId& run, const TrialRecord& trial);
   [[nodiscard]] Result<void> put_block(const TrialId& trial, const TrialBlock& block);
   [[nodiscard]] Result<void> put_check(const TrialId& trial, const CheckRecord& check);
-  // Number 0: outside trials.
+  // A trial number of 0 means outside of trials.
   [[nodiscard]] Result<void> put_trainer_end(const TrialId& trial, const TrainerEnd& end);
   [[nodiscard]] Result<void> put_profile(const RunId& run, const Configuration& configuration,
                                          const Json& metrics, const Json& spans,
                                          const Json& operators, std::int64_t taken_unix_ns,
                                          std::span<const FindingRecord> findings = {});
   [[nodiscard]] Result<void> put_plugin_asked(const RunId& run, const PluginAnswerRow& question);
-  // Answers the last open question to that plugin.
+  // Stores the answer to the last question to this plugin that has none.
   [[nodiscard]] Result<void> put_plugin_answered(const RunId& run, const std::string& plugin,
                                                  const std::string& outcome, bool is_failure);
   [[nodiscard]] Result<void> put_best(const BestRow& best);
   [[nodiscard]] Result<bool> forget_best(const std::string& recipe_hash,
                                          const std::string& environment_key);
 
-  // --- who is at work (history_owners.cpp) ---
-  // Says that this process is at work on `run`, as long as the descriptor is open; children must not inherit it. The
-  // file system may have no such locks: then the descriptor is closed from the beginning. ErrorKind::busy when another
-  // process is at work on the run for five seconds.
+  // --- which process works on which run (history_owners.cpp) ---
+  // Marks `run` as owned by this process while the descriptor is open; children must not inherit it. On a
+  // file system without such locks the returned descriptor is closed. ErrorKind::busy if another process owns
+  // the run for five seconds.
   [[nodiscard]] Result<Descriptor> claim(const RunId& run) const;
-  // Trials that are still `running` become `interrupted`: those of this run, or of all runs on which nobody is at work.
-  // Their blocks and checks are kept; a new attempt has a number of its own. Returns how many.
+  // Trials that are still `running` become `interrupted`: those of this run, or those of all runs that no
+  // process owns. Their blocks and checks are kept; a new attempt gets a new number. Returns how many trials
+  // changed.
   [[nodiscard]] Result<int> interrupt_running_trials(const RunId& run);
   [[nodiscard]] Result<int> interrupt_abandoned_trials();
 
   // --- reading ---
-  // A row that is not what this program writes, because it was damaged or edited, is left out of every answer
-  // (on_unreadable_row()). Only run(), which was asked for that row, answers `corrupt`.
+  // A row that this program could not have written, because it was damaged or edited, is left out of every
+  // answer (on_unreadable_row()). Only run(), which was asked for that row, answers `corrupt`.
   //
-  // Newest first, in the order in which they were begun, whatever the clock said.
+  // Newest first, in the order in which the runs began, independent of the clock.
   [[nodiscard]] Result<std::vector<RunRow>> runs(const RunFilter& filter) const;
   [[nodiscard]] Result<std::optional<EnvironmentRow>> environment(const std::string& key) const;
-  // By full id or by an unambiguous prefix; "last" is the newest.
+  // Finds a run by its full id or an unambiguous prefix; "last" is the newest.
   [[nodiscard]] Result<RunRow> run(const std::string& id_or_prefix) const;
-  // The run that the same command continues: the newest of this job and plan here, failed ones left out, when
-  // it is tuning, training or cancelled. A run that finished later supersedes an unfinished one.
-  // `tuning` and `training` may also mean that a living process is at it: take the device lock first.
-  // A command that trains goes on with one that only tuned where there is no other; never the other way round.
+  // The run that the same command continues: the newest of this job and plan in this environment, failed ones
+  // left out, if its state is tuning, training or cancelled. A run that finished later supersedes an
+  // unfinished one. A living process may still own a run in the states tuning and training: take the device
+  // lock first. A command that trains continues a run that only tuned if there is no other; a command that
+  // only tunes never continues a run that trains.
   [[nodiscard]] Result<std::optional<RunRow>> unfinished_run(const RunKey& key) const;
-  // The newest run of the same job here that another command continues, and on which nobody is at work.
+  // The newest run of the same job in this environment that another command would continue and that no
+  // process owns.
   [[nodiscard]] Result<std::optional<RunRow>> other_unfinished_run(const RunKey& key) const;
   [[nodiscard]] Result<std::vector<TrialRecord>> trials(const RunId& run) const;  // by number
-  // The largest number of its trials, those that cannot be read included; 0: it has none.
+  // The largest trial number of the run, unreadable rows included; 0: it has no trials.
   [[nodiscard]] Result<int> last_trial_number(const RunId& run) const;
-  // Earlier proposals that were accepted, rejected or failed in this environment, of any job, newest
-  // last. Over `limit`, those of this job are kept before others, newer before older. The run
-  // `except` is left out.
+  // Earlier proposals that were accepted, rejected or failed in this environment, of any job, newest last. If
+  // there are more than `limit`, trials of this job are kept before others, and newer before older. Leaves
+  // out the run `except`.
   [[nodiscard]] Result<std::vector<TrialRecord>> earlier_trials(const std::string& environment_key,
                                                                 const std::string& recipe_hash,
                                                                 std::int64_t limit,
                                                                 const RunId& except = {}) const;
-  // Those of this job alone.
+  // The same, only for this job.
   [[nodiscard]] Result<std::vector<TrialRecord>> job_trials(const std::string& environment_key,
                                                             const std::string& recipe_hash,
                                                             std::int64_t limit,
@@ -260,35 +270,38 @@ class History {
   // In the order in which they happened.
   [[nodiscard]] Result<std::vector<TrialTrainerEnd>> trainer_ends(const RunId& run) const;
   [[nodiscard]] Result<std::vector<PluginAnswerRow>> plugin_answers(const RunId& run) const;
-  // Oldest first; {"configuration", "metrics", "spans", "operators", "taken_unix_ns", "findings"}, the last a list of
-  // FindingRecord::to_json() in the order of the rules.
+  // Oldest first: {"configuration", "metrics", "spans", "operators", "taken_unix_ns", "findings"}; "findings"
+  // is a list of FindingRecord::to_json(), the most severe first, of one severity in the order of the rules.
   [[nodiscard]] Result<std::vector<Json>> profiles(const RunId& run) const;
   [[nodiscard]] Result<std::optional<BestRow>> best(const std::string& recipe_hash,
                                                     const std::string& environment_key) const;
-  // Where a best configuration of this job is stored, whether it can be read or not: the environment with the newest
-  // run of the job first.
+  // The environments with a stored best configuration of this job, readable or not: the environment with the
+  // newest run of the job first.
   [[nodiscard]] Result<std::vector<BestPlace>> best_places(const std::string& recipe_hash) const;
-  // "ok", or what SQLite's integrity check found.
+  // "ok", or the first lines of SQLite's integrity check. Reads the whole file.
   [[nodiscard]] Result<std::string> check_integrity() const;
+  // `corrupt` with the first damage that `PRAGMA quick_check` finds: on pages that no other call here may visit. Reads the
+  // whole file, 100 MB in about a second; above `kMostBytesChecked` it looks at nothing.
+  [[nodiscard]] Result<void> check_pages() const;
 
   // --- upkeep (history_upkeep.cpp) ---
-  // Writes a copy, consistent while others write, and checks it before it gets its name: `target`
-  // appears whole or not at all, with mode 0600. Returns its size in bytes. ErrorKind::invalid when
-  // `target` exists and not `may_replace`, or is this history.
+  // Writes a copy, consistent while others write, and checks it before it gets its name: `target` appears
+  // complete or not at all, with mode 0600. Returns its size in bytes. ErrorKind::invalid if `target` is this
+  // history, or exists and not `may_replace`.
   [[nodiscard]] Result<std::int64_t> backup(const std::filesystem::path& target,
                                             bool may_replace) const;
-  // What a rule would remove. Never a run on which a best configuration rests (the one that it names,
-  // and the one that found it), one that somebody is at work on, or one that the same command would
-  // continue.
+  // What a rule would remove. Never a run on which a best configuration depends (the run that it names, and
+  // the run that found it), one that a process owns, or one that the same command would continue.
   [[nodiscard]] Result<PrunePlan> plan_pruning(const PruneRule& rule) const;
   // Removes a run with all its trials, blocks, checks, profiles, findings and answers, in one transaction.
-  // False, and nothing happens, when it is gone, at work or the best of its job by now.
+  // Returns false and changes nothing if the run does not exist any more, is owned by a process, or has
+  // become the best of its job.
   [[nodiscard]] Result<bool> remove_run(const RunId& run);
-  // Gives the space of removed rows back to the file system. Needs as much free space as the file has
-  // bytes, and that nobody else uses the file: else ErrorKind::busy.
+  // Gives the space of removed rows back to the file system. Needs free space of the size of the file.
+  // ErrorKind::busy if another process uses the file.
   [[nodiscard]] Result<void> compact();
   [[nodiscard]] const std::filesystem::path& path() const;
-  // Whether the file was deleted or moved since it was opened. Writing calls answer `io` then.
+  // Whether the file was deleted or moved since it was opened. Calls that write answer ErrorKind::io then.
   [[nodiscard]] bool is_gone() const;
 
  private:

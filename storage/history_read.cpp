@@ -158,6 +158,14 @@ std::string listed(const std::vector<std::string>& ids) {
   return text;
 }
 
+// "*** in database main ***" is a line of its own, and there is no other database.
+std::string in_one_line(std::string found) {
+  constexpr std::string_view kHeading = "*** in database main ***\n";
+  if (found.starts_with(kHeading)) found.erase(0, kHeading.size());
+  std::ranges::replace(found, '\n', ' ');
+  return found;
+}
+
 }  // namespace
 
 Result<std::vector<RunRow>> History::runs(const RunFilter& filter) const {
@@ -423,6 +431,21 @@ Result<std::string> History::check_integrity() const {
   return connection_->read(
       "check the history",
       [](const Database& database) -> Result<std::string> { return integrity_of(database); });
+}
+
+Result<void> History::check_pages() const {
+  return connection_->read(
+      "look for damage in the history", [&](const Database& database) -> Result<void> {
+        std::error_code error;
+        const std::uintmax_t size = std::filesystem::file_size(path(), error);
+        if (error || size > kMostBytesChecked) return {};
+        SQLite::Statement pages(database, "PRAGMA quick_check(1)");
+        if (!pages.executeStep()) return {};
+        const std::string found = pages.getColumn(0).getString();
+        if (found == "ok") return {};
+        return tl::unexpected(
+            corrupt_error("the history is damaged: " + in_one_line(found), path()));
+      });
 }
 
 }  // namespace autotuned::storage

@@ -177,7 +177,7 @@ Result<std::int64_t> History::backup(const fs::path& given, bool may_replace) co
 
 Result<PrunePlan> History::plan_pruning(const PruneRule& rule) const {
   if (!rule.before_unix_ns && !rule.keep_last) {
-    return fail(ErrorKind::invalid, "there is no rule that says what may go", path());
+    return fail(ErrorKind::invalid, "pruning needs at least one rule", path());
   }
   return connection_->read("plan the pruning", [&](const Database& database) -> Result<PrunePlan> {
     constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();

@@ -215,6 +215,7 @@ void columns(auto& each, Is<FindingRecord> auto& finding) {
   each("plugin", finding.plugin);
   each("knob", finding.knob);
   each("advice", finding.advice);
+  each.newer("severity", finding.severity);
 }
 
 void columns(auto& each, Is<BestRow> auto& best) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which runs somebody is at work on: see History::claim().
+// Which runs are owned by a living process: see History::claim().
 #pragma once
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -14,11 +14,11 @@
 
 namespace autotuned::storage {
 
-// Whether runs of this history have owners, at the moment of each question.
+// Answers whether a process owns a run at the moment of the call.
 class RunOwners {
  public:
   explicit RunOwners(const std::filesystem::path& history);
-  // `run` is its number in the table. True also where it cannot be found out.
+  // `run`: its number in the table. Also true if it cannot be determined.
   [[nodiscard]] bool has(std::int64_t run) const;
 
  private:
@@ -31,14 +31,14 @@ struct UnfinishedRun {
   std::int64_t sequence = 0;
 };
 
-// Through the index runs_unfinished, however many runs there are.
+// Uses the index runs_unfinished, so the cost does not grow with the number of runs.
 inline constexpr const char* kUnfinishedSql =
     "SELECT id, sequence FROM runs WHERE state IN ('tuning', 'training') ORDER BY sequence";
 
-// In the order in which they were made. Throws what SQLite throws.
+// In the order in which they began. Throws the exceptions of SQLite.
 [[nodiscard]] std::vector<UnfinishedRun> unfinished_runs(const SQLite::Database& database);
 
-// The ids of those on which nobody is at work any more.
+// The ids of unfinished runs that no process owns.
 [[nodiscard]] std::set<std::string> interrupted_runs(const SQLite::Database& database,
                                                      const std::filesystem::path& history);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The statement behind History::runs(), apart so that a test can ask SQLite how it would run it.
+// The SQL statement of History::runs(), separate so that a test can ask SQLite for its query plan.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows as lists of named fields, and what SQLite throws as an Error. Inside storage/ only: functions
-// here throw SQLite::Exception and DamagedRow, which Connection (connection.hpp) catches.
+// Rows as lists of named fields, and exceptions of SQLite as errors. For storage/ only: functions here throw
+// SQLite::Exception and DamagedRow, which Connection (connection.hpp) catches.
 #pragma once
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -25,7 +25,7 @@ namespace autotuned::storage {
 // monostate is NULL.
 using Value = std::variant<std::monostate, std::int64_t, double, std::string>;
 
-// A NaN becomes NULL: a measurement that is no number must not cost its row.
+// NaN becomes NULL, so that a value that could not be measured does not prevent the row from being stored.
 [[nodiscard]] Value real(double value);
 [[nodiscard]] inline Value integer(std::int64_t value) {
   return value;
@@ -52,7 +52,7 @@ void insert(SQLite::Database& database, const std::string& table, const Fields& 
 // Inserts, or updates the row with the same values in `keys` (a unique constraint, "a, b").
 void upsert(SQLite::Database& database, const std::string& table, const std::string& keys,
             const Fields& fields);
-// Returns how many rows matched `where` (with parameters, "id = ?").
+// Returns the number of rows that matched `where` (with parameters, such as "id = ?").
 int update(SQLite::Database& database, const std::string& table, const Fields& fields,
            const std::string& where, const std::vector<Value>& where_values);
 
@@ -62,8 +62,8 @@ class DamagedRow : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The current row of a statement, by column name. A column that is missing, of another type or not
-// what it should be (JSON, a known name) throws.
+// The current row of a statement, by column name. Throws DamagedRow for a column that is missing, has another
+// type or an invalid value (JSON, a name).
 class Row {
  public:
   explicit Row(const SQLite::Statement& statement) : statement_(statement) {}
@@ -77,10 +77,10 @@ class Row {
   [[nodiscard]] bool is_null(const char* column) const;
   [[nodiscard]] Json json(const char* column) const;
   [[nodiscard]] Configuration configuration(const char* column) const;
-  // The columns that tell this row from others: "run_id r-20261123-0677b5, number 3".
+  // The columns that identify this row: "run_id r-20261123-0677b5, number 3".
   [[nodiscard]] std::string key() const;
 
-  // A stored name, through its `..._from` function.
+  // A stored name, converted by its `..._from` function.
   template <class Enumeration>
   [[nodiscard]] Enumeration name(const char* column,
                                  std::optional<Enumeration> (*from)(std::string_view)) const {
@@ -96,12 +96,12 @@ class Row {
   const SQLite::Statement& statement_;
 };
 
-// Rows that a list leaves out because they cannot be read: damage of one must not cost the others.
+// Rows that a list leaves out because they cannot be read, so that the others can be.
 class UnreadableRows {
  public:
   // Called with one sentence for each such row.
   void tell_to(std::function<void(const std::string&)> tell) { tell_ = std::move(tell); }
-  // Tells of a row once, however often it is read.
+  // Reports a row once, however often it is read.
   void leave_out(const char* table, const Row& row, const DamagedRow& damage,
                  const std::string& file);
 
@@ -110,11 +110,11 @@ class UnreadableRows {
   std::set<std::string> told_;
 };
 
-// What SQLite reported while `doing` ("store a block") to the database `file`. `handle` may be null.
-// errno must be 0 at the start of what is done and untouched since its end.
+// The error that SQLite reported while `doing` ("store a block") to the database `file`. `handle` may be
+// null. REQUIRES: errno was 0 before the operation and is unchanged since its end.
 [[nodiscard]] Error sql_error(const SQLite::Exception& exception, sqlite3* handle,
                               std::string_view doing, const std::string& file);
-// The error for a file that is not, or no longer, what it should be.
+// The error for a file whose content is not, or no longer, valid.
 [[nodiscard]] Error corrupt_error(std::string what, const std::string& file);
 
 }  // namespace autotuned::storage

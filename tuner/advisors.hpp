@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plugins are asked and what they may answer.
+// What the tuner asks plugins, and what they may answer.
 #pragma once
 
 #include <optional>
@@ -12,10 +12,10 @@
 
 namespace autotuned::tuner {
 
-// Who proposes what no plugin did.
+// The name under which the proposals of the tuner itself are recorded.
 inline constexpr const char* kOwnName = "autotuned";
 
-// Where a candidate comes from: what it is screened for hangs on that (tuner/candidates.hpp).
+// Where a candidate comes from. The rules of screen() differ by source (tuner/candidates.hpp).
 enum class CandidateSource {
   plugin,        // a plugin's answer
   joint_change,  // two changes that were tried one at a time
@@ -27,9 +27,10 @@ enum class CandidateSource {
 struct Candidate {
   std::string plugin;
   Configuration change;
-  double expected_gain_ratio = 1.0;  // ratio of rates that the plugin expects, 1.3 = 30 % faster
-  std::string reason;                // one sentence with the evidence in it
-  // The share of the step that the plugin's signal explains: all that the change could save.
+  // Candidate's rate over the incumbent's, as the plugin expects it.
+  double expected_gain_ratio = 1.0;
+  std::string reason;  // one sentence that names the evidence
+  // The share of the step, 0 to 1, that the plugin's signal explains. The change cannot save more than that.
   std::optional<double> signal_share_ratio = std::nullopt;
   CandidateSource source = CandidateSource::plugin;
 };
@@ -39,7 +40,7 @@ struct Advice {
   std::string none_because;  // why there is no candidate; one sentence
 };
 
-// Reads a plugin's answer (plugins/sdk/README.md). ErrorKind::invalid names what is wrong with it.
+// Reads the answer of a plugin (plugins/sdk/README.md). ErrorKind::invalid says which part of it is wrong.
 [[nodiscard]] Result<Advice> parse_advice(const Json& answer, const std::string& plugin);
 
 // The plugins, as the tuner sees them.
@@ -50,11 +51,10 @@ class Advisors {
   Advisors& operator=(const Advisors&) = delete;
   virtual ~Advisors() = default;
 
-  // Those that take part, in name order. Stable during a session.
+  // The names of the plugins that take part, sorted. The list does not change during a session.
   [[nodiscard]] virtual std::vector<std::string> names() const = 0;
 
-  // The plugin's answer to a situation (plugins/sdk/README.md). An error means that this plugin is not
-  // to be asked again.
+  // The plugin's answer to a situation (plugins/sdk/README.md). After an error the plugin is not asked again.
   virtual Result<Json> ask(const std::string& plugin, const Json& situation) = 0;
 };
 

@@ -13,13 +13,13 @@
 namespace autotuned::tuner {
 
 struct Baseline {
-  double samples_per_second = 0.0;        // the median of its blocks
-  std::chrono::nanoseconds pair_time{1};  // wall clock of two of its blocks
-  // A block takes over a second: there is time for a few of them only, each of which has many steps.
+  double samples_per_second = 0.0;        // the median of the blocks
+  std::chrono::nanoseconds pair_time{1};  // wall-clock time of two blocks
+  // A block takes more than a second. A trial then has time for few blocks, and each has many steps.
   bool has_slow_blocks = false;
 };
 
-// Writes it to the ledger, too. Errors: those of the blocks, with a remedy, and of the ledger.
+// Measures the baseline and writes it to the ledger. Errors: of the blocks (with a remedy) or of the ledger.
 [[nodiscard]] Result<Baseline> measure_baseline(const SessionInput& input, TrainingBackend& backend,
                                                 Ledger& ledger, const Clock& clock);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time that a run may spend on its tuning, over all of its processes.
+// The wall-clock time that a run may spend on tuning, summed over all processes of the run.
 #pragma once
 
 #include <algorithm>
@@ -9,12 +9,12 @@
 
 namespace autotuned::tuner {
 
-// Runs from its construction on. The clock must outlive it.
+// Starts to count when it is constructed. The clock must outlive it.
 class Budget {
  public:
   using nanoseconds = std::chrono::nanoseconds;
 
-  // `spent_before`: by earlier processes of the run.
+  // `spent_before`: tuning time that earlier processes of the same run used.
   Budget(nanoseconds whole, nanoseconds spent_before, const Clock& clock)
       : whole_(whole), spent_before_(spent_before), clock_(&clock), started_(clock.now()) {}
 

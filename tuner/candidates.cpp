@@ -42,7 +42,7 @@ std::optional<std::string> fault_of_value(const std::string& name, const KnobVal
   if (!is_supported(name, input)) {
     return "it proposed " + name +
            (input.is_script ? ", which cannot be changed in a script"
-                            : ", which this trainer does not obey");
+                            : ", which this trainer does not support");
   }
   if (auto checked = recipes::check_value(*knob, value); !checked) {
     return "it proposed " + name + "=" + to_text(value) + ": " + checked.error().what;

@@ -15,43 +15,46 @@
 
 namespace autotuned::tuner {
 
-// What a candidate is screened against. Refers to values of the caller.
+// What screen() compares a candidate with. Refers to values of the caller.
 struct SearchState {
   const SessionInput& input;
   const Configuration& incumbent;
-  const std::vector<Configuration>& past_incumbents;  // those that have been incumbent before
-  const std::vector<TrialRecord>& trials;             // all finished ones of this run
+  const std::vector<Configuration>&
+      past_incumbents;                     // configurations that were the incumbent before
+  const std::vector<TrialRecord>& trials;  // all finished trials of this run
   const Ceiling& ceiling;
   const Json& metrics;  // of the incumbent's profile
 };
 
 // Why a candidate gets no trial.
 struct Refusal {
-  bool is_fault = false;  // the plugin may not propose this: it is not asked again
+  bool is_fault = false;  // the plugin may not propose this; it is not asked again
   std::string reason;
 };
 
-// Why `candidate` is not tried against the incumbent now; nothing when it is. The first of these that applies:
+// Why `candidate` gets no trial against the incumbent now; nothing if it gets one. Applies these rules in
+// order; the first that refuses gives the answer:
 //
-// - It is a fault: an unknown knob, one that the trainer does not support, a value outside the knob's domain, a change that
-//   the recipe does not permit.
-// - The check after an earlier training of the job failed with what it would lead to (SessionInput::refused). A remembered
-//   configuration is screened for nothing else.
-// - It turns a knob of a trainer extension, and a trial that turned one of its knobs failed before. An extension that
-//   throws, crashes or hangs is left out for the rest of the run; one that ran out of memory is not. An undecided change is
-//   screened for nothing else.
-// - It is at the ceiling: every knob of it is about a part of the input of which the ladder expects that the job would not
-//   be faster without it. The profile must not speak against that: a few blocks can err by more on a noisy machine. A near
-//   miss is screened for nothing else.
-// - All that its signal explains is less than the recipe's min_gain. Not asked on a GPU, where shares are times of the host
-//   and bound nothing.
-// - It was tried with the same outcome waiting (same incumbent, same candidate). One that lost against another incumbent
-//   gets a single second chance, when more is expected of it than before; a configuration that was beaten does not come
-//   back.
+// - Fault: the change names an unknown knob, a knob that the trainer does not support, a value outside the
+//   knob's domain, or a change that the recipe does not permit.
+// - Refused before: the change would bring settings of SessionInput::refused into the configuration; the
+//   check after an earlier training of this job failed with them. For a stored best configuration no further
+//   rule applies.
+// - Failed extension: the change turns a knob of a trainer extension, and an earlier trial that turned a knob
+//   of the same extension failed. An extension that threw, crashed or hung is left out for the rest of the
+//   run; one that ran out of memory is not. For an undecided change no further rule applies.
+// - At the ceiling: every knob of the change is about a part of the input whose rung of the ladder shows no
+//   gain, and the profile does not contradict the ladder. (On a noisy machine the few blocks of a rung can be
+//   wrong by more than the rung's threshold.) For a near miss no further rule applies.
+// - Too small: the whole signal behind the proposal is worth less than the recipe's min_gain. This rule is
+//   skipped on a GPU, where a signal is a share of host time and bounds nothing.
+// - Tried already: the same candidate was tried against the same incumbent. A candidate that lost against
+//   another incumbent gets one second trial, if more gain is expected than before. A configuration that was
+//   beaten is not tried again.
 [[nodiscard]] std::optional<Refusal> screen(const Candidate& candidate, const SearchState& state);
 
-// Whether `a` is to be tried before `b`: more expected gain (to the percent), then less risk, then
-// without a restart, then fewer knobs, then by name.
+// Whether `a` is tried before `b`: more expected gain (rounded to a percent) first, then lower risk, then no
+// restart, then fewer knobs, then the name of the plugin.
 [[nodiscard]] bool is_tried_before(const Candidate& a, const Candidate& b,
                                    const SessionInput& input);
 

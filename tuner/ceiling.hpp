@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast a job could be: its rate with more and more of its input for free, measured beside its
-// own.
+// How fast a job could be: its rate with more and more of its input for free, measured in turn with its own
+// rate.
 #pragma once
 
 #include <array>
@@ -16,69 +16,71 @@
 
 namespace autotuned::tuner {
 
-// What a block of each rung keeps from step to step (docs/metrics.md, "Ceilings"); each frees the
-// step of more than the one before.
+// The rungs of the ladder, from low to high: what a block keeps from step to step instead of making it anew
+// (docs/metrics.md, "Ceilings"). Each rung frees the step of more work than the one before.
 inline constexpr std::string_view kHostBatch = "host_batch";
 inline constexpr std::string_view kDeviceBatch = "device_batch";
 inline constexpr std::array<std::string_view, 4> kRungs = {"raw_bytes", "made_samples", kHostBatch,
                                                            kDeviceBatch};
-// Within 2 % of a rung there is nothing to gain from what it frees.
+// A job whose rate is within this factor of a rung gains nothing from what the rung frees.
 inline constexpr double kAtCeiling = 1.02;
 
-// What pairs of blocks say of a rung: its rate over the job's own.
+// The rate of a rung over the rate of the job, from pairs of blocks.
 struct RungGain {
-  double least_ratio = 1.0;   // what is claimed
-  double likely_ratio = 1.0;  // the median, what is expected
+  double least_ratio = 1.0;   // the smallest of the pairs: a lower bound that is shown to people
+  double likely_ratio = 1.0;  // the median of the pairs: the expected ratio
 };
 
-// `ratios`: of each pair. The least of them is claimed: of a rung that gives nothing half of the pairs say by chance that it
-// does, so the median says it one time in two, and all of n pairs with 2^-n (five: 1 in 32). That is the lower end of a
-// sign test's interval, whatever the noise looks like. A gain that is larger than what pairs err by shows in each of them.
+// `ratios`: one for each pair of blocks. The lower bound is the smallest of them. If a rung has no effect,
+// half of its pairs still show a gain by chance: the median shows one in half of all measurements, but all of
+// n pairs do so with probability 2^-n (five pairs: 1 in 32). The smallest ratio is the lower end of a sign
+// test's interval, for any distribution of the noise. A gain larger than the noise shows in every pair.
 // REQUIRES: not empty.
 [[nodiscard]] RungGain gain_of(std::vector<double> ratios);
 
 struct Rung {
-  std::string name;             // one of kRungs
-  double ratio = 1.0;           // RungGain::least_ratio: at least 1, and that of the rung below
-  double likely_ratio = ratio;  // in the same bounds
+  std::string name;    // one of kRungs
+  double ratio = 1.0;  // RungGain::least_ratio, raised to 1 and to the ratio of the rung below
+  double likely_ratio = ratio;  // RungGain::likely_ratio, raised in the same way
 };
 
-// Lower ends, all of it but Rung::likely_ratio.
+// All values except Rung::likely_ratio are lower bounds.
 struct Ceiling {
   double samples_per_second = 0.0;  // of the highest rung; 0: the trainer could not tell
   std::string bound_by;  // what limits the job when data loading and transfer are free: "compute"
-  // Those that the trainer can tell apart here, the lowest first; the last is kDeviceBatch.
+  // The rungs that differ for this job, the lowest first. The last is kDeviceBatch.
   std::vector<Rung> rungs = {};
 
   [[nodiscard]] std::optional<double> ratio_of(std::string_view rung) const;
   [[nodiscard]] std::optional<double> likely_ratio_of(std::string_view rung) const;
-  // Of the highest rung; 0 when it is not known.
+  // The ratio of the highest rung; 0 if it is not known.
   [[nodiscard]] double ratio() const { return rungs.empty() ? 0.0 : rungs.back().ratio; }
 };
 
 struct CeilingPlan {
-  int pairs = 5;  // of blocks, for the highest rung
-  int rung_pairs =
-      3;  // for the others, where the highest shows that there is something to gain; 0: none
+  int pairs = 5;  // pairs of blocks for the highest rung
+  // Pairs of blocks for each other rung, measured only if the highest rung shows a gain; 0: not measured.
+  int rung_pairs = 3;
 };
 
-// Blocks of `configuration` and of the rungs in turn; which of them comes first alternates, so that a machine that gets
-// faster meanwhile does not look like a gain. Errors: those of its own blocks, and
-// `cancelled`.
+// Runs blocks of `configuration` and of the rungs in turn. The order within a pair alternates, so that a
+// machine whose speed drifts does not look like a gain. Errors: of the blocks without a rung, and
+// ErrorKind::cancelled.
 [[nodiscard]] Result<Ceiling> measure_ceiling(TrainingBackend& backend,
                                               const Configuration& configuration,
                                               const CeilingPlan& plan);
 
-// The ladder beside a rate that the job had elsewhere, perhaps under another configuration: no rung claims more than the
-// ratio that was measured, nor than the rate that was measured, nor less than that rate of the job.
+// Adjusts the ladder to a rate, in samples per second, that the job had in another measurement, perhaps under
+// another configuration. No rung then claims more than its measured ratio or its measured rate, nor less than
+// `samples_per_second`.
 [[nodiscard]] Ceiling ceiling_above(Ceiling ceiling, double samples_per_second);
 
 // [{"rung", "samples_per_second", "reached_ratio"}], the lowest first.
 [[nodiscard]] Json ladder_json(const Ceiling& ceiling);
 
-// Puts "ceiling.RUNG_ratio" into `metrics`: the share that the job reaches of that rung's rate, at most.
-// Raises "loader.cost_ratio", if it is there, to what a step is shorter by with ready batches at least: loader threads cost more
-// than the waits for them where the step needs the same CPUs.
+// Puts "ceiling.RUNG_ratio" into `metrics`: the job's rate over that of the rung, as an upper bound, 0 to 1.
+// Also raises "loader.cost_ratio", if it is there, to the share of the step that ready batches save at least:
+// if loader threads and the step compete for the same CPUs, the loader costs more than the waits for it.
 void add_ceiling_metrics(const Ceiling& ceiling, Json& metrics);
 
 }  // namespace autotuned::tuner

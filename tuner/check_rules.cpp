@@ -242,7 +242,7 @@ std::optional<std::string> why_not_comparable(const UpdateComparison& updates) {
   };
   if (!losses_are_finite(updates.reference_losses) ||
       !std::ranges::all_of(updates.parameters, is_finite)) {
-    return "the reference itself comes to NaN or infinity";
+    return "the reference itself reaches NaN or infinity";
   }
   if (!(largest_reference_norm(updates) > 0.0)) return "the reference moves no parameter";
   return std::nullopt;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is kept is shown once more, in fresh blocks or processes: the whole against the starting configuration, and against
-// itself without one of its changes. Errors of all: those of trials.
+// Trials that measure the kept configuration once more, in fresh blocks or processes: the whole against the
+// starting configuration, and the whole against itself without one change. Errors of all functions: those of
+// TrialSeries::run().
 #pragma once
 
 #include <string>
@@ -15,29 +16,31 @@
 
 namespace autotuned::tuner {
 
-inline constexpr int kConfirmationPairs = 10;  // the fewest that a confirmation is given time for
+inline constexpr int kConfirmationPairs = 10;  // a confirmation gets time for at least so many
 
-// A trial of a remembered best configuration against the starting one.
+// The verification: a trial of a stored best configuration against the starting one. `reason` is stored with
+// it.
 [[nodiscard]] Result<void> verify(const SessionInput& input, const Budget& budget,
                                   TrialSeries& series, const Configuration& remembered,
                                   const std::string& reason);
 
-// Before the confirmation, in what is left of the budget: what was accepted by little is taken out of the whole, and
-// given up when the whole is not shown to be faster with it (drops_its_change()).
+// Ablates each marginal change in the rest of the budget, before the confirmation. Drops a change if the
+// whole is not shown to be faster with it (drops_its_change()).
 [[nodiscard]] Result<void> drop_marginal(const SessionInput& input, const Budget& budget,
                                          TrialSeries& series, Incumbent& incumbent);
 
-// Leaves in `incumbent` what holds against the starting configuration; the starting one when nothing does.
+// Confirms `incumbent` against the starting configuration. While a confirmation fails, drops the last
+// accepted change and confirms what is left; ends with the starting configuration if nothing holds.
 [[nodiscard]] Result<void> confirm(const SessionInput& input, const Budget& budget,
                                    TrialSeries& series, Incumbent& incumbent);
 
-// The confirmation of `incumbent` that holds, or the verification of it where nothing was added; or null. Valid until the
-// next trial.
+// The confirmation that `incumbent` passed, or its verification if nothing was added to a stored
+// configuration; null if there is none. Valid until the next trial.
 [[nodiscard]] const TrialRecord* confirmation_of(const Incumbent& incumbent,
                                                  const TrialSeries& series);
 
-// What each kept change gives now that the others are there. It only tells: nothing is given up. It is not limited by the
-// budget.
+// Ablates each kept change after the confirmation (--ablate). The results are only reported: nothing is
+// dropped. Not limited by the budget.
 [[nodiscard]] Result<void> ablate(TrialSeries& series, const Incumbent& incumbent,
                                   const Configuration& starting);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a session is given: the job, the machine, and what earlier processes and runs found out. It does not change
+// The input of a session: the job, the machine, and what earlier processes and runs found. It does not change
 // while the session runs.
 #pragma once
 
@@ -20,49 +20,51 @@ namespace autotuned::tuner {
 
 struct SessionInput {
   recipes::Recipe recipe;
-  // The job is a script of the user: of the recipe only its name and what may be tuned means anything, and nothing can
-  // be changed that needs another process. What is known of the job is in `job_facts`.
+  // The job is a script of the user. Then only the name and the permissions of `recipe` are valid, no knob
+  // may need another process, and facts about the job are in `job_facts`.
   bool is_script = false;
   std::vector<recipes::Knob> knobs;          // with their domains on this machine
   std::vector<std::string> supported_knobs;  // those that the trainer can change
-  // Of those, the ones that trainer extensions brought: EXTENSION.WORD.
+  // The knobs among them that trainer extensions brought: EXTENSION.WORD.
   std::vector<std::string> extension_knobs;
   Machine machine;
-  // Of the device that the job runs on, before anything of this run was there; 0: not known.
+  // Free memory of the device that the job runs on, before this run used any of it; 0: not known.
   std::int64_t memory_available_bytes = 0;
-  Configuration starting;           // every knob
+  Configuration starting;           // a value for every knob
   Json job_facts = Json::object();  // the trainer's answer to `load`
-  // What it took to start the trainer and load the recipe; 0: not known. What fresh processes will cost.
+  // The time to start the trainer and load the recipe: what a fresh process costs. 0: not known.
   std::chrono::nanoseconds start_time{0};
-  std::uint64_t coin_seed = 1;  // for the order within pairs
-  // What an earlier, interrupted process of the same run finished, in order; and the tuning time that
-  // it used. `running` and `interrupted` trials are left out: they are tried again.
+  std::uint64_t coin_seed = 1;  // seed of the coin that decides the order within pairs
+  // Trials that earlier, interrupted processes of the same run finished, in order, and the tuning time that
+  // these processes used. `running` and `interrupted` trials are not among them: they are tried again.
   std::vector<TrialRecord> earlier;
   std::chrono::nanoseconds earlier_tuning_time{0};
-  int next_trial_number = 1;  // interrupted attempts keep theirs
-  // The plugins' earlier trials in this environment (other runs), for the situation's "history".
+  int next_trial_number = 1;  // interrupted trials keep their numbers
+  // Earlier trials of other runs in this environment, for the situation's "history".
   std::vector<TrialRecord> history;
-  // A remembered best configuration: verified against the starting one and, when it holds, used
-  // without a search.
+  // The stored best configuration. It is verified against the starting one and, if it holds, used without a
+  // search.
   std::optional<Configuration> known_best;
-  // The search that found it tried every proposal. Else the search goes on from it once it is verified, with what
-  // earlier runs of the job decided in `decided`: those changes are not tried again.
+  // Whether the search that found `known_best` tried every proposal. If not, the search goes on from it after
+  // the verification, without the changes that earlier runs of the job decided (`decided`).
   bool is_known_best_complete = true;
   std::vector<TrialRecord> decided;
-  // Settings that nothing may be kept with: the check after an earlier training of the job failed with them.
+  // Settings that no kept configuration may contain: the check after an earlier training of the job failed
+  // with them.
   std::vector<Configuration> refused;
-  // Measure at the end what each kept change gives: over the budget, and no part of the tuning time.
+  // Ablate each kept change after the confirmation (--ablate). Takes time beyond the budget, which is not
+  // counted as tuning time.
   bool is_ablated = false;
 };
 
-// Whether the job runs on a CUDA device, by the trainer's own words.
+// Whether the trainer says that the job runs on a CUDA device.
 [[nodiscard]] bool is_on_gpu(const SessionInput& input);
 
-// The memory that a candidate may use, of the device the job runs on; 0 when it is not known.
+// The memory, in bytes, that a candidate may use of the device that the job runs on; 0: not known.
 [[nodiscard]] std::int64_t memory_limit_bytes(const SessionInput& input);
 
-// The memory that plugins may count on: no more than that, and where the recipe names no size, no more than
-// the same share of what was free when the run began. 0 when it is not known.
+// The memory, in bytes, that plugins may plan with: at most memory_limit_bytes() and, if the recipe gives no
+// size, at most the same share of the memory that was free when the run began. 0: not known.
 [[nodiscard]] std::int64_t memory_to_plan_with_bytes(const SessionInput& input);
 
 }  // namespace autotuned::tuner

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the time of the incumbent goes: its ceiling, its profile, and a trace of a few of its steps.
+// Where the time of the incumbent goes: its ceiling, its profile, and a trace of some of its steps.
 #pragma once
 
 #include <chrono>
@@ -18,31 +18,35 @@
 
 namespace autotuned::tuner {
 
-// Whatever is found goes to the ledger as well. A job that cannot be profiled or recorded is diagnosed without. Errors are
-// those of the ledger, of the ceiling's own blocks, and `cancelled`.
+// Every result is also written to the ledger. If the job cannot be profiled or traced, the diagnosis goes on
+// without that part. Errors: of the ledger, of the blocks of the ceiling without a rung, and
+// ErrorKind::cancelled.
 class Diagnosis {
  public:
-  // All of it must outlive the diagnosis.
+  // All arguments must outlive the diagnosis.
   Diagnosis(const SessionInput& input, const Baseline& baseline, const Budget& budget,
             TrainingBackend& backend, Ledger& ledger, const Clock& clock);
 
   [[nodiscard]] Result<void> measure_ceiling(const Configuration& incumbent);
-  // Ceiling and profile of another incumbent. The first in a session gets a trace, later ones only where is_trace_due(),
-  // since a trainer of its own for each would cost the trials their budget.
+  // Measures the ceiling and takes a profile of a new incumbent. The first incumbent of a session also gets a
+  // trace, later ones only if is_trace_due(): each trace needs a trainer of its own, whose time the trials
+  // would lack.
   [[nodiscard]] Result<void> examine(const Configuration& incumbent);
-  // Profile and trace of what the session ends with, where it has none yet. A job that could not be recorded
-  // within its time is not tried again.
+  // Takes the profile and the trace of the final configuration, if they are missing. If a trace of it ran out
+  // of its time, no other is tried.
   [[nodiscard]] Result<void> complete(const Configuration& incumbent);
 
   [[nodiscard]] const Ceiling& ceiling() const { return ceiling_; }
-  // Of the last profile; empty where there is none.
+  // The metrics of the last profile; empty if there is none.
   [[nodiscard]] const Json& metrics() const { return profile_.metrics; }
-  // Of the last trace: no knob moves an operator into another module.
+  // Profile::places of the last trace. It stays valid for later incumbents: no knob moves an operator into
+  // another module.
   [[nodiscard]] const Json& places() const { return places_; }
 
  private:
-  // On the CPU the metrics of a profile say what signals say. On a GPU they are times of the host, and what kernels hide
-  // only a trace knows: so each incumbent gets one as long as that takes little of what is left.
+  // Whether this incumbent gets a trace. On the CPU the metrics of a profile contain what signals say. On a
+  // GPU metrics are host times, and only a trace shows the time of kernels; so each incumbent gets a trace if
+  // that takes a small part of the remaining budget.
   [[nodiscard]] bool is_trace_due(const Configuration& incumbent) const;
   Result<void> take_profile(const Configuration& incumbent, bool is_traced);
   Result<void> add_trace(const Configuration& incumbent);
@@ -57,12 +61,12 @@ class Diagnosis {
   Ceiling ceiling_;
   std::optional<Configuration> ceiling_of_;
   Profile profile_;
-  std::optional<Configuration> profiled_;  // that profile_ is of
+  std::optional<Configuration> profiled_;  // the configuration of profile_
   Json places_ = Json::object();
-  std::optional<Configuration> traced_;  // the last one that was recorded, or could not be
-  // Of the last trace, its trainer's start included; none: it failed.
+  std::optional<Configuration> traced_;  // the last one that was traced or could not be traced
+  // The time of the last trace, including the start of its trainer; nothing if it failed.
   std::optional<std::chrono::nanoseconds> trace_time_;
-  bool is_trace_too_slow_ = false;  // the last one ran out of its time
+  bool is_trace_too_slow_ = false;  // the last trace ran out of its time
 };
 
 }  // namespace autotuned::tuner

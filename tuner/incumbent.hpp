@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The configuration that candidates have to beat, and how the run came to it.
+// The configuration that candidates must beat, and the accepted changes that led to it.
 #pragma once
 
 #include <cstddef>
@@ -10,40 +10,40 @@
 
 namespace autotuned::tuner {
 
-// `kept` with the values of `starting` where it has those of `change`. A variable of the environment that is not set at the start
-// becomes empty, which stands for that.
+// `kept`, with the knobs of `change` set back to their values in `starting`. An environment variable that
+// `starting` does not set becomes the empty text, which means "not set".
 [[nodiscard]] Configuration without_change(Configuration kept, const Configuration& change,
                                            const Configuration& starting);
 
-// A value. References to its configurations hold until it is modified.
+// A value type. References to its configurations are valid until it is modified.
 class Incumbent {
  public:
   explicit Incumbent(Configuration starting);
 
-  // What is kept so far: the last that was accepted, the starting configuration before any.
+  // The configuration that is kept so far: the last accepted one, or the starting one.
   [[nodiscard]] const Configuration& configuration() const {
     return accepted_.empty() ? starting_ : accepted_.back();
   }
   [[nodiscard]] bool is_start() const { return accepted_.empty(); }
-  // Each builds on the one before.
+  // The accepted configurations, oldest first. Each contains the one before.
   [[nodiscard]] const std::vector<Configuration>& accepted() const { return accepted_; }
-  // Those that were the incumbent before.
+  // The configurations that were the incumbent before.
   [[nodiscard]] const std::vector<Configuration>& past() const { return past_; }
-  // How many proposals led from what the search began with to configuration().
+  // The number of accepted proposals between the start of the search and configuration().
   [[nodiscard]] std::size_t standing_proposals() const {
     return accepted_.size() - (verified_ ? 1 : 0);
   }
-  // Nothing was added to the remembered configuration that the search went on from.
+  // Whether configuration() is the verified stored one, with nothing added.
   [[nodiscard]] bool is_as_verified() const {
     return verified_ && accepted_.size() == 1 && accepted_.back() == *verified_;
   }
 
   void accept(Configuration faster);
-  // Gives up what was accepted last; nothing where nothing was.
+  // Drops the last accepted change; does nothing if there is none.
   void fall_back();
-  // A remembered configuration that was verified comes before all that was accepted.
+  // Puts a stored configuration that was verified before all accepted ones.
   void build_on(Configuration verified);
-  // Gives a change up, in each configuration that may be fallen back to as well.
+  // Drops `change` from configuration() and from every configuration that fall_back() could return to.
   void drop(const Configuration& change);
 
   [[nodiscard]] Configuration without(const Configuration& change) const {

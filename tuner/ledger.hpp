@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a session writes what happens, as it happens: the history, and whoever watches.
+// Where a session reports what happens, when it happens: to the history, and to those who watch the run.
 #pragma once
 
 #include <chrono>
@@ -12,17 +12,17 @@
 
 namespace autotuned::tuner {
 
-// Where the tuning stands.
+// How far the tuning has come.
 struct TuningProgress {
-  int trials_done = 0;  // with a verdict, by earlier processes of the run too
-  int trials_expected =
-      0;  // about so many more: proposals that wait, and the confirmation. 0: not known yet
+  int trials_done = 0;  // trials with a verdict, those of earlier processes of the run included
+  // An estimate of the trials still to come: waiting proposals and the confirmation. 0: not known yet.
+  int trials_expected = 0;
   std::chrono::nanoseconds budget{0};
   std::chrono::nanoseconds budget_spent{0};
 };
 
-// Every call is one fact and durable when it returns. An error (disk full, history locked) ends the
-// session: what cannot be remembered must not be acted upon.
+// Every call records one fact, which is durable when the call returns. An error (disk full, history locked)
+// ends the session: it must not act on a fact that is not recorded.
 class Ledger {
  public:
   Ledger() = default;
@@ -30,22 +30,23 @@ class Ledger {
   Ledger& operator=(const Ledger&) = delete;
   virtual ~Ledger() = default;
 
-  // For people; not kept.
+  // A warning for people; not stored.
   virtual void warned(const std::string& text) = 0;
   virtual void progressed(const TuningProgress& progress) = 0;
 
   virtual Result<void> baseline(const Configuration& starting, double samples_per_second) = 0;
   virtual Result<void> ceiling(const Ceiling& ceiling) = 0;
   virtual Result<void> profiled(const Configuration& incumbent, const Profile& profile) = 0;
-  // There is none, so plugins that go by its metrics will have nothing to propose.
+  // The profile failed. Plugins that read its metrics will propose nothing.
   virtual Result<void> not_profiled(const Error& error) = 0;
-  // The plugin is going to be asked: should it crash or hang this process, it will be known whom.
+  // Before a plugin is asked: if it crashes or hangs this process, the record says which plugin it was.
   virtual Result<void> asking(const std::string& plugin) = 0;
-  // What came of it: "" for candidates, else why there is none, or what was wrong with the answer.
+  // `outcome`: "" if the plugin proposed candidates, else why there are none, or what was wrong with the
+  // answer.
   virtual Result<void> answered(const std::string& plugin, const std::string& outcome,
                                 bool is_failure) = 0;
 
-  // The row exists, with verdict `running`, before the first block runs.
+  // Stores the trial with verdict `running`, before its first block runs.
   virtual Result<void> trial_started(const TrialRecord& trial) = 0;
   virtual Result<void> block_measured(const TrialRecord& trial, const TrialBlock& block,
                                       const Estimate& estimate) = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the blocks of a trial say so far, or pairs of timings that another process takes. Pure.
+// What the blocks of a trial show so far; also used for pairs of timings that another process takes. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,65 +11,67 @@
 
 namespace autotuned::tuner {
 
-// A gain is only believed after so many pairs of blocks: below them a stall in one block of ten, which eats the whole gain,
-// can have been missed (docs/statistics.md, "Rare stalls"). 0: the comparison's own least.
+// How many pairs of blocks a gain of this ratio needs before it is accepted; 0: the comparison's own minimum.
+// With fewer pairs, a stall in one of ten blocks, which would cancel the gain, could have been missed
+// (docs/statistics.md, "Rare stalls").
 [[nodiscard]] int least_pairs_for(double ratio);
 
-// Two processes of one configuration differ by no more than this, as a factor: what an interval of the blocks of a single
-// pair of processes is widened by, to either side.
+// Two processes of one configuration differ in rate by at most this factor. The interval of the blocks of a
+// single pair of processes is widened by it on both sides.
 inline constexpr double kProcessAllowance = 1.10;
 
-// A pair of blocks, or several of them, of one pair of processes.
+// The rates of a pair of blocks, or the median rates of a pair of processes, in samples per second.
 struct PairRates {
-  double candidate = 0.0;  // samples per second
+  double candidate = 0.0;
   double reference = 0.0;
 
   [[nodiscard]] double log_ratio() const;
-  [[nodiscard]] double log_level() const;  // of the geometric mean
+  [[nodiscard]] double log_level() const;  // log of the geometric mean of the two rates
 };
 
 class Measurement {
  public:
   explicit Measurement(const ComparisonRules& rules) : blocks_(rules), processes_(rules) {}
 
-  // From now on blocks belong to the next pair of processes. `is_evidence`: the pair's median becomes one
-  // observation at end_process_pair(); else it is only a first look.
+  // Blocks that are added after this call belong to the next pair of processes. If `is_evidence`, the median
+  // of the pair becomes one observation at end_process_pair(); else the pair is only a first look.
   void begin_process_pair(bool is_evidence);
   void add(const PairRates& pair);
   void add_total(bool is_candidate, const Block& block);
   void add_one_time(bool is_candidate, const Block& block);
   void end_process_pair();
 
-  // What decides: pairs of processes where there are any that are evidence, else pairs of blocks.
+  // The comparison that decides: that of pairs of processes if any of them is evidence, else that of pairs of
+  // blocks.
   [[nodiscard]] const Comparison& comparison() const {
     return has_processes_ ? processes_ : blocks_;
   }
-  // Of the trial: as long as pairs of processes are too few for an interval, it is that of the first pair's
-  // blocks, widened by kProcessAllowance. `pairs` counts pairs of blocks.
+  // The estimate of the trial. While there are too few pairs of processes for an interval, the interval is
+  // that of the first pair's blocks, widened by kProcessAllowance. `pairs` counts pairs of blocks.
   [[nodiscard]] Estimate estimate() const;
   [[nodiscard]] double noise_ratio() const;
-  // Of the pair of processes that is measured: the standard error of the median log-ratio of its blocks. It depends on how far
-  // the ratios are from each other and not on where they are, so that blocks may end by it (docs/statistics.md).
-  // 0 before the second pair of blocks.
+  // The standard error of the median log-ratio of the blocks of the current pair of processes; 0 before its
+  // second pair of blocks. It depends on the spread of the ratios and not on their level, so it may decide
+  // when to stop (docs/statistics.md).
   [[nodiscard]] double process_error_ratio() const;
   // All samples over all time, candidate over reference; 0 before the first pair.
   [[nodiscard]] double total_ratio() const;
-  // Whether the totals show a gain, too: half of what the median does, or 2 %.
+  // Whether the totals show a gain, too: at least half of the median's gain, or 2 %.
   [[nodiscard]] bool do_totals_agree() const;
-  // Whether the comparison accepts, the totals agree and there are pairs enough.
+  // Whether the comparison accepts, the totals agree, and there are enough pairs.
   [[nodiscard]] bool is_faster(bool is_watched_for_stalls) const;
 
   [[nodiscard]] int pairs() const { return pairs_; }
   [[nodiscard]] int process_pairs() const { return process_pairs_; }
-  // Of the pairs of processes that are evidence.
+  // The number of pairs of processes that are evidence.
   [[nodiscard]] int observations() const { return processes_.estimate().pairs; }
-  // The median over pairs of processes that are evidence, or of the blocks of the first one.
+  // The median ratio over pairs of processes that are evidence, or else over the blocks of the first pair.
   [[nodiscard]] double likely_ratio() const;
   [[nodiscard]] double candidate_rate() const;  // median of the blocks, samples per second
   [[nodiscard]] double reference_rate() const;
   [[nodiscard]] double candidate_total_rate() const { return candidate_total_.rate(); }
   [[nodiscard]] double reference_total_rate() const { return reference_total_.rate(); }
-  // Of the change: what the candidate's blocks tell (their median) beyond the reference's.
+  // The one-time cost of the change: the median over the candidate's blocks less that of the reference's.
   [[nodiscard]] OneTimeCost one_time() const;
 
  private:
@@ -87,7 +89,7 @@ class Measurement {
     std::vector<double> samples;
   };
 
-  Comparison blocks_;     // of one process, or of the first look
+  Comparison blocks_;     // pairs of blocks of one process, or of the first look
   Comparison processes_;  // one observation per pair of processes
   bool has_processes_ = false;
   bool is_evidence_ = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The search: ask the plugins, try the most promising proposal, and again.
+// The search: ask the plugins, try the most promising proposal, repeat.
 #pragma once
 
 #include <string>
@@ -18,27 +18,27 @@
 
 namespace autotuned::tuner {
 
-// A proposal that waited for a trial when the budget was spent.
+// A proposal that had no trial when the budget was spent.
 struct UntriedProposal {
   std::string plugin;
-  Configuration reference;  // what it was to be compared with
+  Configuration reference;  // the incumbent that it would have been compared with
   Configuration change;
 };
 
 struct SearchEnd {
-  bool is_budget_spent = false;               // for something that was left to try
+  bool is_budget_spent = false;               // something was left to try, but no budget
   bool is_complete = false;                   // no proposal was left untried
   std::vector<UntriedProposal> untried = {};  // the most promising first
 };
 
-// Leaves in `incumbent` what trials accepted, with its diagnosis. Ends when nothing is left to try or the budget is
-// spent, but for what a confirmation takes. Errors: those of trials, of the diagnosis and of the ledger; a plugin that
-// fails is left out.
+// Runs the search. On return, `incumbent` has the accepted changes and `diagnosis` is that of the incumbent.
+// Ends when nothing is left to try, or when the budget is spent except for the time of a confirmation.
+// Errors: of trials, of the diagnosis and of the ledger. A plugin that fails is not asked again.
 [[nodiscard]] Result<SearchEnd> search(const SessionInput& input, const Budget& budget,
                                        Advisors& advisors, Ledger& ledger, TrialSeries& series,
                                        Incumbent& incumbent, Diagnosis& diagnosis);
 
-// What candidates are screened against; refers to all of these.
+// The input of screen(). Refers to all four arguments.
 [[nodiscard]] SearchState state_of(const SessionInput& input, const TrialSeries& series,
                                    const Incumbent& incumbent, const Diagnosis& diagnosis);
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the time that is left is worth spending on when no plugin proposes anything more.
+// The second look: candidates for the rest of the budget, when no plugin proposes anything more.
 //
-// One change at a time, each in a short trial, has three blind spots: a gain too small for the noise and the
-// time that its trial was given, a part of the step that was small beside another that is gone by now, and two
-// changes that only pay together.
+// A search that tries one change at a time, each in a short trial, misses three kinds of gain: one too small
+// for the noise and the time of its trial, one in a part of the step that was small beside another that has
+// been removed since, and one of two changes that only help together.
 //
-// `trials` are those that are not refused: what trains another model, needs too much memory or is not
-// repaid stays refused.
+// `trials` are the trials for which is_refused() is false: a change that trains another model, needs too much
+// memory or is not repaid is not tried again.
 #pragma once
 
 #include <cstdint>
@@ -18,24 +18,26 @@
 
 namespace autotuned::tuner {
 
-// Whether a check, the limit of memory or what it costs once ended it, whatever its rate. A limit of 0 is none.
+// Whether the trial was rejected for another reason than its rate: a failed check, the memory limit (0:
+// none), or a one-time cost that is not repaid.
 [[nodiscard]] bool is_refused(const TrialRecord& trial, std::int64_t memory_limit_bytes);
 
-// Changes that looked faster by at least `min_gain_ratio` when their trial ran out of time, and were not
-// looked at again. The fastest first; under the name of the plugin that proposed them.
+// Changes whose trial ran out of time with a median gain of at least `min_gain_ratio`, and that had no later
+// trial. The fastest first; each under the name of the plugin that proposed it.
 [[nodiscard]] std::vector<Candidate> undecided_changes(const Configuration& incumbent,
                                                        const std::vector<TrialRecord>& trials,
                                                        double min_gain_ratio);
 
-// Changes that lost against an earlier incumbent by no more than the noise of their pairs or `min_gain_ratio`, where what was accepted since made the step at
-// least a tenth shorter: what they save is a larger share of it now. Each once; the one with the highest ratio first.
+// Changes that lost against an earlier incumbent by no more than the noise of their pairs or
+// `min_gain_ratio`, if changes accepted since then made the step at least a tenth shorter: what they save is
+// now a larger share of it. Each appears once; the highest ratio first.
 [[nodiscard]] std::vector<Candidate> near_misses_to_retry(
     const Configuration& incumbent, const std::vector<Configuration>& past_incumbents,
     const std::vector<TrialRecord>& trials, double min_gain_ratio);
 
-// Pairs of knobs that are known to depend on each other, of which one was tried and lost: that one together
-// with the other's value from before it was changed, or two that both lost. The ones with the highest
-// product of their own ratios first; none that is expected to lose much.
+// Pairs of knobs that are known to depend on each other. Either one was tried and lost (then it is combined
+// with the earlier value of the other, which has been changed since), or both lost. The highest product of
+// the two ratios first; pairs that are expected to lose much are left out.
 [[nodiscard]] std::vector<Candidate> joint_changes(const Configuration& incumbent,
                                                    const std::vector<TrialRecord>& trials);
 

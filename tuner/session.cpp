@@ -22,6 +22,21 @@ namespace {
 
 using std::chrono::nanoseconds;
 
+// Whether the time ended a trial before the fewest pairs of a verdict, and no later trial of the change had more. One that
+// needs fresh processes may have had time for its first look only.
+bool is_left_open(const TrialRecord& trial, const std::vector<TrialRecord>& trials) {
+  const auto is_open = [](const TrialRecord& one) {
+    return one.kind == TrialKind::proposal && one.rejection == RejectionReason::undecided_in_time &&
+           (one.process_pairs == 1 ||
+            (one.process_pairs == 0 && one.estimate.low <= 0.0 && one.estimate.ratio > 1.0));
+  };
+  return is_open(trial) && std::ranges::none_of(trials, [&](const TrialRecord& later) {
+           return later.number > trial.number && later.kind == TrialKind::proposal &&
+                  later.reference == trial.reference && later.change == trial.change &&
+                  !is_open(later) && later.verdict != Verdict::interrupted;
+         });
+}
+
 class Session {
  public:
   Session(const SessionInput& input, const Baseline& baseline, const Budget& budget,
@@ -195,10 +210,8 @@ SessionOutcome Session::outcome_of(const TrialRecord* decisive, const SearchEnd&
   outcome.trials = series_.records();
   outcome.untried = end.untried;
   outcome.tuning_time = tuning_time;
-  // One that needs fresh processes may have had time for its first look only.
-  const bool is_cut_short = std::ranges::any_of(outcome.trials, [](const TrialRecord& trial) {
-    return trial.kind == TrialKind::proposal && trial.process_pairs == 1 &&
-           trial.rejection == RejectionReason::undecided_in_time;
+  const bool is_cut_short = std::ranges::any_of(outcome.trials, [&](const TrialRecord& trial) {
+    return is_left_open(trial, outcome.trials);
   });
   outcome.is_budget_spent = end.is_budget_spent || is_cut_short;
   outcome.is_complete = end.is_complete && !is_cut_short;

@@ -2,7 +2,7 @@
 // A tuning session: baseline, profile, proposals, trials, confirmation. Decides; does no I/O itself.
 //
 // Called by the session process (daemon/session/session_process.cpp) with a real job, and by tests with
-// simulated ones and a fake clock. Single-threaded.
+// simulated jobs and a simulated clock. Single-threaded.
 #pragma once
 
 #include <chrono>
@@ -22,25 +22,25 @@
 namespace autotuned::tuner {
 
 struct SessionOutcome {
-  Configuration best;  // what to train with; the starting configuration when nothing held
+  Configuration best;  // what to train with; the starting configuration if no change was confirmed
   double baseline_samples_per_second = 0.0;  // from the confirmation's blocks where there are any
   double best_samples_per_second = 0.0;
   Estimate speedup;  // best over starting, from fresh blocks; 1, 1, 1 when they are the same
   Ceiling ceiling;
-  std::vector<TrialRecord> trials;  // of the whole run, the earlier ones included
+  std::vector<TrialRecord> trials;  // of the whole run, those of earlier processes included
   std::chrono::nanoseconds tuning_time{0};
-  bool is_searched = true;  // false: the budget is 0, so nothing was measured at all
+  bool is_searched = true;  // false: the budget is 0 and nothing was measured
   bool is_budget_spent = false;
   bool is_complete = false;  // no proposal was left untried
-  // Proposals for which no budget was left, the most promising first; with who made them.
+  // Proposals for which no budget was left, the most promising first.
   std::vector<UntriedProposal> untried;
-  bool is_from_history = false;  // known_best held
+  bool is_from_history = false;  // SessionInput::known_best was verified
 };
 
-// Runs to the end of tuning. With a budget of 0 it measures nothing: what is trained is the starting configuration, since a
-// remembered one would have to be verified first. ErrorKind::cancelled when the job was asked to stop (the trial in progress
-// has been recorded as interrupted); any other error means that not even the starting configuration
-// runs, or that the ledger failed.
+// Runs to the end of tuning. With a budget of 0 it measures nothing and returns the starting configuration,
+// because a stored one would have to be verified first. ErrorKind::cancelled: somebody asked the job to stop;
+// the trial in progress is recorded as interrupted. Any other error means that the starting configuration
+// does not run, or that the ledger failed.
 [[nodiscard]] Result<SessionOutcome> run_session(const SessionInput& input,
                                                  TrainingBackend& backend, Advisors& advisors,
                                                  Ledger& ledger, const Clock& clock);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plugin is told when it is asked (plugins/sdk/README.md).
+// The situation: what a plugin is told when it is asked (plugins/sdk/README.md).
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@
 
 namespace autotuned::tuner {
 
-// `trials` are those of this run so far, of whichever plugin; the situation holds the plugin's own. `places` are those
-// of a trace (Profile::places).
+// `trials`: all trials of this run so far; the situation contains only those of the asked plugin. `places`:
+// Profile::places of a trace.
 [[nodiscard]] Json situation_for(const std::string& plugin, const SessionInput& input,
                                  const Configuration& incumbent, const Json& metrics,
                                  const Json& places, const std::vector<TrialRecord>& trials);

@@ -23,19 +23,21 @@ enum class ProcessChoice { reuse, fresh };
 struct BlockRequest {
   std::chrono::nanoseconds minimum_duration = std::chrono::milliseconds(100);
   std::int64_t minimum_steps = 1;
-  // What is kept from step to step instead of loading anew: one of kRungs (tuner/ceiling.hpp), ""
-  // for nothing. Where that would be no other block, the answer is ErrorKind::unsupported.
+  // What is kept from step to step instead of being loaded anew: one of kRungs (tuner/ceiling.hpp), or "" for
+  // nothing. If that would not change the block, the answer is ErrorKind::unsupported.
   std::string reuse = {};
+  // Of a trial's candidate: a gain that it claims must be one by every clock.
+  bool is_candidate = false;
 };
 
-// How the updates of two configurations compare after the same steps from the same state.
+// How the updates of two configurations differ after the same steps from the same state.
 struct UpdateComparison {
   struct Parameter {
     std::string name;
     double reference_norm = 0.0;
     double norm_ratio = 0.0;  // candidate over reference
     double cosine = 0.0;
-    // Where the trainer tells it: of a reference that does not move at all the ratio says nothing.
+    // Only if the trainer reports it. Needed because the ratio says nothing if the reference does not move.
     std::optional<double> candidate_norm = std::nullopt;
   };
   struct Buffer {
@@ -43,16 +45,16 @@ struct UpdateComparison {
     bool is_floating = false;
     bool is_equal = false;  // value for value
   };
-  // Of the models' answers in evaluation mode, on one batch: norms.
+  // Norms of the models' outputs in evaluation mode, for one batch.
   struct Outputs {
-    double reference_change = 0.0;  // what the reference's steps made of its answer
-    double difference = 0.0;        // between the two after the steps
+    double reference_change = 0.0;  // how far the steps moved the reference's outputs
+    double difference = 0.0;  // between the candidate's and the reference's outputs after the steps
   };
-  // What the model was given in a step.
+  // The input of the model in one step.
   struct StepInput {
     std::string labels;  // hashes of the values, in order
     std::string images;
-    // One number for each sample, nearly equal where pixels differ by rounding only.
+    // One number for each sample; nearly equal for pixels that differ by rounding only.
     std::vector<double> projections;
   };
   std::int64_t steps = 0;
@@ -62,19 +64,21 @@ struct UpdateComparison {
   std::vector<double> reference_losses;
   std::vector<double> candidate_losses;
   std::vector<Buffer> buffers;
-  // These where the trainer tells them.
+  // The following only if the trainer reports them.
   std::optional<Outputs> outputs = std::nullopt;
   std::vector<StepInput> reference_inputs;
   std::vector<StepInput> candidate_inputs;
 };
 
-// Which steps are compared. Those of `later` and `reached` are made in the process that was measured, after as many steps as
-// it has made and at the samples where it stands; their second half is at the end of an epoch and the beginning of the next.
+// Which steps are compared. Those of `later` and `reached` run in the process that was measured, after as
+// many steps as it has made and at the samples where it stands. Their second half covers the end of an epoch
+// and the beginning of the next.
 enum class CheckedSteps {
-  first,  // of a training, from its initial parameters, buffers and moments
-  later,  // from the same
-  // From the parameters, buffers and moments that the candidate's process has now, after blocks or a training. The learning
-  // rate is that after nine tenths of the recipe's training: at the end of a schedule it may be zero.
+  first,  // the first steps of a training, from its initial parameters, buffers and moments
+  later,  // later steps, also from the initial parameters, buffers and moments
+  // Later steps, from the parameters, buffers and moments that the candidate's process has reached after
+  // blocks or a training. The learning rate is that after nine tenths of the recipe's training, because at
+  // the end of a schedule it may be zero.
   reached,
 };
 
@@ -82,16 +86,16 @@ struct Profile {
   Json metrics = Json::object();  // docs/metrics.md
   Json spans = Json::array();
   Json operators = Json::array();
-  // By the signal that is about certain operators: the module that spends most of their time, as `module`, and its
-  // `share_ratio` of it. Of the trace that was added.
+  // By signal that is about certain operators: the module that spends most of their time (`module`) and its
+  // share of that time (`share_ratio`, 0 to 1). From the trace that add_trace() added.
   Json places = Json::object();
-  std::vector<FindingRecord> findings;  // of the trace that was added
-  std::vector<std::string> notes;       // what could not be recorded, for people
+  std::vector<FindingRecord> findings;  // from the trace that add_trace() added
+  std::vector<std::string> notes;       // for people: what could not be recorded
 };
 
-// Blocks until the answer is there. Errors mean that the *configuration* could not do it (out of
-// memory, crash, timeout, unsupported): the backend itself goes on to work after any of them but
-// ErrorKind::cancelled, which means that somebody asked the run to stop.
+// Every call blocks until the answer is there. An error means that the *configuration* failed (out of memory,
+// crash, timeout, unsupported). The backend still works after any error except ErrorKind::cancelled, which
+// means that somebody asked the run to stop.
 class TrainingBackend {
  public:
   TrainingBackend() = default;
@@ -99,20 +103,21 @@ class TrainingBackend {
   TrainingBackend& operator=(const TrainingBackend&) = delete;
   virtual ~TrainingBackend() = default;
 
-  // Whether the steps of blocks and checks are those of the training that the user gets. Nothing takes them back, so a
-  // candidate is checked before it is timed, and there are no first steps to look at once more.
+  // Whether the steps of blocks and checks belong to the training that the user gets. They cannot be undone
+  // then, so a candidate is checked before it is timed, and checks cannot repeat the first steps of the
+  // training.
   [[nodiscard]] virtual bool trains_for_real() const { return false; }
 
-  // Makes `configuration` ready to be measured in a trial: a trainer of its own where its restart knobs differ from those
-  // of running ones (with `fresh`, a new process even where one is running), warmed until its rate is flat, its training
-  // back at the initial state. Not timed.
+  // Makes `configuration` ready to be measured in a trial. Starts a trainer if no running one has the same
+  // restart knobs, or always with ProcessChoice::fresh; warms it until its rate is steady; puts its training
+  // back to the initial state. Not timed.
   virtual Result<void> make_ready(const Configuration& configuration, ProcessChoice process) {
     static_cast<void>(configuration);
     static_cast<void>(process);
     return {};
   }
 
-  // Whether the two can be measured in one process, switched live.
+  // Whether the two configurations can be measured in one process and switched live.
   [[nodiscard]] virtual bool share_process(const Configuration& one,
                                            const Configuration& other) const {
     static_cast<void>(one);
@@ -120,27 +125,30 @@ class TrainingBackend {
     return true;
   }
 
-  // One block under `configuration`, after switching or restarting as its knobs need and dropping
-  // their warm-up steps. Alternating between two configurations costs a live switch at most, except
-  // where two trainers do not fit into memory.
+  // Runs one block under `configuration`. Switches or restarts as its knobs need, and drops its warm-up
+  // steps. Alternating between two configurations costs at most a live switch, unless two trainers do not fit
+  // into memory.
   virtual Result<Block> run_block(const Configuration& configuration,
                                   const BlockRequest& request) = 0;
 
-  // From the same state and samples, `steps` steps under each.
+  // Makes `steps` steps under each configuration, from the same state with the same samples, and compares
+  // them.
   virtual Result<UpdateComparison> compare_updates(const Configuration& reference,
                                                    const Configuration& candidate,
                                                    std::int64_t steps, CheckedSteps which) = 0;
 
-  // The steps of the last compare_updates() under `configuration` from the state that those began at, and (as the candidate) from
-  // that state with its parameters rounded to 16 bits: how far the job itself keeps the direction of its updates where
-  // nothing but rounding differs. ErrorKind::unsupported: the job cannot do that, and is held against the usual limits.
+  // Repeats the steps of the last compare_updates() twice under `configuration`: from the same state (the
+  // reference) and from that state with its parameters rounded to 16 bits (the candidate). It shows how much
+  // rounding alone changes the updates of this job. ErrorKind::unsupported: the job cannot do that, and the
+  // usual limits apply.
   virtual Result<UpdateComparison> compare_rounded(const Configuration& configuration) = 0;
 
   virtual Result<Profile> profile(const Configuration& configuration) = 0;
 
-  // Records a few steps under `configuration`, of which `profile` is, in a process that nothing is timed in and that
-  // has ended by then, within about `limit`: adds signals to its metrics, findings and notes. After an error the
-  // profile is as it was. A job that cannot be recorded adds nothing.
+  // Traces a few steps under `configuration` within about `limit`, in a process of its own in which nothing
+  // is timed and which has ended when the call returns. Adds signals to the metrics of `profile`, which is
+  // one of `configuration`, and findings and notes. After an error `profile` is unchanged. A job that cannot
+  // be traced adds nothing.
   virtual Result<void> add_trace(const Configuration& configuration, Profile& profile,
                                  std::chrono::nanoseconds limit) {
     static_cast<void>(configuration);

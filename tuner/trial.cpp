@@ -34,6 +34,11 @@ constexpr int kFewestBlockPairs = 3;
 constexpr int kFewestToKnow = 5;  // of three, two may agree by chance
 constexpr int kMostBlockPairs = 30;
 
+// A gain from this ratio on is worth more than other uses of the time. Four times the fewest pairs show it although noise
+// has turned a sign or two: after one early sign to the contrary about 20 pairs decide.
+constexpr double kLargeGain = 1.3;
+constexpr int kLargeGainPatience = 4;
+
 // Every trial has coins of its own, so that a resumed session does not repeat those of the first.
 std::mt19937_64 coins_for(std::uint64_t seed, int trial_number) {
   std::seed_seq sequence{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32U),
@@ -99,14 +104,16 @@ Result<void> TrialRunner::measure_pair(Course& course) {
   for (const bool is_first : {true, false}) {
     const bool is_candidate = is_first == is_candidate_first;
     const Configuration& configuration = is_candidate ? candidate : trial.reference;
-    auto block = backend_->run_block(configuration, course.plan->block);
+    BlockRequest request = course.plan->block;
+    request.is_candidate = is_candidate;
+    auto block = backend_->run_block(configuration, request);
     if (!block && block.error().kind == ErrorKind::cancelled) return forward_error(block);
     if (!block && is_candidate) {
       fail_trial(trial, block.error(), "");
       return {};
     }
     if (!block) {
-      const auto again = backend_->run_block(configuration, course.plan->block);
+      const auto again = backend_->run_block(configuration, request);
       return fail_by_reference(course, block.error(),
                                again ? Result<void>{} : forward_error(again));
     }
@@ -165,7 +172,8 @@ Result<void> TrialRunner::measure_in_one_process(Course& course) {
     const nanoseconds now = clock_->now();
     if (pair == 0) started = now;
     if (pair > 0) pair_time_ = (now - started) / pair;
-    if (pair == 1) share = std::max(share, std::min(plan.most_time, fewest * pair_time_));
+    // Anew after each pair: an evaluation between two blocks makes later pairs longer than the first ones.
+    if (pair > 0) share = std::max(share, std::min(plan.most_time, fewest * pair_time_));
     if (course.measurement.is_faster(plan.is_watched_for_stalls)) {
       if (!accepted_at) accepted_at = now;
       if (half_width_ratio(comparison.estimate()) <= plan.wanted_half_width_ratio ||
@@ -181,7 +189,9 @@ Result<void> TrialRunner::measure_in_one_process(Course& course) {
       const int wanted = least_pairs_for(comparison.estimate().ratio);
       share = std::max(share, std::min(plan.most_time, wanted * pair_time_));
     }
-    if (now - started >= share) break;
+    const bool is_large = pair > 0 && comparison.estimate().ratio >= kLargeGain;
+    const nanoseconds patience = is_large ? kLargeGainPatience * fewest * pair_time_ : share;
+    if (now - started >= std::max(share, std::min(plan.most_time, patience))) break;
   }
   decide_trial(*course.trial, course.measurement, plan.is_watched_for_stalls, course.is_hopeless);
   return {};

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// One trial: candidate and reference in interleaved blocks until the comparison knows, then the checks. Where blocks train what
-// the user gets, the checks come first.
+// One trial: candidate and reference in interleaved blocks until the comparison decides, then the checks. If
+// the blocks are part of the user's training (TrainingBackend::trains_for_real()), the checks come first.
 //
-// Knobs that are switched live are compared block by block in one process. Where a knob needs a process of its own, blocks
-// of two processes are not exchangeable (placement, heap, what each was born beside), so pairs of fresh processes are
-// compared, after a first look at the processes that are there (docs/statistics.md).
+// Knobs that are switched live are compared block by block in one process. If a knob needs a process of its
+// own, blocks of two processes are not exchangeable (CPU placement, heap layout, state of the machine at
+// their start). Then pairs of fresh processes are compared, after a first look at the running processes
+// (docs/statistics.md).
 #pragma once
 
 #include <chrono>
@@ -22,41 +23,43 @@
 
 namespace autotuned::tuner {
 
-// At most, of a first look at a pair of processes.
+// The most pairs of blocks of a first look.
 inline constexpr int kFirstLookPairs = 10;
 
-// The error that the next trial of a run may accept with, after `tried` others of its sort (knobs that are switched live, or
-// that need a process): 0.02 / (k (k + 1)) for the k-th. All of a run together stay below 2 % for each sort.
+// The acceptance error of the next trial of a run, after `tried` others of the same kind (knobs that are
+// switched live, or knobs that need a process): 0.02 / (k (k + 1)) for the k-th. The sum over a run stays
+// below 2 % for each kind.
 [[nodiscard]] double accept_error_ratio_after(int tried);
 
 struct TrialPlan {
   ComparisonRules rules;
   BlockRequest block;
-  // Measuring stops after the pair that passes this, decided or not. Counted from the end of the first
-  // pair, which may have had to start a trainer. Where pairs turn out slow it grows to what the fewest
-  // pairs of a verdict take, within most_time.
+  // Measuring stops after the pair that exceeds this, decided or not. Counted from the end of the first pair,
+  // which may have started a trainer. If pairs are slow, it grows to the time of the fewest pairs that a
+  // verdict needs, and for a gain of 1.3 or more in one process to that of four times as many, up to most_time.
   std::chrono::nanoseconds time_share{0};
   std::chrono::nanoseconds most_time{0};
-  // After acceptance go on until the interval is this narrow (half its width over the estimate) or
-  // this much more time has passed; 1 asks for nothing more. Of blocks in one process only.
+  // After the comparison accepts, measuring goes on until half the width of the interval over the estimate is
+  // at most this, or until `extra_time` has passed. 1: it stops at once. Only for blocks in one process.
   double wanted_half_width_ratio = 1.0;
   std::chrono::nanoseconds extra_time{0};
-  // Whether the configuration's checks are run before it is accepted.
+  // Whether the candidate must pass its checks before it is accepted.
   bool is_checked = true;
   // Whether a first look may end the trial before fresh processes are started.
   bool has_first_look = true;
-  // Whether pairs of fresh processes end early that do not look like a gain. Else they go on until the interval tells.
+  // Whether pairs of fresh processes end early if they do not look like a gain. Else they go on until the
+  // interval decides.
   bool gives_up_early = true;
-  // Whether a small gain needs so many pairs that a stall in one block of ten would have been seen; too many for blocks of
-  // seconds, each of which has many steps.
+  // Whether a small gain needs enough pairs to show a stall in one block of ten. Off for blocks of seconds,
+  // of which there are too few and each of which has many steps.
   bool is_watched_for_stalls = true;
-  // What earlier trials of the run saw the change cost once.
+  // The one-time cost of the change, in nanoseconds, as measured in earlier trials of the run.
   std::int64_t known_one_time_ns = 0;
 };
 
 class TrialRunner {
  public:
-  // Everything must outlive the runner.
+  // All arguments must outlive the runner.
   TrialRunner(const SessionInput& input, TrainingBackend& backend, Ledger& ledger,
               const Clock& clock)
       : input_(&input),
@@ -65,40 +68,40 @@ class TrialRunner {
         clock_(&clock),
         process_pair_time_(2 * input.start_time) {}
 
-  // Fills in what is measured and decided, and writes it to the ledger from start to finish. `trial`
-  // comes with number, kind, plugin, reference, change, risk and the proposal.
+  // Runs the trial: fills in what is measured and decided, and writes it to the ledger from start to finish.
+  // `trial` comes with number, kind, plugin, reference, change, risk and the proposal.
   //
-  // Errors end the session: ErrorKind::cancelled (the trial is recorded as interrupted), an error of
-  // the ledger, or one of the *reference* that stays when it is run again (of an ablation it is that trial's failure). A
-  // candidate that fails is a verdict.
+  // An error ends the session: ErrorKind::cancelled (the trial is recorded as interrupted), an error of the
+  // ledger, or an error of the *reference* that occurs again when it is run again. (In an ablation an error
+  // of the reference fails only the trial.) A candidate that fails is a verdict, not an error.
   [[nodiscard]] Result<TrialRecord> run(TrialRecord trial, const TrialPlan& plan);
 
-  // Wall clock of a pair of blocks in the last trial that had two; 0 before. Without the first pair, which may have had to
-  // start a trainer.
+  // Wall-clock time of a pair of blocks in the last trial with at least two pairs, without its first pair,
+  // which may have started a trainer; 0 before such a trial.
   [[nodiscard]] std::chrono::nanoseconds pair_time() const { return pair_time_; }
-  // Wall clock of a pair of fresh processes with its blocks, by the last one; before the first, by what it took to
-  // start the job.
+  // Wall-clock time of the last pair of fresh processes with its blocks; before the first, twice the start
+  // time of the job.
   [[nodiscard]] std::chrono::nanoseconds process_pair_time() const { return process_pair_time_; }
 
  private:
-  // Of one trial.
+  // The state of one trial.
   struct Course {
     Course(TrialRecord& record, const TrialPlan& trial_plan, std::mt19937_64 seeded)
         : trial(&record), plan(&trial_plan), coins(seeded), measurement(trial_plan.rules) {}
 
     bool toss() { return (coins() & 1U) != 0; }
-    // It has its verdict: nothing more is measured.
+    // Whether the trial has its verdict, so that nothing more is measured.
     [[nodiscard]] bool is_over() const { return trial->verdict != Verdict::running; }
 
     TrialRecord* trial;
     const TrialPlan* plan;
     std::mt19937_64 coins;
     Measurement measurement;
-    bool is_hopeless = false;          // ended because it did not look like a gain
+    bool is_hopeless = false;          // measuring ended early because it did not look like a gain
     bool has_reference_fault = false;  // the error is one of the reference, not of the ledger
   };
 
-  // Each may end the trial. Errors are those of run().
+  // Each may give the trial its verdict. Errors are those of run().
   Result<void> make_ready(Course& course, ProcessChoice process, bool is_candidate_first);
   Result<void> measure_pair(Course& course);
   Result<void> look_first(Course& course);
@@ -106,9 +109,10 @@ class TrialRunner {
   Result<void> measure_processes(Course& course);
   Result<void> measure(Course& course);
   Result<void> fail_by_reference(Course& course, const Error& error, const Result<void>& again);
-  // Rejects a change that is faster, and costs more once than it saves in this training.
+  // Rejects a faster change whose one-time cost this training does not repay.
   void charge_one_time(Course& course) const;
-  // Of the checks, in words, what a trial that passes them is accepted with. It has its verdict where it does not.
+  // Runs the checks. Returns the sentence about them with which the trial is accepted; gives the trial its
+  // verdict if one fails.
   Result<std::string> check(TrialRecord& trial);
   Result<void> finish(TrialRecord& trial, std::chrono::nanoseconds started);
 

@@ -17,41 +17,43 @@
 
 namespace autotuned::tuner {
 
-inline constexpr int kLeastTrialPairs = 8;  // the fewest that a trial is given time for
+inline constexpr int kLeastTrialPairs = 8;  // a trial gets time for at least so many
 
 class TrialSeries {
  public:
   using nanoseconds = std::chrono::nanoseconds;
 
-  // All of it must outlive the series.
+  // All arguments must outlive the series.
   TrialSeries(const SessionInput& input, const Baseline& baseline, TrainingBackend& backend,
               Ledger& ledger, const Clock& clock);
 
-  // One that an earlier process of the run finished.
+  // Adds a trial that an earlier process of the run finished.
   void add_earlier(TrialRecord trial);
-  // In order, those of earlier processes first.
+  // All trials in order, those of earlier processes first.
   [[nodiscard]] const std::vector<TrialRecord>& records() const { return records_; }
 
-  // A trial that nobody has proposed, with no number yet.
+  // A trial that no plugin proposed, without a number.
   [[nodiscard]] TrialRecord new_trial(TrialKind kind, const Configuration& reference,
                                       const Configuration& candidate) const;
-  // With these errors and the run's own least gain, watched for rare stalls unless blocks are slow. All else is as in
-  // TrialPlan.
+  // A plan with these errors and the minimum gain of the recipe. It watches for rare stalls unless blocks are
+  // slow. The other fields keep their defaults.
   [[nodiscard]] TrialPlan new_plan(double accept_error_ratio, double reject_error_ratio) const;
-  // Gives it the next number and runs it: its record is the last one then. Errors: those of TrialRunner::run().
+  // Gives the trial the next number and runs it. Its record is then the last of records(). Errors: those of
+  // TrialRunner::run().
   [[nodiscard]] Result<void> run(TrialRecord trial, const TrialPlan& plan);
 
-  // Whether the two are switched live, in one process.
+  // Whether the two configurations are switched live, in one process.
   [[nodiscard]] bool is_live(const Configuration& reference, const Configuration& candidate) const {
     return backend_->share_process(reference, candidate);
   }
-  // The least that so many pairs of blocks take. Blocks of trials can be longer than those of the baseline: a checkpoint
-  // has to come in each.
+  // A lower bound for the time of so many pairs of blocks. Blocks of trials can be longer than those of the
+  // baseline, because each must contain a checkpoint.
   [[nodiscard]] nanoseconds least_time(int pairs) const;
-  // The same of a trial, each pair of which takes fresh processes where the two do not share one.
+  // The same for a trial, in which each pair takes fresh processes if the two configurations cannot share
+  // one.
   [[nodiscard]] nanoseconds least_time(int pairs, const Configuration& reference,
                                        const Configuration& candidate) const;
-  // What a first look at a pair of processes takes.
+  // The time of a first look at a pair of processes.
   [[nodiscard]] nanoseconds first_look_time() const;
 
  private:

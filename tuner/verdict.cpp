@@ -8,15 +8,14 @@
 namespace autotuned::tuner {
 namespace {
 
-// "0.980 to 1.100". An end that too few pairs have not shown yet is "unknown".
+// "0.980 to 1.100". An end that too few pairs have not shown yet is left out.
 std::string ends_text(const Estimate& estimate) {
   const bool has_low = estimate.low > 0.0;
   const bool has_high = estimate.high < kNoUpperEnd;
-  if (!has_low && !has_high) return "interval unknown";
-  const auto end = [](double value, bool is_known) {
-    return is_known ? fmt::format("{:.3f}", value) : std::string("unknown");
-  };
-  return end(estimate.low, has_low) + " to " + end(estimate.high, has_high);
+  if (has_low && has_high) return fmt::format("{:.3f} to {:.3f}", estimate.low, estimate.high);
+  if (has_low) return fmt::format("at least {:.3f}", estimate.low);
+  if (has_high) return fmt::format("at most {:.3f}", estimate.high);
+  return "too few pairs for an interval";
 }
 
 std::string interval_text(const Measurement& measurement) {

@@ -14,24 +14,24 @@ struct CgroupLimits {
   std::optional<std::int64_t> memory_bytes;  // nothing: no limit
 };
 
-// The strictest limits of the own groups and all above them, as far as they can be seen. Reads
-// /proc/self/cgroup and /proc/self/mountinfo and the files they lead to, all below `root`.
+// The strictest limits of the control groups of this process and of all groups above them that are visible.
+// Reads /proc/self/cgroup, /proc/self/mountinfo and the files that they name, all below `root`.
 [[nodiscard]] CgroupLimits read_cgroup_limits(const std::string& root);
 
-// What the strictest of those groups leaves: its limit less what it holds, files that the kernel can drop not
-// counted; nothing without a limit.
+// The memory, in bytes, that the strictest of those groups has left: its limit less its use, without file
+// pages that the kernel can drop. Nothing without a limit.
 [[nodiscard]] std::optional<std::int64_t> read_cgroup_memory_left(const std::string& root);
 
-// How long the quotas of those groups have stopped their processes so far, the sum of all; nothing where
-// the kernel does not count it.
+// How long the CPU quotas of those groups have stopped their processes so far, summed over the groups;
+// nothing if the kernel does not count it.
 [[nodiscard]] std::optional<std::chrono::nanoseconds> read_cgroup_stops(const std::string& root);
-// How many processes the kernel has killed for want of memory: of the own group, as its memory.events (version 2) or
-// memory.oom_control (version 1) count them, else of the whole machine.
+// Counts the processes that the kernel has killed because memory ran out: in the own group, from
+// memory.events (version 2) or memory.oom_control (version 1), else on the whole machine.
 class OomKills {
  public:
-  // Looks for the file, below `root` like the above.
+  // Looks for the counter below `root`.
   explicit OomKills(const std::string& root = {});
-  // So far; 0 where nothing counts them.
+  // The number so far; 0 if there is no counter.
   [[nodiscard]] std::int64_t count() const;
 
  private:

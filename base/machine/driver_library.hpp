@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The libraries of NVIDIA's driver. They come with the machine; containers put them where no linker looks.
+// The libraries of NVIDIA's driver. They belong to the machine; in containers they can lie in folders that
+// the dynamic linker does not search.
 #pragma once
 
 #include <span>
@@ -7,18 +8,18 @@
 
 namespace autotuned {
 
-// Where drivers lie besides the folders of the dynamic linker: those that device plugins of clusters, WSL, Apptainer
-// and NixOS use. Nothing but drivers is in them.
+// Further folders in which drivers lie: those of the device plugins of clusters, of WSL, Apptainer and NixOS.
+// They contain only drivers.
 [[nodiscard]] std::span<const char* const> driver_folders();
 
 struct DriverLibrary {
   void* handle = nullptr;  // null: it cannot be opened
-  std::string reason;      // why, as the dynamic linker says it
+  std::string reason;      // the dynamic linker's message, if `handle` is null
 };
 
-// Opens `name` (libcuda.so.1, libnvidia-ml.so.1, or a path) as the dynamic linker finds it, else out of the first of
-// `folders` that has it. Never closed: drivers start threads of their own. Whoever opens the same name later, such as
-// CUDA's runtime, gets the same library. Any thread.
+// Opens `name` (libcuda.so.1, libnvidia-ml.so.1, or a path) as the dynamic linker does, else from the first
+// of `folders` that contains it. Never closes it: drivers start their own threads. A later dlopen() of the
+// same name, such as that of CUDA's runtime, returns the same library. Any thread.
 [[nodiscard]] DriverLibrary open_driver_library(
     const std::string& name, std::span<const char* const> folders = driver_folders());
 

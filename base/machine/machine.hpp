@@ -18,7 +18,8 @@ struct Gpu {
   std::string name;
   int compute_capability_major = 0;
   int compute_capability_minor = 0;
-  std::int64_t memory_bytes = 0;  // 0: it has none of its own, or does not tell
+  // 0: it has no memory of its own, or the driver does not report it.
+  std::int64_t memory_bytes = 0;
 };
 
 struct Machine {
@@ -26,15 +27,15 @@ struct Machine {
   int cpus_allowed = 1;                   // affinity mask and cgroup quota (v1 and v2), at least 1
   int physical_cores = 1;                 // among the allowed CPUs
   std::int64_t memory_allowed_bytes = 0;  // physical memory or the cgroup's limit
-  // Of those that matter to training: avx2, avx512f, avx512_bf16, amx_bf16, amx_tile, f16c. Sorted.
+  // Those of known_cpu_features() that the CPU has, sorted.
   std::vector<std::string> cpu_features;
   std::vector<Gpu> gpus;   // through NVML, opened at run time; empty without a driver
   std::string gpu_driver;  // "580.65.06"; empty without a driver
-  // Why there is no GPU, or why one was left out: "no NVIDIA driver (libnvidia-ml.so.1 is missing)".
+  // Why there is no GPU, or why one was left out: "no NVIDIA driver (libnvidia-ml.so.1 is missing)"; else
+  // empty.
   std::string gpu_reason;
   std::string kernel;  // "Linux 6.1.0-18-amd64"
-  // Libraries that could allocate memory in place of the C library (base/machine/allocator_library.hpp), each with
-  // why it cannot be used; empty: it can.
+  // By memory allocator (base/machine/allocator_library.hpp): why it cannot be used; empty if it can.
   std::map<std::string, std::string> allocators;
 
   [[nodiscard]] bool has_cpu_feature(std::string_view name) const;
@@ -44,10 +45,10 @@ struct Machine {
   [[nodiscard]] std::string key(std::string_view libtorch_version) const;
 };
 
-// The CPUs of the affinity mask, read below another root.
+// The CPUs of the affinity mask, read from /proc below `root`.
 [[nodiscard]] std::vector<int> allowed_cpus_below(const std::string& root);
 
-// All that Machine::cpu_features may hold, sorted.
+// Every CPU feature that matters to training, sorted: the values that Machine::cpu_features may have.
 [[nodiscard]] std::span<const std::string_view> known_cpu_features();
 
 [[nodiscard]] Machine detect_machine();

@@ -22,8 +22,6 @@ namespace {
 
 constexpr std::size_t kMaxBytes = std::size_t{4} << 20U;
 constexpr double kLeastInterval = 0.5;  // seconds: the kernel counts hundredths
-// Of the CPUs' time; less is what any machine does beside.
-constexpr double kMuchLoad = 0.05;
 constexpr double kMuchStolen = 0.01;
 constexpr double kMuchSlowed = 0.01;
 constexpr std::int64_t kMuchSwapped = 1 << 20;
@@ -259,7 +257,7 @@ std::vector<MachineFinding> findings_between(const MachineState& before, const M
   if (interval < kLeastInterval) return findings;
 
   const double others = busy - (after.own_cpu_time - before.own_cpu_time);
-  if (others > kMuchLoad * all) {
+  if (others > kLoadThatMatters * all) {
     findings.push_back(
         {"load", fmt::format("other programs used {:.1f} of the {} during the measurement, so "
                              "rates are lower and trials take longer or end without a verdict",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The conditions of the machine that disturb measurements and that no knob changes: clock governors, heat, swapping, other
-// programs, a hypervisor, a quota. Read from /proc, /sys and NVML; what cannot be read is unknown.
+// Conditions of the machine that disturb measurements and that no knob changes: clock governors, heat,
+// swapping, other programs, a hypervisor, a CPU quota. Read from /proc, /sys and NVML; what cannot be read is
+// unknown.
 #pragma once
 
 #include <chrono>
@@ -14,28 +15,35 @@
 
 namespace autotuned {
 
-// One look. Sums count from the boot, so that two looks tell what happened between them.
+// The conditions at one moment. Sums count from the boot, so the difference of two states shows what happened
+// in between.
 struct MachineState {
   int cpus = 0;  // of the affinity mask
-  // Of the allowed CPUs' clocks: how many CPUs each governs.
+  // By clock governor: the number of allowed CPUs that it controls.
   std::map<std::string, int> governors;
-  std::int64_t memory_available_bytes =
-      0;  // without swapping, within the control group; 0: not known
+  // Available without swapping and within the limit of the control group; 0: not known.
+  std::int64_t memory_available_bytes = 0;
 
-  // Of the CPUs of the affinity mask, by all programs, in seconds.
+  // Time of the CPUs of the affinity mask, used by all programs, in seconds.
   struct CpuTime {
     double busy = 0.0;
     double idle = 0.0;
-    double stolen = 0.0;  // wanted, while the hypervisor gave the CPU to others
+    double stolen = 0.0;  // a program could run, but the hypervisor gave the CPU to another machine
   };
   std::optional<CpuTime> cpu_time;
-  double own_cpu_time = 0.0;  // of this process and all that it started, in seconds
+  double own_cpu_time = 0.0;  // of this process and its descendants, in seconds
 
-  std::optional<std::int64_t> heat_events;  // times that a CPU was slowed down for its temperature
-  std::optional<std::int64_t> swapped_bytes;            // to and from swap
-  std::optional<std::chrono::nanoseconds> quota_stops;  // of our control groups' processes
+  // How often a CPU was slowed down because of its temperature.
+  std::optional<std::int64_t> heat_events;
+  std::optional<std::int64_t> swapped_bytes;  // to and from swap
+  // How long CPU quotas stopped our control groups.
+  std::optional<std::chrono::nanoseconds> quota_stops;
   std::vector<GpuState> gpus;
 };
+
+// Load of other programs is a finding over this share of the allowed CPUs' time. Less is what any machine does beside, and
+// does not matter: both sides of a pair meet it, and it costs a rate no more than what pairs differ by anyhow.
+inline constexpr double kLoadThatMatters = 0.1;
 
 struct MachineFinding {
   std::string subject;  // "clock", "heat", "swap", "load", "hypervisor", "quota", "GPU"
@@ -46,12 +54,12 @@ struct MachineFinding {
 // The same below another root, without GPUs: for tests.
 [[nodiscard]] MachineState read_machine_state_below(const std::string& root);
 
-// What one look tells. `gpu` is the UUID of the GPU that matters, empty for none; whatever computes on it is
-// taken for another program's, so look before anything is started there.
+// The findings of one state. `gpu`: UUID of the GPU to be used, empty for none. Any process that computes on
+// it counts as another program, so read the state before a trainer starts there.
 [[nodiscard]] std::vector<MachineFinding> findings_at(const MachineState& state,
                                                       const std::string& gpu);
 
-// What happened between two looks: nothing in less than half a second.
+// The findings about the time between two states; none if it is shorter than half a second.
 [[nodiscard]] std::vector<MachineFinding> findings_between(const MachineState& before,
                                                            const MachineState& after,
                                                            const std::string& gpu);

@@ -20,8 +20,8 @@ struct ProcessSpec {
   std::filesystem::path program;         // absolute; no shell, no PATH search
   std::vector<std::string> arguments;    // without the program's own name
   std::vector<std::string> environment;  // NAME=value, complete: nothing is inherited
-  std::vector<std::pair<int, int>>
-      descriptors;            // {ours, number in the child}; all others are closed
+  // {our descriptor, its number in the child}; all others are closed.
+  std::vector<std::pair<int, int>> descriptors;
   std::filesystem::path log;  // standard output and error are appended here; empty: ours are shared
   std::filesystem::path folder;  // its current folder; empty: ours
   bool new_group = true;  // its own process group, so that it can be ended with its descendants
@@ -30,14 +30,14 @@ struct ProcessSpec {
 struct ProcessExit {
   int code = 0;    // valid when signal is 0
   int signal = 0;  // 0: exited by itself
-  // SIGKILL did not end it in time: it is in the kernel, and code and signal mean nothing.
+  // SIGKILL did not end it in time: it is still in the kernel, and `code` and `signal` mean nothing.
   bool is_left = false;
   // "exit code 3", "signal 11 (Segmentation fault)" or "SIGKILL has not ended it yet".
   [[nodiscard]] std::string message() const;
 };
 
-// How long to wait for a process that got SIGKILL. One that has much memory or a GPU takes seconds; one in
-// state D (a network folder that does not answer, a driver) may take for ever.
+// How long to wait for a process after SIGKILL. One with much memory or a GPU takes seconds; one in state D
+// (waiting for a network folder or a driver that does not answer) may never end.
 inline constexpr std::chrono::nanoseconds kKillLimit = std::chrono::seconds(10);
 
 // A running child. Standard input is /dev/null, signals are at their defaults. The destructor ends its group
@@ -50,15 +50,16 @@ class Process {
   Process(Process&&) noexcept;
   Process& operator=(Process&&) noexcept;
 
-  // -1 after terminate(). Stays taken (a zombie) after wait(), so that no other process gets it.
+  // -1 after terminate(). The process stays a zombie after wait(), so that no other process gets its number.
   [[nodiscard]] pid_t pid() const { return pid_; }
   // Readable when the process has ended: for poll().
   [[nodiscard]] int pidfd() const { return pidfd_.get(); }
 
   // How it ended; nothing if it still runs (or is traced) after `timeout` (negative: wait for ever).
   [[nodiscard]] std::optional<ProcessExit> wait(std::chrono::nanoseconds timeout);
-  // SIGTERM to the group, `grace` to leave, then SIGKILL to the group. Returns how the child ended. One that
-  // is still there `kill_limit` after that is left behind, and is nobody's child to wait for any more.
+  // Sends SIGTERM to the group, waits for `grace`, then sends SIGKILL to the group. Returns how the child
+  // ended. A child that is still there `kill_limit` later is left behind and no longer waited for
+  // (ProcessExit::is_left).
   ProcessExit terminate(std::chrono::nanoseconds grace,
                         std::chrono::nanoseconds kill_limit = kKillLimit);
   // Sends one signal to the whole group, descendants of an ended child included; nothing after
@@ -79,17 +80,20 @@ class Process {
 // at once when the parent `parent_pid` is already gone.
 void die_with_parent(pid_t parent_pid);
 
-// Descendants whose parents end become our children instead of init's (PR_SET_CHILD_SUBREAPER), so that they are found
-// by descent wherever they went. They stay as zombies until we end: only who started a process may wait for it.
+// Makes this process the parent of descendants whose parents end, instead of init (PR_SET_CHILD_SUBREAPER),
+// so that they can be found by descent. They stay zombies until this process ends: a process is only waited
+// for by the code that started it.
 void adopt_orphans();
 
-// Whether this program was started to ignore `signal`, as nohup does with SIGHUP: then leave it so.
+// Whether this program was started with `signal` ignored, as nohup does with SIGHUP. It should stay ignored
+// then.
 [[nodiscard]] bool is_ignored(int signal);
 
-// As posix_spawn wants its arguments and its environment: pointers into `texts`, which must outlive them, and a null.
+// Arguments or an environment in the form of posix_spawn(): pointers into `texts`, which must outlive them,
+// and a null pointer at the end.
 [[nodiscard]] std::vector<char*> null_terminated(const std::vector<std::string>& texts);
 
-// The values of these variables in our own environment as NAME=value, leaving out those not set.
+// The named variables of our own environment as NAME=value, without those that are not set.
 [[nodiscard]] std::vector<std::string> environment_of(const std::vector<std::string>& names);
 
 }  // namespace autotuned

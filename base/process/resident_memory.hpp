@@ -10,22 +10,23 @@
 
 namespace autotuned {
 
-// Of the whole process, pages of mapped files included; 0 when it is gone.
+// The resident bytes of a process, pages of mapped files included; 0 if the process does not exist.
 [[nodiscard]] std::int64_t resident_bytes(pid_t process);
 
-// Of a process that leads a group, and of the others in it: what it has started and what these have, save those that left
-// for a group of their own. One thread.
+// The resident memory of a process group: of its leader and of the group's other processes. Descendants that
+// left the group do not count. One thread.
 class ResidentGroup {
  public:
   explicit ResidentGroup(pid_t leader) : leader_(leader) {}
 
-  // The sum of what they hold; 0 when they are gone. A page that several share, as after fork(), counts in each, which is
-  // too much but cheap to know. Only where that is more than `enough_bytes` is it counted once, as the sum of their
-  // proportional shares (PSS), for which the kernel walks through all of their pages. A new process counts after a second
-  // at the latest: to find it, all processes of the machine have to be looked at.
+  // The resident bytes of the group; 0 if all its processes have ended. A page that several processes share,
+  // as after fork(), counts in each of them, which overestimates but is cheap. If the sum exceeds
+  // `enough_bytes`, shared pages are counted once (proportional share, PSS), for which the kernel walks
+  // through all pages. A new process counts after one second at the latest, because finding it requires a
+  // look at all processes of the machine.
   std::int64_t held_bytes(std::int64_t enough_bytes);
 
-  // At the last look, with the leader.
+  // The number of processes at the last call of held_bytes(), the leader included.
   [[nodiscard]] std::size_t processes() const { return members_.size(); }
 
  private:

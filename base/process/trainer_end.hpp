@@ -11,14 +11,14 @@
 
 namespace autotuned {
 
-// Names are stored and printed: never change one. A trainer without an outcome did its work.
+// Names are stored and printed: never change one. A trainer without an outcome ended after its work was done.
 enum class TrainerOutcome {
-  out_of_device_memory,  // it said so, and trains on a GPU
-  out_of_host_memory,    // it said so, used more than its limit, or the kernel killed it for that
-  crashed,               // by a signal of its own making, such as SIGSEGV
-  exited,                // by itself, without being asked
+  out_of_device_memory,  // the trainer reported it, and trains on a GPU
+  out_of_host_memory,    // the trainer reported it, exceeded its limit, or was killed by the kernel
+  crashed,               // by a signal that its own code raised, such as SIGSEGV
+  exited,                // exited without being asked to
   hung,                  // gave no answer in time
-  lost,                  // killed from outside, or what it sent was no valid frame
+  lost,                  // killed from outside, or sent an invalid frame
   cancelled,             // the run was cancelled, and the trainer did not stop in time
 };
 [[nodiscard]] std::string_view to_string(TrainerOutcome outcome);
@@ -26,12 +26,13 @@ enum class TrainerOutcome {
 
 struct TrainerEnd {
   TrainerOutcome outcome = TrainerOutcome::lost;
-  std::string request;              // the one it was answering; "hello" before the first
-  bool has_told = false;            // it answered with an error and may live on
-  std::optional<int> exit_code;     // when it had ended by then: one of the two
-  std::optional<int> signal;        // ...
-  std::int64_t oom_kills = 0;       // processes that the kernel killed meanwhile for want of memory
-  std::int64_t resident_bytes = 0;  // at the last look; 0: there was none
+  std::string request;           // the request that it was answering; "hello" before the first one
+  bool has_told = false;         // it reported the error and may still run
+  std::optional<int> exit_code;  // if the process had ended: either this
+  std::optional<int> signal;     // or this
+  // Processes that the kernel killed during the request because memory ran out.
+  std::int64_t oom_kills = 0;
+  std::int64_t resident_bytes = 0;  // at the last measurement; 0: not measured
   std::int64_t ended_unix_ns = 0;
 
   // Without outcome and time, which have columns of their own in the history.

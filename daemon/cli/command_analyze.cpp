@@ -24,8 +24,8 @@ void number_ranks(std::vector<analysis::Profile>& profiles) {
     ranks.insert(profile.summary.rank);
   if (ranks.size() < profiles.size()) {
     report_warning(
-        "several of these traces say they are of the same rank: they are numbered in this order, "
-        "and comparing them says nothing if they are not of one run");
+        "several of these traces have the same rank, so ranks are numbered in the order of the "
+        "files; a comparison of ranks means something only for traces of one run");
     for (std::size_t i = 0; i < profiles.size(); ++i)
       profiles[i].summary.rank = static_cast<int>(i);
   }

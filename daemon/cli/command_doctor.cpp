@@ -15,6 +15,7 @@
 #include "base/machine/machine_state.hpp"
 #include "base/text.hpp"
 #include "daemon/cli/command_functions.hpp"
+#include "daemon/cli/recipe_reading.hpp"
 #include "daemon/common/exit_codes.hpp"
 #include "daemon/common/places.hpp"
 #include "daemon/common/used_device.hpp"
@@ -153,7 +154,12 @@ Finding examine_history(const std::filesystem::path& file) {
   if (!history) return {Health::broken, "history", history.error().message()};
   auto integrity = history->check_integrity();
   if (!integrity) return {Health::broken, "history", integrity.error().message()};
-  if (*integrity != "ok") return {Health::broken, "history", file.string() + ": " + *integrity};
+  if (*integrity != "ok") {
+    std::ranges::replace(*integrity, '\n', ' ');
+    return {Health::broken, "history",
+            file.string() + " is damaged: " + *integrity +
+                "; move it away to start a new one; 'sqlite3 FILE .recover' may save its rows"};
+  }
   return {Health::ok, "history",
           fmt::format("{}, integrity ok, {}", file.string(), known_runs(file).text)};
 }
@@ -264,8 +270,8 @@ int doctor(const std::filesystem::path& history_file, bool as_json) {
     std::cout << to_line({{"machine", machine.to_json()}, {"findings", list}}) << "\n";
   } else {
     const auto here = current_folder();
-    const auto steps =
-        next_steps(here ? look_around(*here) : Surroundings{}, known_runs(history).last);
+    const auto steps = next_steps(here ? look_around(*here, recipe_look(machine)) : Surroundings{},
+                                  known_runs(history).last);
     std::cout << page_of(findings) << "\n" << next_steps_text(steps);
   }
   return is_broken ? kEnvironmentUnusable : kDone;

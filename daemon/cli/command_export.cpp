@@ -88,7 +88,7 @@ int export_run(const ExportOptions& options) {
   if (options.html.empty() && options.tensorboard.empty() && options.csv.empty() &&
       options.jsonl.empty()) {
     return report_error({ErrorKind::invalid,
-                         "it is not said what to write",
+                         "no output was named",
                          {},
                          "give --html FILE, --tensorboard DIR, --csv FILE or --jsonl FILE"},
                         kUsageError);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/file.hpp"
 #include "base/printable.hpp"
 #include "base/text.hpp"
 #include "daemon/cli/command_functions.hpp"
@@ -70,14 +71,28 @@ Result<GuardSide> side_of_history(const GuardOptions& options, const GuardSide& 
   return side;
 }
 
+// Of any other file nothing is said but that: its mistakes as a recipe would repeat words out of it. A file that cannot be read is
+// left to the reader of recipes.
+bool is_no_recipe(const std::filesystem::path& file) {
+  const auto text = read_file(file, recipes::kMaxYamlBytes);
+  return text && text->find("autotuned") == std::string::npos;
+}
+
 // Nothing where a mistake was reported; then `code` is that of the command.
 std::optional<GuardSide> other_side(const GuardOptions& options, const GuardSide& own,
                                     const Here& here, int& code) {
   GuardSide side = own;
   std::error_code ignored;
   if (!options.against.empty() && std::filesystem::is_regular_file(options.against, ignored)) {
-    auto recipe = read_recipe_or_report(options.against, here.knobs, options.as_json);
     code = kUsageError;
+    if (is_no_recipe(options.against)) {
+      report_problems({{options.against, 0, 0,
+                        "this is no recipe of autotuned; --against takes a recipe file such as "
+                        "best.yaml, a run of the history, or 'best'"}},
+                      options.as_json);
+      return std::nullopt;
+    }
+    auto recipe = read_recipe_or_report(options.against, here.knobs, options.as_json);
     if (!recipe) return std::nullopt;
     if (report_problems(workload_problems(*recipe, here.trainer_plugins), options.as_json)) {
       return std::nullopt;
@@ -116,7 +131,7 @@ Result<TrainerJobSpec> spec_of(const GuardSide& side, const Here& here, const De
   spec.trainer = side.trainer;
   spec.folder = folder;
   spec.device_locks = lock.descriptors();
-  if (auto locks = lock_folder()) spec.measurement_lock = *locks / "measurement.lock";
+  spec.measurement_lock = measurement_lock_file();
   spec.on_warning = report_warning;
   std::error_code failed;
   std::filesystem::create_directories(spec.folder, failed);
@@ -177,7 +192,7 @@ int guard(const GuardOptions& options) {
   }
   if (options.against.empty() && options.against_trainer.empty()) {
     return report_error({ErrorKind::invalid,
-                         "there is nothing to hold the recipe against",
+                         "there is nothing to compare the recipe with",
                          {},
                          "give --against REF, --against-trainer FILE, or both"},
                         kUsageError);

@@ -23,6 +23,7 @@
 #include "daemon/report/run_files.hpp"
 #include "daemon/report/script_report.hpp"
 #include "daemon/report/story.hpp"
+#include "daemon/report/tuning_end.hpp"
 #include "daemon/session/known_best.hpp"
 #include "recipes/recipe_yaml.hpp"
 #include "storage/history.hpp"
@@ -85,34 +86,44 @@ struct KnownBest {
   storage::RunRow run;
 };
 
+struct AllBest {
+  std::vector<KnownBest> known;
+  std::vector<storage::RunRow> unconfirmed;  // of scripts: the newest run, which has no result
+};
+
 // Of the newest runs first, each job once.
-Result<std::vector<KnownBest>> all_best(const storage::History& history, const Machine& machine) {
+Result<AllBest> all_best(const storage::History& history, const Machine& machine) {
   const auto runs = history.runs({.limit = -1});
   if (!runs) return forward_error(runs);
-  std::vector<KnownBest> known;
+  AllBest all;
   std::set<std::string> seen;
   for (const storage::RunRow& run : *runs) {
     if (!seen.insert(run.recipe_hash).second) continue;
+    // A recipe that was stopped is gone on with.
+    if (is_script(run.recipe) && !run.starting.empty() && is_unconfirmed(run)) {
+      all.unconfirmed.push_back(run);
+    }
     auto best = find_best(history, run.recipe_hash, machine);
     if (!best) return forward_error(best);
     if (!*best) continue;
     auto found = history.run((*best)->run.text);
     if (!found) return forward_error(found);
-    known.push_back({**best, std::move(*found)});
+    all.known.push_back({**best, std::move(*found)});
   }
-  return known;
+  return all;
 }
 
 int list_best(const std::filesystem::path& file, bool as_json) {
   const auto history = open_history(file, storage::Access::read_only);
-  std::vector<KnownBest> known;
+  AllBest all;
   if (history) {
     auto found = all_best(*history, detect_machine());
     if (!found) return report_error(found.error());
-    known = std::move(*found);
+    all = std::move(*found);
   } else if (history.error().kind != ErrorKind::not_found || !file.empty()) {
     return report_error(history.error());
   }
+  const std::vector<KnownBest>& known = all.known;
   if (as_json) {
     Json list = Json::array();
     for (const KnownBest& one : known) {
@@ -128,9 +139,19 @@ int list_best(const std::filesystem::path& file, bool as_json) {
     std::cout << to_line(list) << "\n";
     return kDone;
   }
+  const auto tell_unconfirmed = [&all] {
+    for (const storage::RunRow& run : all.unconfirmed) {
+      std::cout << printable(fmt::format(
+                       "{}: its newest run {} has confirmed nothing; `autotuned explain {}` "
+                       "tells why",
+                       run.recipe_name, run.id.text, run.id.text))
+                << "\n";
+    }
+  };
   if (known.empty()) {
-    std::cout << "nothing is known to be faster on this machine yet; `autotuned run RECIPE` "
-                 "searches\n";
+    tell_unconfirmed();
+    std::cout << "no best configuration is stored for this machine yet; `autotuned run RECIPE` "
+                 "searches for one\n";
     return kDone;
   }
   std::vector<std::vector<std::string>> rows = {{"job", "faster", "run", "found", "kept"}};
@@ -142,6 +163,7 @@ int list_best(const std::filesystem::path& file, bool as_json) {
                                    : change_text(one.run.starting, change)});
   }
   std::cout << table_text(std::move(rows)) << "`autotuned best RECIPE` prints one as a recipe.\n";
+  tell_unconfirmed();
   return kDone;
 }
 
@@ -191,7 +213,7 @@ int print_trial(const storage::History& history, const storage::RunRow& run,
                                            ? ", the median of its pairs as the trainer timed them: "
                                              "the trial failed, so it decides nothing"
                                            : ""),
-      trial.noise_ratio * 100, format_duration(std::chrono::nanoseconds(trial.duration_ns))));
+      trial.noise_ratio * 100, time_of_trial_text(trial, *blocks, is_script(run.recipe))));
   if (const std::string note = stand_in_note(run.recipe); !note.empty()) {
     std::cout << fmt::format("note      {}\n", note);
   }
@@ -377,7 +399,7 @@ int best(const std::filesystem::path& file, const std::filesystem::path& recipe_
   const std::string speed =
       row.speedup.pairs > 0
           ? estimate_text(row.speedup) + " the speed of the starting configuration."
-          : "the starting configuration, than which nothing was confirmed to be faster.";
+          : "the starting configuration; no change was confirmed to be faster.";
   const std::string comment =
       "From run " + row.run.text + ": " + speed + (note.empty() ? "" : "\nNote: " + note + ".");
   std::cout << recipes::to_yaml(recipes::with_configuration(job->recipe, row.best, job->knobs),

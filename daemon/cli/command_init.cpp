@@ -19,6 +19,7 @@
 #include "base/printable.hpp"
 #include "base/text.hpp"
 #include "daemon/cli/command_functions.hpp"
+#include "daemon/cli/recipe_reading.hpp"
 #include "daemon/common/exit_codes.hpp"
 #include "daemon/common/places.hpp"
 #include "daemon/guide/data_folder.hpp"
@@ -139,11 +140,12 @@ int welcome() {
   std::cout << "autotuned measures what makes a training job slow, and trains it with what is "
                "faster.\n\n";
   const Places places = find_places();
+  const Machine machine = detect_machine();
   const auto here = current_folder();
-  const Surroundings around = here ? look_around(*here) : Surroundings{};
+  const Surroundings around = here ? look_around(*here, recipe_look(machine)) : Surroundings{};
   const KnownRuns known = known_runs({});
   std::cout << "machine  "
-            << printable(fmt::format("{}; {}; {} plugins", machine_text(detect_machine()),
+            << printable(fmt::format("{}; {}; {} plugins", machine_text(machine),
                                      trainer_text(places), plugin_names_here({}).size()))
             << "\nhere     " << surroundings_text(around) << "\nhistory  " << printable(known.text)
             << "\n\n";

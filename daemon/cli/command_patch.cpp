@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // patch: what was kept for a script, as a unified diff against its text. The history knows what was kept and what it gives;
-// Python knows Python, so the script's interpreter finds the places (python/autotuned/patch.py). Nothing is written.
+// Python knows Python, so the script's interpreter finds the places (python/autotuned/patching). Nothing is written.
 #include <unistd.h>
 
 #include <cerrno>
@@ -20,7 +20,7 @@
 #include "daemon/common/places.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "daemon/report/report.hpp"
-#include "daemon/report/script_report.hpp"
+#include "daemon/report/tuning_end.hpp"
 #include "storage/history.hpp"
 
 namespace autotuned::daemon {
@@ -34,20 +34,18 @@ constexpr const char* kEnv = "/usr/bin/env";
 constexpr const char* kProgram =
     "import sys\n"
     "sys.path.insert(0, sys.argv.pop(1))\n"
-    "from autotuned.patch import main\n"
+    "from autotuned.patching.patch import main\n"
     "sys.exit(main())";
 
-std::string content_of(const storage::RunRow& run) {
-  return get_string(run.recipe, "content").value_or("");
-}
-
-bool is_tuned(const storage::RunRow& run) {
-  return is_script(run.recipe) && !run.best.empty();
-}
+// The run whose result is printed, and the newer one that has none; the id of that is empty where there is none.
+struct PatchedRun {
+  storage::RunRow run;
+  storage::RunRow unconfirmed;
+};
 
 // The newest tuned run of this very text. ErrorKind::not_found says what there is instead.
-Result<storage::RunRow> newest_run_of(const storage::History& history,
-                                      const std::filesystem::path& script) {
+Result<PatchedRun> newest_run_of(const storage::History& history,
+                                 const std::filesystem::path& script) {
   auto content = sha256_hex_of_file(script);
   if (!content) return forward_error(content);
   auto runs = history.runs({.recipe = {},
@@ -57,18 +55,24 @@ Result<storage::RunRow> newest_run_of(const storage::History& history,
                             .since_unix_ns = {},
                             .limit = kRunsLookedAt});
   if (!runs) return forward_error(runs);
-  const std::string name = script.filename().string();
-  std::string other;
-  for (storage::RunRow& run : *runs) {
-    if (!is_tuned(run)) continue;
-    if (content_of(run) == *content) return std::move(run);
-    if (other.empty() && run.recipe_name == name) other = run.id.text;
+  const RunsOfScript found = find_runs_of_script(*runs, *content, script.filename().string());
+  if (found.tuned != nullptr) {
+    return PatchedRun{*found.tuned,
+                      found.unconfirmed != nullptr ? *found.unconfirmed : storage::RunRow{}};
   }
-  if (other.empty()) {
+  if (found.unconfirmed != nullptr) {
+    const std::string& id = found.unconfirmed->id.text;
+    return fail(ErrorKind::not_found, "run " + id + " of this script has confirmed nothing",
+                script.string(),
+                "`autotuned explain " + id + "` tells what it tried; `autotuned run " +
+                    script.string() + "` tunes it again");
+  }
+  if (found.of_other_text == nullptr) {
     return fail(ErrorKind::not_found, "no run has tuned this script", script.string(),
                 "`autotuned run " + script.string() + "` does");
   }
-  return fail(ErrorKind::not_found, "it has changed since run " + other + " tuned it",
+  return fail(ErrorKind::not_found,
+              "it has changed since run " + found.of_other_text->id.text + " tuned it",
               script.string(), "`autotuned run " + script.string() + "` tunes it as it is now");
 }
 
@@ -123,7 +127,7 @@ Result<int> run_python(const std::string& interpreter, const Json& question) {
   if (exit && exit->signal == 0 && exit->code == 0) return kDone;
   return fail(ErrorKind::unsupported,
               "the script's Python could not read it: " +
-                  (exit ? exit->message() : std::string("it did not end")),
+                  (exit ? exit->message() : std::string("it did not finish in time")),
               interpreter, "activate the environment in which the script was tuned");
 }
 
@@ -136,8 +140,14 @@ int patch(const std::filesystem::path& file, const std::filesystem::path& script
   }
   auto history = open_history(file, storage::Access::read_only);
   if (!history) return report_error(history.error());
-  const auto run = newest_run_of(*history, script);
-  if (!run) return report_error(run.error(), exit_code_of(run.error()));
+  const auto found = newest_run_of(*history, script);
+  if (!found) return report_error(found.error(), exit_code_of(found.error()));
+  const storage::RunRow* const run = &found->run;
+  const std::string& newer = found->unconfirmed.id.text;
+  if (!newer.empty()) {
+    report_warning("this is of run " + run->id.text + ": the newer run " + newer +
+                   " of the script has confirmed nothing (`autotuned explain " + newer + "`)");
+  }
   auto trials =
       history->job_trials(run->environment_key, run->recipe_hash, kEarlierTrials, run->id);
   if (!trials) return report_error(trials.error());
@@ -156,6 +166,7 @@ int patch(const std::filesystem::path& file, const std::filesystem::path& script
   }
   const auto code = run_python(interpreter_of(*run), {{"script", script.string()},
                                                       {"run", run->id.text},
+                                                      {"newer_unconfirmed_run", newer},
                                                       {"changes", changes},
                                                       {"best", run->best.to_json()},
                                                       {"places", member(run->training, "places")},

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <map>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,14 +24,14 @@ namespace {
 
 constexpr const char* kDescription =
     "autotuned runs a training job, finds out where its time goes, tries one optimisation at a "
-    "time,\n"
+    "time, "
     "keeps what is measured to be faster and checked to train the same model, and trains with "
     "that.";
 
 constexpr const char* kFooter =
     "Exit codes: 0 done, 1 the work failed (guard: slower), 2 usage or recipe error, 3 nothing "
-    "faster\n"
-    "found (only with --require-gain; guard: undecided), 4 environment unusable, 130 cancelled.";
+    "faster found (only with --require-gain; guard: undecided), 4 environment unusable, 130 "
+    "cancelled.";
 
 }  // namespace
 
@@ -109,7 +110,7 @@ void add_run(CLI::App& app, RunOptions& options) {
                    "Tune and keep the best configuration; no training");
   command.add_flag("--ablate", options.ablate, "At the end, measure what each kept change gives");
   command.add_flag("--retune", options.retune,
-                   "Search anew although a best configuration is known");
+                   "Search again, even if a best configuration is stored");
   CLI::Option* const detach = command.add_flag(
       "--detach", options.detach,
       "Leave the run to the daemon; print its number in the queue and how to follow it");
@@ -143,8 +144,7 @@ CLI::App& add_backup(CLI::App& list, BackupOptions& options) {
 
 CLI::App& add_prune(CLI::App& list, PruneOptions& options) {
   CLI::App& command = *list.add_subcommand(
-      "prune",
-      "Remove old runs; never those that a best configuration or unfinished work rests on");
+      "prune", "Remove old runs; never those that a best configuration or unfinished work needs");
   command.add_option("--older-than", options.older_than_days, "Only runs started so long ago")
       ->type_name("DAYS")
       ->check(CLI::NonNegativeNumber);
@@ -174,14 +174,14 @@ void add_history_list(CLI::App& app, HistoryOptions& options) {
       ->type_name("YYYY-MM-DD");
   command.add_option("--limit", options.limit, "At most this many")->capture_default_str();
   command.add_flag("--trend", options.is_trend,
-                   "Of each job here, the newest run beside the fastest before it: slower since?");
+                   "For each job here: is the newest run slower than the fastest one before it?");
   add_history(command, options.history);
   add_json(command, options.as_json);
 }
 
 CLI::App& add_plugins(CLI::App& app, ListPluginsOptions& options) {
-  CLI::App& command = *app.add_subcommand(
-      "plugins", "The plugins found, how they did so far, and why any is refused");
+  CLI::App& command =
+      *app.add_subcommand("plugins", "List plugins: how often each won, and why one is refused");
   add_plugin_folders(command, options.plugin_folders);
   command
       .add_option("--require", options.required, "Only this plugin; exit with 1 unless it is ready")
@@ -270,16 +270,19 @@ void add_profile(CLI::App& app, ProfileOptions& options) {
   command.add_option("--steps", options.steps, "Steps in the trace")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command.add_option("--warmup", options.warmup, "Steps before them, recorded and dropped")
+  command
+      .add_option("--warmup", options.warmup,
+                  "Steps before those of the trace, recorded and dropped")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command.add_option("--wait", options.wait, "Steps before those, not recorded")
+  command.add_option("--wait", options.wait, "Steps before the warm-up, not recorded")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command.add_option("--repeat", options.repeat, "So often: wait, warm up, record")
+  command.add_option("--repeat", options.repeat, "Repeat wait, warm-up and recording this often")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command.add_option("--skip-first", options.skip_first, "Steps before all that, not recorded")
+  command
+      .add_option("--skip-first", options.skip_first, "Steps before the first wait, not recorded")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command.add_option("--limit", options.limit, "After this time no further step begins")
@@ -364,7 +367,8 @@ int run_command(int argc, char** argv) {
       *app.add_subcommand("stop", "End the daemon; the next one goes on with what is not finished");
   for (CLI::App* command : {&attach_command, &cancel_command}) {
     command->add_option("ID", id, "Its number in the queue, a run of the history, or 'last'")
-        ->required();
+        ->required()
+        ->type_name(kRunType);
   }
   for (CLI::App* command : {&status_command, &attach_command, &cancel_command, &stop_command})
     add_json(*command, as_json);
@@ -374,17 +378,23 @@ int run_command(int argc, char** argv) {
   ResultOptions result_options;
   add_results(app, result_options);
   CLI::App& show_command = *app.add_subcommand("show", "One run, or one trial (RUN.NUMBER)");
-  show_command.add_option("ID", id, "A run, the beginning of its name, or 'last'")->required();
+  show_command.add_option("ID", id, "A run, the beginning of its name, or 'last'")
+      ->required()
+      ->type_name(kRunType);
   CLI::App& explain_command = *app.add_subcommand(
       "explain", "The story of a run: what was slow, what was tried, what it gave, what it cost");
-  explain_command.add_option("ID", id, "A run, the beginning of its name, or 'last'")->required();
+  explain_command.add_option("ID", id, "A run, the beginning of its name, or 'last'")
+      ->required()
+      ->type_name(kRunType);
   bool is_break_even = false;
   explain_command.add_flag("--break-even", is_break_even,
                            "Only what tuning cost, and after how much training it is repaid");
   CLI::App& compare_command =
       *app.add_subcommand("compare", "Two runs or two trials: what differs, and how much");
-  compare_command.add_option("A", id, "A run or a trial (RUN.NUMBER)")->required();
-  compare_command.add_option("B", other_id, "The other one")->required();
+  compare_command.add_option("A", id, "A run or a trial (RUN.NUMBER)")
+      ->required()
+      ->type_name(kRunType);
+  compare_command.add_option("B", other_id, "The other one")->required()->type_name(kRunType);
   bool is_all = false;
   compare_command.add_flag("--all", is_all, "Every difference, with spans, metrics and checks");
   CLI::App& best_command =
@@ -439,7 +449,12 @@ int run_command(int argc, char** argv) {
   try {
     app.parse(static_cast<int>(own.size()), own.data());
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error, std::cout, std::cerr);  // --help
+    if (error.get_exit_code() == 0) {  // --help, --version
+      std::ostringstream text;
+      const int code = app.exit(error, text, std::cerr);
+      std::cout << in_80_columns(text.str());
+      return code;
+    }
     // It may name files, which others gave their names.
     std::cerr << printable(mistake_text(app, error, own)) << "\n";
     return kUsageError;

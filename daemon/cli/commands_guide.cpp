@@ -40,6 +40,7 @@ CommandOption option_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const std::string name = type.substr(0, type.find(':'));
   described.is_file = name == "FILE" || name == "DIR" || name == "PATH";
+  described.is_run = name == kRunType;
   if (described.names.empty()) {
     described.value = option.get_single_name();
   } else if (option.get_items_expected_max() > 0) {
@@ -53,6 +54,7 @@ CommandOption option_of(const CLI::Option& option) {
 
 std::string man_page_of(const CLI::App& app) {
   return man_page(table_of(app), {.version = AUTOTUNED_VERSION,
+                                  .date = AUTOTUNED_DATE,
                                   .description = app.get_description() +
                                                  "\n\nWithout a command it says what lies in the "
                                                  "folder, and what to type next.",
@@ -150,6 +152,30 @@ std::string in_our_words(const std::string& what) {
 }
 
 }  // namespace
+
+std::string in_80_columns(std::string_view help) {
+  constexpr std::size_t kColumns = 80;
+  std::string text;
+  while (!help.empty()) {
+    const std::size_t end = std::min(help.find('\n'), help.size());
+    std::string line(help.substr(0, end));
+    help.remove_prefix(std::min(end + 1, help.size()));
+    // "  --json      Print JSON": two blanks at least stand before a description.
+    const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
+    const std::size_t gap = line.find("  ", begin);
+    const std::size_t described = line.find_first_not_of(' ', gap);
+    const std::size_t indent = described == std::string::npos ? begin : described;
+    while (line.size() > kColumns) {
+      std::size_t blank = line.rfind(' ', kColumns);
+      if (blank == std::string::npos || blank <= indent) blank = line.find(' ', indent + 1);
+      if (blank == std::string::npos) break;  // one long word
+      text += line.substr(0, blank) + "\n";
+      line = std::string(indent, ' ') + line.substr(blank + 1);
+    }
+    text += line + "\n";
+  }
+  return text;
+}
 
 std::optional<std::string> unknown_command(const CLI::App& app, int argc, char** argv) {
   if (argc < 2) return std::nullopt;

@@ -5,12 +5,16 @@
 #include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "daemon/cli/command_functions.hpp"
 #include "daemon/guide/command_table.hpp"
 
 namespace autotuned::daemon {
+
+// The type_name() of arguments that name a run: completions offer the newest ones there.
+inline constexpr const char* kRunType = "RUN";
 
 struct GuideOptions {
   InitOptions init;
@@ -23,6 +27,9 @@ void add_guides(CLI::App& app, GuideOptions& options);
 
 // Does what one of them was asked for; nothing when it was another command. `app` has been parsed and holds every command.
 [[nodiscard]] std::optional<int> run_guide(const CLI::App& app, const GuideOptions& options);
+
+// What --help prints, with no line over 80 columns: those that are longer go on below the beginning of their description.
+[[nodiscard]] std::string in_80_columns(std::string_view help);
 
 // A first word that is no command, where CLI11 would say that one is required; nothing when it is one.
 [[nodiscard]] std::optional<std::string> unknown_command(const CLI::App& app, int argc,

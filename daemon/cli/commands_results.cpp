@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/result.hpp"
+#include "daemon/cli/commands_guide.hpp"
 #include "daemon/common/exit_codes.hpp"
 #include "daemon/report/history_reading.hpp"
 
@@ -14,7 +15,9 @@ namespace {
 void add_export(CLI::App& app, ExportOptions& options) {
   CLI::App& command = *app.add_subcommand(
       "export", "Write a run for others: as a page, for TensorBoard, as CSV or as JSON lines");
-  command.add_option("RUN", options.run, "A run, the beginning of its name, or 'last'")->required();
+  command.add_option("RUN", options.run, "A run, the beginning of its name, or 'last'")
+      ->required()
+      ->type_name(kRunType);
   const auto add_target = [&](const char* name, std::filesystem::path& target,
                               const char* description, const char* type) {
     command.add_option(name, target, description)->check(not_empty())->type_name(type);
@@ -45,7 +48,7 @@ void add_guard(CLI::App& app, ResultOptions& options) {
           "The autotuned-trainer of another build; without --against with the same settings")
       ->check(not_empty())
       ->type_name("FILE");
-  command.add_option("--tolerance", options.tolerance, "What the other side may be faster by")
+  command.add_option("--tolerance", options.tolerance, "Loss that still counts as not slower")
       ->type_name("PERCENT")
       ->capture_default_str();
   command.add_option("--budget", guard.budget, "Time for measuring")

@@ -11,6 +11,7 @@
 #include "base/descriptor.hpp"
 #include "base/file.hpp"
 #include "base/printable.hpp"
+#include "daemon/common/trainer_plugins.hpp"
 #include "plugins/host/trust.hpp"
 #include "recipes/recipe_plugins.hpp"
 
@@ -67,10 +68,27 @@ Reading read_trusted(const std::filesystem::path& file, const std::vector<recipe
 std::optional<recipes::Recipe> read_recipe_or_report(
     const std::filesystem::path& file, const std::vector<recipes::Knob>& knobs, bool as_json,
     const std::optional<std::vector<std::string>>& plugins) {
+  if (file.extension() == ".py") {
+    const std::string name = file.string();
+    report_problems({{name, 0, 0,
+                      "a script of Python, where a recipe is expected; `autotuned run " + name +
+                          "` tunes a script as it is, and `autotuned patch " + name +
+                          "` prints what was kept"}},
+                    as_json);
+    return std::nullopt;
+  }
   auto recipe = read_trusted(file, knobs, plugins);
   if (recipe) return std::move(*recipe);
   report_problems(recipe.error(), as_json);
   return std::nullopt;
+}
+
+RecipeLook recipe_look(const Machine& machine) {
+  std::optional<std::vector<recipes::Knob>> knobs;
+  return [machine, knobs](const std::filesystem::path& recipe) mutable {
+    if (!knobs) knobs = knobs_with(recipes::knobs_of(machine), trainer_plugins_here({}));
+    return read_trusted(recipe, *knobs, std::nullopt).has_value();
+  };
 }
 
 bool report_problems(const std::vector<recipes::Diagnostic>& problems, bool as_json) {

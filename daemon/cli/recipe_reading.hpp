@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/machine/machine.hpp"
+#include "daemon/guide/next_step.hpp"
 #include "recipes/recipe.hpp"
 
 namespace autotuned::daemon {
@@ -18,6 +20,10 @@ namespace autotuned::daemon {
 [[nodiscard]] std::optional<recipes::Recipe> read_recipe_or_report(
     const std::filesystem::path& file, const std::vector<recipes::Knob>& knobs, bool as_json,
     const std::optional<std::vector<std::string>>& plugins = std::nullopt);
+
+// Tells of a recipe whether read_recipe_or_report() would give it, with the knobs and the extensions that are here. They are
+// looked for at its first call. Prints nothing.
+[[nodiscard]] RecipeLook recipe_look(const Machine& machine);
 
 // Prints these mistakes in the same way; false when there are none.
 bool report_problems(const std::vector<recipes::Diagnostic>& problems, bool as_json);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a person who watches a run sees, whoever does the run: progress on standard error, the result on
-// standard output.
+// What a person sees of a run, done here or by the daemon: progress on standard error, the result on standard
+// output.
 #pragma once
 
 #include <string>

@@ -81,4 +81,9 @@ Result<std::filesystem::path> lock_folder() {
                         "remove it, or set AUTOTUNED_LOCKS to a folder of yours for all your runs");
 }
 
+std::filesystem::path measurement_lock_file() {
+  const auto folder = lock_folder();
+  return folder ? *folder / "measurement.lock" : std::filesystem::path();
+}
+
 }  // namespace autotuned::daemon

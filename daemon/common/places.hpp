@@ -33,4 +33,8 @@ struct Places {
 // like the other one.
 [[nodiscard]] Result<std::filesystem::path> lock_folder();
 
+// The file whose lock a session holds while it measures (daemon/trainers/measurement_lock.hpp); empty where there is no
+// folder of locks: it measures beside others then.
+[[nodiscard]] std::filesystem::path measurement_lock_file();
+
 }  // namespace autotuned::daemon

@@ -57,6 +57,7 @@ Json SessionRequest::to_json() const {
     json["script"] = script->to_json();
   } else {
     json["recipe"] = recipe.to_json();
+    if (recipe_budget) json["recipe_budget_ns"] = recipe_budget->count();
   }
   return json;
 }
@@ -71,6 +72,9 @@ Result<SessionRequest> SessionRequest::from_json(const Json& value) {
     auto recipe = recipes::Recipe::from_json(member(value, "recipe"));
     if (!recipe) return tl::unexpected(recipe.error());
     request.recipe = std::move(*recipe);
+    if (const auto budget_ns = get_integer(value, "recipe_budget_ns")) {
+      request.recipe_budget = std::chrono::nanoseconds(*budget_ns);
+    }
   }
   const auto history = get_string(value, "history");
   const auto retune = get_bool(value, "retune");

@@ -41,6 +41,8 @@ struct ScriptRequest {
 struct SessionRequest {
   recipes::Recipe recipe;               // of no meaning where there is a script
   std::optional<ScriptRequest> script;  // what is tuned instead of a recipe
+  // What the recipe's file says where --budget has changed it for this run; best.yaml has that.
+  std::optional<std::chrono::nanoseconds> recipe_budget;
   std::filesystem::path history;
   std::vector<std::filesystem::path> plugin_folders;  // --plugin-dir, in order
   std::vector<std::string> without;                   // plugins left out

@@ -87,8 +87,8 @@ std::vector<MachineFinding> device_findings(const recipes::Recipe& recipe, const
                         ", which the driver's management library does not "
                         "list (" +
                         machine.gpu_reason +
-                        "): knobs that need a GPU are left out, and what else uses it is not seen; "
-                        "where this is a container, give it the driver's utilities, too"}};
+                        "): knobs that need a GPU are left out, and other programs on it are not "
+                        "seen; a container needs the driver's utility libraries as well"}};
   }
   if (device.starts_with(kCuda) || recipe.device != "auto" || !has_gpu) return {};
   const std::string name = machine.gpus.empty() ? "an NVIDIA GPU" : machine.gpus.front().name;

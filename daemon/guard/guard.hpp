@@ -64,11 +64,11 @@ struct GuardResult {
 // Where there is nothing to measure (GuardPlan::is_of_one).
 [[nodiscard]] GuardResult unmeasured();
 
-// What a trial says in which `against` was the candidate. REQUIRES: it has a verdict, and did not fail.
+// The result of a trial in which `against` was the candidate. REQUIRES: it has a verdict, and did not fail.
 [[nodiscard]] GuardResult result_of(const TrialRecord& trial, double tolerance_ratio);
 
-// Measures in turns until the trial decides or the budget is spent. `on_pair` is told what is known after each pair, as
-// the ratio of GuardResult. Errors: those of either side, which it names, and ErrorKind::cancelled.
+// Measures in turns until the trial decides or the budget is spent. `on_pair` gets the estimate after each
+// pair, as the ratio of GuardResult. Errors: those of either side, which it names, and ErrorKind::cancelled.
 [[nodiscard]] Result<GuardResult> run_guard(const GuardPlan& plan,
                                             const std::vector<recipes::Knob>& knobs,
                                             const Machine& machine, TrainerJob& own,

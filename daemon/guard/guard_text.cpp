@@ -13,9 +13,9 @@ std::string verdict_text(const GuardPlan& plan, const GuardResult& result) {
   const std::string limit = fmt::format("{:.1f} %", 100 * plan.tolerance_ratio);
   switch (result.verdict) {
     case GuardVerdict::not_slower:
-      return "not slower: that the other side is faster by " + limit + " or more is excluded";
+      return "not slower: a loss of " + limit + " or more against the other side is excluded";
     case GuardVerdict::slower:
-      return "slower: that the other side is faster is shown, and the median is over " + limit;
+      return "slower: the other side is shown to be faster, and the median loss is over " + limit;
     case GuardVerdict::undecided:
       break;
   }

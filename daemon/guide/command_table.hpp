@@ -14,6 +14,7 @@ struct CommandOption {
   std::vector<std::string> choices;  // the values that it takes; empty: any
   bool is_required = false;
   bool is_file = false;  // the value names a file or a folder
+  bool is_run = false;   // an argument that names a run of the history
 };
 
 struct Command {

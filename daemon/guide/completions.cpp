@@ -54,6 +54,17 @@ bool takes_files(const Command& command) {
   });
 }
 
+bool takes_runs(const Command& command) {
+  return std::ranges::any_of(command.options, [](const CommandOption& option) {
+    return is_argument(option) && option.is_run;
+  });
+}
+
+// Prints the names of the newest runs, one in a line, in any of the shells.
+std::string newest_runs(const Command& program) {
+  return program.name + " history --limit 50 2>/dev/null | grep -o \"^r-[^ ]*\"";
+}
+
 // Commands below, options, and the values that arguments take.
 std::vector<std::string> words_of(const Command& command) {
   std::vector<std::string> words;
@@ -89,25 +100,28 @@ std::string zsh_text(std::string text) {
   return text;
 }
 
-std::string zsh_action(const CommandOption& option) {
+std::string zsh_action(const CommandOption& option, const Command& program) {
+  if (option.is_run) return "{compadd last $(" + newest_runs(program) + ")}";
   if (!option.choices.empty()) return "(" + joined(option.choices) + ")";
   return option.is_file ? "_files" : " ";
 }
 
 // The arguments of _arguments, one in a line.
-std::string zsh_specification(const Command& command, const std::string& indent) {
+std::string zsh_specification(const Command& command, const Command& program,
+                              const std::string& indent) {
   std::string text;
   for (const CommandOption& option : command.options) {
     if (is_argument(option)) {
-      text += " \\\n" + indent + quoted("*:" + zsh_text(option.value) + ":" + zsh_action(option));
+      text += " \\\n" + indent +
+              quoted("*:" + zsh_text(option.value) + ":" + zsh_action(option, program));
       continue;
     }
     for (const std::string& name : option.names) {
-      text +=
-          " \\\n" + indent +
-          quoted("*" + name + "[" + zsh_text(option.summary) + "]" +
-                 (option.value.empty() ? ""
-                                       : ":" + zsh_text(option.value) + ":" + zsh_action(option)));
+      text += " \\\n" + indent +
+              quoted("*" + name + "[" + zsh_text(option.summary) + "]" +
+                     (option.value.empty()
+                          ? ""
+                          : ":" + zsh_text(option.value) + ":" + zsh_action(option, program)));
     }
   }
   return text;
@@ -165,7 +179,7 @@ std::string bash_completions(const Command& program) {
       "# Completions of {0} for bash: . <({0} completions bash)\n"
       "_{0}() {{\n"
       "  local word=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}}\n"
-      "  local command= words= files= i\n"
+      "  local command= words= files= runs= i\n"
       "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
       "    case \"$command ${{COMP_WORDS[i]}}\" in\n"
       "      {1})\n"
@@ -195,19 +209,23 @@ std::string bash_completions(const Command& program) {
   if (!of_others.empty()) text += "    " + of_others + ") return ;;\n";
   text += "  esac\n  case $command in\n";
   for (const Place& place : places) {
-    text += fmt::format("    {}) words={}{} ;;\n", quoted(place.words),
+    text += fmt::format("    {}) words={}{}{} ;;\n", quoted(place.words),
                         quoted(joined(words_of(*place.command))),
-                        takes_files(*place.command) ? " files=yes" : "");
+                        takes_files(*place.command) ? " files=yes" : "",
+                        takes_runs(*place.command) ? " runs=yes" : "");
   }
   text += fmt::format(
       "  esac\n"
+      "  if [[ $runs && $word != -* ]]; then\n"
+      "    words+=\" last $({1})\"\n"
+      "  fi\n"
       "  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\")\n"
       "  if [[ $files && $word != -* ]]; then\n"
       "    mapfile -t -O ${{#COMPREPLY[@]}} COMPREPLY < <(compgen -f -- \"$word\")\n"
       "  fi\n"
       "}}\n"
       "complete -o filenames -F _{0} {0}\n",
-      program.name);
+      program.name, newest_runs(program));
   return text;
 }
 
@@ -225,21 +243,21 @@ std::string zsh_completions(const Command& program) {
       "  fi\n"
       "  shift words; (( CURRENT-- ))\n"
       "  case $words[1] in\n",
-      program.name, zsh_commands(program), zsh_specification(program, "      "));
+      program.name, zsh_commands(program), zsh_specification(program, program, "      "));
   for (const Command& command : program.commands) {
     text += "    " + command.name + ")\n";
     if (!command.commands.empty()) {
       text += "      case $words[2] in\n";
       for (const Command& below : command.commands) {
         text += fmt::format("        {}) shift words; (( CURRENT-- )); _arguments{}; return ;;\n",
-                            below.name, zsh_specification(below, "          "));
+                            below.name, zsh_specification(below, program, "          "));
       }
       text += fmt::format(
           "      esac\n      commands=({})\n      (( CURRENT == 2 )) && _describe command "
           "commands\n",
           zsh_commands(command));
     }
-    text += "      _arguments" + zsh_specification(command, "        ") + " ;;\n";
+    text += "      _arguments" + zsh_specification(command, program, "        ") + " ;;\n";
   }
   return text + fmt::format("  esac\n}}\n_{0} \"$@\"\n", program.name);
 }
@@ -261,6 +279,8 @@ std::string fish_completions(const Command& program) {
         text += begin + " -a " + fish_quoted(joined(option.choices)) + "\n";
       }
     }
+    if (takes_runs(*place.command))
+      text += begin + " -a " + fish_quoted("last (" + newest_runs(program) + ")") + "\n";
     if (takes_files(*place.command)) text += begin + " -F\n";
   }
   return text;

@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -75,6 +76,8 @@ struct Pictures {
   std::int64_t count = 0;
   std::int64_t others = 0;  // in forms that are not read
   std::vector<fs::path> examples;
+  std::vector<std::string> hidden;   // pictures, and folders beside those of the classes
+  std::vector<std::string> special;  // with the names of pictures, but no files
 
   // With so many examples of this folder, to look at.
   void take(const fs::path& folder, const FolderListing& listing, std::size_t most_examples) {
@@ -86,6 +89,8 @@ struct Pictures {
       endings.insert(name.substr(name.rfind('.')));
       if (examples.size() < enough) examples.push_back(folder / name);
     }
+    std::ranges::copy_if(listing.hidden, std::back_inserter(hidden), is_picture);
+    std::ranges::copy_if(listing.special, std::back_inserter(special), is_picture);
   }
 };
 
@@ -97,6 +102,11 @@ Pictures pictures_by_class(const fs::path& folder, const FolderListing& listing,
     pictures.take(folder / name, list_folder(folder / name, room), 2);
     if (pictures.count > before) pictures.classes.push_back(name);
   }
+  std::ranges::copy_if(listing.hidden, std::back_inserter(pictures.hidden),
+                       [&folder](const std::string& name) {
+                         std::error_code ignored;
+                         return fs::is_directory(folder / name, ignored);
+                       });
   return pictures;
 }
 
@@ -120,10 +130,20 @@ int median_side(const Pictures& pictures) {
   return sides[sides.size() / 2];
 }
 
-void note_others(const Pictures& pictures, DataFolder& found) {
-  if (pictures.others == 0) return;
-  found.notes.push_back("left out: " + counted(pictures.others, "picture") +
-                        " in other forms than JPEG and PNG");
+void note_left_out(const Pictures& pictures, DataFolder& found) {
+  if (pictures.others > 0) {
+    found.notes.push_back("left out: " + counted(pictures.others, "picture") +
+                          " in other forms than JPEG and PNG");
+  }
+  if (!pictures.hidden.empty()) {
+    found.notes.push_back("left out: " + counted(std::ssize(pictures.hidden), "hidden name") +
+                          ", such as " + pictures.hidden.front());
+  }
+  if (!pictures.special.empty()) {
+    found.notes.push_back("left out: " + counted(std::ssize(pictures.special), "name") +
+                          " of no file, such as " + pictures.special.front() +
+                          ": a link that leads nowhere, or a pipe");
+  }
 }
 
 // The test pictures beside the training pictures, unless they have classes of their own.
@@ -172,7 +192,7 @@ std::optional<DataFolder> class_folders(Place& place, const FolderListing& listi
   found.found = counted(found.count, "picture") + " in " + format_count(found.classes) + " classes";
   found.shorter_side = median_side(pictures);
   found.data = "type: image_files, " + files_of(place, folder, pictures);
-  note_others(pictures, found);
+  note_left_out(pictures, found);
   if (const auto tests = named(kTests); has_parts && tests) {
     const fs::path beside = place.folder / *tests;
     const Pictures validation =
@@ -198,7 +218,7 @@ std::optional<DataFolder> plain_pictures(Place& place, const FolderListing& list
   found.found = counted(found.count, "picture") + " without classes";
   found.shorter_side = median_side(pictures);
   found.data = "type: image_files, " + files_of(place, folder, pictures) + ", labels: random";
-  note_others(pictures, found);
+  note_left_out(pictures, found);
   found.notes.emplace_back(
       "labels are drawn at random, so only the speed means something: put the pictures of each "
       "class into a folder of its own to train on them");

@@ -17,16 +17,26 @@ FolderListing list_folder(const std::filesystem::path& folder, std::int64_t& roo
     const auto name = names.next();
     if (!name) break;
     --room;
-    if (name->starts_with('.')) continue;
     const std::string text(*name);
+    if (text.starts_with('.')) {
+      listing.hidden.push_back(text);
+      continue;
+    }
     std::error_code ignored;
     const auto status = std::filesystem::status(folder / text, ignored);
-    if (std::filesystem::is_directory(status)) listing.folders.push_back(text);
-    if (std::filesystem::is_regular_file(status)) listing.files.push_back(text);
+    if (std::filesystem::is_directory(status)) {
+      listing.folders.push_back(text);
+    } else if (std::filesystem::is_regular_file(status)) {
+      listing.files.push_back(text);
+    } else {
+      listing.special.push_back(text);
+    }
   }
   listing.failure = names.failure();
   std::ranges::sort(listing.folders);
   std::ranges::sort(listing.files);
+  std::ranges::sort(listing.hidden);
+  std::ranges::sort(listing.special);
   return listing;
 }
 

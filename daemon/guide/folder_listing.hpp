@@ -14,7 +14,10 @@ namespace autotuned::daemon {
 struct FolderListing {
   std::vector<std::string> folders;  // hidden ones are left out
   std::vector<std::string> files;    // the same; links count as what they lead to
-  std::error_code failure;           // why the folder could not be read
+  std::vector<std::string> hidden;   // names that begin with a dot, whatever they are
+  std::vector<std::string>
+      special;              // neither a file nor a folder: pipes, sockets, links that lead nowhere
+  std::error_code failure;  // why the folder could not be read
 };
 
 // Looks at no more than `room` names, and takes them from it.

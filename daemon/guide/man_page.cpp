@@ -76,8 +76,8 @@ void add_command(const Command& command, const std::string& before, std::string&
 }  // namespace
 
 std::string man_page(const Command& program, const ManPage& page) {
-  std::string text = fmt::format(".TH {} 1 \"\" \"{} {}\" \"User Commands\"\n", upper(program.name),
-                                 program.name, page.version) +
+  std::string text = fmt::format(".TH {} 1 \"{}\" \"{} {}\" \"User Commands\"\n",
+                                 upper(program.name), page.date, program.name, page.version) +
                      ".SH NAME\n" +
                      roff(program.name + " - tunes training jobs by measured trials") + "\n" +
                      ".SH SYNOPSIS\n\\fB" + roff(program.name) +

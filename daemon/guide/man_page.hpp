@@ -10,6 +10,7 @@ namespace autotuned::daemon {
 
 struct ManPage {
   std::string version;
+  std::string date;         // of the version, YYYY-MM-DD
   std::string description;  // paragraphs are separated by an empty line
   std::string exit_codes;   // a sentence
 };

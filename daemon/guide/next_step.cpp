@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <sstream>
+#include <string>
 #include <string_view>
 
 #include "base/printable.hpp"
@@ -13,12 +15,14 @@
 #include "daemon/guide/folder_listing.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "daemon/report/report.hpp"
+#include "daemon/report/script_report.hpp"
+#include "daemon/report/tuning_end.hpp"
 
 namespace autotuned::daemon {
 
 namespace {
 
-constexpr std::size_t kHeadBytes = std::size_t{32} << 10;
+constexpr std::size_t kHeadBytes = std::size_t{64} << 10;
 constexpr std::size_t kMostHeads = 100;  // files that are opened
 
 bool has_line_beginning(std::string_view text, std::string_view begin) {
@@ -30,9 +34,18 @@ bool is_recipe(const std::filesystem::path& file) {
   return has_line_beginning(first_bytes_of(file, kHeadBytes), "autotuned:");
 }
 
-bool is_torch_script(const std::filesystem::path& file) {
-  const std::string head = first_bytes_of(file, kHeadBytes);
-  return has_line_beginning(head, "import torch") || has_line_beginning(head, "from torch");
+// What a program that trains has, and a model, a plot or a data set of its own has not. Comments do not count.
+bool is_training_script(const std::filesystem::path& file) {
+  std::istringstream lines(first_bytes_of(file, kHeadBytes));
+  bool has_torch = false;
+  bool trains = false;
+  for (std::string line; std::getline(lines, line);) {
+    const std::string_view code = std::string_view(line).substr(0, line.find('#'));
+    has_torch = has_torch || code.starts_with("import torch") || code.starts_with("from torch");
+    trains = trains || code.find(".backward(") != std::string_view::npos ||
+             code.find(".fit(") != std::string_view::npos;
+  }
+  return has_torch && trains;
 }
 
 // `recipe.yaml` is what `init` writes.
@@ -68,7 +81,7 @@ std::string shell_word(const std::string& name) {
   return printable(word + "'");
 }
 
-Surroundings look_around(const std::filesystem::path& folder) {
+Surroundings look_around(const std::filesystem::path& folder, const RecipeLook& is_sound) {
   constexpr std::int64_t kMostNames = 5'000;
   Surroundings here;
   std::int64_t room = kMostNames;
@@ -77,8 +90,11 @@ Surroundings look_around(const std::filesystem::path& folder) {
     const std::string ending = lower_ending(name);
     const bool may_be_recipe = ending == ".yaml" || ending == ".yml";
     if ((!may_be_recipe && ending != ".py") || ++opened > kMostHeads) continue;
-    if (may_be_recipe && is_recipe(folder / name)) here.recipes.push_back(name);
-    if (!may_be_recipe && is_torch_script(folder / name)) here.scripts.push_back(name);
+    if (may_be_recipe && is_recipe(folder / name)) {
+      const bool is_usable = !is_sound || is_sound(folder / name);
+      (is_usable ? here.recipes : here.faulty_recipes).push_back(name);
+    }
+    if (!may_be_recipe && is_training_script(folder / name)) here.scripts.push_back(name);
   }
   if (const auto data = look_at_data(folder, folder, kMostNames)) here.data = data->found;
   return here;
@@ -97,13 +113,14 @@ KnownRuns known_runs(const std::filesystem::path& file) {
                   std::ssize(*runs) == kMostRuns ? " or more" : "", last.id.text, last.recipe_name,
                   state_text(last));
   if (last.speedup.pairs > 0) text += ", " + estimate_text(last.speedup);
+  if (is_script(last.recipe) && is_unconfirmed(last)) text += ", nothing was confirmed";
   return {printable(text), last};
 }
 
 std::vector<NextStep> next_steps(const Surroundings& here,
                                  const std::optional<storage::RunRow>& last) {
   std::vector<NextStep> steps;
-  const bool goes_on = last && is_stopped(*last);
+  const bool goes_on = last && is_stopped(*last) && !is_script(last->recipe);
   if (goes_on) {
     steps.push_back({"autotuned show last", "run " + last->id.text + " of " + last->recipe_name +
                                                 " was stopped; the command that began it goes on "
@@ -117,13 +134,18 @@ std::vector<NextStep> next_steps(const Surroundings& here,
     }
     steps.push_back({"autotuned run " + shell_word(recipe), "tunes, then trains"});
   }
+  if (here.recipes.empty() && !here.faulty_recipes.empty()) {
+    steps.push_back({"autotuned check " + shell_word(first_choice(here.faulty_recipes)),
+                     "lists the mistakes for which it cannot be run"});
+  }
   if (!here.scripts.empty()) {
     steps.push_back({"autotuned run " + shell_word(here.scripts.front()),
                      "runs the script and tunes it while it trains"});
   }
-  if (here.recipes.empty() && !here.data.empty()) {
+  const bool has_recipe = !here.recipes.empty() || !here.faulty_recipes.empty();
+  if (!has_recipe && !here.data.empty()) {
     steps.push_back({"autotuned init", "writes a recipe for the " + here.data});
-  } else if (here.recipes.empty() && here.scripts.empty()) {
+  } else if (!has_recipe && here.scripts.empty()) {
     steps.push_back({"autotuned init DIR", "writes a recipe for the pictures or arrays in DIR"});
     steps.push_back({"autotuned init", "writes one that makes its own data, to see what happens"});
   }
@@ -154,6 +176,7 @@ std::string surroundings_text(const Surroundings& here) {
     if (!part.empty()) text += (text.empty() ? "" : "; ") + part;
   };
   add(shortened(here.recipes));
+  if (!here.faulty_recipes.empty()) add(shortened(here.faulty_recipes) + " (with mistakes)");
   add(shortened(here.scripts));
   add(printable(here.data));
   return text.empty() ? "nothing to train on" : text;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,13 +13,19 @@
 namespace autotuned::daemon {
 
 struct Surroundings {
-  std::vector<std::string> recipes;  // files in the folder
-  std::vector<std::string> scripts;  // in Python, with PyTorch
-  std::string data;                  // "1,200 pictures in 12 classes"; empty: nothing to train on
+  std::vector<std::string> recipes;  // files in the folder that can be run as far as a look tells
+  std::vector<std::string> faulty_recipes;  // others, in which `autotuned check` finds mistakes
+  std::vector<std::string> scripts;         // in Python, that train with PyTorch
+  std::string data;  // "1,200 pictures in 12 classes"; empty: nothing to train on
 };
 
-// A folder that cannot be read holds nothing. Some thousand names are looked at, so that the answer comes at once.
-[[nodiscard]] Surroundings look_around(const std::filesystem::path& folder);
+// Whether a recipe is without mistakes, as far as that is known without a trainer.
+using RecipeLook = std::function<bool(const std::filesystem::path& recipe)>;
+
+// A folder that cannot be read holds nothing. Some thousand names are looked at, so that the answer comes at once. Without
+// `is_sound` every recipe is. A script is one whose code imports torch and calls `.backward(` or `.fit(`.
+[[nodiscard]] Surroundings look_around(const std::filesystem::path& folder,
+                                       const RecipeLook& is_sound = {});
 
 struct KnownRuns {
   std::string

@@ -21,10 +21,11 @@ struct LogPoint {
   friend bool operator==(const LogPoint&, const LogPoint&) = default;
 };
 
-// Of read_training_log(). What is told of a test data set is below "test/".
+// The points of read_training_log(). Figures of a test data set have names that begin with "test/".
 [[nodiscard]] std::vector<LogPoint> training_points(const std::vector<Json>& log);
 
-// Of the trials with a measurement: ratio with both ends, rates, and whether it was accepted (1 or 0), at their ends.
+// The points of trials with a measurement, at the time of their ends: the ratio with both ends of its
+// interval, the rates, and whether the trial was accepted (1 or 0).
 [[nodiscard]] std::vector<LogPoint> trial_points(const std::vector<TrialRecord>& trials);
 
 // A heading and a line for each point: run,name,step,unix_seconds,value.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The log of a training: a JSON object in each line, in the order in which the trainer told it.
 //
-//   {"run": "r-…", "unix_ns": …, "step": 100, "epoch": 1, "samples": 12800, "samples_per_second": 5120.0, "loss": 0.51}
+//   {"run": "r-…", "unix_ns": …, "step": 100, "epoch": 1, "samples": 12800, "samples_per_second": 5120.0, "learning_rate": 0.01,
+//    "loss": 0.51}
 //   {"run": "r-…", "unix_ns": …, "step": 120, "epoch": 1, "test_accuracy": 0.87, "test_loss": 0.36}
 #pragma once
 

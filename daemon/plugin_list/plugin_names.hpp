@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of plugins and folders that a user gave: one that does not exist is told before anything starts.
+// Names of plugins and folders that a user gave: unknown ones are reported before anything starts.
 #pragma once
 
 #include <filesystem>

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/printable.hpp"
@@ -168,11 +170,18 @@ void add_cpu_phases(const Overall& all, Rows& rows) {
   }
 }
 
-// How much it matters, what it can give at most, and the code.
-std::string remedy_text(const Finding& finding) {
+// The findings whose code was printed, by that code.
+using PrintedCode = std::map<std::string_view, std::string>;
+
+// How much it matters, what it can give at most, and the code, where no finding before it has the same.
+std::string remedy_text(const Finding& finding, PrintedCode& printed) {
   std::string text = "    " + std::string(analysis::to_string(finding.severity));
   if (const std::string gain = gain_text(finding.gain); !gain.empty()) text += ": " + gain;
   text += "\n";
+  const auto [first, is_new] = printed.emplace(finding.code, finding.rule->id);
+  if (!is_new && *finding.code != '\0') {
+    return text + "      the code of " + first->second + " above\n";
+  }
   for (std::string_view code = finding.code; !code.empty();) {
     const std::size_t end = std::min(code.find('\n'), code.size());
     text += fmt::format("      {}\n", code.substr(0, end));
@@ -186,6 +195,7 @@ std::string findings_text(std::vector<Finding> findings) {
   if (findings.empty()) return "\nno findings\n";
   std::ranges::stable_sort(findings, std::ranges::greater{}, &Finding::severity);
   std::string text = "\nfindings\n";
+  PrintedCode printed_code;
   for (const Finding& finding : findings) {
     text += fmt::format("  {}: {}\n", finding.rule->id, printable(finding.evidence));
     const std::string plugin = finding.rule->plugin;
@@ -194,7 +204,7 @@ std::string findings_text(std::vector<Finding> findings) {
     if (!plugin.empty()) who = " [plugin " + plugin + ", " + knob + "]";
     if (plugin.empty() && !knob.empty()) who = " [" + knob + "]";
     text += fmt::format("    → {}{}\n", finding.rule->advice, who);
-    text += remedy_text(finding);
+    text += remedy_text(finding, printed_code);
   }
   return text;
 }

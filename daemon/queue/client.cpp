@@ -204,7 +204,7 @@ Result<DaemonClient> connect_or_explain() {
   auto client = DaemonClient::connect();
   if (!client) return tl::unexpected(client.error());
   if (!*client) {
-    return fail(ErrorKind::not_found, "no daemon serves you", "",
+    return fail(ErrorKind::not_found, "no daemon of this user is running", "",
                 "start one with 'autotuned serve'");
   }
   return std::move(**client);

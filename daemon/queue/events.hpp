@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The events of one job in a file, one line each, that any number of watchers follow. Bounded: a run of
-// days is told from beginning to end, in less detail once the file is large.
+// The events of one job in a file, one line each, which any number of watchers follow. The file is bounded:
+// for a run of days it reaches from the beginning to the end, with less detail once it is large.
 #pragma once
 
 #include <chrono>

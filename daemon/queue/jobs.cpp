@@ -169,11 +169,10 @@ void Jobs::put_back(QueuedRun& job, const Error& shortage) {
   } else if (!lets_past && queue_.lets_others_past(job)) {
     log_line(LogLevel::warning, "job_lets_others_past",
              {{"job", std::to_string(job.id)}, {"error", shortage.message()}});
-    note(job.id,
-         {{"event", "warning"},
-          {"text", "the run still cannot start: others for " + job.device +
-                       " go first, and it is tried when there are none; 'autotuned cancel " +
-                       std::to_string(job.id) + "' gives it up"}});
+    note(job.id, {{"event", "warning"},
+                  {"text", "the run still cannot start: other runs for " + job.device +
+                               " go first, and it is tried again after them; 'autotuned cancel " +
+                               std::to_string(job.id) + "' removes it"}});
   }
   on_change_(job.id);
   start_timer_.expires_after(limits_.start_again);
@@ -294,8 +293,9 @@ void Jobs::end(QueuedRun& job, JobState state, int exit_code, const std::string&
             {"exit_code", std::to_string(exit_code)},
             {"error", job.error}});
   if (!save(job)) {
-    note(job.id, {{"event", "warning"},
-                  {"text", "how the run ended cannot be written down; it is told when it is"}});
+    note(job.id,
+         {{"event", "warning"},
+          {"text", "the end of the run cannot be stored yet; it is reported when it is stored"}});
   }
   on_change_(job.id);
   forget_old();
@@ -343,7 +343,7 @@ Result<std::int64_t> Jobs::submit(const Submission& submission) {
     if (id < queued->id && other.device == queued->device && !other.has_ended()) {
       note(queued->id,
            {{"event", "waiting"},
-            {"for", "run " + std::to_string(id) + " of the queue has " + other.device}});
+            {"for", "run " + std::to_string(id) + " of the queue has the device " + other.device}});
       break;
     }
   }

@@ -25,10 +25,10 @@
 
 namespace autotuned::daemon {
 
-// One thread. Whatever it acknowledges is on disk: the end of a job is told when it has been written down.
+// One thread. Everything that it acknowledges is on disk: clients are told the end of a job after it is stored.
 class Jobs {
  public:
-  // The events of a job have grown, or its end can be told.
+  // A job has new events, or its end can be reported.
   using OnChange = std::function<void(std::int64_t job)>;
 
   Jobs(boost::asio::io_context& context, JobStore store, const JobLimits& limits,

@@ -25,12 +25,13 @@ struct ConnectionLimits {
 };
 
 struct DaemonLimits {
-  // For running sessions to stop when the daemon is told to: less than the five seconds that it promises.
+  // Time for running sessions to stop when the daemon ends: less than the five seconds within which the
+  // daemon promises to end.
   std::chrono::nanoseconds stop_grace = std::chrono::milliseconds(3500);
   std::size_t connections = 64;
-  // With more memory than this the daemon takes no further runs and watchers.
+  // With more resident memory than this the daemon accepts no further runs and watchers.
   std::int64_t resident_bytes = std::int64_t{256} << 20U;
-  // Of requests that have not arrived as a whole, over all connections: who brings more is refused.
+  // Bytes of incomplete requests over all connections: a client that exceeds them is refused.
   std::size_t received_bytes = std::size_t{32} << 20U;
   ConnectionLimits connection;
   JobLimits jobs;

@@ -47,10 +47,11 @@ struct QueuedRun {
   [[nodiscard]] static Result<QueuedRun> from_json(const Json& value);
 };
 
-// What a client is told of jobs.
+// The jobs of the queue as a client gets them.
 struct ToldJobs {
-  Json jobs = Json::array();  // by number; long texts are cut, and what no client needs is left out
-  std::size_t left_out = 0;   // those that did not fit
+  Json jobs =
+      Json::array();  // by number; long texts are cut, and fields that no client needs are left out
+  std::size_t left_out = 0;  // jobs that did not fit
 };
 
 struct QueueLimits {

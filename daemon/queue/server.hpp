@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon itself: takes runs into its queue, has them done one by one per device, and tells whoever
-// watches. One thread, which never waits for a client or a run.
+// The daemon itself: takes runs into its queue, does them one at a time for each device, and reports to
+// watchers. One thread, which never waits for a client or a run.
 #pragma once
 
 #include <filesystem>

@@ -33,7 +33,13 @@ void report_warning(const std::string& text) {
 Result<storage::History> open_history(const std::filesystem::path& file, storage::Access access) {
   auto history =
       storage::History::open(file.empty() ? storage::History::default_path() : file, access);
-  if (history) history->on_unreadable_row(&report_warning);
+  if (!history) return history;
+  history->on_unreadable_row(&report_warning);
+  // SQLite reports a damaged page only to a command that visits it; the others would go on as if nothing were wrong.
+  const auto checked = history->check_pages();
+  if (checked || checked.error().kind != ErrorKind::corrupt) return history;
+  if (access == storage::Access::read_write) return forward_error(checked);
+  report_warning(checked.error().message() + "; what is shown may lack rows");
   return history;
 }
 

@@ -21,7 +21,8 @@ int report_error(const Error& error, int exit_code = kWorkFailed);
 int report_measuring_error(const Error& error);
 void report_warning(const std::string& text);
 
-// `file` empty: the default place. Rows that cannot be read are warned of.
+// `file` empty: the default place. Damaged pages and rows that cannot be read are warned of. With damaged pages read_write is
+// refused as `corrupt`: what is written there could cost more rows.
 [[nodiscard]] Result<storage::History> open_history(const std::filesystem::path& file,
                                                     storage::Access access);
 

@@ -15,6 +15,7 @@
 #include "base/text.hpp"
 #include "base/trial.hpp"
 #include "daemon/report/report.hpp"
+#include "daemon/report/story.hpp"
 
 namespace autotuned::daemon {
 
@@ -22,10 +23,34 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
+Result<std::vector<std::string>> disturbances_of(const storage::History& history,
+                                                 const RunId& run) {
+  const auto answers = history.plugin_answers(run);
+  if (!answers) return forward_error(answers);
+  std::vector<std::string> found = machine_findings(*answers);
+  std::erase_if(found, [](const std::string& text) { return text.starts_with("clock: "); });
+  return found;
+}
+
 // What its best configuration reached, or the start where nothing else is known.
 double rate_of(const storage::RunRow& run) {
   return run.best_samples_per_second > 0.0 ? run.best_samples_per_second
                                            : run.baseline_samples_per_second;
+}
+
+// The newest come first; the fastest of those that nothing disturbed, else the fastest.
+Result<MeasuredRun> fastest_of(const storage::History& history,
+                               std::vector<const storage::RunRow*> runs) {
+  std::ranges::stable_sort(runs, std::ranges::greater{},
+                           [](const storage::RunRow* run) { return rate_of(*run); });
+  std::optional<MeasuredRun> fastest;
+  for (const storage::RunRow* run : runs) {
+    auto found = disturbances_of(history, run->id);
+    if (!found) return forward_error(found);
+    if (found->empty()) return MeasuredRun{*run, {}};
+    if (!fastest) fastest = {*run, std::move(*found)};
+  }
+  return *std::move(fastest);
 }
 
 double median(std::vector<double> values) {
@@ -145,36 +170,46 @@ Result<std::vector<JobTrend>> job_trends(const storage::History& history,
   for (auto newest = runs.begin(); newest != runs.end(); ++newest) {
     if (rate_of(*newest) <= 0.0) continue;
     if (!seen.emplace(newest->recipe_hash, newest->environment_key).second) continue;
-    const storage::RunRow* fastest = nullptr;
+    std::vector<const storage::RunRow*> before;
     for (auto run = newest + 1; run != runs.end(); ++run) {
       const bool is_same = run->recipe_hash == newest->recipe_hash &&
                            run->environment_key == newest->environment_key;
-      if (!is_same || rate_of(*run) <= 0.0) continue;
-      if (fastest == nullptr || rate_of(*run) > rate_of(*fastest)) fastest = &*run;
+      if (is_same && rate_of(*run) > 0.0) before.push_back(&*run);
     }
-    if (fastest == nullptr) continue;
+    if (before.empty()) continue;
+    auto fastest = fastest_of(history, std::move(before));
+    if (!fastest) return forward_error(fastest);
+    auto disturbances = disturbances_of(history, newest->id);
+    if (!disturbances) return forward_error(disturbances);
     auto machine = machines.of(newest->environment_key);
     if (!machine) return forward_error(machine);
-    trends.push_back({newest->recipe_name, std::move(*machine), *newest, *fastest});
+    trends.push_back({newest->recipe_name, std::move(*machine),
+                      MeasuredRun{*newest, std::move(*disturbances)}, std::move(*fastest)});
   }
   return trends;
 }
 
+bool JobTrend::is_comparable() const {
+  return newest.disturbances.empty() && fastest_before.disturbances.empty();
+}
+
 Json trends_json(const std::vector<JobTrend>& trends) {
-  const auto side = [](const storage::RunRow& run) {
-    return Json{{"run", run.id.text},
-                {"started_unix_ns", run.started_unix_ns},
-                {"start_samples_per_second", run.baseline_samples_per_second},
-                {"best_samples_per_second", rate_of(run)}};
+  const auto side = [](const MeasuredRun& measured) {
+    return Json{{"run", measured.run.id.text},
+                {"started_unix_ns", measured.run.started_unix_ns},
+                {"start_samples_per_second", measured.run.baseline_samples_per_second},
+                {"best_samples_per_second", rate_of(measured.run)},
+                {"disturbances", measured.disturbances}};
   };
   Json list = Json::array();
   for (const JobTrend& trend : trends) {
     list.push_back({{"recipe", trend.job},
-                    {"recipe_hash", trend.newest.recipe_hash},
+                    {"recipe_hash", trend.newest.run.recipe_hash},
                     {"machine", trend.machine},
                     {"newest", side(trend.newest)},
                     {"fastest_before", side(trend.fastest_before)},
-                    {"ratio", rate_of(trend.newest) / rate_of(trend.fastest_before)},
+                    {"ratio", rate_of(trend.newest.run) / rate_of(trend.fastest_before.run)},
+                    {"is_comparable", trend.is_comparable()},
                     {"is_side_by_side", false}});
   }
   return list;
@@ -183,16 +218,29 @@ Json trends_json(const std::vector<JobTrend>& trends) {
 std::string trends_text(const std::vector<JobTrend>& trends) {
   if (trends.empty()) return "no job was measured twice on one machine\n";
   Rows rows = {{"job", "machine", "fastest before", "on", "newest", "on", "change"}};
+  const auto rate = [](const MeasuredRun& measured) {
+    return rate_text(rate_of(measured.run)) + (measured.disturbances.empty() ? "" : " (busy)");
+  };
+  const auto day = [](const MeasuredRun& measured) {
+    return time_text(measured.run.started_unix_ns).substr(0, 10);
+  };
   for (const JobTrend& trend : trends) {
-    rows.push_back({trend.job, trend.machine, rate_text(rate_of(trend.fastest_before)),
-                    time_text(trend.fastest_before.started_unix_ns).substr(0, 10),
-                    rate_text(rate_of(trend.newest)),
-                    time_text(trend.newest.started_unix_ns).substr(0, 10),
-                    format_gain(rate_of(trend.newest) / rate_of(trend.fastest_before))});
+    rows.push_back({trend.job, trend.machine, rate(trend.fastest_before), day(trend.fastest_before),
+                    rate(trend.newest), day(trend.newest),
+                    trend.is_comparable()
+                        ? format_gain(rate_of(trend.newest.run) / rate_of(trend.fastest_before.run))
+                        : "unclear"});
   }
-  return table_text(std::move(rows)) +
-         "The two runs of a job were not measured side by side: other work on the machine may "
-         "explain a\nsmall change. `autotuned compare A B` says what else differs.\n";
+  std::string text =
+      table_text(std::move(rows)) +
+      "The two runs of a job were not measured side by side: other work on the machine may "
+      "explain a\nsmall change. `autotuned compare A B` says what else differs.\n";
+  if (!std::ranges::all_of(trends, &JobTrend::is_comparable)) {
+    text +=
+        "busy: something disturbed the machine meanwhile, so a difference says nothing about the "
+        "job.\n`autotuned explain RUN` says what it was; run it again on a quiet machine.\n";
+  }
+  return text;
 }
 
 }  // namespace autotuned::daemon

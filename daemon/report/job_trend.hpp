@@ -28,13 +28,23 @@ struct PluginGain {
 [[nodiscard]] Json gains_json(const std::vector<PluginGain>& gains);
 [[nodiscard]] std::string gains_text(const std::vector<PluginGain>& gains);
 
-// The newest measured run of a job on a machine beside the one that was fastest before it. The two were measured at
-// different times.
+// A run, and what disturbed the machine while it was tuned: "load: other programs used 1.2 of the 2 CPUs ...". Clock governors
+// are left out, for they are the same for all runs. Its rates are lower than those of the job if there is anything.
+struct MeasuredRun {
+  storage::RunRow run;
+  std::vector<std::string> disturbances;
+};
+
+// The newest measured run of a job on a machine beside the one that was fastest before it, of the undisturbed ones if there
+// are any. The two were measured at different times.
 struct JobTrend {
   std::string job;
   std::string machine;
-  storage::RunRow newest;
-  storage::RunRow fastest_before;
+  MeasuredRun newest;
+  MeasuredRun fastest_before;
+
+  // Whether the difference can be one of the job: neither run was disturbed.
+  [[nodiscard]] bool is_comparable() const;
 };
 
 // `runs` are those of History::runs(), newest first; runs without a rate and jobs with one run are left out.

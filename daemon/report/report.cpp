@@ -14,6 +14,7 @@
 #include "base/text.hpp"
 #include "daemon/report/script_report.hpp"
 #include "daemon/report/test_report.hpp"
+#include "daemon/report/tuning_end.hpp"
 #include "tuner/comparison.hpp"
 
 namespace autotuned::daemon {
@@ -37,10 +38,15 @@ bool has_meaning(const TrialRecord& trial) {
   return trial.estimate.pairs > 0 && trial.verdict != Verdict::failed;
 }
 
+// An end of an interval that too few pairs have not shown yet is 0 or kNoUpperEnd.
+bool is_known(double end) {
+  return end > 0.0 && end < tuner::kNoUpperEnd;
+}
+
 // Training as slow as this is not what was measured.
 constexpr double kSlowTrainingRatio = 0.7;
 // What a whole run tells of its training, and a list of runs leaves out.
-constexpr std::array kOfClasses = {"test_classes", "test_confusion"};
+constexpr std::array kOfClasses = {"test_classes", "test_confusion", "test_tags", "test_targets"};
 // Shorter trainings are mostly their first steps.
 constexpr double kTellingTrainingNs = 10e9;
 
@@ -58,6 +64,15 @@ std::string training_text(const storage::RunRow& run) {
   }
   if (const auto accuracy = get_number(run.training, "test_top5_accuracy")) {
     text += fmt::format(", top 5 {:.2f} %", *accuracy * 100);
+  }
+  if (const auto error = get_number(run.training, "test_mae")) {
+    text += fmt::format(", mean absolute error {:.4g}", *error);
+  }
+  if (const auto share = get_number(run.training, "test_r2")) {
+    text += fmt::format(", R² {:.4f}", *share);
+  }
+  if (const auto share = get_number(run.training, "test_f1")) {
+    text += fmt::format(", micro-F1 {:.4f}", *share);
   }
   if (const auto damaged = get_integer(run.training, "damaged_files"); damaged && *damaged > 0) {
     text += fmt::format(", {} damaged files skipped", format_count(*damaged));
@@ -85,6 +100,9 @@ std::string training_text(const storage::RunRow& run) {
 
 // What the run came to, once something is kept.
 std::string outcome_text(const storage::RunRow& run, const std::vector<TrialRecord>& trials) {
+  if (run.best.empty() && is_script(run.recipe) && is_unconfirmed(run)) {
+    return "kept     nothing: " + unconfirmed_text(run, trials) + "\n";
+  }
   if (run.best.empty()) return {};
   if (is_unsearched(run)) {
     return "tuning   none, since its budget is 0: the starting configuration stays\n" +
@@ -98,13 +116,16 @@ std::string outcome_text(const storage::RunRow& run, const std::vector<TrialReco
                   is_confirmed ? ", beside the best one" : "",
                   rate_text(run.best_samples_per_second, unit_of(run)),
                   is_confirmed ? estimate_text(run.speedup)
-                               : "nothing that was confirmed: the starting configuration stays",
+                               : "nothing confirmed: the starting configuration stays",
                   note.empty() ? "" : ": " + note);
   if (const std::int64_t cost_ns = one_time_ns(trials); cost_ns > 0 && is_confirmed) {
-    text += fmt::format("once     {} more in a training, which is repaid\n",
+    text += fmt::format("once     {} in a training, which is repaid\n",
                         format_duration(std::chrono::nanoseconds(cost_ns)));
   }
-  if (run.ceiling_samples_per_second > 0) {
+  if (has_passed_ceiling(run)) {
+    text += fmt::format("ceiling  not known: the training passed the {} that were measured\n",
+                        rate_text(run.ceiling_samples_per_second));
+  } else if (run.ceiling_samples_per_second > 0) {
     text += fmt::format("ceiling  at least {} ({})\n", rate_text(run.ceiling_samples_per_second),
                         run.ceiling_bound_by);
     if (const std::string ladder = ladder_text(run.ceiling_ladder); !ladder.empty()) {
@@ -133,6 +154,11 @@ std::optional<double> trained_samples_per_second(const storage::RunRow& run) {
   const double duration_ns = get_number(run.training, "duration_ns").value_or(0.0);
   if (!(samples > 0.0) || !(duration_ns > 0.0)) return std::nullopt;
   return samples / (duration_ns * 1e-9);
+}
+
+bool has_passed_ceiling(const storage::RunRow& run) {
+  const double trained = trained_samples_per_second(run).value_or(0.0);
+  return run.ceiling_samples_per_second > 0.0 && trained > run.ceiling_samples_per_second;
 }
 
 bool is_unsearched(const storage::RunRow& run) {
@@ -270,22 +296,30 @@ std::string estimate_text(const Estimate& estimate) {
 }
 
 std::string interval_text(const Estimate& estimate, int decimals) {
-  const auto end = [&](double value) {
-    const bool is_known = value > 0.0 && value < tuner::kNoUpperEnd;
-    return is_known ? fmt::format("{:.{}f}", value, decimals) : std::string("unknown");
-  };
-  return end(estimate.low) + " to " + end(estimate.high);
+  const auto end = [decimals](double value) { return fmt::format("{:.{}f}", value, decimals); };
+  if (is_known(estimate.low) && is_known(estimate.high)) {
+    return end(estimate.low) + " to " + end(estimate.high);
+  }
+  if (is_known(estimate.low)) return "at least " + end(estimate.low);
+  if (is_known(estimate.high)) return "at most " + end(estimate.high);
+  return "too few pairs for an interval";
+}
+
+bool has_interval(const Estimate& estimate) {
+  return is_known(estimate.low) || is_known(estimate.high);
 }
 
 std::string gain_text(const Estimate& estimate) {
   if (estimate.pairs == 0) return "not measured";
-  const auto end = [&](double value, const char* unknown) {
-    const bool is_known = value > 0.0 && value < tuner::kNoUpperEnd;
-    return is_known ? format_gain(value) : std::string(unknown);
-  };
-  return fmt::format("{} (between {} and {}, {} pairs of blocks)", format_gain(estimate.ratio),
-                     end(estimate.low, "an unknown loss"), end(estimate.high, "an unknown gain"),
-                     estimate.pairs);
+  const bool has_low = is_known(estimate.low);
+  const bool has_high = is_known(estimate.high);
+  const std::string ends = has_low && has_high ? "between " + format_gain(estimate.low) + " and " +
+                                                     format_gain(estimate.high)
+                           : has_low  ? "at least " + format_gain(estimate.low)
+                           : has_high ? "at most " + format_gain(estimate.high)
+                                      : std::string("too few pairs for an interval");
+  return fmt::format("{} ({}, {} pair{} of blocks)", format_gain(estimate.ratio), ends,
+                     estimate.pairs, estimate.pairs == 1 ? "" : "s");
 }
 
 bool has_failed_check(const storage::RunRow& run) {
@@ -403,6 +437,21 @@ std::string ladder_text(const Json& ladder) {
                         text.empty() ? " of the rate" : "", words);
   }
   return text;
+}
+
+std::string time_of_trial_text(const TrialRecord& trial, const std::vector<TrialBlock>& blocks,
+                               bool is_of_script) {
+  std::string text = format_duration(std::chrono::nanoseconds(trial.duration_ns));
+  if (blocks.empty()) return text;
+  std::int64_t measured_ns = 0;
+  for (const TrialBlock& block : blocks)
+    measured_ns += block.block.duration_ns;
+  return text + fmt::format(": {} in {} blocks; the rest went into {}",
+                            format_duration(std::chrono::nanoseconds(measured_ns)), blocks.size(),
+                            is_of_script ? "checks, steps between blocks such as evaluations, "
+                                           "and waiting for other runs"
+                                         : "starting and warming processes, checks, and waiting "
+                                           "for other runs");
 }
 
 std::string time_text(std::int64_t unix_time_ns) {

@@ -41,14 +41,19 @@ namespace autotuned::daemon {
 // "loader.workers 0 → 2, batch_size 32 → 256".
 [[nodiscard]] std::string change_text(const Configuration& reference, const Configuration& change);
 
-// "1.23 x (1.18 to 1.29)". An end that too few pairs have not shown yet is "unknown".
+// "1.23 x (1.18 to 1.29)". An end that too few pairs have not shown yet is left out: "1.23 x (at least 1.18)".
 [[nodiscard]] std::string estimate_text(const Estimate& estimate);
-// "1.18 to 1.29".
+// "1.18 to 1.29"; "too few pairs for an interval" where neither end is known.
 [[nodiscard]] std::string interval_text(const Estimate& estimate, int decimals);
+// Whether one end is known.
+[[nodiscard]] bool has_interval(const Estimate& estimate);
 // "+23.4 % (between +18.0 % and +29.1 %, 22 pairs of blocks)".
 [[nodiscard]] std::string gain_text(const Estimate& estimate);
 // The rate at which a run really trained; nothing when that is not known.
 [[nodiscard]] std::optional<double> trained_samples_per_second(const storage::RunRow& run);
+
+// Whether the run trained faster than its measured ceiling, which is a lower limit and says nothing then.
+[[nodiscard]] bool has_passed_ceiling(const storage::RunRow& run);
 
 // Whether tuning ended without a measurement, because there was no budget for one.
 [[nodiscard]] bool is_unsearched(const storage::RunRow& run);
@@ -84,6 +89,11 @@ namespace autotuned::daemon {
 // The whole of a run: what it was, its trials, the outcome.
 [[nodiscard]] std::string run_text(const storage::RunRow& run,
                                    const std::vector<TrialRecord>& trials);
+
+// "26.0 s: 8.0 s in 14 blocks; the rest went into ...": how long a trial took, and of what.
+[[nodiscard]] std::string time_of_trial_text(const TrialRecord& trial,
+                                             const std::vector<TrialBlock>& blocks,
+                                             bool is_of_script);
 
 // "2026-11-21 10:15:03" in local time.
 [[nodiscard]] std::string time_text(std::int64_t unix_time_ns);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "daemon/report/report.hpp"
+#include "daemon/report/script_report.hpp"
 
 namespace autotuned::daemon {
 
@@ -102,15 +103,16 @@ Json side_json(const ComparedSide& side) {
 }
 
 // Numbers by name, of both sides and their difference.
-Json numbers_json(const Json& a, const Json& b) {
+Json numbers_json(const Json& a, const Json& b, bool is_comparable) {
   Json object = Json::object();
   for (const Json* side : {&a, &b}) {
     for (const auto& item : side->items()) {
       const auto in_a = get_number(a, item.key().c_str());
       const auto in_b = get_number(b, item.key().c_str());
-      object[item.key()] = {{"a", in_a ? Json(*in_a) : Json()},
-                            {"b", in_b ? Json(*in_b) : Json()},
-                            {"difference", in_a && in_b ? Json(*in_b - *in_a) : Json()}};
+      object[item.key()] = {
+          {"a", in_a ? Json(*in_a) : Json()},
+          {"b", in_b ? Json(*in_b) : Json()},
+          {"difference", in_a && in_b && is_comparable ? Json(*in_b - *in_a) : Json()}};
     }
   }
   return object;
@@ -135,6 +137,7 @@ ComparedSide side_of(const RunRecord& record, const std::optional<TrialRecord>& 
   const storage::RunRow& run = record.run;
   ComparedSide side;
   side.recipe = run.recipe;
+  side.unit = unit_of(run);
   if (record.environment) {
     side.environment = record.environment->facts;
     side.environment["libtorch"] = record.environment->libtorch;
@@ -193,18 +196,47 @@ std::vector<Difference> differences_between(const Json& a, const Json& b) {
   return found;
 }
 
+std::string different_jobs_text(const ComparedSide& a, const ComparedSide& b) {
+  const auto pair_of = [](const char* what, const std::string& of_a, const std::string& of_b) {
+    return std::string("they ") + what + " (" + of_a + " and " + of_b + ")";
+  };
+  const auto text_of = [](const Json& object, const char* field) {
+    return get_string(object, field).value_or("");
+  };
+  if (is_script(a.recipe) != is_script(b.recipe)) {
+    return "one is a recipe and the other a script";
+  }
+  if (is_script(a.recipe)) {
+    const std::string of_a = text_of(a.recipe, "name");
+    const std::string of_b = text_of(b.recipe, "name");
+    if (of_a != of_b) return pair_of("are different scripts", of_a, of_b);
+  } else {
+    for (const auto& [section, what] : {std::pair{"model", "train different models"},
+                                        std::pair{"data", "train on different data"}}) {
+      const std::string of_a = text_of(member(a.recipe, section), "type");
+      const std::string of_b = text_of(member(b.recipe, section), "type");
+      if (of_a != of_b) return pair_of(what, of_a, of_b);
+    }
+  }
+  if (a.unit != b.unit) return "one counts samples and the other steps";
+  return {};
+}
+
 Json comparison_json(const ComparedSide& a, const ComparedSide& b) {
-  const bool has_rates = a.samples_per_second > 0.0 && b.samples_per_second > 0.0;
+  const std::string different = different_jobs_text(a, b);
+  const bool is_comparable = different.empty();
+  const bool has_ratio = is_comparable && a.samples_per_second > 0.0 && b.samples_per_second > 0.0;
   return {{"a", side_json(a)},
           {"b", side_json(b)},
           {"environment", differences_json(differences_between(a.environment, b.environment))},
           {"recipe", differences_json(differences_between(a.recipe, b.recipe))},
           {"knobs", differences_json(
                         differences_between(a.configuration.to_json(), b.configuration.to_json()))},
-          {"ratio", has_rates ? Json(b.samples_per_second / a.samples_per_second) : Json()},
+          {"different_jobs", is_comparable ? Json() : Json(different)},
+          {"ratio", has_ratio ? Json(b.samples_per_second / a.samples_per_second) : Json()},
           {"is_side_by_side", false},
-          {"metrics", numbers_json(a.metrics, b.metrics)},
-          {"spans_ns_per_step", numbers_json(a.spans, b.spans)}};
+          {"metrics", numbers_json(a.metrics, b.metrics, is_comparable)},
+          {"spans_ns_per_step", numbers_json(a.spans, b.spans, is_comparable)}};
 }
 
 }  // namespace autotuned::daemon

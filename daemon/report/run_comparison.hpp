@@ -22,6 +22,7 @@ struct ComparedSide {
   std::string what;  // "fashion-cnn, trial of set_to_none, accepted"
   Json environment;  // the machine's facts
   Json recipe;
+  std::string unit = "samples";  // of the rates, unit_of()
   Configuration configuration;
   double samples_per_second = 0.0;  // 0: not measured
   double reference_samples_per_second =
@@ -51,6 +52,11 @@ struct Difference {
 // Of two JSON values, by path, objects and arrays opened up.
 [[nodiscard]] std::vector<Difference> differences_between(const Json& a, const Json& b);
 
+// Why a ratio of the rates of these two says nothing, as a clause: "they train different models (mlp and resnet)". Empty
+// where both are of one job, or of jobs that differ in settings only.
+[[nodiscard]] std::string different_jobs_text(const ComparedSide& a, const ComparedSide& b);
+
+// The ratio of the rates and the differences of metrics and spans are null where there is such a reason.
 [[nodiscard]] Json comparison_json(const ComparedSide& a, const ComparedSide& b);
 // What differs, the rates and the gains: five lines, and one for each side of which something must be said.
 [[nodiscard]] std::string comparison_summary(const ComparedSide& a, const ComparedSide& b);

@@ -69,36 +69,43 @@ std::string difference_text(MetricKind kind, double a, double b) {
 
 // Of what both sides have.
 std::string numbers_text(const std::string& subject, const Json& a, const Json& b,
-                         const std::function<MetricKind(const std::string&)>& kind_of_name) {
-  Rows rows = {{subject, "A", "B", "difference"}};
+                         const std::function<MetricKind(const std::string&)>& kind_of_name,
+                         bool is_comparable) {
+  Rows rows = {{subject, "A", "B", is_comparable ? "difference" : ""}};
   for (const auto& item : a.items()) {
     const auto in_a = get_number(a, item.key().c_str());
     const auto in_b = get_number(b, item.key().c_str());
     if (!in_a || !in_b) continue;
     const MetricKind kind = kind_of_name(item.key());
     rows.push_back({item.key(), number_text(kind, *in_a), number_text(kind, *in_b),
-                    difference_text(kind, *in_a, *in_b)});
+                    is_comparable ? difference_text(kind, *in_a, *in_b) : std::string()});
   }
   return rows.size() == 1 ? std::string() : "\n" + table_text(rows);
 }
 
 std::string rates_text(const ComparedSide& a, const ComparedSide& b) {
-  const auto rate = [](double value) {
-    return value > 0.0 ? rate_text(value) : std::string(kMissing);
+  const std::string different = different_jobs_text(a, b);
+  const auto rate = [](double value, const ComparedSide& side) {
+    return value > 0.0 ? rate_text(value, side.unit) : std::string(kMissing);
   };
-  const auto quotient = [](double of_a, double of_b) {
-    return of_a > 0.0 && of_b > 0.0 ? fmt::format("{:.3f}", of_b / of_a) : std::string(kMissing);
+  const auto quotient = [&different](double of_a, double of_b) {
+    const bool has_meaning = different.empty() && of_a > 0.0 && of_b > 0.0;
+    return has_meaning ? fmt::format("{:.3f}", of_b / of_a) : std::string(kMissing);
   };
   return "\n" +
          table_text({{"rates", "A", "B", "B / A"},
-                     {"its own", rate(a.samples_per_second), rate(b.samples_per_second),
+                     {"its own", rate(a.samples_per_second, a), rate(b.samples_per_second, b),
                       quotient(a.samples_per_second, b.samples_per_second)},
-                     {"its reference", rate(a.reference_samples_per_second),
-                      rate(b.reference_samples_per_second),
+                     {"its reference", rate(a.reference_samples_per_second, a),
+                      rate(b.reference_samples_per_second, b),
                       quotient(a.reference_samples_per_second, b.reference_samples_per_second)},
                      {"side by side", estimate_text(a.estimate), estimate_text(b.estimate), ""}}) +
-         "A and B were not measured side by side: the machine may have been faster for one of "
-         "them.\nOnly the last line compares, for each, two rates of the same minutes.\n";
+         (different.empty()
+              ? std::string("A and B were not measured side by side: the machine may have been "
+                            "faster for one of them.\n")
+              : "A and B are different jobs: " + different +
+                    ". A ratio of their rates says nothing.\n") +
+         "Only the last line compares, for each, two rates of the same minutes.\n";
 }
 
 std::string checks_text(const std::string& name, const std::vector<CheckRecord>& checks) {
@@ -153,11 +160,17 @@ std::string changed_text(const ComparedSide& a, const ComparedSide& b) {
 
 std::string comparison_summary(const ComparedSide& a, const ComparedSide& b) {
   const bool has_rates = a.samples_per_second > 0.0 && b.samples_per_second > 0.0;
+  const std::string different = different_jobs_text(a, b);
   const std::string rates =
-      has_rates ? fmt::format("{} → {}: {:.3f} x, not measured side by side",
-                              rate_text(a.samples_per_second), rate_text(b.samples_per_second),
-                              b.samples_per_second / a.samples_per_second)
-                : std::string("not measured for both");
+      has_rates && !different.empty()
+          ? fmt::format("{} and {}: not compared, since A and B are different jobs: {}",
+                        rate_text(a.samples_per_second, a.unit),
+                        rate_text(b.samples_per_second, b.unit), different)
+      : has_rates ? fmt::format("{} → {}: {:.3f} x, not measured side by side",
+                                rate_text(a.samples_per_second, a.unit),
+                                rate_text(b.samples_per_second, b.unit),
+                                b.samples_per_second / a.samples_per_second)
+                  : std::string("not measured for both");
   const auto gain = [](const ComparedSide& side) {
     return side.estimate.pairs > 0 ? estimate_text(side.estimate) : std::string("not measured");
   };
@@ -175,9 +188,11 @@ std::string comparison_text(const ComparedSide& a, const ComparedSide& b) {
   text += differences_text(
       "knob", differences_between(a.configuration.to_json(), b.configuration.to_json()));
   text += rates_text(a, b);
-  text += numbers_text("span, mean of a step", a.spans, b.spans,
-                       [](const std::string&) { return MetricKind::duration; });
-  text += numbers_text("metric", a.metrics, b.metrics, kind_of);
+  const bool is_comparable = different_jobs_text(a, b).empty();
+  text += numbers_text(
+      "span, mean of a step", a.spans, b.spans,
+      [](const std::string&) { return MetricKind::duration; }, is_comparable);
+  text += numbers_text("metric", a.metrics, b.metrics, kind_of, is_comparable);
   for (const ComparedSide* side : {&a, &b}) {
     if (side->spans.empty()) text += "\n" + side->name + " was not profiled.\n";
   }

@@ -12,6 +12,7 @@
 #include "base/printable.hpp"
 #include "base/text.hpp"
 #include "daemon/report/report.hpp"
+#include "daemon/report/script_report.hpp"
 
 namespace autotuned::daemon {
 namespace {
@@ -85,10 +86,17 @@ RunFiles files_of(const storage::RunRow& run) {
   std::ranges::sort(logs);
   for (const fs::path& log : logs)
     add(log, "what a trainer said", found.files);
+  // Most trainers say nothing.
+  std::erase_if(found.files, [](const RunFile& file) {
+    return file.size_bytes == 0 && file.path.filename().string().starts_with("trainer-");
+  });
   return found;
 }
 
 std::string files_text(const storage::RunRow& run) {
+  if (is_script(run.recipe)) {
+    return "files    none: the script writes its own, and what it printed went to its terminal\n";
+  }
   const RunFiles found = files_of(run);
   if (!found.other_run.empty()) {
     return "files    " + printable(run.output_dir) + " has those of a later run, " +

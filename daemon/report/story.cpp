@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "daemon/report/report.hpp"
+#include "daemon/report/script_report.hpp"
 #include "profiler/operators.hpp"
 
 namespace autotuned::daemon {
@@ -232,9 +233,22 @@ std::vector<Silence> silent_plugins(const RunRecord& record) {
   return list;
 }
 
-std::vector<std::string> machine_findings(const RunRecord& record) {
-  std::vector<std::string> findings;
+PluginCounts plugin_counts(const RunRecord& record) {
+  PluginTally tally;
   for (const storage::PluginAnswerRow& answer : record.answers) {
+    if (answer.plugin == kMachineName) continue;
+    tally.asked(answer.plugin);
+    if (!answer.is_answered && answer.outcome.empty()) continue;
+    tally.answered(answer.plugin, answer.outcome, answer.is_failure);
+  }
+  for (const TrialRecord& trial : record.trials)
+    if (trial.kind == TrialKind::proposal) tally.tried(trial.plugin);
+  return tally.counts();
+}
+
+std::vector<std::string> machine_findings(const std::vector<storage::PluginAnswerRow>& answers) {
+  std::vector<std::string> findings;
+  for (const storage::PluginAnswerRow& answer : answers) {
     if (answer.plugin != kMachineName || answer.outcome.empty()) continue;
     if (std::ranges::find(findings, answer.outcome) == findings.end()) {
       findings.push_back(answer.outcome);
@@ -324,7 +338,8 @@ Json story_json(const RunRecord& record) {
                   {"data", member(run.recipe, "data")},
                   {"input", member(run.recipe, "input")},
                   {"optimizer", member(run.recipe, "optimizer")},
-                  {"train", member(run.recipe, "train")}};
+                  {"train", member(run.recipe, "train")},
+                  {"script", is_script(run.recipe) ? Json(script_text(run.recipe)) : Json()}};
   story["environment"] = record.environment ? record.environment->facts : Json();
   story["libtorch"] = record.environment ? Json(record.environment->libtorch) : Json();
   story["start"] = {{"samples_per_second", run.baseline_samples_per_second},
@@ -341,7 +356,8 @@ Json story_json(const RunRecord& record) {
                                        {"because", silence.because},
                                        {"is_failure", silence.is_failure}});
   }
-  story["machine_findings"] = machine_findings(record);
+  story["plugins"] = plugin_counts(record).to_json();
+  story["machine_findings"] = machine_findings(record.answers);
   const bool is_tuned = !run.best.empty();
   story["best"]["profile"] =
       is_tuned ? profile_json(profile_of(record.profiles, run.best)) : Json();

@@ -9,6 +9,7 @@
 
 #include "base/json.hpp"
 #include "base/trial.hpp"
+#include "daemon/report/plugin_tally.hpp"
 #include "storage/history.hpp"
 
 namespace autotuned::daemon {
@@ -57,12 +58,16 @@ struct Silence {
 };
 [[nodiscard]] std::vector<Silence> silent_plugins(const RunRecord& record);
 
+// Of every plugin that the run asked.
+[[nodiscard]] PluginCounts plugin_counts(const RunRecord& record);
+
 // Under this name the history holds what disturbed the measurements of a run, as answers that need no
 // question. No plugin can be called so.
 inline constexpr const char* kMachineName = "(machine)";
 
 // Each once, as they were found.
-[[nodiscard]] std::vector<std::string> machine_findings(const RunRecord& record);
+[[nodiscard]] std::vector<std::string> machine_findings(
+    const std::vector<storage::PluginAnswerRow>& answers);
 
 // How much training pays for the tuning: at `seconds` with the best configuration, or after `samples`, both
 // have taken as long as training with the starting one would. The interval follows the speed-up's; without

@@ -10,6 +10,7 @@
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
 #include "daemon/report/story.hpp"
+#include "daemon/report/tuning_end.hpp"
 
 namespace autotuned::daemon {
 
@@ -72,7 +73,8 @@ std::string job(const RunRecord& record) {
   for (const Json& gpu : member(facts, "gpus"))
     gpus.push_back(get_string(gpu, "name").value_or("?"));
   text += gpus.empty() ? ", no GPU" : ", " + listed(gpus);
-  return text + "; LibTorch " + record.environment->libtorch + ".\n";
+  const char* const library = is_script(record.run.recipe) ? "; PyTorch " : "; LibTorch ";
+  return text + library + record.environment->libtorch + ".\n";
 }
 
 // Where the time of a step went.
@@ -80,7 +82,7 @@ std::string step(const Json& profile) {
   const Json& metrics = member(profile, "metrics");
   const auto duration_ns = get_number(metrics, "step.duration_ns");
   const std::vector<Share> shares = shares_of(profile);
-  if (!duration_ns || shares.empty()) return "No profile says where its time went.\n";
+  if (!duration_ns || shares.empty()) return "There is no profile of its time.\n";
   const double waited = get_number(metrics, "step.data_wait_ratio").value_or(0.0);
   std::string text = fmt::format(
       "A step took {} and waited {} of the time for data",
@@ -107,7 +109,9 @@ std::string findings(const Json& profile, const char* heading) {
       return printable(get_string(finding, field).value_or(""));
     };
     const std::string plugin = word("plugin");
-    text += fmt::format("{} {}: {}; {}.\n", heading, word("id"), word("evidence"),
+    const std::string severity = word("severity");
+    text += fmt::format("{} {}{}: {}; {}.\n", heading, word("id"),
+                        severity.empty() ? "" : " (" + severity + ")", word("evidence"),
                         plugin.empty() ? word("advice") : "the plugin " + plugin + " acts on it");
   }
   return text;
@@ -158,7 +162,8 @@ std::string outcome_text(const RunRecord& record, const TrialRecord& trial, Outc
       found == record.checks.end() ? std::vector<CheckRecord>{} : found->second;
   switch (outcome) {
     case Outcome::kept:
-      return "Kept: " + gain_text(trial.estimate) + checks_text(checks) + ".";
+      return (is_unconfirmed(record.run) ? "Faster, and not confirmed: " : "Kept: ") +
+             gain_text(trial.estimate) + checks_text(checks) + ".";
     case Outcome::dropped:
       return "Accepted at first: " + gain_text(trial.estimate) + checks_text(checks) +
              "; dropped when the whole did not hold, or was not faster with it.";
@@ -175,11 +180,13 @@ std::string outcome_text(const RunRecord& record, const TrialRecord& trial, Outc
     case Outcome::rejected:
       return "Rejected: " + trial.reason + ".";
     case Outcome::failed:
-      return fmt::format("Failed ({}): {}.",
-                         trial.failure ? to_string(*trial.failure) : std::string_view("unknown"),
-                         trial.reason);
+      return trial.failure
+                 ? fmt::format("Failed ({}): {}.", to_string(*trial.failure), trial.reason)
+                 : fmt::format("Failed: {}.", trial.reason);
     case Outcome::interrupted:
-      return "Interrupted before it was decided.";
+      return trial.estimate.pairs > 0
+                 ? "Interrupted before it was decided: " + gain_text(trial.estimate) + "."
+                 : "Interrupted before it was decided.";
     case Outcome::held:
     case Outcome::did_not_hold:
       return confirmation_text(record, trial, outcome);
@@ -234,7 +241,11 @@ std::string tried(const RunRecord& record) {
     text += trial_story(record, trial, outcomes.at(trial.number));
   }
   if (text.empty()) text = "No change was tried.\n";
-  return text + silences(silent_plugins(record)) + untried_text(record.run.training);
+  text += silences(silent_plugins(record));
+  if (const PluginCounts counts = plugin_counts(record); counts.asked > 0) {
+    text += fmt::format("{} plugins were asked: {}.\n", counts.asked, counts.text());
+  }
+  return text + untried_text(record.run.training);
 }
 
 bool has_untried(const storage::RunRow& run) {
@@ -243,7 +254,8 @@ bool has_untried(const storage::RunRow& run) {
 
 std::string kept(const RunRecord& record) {
   const storage::RunRow& run = record.run;
-  if (run.best.empty()) return "Nothing yet: tuning did not come to its end.\n";
+  if (is_unconfirmed(run)) return "Nothing: " + unconfirmed_text(run, record.trials) + ".\n";
+  if (run.best.empty()) return "Nothing yet: it is being tuned.\n";
   const Configuration change = run.starting.change_to(run.best);
   if (is_unsearched(run))
     return "The starting configuration: with a budget of 0 nothing was searched.\n";
@@ -311,6 +323,13 @@ std::string left(const storage::RunRow& run) {
     return "What free loading would give is not measured in a script.\n";
   }
   if (!reached) return "Its ceiling was not measured.\n";
+  if (has_passed_ceiling(run)) {
+    return fmt::format(
+        "Its ceiling is not known: the training reached {}, more than the {} that were measured "
+        "with loading and transfer for free.\n",
+        rate_text(trained_samples_per_second(run).value_or(0.0), unit_of(run)),
+        rate_text(run.ceiling_samples_per_second, unit_of(run)));
+  }
   std::string text = fmt::format("With loading and transfer for free it would train at least {}",
                                  rate_text(run.ceiling_samples_per_second));
   text += *reached >= kAtCeiling
@@ -373,19 +392,19 @@ std::string cost(const storage::RunRow& run) {
   if (is_unsearched(run)) {
     text = "Nothing: its budget was 0.\n";
   } else if (run.tuning_duration_ns <= 0) {
-    return "The cost of tuning is not known yet.\n";
+    return is_unconfirmed(run) ? "What the tuning cost is not known: it did not come to its end.\n"
+                               : "The cost of tuning is not known yet.\n";
   } else {
     text = "Tuning took " + format_duration(nanoseconds(run.tuning_duration_ns)) + ".\n" +
            script_cost(run);
   }
   if (const auto pays = break_even(run)) {
-    const std::string high =
-        pays->samples_high ? count_text(*pays->samples_high) : std::string("an unknown number");
+    const std::string range = pays->samples_high ? "between " + count_text(pays->samples_low) +
+                                                       " and " + count_text(*pays->samples_high)
+                                                 : "at least " + count_text(pays->samples_low);
     text += fmt::format(
-        "At the confirmed ratio it repays itself after {} {} (between {} and {}), which is {} "
-        "of training.\n",
-        count_text(pays->samples), unit_of(run), count_text(pays->samples_low), high,
-        seconds_text(pays->seconds));
+        "At the confirmed ratio it repays itself after {} {} ({}), which is {} of training.\n",
+        count_text(pays->samples), unit_of(run), range, seconds_text(pays->seconds));
     text += repaid(run);
   } else if (!run.best.empty() && !is_unsearched(run)) {
     text += has_untried(run)
@@ -422,7 +441,7 @@ std::string gives(const RunRecord& record) {
 
 std::string disturbed(const RunRecord& record) {
   std::string text;
-  for (const std::string& finding : machine_findings(record))
+  for (const std::string& finding : machine_findings(record.answers))
     text += finding + ".\n";
   return text.empty() ? text : section("What disturbed the measurements", text);
 }

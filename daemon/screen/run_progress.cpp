@@ -50,15 +50,14 @@ void take_answer(RunProgress& progress, const Json& event) {
   const auto known = progress.outcomes.find(plugin);
   progress.said.answer =
       !outcome.empty() && (known == progress.outcomes.end() || known->second != outcome);
-  const bool is_new = known == progress.outcomes.end();
-  if (is_new && !outcome.empty() && !flag_in(event, "is_failure")) ++progress.inapplicable;
+  progress.plugins.answered(plugin, outcome, flag_in(event, "is_failure"));
   progress.outcomes[plugin] = outcome;
   progress.doing = kBetweenTrials;
 }
 
 // Once, when what is tried first is known.
 void tell_inapplicable(RunProgress& progress) {
-  if (progress.is_inapplicable_told || progress.inapplicable == 0) return;
+  if (progress.is_inapplicable_told || progress.plugins.counts().inapplicable == 0) return;
   progress.is_inapplicable_told = true;
   progress.said.inapplicable = true;
 }
@@ -96,6 +95,10 @@ void take_verdict(RunProgress& progress, const Json& event) {
   }
 }
 
+void note_tried(RunProgress& progress, const Json& trial) {
+  if (text_in(trial, "kind") == "proposal") progress.plugins.tried(text_in(trial, "plugin"));
+}
+
 void take_trial_start(RunProgress& progress, const Json& trial) {
   progress.stage = Stage::tuning;
   progress.doing.clear();
@@ -103,6 +106,7 @@ void take_trial_start(RunProgress& progress, const Json& trial) {
   progress.trial->number = progress.trials_done + 1;
   progress.trial->title = title_of(trial);
   tell_inapplicable(progress);
+  note_tried(progress, trial);
 }
 
 void take_block(RunProgress& progress, const Json& event) {
@@ -188,10 +192,12 @@ void take(RunProgress& progress, const Json& event, nanoseconds now) {
     take_tuning(progress, event, now);
   } else if (name == "earlier_trial") {
     take_verdict(progress, event);
+    note_tried(progress, member(event, "trial"));
     progress.said = {};
     ++progress.trials_before;
   } else if (name == "asking") {
     progress.doing = "asking " + text_in(event, "plugin");
+    progress.plugins.asked(text_in(event, "plugin"));
   } else if (name == "answered") {
     take_answer(progress, event);
   } else if (name == "trial_started") {
@@ -213,7 +219,6 @@ void take(RunProgress& progress, const Json& event, nanoseconds now) {
     progress.trial.reset();
     progress.stage = Stage::training;
     progress.doing = kBeforeTraining;
-    tell_inapplicable(progress);
   } else if (name == "training") {
     take_training(progress, member(event, "progress"), now);
   } else if (name == "damaged") {

@@ -13,6 +13,7 @@
 #include "base/configuration.hpp"
 #include "base/json.hpp"
 #include "base/trial.hpp"
+#include "daemon/report/plugin_tally.hpp"
 
 namespace autotuned::daemon {
 
@@ -84,7 +85,7 @@ struct RunProgress {
   std::optional<Estimate> confirmed;  // the best configuration against the starting one
 
   std::map<std::string, std::string> outcomes;  // last sentence by plugin
-  int inapplicable = 0;                         // plugins that have nothing to try
+  PluginTally plugins;
   bool is_inapplicable_told = false;
   std::int64_t damaged = 0;  // files, as they were told
   std::optional<TrainingUnderWay> training;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The conversation with the agent in a script of the user (docs/trainer-protocol.md, "Trainers that do not own their loop").
 //
-// Other than a trainer, the script is nobody's to end. It answers at the end of a step, which may take as long as an
-// evaluation, so nothing here has a time limit. What ends the conversation is ErrorKind::cancelled: there is nothing left
-// to tune, and no candidate is to blame.
+// Unlike a trainer, the script is never ended by us. It answers at the end of a step, which may take as long
+// as an evaluation, so nothing here has a time limit. The end of the conversation is ErrorKind::cancelled:
+// there is nothing left to tune, and no candidate is to blame.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ namespace autotuned::daemon {
 // Why there is no more conversation.
 struct AgentEnd {
   enum class Kind {
-    script_ended,  // the agent says so, or whoever started the script
-    detached,      // the agent has let go; the script trains on
+    script_ended,  // reported by the agent, or by the process that started the script
+    detached,      // the agent has taken its hooks out; the script trains on
     closed,        // the socket is closed: the process was killed, or has closed it itself
   };
   Kind kind = Kind::closed;

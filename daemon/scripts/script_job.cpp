@@ -97,6 +97,12 @@ std::int64_t ScriptJob::samples_per_step() const {
 
 Result<Json> ScriptJob::ask_for_steps(const Configuration& configuration, const std::string& name,
                                       const std::function<Json()>& fields) {
+  const auto turn = measurement_lock_.acquire(*cancel_);
+  if (!turn && turn.error().kind == ErrorKind::cancelled) {
+    const AgentEnd& end = agent_.wait_for_end();
+    return fail(ErrorKind::cancelled, end.text.empty() ? "the script has ended" : end.text);
+  }
+  // Without a lock it measures beside others.
   for (int renewals = 0; renewals < kMostRenewals; ++renewals) {
     if (auto ready = prepare(configuration); !ready) return forward_error(ready);
     auto answer = agent_.request(name, fields());

@@ -2,9 +2,12 @@
 // A script of the user as the job that the tuner measures: one process with two live configurations, in which every step of
 // a block and of a check is a step of the training that the user gets.
 //
-// So nothing is put back, nothing is started anew, and no knob that needs another process is offered: make_ready() and
-// share_process() are those of the interface. Between two questions the script waits at the end of a step. Whoever has
-// loaded it goes on asking, or lets it go with finish().
+// Steps that are measured, profiled or checked are made under the measurement lock: another session that measures on this
+// machine waits for them, and the script waits for its blocks.
+//
+// So nothing is put back, no process is started, and no knob that needs another process is offered:
+// make_ready() and share_process() are those of the interface. Between two requests the script waits at the
+// end of a step. After load(), the caller must go on with requests, or release the script with finish().
 #pragma once
 
 #include <chrono>
@@ -20,6 +23,7 @@
 #include "base/json.hpp"
 #include "base/result.hpp"
 #include "daemon/scripts/agent_client.hpp"
+#include "daemon/trainers/measurement_lock.hpp"
 #include "recipes/knobs.hpp"
 #include "tuner/training_backend.hpp"
 
@@ -35,12 +39,13 @@ struct StepsUnder {
 class ScriptJob final : public tuner::TrainingBackend {
  public:
   // `agent`: our end of the socket that the script has inherited. `cancel` must outlive the job.
-  ScriptJob(Descriptor agent, CancelSource& cancel) : agent_(std::move(agent), cancel) {}
+  ScriptJob(Descriptor agent, CancelSource& cancel, MeasurementLock lock)
+      : agent_(std::move(agent), cancel), cancel_(&cancel), measurement_lock_(std::move(lock)) {}
 
   // Waits until the script has imported PyTorch. Its hello is known then.
   Result<void> greet();
-  // Waits until the step of the script is known. From here on the script waits for us. What was found, its knobs and its
-  // own configuration are known then.
+  // Waits until the step of the script is known. From then on the script waits for requests. The objects that
+  // were found, the knobs and the own configuration of the script are known then.
   Result<void> load();
 
   [[nodiscard]] const Json& hello() const { return hello_; }
@@ -51,16 +56,17 @@ class ScriptJob final : public tuner::TrainingBackend {
 
   // Whether blocks count samples; else each step counts as one.
   [[nodiscard]] bool has_samples() const { return has_samples_; }
-  // Of a step as it was when the script was loaded; 1 where samples are not counted.
+  // The samples of a step when the script was loaded; 1 if samples are not counted.
   [[nodiscard]] std::int64_t samples_per_step() const;
 
   [[nodiscard]] bool trains_for_real() const override { return true; }
-  // At least two clean steps, in which nothing but training happened. Where the script's samples are not counted, a step
-  // counts as one. A block that finds no such steps for minutes is asked for once more; after that the script does
-  // something else now, and tuning is over: ErrorKind::cancelled.
+  // At least two clean steps, in which only training happened. If samples are not counted, a step counts as
+  // one. A block that finds no such steps for minutes is requested once more; after that the script does
+  // something else, and tuning ends: ErrorKind::cancelled.
   Result<Block> run_block(const Configuration& configuration,
                           const tuner::BlockRequest& request) override;
-  // The real steps are made under `reference`; the candidate goes along beside them, from where the training stands.
+  // The real steps are made under `reference`, from the present state of the training; the candidate computes
+  // each of them once more.
   Result<tuner::UpdateComparison> compare_updates(const Configuration& reference,
                                                   const Configuration& candidate,
                                                   std::int64_t steps,
@@ -68,9 +74,10 @@ class ScriptJob final : public tuner::TrainingBackend {
   Result<tuner::UpdateComparison> compare_rounded(const Configuration& configuration) override;
   Result<tuner::Profile> profile(const Configuration& configuration) override;
 
-  // The script goes on with `configuration`, without us. `reason` is for whoever reads the script's log.
+  // Releases the script, which goes on with `configuration`. `reason` is for readers of the log of the
+  // script.
   Result<void> finish(const Configuration& configuration, const std::string& reason);
-  // After finish(): waits for the end of the script. Whether steps() is the number that it has made in all.
+  // After finish(): waits for the end of the script. Returns whether steps() is the number of all its steps.
   bool see_out();
   // Nothing while the agent is there.
   [[nodiscard]] const std::optional<AgentEnd>& end() const { return agent_.end(); }
@@ -85,10 +92,12 @@ class ScriptJob final : public tuner::TrainingBackend {
   // has made its model or optimizer anew meanwhile: a few times, then ErrorKind::cancelled.
   Result<Json> ask_for_steps(const Configuration& configuration, const std::string& name,
                              const std::function<Json()>& fields);
-  // Lays the steps since the last look to a configuration.
+  // Adds the steps since the last count to a configuration.
   Result<void> count_steps(const Configuration& configuration);
 
   AgentClient agent_;
+  CancelSource* cancel_;
+  MeasurementLock measurement_lock_;
   Json hello_;
   Json facts_;
   std::vector<recipes::Knob> knobs_;

@@ -45,12 +45,14 @@ Result<DeviceLock> lock_device_for(const std::string& command, const recipes::Re
       "autotuned " + command + ", process " + std::to_string(getpid()) + ", recipe " + recipe.name;
   bool is_waiting = false;
   end_left_behind(std::chrono::seconds(2));
-  auto lock =
-      lock_device(device_of(recipe, machine), holder, {*folder}, [&](const std::string& who) {
-        if (!std::exchange(is_waiting, true)) std::cerr << "waiting for " << printable(who) << "\n";
-        poll(nullptr, 0, 200);
-        return true;
-      });
+  const std::string device = device_of(recipe, machine);
+  auto lock = lock_device(device, holder, {*folder}, [&](const std::string& who) {
+    if (!std::exchange(is_waiting, true)) {
+      std::cerr << "waiting for the device " << device << ", " << printable(who) << "\n";
+    }
+    poll(nullptr, 0, 200);
+    return true;
+  });
   if (lock && !lock->problem.empty()) {
     report_warning("runs of other users may use the device meanwhile: " + lock->problem);
   }

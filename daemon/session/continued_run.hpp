@@ -27,8 +27,8 @@ struct ClaimedRun {
 // That a run of the job is unfinished which this request does not go on with, and what does; one line.
 [[nodiscard]] std::string other_run_text(const storage::RunRow& run);
 
-// The run that the request goes on with, as it is once nobody else is at work on it: whoever was may have ended it
-// while the claim waited, and then another one or none is to be gone on with.
+// The run that the request continues, read after no other process owns it: the earlier owner may have
+// finished it while the claim waited, and then another run, or none, is to be continued.
 [[nodiscard]] Result<ClaimedRun> claim_run(const storage::History& history,
                                            const SessionRequest& request,
                                            const storage::RunKey& key);
@@ -48,11 +48,11 @@ struct ClaimedRun {
 // For people, where that failed.
 [[nodiscard]] std::string unstored_end_text(const storage::RunRow& run, const Error& error);
 
-// Removes checkpoints of trainings into this folder that have ended with their model: whoever was killed in between could
-// not. REQUIRES: the folder is locked.
+// Removes checkpoints of finished trainings from this folder, which a process leaves if it is killed after it
+// saved the model. REQUIRES: the folder is locked.
 void remove_spent_checkpoints(const storage::History& history, const std::filesystem::path& folder);
 
-// Stores those faults that the run has not on record: whoever told of them may have told of them before.
+// Stores the faults that the run has not recorded yet: the same fault may be reported more than once.
 [[nodiscard]] Result<void> put_faults(storage::History& history, const RunId& run,
                                       const std::vector<PluginFault>& faults,
                                       std::int64_t asked_unix_ns);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ledger of a session: every fact into the history first, then to whoever watches.
+// The ledger of a session: each fact is stored in the history first, then sent to watchers.
 #pragma once
 
 #include <functional>

@@ -13,9 +13,9 @@
 
 namespace autotuned::daemon {
 
-// Puts each refused plugin on record as one that is left out of the run, with the reason, and says so in
-// sentences; likewise each that `named` (tune.plugins) asks for and this machine does not support. Where
-// `named` is a list, refused plugins that it lacks are nobody's concern. What is on record is not told again.
+// Records each refused plugin as left out of the run, with the reason, and returns sentences about them; also
+// each plugin that `named` (tune.plugins) asks for and this machine does not support. If `named` is a list,
+// refused plugins that it lacks are ignored. Nothing is reported that is recorded already.
 [[nodiscard]] Result<std::vector<std::string>> record_refused_plugins(
     storage::History& history, const RunId& run, const std::vector<plugins::FoundPlugin>& found,
     const std::optional<std::vector<std::string>>& named, std::int64_t now_unix_ns);

@@ -75,7 +75,7 @@ std::string best_comment(const storage::RunRow& run) {
   const std::string speed =
       run.speedup.pairs > 0
           ? estimate_text(run.speedup) + " the speed of the starting one"
-          : "the starting one, than which nothing was confirmed to be faster" +
+          : "the starting one; no change was confirmed to be faster" +
                 std::string(member(run.training, "untried").empty() ? ""
                                                                     : " before the budget ended");
   return "The best configuration of run " + run.id.text + ": " + speed + ".\n" +

@@ -65,7 +65,8 @@ Result<void> RunningSession::train() {
 }
 
 Result<void> RunningSession::write_best() {
-  const recipes::Recipe best = recipes::with_configuration(request_.recipe, run_.best, knobs_);
+  recipes::Recipe best = recipes::with_configuration(request_.recipe, run_.best, knobs_);
+  if (request_.recipe_budget) best.tune.budget = *request_.recipe_budget;
   return write_file_atomically(request_.recipe.output_dir / "best.yaml",
                                recipes::to_yaml(best, best_comment(run_)));
 }

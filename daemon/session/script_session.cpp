@@ -42,9 +42,12 @@ using storage::RunState;
 
 constexpr std::int64_t kHistoryTrials = 200;
 constexpr int kHashDigits = 16;
-// Of a script that has run before here, tuning takes no more than one part in so many, unless the user says how much.
+// Of a script that has run before here, or whose variables tell how long it still trains, tuning takes no more than one part
+// in so many, unless the user says how much.
 constexpr int kMostBudgetShare = 5;
 constexpr nanoseconds kLeastBudget = std::chrono::seconds(20);
+// So long the script stands still for the blocks of another run, before its own are measured beside them.
+constexpr nanoseconds kMostTurnWait = std::chrono::minutes(1);
 // The script may wait for what is written.
 constexpr std::chrono::milliseconds kHistoryPatience{2'000};
 
@@ -117,7 +120,17 @@ class ScriptSession {
  public:
   ScriptSession(const SessionRequest& request, SessionControl& control, Descriptor agent)
       : request_(request), control_(&control) {
-    job_.emplace(std::move(agent), control);
+    const auto event = [this](const char* name) {
+      return [this, name](const std::string& text) { report({{"event", name}, {"text", text}}); };
+    };
+    job_.emplace(std::move(agent), control,
+                 MeasurementLock(measurement_lock_file(), kMostTurnWait, event("warning"),
+                                 [this](const std::string& who) {
+                                   report({{"event", "note"},
+                                           {"text", "another run measures on this machine (" + who +
+                                                        "): their blocks take turns, and the "
+                                                        "tuning of both takes longer"}});
+                                 }));
   }
 
   void run();
@@ -128,6 +141,8 @@ class ScriptSession {
   Result<void> open_run();
   Result<void> close_abandoned(const storage::RunKey& key);
   [[nodiscard]] BudgetChoice choose_budget() const;
+  // Where the script's variables tell how many steps are left: no more than a part of the time that those take.
+  Result<void> bound_budget();
   Result<void> tune();
   Result<tuner::SessionOutcome> search();
   // Tuning is over, and there is no outcome: says why, and lets go of the script.
@@ -157,6 +172,8 @@ class ScriptSession {
   Descriptor claim_;  // of the run: we are at work on it
   storage::RunRow run_;
   BudgetChoice budget_;
+  // Since it was loaded: the time of the tuning begins with the search.
+  std::int64_t steps_before_search_ = 0;
   bool has_run_ = false;
 };
 
@@ -268,6 +285,28 @@ BudgetChoice ScriptSession::choose_budget() const {
   return usual;
 }
 
+Result<void> ScriptSession::bound_budget() {
+  const auto left = static_cast<double>(get_integer(job_->facts(), "samples_left").value_or(0));
+  if (request_.script->budget || left <= 0.0) return {};
+  const auto block = job_->run_block(job_->starting(), {});
+  if (!block && block.error().kind == ErrorKind::cancelled) return forward_error(block);
+  // A script that does not run as it is fails in the baseline, which says so.
+  if (!block || !(block->samples_per_second() > 0.0)) return {};
+  constexpr double kMostSeconds = 1e9;  // of what a duration can hold
+  const double seconds = std::min(kMostSeconds, left / block->samples_per_second());
+  const nanoseconds whole(static_cast<std::int64_t>(seconds * 1e9));
+  const nanoseconds part = std::max(kLeastBudget, whole / kMostBudgetShare);
+  if (part >= budget_.time) return {};
+  budget_.time = part;
+  run_.training["budget_ns"] = part.count();
+  report({{"event", "note"},
+          {"text", "about " + format_duration(whole) + " of training are left: it is tuned for " +
+                       format_duration(part) + " at most, " +
+                       (part == kLeastBudget ? "the least" : "a fifth of that") +
+                       "; --budget sets another time"}});
+  return {};
+}
+
 Result<tuner::SessionOutcome> ScriptSession::search() {
   tuner::SessionInput input;
   input.recipe = tuned_as(*request_.script, budget_.time);
@@ -291,6 +330,8 @@ Result<tuner::SessionOutcome> ScriptSession::search() {
   HistoryLedger ledger(*history_, run_, plugins_, clock_,
                        [this](const Json& event) { report(event); });
   PluginAdvisors advisors(plugins_, std::nullopt);
+  for (const StepsUnder& part : job_->steps_under())
+    steps_before_search_ += part.steps;
   auto outcome = tuner::run_session(input, *job_, advisors, ledger, clock_);
   if (outcome) {
     auto stored =
@@ -307,6 +348,7 @@ Result<void> ScriptSession::tune() {
   run_.training["places"] = places_in(job_->facts());
   run_.starting = job_->starting();
   if (!job_->has_samples()) run_.training["counted"] = "steps";
+  if (auto bounded = bound_budget(); !bounded) return bounded;
   auto outcome = search();
   if (!outcome) return forward_error(outcome);
   take_outcome(*outcome, run_);
@@ -355,7 +397,8 @@ void ScriptSession::take_cost(const tuner::SessionOutcome& outcome) {
     steps += part.steps;
   run_.training["tuned_steps"] = steps;
   if (run_.baseline_samples_per_second > 0.0) {
-    const double made = static_cast<double>(steps * job_->samples_per_step());
+    const double made =
+        static_cast<double>((steps - steps_before_search_) * job_->samples_per_step());
     const double anyway_ns = made / run_.baseline_samples_per_second * 1e9;
     const double cost_ns = static_cast<double>(run_.tuning_duration_ns) - anyway_ns;
     run_.training["tuning_cost_ns"] = static_cast<std::int64_t>(std::max(0.0, cost_ns));

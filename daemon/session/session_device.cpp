@@ -55,7 +55,7 @@ Result<void> SessionDevice::lock() {
   int looks = 0;
   auto locked = lock_device(device_, holder, {*folder}, [&](const std::string& who) {
     if (looks == 0) {
-      control_.report({{"event", "waiting"}, {"for", who}});
+      control_.report({{"event", "waiting"}, {"for", "the device " + device_ + ", " + who}});
     }
     // Whoever had the device may have been killed since.
     if (++looks % kLooksAtOrphans == 0) end_orphans();

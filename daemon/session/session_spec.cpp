@@ -19,7 +19,7 @@ Result<TrainerJobSpec> session_spec(const SessionRequest& request, const Machine
   spec.plugins = *std::move(libraries);
   spec.trainer = places.trainer;
   spec.block_limit = request.block_limit;
-  if (auto folder = lock_folder()) spec.measurement_lock = *folder / "measurement.lock";
+  spec.measurement_lock = measurement_lock_file();
   spec.memory_limit_bytes = host_memory_limit_bytes(request.recipe, machine);
   return spec;
 }

@@ -4,22 +4,15 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
-#include <chrono>
 #include <memory>
-#include <string>
 #include <utility>
 
-#include "daemon/common/orphans.hpp"
-#include "daemon/common/owner_mark.hpp"
-#include "daemon/supervisor/supervised_session.hpp"
+#include "daemon/supervisor/agent_session.hpp"
 
 namespace autotuned::daemon {
 namespace {
 
 namespace asio = boost::asio;
-
-// For the session, once the training is over: it has a few rows to write.
-constexpr std::chrono::nanoseconds kStoreLimit = std::chrono::seconds(5);
 
 class AgentSupervisor {
  public:
@@ -45,19 +38,8 @@ Result<void> AgentSupervisor::run(SessionRequest request, Descriptor agent, Desc
                 failed.message(), "hand down a pipe");
   }
   static_cast<void>(end.release());
-  SpawnOptions spawn_options;
-  spawn_options.variables = {std::string(kJobVariable) + "=" + own_mark()};
-  spawn_options.descriptors = {{agent.get(), kAgentDescriptor}};
-  session_ = std::make_shared<SupervisedSession>(
-      context_, std::move(request), SupervisorLimits{}, std::move(spawn_options), on_event,
-      [this, on_event](const Result<int>& outcome) {
-        if (!outcome) {
-          on_event({{"event", "warning"},
-                    {"text", "the training is not tuned any more: " + outcome.error().message()}});
-        }
-        end_.close();
-      });
-  session_->start();
+  session_ = start_agent_session(context_, std::move(request), agent, "the training", on_event,
+                                 [this] { end_.close(); });
   wait_for_end();
   // Once the session has its own: with this one open, the agent would not learn of the session's end.
   asio::post(context_, [&agent] { agent.reset(); });
@@ -69,8 +51,7 @@ void AgentSupervisor::wait_for_end() {
   end_.async_wait(asio::posix::stream_descriptor::wait_read,
                   [this](const boost::system::error_code& error) {
                     if (error) return;
-                    const Json how = {{"code", 0}, {"signal", 0}};
-                    session_->cancel(kStoreLimit, {{"request", "cancel"}, {"script_ended", how}});
+                    tell_training_ended(*session_, ProcessExit{});
                   });
 }
 

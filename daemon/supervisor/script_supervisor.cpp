@@ -9,24 +9,19 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
-#include <chrono>
 #include <csignal>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
-#include "daemon/common/orphans.hpp"
-#include "daemon/common/owner_mark.hpp"
-#include "daemon/supervisor/supervised_session.hpp"
+#include "daemon/supervisor/agent_session.hpp"
 
 namespace autotuned::daemon {
 namespace {
 
 namespace asio = boost::asio;
 
-// For the session, once the script has ended: it has a few rows to write.
-constexpr std::chrono::nanoseconds kStoreLimit = std::chrono::seconds(5);
 // Those that somebody may send to a training job. The others mean this process, or cannot be held.
 constexpr std::array kPassedOn = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
@@ -124,20 +119,11 @@ ProcessExit ScriptSupervisor::run(SessionRequest request, Descriptor agent,
 
 void ScriptSupervisor::start_session(SessionRequest request, const Descriptor& agent,
                                      const std::function<void(const Json&)>& on_event) {
-  SpawnOptions spawn_options;
-  spawn_options.variables = {std::string(kJobVariable) + "=" + own_mark()};
-  spawn_options.descriptors = {{agent.get(), kAgentDescriptor}};
-  session_ = std::make_shared<SupervisedSession>(
-      context_, std::move(request), SupervisorLimits{}, std::move(spawn_options), on_event,
-      [this, on_event](const Result<int>& outcome) {
-        if (!outcome) {
-          on_event({{"event", "warning"},
-                    {"text", "the script is not tuned any more: " + outcome.error().message()}});
-        }
+  session_ =
+      start_agent_session(context_, std::move(request), agent, "the script", on_event, [this] {
         has_session_ended_ = true;
         end_if_done();
       });
-  session_->start();
 }
 
 void ScriptSupervisor::wait_for_script() {
@@ -145,8 +131,7 @@ void ScriptSupervisor::wait_for_script() {
                     [this](const boost::system::error_code& error) {
                       if (error) return;
                       exit_ = script_.wait();
-                      const Json how = {{"code", exit_->code}, {"signal", exit_->signal}};
-                      session_->cancel(kStoreLimit, {{"request", "cancel"}, {"script_ended", how}});
+                      tell_training_ended(*session_, *exit_);
                       end_if_done();
                     });
 }

@@ -111,7 +111,7 @@ Result<void> SupervisedSession::tell(const Json& message) {
   const std::string body = to_line(message);
   if (body.size() > kMaxFrameBytes) {
     return fail(ErrorKind::invalid,
-                "what the session is to be told has " + std::to_string(body.size()) +
+                "the request to the session has " + std::to_string(body.size()) +
                     " bytes, at most " + std::to_string(kMaxFrameBytes) + " can be sent",
                 "the session process", "make the recipe smaller");
   }

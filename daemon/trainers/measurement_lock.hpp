@@ -13,13 +13,15 @@
 
 namespace autotuned::daemon {
 
-// One thread. Sessions take turns: whoever waits is next, also where the holder wants the lock again at once.
+// One thread. Sessions take turns: a waiting session is next, even if the holder wants the lock again at once.
 class MeasurementLock {
  public:
-  // `file`: the lock; empty: there is nobody to wait for. `limit`: how long to wait before measuring
-  // beside the holder, of which `on_warning` is told once.
+  // `file`: the lock; empty: no lock is taken. `limit`: how long to wait before this session measures at the
+  // same time as the holder, which is reported to `on_warning` once. `on_wait` is told who holds the lock, the first time
+  // that this session has to wait for it.
   MeasurementLock(std::filesystem::path file, std::chrono::nanoseconds limit,
-                  std::function<void(const std::string&)> on_warning);
+                  std::function<void(const std::string&)> on_warning,
+                  std::function<void(const std::string&)> on_wait = {});
 
   // Held as long as the descriptor is open; one that is not open where the limit has passed. Later calls do not
   // wait until the lock was free once. ErrorKind::cancelled as soon as `cancel` is requested.
@@ -29,6 +31,7 @@ class MeasurementLock {
   std::filesystem::path file_;
   std::chrono::nanoseconds limit_;
   std::function<void(const std::string&)> on_warning_;
+  std::function<void(const std::string&)> on_wait_;
   bool has_waited_in_vain_ = false;
   bool has_warned_ = false;
 };

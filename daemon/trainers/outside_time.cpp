@@ -34,8 +34,8 @@ double error_of(const std::vector<double>& values) {
 
 }  // namespace
 
-std::optional<std::string> OutsideTime::add(const Configuration& configuration, const Block& block,
-                                            std::chrono::nanoseconds seen) {
+std::optional<std::string> OutsideTime::add(const Configuration& configuration, bool is_candidate,
+                                            const Block& block, std::chrono::nanoseconds seen) {
   if (arms_[0].configuration != configuration) {
     std::swap(arms_[0], arms_[1]);
     if (arms_[0].configuration != configuration) {
@@ -50,6 +50,7 @@ std::optional<std::string> OutsideTime::add(const Configuration& configuration, 
                              static_cast<double>(block.duration_ns),
                              static_cast<double>(seen.count())});
 
+  if (!is_candidate) return std::nullopt;
   const Arm& arm = arms_[0];
   const Arm& other = arms_[1];
   if (std::min(arm.blocks.size(), other.blocks.size()) < kFewestBlocks) return std::nullopt;

@@ -26,10 +26,11 @@ class OutsideTime {
   explicit OutsideTime(std::vector<std::string> extension_knobs)
       : extension_knobs_(std::move(extension_knobs)) {}
 
-  // Takes a block that was over after `seen`. Answers why blocks of this configuration are not to be believed beside those
-  // of the other one that they alternate with; nothing where they are, or where there are too few to tell.
-  std::optional<std::string> add(const Configuration& configuration, const Block& block,
-                                 std::chrono::nanoseconds seen);
+  // Takes a block that was over after `seen`. For a trial's candidate, answers why its blocks are not to be believed beside
+  // those of the reference that they alternate with; nothing where they are, or where there are too few to tell. The reference
+  // claims no gain: where it looks faster than the candidate, nothing is asked of it.
+  std::optional<std::string> add(const Configuration& configuration, bool is_candidate,
+                                 const Block& block, std::chrono::nanoseconds seen);
 
  private:
   struct Taken {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/trainers/trace_findings.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/text.hpp"
 #include "profiler/analysis/trace_analysis.hpp"
@@ -60,7 +63,8 @@ FindingRecord record_of(const analysis::Finding& finding) {
           .evidence = finding.evidence,
           .plugin = rule.plugin,
           .knob = rule.knob,
-          .advice = rule.advice};
+          .advice = rule.advice,
+          .severity = analysis::to_string(finding.severity)};
 }
 
 }  // namespace
@@ -87,7 +91,9 @@ Result<void> add_findings(const std::filesystem::path& file, tuner::Profile& pro
   for (const auto& [signal, place] : found.places)
     profile.places[signal] = {{"module", place.module}, {"share_ratio", place.share}};
   profile.notes.insert(profile.notes.end(), found.notes.begin(), found.notes.end());
-  for (const analysis::Finding& finding : found.findings)
+  std::vector<analysis::Finding> findings = found.findings;
+  std::ranges::stable_sort(findings, std::ranges::greater{}, &analysis::Finding::severity);
+  for (const analysis::Finding& finding : findings)
     profile.findings.push_back(record_of(finding));
   return {};
 }

@@ -182,7 +182,8 @@ class TrainerJob final : public tuner::TrainingBackend {
   // Waits until the code of extensions that a block began has ended, while the others are still stopped, and refuses a gain
   // that lies in what the block leaves out. `begin` is when it was asked for.
   Result<void> see_out(const Trainer& trainer, const Configuration& configuration,
-                       std::chrono::steady_clock::time_point begin, const Block& block);
+                       bool is_candidate, std::chrono::steady_clock::time_point begin,
+                       const Block& block);
   // Does `work` for `configuration`; where there is no memory for it beside other trainers, without them, and
   // remembers that where this helps.
   template <typename Value>

@@ -254,7 +254,7 @@ Result<Block> TrainerJob::run_block(const Configuration& configuration,
 }
 
 Result<void> TrainerJob::see_out(const Trainer& trainer, const Configuration& configuration,
-                                 Clock::time_point begin, const Block& block) {
+                                 bool is_candidate, Clock::time_point begin, const Block& block) {
   if (spec_.extension_knobs.empty() || is_never_at_rest_) return {};
   auto seen = see_block_out(trainer.client.pid(), configuration, begin, block);
   if (!seen) {
@@ -264,7 +264,7 @@ Result<void> TrainerJob::see_out(const Trainer& trainer, const Configuration& co
     return {};
   }
   if (*seen == nanoseconds(0)) return {};
-  if (auto fault = outside_time_.add(configuration, block, *seen)) {
+  if (auto fault = outside_time_.add(configuration, is_candidate, block, *seen)) {
     return fail(ErrorKind::unsupported, *std::move(fault));
   }
   return {};
@@ -296,9 +296,8 @@ Result<Block> TrainerJob::measure_block(const Configuration& configuration,
     block->one_time_ns += switch_time(**trainer, configuration).count();
   }
   if (block && request.reuse.empty()) {
-    if (auto seen = see_out(**trainer, configuration, begin, *block); !seen) {
-      return tl::unexpected(seen.error());
-    }
+    const auto seen = see_out(**trainer, configuration, request.is_candidate, begin, *block);
+    if (!seen) return tl::unexpected(seen.error());
   }
   return block;
 }

@@ -26,8 +26,8 @@ class TrainerOutput {
   [[nodiscard]] int writing_end() const { return writing_.get(); }
   // Once the trainer has its copies: with the last of them the output ends.
   void close_writing_end() { writing_.reset(); }
-  // Takes what is in the pipe. Afterwards the file is complete; whoever still holds the other end, such as
-  // a process that outlived its trainer, cannot write any more.
+  // Reads what is in the pipe. Afterwards the file is complete: a process that still holds the other end,
+  // such as one that outlived its trainer, cannot write any more.
   void finish();
 
  private:

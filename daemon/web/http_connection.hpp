@@ -34,9 +34,10 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   void start() { read(); }
   void answer(WebAnswer answer);
-  // The connection ends with the answer: whoever was refused has to connect again.
+  // The connection ends with the answer: a refused client has to connect again.
   void refuse(WebAnswer answer);
-  // Its sender has shown the cookie. Until then a connection is a stranger's, which has less time and may be closed for another.
+  // Marks the sender as one that has shown the cookie. Until then a connection has less time, and may be
+  // closed in favour of another.
   void admit() { is_admitted_ = true; }
   [[nodiscard]] bool is_admitted() const { return is_admitted_; }
   // Sends the events of `job` from `reader` on as server-sent events, the first `skip` left out; an event's id is its number

@@ -10,9 +10,9 @@
 
 namespace autotuned::daemon {
 
-// `which` is "start" or "best". A child does the reading (`analyze --html`), so that a damaged or large trace costs the
-// daemon nothing; it is ended when `is_stopped` says so, or after a minute. An error is told where the run has no such trace
-// any more: the next run in the same output folder writes its own.
+// `which` is "start" or "best". A child process reads the trace (`analyze --html`), so that a damaged or
+// large trace does not harm the daemon; it is ended if `is_stopped` returns true, or after a minute. The
+// answer is an error if the run no longer has that trace: the next run in the same output folder replaces it.
 [[nodiscard]] WebAnswer trace_page(const storage::RunRow& run, const std::string& which,
                                    const std::function<bool()>& is_stopped);
 

@@ -11,7 +11,8 @@ namespace autotuned::daemon {
 struct HttpLimits {
   // For a whole request to arrive, and for what was sent to be read.
   std::chrono::nanoseconds patience = std::chrono::seconds(30);
-  // In place of it until a connection has shown the cookie: whoever opens one and asks nothing holds its place no longer.
+  // The same limit until a connection has shown the cookie, so that an unknown client that asks nothing loses
+  // its place soon.
   std::chrono::nanoseconds stranger_patience = std::chrono::seconds(5);
   // Between two signs of life to a page that follows a run.
   std::chrono::nanoseconds beat = std::chrono::seconds(20);

@@ -27,7 +27,7 @@ const std::vector<std::string>& known_needs() {
 std::optional<std::string> why_no_need(const std::string& need) {
   if (std::ranges::find(known_needs(), need) != known_needs().end()) return std::nullopt;
   const auto nearest = nearest_name(need, known_needs());
-  return fmt::format("needs '{}', which nobody knows; {}", need,
+  return fmt::format("needs '{}', which is not a known need; {}", need,
                      nearest ? "did you mean '" + *nearest + "'?"
                              : fmt::format("known are {}", fmt::join(known_needs(), ", ")));
 }

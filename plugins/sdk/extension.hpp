@@ -53,7 +53,8 @@ class KnobValues {
 // What a training step works on; a hook may put other tensors in their place.
 struct Batch {
   at::Tensor images;  // float32 (samples, channels, height, width)
-  at::Tensor labels;  // int64 (samples)
+  // The targets: classes are int64 (samples); numbers and tags are float32 (samples, values).
+  at::Tensor labels;
 };
 
 // The model's own forward.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the parts of a JSON text are, without reading what they hold: a plugin is asked often, and needs
-// little of what it is told.
+// Finds the parts of a JSON text without parsing them: a plugin is asked often, and needs only a small part
+// of the situation.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ struct JsonPart {
   std::size_t size = 0;
 };
 
-// Walks over a text from a position on. Throws std::invalid_argument where it meets no JSON; what it steps
-// over may still be none, which whoever reads it finds out.
+// Walks over a text from a position. Throws std::invalid_argument if it meets no JSON. Parts that it skips
+// are not checked; parsing them later can still fail.
 class JsonWalk {
  public:
   JsonWalk(std::string_view text, std::size_t at) : text_(text), at_(at) {}

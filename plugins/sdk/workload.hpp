@@ -51,8 +51,8 @@ class WorkloadData {
   [[nodiscard]] virtual bool is_float() const { return false; }
   [[nodiscard]] virtual int classes() const = 0;
   [[nodiscard]] virtual std::int64_t label(std::int64_t index) const = 0;  // 0 .. classes()-1
-  // Writes one sample: `out` has room for exactly its bytes, aligned for floats. The same index gives the
-  // same sample, whoever asks and when.
+  // Writes one sample: `out` has room for exactly its bytes, aligned for floats. The same index always gives
+  // the same sample, for any caller.
   virtual void read(std::int64_t index, std::span<std::uint8_t> out) const = 0;
 };
 

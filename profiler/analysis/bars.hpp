@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For drawing: events as bars on rows, and who caused what.
+// Data for drawing: events as bars on rows, and the cause of each.
 #pragma once
 
 #include <cstddef>
@@ -21,24 +21,26 @@ struct Bar {
   std::uint32_t depth = 0;  // 0 is outermost
   traces::EventKind kind = traces::EventKind::cpu_operator;
   Interval time;
-  std::uint32_t inside = kNoBar;  // what holds it, if that is here: an index into Bars::bars
-  // Likewise. Of work of a device: the call that launched it or, where that is too short to be
-  // here, what holds the call. Of a node of the backward pass: the operator with the same sequence number.
+  // The enclosing bar, as an index into Bars::bars; kNoBar: not drawn.
+  std::uint32_t inside = kNoBar;
+  // An index into Bars::bars, or kNoBar. For work of a device: the call that launched it or, if that call is
+  // too short to be drawn, the bar around the call. For a node of the backward pass: the operator with the
+  // same sequence number.
   std::uint32_t cause = kNoBar;
 };
 
 struct Bars {
   std::vector<std::string> tracks;  // threads, then streams of devices
   std::vector<std::string> names;
-  std::vector<Bar> bars;  // by track and time
-  std::int64_t left_out = 0;
+  std::vector<Bar> bars;      // by track and time
+  std::int64_t left_out = 0;  // events that are not drawn
 };
 
-// The `most` longest events within `window`, on at most `most_tracks` tracks, those with the most events.
+// The `most` longest events within `window`, on at most `most_tracks` tracks: those with the most events.
 [[nodiscard]] Bars bars_of(const traces::Trace& trace, const Launches& launches, Interval window,
                            std::size_t most, std::size_t most_tracks);
 
-// The `most` longest of them, with the causes among these.
+// The `most` longest of `bars`, with causes that refer only to bars in the result.
 [[nodiscard]] std::vector<Bar> longest(const std::vector<Bar>& bars, std::size_t most);
 
 }  // namespace autotuned::analysis

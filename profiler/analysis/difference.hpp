@@ -31,21 +31,21 @@ struct SizeChange {
   friend bool operator==(const SizeChange&, const SizeChange&) = default;
 };
 
-// Each sorted by the size of the change, in whichever direction.
+// Each list is sorted by the absolute size of the change, largest first.
 struct Difference {
   double before_step_ns = 0;
   double after_step_ns = 0;
   std::vector<Change> parts;
   std::vector<Change> operators;  // time by itself, on host and device together
   std::vector<Change> kernels;
-  // Empty where neither recording has what they are made of, or was analysed at Depth::summary.
+  // Empty if neither recording has the data, or if both were analysed at Depth::summary.
   std::vector<Change> modules;  // time by itself, forward and backward, on host and device together
   std::vector<Change> input;    // waits for batches, annotations of all threads, copies
-  std::vector<SizeChange>
-      memory;  // peaks of devices, and what operators take in one step by themselves
+  // Peaks of devices, and what each operator itself allocates in one step.
+  std::vector<SizeChange> memory;
 };
 
-// All tables but that of parts cover the whole recording, and are divided by the number of steps: work outside
+// All tables except that of parts cover the whole recording, divided by the number of steps, so work outside
 // of steps counts too. REQUIRES: neither is empty.
 [[nodiscard]] Difference difference_of(const std::vector<Profile>& before,
                                        const std::vector<Profile>& after);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For drawing: calls merged by who calls whom.
+// Data for drawing: calls merged by call path.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,25 @@ namespace autotuned::analysis {
 
 struct Frame {
   std::uint32_t name = 0;                                    // index into Flame::names
-  std::uint32_t parent = kNoNode;                            // stands before it
-  traces::EventKind kind = traces::EventKind::cpu_operator;  // functions of Python are annotations
+  std::uint32_t parent = kNoNode;                            // its index is smaller
+  traces::EventKind kind = traces::EventKind::cpu_operator;  // annotation for functions of Python
   std::int64_t calls = 0;
-  std::int64_t host_ns = 0;    // with what is called
-  std::int64_t device_ns = 0;  // launched by it and by what it called
+  std::int64_t host_ns = 0;    // calls inside included
+  std::int64_t device_ns = 0;  // launched by it or by calls inside
 };
 
 struct Flame {
   std::vector<Frame> frames;
   std::vector<std::string> names;
-  std::int64_t left_out = 0;  // frames that are not among them, the shortest
+  std::int64_t left_out = 0;  // the shortest frames, which are left out
 };
 
-// Operators, modules and annotations alone, or within the functions of Python that called them (stacks.hpp).
+// Which calls: only operators, modules and annotations, or these within the Python functions that called them
+// (stacks.hpp).
 enum class FlameOf { operators, python_too };
 
-// All threads and all steps together. At most `most` frames, and none without the one that it is in.
-// REQUIRES: `nodes` is call_tree(trace, …, everything).
+// All threads and all steps together. At most `most` frames; every frame comes with its parent. REQUIRES:
+// `nodes` is call_tree(trace, …, everything).
 [[nodiscard]] Flame flame_of(const traces::Trace& trace, const std::vector<CallNode>& nodes,
                              std::size_t most, FlameOf what = FlameOf::operators);
 

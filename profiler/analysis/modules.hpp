@@ -11,7 +11,7 @@
 
 namespace autotuned::analysis {
 
-// On the host and on the device. The device's is that of the work that was launched in it.
+// Time on the host and on devices. Device time is that of the work launched in the module.
 struct ModuleTime {
   std::int64_t forward_host_ns = 0;
   std::int64_t backward_host_ns = 0;
@@ -22,7 +22,7 @@ struct ModuleTime {
 };
 
 struct ModuleRow {
-  std::string path;  // "ResNet_0.Sequential_0.Conv2d_3": by who calls whom
+  std::string path;  // "ResNet_0.Sequential_0.Conv2d_3": by nesting of calls
   std::string name;  // its last part
   std::uint32_t parent = kNoNode;
   int depth = 0;
@@ -32,16 +32,16 @@ struct ModuleRow {
 };
 
 struct ModuleTable {
-  // A parent before what it holds, which stands by total time, the largest first.
+  // A parent comes before its children; siblings by total time, the largest first.
   std::vector<ModuleRow> rows;
-  // Outside of all modules (loading, loss, optimizer), and of the backward pass what no module's forward
-  // belongs to.
+  // Time outside of all modules: loading, loss, optimizer, and the part of the backward pass that belongs to
+  // no module's forward.
   ModuleTime outside;
 };
 
 // A node of the backward pass is charged to the module in whose forward the operator with the same sequence
-// number ran; AccumulateGrad, which has none, to the module of the node before it. Each forward thread counts
-// for itself (DataParallel has one for each replica): forward_threads.hpp tells them apart.
+// number ran; AccumulateGrad, which has no number, to the module of the node before it. Each forward thread
+// counts separately (DataParallel has one for each replica); forward_threads.hpp distinguishes them.
 // REQUIRES: `nodes` is call_tree(trace, …, everything).
 [[nodiscard]] ModuleTable module_table(const traces::Trace& trace,
                                        const std::vector<CallNode>& nodes);

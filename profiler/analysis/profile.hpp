@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that the views of a profile show, kept when the trace itself is gone.
+// All data that the views of a profile show, without the trace itself.
 #pragma once
 
 #include <vector>
@@ -16,11 +16,11 @@
 
 namespace autotuned::analysis {
 
-// How much of a profile is wanted: each takes the time and the memory of those before, and more.
+// How much of a profile is computed. Each level includes those before, and takes more time and memory.
 enum class Depth {
   summary,  // overview, operators, kernels
   views,    // also modules, memory, input, timelines, communication
-  plots,    // also what is drawn
+  plots,    // also the data for drawings
 };
 
 struct Profile {
@@ -28,7 +28,7 @@ struct Profile {
   Interval recorded;  // from the first event to the end of the last one, on the trace's clock
   bool has_shapes = false;
   bool has_modules = false;
-  bool has_stacks = false;  // and the trace was read with them
+  bool has_stacks = false;  // stacks were recorded, and the trace was read with them
   // Empty at Depth::summary.
   std::vector<OperatorRow> operators_by_shape;
   std::vector<OperatorRow> operators_by_stack;
@@ -37,17 +37,17 @@ struct Profile {
   InputUse input;
   TimelineTable timelines;
   Communication communication;
-  // Empty but for Depth::plots.
+  // Empty except at Depth::plots.
   Flame flame;
   Flame python_flame;  // FlameOf::python_too; empty without calls of Python functions
   Bars bars;
 };
 
-// A pure function. REQUIRES: the trace has at least one event. Where the trace names no rank, its rank is
-// `default_rank`.
+// A pure function. REQUIRES: the trace has at least one event. `default_rank`: the rank if the trace names
+// none.
 [[nodiscard]] Profile profile_of(const traces::Trace& trace, Depth depth, int default_rank = 0);
 
-// overall_of() their summaries.
+// overall_of() for the summaries of these profiles.
 [[nodiscard]] Overall overall_of(const std::vector<Profile>& ranks);
 
 }  // namespace autotuned::analysis

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads of the host and streams of devices: how busy each was, and where it stood still.
+// Threads of the host and streams of devices: how busy each was, and its gaps.
 #pragma once
 
 #include <cstdint>
@@ -16,28 +16,28 @@ struct TimelineRow {
   std::uint32_t thread = 0;  // index into Trace::threads
   bool is_device = false;
   std::int64_t events = 0;
-  // In which at least one operator, call or kernel runs; of a thread that has none of these, in which an
-  // annotation is open that holds no other.
+  // Time in which at least one operator, call or kernel runs. For a thread without any of these: time in
+  // which an annotation is open that contains no other.
   std::int64_t busy_ns = 0;
-  double busy_ratio = 0;  // of the stretches
-  Interval longest_gap;   // empty where it never stood still
+  double busy_ratio = 0;  // share of the stretches, 0 to 1
+  Interval longest_gap;   // empty if there is none
 };
 
 struct GapRow {
   std::uint32_t timeline = 0;  // index into TimelineTable::rows
   Interval time;
-  // What the host did for the most of it, on any thread ("nothing that was recorded" where that is so).
+  // What the host did for most of the gap, on any thread; "nothing that was recorded" if so.
   std::string meanwhile;
-  double meanwhile_ratio = 0;  // share of the gap
+  double meanwhile_ratio = 0;  // share of the gap, 0 to 1
 };
 
 struct TimelineTable {
   std::vector<TimelineRow> rows;  // the host's, then the devices', the busiest first
-  std::vector<GapRow>
-      gaps;  // of devices, or of the busiest thread with operators; the longest first
+  // Gaps of devices, or else of the busiest thread with operators; the longest first.
+  std::vector<GapRow> gaps;
 };
 
-// Within `stretches`. At most `most_gaps` gaps.
+// The timelines within `stretches`, with at most `most_gaps` gaps.
 [[nodiscard]] TimelineTable timeline_table(const traces::Trace& trace, const Stretches& stretches,
                                            std::size_t most_gaps);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that `autotuned analyze` says about a trace, and about those of several ranks together.
+// All results that `autotuned analyze` prints about a trace, and about the traces of several ranks together.
 #pragma once
 
 #include <array>
@@ -35,15 +35,15 @@ struct TraceAnalysis {
   std::vector<std::string> notes;
 };
 
-// A pure function. REQUIRES: the trace has at least one event. Where the trace names no rank, `rank` is
-// `default_rank`. Where it has no device, signals that are in `measured` take their value from there: somebody has
-// measured the same over more steps.
+// A pure function. REQUIRES: the trace has at least one event. `default_rank`: the rank if the trace names
+// none. If the trace has no device, signals in `measured` replace those of the trace: they were measured over
+// more steps.
 [[nodiscard]] TraceAnalysis analyze(const traces::Trace& trace, int default_rank = 0,
                                     const Signals& measured = {});
 
-// Means over the ranks for figures of time and use, sums for the tables, and the rules over the means and
-// over what differs between ranks; besides, findings of some ranks that the means hide. For one rank, that
-// rank's own. REQUIRES: not empty.
+// Several ranks together: means over the ranks for times and use, sums for the tables, and findings over the
+// means and over differences between ranks, also findings of single ranks that the means hide. For one rank,
+// the rank's own. REQUIRES: not empty.
 struct Overall {
   double step_ns = 0;
   std::array<double, kParts> part_ns{};

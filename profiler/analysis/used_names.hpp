@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of the names of a trace those that are drawn.
+// The names of a trace that are drawn.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@
 
 namespace autotuned::analysis {
 
-// Numbers them anew, in the order of their first use. Outlived by the trace and by `names`, which it fills.
+// Numbers names anew, in the order of their first use, and appends them to `names`. The trace and `names`
+// must outlive it.
 class UsedNames {
  public:
   UsedNames(const traces::Trace& trace, std::vector<std::string>& names)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of CUPTI that are used, so that tests can put a GPU of their own in its place. The library is
-// cupti_library.cpp; only files named cupti_* may include this.
+// The functions of CUPTI that are used, as an interface, so that tests can simulate a GPU. cupti_library.cpp
+// implements it with the library. Only files named cupti_* may include this.
 #pragma once
 
 #include <cupti.h>
@@ -10,8 +10,8 @@
 
 namespace autotuned::profiler {
 
-// Functions are those of the same name in cupti_activity.h and cupti_callbacks.h, which say what they
-// return. Any thread.
+// Each function is that of the same name in cupti_activity.h and cupti_callbacks.h, which document the
+// results. Any thread.
 class CuptiApi {
  public:
   virtual ~CuptiApi() = default;
@@ -22,7 +22,7 @@ class CuptiApi {
                                         const char** name) = 0;
   // Never null.
   virtual const char* result_text(CUptiResult result) = 0;
-  // Whether there is a driver at all: CUPTI's own answer without one is "unknown error".
+  // Whether there is a driver at all. Without one, CUPTI itself only answers "unknown error".
   virtual bool has_driver() = 0;
 
   virtual CUptiResult subscribe(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc callback,
@@ -49,7 +49,7 @@ class CuptiApi {
   virtual CUptiResult get_dropped_records(std::size_t* dropped) = 0;
   virtual CUptiResult get_next_record(std::uint8_t* buffer, std::size_t valid_bytes,
                                       CUpti_Activity** record) = 0;
-  // Memory that a record handed over (CUpti_ActivityOverhead3::overheadData).
+  // Frees memory that CUPTI handed over with a record (CUpti_ActivityOverhead3::overheadData).
   virtual void release(void* memory) = 0;
 };
 

@@ -12,20 +12,20 @@
 
 namespace autotuned::profiler {
 
-// A fixed number of buffers, zeroed and in memory from the beginning: CUPTI asks for one on the thread that
-// launches, where every microsecond counts. A buffer is free, lent to CUPTI, or full; from full it goes to
-// the reader and, zeroed, back to free. Where none is free CUPTI gets none, and drops the record.
+// A fixed number of buffers, zeroed and in memory from the beginning, because CUPTI requests them on the
+// thread that launches work. A buffer is free, lent to CUPTI, or full; a full one goes to the reader, which
+// zeroes it and makes it free again. If none is free, CUPTI gets none and drops the record.
 class CuptiBuffers {
  public:
   struct Full {
     std::size_t index = 0;
     std::uint8_t* data = nullptr;
-    std::size_t bytes = 0;  // that CUPTI calls valid; never more than a buffer has
+    std::size_t bytes = 0;  // valid bytes, as CUPTI reports; never more than a buffer has
   };
 
   // REQUIRES: both are positive, bytes_each is a multiple of kAlignment. Throws std::bad_alloc.
   CuptiBuffers(std::size_t count, std::size_t bytes_each);
-  // Memory that CUPTI still has is not freed, ever: it may write there.
+  // Never frees memory that CUPTI still has, because CUPTI may write to it.
   ~CuptiBuffers();
   CuptiBuffers(const CuptiBuffers&) = delete;
   CuptiBuffers& operator=(const CuptiBuffers&) = delete;
@@ -33,7 +33,7 @@ class CuptiBuffers {
   static constexpr std::size_t kAlignment = 4096;
   [[nodiscard]] std::size_t bytes_each() const { return bytes_each_; }
 
-  // For CUPTI, on any thread: they neither block, nor allocate, nor throw.
+  // Called by CUPTI on any thread: they neither block, nor allocate, nor throw.
   [[nodiscard]] std::uint8_t* lend() noexcept;  // null: none is free
   void accept(std::uint8_t* data, std::size_t valid_bytes) noexcept;
 
@@ -48,12 +48,12 @@ class CuptiBuffers {
 
   [[nodiscard]] std::int64_t lent() const;  // buffers that CUPTI has now
   [[nodiscard]] std::int64_t refused() const { return refused_.load(); }
-  // Buffers that came back and were never lent: of somebody else who uses CUPTI in this process.
+  // Buffers that came back and were never lent: another user of CUPTI in this process.
   [[nodiscard]] std::int64_t foreign() const { return foreign_.load(); }
 
-  // CUPTI's callbacks know no object: they serve the one that is installed. At most one at a time.
+  // CUPTI's callbacks have no object pointer: they serve the one installed object. At most one at a time.
   void install();
-  // Returns once no callback is at work in here any more.
+  // Returns when no callback uses this object any more.
   void uninstall();
   static void on_requested(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most_records);
   static void on_completed(CUcontext context, std::uint32_t stream, std::uint8_t* buffer,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records what this process does with its NVIDIA GPUs. Without CUPTI's types.
+// Records what this process does with its NVIDIA GPUs. This header needs no CUPTI types.
 #pragma once
 
 #include <chrono>
@@ -21,34 +21,35 @@ struct CuptiOptions {
   // 64 MiB. A launch takes some 300 bytes, so that one buffer holds about 7,000.
   std::size_t buffers = 32;
   std::size_t buffer_bytes = 2U << 20U;   // a multiple of 4 KiB
-  std::int64_t most_records = 2'000'000;  // of one take(); beyond, they are counted and lost
+  std::int64_t most_records = 2'000'000;  // of one take(); further records are lost and counted
   std::chrono::milliseconds flush_limit{10'000};  // for CUPTI to hand over what it has
 };
 
-// CUPTI's one subscriber in this process. It works between enable() and disable(), any number of times;
-// what it costs meanwhile is no small thing, so nothing is timed then. CUPTI itself is never finalized:
-// a process that used it should end rather than go on to measure. Called by one thread; the scopes are
-// told by any. It must outlive all scopes that it was told of.
+// CUPTI's one subscriber in this process. It records between enable() and disable(), any number of times.
+// Recording slows the process down, so nothing is timed during it. CUPTI is never finalized: a process that
+// used it should end, and not go on to measure. Called by one thread; the functions of ScopeListener by any.
+// It must outlive all scopes that were reported to it.
 class CuptiCollector final : public ScopeListener {
  public:
-  // ErrorKind::busy where another tool holds CUPTI, unsupported where there is no driver or CUPTI refuses.
-  // The api must live as long as the process does.
+  // ErrorKind::busy if another tool holds CUPTI; unsupported if there is no driver or CUPTI refuses. `api`
+  // must live as long as the process.
   [[nodiscard]] static Result<std::unique_ptr<CuptiCollector>> open(
       CuptiApi& api, const CuptiOptions& options = {});
   ~CuptiCollector() override;
   CuptiCollector(const CuptiCollector&) = delete;
   CuptiCollector& operator=(const CuptiCollector&) = delete;
 
-  // Kinds of record on or off. The first time costs tens of milliseconds, so it is for a warm-up.
+  // Turns the kinds of records on or off. The first enable() takes tens of milliseconds, so call it during a
+  // warm-up.
   [[nodiscard]] Result<void> enable();
   void disable();
 
-  // Forgets what was recorded so far. REQUIRES: the devices have nothing to do.
+  // Drops everything recorded so far. REQUIRES: the devices are idle.
   void restart();
-  // What was recorded since. REQUIRES: the devices have nothing to do.
+  // Everything recorded since restart() or the last take(). REQUIRES: the devices are idle.
   [[nodiscard]] DeviceTimeline take();
 
-  // What is not as it should be, one sentence each, for people. Losses are not among them.
+  // Problems of the recording, one sentence each, for people; without losses (DeviceLosses).
   [[nodiscard]] std::vector<std::string> notes() const;
 
   void enter_operator(ScopeId operation) noexcept override;

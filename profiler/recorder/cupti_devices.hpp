@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the driver says about its devices. Without the driver's types.
+// Properties of the devices, from the driver. This header needs no driver types.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace autotuned::profiler {
 
-// In the order of CUDA's numbers, those that CUDA_VISIBLE_DEVICES leaves. Starts the driver in this process
-// where it was not yet. ErrorKind::unsupported where there is none, or it refuses.
+// The devices that CUDA_VISIBLE_DEVICES leaves, in the order of CUDA's numbers. Initialises the driver in
+// this process if needed. ErrorKind::unsupported if there is no driver, or it refuses.
 [[nodiscard]] Result<std::vector<RecordedDevice>> read_cuda_devices(
     const char* driver = "libcuda.so.1");
 

@@ -8,9 +8,9 @@
 
 namespace autotuned::profiler {
 
-// Fills in blocks_per_sm, warps_per_sm and occupancy_percent of every kernel whose device is among these.
-// Occupancy is NVIDIA's calculation: as many blocks at a time as registers, shared memory and threads allow,
-// or as there are, in percent of a multiprocessor's threads. Nothing is measured.
+// Sets blocks_per_sm, warps_per_sm and occupancy_percent of every kernel whose device is in `devices`.
+// Occupancy is NVIDIA's calculation: the number of blocks that registers, shared memory and threads allow at
+// a time, or that there are, in percent of a multiprocessor's threads. Nothing is measured.
 void estimate_occupancy(DeviceTimeline& timeline, const std::vector<RecordedDevice>& devices);
 
 }  // namespace autotuned::profiler

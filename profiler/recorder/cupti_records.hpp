@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUPTI's records, decoded. Without CUPTI's types.
+// Decodes CUPTI's records. This header needs no CUPTI types.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace autotuned::profiler {
 
 class CuptiApi;
 
-// How long a record of this kind is at least; 0 for kinds that CuptiRecords passes over.
+// The smallest size, in bytes, of a record of this kind; 0 for kinds that CuptiRecords ignores.
 [[nodiscard]] std::size_t cupti_record_bytes(std::uint32_t kind);
 
 // The text behind the name pointer of a kernel's record.
@@ -24,28 +24,28 @@ using KernelName = std::function<std::string_view(const char* pointer)>;
 
 // Where a recording begins, and how its clock compares with ours.
 struct RecordingClock {
-  // Work that began earlier is left out. CUPTI's clock.
+  // On CUPTI's clock. Work that began earlier is left out.
   std::int64_t from_ns = 0;
   // CUPTI's clock minus CLOCK_MONOTONIC.
   std::int64_t offset_ns = 0;
 };
 
-// Takes buffers in any order and with records in any order, as CUPTI gives no promise about either: what
-// belongs together is joined in take(). One thread at a time.
+// Takes buffers and records in any order, because CUPTI guarantees none; take() joins records that belong
+// together. One thread at a time.
 class CuptiRecords {
  public:
-  // `api` walks through the buffers and knows the names of calls; it must outlive this. Beyond
-  // `most_records` they are counted and lost. Names of kernels that `name` does not know are read in place.
+  // `api` iterates over the buffers and names calls; it must outlive this object. Records beyond
+  // `most_records` are lost and counted. Kernel names that `name` does not know are read from their pointers.
   CuptiRecords(CuptiApi& api, std::int64_t most_records, KernelName name = {});
 
-  // Copies all that is of use out of the buffer. What is damaged is counted and named, and the rest of that
-  // buffer left out.
+  // Copies everything of use out of the buffer. Damage is counted and described, and the rest of that buffer
+  // is left out.
   void add(std::uint8_t* buffer, std::size_t valid_bytes);
 
-  // What was added since the last one, on our clock.
+  // Everything added since the last take(), with times of CLOCK_MONOTONIC.
   [[nodiscard]] DeviceTimeline take(const RecordingClock& clock);
 
-  // Since the last take(), without those that only join others.
+  // The number of records since the last take(), without those that only join others.
   [[nodiscard]] std::int64_t records() const { return records_; }
 
  private:

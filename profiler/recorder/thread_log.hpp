@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a thread keeps what it did while a timeline is recorded. LibTorch's part is in torch_timeline.cpp.
+// The log of a thread while a timeline is recorded. The part that uses LibTorch is in torch_timeline.cpp.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ class EventRoom {
  public:
   explicit EventRoom(std::int64_t events) : left_(events) {}
 
-  // So many more; 0 when there is no room.
+  // Reserves up to `wanted` events; returns how many, 0 if there is no room.
   [[nodiscard]] std::int64_t take(std::int64_t wanted);
   void lose() { lost_.fetch_add(1, std::memory_order_relaxed); }
   [[nodiscard]] std::int64_t lost() const { return lost_.load(std::memory_order_relaxed); }
@@ -28,7 +28,7 @@ class EventRoom {
   std::atomic<std::int64_t> lost_{0};
 };
 
-// One thread writes. REQUIRES: whoever reads it does so after that thread has stopped recording.
+// One thread writes. REQUIRES: it is read after that thread has stopped recording.
 class ThreadLog {
  public:
   // A module by its address, or by its path below the module that runs the script.
@@ -40,31 +40,32 @@ class ThreadLog {
 
   ThreadLog(EventRoom& room, std::int64_t thread, std::uint64_t logical_thread);
 
-  // The log of the calling thread for modules; null while nobody records, and on all other threads.
+  // The log of the calling thread, for modules; null if it does not record.
   [[nodiscard]] static ThreadLog* current() { return current_; }
   static void set_current(ThreadLog* log) { current_ = log; }
 
   void enter_module(const void* module);
   void leave_module();
 
-  // Begins an event inside of those that are open. Its clock starts with start_clock(); what comes
-  // before is not counted. Null where there is no room.
+  // Begins an event inside of the open ones. Its time starts with start_clock(), so that the work before it
+  // is not counted. Null if there is no room.
   TimelineEvent* begin(TimelineKind kind, std::string_view name);
   void start_clock();
-  // The event begun last. False where there was no room for it.
+  // Ends the event that began last. False if there was no room for it.
   bool end(std::int64_t time_ns);
-  // The index of the event begun last. REQUIRES: there was room for it.
+  // The index of the event that began last. REQUIRES: there was room for it.
   [[nodiscard]] std::size_t last_event() const { return timeline_.events.size() - 1; }
-  // Whether it is inside of no other operator or node.
+  // Whether that event is inside of no other operator or node.
   [[nodiscard]] bool is_outermost() const { return depth_ == 0; }
 
-  // Below the innermost open module.
+  // The id of a module by its path below the innermost open module.
   std::uint32_t module_named(std::string_view path);
   std::uint32_t module_at(const void* address);
   std::uint32_t inputs_id(const OperatorInputs& inputs);
   void add_memory(const MemoryEvent& event);
 
-  // What was recorded. The log is of no use afterwards; modules are indices into module_keys().
+  // Everything recorded. The log must not be used afterwards; modules in the result are indices into
+  // module_keys().
   [[nodiscard]] ThreadTimeline take() { return std::move(timeline_); }
   [[nodiscard]] const std::vector<ModuleKey>& module_keys() const { return module_keys_; }
 
@@ -88,7 +89,7 @@ class ThreadLog {
   std::int64_t room_here_ = 0;
   ThreadTimeline timeline_;
   struct Open {
-    std::uint32_t event = kNone;  // none where there was no room
+    std::uint32_t event = kNone;  // kNone if there was no room
     TimelineKind kind = TimelineKind::operation;
   };
   std::vector<Open> open_;  // innermost last
@@ -103,8 +104,8 @@ class ThreadLog {
   std::vector<ModuleKey> module_keys_;
 };
 
-// The forward of a module, for its lifetime. While nobody records it costs one branch on a thread-local
-// pointer. The address says which module; whoever records knows its path.
+// Marks the forward of a module, for the lifetime of this object. Without a recording it costs one branch on
+// a thread-local pointer. The address identifies the module; the recorder knows its path.
 class ModuleSpan {
  public:
   explicit ModuleSpan(const void* module) : log_(ThreadLog::current()) {

@@ -22,19 +22,21 @@ enum class TimelineKind : std::uint8_t {
 struct TimelineEvent {
   std::int64_t start_ns = 0;  // CLOCK_MONOTONIC
   std::int64_t end_ns = 0;
-  // Autograd's number: of the node that this operator made last, or of the node at work; -1: none.
+  // Autograd's sequence number: of the node that this operator created last, or of the node that runs; -1:
+  // none.
   std::int64_t sequence = -1;
-  // Of a backward node: ThreadTimeline::logical_thread of the operator that made it.
+  // For a backward node: ThreadTimeline::logical_thread of the operator that created it.
   std::uint64_t forward_thread = 0;
-  std::uint32_t name = kNone;    // index into ThreadTimeline::names; none for a module
-  std::uint32_t module = kNone;  // index into Timeline::modules: where it ran, or what is charged
+  std::uint32_t name = kNone;  // index into ThreadTimeline::names; none for a module
+  // Index into Timeline::modules: the module that it ran in or is charged to.
+  std::uint32_t module = kNone;
   std::uint32_t parent = kNone;  // the event that it ran in, of the same thread
   std::uint32_t inputs = kNone;  // index into ThreadTimeline::inputs
   TimelineKind kind = TimelineKind::operation;
 };
 
-// Of an operator, in PyTorch's words and as JSON: "[[8, 3], []]", "[\"float\", \"Scalar\"]", and what is no
-// tensor as text, "[\"\", \"2\"]".
+// The inputs of an operator, as JSON in PyTorch's form: sizes "[[8, 3], []]", types "[\"float\",
+// \"Scalar\"]", and the values of inputs that are no tensors as text, "[\"\", \"2\"]".
 struct OperatorInputs {
   std::string sizes;
   std::string types;
@@ -65,7 +67,7 @@ struct ThreadTimeline {
 struct Timeline {
   std::vector<ThreadTimeline> threads;
   std::vector<std::string> modules;  // paths: "model.blocks.0.attn.qkv"
-  std::int64_t lost_events = 0;      // for which there was no room
+  std::int64_t lost_events = 0;      // events for which there was no room
 };
 
 // An event: a thread of Timeline::threads and an event of it.
@@ -82,13 +84,13 @@ struct BackwardLink {
   friend bool operator==(const BackwardLink&, const BackwardLink&) = default;
 };
 
-// Charges every backward node, and what runs in it, to the module of the operator that made it, and
-// says which one that was. Of several operators with a node's number the one that began last made it: the
-// outer ones only called it. What has a module already keeps it.
+// Charges every backward node, and the operators in it, to the module of the operator that created the node,
+// and returns that operator. If several operators have a node's number, the one that began last created it:
+// the outer ones only called it. Events that have a module keep it.
 std::vector<BackwardLink> charge_backward(Timeline& timeline);
 
-// The path of a module of a TorchScript model, below the script's own, in LibTorch's words, such as
-// "TOP(Net)::forward.layer1(Sequential)::forward.0(Block)::forward.aten::relu": here "layer1.0".
+// The path of a module of a TorchScript model, without the script's own name, from LibTorch's form:
+// "TOP(Net)::forward.layer1(Sequential)::forward.0(Block)::forward.aten::relu" gives "layer1.0".
 [[nodiscard]] std::string script_module_path(std::string_view hierarchy);
 
 }  // namespace autotuned::profiler

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What devices did while a job was recorded, and which calls of the host asked for it, as plain data: no
-// CUPTI here. The numbers of directions, memory, waits and overheads are CUPTI's.
+// What devices did while a job was recorded, and the calls of the host that launched it, as plain data: no
+// CUPTI here. The codes of directions, memory kinds, waits and overheads are CUPTI's.
 #pragma once
 
 #include <array>
@@ -15,11 +15,11 @@
 
 namespace autotuned::profiler {
 
-// Common to everything that a device did or was asked for. Times are CLOCK_MONOTONIC.
+// Common to device work and to calls of the host. Times are CLOCK_MONOTONIC.
 struct DeviceEventBase {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
-  std::uint32_t correlation = 0;  // shared by a call and what it asked for; 0: none
+  std::uint32_t correlation = 0;  // shared by a call and the work that it launched; 0: none
   std::uint32_t device = 0;
   std::uint32_t context = 0;
   std::uint32_t stream = 0;
@@ -38,7 +38,7 @@ struct DeviceKernel : DeviceEventBase {
   std::int64_t queued_ns = 0;  // 0: not recorded
   std::uint32_t graph = 0;     // 0: launched by itself
   std::uint64_t graph_node = 0;
-  // Of the whole launch; NaN where the device is not known.
+  // For the whole launch; NaN if the device is not known.
   float blocks_per_sm = std::numeric_limits<float>::quiet_NaN();
   float warps_per_sm = std::numeric_limits<float>::quiet_NaN();
   float occupancy_percent = std::numeric_limits<float>::quiet_NaN();  // estimated, 0 to 100
@@ -56,42 +56,43 @@ struct DeviceFill : DeviceEventBase {
   std::uint16_t memory = 0;
 };
 
-// Of the runtime or the driver. `device`, `context` and `stream` are unknown.
+// A call of the CUDA runtime or driver. `device`, `context` and `stream` are unknown.
 struct HostCall : DeviceEventBase {
   std::uint32_t name = 0;    // index into DeviceTimeline::names
-  std::uint32_t number = 0;  // CUPTI's, of the function
+  std::uint32_t number = 0;  // CUPTI's number of the function
   std::int64_t thread = 0;   // the system's number
   bool is_driver = false;
 };
 
-// The host, or a stream, waits for a device. `device` is unknown; stream kNoStream: all of the context.
+// A wait of the host or of a stream for a device. `device` is unknown; stream kNoStream: the whole context.
 struct DeviceWait : DeviceEventBase {
   std::uint32_t kind = 0;
 };
 inline constexpr std::uint32_t kNoStream = std::numeric_limits<std::uint32_t>::max();
 
-// Of the recording, or of the driver: compiling, loading, a full queue.
+// Overhead of the recording or of the driver: compiling, loading, a full queue.
 struct DeviceOverhead {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
   std::uint32_t kind = 0;
-  std::int64_t thread = 0;  // 0: not told
+  std::int64_t thread = 0;  // 0: not known
 };
 
-// What is missing in the recording, or cannot be right.
+// Data that is missing in the recording, or cannot be right.
 struct DeviceLosses {
-  std::int64_t dropped = 0;        // records that found no buffer
-  std::int64_t over_limit = 0;     // records that found no room in the recording
-  std::int64_t untimed = 0;        // the device had no room for their times
-  std::int64_t before_launch = 0;  // began before the call that launched them: a broken clock
-  std::int64_t without_call = 0;   // no call has their correlation
+  std::int64_t dropped = 0;        // records without a free buffer
+  std::int64_t over_limit = 0;     // records beyond the limit of the recording
+  std::int64_t untimed = 0;        // records without times, for which the device had no room
+  std::int64_t before_launch = 0;  // work that began before its launch: a broken clock
+  std::int64_t without_call = 0;   // work for which no call has the same correlation
   std::int64_t damaged_buffers = 0;
   std::vector<std::string> damage;  // the first few, one sentence each
 
   friend bool operator==(const DeviceLosses&, const DeviceLosses&) = default;
 };
 
-// In no order. Millions of them: a deque never needs room for twice as many.
+// In no order. Deques, because there may be millions of elements, and a vector would need room for twice as
+// many when it grows.
 struct DeviceTimeline {
   std::deque<DeviceKernel> kernels;
   std::deque<DeviceCopy> copies;
@@ -121,12 +122,12 @@ struct RecordedDevice {
   int multiprocessors = 0;
 };
 
-// What a thread of autograd's asked for while the training thread waited in its span `backward` gets that span, which it
-// could not know. `training_thread` is the system's number.
+// Assigns the span `backward` to work that a thread of autograd launched while the training thread waited in
+// that span; the autograd thread does not know it. `training_thread` is the system's number.
 void place_backward_work(DeviceTimeline& timeline, const std::vector<SpanRecord>& spans,
                          std::int64_t training_thread);
 
-// Sums; of the damage, the first few.
+// Adds the counts; keeps the first few sentences of the damage.
 void add(DeviceLosses& to, const DeviceLosses& more);
 
 // One sentence for each kind of loss.

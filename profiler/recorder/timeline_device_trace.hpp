@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What devices did, in PyTorch's words, as events of a trace. Part of timeline_trace.cpp.
+// Writes what devices did as events of a trace, with PyTorch's names. Part of timeline_trace.cpp.
 #pragma once
 
 #include <cstdint>
@@ -18,22 +18,22 @@ struct SpanInTrace {
   ScopeId parent = 0;  // the span around it; 0: none
 };
 
-// The "External id" that operators have in the trace: of each thread of the Timeline, in the order
-// of its events, 0 for one that is not there; and the spans.
+// The "External id" of operators in the trace (by thread of the Timeline, in the order of its events; 0 for
+// an event that is not in the trace), and the spans.
 struct ScopeNumbers {
   std::vector<std::vector<std::int64_t>> operators;
   std::vector<SpanInTrace> spans;
 
-  // Of the operator, where there is none of the span; 0: of neither.
+  // The number of the operator, or that of the span if the operator has none; 0: neither has one.
   [[nodiscard]] std::int64_t number_of(ScopeId operation, ScopeId span) const;
 };
 
 // The value of "deviceProperties".
 [[nodiscard]] std::string device_properties_json(const std::vector<RecordedDevice>& devices);
 
-// Adds all events, named processes and threads for their devices and streams, arrows from calls to
-// what they launched, and each span as a range of every stream that did work launched within it,
-// from the first of that to the end of the last. `offset_ns` is added to every time.
+// Adds all events, names for devices and streams, arrows from calls to the work that they launched, and each
+// span as a range on every stream with work launched within it, from the first of that work to the end of the
+// last. `offset_ns` is added to every time.
 void write_device_timeline(traces::TraceWriter& writer, const DeviceTimeline& timeline,
                            const ScopeNumbers& numbers, std::int64_t offset_ns);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recording in PyTorch's words: what the profiler saw, as events of a trace.
+// Writes a recording as a trace, with PyTorch's names for events.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace autotuned::profiler {
 
-// A named stretch of time of a thread that is no operator: a transform of a loader's worker.
+// A named stretch of time on a thread that is not an operator, such as a transform in a worker of the loader.
 struct ThreadSpan {
   std::int64_t thread = 0;  // the system's number
   std::string name;
@@ -23,12 +23,12 @@ struct ThreadSpan {
   std::int64_t end_ns = 0;
 };
 
-// Steps that were recorded at a stretch.
+// Consecutive steps that were recorded.
 struct RecordedSteps {
   std::int64_t first_step = 0;    // the number of the first one
   std::vector<SpanRecord> spans;  // of the training thread
   Timeline timeline;
-  DeviceTimeline device;  // scopes are places in `timeline` and `spans`
+  DeviceTimeline device;  // its ScopeIds refer to `timeline` and `spans`
 };
 
 struct Recording {
@@ -37,23 +37,23 @@ struct Recording {
   std::int64_t training_thread = 0;  // the system's number
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
-  std::int64_t lost_events = 0;  // all of them
+  std::int64_t lost_events = 0;  // of all stretches
   std::string optimizer;         // "sgd"
   bool has_loader_workers = false;
   bool has_shapes = false;
   bool has_memory = false;
-  int cpus = 0;  // that the process may use; 0: not known
+  int cpus = 0;  // CPUs that the process may use; 0: not known
   std::vector<RecordedDevice> devices;
   std::vector<std::string> notes;  // what could not be recorded, one sentence each
 };
 
-// Charges backward operators to modules on the way. `unix_offset_ns` is added to every time.
+// Also charges backward operators to modules (charge_backward()). `unix_offset_ns` is added to every time.
 [[nodiscard]] Result<traces::WrittenTrace> write_recording(Recording& recording,
                                                            std::int64_t unix_offset_ns,
                                                            const std::filesystem::path& file);
 
-// What a span of the step is called in a trace: "ProfilerStep#12" for a step, the words of PyTorch's
-// DataLoader and optimizers where it has some, else its own name.
+// The name of a span in a trace: "ProfilerStep#12" for a step, the names of PyTorch's DataLoader and
+// optimizers if they have one for it, else the span's own name.
 [[nodiscard]] std::string span_name_in_trace(const std::string& span, std::int64_t step,
                                              const Recording& recording);
 

@@ -9,9 +9,9 @@
 
 namespace autotuned::profiler {
 
-// From construction to stop(); at most one at a time in a process. Costs some 50 to 150 ns per
-// operator while it lives, nothing before and after. On a GPU these are times of the host.
-// REQUIRES: no operator is running at either end.
+// Records from construction to stop(); at most one at a time in a process. Costs 50 to 150 ns for each
+// operator while it records, and nothing otherwise. On a GPU the times are those of the host. REQUIRES: no
+// operator is running at either end.
 class OperatorRecorder {
  public:
   OperatorRecorder();
@@ -19,7 +19,7 @@ class OperatorRecorder {
   OperatorRecorder(const OperatorRecorder&) = delete;
   OperatorRecorder& operator=(const OperatorRecorder&) = delete;
 
-  // Sums over all threads, in no particular order. To be called once.
+  // Sums over all threads, in no order. May be called once.
   [[nodiscard]] std::vector<OperatorTotal> stop();
 
  private:

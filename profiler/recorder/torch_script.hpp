@@ -6,9 +6,9 @@
 
 namespace autotuned::profiler {
 
-// The path of the module whose code this thread is interpreting, below the script's own:
-// "layer1.0.conv1", or "" for the script itself. False, and `path` untouched, where no script runs; that
-// costs a few ns, the other case some microseconds.
+// The path of the module whose code this thread interprets, without the script's own name: "layer1.0.conv1",
+// or "" for the script itself. False, with `path` unchanged, if no script runs. Takes a few ns if no script
+// runs, else some microseconds.
 bool running_script_module(std::string& path);
 
 }  // namespace autotuned::profiler

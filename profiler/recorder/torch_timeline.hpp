@@ -13,19 +13,19 @@
 namespace autotuned::profiler {
 
 struct TimelineOptions {
-  bool records_shapes = false;           // sizes and types of what operators get
+  bool records_shapes = false;           // sizes and types of operators' inputs
   bool records_memory = false;           // allocations and releases
-  std::int64_t most_events = 2'000'000;  // some 60 bytes each; beyond, they are counted and lost
-  // Hears of each operator by scope_of_operator() of its place in the timeline; may be null.
+  std::int64_t most_events = 2'000'000;  // about 60 bytes each; further events are lost and counted
+  // Is told of each operator by the scope_of_operator() of its place in the timeline; may be null.
   ScopeListener* listener = nullptr;
 };
 
 // Paths by the address of a module (of its torch::nn::Module) or of a parameter's TensorImpl.
 using ModulePaths = std::unordered_map<const void*, std::string>;
 
-// From construction to stop(), both on the thread that trains; at most one at a time in a process.
-// Operators know their module where ModuleSpan stands around its forward, and in TorchScript.
-// REQUIRES: no operator is running at either end.
+// Records from construction to stop(), both on the thread that trains; at most one at a time in a process. An
+// operator has a module if a ModuleSpan is around its forward, or in TorchScript. REQUIRES: no operator is
+// running at either end.
 class TimelineRecorder {
  public:
   explicit TimelineRecorder(const TimelineOptions& options);
@@ -33,7 +33,7 @@ class TimelineRecorder {
   TimelineRecorder(const TimelineRecorder&) = delete;
   TimelineRecorder& operator=(const TimelineRecorder&) = delete;
 
-  // What was recorded, modules by their paths; those that `paths` lacks are left out. To be called once.
+  // The recording, with modules by their paths; modules that `paths` lacks are left out. May be called once.
   [[nodiscard]] Timeline stop(const ModulePaths& paths);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much a collective operation exchanges, by what its event says.
+// How much data a collective operation exchanges, from its event.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace autotuned::traces {
 
-// In bytes, what this rank gives. From the number of elements that PyTorch writes for NCCL and its like, on the kernel
-// or the call; else, for operations of the host, from the tensors that were recorded with record_shapes=True. Nothing
-// where the event is of no collective operation, or does not say.
+// The bytes that this rank sends: from the number of elements that PyTorch writes for NCCL and similar
+// libraries, on the kernel or the call; else, for operations of the host, from the tensors that
+// record_shapes=True recorded. Nothing if the event is not of a collective operation, or has neither.
 [[nodiscard]] std::optional<std::int64_t> collective_bytes(EventKind kind, const RawEvent& event);
 
 }  // namespace autotuned::traces

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts a trace into the elements of its list of events, in one pass and little memory, so that one
-// broken event costs that event and not the file.
+// Splits a trace into the elements of its list of events, in one pass and with little memory, so that a
+// broken event loses only that event and not the file.
 #pragma once
 
 #include <cstddef>
@@ -17,27 +17,25 @@ class EventSplitter {
  public:
   explicit EventSplitter(ByteStream& stream) : stream_(stream) {}
 
-  // Goes to the list: the value of the member "traceEvents" of the outermost object, or the outermost
-  // list. ErrorKind::corrupt when there is none. Errors of this class name a byte, not the file.
+  // Reads up to the list of events: the member "traceEvents" of the outermost object, or the outermost list.
+  // ErrorKind::corrupt if there is none. Errors of this class name a byte offset, not the file.
   [[nodiscard]] Result<void> find_list();
 
-  // The next element from '{' to its '}'; nothing at the end of the list. Valid until the next call, with
-  // at least kPadding readable bytes behind it. ErrorKind::corrupt when the file ends before the list
-  // does, or is damaged beyond use from here on.
-  // REQUIRES: find_list() succeeded.
+  // The next element from '{' to its '}'; nothing at the end of the list. Valid until the next call, followed
+  // by at least kPadding readable bytes. ErrorKind::corrupt if the file ends before the list does, or if
+  // nothing after this point can be read. REQUIRES: find_list() succeeded.
   [[nodiscard]] Result<std::optional<std::string_view>> next();
 
-  // The last element was no JSON: goes back to the next place inside of it that looks like the beginning
-  // of an event, if any. For a string that lacks its end, and so swallowed what follows.
+  // Call if the last element is not JSON: goes back to the next place inside of it that looks like the
+  // beginning of an event, if any. This recovers events after a string without an end.
   void resume_inside();
 
-  // Everything but the list (in its place stands "[]"), at most kMaxRestBytes. To be called after the
-  // list's end.
+  // Everything except the list (replaced by "[]"), at most kMaxRestBytes. REQUIRES: the list has ended.
   [[nodiscard]] std::string take_rest();
 
-  // Where the last element began, in bytes of the unpacked file.
+  // The offset of the last element, in bytes of the unpacked file.
   [[nodiscard]] std::int64_t offset() const { return element_offset_; }
-  // How often next() gave up an element without an end and went on behind its beginning.
+  // The number of elements without an end that next() gave up; it continues after their beginning.
   [[nodiscard]] std::int64_t lost() const { return lost_; }
 
   static constexpr std::size_t kPadding = 64;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes a gzipped file that appears under its name only when it is whole.
+// Writes a gzipped file that gets its name only when it is complete.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,21 @@
 
 namespace autotuned::traces {
 
-// Of a file that is being written, behind its name. It stays where the writing process is killed.
+// The suffix of the name of a file that is being written. The file remains if the writing process is killed.
 inline constexpr const char* kUnfinishedTrace = ".part";
 
-// One thread. A file that was not closed leaves nothing behind.
+// One thread. A file that was not closed is removed.
 class GzipFile {
  public:
-  // Writes beside `file`, under its name and kUnfinishedTrace. The kinds of system_error().
+  // Writes to the name of `file` with kUnfinishedTrace appended. Errors: those of system_error().
   [[nodiscard]] static Result<GzipFile> create(const std::filesystem::path& file);
   GzipFile(GzipFile&&) noexcept;
   GzipFile& operator=(GzipFile&&) noexcept;
   ~GzipFile();
 
-  // What goes wrong is told by close(); after that nothing more is written.
+  // close() reports an error of write(); after an error nothing more is written.
   void write(std::string_view bytes);
-  // Gives the file its name, in the place of one that has it. Bytes on the disk. To be called once.
+  // Renames the file to its name, replacing an existing file. Returns its size in bytes. May be called once.
   [[nodiscard]] Result<std::int64_t> close();
 
  private:

@@ -25,7 +25,7 @@ class NameTable {
   // The id of `text`, the same for equal texts; ids count up from 0.
   NameId intern(std::string_view text);
 
-  // Valid as long as the table. REQUIRES: `id` is from this table.
+  // Valid for the lifetime of the table. REQUIRES: `id` is from this table.
   [[nodiscard]] const std::string& text(NameId id) const { return texts_[id]; }
   [[nodiscard]] std::size_t size() const { return texts_.size(); }
 

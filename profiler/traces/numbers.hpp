@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers and strings as they stand in a trace.
+// Numbers and strings in the form in which a trace contains them.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace autotuned::traces {
 
-// Microseconds in decimal ("4423779779975.504") → nanoseconds, exactly; further digits are dropped.
-// Nothing for what is no number or does not fit.
+// Decimal microseconds ("4423779779975.504") to nanoseconds, exactly; further digits are dropped. Nothing if
+// it is not a number or does not fit.
 [[nodiscard]] std::optional<std::int64_t> nanoseconds_from(std::string_view microseconds);
 
-// A whole number, with or without quotation marks.
+// An integer, with or without quotation marks.
 [[nodiscard]] std::optional<std::int64_t> integer_from(std::string_view token);
-// A number of a device, a stream, a rank: -1 for what is none.
+// The number of a device, stream or rank; -1 if it is not one.
 [[nodiscard]] std::int32_t small_integer_from(std::string_view token);
 
 // The content of a JSON string with its escapes resolved. Escapes that JSON does not know, such as those

@@ -15,7 +15,7 @@ struct RawEvent {
   std::string_view thread;
   std::string_view start;
   std::string_view length;
-  // from "args"
+  // From "args":
   std::string_view external_id;
   std::string_view correlation;
   std::string_view device;
@@ -39,7 +39,7 @@ struct RawEvent {
   std::string_view python_id;
   std::string_view python_caller;
   std::string_view collective;           // "allreduce"
-  std::string_view collective_elements;  // that a rank gives
+  std::string_view collective_elements;  // that a rank sends
   std::string_view collective_type;      // "Float"
 };
 

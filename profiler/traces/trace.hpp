@@ -31,7 +31,7 @@ enum class EventKind : std::uint8_t {
 inline constexpr std::int64_t kNoId = std::numeric_limits<std::int64_t>::min();
 inline constexpr std::uint32_t kNoDetail = std::numeric_limits<std::uint32_t>::max();
 
-// What ran on a device. Figures that the trace lacks are NaN; ids are -1.
+// Work on a device. Figures that the trace lacks are NaN; missing ids are -1.
 struct DeviceDetail {
   std::int32_t device = -1;
   std::int32_t stream = -1;
@@ -40,7 +40,7 @@ struct DeviceDetail {
   float occupancy_percent = std::numeric_limits<float>::quiet_NaN();  // 0 to 100
 };
 
-// Columns of equal length. Rows are in the order of the file, which need not be that of time.
+// Columns of equal length. Rows are in the order of the file, which need not be the order of time.
 struct Events {
   std::vector<EventKind> kind;
   std::vector<NameId> name;
@@ -49,19 +49,19 @@ struct Events {
   std::vector<std::int64_t> length_ns;    // never negative
   std::vector<std::int64_t> external_id;  // of the operator that launched this; kNoId: none
   std::vector<std::int64_t> correlation;  // shared by a launch and what it launched; kNoId: none
-  // Kernel, copy, fill: index into Trace::details. Operators: the NameId of the input types, where
+  // For kernel, copy and fill: index into Trace::details. For operators: the NameId of the input types, if
   // shapes were recorded. kNoDetail: none.
   std::vector<std::uint32_t> detail;
-  // The path of the module that an operator ran in, or is charged to; kNoDetail: not recorded.
+  // The path of the module that an operator ran in or is charged to; kNoDetail: not recorded.
   std::vector<NameId> module;
-  // Operators: the NameId of the shapes of the inputs, where they were recorded. kNoDetail: none.
+  // For operators: the NameId of the shapes of the inputs, if they were recorded. kNoDetail: none.
   std::vector<std::uint32_t> shapes;
-  // The same for the values of inputs that are no tensors, such as strides.
+  // The same for the values of inputs that are not tensors, such as strides.
   std::vector<std::uint32_t> values;
-  // Of operators that autograd remembers: a node of the backward pass has that of its forward operator.
+  // Autograd's sequence number: a node of the backward pass has that of its forward operator.
   std::vector<std::int64_t> sequence;  // kNoId: none
-  std::vector<bool> is_backward;       // with a sequence number: of the backward pass
-  // Of those: autograd's own number of the thread that counted; 0 for others.
+  std::vector<bool> is_backward;       // has a sequence number and belongs to the backward pass
+  // For these: autograd's own number of the thread that counted; 0 for others.
   std::vector<std::uint32_t> forward_thread;
 
   [[nodiscard]] std::size_t size() const { return kind.size(); }
@@ -73,7 +73,7 @@ struct Events {
 struct Thread {
   std::string process;  // as written: a number, or a word such as "Spans"
   std::string thread;
-  std::string name;  // as the program called it; empty: it did not
+  std::string name;  // given by the program; may be empty
 };
 
 // Memory of one device after an allocation or a release.
@@ -81,11 +81,11 @@ struct MemoryPoint {
   std::int64_t time_ns = 0;
   std::int64_t bytes = 0;            // negative for a release
   std::int64_t allocated_bytes = 0;  // afterwards
-  std::int64_t reserved_bytes = 0;   // held by the allocator, afterwards; 0 where it does not tell
+  std::int64_t reserved_bytes = 0;   // held by the allocator, afterwards; 0: not known
   std::int32_t device_type = 0;      // 0 is the CPU, 1 CUDA
   std::int32_t device = -1;
   std::uint32_t thread = 0;      // index into Trace::threads
-  std::int64_t address = kNoId;  // the same for taking and giving back
+  std::int64_t address = kNoId;  // the same for an allocation and its release
 };
 
 // A call of a Python function, of modules too (with_stack=True).
@@ -98,17 +98,17 @@ struct PythonCall {
   std::int32_t caller = -1;
 };
 
-// The stack that an operator itself carries, as TorchScript's interpreter tells it.
+// The stack that an operator itself carries, as TorchScript's interpreter writes it.
 struct CallStackText {
   std::uint32_t row = 0;  // of Events
   NameId text = 0;        // "model.py(12): forward;train.py(30): main;", the innermost first
 };
 
-// What a collective operation exchanges, as the event of a kernel or of the host says.
+// What a collective operation exchanges, from the event of its kernel or of the host.
 struct CollectiveSize {
   std::uint32_t row = 0;   // of Events
-  NameId name = 0;         // "allreduce"; empty where the event does not say
-  std::int64_t bytes = 0;  // that this rank gives
+  NameId name = 0;         // "allreduce"; empty if the event does not say
+  std::int64_t bytes = 0;  // that this rank sends
 };
 
 struct DeviceProperties {
@@ -127,24 +127,24 @@ struct Trace {
   std::vector<Thread> threads;
   std::vector<MemoryPoint> memory;
   std::vector<DeviceProperties> devices;
-  // Only where the reader was asked for stacks.
+  // Only if the reader was asked for stacks.
   std::vector<PythonCall> python_calls;
   std::vector<CallStackText> call_stacks;   // by row
   std::vector<CollectiveSize> collectives;  // by row; without those whose size is not known
 
-  std::optional<int> rank;  // where the job was distributed
+  std::optional<int> rank;  // nothing: the job was not distributed
   int world_size = 1;
   std::string backend;  // "nccl"
-  int cpus = 0;         // that the program could use; 0: not in the trace
+  int cpus = 0;         // CPUs that the program could use; 0: not in the trace
 
   std::int64_t elements = 0;     // of the file's list of events, read or passed over
   bool has_input_types = false;  // record_shapes=True
   bool has_modules = false;      // with_stack=True, with_modules=True
   bool is_complete = true;       // false: the file ends, or is damaged, inside the list
 
-  // What could not be read, one sentence each with its place. Everything else was read.
+  // What could not be read, one sentence for each problem, with its place. Everything else was read.
   std::vector<std::string> damage;
-  // What is there but not understood, such as the categories of another accelerator.
+  // What was read but is not understood, such as the categories of another accelerator.
   std::vector<std::string> notes;
 
   [[nodiscard]] const std::string& name_of(std::size_t row) const {

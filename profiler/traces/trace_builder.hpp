@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the columns of a trace from its events, one at a time, and keeps what is wrong with them.
+// Builds the columns of a trace from its events, one at a time, and collects what is wrong with them.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ namespace autotuned::traces {
 
 class TraceBuilder {
  public:
-  // Whether Trace::python_calls and Trace::call_stacks are wanted.
+  // `keeps_stacks`: whether to fill Trace::python_calls and Trace::call_stacks.
   explicit TraceBuilder(bool keeps_stacks) : keeps_stacks_(keeps_stacks) {}
 
-  // `offset` is where the event stands in the file, in bytes.
+  // `offset`: position of the event in the file, in bytes.
   void add(const RawEvent& event, std::int64_t offset);
 
-  // An event that "is …" or "has …".
+  // Counts a problem of an event, as the end of a sentence: "is …" or "has …".
   void note(const std::string& what, std::int64_t offset);
 
   // category_of(), remembered.
@@ -31,11 +31,11 @@ class TraceBuilder {
 
   [[nodiscard]] Trace& trace() { return trace_; }
 
-  // With the damage and the notes. The builder is empty afterwards.
+  // The trace, with damage and notes. The builder is empty afterwards.
   [[nodiscard]] Trace take();
 
  private:
-  // How often something went wrong, and where first.
+  // How often a problem occurred, and where first.
   struct Mishap {
     std::int64_t count = 0;
     std::int64_t first_offset = 0;

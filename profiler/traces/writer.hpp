@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes traces in the form of torch.profiler (Kineto): *.pt.trace.json.gz, which Perfetto, Chrome,
+// Writes traces in the format of torch.profiler (Kineto), *.pt.trace.json.gz, which Perfetto, Chrome,
 // TensorBoard's plugin, HTA and reader.hpp open.
 #pragma once
 
@@ -15,12 +15,12 @@
 namespace autotuned::traces {
 
 struct TraceHeader {
-  std::int64_t process = 0;   // its number
+  std::int64_t process = 0;   // process id
   std::string process_name;   // "autotuned-trainer"
   std::int64_t start_ns = 0;  // when the recording began, since 1970
   bool has_shapes = false;
   bool has_memory = false;
-  int cpus = 0;                     // that the process may use; 0: not known
+  int cpus = 0;                     // CPUs that the process may use; 0: not known
   std::string devices_json = "[]";  // PyTorch's deviceProperties
 };
 
@@ -40,25 +40,25 @@ struct WrittenTrace {
   std::int64_t bytes = 0;  // of the file
 };
 
-// Events in any order, one at a time, straight into the file. Text may be anything: what JSON cannot hold
-// is escaped, bytes that are not UTF-8 become '?'. Times are ns since 1970. One thread.
+// Writes events in any order, one at a time, directly to the file. Text may contain anything: what JSON
+// cannot hold is escaped, and bytes that are not UTF-8 become '?'. Times are ns since 1970. One thread.
 class TraceWriter {
  public:
   // Errors are those of GzipFile.
   [[nodiscard]] static Result<TraceWriter> create(const std::filesystem::path& file,
                                                   TraceHeader header);
 
-  // Shown instead of the thread's number. Threads are shown by `place`, the smallest first.
+  // Names a thread, shown instead of its number. Viewers sort threads by `place`, the smallest first.
   void name_thread(std::int64_t thread, std::string_view name, int place);
 
   // Devices and their streams are shown below the threads of the process.
   void name_device(std::int64_t device);
   void name_stream(std::int64_t device, std::int64_t stream);
 
-  // An event with a duration; argument() then adds to it until the next event of whatever kind.
+  // Begins an event with a duration; argument() then adds to it until the next event of any kind.
   void begin_event(std::string_view category, std::string_view name, std::int64_t thread,
                    std::int64_t start_ns, std::int64_t length_ns);
-  // The same for what a device did.
+  // The same for an event of a device.
   void begin_device_event(std::string_view category, std::string_view name, std::int64_t device,
                           std::int64_t stream, std::int64_t start_ns, std::int64_t length_ns);
   void argument(std::string_view key, std::int64_t value);
@@ -66,16 +66,16 @@ class TraceWriter {
   void argument(std::string_view key, std::string_view text);
   void argument_json(std::string_view key, std::string_view json);
 
-  // An arrow between two events, from one to the other; `id` is its own.
+  // An arrow from one event to another; `id` must be unique among these arrows.
   void link_forward_to_backward(std::int64_t id, std::int64_t from_thread, std::int64_t from_ns,
                                 std::int64_t to_thread, std::int64_t to_ns);
-  // From a call to what it launched; `id` is their correlation.
+  // An arrow from a call to the work that it launched; `id` is their correlation.
   void link_call_to_work(std::int64_t id, std::int64_t thread, std::int64_t call_ns,
                          std::int64_t device, std::int64_t stream, std::int64_t work_ns);
   void memory_change(const MemoryChange& change, std::int64_t thread);
 
-  // The recording's end, how many events found no room in it, and what else there is to say about it, one
-  // sentence each. What went wrong since create().
+  // Ends the trace at `end_ns`, with the number of events for which there was no room and further notes, one
+  // sentence each. Errors: anything that failed since create().
   [[nodiscard]] Result<WrittenTrace> finish(std::int64_t end_ns, std::int64_t lost_events,
                                             const std::vector<std::string>& notes = {});
 

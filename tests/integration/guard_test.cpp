@@ -112,6 +112,12 @@ TEST(Guard, SaysWhatItCannotUse) {
   EXPECT_EQ(scene.command({"guard", recipe, "--against", "best", "--budget", "soon"}).code, 2);
   const Outcome unknown = scene.command({"guard", recipe, "--against", "nowhere.yaml"});
   EXPECT_NE(unknown.code, 0);
+  // Whatever it is, none of its words are told.
+  const auto diary = scene.folder().write("diary", "secret: hunter2\nother: [1, 2]\n");
+  const Outcome foreign = scene.command({"guard", recipe, "--against", diary.string()});
+  EXPECT_EQ(foreign.code, 2);
+  EXPECT_THAT(foreign.err, testing::AllOf(HasSubstr("diary: this is no recipe of autotuned"),
+                                          testing::Not(HasSubstr("secret"))));
   const Outcome gone = scene.command({"guard", recipe, "--against-trainer", "/nowhere/trainer"});
   EXPECT_EQ(gone.code, 1) << gone.err;
   EXPECT_THAT(gone.err, HasSubstr("/nowhere/trainer"));

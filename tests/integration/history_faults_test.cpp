@@ -84,6 +84,49 @@ TEST(HistoryFault, OneThatCannotBeWrittenIsNamed) {
   EXPECT_EQ(scene.runs().size(), 1);
 }
 
+// A page of the blocks, which few commands read: every command warns, and none writes.
+TEST(HistoryFault, DamagedPageIsToldByEveryCommand) {
+  const Scene scene;
+  ASSERT_EQ(scene.run({"--tune-only"}).code, 0);
+  const std::string recipe = scene.recipe().string();
+  std::size_t page = 0;
+  const auto take_page = [](void* found, int, char** texts, char**) {
+    *static_cast<std::size_t*>(found) = std::stoul(texts[0]);
+    return 0;
+  };
+  sqlite3* database = nullptr;
+  execute(scene.history(), &database, "PRAGMA wal_checkpoint(TRUNCATE)");
+  ASSERT_EQ(sqlite3_exec(database, "SELECT rootpage FROM sqlite_schema WHERE name = 'blocks'",
+                         take_page, &page, nullptr),
+            SQLITE_OK);
+  sqlite3_close(database);
+  constexpr std::size_t kPageBytes = 4096;
+  std::string bytes = scene.folder().read("state/history.db");
+  ASSERT_GE(bytes.size(), page * kPageBytes);
+  bytes.replace((page - 1) * kPageBytes, kPageBytes, std::string(kPageBytes, '\0'));
+  scene.folder().write("state/history.db", bytes);
+
+  const std::vector<std::vector<std::string>> commands = {
+      {"history"}, {"best"}, {"best", recipe}, {"explain", "last"}, {"show", "last"}};
+  for (const std::vector<std::string>& command : commands) {
+    const Outcome outcome = scene.command(command);
+    EXPECT_EQ(outcome.code, 0) << command.front() << ": " << outcome.err;
+    EXPECT_THAT(outcome.err, testing::AllOf(HasSubstr("warning: "), HasSubstr("history is damaged"),
+                                            HasSubstr(".recover")))
+        << command.front();
+  }
+  // These need the page or would write.
+  const std::vector<std::vector<std::string>> failing = {
+      {"show", "last.1"}, {"forget", recipe}, {"history", "prune", "--keep-last", "0"}};
+  for (const std::vector<std::string>& command : failing) {
+    const Outcome outcome = scene.command(command);
+    EXPECT_EQ(outcome.code, 1) << command.front() << ": " << outcome.out;
+    EXPECT_THAT(outcome.err, HasSubstr("history is damaged")) << command.front();
+  }
+  EXPECT_THAT(scene.command({"doctor"}).out, HasSubstr("age " + std::to_string(page)));
+  EXPECT_TRUE(scene.folder().read("state/history.db") == bytes);
+}
+
 // Somebody edited one row, or a sector of the disk has gone: commands about other rows go on, and name it.
 TEST(HistoryFault, RowThatCannotBeReadCostsItselfOnly) {
   const Scene scene;

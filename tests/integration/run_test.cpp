@@ -199,7 +199,7 @@ TEST(Run, RecordsStepsThatPluginsAndPeopleReadAbout) {
     EXPECT_THAT(ids(profile.at("findings")), testing::Contains("pageable_copies")) << when;
     EXPECT_GT(profile.at("metrics").at("copies.pageable_ratio"), 0.0) << when;
   }
-  EXPECT_THAT(scene.command({"explain", "last"}).out, HasSubstr("Found: pageable_copies: "));
+  EXPECT_THAT(scene.command({"explain", "last"}).out, HasSubstr("Found: pageable_copies ("));
 
   const auto traces = scene.fake().requests("trace");
   ASSERT_EQ(traces.size(), 2U);
@@ -283,6 +283,12 @@ TEST(Run, WhatTheBudgetDidNotSufficeForIsToldAfterwards) {
   EXPECT_THAT(story, HasSubstr("nothing faster was found in the budget"));
   EXPECT_THAT(story, Not(HasSubstr("knows that")));
   EXPECT_THAT(scene.folder().read("out/best.yaml"), HasSubstr("before the budget ended"));
+  // The option was for that run: the recipe's own budget stays.
+  const auto budget_in = [&scene](const std::string& file) {
+    const std::string path = scene.folder() / file;
+    return scene.command({"check", path, "--json"}).json().at("recipe").at("tune").at("budget_ns");
+  };
+  EXPECT_EQ(budget_in("out/best.yaml"), budget_in("recipe.yaml"));
 }
 
 TEST(Run, UsageErrorsExitWith2) {
@@ -369,7 +375,7 @@ TEST(Run, LocksTheDeviceOnWhichItsTrainerIs) {
   auto held = lock_file(locks / name, "somebody else", /*wait=*/false);
   ASSERT_TRUE(held);
   Running run = scene.start_run();
-  ASSERT_TRUE(run.wait_for("waiting: held by somebody else"));
+  ASSERT_TRUE(run.wait_for("waiting: the device cpu, held by somebody else"));
   held->reset();
   const Outcome outcome = run.finish();
   EXPECT_EQ(outcome.code, 0) << outcome.err;

@@ -110,6 +110,19 @@ TEST_F(Script, WithoutSamplesItsStepsAreCounted) {
   EXPECT_THAT(scene_.command({"show", "last.1"}).out, HasSubstr("steps/s"));
 }
 
+// 400,000 samples at about 2,000 a second: a fifth of that time.
+TEST_F(Script, TheBudgetIsAPartOfTheTrainingThatIsLeft) {
+  Json behaviour = slow_gradients();
+  behaviour["samples_left"] = 400'000;
+  const Outcome outcome = run(behaviour);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("of training are left: it is tuned for "));
+  EXPECT_THAT(outcome.err, HasSubstr(" at most, a fifth of that; --budget sets another time"));
+  EXPECT_NEAR(scene_.last_run().at("training").at("budget_ns").get<double>(), 40e9, 4e9);
+  const Outcome told = run(behaviour, {"--budget", "5min"});
+  EXPECT_THAT(told.err, Not(HasSubstr("of training are left")));
+}
+
 TEST_F(Script, WhatThereWasNoTimeForIsTold) {
   const Outcome outcome = run(slow_gradients(), {"--budget", "1ms"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
@@ -281,6 +294,21 @@ TEST_F(Script, WhatWasKeptIsPrintedAsAPatch) {
   const Json answer = scene_.command({"patch", "--json", file}).json();
   EXPECT_THAT(outcome.out, HasSubstr(answer.at("diff").get<std::string>()));
   EXPECT_EQ(answer.at("words"), Json::array());
+  EXPECT_EQ(answer.at("newer_unconfirmed_run"), "");
+
+  // A later run of the same text that ended in the middle of its tuning has no result: of which run this is must be said.
+  Json stopped = slow_gradients();
+  stopped["ends_at"] = 12;
+  const auto ends_early = scene_.folder().write("stopped.json", stopped.dump());
+  ASSERT_EQ(scene_.command({"run", "--", script, ends_early, file}).code, 0);
+  const std::string later = scene_.last_run().at("run");
+  const Outcome again = scene_.command({"patch", file});
+  EXPECT_EQ(again.out, outcome.out) << again.err;
+  EXPECT_THAT(again.err,
+              HasSubstr("the newer run " + later + " of the script has confirmed nothing"));
+  EXPECT_EQ(scene_.command({"patch", "--json", file}).json().at("newer_unconfirmed_run"), later);
+  EXPECT_THAT(scene_.command({"best"}).out, HasSubstr("its newest run " + later));
+  EXPECT_THAT(scene_.command({"show", "last"}).out, HasSubstr("kept     nothing: "));
 
   scene_.folder().write("train.py", "pass\n");
   const Outcome other = scene_.command({"patch", file});

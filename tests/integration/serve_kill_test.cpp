@@ -197,7 +197,7 @@ TEST(ServeKill, EndThatCouldNotBeWrittenDownIsNotTold) {
     const Descriptor gate = scene.fake().open_gate();
     ASSERT_TRUE(daemon.wait_for("job_not_saved job=1"));
     ASSERT_TRUE(daemon.wait_for("job_ended job=1"));
-    EXPECT_TRUE(watcher->wait_for("how the run ended cannot be written down"));
+    EXPECT_TRUE(watcher->wait_for("the end of the run cannot be stored yet"));
     const Json now = status(scene);
     EXPECT_EQ(now.at("jobs").at(0).at("saved"), false);
     EXPECT_EQ(now.at("counters").at("not_saved"), 1);

@@ -107,7 +107,7 @@ TEST(Serve, RunsTakeTurnsInTheirOrder) {
   EXPECT_EQ(now.at("counters").at("trials").at("accepted"), 3);
 
   Running last = scene.start({"attach", "last"});
-  ASSERT_TRUE(last.wait_for("waiting: run 1 of the queue has cpu"));
+  ASSERT_TRUE(last.wait_for("waiting: run 1 of the queue has the device cpu"));
   const Descriptor gate = scene.fake().open_gate();
   EXPECT_EQ(first.finish().code, 0);
   const Outcome third = last.finish();
@@ -363,7 +363,8 @@ TEST(Serve, WithoutADaemonRunDoesItItself) {
   for (const char* command : {"status", "stop"}) {
     const Outcome outcome = scene.command({command});
     EXPECT_EQ(outcome.code, kUnusable) << command;
-    EXPECT_THAT(outcome.err, HasSubstr("no daemon serves you; start one with 'autotuned serve'"));
+    EXPECT_THAT(outcome.err,
+                HasSubstr("no daemon of this user is running; start one with 'autotuned serve'"));
   }
   EXPECT_EQ(scene.command({"attach", "1"}).code, kUnusable);
   const Outcome detached = scene.command({"run", scene.recipe().string(), "--detach"});

@@ -59,7 +59,7 @@ class Wheel(unittest.TestCase):
     def test_one_command(self):
         entries = configparser.ConfigParser()
         entries.read_string(self.information("entry_points.txt"))
-        self.assertEqual(dict(entries["console_scripts"]), {"autotuned": "autotuned.launch:main"})
+        self.assertEqual(dict(entries["console_scripts"]), {"autotuned": "autotuned.installation.launch:main"})
 
     def test_the_whole_package_and_once(self):
         package = SOURCE / "python"
@@ -99,7 +99,7 @@ class Wheel(unittest.TestCase):
 
     def test_the_program_runs_where_it_was_unpacked(self):
         done = subprocess.run(
-            [sys.executable, "-S", "-c", "from autotuned.launch import main; main()", "plugins", "--json"],
+            [sys.executable, "-S", "-c", "from autotuned.installation.launch import main; main()", "plugins", "--json"],
             capture_output=True, text=True, cwd=self.site, check=False,
             env={"PATH": "/usr/bin:/bin", "HOME": str(self.site), "PYTHONPATH": str(self.site),
                  "PYTHONDONTWRITEBYTECODE": "1"})

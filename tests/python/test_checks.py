@@ -7,15 +7,15 @@ import unittest
 import torch
 from torch import nn
 
-from autotuned.compare import Side, compare
-from autotuned.cotangent import CotangentCheck
-from autotuned.hooks import Hooks
-from autotuned.knobs import Knobs
+from autotuned.checks.compare import Side, compare
+from autotuned.checks.cotangent import CotangentCheck
+from autotuned.checks.shadow import Shadow
+from autotuned.checks.twin import TwinCheck
+from autotuned.knobs.knobs import Knobs
+from autotuned.loop.hooks import Hooks
+from autotuned.loop.script import Script
+from autotuned.loop.watch import Watch
 from autotuned.protocol import RequestError
-from autotuned.script import Script
-from autotuned.shadow import Shadow
-from autotuned.twin import TwinCheck
-from autotuned.watch import Watch
 
 
 class Loop:

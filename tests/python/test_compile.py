@@ -14,11 +14,12 @@ import torch
 from torch import nn
 from torch._dynamo.utils import counters
 
-from autotuned import compiling, length
-from autotuned.cotangent import CotangentCheck
-from autotuned.knobs import Knobs
+from autotuned.checks.cotangent import CotangentCheck
+from autotuned.knobs.knobs import Knobs
+from autotuned.loop import length
+from autotuned.loop.script import ForwardSettings, Root, Script
+from autotuned.parts import compiling
 from autotuned.protocol import RequestError
-from autotuned.script import ForwardSettings, Root, Script
 from stand_in import Running
 from test_checks import Loop, worst
 

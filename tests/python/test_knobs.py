@@ -7,10 +7,10 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from autotuned import knobs as knob_table
-from autotuned.knobs import Knobs
+from autotuned.knobs import knobs as knob_table
+from autotuned.knobs.knobs import Knobs
+from autotuned.loop.script import Root, Script, is_channels_last
 from autotuned.protocol import RequestError
-from autotuned.script import Root, Script, is_channels_last
 
 
 def script_of(*modules, optimizers=()):

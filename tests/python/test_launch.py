@@ -12,9 +12,9 @@ from unittest import mock
 
 from stand_in import ROOT
 
-from autotuned import launch
+from autotuned.installation import launch
 
-START = "import sys; from autotuned.launch import main; sys.exit(main())"
+START = "import sys; from autotuned.installation.launch import main; sys.exit(main())"
 PROGRAM = """\
 #!/bin/sh
 echo "arguments $*"

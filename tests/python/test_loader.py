@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, Sampler
 from torch.utils.data import Subset, TensorDataset
 
-from autotuned.loader import (
+from autotuned.parts.loader import (
     LoaderSettings,
     SwitchableBatches,
     draws_of,

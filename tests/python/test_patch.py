@@ -106,7 +106,7 @@ class PatchTest(unittest.TestCase):
         """The answer in JSON, and what the program prints for people."""
         question = {"script": name, "run": "r-1", "changes": changes, "places": places, **more}
         program = "import sys; sys.path.insert(0, sys.argv.pop(1)); "
-        program += "from autotuned.patch import main; sys.exit(main())"
+        program += "from autotuned.patching.patch import main; sys.exit(main())"
         printed = [
             subprocess.run(
                 [sys.executable, "-I", "-B", "-S", "-c", program, str(ROOT / "python"), asked],

@@ -12,9 +12,9 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from autotuned.hooks import Hooks
-from autotuned.script import Script
-from autotuned.watch import Watch
+from autotuned.loop.hooks import Hooks
+from autotuned.loop.script import Script
+from autotuned.loop.watch import Watch
 from stand_in import Ended, Running, alone
 
 QUIET = {"PYTHONWARNINGS": "ignore"}

@@ -223,7 +223,7 @@ class SessionTest(unittest.TestCase):
 import sys, threading
 class Breaks:
     def find_spec(self, name, path=None, target=None):
-        if name == "_autotuned_script.activities":
+        if name == "_autotuned_script.agent.activities":
             sys.meta_path.remove(self)
             import importlib.util
             spec = importlib.util.find_spec(name)

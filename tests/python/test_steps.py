@@ -3,7 +3,7 @@
 
 import unittest
 
-from autotuned.steps import StepDetector, last_of_cycle
+from autotuned.loop.steps import StepDetector, last_of_cycle
 
 BATCH, FORWARD, BACKWARD, STEP = ("batch", 0), ("forward", 0), ("backward", 0), ("optimizer", 0)
 OTHER = ("optimizer", 1)

@@ -2,6 +2,7 @@
 """The form of the package: short modules, known to docs/architecture.md, that import one way."""
 
 import ast
+import itertools
 import re
 import unittest
 
@@ -13,21 +14,33 @@ PACKAGE = ROOT / "python" / "autotuned"
 def listed_modules():
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     part = text[text.index("<!-- python:begin -->"):text.index("<!-- python:end -->")]
-    return re.findall(r"^(\w+): \S", part, re.MULTILINE)
+    return re.findall(r"^([\w/]+): \S", part, re.MULTILINE)
+
+
+def name_of(path):
+    """As docs/architecture.md writes it: "loop/steps"."""
+    return path.relative_to(PACKAGE).with_suffix("").as_posix()
 
 
 def imported(path):
-    """Modules of the package that a file imports, wherever in the file."""
+    """Names of modules of the package that a file imports, wherever in the file."""
     names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.level > 0:
-            names |= {node.module} if node.module else {alias.name for alias in node.names}
+        if not isinstance(node, ast.ImportFrom) or node.level == 0:
+            continue
+        folder = path.parents[node.level - 1]
+        source = folder.joinpath(*(node.module or "").split("."))
+        if source.with_suffix(".py").exists():
+            names.add(name_of(source))
+        else:
+            names |= {name_of(source / alias.name) for alias in node.names}
     return names
 
 
 class StyleTest(unittest.TestCase):
     def test_every_module_is_listed(self):
-        modules = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__"}
+        modules = {name_of(path) for path in PACKAGE.rglob("*.py") if path.stem != "__init__"}
+        modules.remove("startup/sitecustomize")  # Python looks for it; nothing imports it
         self.assertEqual(sorted(listed_modules()), sorted(modules))
 
     def test_imports_point_one_way(self):
@@ -35,6 +48,17 @@ class StyleTest(unittest.TestCase):
         for position, name in enumerate(modules):
             below = imported(PACKAGE / f"{name}.py") & set(modules[position:])
             self.assertEqual(below, set(), f"{name} imports what stands below it")
+
+    def test_folders_import_one_way(self):
+        # Modules import upwards in the list. So folders do, if each is one block of it.
+        folders = [name.rpartition("/")[0] for name in listed_modules()]
+        blocks = [folder for folder, _ in itertools.groupby(folders)]
+        self.assertEqual(len(blocks), len(set(blocks)), blocks)
+
+    def test_no_folder_has_the_name_of_a_function(self):
+        # Importing `autotuned.session` would put the folder where the public function is.
+        folders = {path.name for path in PACKAGE.iterdir() if path.is_dir()}
+        self.assertEqual(folders & {"compare", "Comparison", "session", "tune", "Tuned"}, set())
 
     def test_modules_stay_short(self):
         for path in [*PACKAGE.rglob("*.py"), *(ROOT / "tests" / "python").rglob("*.py")]:

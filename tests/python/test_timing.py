@@ -9,7 +9,8 @@ import unittest
 from unittest import mock
 
 import autotuned
-from autotuned.programs import ProgramMissing
+from autotuned.installation.programs import ProgramMissing
+from autotuned.public.timing import Comparison
 
 
 class Clock:
@@ -51,6 +52,14 @@ class CompareTest(unittest.TestCase):
         self.assertAlmostEqual(done.ratio, 1.2, delta=0.05)
         self.assertAlmostEqual(done.a_per_second, 1 / 0.024, delta=2)
         self.assertRegex(str(done), r"^B is faster: 1\.\d+ x \(1\.\d+ to 1\.\d+\) over \d+ pairs;")
+
+    def test_an_end_that_is_not_known_is_left_out(self):
+        def text(low, high):
+            return str(Comparison("undecided_in_time", 1.1, low, high, 3, 1.0, 1.1))
+
+        self.assertIn("1.100 x (at least 1.050) over 3 pairs", text(1.05, None))
+        self.assertIn("1.100 x (at most 1.200) over 3 pairs", text(None, 1.2))
+        self.assertIn("1.100 x (too few pairs for an interval) over", text(None, None))
 
     def test_a_loss_is_told_as_one(self):
         done = self.compare(0.020, 0.024)

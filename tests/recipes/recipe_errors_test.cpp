@@ -44,8 +44,7 @@ constexpr Mistake kMistakes[] = {
      "8:20: unknown key \"batchsize\" in train; did you mean \"batch_size\"?"},
     {"unknown_key_without_neighbour", "batch_size: 8", "colour: red",
      "8:20: unknown key \"colour\" in train; known are epochs, steps, batch_size, drop_last, "
-     "ranks, "
-     "accumulate, clip_norm, clip_value, ema_decay"},
+     "ranks, accumulate, clip_norm, clip_value, ema_decay, mixup_alpha, cutmix_alpha"},
     {"unknown_parameter", "lr: 0.1", "lr: 0.1, momentun: 0.9",
      "7:33: unknown key \"momentun\" in optimizer; did you mean \"momentum\"?"},
     {"missing_key", "name: quick\n", "",
@@ -95,9 +94,11 @@ constexpr Mistake kMistakes[] = {
     {"unknown_loss", "name: quick", "name: quick\nloss: cross_entrophy",
      "3:7: loss: unknown type \"cross_entrophy\"; did you mean \"cross_entropy\"?"},
     {"unknown_loss_in_braces", "name: quick", "name: quick\nloss: {type: hinge}",
-     "3:14: loss: unknown type \"hinge\"; known are cross_entropy, bce, mse, plugin"},
+     "3:14: loss: unknown type \"hinge\"; known are cross_entropy, bce, mse, l1, smooth_l1, huber, "
+     "plugin"},
     {"loss_that_is_a_list", "name: quick", "name: quick\nloss: [mse]",
-     "3:7: loss: expected one of cross_entropy, bce, mse, plugin, or a map, found a list"},
+     "3:7: loss: expected one of cross_entropy, bce, mse, l1, smooth_l1, huber, plugin, or a map, "
+     "found a list"},
     {"two_ways_to_clip", "batch_size: 8", "batch_size: 8, clip_norm: 1, clip_value: 1",
      "8:8: train: clip_norm and clip_value exclude each other; keep one of them"},
     {"more_parts_than_samples", "batch_size: 8", "batch_size: 8, accumulate: 9",

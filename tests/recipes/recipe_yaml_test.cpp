@@ -54,9 +54,10 @@ TEST(RecipeYaml, ReadsBackAsTheSameRecipe) {
                                 "type: lion, decay_norms_and_biases: false"}) {
     expect_same_after_writing(right(changed(kQuickRecipe, "type: sgd, lr: 0.1", optimizer)));
   }
-  expect_same_after_writing(
-      right(changed(kQuickRecipe, "batch_size: 8",
-                    "batch_size: 8, accumulate: 2, clip_norm: 0.5, ema_decay: 0.9")));
+  expect_same_after_writing(right(
+      changed(kQuickRecipe, "batch_size: 8",
+              "batch_size: 8, accumulate: 2, clip_norm: 0.5, ema_decay: 0.9, mixup_alpha: 0.2, "
+              "cutmix_alpha: 1")));
   expect_same_after_writing(right(
       changed(kQuickRecipe, "hidden: 16, classes", "hidden: 16, freeze: [fc1, a.0.b], classes")));
   expect_same_after_writing(right(

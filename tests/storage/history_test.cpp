@@ -275,6 +275,7 @@ TEST_F(HistoryTest, FindingsBelongToTheirProfile) {
   EXPECT_EQ(findings[0].at("value"), 0.31);
   EXPECT_EQ(findings[0].at("fires"), "over");
   EXPECT_EQ(findings[0].at("plugin"), "num_workers");
+  EXPECT_EQ(findings[0].at("severity"), "high");
   EXPECT_EQ(findings[1].at("fires"), "under");
   EXPECT_EQ(findings[1].at("knob"), nullptr);
   EXPECT_TRUE(profiles[1].at("findings").empty());

@@ -18,8 +18,10 @@
 namespace autotuned::storage {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr std::chrono::milliseconds kShort{20};
@@ -183,6 +185,39 @@ TEST_F(OpenTest, TruncatedHistoryIsRefused) {
   }
 }
 
+// The page is needed by one table only, so that calls about others go on.
+TEST_F(OpenTest, DamagedPageIsFoundWhoeverNeedsIt) {
+  {
+    History history = open_with_run(file_);
+    must(history.put_trial(sample_run().id, sample_trial()));
+    must(history.put_block({sample_run().id, 1}, sample_block()));
+    EXPECT_TRUE(history.check_pages());
+  }
+  std::string bytes = folder_.read("history.db");
+  {
+    SQLite::Database database(file_.string(), SQLite::OPEN_READONLY);
+    const auto page = static_cast<std::size_t>(
+        database.execAndGet("SELECT rootpage FROM sqlite_schema WHERE name = 'blocks'").getInt64());
+    const auto size = static_cast<std::size_t>(database.execAndGet("PRAGMA page_size").getInt64());
+    ASSERT_EQ(bytes.size() % size, 0U);
+    bytes.replace((page - 1) * size, size, std::string(size, '\x7f'));
+  }
+  folder_.write("history.db", bytes);
+  const auto history = History::open(file_, Access::read_only);
+  ASSERT_TRUE(history) << history.error().message();
+  EXPECT_EQ(history->runs({}).value().size(), 1U);
+  const auto checked = history->check_pages();
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().kind, ErrorKind::corrupt);
+  EXPECT_THAT(checked.error().what,
+              AllOf(StartsWith("the history is damaged: "), HasSubstr("age ")));
+  EXPECT_THAT(checked.error().what, Not(HasSubstr("\n")));
+  EXPECT_THAT(checked.error().remedy, HasSubstr(".recover"));
+  // It says where, although the references of the damaged table cannot be followed.
+  EXPECT_THAT(history->check_integrity().value(), HasSubstr("age "));
+  EXPECT_TRUE(folder_.read("history.db") == bytes);
+}
+
 TEST_F(OpenTest, HistoryOfEveryReleasedVersionOpens) {
   const std::filesystem::path data = tests::source_folder() / "tests/storage/data";
   int versions = 0;
@@ -210,6 +245,27 @@ TEST_F(OpenTest, HistoryOfEveryReleasedVersionOpens) {
     }
   }
   EXPECT_EQ(versions, 2) << "one file per released schema version";
+}
+
+// Version 12 added the severity of findings.
+TEST_F(OpenTest, FindingsOfVersion11HaveNoSeverity) {
+  const RunId run = sample_run().id;
+  const std::vector<FindingRecord> found = {sample_finding()};
+  {
+    History history = open_with_run(file_);
+    must(history.put_profile(run, {}, {}, Json::array(), Json::array(), 1, found));
+  }
+  run_sql(file_, "ALTER TABLE findings DROP COLUMN severity; PRAGMA user_version = 11");
+  const auto severity = [&](const History& history, std::size_t profile) {
+    return history.profiles(run).value().at(profile).at("findings").at(0).at("severity");
+  };
+  EXPECT_EQ(severity(History::open(file_, Access::read_only).value(), 0), nullptr);
+  auto history = History::open(file_, Access::read_write);
+  ASSERT_TRUE(history) << history.error().message();
+  EXPECT_EQ(severity(*history, 0), nullptr);
+  must(history->put_profile(run, {}, {}, Json::array(), Json::array(), 2, found));
+  EXPECT_EQ(severity(*history, 1), "high");
+  EXPECT_EQ(history->profiles(run).value().at(0).at("findings").at(0).at("id"), found[0].id);
 }
 
 TEST_F(OpenTest, LockedHistoryIsBusy) {

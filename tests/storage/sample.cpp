@@ -128,7 +128,8 @@ FindingRecord sample_finding(const std::string& id) {
           .evidence = "31.0 % of the step is spent waiting",
           .plugin = "num_workers",
           .knob = "loader.workers",
-          .advice = "raise num_workers"};
+          .advice = "raise num_workers",
+          .severity = "high"};
 }
 
 std::string text_of(const RunRow& run) {

@@ -66,7 +66,7 @@ TEST(Advice, FaultsLeaveThePluginOutAndNobodyElse) {
       {propose({{"loader.wrokers", 2}}), "unknown knob"},
       {propose({{"loader.workers", 99}}), "loader.workers=99"},
       {propose({{"loader.workers", "many"}}), "loader.workers"},
-      {propose({{"memory.malloc", "keep"}}), "does not obey"},
+      {propose({{"memory.malloc", "keep"}}), "does not support"},
       {propose({{"transfer.non_blocking", true}}), "transfer.non_blocking"},  // needs CUDA
       {propose({{"batch_size", 4096}}), "permits 1024"},
       {propose({{"batch_size", 64}}), "does not permit"},

@@ -182,6 +182,29 @@ TEST(Keeping, AFirstLookThatLeavesNoTimeIsToldAsUndecided) {
   EXPECT_TRUE(outcome->is_budget_spent);
 }
 
+// Fewer pairs than any verdict takes: the search is not over, and the next run of the job goes on with it.
+TEST(Keeping, AGainThatTheTimeCutShortLeavesTheSearchIncomplete) {
+  Simulation simulation;
+  simulation.input.recipe.tune.budget = seconds(20);
+  simulation.advisors.plugins["live"] = once({{"loader.workers", 2}}, 1.9);
+  simulation.job.rate = [&](const Configuration& configuration) {
+    // From the third pair of the trial on, something else takes the time.
+    const auto measured = simulation.ledger.blocks.find(1);
+    if (measured != simulation.ledger.blocks.end() && measured->second >= 4) {
+      simulation.clock.advance(seconds(4));
+    }
+    return 1000.0 * faster_with(configuration, "loader.workers", std::int64_t{2}, 2.0);
+  };
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome);
+  ASSERT_FALSE(outcome->trials.empty());
+  EXPECT_EQ(outcome->trials[0].rejection, RejectionReason::undecided_in_time)
+      << outcome->trials[0].reason;
+  EXPECT_LT(outcome->trials[0].estimate.pairs, 7);
+  EXPECT_FALSE(outcome->is_complete);
+  EXPECT_TRUE(outcome->is_budget_spent);
+}
+
 TEST(Keeping, ABudgetForNoTrialIsSaidBeforehand) {
   Simulation simulation;
   simulation.input.recipe.tune.budget = seconds(2);

@@ -154,6 +154,38 @@ TEST(Trial, BothArmsAreMadeReadyBeforeTheFirstBlock) {
   EXPECT_NE(one.simulation.job.readied[0].first, one.simulation.job.readied[1].first);
 }
 
+// A script evaluates between two blocks: the first pairs are fast, those after them are not.
+TEST(Trial, GrowsWithPairsThatBecomeSlow) {
+  ProcessTrial one(1, 1.0, 0.0);
+  one.plan.time_share = milliseconds(500);
+  one.simulation.job.rate = [&](const Configuration& configuration) {
+    if (one.simulation.job.blocks > 4) one.simulation.clock.advance(seconds(1));
+    return configuration.integer("loader.workers") == 2 ? 2000.0 : 1000.0;
+  };
+  const TrialRecord trial = one.run(/*is_restart=*/false);
+  EXPECT_EQ(trial.verdict, Verdict::accepted) << trial.reason;
+  EXPECT_EQ(trial.estimate.pairs, 7);
+}
+
+// 1.8 x in all pairs but the third: seven pairs do not show it, and there is time for more.
+TEST(Trial, ALargeGainGetsMorePairsWhereTheBudgetAllows) {
+  const auto run = [](std::chrono::nanoseconds most_time) {
+    ProcessTrial one(1, 1.0, 0.0);
+    one.plan.time_share = milliseconds(1);
+    one.plan.most_time = most_time;
+    one.simulation.job.rate = [&](const Configuration& configuration) {
+      const bool is_third = (one.simulation.job.blocks + 1) / 2 == 3;
+      if (configuration.integer("loader.workers") != 2) return 1100.0;
+      return is_third ? 550.0 : 2000.0;
+    };
+    return one.run(/*is_restart=*/false);
+  };
+  EXPECT_EQ(run(seconds(1)).rejection, RejectionReason::undecided_in_time);
+  const TrialRecord trial = run(seconds(60));
+  EXPECT_EQ(trial.verdict, Verdict::accepted) << trial.reason;
+  EXPECT_GT(trial.estimate.pairs, 7);
+}
+
 // A verdict of "slower" takes fewer pairs than a lower end does at a small error.
 TEST(Trial, AnEndThatIsNotKnownIsNotPrintedAsAFigure) {
   ProcessTrial slower(1, 1.0, 0.0);
@@ -164,13 +196,14 @@ TEST(Trial, AnEndThatIsNotKnownIsNotPrintedAsAFigure) {
   TrialRecord trial = slower.run(/*is_restart=*/false);
   EXPECT_EQ(trial.rejection, RejectionReason::slower);
   EXPECT_EQ(trial.estimate.low, 0.0);
-  EXPECT_THAT(trial.reason, HasSubstr("times the rate (unknown to 0.7"));
+  EXPECT_THAT(trial.reason, HasSubstr("times the rate (at most 0.7"));
   EXPECT_THAT(trial.reason, HasSubstr(") over 7 pairs"));
 
   ProcessTrial brief(1, 1.0, 0.0);
   brief.plan.time_share = brief.plan.most_time = milliseconds(1);
   trial = brief.run(/*is_restart=*/false);
-  EXPECT_THAT(trial.reason, HasSubstr("times the rate (interval unknown) over 2 pairs"));
+  EXPECT_THAT(trial.reason,
+              HasSubstr("times the rate (too few pairs for an interval) over 2 pairs"));
 }
 
 // 4 % faster in nine blocks of ten and 2.5 times slower in the tenth, which is slower by 10 %.

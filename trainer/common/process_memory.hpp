@@ -42,9 +42,9 @@ class HostMemoryPeak {
 
 // What serves malloc() in this process: "jemalloc", "tcmalloc", or "glibc" for all else.
 [[nodiscard]] std::string allocator_in_use();
-// The knob memory.allocator: whoever starts the process puts the library in, and the loader goes on without
-// one that it cannot load. ErrorKind::invalid: another is in use, or memory.malloc is `policy`, which only
-// the C library's obeys.
+// Checks the knob memory.allocator. The process that starts the trainer preloads the library, and the dynamic
+// linker goes on without a library that it cannot load. ErrorKind::invalid: another allocator is in use, or
+// memory.malloc is `policy`, which only the C library supports.
 [[nodiscard]] Result<void> check_allocator(const std::string& allocator, const std::string& policy);
 
 }  // namespace autotuned::trainer

@@ -229,7 +229,8 @@ DeviceBatch Extensions::on_batch(const DeviceBatch& batch) {
     sdk::Batch hooked{result.images, result.labels};
     plugin_call(one->who, "on_batch", [&] { one->extension->on_batch(hooked); });
     if (!hooked.images.defined() || !hooked.labels.defined() || hooked.images.dim() != 4 ||
-        hooked.labels.dim() != 1 || hooked.images.size(0) != hooked.labels.size(0)) {
+        hooked.labels.dim() != result.labels.dim() ||
+        hooked.images.size(0) != hooked.labels.size(0)) {
       throw PluginError(one->who + ": on_batch: leaves images and labels that do not fit");
     }
     result.images = std::move(hooked.images);

@@ -25,7 +25,8 @@ DeviceCopier::DeviceCopier(at::Device device, const HostSlot* ring, at::IntArray
     : device_(device), ring_(ring) {
   for (Landing& landing : landings_) {
     landing.images = at::empty(sizes, at::dtype(type).device(device_));
-    landing.labels = at::empty({sizes[0]}, at::dtype(at::kLong).device(device_));
+    const at::Tensor& labels = ring_->labels;
+    landing.labels = at::empty(labels.sizes(), at::dtype(labels.scalar_type()).device(device_));
     if (!is_beside) continue;
     landing.copied.emplace(device_.type());
     landing.used.emplace(device_.type());

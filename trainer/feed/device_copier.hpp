@@ -20,7 +20,8 @@ namespace autotuned::trainer {
 
 class DeviceCopier final : public Copier {
  public:
-  // `ring` outlives it. `sizes` and `type` are those of the images of a whole batch.
+  // `ring` outlives it and has at least one slot, whose targets have the type and shape of all. `sizes` and `type` are
+  // those of the images of a whole batch.
   DeviceCopier(at::Device device, const HostSlot* ring, at::IntArrayRef sizes, at::ScalarType type,
                bool is_beside);
 

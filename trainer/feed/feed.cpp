@@ -49,8 +49,8 @@ class Feed::State final : public BatchSource {
 
   Result<void> start(const input::Dataset& dataset, input::SampleOrder order,
                      const FeedSettings& settings) {
-    if (auto fits = check_pinned_bytes(settings, first_pipeline_, !device_.is_cpu()); !fits)
-      return fits;
+    target_ = dataset.target();
+    if (auto fits = check_pinned(settings); !fits) return fits;
     Buffers buffers = allocate(settings);
     dataset_ = &dataset;
     order_ = order;
@@ -66,8 +66,7 @@ class Feed::State final : public BatchSource {
   }
 
   Result<void> configure(const FeedSettings& settings) {
-    if (auto fits = check_pinned_bytes(settings, first_pipeline_, !device_.is_cpu()); !fits)
-      return fits;
+    if (auto fits = check_pinned(settings); !fits) return fits;
     Buffers buffers = allocate(settings);
     auto read_ahead = make_read_ahead(settings, buffers);
     if (!read_ahead) return tl::unexpected(read_ahead.error());
@@ -158,7 +157,7 @@ class Feed::State final : public BatchSource {
   input::Loader& loader() { return *loader_; }
   const FeedSettings& settings() const { return settings_; }
   std::int64_t pinned_bytes() const {
-    return trainer::pinned_bytes(settings_, first_pipeline_, !device_.is_cpu());
+    return trainer::pinned_bytes(settings_, first_pipeline_, !device_.is_cpu(), target_);
   }
 
  private:
@@ -167,6 +166,10 @@ class Feed::State final : public BatchSource {
     at::Tensor converted;                  // on the CPU, behind a uint8 transfer
     std::unique_ptr<DeviceCopier> copier;  // not on the CPU
   };
+
+  Result<void> check_pinned(const FeedSettings& settings) const {
+    return check_pinned_bytes(settings, first_pipeline_, !device_.is_cpu(), target_);
+  }
 
   // Null where nothing is to be read ahead.
   Result<std::unique_ptr<input::ReadAhead>> make_read_ahead(const FeedSettings& settings,
@@ -202,7 +205,7 @@ class Feed::State final : public BatchSource {
     for (int i = 0; i < slots; ++i) {
       HostSlot& slot = buffers.ring.emplace_back();
       slot.images = at::empty(sizes, images.pinned_memory(is_pinned));
-      slot.labels = at::empty({settings.batch_size}, at::dtype(at::kLong).pinned_memory(is_pinned));
+      slot.labels = empty_targets(settings.batch_size, is_pinned);
       if (is_direct(settings)) {
         slot.direct = settings.is_channels_last ? as_channels_last(slot.images) : slot.images;
       }
@@ -214,6 +217,13 @@ class Feed::State final : public BatchSource {
     buffers.copier = std::make_unique<DeviceCopier>(device_, buffers.ring.data(), sizes, type,
                                                     settings.non_blocking);
     return buffers;
+  }
+
+  at::Tensor empty_targets(std::int64_t samples, bool is_pinned) const {
+    if (target_.is_class()) {
+      return at::empty({samples}, at::dtype(at::kLong).pinned_memory(is_pinned));
+    }
+    return at::empty({samples, target_.width}, at::dtype(at::kFloat).pinned_memory(is_pinned));
   }
 
   input::LoaderSettings loader_settings(const FeedSettings& settings,
@@ -228,8 +238,13 @@ class Feed::State final : public BatchSource {
         .affinity = settings.affinity,
         .kept = settings.kept};
     for (const HostSlot& slot : ring) {
-      result.ring.push_back(
-          {slot.images.mutable_data_ptr(), slot.labels.mutable_data_ptr<std::int64_t>()});
+      input::BatchBuffer& buffer = result.ring.emplace_back();
+      buffer.images = slot.images.mutable_data_ptr();
+      if (target_.is_class()) {
+        buffer.labels = slot.labels.mutable_data_ptr<std::int64_t>();
+      } else {
+        buffer.values = slot.labels.mutable_data_ptr<float>();
+      }
     }
     return result;
   }
@@ -289,8 +304,9 @@ class Feed::State final : public BatchSource {
   DeviceBatch described(const TakenBatch& taken) const {
     return {.samples = taken.samples,
             .wait_ns = taken.wait_ns,
-            .bytes = taken.samples * sample_bytes(settings_, first_pipeline_),
-            .ends_epoch = taken.ends_epoch};
+            .bytes = taken.samples * sample_bytes(settings_, first_pipeline_, target_),
+            .ends_epoch = taken.ends_epoch,
+            .position = taken.position};
   }
 
   Result<DeviceBatch> next_on_host() {
@@ -341,6 +357,7 @@ class Feed::State final : public BatchSource {
   const input::Pipeline& first_pipeline_;
   const input::Pipeline* pipeline_;
   at::Device device_;
+  input::TargetType target_;  // of the data
   FeedSettings settings_;
   Buffers buffers_;
   const input::Dataset* dataset_ = nullptr;

@@ -37,11 +37,14 @@ struct FeedSettings {
 
 struct DeviceBatch {
   at::Tensor images;  // float32 (samples, channels, rows, columns), in the settings' memory format
-  at::Tensor labels;  // int64 (samples)
+  // The targets: classes are int64 (samples), or after mixed() float32 (samples, classes); others are float32 (samples,
+  // values).
+  at::Tensor labels;
   std::int64_t samples = 0;
   std::int64_t wait_ns = 0;  // for the loader
   std::int64_t bytes = 0;    // handed over to the device
   bool ends_epoch = false;
+  input::Position position = {};  // of the first sample
 };
 
 // On the CPU a float32 batch is used where the loader wrote it, without a copy.

@@ -11,11 +11,13 @@ namespace {
 
 constexpr std::int64_t kPinnedShare = 4;  // of the memory, one part in so many
 
-constexpr std::int64_t kLabelBytes = sizeof(std::int64_t);
-
 std::int64_t image_bytes(const FeedSettings& settings, const input::Pipeline& first) {
   return first.shape().elements() *
          (sends_bytes(settings, first) ? std::int64_t{1} : std::int64_t{sizeof(float)});
+}
+
+std::int64_t bytes_of(const input::TargetType& target) {
+  return static_cast<std::int64_t>(target.bytes());
 }
 
 std::int64_t rounded_up(std::int64_t bytes) {
@@ -37,21 +39,22 @@ bool sends_bytes(const FeedSettings& settings, const input::Pipeline& first) {
   return settings.is_uint8 || !pipeline_of(settings, first).device_formulas().empty();
 }
 
-std::int64_t sample_bytes(const FeedSettings& settings, const input::Pipeline& first) {
-  return image_bytes(settings, first) + kLabelBytes;
+std::int64_t sample_bytes(const FeedSettings& settings, const input::Pipeline& first,
+                          const input::TargetType& target) {
+  return image_bytes(settings, first) + bytes_of(target);
 }
 
 std::int64_t pinned_bytes(const FeedSettings& settings, const input::Pipeline& first,
-                          bool is_on_gpu) {
+                          bool is_on_gpu, const input::TargetType& target) {
   if (!settings.pin_memory || !is_on_gpu) return 0;
   return host_batches(settings, is_on_gpu) *
          (rounded_up(settings.batch_size * image_bytes(settings, first)) +
-          rounded_up(settings.batch_size * kLabelBytes));
+          rounded_up(settings.batch_size * bytes_of(target)));
 }
 
 Result<void> check_pinned_bytes(const FeedSettings& settings, const input::Pipeline& first,
-                                bool is_on_gpu) {
-  const std::int64_t bytes = pinned_bytes(settings, first, is_on_gpu);
+                                bool is_on_gpu, const input::TargetType& target) {
+  const std::int64_t bytes = pinned_bytes(settings, first, is_on_gpu, target);
   const std::int64_t most = settings.memory_allowed_bytes / kPinnedShare;
   if (settings.memory_allowed_bytes == 0 || bytes <= most) return {};
   return fail(ErrorKind::out_of_memory,

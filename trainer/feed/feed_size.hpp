@@ -22,17 +22,19 @@ namespace autotuned::trainer {
 // Whether batches are of bytes, which become numbers behind the transfer: by a table or by the pipeline's form.
 [[nodiscard]] bool sends_bytes(const FeedSettings& settings, const input::Pipeline& first);
 
-// What travels of a sample: the image and its label.
-[[nodiscard]] std::int64_t sample_bytes(const FeedSettings& settings, const input::Pipeline& first);
+// What travels of a sample: the image and its target.
+[[nodiscard]] std::int64_t sample_bytes(const FeedSettings& settings, const input::Pipeline& first,
+                                        const input::TargetType& target = {});
 
 // What page-locking the batches takes: LibTorch rounds each block up to a power of two. 0 where none is
 // page-locked.
 [[nodiscard]] std::int64_t pinned_bytes(const FeedSettings& settings, const input::Pipeline& first,
-                                        bool is_on_gpu);
+                                        bool is_on_gpu, const input::TargetType& target = {});
 
 // Page-locked memory is out of the system's hands: a quarter of what the trainer may use is the most.
 // ErrorKind::out_of_memory beyond that, before anything is allocated.
 [[nodiscard]] Result<void> check_pinned_bytes(const FeedSettings& settings,
-                                              const input::Pipeline& first, bool is_on_gpu);
+                                              const input::Pipeline& first, bool is_on_gpu,
+                                              const input::TargetType& target = {});
 
 }  // namespace autotuned::trainer

@@ -2,17 +2,32 @@
 #include "trainer/job/best_evaluation.hpp"
 
 #include <cmath>
+#include <limits>
 
 namespace autotuned::trainer {
 
+namespace {
+
+// That figure of a test, the higher the better; not a number if it has none.
+double value_of(const TestResult& test, const std::string& figure) {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  if (figure == "loss") return -test.loss;
+  if (figure == "mae") return test.numbers ? -test.numbers->mae : kNone;
+  if (figure == "r2") return test.numbers ? test.numbers->r2.value_or(kNone) : kNone;
+  if (figure == "f1") return test.tags ? test.tags->all.f1().value_or(kNone) : kNone;
+  return test.accuracy;
+}
+
+}  // namespace
+
 BestEvaluation::BestEvaluation(const std::optional<recipes::Evaluation>& rules) {
   if (!rules) return;
-  by_loss_ = rules->best_by == "loss";
+  figure_ = rules->best_by;
   patience_ = rules->patience;
 }
 
 bool BestEvaluation::take(const TestResult& test, std::int64_t epoch) {
-  const double value = by_loss_ ? -test.loss : test.accuracy;
+  const double value = value_of(test, figure_);
   if (std::isnan(value) || (best_ && value <= *best_)) {
     ++since_;
     return false;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "base/json.hpp"
 #include "recipes/recipe.hpp"
@@ -28,7 +29,7 @@ class BestEvaluation {
   void read(const Json& saved);
 
  private:
-  bool by_loss_ = false;
+  std::string figure_;  // evaluate.best_by
   std::optional<std::int64_t> patience_;
   std::optional<double> best_;
   std::int64_t epoch_ = 0;  // of the best

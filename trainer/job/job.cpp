@@ -63,6 +63,13 @@ std::int64_t Job::samples() const {
   return state_->samples();
 }
 
+Result<void> Job::take_from_leader(std::span<double> numbers) {
+  return guarded("ranks", [&]() -> Result<void> {
+    if (state_->ranks() != nullptr) state_->ranks()->take_from_leader(numbers);
+    return {};
+  });
+}
+
 Result<void> Job::start_together() {
   return guarded("ranks", [&] { return state_->start_together(); });
 }
@@ -221,6 +228,10 @@ double Job::rate_factor() const {
 
 void Job::set_rate_factor(double factor) {
   state_->set_rate_factor(factor);
+}
+
+double Job::last_learning_rate() const {
+  return state_->last_learning_rate();
 }
 
 Result<std::string> Job::digest() {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -153,15 +154,46 @@ struct CheckedSteps {
   std::vector<StepInput> inputs;
 };
 
+// How far the outputs are from targets that are numbers.
+struct NumberFigures {
+  struct Value {
+    double mae = 0.0;          // mean absolute error
+    std::optional<double> r2;  // coefficient of determination; nothing if the targets are all equal
+  };
+  double mae = 0.0;           // mean over the values of a target
+  std::optional<double> r2;   // the same over those that have one
+  std::vector<Value> values;  // in the order of the target
+};
+
+// Which tags were found. Counts of samples, or for all tags together of samples and tags.
+struct TagFigures {
+  struct Tag {
+    std::int64_t true_positives = 0;  // have it, and it was found
+    std::int64_t found = 0;           // in which it was found
+    std::int64_t there = 0;           // that have it
+
+    // 2 TP / (2 TP + FP + FN); nothing if no sample has it and it was never found.
+    [[nodiscard]] std::optional<double> f1() const {
+      if (found + there == 0) return std::nullopt;
+      return 2.0 * static_cast<double>(true_positives) / static_cast<double>(found + there);
+    }
+  };
+  Tag all;  // its f1() is micro-F1
+  std::vector<Tag> tags;
+};
+
 struct TestResult {
   std::int64_t samples = 0;
-  double accuracy = 0.0;
-  double loss = 0.0;  // mean over samples
+  double accuracy = 0.0;  // of classes
+  double loss = 0.0;      // mean over samples
   // The share of samples whose class is among the five with the highest logits; nothing with five classes or less.
   std::optional<double> top5_accuracy;
   // confusion[i][j]: samples of class i that were taken for class j. Empty with more than 1000 classes.
   std::vector<std::vector<std::int64_t>> confusion;
-  std::vector<std::string> class_names;  // empty: they have only numbers
+  std::optional<NumberFigures> numbers;  // of targets that are numbers
+  std::optional<TagFigures> tags;        // of targets that are tags
+  // Of classes, of the values of a target, or of tags; empty: they have only numbers.
+  std::vector<std::string> class_names;
   bool was_cancelled = false;
 };
 
@@ -196,6 +228,8 @@ class Job {
   [[nodiscard]] const Configuration& configuration() const;
   // Null: it trains alone.
   [[nodiscard]] RankGroup* ranks() const;
+  // Of several ranks: the leader's numbers, which replace those of the others (RankGroup).
+  [[nodiscard]] Result<void> take_from_leader(std::span<double> numbers);
   // Of an epoch, those of this rank.
   [[nodiscard]] std::int64_t samples_per_epoch() const;
   // Since the initial state; checkpoints carry them. Samples are those of this rank.
@@ -237,6 +271,8 @@ class Job {
   // Multiplies the learning rate besides the schedule: 1 in the initial state; checkpoints carry it.
   [[nodiscard]] double rate_factor() const;
   void set_rate_factor(double factor);
+  // Of the last step that this object made; 0 before the first.
+  [[nodiscard]] double last_learning_rate() const;
 
   // Loader threads work between resume_loading() and pause_loading(); the calls above do both.
   void resume_loading();
@@ -244,8 +280,8 @@ class Job {
   // Cancelling is not an error here: the stretch so far counts.
   [[nodiscard]] Result<Stretch> advance(const StretchLimits& limits,
                                         const CancelCheck& is_cancelled);
-  // Over the recipe's test data. ErrorKind::invalid without any. Of several ranks the leader evaluates, and the others get
-  // its samples, accuracy and loss.
+  // Over the recipe's test data. ErrorKind::invalid without any. Of several ranks the leader evaluates, and the others
+  // learn only whether it was cancelled.
   [[nodiscard]] Result<TestResult> evaluate(const CancelCheck& is_cancelled);
 
   // Files of samples that could not be read and for which others stood in (on_error: skip): those not yet

@@ -11,6 +11,7 @@
 #include "profiler/spans.hpp"
 #include "trainer/common/process_memory.hpp"
 #include "trainer/feed/loading_scope.hpp"
+#include "trainer/input/common/random.hpp"
 #include "trainer/job/job_state.hpp"
 #include "trainer/job/step_clock.hpp"
 
@@ -125,13 +126,17 @@ Job::State::StepTaken Job::State::step_on(const DeviceBatch& batch) {
 }
 
 Job::State::StepTaken Job::State::learn_from(const DeviceBatch& batch) {
+  seed_step();
   at::Tensor loss;
+  last_learning_rate_ = learning_rate();
   if (extensions_.is_any_applied()) {
-    loss = learner_->step(extensions_.on_batch(batch), learning_rate());
+    // They know labels as the data have them.
+    loss = learner_->step(mixed_batch(extensions_.on_batch(batch)), last_learning_rate_);
     extensions_.after_step(steps_ + 1, loss);
+  } else if (mix_rules().is_on()) {
+    loss = learner_->step(mixed_batch(batch), last_learning_rate_);
   } else {
-    seed_step();
-    loss = learner_->step(batch, learning_rate());
+    loss = learner_->step(batch, last_learning_rate_);
   }
   if (reads_every_loss_) {
     const Span span(profiler::span::kLossReading);
@@ -140,6 +145,13 @@ Job::State::StepTaken Job::State::learn_from(const DeviceBatch& batch) {
   steps_ += 1;
   samples_ += batch.samples;
   return {std::move(loss), batch.samples, batch.wait_ns, batch.bytes, batch.ends_epoch};
+}
+
+DeviceBatch Job::State::mixed_batch(const DeviceBatch& batch) const {
+  if (!mix_rules().is_on()) return batch;
+  const Mixing mixing = draw_mixing(mix_rules(), input::seed_of_rank(recipe_.seed, share().rank),
+                                    batch.position, batch.images.size(2), batch.images.size(3));
+  return mixed(batch, mixing, learner_->classes());
 }
 
 Result<void> Job::State::warm_up(std::int64_t steps, const CancelCheck& is_cancelled,

@@ -3,7 +3,6 @@
 #include <ATen/TensorOperators.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -21,6 +20,8 @@
 #include "trainer/job/job_state.hpp"
 #include "trainer/job/step_clock.hpp"
 #include "trainer/job/test_counts.hpp"
+#include "trainer/job/test_tags.hpp"
+#include "trainer/job/test_values.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -73,7 +74,8 @@ Result<void> Job::State::open_test_data() {
   auto opened = open(recipe_.evaluation->data, train_data_->class_names());
   if (!opened) return tl::unexpected(in_test_data(opened.error()));
   test_data_ = std::move(*opened);
-  return check_classes();
+  if (auto fits = check_test_targets(); !fits) return fits;
+  return train_data_->target().is_class() ? check_classes() : Result<void>();
 }
 
 // A class that only one of the two has, or that has another number in each, falsifies an accuracy in silence.
@@ -146,19 +148,9 @@ Result<void> Job::State::compile_test_pipeline(const input::SampleShape& shape_i
 
 Result<TestResult> Job::State::evaluate(const CancelCheck& is_cancelled) {
   if (ranks_ == nullptr) return evaluate_here(is_cancelled);
-  TestResult result;
-  if (ranks_->is_leader()) {
-    auto evaluated = evaluate_here(is_cancelled);
-    if (!evaluated) return evaluated;
-    result = *std::move(evaluated);
-  }
-  std::array<double, 4> figures = {static_cast<double>(result.samples), result.accuracy,
-                                   result.loss, result.was_cancelled ? 1.0 : 0.0};
-  ranks_->take_from_leader(figures);
-  result.samples = static_cast<std::int64_t>(figures[0]);
-  result.accuracy = figures[1];
-  result.loss = figures[2];
-  result.was_cancelled = figures[3] != 0.0;
+  auto result =
+      ranks_->is_leader() ? evaluate_here(is_cancelled) : Result<TestResult>(TestResult());
+  if (result) result->was_cancelled = as_leader_says(result->was_cancelled);
   return result;
 }
 
@@ -180,6 +172,9 @@ Result<TestResult> Job::State::evaluate_here(const CancelCheck& is_cancelled) {
   at::Tensor loss_sum;
   at::Tensor correct;
   TestCounts counts;
+  TestValues values;
+  TestTags tags;
+  const input::TargetType target = test_data_->target();
   for (bool is_done = false; !is_done && !result.was_cancelled;) {
     auto batch = (*feed)->next();
     if (!batch) {
@@ -187,16 +182,26 @@ Result<TestResult> Job::State::evaluate_here(const CancelCheck& is_cancelled) {
     }
     const Learner::Score score = learner_->score(*batch);
     loss_sum = loss_sum.defined() ? loss_sum + score.loss_sum : score.loss_sum;
-    correct = correct.defined() ? correct + score.correct : score.correct;
-    counts.add(score.logits, batch->labels);
+    if (target.is_class()) {
+      correct = correct.defined() ? correct + score.correct : score.correct;
+      counts.add(score.logits, batch->labels);
+    } else if (target.kind == input::TargetKind::tags) {
+      tags.add(score.logits, batch->labels);
+    } else {
+      values.add(score.logits, batch->labels);
+    }
     (*feed)->done();
     result.samples += batch->samples;
     is_done = batch->ends_epoch;
     result.was_cancelled = cancel(profiler::now_ns());
   }
   result.loss = loss_sum.item().toDouble() / static_cast<double>(result.samples);
-  result.accuracy = correct.item().toDouble() / static_cast<double>(result.samples);
-  counts.tell(result);
+  if (target.is_class()) {
+    result.accuracy = correct.item().toDouble() / static_cast<double>(result.samples);
+    counts.tell(result);
+  }
+  values.tell(result);
+  tags.tell(result);
   result.class_names = list_of(train_data_->class_names());
   return result;
 }

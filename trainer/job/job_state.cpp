@@ -90,17 +90,6 @@ std::string restart_part(const Configuration& configuration,
   return part;
 }
 
-Error too_many_classes(const input::Dataset& data, std::int64_t most) {
-  std::string what = "the data has " + std::to_string(data.classes()) + " classes, the model " +
-                     std::to_string(most);
-  for (std::int64_t i = 0; i < data.size(); ++i) {
-    if (data.label(i) < most) continue;
-    what += ": " + data.name(i) + " has the label " + std::to_string(data.label(i));
-    break;
-  }
-  return {ErrorKind::invalid, std::move(what), "model", "set classes of the model"};
-}
-
 tl::unexpected<Error> no_checkpoint(const std::string& name) {
   return fail(ErrorKind::not_found, "there is no checkpoint of this name", name);
 }
@@ -204,11 +193,7 @@ Result<void> Job::State::load(const Configuration& configuration) {
   auto learner = Learner::create(recipe_, pipeline.shape(), device_, &workloads_);
   if (!learner) return tl::unexpected(learner.error());
   learner_ = std::move(*learner);
-  for (const input::Dataset* one : {train_data_.get(), test_data_.get()}) {
-    if (one != nullptr && one->classes() > learner_->classes()) {
-      return tl::unexpected(too_many_classes(*one, learner_->classes()));
-    }
-  }
+  if (auto fits = check_targets(learner_->classes()); !fits) return fits;
   const bool is_shuffled = get_bool(recipe_.data.parameters, "shuffle").value_or(true);
   const auto kept = kept_for(pipeline);
   if (!kept) return tl::unexpected(kept.error());

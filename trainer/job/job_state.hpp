@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "trainer/extensions/extensions.hpp"
+#include "trainer/feed/batch_mix.hpp"
 #include "trainer/feed/feed.hpp"
 #include "trainer/input/common/sample_cache.hpp"
 #include "trainer/input/datasets/damage_search.hpp"
@@ -101,6 +102,7 @@ class Job::State {
   [[nodiscard]] std::int64_t samples() const { return samples_; }
   [[nodiscard]] double rate_factor() const { return rate_factor_; }
   void set_rate_factor(double factor) { rate_factor_ = factor; }
+  [[nodiscard]] double last_learning_rate() const { return last_learning_rate_; }
 
  private:
   struct StepTaken {
@@ -123,7 +125,7 @@ class Job::State {
   [[nodiscard]] bool as_leader_says(bool mine) const;
   // job_evaluation.cpp
   Result<TestResult> evaluate_here(const CancelCheck& is_cancelled);
-  // Whether cuda.graph can be obeyed; then what it takes is there.
+  // Ok if a graph can be recorded under this configuration; opens the library for it.
   Result<void> prepare_graph(const Configuration& configuration);
   Result<void> open_data();
   // `known_classes` as of input::open_dataset().
@@ -133,6 +135,9 @@ class Job::State {
   // job_evaluation.cpp: opens what to evaluate on, if the recipe says so, and compiles its transforms.
   Result<void> open_test_data();
   Result<void> check_classes();
+  // job_targets.cpp: that both data sets have such targets as the loss, and a model with so many outputs.
+  [[nodiscard]] Result<void> check_targets(std::int64_t outputs) const;
+  [[nodiscard]] Result<void> check_test_targets() const;
   Result<void> compile_test_pipeline(const input::SampleShape& shape_in_training);
   // Knobs that neither the feed nor the learner obeys.
   void configure_steps(const Configuration& configuration);
@@ -172,6 +177,11 @@ class Job::State {
   Result<StepTaken> step(const CancelCheck& is_cancelled);
   StepTaken step_on(const DeviceBatch& batch);
   StepTaken learn_from(const DeviceBatch& batch);
+  // By train.mixup_alpha and train.cutmix_alpha.
+  [[nodiscard]] MixRules mix_rules() const {
+    return {recipe_.step_rules.mixup_alpha, recipe_.step_rules.cutmix_alpha};
+  }
+  [[nodiscard]] DeviceBatch mixed_batch(const DeviceBatch& batch) const;
   // For the next step: by the batch size and the samples seen so far.
   [[nodiscard]] double learning_rate() const;
   // Steps that nobody looks at; at least one, and none that begins after `deadline_ns`.
@@ -232,6 +242,7 @@ class Job::State {
   std::int64_t steps_ = 0;
   std::int64_t samples_ = 0;
   double rate_factor_ = 1.0;
+  double last_learning_rate_ = 0.0;  // of the step before
   RankGroup* ranks_ = nullptr;
 };
 

@@ -10,6 +10,8 @@ namespace {
 
 // A matrix of more would be most of what is stored of a run.
 constexpr std::size_t kMostClassesOfMatrix = 100;
+// The same goes for more values of a target.
+constexpr std::size_t kMostValues = 1000;
 
 Json share_of(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? Json(static_cast<double>(part) / static_cast<double>(whole)) : Json();
@@ -37,18 +39,73 @@ Json classes_of(const TestResult& test) {
   return classes;
 }
 
+Json or_null(const std::optional<double>& figure) {
+  return figure ? Json(*figure) : Json();
+}
+
+void add_numbers(const TestResult& test, Json& json) {
+  const NumberFigures& numbers = *test.numbers;
+  json["test_mae"] = numbers.mae;
+  json["test_r2"] = or_null(numbers.r2);
+  if (numbers.values.size() > kMostValues) return;
+  Json& targets = json["test_targets"] = Json::array();
+  for (std::size_t i = 0; i < numbers.values.size(); ++i) {
+    targets.push_back({{"target", name_of(test, i)},
+                       {"mae", numbers.values[i].mae},
+                       {"r2", or_null(numbers.values[i].r2)}});
+  }
+}
+
+void add_tags(const TestResult& test, Json& json) {
+  const TagFigures& tags = *test.tags;
+  json["test_f1"] = or_null(tags.all.f1());
+  json["test_precision"] = share_of(tags.all.true_positives, tags.all.found);
+  json["test_recall"] = share_of(tags.all.true_positives, tags.all.there);
+  if (tags.tags.size() > kMostValues) return;
+  Json& all = json["test_tags"] = Json::array();
+  for (std::size_t i = 0; i < tags.tags.size(); ++i) {
+    const TagFigures::Tag& tag = tags.tags[i];
+    all.push_back({{"tag", name_of(test, i)},
+                   {"samples", tag.there},
+                   {"f1", or_null(tag.f1())},
+                   {"precision", share_of(tag.true_positives, tag.found)},
+                   {"recall", share_of(tag.true_positives, tag.there)}});
+  }
+}
+
 }  // namespace
 
 Json test_json(const std::optional<TestResult>& test) {
   Json json = {{"test_accuracy", nullptr}, {"test_loss", nullptr}};
   if (!test) return json;
-  json["test_accuracy"] = test->accuracy;
   json["test_loss"] = test->loss;
+  if (test->numbers) {
+    add_numbers(*test, json);
+    return json;
+  }
+  if (test->tags) {
+    add_tags(*test, json);
+    return json;
+  }
+  json["test_accuracy"] = test->accuracy;
   if (test->top5_accuracy) json["test_top5_accuracy"] = *test->top5_accuracy;
   if (test->confusion.empty()) return json;
   json["test_classes"] = classes_of(*test);
   if (test->confusion.size() <= kMostClassesOfMatrix) json["test_confusion"] = test->confusion;
   return json;
+}
+
+Json evaluation_frame(const TestResult& test, std::int64_t epoch) {
+  Json frame = {{"epoch", epoch}, {"loss", test.loss}, {"samples", test.samples}};
+  if (test.numbers) {
+    frame["mae"] = test.numbers->mae;
+    frame["r2"] = or_null(test.numbers->r2);
+  } else if (test.tags) {
+    frame["f1"] = or_null(test.tags->all.f1());
+  } else {
+    frame["accuracy"] = test.accuracy;
+  }
+  return frame;
 }
 
 }  // namespace autotuned::trainer

@@ -2,6 +2,7 @@
 // The result of an evaluation as JSON. No LibTorch here.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "base/json.hpp"
@@ -10,7 +11,12 @@
 namespace autotuned::trainer {
 
 // As `train` answers it (docs/trainer-protocol.md): test_accuracy, test_loss; where there is such a figure,
-// test_top5_accuracy, test_classes and test_confusion. Without a result the first two are null.
+// test_top5_accuracy, test_classes and test_confusion, or test_mae, test_r2 and test_targets, or test_f1, test_precision,
+// test_recall and test_tags. Without a result the first
+// two are null; test_accuracy is null without classes.
 [[nodiscard]] Json test_json(const std::optional<TestResult>& test);
+
+// The `evaluation` of a progress frame: epoch, samples, loss and the figures that stand for all samples.
+[[nodiscard]] Json evaluation_frame(const TestResult& test, std::int64_t epoch);
 
 }  // namespace autotuned::trainer

@@ -2,6 +2,7 @@
 #include "trainer/job/training.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <string>
@@ -11,6 +12,7 @@
 #include "profiler/spans.hpp"
 #include "trainer/job/best_evaluation.hpp"
 #include "trainer/job/plateau.hpp"
+#include "trainer/job/test_figures.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -88,6 +90,7 @@ class Training {
     summary_.evaluation_ns = get_integer(*read, "evaluation_ns").value_or(0);
     summary_.final_loss = get_number(*read, "final_loss").value_or(0.0);
     best_.read(member(*read, "best"));
+    is_over_ = best_.is_over();
     plateau_.read(member(*read, "plateau"));
     evaluated_step_ = get_integer(*read, "evaluated_step").value_or(job_.steps());
     return job_.drop(kCheckpoint);
@@ -108,7 +111,7 @@ class Training {
       if (summary_.was_cancelled) return stop();
       is_evaluated = true;
     }
-    while (job_.steps() < plan_.steps && !best_.is_over()) {
+    while (job_.steps() < plan_.steps && !is_over_) {
       auto stretch = advance();
       if (!stretch) return tl::unexpected(stretch.error());
       is_evaluated = false;
@@ -121,7 +124,7 @@ class Training {
       save_epoch();
       if (!is_leader_) continue;
       if (auto looked = look_at_checkpoint(); !looked) miss_checkpoint(looked.error());
-      if (now_ns() >= next_checkpoint_ns_ && job_.steps() < plan_.steps && !best_.is_over()) {
+      if (now_ns() >= next_checkpoint_ns_ && job_.steps() < plan_.steps && !is_over_) {
         const bool is_async = job_.configuration().flag("checkpoint.async");
         const auto done = is_async ? begin_checkpoint() : write_checkpoint();
         if (!done) miss_checkpoint(done.error());
@@ -184,6 +187,7 @@ class Training {
                   {"samples_total", ranks_ * plan_.samples},
                   {"samples_per_second",
                    static_cast<double>(ranks_ * (job_.samples() - progress_.samples)) / seconds},
+                  {"learning_rate", job_.last_learning_rate()},
                   {"loss", summary_.final_loss}});
     progress_ = {.ns = now, .samples = job_.samples()};
   }
@@ -210,15 +214,22 @@ class Training {
     summary_.evaluation_ns += took;
     summary_.test = *test;
     evaluated_step_ = job_.steps();
-    on_progress_({{"evaluation",
-                   {{"epoch", divide_up(job_.steps(), plan_.steps_per_epoch)},
-                    {"accuracy", test->accuracy},
-                    {"loss", test->loss},
-                    {"samples", test->samples}}}});
+    on_progress_(
+        {{"evaluation", evaluation_frame(*test, divide_up(job_.steps(), plan_.steps_per_epoch))}});
     job_.set_rate_factor(plateau_.take(test->loss, job_.rate_factor()));
     if (best_.take(*test, divide_up(job_.steps(), plan_.steps_per_epoch))) save_best();
-    if (best_.is_over() && job_.steps() < plan_.steps) report_early_end();
+    if (auto decided = take_decisions(); !decided) return decided;
+    if (is_over_ && job_.steps() < plan_.steps) report_early_end();
     progress_.ns += now_ns() - start;  // the rate of training leaves it out
+    return {};
+  }
+
+  // What follows from an evaluation: the leader's, on all ranks.
+  Result<void> take_decisions() {
+    std::array<double, 2> decisions = {job_.rate_factor(), best_.is_over() ? 1.0 : 0.0};
+    if (auto taken = job_.take_from_leader(decisions); !taken) return taken;
+    job_.set_rate_factor(decisions[0]);
+    is_over_ = decisions[1] != 0.0;
     return {};
   }
 
@@ -351,6 +362,7 @@ class Training {
   TrainingPlan plan_;  // of this rank
   std::int64_t ranks_;
   bool is_leader_;
+  bool is_over_ = false;  // no evaluation has been better for too long
   bool evaluates_epochs_;
   BestEvaluation best_;
   Plateau plateau_;

@@ -162,9 +162,8 @@ MadeModel make_convnext(const recipes::Typed& spec, input::SampleShape sample) {
   ModelParameters parameters(spec);
   const double drop_ratio = parameters.number("stochastic_depth");
   const std::int64_t classes = parameters.integer("classes");
-  if (parameters.error()) return tl::unexpected(*parameters.error());
-  if (sample.channels != 3) {
-    return unfit(spec.type, "needs samples of 3 channels", sample, "use colour images");
+  if (auto error = colour_model_error(parameters, spec, sample)) {
+    return tl::unexpected(*std::move(error));
   }
   if (sample.height < kLeastSide || sample.width < kLeastSide) {
     return unfit(spec.type, "needs samples of at least 32 x 32", sample,

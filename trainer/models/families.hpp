@@ -4,7 +4,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "base/json.hpp"
 #include "trainer/models/model.hpp"
@@ -64,6 +66,15 @@ class ModelParameters {
                   std::to_string(sample.height) + " x " + std::to_string(sample.width) +
                   " (channels, height, width)",
               "model " + model, remedy);
+}
+
+// Of a model that takes colour images alone: what is wrong with its parameters or, if nothing is, with the samples.
+[[nodiscard]] inline std::optional<Error> colour_model_error(const ModelParameters& parameters,
+                                                             const recipes::Typed& spec,
+                                                             input::SampleShape sample) {
+  if (parameters.error()) return parameters.error();
+  if (sample.channels == 3) return std::nullopt;
+  return unfit(spec.type, "needs samples of 3 channels", sample, "use colour images").value();
 }
 
 }  // namespace autotuned::trainer

@@ -338,9 +338,8 @@ MadeModel make_efficientnet(const recipes::Typed& spec, input::SampleShape sampl
   const double dropout = parameters.number("dropout");
   const double drop_ratio = parameters.number("stochastic_depth");
   const std::int64_t classes = parameters.integer("classes");
-  if (parameters.error()) return tl::unexpected(*parameters.error());
-  if (sample.channels != 3) {
-    return unfit(spec.type, "needs samples of 3 channels", sample, "use colour images");
+  if (auto error = colour_model_error(parameters, spec, sample)) {
+    return tl::unexpected(*std::move(error));
   }
   return std::make_shared<EfficientNet>(dropout, drop_ratio, classes);
 }
@@ -349,9 +348,8 @@ MadeModel make_mobilenet(const recipes::Typed& spec, input::SampleShape sample) 
   ModelParameters parameters(spec);
   const double dropout = parameters.number("dropout");
   const std::int64_t classes = parameters.integer("classes");
-  if (parameters.error()) return tl::unexpected(*parameters.error());
-  if (sample.channels != 3) {
-    return unfit(spec.type, "needs samples of 3 channels", sample, "use colour images");
+  if (auto error = colour_model_error(parameters, spec, sample)) {
+    return tl::unexpected(*std::move(error));
   }
   if (spec.type == "mobilenet_v3_large") {
     return std::make_shared<MobileNet>(kMobileLarge, kMobileLargeHidden, dropout, classes);

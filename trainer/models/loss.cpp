@@ -4,10 +4,14 @@
 #include <ATen/ops/binary_cross_entropy_with_logits.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/huber_loss.h>
+#include <ATen/ops/l1_loss.h>
 #include <ATen/ops/mse_loss.h>
+#include <ATen/ops/smooth_l1_loss.h>
 #include <ATen/ops/tensor.h>
 
 #include <optional>
+#include <tuple>
 #include <vector>
 
 namespace autotuned::trainer {
@@ -19,43 +23,77 @@ at::Tensor targets(const at::Tensor& logits, const at::Tensor& labels, double on
       .scatter_(1, labels.unsqueeze(1), on);
 }
 
+Result<std::vector<double>> weights_from(const Json& weights, const std::string& name,
+                                         const std::string& one, std::int64_t count) {
+  std::vector<double> values;
+  for (const Json& weight : weights) {
+    if (!weight.is_number()) return fail(ErrorKind::invalid, name + ": expected numbers", "loss");
+    values.push_back(weight.get<double>());
+  }
+  if (static_cast<std::int64_t>(values.size()) != count) {
+    return fail(ErrorKind::invalid,
+                name + " has " + std::to_string(values.size()) + " weights, the model " +
+                    std::to_string(count) + (one == "class" ? " classes" : " outputs"),
+                "loss", "give one weight for each " + one);
+  }
+  return values;
+}
+
+at::Tensor loss_of_numbers(Loss loss, const at::Tensor& outputs, const at::Tensor& numbers,
+                           double bend) {
+  if (loss == Loss::l1) return at::l1_loss(outputs, numbers);
+  if (loss == Loss::huber) return at::huber_loss(outputs, numbers, at::Reduction::Mean, bend);
+  if (loss == Loss::smooth_l1) {
+    return at::smooth_l1_loss(outputs, numbers, at::Reduction::Mean, bend);
+  }
+  return at::mse_loss(outputs, numbers);
+}
+
 }  // namespace
 
 Result<Loss> loss_from(const std::string& name) {
   if (name == "cross_entropy") return Loss::cross_entropy;
   if (name == "bce") return Loss::bce;
   if (name == "mse") return Loss::mse;
+  if (name == "l1") return Loss::l1;
+  if (name == "smooth_l1") return Loss::smooth_l1;
+  if (name == "huber") return Loss::huber;
   return fail(ErrorKind::unsupported, "this trainer has no loss '" + name + "'");
 }
 
 Result<LossOptions> loss_options_from(const Json& parameters, std::int64_t classes,
                                       at::Device device) {
-  LossOptions options;
+  LossOptions options = evaluation_options_from(parameters);
   if (const auto smoothing = get_number(parameters, "label_smoothing")) {
     options.label_smoothing = *smoothing;
   }
-  const Json& weights = member(parameters, "class_weights");
-  if (!weights.is_array()) return options;
-  std::vector<double> values;
-  for (const Json& weight : weights) {
-    if (!weight.is_number())
-      return fail(ErrorKind::invalid, "class_weights: expected numbers", "loss");
-    values.push_back(weight.get<double>());
+  if (const auto weight = get_number(parameters, "pos_weight")) {
+    options.pos_weight = at::full({}, *weight, at::dtype(at::kFloat)).to(device);
   }
-  if (static_cast<std::int64_t>(values.size()) != classes) {
-    return fail(ErrorKind::invalid,
-                "class_weights has " + std::to_string(values.size()) + " weights, the model " +
-                    std::to_string(classes) + " classes",
-                "loss", "give one weight for each class");
+  for (const auto& [name, one, tensor] :
+       {std::tuple{"class_weights", "class", &options.class_weights},
+        std::tuple{"pos_weight", "tag", &options.pos_weight}}) {
+    const Json& weights = member(parameters, name);
+    if (!weights.is_array()) continue;
+    auto values = weights_from(weights, name, one, classes);
+    if (!values) return tl::unexpected(values.error());
+    *tensor = at::tensor(*values, at::dtype(at::kFloat)).to(device);
   }
-  options.class_weights = at::tensor(values, at::dtype(at::kFloat)).to(device);
+  return options;
+}
+
+LossOptions evaluation_options_from(const Json& parameters) {
+  LossOptions options;
+  for (const char* const name : {"beta", "delta"})
+    if (const auto bend = get_number(parameters, name)) options.bend = *bend;
   return options;
 }
 
 at::Tensor loss_of(Loss loss, const at::Tensor& logits, const at::Tensor& labels,
                    const LossOptions& options) {
   if (loss == Loss::cross_entropy) {
-    if (options.label_smoothing == 0.0 && !options.class_weights.defined()) {
+    if (options.label_smoothing == 0.0 && !options.class_weights.defined() &&
+        !labels.is_floating_point()) {
       return at::cross_entropy_loss(logits, labels);
     }
     std::optional<at::Tensor> weights;
@@ -63,12 +101,20 @@ at::Tensor loss_of(Loss loss, const at::Tensor& logits, const at::Tensor& labels
     return at::cross_entropy_loss(logits.to(at::kFloat), labels, weights, at::Reduction::Mean,
                                   /*ignore_index=*/-100, options.label_smoothing);
   }
+  if (loss == Loss::bce && labels.is_floating_point()) {
+    std::optional<at::Tensor> weights;
+    if (options.pos_weight.defined()) weights = options.pos_weight;
+    return at::binary_cross_entropy_with_logits(logits.to(at::kFloat), labels, {}, weights);
+  }
   if (loss == Loss::bce) {
     const double off = options.label_smoothing / static_cast<double>(logits.size(1));
     return at::binary_cross_entropy_with_logits(
         logits.to(at::kFloat), targets(logits, labels, 1.0 - options.label_smoothing + off, off));
   }
-  return at::mse_loss(logits, targets(logits, labels, 1.0, 0.0));
+  if (!labels.is_floating_point()) {
+    return at::mse_loss(logits, targets(logits, labels, 1.0, 0.0));
+  }
+  return loss_of_numbers(loss, logits.to(at::kFloat), labels, options.bend);
 }
 
 }  // namespace autotuned::trainer

@@ -15,8 +15,11 @@ namespace autotuned::trainer {
 
 enum class Loss {
   cross_entropy,
-  bce,  // mean over samples and outputs of the binary cross entropy of logit and one-hot label
-  mse,  // mean over samples and outputs of (output - one-hot label)^2
+  bce,  // mean over samples and outputs of the binary cross entropy of logit and one-hot label, or tag
+  mse,  // mean over samples and outputs of (output - target)^2; of classes the target is one-hot
+  l1,   // mean over samples and outputs of |output - target|, of numbers
+  smooth_l1,  // the same with a parabola below `bend` (PyTorch's beta)
+  huber,      // smooth_l1 times `bend` (PyTorch's delta)
 };
 
 struct LossOptions {
@@ -24,9 +27,14 @@ struct LossOptions {
       0.0;  // of cross_entropy and bce: share of the target spread over all classes
   at::Tensor
       class_weights;  // of cross_entropy: one for each class, on the logits' device; or not defined
+  // Of bce with tags: of samples that have a tag, a scalar or one for each tag, on the logits' device; or not defined.
+  at::Tensor pos_weight;
+  double bend = 1.0;  // of smooth_l1 and huber: the difference from which on they are linear
 };
 
-// A scalar of logits and labels. Throws c10::Error, or what a plugin's does.
+// A scalar of logits (samples, outputs) and labels: classes (samples) in int64, or numbers, tags or shares of classes
+// (samples, outputs) in float32.
+// Throws c10::Error, or what a plugin's does.
 using LossFunction = std::function<at::Tensor(const at::Tensor& logits, const at::Tensor& labels)>;
 
 // ErrorKind::unsupported for an unknown name.
@@ -36,8 +44,11 @@ using LossFunction = std::function<at::Tensor(const at::Tensor& logits, const at
 [[nodiscard]] Result<LossOptions> loss_options_from(const Json& parameters, std::int64_t classes,
                                                     at::Device device);
 
+// The same for evaluations: without what serves the training alone, label_smoothing and weights.
+[[nodiscard]] LossOptions evaluation_options_from(const Json& parameters);
+
 // The mean over the samples as a scalar, computed as PyTorch does: in float32 under autocast, too.
-// Throws c10::Error.
+// Throws c10::Error. REQUIRES: labels that recipes::losses_of() has for the loss, numbers of the logits' shape.
 [[nodiscard]] at::Tensor loss_of(Loss loss, const at::Tensor& logits, const at::Tensor& labels,
                                  const LossOptions& options = {});
 

@@ -84,7 +84,7 @@ Result<std::int64_t> classes_of(sdk::WorkloadModel& model, input::SampleShape sa
     return fail(ErrorKind::invalid, "forward: returns nothing", who, kRemedy);
   }
   if (!logits->is_floating_point() || logits->dim() != 2 || logits->size(0) != kSamples ||
-      logits->size(1) < 2) {
+      logits->size(1) < 1) {
     return fail(ErrorKind::invalid, "forward: returns " + shape_text(*logits) + " for two samples",
                 who, kRemedy);
   }

@@ -151,9 +151,8 @@ class ResNet final : public Model {
 MadeModel make_resnet(const recipes::Typed& spec, input::SampleShape sample) {
   ModelParameters parameters(spec);
   const std::int64_t classes = parameters.integer("classes");
-  if (parameters.error()) return tl::unexpected(*parameters.error());
-  if (sample.channels != 3) {
-    return unfit(spec.type, "needs samples of 3 channels", sample, "use colour images");
+  if (auto error = colour_model_error(parameters, spec, sample)) {
+    return tl::unexpected(*std::move(error));
   }
   if (spec.type == "resnet18") {
     return std::make_shared<ResNet<BasicBlock>>(std::array{2, 2, 2, 2}, classes);

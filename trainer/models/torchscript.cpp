@@ -213,7 +213,7 @@ Result<std::int64_t> classes_of(torch::jit::Module& script, input::SampleShape s
   }
   const at::Tensor& logits = output->toTensor();
   if (!logits.is_floating_point() || logits.dim() != 2 || logits.size(0) != kSamples ||
-      logits.size(1) < 2) {
+      logits.size(1) < 1) {
     return fail(ErrorKind::invalid, "forward returns " + shape_text(logits) + " for two samples",
                 file, kRemedy);
   }

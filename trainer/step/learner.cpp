@@ -58,8 +58,8 @@ Learner::Learner(std::shared_ptr<Model> model, LossFunction loss, at::Device dev
 Result<std::unique_ptr<Learner>> Learner::create(const recipes::Recipe& recipe,
                                                  input::SampleShape sample, at::Device device,
                                                  Workloads* workloads) {
-  // That of evaluations has no options: smoothing and weights serve the training.
-  auto test_loss = loss_function(recipe, {}, workloads);
+  const LossOptions test_options = evaluation_options_from(recipe.loss_parameters);
+  auto test_loss = loss_function(recipe, test_options, workloads);
   if (!test_loss) return tl::unexpected(test_loss.error());
   at::manual_seed(recipe.seed);
   auto model = workloads != nullptr && recipe.model.type == Workloads::kType
@@ -293,9 +293,10 @@ Learner::Score Learner::score(const DeviceBatch& batch) {
     const WeightAverage::Scope averaged(average_.get());
     return forward(batch.images);
   }();
+  const bool has_classes = batch.labels.dim() == 1;
   return {.loss_sum = compute_loss(test_loss_, logits, batch.labels).to(at::kDouble) *
                       static_cast<double>(batch.samples),
-          .correct = logits.argmax(1).eq(batch.labels).sum(),
+          .correct = has_classes ? logits.argmax(1).eq(batch.labels).sum() : at::Tensor(),
           .logits = logits};
 }
 

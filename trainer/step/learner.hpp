@@ -57,8 +57,9 @@ class Learner {
   void configure(const LearnerSettings& settings);
   [[nodiscard]] const LearnerSettings& settings() const { return settings_; }
 
-  // Told what the model is given in steps: the labels once, at the beginning; then the images of every call of its
-  // forward, whoever calls it. Without gradients and autocast. For those that are empty: nobody.
+  // Called with the input of the model in steps: once with the labels, at the beginning; then with the images
+  // of every call of its forward, by any caller. Without gradients and autocast. An empty function is not
+  // called.
   struct InputWatch {
     std::function<void(const at::Tensor& labels)> labels;
     std::function<void(const at::Tensor& images)> images;
@@ -89,7 +90,7 @@ class Learner {
 
   struct Score {
     at::Tensor loss_sum;  // over samples
-    at::Tensor correct;   // number of samples
+    at::Tensor correct;   // number of samples; not defined if targets are no classes
     at::Tensor logits;    // of each
   };
   // While one lives, steps run as they are, operator by operator, for who looks at them; with the arithmetic

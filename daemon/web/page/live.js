@@ -38,10 +38,17 @@ function takeBlock(state, event) {
   addPoint(state.memory, { x: state.blocks, y: event.peak_host_memory_bytes || 0, device: event.peak_device_memory_bytes || 0 });
 }
 
+function figureText(evaluation) {
+  if (typeof evaluation.accuracy === "number") return `accuracy ${percentText(evaluation.accuracy)}`;
+  if (typeof evaluation.mae === "number") return `mean absolute error ${evaluation.mae.toPrecision(4)}`;
+  if (typeof evaluation.f1 === "number") return `micro-F1 ${evaluation.f1.toFixed(4)}`;
+  return `loss ${evaluation.loss}`;
+}
+
 function takeTraining(state, progress) {
   if (progress.evaluation) {
     state.evaluations.push(progress.evaluation);
-    addMessage(state, "•", `epoch ${progress.evaluation.epoch}: accuracy ${percentText(progress.evaluation.accuracy)}`);
+    addMessage(state, "•", `epoch ${progress.evaluation.epoch}: ${figureText(progress.evaluation)}`);
     return;
   }
   if (typeof progress.samples !== "number") return;
@@ -111,10 +118,10 @@ function liveAnswer(state) {
 
 function currentNodes(state) {
   if (state.training && !state.current) {
-    const { samples, samples_total: total, samples_per_second: rate, step, loss } = state.training;
+    const { samples, samples_total: total, samples_per_second: rate, step, loss, learning_rate: learningRate } = state.training;
     const left = rate > 0 && total > samples ? secondsText((total - samples) / rate) : null;
     return [element("progress", { max: Math.max(total || 1, 1), value: samples, ariaLabel: "progress of the training" }),
-      figureList([["done", total > 0 ? percentText(samples / total) : null], ["step", countText(step || 0)], ["loss", typeof loss === "number" ? loss.toFixed(4) : null], ["rate", rateText(rate)], ["left", left]])];
+      figureList([["done", total > 0 ? percentText(samples / total) : null], ["step", countText(step || 0)], ["loss", typeof loss === "number" ? loss.toFixed(4) : null], ["learning rate", learningRate > 0 ? learningRate.toPrecision(3) : null], ["rate", rateText(rate)], ["left", left]])];
   }
   if (!state.current) return [quiet("No trial is measured at the moment.")];
   const last = state.current.points.at(-1);

@@ -23,7 +23,9 @@ function trainedFigure(training) {
   if (!training || !training.steps) return [null];
   const loss = typeof training.final_loss === "number" ? `loss ${training.final_loss.toFixed(4)}` : null;
   const accuracy = typeof training.test_accuracy === "number" ? `test accuracy ${(100 * training.test_accuracy).toFixed(2)} %` : null;
-  return [`${countText(training.steps)} steps`, [accuracy, loss, training.samples_per_second ? "at " + rateText(training.samples_per_second) : null].filter(Boolean).join(", ")];
+  const error = typeof training.test_mae === "number" ? `mean absolute error ${training.test_mae.toPrecision(4)}` : null;
+  const found = typeof training.test_f1 === "number" ? `micro-F1 ${training.test_f1.toFixed(4)}` : null;
+  return [`${countText(training.steps)} steps`, [accuracy, error, found, loss, training.samples_per_second ? "at " + rateText(training.samples_per_second) : null].filter(Boolean).join(", ")];
 }
 
 function answerSection(run) {
@@ -47,7 +49,7 @@ function answerSection(run) {
 
 function changedSection(run) {
   const changes = changesOf(run.best.change, run.start.configuration);
-  const caveat = run.best.one_time_ns > 0 ? quiet(`It costs ${stepText(run.best.one_time_ns)} once more in a training.`) : null;
+  const caveat = run.best.one_time_ns > 0 ? quiet(`It costs ${stepText(run.best.one_time_ns)} once in a training.`) : null;
   return section("What changed", changes.length > 0 ? changeTable(changes) : quiet("Nothing: the starting configuration is kept."), caveat);
 }
 
@@ -66,7 +68,7 @@ export function stepNodes(before, after) {
 }
 
 export function findingNodes(findings) {
-  return findings.map((finding) => element("p", {}, element("strong", {}, finding.id), " ", finding.evidence, " ", small("→ " + finding.advice + (finding.plugin ? ` (plugin ${finding.plugin})` : ""))));
+  return findings.map((finding) => element("p", {}, element("strong", {}, finding.id), finding.severity ? ` (${finding.severity}) ` : " ", finding.evidence, " ", small("→ " + finding.advice + (finding.plugin ? ` (plugin ${finding.plugin})` : ""))));
 }
 
 function timeSection(run, profileLink) {
@@ -139,7 +141,7 @@ function restSections(run) {
     operators.length > 0 ? section("Operators", tableOf("The largest, by their share of a step" + (run.best.profile ? " now" : " at the start"), [{ title: "operator" }, { title: "share", right: true }], operators.map((one) => [code(one.name), percentText(one.ratio)]))) : null,
     silent.length > 0 ? section("Plugins that tried nothing", tableOf("", [{ title: "plugin" }, { title: "because" }], silent.map((one) => [code(one.plugin), (one.is_failure ? "! " : "") + one.because]))) : null,
     section("The job and the machine", figureList([
-      ["machine", machineText(facts, run.machine)], ["LibTorch", run.libtorch], ["began", whenText(run.started_unix_ns)], ["state", stateText(run)],
+      ["machine", machineText(facts, run.machine)], [run.job?.script ? "PyTorch" : "LibTorch", run.libtorch], ["began", whenText(run.started_unix_ns)], ["state", stateText(run)],
       ["model", knobText(run.job?.model?.type)], ["data", knobText(run.job?.data?.type)], ["optimizer", knobText(run.job?.optimizer?.type)],
     ]), ...(run.machine_findings || []).map(note)),
   ];

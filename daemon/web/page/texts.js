@@ -12,9 +12,9 @@ export const percentText = (ratio) => isNumber(ratio) ? (100 * ratio).toFixed(1)
 export const gainText = (ratio) => isNumber(ratio) ? (ratio >= 1 ? "+" : "−") + Math.abs(100 * (ratio - 1)).toFixed(1) + " %" : "–";
 
 export function intervalText(low, high) {
-  const lower = isNumber(low) && low > 0 ? low.toFixed(2) : "unknown";
-  const upper = isNumber(high) && high > 0 && high < NO_UPPER_END ? high.toFixed(2) : "unknown";
-  return lower === upper && lower === "unknown" ? "no interval yet" : `${lower} to ${upper}`;
+  const hasLower = isNumber(low) && low > 0;
+  if (!isUpperEnd(high)) return hasLower ? `at least ${low.toFixed(2)}` : "no interval yet";
+  return hasLower ? `${low.toFixed(2)} to ${high.toFixed(2)}` : `at most ${high.toFixed(2)}`;
 }
 export const isUpperEnd = (high) => isNumber(high) && high > 0 && high < NO_UPPER_END;
 

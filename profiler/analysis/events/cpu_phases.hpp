@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which part of the training the host is, as far as a trace tells.
+// In which phase of the training the host is, as far as a trace shows it.
 #pragma once
 
 #include <array>
@@ -10,15 +10,18 @@
 
 namespace autotuned::analysis {
 
-// `forward` has the loss; `elsewhere` is what none of the others is known to be.
+// `forward` includes the loss; `elsewhere` is time that is known to be in none of the others.
 enum class CpuPhase { forward, backward, optimizer, elsewhere };
 inline constexpr std::size_t kCpuPhases = 4;
 [[nodiscard]] const char* to_string(CpuPhase phase);
 
-// Moments on any thread of the host; no moment is in two of them, and `elsewhere` is empty.
-// optimizer: events that torch.optim names "Optimizer.…". backward: nodes of autograd's graph, and annotations of that
-// name. forward: calls of modules, operators that a node of the backward pass names by its sequence number, annotations
-// "forward" and "loss"; forward that runs again inside of the backward pass belongs to that.
+// The moments of each phase on any thread of the host. No moment is in two phases; `elsewhere` is empty.
+//
+// - optimizer: events that torch.optim names "Optimizer.…"
+// - backward: nodes of autograd's graph, and annotations of that name
+// - forward: calls of modules, operators whose sequence number a node of the backward pass names, and
+//   annotations "forward" and "loss". A forward pass that runs again inside the backward pass belongs to
+//   backward.
 [[nodiscard]] std::array<Intervals, kCpuPhases> cpu_phases(const traces::Trace& trace);
 
 }  // namespace autotuned::analysis

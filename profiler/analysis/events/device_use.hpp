@@ -10,17 +10,19 @@
 
 namespace autotuned::analysis {
 
-// Over stretches of time. Figures are absent where no kernel of the trace has what they are made of.
+// The use of one device within stretches of time. A figure is absent if no kernel of the trace has the data
+// for it.
 struct DeviceUse {
   int device = 0;
   double utilization = 0;  // share of the stretches in which at least one kernel runs
-  // Share of the multiprocessors with a block, from blocks per multiprocessor: those of kernels that run
-  // together add up, to 1 at most; idle time counts as 0.
+  // Share of the multiprocessors with a block, from blocks per multiprocessor, 0 to 1. Kernels that run at
+  // the same time add up, to 1 at most; idle time counts as 0.
   std::optional<double> sm_efficiency;
   // Mean over the kernels, weighted by duration: busy time only. 0 to 100.
   std::optional<double> achieved_occupancy_percent;
-  double tensor_core_ratio = 0;          // share of the kernel time within the stretches
-  double unknown_tensor_core_ratio = 0;  // of generated kernels, which may use them or not
+  double tensor_core_ratio = 0;  // share of the kernel time within the stretches
+  // Share of generated kernels, which may use tensor cores or not.
+  double unknown_tensor_core_ratio = 0;
 };
 
 // One entry for each device that ran a kernel, by number.

@@ -12,15 +12,15 @@ namespace autotuned::analysis {
 // FlopCounterMode: they move data rather than compute.
 [[nodiscard]] bool has_flop_formula(std::string_view name);
 
-// Of one call, with a multiplication and an addition as two. `sizes` and `values` are "Input Dims" and
-// "Concrete Inputs" of a trace: "[[16, 3, 224, 224], [64, 3, 7, 7], []]" and ["", "", "[2, 2]"]. Nothing
-// for an operator without a formula, for sizes that were not recorded or do not fit it, and for a
-// convolution whose stride, padding and dilation are not known.
+// Floating-point operations of one call; a multiplication and an addition count as two. `sizes` and `values`
+// are "Input Dims" and "Concrete Inputs" of a trace: "[[16, 3, 224, 224], [64, 3, 7, 7], []]" and ["", "",
+// "[2, 2]"]. Nothing for an operator without a formula, for sizes that were not recorded or do not fit the
+// operator, and for a convolution with unknown stride, padding and dilation.
 //
-// Formulas: 2 m k n for (m, k) times (k, n); for a convolution 2 N P W with P places of the output (of
-// the input, if transposed) and W weights, and once more for each gradient that its backward computes;
-// 2 b s t (d + v) for attention of s queries of width d over t keys and values of width v, without
-// what a causal mask saves.
+// Formulas: 2 m k n for (m, k) times (k, n); 2 N P W for a convolution with P places of the output (of the
+// input, if transposed) and W weights, and once more for each gradient that its backward computes; 2 b s t (d
+// + v) for attention of s queries of width d over t keys and values of width v, without savings by a causal
+// mask.
 [[nodiscard]] std::optional<double> floating_point_operations(std::string_view name,
                                                               std::string_view sizes,
                                                               std::string_view values);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How batches come to the model: waits for the loader, what is done meanwhile, copies to the device.
+// How batches reach the model: waits for the loader, what the host does during them, and copies to the
+// device.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ struct LoaderWait {
   std::string step;  // "12"; empty: outside of all steps
 };
 
-// Something done a number of times.
+// An event that occurred a number of times.
 struct Occurrence {
   std::string name;
   std::int64_t calls = 0;
@@ -35,11 +36,11 @@ struct InputUse {
   double mean_wait_ns = 0;
   std::int64_t median_wait_ns = 0;
   std::int64_t longest_wait_ns = 0;
-  double waiting_ratio = 0;  // of the steps, whatever else went on
-  // Every so many batches one is waited for much longer than for the others: as many as there are workers,
-  // as a rule. 0: there is no such rhythm.
+  double waiting_ratio = 0;  // share of the steps' time, 0 to 1, overlapping work included
+  // Every `period` batches one wait is much longer than the others; as a rule, this is the number of workers.
+  // 0: no such pattern.
   std::int64_t period = 0;
-  // The largest total first, all three.
+  // All three lists: the largest total first.
   std::vector<Occurrence> inside;       // operators called by the training thread while it loads
   std::vector<Occurrence> annotations;  // record_function of the program, on all threads
   std::vector<Occurrence> copies;       // between host and devices, by kind
@@ -49,13 +50,13 @@ struct InputUse {
 [[nodiscard]] InputUse input_use(const traces::Trace& trace, const std::vector<CallNode>& nodes,
                                  const Breakdown& breakdown);
 
-// Every wait for a loader that was recorded, by time. They may overlap.
+// All recorded waits for a loader, by time. They may overlap.
 [[nodiscard]] Intervals loader_waits(const traces::Trace& trace);
 
-// Waits that are much longer than the others, and come back every `period` batches; 0: they do not.
+// Waits that are much longer than the others and recur every `period` batches; 0: none.
 struct Rhythm {
   std::int64_t period = 0;
-  std::vector<std::size_t> long_waits;  // which ones; empty without a period
+  std::vector<std::size_t> long_waits;  // indices of the long waits; empty without a period
 };
 [[nodiscard]] Rhythm rhythm_of(const Intervals& waits);
 

@@ -17,12 +17,13 @@ struct Interval {
   friend bool operator==(const Interval&, const Interval&) = default;
 };
 
-// The length of what both have; 0 where they do not meet.
+// The length of the intersection; 0 if it is empty.
 [[nodiscard]] inline std::int64_t overlap_ns(Interval a, Interval b) {
   return std::max<std::int64_t>(0, std::min(a.end_ns, b.end_ns) - std::max(a.start_ns, b.start_ns));
 }
 
-// Of the functions below, all but merged() take and give sets: sorted, disjoint, nothing empty.
+// A set of moments. All functions below except merged() take and return sets: sorted, disjoint, without empty
+// intervals.
 using Intervals = std::vector<Interval>;
 
 // The set of moments in any of `stretches`, which may be in any order and overlap.
@@ -30,11 +31,11 @@ using Intervals = std::vector<Interval>;
 [[nodiscard]] Intervals intersection(const Intervals& a, const Intervals& b);
 [[nodiscard]] Intervals difference(const Intervals& a, const Intervals& b);
 [[nodiscard]] std::int64_t length_ns(const Intervals& set);
-// The length of what lies within `window`, in time that grows with the logarithm of the set and with
-// what is inside.
+// The length of the part within `window`. Takes time logarithmic in the size of the set, plus the number of
+// intervals within `window`.
 [[nodiscard]] std::int64_t length_within_ns(const Intervals& set, Interval window);
 
-// A set that is asked often how much of a window it has: in time that grows with its logarithm only.
+// A set for many questions about the length within a window, each of which takes logarithmic time.
 class Stretches {
  public:
   Stretches() = default;
@@ -43,7 +44,7 @@ class Stretches {
   [[nodiscard]] const Intervals& intervals() const { return set_; }
   [[nodiscard]] std::int64_t length_ns() const { return length_before_.back(); }
   [[nodiscard]] std::int64_t length_within_ns(Interval window) const;
-  // Whether one of them has all of `time`, which is not empty.
+  // Whether one stretch contains all of `time`. REQUIRES: `time` is not empty.
   [[nodiscard]] bool hold(Interval time) const {
     return length_within_ns(time) == time.length_ns();
   }
@@ -55,7 +56,8 @@ class Stretches {
   [[nodiscard]] std::int64_t length_until_ns(std::int64_t moment_ns) const;
 
   Intervals set_;
-  std::vector<std::int64_t> length_before_ = {0};  // of those before each, and of all
+  // Total length of the stretches before each, then of all.
+  std::vector<std::int64_t> length_before_ = {0};
 };
 
 }  // namespace autotuned::analysis

@@ -23,10 +23,10 @@ struct Launches {
   std::vector<Row> calls;                  // of the runtime, by start
 };
 
-// Looks at all events first: a trace gives no order between a launch and what it launched.
+// Needs all events: in a trace, a launch may come after the work that it launched.
 [[nodiscard]] Launches launches_of(const traces::Trace& trace);
 
-// Whether the devices are AMD's: something was launched through HIP.
+// Whether the devices are from AMD: work was launched through HIP.
 [[nodiscard]] bool is_rocm(const traces::Trace& trace);
 
 }  // namespace autotuned::analysis

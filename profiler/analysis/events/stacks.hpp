@@ -14,14 +14,14 @@ namespace autotuned::analysis {
 
 inline constexpr std::uint32_t kNoStack = traces::kNoDetail;
 
-// Of functions of Python and what they call, here and in flame.hpp: what is called deeper is part of the one at
-// this depth. A hostile trace may nest a million.
+// The largest depth of Python functions that is kept, here and in flame.hpp; deeper calls count as part of
+// the function at this depth. An invalid trace may nest a million.
 inline constexpr int kDeepestCall = 200;
 
 // One function of a stack. Stacks that begin alike share their outer frames.
 struct StackFrame {
   traces::NameId name = 0;          // of Stacks::names
-  std::uint32_t caller = kNoStack;  // stands before it
+  std::uint32_t caller = kNoStack;  // its index is smaller
   int depth = 0;
 };
 
@@ -32,21 +32,21 @@ struct Stacks {
   bool has_any = false;
 };
 
-// A node of the backward pass, and all that it calls, has the stack in which the operator was called that made it
-// (forward_threads.hpp), and below it the frame "(backward)": its own thread knows only who started the pass.
-// Functions that are built into Python are no frames: each is the operator once more.
-// All empty where the trace was read without stacks.
+// The stack of each operator. A node of the backward pass, and everything that it calls, has the stack of the
+// operator that created it (forward_threads.hpp), followed by the frame "(backward)", because its own thread
+// only knows what started the pass. Built-in functions of Python are not frames: each repeats the operator
+// below it. Empty if the trace was read without stacks.
 [[nodiscard]] Stacks stacks_of(const traces::Trace& trace);
 
-// "model.py(12): forward ← train.py(30): main": the innermost first, and at most so many.
-// REQUIRES: `frame` is of `stacks`.
+// "model.py(12): forward ← train.py(30): main": at most `most_frames` frames, the innermost first. REQUIRES:
+// `frame` is of `stacks`.
 [[nodiscard]] std::string stack_text(const Stacks& stacks, std::uint32_t frame,
                                      int most_frames = 16);
 
-// Whether a call of this name is one that is built into Python: "<built-in method conv2d of …>".
+// Whether the name is that of a built-in function of Python: "<built-in method conv2d of …>".
 [[nodiscard]] bool is_built_in(const std::string& function);
 
-// Indices of Trace::python_calls by thread and time, whatever holds another before it.
+// Indices of Trace::python_calls by thread and time; a caller comes before its callees.
 [[nodiscard]] std::vector<std::uint32_t> python_calls_in_order(const traces::Trace& trace);
 
 }  // namespace autotuned::analysis

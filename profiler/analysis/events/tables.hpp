@@ -20,28 +20,29 @@ struct OperatorRow {
   std::string name;
   std::int64_t calls = 0;
   std::int64_t host_total_ns = 0;
-  std::int64_t host_self_ns = 0;  // without operators and calls of the runtime inside
-  std::int64_t device_total_ns =
-      0;  // kernels, copies and fills that it and what it called launched
+  std::int64_t host_self_ns = 0;  // without the operators and runtime calls inside
+  // Kernels, copies and fills that were launched by it or by operators that it called.
+  std::int64_t device_total_ns = 0;
   std::int64_t device_self_ns = 0;
   std::string shapes;  // of the inputs, as the trace has them; empty where rows are by name only
   // Floating-point operations of all calls together (flops.hpp); 0 where they are not known.
   double flop = 0;
-  std::string stack;  // stack_text(); empty where rows are by something else, or nobody knows it
+  std::string stack;  // stack_text(); empty if rows are not by stack, or the stack is not known
 
   friend bool operator==(const OperatorRow&, const OperatorRow&) = default;
 };
 
-// Over everything that was recorded, inside and outside of steps. Largest self time (host and device together)
-// first. An operator whose only child is another of its name counts once. By stacks: those of `stacks`, which are of the same trace.
+// Covers the whole recording, inside and outside of steps. Largest self time (host and device together)
+// first. An operator whose only child has the same name counts once with it. OperatorsBy::stacks uses
+// `stacks`, which must be of the same trace.
 enum class OperatorsBy { name, shapes, stacks };
 [[nodiscard]] std::vector<OperatorRow> operator_table(const traces::Trace& trace,
                                                       const Launches& launches,
                                                       OperatorsBy by = OperatorsBy::name,
                                                       const Stacks& stacks = {});
 
-// That table by name, and one of what lies within `stretches`: calls that begin there, and of all times the part
-// that is there. REQUIRES: `nodes` is call_tree(trace, launches, operators).
+// The table by name of the whole recording, and that of `stretches`: calls that begin within them, and the
+// part of each time within them. REQUIRES: `nodes` is call_tree(trace, launches, operators).
 struct OperatorTables {
   std::vector<OperatorRow> recorded;
   std::vector<OperatorRow> within;
@@ -56,13 +57,13 @@ struct KernelRow {
   std::int64_t total_ns = 0;
   std::int64_t min_ns = 0;
   std::int64_t max_ns = 0;
-  // Means weighted by duration, in which kernels without the figure count as 0; nothing where none has it.
+  // Means weighted by duration; kernels without the figure count as 0. Nothing if no kernel has it.
   std::optional<double> blocks_per_sm;
   std::optional<double> occupancy_percent;
   TensorCores tensor_cores = TensorCores::no;
 };
 
-// Over everything that was recorded, the largest total first.
+// Covers the whole recording; the largest total first.
 [[nodiscard]] std::vector<KernelRow> kernel_table(const traces::Trace& trace);
 
 }  // namespace autotuned::analysis

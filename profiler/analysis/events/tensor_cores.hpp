@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a kernel computes on tensor cores, as far as its name tells.
+// Whether a kernel computes on tensor cores, as far as its name shows.
 #pragma once
 
 #include <string_view>

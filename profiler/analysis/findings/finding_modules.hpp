@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where in the program a finding is: the module, where a trace knows the modules of its operators, and what waits.
+// Where in the program a finding is: the module, if the trace has the modules of operators, and the
+// operations that wait.
 #pragma once
 
 #include <map>
@@ -13,23 +14,23 @@
 
 namespace autotuned::analysis {
 
-// The module that spends most of the time of certain operators on the host, its backward included.
+// The module that spends most of the host time of certain operators, backward included.
 struct Place {
   std::string module;  // its path in the model
-  double share = 0;    // of these operators' time
+  double share = 0;    // of these operators' time, 0 to 1
 };
 
-// By the signal of the rule that is about these operators, whether or not it fires. Without those of which the trace
-// knows no module.
+// By the signal of a rule about certain operators, whether or not the rule fires. Operators without a known
+// module are left out.
 using Places = std::map<std::string, Place>;
 
 [[nodiscard]] Places places_of(const traces::Trace& trace, const Stretches& stretches);
 
-// Adds to the evidence of findings the place of their signal.
+// Adds the place of its signal to the evidence of each finding.
 void name_modules(const Places& places, std::vector<Finding>& findings);
 
-// Adds to the finding about gather the calls that synchronise, and the copies, inside of its backward: those that
-// begin within `stretches`, the longest first.
+// Adds to the finding about gather: the synchronising calls and the copies inside of its backward that begin
+// within `stretches`, the longest first.
 void name_waits(const traces::Trace& trace, const Launches& launches, const Stretches& stretches,
                 std::vector<Finding>& findings);
 

@@ -11,8 +11,8 @@
 
 namespace autotuned::analysis {
 
-// Fires when `signal` is over (or, `is_below`, under) `threshold`. A rule whose signal a trace cannot tell
-// does not fire.
+// A rule fires if `signal` is above (or, with `is_below`, below) `threshold`. It does not fire if the trace
+// does not have the signal.
 struct Rule {
   const char* id;
   const char* signal;
@@ -20,49 +20,51 @@ struct Rule {
   bool is_below;
   // One sentence with the figures: {signal} is replaced by its value in its unit.
   const char* evidence;
-  const char* plugin;  // that acts on it by itself in `autotuned run`; "" where none does
-  const char* knob;    // that the plugin turns; "" where there is none
+  const char* plugin;  // the plugin that acts on it in `autotuned run`; "" for none
+  const char* knob;    // the knob that the plugin turns; "" for none
   const char* advice;  // what to change in a program that uses PyTorch
 };
 
-// Those that cost most, as a rule, come first.
+// All rules; those that usually cost most come first.
 [[nodiscard]] std::span<const Rule> rules();
 
-// Of PyTorch, to paste; "" where there is none.
+// Code for PyTorch, to paste; "" if there is none.
 [[nodiscard]] const char* code_of(const Rule& rule);
 
-// How much a finding matters: by what acting on it can save at most (high: a fifth of the step or more, medium: a twentieth
-// or more, low: less), or by what it does besides, such as running out of memory. A note only says something of the
-// recording or of where to look.
+// How much a finding matters: by the largest share of the step that acting on it can save (high: a fifth or
+// more, medium: a twentieth or more, low: less), or by another effect such as running out of memory. A note
+// only says something about the recording, or where to look.
 enum class Severity { note, low, medium, high };
 [[nodiscard]] const char* to_string(Severity severity);
 [[nodiscard]] Severity severity_of(double most_saved_ratio);
 
-// What acting on a finding can give. An upper bound: how much of it a change really gives only a measurement tells.
+// What acting on a finding can save: an upper bound. Only a measurement shows how much of it a change really
+// saves.
 struct Gain {
-  std::optional<double>
-      most_saved_ratio;   // of the step's time; nothing where the trace bounds it by nothing
-  std::string reasoning;  // how it is computed, or why there is none; may be empty
+  // Share of the step's time, 0 to 1; nothing if the trace gives no bound.
+  std::optional<double> most_saved_ratio;
+  std::string reasoning;  // how the bound is computed, or why there is none; may be empty
 };
 
 struct Finding {
   const Rule* rule = nullptr;
   double value = 0;  // of the rule's signal
   std::string evidence;
-  std::string
-      where;  // the end of the evidence that names a place in the program; empty where none is known
+  // The end of `evidence` that names a place in the program; empty if none is known.
+  std::string where;
   Severity severity = Severity::note;
   Gain gain;
   const char* code = "";  // code_of(*rule)
 };
 
-// In the order of the table.
+// The findings of a trace, in the order of rules().
 [[nodiscard]] std::vector<Finding> findings_of(const Signals& signals);
 
-// "12.3 %", "4.2 ms", "1.5 GiB", "12": by the end of the signal's name.
+// "12.3 %", "4.2 ms", "1.5 GiB", "12": the end of the signal's name gives the unit.
 [[nodiscard]] std::string signal_text(const std::string& name, double value);
 
-// "at most 27.5 % of the step (1.38 x the rate), if …"; the reasoning alone where nothing bounds it; may be empty.
+// "at most 27.5 % of the step (1.38 x the rate), if …"; only the reasoning if there is no bound; may be
+// empty.
 [[nodiscard]] std::string gain_text(const Gain& gain);
 
 // "over 5.0 %", "under 50.0 %".

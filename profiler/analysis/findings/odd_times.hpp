@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times of a trace that cannot be right: clocks that jumped, or do not fit each other.
+// Times of a trace that cannot be right: clocks that jumped, or that do not agree.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace autotuned::analysis {
 
-// One sentence for each kind; none where all is right. REQUIRES: `nodes` is call_tree(trace, …).
+// One sentence for each kind of error; empty if there are none. REQUIRES: `nodes` is call_tree(trace, …).
 [[nodiscard]] std::vector<std::string> odd_times(const traces::Trace& trace,
                                                  const Launches& launches,
                                                  const std::vector<CallNode>& nodes);

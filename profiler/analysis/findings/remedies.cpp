@@ -20,11 +20,10 @@ constexpr const char* kFasterOperators =
     "host): faster arithmetic saves a part of it";
 
 constexpr const char* kLargerBatch =
-    "loader = DataLoader(dataset, batch_size=2 * batch_size, shuffle=True)\n"
+    "loader = DataLoader(dataset, ..., batch_size=2 * batch_size)  # ...: as it is\n"
     "for group in optimizer.param_groups: group[\"lr\"] *= 2  # another training: compare accuracy";
 constexpr const char* kPinnedCopies =
-    "loader = DataLoader(dataset, batch_size=batch_size, num_workers=num_workers, "
-    "pin_memory=True)\n"
+    "loader = DataLoader(dataset, ..., pin_memory=True)  # ...: your arguments stay as they are\n"
     "for images, labels in loader:\n"
     "    images = images.to(device, non_blocking=True)\n"
     "    labels = labels.to(device, non_blocking=True)";
@@ -223,7 +222,7 @@ constexpr std::array kRemedies = {
         .reasoning = "if every rank had the same work",
         .code =
             "sampler = torch.utils.data.DistributedSampler(dataset, shuffle=True, drop_last=True)\n"
-            "loader = DataLoader(dataset, batch_size=batch_size, sampler=sampler)"},
+            "loader = DataLoader(dataset, ..., sampler=sampler)  # ...: as it is, without shuffle"},
     // The recording itself.
     Remedy{.rule = "slow_first_step",
            .code = "schedule = torch.profiler.schedule(wait=5, warmup=5, active=10)"},

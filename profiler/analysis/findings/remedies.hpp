@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What acting on a finding can give at most, and the code of PyTorch that acts on it: one remedy for each rule.
+// For each rule: what acting on its finding can save at most, and PyTorch code that acts on it.
 #pragma once
 
 #include <span>
@@ -9,31 +9,31 @@
 
 namespace autotuned::analysis {
 
-// The operators' own share of a step, as Remedy::of.
+// A value of Remedy::of: the share of the step that the operators themselves take.
 inline constexpr const char* kOfOperators = "operators";
 
 struct Remedy {
   const char* rule;  // Rule::id
-  // The share of the step's time that can be saved at most: the signal `share` (or, `is_rest`, what it leaves of 1),
-  // times the signal `of` where one is named. "": no figure of a trace is such a bound.
+  // The largest share of the step's time that can be saved: the value of the signal `share` (with `is_rest`:
+  // 1 less the value), times the signal `of` if one is named. "": no figure of a trace bounds it.
   const char* share = "";
   const char* of = "";
   bool is_rest = false;
-  // Where there is no bound, or this trace cannot tell it.
+  // The severity if there is no bound, or if this trace cannot give it.
   Severity otherwise = Severity::note;
-  // Ends the sentence "at most … of the step, …", and says under which condition it would be as much. {signal} is replaced.
-  // Without `share` it stands alone, or is "".
+  // The end of the sentence "at most … of the step, …": the condition under which it would be that much.
+  // {signal} is replaced by its value. Without `share` it is a sentence of its own, or "".
   const char* reasoning = "";
-  const char* code = "";  // to paste, several lines; "" where there is nothing to paste
+  const char* code = "";  // to paste, several lines; "" for none
 };
 
 [[nodiscard]] std::span<const Remedy> remedies();
-[[nodiscard]] std::span<const Remedy> input_remedies();  // a part of them
+[[nodiscard]] std::span<const Remedy> input_remedies();  // those about input, a part of remedies()
 
-// Never null: every rule has one, and a test sees to it.
+// The remedy of a rule. Every rule has one, which a test checks.
 [[nodiscard]] const Remedy& remedy_of(const Rule& rule);
 
-// Nothing where the remedy has no bound, or where the trace does not have one of its signals. From 0 to 1.
+// The bound, 0 to 1. Nothing if the remedy has no bound, or if the trace lacks one of its signals.
 [[nodiscard]] std::optional<double> most_saved_ratio(const Remedy& remedy, const Signals& signals);
 
 }  // namespace autotuned::analysis

@@ -8,7 +8,7 @@ namespace autotuned::analysis {
 namespace {
 
 constexpr const char* kMoreWorkers =
-    "loader = DataLoader(dataset, batch_size=batch_size, shuffle=True, drop_last=True,\n"
+    "loader = DataLoader(dataset, ...,  # ...: your arguments stay as they are\n"
     "                    num_workers=len(os.sched_getaffinity(0)), prefetch_factor=4,\n"
     "                    persistent_workers=True)";
 // What hides behind the step costs nothing: only the waiting can go.
@@ -37,7 +37,7 @@ constexpr std::array kRemedies = {
                "    batch = next_batch()  # your own loading: the next trace then has its time"},
     Remedy{.rule = "uneven_steps",
            .otherwise = Severity::low,
-           .code = "loader = DataLoader(dataset, batch_size=batch_size, num_workers=num_workers,\n"
+           .code = "loader = DataLoader(dataset, ...,  # ...: your arguments stay as they are\n"
                    "                    prefetch_factor=8, persistent_workers=True)"},
     Remedy{.rule = "loading_hidden_in_operators",
            .share = "loading.unnamed_operators_ratio",
@@ -73,13 +73,13 @@ constexpr std::array kRemedies = {
                "not bounded by this trace: threads that share a core slow each other and the "
                "step down",
            .code = "workers = len(os.sched_getaffinity(0))\n"
-                   "loader = DataLoader(dataset, batch_size=batch_size, num_workers=workers)"},
+                   "loader = DataLoader(dataset, ..., num_workers=workers)  # ...: as it is"},
     Remedy{.rule = "uneven_workers",
            .share = kWaiting,
            .reasoning = kNoWaiting,
            .code = "# indices of about equal cost for each worker: large and small samples mixed\n"
-                   "loader = DataLoader(dataset, batch_size=batch_size, shuffle=True,\n"
-                   "                    num_workers=num_workers, prefetch_factor=4)"},
+                   "loader = DataLoader(dataset, ...,  # ...: your arguments stay as they are\n"
+                   "                    prefetch_factor=4)"},
     Remedy{
         .rule = "slow_reading",
         .share = kWaiting,

@@ -14,12 +14,12 @@
 
 namespace autotuned::analysis {
 
-// Values by name, of what lies within the recorded steps (Breakdown::stretches); memory is that of the whole
-// recording. The end of a name is its unit: `_ratio` (of the time of all steps, where nothing else is said), `_ns`,
-// `_bytes`, `_count`. A signal that this trace cannot tell is absent.
+// Values by name, of the recorded steps (Breakdown::stretches); those about memory cover the whole recording.
+// The end of a name is the unit: `_ratio` (of the time of all steps, unless the name says otherwise), `_ns`,
+// `_bytes`, `_count`. A signal that the trace cannot give is absent.
 using Signals = std::map<std::string, double>;
 
-// A trace and what the analysis of its events found, by reference.
+// A trace and the results of the analysis of its events, by reference.
 struct AnalysisInput {
   const traces::Trace& trace;
   const Launches& launches;
@@ -44,7 +44,7 @@ void add_steadiness_signals(const AnalysisInput& input, Signals& signals);
       stretches.length_within_ns({events.start_ns[row], events.end_ns(row)}));
 }
 
-// Moments of all steps together, in ns; at least 1.
+// The time of all steps together, in ns; at least 1.
 [[nodiscard]] double steps_ns(const Breakdown& breakdown);
 
 }  // namespace autotuned::analysis

@@ -42,7 +42,7 @@ def _attach(descriptor):
         package = importlib.util.module_from_spec(spec)
         sys.modules[_PACKAGE] = package
         spec.loader.exec_module(package)
-        importlib.import_module(_PACKAGE + ".attach").attach(descriptor)
+        importlib.import_module(_PACKAGE + ".agent.attach").attach(descriptor)
     except Exception as error:
         _warn(error)
         try:

@@ -112,9 +112,12 @@ TEST_F(MachineStateTest, NamesTheLoadOfOtherPrograms) {
   set_processes(1, 4, 5);  // 10 of 18 seconds
   EXPECT_THAT(texts_since(before),
               ElementsAre(HasSubstr("load: other programs used 0.8 of the 2 CPUs")));
-  // A little is no load.
-  set_processes(2, 10, 5.5);
+  // The limit lies between 8 and 12 % of the 20 seconds of the two CPUs.
+  ASSERT_EQ(kLoadThatMatters, 0.1);
+  set_processes(2, 10, 4.4);
   EXPECT_THAT(texts_since(before), IsEmpty());
+  set_processes(2, 10, 3.6);
+  EXPECT_THAT(texts_since(before), ElementsAre(HasSubstr("load: ")));
 }
 
 TEST_F(MachineStateTest, NamesWhatTheHypervisorTook) {

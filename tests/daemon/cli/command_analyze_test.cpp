@@ -54,6 +54,15 @@ TEST(Analyze, JsonOfACpuTrace) {
   EXPECT_FALSE(json.contains("ranks"));
 }
 
+TEST(Analyze, CodeOfSeveralFindingsIsPrintedOnce) {
+  const std::string text = run({"analyze", data_file("classifier")}).out;
+  const std::string code = "num_workers=len(os.sched_getaffinity(0))";
+  const std::size_t first = text.find(code);
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_EQ(text.find(code, first + 1), std::string::npos) << text;
+  EXPECT_NE(text.find("      the code of ", first), std::string::npos);
+}
+
 // What it costs at most, and how to mend it.
 TEST(Analyze, FindingsHaveARemedy) {
   const Json json = analysis_of({data_file("workers")});

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -89,7 +90,7 @@ TEST(Init, RefusesAFolderWhoseNameNoRecipeCanHold) {
 
 TEST(Init, SaysThatAScriptNeedsNoRecipe) {
   const Scene scene;
-  scene.folder().write("here/train.py", "import torch\n");
+  scene.folder().write("here/train.py", "import torch\nloss.backward()\n");
   EXPECT_THAT(in_folder(scene, "here", {"init"}).out,
               HasSubstr("`autotuned run train.py` tunes it without a recipe"));
 }
@@ -196,9 +197,26 @@ TEST_F(Questions, WhenIsItRepaid) {
   EXPECT_GT(json.at("break_even").at("samples"), 0.0);
 }
 
+TEST(Help, FitsIntoEightyColumns) {
+  const Scene scene;
+  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
+           {}, {"explain"}, {"history"}, {"best"}, {"show"}, {"run"}, {"guard"}, {"plugins"}}) {
+    std::vector<std::string> words = command;
+    words.emplace_back("--help");
+    const Outcome help = scene.command(words);
+    EXPECT_EQ(help.code, 0) << help.err;
+    std::istringstream lines(help.out);
+    for (std::string line; std::getline(lines, line);)
+      EXPECT_LE(line.size(), 80U) << line;
+  }
+  // What does not fit goes on below the description.
+  EXPECT_THAT(scene.command({"history", "--help"}).out,
+              HasSubstr(" else\n                              below $XDG_STATE_HOME)\n"));
+}
+
 TEST(QuestionsAtFirst, AreAnswered) {
   const Scene scene;
-  EXPECT_THAT(scene.command({"best"}).out, HasSubstr("nothing is known to be faster"));
+  EXPECT_THAT(scene.command({"best"}).out, HasSubstr("no best configuration is stored"));
   EXPECT_THAT(scene.command({"plugins", "--gains"}).out, HasSubstr("no trials yet"));
   EXPECT_THAT(scene.command({"history", "--trend"}).out, HasSubstr("no runs yet"));
 }

@@ -44,6 +44,13 @@ TEST(SessionRequest, ComesBackAsItWas) {
   EXPECT_EQ(received->block_limit, sent.block_limit);
 }
 
+TEST(SessionRequest, KnowsWhatTheRecipeSaysWhereAnOptionSaysOtherwise) {
+  SessionRequest sent = sample();
+  EXPECT_FALSE(SessionRequest::from_json(sent.to_json())->recipe_budget);
+  sent.recipe_budget = std::chrono::minutes(7);
+  EXPECT_EQ(SessionRequest::from_json(sent.to_json())->recipe_budget, std::chrono::minutes(7));
+}
+
 TEST(SessionRequest, MissingFieldIsNamed) {
   for (const char* field : {"recipe", "history", "retune", "tune_only", "is_ablated",
                             "continue_run", "block_limit_ns"}) {

@@ -29,7 +29,9 @@ Command program() {
   Command prune{.name = "prune", .summary = "Remove"};
   prune.options.push_back({.names = {"--dry-run"}, .summary = "Only say what"});
   history.commands.push_back(prune);
-  return {.name = "tool", .summary = "A tool", .commands = {run, history}};
+  Command show{.name = "show", .summary = "Show a run"};
+  show.options.push_back({.value = "ID", .summary = "A run", .is_required = true, .is_run = true});
+  return {.name = "tool", .summary = "A tool", .commands = {run, history, show}};
 }
 
 // What bash offers behind these words.
@@ -37,16 +39,20 @@ std::string offered(const std::string& words) {
   const TemporaryFolder folder;
   folder.write("completions", bash_completions(program()));
   folder.write("photo.yaml", "");
-  folder.write("ask", "cd " + folder.path().string() + "\n. ./completions\nCOMP_WORDS=(" + words +
-                          ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_tool\n"
-                          "printf '%s\\n' \"${COMPREPLY[@]}\" | sort > answer\n");
+  folder.write(
+      "ask",
+      "cd " + folder.path().string() +
+          "\n. ./completions\ntool() { printf 'run  recipe\nr-1  a\nr-2  r-7\n'; }\nCOMP_WORDS=(" +
+          words +
+          ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_tool\n"
+          "printf '%s\\n' \"${COMPREPLY[@]}\" | sort > answer\n");
   const std::string command = "bash --norc " + (folder / "ask").string();
   EXPECT_EQ(std::system(command.c_str()), 0) << words;
   return folder.read("answer");
 }
 
 TEST(BashCompletions, KnowCommandsOptionsAndValues) {
-  EXPECT_EQ(offered("tool ''"), "history\nrun\n");
+  EXPECT_EQ(offered("tool ''"), "history\nrun\nshow\n");
   EXPECT_EQ(offered("tool ru"), "run\n");
   EXPECT_EQ(offered("tool run --"), "--color\n--history\n--set\n");
   EXPECT_EQ(offered("tool run --color ''"), "auto\nnever\n");
@@ -55,6 +61,7 @@ TEST(BashCompletions, KnowCommandsOptionsAndValues) {
   EXPECT_EQ(offered("tool run --history pho"), "photo.yaml\n");
   EXPECT_EQ(offered("tool history p"), "prune\n");
   EXPECT_EQ(offered("tool history prune -"), "--dry-run\n");
+  EXPECT_EQ(offered("tool show ''"), "last\nr-1\nr-2\n");
 }
 
 TEST(ZshCompletions, QuoteWhatSummariesHold) {
@@ -63,22 +70,25 @@ TEST(ZshCompletions, QuoteWhatSummariesHold) {
   EXPECT_THAT(text, HasSubstr("'run:Tune; it'\\''s done [soon]: wait'"));
   EXPECT_THAT(text, HasSubstr("'*--color[.dots and '\\''quotes'\\'']:WHEN:(auto never)'"));
   EXPECT_THAT(text, HasSubstr("'*:RECIPE:_files'"));
+  EXPECT_THAT(text, HasSubstr("'*:ID:{compadd last $(tool history --limit 50 "));
 }
 
 TEST(FishCompletions, ArePerCommand) {
   const std::string text = fish_completions(program());
   EXPECT_THAT(text, HasSubstr("-n '__fish_use_subcommand' -a run -d 'Tune; it\\'s done [soon]"));
   EXPECT_THAT(text, HasSubstr("-n '__fish_seen_subcommand_from run' -s s -l set -x -d"));
+  EXPECT_THAT(text, HasSubstr("_seen_subcommand_from show' -a 'last (tool history --limit 50 "));
   EXPECT_THAT(text, HasSubstr("-l history -r -F -d 'History'"));
   EXPECT_THAT(text, HasSubstr("'__fish_seen_subcommand_from history; and "
                               "__fish_seen_subcommand_from prune' -l dry-run"));
 }
 
 TEST(ManPage, HoldsEveryCommandAndNoRequestOfASummary) {
-  const std::string page = man_page(
-      program(),
-      {.version = "1.2", .description = "It tunes.\n\nIt trains.", .exit_codes = "0 done."});
-  EXPECT_THAT(page, testing::StartsWith(".TH TOOL 1 \"\" \"tool 1.2\""));
+  const std::string page = man_page(program(), {.version = "1.2",
+                                                .date = "2026-11-23",
+                                                .description = "It tunes.\n\nIt trains.",
+                                                .exit_codes = "0 done."});
+  EXPECT_THAT(page, testing::StartsWith(".TH TOOL 1 \"2026-11-23\" \"tool 1.2\""));
   EXPECT_THAT(page, HasSubstr("It tunes.\n.PP\nIt trains.\n"));
   EXPECT_THAT(page, HasSubstr(".SS \"tool run\"\n\\fBtool run\\fR [OPTIONS] \\fIRECIPE\\fR\n"));
   EXPECT_THAT(page, HasSubstr("\\fB\\-s\\fR, \\fB\\-\\-set\\fR \\fIKNOB=VALUE\\fR\n"));

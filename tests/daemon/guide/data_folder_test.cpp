@@ -36,6 +36,19 @@ TEST(DataFolders, PicturesByClass) {
   EXPECT_THAT(found.notes, ElementsAre("left out: 1 picture in other forms than JPEG and PNG"));
 }
 
+TEST(DataFolders, WhatIsHiddenOrNoFileIsLeftOutWithANote) {
+  const TemporaryFolder folder;
+  tests::write_data(folder, "", "classes");
+  folder.write("cat/.hidden.jpg", "x");
+  folder.write("cat/.DS_Store", "x");  // no picture
+  folder.write(".fish/1.jpg", "x");
+  std::filesystem::create_symlink("gone.jpg", folder / "cat/link.jpg");
+  const DataFolder found = look(folder);
+  EXPECT_EQ(found.found, "60 pictures in 3 classes");
+  EXPECT_THAT(found.notes, ElementsAre("left out: 2 hidden names, such as .hidden.jpg",
+                                       HasSubstr("left out: 1 name of no file, such as link.jpg")));
+}
+
 TEST(DataFolders, TrainingAndValidationBesideEachOther) {
   const TemporaryFolder folder;
   tests::write_data(folder, "", "parts");

@@ -38,7 +38,9 @@ TEST(NextSteps, FollowWhatLiesThere) {
   const TemporaryFolder folder;
   tests::write_data(folder, "", "classes");
   EXPECT_THAT(commands_in(folder), ElementsAre("autotuned init"));
-  folder.write("train.py", "import torch\n");
+  folder.write("train.py", "import torch\nloss.backward()\n");
+  folder.write("model.py", "import torch\n# loss.backward() is in train.py\n");
+  folder.write("trees.py", "import sklearn\ntree.fit(x, y)\n");
   folder.write("plot.py", "import csv\n");
   EXPECT_THAT(commands_in(folder), ElementsAre("autotuned run train.py", "autotuned init"));
   folder.write("my job.yaml", "# mine\nautotuned: 1\n");
@@ -50,6 +52,23 @@ TEST(NextSteps, FollowWhatLiesThere) {
   EXPECT_EQ(commands_in(folder).front(), "autotuned check recipe.yaml");
   EXPECT_EQ(surroundings_text(look_around(folder.path())),
             "my job.yaml, recipe.yaml; train.py; 60 pictures in 3 classes");
+}
+
+TEST(NextSteps, RecommendNoRecipeWithMistakes) {
+  const TemporaryFolder folder;
+  folder.write("a.yaml", "autotuned: 1\n");
+  folder.write("b.yaml", "autotuned: 1\n");
+  const auto around = [&folder](const std::string& sound) {
+    return look_around(folder.path(), [&sound](const std::filesystem::path& recipe) {
+      return recipe.filename() == sound;
+    });
+  };
+  EXPECT_EQ(next_steps(around("b.yaml"), {}).back().command, "autotuned run b.yaml");
+  EXPECT_EQ(surroundings_text(around("b.yaml")), "b.yaml; a.yaml (with mistakes)");
+  const auto steps = next_steps(around(""), {});
+  ASSERT_EQ(steps.size(), 1U);
+  EXPECT_EQ(steps.front().command, "autotuned check a.yaml");
+  EXPECT_THAT(steps.front().why, HasSubstr("mistakes"));
 }
 
 TEST(NextSteps, FollowTheHistory) {
@@ -64,6 +83,10 @@ TEST(NextSteps, FollowTheHistory) {
   stopped.state = storage::RunState::training;
   stopped.is_interrupted = true;
   EXPECT_EQ(commands_in(folder, stopped).front(), "autotuned show last");
+  stopped.recipe = {{"kind", "script"}, {"name", "train.py"}};
+  EXPECT_THAT(commands_in(folder, stopped),
+              ElementsAre("autotuned run recipe.yaml", "autotuned explain last", "autotuned best"))
+      << "no command goes on with a script";
 }
 
 TEST(NextSteps, AreLinesThatLineUp) {

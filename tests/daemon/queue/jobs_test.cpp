@@ -90,7 +90,7 @@ TEST_F(JobsTest, EndIsToldWhenItIsOnDisk) {
   EXPECT_FALSE(jobs_.is_saved(id));
   EXPECT_FALSE(told_.contains(id));
   EXPECT_EQ(jobs_.counters().at("not_saved"), 1);
-  EXPECT_THAT(folder_.read("d/00000001.events"), HasSubstr("cannot be written down"));
+  EXPECT_THAT(folder_.read("d/00000001.events"), HasSubstr("cannot be stored yet"));
 
   state.repair();
   ASSERT_TRUE(wait_until([&] { return told_.contains(id); }));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/report/report.hpp"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <cstdlib>
 #include <ctime>
@@ -178,7 +178,7 @@ TEST(Report, ARunWithoutAConfirmedGainSaysSo) {
   storage::RunRow run = sample_run();
   run.best = run.starting;
   run.speedup = {.ratio = 1.0, .low = 1.0, .high = 1.0, .pairs = 0};
-  EXPECT_NE(run_text(run, {}).find("faster   nothing that was confirmed"), std::string::npos);
+  EXPECT_NE(run_text(run, {}).find("faster   nothing confirmed"), std::string::npos);
 }
 
 TEST(Report, TheRatioIsNoQuotientWhereTheTwoDiffer) {
@@ -275,7 +275,7 @@ TEST(Report, TellsWhatTheBestConfigurationCostsOnce) {
   const Json run = json_of(sample_run(), trials);
   EXPECT_EQ(run.at("best").at("one_time_ns"), 4'000'000'000);
   EXPECT_EQ(run.at("trials").at(0).at("one_time_ns"), 5'000'000'000);
-  EXPECT_NE(run_text(sample_run(), trials).find("\nonce     4.0 s more in a training"),
+  EXPECT_NE(run_text(sample_run(), trials).find("\nonce     4.0 s in a training"),
             std::string::npos);
 }
 
@@ -313,12 +313,31 @@ TEST(Report, ModelThatStandsInForAnAcceleratorIsNamed) {
 
 TEST(Report, EndsOfAnIntervalThatAreNotKnownYet) {
   const Estimate estimate{.ratio = 1.1, .low = 0.0, .high = tuner::kNoUpperEnd, .pairs = 2};
-  EXPECT_EQ(estimate_text(estimate), "1.10 x (unknown to unknown)");
-  EXPECT_EQ(gain_text(estimate),
-            "+10.0 % (between an unknown loss and an unknown gain, 2 pairs of blocks)");
+  EXPECT_EQ(estimate_text(estimate), "1.10 x (too few pairs for an interval)");
+  EXPECT_FALSE(has_interval(estimate));
+  EXPECT_EQ(gain_text(estimate), "+10.0 % (too few pairs for an interval, 2 pairs of blocks)");
+  const Estimate at_least{.ratio = 1.1, .low = 1.05, .high = tuner::kNoUpperEnd, .pairs = 9};
+  EXPECT_EQ(estimate_text(at_least), "1.10 x (at least 1.05)");
+  EXPECT_EQ(gain_text(at_least), "+10.0 % (at least +5.0 %, 9 pairs of blocks)");
+  const Estimate at_most{.ratio = 0.9, .low = 0.0, .high = 0.95, .pairs = 1};
+  EXPECT_EQ(estimate_text(at_most), "0.90 x (at most 0.95)");
+  EXPECT_TRUE(has_interval(at_most));
+  EXPECT_EQ(gain_text(at_most), "-10.0 % (at most -5.0 %, 1 pair of blocks)");
   EXPECT_EQ(gain_text({.ratio = 0.9, .low = 0.8, .high = 1.1, .pairs = 7}),
             "-10.0 % (between -20.0 % and +10.0 %, 7 pairs of blocks)");
   EXPECT_EQ(gain_text({}), "not measured");
+}
+
+TEST(Report, SaysWhatTheTimeOfATrialIsOf) {
+  TrialRecord trial;
+  trial.duration_ns = 26'000'000'000;
+  EXPECT_EQ(time_of_trial_text(trial, {}, true), "26.0 s");
+  TrialBlock block{.pair = 1, .is_candidate = true, .is_first = true, .block = {}};
+  block.block.duration_ns = 4'000'000'000;
+  EXPECT_THAT(time_of_trial_text(trial, {block, block}, true),
+              testing::StartsWith("26.0 s: 8.0 s in 2 blocks; the rest went into checks, steps"));
+  EXPECT_THAT(time_of_trial_text(trial, {block, block}, false),
+              testing::HasSubstr("starting and warming processes"));
 }
 
 TEST(Report, ChangeOfNothingAndOfAKnobThatWasUnset) {

@@ -106,6 +106,40 @@ TEST(RunComparison, SaysThatAModelStandsInForAnAccelerator) {
   EXPECT_NE(comparison_json(real, paced).at("b").at("note"), "");
 }
 
+TEST(RunComparison, OfDifferentJobsGivesNoRatio) {
+  RunRecord record = sample_record();
+  const ComparedSide mlp = side_of(record, std::nullopt, {});
+  record.run.recipe["model"]["type"] = "resnet";
+  const ComparedSide resnet = side_of(record, std::nullopt, {});
+  EXPECT_EQ(different_jobs_text(mlp, mlp), "");
+  EXPECT_EQ(different_jobs_text(mlp, resnet), "they train different models (mlp and resnet)");
+  const Json json = comparison_json(mlp, resnet);
+  EXPECT_TRUE(json.at("ratio").is_null());
+  EXPECT_EQ(json.at("different_jobs"), "they train different models (mlp and resnet)");
+  EXPECT_TRUE(json.at("metrics").at("step.data_wait_ratio").at("difference").is_null());
+  EXPECT_TRUE(comparison_json(mlp, mlp).at("different_jobs").is_null());
+  const std::string summary = comparison_summary(mlp, resnet);
+  EXPECT_THAT(summary, HasSubstr("1,250 samples/s and 1,250 samples/s: not compared, since A and "
+                                 "B are different jobs: they train different models"));
+  EXPECT_THAT(summary, Not(HasSubstr("1.000 x, not measured")));
+  const std::string text = comparison_text(mlp, resnet);
+  EXPECT_THAT(text, HasSubstr("A and B are different jobs: they train different models"));
+  EXPECT_THAT(text, testing::ContainsRegex("its own +1,250 samples/s +1,250 samples/s +-\n"));
+  EXPECT_THAT(text, Not(HasSubstr("points")));
+
+  record.run.recipe = {{"kind", "script"}, {"name", "train.py"}};
+  const ComparedSide script = side_of(record, std::nullopt, {});
+  EXPECT_EQ(different_jobs_text(mlp, script), "one is a recipe and the other a script");
+  record.run.recipe["name"] = "other.py";
+  const ComparedSide other = side_of(record, std::nullopt, {});
+  EXPECT_EQ(different_jobs_text(script, other),
+            "they are different scripts (train.py and other.py)");
+  record.run.recipe["name"] = "train.py";
+  record.run.training["counted"] = "steps";
+  const ComparedSide steps = side_of(record, std::nullopt, {});
+  EXPECT_EQ(different_jobs_text(script, steps), "one counts samples and the other steps");
+}
+
 TEST(Differences, GoIntoObjectsAndLists) {
   const auto found = differences_between({{"a", {{"b", 1}}}, {"list", {1, 2}}, {"same", "x"}},
                                          {{"a", {{"b", 2}}}, {"list", {1}}, {"same", "x"}});

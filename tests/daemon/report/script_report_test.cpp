@@ -160,6 +160,9 @@ TEST(ScriptReport, ARunOfAScriptIsTold) {
   EXPECT_FALSE(is_script(Json{{"model", {{"type", "mlp"}}}}));
   EXPECT_EQ(script_text(run.recipe), "the script train.py: python3 train.py --epochs 2");
   const std::string text = run_text(run, {});
+  const RunRecord record{.run = run, .environment = storage::EnvironmentRow{.libtorch = "2.9.1"}};
+  EXPECT_THAT(story_text(record), HasSubstr("; PyTorch 2.9.1.")) << "it is the script's own";
+  EXPECT_EQ(story_json(record).at("job").at("script"), script_text(run.recipe));
   EXPECT_THAT(text, HasSubstr("script   train.py"));
   EXPECT_THAT(text, HasSubstr("while it was tuned: 1,240 as the script is, 630 with"));
 }

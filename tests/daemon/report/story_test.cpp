@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <time.h>
 
+#include "daemon/report/report.hpp"
 #include "tests/base/environment_variable.hpp"
 #include "tests/daemon/report/record_sample.hpp"
 #include "tests/golden.hpp"
@@ -42,6 +43,8 @@ TEST(Story, TellsWhatWasFoundAtTheStartAndIsStillThere) {
                                "  Found: long?_gap: 41.0 % of the step is spent waiting; do "
                                "something about it.\n"));
   EXPECT_THAT(story, HasSubstr("\n  Still found: data_loading: "));
+  record.profiles[1]["findings"][0]["severity"] = "high";
+  EXPECT_THAT(story_text(record), HasSubstr("\n  Still found: data_loading (high): "));
   const Json json = story_json(record);
   EXPECT_EQ(json.at("start").at("profile").at("findings"), record.profiles[0].at("findings"));
   EXPECT_EQ(json.at("best").at("profile").at("findings"), record.profiles[1].at("findings"));
@@ -206,6 +209,26 @@ TEST(Story, PluginsThatTriedNothingSayWhy) {
   EXPECT_EQ(story_json(record).at("silent_plugins").size(), 2U);
 }
 
+// Of each plugin the last word counts, unless it was tried.
+TEST(Story, CountsOfPluginsAddUp) {
+  RunRecord record = sample_record();
+  record.answers = {
+      {.plugin = "set_to_none", .is_answered = true},
+      {.plugin = "set_to_none", .outcome = "it is on", .is_answered = true},
+      {.plugin = "amp", .outcome = "no bf16", .is_answered = true},
+      {.plugin = "threads", .outcome = "no signal", .is_answered = true},
+      {.plugin = "threads", .is_answered = true},
+      {.plugin = "broken", .outcome = "hung", .is_failure = true, .is_answered = true},
+      {.plugin = kMachineName, .outcome = "load: much", .is_answered = true}};
+  EXPECT_THAT(
+      story_text(record),
+      HasSubstr("4 plugins were asked: 1 tried, 1 not tried, 1 not applicable, 1 left out."));
+  EXPECT_EQ(story_json(record).at("plugins"),
+            Json({{"asked", 4}, {"tried", 1}, {"untried", 1}, {"inapplicable", 1}, {"failed", 1}}));
+  record.answers.clear();
+  EXPECT_THAT(story_text(record), Not(HasSubstr("plugins were asked")));
+}
+
 TEST(Story, APluginWhoseLastWordWasAProposalWasNotSilent) {
   RunRecord record = sample_record();
   record.answers = {{.plugin = "amp", .outcome = "no bf16", .is_answered = true},
@@ -273,7 +296,7 @@ TEST(Story, UnfinishedRunPromisesNothing) {
   const std::string story = story_text(record);
   EXPECT_THAT(story, HasSubstr("It ended with an error: no such file."));
   EXPECT_THAT(story, HasSubstr("The starting configuration was not measured."));
-  EXPECT_THAT(story, HasSubstr("Nothing yet: tuning did not come to its end."));
+  EXPECT_THAT(story, HasSubstr("Nothing: the run failed before its tuning was done."));
   EXPECT_THAT(story, HasSubstr("Its ceiling was not measured."));
   EXPECT_TRUE(story_json(record).at("break_even").is_null());
 }
@@ -339,6 +362,21 @@ TEST(Story, SaysThatTheRatioIsNoQuotient) {
   EXPECT_THAT(story_text(record), HasSubstr("1,300 samples/s instead of 1,000 samples/s (the ratio "
                                             "is the median over pairs; the two rates are medians "
                                             "over blocks)."));
+}
+
+// It is a lower limit, measured before: a training that is faster shows that it was too low.
+TEST(Story, ClaimsNoCeilingThatTheTrainingHasPassed) {
+  RunRecord record = sample_record();
+  EXPECT_THAT(run_text(record.run, record.trials), HasSubstr("ceiling  at least 2,500 samples/s"));
+  record.run.training["duration_ns"] = 200'000'000'000;
+  EXPECT_THAT(run_text(record.run, record.trials),
+              AllOf(HasSubstr("ceiling  not known: the training passed the 2,500 samples/s"),
+                    Not(HasSubstr("reached "))));
+  EXPECT_THAT(
+      story_text(record),
+      AllOf(HasSubstr("Its ceiling is not known: the training reached 3,000 samples/s, more "
+                      "than the 2,500 samples/s"),
+            Not(HasSubstr("for free it would train"))));
 }
 
 TEST(Story, AsJson) {

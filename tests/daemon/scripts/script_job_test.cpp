@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include "base/file.hpp"
+#include "tests/base/temporary_folder.hpp"
 #include "tests/daemon/scripts/script_scene.hpp"
 
 namespace autotuned::daemon {
@@ -197,6 +199,39 @@ TEST(ScriptJob, AScriptWithoutPyTorchSaysNothing) {
   const auto greeted = scene.job().greet();
   ASSERT_FALSE(greeted);
   EXPECT_EQ(greeted.error().kind, ErrorKind::cancelled);
+}
+
+// Its steps would disturb the blocks of another run, and theirs its own.
+TEST(ScriptJob, MeasuresInTurnWithOtherRuns) {
+  const TemporaryFolder folder;
+  const auto file = folder / "measurement.lock";
+  ScriptScene scene(Json::object(), file, /*limit=*/std::chrono::nanoseconds(1));
+  ScriptJob& job = scene.loaded();
+  ASSERT_TRUE(job.run_block(job.starting(), {}));
+  EXPECT_THAT(scene.told(), testing::IsEmpty());
+  const auto other = lock_file(file, "process 7", /*wait=*/false);
+  ASSERT_TRUE(other) << "it is held only while steps are made";
+  ASSERT_TRUE(job.run_block(job.starting(), {})) << "beside the other, in the end";
+  ASSERT_EQ(scene.told().size(), 2U);
+  EXPECT_EQ(scene.told()[0], "held by process 7");
+  EXPECT_THAT(scene.told()[1], HasSubstr("goes on beside it"));
+}
+
+TEST(ScriptJob, TheEndOfTheScriptEndsTheWaitForAnotherRun) {
+  const TemporaryFolder folder;
+  const auto file = folder / "measurement.lock";
+  ScriptScene scene(Json::object(), file);
+  ScriptJob& job = scene.loaded();
+  const auto other = lock_file(file, "process 7", /*wait=*/false);
+  ASSERT_TRUE(other);
+  scene.cancel().request();
+  const auto block = job.run_block(job.starting(), {});
+  ASSERT_FALSE(block);
+  EXPECT_EQ(block.error().kind, ErrorKind::cancelled);
+  ASSERT_TRUE(job.end());
+  EXPECT_EQ(job.end()->kind, AgentEnd::Kind::script_ended);
+  scene.let_go();
+  EXPECT_TRUE(scene.asked("run").empty());
 }
 
 TEST(ScriptJob, StepsOfAnotherKindEndTheTuning) {

@@ -4,6 +4,9 @@
 
 #include <gmock/gmock.h>
 
+#include <chrono>
+#include <filesystem>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -11,16 +14,21 @@
 
 #include "daemon/scripts/script_job.hpp"
 #include "tests/daemon/scripts/fake_agent.hpp"
+#include "tests/daemon/trainers/fake_session.hpp"
 
 namespace autotuned::daemon {
 
 class ScriptScene {
  public:
-  explicit ScriptScene(Json behaviour = Json::object()) {
+  // `lock`: the file of the measurement lock; empty: there is none.
+  explicit ScriptScene(Json behaviour = Json::object(), std::filesystem::path lock = {},
+                       std::chrono::nanoseconds limit = std::chrono::hours(1)) {
     auto sockets = socket_pair();
     if (!sockets) throw std::runtime_error(sockets.error().message());
     agent_.emplace(std::move(sockets->theirs), std::move(behaviour));
-    job_.emplace(std::move(sockets->ours), cancel_);
+    const auto tell = [this](const std::string& text) { told_.push_back(text); };
+    job_.emplace(std::move(sockets->ours), cancel_,
+                 MeasurementLock(std::move(lock), limit, tell, tell));
     thread_ = std::thread([this] { agent_->serve(); });
   }
   ~ScriptScene() { let_go(); }
@@ -28,6 +36,9 @@ class ScriptScene {
   ScriptScene& operator=(const ScriptScene&) = delete;
 
   ScriptJob& job() { return *job_; }
+  CancelSwitch& cancel() { return cancel_; }
+  // By the measurement lock.
+  [[nodiscard]] const std::vector<std::string>& told() const { return told_; }
   // With a step that is known.
   ScriptJob& loaded() {
     EXPECT_TRUE(job_->greet());
@@ -55,7 +66,8 @@ class ScriptScene {
   }
 
  private:
-  NeverCancelled cancel_;
+  CancelSwitch cancel_;
+  std::vector<std::string> told_;
   std::optional<FakeAgent> agent_;
   std::optional<ScriptJob> job_;
   std::thread thread_;

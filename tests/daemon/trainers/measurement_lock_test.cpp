@@ -82,6 +82,19 @@ TEST_F(MeasurementLockTest, TheLimitEndsTheWaitingWithOneWarning) {
   EXPECT_TRUE(mine.acquire(cancel_)->is_open());
 }
 
+TEST_F(MeasurementLockTest, SaysOnceForWhomItWaits) {
+  std::vector<std::string> holders;
+  MeasurementLock mine(file_, nanoseconds(1), {},
+                       [&](const std::string& who) { holders.push_back(who); });
+  EXPECT_TRUE(mine.acquire(cancel_)->is_open());
+  EXPECT_TRUE(holders.empty());
+  const auto other = hold();
+  ASSERT_TRUE(other);
+  for (int i = 0; i < 2; ++i)
+    ASSERT_TRUE(mine.acquire(cancel_));
+  EXPECT_THAT(holders, testing::ElementsAre("held by process 7"));
+}
+
 // A holder that wants it again at once must not keep the other from it for ever.
 TEST_F(MeasurementLockTest, SessionsTakeTurns) {
   std::atomic<bool> has_other_had_it = false;

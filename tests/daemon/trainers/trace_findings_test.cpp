@@ -13,6 +13,7 @@
 namespace autotuned::daemon {
 namespace {
 
+using testing::AnyOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -45,6 +46,7 @@ TEST(TraceFindings, SignalsOfAGpuStandBesideTheMetrics) {
   EXPECT_EQ(copies->plugin, "pinned_memory");
   EXPECT_THAT(copies->evidence, HasSubstr(" %"));
   EXPECT_NE(copies->advice, "");
+  EXPECT_THAT(copies->severity, AnyOf("high", "medium", "low"));
   // What the host waits for hides behind kernels there: these are two figures.
   EXPECT_NE(profile.metrics.at("parts.data_loading_ratio"), 0.31);
 }

@@ -80,9 +80,10 @@ TEST(YamlPlugin, SaysWhatItNeedsOfTheMachine) {
   };
   EXPECT_THAT(needs_of("cuda"), ElementsAre("cuda"));
   EXPECT_THAT(needs_of("[avx512_bf16, cuda]"), ElementsAre("avx512_bf16", "cuda"));
-  EXPECT_THAT(mistakes_in(replaced(kGood, "when:", "needs: [cudda]\nwhen:")),
-              ElementsAre(HasSubstr("threads.yaml:5:9: needs 'cudda', which nobody knows; did you "
-                                    "mean 'cuda'?")));
+  EXPECT_THAT(
+      mistakes_in(replaced(kGood, "when:", "needs: [cudda]\nwhen:")),
+      ElementsAre(HasSubstr("threads.yaml:5:9: needs 'cudda', which is not a known need; did "
+                            "you mean 'cuda'?")));
   EXPECT_THAT(mistakes_in(replaced(kGood, "when:", "needs: []\nwhen:")), ::testing::SizeIs(1));
   EXPECT_THAT(mistakes_in(replaced(kGood, "when:", "needs: [[cuda]]\nwhen:")),
               ElementsAre(HasSubstr("a single word")));

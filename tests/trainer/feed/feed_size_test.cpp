@@ -72,6 +72,8 @@ TEST_F(FeedSize, CountsBytesWhereNumbersAreMadeBehindTheTransfer) {
 TEST_F(FeedSize, AsksTheFirstPipelineWhereNoOtherIsNamed) {
   FeedSettings settings = pinned(8, 2);
   EXPECT_EQ(sample_bytes(settings, first_), 3 * 224 * 224 * 4 + 8);
+  EXPECT_EQ(sample_bytes(settings, first_, {input::TargetKind::numbers, 5}),
+            3 * 224 * 224 * 4 + 5 * 4);
   const input::Pipeline on_device = compiled(input::PointOps::device);
   EXPECT_TRUE(sends_bytes(settings, on_device));
   EXPECT_EQ(sample_bytes(settings, on_device), 3 * 224 * 224 + 8);

@@ -87,6 +87,19 @@ TEST(Training, TrainsToTheEndAndEvaluates) {
   EXPECT_EQ((*last)["samples_total"], 400);
 }
 
+TEST(Training, TellsTheLearningRateOfTheLastStep) {
+  const Folder folder;
+  recipes::Recipe recipe = small_recipe();
+  recipe.schedule = {"step", {{"step_epochs", 1}, {"gamma", 0.5}}};
+  const auto job = load(recipe);
+  const Trained trained = train_all(*job, {.checkpoint_path = folder / "c"});
+  const auto last = std::find_if(trained.progress.rbegin(), trained.progress.rend(),
+                                 [](const Json& frame) { return frame.contains("step"); });
+  ASSERT_NE(last, trained.progress.rend());
+  EXPECT_EQ((*last)["step"], 20);
+  EXPECT_NEAR((*last)["learning_rate"].get<double>(), 0.025, 1e-12) << "in the second epoch";
+}
+
 TEST(Training, EvaluatesOnceAtTheEndWhereTheRecipeSaysSo) {
   const Folder folder;
   recipes::Recipe recipe = small_recipe();

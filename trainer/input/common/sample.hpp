@@ -68,6 +68,28 @@ struct SampleType {
   return {element, shape.channels, {shape.height, shape.height}, {shape.width, shape.width}, true};
 }
 
+// What the model should give for a sample: of one type for all samples of a data set.
+enum class TargetKind {
+  class_number,  // int64, from 0 to the number of classes - 1
+  numbers,       // float32, finite
+  tags,          // float32, each 0 or 1: the sample has the tag, or does not
+};
+
+struct TargetType {
+  TargetKind kind = TargetKind::class_number;
+  int width = 1;  // values of a sample; 1 with classes
+
+  [[nodiscard]] bool is_class() const { return kind == TargetKind::class_number; }
+  // Floats of a sample in a batch; 0 with classes, which are integers.
+  [[nodiscard]] std::size_t floats() const {
+    return is_class() ? 0 : static_cast<std::size_t>(width);
+  }
+  [[nodiscard]] std::size_t bytes() const {
+    return is_class() ? sizeof(std::int64_t) : floats() * sizeof(float);
+  }
+  friend bool operator==(const TargetType&, const TargetType&) = default;
+};
+
 // A part of a picture, in pixels.
 struct Window {
   int top = 0;

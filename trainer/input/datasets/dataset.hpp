@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data sets: stored samples and their labels, before any transform.
+// Data sets: stored samples and their targets, before any transform.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace autotuned::input {
 
-// A fixed list of samples and their labels.
+// A fixed list of samples and their targets.
 // Everything is const and may be called from any number of threads at once.
 class Dataset {
  public:
@@ -26,10 +26,14 @@ class Dataset {
 
   [[nodiscard]] virtual std::int64_t size() const = 0;  // 1 .. 2^32-1
   [[nodiscard]] virtual SampleType type() const = 0;
-  [[nodiscard]] virtual int classes() const = 0;  // labels are 0 .. classes()-1
+  // Labels are 0 .. classes()-1. Of targets that are no classes: their number, target().width.
+  [[nodiscard]] virtual int classes() const = 0;
+  [[nodiscard]] virtual TargetType target() const { return {}; }
 
-  // REQUIRES (here and below): 0 <= index < size().
+  // The class of a sample; 0 if targets are no classes. REQUIRES (here and below): 0 <= index < size().
   [[nodiscard]] virtual std::int64_t label(std::int64_t index) const = 0;
+  // Writes the target of a sample. REQUIRES: !target().is_class(); `out` has target().width values.
+  virtual void read_target(std::int64_t /*index*/, std::span<float> /*out*/) const {}
 
   // Writes the stored bytes of one sample. REQUIRES: not encoded; `out` has room for exactly the
   // elements, aligned for them. Errors name the file that could not be read.
@@ -48,7 +52,7 @@ class Dataset {
   // nothing if they are in memory or cannot be read.
   virtual void will_need(std::int64_t /*index*/) const {}
 
-  // The names of the classes by their numbers; empty if the data have only numbers.
+  // The names of the classes by their numbers, or of the values of a target; empty if the data have only numbers.
   [[nodiscard]] virtual std::span<const std::string> class_names() const { return {}; }
 
   // A stored sample may count as several samples (repeat_to). This is the number of a sample's stored one, below
@@ -82,6 +86,8 @@ class Dataset {
 //   cifar10    files: patterns of binary files; whole in memory
 //   image_files  files: patterns of JPEG and PNG files; otherwise like jpeg_files
 //   image_index  index: a CSV file of files and labels (image_index.hpp); classes, repeat_to, on_error
+//   image_tags  index: a table of files and their tags (picture_table.hpp); repeat_to, on_error
+//   image_targets  index: a table of files and numbers (picture_table.hpp); repeat_to, on_error
 //   jpeg_files files: patterns; read on demand, looked at when opened (the first 20,000)
 //              repeat_to: number of samples, repeating the files (default: each once)
 //              on_error: stop (default) or skip, see damage.hpp
@@ -94,11 +100,14 @@ class Dataset {
 //   synthetic  samples, shape [C, H, W], classes, seed (1): a coarse pattern per class under noise,
 //              so that it can be learned; computed on every read, nothing is stored
 //   synthetic_normal  the same parameters: normal floats, labels in turn
+//   synthetic_targets  samples, shape, seed; targets: the numbers of a sample, from -1 to 1. A pattern per number
+//              under noise
+//   synthetic_tags  the same with tags: their number
 //   tar        files: patterns of tar files with KEY.jpg (.jpeg, .png) and KEY.cls, an integer, next to each
 //              other; headers are read when it is opened, samples on demand; classes, repeat_to, on_error
 //
 // `known_classes`: the class_names() of the training data. They number the names of these data, and any other name is
-// an error. Empty: names are numbered in their order.
+// an error. Empty: names are numbered in their order. Names of columns must be the same in both.
 //
 // Errors name the file, what is wrong with it and what to do.
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_dataset(

@@ -31,10 +31,12 @@ inline constexpr std::int64_t kMostSampleBytes = std::int64_t{1} << 30U;
 struct SyntheticParameters {
   std::int64_t samples = 1;
   SampleShape shape;
-  int classes = 1;
+  int classes = 1;  // or values of a target, or tags
   std::uint64_t seed = 1;
 };
-[[nodiscard]] Result<SyntheticParameters> synthetic_parameters(const Json& parameters);
+// `count` names the parameter of `classes`.
+[[nodiscard]] Result<SyntheticParameters> synthetic_parameters(const Json& parameters,
+                                                               const char* count = "classes");
 
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_cifar10(const Json& parameters);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_idx(const Json& parameters);
@@ -43,11 +45,17 @@ struct SyntheticParameters {
     const Json& parameters, std::span<const std::string> known_classes);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_image_index(
     const Json& parameters, std::span<const std::string> known_classes);
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_image_tags(
+    const Json& parameters, std::span<const std::string> known_names);
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_image_targets(
+    const Json& parameters, std::span<const std::string> known_names);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_jpeg_files(
     const Json& parameters, std::span<const std::string> known_classes);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_npy(const Json& parameters);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_synthetic(const Json& parameters);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_synthetic_normal(const Json& parameters);
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_synthetic_tags(const Json& parameters);
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_synthetic_targets(const Json& parameters);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_tar(const Json& parameters);
 
 }  // namespace autotuned::input

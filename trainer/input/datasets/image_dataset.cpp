@@ -16,6 +16,7 @@
 #include "trainer/input/datasets/dataset_types.hpp"
 #include "trainer/input/datasets/image_index.hpp"
 #include "trainer/input/datasets/picture_dataset.hpp"
+#include "trainer/input/datasets/picture_table.hpp"
 
 namespace autotuned::input {
 namespace {
@@ -136,6 +137,36 @@ Result<std::unique_ptr<Dataset>> open_image_index(const Json& parameters,
                         .classes = index->classes,
                         .names = std::move(index->names)},
                        PictureFormats::jpeg_and_png);
+}
+
+namespace {
+
+Result<std::unique_ptr<Dataset>> open_table(const Json& parameters, Result<PictureTable> table,
+                                            TargetKind kind) {
+  if (!table) return tl::unexpected(table.error());
+  return open_pictures(parameters, std::make_unique<FileSource>(std::move(table->files)),
+                       {.of_items = {},
+                        .classes = table->width,
+                        .names = std::move(table->names),
+                        .target = {kind, table->width},
+                        .values = std::move(table->values)},
+                       PictureFormats::jpeg_and_png);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Dataset>> open_image_targets(const Json& parameters,
+                                                    std::span<const std::string> known_names) {
+  const auto file = get_string(parameters, "index");
+  if (!file) return tl::unexpected(file.error());
+  return open_table(parameters, read_number_table(*file, known_names), TargetKind::numbers);
+}
+
+Result<std::unique_ptr<Dataset>> open_image_tags(const Json& parameters,
+                                                 std::span<const std::string> known_names) {
+  const auto file = get_string(parameters, "index");
+  if (!file) return tl::unexpected(file.error());
+  return open_table(parameters, read_tag_table(*file, known_names), TargetKind::tags);
 }
 
 }  // namespace autotuned::input

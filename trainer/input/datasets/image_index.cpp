@@ -3,23 +3,19 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstddef>
 #include <functional>
 #include <optional>
 #include <set>
-#include <string_view>
 #include <utility>
 
-#include "base/file.hpp"
 #include "trainer/input/datasets/class_names.hpp"
 #include "trainer/input/datasets/dataset_types.hpp"
+#include "trainer/input/datasets/table_file.hpp"
 
 namespace autotuned::input {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::size_t kMostIndexBytes = std::size_t{1} << 30U;
 
 struct Row {
   std::string file;
@@ -27,80 +23,27 @@ struct Row {
   std::int64_t line = 1;
 };
 
-// Takes a cell from the front of `text`; nothing when its quotes are wrong.
-std::optional<std::string> take_cell(std::string_view& text) {
-  if (!text.starts_with('"')) {
-    const std::size_t end = std::min(text.find_first_of(",\r\n"), text.size());
-    std::string cell(text.substr(0, end));
-    text.remove_prefix(end);
-    // A quote within would mean something else to every other reader.
-    if (cell.find('"') != std::string::npos) return std::nullopt;
-    return cell;
-  }
-  std::string cell;
-  for (std::size_t at = 1; at < text.size(); ++at) {
-    if (text[at] != '"') {
-      cell += text[at];
-    } else if (at + 1 < text.size() && text[at + 1] == '"') {
-      cell += text[at++];
-    } else {
-      text.remove_prefix(at + 1);
-      return cell;
-    }
-  }
-  return std::nullopt;
-}
-
-std::string place(const fs::path& file, std::int64_t line) {
-  return file.string() + ":" + std::to_string(line);
-}
-
-Result<std::vector<Row>> rows_of(std::string_view text, const fs::path& file) {
-  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+Result<std::vector<Row>> rows_of(const fs::path& file) {
+  auto table = read_table(file);
+  if (!table) return tl::unexpected(table.error());
   std::vector<Row> rows;
-  for (std::int64_t line = 1; !text.empty(); ++line) {
-    const std::string_view before = text;
-    std::vector<std::string> cells;
-    for (bool is_more = true; is_more;) {
-      auto cell = take_cell(text);
-      if (!cell) {
-        return fail(ErrorKind::invalid, "a quote is at a wrong position or not closed",
-                    place(file, line), "double the quotes within quoted cells");
-      }
-      cells.push_back(*std::move(cell));
-      is_more = text.starts_with(',');
-      if (is_more) text.remove_prefix(1);
-    }
-    if (text.starts_with('\r')) text.remove_prefix(1);
-    if (!text.empty() && !text.starts_with('\n')) {
-      return fail(ErrorKind::invalid, "text follows a quoted cell", place(file, line));
-    }
-    if (!text.empty()) text.remove_prefix(1);
-    const std::int64_t first_line = line;
-    const std::string_view taken = before.substr(0, before.size() - text.size());
-    const auto breaks = std::ranges::count(taken, '\n');
-    line += std::max<std::int64_t>(breaks, 1) - 1;
-    if (cells.size() == 1 && cells[0].empty()) continue;
+  for (TableRow& row : *table) {
+    std::vector<std::string>& cells = row.cells;
     if (cells.size() != 2 || cells[0].empty() || cells[1].empty()) {
       return fail(ErrorKind::invalid,
                   "expected a file and a label, found " + std::to_string(cells.size()) + " cells" +
                       (cells.size() == 2 ? ", one of them empty" : ""),
-                  place(file, first_line), "write `file,label` in every line");
+                  table_place(file, row.line), "write `file,label` in every line");
     }
-    rows.push_back({std::move(cells[0]), std::move(cells[1]), first_line});
+    rows.push_back({std::move(cells[0]), std::move(cells[1]), row.line});
   }
   return rows;
 }
 
 bool is_heading(const Row& row) {
-  const auto lower = [](std::string text) {
-    for (char& letter : text)
-      if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
-    return text;
-  };
-  const std::string file = lower(row.file);
-  return lower(row.label) == "label" && (file == "file" || file == "filename" || file == "path");
+  const std::string file = lower_case(row.file);
+  return lower_case(row.label) == "label" &&
+         (file == "file" || file == "filename" || file == "path");
 }
 
 std::optional<std::int64_t> integer_in(const std::string& text) {
@@ -115,9 +58,7 @@ std::optional<std::int64_t> integer_in(const std::string& text) {
 
 Result<ImageIndex> read_image_index(const fs::path& file, std::int64_t classes,
                                     std::span<const std::string> known_classes) {
-  const auto text = read_file(file, kMostIndexBytes);
-  if (!text) return tl::unexpected(text.error());
-  auto rows = rows_of(*text, file);
+  auto rows = rows_of(file);
   if (!rows) return tl::unexpected(rows.error());
   if (!rows->empty() && is_heading(rows->front())) rows->erase(rows->begin());
   if (rows->empty()) {
@@ -155,7 +96,7 @@ Result<ImageIndex> read_image_index(const fs::path& file, std::int64_t classes,
     if (label < 0 || label >= most) {
       return fail(ErrorKind::invalid,
                   "label " + row.label + " is not from 0 to " + std::to_string(most - 1),
-                  place(file, row.line), "write integers of at least 0, or names");
+                  table_place(file, row.line), "write integers of at least 0, or names");
     }
     highest = std::max(highest, label);
     index.files.push_back((file.parent_path() / row.file).lexically_normal().string());

@@ -19,8 +19,7 @@ struct ImageIndex {
   std::vector<std::string> names;  // of the classes; empty: labels are integers
 };
 
-// CSV: a line `file,label` per picture, files relative to the folder of the index; cells may be quoted as
-// in RFC 4180. A first line of `file,label` (or `filename,label`, `path,label`, in any case) is a heading.
+// CSV or TSV (table_file.hpp): a line `file,label` per picture, files relative to the folder of the index. A first line of `file,label` (or `filename,label`, `path,label`, in any case) is a heading.
 // Labels are integers from 0 to classes-1. If at least one is not an integer, all are names, numbered in the order of
 // the names. `classes` 0: as many as the table has. Errors name file and line.
 //

@@ -114,11 +114,18 @@ class PictureDataset final : public Dataset {
   SampleType type() const override { return type_; }
   int classes() const override { return labels_.classes; }
   std::span<const std::string> class_names() const override { return labels_.names; }
+  TargetType target() const override { return labels_.target; }
+  void read_target(std::int64_t index, std::span<float> out) const override {
+    const auto item = static_cast<std::size_t>(stored_index(index));
+    std::ranges::copy(std::span(labels_.values).subspan(item * out.size(), out.size()),
+                      out.begin());
+  }
   std::int64_t label(std::int64_t index) const override {
     assert(index >= 0 && index < size_);
     if (!labels_.of_items.empty()) {
       return labels_.of_items[static_cast<std::size_t>(stored_index(index))];
     }
+    if (!labels_.target.is_class()) return 0;
     const RandomStream random(labels_.seed, 0);
     return static_cast<std::int64_t>(below(random.at(static_cast<std::uint64_t>(index)),
                                            static_cast<std::uint64_t>(labels_.classes)));

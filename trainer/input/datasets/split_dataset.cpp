@@ -32,7 +32,11 @@ class Part final : public Dataset {
   SampleType type() const override { return data_->type(); }
   int classes() const override { return data_->classes(); }
   std::span<const std::string> class_names() const override { return data_->class_names(); }
+  TargetType target() const override { return data_->target(); }
   std::int64_t label(std::int64_t index) const override { return data_->label(original(index)); }
+  void read_target(std::int64_t index, std::span<float> out) const override {
+    data_->read_target(original(index), out);
+  }
   Result<void> read(std::int64_t index, std::span<std::uint8_t> out) const override {
     return data_->read(original(index), out);
   }

@@ -90,10 +90,10 @@ Result<SampleShape> shape_from(const Json& shape) {
 
 }  // namespace
 
-Result<SyntheticParameters> synthetic_parameters(const Json& parameters) {
+Result<SyntheticParameters> synthetic_parameters(const Json& parameters, const char* count) {
   const auto samples = bounded_integer(parameters, "samples", 1, kMostSamples);
   if (!samples) return tl::unexpected(samples.error());
-  const auto classes = bounded_integer(parameters, "classes", 1, kMostClasses);
+  const auto classes = bounded_integer(parameters, count, 1, kMostClasses);
   if (!classes) return tl::unexpected(classes.error());
   constexpr std::int64_t kAnySeed = std::numeric_limits<std::int64_t>::max();
   const auto seed = bounded_integer(parameters, "seed", 0, kAnySeed, 1);

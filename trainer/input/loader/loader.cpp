@@ -336,8 +336,8 @@ Result<void> Loader::State::supply(Supply what) {
   if (what == Supply::made_samples) {
     const auto batch = next();
     if (!batch) return tl::unexpected(batch.error());
-    stand_in_ =
-        made_samples(ring_.buffer(batch->slot), batch->samples, pipeline_->made_bytes(pixel_type_));
+    stand_in_ = made_samples(ring_.buffer(batch->slot), batch->samples,
+                             pipeline_->made_bytes(pixel_type_), dataset_.target().floats());
     release(batch->slot);
     return {};
   }

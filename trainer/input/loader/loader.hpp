@@ -23,7 +23,8 @@ namespace autotuned::input {
 // pinned memory), aligned for the type.
 struct BatchBuffer {
   void* images = nullptr;          // batch_size x Pipeline::made_bytes(pixel_type)
-  std::int64_t* labels = nullptr;  // batch_size
+  std::int64_t* labels = nullptr;  // batch_size, of targets that are classes
+  float* values = nullptr;         // batch_size x TargetType::width, of other targets
 };
 
 // The order of samples; fixed for the life of a loader.

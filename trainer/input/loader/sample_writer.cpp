@@ -46,7 +46,8 @@ SampleWriter::SampleWriter(const Dataset& dataset, const Pipeline& pipeline, Kep
       pipeline_(pipeline),
       cache_(kept.cache),
       index_(pipeline.is_indexed() ? kept.index : nullptr),
-      stored_(dataset.type().element) {
+      stored_(dataset.type().element),
+      target_floats_(dataset.target().floats()) {
   if (stored_ != Element::encoded) {
     const SampleShape shape = dataset.type().shape();
     stored_bytes_ = static_cast<std::size_t>(shape.elements()) * bytes_of(stored_);
@@ -62,25 +63,29 @@ SampleWriter::Scratch SampleWriter::make_scratch() const {
 Result<void> SampleWriter::write(const BatchRing::Chunk& chunk, PixelType type,
                                  Scratch& scratch) const {
   const auto& indices = chunk.indices;
-  const std::size_t image_bytes = pipeline_.written_bytes(type);
   for (std::size_t i = 0; i < indices.size(); ++i) {
     if (i + kPrefetchDistance < indices.size()) prefetch(indices[i + kPrefetchDistance]);
-    const std::size_t at = static_cast<std::size_t>(chunk.begin) + i;
-    Position position = chunk.position;
-    position.sample += static_cast<std::int64_t>(i);
-    auto* const out = static_cast<std::uint8_t*>(chunk.buffer.images) + at * image_bytes;
-    auto written = write_sample(indices[i], position, type, out, chunk.buffer.labels[at], scratch);
+    auto written = write_sample(chunk, i, type, scratch);
     if (!written) return written;
   }
   return {};
 }
 
-Result<void> SampleWriter::write_sample(std::int64_t index, Position position, PixelType type,
-                                        std::uint8_t* out, std::int64_t& label,
-                                        Scratch& scratch) const {
+Result<void> SampleWriter::write_sample(const BatchRing::Chunk& chunk, std::size_t i,
+                                        PixelType type, Scratch& scratch) const {
+  const std::int64_t index = chunk.indices[i];
+  const std::size_t at = static_cast<std::size_t>(chunk.begin) + i;
+  Position position = chunk.position;
+  position.sample += static_cast<std::int64_t>(i);
+  const BatchBuffer& batch = chunk.buffer;
+  auto* const out = static_cast<std::uint8_t*>(batch.images) + at * pipeline_.written_bytes(type);
   const auto try_sample = [&](std::int64_t tried) {
     return about_sample(dataset_, tried, [&] {
-      label = dataset_.label(tried);
+      if (target_floats_ == 0) {
+        batch.labels[at] = dataset_.label(tried);
+      } else {
+        dataset_.read_target(tried, {batch.values + at * target_floats_, target_floats_});
+      }
       return write_image(tried, position, type, out, scratch);
     });
   };

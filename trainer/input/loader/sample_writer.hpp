@@ -27,7 +27,7 @@ class SampleWriter {
 
   // Writes the output of Pipeline::run() for each sample of the chunk to `chunk.buffer.images`. An exception of the
   // data set becomes an Error. If the data have damage(), the next readable sample replaces one that cannot be read,
-  // with its own label and the draws of the position that it takes.
+  // with its own target and the draws of the position that it takes.
   [[nodiscard]] Result<void> write(const BatchRing::Chunk& chunk, PixelType type,
                                    Scratch& scratch) const;
 
@@ -41,8 +41,9 @@ class SampleWriter {
 
  private:
   void prefetch(std::int64_t index) const;
-  Result<void> write_sample(std::int64_t index, Position position, PixelType type,
-                            std::uint8_t* out, std::int64_t& label, Scratch& scratch) const;
+  // That with index `i` of the chunk.
+  Result<void> write_sample(const BatchRing::Chunk& chunk, std::size_t i, PixelType type,
+                            Scratch& scratch) const;
   Result<void> write_image(std::int64_t index, Position position, PixelType type, std::uint8_t* out,
                            Scratch& scratch) const;
   Result<Sample> stored_sample(std::int64_t index, Scratch& scratch) const;
@@ -59,6 +60,7 @@ class SampleWriter {
   JpegIndex* const index_;
   const Element stored_;
   std::size_t stored_bytes_ = 0;  // of every sample; unless encoded
+  const std::size_t target_floats_;
 };
 
 }  // namespace autotuned::input

@@ -23,8 +23,12 @@ class FewSamples final : public Dataset {
   [[nodiscard]] std::int64_t size() const override { return dataset_.size(); }
   [[nodiscard]] SampleType type() const override { return dataset_.type(); }
   [[nodiscard]] int classes() const override { return dataset_.classes(); }
+  [[nodiscard]] TargetType target() const override { return dataset_.target(); }
   [[nodiscard]] std::int64_t label(std::int64_t index) const override {
     return dataset_.label(original(index));
+  }
+  void read_target(std::int64_t index, std::span<float> out) const override {
+    dataset_.read_target(original(index), out);
   }
   [[nodiscard]] std::span<const std::uint8_t> view(std::int64_t index) const override {
     return bytes_[place(index)];
@@ -70,13 +74,19 @@ class StoredSamples final : public StandIn {
 
 class MadeSamples final : public StandIn {
  public:
-  MadeSamples(const BatchBuffer& batch, std::int64_t samples, std::size_t sample_bytes)
-      : sample_bytes_(sample_bytes) {
-    const std::size_t most = std::max<std::size_t>(1, kMostBytes / sample_bytes);
-    const std::size_t kept = std::min(static_cast<std::size_t>(samples), most);
+  MadeSamples(const BatchBuffer& batch, std::int64_t samples, std::size_t sample_bytes,
+              std::size_t target_floats)
+      : sample_bytes_(sample_bytes),
+        target_floats_(target_floats),
+        kept_(std::min(static_cast<std::size_t>(samples),
+                       std::max<std::size_t>(1, kMostBytes / sample_bytes))) {
     const auto* const images = static_cast<const std::uint8_t*>(batch.images);
-    images_.assign(images, images + kept * sample_bytes);
-    labels_.assign(batch.labels, batch.labels + kept);
+    images_.assign(images, images + kept_ * sample_bytes);
+    if (target_floats == 0) {
+      labels_.assign(batch.labels, batch.labels + kept_);
+    } else {
+      values_.assign(batch.values, batch.values + kept_ * target_floats);
+    }
   }
 
   [[nodiscard]] Result<void> write(const BatchRing::Chunk& chunk, PixelType /*type*/,
@@ -84,10 +94,15 @@ class MadeSamples final : public StandIn {
     auto* const images = static_cast<std::uint8_t*>(chunk.buffer.images);
     for (std::size_t i = 0; i < chunk.indices.size(); ++i) {
       const std::size_t at = static_cast<std::size_t>(chunk.begin) + i;
-      const std::size_t kept = at % labels_.size();
+      const std::size_t kept = at % kept_;
       std::memcpy(images + at * sample_bytes_, images_.data() + kept * sample_bytes_,
                   sample_bytes_);
-      chunk.buffer.labels[at] = labels_[kept];
+      if (target_floats_ == 0) {
+        chunk.buffer.labels[at] = labels_[kept];
+      } else {
+        std::memcpy(chunk.buffer.values + at * target_floats_,
+                    values_.data() + kept * target_floats_, target_floats_ * sizeof(float));
+      }
     }
     return {};
   }
@@ -95,8 +110,11 @@ class MadeSamples final : public StandIn {
 
  private:
   std::size_t sample_bytes_;
+  std::size_t target_floats_;
+  std::size_t kept_;  // samples
   std::vector<std::uint8_t> images_;
-  std::vector<std::int64_t> labels_;
+  std::vector<std::int64_t> labels_;  // of classes
+  std::vector<float> values_;         // of other targets
 };
 
 Result<std::vector<std::uint8_t>> read_sample(const Dataset& dataset, std::int64_t index) {
@@ -140,9 +158,9 @@ Result<std::unique_ptr<const StandIn>> stored_samples(const Dataset& dataset,
 }
 
 std::unique_ptr<const StandIn> made_samples(const BatchBuffer& batch, std::int64_t samples,
-                                            std::size_t sample_bytes) {
+                                            std::size_t sample_bytes, std::size_t target_floats) {
   assert(samples >= 1);
-  return std::make_unique<MadeSamples>(batch, samples, sample_bytes);
+  return std::make_unique<MadeSamples>(batch, samples, sample_bytes, target_floats);
 }
 
 }  // namespace autotuned::input

@@ -66,6 +66,19 @@ TEST(Remedies, BoundTheGainByTheTimeOfTheSignal) {
   EXPECT_THAT(loading.code, HasSubstr("num_workers="));
 }
 
+// Whoever pastes it keeps the shuffling, the sampler and the size of the batch that the script has.
+TEST(Remedies, LeaveTheOtherArgumentsOfALoaderAsTheyAre) {
+  for (const Remedy& remedy : remedies()) {
+    const std::string code = remedy.code;
+    const std::size_t call = code.find("DataLoader(");
+    if (call == std::string::npos) continue;
+    const std::string arguments = code.substr(call);
+    EXPECT_THAT(arguments, testing::StartsWith("DataLoader(dataset, ...,")) << remedy.rule;
+    for (const char* word : {"shuffle=", "drop_last=", "batch_size=batch_size"})
+      EXPECT_THAT(arguments, testing::Not(HasSubstr(word))) << remedy.rule;
+  }
+}
+
 // A share of the operators' time is as much of a step as operators are.
 TEST(Remedies, BoundTheGainByTheShareOfAPart) {
   Signals signals = {{"cpu.gemm_conv_share_ratio", 0.5}, {"parts.cpu_ratio", 0.08}};

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The session of a training that an agent in the user's own process serves, for both who start one: `autotuned run` of a
+// script, and `autotuned agent-session`.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/descriptor.hpp"
+#include "base/process/process.hpp"
+#include "daemon/supervisor/supervised_session.hpp"
+
+namespace autotuned::daemon {
+
+// Starts it in `context`, on whose thread everything happens. `agent`: its end of the socket; the caller closes it once
+// the context has run, since with it open the agent does not learn of the session's end. `what` is tuned, for the warning
+// of a session that failed: "the script". `on_end` is called once, after the last event.
+[[nodiscard]] std::shared_ptr<SupervisedSession> start_agent_session(
+    boost::asio::io_context& context, SessionRequest request, const Descriptor& agent,
+    const std::string& what, const SupervisedSession::OnEvent& on_event,
+    std::function<void()> on_end);
+
+// Says that the training is over and how it ended. The session has a few seconds to store that.
+void tell_training_ended(SupervisedSession& session, const ProcessExit& exit);
+
+}  // namespace autotuned::daemon

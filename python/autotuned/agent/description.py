@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the package says of itself, and of the script (docs/trainer-protocol.md)."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from typing import Any
+
+import torch
+
+from .. import VERSION
+from ..checks import cotangent, twin
+from ..knobs import knobs as knob_table
+from ..knobs.knobs import Knobs
+from ..loop import length
+from ..loop.script import FoundLoader, Script
+from ..loop.steps import name_of
+
+Json = dict[str, Any]
+
+PROTOCOL = 1
+
+
+def of_agent() -> Json:
+    """The hello."""
+    has_cuda = torch.cuda.is_available()
+    devices = (
+        ["cpu"] + [f"cuda:{number}" for number in range(torch.cuda.device_count())]
+        if has_cuda
+        else ["cpu"]
+    )
+    reason = "" if has_cuda else "PyTorch finds no CUDA GPU"
+    uuids = [
+        str(torch.cuda.get_device_properties(number).uuid) for number in range(len(devices) - 1)
+    ]
+    return {
+        "protocol": PROTOCOL,
+        "trainer": f"autotuned-script {VERSION}",
+        "libtorch": torch.__version__,
+        "pid": os.getpid(),
+        "owns_loop": False,
+        "python": platform.python_version(),
+        "script": sys.argv[0],
+        "devices": devices,
+        "device_uuids": uuids,
+        "cuda_reason": reason,
+        "cupti_reason": reason,
+        "knobs": knob_table.names(),
+    }
+
+
+def of_script(script: Script, knobs: Knobs) -> Json:
+    """The answer of `load`."""
+    parameters = script.parameters()
+    device = script.device()
+    is_cuda = device.type == "cuda"
+    training = script.training_loader()
+    loader = training.loader if training is not None else None
+    return {
+        "step": [name_of(token) for token in script.detector.pattern],
+        "boundary": name_of(script.detector.boundary),
+        "steps": script.clock.steps,
+        "samples_per_step": _samples_per_step(script),
+        "roots": [
+            {
+                "type": type(root.module).__name__,
+                "parameters": sum(one.numel() for one in root.module.parameters()),
+                "device": str(root.device),
+                "called_at": root.called_at,
+                "input_dims": root.input_dims or [],
+                "training": root.module.training,
+            }
+            for root in script.roots
+        ],
+        "optimizers": [
+            {
+                "type": type(one).__name__,
+                "parameters": sum(
+                    p.numel() for group in one.param_groups for p in group["params"]
+                ),
+                "made_at": script.made_at.get(one, ""),
+            }
+            for one in script.optimizers
+        ],
+        "loaders": [_loader(found) for found in script.loaders],
+        "parameters": sum(one.numel() for one in parameters),
+        "parameter_bytes": sum(one.numel() * one.element_size() for one in parameters),
+        "train_samples": _length(loader),
+        **length.left_of(script, loader, _samples_per_step(script)),
+        "device": str(device),
+        "device_uuid": str(torch.cuda.get_device_properties(device).uuid) if is_cuda else "",
+        "device_memory_bytes": (
+            torch.cuda.get_device_properties(device).total_memory if is_cuda else 0
+        ),
+        "configuration": dict(knobs.own),
+        "knobs": [knob.to_json() for knob in knobs.knobs.values()],
+        "checks": {
+            "twin": twin.obstacle_of(script),
+            "cotangent": cotangent.obstacle_of(script),
+            "fork": "this version does not know it",
+        },
+        "notes": list(knobs.notes),
+    }
+
+
+def _samples_per_step(script: Script) -> int:
+    training = script.training_loader()
+    loader = training.loader if training is not None else None
+    size = getattr(loader, "batch_size", None)
+    return (size or 0) * sum(kind == "batch" for kind, _ in script.detector.pattern)
+
+
+def _length(loader: Any) -> int:
+    try:
+        return len(loader.dataset)
+    except (TypeError, AttributeError, NotImplementedError):
+        return 0
+
+
+def _loader(found: FoundLoader) -> Json:
+    loader = found.loader
+    return {
+        "type": type(loader).__name__ if loader is not None else "",
+        "made_at": found.made_at,
+        "batch_size": getattr(loader, "batch_size", None) or 0,
+        "is_trained_from": found.is_trained_from,
+        "obstacle": found.obstacle,
+    }

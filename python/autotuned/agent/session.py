@@ -1,0 +1,458 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests in, answers out, at the ends of steps (docs/trainer-protocol.md)."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Callable
+
+import torch
+
+from ..checks import cotangent, twin
+from ..checks.batches import BatchCheck
+from ..checks.shadow import Shadow
+from ..knobs.knobs import Knobs
+from ..loop.script import Script
+from ..loop.steps import Step, StepCounter
+from ..loop.watch import Guard, Watch
+from ..protocol import Closed, Link, RequestError
+from . import description
+from .activities import Activity, Block, CheckSteps, Profile, Trace
+
+Json = dict[str, Any]
+
+_GUARDED_STEPS = 3
+
+
+def integer(request: Json, name: str, default: int | None = None, minimum: int = 0) -> int:
+    value = request.get(name, default)
+    if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
+        raise RequestError("invalid", f"expected a whole number of at least {minimum}", name, "")
+    return value
+
+
+def limit_of(request: Json) -> int | None:
+    return integer(request, "maximum_ns") if request.get("maximum_ns") is not None else None
+
+
+class Session:
+    """The script's side of a session.
+
+    `let_go` undoes what the package has put into PyTorch, except what the configuration needs.
+    """
+
+    def __init__(
+        self, link: Link, script: Script, watch: Watch, let_go: Callable[[], None]
+    ) -> None:
+        self._link = link
+        self._script = script
+        self._watch = watch
+        self._let_go = let_go
+        self._knobs: Knobs | None = None
+        # Of what the script trained when it was loaded: the session knows these.
+        self._kind: Any = None
+        self._domains: Json = {}
+        self._activity: Activity | None = None
+        self._request: Json = {}
+        self.is_over = False
+        self.counter: StepCounter | None = None  # behind finish()
+        watch.on_boundary = self.on_boundary
+        watch.on_lost = self.on_lost
+        watch.on_stalled = self.on_stalled
+        watch.on_renewed = self.on_renewed
+        link.send({"hello": description.of_agent()})
+
+    # --- the ends
+
+    def end(self) -> None:
+        """The script is about to exit by itself."""
+        if self.is_over and self.counter is None:
+            return
+        self.is_over = True
+        detector = self._script.detector
+        counter = self.counter or self._script.clock
+        why = "" if detector.is_known else detector.seen()
+        if not detector.is_known and self._watch.other_threads:
+            why += "; another thread than the main one trains"
+        try:
+            self._link.send(
+                {
+                    "end": {
+                        "steps": counter.steps,
+                        "steps_known": detector.is_known,
+                        "why": why,
+                    }
+                }
+            )
+        except Closed:
+            pass
+        self._link.close()
+
+    def detach(self, error: RequestError | None) -> None:
+        """Back to the script's own configuration.
+
+        The last frame says why, if somebody still listens.
+        """
+        if self.is_over:
+            return
+        self.is_over = True
+        if self._activity is not None:
+            activity, self._activity = self._activity, None
+            self._watch.safely(activity.abandon)
+        self._watch.check = None
+        self._go_back()
+        self._knobs = None
+        if error is not None:
+            try:
+                self._link.send({"detached": error.to_json()})
+            except Closed:
+                pass
+        self._link.close()
+        self._let_go()
+
+    def _go_back(self) -> None:
+        """To the script's own configuration."""
+        self._watch.guard = None
+        if self._knobs is not None:
+            self._knobs.undo()
+
+    # --- in the middle of a step
+
+    def on_lost(self) -> None:
+        """The end of a step does not come any more: the candidate does not stay for that."""
+        self.detach(
+            RequestError(
+                "unsupported",
+                "the script trains in another way than it did: its step does not end any more",
+                "",
+                "",
+            )
+        )
+
+    def on_stalled(self) -> None:
+        """The script evaluates, or does something else, for long: not under a candidate."""
+        if self._activity is not None:
+            self._interrupt(
+                RequestError("timeout", "no step in the time allowed", "the script's loop", "")
+            )
+
+    def on_renewed(self) -> None:
+        """The script has made an optimizer, and perhaps a model, anew.
+
+        What is in force belongs to the ones before. The step is learned again; the session may
+        ask once more then.
+        """
+        if self.is_over:
+            return
+        self._interrupt(
+            RequestError(
+                "busy",
+                "the script has made its optimizer anew",
+                "the script's loop",
+                "ask again",
+            )
+        )
+        self._knobs = None
+        if not self.is_over:
+            self._watch.learn_again()
+
+    def _interrupt(self, error: RequestError) -> None:
+        was_asked = self._activity is not None
+        self._finish_activity()
+        self._go_back()
+        if not was_asked:
+            return
+        try:
+            self._refuse(error)
+        except Closed:
+            self.detach(None)
+
+    # --- at the end of a step
+
+    def on_boundary(self, step: Step) -> None:
+        try:
+            if self._activity is not None and not self._continue(step):
+                return
+            if self._kind is not None and self._knobs is None and not self._take_renewed():
+                return
+            self._serve()
+        except Closed:
+            self.detach(None)
+
+    def _take_renewed(self) -> bool:
+        """Whether the session can go on with what the script trains now."""
+        self._knobs = Knobs(self._script)
+        if self._script.kind() == self._kind and self._domains_now() == self._domains:
+            return True
+        self.detach(
+            RequestError(
+                "unsupported",
+                "the script trains another model now, or with another optimizer",
+                "",
+                "",
+            )
+        )
+        return False
+
+    def _domains_now(self) -> Json:
+        assert self._knobs is not None
+        return {
+            name: (knob.default, knob.unavailable, knob.minimum, knob.maximum)
+            for name, knob in self._knobs.knobs.items()
+        }
+
+    def _continue(self, step: Step) -> bool:
+        """Whether the request in progress has got its answer."""
+        assert self._activity is not None
+        guard = self._watch.guard
+        try:
+            if guard is not None and guard.failure is not None:
+                self._watch.guard = None
+                kind = (
+                    "out_of_memory"
+                    if isinstance(guard.failure, torch.OutOfMemoryError)
+                    else "unsupported"
+                )
+                text = str(guard.failure).splitlines()
+                raise RequestError(
+                    kind,
+                    f"{type(guard.failure).__name__}: {text[0] if text else ''}",
+                    "forward pass",
+                    "leave the knobs as they were",
+                )
+            if self._is_cancelled():
+                raise RequestError("cancelled", "the session asked to stop", "", "")
+            answer = self._activity.on_step(step)
+            if answer is None:
+                return False
+            self._finish_activity()
+            self._answer(answer)
+        except RequestError as error:
+            self._finish_activity()
+            self._refuse(error)
+        return True
+
+    def _finish_activity(self) -> None:
+        activity, self._activity = self._activity, None
+        self._watch.check = None
+        if activity is not None:
+            activity.abandon()
+
+    def _is_cancelled(self) -> bool:
+        frame = self._link.poll()
+        if frame is None:
+            return False
+        if frame.get("request") != "cancel":
+            raise Closed("a request came before the answer to the one in progress")
+        return True
+
+    def _serve(self) -> None:
+        """The script stands here until the session lets it go on."""
+        while not self.is_over and self._activity is None:
+            self._request = self._link.receive()
+            name = self._request.get("request")
+            if name == "cancel":  # nothing is in progress
+                continue
+            handlers: dict[Any, Callable[[Json], Json | None]] = {
+                "load": self._load,
+                "prepare": self._prepare,
+                "run": self._run,
+                "steps": self._steps,
+                "place": self._place,
+                "profile": self._profile,
+                "trace": self._trace,
+                "check": self._check,
+                "finish": self._finish,
+            }
+            try:
+                if name not in handlers:
+                    raise RequestError(
+                        "unsupported", "a script does not know this request", str(name), ""
+                    )
+                if name not in ("load", "finish", "place") and self._knobs is None:
+                    raise RequestError(
+                        "invalid", "nothing is loaded", str(name), "ask for load first"
+                    )
+                answer = handlers[name](self._request)
+            except RequestError as error:
+                self._refuse(error)
+                continue
+            if answer is not None:
+                self._answer(answer)
+                if name == "finish":
+                    self.is_over = True
+                    self._knobs = None
+                    # The link stays, for the number of steps in the end.
+                    script = self._script
+                    self.counter = StepCounter(script.detector.pattern, script.clock.steps)
+                    self._let_go()
+
+    def _answer(self, answer: Json) -> None:
+        self._link.send({"id": self._request.get("id"), "ok": answer})
+
+    def _refuse(self, error: RequestError) -> None:
+        self._link.send({"id": self._request.get("id"), "error": error.to_json()})
+
+    # --- requests
+
+    def _load(self, request: Json) -> Json:
+        script = self._script
+        if self._knobs is None:
+            self._knobs = Knobs(script)
+        self._kind, self._domains = script.kind(), self._domains_now()
+        return description.of_script(script, self._knobs)
+
+    def _configuration(self, request: Json) -> dict[str, Any]:
+        wanted = request.get("configuration")
+        if not isinstance(wanted, dict):
+            raise RequestError("invalid", "expected an object", "configuration", "")
+        if self._knobs is None:  # finish before load
+            if wanted:
+                raise RequestError(
+                    "invalid", "nothing is loaded", "configuration", "ask for load first"
+                )
+            return {}
+        return self._knobs.whole(wanted)
+
+    def _prepare(self, request: Json) -> Json:
+        assert self._knobs is not None
+        configuration = self._configuration(request)
+        before = dict(self._knobs.now)
+        began_ns = time.monotonic_ns()
+        changed = self._knobs.apply(configuration)
+        if changed:
+            knobs = self._knobs
+            self._watch.guard = Guard(_GUARDED_STEPS, lambda: knobs.go_back(before))
+        return {"changed": changed, "switch_ns": time.monotonic_ns() - began_ns}
+
+    def _run(self, request: Json) -> None:
+        self._activity = Block(
+            self._script,
+            integer(request, "minimum_ns"),
+            max(2, integer(request, "minimum_steps", 2)),
+            integer(request, "warmup_steps", 0),
+            limit_of(request),
+            False,
+            self._switch_ns,
+        )
+
+    def _steps(self, request: Json) -> None:
+        self._activity = Block(
+            self._script,
+            0,
+            integer(request, "count", None, 1),
+            0,
+            limit_of(request),
+            True,
+            self._switch_ns,
+        )
+
+    def _switch_ns(self) -> int:
+        """Time in which processes of the loader were started and modules were compiled."""
+        script = self._script
+        found = script.training_loader()
+        started_ns = found.start_ns.get(script.wanted(found), 0) if found is not None else 0
+        return started_ns + sum(root.compile_ns(script.forward) for root in script.roots)
+
+    def _place(self, request: Json) -> Json:
+        return {"steps": self._script.clock.steps}
+
+    def _profile(self, request: Json) -> None:
+        self._activity = Profile(
+            self._script,
+            str(request.get("path", "")),
+            steps=integer(request, "count", None, 1),
+            warmup_steps=integer(request, "warmup_steps", 0),
+            maximum_ns=limit_of(request),
+        )
+
+    def _trace(self, request: Json) -> None:
+        self._activity = Trace(
+            self._script,
+            str(request.get("path", "")),
+            steps=integer(request, "active", 1, 1),
+            warmup_steps=integer(request, "warmup", 0),
+            maximum_ns=limit_of(request),
+            shapes=bool(request.get("shapes")),
+            memory=bool(request.get("memory")),
+            stacks=bool(request.get("stacks")),
+        )
+
+    def _check(self, request: Json) -> None:
+        assert self._knobs is not None
+        knobs = self._knobs
+        configuration = self._configuration(request)
+        steps = integer(request, "steps", None, 1)
+        before = dict(knobs.now)
+        reaching = knobs.changes_that_reach(configuration, "updates", "optimizer")
+        is_restart = [
+            name for name in knobs.changed(configuration) if knobs.knobs[name].switch == "restart"
+        ]
+        if is_restart:
+            raise RequestError(
+                "unsupported",
+                "a knob that cannot be taken back is not checked beside the script",
+                is_restart[0],
+                "",
+            )
+        rest = knobs.part(configuration, "batches")
+        method = str(request.get("method", "auto"))
+        is_rounded = bool(request.get("rounded"))
+        fallback: Callable[[], Any] | None = None
+        if not reaching and rest != before:
+            knobs.apply(rest)
+            check: Any = BatchCheck(self._script, steps)
+        else:
+            check = self._numeric_check(method, configuration, steps, is_rounded)
+            if method == "auto" and check.method == "twin":
+
+                def begin_other() -> Any:
+                    self._watch.check = self._numeric_check(
+                        "cotangent", configuration, steps, is_rounded
+                    )
+                    return self._watch.check
+
+                fallback = begin_other
+
+        self._watch.check = check
+        self._activity = CheckSteps(
+            check, steps, limit_of(request), fallback, lambda: knobs.go_back(before)
+        )
+
+    def _numeric_check(
+        self, method: str, configuration: dict[str, Any], steps: int, is_rounded: bool
+    ) -> Any:
+        """A check that begins now."""
+        assert self._knobs is not None
+        knobs, script = self._knobs, self._script
+        obstacles = {"twin": twin.obstacle_of(script), "cotangent": cotangent.obstacle_of(script)}
+        if method == "auto":
+            method = "cotangent" if obstacles["twin"] and not obstacles["cotangent"] else "twin"
+        if method not in obstacles:
+            kind = "unsupported" if method == "fork" else "invalid"
+            raise RequestError(
+                kind,
+                "this version does not know the method",
+                method,
+                "ask for auto, twin or cotangent",
+            )
+        if obstacles[method]:
+            raise RequestError("unsupported", obstacles[method], method, "")
+        if method == "cotangent" and knobs.changes_that_reach(configuration, "optimizer"):
+            raise RequestError(
+                "unsupported",
+                "gradients do not show what an optimizer makes of them",
+                method,
+                "leave the knobs of the optimizer as they are",
+            )
+        shadows = [Shadow(script, knobs, configuration, is_rounded=False)]
+        if is_rounded:
+            shadows.append(Shadow(script, knobs, dict(knobs.now), is_rounded=True))
+        make = twin.TwinCheck if method == "twin" else cotangent.CotangentCheck
+        return make(script, knobs, shadows, steps)
+
+    def _finish(self, request: Json) -> Json:
+        configuration = self._configuration(request)
+        if self._knobs is not None:
+            self._knobs.apply(configuration)
+        return {"steps": self._script.clock.steps}

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The knobs of a script, and the configuration in force: how it is changed and taken back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ..loop.script import Script
+from ..parts.flags import Pair
+from ..protocol import RequestError
+from . import knob_list
+from .knob import Configuration, Knob, Value
+from .knob_compile import compile_knob
+
+_FUSED = (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagrad)
+
+
+def names() -> list[str]:
+    """All that the package knows; what a script has, describe() says."""
+    return sorted(
+        [
+            "cudnn.benchmark",
+            "layout.memory_format",
+            "loader.persistent_workers",
+            "loader.pin_memory",
+            "loader.prefetch_batches",
+            "loader.workers",
+            "memory.malloc",
+            "model.compile",
+            "optimizer.foreach",
+            "optimizer.fused",
+            "optimizer.set_to_none",
+            "precision.autocast",
+            "precision.tf32",
+            "threads.intra_op",
+        ]
+    )
+
+
+class Knobs:
+    """The knobs of one script, and the configuration in force."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self.notes: list[str] = []
+        self.knobs = {
+            knob.name: knob
+            for knob in [
+                *knob_list.arithmetic(script),
+                compile_knob(script),
+                *self._optimizer(),
+                *knob_list.loader_of_training(script, self.notes),
+                *knob_list.process(),
+            ]
+        }
+        self.own = {name: knob.default for name, knob in self.knobs.items()}
+        self.now = dict(self.own)
+        self._was_switched: set[str] = set()  # knobs that cannot be taken back
+
+    def whole(self, configuration: Configuration) -> Configuration:
+        """A value for every knob; `invalid` if one of the given values cannot be."""
+        for name, value in configuration.items():
+            if name not in self.knobs:
+                raise RequestError(
+                    "invalid", "the script does not have this knob", name, "see the answer of load"
+                )
+            self.knobs[name].check(value)
+        return {**self.own, **configuration}
+
+    def changed(self, configuration: Configuration) -> list[str]:
+        """In which knobs a whole configuration differs from the one in force."""
+        return [name for name, value in configuration.items() if value != self.now[name]]
+
+    def apply(self, configuration: Configuration) -> list[str]:
+        """Makes a whole configuration the one in force. Which knobs have changed."""
+        changed = self.changed(configuration)
+        for name in changed:
+            if self.knobs[name].switch == "restart" and name in self._was_switched:
+                raise RequestError(
+                    "invalid",
+                    "this knob cannot be taken back in one process",
+                    name,
+                    "set it once, before the first block",
+                )
+        for name in changed:
+            self.knobs[name].set(configuration[name])
+            self.now[name] = configuration[name]
+            self._was_switched.add(name)
+        return changed
+
+    def go_back(self, configuration: Configuration) -> None:
+        """To a whole configuration that was in force before; what cannot be taken back stays."""
+        for name in self.changed(configuration):
+            if self.knobs[name].switch == "live":
+                self.knobs[name].set(configuration[name])
+                self.now[name] = configuration[name]
+
+    def part(self, configuration: Configuration, reaches: str) -> Configuration:
+        """The configuration in force with the change in those knobs only that reach this."""
+        return {
+            name: value if self.knobs[name].reaches == reaches else self.now[name]
+            for name, value in configuration.items()
+        }
+
+    def changes_that_reach(self, configuration: Configuration, *reaches: str) -> list[str]:
+        return [
+            name for name in self.changed(configuration) if self.knobs[name].reaches in reaches
+        ]
+
+    def undo(self) -> None:
+        """Back to the script's own values."""
+        self.go_back(self.own)
+
+    # --- optimizer
+
+    def _optimizer(self) -> list[Knob]:
+        script = self._script
+        groups = [group for optimizer in script.optimizers for group in optimizer.param_groups]
+        for optimizer in script.optimizers:
+            script.flags.own(optimizer)  # before anything is changed
+
+        def set_flags(name: str, value: Value) -> None:
+            # The other knob of the two stays as it is in force.
+            script.flags.forced = self.forced_flags({**self.now, name: value})
+            for optimizer in script.optimizers:
+                script.flags.put(optimizer)
+
+        def set_to_none(value: Value) -> None:
+            script.releases_gradients = bool(value)
+
+        obstacle = ""
+        if not groups:
+            obstacle = "the script updates its parameters without an optimizer"
+        elif any("foreach" not in group for group in groups):
+            obstacle = "an optimizer is not one of PyTorch's with several implementations"
+        fused = Knob(
+            "optimizer.fused",
+            bool(groups) and all(bool(group.get("fused")) for group in groups),
+            "numerics",
+            "Update a parameter and its state in one kernel, in one pass.",
+            lambda value: set_flags("optimizer.fused", value),
+            reaches="optimizer",
+        )
+        other = next(
+            (type(one).__name__ for one in script.optimizers if type(one) not in _FUSED), ""
+        )
+        fused.unavailable = obstacle
+        if not obstacle and other:
+            fused.unavailable = f"{other} has no fused form"
+        elif not obstacle and any(group.get("differentiable") for group in groups):
+            fused.unavailable = "an optimizer is differentiable"
+        elif fused.default:
+            fused.unavailable = "the script chose it"
+
+        # What PyTorch takes where the script says nothing: foreach on a GPU, a loop on a CPU.
+        is_cuda = script.device().type == "cuda"
+        foreach = Knob(
+            "optimizer.foreach",
+            bool(groups)
+            and all(
+                is_cuda if group.get("foreach") is None else bool(group["foreach"])
+                for group in groups
+            ),
+            "numerics",
+            "Update many parameters by each call of an operator.",
+            lambda value: set_flags("optimizer.foreach", value),
+            reaches="optimizer",
+        )
+        foreach.unavailable = obstacle or (
+            "the script chose the fused form" if fused.default else ""
+        )
+
+        release = Knob(
+            "optimizer.set_to_none",
+            not script.zero_grad_keeps,
+            "exact",
+            "Release gradients before the backward pass instead of filling them with zeros.",
+            set_to_none,
+        )
+        if release.default:
+            release.unavailable = "the script does it"
+        return [fused, foreach, release]
+
+    def forced_flags(self, configuration: Configuration) -> Pair | None:
+        """`fused` and `foreach` of every group; nothing: as the script set them."""
+        if configuration["optimizer.fused"] != self.own["optimizer.fused"]:
+            return True, False
+        if configuration["optimizer.foreach"] != self.own["optimizer.foreach"]:
+            return False, configuration["optimizer.foreach"]
+        return None

@@ -1,0 +1,433 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was found in the user's script, and the configuration under which its modules, optimizers
+and loaders work now.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import os
+import sys
+import weakref
+from typing import Any, Callable
+
+import torch
+from torch.utils.data import DataLoader
+
+from ..parts import compiling
+from ..parts.flags import Flags
+from ..parts.loader import LoaderSettings, SwitchableBatches, obstacle_of
+from ..parts.tensors import map_tensors, tensors_in
+from .steps import StepClock, StepDetector
+
+OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+TORCH_FOLDER = os.path.dirname(os.path.abspath(torch.__file__))
+
+
+def place_of_caller() -> str:
+    """file:line of the script's frame that led here.
+
+    Of an installed package if no frame is the script's.
+    """
+    best = ""
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        is_ours = name.startswith((OWN_FOLDER, TORCH_FOLDER)) or name.startswith("<")
+        if not is_ours:
+            place = f"{os.path.abspath(name)}:{frame.f_lineno}"
+            if "site-packages" not in name and "dist-packages" not in name:
+                return place
+            best = best or place
+        frame = frame.f_back
+    return best
+
+
+def is_channels_last(tensor: torch.Tensor) -> bool:
+    return (
+        tensor.dim() == 4
+        and not tensor.is_contiguous()
+        and tensor.is_contiguous(memory_format=torch.channels_last)
+    )
+
+
+def as_channels_last(tensor: torch.Tensor) -> torch.Tensor:
+    # contiguous() would leave strides as they are where there is one channel or one pixel, and
+    # convolutions would go by them.
+    is_image = tensor.dim() == 4 and tensor.is_floating_point()
+    return tensor.to(memory_format=torch.channels_last) if is_image else tensor
+
+
+@dataclasses.dataclass(frozen=True)
+class ForwardSettings:
+    """How the forward pass of outermost modules runs; the default is the script's own way."""
+
+    autocast: torch.dtype | None = None
+    channels_last: bool = False
+    compiled: str = compiling.OFF  # or a mode of torch.compile
+    is_shadow: bool = False  # of a check
+
+    def changes_nothing(self) -> bool:
+        return (
+            self.autocast is None and not self.channels_last and self.compiled == compiling.OFF
+        )
+
+
+class Entry:
+    """What a watched module is called through. It is neither saved nor copied with the module."""
+
+    def __init__(
+        self, called: Callable[[Any, Any], Any], own_call: Callable[..., Any] | None
+    ) -> None:
+        self._called = called
+        self.own_call = own_call
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._called(args, kwargs)
+
+    def __reduce__(self) -> Any:
+        return type(None), ()
+
+
+class Root:
+    """An outermost module that the script calls in training mode. The module stays the script's:
+    it can go at any time.
+    """
+
+    def __init__(self, module: torch.nn.Module, index: int, called_at: str) -> None:
+        self._module = weakref.ref(module)
+        self.index = index
+        self.called_at = called_at
+        self.is_used = True  # since the step was learned last
+        self.casts_by_itself = False
+        self.input_dims: list[int] | None = None  # of the tensors that it is called with
+        self._compiled: dict[str, Callable[..., Any]] = {}  # by mode
+        self._compile_ns: dict[ForwardSettings, int] = {}
+        parameters = list(module.parameters())
+        self.device = parameters[0].device if parameters else torch.device("cpu")
+
+    @property
+    def module(self) -> torch.nn.Module:
+        """Only while it is there: of a root that Script.roots gives, or that is being called."""
+        module = self._module()
+        assert module is not None
+        return module
+
+    def is_there(self) -> bool:
+        return self._module() is not None
+
+    @property
+    def own_call(self) -> Callable[..., Any] | None:
+        """Of a module that the script compiled."""
+        entry = self.module.__dict__.get("_compiled_call_impl")
+        return entry.own_call if isinstance(entry, Entry) else entry
+
+    @property
+    def call(self) -> Callable[..., Any]:
+        return self.own_call or self.module._call_impl
+
+    def enter_through(self, called: Callable[[Any, Any], Any]) -> None:
+        self.module.__dict__["_compiled_call_impl"] = Entry(called, self.own_call)
+
+    def leave(self) -> None:
+        """The module is called as the script calls it."""
+        own_call = self.own_call
+        if own_call is None:
+            self.module.__dict__.pop("_compiled_call_impl", None)
+        else:
+            self.module.__dict__["_compiled_call_impl"] = own_call
+
+    @property
+    def is_compiled(self) -> bool:
+        return self.own_call is not None or type(self.module).__name__ == "OptimizedModule"
+
+    def compile_ns(self, settings: ForwardSettings) -> int:
+        """What it took to compile the forward pass for these settings.
+
+        Where a check did it first, what the check took: the training found it done.
+        """
+        beside = dataclasses.replace(settings, is_shadow=True)
+        return max(self._compile_ns.get(settings, 0), self._compile_ns.get(beside, 0))
+
+    def _call(self, settings: ForwardSettings, falls_back: bool, args: Any, kwargs: Any) -> Any:
+        mode = settings.compiled
+        if mode == compiling.OFF:
+            return self.call(*args, **kwargs)
+        before_ns = compiling.clock.total_ns
+        if mode not in self._compiled:
+            self._compiled[mode] = compiling.compiled(mode)
+        try:
+            out = self._compiled[mode](self.module, falls_back, args, kwargs)
+        finally:
+            spent_ns = compiling.clock.total_ns - before_ns
+            self._compile_ns[settings] = self._compile_ns.get(settings, 0) + spent_ns
+        # The next forward pass writes where this one has put its results.
+        return map_tensors(torch.clone, out) if mode == compiling.GRAPHS else out
+
+    def run(
+        self, settings: ForwardSettings, args: Any, kwargs: Any, falls_back: bool = False
+    ) -> Any:
+        """The forward pass. With `falls_back`, what cannot be compiled runs uncompiled."""
+        if self.input_dims is None:
+            self.input_dims = [tensor.dim() for tensor in tensors_in((args, kwargs))]
+        if settings.changes_nothing():
+            return self.call(*args, **kwargs)
+        if settings.channels_last:
+            # Convolutions follow their input. Parameters stay as they are: the script may save
+            # them, look at them as vectors, or hold others that share their memory.
+            args, kwargs = map_tensors(as_channels_last, (args, kwargs))
+        if settings.autocast is None:
+            out = self._call(settings, falls_back, args, kwargs)
+        else:
+            with torch.autocast(self.device.type, settings.autocast):
+                out = self._call(settings, falls_back, args, kwargs)
+
+        def restore(tensor: torch.Tensor) -> torch.Tensor:
+            if settings.autocast is not None and tensor.dtype == settings.autocast:
+                tensor = tensor.float()
+            # The script may call view() on what it gets.
+            return (
+                tensor.contiguous() if settings.channels_last and tensor.dim() == 4 else tensor
+            )
+
+        return map_tensors(restore, out)
+
+
+class FoundLoader:
+    def __init__(self, loader: DataLoader, index: int, made_at: str) -> None:
+        self.index = index
+        self.made_at = made_at
+        self.is_trained_from = False
+        self.start_ns: dict[LoaderSettings, int] = {}  # what it took to start processes
+        self.take(loader)
+
+    def take(self, loader: DataLoader) -> None:
+        # Workers that wait for its next epoch go with it.
+        self._loader = weakref.ref(loader, lambda _: self.kept_engines.clear())
+        self.obstacle = obstacle_of(loader)
+        self.is_iterated = False
+        self.kept_engines: dict[LoaderSettings, Any] = {}
+
+    @property
+    def loader(self) -> DataLoader | None:
+        return self._loader()
+
+
+class _Stepping:
+    """An optimizer that has stepped. It stays the script's: it can go at any time."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer, made_at: str) -> None:
+        self.made_at = made_at
+        self.take(optimizer)
+
+    def take(self, optimizer: torch.optim.Optimizer) -> None:
+        self._optimizer = weakref.ref(optimizer)
+        self.type = type(optimizer)
+        self.is_used = True  # since the step was learned last
+
+    @property
+    def optimizer(self) -> torch.optim.Optimizer | None:
+        return self._optimizer()
+
+
+class Script:
+    """All that is known. Used by the main thread only.
+
+    Models, optimizers and loaders are the script's: nothing here keeps them alive.
+    """
+
+    def __init__(self) -> None:
+        self.detector = StepDetector()
+        self.clock = StepClock()
+        self._roots: list[Root] = []
+        self._roots_found = 0
+        self._stepping: list[_Stepping] = []
+        self.flags = Flags()
+        self.made_at: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self.loaders: list[FoundLoader] = []
+        self.differentiates_twice = False  # goes backward through a backward pass
+        self.zero_grad_keeps = False  # the script asks for gradients that are filled with zeros
+        self.last_loss: torch.Tensor | None = None
+        # The configuration in force.
+        self.forward = ForwardSettings()
+        self.loader_changes: dict[str, Any] = {}  # fields of LoaderSettings
+        self.releases_gradients = False  # whatever the script asks for
+
+    # --- what was found
+
+    @property
+    def roots(self) -> list[Root]:
+        """That are there, and were called since the step was learned last."""
+        return [root for root in self._roots if root.is_there() and root.is_used]
+
+    @roots.setter
+    def roots(self, roots: list[Root]) -> None:
+        self._roots = list(roots)
+        self._roots_found = len(roots)
+
+    @property
+    def optimizers(self) -> list[torch.optim.Optimizer]:
+        """That are there, and have stepped since the step was learned last."""
+        found = (one.optimizer for one in self._stepping if one.is_used)
+        return [optimizer for optimizer in found if optimizer is not None]
+
+    @optimizers.setter
+    def optimizers(self, optimizers: list[torch.optim.Optimizer]) -> None:
+        self._stepping = [_Stepping(one, self.made_at.get(one, "")) for one in optimizers]
+
+    def root_of(self, module: torch.nn.Module) -> Root | None:
+        every = self.every_root()
+        return next((root for root in every if root.module is module), None)
+
+    def every_root(self) -> list[Root]:
+        """That is there, whether the script calls it now or not."""
+        return [root for root in self._roots if root.is_there()]
+
+    def add_root(self, module: torch.nn.Module) -> Root:
+        root = Root(module, self._roots_found, place_of_caller())
+        self._roots_found += 1
+        self._roots = [*self.every_root(), root]
+        return root
+
+    def index_of(self, optimizer: torch.optim.Optimizer) -> int:
+        """Of an optimizer that steps."""
+        for index, known in enumerate(self._stepping):
+            if known.optimizer is optimizer:
+                known.is_used = True
+                return index
+        made_at = self.made_at.get(optimizer, "")
+        for index, known in enumerate(self._stepping):
+            # A script may make its optimizer anew again and again, at the same place. One that
+            # the step was learned with is not replaced unnoticed.
+            is_gone = known.optimizer is None and ("optimizer", index) not in self.detector.pattern
+            if is_gone and known.made_at == made_at and known.type is type(optimizer):
+                known.take(optimizer)
+                return index
+        self._stepping.append(_Stepping(optimizer, made_at))
+        return len(self._stepping) - 1
+
+    def learn_again(self) -> None:
+        """What the script trains, and what a step of it is: from here on, only what is seen."""
+        self.detector = StepDetector()
+        for root in self._roots:
+            root.is_used = False
+        for known in self._stepping:
+            known.is_used = False
+        for loader in self.loaders:
+            loader.is_trained_from = False
+
+    def kind(self) -> Any:
+        """What is trained, without its values: two models of one kind can be compared."""
+        return [
+            [
+                (
+                    type(one).__name__,
+                    [tuple(p.shape) for group in one.param_groups for p in group["params"]],
+                )
+                for one in self.optimizers
+            ],
+            [
+                (type(root.module).__name__, [tuple(p.shape) for p in root.module.parameters()])
+                for root in self.roots
+            ],
+            [kind for kind, _ in self.detector.pattern],
+        ]
+
+    def found(self, loader: DataLoader) -> FoundLoader:
+        for one in self.loaders:
+            if one.loader is loader:
+                return one
+        made_at = self.made_at.get(loader, "")
+        for one in self.loaders:
+            # A script may make its loader anew in each epoch, at the same place.
+            if one.loader is None and one.made_at == made_at:
+                one.take(loader)
+                return one
+        self.loaders.append(FoundLoader(loader, len(self.loaders), made_at))
+        return self.loaders[-1]
+
+    def is_known_loader(self, loader: DataLoader) -> bool:
+        return any(one.loader is loader and one.is_iterated for one in self.loaders)
+
+    def training_loader(self) -> FoundLoader | None:
+        """The one that trains; where several do, none can be told to be the one."""
+        training = [one for one in self.loaders if one.is_trained_from]
+        return training[0] if len(training) == 1 else None
+
+    def device(self) -> torch.device:
+        parameters = self.parameters()
+        return parameters[0].device if parameters else torch.device("cpu")
+
+    def synchronize(self) -> None:
+        if self.device().type == "cuda":
+            torch.cuda.synchronize()
+
+    def parameters(self) -> list[torch.Tensor]:
+        """Those that are trained: of the optimizers or, where there are none, of the modules."""
+        if self.optimizers:
+            every = (
+                parameter
+                for optimizer in self.optimizers
+                for group in optimizer.param_groups
+                for parameter in group["params"]
+            )
+        else:
+            every = (
+                parameter
+                for root in self.roots
+                for parameter in root.module.parameters()
+                if parameter.requires_grad
+            )
+        return list({id(parameter): parameter for parameter in every}.values())
+
+    def names(self) -> dict[int, str]:
+        """Of parameters and buffers, by identity.
+
+        With the root's number in front where there are several.
+        """
+        names: dict[int, str] = {}
+        for root in self.roots:
+            prefix = f"{root.index}." if len(self.roots) > 1 else ""
+            for name, tensor in itertools.chain(
+                root.module.named_parameters(), root.module.named_buffers()
+            ):
+                names.setdefault(id(tensor), prefix + name)
+        for number, parameter in enumerate(self.parameters()):
+            names.setdefault(id(parameter), f"parameter {number}")
+        return names
+
+    def buffers(self) -> list[torch.Tensor]:
+        every = (buffer for root in self.roots for buffer in root.module.buffers())
+        return list({id(buffer): buffer for buffer in every}.values())
+
+    # --- batches
+
+    def wanted(self, found: FoundLoader) -> LoaderSettings:
+        loader = found.loader
+        own = (
+            LoaderSettings.own(loader)
+            if loader is not None
+            else LoaderSettings(0, 2, False, False)
+        )
+        training = self.training_loader()
+        if training is not found or not self.loader_changes:
+            return own
+        return dataclasses.replace(own, **self.loader_changes)
+
+    def batches_of(
+        self, loader: DataLoader, on_batch: Callable[..., None]
+    ) -> SwitchableBatches | None:
+        """None where only PyTorch's own iterator will do."""
+        found = self.found(loader)
+        is_first, found.is_iterated = not found.is_iterated, True
+        if found.obstacle:
+            return None
+        return SwitchableBatches(
+            loader,
+            lambda: self.wanted(found),
+            on_batch,
+            is_first,
+            found.kept_engines,
+            found.start_ns,
+        )

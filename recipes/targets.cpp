@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipes/targets.hpp"
+
+#include "recipes/schema_table.hpp"
+
+namespace autotuned::recipes {
+
+Target target_of(std::string_view data_type) {
+  const Variant* const variant = find_variant(data_types(), data_type);
+  return variant != nullptr ? variant->target : Target::classes;
+}
+
+std::vector<std::string> losses_of(Target target) {
+  if (target == Target::numbers) return {"mse", "l1", "smooth_l1", "huber", kPluginType};
+  if (target == Target::tags) return {"bce", kPluginType};
+  return {"cross_entropy", "bce", "mse", kPluginType};
+}
+
+std::vector<std::string> figures_of(Target target) {
+  if (target == Target::numbers) return {"loss", "mae", "r2"};
+  if (target == Target::tags) return {"f1", "loss"};
+  return {"accuracy", "loss"};
+}
+
+std::string_view name_of(Target target) {
+  if (target == Target::numbers) return "numbers";
+  return target == Target::tags ? "tags" : "classes";
+}
+
+}  // namespace autotuned::recipes

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/report/job_trend.hpp"
+
+#include <gmock/gmock.h>
+
+#include "daemon/report/story.hpp"
+#include "tests/base/temporary_folder.hpp"
+#include "tests/daemon/small_run.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+class JobTrends : public ::testing::Test {
+ protected:
+  // A finished run of the one job, with this rate; `finding` is what was found on the machine, "" for nothing.
+  void add(const std::string& id, double rate, const std::string& finding = "") {
+    storage::RunRow run = small_;
+    run.id = {id};
+    run.state = storage::RunState::finished;
+    run.best_samples_per_second = rate;
+    ASSERT_TRUE(history_.put_run(run));
+    if (finding.empty()) return;
+    ASSERT_TRUE(history_.put_plugin_asked(run.id, {.plugin = kMachineName}));
+    ASSERT_TRUE(history_.put_plugin_answered(run.id, kMachineName, finding, false));
+  }
+
+  std::vector<JobTrend> trends() {
+    auto found = job_trends(history_, history_.runs({}).value());
+    EXPECT_TRUE(found) << found.error().message();
+    return *std::move(found);
+  }
+
+  TemporaryFolder folder_;
+  storage::History history_ =
+      storage::History::open(folder_ / "history.db", storage::Access::read_write).value();
+  const storage::RunRow small_ = put_small_run(history_);  // has no rate
+};
+
+const char* const kLoad = "load: other programs used 1.2 of the 2 CPUs during the measurement";
+
+TEST_F(JobTrends, BetweenTwoQuietRunsIsAChange) {
+  add("r-1", 1000.0, "clock: the CPU frequency governor is 'powersave' (2 CPUs)");
+  add("r-2", 900.0);
+  const auto found = trends();
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_TRUE(found[0].is_comparable());
+  EXPECT_THAT(trends_text(found), AllOf(HasSubstr("-10.0 %"), Not(HasSubstr("busy"))));
+  EXPECT_EQ(trends_json(found).at(0).at("is_comparable"), true);
+}
+
+TEST_F(JobTrends, BesideALoadIsNone) {
+  add("r-1", 1000.0);
+  add("r-2", 500.0, kLoad);
+  const auto found = trends();
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_FALSE(found[0].is_comparable());
+  EXPECT_THAT(trends_text(found), AllOf(HasSubstr("500 samples/s (busy)"), HasSubstr("unclear"),
+                                        HasSubstr("a quiet machine"), Not(HasSubstr("-50"))));
+  const Json json = trends_json(found).at(0);
+  EXPECT_EQ(json.at("is_comparable"), false);
+  EXPECT_EQ(json.at("newest").at("disturbances"), Json::array({kLoad}));
+  EXPECT_THAT(json.at("fastest_before").at("disturbances"), IsEmpty());
+}
+
+TEST_F(JobTrends, ComparesWithAQuietRunWhereThereIsOne) {
+  add("r-1", 800.0);
+  add("r-2", 1000.0, kLoad);
+  add("r-3", 790.0);
+  const auto found = trends();
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(found[0].fastest_before.run.id.text, "r-1");
+  EXPECT_TRUE(found[0].is_comparable());
+}
+
+}  // namespace
+}  // namespace autotuned::daemon

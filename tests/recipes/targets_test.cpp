@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Targets that are numbers: what goes with them, and what does not.
+#include "recipes/targets.hpp"
+
+#include <gmock/gmock.h>
+
+#include "recipes/recipe_yaml.hpp"
+#include "tests/recipes/samples.hpp"
+
+namespace autotuned::recipes {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr std::string_view kClasses = "synthetic, samples: 64, shape: [1, 8, 8], classes: 4";
+constexpr std::string_view kNumbers =
+    "synthetic_targets, samples: 64, shape: [1, 8, 8], targets: 1";
+
+// A regression, with more keys.
+std::string regression(std::string_view more) {
+  return changed(changed(kQuickRecipe, kClasses, kNumbers), "hidden: 16, classes: 4",
+                 "hidden: 16, classes: 1") +
+         std::string(more);
+}
+
+TEST(Targets, OfATypeOfData) {
+  EXPECT_EQ(target_of("idx"), Target::classes);
+  EXPECT_EQ(target_of("plugin"), Target::classes);
+  EXPECT_EQ(target_of("image_targets"), Target::numbers);
+  EXPECT_EQ(target_of("synthetic_targets"), Target::numbers);
+  EXPECT_EQ(target_of("no such type"), Target::classes);
+}
+
+TEST(Targets, OfNumbersTakeTheirOwnLosses) {
+  for (const char* loss :
+       {"mse", "l1", "smooth_l1", "{type: smooth_l1, beta: 0.5}", "{type: huber, delta: 2}"}) {
+    const Recipe recipe = right(regression("loss: " + std::string(loss) + "\n"));
+    EXPECT_EQ(right(to_yaml(recipe, "")).to_json(), recipe.to_json());
+  }
+}
+
+// Their default is another, and it is not written where it says nothing.
+TEST(Targets, OfNumbersHaveFiguresOfTheirOwn) {
+  const auto best_by = [](const std::string& more) {
+    const Recipe recipe = right(regression("loss: mse\nevaluate: {split: 10%" + more + "}\n"));
+    EXPECT_EQ(right(to_yaml(recipe, "")).evaluation->best_by, recipe.evaluation->best_by);
+    return recipe.evaluation->best_by;
+  };
+  EXPECT_EQ(best_by(""), "loss");
+  EXPECT_EQ(best_by(", best_by: mae"), "mae");
+  EXPECT_EQ(best_by(", best_by: r2, patience: 2"), "r2");
+  EXPECT_EQ(right(std::string(kQuickRecipe) + "evaluate: {split: 10%}\n").evaluation->best_by,
+            "accuracy");
+}
+
+TEST(Targets, ThatDoNotFitAreToldAtOnce) {
+  EXPECT_THAT(
+      problems(regression("evaluate: {data: {type: synthetic, samples: 1, shape: [1, 8, 8], "
+                          "classes: 4}, best_by: accuracy}\n")),
+      ElementsAre(
+          "recipe.yaml:4:7: loss: the targets of data of type synthetic_targets are numbers, "
+          "and cross_entropy is not for these; use mse, l1, smooth_l1, huber, plugin",
+          "recipe.yaml:9:18: evaluate.data: the targets of data of type synthetic_targets are "
+          "numbers, and those of synthetic are classes",
+          "recipe.yaml:9:88: evaluate.best_by: the targets of data of type synthetic_targets "
+          "are numbers, which have no accuracy; use loss, mae, r2"));
+  EXPECT_THAT(
+      problems(std::string(kQuickRecipe) + "loss: l1\n"),
+      ElementsAre("recipe.yaml:9:7: loss: the targets of data of type synthetic are classes, and "
+                  "l1 is not for these; use cross_entropy, bce, mse, plugin"));
+  EXPECT_THAT(
+      problems(changed(kQuickRecipe, "hidden: 16, classes: 4", "hidden: 16, classes: 1")),
+      ElementsAre("recipe.yaml:3:41: model.classes: the targets of data of type synthetic are "
+                  "classes: expected at least 2, found 1"));
+  EXPECT_THAT(
+      problems(std::string(kQuickRecipe) + "evaluate: {split: 10%, best_by: mae}\n"),
+      ElementsAre("recipe.yaml:9:33: evaluate.best_by: the targets of data of type synthetic are "
+                  "classes, which have no mae; use accuracy, loss"));
+}
+
+std::string tagged(std::string_view more) {
+  return changed(kQuickRecipe, kClasses, "synthetic_tags, samples: 64, shape: [1, 8, 8], tags: 4") +
+         std::string(more);
+}
+
+TEST(Targets, ThatAreTagsHaveTheirLossAndFigure) {
+  const Recipe recipe = right(tagged("loss: bce\nevaluate: {split: 10%}\n"));
+  EXPECT_EQ(recipe.evaluation->best_by, "f1");
+  EXPECT_EQ(right(to_yaml(recipe, "")).to_json(), recipe.to_json());
+  for (const char* weights : {"2.5", "[1, 2, 3, 4]"}) {
+    const Recipe weighted =
+        right(tagged("loss: {type: bce, pos_weight: " + std::string(weights) + "}\n"));
+    EXPECT_EQ(right(to_yaml(weighted, "")).to_json(), weighted.to_json());
+  }
+  EXPECT_THAT(problems(tagged("loss: {type: bce, label_smoothing: 0.1}\n")),
+              ElementsAre("recipe.yaml:9:7: loss: the targets of data of type synthetic_tags are "
+                          "tags, and label_smoothing is not for these; leave it out"));
+  EXPECT_THAT(problems(std::string(kQuickRecipe) + "loss: {type: bce, pos_weight: 2}\n"),
+              ElementsAre("recipe.yaml:9:7: loss: the targets of data of type synthetic are "
+                          "classes, and pos_weight is not for these; leave it out"));
+  EXPECT_THAT(problems(tagged("loss: mse\n")),
+              ElementsAre("recipe.yaml:9:7: loss: the targets of data of type synthetic_tags are "
+                          "tags, and mse is not for these; use bce, plugin"));
+}
+
+TEST(Targets, AreMixedForCrossEntropyAlone) {
+  const std::string mixing =
+      changed(kQuickRecipe, "batch_size: 8", "batch_size: 8, mixup_alpha: 0.2");
+  EXPECT_EQ(right(mixing).step_rules.mixup_alpha, 0.2);
+  EXPECT_FALSE(right(mixing).step_rules.cutmix_alpha);
+  EXPECT_NE(right(mixing).hash(), right(kQuickRecipe).hash());
+  EXPECT_THAT(problems(mixing + "loss: mse\n"),
+              ElementsAre("recipe.yaml:8:8: train.mixup_alpha: is for the loss cross_entropy; "
+                          "leave it out"));
+}
+
+// A trainer is sent JSON, which nobody may have checked.
+TEST(Targets, AreCheckedInJsonToo) {
+  Json json = right(std::string(kQuickRecipe) + "evaluate: {split: 10%}\n").to_json();
+  json["evaluate"]["best_by"] = "mae";
+  EXPECT_FALSE(Recipe::from_json(json));
+}
+
+}  // namespace
+}  // namespace autotuned::recipes

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/input/datasets/table_file.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include "base/file.hpp"
+
+namespace autotuned::input {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostTableBytes = std::size_t{1} << 30U;
+
+// Takes a cell from the front of `text`; nothing when its quotes are wrong.
+std::optional<std::string> take_cell(std::string_view& text, char separator) {
+  if (!text.starts_with('"')) {
+    const char ends[] = {separator, '\r', '\n'};
+    const std::size_t end =
+        std::min(text.find_first_of(std::string_view(ends, sizeof ends)), text.size());
+    std::string cell(text.substr(0, end));
+    text.remove_prefix(end);
+    // A quote within would mean something else to every other reader.
+    if (cell.find('"') != std::string::npos) return std::nullopt;
+    return cell;
+  }
+  std::string cell;
+  for (std::size_t at = 1; at < text.size(); ++at) {
+    if (text[at] != '"') {
+      cell += text[at];
+    } else if (at + 1 < text.size() && text[at + 1] == '"') {
+      cell += text[at++];
+    } else {
+      text.remove_prefix(at + 1);
+      return cell;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<std::vector<TableRow>> read_table(const fs::path& file) {
+  const auto read = read_file(file, kMostTableBytes);
+  if (!read) return tl::unexpected(read.error());
+  const char separator = lower_case(file.extension().string()) == ".tsv" ? '\t' : ',';
+  std::string_view text = *read;
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  std::vector<TableRow> rows;
+  for (std::int64_t line = 1; !text.empty(); ++line) {
+    const std::string_view before = text;
+    std::vector<std::string> cells;
+    for (bool is_more = true; is_more;) {
+      auto cell = take_cell(text, separator);
+      if (!cell) {
+        return fail(ErrorKind::invalid, "a quote is at a wrong position or not closed",
+                    table_place(file, line), "double the quotes within quoted cells");
+      }
+      cells.push_back(*std::move(cell));
+      is_more = text.starts_with(separator);
+      if (is_more) text.remove_prefix(1);
+    }
+    if (text.starts_with('\r')) text.remove_prefix(1);
+    if (!text.empty() && !text.starts_with('\n')) {
+      return fail(ErrorKind::invalid, "text follows a quoted cell", table_place(file, line));
+    }
+    if (!text.empty()) text.remove_prefix(1);
+    const std::int64_t first_line = line;
+    const std::string_view taken = before.substr(0, before.size() - text.size());
+    const auto breaks = std::ranges::count(taken, '\n');
+    line += std::max<std::int64_t>(breaks, 1) - 1;
+    if (cells.size() == 1 && cells[0].empty()) continue;
+    rows.push_back({std::move(cells), first_line});
+  }
+  return rows;
+}
+
+std::string table_place(const fs::path& file, std::int64_t line) {
+  return file.string() + ":" + std::to_string(line);
+}
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& letter : lower)
+    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+  return lower;
+}
+
+}  // namespace autotuned::input

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether the targets of the data, the model and the loss go together.
+#include <algorithm>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "recipes/targets.hpp"
+#include "trainer/input/datasets/class_names.hpp"
+#include "trainer/job/job_state.hpp"
+
+namespace autotuned::trainer {
+namespace {
+
+recipes::Target target_of(const input::TargetType& type) {
+  switch (type.kind) {
+    case input::TargetKind::class_number:
+      return recipes::Target::classes;
+    case input::TargetKind::numbers:
+      return recipes::Target::numbers;
+    case input::TargetKind::tags:
+      break;
+  }
+  return recipes::Target::tags;
+}
+
+// "classes".
+std::string name_of(const input::TargetType& type) {
+  return std::string(recipes::name_of(target_of(type)));
+}
+
+// "3 numbers", "1 tag".
+std::string text_of(const input::TargetType& type) {
+  std::string name = name_of(type);
+  if (type.width == 1) name.pop_back();
+  return std::to_string(type.width) + " " + name;
+}
+
+std::string named(std::span<const std::string> names) {
+  return names.empty() ? "have no names" : "are " + input::named({names.begin(), names.end()});
+}
+
+Error too_many_classes(const input::Dataset& data, std::int64_t most) {
+  std::string what = "the data has " + std::to_string(data.classes()) + " classes, the model " +
+                     std::to_string(most);
+  for (std::int64_t i = 0; i < data.size(); ++i) {
+    if (data.label(i) < most) continue;
+    what += ": " + data.name(i) + " has the label " + std::to_string(data.label(i));
+    break;
+  }
+  return {ErrorKind::invalid, std::move(what), "model", "set classes of the model"};
+}
+
+}  // namespace
+
+Result<void> Job::State::check_test_targets() const {
+  const input::TargetType train = train_data_->target();
+  const input::TargetType test = test_data_->target();
+  if (train.kind != test.kind) {
+    return fail(ErrorKind::invalid,
+                "the targets are " + name_of(test) + ", and those of the training data are " +
+                    name_of(train),
+                "evaluate.data", "use data with such targets");
+  }
+  const std::span<const std::string> names = test_data_->class_names();
+  const std::span<const std::string> of_training = train_data_->class_names();
+  // What is not named cannot be matched.
+  if (train.kind == input::TargetKind::tags && !std::ranges::equal(names, of_training)) {
+    return fail(ErrorKind::invalid,
+                "the tags " + named(names) + "; those of the training data " + named(of_training),
+                "evaluate.data", "name the same tags in both, or in none");
+  }
+  if (train == test) return {};
+  return fail(
+      ErrorKind::invalid,
+      "a sample has " + text_of(test) + ", and one of the training data has " + text_of(train),
+      "evaluate.data", "give as many for each sample");
+}
+
+Result<void> Job::State::check_targets(std::int64_t outputs) const {
+  const input::TargetType target = train_data_->target();
+  const std::vector<std::string> losses = recipes::losses_of(target_of(target));
+  if (std::ranges::find(losses, recipe_.loss) == losses.end()) {
+    return fail(ErrorKind::invalid,
+                "the targets of the data are " + name_of(target) + ", and " + recipe_.loss +
+                    " is not for these",
+                "loss");
+  }
+  if (mix_rules().is_on() && recipe_.loss != "cross_entropy") {
+    return fail(ErrorKind::invalid, "mixup_alpha and cutmix_alpha are for the loss cross_entropy",
+                "train", "leave them out");
+  }
+  if (!target.is_class()) {
+    if (target.width == outputs) return {};
+    return fail(ErrorKind::invalid,
+                "a sample of the data has " + text_of(target) + ", and the model " +
+                    std::to_string(outputs) + (outputs == 1 ? " output" : " outputs"),
+                "model", "set classes of the model, the width of its output");
+  }
+  if (outputs < 2) {
+    return fail(ErrorKind::invalid, "it has one output, which cannot tell classes apart", "model",
+                "give it an output for each class");
+  }
+  for (const input::Dataset* one : {train_data_.get(), test_data_.get()}) {
+    if (one != nullptr && one->classes() > outputs) {
+      return tl::unexpected(too_many_classes(*one, outputs));
+    }
+  }
+  return {};
+}
+
+}  // namespace autotuned::trainer

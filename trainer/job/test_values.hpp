@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far a model is from the numbers of an evaluation, summed up on the device. Private to trainer/: includes LibTorch.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "trainer/job/job.hpp"
+
+namespace autotuned::trainer {
+
+// The mean absolute error and the coefficient of determination, in double precision. R² of a value is
+// 1 - sum (target - output)² / sum (target - mean target)² over all samples; of all values it is the mean of those that
+// have one (scikit-learn's r2_score and mean_absolute_error with multioutput="uniform_average"). Without a spread of the
+// targets there is no R².
+//
+// Waits for the device only in tell(). Throws c10::Error.
+class TestValues {
+ public:
+  // A batch: outputs and targets, both (samples, values), with the same number of values in all batches.
+  void add(const at::Tensor& outputs, const at::Tensor& targets);
+
+  // Sets `numbers`. REQUIRES: result.samples is the number of all samples, at least 1.
+  void tell(TestResult& result) const;
+
+ private:
+  // (values). Targets less those of the first sample, so that a mean far from 0 costs no digits.
+  at::Tensor origin_;
+  at::Tensor sum_;
+  at::Tensor sum_of_squares_;
+  at::Tensor absolute_errors_;
+  at::Tensor squared_errors_;
+};
+
+}  // namespace autotuned::trainer
