@@ -4,7 +4,7 @@
 # Targets to link: fmt::fmt spdlog::spdlog nlohmann_json::nlohmann_json tl::expected
 # Boost::headers yaml-cpp::yaml-cpp SQLiteCpp CLI11::CLI11 JPEG::JPEG PNG::PNG ZLIB::ZLIB Nettle::Nettle Utf8proc::Utf8proc
 # Threads::Threads GTest::gtest GTest::gmock GTest::gmock_main benchmark::benchmark
-# LibTorch::LibTorch CUPTI::CUPTI simdjson::simdjson
+# LibTorch::LibTorch Gloo::Headers CUPTI::CUPTI simdjson::simdjson
 include_guard(GLOBAL)
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
@@ -55,6 +55,18 @@ find_file(AUTOTUNED_CHART_JS_LICENCE copyright PATHS /usr/share/doc/libjs-chart.
 
 if(AUTOTUNED_WITH_LIBTORCH)
   find_package(LibTorch 2.11.0 REQUIRED)
+
+  # LibTorch has Gloo in it, but its headers include those of Gloo. They are used where they declare what LibTorch's
+  # own do not hide; nothing of this package is linked.
+  find_path(AUTOTUNED_GLOO_INCLUDE_DIR gloo/rendezvous/store.h)
+  if(NOT AUTOTUNED_GLOO_INCLUDE_DIR)
+    message(FATAL_ERROR
+      "The headers of Gloo (gloo/rendezvous/store.h) are missing.\nRun scripts/setup, or install libgloo-dev, or build "
+      "without the trainer: -DAUTOTUNED_WITH_LIBTORCH=OFF")
+  endif()
+  add_library(Gloo::Headers INTERFACE IMPORTED GLOBAL)
+  target_include_directories(Gloo::Headers INTERFACE "${AUTOTUNED_GLOO_INCLUDE_DIR}")
+  target_compile_definitions(Gloo::Headers INTERFACE USE_C10D_GLOO)
   find_package(CUPTI REQUIRED)
 else()
   find_package(CUPTI QUIET)

@@ -262,6 +262,10 @@ tl::expected<Recipe, std::vector<Diagnostic>> read_recipe(const std::filesystem:
 Configuration Recipe::starting_configuration(const std::vector<Knob>& knobs) const {
   Configuration configuration = default_configuration(knobs);
   configuration.set("batch_size", train.batch_size);
+  if (train.ranks > 1 && configuration.find("threads.intra_op") != nullptr) {
+    const std::int64_t threads = configuration.integer("threads.intra_op");
+    configuration.set("threads.intra_op", std::max<std::int64_t>(1, threads / train.ranks));
+  }
   return configuration.with(start);
 }
 
@@ -285,6 +289,21 @@ bool Recipe::allows(RiskClass risk, const Configuration& change) const {
     if (!knob || knob->risk > permitted) return false;
   }
   return is_any_named;
+}
+
+Result<void> refuse_ranks(const Recipe& recipe, bool is_only_tuned) {
+  if (recipe.train.ranks == 1) return {};
+  const std::string ranks = std::to_string(recipe.train.ranks) + " ranks";
+  if (is_only_tuned || recipe.tune.budget.count() > 0) {
+    return fail(ErrorKind::unsupported, ranks + " can be trained, but not yet tuned", "train.ranks",
+                "write budget: 0s below tune, or --budget 0s, and the starting configuration is "
+                "trained; or use one rank");
+  }
+  if (recipe.device.starts_with("cuda")) {
+    return fail(ErrorKind::unsupported, ranks + " train on the CPU only so far", "train.ranks",
+                "write device: cpu, or use one rank");
+  }
+  return {};
 }
 
 double Recipe::learning_rate_at(std::int64_t batch_size) const {

@@ -25,6 +25,9 @@ struct Typed {
   Json parameters = Json::object();
 };
 
+// Processes of one machine.
+inline constexpr int kMostRanks = 64;
+
 struct TrainLength {
   // Exactly one of the two is set. `steps` counts steps of the recipe's own batch size, so
   // samples = steps x batch_size whatever batch is chosen.
@@ -32,6 +35,7 @@ struct TrainLength {
   std::optional<std::int64_t> steps;
   std::int64_t batch_size = 32;
   bool drop_last = true;
+  int ranks = 1;  // processes that train together, each with batches of its own
 };
 
 // What a step does besides forward, backward and update.
@@ -100,7 +104,8 @@ struct Recipe {
   std::int64_t kept_saves = 3;                    // of those files
   std::filesystem::path file;                     // absolute; empty when read from JSON
 
-  // Every knob: the defaults, the recipe's batch size, then `start`.
+  // Every knob: the defaults (with several ranks each gets its part of the threads), the recipe's batch size, then
+  // `start`.
   [[nodiscard]] Configuration starting_configuration(const std::vector<Knob>& knobs) const;
   // Whether a change of this class, or of exactly these knobs, is permitted.
   [[nodiscard]] bool allows(RiskClass risk, const Configuration& change) const;
@@ -116,6 +121,9 @@ struct Recipe {
   // evaluations decide and budget; counts data by its files' names and bytes.
   [[nodiscard]] std::string hash() const;
 };
+
+// What several ranks cannot do yet, as ErrorKind::unsupported: be tuned, and train on a GPU that the recipe names.
+[[nodiscard]] Result<void> refuse_ranks(const Recipe& recipe, bool is_only_tuned = false);
 
 // Reads and checks a recipe against the schema and against the knobs of this machine; all mistakes at
 // once. Relative paths in it are relative to the recipe's folder... except `output.dir`, which is

@@ -127,6 +127,12 @@ void read_train(Reader& train, TrainLength& length) {
   train.read("steps", length.steps);
   train.read("batch_size", length.batch_size);
   train.read("drop_last", length.drop_last);
+  std::int64_t ranks = 1;
+  if (train.has("ranks")) train.read("ranks", ranks);
+  if (ranks < 1 || ranks > kMostRanks) {
+    train.refuse("ranks", "an integer from 1 to " + std::to_string(kMostRanks));
+  }
+  length.ranks = static_cast<int>(ranks);
   if (length.epochs.has_value() == length.steps.has_value()) {
     train.refuse("train", "epochs or steps, and not both");
   }
@@ -318,6 +324,8 @@ Json Recipe::to_json() const {
   if (train.epochs) train_json["epochs"] = *train.epochs;
   if (train.steps) train_json["steps"] = *train.steps;
   add_step_rules(step_rules, train_json);
+  // Left out where it says nothing, so that a job keeps its identity.
+  if (train.ranks != 1) train_json["ranks"] = train.ranks;
 
   Json json{
       {"autotuned", 1},

@@ -2,6 +2,8 @@
 // The keys of a recipe.
 #include "recipes/schema_table.hpp"
 
+#include "recipes/recipe.hpp"
+
 namespace autotuned::recipes {
 namespace {
 

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "base/machine/machine.hpp"
 #include "base/process/process.hpp"
 #include "trainer/common/device.hpp"
+#include "trainer/ranks/rank_place.hpp"
 #include "trainer/server.hpp"
 
 namespace {
@@ -38,8 +40,14 @@ int main() {
         stderr);
     return 2;
   }
+  const auto place = autotuned::trainer::rank_place_from(
+      [](const char* name) -> const char* { return std::getenv(name); });
+  if (!place) {
+    std::fputs(("autotuned-trainer: " + place.error().message() + "\n").c_str(), stderr);
+    return 2;
+  }
   autotuned::FrameChannel channel{autotuned::Descriptor(kSocket)};
   autotuned::trainer::Server server(std::move(channel), autotuned::detect_machine(),
-                                    autotuned::trainer::open_devices());
+                                    autotuned::trainer::open_devices(), *place);
   return server.serve() ? 0 : 1;
 }

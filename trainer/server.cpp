@@ -11,16 +11,15 @@
 #include "base/file.hpp"
 #include "plugins/host/trust.hpp"
 #include "recipes/recipe.hpp"
+#include "trainer/answers.hpp"
 #include "trainer/hello.hpp"
 #include "trainer/job/job_check.hpp"
-#include "trainer/job/test_figures.hpp"
 #include "trainer/job/training.hpp"
+#include "trainer/rank_rule.hpp"
 #include "trainer/timing_rule.hpp"
 
 namespace autotuned::trainer {
 namespace {
-
-constexpr std::size_t kMaxOperators = 200;
 
 bool is_cancel(const Json& frame) {
   return get_string(frame, "request").value_or("") == "cancel";
@@ -31,65 +30,6 @@ Json to_json(const Error& error) {
           {"what", error.what},
           {"where", error.where},
           {"remedy", error.remedy}};
-}
-
-Json to_json(const JobFacts& facts) {
-  return {{"parameters", facts.parameters},
-          {"parameter_bytes", facts.parameter_bytes},
-          {"train_samples", facts.train_samples},
-          {"test_samples", facts.test_samples},
-          {"sample_shape", facts.sample_shape},
-          {"sample_dtype", "uint8"},
-          {"classes", facts.classes},
-          {"keep_float32_obstacle", facts.keep_float32_obstacle},
-          {"can_move_crop", facts.can_move_crop},
-          {"can_decode_crop", facts.can_decode_crop},
-          {"pixel_stages", facts.pixel_stages},
-          {"decode_scale", facts.decode_scale},
-          {"dilates", facts.dilates},
-          {"can_finish_on_device", facts.can_finish_on_device},
-          {"cache_raw_bytes", facts.cache_raw_bytes},
-          {"cache_decoded_bytes", facts.cache_decoded_bytes},
-          {"cache_prefix_bytes", facts.cache_prefix_bytes},
-          {"cache_allowed_bytes", facts.cache_allowed_bytes},
-          {"cache_disk_allowed_bytes", facts.cache_disk_allowed_bytes},
-          {"stored_samples", facts.stored_samples},
-          {"jpeg_index_bytes", facts.jpeg_index_bytes},
-          {"device", facts.device},
-          {"device_memory_bytes", facts.device_memory_bytes}};
-}
-
-Json to_json(const JobProfile& profile) {
-  Json spans = Json::array();
-  for (const profiler::SpanTotal& span : profile.spans) {
-    spans.push_back({{"name", span.name},
-                     {"count", span.count},
-                     {"total_ns", span.total_ns},
-                     {"self_ns", span.self_ns}});
-  }
-  Json operators = Json::array();
-  for (const profiler::OperatorTotal& one : profile.operators) {
-    if (operators.size() == kMaxOperators) break;
-    operators.push_back({{"name", one.name},
-                         {"calls", one.calls},
-                         {"total_ns", one.total_ns},
-                         {"self_ns", one.self_ns}});
-  }
-  return {{"metrics", profile.metrics}, {"spans", spans}, {"operators", operators}};
-}
-
-Json to_json(const TrainingSummary& summary) {
-  Json json = {{"steps", summary.steps},
-               {"samples", summary.samples},
-               {"epochs", summary.epochs},
-               {"duration_ns", summary.duration_ns},
-               {"evaluation_ns", summary.evaluation_ns},
-               {"final_loss", summary.final_loss},
-               {"cancelled", summary.was_cancelled},
-               {"resumed_from_step", summary.resumed_from_step},
-               {"damaged_files", summary.damaged_files}};
-  json.update(test_json(summary.test));
-  return json;
 }
 
 Json update_json(const ParameterComparison& update) {
@@ -158,8 +98,12 @@ Result<AskedJob> asked_of(const Json& request) {
 
 }  // namespace
 
-Server::Server(FrameChannel channel, Machine machine, Devices devices)
-    : channel_(std::move(channel)), machine_(std::move(machine)), devices_(std::move(devices)) {}
+Server::Server(FrameChannel channel, Machine machine, Devices devices,
+               std::optional<RankPlace> place)
+    : channel_(std::move(channel)),
+      machine_(std::move(machine)),
+      devices_(std::move(devices)),
+      place_(std::move(place)) {}
 
 Server::~Server() = default;
 
@@ -186,6 +130,7 @@ Result<Json> Server::receive() {
 }
 
 bool Server::is_cancelled() {
+  if (followers_ != nullptr) followers_->take_reports(pass_on(request_id_));
   auto frame = channel_.receive(std::chrono::nanoseconds(0));
   if (!frame) {
     is_gone_ = frame.error().kind != ErrorKind::timeout;
@@ -198,6 +143,7 @@ bool Server::is_cancelled() {
 
 void Server::answer(const Json& request) {
   Json frame = {{"id", member(request, "id")}};
+  request_id_ = frame["id"];
   const auto name = get_string(request, "request");
   auto result = name ? handle(*name, request) : Result<Json>(tl::unexpected(name.error()));
   // Whatever read samples may have met some that cannot be read.
@@ -222,7 +168,18 @@ Result<Json> Server::handle(const std::string& name, const Json& request) {
   }
   if (name == "load") return load(request);
   if (name == "check") return check(request);
+  if (name == "prepare" || name == "train") {
+    if (followers_ != nullptr) return handle_on_all(name, request);
+    if (place_) return handle_together(name, request);
+  }
+  return handle_here(name, request);
+}
+
+Result<Json> Server::handle_here(const std::string& name, const Json& request) {
   if (job_ == nullptr) return fail(ErrorKind::invalid, "nothing is loaded", name);
+  if (auto may = check_for_ranks(name, job_->recipe().train.ranks); !may) {
+    return tl::unexpected(may.error());
+  }
   if (auto may = check_may_be_timed(name, has_traced_gpu_); !may) {
     return tl::unexpected(may.error());
   }
@@ -247,9 +204,21 @@ Result<Json> Server::handle(const std::string& name, const Json& request) {
 Result<Json> Server::load(const Json& request) {
   auto asked = asked_of(request);
   if (!asked) return tl::unexpected(asked.error());
-  job_.reset();  // two would not fit
-  auto job = Job::load(asked->recipe, asked->configuration, machine_, devices_,
-                       std::move(asked->libraries));
+  leave_ranks();  // two jobs would not fit
+  if (place_) return handle_together("load", request);
+  const int ranks = asked->recipe.train.ranks;
+  if (ranks == 1) return load_here(request);
+  if (auto started = start_ranks(ranks); !started) return tl::unexpected(started.error());
+  return handle_on_all("load", request);
+}
+
+Result<Json> Server::load_here(const Json& request) {
+  auto asked = asked_of(request);
+  if (!asked) return tl::unexpected(asked.error());
+  Machine machine = machine_;
+  machine.memory_allowed_bytes /= asked->recipe.train.ranks;
+  auto job = Job::load(asked->recipe, asked->configuration, machine, devices_,
+                       std::move(asked->libraries), group_.get());
   if (!job) return tl::unexpected(job.error());
   job_ = std::move(*job);
   Json facts = to_json(job_->facts());
@@ -260,7 +229,7 @@ Result<Json> Server::load(const Json& request) {
 Result<Json> Server::check(const Json& request) {
   auto asked = asked_of(request);
   if (!asked) return tl::unexpected(asked.error());
-  job_.reset();  // two would not fit
+  leave_ranks();  // two jobs would not fit
   const auto checked = check_recipe(asked->recipe, asked->configuration, machine_, devices_,
                                     std::move(asked->libraries));
   if (!checked) return tl::unexpected(checked.error());
@@ -459,10 +428,18 @@ Result<Json> Server::train(const Json& request) {
     *value = *read;
   }
   const ProgressSink on_progress = [this, id = member(request, "id")](const Json& progress) {
+    if (place_ && !is_of_any_rank(progress)) return;  // the leader tells how far all are
     send({{"id", id}, {"progress", progress}});
   };
-  return trainer::train(*job_, train, on_progress, [this] { return is_cancelled(); })
-      .map([](const TrainingSummary& summary) { return to_json(summary); });
+  auto trained = trainer::train(*job_, train, on_progress, [this] {
+                   return is_cancelled();
+                 }).map([](const TrainingSummary& summary) { return to_json(summary); });
+  if (!trained || job_->ranks() == nullptr) return trained;
+  const auto digest = job_->parameter_digest();
+  if (!digest) return tl::unexpected(digest.error());
+  (*trained)["ranks"] = job_->recipe().train.ranks;
+  (*trained)[kParameterDigest] = *digest;
+  return trained;
 }
 
 Result<Json> Server::handle_checkpoint(const std::string& name, const Json& request) {

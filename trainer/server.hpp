@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers the requests of docs/trainer-protocol.md. No LibTorch here.
+// Answers the requests of docs/trainer-protocol.md, and of several ranks passes them on. No LibTorch here.
 #pragma once
 
 #include <deque>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "base/frame.hpp"
 #include "base/json.hpp"
@@ -11,13 +13,24 @@
 #include "base/result.hpp"
 #include "trainer/common/device.hpp"
 #include "trainer/job/job.hpp"
+#include "trainer/ranks/followers.hpp"
+#include "trainer/ranks/rank_group.hpp"
+#include "trainer/ranks/rank_place.hpp"
 
 namespace autotuned::trainer {
 
-// One session's trainer. One thread.
+// The member of the answer to `train` of several ranks that says which parameters a rank has.
+inline constexpr const char* kParameterDigest = "parameters_sha256";
+
+// Whether this progress says something that only this rank knows, unlike how far the training is.
+[[nodiscard]] bool is_of_any_rank(const Json& progress);
+
+// One session's trainer, or another rank of it. One thread.
 class Server {
  public:
-  Server(FrameChannel channel, Machine machine, Devices devices);
+  // `place`: this process is another rank than the first, and the channel leads to that one.
+  Server(FrameChannel channel, Machine machine, Devices devices,
+         std::optional<RankPlace> place = std::nullopt);
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -30,6 +43,18 @@ class Server {
   [[nodiscard]] Result<Json> receive();
   void answer(const Json& request);
   [[nodiscard]] Result<Json> handle(const std::string& name, const Json& request);
+  // The same on all ranks: the leader's answer, or the error of the rank that failed first.
+  [[nodiscard]] Result<Json> handle_on_all(const std::string& name, const Json& request);
+  [[nodiscard]] Result<Json> handle_here(const std::string& name, const Json& request);
+  // The part of one rank; after an error, except of `prepare`, it has left the others.
+  [[nodiscard]] Result<Json> handle_together(const std::string& name, const Json& request);
+  [[nodiscard]] Result<Json> load_together(const Json& request);
+  [[nodiscard]] Result<Json> load_here(const Json& request);
+  [[nodiscard]] Result<void> start_ranks(int ranks);
+  // Nothing is loaded then, and the other ranks have ended.
+  void leave_ranks();
+  // Sends what another rank reports and the session wants to know, for that request.
+  [[nodiscard]] Followers::Told pass_on(const Json& id);
   // Whether the session has asked to end the request in progress, or is gone.
   [[nodiscard]] bool is_cancelled();
 
@@ -48,7 +73,11 @@ class Server {
   FrameChannel channel_;
   Machine machine_;
   Devices devices_;
+  std::optional<RankPlace> place_;        // nothing: the session's own trainer
+  std::unique_ptr<Followers> followers_;  // null: no other rank
+  std::unique_ptr<RankGroup> group_;      // outlives the job
   std::unique_ptr<Job> job_;
+  Json request_id_;           // of the one in progress
   std::deque<Json> pending_;  // received while a request was in progress
   bool is_gone_ = false;      // the other side
   bool is_stopped_ = false;

@@ -33,6 +33,7 @@ struct RunOptions {
   std::vector<std::string> settings;  // KNOB=VALUE, over the recipe's start
   std::optional<std::string> budget;
   std::optional<std::string> output;
+  std::optional<int> ranks;  // instead of the recipe's train.ranks
   std::string block_limit = "60s";
   bool retune = false;
   bool tune_only = false;

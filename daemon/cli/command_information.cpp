@@ -51,6 +51,8 @@ int check(const std::filesystem::path& file,
   auto problems = workload_problems(*recipe, trainer_plugins);
   for (auto& problem : output_problems(*recipe, file))
     problems.push_back(std::move(problem));
+  for (auto& problem : rank_problems(*recipe, file))
+    problems.push_back(std::move(problem));
   DataCheck looked;
   // Without its plugins there is nothing to look at.
   if (workload_problems(*recipe, trainer_plugins).empty())

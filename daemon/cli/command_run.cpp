@@ -121,6 +121,7 @@ int run(const RunOptions& options) {
   }
   const auto budget = budget_of(options);
   if (!budget) return report_error(budget.error(), kUsageError);
+  if (options.ranks) recipe->train.ranks = *options.ranks;
   if (options.output) {
     recipe->output_dir = std::filesystem::absolute(*options.output);
     if (const std::string refusal = output_refusal(recipe->output_dir); !refusal.empty()) {
@@ -138,6 +139,8 @@ int run(const RunOptions& options) {
   SessionRequest request = request_of(options);
   request.recipe = std::move(*recipe);
   if (*budget) request.recipe_budget = std::exchange(request.recipe.tune.budget, **budget);
+  const auto allowed = recipes::refuse_ranks(request.recipe, options.tune_only);
+  if (!allowed) return usage_error(allowed.error().message());
   request.tune_only = options.tune_only;
   request.block_limit = *block_limit;
 

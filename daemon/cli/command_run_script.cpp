@@ -40,6 +40,7 @@ int usage_error(const std::string& text) {
 std::string option_of_recipes(const RunOptions& options) {
   if (!options.settings.empty()) return "--set";
   if (options.output) return "--output";
+  if (options.ranks) return "--ranks";
   if (options.tune_only) return "--tune-only";
   if (options.detach) return "--detach";
   if (options.require_gain) return "--require-gain";

@@ -16,6 +16,7 @@
 #include "daemon/cli/commands_results.hpp"
 #include "daemon/common/exit_codes.hpp"
 #include "daemon/profile_view/profile_views.hpp"
+#include "recipes/recipe.hpp"
 
 namespace autotuned::daemon {
 
@@ -100,6 +101,11 @@ void add_run(CLI::App& app, RunOptions& options) {
   command.add_option("--output", options.output, "Output folder, instead of the recipe's")
       ->check(not_empty())
       ->type_name("DIR");
+  command
+      .add_option("--ranks", options.ranks,
+                  "Processes that train together, instead of the recipe's train.ranks")
+      ->check(CLI::Range(1, recipes::kMostRanks))
+      ->type_name("N");
   command.add_flag("--tune-only", options.tune_only,
                    "Tune and keep the best configuration; no training");
   command.add_flag("--ablate", options.ablate, "At the end, measure what each kept change gives");

@@ -110,6 +110,16 @@ std::string output_refusal(const std::filesystem::path& folder) {
   return {};
 }
 
+std::vector<recipes::Diagnostic> rank_problems(const recipes::Recipe& recipe,
+                                               const std::filesystem::path& file) {
+  const auto refused = recipes::refuse_ranks(recipe);
+  if (refused) return {};
+  const std::string text = read_file(file, recipes::kMaxYamlBytes).value_or(std::string());
+  return {recipes::diagnostic_at(
+      text, file.string(), "train.ranks",
+      "train.ranks: " + refused.error().what + "; " + refused.error().remedy)};
+}
+
 std::vector<recipes::Diagnostic> output_problems(const recipes::Recipe& recipe,
                                                  const std::filesystem::path& file) {
   const std::string reason = output_refusal(recipe.output_dir);

@@ -38,4 +38,8 @@ struct DataCheck {
 [[nodiscard]] std::vector<recipes::Diagnostic> output_problems(const recipes::Recipe& recipe,
                                                                const std::filesystem::path& file);
 
+// What the recipe's ranks cannot do yet (recipes::refuse_ranks), at train.ranks.
+[[nodiscard]] std::vector<recipes::Diagnostic> rank_problems(const recipes::Recipe& recipe,
+                                                             const std::filesystem::path& file);
+
 }  // namespace autotuned::daemon

@@ -10,6 +10,8 @@ packages=(
   nlohmann-json3-dev libexpected-dev libcli11-dev libjpeg62-turbo-dev libpng-dev
   zlib1g-dev nettle-dev libutf8proc-dev
   libsimdjson-dev
+  # headers alone: the library is in LibTorch
+  libgloo-dev
   # charts of the web page
   libjs-chart.js
   # tests and benchmarks

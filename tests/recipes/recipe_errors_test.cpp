@@ -44,7 +44,7 @@ constexpr Mistake kMistakes[] = {
      "8:20: unknown key \"batchsize\" in train; did you mean \"batch_size\"?"},
     {"unknown_key_without_neighbour", "batch_size: 8", "colour: red",
      "8:20: unknown key \"colour\" in train; known are epochs, steps, batch_size, drop_last, "
-     "accumulate, clip_norm, clip_value, ema_decay, mixup_alpha, cutmix_alpha"},
+     "ranks, accumulate, clip_norm, clip_value, ema_decay, mixup_alpha, cutmix_alpha"},
     {"unknown_parameter", "lr: 0.1", "lr: 0.1, momentun: 0.9",
      "7:33: unknown key \"momentun\" in optimizer; did you mean \"momentum\"?"},
     {"missing_key", "name: quick\n", "",
@@ -103,6 +103,8 @@ constexpr Mistake kMistakes[] = {
      "8:8: train: clip_norm and clip_value exclude each other; keep one of them"},
     {"more_parts_than_samples", "batch_size: 8", "batch_size: 8, accumulate: 9",
      "8:8: train: accumulate, 9, is more than the 8 samples of a batch"},
+    {"no_rank", "batch_size: 8", "batch_size: 8, ranks: 0",
+     "8:42: train.ranks: expected an integer from 1 to 64, found \"0\""},
     {"average_without_decay", "batch_size: 8", "batch_size: 8, ema_decay: 1",
      "8:46: train.ema_decay: expected a number above 0 to below 1, found \"1\""},
     {"patience_without_evaluations", "name: quick",

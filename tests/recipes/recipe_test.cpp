@@ -387,6 +387,43 @@ TEST(RecipeHash, CountsAModelFileByNameAndSize) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(RecipeRanks, AreAnotherJobAndShareTheThreads) {
+  const Recipe one = right(kQuickRecipe);
+  const Recipe two = right(changed(kQuickRecipe, "batch_size: 8", "batch_size: 8, ranks: 2"));
+  EXPECT_EQ(one.train.ranks, 1);
+  EXPECT_FALSE(one.to_json()["train"].contains("ranks"));
+  EXPECT_EQ(two.train.ranks, 2);
+  EXPECT_NE(two.hash(), one.hash());
+  EXPECT_EQ(Recipe::from_json(two.to_json())->train.ranks, 2);
+  // Of four cores.
+  const auto threads = [](const Recipe& recipe) {
+    return recipe.starting_configuration(sample_knobs()).integer("threads.intra_op");
+  };
+  EXPECT_EQ(threads(one), 4);
+  EXPECT_EQ(threads(two), 2);
+  Recipe many = two;
+  many.train.ranks = 64;
+  EXPECT_EQ(threads(many), 1);
+  many.start.set("threads.intra_op", std::int64_t{3});
+  EXPECT_EQ(threads(many), 3);
+  Json wrong = two.to_json();
+  wrong["train"]["ranks"] = 65;
+  EXPECT_FALSE(Recipe::from_json(wrong));
+}
+
+TEST(RecipeRanks, RefuseWhatTheyCannotDoYet) {
+  Recipe recipe = right(kQuickRecipe);
+  recipe.tune.budget = 1min;
+  EXPECT_TRUE(refuse_ranks(recipe));
+  recipe.train.ranks = 2;
+  EXPECT_EQ(refuse_ranks(recipe).error().kind, ErrorKind::unsupported);
+  recipe.tune.budget = 0s;
+  EXPECT_TRUE(refuse_ranks(recipe));
+  EXPECT_FALSE(refuse_ranks(recipe, /*is_only_tuned=*/true));
+  recipe.device = "cuda:1";
+  EXPECT_FALSE(refuse_ranks(recipe));
+}
+
 TEST(Recipe, TheMainJobIsRightWhereItsDataIs) {
   if (!std::filesystem::exists("/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz")) {
     GTEST_SKIP() << "the package dataset-fashion-mnist is not installed";

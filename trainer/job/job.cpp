@@ -30,11 +30,12 @@ Job::~Job() = default;
 Result<std::unique_ptr<Job>> Job::load(const recipes::Recipe& recipe,
                                        const Configuration& configuration, const Machine& machine,
                                        const Devices& devices,
-                                       std::vector<plugins::TrainerLibrary> libraries) {
+                                       std::vector<plugins::TrainerLibrary> libraries,
+                                       RankGroup* ranks) {
   const auto device = choose_device(recipe.device, devices);
   if (!device) return tl::unexpected(device.error());
   return guarded("load", [&]() -> Result<std::unique_ptr<Job>> {
-    auto state = std::make_unique<State>(recipe, machine, *device, std::move(libraries));
+    auto state = std::make_unique<State>(recipe, machine, *device, std::move(libraries), ranks);
     if (auto loaded = state->load(configuration); !loaded) return tl::unexpected(loaded.error());
     return std::unique_ptr<Job>(new Job(std::move(state)));
   });
@@ -49,11 +50,28 @@ const recipes::Recipe& Job::recipe() const {
 const Configuration& Job::configuration() const {
   return state_->configuration();
 }
+RankGroup* Job::ranks() const {
+  return state_->ranks();
+}
+std::int64_t Job::samples_per_epoch() const {
+  return state_->samples_per_epoch();
+}
 std::int64_t Job::steps() const {
   return state_->steps();
 }
 std::int64_t Job::samples() const {
   return state_->samples();
+}
+
+Result<void> Job::take_from_leader(std::span<double> numbers) {
+  return guarded("ranks", [&]() -> Result<void> {
+    if (state_->ranks() != nullptr) state_->ranks()->take_from_leader(numbers);
+    return {};
+  });
+}
+
+Result<void> Job::start_together() {
+  return guarded("ranks", [&] { return state_->start_together(); });
 }
 
 Result<Prepared> Job::prepare(const Configuration& configuration) {
@@ -218,6 +236,15 @@ double Job::last_learning_rate() const {
 
 Result<std::string> Job::digest() {
   return guarded("digest", [&]() -> Result<std::string> { return digest_of(state_->capture()); });
+}
+
+Result<std::string> Job::parameter_digest() {
+  return guarded("digest", [&]() -> Result<std::string> {
+    Checkpoint checkpoint = state_->capture();
+    checkpoint.buffers.clear();
+    checkpoint.averages.clear();
+    return digest_of(checkpoint);
+  });
 }
 
 Result<std::int64_t> Job::save_model(const std::filesystem::path& file) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "recipes/recipe.hpp"
 #include "trainer/common/device.hpp"
 #include "trainer/feed/reuse.hpp"
+#include "trainer/ranks/rank_group.hpp"
 #include "trainer/state/comparison.hpp"
 
 namespace autotuned::trainer {
@@ -210,9 +212,13 @@ class Job {
   // names, and the extensions whose knobs this job obeys; those not in the configuration have their
   // defaults. Code of an extension runs once a knob of it is turned; an error of it is
   // ErrorKind::internal and leaves the job unfit for more.
+  // `ranks`: the job is one of several ranks, which make the same calls in the same order; it must outlive the job (null: the
+  // job trains alone). Of the calls that step only advance() is for several ranks, after start_together(). An error of
+  // one rank fails what the others do together with it, and leaves all of them unfit for more.
   [[nodiscard]] static Result<std::unique_ptr<Job>> load(
       const recipes::Recipe& recipe, const Configuration& configuration, const Machine& machine,
-      const Devices& devices, std::vector<plugins::TrainerLibrary> libraries = {});
+      const Devices& devices, std::vector<plugins::TrainerLibrary> libraries = {},
+      RankGroup* ranks = nullptr);
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
@@ -220,9 +226,19 @@ class Job {
   [[nodiscard]] const JobFacts& facts() const;
   [[nodiscard]] const recipes::Recipe& recipe() const;
   [[nodiscard]] const Configuration& configuration() const;
-  // Since the initial state; checkpoints carry them.
+  // Null: it trains alone.
+  [[nodiscard]] RankGroup* ranks() const;
+  // Of several ranks: the leader's numbers, which replace those of the others (RankGroup).
+  [[nodiscard]] Result<void> take_from_leader(std::span<double> numbers);
+  // Of an epoch, those of this rank.
+  [[nodiscard]] std::int64_t samples_per_epoch() const;
+  // Since the initial state; checkpoints carry them. Samples are those of this rank.
   [[nodiscard]] std::int64_t steps() const;
   [[nodiscard]] std::int64_t samples() const;
+
+  // Of several ranks, before they train: all have the parameters and buffers of the leader then. ErrorKind::invalid: they
+  // are not at the same step.
+  [[nodiscard]] Result<void> start_together();
 
   // ErrorKind::invalid: a value outside its domain, or a change to a restart knob. Nothing has changed
   // after an error.
@@ -264,7 +280,8 @@ class Job {
   // Cancelling is not an error here: the stretch so far counts.
   [[nodiscard]] Result<Stretch> advance(const StretchLimits& limits,
                                         const CancelCheck& is_cancelled);
-  // Over the recipe's test data. ErrorKind::invalid without any.
+  // Over the recipe's test data. ErrorKind::invalid without any. Of several ranks the leader evaluates, and the others
+  // learn only whether it was cancelled.
   [[nodiscard]] Result<TestResult> evaluate(const CancelCheck& is_cancelled);
 
   // Files of samples that could not be read and for which others stood in (on_error: skip): those not yet
@@ -305,6 +322,8 @@ class Job {
                                            const std::string& candidate_base = {}) const;
 
   [[nodiscard]] Result<std::string> digest();
+  // Of the parameters alone.
+  [[nodiscard]] Result<std::string> parameter_digest();
   // With an average of the weights, also model_ema.pt beside a file model.pt.
   [[nodiscard]] Result<std::int64_t> save_model(const std::filesystem::path& file);
 

@@ -11,6 +11,7 @@
 #include "profiler/spans.hpp"
 #include "trainer/common/process_memory.hpp"
 #include "trainer/feed/loading_scope.hpp"
+#include "trainer/input/common/random.hpp"
 #include "trainer/job/job_state.hpp"
 #include "trainer/job/step_clock.hpp"
 
@@ -125,6 +126,7 @@ Job::State::StepTaken Job::State::step_on(const DeviceBatch& batch) {
 }
 
 Job::State::StepTaken Job::State::learn_from(const DeviceBatch& batch) {
+  seed_step();
   at::Tensor loss;
   last_learning_rate_ = learning_rate();
   if (extensions_.is_any_applied()) {
@@ -147,8 +149,8 @@ Job::State::StepTaken Job::State::learn_from(const DeviceBatch& batch) {
 
 DeviceBatch Job::State::mixed_batch(const DeviceBatch& batch) const {
   if (!mix_rules().is_on()) return batch;
-  const Mixing mixing = draw_mixing(mix_rules(), recipe_.seed, batch.position, batch.images.size(2),
-                                    batch.images.size(3));
+  const Mixing mixing = draw_mixing(mix_rules(), input::seed_of_rank(recipe_.seed, share().rank),
+                                    batch.position, batch.images.size(2), batch.images.size(3));
   return mixed(batch, mixing, learner_->classes());
 }
 
@@ -363,7 +365,7 @@ Result<Stretch> Job::State::advance(const StretchLimits& limits, const CancelChe
     stretch.ended_epoch = taken->ends_epoch;
     had_epoch_end |= taken->ends_epoch;
     if (taken->ends_epoch && limits.stops_at_epoch_end) break;
-    stretch.was_cancelled = cancel(now_ns());
+    stretch.was_cancelled = as_leader_says(cancel(now_ns()));
     if (stretch.was_cancelled || now_ns() >= limits.deadline_ns) break;
   }
   if (had_epoch_end) {

@@ -100,7 +100,7 @@ Result<void> Job::State::keep_outputs(const char* name, const CancelCheck& is_ca
 
 std::optional<input::Position> Job::State::near_epoch_end() const {
   const std::int64_t batch = feed_->settings().batch_size;
-  const std::int64_t samples = train_data_->size();
+  const std::int64_t samples = samples_per_epoch();
   const std::int64_t steps =
       feed_->settings().drop_last ? samples / batch : (samples + batch - 1) / batch;
   if (steps <= kStepsBeforeEpochEnd) return std::nullopt;

@@ -147,6 +147,14 @@ Result<void> Job::State::compile_test_pipeline(const input::SampleShape& shape_i
 }
 
 Result<TestResult> Job::State::evaluate(const CancelCheck& is_cancelled) {
+  if (ranks_ == nullptr) return evaluate_here(is_cancelled);
+  auto result =
+      ranks_->is_leader() ? evaluate_here(is_cancelled) : Result<TestResult>(TestResult());
+  if (result) result->was_cancelled = as_leader_says(result->was_cancelled);
+  return result;
+}
+
+Result<TestResult> Job::State::evaluate_here(const CancelCheck& is_cancelled) {
   if (test_data_ == nullptr) return fail(ErrorKind::invalid, "the recipe has no test data");
   const auto train = pipeline_for(configuration_);
   if (!train) return tl::unexpected(train.error());

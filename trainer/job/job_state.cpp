@@ -12,6 +12,7 @@
 #include "profiler/spans.hpp"
 #include "recipes/schedule.hpp"
 #include "trainer/common/process_memory.hpp"
+#include "trainer/input/common/random.hpp"
 #include "trainer/job/training.hpp"
 #include "trainer/models/model.hpp"
 #include "trainer/step/cuda_graph.hpp"
@@ -96,12 +97,13 @@ tl::unexpected<Error> no_checkpoint(const std::string& name) {
 }  // namespace
 
 Result<input::Pipeline> pipeline_of(const recipes::Recipe& recipe, const input::Dataset& data,
-                                    const input::PipelineForm& form) {
+                                    const input::PipelineForm& form, std::int64_t rank) {
   std::vector<input::Transform> transforms;
   for (const recipes::Typed& transform : recipe.input) {
     transforms.push_back({transform.type, transform.parameters});
   }
-  return input::Pipeline::compile(data.type(), transforms, recipe.seed, form);
+  return input::Pipeline::compile(data.type(), transforms, input::seed_of_rank(recipe.seed, rank),
+                                  form);
 }
 
 std::vector<std::string> obeyed_knobs() {
@@ -138,7 +140,7 @@ std::vector<std::string> obeyed_knobs() {
 }
 
 Job::State::State(recipes::Recipe recipe, const Machine& machine, const std::string& device,
-                  std::vector<plugins::TrainerLibrary> libraries)
+                  std::vector<plugins::TrainerLibrary> libraries, RankGroup* ranks)
     : recipe_(std::move(recipe)),
       built_in_knobs_(recipes::knobs_of(machine)),
       workloads_(recipe_.file, libraries),
@@ -146,7 +148,8 @@ Job::State::State(recipes::Recipe recipe, const Machine& machine, const std::str
       knobs_(built_in_knobs_),
       cpus_allowed_(machine.cpus_allowed),
       memory_allowed_bytes_(machine.memory_allowed_bytes),
-      device_(device) {
+      device_(device),
+      ranks_(ranks) {
   facts_.device = device;
   for (const recipes::Knob& knob : extensions_.knobs())
     knobs_.push_back(knob);
@@ -182,6 +185,7 @@ Result<void> Job::State::load(const Configuration& configuration) {
   at::globalContext().setDeterministicAlgorithms(recipe_.deterministic, /*warn_only=*/false);
 
   if (auto opened = open_data(); !opened) return opened;
+  if (auto checked = check_ranks(configuration); !checked) return checked;
   const auto compiled = pipeline_for(configuration);
   if (!compiled) return tl::unexpected(compiled.error());
   const input::Pipeline& pipeline = **compiled;
@@ -194,14 +198,15 @@ Result<void> Job::State::load(const Configuration& configuration) {
   const auto kept = kept_for(pipeline);
   if (!kept) return tl::unexpected(kept.error());
   auto feed = Feed::create(
-      *train_data_, {.seed = recipe_.seed, .is_shuffled = is_shuffled}, pipeline, device_,
-      feed_settings_of(recipe_, configuration, pipeline, *kept, memory_allowed_bytes_));
+      *train_data_, {.seed = recipe_.seed, .is_shuffled = is_shuffled, .share = share()}, pipeline,
+      device_, feed_settings_of(recipe_, configuration, pipeline, *kept, memory_allowed_bytes_));
   if (!feed) return tl::unexpected(feed.error());
   feed_ = std::move(*feed);
   if (auto prepared = prepare_graph(configuration); !prepared) return prepared;
   const auto learner_settings = learner_settings_of(configuration, learner_->model());
   if (!learner_settings) return tl::unexpected(learner_settings.error());
   learner_->configure(*learner_settings);
+  if (ranks_ != nullptr) learner_->join(*ranks_);
   configure_steps(configuration);
   configuration_ = configuration;
   checkpoints_[kInitial] = capture();
@@ -226,7 +231,7 @@ Result<const input::Pipeline*> Job::State::pipeline_for(const Configuration& con
   const input::PipelineForm form = input::pipeline_form_of(configuration);
   const auto found = pipelines_.find(form);
   if (found != pipelines_.end()) return &found->second;
-  auto pipeline = pipeline_of(recipe_, *train_data_, form);
+  auto pipeline = pipeline_of(recipe_, *train_data_, form, share().rank);
   if (!pipeline) return tl::unexpected(pipeline.error());
   return &pipelines_.emplace(form, std::move(*pipeline)).first->second;
 }
@@ -236,6 +241,7 @@ Result<Prepared> Job::State::prepare(const Configuration& configuration) {
   if (auto checked = check(configuration); !checked) {
     return tl::unexpected(checked.error());
   }
+  if (auto checked = check_ranks(configuration); !checked) return tl::unexpected(checked.error());
   const std::string started_with = restart_part(configuration_, knobs_);
   if (restart_part(configuration, knobs_) != started_with) {
     return fail(ErrorKind::invalid,
@@ -331,9 +337,9 @@ Checkpoint Job::State::capture(HostMemory memory) {
 
 double Job::State::learning_rate() const {
   const std::int64_t batch_size = configuration_.integer("batch_size");
-  const TrainingPlan plan = plan_of(recipe_.train, batch_size, train_data_->size());
+  const TrainingPlan plan = plan_of(recipe_.train, batch_size, this->samples_per_epoch());
   const std::int64_t samples_per_epoch =
-      recipe_.train.drop_last ? plan.steps_per_epoch * batch_size : train_data_->size();
+      recipe_.train.drop_last ? plan.steps_per_epoch * batch_size : this->samples_per_epoch();
   return recipe_.learning_rate_at(batch_size) * rate_factor_ *
          recipes::schedule_factor(recipe_.schedule, samples_,
                                   {.samples_per_epoch = samples_per_epoch,
@@ -353,11 +359,11 @@ Result<void> Job::State::restore(const std::string& name,
                                  const std::optional<TrainingPlace>& place) {
   const auto checkpoint = find(name);
   if (!checkpoint) return tl::unexpected(checkpoint.error());
-  if ((*checkpoint)->position.sample > train_data_->size()) {
+  if ((*checkpoint)->position.sample > samples_per_epoch()) {
     return fail(ErrorKind::invalid, "the checkpoint is of other data", name);
   }
   if (place && (place->epoch < 0 || place->sample < 0 || place->steps < 0 ||
-                place->samples.value_or(0) < 0 || place->sample > train_data_->size())) {
+                place->samples.value_or(0) < 0 || place->sample > samples_per_epoch())) {
     return fail(ErrorKind::invalid, "the data have no such place", name);
   }
   if (auto done = learner_->restore(**checkpoint); !done) return done;

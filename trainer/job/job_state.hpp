@@ -25,6 +25,7 @@
 #include "trainer/input/transforms/pipeline.hpp"
 #include "trainer/job/job.hpp"
 #include "trainer/models/workloads.hpp"
+#include "trainer/ranks/rank_group.hpp"
 #include "trainer/state/checkpoint.hpp"
 #include "trainer/state/checkpoint_writer.hpp"
 #include "trainer/step/learner.hpp"
@@ -36,12 +37,13 @@ struct RecipeCheck;  // job_check.hpp
 // The recipe's transforms of training in one of their forms.
 [[nodiscard]] Result<input::Pipeline> pipeline_of(const recipes::Recipe& recipe,
                                                   const input::Dataset& data,
-                                                  const input::PipelineForm& form);
+                                                  const input::PipelineForm& form,
+                                                  std::int64_t rank = 0);
 
 class Job::State {
  public:
   State(recipes::Recipe recipe, const Machine& machine, const std::string& device,
-        std::vector<plugins::TrainerLibrary> libraries);
+        std::vector<plugins::TrainerLibrary> libraries, RankGroup* ranks = nullptr);
 
   // job_state.cpp: the functions of Job with these names.
   Result<void> load(const Configuration& configuration);
@@ -68,6 +70,9 @@ class Job::State {
                              const CancelCheck& is_cancelled, std::int64_t maximum_ns);
   Result<Stretch> advance(const StretchLimits& limits, const CancelCheck& is_cancelled);
 
+  // job_ranks.cpp
+  Result<void> start_together();
+
   // job_evaluation.cpp
   Result<TestResult> evaluate(const CancelCheck& is_cancelled);
 
@@ -91,6 +96,8 @@ class Job::State {
   [[nodiscard]] const JobFacts& facts() const { return facts_; }
   [[nodiscard]] const recipes::Recipe& recipe() const { return recipe_; }
   [[nodiscard]] const Configuration& configuration() const { return configuration_; }
+  [[nodiscard]] RankGroup* ranks() const { return ranks_; }
+  [[nodiscard]] std::int64_t samples_per_epoch() const;
   [[nodiscard]] std::int64_t steps() const { return steps_; }
   [[nodiscard]] std::int64_t samples() const { return samples_; }
   [[nodiscard]] double rate_factor() const { return rate_factor_; }
@@ -109,6 +116,15 @@ class Job::State {
   class Tracing;
 
   Result<void> check(const Configuration& configuration) const;
+  // job_ranks.cpp: what cannot be trained on several ranks yet.
+  Result<void> check_ranks(const Configuration& configuration) const;
+  [[nodiscard]] input::Share share() const;
+  // Draws of a rank that is not the leader depend on seed, rank and step alone, so that no checkpoint need keep them.
+  void seed_step() const;
+  // The leader's answer, on all ranks.
+  [[nodiscard]] bool as_leader_says(bool mine) const;
+  // job_evaluation.cpp
+  Result<TestResult> evaluate_here(const CancelCheck& is_cancelled);
   // Ok if a graph can be recorded under this configuration; opens the library for it.
   Result<void> prepare_graph(const Configuration& configuration);
   Result<void> open_data();
@@ -227,6 +243,7 @@ class Job::State {
   std::int64_t samples_ = 0;
   double rate_factor_ = 1.0;
   double last_learning_rate_ = 0.0;  // of the step before
+  RankGroup* ranks_ = nullptr;
 };
 
 }  // namespace autotuned::trainer

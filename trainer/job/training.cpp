@@ -2,6 +2,7 @@
 #include "trainer/job/training.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <string>
@@ -34,13 +35,16 @@ class Training {
         on_progress_(on_progress),
         is_cancelled_(is_cancelled),
         plan_(plan_of(job.recipe().train, job.configuration().integer("batch_size"),
-                      job.facts().train_samples)),
+                      job.samples_per_epoch())),
+        ranks_(job.recipe().train.ranks),
+        is_leader_(job.ranks() == nullptr || job.ranks()->is_leader()),
         evaluates_epochs_(job.recipe().evaluation && job.recipe().evaluation->every == "epoch"),
         best_(job.recipe().evaluation),
         plateau_(job.recipe().schedule) {}
 
   Result<TrainingSummary> run() {
     if (auto started = start(); !started) return tl::unexpected(started.error());
+    if (auto together = job_.start_together(); !together) return tl::unexpected(together.error());
     next_checkpoint_ns_ = now_ns() + request_.checkpoint_every_ns;
     progress_.ns = now_ns();
     progress_.samples = job_.samples();
@@ -53,7 +57,7 @@ class Training {
       return tl::unexpected(done.error());
     }
     summary_.steps = job_.steps();
-    summary_.samples = job_.samples();
+    summary_.samples = ranks_ * job_.samples();
     summary_.epochs = job_.steps() / plan_.steps_per_epoch;
     summary_.damaged_files = job_.damaged_files();
     return summary_;
@@ -86,6 +90,7 @@ class Training {
     summary_.evaluation_ns = get_integer(*read, "evaluation_ns").value_or(0);
     summary_.final_loss = get_number(*read, "final_loss").value_or(0.0);
     best_.read(member(*read, "best"));
+    is_over_ = best_.is_over();
     plateau_.read(member(*read, "plateau"));
     evaluated_step_ = get_integer(*read, "evaluated_step").value_or(job_.steps());
     return job_.drop(kCheckpoint);
@@ -106,7 +111,7 @@ class Training {
       if (summary_.was_cancelled) return stop();
       is_evaluated = true;
     }
-    while (job_.steps() < plan_.steps && !best_.is_over()) {
+    while (job_.steps() < plan_.steps && !is_over_) {
       auto stretch = advance();
       if (!stretch) return tl::unexpected(stretch.error());
       is_evaluated = false;
@@ -117,8 +122,9 @@ class Training {
         is_evaluated = true;
       }
       save_epoch();
+      if (!is_leader_) continue;
       if (auto looked = look_at_checkpoint(); !looked) miss_checkpoint(looked.error());
-      if (now_ns() >= next_checkpoint_ns_ && job_.steps() < plan_.steps && !best_.is_over()) {
+      if (now_ns() >= next_checkpoint_ns_ && job_.steps() < plan_.steps && !is_over_) {
         const bool is_async = job_.configuration().flag("checkpoint.async");
         const auto done = is_async ? begin_checkpoint() : write_checkpoint();
         if (!done) miss_checkpoint(done.error());
@@ -173,16 +179,16 @@ class Training {
     const auto seconds = static_cast<double>(now - progress_.ns) / 1e9;
     const std::int64_t epoch =
         std::min(plan_.epochs, (job_.steps() - 1) / plan_.steps_per_epoch + 1);
-    on_progress_(
-        {{"step", job_.steps()},
-         {"steps_total", plan_.steps},
-         {"epoch", epoch},
-         {"epochs_total", plan_.epochs},
-         {"samples", job_.samples()},
-         {"samples_total", plan_.samples},
-         {"samples_per_second", static_cast<double>(job_.samples() - progress_.samples) / seconds},
-         {"learning_rate", job_.last_learning_rate()},
-         {"loss", summary_.final_loss}});
+    on_progress_({{"step", job_.steps()},
+                  {"steps_total", plan_.steps},
+                  {"epoch", epoch},
+                  {"epochs_total", plan_.epochs},
+                  {"samples", ranks_ * job_.samples()},
+                  {"samples_total", ranks_ * plan_.samples},
+                  {"samples_per_second",
+                   static_cast<double>(ranks_ * (job_.samples() - progress_.samples)) / seconds},
+                  {"learning_rate", job_.last_learning_rate()},
+                  {"loss", summary_.final_loss}});
     progress_ = {.ns = now, .samples = job_.samples()};
   }
 
@@ -212,20 +218,32 @@ class Training {
         {{"evaluation", evaluation_frame(*test, divide_up(job_.steps(), plan_.steps_per_epoch))}});
     job_.set_rate_factor(plateau_.take(test->loss, job_.rate_factor()));
     if (best_.take(*test, divide_up(job_.steps(), plan_.steps_per_epoch))) save_best();
-    if (best_.is_over() && job_.steps() < plan_.steps) report_early_end();
+    if (auto decided = take_decisions(); !decided) return decided;
+    if (is_over_ && job_.steps() < plan_.steps) report_early_end();
     progress_.ns += now_ns() - start;  // the rate of training leaves it out
     return {};
   }
 
+  // What follows from an evaluation: the leader's, on all ranks.
+  Result<void> take_decisions() {
+    std::array<double, 2> decisions = {job_.rate_factor(), best_.is_over() ? 1.0 : 0.0};
+    if (auto taken = job_.take_from_leader(decisions); !taken) return taken;
+    job_.set_rate_factor(decisions[0]);
+    is_over_ = decisions[1] != 0.0;
+    return {};
+  }
+
   void save_best() {
-    if (job_.recipe().evaluation->saves_best) save("model_best.pt");
+    if (is_leader_ && job_.recipe().evaluation->saves_best) save("model_best.pt");
   }
 
   // At the end of an epoch whose weights the recipe wants, save them; those of older epochs go.
   void save_epoch() {
     const std::int64_t every = job_.recipe().save_every_epochs.value_or(0);
     const std::int64_t epoch = job_.steps() / plan_.steps_per_epoch;
-    if (every == 0 || job_.steps() % plan_.steps_per_epoch != 0 || epoch % every != 0) return;
+    if (!is_leader_ || every == 0 || job_.steps() % plan_.steps_per_epoch != 0 ||
+        epoch % every != 0)
+      return;
     const std::int64_t start = now_ns();
     // A folder of this run: what an earlier training has left, or somebody else, is neither replaced nor mistaken for it.
     const std::string folder = "epochs-" + id_of_run();
@@ -291,8 +309,9 @@ class Training {
     next_checkpoint_ns_ = now_ns() + request_.checkpoint_every_ns;
   }
 
-  // Is there when this returns.
+  // Is there when this returns. The leader's is for all ranks.
   Result<void> write_checkpoint() {
+    if (!is_leader_) return {};
     // One that was begun and failed does not matter: this one is newer.
     if (auto finished = finish_checkpoint(); !finished) miss_checkpoint(finished.error());
     if (auto kept = job_.keep(kCheckpoint); !kept) return tl::unexpected(kept.error());
@@ -340,7 +359,10 @@ class Training {
   const TrainRequest& request_;
   const ProgressSink& on_progress_;
   const CancelCheck& is_cancelled_;
-  TrainingPlan plan_;
+  TrainingPlan plan_;  // of this rank
+  std::int64_t ranks_;
+  bool is_leader_;
+  bool is_over_ = false;  // no evaluation has been better for too long
   bool evaluates_epochs_;
   BestEvaluation best_;
   Plateau plateau_;

@@ -60,6 +60,9 @@ using ProgressSink = std::function<void(const Json&)>;
 // a cancel and at the end a checkpoint is written, from which the same call goes on: the end is bit for
 // bit that of a training without interruption.
 //
+// Of several ranks all call it. The leader alone writes files, evaluates and is cancelled, and all go on from its
+// checkpoint. Samples are those of all ranks; losses are the leader's.
+//
 // ErrorKind::invalid: the loss is not finite (names the step), or the checkpoint is of another recipe,
 // seed or batch size.
 [[nodiscard]] Result<TrainingSummary> train(Job& job, const TrainRequest& request,

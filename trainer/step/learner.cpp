@@ -91,6 +91,7 @@ void Learner::configure(const LearnerSettings& settings) {
   assert(!settings.is_graph || graph_ != nullptr);
   if (graph_ != nullptr && settings != settings_) graph_->drop();
   if (settings.is_channels_last != settings_.is_channels_last) {
+    reducer_.reset();
     set_memory_format(settings.is_channels_last);
   }
   for (const ParameterGroup& group : groups_)
@@ -105,6 +106,39 @@ void Learner::set_forward(Forward forward) {
 
 void Learner::set_recorder(std::unique_ptr<GraphRecorder> recorder) {
   graph_ = std::make_unique<GraphStep>(std::move(recorder));
+}
+
+void Learner::join(RankGroup& group) {
+  assert(!settings_.is_graph);
+  ranks_ = &group;
+}
+
+void Learner::take_state_from_leader() {
+  assert(ranks_ != nullptr);
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> all = buffer_tensors();
+  for (const at::Tensor& parameter : parameters_)
+    all.push_back(parameter.detach());
+  take_tensors_from_leader(*ranks_, all);
+}
+
+std::vector<at::Tensor> Learner::buffer_tensors() const {
+  std::vector<at::Tensor> all;
+  for (const auto& [name, buffer] : buffers_)
+    all.push_back(buffer);
+  return all;
+}
+
+void Learner::begin_shared_step() {
+  if (reducer_ == nullptr) {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < parameters_.size(); ++i)
+      if (parameters_[i].requires_grad()) names.push_back(names_[i]);
+    reducer_ = std::make_unique<GradientReducer>(*ranks_, trained_parameters(), names);
+  }
+  const at::NoGradGuard no_grad;
+  take_tensors_from_leader(*ranks_, buffer_tensors());
+  reducer_->begin_step();
 }
 
 at::Tensor Learner::step(const DeviceBatch& batch, double learning_rate) {
@@ -136,8 +170,10 @@ at::Tensor Learner::whole_step(const DeviceBatch& batch, double learning_rate) {
     const Span span(profiler::span::kZeroGrad);
     zero_gradients();
   }
-  const at::Tensor loss = rules_.accumulate > 1 ? add_gradients_of_parts(batch)
-                                                : add_gradients(batch.images, batch.labels, {});
+  if (ranks_ != nullptr) begin_shared_step();
+  const at::Tensor loss = rules_.accumulate > 1
+                              ? add_gradients_of_parts(batch)
+                              : add_gradients(batch.images, batch.labels, {}, /*is_last=*/true);
   {
     const Span span(profiler::span::kOptimizer);
     step_optimizer(learning_rate);
@@ -152,7 +188,7 @@ at::Tensor Learner::add_gradients_of_parts(const DeviceBatch& batch) {
   at::Tensor sum;
   for (std::size_t i = 0; i < images.size(); ++i) {
     const double share = static_cast<double>(images[i].size(0)) / samples;
-    const at::Tensor loss = add_gradients(images[i], labels[i], share);
+    const at::Tensor loss = add_gradients(images[i], labels[i], share, i + 1 == images.size());
     sum = sum.defined() ? sum + loss * share : loss * share;
   }
   return sum;
@@ -163,7 +199,7 @@ std::vector<at::Tensor> Learner::parts_of(const at::Tensor& batch) const {
 }
 
 at::Tensor Learner::add_gradients(const at::Tensor& images, const at::Tensor& labels,
-                                  std::optional<double> share) {
+                                  std::optional<double> share, bool is_last) {
   at::Tensor loss;
   {
     const AutocastGuard autocast(device_.type(), settings_.autocast, !settings_.is_graph);
@@ -176,6 +212,7 @@ at::Tensor Learner::add_gradients(const at::Tensor& images, const at::Tensor& la
     loss = compute_loss(loss_, logits, labels);
   }
   const Span span(profiler::span::kBackward);
+  if (reducer_ != nullptr && is_last) reducer_->begin_last_backward();
   const at::Tensor counted = share ? loss * *share : loss;
   if (settings_.autocast == at::kHalf) {
     scaler_.scale(counted).backward();

@@ -18,6 +18,8 @@
 #include "trainer/common/precision.hpp"
 #include "trainer/feed/feed.hpp"
 #include "trainer/models/loss.hpp"
+#include "trainer/ranks/gradient_reducer.hpp"
+#include "trainer/ranks/rank_group.hpp"
 #include "trainer/state/checkpoint.hpp"
 #include "trainer/step/graph_step.hpp"
 #include "trainer/step/kept_modules.hpp"
@@ -76,6 +78,12 @@ class Learner {
     return graph_ != nullptr ? graph_->held_bytes() : 0;
   }
   [[nodiscard]] Model& model() { return *model_; }
+
+  // From now on every rank of the group makes the same steps, each on batches of its own, with the mean of their
+  // gradients; the buffers of the leader are those of all. REQUIRES: no graph. The group must outlive the learner.
+  void join(RankGroup& group);
+  // The leader's parameters and buffers replace those of the other ranks. REQUIRES: join().
+  void take_state_from_leader();
 
   // One step on a batch; the loss as a scalar on the device, not yet waited for.
   [[nodiscard]] at::Tensor step(const DeviceBatch& batch, double learning_rate);
@@ -136,9 +144,13 @@ class Learner {
                                         const at::Tensor& labels) const;
   [[nodiscard]] std::vector<at::Tensor> trained_parameters() const;
   [[nodiscard]] at::Tensor plain_or_recorded_step(const DeviceBatch& batch, double learning_rate);
-  // Forward and backward. Returns the loss; with a share, that share of its gradients is added.
+  // Of several ranks: what goes before the forward pass of a step.
+  void begin_shared_step();
+  [[nodiscard]] std::vector<at::Tensor> buffer_tensors() const;
+  // Forward and backward. Returns the loss; with a share, that share of its gradients is added. After the last ones of a
+  // step, gradients are those of all ranks.
   [[nodiscard]] at::Tensor add_gradients(const at::Tensor& images, const at::Tensor& labels,
-                                         std::optional<double> share);
+                                         std::optional<double> share, bool is_last);
   // The same part by part, each with its share of the samples; the mean loss of them.
   [[nodiscard]] at::Tensor add_gradients_of_parts(const DeviceBatch& batch);
   // Views of the parts that a step goes through, in order.
@@ -169,6 +181,8 @@ class Learner {
   LearnerSettings settings_;
   std::unique_ptr<GraphStep> graph_;
   bool has_plain_steps_ = false;
+  RankGroup* ranks_ = nullptr;                // null: it trains alone
+  std::unique_ptr<GradientReducer> reducer_;  // null: until the next step of several ranks
 };
 
 class Learner::GradientWatch {

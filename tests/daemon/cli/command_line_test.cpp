@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/file.hpp"
 #include "base/printable.hpp"
 #include "storage/history.hpp"
 #include "tests/integration/scene.hpp"
@@ -231,6 +232,30 @@ TEST(RunOptions, BudgetsThatAreNoDurationSayHowToWriteOne) {
         << budget;
   }
   EXPECT_TRUE(scene.fake().requests().empty());
+}
+
+TEST(RunOptions, RanksThatCannotBeTunedYetSayWhatToDo) {
+  const Scene scene;
+  const Outcome tuned = scene.run({"--ranks", "2"});
+  EXPECT_EQ(tuned.code, 2);
+  EXPECT_THAT(tuned.err, AllOf(HasSubstr("2 ranks can be trained, but not yet tuned"),
+                               HasSubstr("--budget 0s")));
+  EXPECT_EQ(scene.run({"--ranks", "2", "--budget", "0s", "--tune-only"}).code, 2);
+  EXPECT_EQ(scene.run({"--ranks", "0", "--budget", "0s"}).code, 2);
+  EXPECT_TRUE(scene.fake().requests().empty());
+  const Outcome trained = scene.run({"--ranks", "2", "--budget", "0s"});
+  EXPECT_EQ(trained.code, 0) << trained.err;
+}
+
+TEST(Check, RefusesRanksThatWouldBeTuned) {
+  const Scene scene;
+  std::string recipe = *read_file(scene.folder() / "recipe.yaml", 1 << 20);
+  const std::string train = "batch_size: 8";
+  recipe.replace(recipe.find(train), train.size(), train + ", ranks: 2");
+  scene.folder().write("recipe.yaml", recipe);
+  const Outcome outcome = scene.command({"check", (scene.folder() / "recipe.yaml").string()});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("train.ranks: 2 ranks can be trained, but not yet tuned"));
 }
 
 TEST(RunOptions, OutputThatCannotBeAFolderIsNamedAsItWasGiven) {

@@ -21,6 +21,11 @@ inline constexpr std::uint64_t kGoldenGamma = 0x9e3779b97f4a7c15U;
   return static_cast<std::uint64_t>((static_cast<Wide>(random) * bound) >> 64U);
 }
 
+// The seed of what one of several ranks draws for itself. The first has the training's own.
+[[nodiscard]] constexpr std::uint64_t seed_of_rank(std::uint64_t seed, std::int64_t rank) {
+  return rank == 0 ? seed : mix64(seed ^ mix64(static_cast<std::uint64_t>(rank) * kGoldenGamma));
+}
+
 // SplitMix64 with random access. Streams of different (seed, number) start at unrelated states.
 class RandomStream {
  public:

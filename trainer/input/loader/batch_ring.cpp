@@ -9,7 +9,8 @@
 namespace autotuned::input {
 
 BatchRing::BatchRing(std::int64_t samples, SampleOrder order)
-    : samples_(samples), order_(samples, order.seed, order.is_shuffled) {}
+    : samples_(order.share.samples_of(samples)),
+      order_(samples, order.seed, order.is_shuffled, order.share) {}
 
 void BatchRing::configure(const LoaderSettings& settings, Position position) {
   batch_size_ = settings.batch_size;

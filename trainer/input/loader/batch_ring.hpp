@@ -30,6 +30,7 @@ class BatchRing {
     std::span<const std::uint32_t> indices;
   };
 
+  // Over data of so many samples.
   BatchRing(std::int64_t samples, SampleOrder order);
 
   // Forgets every batch and goes on at `position`. The only call that allocates.
@@ -85,7 +86,7 @@ class BatchRing {
   [[nodiscard]] bool is_epoch_over_at(std::int64_t sample) const;
   [[nodiscard]] int due_slot() const;
 
-  std::int64_t samples_;
+  std::int64_t samples_;  // of an epoch
   EpochOrder order_;
   std::int64_t batch_size_ = 1;
   bool drop_last_ = true;

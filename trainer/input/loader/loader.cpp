@@ -45,14 +45,14 @@ class Loader::State {
   };
 
   State(const Dataset& dataset, SampleOrder order, const Pipeline& pipeline)
-      : samples_(dataset.size()),
+      : samples_(order.share.samples_of(dataset.size())),
         order_(order),
         dataset_(dataset),
         first_pipeline_(pipeline),
         pipeline_(&pipeline),
         writer_(std::in_place, dataset, pipeline),
         callers_scratch_(writer_->make_scratch()),
-        ring_(samples_, order) {}
+        ring_(dataset.size(), order) {}
   ~State() { keep_threads(0); }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -104,8 +104,11 @@ class Loader::State {
   void work(const std::stop_token& stop, SampleWriter::Scratch scratch);
   Result<void> set_workers(Workers workers);
   void keep_threads(std::size_t count);  // ends all others
+  EpochOrder epoch_order() const {
+    return {dataset_.size(), order_.seed, order_.is_shuffled, order_.share};
+  }
 
-  const std::int64_t samples_;
+  const std::int64_t samples_;  // of an epoch
   const SampleOrder order_;
   const Dataset& dataset_;
   const Pipeline& first_pipeline_;
@@ -315,9 +318,8 @@ void Loader::State::fill_cache(int threads, std::chrono::nanoseconds most,
                                const std::function<bool()>& is_cancelled) {
   if (kept_ == Kept{}) return;
   const Position from = position();
-  EpochOrder order(samples_, order_.seed, order_.is_shuffled);
-  const auto indices = order.of_epoch(from.epoch);
-  fill_kept(*writer_, indices, from.sample, threads, most, is_cancelled);
+  EpochOrder order = epoch_order();
+  fill_kept(*writer_, order.of_epoch(from.epoch), from.sample, threads, most, is_cancelled);
 }
 
 Result<void> Loader::State::supply(Supply what) {
@@ -339,7 +341,7 @@ Result<void> Loader::State::supply(Supply what) {
     release(batch->slot);
     return {};
   }
-  EpochOrder order(samples_, order_.seed, order_.is_shuffled);
+  EpochOrder order = epoch_order();
   auto stored = stored_samples(dataset_, *pipeline_, order, position(), batch_size_);
   if (!stored) return tl::unexpected(stored.error());
   stand_in_ = std::move(*stored);

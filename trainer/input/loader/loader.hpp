@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "trainer/input/common/epoch_order.hpp"
 #include "trainer/input/datasets/dataset.hpp"
 #include "trainer/input/loader/kept.hpp"
 #include "trainer/input/loader/worker_cpus.hpp"
@@ -30,6 +31,7 @@ struct BatchBuffer {
 struct SampleOrder {
   std::uint64_t seed = 1;
   bool is_shuffled = true;
+  Share share = {};  // of several ranks; an epoch, and the positions in it, are those of this part
 };
 
 struct LoaderSettings {
@@ -116,12 +118,12 @@ class Loader {
   // The position of the batch that next() returns next. The end of an epoch reads as {epoch + 1, 0}.
   [[nodiscard]] Position position() const;
   // Discards ready batches and continues at this position. Slots that the caller holds count as released.
-  // REQUIRES: epoch >= 0, 0 <= sample <= the data set's size.
+  // REQUIRES: epoch >= 0, 0 <= sample <= the samples of an epoch.
   void seek(Position position);
 
   // Changes the settings at the present position(); otherwise like seek(). A paused loader stays paused. On an Error
   // nothing has changed.
-  // ErrorKind::invalid: negative workers, a batch size below 1, or above the data set's size with
+  // ErrorKind::invalid: negative workers, a batch size below 1, or above the samples of an epoch with
   // drop_last, or an empty ring. ErrorKind::unsupported: uint8 of a pipeline without a table, or the
   // system does not let threads be moved to other CPUs.
   // ErrorKind::out_of_memory: the threads cannot be started.

@@ -29,9 +29,9 @@ ReadAhead::ReadAhead(const Dataset& dataset, SampleOrder order, std::int64_t sam
                      const SampleCache* cache)
     : dataset_(dataset),
       cache_(cache),
-      samples_(dataset.size()),
+      samples_(order.share.samples_of(dataset.size())),
       samples_ahead_(samples_ahead),
-      order_(samples_, order.seed, order.is_shuffled) {}
+      order_(dataset.size(), order.seed, order.is_shuffled, order.share) {}
 
 ReadAhead::~ReadAhead() {
   {

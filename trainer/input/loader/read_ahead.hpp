@@ -46,7 +46,7 @@ class ReadAhead {
 
   const Dataset& dataset_;
   const SampleCache* cache_;
-  const std::int64_t samples_;
+  const std::int64_t samples_;  // of an epoch
   const std::int64_t samples_ahead_;
   EpochOrder order_;  // of the thread
 

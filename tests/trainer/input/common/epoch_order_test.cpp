@@ -88,5 +88,57 @@ TEST(EpochOrder, IsUniform) {
   }
 }
 
+// torch.utils.data.DistributedSampler of a list, from its definition: the list is continued from its beginning, or cut, until
+// it can be dealt out evenly; then rank r has the elements r, r + ranks and so on.
+std::vector<std::uint32_t> sampled(std::vector<std::uint32_t> list, std::int64_t rank,
+                                   std::int64_t ranks, bool drops) {
+  const auto step = static_cast<std::size_t>(ranks);
+  const std::size_t samples = drops ? list.size() / step : (list.size() + step - 1) / step;
+  const std::vector<std::uint32_t> once = list;
+  while (list.size() < samples * step)
+    list.push_back(once[list.size() % once.size()]);
+  list.resize(samples * step);
+  std::vector<std::uint32_t> taken;
+  for (std::size_t i = static_cast<std::size_t>(rank); i < list.size(); i += step)
+    taken.push_back(list[i]);
+  return taken;
+}
+
+TEST(EpochOrder, DealsOutAnEpochAsDistributedSamplerDoes) {
+  for (const std::int64_t samples : {1, 2, 5, 12, 13, 1000}) {
+    for (const std::int64_t ranks : {2, 3, 4, 7}) {
+      for (const bool drops : {false, true}) {
+        if (drops && samples < ranks) continue;
+        for (const bool is_shuffled : {false, true}) {
+          EpochOrder whole(samples, 7, is_shuffled);
+          for (std::int64_t rank = 0; rank < ranks; ++rank) {
+            const Share share{.rank = rank, .ranks = ranks, .drops = drops};
+            EpochOrder part(samples, 7, is_shuffled, share);
+            for (const std::int64_t epoch : {0, 3, 1}) {
+              const auto expected = sampled(copy_of(whole.of_epoch(epoch)), rank, ranks, drops);
+              EXPECT_EQ(copy_of(part.of_epoch(epoch)), expected)
+                  << samples << " samples, rank " << rank << " of " << ranks;
+              EXPECT_EQ(share.samples_of(samples), std::ssize(expected));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+// As DistributedSampler of PyTorch 2.11 deals them out with shuffle=False.
+TEST(EpochOrder, HasTheSharesOfPyTorch) {
+  const auto share_of = [](std::int64_t rank, bool drops) {
+    EpochOrder order(7, 1, false, {.rank = rank, .ranks = 3, .drops = drops});
+    return copy_of(order.of_epoch(0));
+  };
+  EXPECT_THAT(share_of(0, false), ElementsAre(0, 3, 6));
+  EXPECT_THAT(share_of(1, false), ElementsAre(1, 4, 0));
+  EXPECT_THAT(share_of(2, false), ElementsAre(2, 5, 1));
+  EXPECT_THAT(share_of(0, true), ElementsAre(0, 3));
+  EXPECT_THAT(share_of(2, true), ElementsAre(2, 5));
+}
+
 }  // namespace
 }  // namespace autotuned::input

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// A job as one of several ranks.
+#include <ATen/Context.h>
+
+#include <array>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "trainer/input/common/random.hpp"
+#include "trainer/job/job_state.hpp"
+
+namespace autotuned::trainer {
+
+Result<void> Job::State::check_ranks(const Configuration& configuration) const {
+  if (recipe_.train.ranks == 1) return {};
+  const auto refuse = [](std::string what, std::string remedy) {
+    return fail(ErrorKind::unsupported, std::move(what), "train.ranks", std::move(remedy));
+  };
+  if (!device_.is_cpu()) {
+    return refuse("several ranks train on the CPU only so far, and this job is on " + facts_.device,
+                  "write device: cpu, or train with one rank");
+  }
+  for (const recipes::Knob& knob : extensions_.knobs()) {
+    const KnobValue* const value = configuration.find(knob.name);
+    if (value == nullptr || *value == knob.default_value) continue;
+    return refuse("several ranks do not work with trainer extensions so far, and " + knob.name +
+                      " is one of them",
+                  "leave it out of start, or train with one rank");
+  }
+  if (train_data_ == nullptr) return {};
+  const std::int64_t samples = train_data_->size();
+  const std::int64_t batch = configuration.integer("batch_size");
+  if (share().samples_of(samples) >= (recipe_.train.drop_last ? batch : 1)) return {};
+  return fail(ErrorKind::invalid,
+              "each of " + std::to_string(recipe_.train.ranks) + " ranks has " +
+                  std::to_string(share().samples_of(samples)) + " of the " +
+                  std::to_string(samples) + " samples, and a batch of " + std::to_string(batch) +
+                  " never fills",
+              "train.ranks", "use fewer ranks or smaller batches");
+}
+
+input::Share Job::State::share() const {
+  return {.rank = ranks_ != nullptr ? ranks_->rank() : 0,
+          .ranks = recipe_.train.ranks,
+          .drops = recipe_.train.drop_last};
+}
+
+std::int64_t Job::State::samples_per_epoch() const {
+  return share().samples_of(train_data_->size());
+}
+
+Result<void> Job::State::start_together() {
+  if (ranks_ == nullptr) return {};
+  double steps = static_cast<double>(steps_);
+  ranks_->take_from_leader({&steps, 1});
+  if (steps != static_cast<double>(steps_)) {
+    return fail(ErrorKind::invalid,
+                "this rank goes on from step " + std::to_string(steps_) + ", the first rank from " +
+                    std::to_string(static_cast<std::int64_t>(steps)),
+                "training", "delete the checkpoint to train from the start");
+  }
+  learner_->take_state_from_leader();
+  return {};
+}
+
+void Job::State::seed_step() const {
+  if (ranks_ == nullptr || ranks_->is_leader()) return;
+  at::Generator generator = at::globalContext().defaultGenerator(at::kCPU);
+  const std::scoped_lock lock(generator.mutex());
+  generator.set_current_seed(
+      input::RandomStream(input::seed_of_rank(recipe_.seed, ranks_->rank()), 0)
+          .at(static_cast<std::uint64_t>(steps_)));
+}
+
+bool Job::State::as_leader_says(bool mine) const {
+  return ranks_ == nullptr ? mine : ranks_->as_leader_says(mine);
+}
+
+}  // namespace autotuned::trainer

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/ranks/followers.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/text.hpp"
+
+namespace autotuned::trainer {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::nanoseconds;
+
+constexpr int kSocketInFollower = 3;
+// For a process whose socket has closed: it is ending.
+constexpr nanoseconds kEndLimit = std::chrono::seconds(2);
+
+nanoseconds left_until(Clock::time_point deadline) {
+  return std::max(nanoseconds(0), nanoseconds(deadline - Clock::now()));
+}
+
+bool is_report(const Json& frame) {
+  return !member(frame, "progress").is_null();
+}
+
+Result<Json> answer_in(const Json& frame) {
+  const Json& error = member(frame, "error");
+  if (error.is_null()) return member(frame, "ok");
+  return tl::unexpected(Error{error_kind_from(get_string(error, "kind").value_or("")),
+                              get_string(error, "what").value_or(""),
+                              get_string(error, "where").value_or(""),
+                              get_string(error, "remedy").value_or("")});
+}
+
+}  // namespace
+
+Followers::Followers(Descriptor store, RankPlace place)
+    : store_(std::move(store)), place_(std::move(place)) {}
+
+Followers::~Followers() = default;
+
+Result<std::unique_ptr<Followers>> Followers::start(const std::filesystem::path& program,
+                                                    const std::vector<std::string>& environment,
+                                                    int ranks, nanoseconds hello_limit) {
+  Descriptor store(::memfd_create("autotuned-ranks", MFD_CLOEXEC));
+  if (!store.is_open()) {
+    return tl::unexpected(system_error(errno, "cannot make the file in which ranks meet"));
+  }
+  RankPlace place{.rank = 0, .ranks = ranks};
+  place.store = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(store.get());
+  std::unique_ptr<Followers> made(new Followers(std::move(store), std::move(place)));
+  for (int rank = 1; rank < ranks; ++rank) {
+    if (auto started = made->start_one(rank, program, environment); !started) {
+      return tl::unexpected(started.error());
+    }
+  }
+  const auto deadline = Clock::now() + hello_limit;
+  for (Follower& follower : made->followers_) {
+    const auto hello = follower.channel.receive(left_until(deadline));
+    if (hello) continue;
+    if (hello.error().kind != ErrorKind::timeout) return tl::unexpected(made->ended(follower));
+    return fail(
+        ErrorKind::timeout,
+        made->name_of(follower) + " did not say hello within " + format_duration(hello_limit),
+        "train.ranks");
+  }
+  return made;
+}
+
+Result<void> Followers::start_one(int rank, const std::filesystem::path& program,
+                                  std::vector<std::string> environment) {
+  auto sockets = socket_pair();
+  if (!sockets) return tl::unexpected(sockets.error());
+  RankPlace theirs = place_;
+  theirs.rank = rank;
+  std::erase_if(environment, [](const std::string& variable) {
+    return variable.starts_with("AUTOTUNED_PARENT_PID=");
+  });
+  for (std::string& variable : rank_variables(theirs))
+    environment.push_back(std::move(variable));
+  environment.push_back("AUTOTUNED_PARENT_PID=" + std::to_string(::getpid()));
+  ProcessSpec spec;
+  spec.program = program;
+  spec.environment = std::move(environment);
+  spec.descriptors = {{sockets->theirs.get(), kSocketInFollower}};
+  spec.new_group = false;  // the session stops and ends our group
+  auto process = Process::start(spec);
+  if (!process) return tl::unexpected(process.error());
+  followers_.push_back({.rank = rank,
+                        .process = std::move(*process),
+                        .channel = FrameChannel(std::move(sockets->ours)),
+                        .early = std::nullopt});
+  return {};
+}
+
+std::string Followers::name_of(const Follower& follower) const {
+  return "rank " + std::to_string(follower.rank) + " of " + std::to_string(place_.ranks);
+}
+
+Error Followers::ended(Follower& follower) const {
+  const auto exit = follower.process.wait(kEndLimit);
+  return {ErrorKind::crashed,
+          name_of(follower) +
+              (exit ? " ended: " + exit->message() : " does not answer any more, but runs on"),
+          "train.ranks",
+          {}};
+}
+
+Result<void> Followers::send(const Json& request) {
+  for (Follower& follower : followers_) {
+    follower.early.reset();
+    if (!follower.channel.send(request)) return tl::unexpected(ended(follower));
+  }
+  return {};
+}
+
+std::vector<Followers::Answer> Followers::answers(nanoseconds patience, const Told& told) {
+  std::vector<Answer> all;
+  const auto deadline = Clock::now() + patience;
+  for (Follower& follower : followers_) {
+    Result<Json> frame = std::exchange(follower.early, std::nullopt).value_or(Json());
+    while (frame && (frame->is_null() || is_report(*frame))) {
+      if (!frame->is_null()) told(member(*frame, "progress"));
+      frame = follower.channel.receive(left_until(deadline));
+    }
+    if (frame) {
+      all.push_back({follower.rank, answer_in(*frame), false});
+    } else if (frame.error().kind == ErrorKind::timeout) {
+      all.push_back({follower.rank,
+                     fail(ErrorKind::timeout,
+                          name_of(follower) + " did not answer within " + format_duration(patience),
+                          "train.ranks"),
+                     true});
+    } else {
+      all.push_back({follower.rank, tl::unexpected(ended(follower)), true});
+    }
+  }
+  return all;
+}
+
+void Followers::take_reports(const Told& told) {
+  for (Follower& follower : followers_) {
+    while (!follower.early) {
+      auto frame = follower.channel.receive(nanoseconds(0));
+      if (!frame) break;  // nothing, or it has ended: the next call tells
+      if (is_report(*frame)) {
+        told(member(*frame, "progress"));
+      } else {
+        follower.early = std::move(*frame);
+      }
+    }
+  }
+}
+
+}  // namespace autotuned::trainer

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// The other ranks of a training, as the leader sees them: processes that get its requests.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/descriptor.hpp"
+#include "base/frame.hpp"
+#include "base/json.hpp"
+#include "base/process/process.hpp"
+#include "base/result.hpp"
+#include "trainer/ranks/rank_place.hpp"
+
+namespace autotuned::trainer {
+
+// Ranks 1 and above, each a trainer process in our process group that dies with this process, and that gets over a socket
+// pair what the session asks the leader (docs/trainer-protocol.md). The destructor ends them. One thread, which must
+// live as long as the process.
+class Followers {
+ public:
+  // Told what a rank reports beside its answers.
+  using Told = std::function<void(const Json& progress)>;
+
+  // Starts `ranks - 1` processes of `program`, with this environment and its rank, and waits until all have said hello.
+  // ErrorKind::crashed and ErrorKind::timeout name the rank.
+  [[nodiscard]] static Result<std::unique_ptr<Followers>> start(
+      const std::filesystem::path& program, const std::vector<std::string>& environment, int ranks,
+      std::chrono::nanoseconds hello_limit);
+  ~Followers();
+  Followers(const Followers&) = delete;
+  Followers& operator=(const Followers&) = delete;
+
+  // The place of this process among them.
+  [[nodiscard]] const RankPlace& place() const { return place_; }
+
+  // To all of them. ErrorKind::crashed names a rank that is gone.
+  [[nodiscard]] Result<void> send(const Json& request);
+
+  // What one of them answered to the last request.
+  struct Answer {
+    int rank = 0;
+    Result<Json> answer;     // of its own error the kind and the text
+    bool has_ended = false;  // the process, or it did not answer in time
+  };
+  // Of all, in the order of ranks. Waits for `patience` for all of them together; one that has not answered then is
+  // ErrorKind::timeout.
+  [[nodiscard]] std::vector<Answer> answers(std::chrono::nanoseconds patience, const Told& told);
+  // Takes what they have reported so far, without waiting.
+  void take_reports(const Told& told);
+
+ private:
+  struct Follower {
+    int rank = 0;
+    Process process;
+    FrameChannel channel;
+    std::optional<Json> early;  // an answer that came while reports were taken
+  };
+
+  Followers(Descriptor store, RankPlace place);
+  [[nodiscard]] Result<void> start_one(int rank, const std::filesystem::path& program,
+                                       std::vector<std::string> environment);
+  [[nodiscard]] Error ended(Follower& follower) const;
+  [[nodiscard]] std::string name_of(const Follower& follower) const;
+
+  Descriptor store_;  // a file in memory, which nobody else on the machine can open
+  RankPlace place_;
+  std::vector<Follower> followers_;
+};
+
+}  // namespace autotuned::trainer
