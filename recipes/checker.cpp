@@ -9,8 +9,8 @@
 
 #include "base/file_pattern.hpp"
 #include "base/text.hpp"
+#include "base/utf8.hpp"
 #include "recipes/scalars.hpp"
-#include "recipes/utf8.hpp"
 
 namespace autotuned::recipes {
 namespace {

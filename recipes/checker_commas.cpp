@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decimal commas. In a map in braces YAML takes what follows one for the next key.
+#include "base/utf8.hpp"
 #include "recipes/checker.hpp"
 #include "recipes/scalars.hpp"
-#include "recipes/utf8.hpp"
 
 namespace autotuned::recipes {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of the checker that chooses among named types.
+#include "base/utf8.hpp"
 #include "recipes/checker.hpp"
-#include "recipes/utf8.hpp"
 
 namespace autotuned::recipes {
 

@@ -5,8 +5,8 @@
 #include <charconv>
 
 #include "base/machine/allocator_library.hpp"
+#include "base/utf8.hpp"
 #include "recipes/environment_variables.hpp"
-#include "recipes/utf8.hpp"
 
 namespace autotuned::recipes {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "base/utf8.hpp"
 #include "recipes/checker.hpp"
 #include "recipes/schema_table.hpp"
-#include "recipes/utf8.hpp"
 
 namespace autotuned::recipes {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "base/utf8.hpp"
 #include "recipes/checker.hpp"
-#include "recipes/utf8.hpp"
 
 namespace autotuned::recipes {
 

@@ -11,7 +11,7 @@
 #include <sstream>
 #include <unordered_map>
 
-#include "recipes/utf8.hpp"
+#include "base/utf8.hpp"
 
 namespace autotuned::recipes {
 namespace {

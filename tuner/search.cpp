@@ -27,6 +27,7 @@ constexpr int kSecondLookShare = 2;
 constexpr nanoseconds kMostReserve = seconds(20);
 constexpr int kReserveShare = 5;  // of the whole budget
 constexpr int kReservePairs = 10;
+constexpr int kLargeGainShare = 2;  // of what is left: others wait for their trials
 constexpr int kReserveProcessPairs = 8;
 // The guard against plugins that never run out of proposals that cost no time.
 constexpr std::size_t kMostTrials = 200;
@@ -251,6 +252,9 @@ std::optional<TrialPlan> Search::plan_trial(const Configuration& change,
                   ? usable / kSecondLookShare
                   : std::min(usable / kTrialShare, is_live ? kMostTrialTime : kMostProcessTime));
   plan.most_time = usable;
+  plan.most_time_for_large_gain = usable / kLargeGainShare;
+  plan.pairs_afterwards = reserve_pairs;
+  plan.time_afterwards = reserve;
   return plan;
 }
 

@@ -52,6 +52,13 @@ std::string seconds_text(double seconds) {
       nanoseconds(static_cast<std::int64_t>(std::min(seconds, kMostSeconds) * 1e9)));
 }
 
+// The most time of a trial whose pairs take `pair_time`.
+nanoseconds most_time_of(const TrialPlan& plan, nanoseconds pair_time) {
+  if (plan.pairs_afterwards == 0) return plan.most_time;
+  const nanoseconds missing = plan.pairs_afterwards * pair_time - plan.time_afterwards;
+  return plan.most_time - std::max(nanoseconds{0}, missing);
+}
+
 double half_width_ratio(const Estimate& estimate) {
   return (estimate.high - estimate.low) / (2.0 * estimate.ratio);
 }
@@ -173,7 +180,8 @@ Result<void> TrialRunner::measure_in_one_process(Course& course) {
     if (pair == 0) started = now;
     if (pair > 0) pair_time_ = (now - started) / pair;
     // Anew after each pair: an evaluation between two blocks makes later pairs longer than the first ones.
-    if (pair > 0) share = std::max(share, std::min(plan.most_time, fewest * pair_time_));
+    const nanoseconds most_time = most_time_of(plan, pair_time_);
+    if (pair > 0) share = std::max(share, std::min(most_time, fewest * pair_time_));
     if (course.measurement.is_faster(plan.is_watched_for_stalls)) {
       if (!accepted_at) accepted_at = now;
       if (half_width_ratio(comparison.estimate()) <= plan.wanted_half_width_ratio ||
@@ -187,11 +195,15 @@ Result<void> TrialRunner::measure_in_one_process(Course& course) {
     // What the median says may be true: rare stalls are looked for.
     if (decision == Decision::accept && plan.is_watched_for_stalls && pair > 0) {
       const int wanted = least_pairs_for(comparison.estimate().ratio);
-      share = std::max(share, std::min(plan.most_time, wanted * pair_time_));
+      share = std::max(share, std::min(most_time, wanted * pair_time_));
     }
-    const bool is_large = pair > 0 && comparison.estimate().ratio >= kLargeGain;
-    const nanoseconds patience = is_large ? kLargeGainPatience * fewest * pair_time_ : share;
-    if (now - started >= std::max(share, std::min(plan.most_time, patience))) break;
+    nanoseconds patience{0};
+    if (pair + 1 >= kFewestToKnow && comparison.estimate().ratio >= kLargeGain &&
+        course.measurement.total_ratio() > 1.0) {
+      patience = std::min(
+          {most_time, plan.most_time_for_large_gain, kLargeGainPatience * fewest * pair_time_});
+    }
+    if (now - started >= std::max(share, patience)) break;
   }
   decide_trial(*course.trial, course.measurement, plan.is_watched_for_stalls, course.is_hopeless);
   return {};

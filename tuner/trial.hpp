@@ -36,9 +36,15 @@ struct TrialPlan {
   BlockRequest block;
   // Measuring stops after the pair that exceeds this, decided or not. Counted from the end of the first pair,
   // which may have started a trainer. If pairs are slow, it grows to the time of the fewest pairs that a
-  // verdict needs, and for a gain of 1.3 or more in one process to that of four times as many, up to most_time.
+  // verdict needs, up to most_time.
   std::chrono::nanoseconds time_share{0};
   std::chrono::nanoseconds most_time{0};
+  // For a gain of 1.3 or more in one process it grows to the time of four times as many pairs, up to this.
+  std::chrono::nanoseconds most_time_for_large_gain{0};
+  // What must be left after the trial: so many pairs, for which most_time has left `time_afterwards`. If they turn out to need
+  // more, the trial has that much less.
+  int pairs_afterwards = 0;
+  std::chrono::nanoseconds time_afterwards{0};
   // After the comparison accepts, measuring goes on until half the width of the interval over the estimate is
   // at most this, or until `extra_time` has passed. 1: it stops at once. Only for blocks in one process.
   double wanted_half_width_ratio = 1.0;

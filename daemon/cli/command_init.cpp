@@ -18,6 +18,7 @@
 #include "base/machine/machine.hpp"
 #include "base/printable.hpp"
 #include "base/text.hpp"
+#include "base/utf8.hpp"
 #include "daemon/cli/command_functions.hpp"
 #include "daemon/cli/recipe_reading.hpp"
 #include "daemon/common/exit_codes.hpp"
@@ -27,7 +28,6 @@
 #include "daemon/guide/starter_recipe.hpp"
 #include "daemon/plugin_list/plugin_names.hpp"
 #include "daemon/report/history_reading.hpp"
-#include "recipes/utf8.hpp"
 
 namespace autotuned::daemon {
 
@@ -77,7 +77,7 @@ std::string trainer_text(const Places& places) {
 
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {
-    const std::size_t length = recipes::utf8_length(text);
+    const std::size_t length = utf8_length(text);
     if (length == 0) return false;
     text.remove_prefix(length);
   }

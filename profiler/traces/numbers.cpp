@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "recipes/utf8.hpp"
+#include "base/utf8.hpp"
 
 namespace autotuned::traces {
 namespace {
@@ -118,7 +118,7 @@ std::size_t mend_string(std::string& to, std::string_view rest) {
       at += is_escape ? 2 : 1;
       continue;
     }
-    if (const std::size_t length = byte < 0x80 ? 1 : recipes::utf8_length(rest.substr(at))) {
+    if (const std::size_t length = byte < 0x80 ? 1 : utf8_length(rest.substr(at))) {
       to += byte < 0x20 ? std::string_view(" ") : rest.substr(at, length);
       at += length;
       continue;

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-#include "recipes/utf8.hpp"
+#include "base/utf8.hpp"
 
 namespace autotuned::traces {
 namespace {
@@ -67,7 +67,7 @@ void append_escaped(std::string& text, std::string_view rest) {
       text += "\\u00";
       text += kDigits[code >> 4U];
       text += kDigits[code & 0xFU];
-    } else if (const std::size_t bytes = recipes::utf8_length(rest); bytes > 0) {
+    } else if (const std::size_t bytes = utf8_length(rest); bytes > 0) {
       text += rest.substr(0, bytes);
       length = bytes;
     } else {

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "recipes/utf8.hpp"
+#include "base/utf8.hpp"
 
 namespace autotuned::recipes {
 namespace {

@@ -167,12 +167,30 @@ TEST(Trial, GrowsWithPairsThatBecomeSlow) {
   EXPECT_EQ(trial.estimate.pairs, 7);
 }
 
+// What must be left after the trial grows with its pairs, so that a confirmation has the time of its own.
+TEST(Trial, LeavesTheTimeOfThePairsAfterIt) {
+  const auto pairs = [](int pairs_afterwards) {
+    ProcessTrial one(1, 1.0, 0.0);
+    one.plan.time_share = milliseconds(1);
+    one.plan.most_time = seconds(8);
+    one.plan.pairs_afterwards = pairs_afterwards;
+    one.simulation.job.rate = [&](const Configuration& configuration) {
+      if (one.simulation.job.blocks > 2) one.simulation.clock.advance(milliseconds(500));
+      return configuration.integer("loader.workers") == 2 ? 2000.0 : 1000.0;
+    };
+    return one.run(/*is_restart=*/false).estimate.pairs;
+  };
+  EXPECT_EQ(pairs(0), 7);
+  EXPECT_EQ(pairs(6), 2) << "six more of a second leave two";
+}
+
 // 1.8 x in all pairs but the third: seven pairs do not show it, and there is time for more.
 TEST(Trial, ALargeGainGetsMorePairsWhereTheBudgetAllows) {
   const auto run = [](std::chrono::nanoseconds most_time) {
     ProcessTrial one(1, 1.0, 0.0);
     one.plan.time_share = milliseconds(1);
-    one.plan.most_time = most_time;
+    one.plan.most_time = seconds(60);
+    one.plan.most_time_for_large_gain = most_time;
     one.simulation.job.rate = [&](const Configuration& configuration) {
       const bool is_third = (one.simulation.job.blocks + 1) / 2 == 3;
       if (configuration.integer("loader.workers") != 2) return 1100.0;

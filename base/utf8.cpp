@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recipes/utf8.hpp"
+#include "base/utf8.hpp"
 
 #include <algorithm>
 
-namespace autotuned::recipes {
+namespace autotuned {
 
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
@@ -40,4 +40,4 @@ std::string quote_for_message(std::string_view text) {
   return result + (text.empty() ? "\"" : "…\"");
 }
 
-}  // namespace autotuned::recipes
+}  // namespace autotuned
