@@ -30,6 +30,7 @@
 #include "daemon/session/plugin_advisors.hpp"
 #include "daemon/session/refused_plugins.hpp"
 #include "daemon/session/run_row.hpp"
+#include "daemon/session/script_load.hpp"
 #include "plugins/host/loader.hpp"
 #include "storage/history.hpp"
 #include "tuner/session.hpp"
@@ -179,6 +180,8 @@ class ScriptSession {
   BudgetChoice budget_;
   // Since it was loaded: the time of the tuning begins with the search.
   std::int64_t steps_before_search_ = 0;
+  MachineState before_search_;
+  MachineState after_search_;
   bool has_run_ = false;
 };
 
@@ -345,8 +348,10 @@ Result<tuner::SessionOutcome> ScriptSession::search() {
   PluginAdvisors advisors(plugins_, std::nullopt);
   for (const StepsUnder& part : job_->steps_under())
     steps_before_search_ += part.steps;
+  before_search_ = machine_beside_script(job_->hello());
   auto outcome = tuner::run_session(input, *job_, advisors, ledger, clock_);
   if (outcome) {
+    after_search_ = machine_beside_script(job_->hello());
     auto stored =
         history_->put_best({run_.recipe_hash, run_.environment_key, run_.id, outcome->best,
                             outcome->speedup, clock_.unix_time_ns(), outcome->is_complete});
@@ -367,6 +372,9 @@ Result<void> ScriptSession::tune() {
   take_outcome(*outcome, run_);
   const std::string change = change_text(run_.starting, run_.starting.change_to(run_.best));
   if (auto finished = job_->finish(run_.best, "kept: " + change); !finished) return finished;
+  auto recorded =
+      record_load(*history_, run_, before_search_, after_search_, clock_.unix_time_ns());
+  if (!recorded) warn({recorded.error().message()});
   take_steps();
   take_cost(*outcome);
   report({{"event", "tuned"},
