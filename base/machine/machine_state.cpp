@@ -114,10 +114,12 @@ std::optional<ProcessTime> read_process_time(const std::string& file) {
   return time;
 }
 
-double read_own_cpu_time(const std::string& root) {
+double read_own_cpu_time(const std::string& root, std::vector<int> own) {
   std::istringstream self(read_text(root + "/proc/self/stat"));
-  int own = 0;
-  if (!(self >> own)) return 0.0;
+  int process_id = 0;
+  if (!(self >> process_id)) return 0.0;
+  own.push_back(process_id);
+  const auto is_own = [&own](int process) { return std::ranges::find(own, process) != own.end(); };
   std::map<int, ProcessTime> all;
   const std::string processes = root + "/proc";
   FolderNames names(processes.c_str());
@@ -132,9 +134,9 @@ double read_own_cpu_time(const std::string& root) {
   for (const auto& [process, time] : all) {
     int ancestor = process;
     // No chain is longer than there are processes, even if one went and its number came back.
-    for (std::size_t i = 0; i < all.size() && ancestor != own && all.contains(ancestor); ++i)
+    for (std::size_t i = 0; i < all.size() && !is_own(ancestor) && all.contains(ancestor); ++i)
       ancestor = all.at(ancestor).parent;
-    if (ancestor == own) seconds += time.seconds;
+    if (is_own(ancestor)) seconds += time.seconds;
   }
   return seconds;
 }
@@ -178,7 +180,7 @@ void add_gpu_findings(const GpuState& before, const GpuState& after, double inte
 
 }  // namespace
 
-MachineState read_machine_state_below(const std::string& root) {
+MachineState read_machine_state_below(const std::string& root, const std::vector<int>& own) {
   MachineState state;
   const std::vector<int> cpus = allowed_cpus_below(root);
   state.cpus = static_cast<int>(cpus.size());
@@ -198,7 +200,7 @@ MachineState read_machine_state_below(const std::string& root) {
     state.memory_available_bytes = *left;
   }
   state.cpu_time = read_cpu_time(root, cpus);
-  state.own_cpu_time = read_own_cpu_time(root);
+  state.own_cpu_time = read_own_cpu_time(root, own);
   const std::string counts = read_text(root + "/proc/vmstat");
   const auto in = number_behind(counts, "pswpin");
   const auto out = number_behind(counts, "pswpout");

@@ -31,7 +31,8 @@ struct MachineState {
     double stolen = 0.0;  // a program could run, but the hypervisor gave the CPU to another machine
   };
   std::optional<CpuTime> cpu_time;
-  double own_cpu_time = 0.0;  // of this process and its descendants, in seconds
+  double own_cpu_time =
+      0.0;  // of this process, others that count as own, and their descendants, in seconds
 
   // How often a CPU was slowed down because of its temperature.
   std::optional<std::int64_t> heat_events;
@@ -51,8 +52,9 @@ struct MachineFinding {
 };
 
 [[nodiscard]] MachineState read_machine_state();
-// The same below another root, without GPUs: for tests.
-[[nodiscard]] MachineState read_machine_state_below(const std::string& root);
+// The same without GPUs, below another root ("": none). `own`: processes that count as own, too.
+[[nodiscard]] MachineState read_machine_state_below(const std::string& root,
+                                                    const std::vector<int>& own = {});
 
 // The findings of one state. `gpu`: UUID of the GPU to be used, empty for none. Any process that computes on
 // it counts as another program, so read the state before a trainer starts there.

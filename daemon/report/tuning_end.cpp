@@ -18,8 +18,8 @@ std::string why_text(const storage::RunRow& run) {
   }
   std::string why = get_string(run.training, "untuned").value_or("");
   why = why.substr(0, why.find("; what was tried is on record"));
-  if (why.starts_with("it ")) why = why.substr(3);
-  if (!why.empty()) return run.recipe_name + " " + why;
+  if (why.starts_with("it ")) return run.recipe_name + why.substr(2);
+  if (!why.empty()) return why;
   return "the session of the run ended before the tuning did";
 }
 

@@ -14,7 +14,8 @@ namespace autotuned::daemon {
 [[nodiscard]] bool is_unconfirmed(const storage::RunRow& run);
 
 // Why, as a clause, and what was faster in a trial of it: "train.py ended before its tuning did; not confirmed:
-// loader.workers 0 → 2, 1.49 x (1.22 to 1.57)". For runs that are unconfirmed.
+// loader.workers 0 → 2, 1.49 x (1.22 to 1.57)". The script is named only where the reason is its own. For runs that are
+// unconfirmed.
 [[nodiscard]] std::string unconfirmed_text(const storage::RunRow& run,
                                            const std::vector<TrialRecord>& trials);
 

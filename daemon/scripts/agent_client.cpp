@@ -4,10 +4,12 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -16,12 +18,20 @@
 namespace autotuned::daemon {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr int kProtocol = 1;
 
-// Until one of them has something to say.
-void wait_for_either(int agent, int cancel) {
+// Until one of them has something to say, or `limit_ms` have passed; -1: no limit.
+void wait_for_either(int agent, int cancel, int limit_ms) {
   std::array<pollfd, 2> polled{{{agent, POLLIN, 0}, {cancel, POLLIN, 0}}};
-  (void)::poll(polled.data(), cancel >= 0 ? 2 : 1, -1);
+  (void)::poll(polled.data(), cancel >= 0 ? 2 : 1, limit_ms);
+}
+
+// Rounded up, so that the time is over after it.
+int milliseconds_until(Clock::time_point end) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
+  return static_cast<int>(std::clamp<std::int64_t>(left, 0, std::numeric_limits<int>::max()));
 }
 
 // Other than FrameChannel::send(), after which nothing can be received from one that is gone: it may have said why.
@@ -44,15 +54,18 @@ tl::unexpected<Error> AgentClient::end_with(AgentEnd end) {
 }
 
 // The next frame that is no end.
-Result<Json> AgentClient::receive() {
+Result<Json> AgentClient::receive(Patience patience) {
   if (end_) return end_with(*end_);
+  const Clock::time_point end = Clock::now() + patience.time;
   for (;;) {
     // What the agent says before it ends counts, also where the script has ended by now.
     auto frame = channel_.receive(std::chrono::nanoseconds(0));
     if (!frame && frame.error().kind == ErrorKind::timeout) {
       if (cancel_->is_requested())
         return end_with({.kind = AgentEnd::Kind::script_ended, .text = ""});
-      wait_for_either(channel_.descriptor(), cancel_->descriptor());
+      if (patience.on_end && Clock::now() >= end) std::exchange(patience.on_end, {})();
+      wait_for_either(channel_.descriptor(), cancel_->descriptor(),
+                      patience.on_end ? milliseconds_until(end) : -1);
       continue;
     }
     if (!frame && frame.error().kind == ErrorKind::crashed) {
@@ -91,13 +104,13 @@ Result<Json> AgentClient::receive_hello() {
               "use the Python package that was installed with this program");
 }
 
-Result<Json> AgentClient::request(const std::string& name, Json fields) {
+Result<Json> AgentClient::request(const std::string& name, Json fields, Patience patience) {
   if (end_) return end_with(*end_);
   const std::int64_t id = next_id_++;
   fields["id"] = id;
   fields["request"] = name;
   send_to(channel_.descriptor(), encode_frame(to_line(fields)));
-  auto frame = receive();
+  auto frame = receive(std::move(patience));
   if (!frame) return frame;
   if (get_integer(*frame, "id").value_or(-1) != id) {
     return end_with({.kind = AgentEnd::Kind::closed,

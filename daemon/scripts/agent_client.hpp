@@ -6,7 +6,9 @@
 // there is nothing left to tune, and no candidate is to blame.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -31,6 +33,12 @@ struct AgentEnd {
   std::int64_t steps = 0;  // since the start of the script, where the agent told
 };
 
+// What happens where an answer takes longer than `time`: `on_end` is called once, and the waiting goes on.
+struct Patience {
+  std::chrono::nanoseconds time{0};
+  std::function<void()> on_end;  // empty: nothing
+};
+
 // One thread.
 class AgentClient {
  public:
@@ -41,14 +49,14 @@ class AgentClient {
   // Waits for the hello, as long as the script takes to import PyTorch. ErrorKind::unsupported: another protocol.
   Result<Json> receive_hello();
   // Sends {"request": name, ...fields} and waits for the answer. Errors: those that the agent tells, and `cancelled`.
-  Result<Json> request(const std::string& name, Json fields);
+  Result<Json> request(const std::string& name, Json fields, Patience patience = {});
   // Waits for the end: of the script, or of the conversation. After a `finish` the agent closes the socket.
   const AgentEnd& wait_for_end();
 
   [[nodiscard]] const std::optional<AgentEnd>& end() const { return end_; }
 
  private:
-  Result<Json> receive();
+  Result<Json> receive(Patience patience = {});
   tl::unexpected<Error> end_with(AgentEnd end);
 
   FrameChannel channel_;

@@ -23,6 +23,8 @@ constexpr std::int64_t kProfileWarmupSteps = 3;
 constexpr nanoseconds kProfileLimit = std::chrono::seconds(10);
 // A request that the script interrupts by making its optimizer anew is made once more, so often.
 constexpr int kMostRenewals = 5;
+// A check makes a step once as the reference, once as the candidate, and once more where it is compared rounded.
+constexpr std::int64_t kMostTimesChecked = 3;
 
 // Losses and figures of one part of an answer to `check`.
 Result<tuner::UpdateComparison> comparison_of(const Json& part, std::int64_t steps) {
@@ -75,9 +77,10 @@ Result<void> ScriptJob::count_steps(const Configuration& configuration) {
   return {};
 }
 
-Result<void> ScriptJob::prepare(const Configuration& configuration) {
+Result<void> ScriptJob::prepare(const Configuration& configuration, Patience patience) {
   if (in_force_ == configuration) return {};
-  auto prepared = agent_.request("prepare", {{"configuration", configuration.to_json()}});
+  auto prepared =
+      agent_.request("prepare", {{"configuration", configuration.to_json()}}, std::move(patience));
   if (!prepared) return forward_error(prepared);
   // The first steps under another value run cold: they belong to neither configuration.
   const Configuration before = std::exchange(in_force_, configuration).value_or(Configuration{});
@@ -96,16 +99,23 @@ std::int64_t ScriptJob::samples_per_step() const {
 }
 
 Result<Json> ScriptJob::ask_for_steps(const Configuration& configuration, const std::string& name,
-                                      const std::function<Json()>& fields) {
-  const auto turn = measurement_lock_.acquire(*cancel_);
-  if (!turn && turn.error().kind == ErrorKind::cancelled) {
-    const AgentEnd& end = agent_.wait_for_end();
-    return fail(ErrorKind::cancelled, end.text.empty() ? "the script has ended" : end.text);
-  }
-  // Without a lock it measures beside others.
+                                      nanoseconds expected, const std::function<Json()>& fields) {
   for (int renewals = 0; renewals < kMostRenewals; ++renewals) {
-    if (auto ready = prepare(configuration); !ready) return forward_error(ready);
-    auto answer = agent_.request(name, fields());
+    auto turn = measurement_lock_.acquire(*cancel_);
+    if (!turn && turn.error().kind == ErrorKind::cancelled) {
+      const AgentEnd& end = agent_.wait_for_end();
+      return fail(ErrorKind::cancelled, end.text.empty() ? "the script has ended" : end.text);
+    }
+    // Without a lock it measures beside others.
+    const auto drop = [&turn] {
+      if (turn) turn->reset();
+    };
+    if (auto ready = prepare(configuration, {most_stall_, drop}); !ready) {
+      return forward_error(ready);
+    }
+    auto answer =
+        agent_.request(name, fields(), {expected + time_of(warmup_steps_) + most_stall_, drop});
+    drop();
     // A configuration that fails is taken back by the agent.
     if (!answer) in_force_.reset();
     if (!answer && answer.error().kind == ErrorKind::cancelled) return answer;
@@ -128,8 +138,10 @@ Result<Block> ScriptJob::run_block(const Configuration& configuration,
             {"warmup_steps", warmup_steps_},
             {"maximum_ns", kMostWait.count()}};
   };
+  const nanoseconds expected = std::max({kLeastBlock, request.minimum_duration,
+                                         time_of(std::max(kLeastSteps, request.minimum_steps))});
   for (const bool is_last : {false, true}) {
-    answer = ask_for_steps(configuration, "run", fields);
+    answer = ask_for_steps(configuration, "run", expected, fields);
     if (answer || answer.error().kind != ErrorKind::timeout) break;
     if (is_last) {
       return fail(ErrorKind::cancelled, "the script has made no step of the usual kind for " +
@@ -139,6 +151,7 @@ Result<Block> ScriptJob::run_block(const Configuration& configuration,
   if (!answer) return forward_error(answer);
   auto block = Block::from_json(*answer);
   if (block && !has_samples_) block->samples = block->steps;
+  if (block && block->steps > 0) step_time_ = nanoseconds(block->duration_ns / block->steps);
   return block;
 }
 
@@ -148,20 +161,22 @@ Result<tuner::UpdateComparison> ScriptJob::compare_updates(const Configuration& 
                                                            tuner::CheckedSteps which) {
   static_cast<void>(which);  // from where the training stands
   checked_steps_ = steps;
-  auto answer = ask_for_steps(reference, "check", [&]() -> Json {
-    return {{"configuration", candidate.to_json()},
-            {"method", "auto"},
-            {"steps", steps},
-            {"rounded", false},
-            {"maximum_ns", kMostWait.count()}};
-  });
+  auto answer =
+      ask_for_steps(reference, "check", time_of(kMostTimesChecked * steps), [&]() -> Json {
+        return {{"configuration", candidate.to_json()},
+                {"method", "auto"},
+                {"steps", steps},
+                {"rounded", false},
+                {"maximum_ns", kMostWait.count()}};
+      });
   if (!answer) return forward_error(answer);
   return comparison_of(*answer, get_integer(*answer, "steps").value_or(steps));
 }
 
 // Over the next steps, not those of the check: the training goes on.
 Result<tuner::UpdateComparison> ScriptJob::compare_rounded(const Configuration& configuration) {
-  auto answer = ask_for_steps(configuration, "check", [&]() -> Json {
+  const nanoseconds expected = time_of(kMostTimesChecked * checked_steps_);
+  auto answer = ask_for_steps(configuration, "check", expected, [&]() -> Json {
     return {{"configuration", configuration.to_json()},
             {"method", "auto"},
             {"steps", checked_steps_},
@@ -177,7 +192,7 @@ Result<tuner::UpdateComparison> ScriptJob::compare_rounded(const Configuration& 
 }
 
 Result<tuner::Profile> ScriptJob::profile(const Configuration& configuration) {
-  auto answer = ask_for_steps(configuration, "profile", [&]() -> Json {
+  auto answer = ask_for_steps(configuration, "profile", kProfileLimit, [&]() -> Json {
     return {{"count", kProfileSteps},
             {"warmup_steps", std::max<std::int64_t>(kProfileWarmupSteps, warmup_steps_)},
             {"maximum_ns", kProfileLimit.count()},

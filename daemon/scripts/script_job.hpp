@@ -3,7 +3,9 @@
 // a block and of a check is a step of the training that the user gets.
 //
 // Steps that are measured, profiled or checked are made under the measurement lock: another session that measures on this
-// machine waits for them, and the script waits for its blocks.
+// machine waits for them, and the script waits for its blocks. The steps begin when the script makes some, and an evaluation
+// may come first: where a request takes seconds more than its steps should, the lock is dropped, and the steps that
+// still come are made beside other sessions.
 //
 // So nothing is put back, no process is started, and no knob that needs another process is offered:
 // make_ready() and share_process() are those of the interface. Between two requests the script waits at the
@@ -38,9 +40,17 @@ struct StepsUnder {
 // One thread. After ErrorKind::cancelled there is nothing more to ask: end() says why.
 class ScriptJob final : public tuner::TrainingBackend {
  public:
-  // `agent`: our end of the socket that the script has inherited. `cancel` must outlive the job.
-  ScriptJob(Descriptor agent, CancelSource& cancel, MeasurementLock lock)
-      : agent_(std::move(agent), cancel), cancel_(&cancel), measurement_lock_(std::move(lock)) {}
+  // `agent`: our end of the socket that the script has inherited. `cancel` must outlive the job. `most_stall`: how much
+  // longer than its steps a request may take before the measurement lock is dropped.
+  ScriptJob(Descriptor agent, CancelSource& cancel, MeasurementLock lock,
+            std::chrono::nanoseconds most_stall = std::chrono::seconds(5))
+      : agent_(std::move(agent), cancel),
+        cancel_(&cancel),
+        measurement_lock_(std::move(lock)),
+        most_stall_(most_stall) {}
+
+  // The longest wait for the blocks of other sessions, from now on.
+  void limit_turn_wait(std::chrono::nanoseconds limit) { measurement_lock_.set_limit(limit); }
 
   // Waits until the script has imported PyTorch. Its hello is known then.
   Result<void> greet();
@@ -87,17 +97,24 @@ class ScriptJob final : public tuner::TrainingBackend {
   [[nodiscard]] std::int64_t steps() const { return steps_; }
 
  private:
-  Result<void> prepare(const Configuration& configuration);
-  // A request that makes steps under this configuration. `fields` is asked once it is in force, and again where the script
-  // has made its model or optimizer anew meanwhile: a few times, then ErrorKind::cancelled.
+  Result<void> prepare(const Configuration& configuration, Patience patience);
+  // A request that makes steps under this configuration, which should take `expected`. `fields` is asked once it is in force,
+  // and again where the script has made its model or optimizer anew meanwhile: a few times, then ErrorKind::cancelled.
   Result<Json> ask_for_steps(const Configuration& configuration, const std::string& name,
+                             std::chrono::nanoseconds expected,
                              const std::function<Json()>& fields);
+  // As the last block tells; nothing before the first one.
+  [[nodiscard]] std::chrono::nanoseconds time_of(std::int64_t steps) const {
+    return steps * step_time_;
+  }
   // Adds the steps since the last count to a configuration.
   Result<void> count_steps(const Configuration& configuration);
 
   AgentClient agent_;
   CancelSource* cancel_;
   MeasurementLock measurement_lock_;
+  std::chrono::nanoseconds most_stall_;
+  std::chrono::nanoseconds step_time_{0};
   Json hello_;
   Json facts_;
   std::vector<recipes::Knob> knobs_;

@@ -30,6 +30,7 @@
 #include "daemon/session/plugin_advisors.hpp"
 #include "daemon/session/refused_plugins.hpp"
 #include "daemon/session/run_row.hpp"
+#include "daemon/session/script_load.hpp"
 #include "plugins/host/loader.hpp"
 #include "storage/history.hpp"
 #include "tuner/session.hpp"
@@ -46,8 +47,10 @@ constexpr int kHashDigits = 16;
 // in so many, unless the user says how much.
 constexpr int kMostBudgetShare = 5;
 constexpr nanoseconds kLeastBudget = std::chrono::seconds(20);
-// So long the script stands still for the blocks of another run, before its own are measured beside them.
+// So long the script stands still for the blocks of another run, before its own are measured beside them: no longer than
+// one part of its budget in so many, for it pays for the wait.
 constexpr nanoseconds kMostTurnWait = std::chrono::minutes(1);
+constexpr int kMostWaitShare = 10;
 // The script may wait for what is written.
 constexpr std::chrono::milliseconds kHistoryPatience{2'000};
 
@@ -114,6 +117,7 @@ RunState state_after(std::int64_t code, std::int64_t signal) {
 struct BudgetChoice {
   nanoseconds time{0};
   std::string because;
+  bool is_by_earlier_run = false;  // by the time that a whole run took here
 };
 
 class ScriptSession {
@@ -128,8 +132,8 @@ class ScriptSession {
                                  [this](const std::string& who) {
                                    report({{"event", "note"},
                                            {"text", "another run measures on this machine (" + who +
-                                                        "): their blocks take turns, and the "
-                                                        "tuning of both takes longer"}});
+                                                        "): the runs take turns, and the "
+                                                        "tuning of each takes longer"}});
                                  }));
   }
 
@@ -141,8 +145,10 @@ class ScriptSession {
   Result<void> open_run();
   Result<void> close_abandoned(const storage::RunKey& key);
   [[nodiscard]] BudgetChoice choose_budget() const;
-  // Where the script's variables tell how many steps are left: no more than a part of the time that those take.
+  // Where no run has told how long the script takes, and its variables tell how many epochs it makes: no more than a part of
+  // the time that the rest of them takes.
   Result<void> bound_budget();
+  void set_budget(BudgetChoice budget);
   Result<void> tune();
   Result<tuner::SessionOutcome> search();
   // Tuning is over, and there is no outcome: says why, and lets go of the script.
@@ -174,6 +180,8 @@ class ScriptSession {
   BudgetChoice budget_;
   // Since it was loaded: the time of the tuning begins with the search.
   std::int64_t steps_before_search_ = 0;
+  MachineState before_search_;
+  MachineState after_search_;
   bool has_run_ = false;
 };
 
@@ -241,8 +249,7 @@ Result<void> ScriptSession::open_run() {
   stored = history_->put_run(run_);
   if (!stored) return stored;
   has_run_ = true;
-  budget_ = choose_budget();
-  run_.training["budget_ns"] = budget_.time.count();
+  set_budget(choose_budget());
   auto claimed = history_->claim(run_.id);
   if (!claimed) return forward_error(claimed);
   claim_ = *std::move(claimed);
@@ -261,6 +268,12 @@ Result<void> ScriptSession::open_run() {
       [](std::chrono::milliseconds waited) { return waited < kHistoryPatience; });
 }
 
+void ScriptSession::set_budget(BudgetChoice budget) {
+  budget_ = std::move(budget);
+  run_.training["budget_ns"] = budget_.time.count();
+  job_->limit_turn_wait(std::min(kMostTurnWait, budget_.time / kMostWaitShare));
+}
+
 BudgetChoice ScriptSession::choose_budget() const {
   const BudgetChoice usual{recipes::Tune{}.budget, "--budget sets another time"};
   if (request_.script->budget) return {*request_.script->budget, "as --budget says"};
@@ -277,17 +290,20 @@ BudgetChoice ScriptSession::choose_budget() const {
     }
     const nanoseconds whole(earlier.ended_unix_ns - earlier.started_unix_ns);
     const nanoseconds part = std::max(kLeastBudget, whole / kMostBudgetShare);
-    if (part >= usual.time) return usual;
+    if (part >= usual.time) return {usual.time, usual.because, /*is_by_earlier_run=*/true};
     const std::string last = "the " + format_duration(whole) + " that it ran here last";
-    return {part, (part == kLeastBudget ? "the least, for " : "a fifth of ") + last +
-                      "; --budget sets another time"};
+    return {part,
+            (part == kLeastBudget ? "the least, for " : "a fifth of ") + last +
+                "; --budget sets another time",
+            /*is_by_earlier_run=*/true};
   }
   return usual;
 }
 
 Result<void> ScriptSession::bound_budget() {
-  const auto left = static_cast<double>(get_integer(job_->facts(), "samples_left").value_or(0));
-  if (request_.script->budget || left <= 0.0) return {};
+  const Json& facts = job_->facts();
+  const auto left = static_cast<double>(get_integer(facts, "most_samples_left").value_or(0));
+  if (request_.script->budget || budget_.is_by_earlier_run || left <= 0.0) return {};
   const auto block = job_->run_block(job_->starting(), {});
   if (!block && block.error().kind == ErrorKind::cancelled) return forward_error(block);
   // A script that does not run as it is fails in the baseline, which says so.
@@ -297,10 +313,10 @@ Result<void> ScriptSession::bound_budget() {
   const nanoseconds whole(static_cast<std::int64_t>(seconds * 1e9));
   const nanoseconds part = std::max(kLeastBudget, whole / kMostBudgetShare);
   if (part >= budget_.time) return {};
-  budget_.time = part;
-  run_.training["budget_ns"] = part.count();
+  set_budget({part, budget_.because});
   report({{"event", "note"},
-          {"text", "about " + format_duration(whole) + " of training are left: it is tuned for " +
+          {"text", "about " + format_duration(whole) + " of training are left, by its variable '" +
+                       get_string(facts, "most_told_by").value_or("") + "': it is tuned for " +
                        format_duration(part) + " at most, " +
                        (part == kLeastBudget ? "the least" : "a fifth of that") +
                        "; --budget sets another time"}});
@@ -332,8 +348,10 @@ Result<tuner::SessionOutcome> ScriptSession::search() {
   PluginAdvisors advisors(plugins_, std::nullopt);
   for (const StepsUnder& part : job_->steps_under())
     steps_before_search_ += part.steps;
+  before_search_ = machine_beside_script(job_->hello());
   auto outcome = tuner::run_session(input, *job_, advisors, ledger, clock_);
   if (outcome) {
+    after_search_ = machine_beside_script(job_->hello());
     auto stored =
         history_->put_best({run_.recipe_hash, run_.environment_key, run_.id, outcome->best,
                             outcome->speedup, clock_.unix_time_ns(), outcome->is_complete});
@@ -354,6 +372,9 @@ Result<void> ScriptSession::tune() {
   take_outcome(*outcome, run_);
   const std::string change = change_text(run_.starting, run_.starting.change_to(run_.best));
   if (auto finished = job_->finish(run_.best, "kept: " + change); !finished) return finished;
+  auto recorded =
+      record_load(*history_, run_, before_search_, after_search_, clock_.unix_time_ns());
+  if (!recorded) warn({recorded.error().message()});
   take_steps();
   take_cost(*outcome);
   report({{"event", "tuned"},

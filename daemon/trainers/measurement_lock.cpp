@@ -17,15 +17,20 @@ using Clock = std::chrono::steady_clock;
 // flock has no way to wait for a lock and for a cancel at once. Blocks take 100 ms.
 constexpr int kPauseMs = 10;
 
-// ErrorKind::busy after `deadline`.
+// The text of ".next" names a process that waits as well, and not the one that measures.
+constexpr const char* kOthersWait = "other sessions wait for their turn, too";
+
+// ErrorKind::busy after `deadline`. `who`: for `on_wait`; empty: what the lock file says.
 Result<Descriptor> take(const std::filesystem::path& file, Clock::time_point deadline,
-                        CancelSource& cancel, std::function<void(const std::string&)>& on_wait) {
+                        CancelSource& cancel, const std::string& who,
+                        std::function<void(const std::string&)>& on_wait) {
   for (;;) {
     if (cancel.is_requested()) {
       return fail(ErrorKind::cancelled, "stopped while another session measured");
     }
     auto lock = lock_file(file, "process " + std::to_string(::getpid()), /*wait=*/false);
     if (lock || lock.error().kind != ErrorKind::busy) return lock;
+    if (!who.empty()) lock = fail(ErrorKind::busy, who);
     if (on_wait) std::exchange(on_wait, {})(lock.error().what);
     if (Clock::now() >= deadline) return lock;
     pollfd polled{cancel.descriptor(), POLLIN, 0};
@@ -49,16 +54,15 @@ Result<Descriptor> MeasurementLock::acquire(CancelSource& cancel) {
   std::filesystem::path next = file_;
   next += ".next";
   // Whoever holds this one gets the lock next. The holder of the lock has to take it, too, to get the lock again.
-  const auto turn = take(next, deadline, cancel, on_wait_);
-  auto lock = turn ? take(file_, deadline, cancel, on_wait_) : tl::unexpected(turn.error());
+  const auto turn = take(next, deadline, cancel, kOthersWait, on_wait_);
+  auto lock = turn ? take(file_, deadline, cancel, "", on_wait_) : tl::unexpected(turn.error());
   has_waited_in_vain_ = !lock && lock.error().kind == ErrorKind::busy;
   if (!has_waited_in_vain_) return lock;
   if (!std::exchange(has_warned_, true) && on_warning_) {
-    on_warning_(
-        "another session has measured for " + format_duration(limit_) + " (" +
-        lock.error().message() +
-        "): this one now measures at the same time, and each session disturbs the rates of the "
-        "other; end that process if it hangs");
+    on_warning_("this session has waited " + format_duration(limit_) +
+                " for its turn to measure (" + lock.error().message() +
+                "): it now goes on beside the others, and they disturb each other's rates; end a "
+                "process that hangs");
   }
   return Descriptor();
 }

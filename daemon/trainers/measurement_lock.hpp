@@ -17,8 +17,8 @@ namespace autotuned::daemon {
 class MeasurementLock {
  public:
   // `file`: the lock; empty: no lock is taken. `limit`: how long to wait before this session measures at the
-  // same time as the holder, which is reported to `on_warning` once. `on_wait` is told who holds the lock, the first time
-  // that this session has to wait for it.
+  // same time as the holder, which is reported to `on_warning` once. `on_wait` is told why, as a clause, the first time
+  // that this session has to wait: "held by process N", or that others wait, too.
   MeasurementLock(std::filesystem::path file, std::chrono::nanoseconds limit,
                   std::function<void(const std::string&)> on_warning,
                   std::function<void(const std::string&)> on_wait = {});
@@ -26,6 +26,9 @@ class MeasurementLock {
   // Held as long as the descriptor is open; one that is not open where the limit has passed. Later calls do not
   // wait until the lock was free once. ErrorKind::cancelled as soon as `cancel` is requested.
   Result<Descriptor> acquire(CancelSource& cancel);
+
+  // For later calls of acquire().
+  void set_limit(std::chrono::nanoseconds limit) { limit_ = limit; }
 
  private:
   std::filesystem::path file_;

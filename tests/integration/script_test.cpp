@@ -113,10 +113,11 @@ TEST_F(Script, WithoutSamplesItsStepsAreCounted) {
 // 400,000 samples at about 2,000 a second: a fifth of that time.
 TEST_F(Script, TheBudgetIsAPartOfTheTrainingThatIsLeft) {
   Json behaviour = slow_gradients();
-  behaviour["samples_left"] = 400'000;
+  behaviour["most_samples_left"] = 400'000;
   const Outcome outcome = run(behaviour);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("of training are left: it is tuned for "));
+  EXPECT_THAT(outcome.err,
+              HasSubstr("of training are left, by its variable 'epochs': it is tuned "));
   EXPECT_THAT(outcome.err, HasSubstr(" at most, a fifth of that; --budget sets another time"));
   EXPECT_NEAR(scene_.last_run().at("training").at("budget_ns").get<double>(), 40e9, 4e9);
   const Outcome told = run(behaviour, {"--budget", "5min"});

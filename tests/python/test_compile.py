@@ -204,10 +204,8 @@ class CompileTest(unittest.TestCase):
 
 
 class LengthTest(unittest.TestCase):
-    def told(self, source, steps_per_epoch=10, **names):
-        names["ask"] = lambda: length.whole_steps(
-            sys._getframe(1), steps_per_epoch, (STANDARD,)
-        )
+    def told(self, source, steps_per_epoch=10, ask=length.whole_steps, **names):
+        names["ask"] = lambda: ask(sys._getframe(1), steps_per_epoch, (STANDARD,))
         exec(compile(source, "/project/train.py", "exec"), names)
         return names["told"]
 
@@ -234,6 +232,15 @@ class LengthTest(unittest.TestCase):
         for source in ("epoch = 3", "steps = 7", "epochs = True", "epochs = 2.5"):
             self.assertEqual(self.told(source + "\ntold = ask()"), (0, ""), source)
         self.assertEqual(self.told("epochs = 3\ntold = ask()", steps_per_epoch=0), (0, ""))
+
+    def test_a_budget_goes_by_the_most_epochs(self):
+        def most(source, **options):
+            return self.told(source, ask=length.most_steps, **options)
+
+        in_function = "def train(n_steps=1000, epochs=2):\n    return ask()\n"
+        self.assertEqual(most(in_function + "num_epochs = 9\ntold = train()"), (90, "num_epochs"))
+        self.assertEqual(most("max_iters = 600\ntold = ask()"), (0, ""), "of what, is not known")
+        self.assertEqual(most("epochs = 3\ntold = ask()", steps_per_epoch=0), (0, ""))
 
 
 if __name__ == "__main__":

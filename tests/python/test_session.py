@@ -64,6 +64,8 @@ class SessionTest(unittest.TestCase):
         self.assertEqual(loaded["length_told_by"], "epochs")
         self.assertEqual(loaded["steps"] + loaded["steps_left"], 480)
         self.assertEqual(loaded["samples_left"], 8 * loaded["steps_left"])
+        self.assertEqual(loaded["most_samples_left"], loaded["samples_left"])
+        self.assertEqual(loaded["most_told_by"], "epochs")
         self.assertRegex(loaded["roots"][0]["called_at"], r"classifier\.py:\d+$")
         self.assertRegex(loaded["optimizers"][0]["made_at"], r"classifier\.py:\d+$")
         self.assertRegex(loaded["loaders"][0]["made_at"], r"classifier\.py:\d+$")

@@ -2,8 +2,10 @@
 """How long a script still trains, as far as its own variables tell.
 
 A script that counts epochs or steps keeps their number under a name that says so. That is no
-proof: it decides only whether something is worth a try that costs time once, never whether it is
-right.
+proof: it decides whether something is worth a try that costs time once, and how long the script is
+tuned at most, never whether a change is right. For the first the fewest steps count that a variable
+near the loop tells. For the second only epochs count, and the most of them: a number of steps may
+be one of something else (of a diffusion, of a solver), and would end the tuning too early.
 """
 
 from __future__ import annotations
@@ -58,6 +60,19 @@ def _named_numbers(variables: dict[str, Any]) -> Iterator[tuple[str, int]]:
                     yield inner, number
 
 
+def _scopes(frame: FrameType | None, not_in: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    """Variables of the frames from this one outwards that are of no file under `not_in`."""
+    folders = tuple(os.path.join(folder, "") for folder in not_in)
+    seen_globals: set[int] = set()
+    while frame is not None:
+        if _is_own(frame, folders):
+            yield frame.f_locals
+            if id(frame.f_globals) not in seen_globals:
+                seen_globals.add(id(frame.f_globals))
+                yield frame.f_globals
+        frame = frame.f_back
+
+
 def whole_steps(
     frame: FrameType | None, steps_per_epoch: int, not_in: tuple[str, ...]
 ) -> tuple[int, str]:
@@ -66,25 +81,29 @@ def whole_steps(
     Of the frames from this one outwards that are the script's: of no file under `not_in`. The
     number nearest to the loop counts; of several there, the one that makes fewest steps.
     """
-    folders = tuple(os.path.join(folder, "") for folder in not_in)
-    seen_globals: set[int] = set()
-    while frame is not None:
-        if _is_own(frame, folders):
-            scopes = [frame.f_locals]
-            if id(frame.f_globals) not in seen_globals:
-                seen_globals.add(id(frame.f_globals))
-                scopes.append(frame.f_globals)
-            for scope in scopes:
-                found = [
-                    (number if _STEPS.fullmatch(name.lower()) else number * steps_per_epoch, name)
-                    for name, number in _named_numbers(scope)
-                    if _STEPS.fullmatch(name.lower())
-                    or (steps_per_epoch > 0 and _EPOCHS.fullmatch(name.lower()))
-                ]
-                if found:
-                    return min(found)
-        frame = frame.f_back
+    for scope in _scopes(frame, not_in):
+        found = [
+            (number if _STEPS.fullmatch(name.lower()) else number * steps_per_epoch, name)
+            for name, number in _named_numbers(scope)
+            if _STEPS.fullmatch(name.lower())
+            or (steps_per_epoch > 0 and _EPOCHS.fullmatch(name.lower()))
+        ]
+        if found:
+            return min(found)
     return 0, ""
+
+
+def most_steps(
+    frame: FrameType | None, steps_per_epoch: int, not_in: tuple[str, ...]
+) -> tuple[int, str]:
+    """The same of variables that count epochs: of all of those frames, the one with most steps."""
+    found = [
+        (number * steps_per_epoch, name)
+        for scope in _scopes(frame, not_in)
+        for name, number in _named_numbers(scope)
+        if _EPOCHS.fullmatch(name.lower())
+    ]
+    return max(found) if found and steps_per_epoch > 0 else (0, "")
 
 
 def left_of(script: Script, loader: Any, samples_per_step: int) -> dict[str, Any]:
@@ -99,9 +118,13 @@ def left_of(script: Script, loader: Any, samples_per_step: int) -> dict[str, Any
         steps_per_epoch = 0
     others = (OWN_FOLDER, TORCH_FOLDER, sysconfig.get_paths()["stdlib"])
     steps, told_by = whole_steps(sys._getframe(1), steps_per_epoch, others)
+    most, most_told_by = most_steps(sys._getframe(1), steps_per_epoch, others)
     left = max(0, steps - script.clock.steps)
+    most_left = max(0, most - script.clock.steps)
     return {
         "steps_left": left,
         "samples_left": left * (samples_per_step or 1),
         "length_told_by": told_by,
+        "most_samples_left": most_left * (samples_per_step or 1),
+        "most_told_by": most_told_by,
     }

@@ -96,6 +96,13 @@ TEST_F(MachineStateTest, FindsNothingOnAQuietMachine) {
   EXPECT_THAT(texts_since(before), IsEmpty());
 }
 
+TEST_F(MachineStateTest, OtherProcessesCanCountAsOwn) {
+  set_processes(1, 4, 5);
+  // One of them is a descendant as well, and one has ended.
+  const MachineState state = read_machine_state_below(root_.path().string(), {23, 21, 99});
+  EXPECT_NEAR(state.own_cpu_time, 510.0, 0.05);
+}
+
 TEST_F(MachineStateTest, NamesGovernorsThatLowerTheClocks) {
   set_governor(1, "powersave");
   set_governor(2, "ondemand");  // not ours

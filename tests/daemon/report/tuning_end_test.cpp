@@ -50,6 +50,14 @@ TEST(TuningEnd, SaysThatNothingWasConfirmedAndWhatWasFaster) {
   EXPECT_THAT(story, AllOf(Not(HasSubstr("yet")), Not(HasSubstr("Kept:"))));
 }
 
+TEST(TuningEnd, AReasonThatIsNotTheScriptsIsNotSaidOfIt) {
+  RunRecord record = interrupted_script();
+  record.run.training["untuned"] =
+      "the agent in the script let go: a tensor was not expected; what was tried is on record";
+  EXPECT_EQ(unconfirmed_text(record.run, {}),
+            "the agent in the script let go: a tensor was not expected");
+}
+
 TEST(TuningEnd, WhatIsUnderWayIsNotOver) {
   RunRecord record = interrupted_script();
   record.run.training.erase("untuned");

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/configuration.hpp"
+#include "base/file.hpp"
 
 namespace autotuned {
 namespace {
@@ -87,6 +88,8 @@ Json FakeAgent::load() const {
       {"parameters", 100},
       {"train_samples", 0},
       {"samples_left", number("samples_left", 0)},
+      {"most_samples_left", number("most_samples_left", 0)},
+      {"most_told_by", "epochs"},
       {"device", "cpu"},
       {"device_memory_bytes", 0},
       {"configuration", own_configuration()},
@@ -168,6 +171,12 @@ Json FakeAgent::check(const Json& request) {
   return {{"ok", answer}};
 }
 
+void FakeAgent::stall(const std::string& request) const {
+  const Json stalls = behaviour_.value("stalls", Json::object());
+  if (stalls.value("request", "") != request) return;
+  (void)lock_file(stalls.at("lock").get<std::string>(), "process 7", /*wait=*/true);
+}
+
 bool FakeAgent::ends_here() {
   const auto count = static_cast<std::int64_t>(requests_.size());
   if (count == number("interrupts_at", 0)) interrupt(::getppid());
@@ -191,6 +200,7 @@ bool FakeAgent::ends_here() {
 bool FakeAgent::answer(const Json& request) {
   if (ends_here()) return false;
   const std::string name = request.value("request", "");
+  stall(name);
   Json frame;
   if (name == "load") {
     if (behaviour_.contains("no_step")) {

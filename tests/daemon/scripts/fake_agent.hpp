@@ -7,7 +7,7 @@
 //   wrong            settings under which another model is trained
 //   samples_per_step 8; 0: they do not come from a loader
 //   once             by setting, the nanoseconds that a block says it took once; memory.malloc has such a cost then
-//   samples_left     0: not known
+//   samples_left     0: not known; most_samples_left: the same, by "epochs"
 //   notes            of `load`
 //   timeouts         so many requests `run` find no clean step
 //   renewals         so many of them find that the script has made its optimizer anew
@@ -19,11 +19,13 @@
 //   closes_at        the same, without a word
 //   detaches_at      the same; the agent lets go
 //   waits_at         the same; it answers nothing more, and waits until the session is gone
+//   stalls           {"request": name, "lock": file}: the answer comes once the agent had that lock
 //   interrupts_at    the same; the process gets SIGTERM from outside first
 #pragma once
 
 #include <cstdint>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "base/descriptor.hpp"
@@ -50,6 +52,7 @@ class FakeAgent {
   // False: the conversation is over.
   bool answer(const Json& request);
   bool ends_here();
+  void stall(const std::string& request) const;
   [[nodiscard]] Json load() const;
   [[nodiscard]] Json run(const Json& request);
   [[nodiscard]] Json check(const Json& request);

@@ -214,7 +214,37 @@ TEST(ScriptJob, MeasuresInTurnWithOtherRuns) {
   ASSERT_TRUE(job.run_block(job.starting(), {})) << "beside the other, in the end";
   ASSERT_EQ(scene.told().size(), 2U);
   EXPECT_EQ(scene.told()[0], "held by process 7");
-  EXPECT_THAT(scene.told()[1], HasSubstr("goes on beside it"));
+  EXPECT_THAT(scene.told()[1], HasSubstr("goes on beside the others"));
+}
+
+// The agent answers once another has had the lock: if the job kept it, neither would go on.
+TEST(ScriptJob, AnEvaluationDoesNotKeepOthersFromMeasuring) {
+  for (const char* stalled : {"prepare", "run", "place"}) {
+    const TemporaryFolder folder;
+    const auto file = folder / "measurement.lock";
+    // It is not held for the count of the steps at all.
+    const bool is_counted = std::string(stalled) == "place";
+    const std::chrono::nanoseconds most_stall =
+        is_counted ? std::chrono::hours(1) : std::chrono::milliseconds(1);
+    ScriptScene scene(Json{{"stalls", {{"request", stalled}, {"lock", file.string()}}}}, file,
+                      /*limit=*/std::chrono::hours(1), most_stall);
+    scene.loaded();
+    const Configuration candidate = scene.with("precision.autocast", kBf16);
+    EXPECT_TRUE(scene.job().run_block(candidate, {})) << stalled;
+    EXPECT_TRUE(scene.job().run_block(candidate, {})) << stalled << ": it takes its turn again";
+    EXPECT_TRUE(lock_file(file, "process 8", /*wait=*/false)) << stalled;
+  }
+}
+
+TEST(ScriptJob, AShorterWaitForOthersCanBeSet) {
+  const TemporaryFolder folder;
+  const auto file = folder / "measurement.lock";
+  ScriptScene scene(Json::object(), file);
+  ScriptJob& job = scene.loaded();
+  const auto other = lock_file(file, "process 7", /*wait=*/false);
+  ASSERT_TRUE(other);
+  job.limit_turn_wait(std::chrono::nanoseconds(1));
+  EXPECT_TRUE(job.run_block(job.starting(), {})) << "not after an hour";
 }
 
 TEST(ScriptJob, TheEndOfTheScriptEndsTheWaitForAnotherRun) {

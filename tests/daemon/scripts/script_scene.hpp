@@ -20,15 +20,16 @@ namespace autotuned::daemon {
 
 class ScriptScene {
  public:
-  // `lock`: the file of the measurement lock; empty: there is none.
+  // `lock`: the file of the measurement lock; empty: there is none. `most_stall`: as for a ScriptJob.
   explicit ScriptScene(Json behaviour = Json::object(), std::filesystem::path lock = {},
-                       std::chrono::nanoseconds limit = std::chrono::hours(1)) {
+                       std::chrono::nanoseconds limit = std::chrono::hours(1),
+                       std::chrono::nanoseconds most_stall = std::chrono::hours(1)) {
     auto sockets = socket_pair();
     if (!sockets) throw std::runtime_error(sockets.error().message());
     agent_.emplace(std::move(sockets->theirs), std::move(behaviour));
     const auto tell = [this](const std::string& text) { told_.push_back(text); };
     job_.emplace(std::move(sockets->ours), cancel_,
-                 MeasurementLock(std::move(lock), limit, tell, tell));
+                 MeasurementLock(std::move(lock), limit, tell, tell), most_stall);
     thread_ = std::thread([this] { agent_->serve(); });
   }
   ~ScriptScene() { let_go(); }

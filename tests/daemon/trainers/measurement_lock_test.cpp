@@ -95,6 +95,21 @@ TEST_F(MeasurementLockTest, SaysOnceForWhomItWaits) {
   EXPECT_THAT(holders, testing::ElementsAre("held by process 7"));
 }
 
+// Who waits is not who measures.
+TEST_F(MeasurementLockTest, DoesNotNameOneThatWaits) {
+  auto next = file_;
+  next += ".next";
+  const auto waiter = lock_file(next, "process 9", /*wait=*/false);
+  ASSERT_TRUE(waiter);
+  std::vector<std::string> told;
+  const auto tell = [&](const std::string& text) { told.push_back(text); };
+  MeasurementLock mine(file_, nanoseconds(1), tell, tell);
+  ASSERT_TRUE(mine.acquire(cancel_));
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_EQ(told[0], "other sessions wait for their turn, too");
+  EXPECT_THAT(told[1], testing::Not(testing::HasSubstr("process 9")));
+}
+
 // A holder that wants it again at once must not keep the other from it for ever.
 TEST_F(MeasurementLockTest, SessionsTakeTurns) {
   std::atomic<bool> has_other_had_it = false;

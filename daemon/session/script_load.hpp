@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Load of other programs while a script is tuned: its rates are no part of a trend then (`autotuned history --trend`).
+#pragma once
+
+#include <cstdint>
+
+#include "base/json.hpp"
+#include "base/machine/machine_state.hpp"
+#include "base/result.hpp"
+#include "storage/history.hpp"
+
+namespace autotuned::daemon {
+
+// Without GPUs, which take time to ask: the script may wait. The script of this hello and our parent, which has started
+// it, count as own.
+[[nodiscard]] MachineState machine_beside_script(const Json& hello);
+
+// Stores the finding about load between two states, if there is one. Errors: those of the history.
+Result<void> record_load(storage::History& history, const storage::RunRow& run,
+                         const MachineState& before, const MachineState& after,
+                         std::int64_t unix_ns);
+
+}  // namespace autotuned::daemon
