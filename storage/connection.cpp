@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 
 #include <array>
+#include <set>
 #include <thread>
 
 #include "storage/location.hpp"
@@ -191,12 +192,16 @@ std::string integrity_of(const SQLite::Database& database) {
     add(pages.getColumn(0).getString());
   // Its references cannot be followed.
   if (findings != "ok") return findings;
+  findings.clear();
+  std::set<std::string> told;
   SQLite::Statement references(database, "PRAGMA foreign_key_check");
   while (references.executeStep()) {
-    add("a row of " + references.getColumn(0).getString() + " refers to a missing row of " +
-        references.getColumn(2).getString());
+    const std::string finding =
+        std::string(kMissingReference) + references.getColumn(0).getString() +
+        " refers to a missing row of " + references.getColumn(2).getString();
+    if (told.insert(finding).second) add(finding);
   }
-  return findings;
+  return findings.empty() ? "ok" : findings;
 }
 
 Error gone_error(const fs::path& file) {

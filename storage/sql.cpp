@@ -89,7 +89,8 @@ const char* remedy_of(ErrorKind kind) {
     case ErrorKind::permission:
       return "check owner and mode, or choose another file with --history";
     case ErrorKind::corrupt:
-      return "move the file away to start a new history; 'sqlite3 FILE .recover' may save its rows";
+      return "move the file away or name another with --history to start a new one; 'sqlite3 FILE "
+             ".recover' may save its rows";
     case ErrorKind::disk_full:
       return "free space on its file system, then run the same command again";
     default:

@@ -155,7 +155,12 @@ Finding examine_history(const std::filesystem::path& file) {
   auto integrity = history->check_integrity();
   if (!integrity) return {Health::broken, "history", integrity.error().message()};
   if (*integrity != "ok") {
-    std::ranges::replace(*integrity, '\n', ' ');
+    const bool is_reference = integrity->starts_with(storage::kMissingReference);
+    std::ranges::replace(*integrity, '\n', is_reference ? ',' : ' ');
+    if (is_reference) {
+      return {Health::warning, "history",
+              file.string() + ": " + *integrity + "; everything else can be read"};
+    }
     return {Health::broken, "history",
             file.string() + " is damaged: " + *integrity +
                 "; move it away to start a new one; 'sqlite3 FILE .recover' may save its rows"};

@@ -12,6 +12,8 @@
 #include "base/file.hpp"
 #include "base/printable.hpp"
 #include "daemon/common/trainer_plugins.hpp"
+#include "daemon/plugin_list/plugin_names.hpp"
+#include "daemon/trainers/data_check.hpp"
 #include "plugins/host/trust.hpp"
 #include "recipes/recipe_plugins.hpp"
 
@@ -84,10 +86,19 @@ std::optional<recipes::Recipe> read_recipe_or_report(
 }
 
 RecipeLook recipe_look(const Machine& machine) {
-  std::optional<std::vector<recipes::Knob>> knobs;
-  return [machine, knobs](const std::filesystem::path& recipe) mutable {
-    if (!knobs) knobs = knobs_with(recipes::knobs_of(machine), trainer_plugins_here({}));
-    return read_trusted(recipe, *knobs, std::nullopt).has_value();
+  struct Known {
+    std::vector<plugins::FoundPlugin> trainer_plugins = trainer_plugins_here({});
+    std::vector<recipes::Knob> knobs;
+    std::vector<std::string> plugins = plugin_names_here({});
+  };
+  return [machine, known = std::optional<Known>()](const std::filesystem::path& file) mutable {
+    if (!known) {
+      known.emplace();
+      known->knobs = knobs_with(recipes::knobs_of(machine), known->trainer_plugins);
+    }
+    const auto recipe = read_trusted(file, known->knobs, known->plugins);
+    return recipe && workload_problems(*recipe, known->trainer_plugins).empty() &&
+           output_problems(*recipe, file).empty() && rank_problems(*recipe, file).empty();
   };
 }
 

@@ -21,8 +21,8 @@ namespace autotuned::daemon {
     const std::filesystem::path& file, const std::vector<recipes::Knob>& knobs, bool as_json,
     const std::optional<std::vector<std::string>>& plugins = std::nullopt);
 
-// Tells of a recipe whether read_recipe_or_report() would give it, with the knobs and the extensions that are here. They are
-// looked for at its first call. Prints nothing.
+// Tells of a recipe whether `check` would find no mistake, apart from those in data and model, which it does not look at. The
+// knobs and plugins that are here are looked for at its first call. Prints nothing.
 [[nodiscard]] RecipeLook recipe_look(const Machine& machine);
 
 // Prints these mistakes in the same way; false when there are none.

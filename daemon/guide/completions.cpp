@@ -62,7 +62,7 @@ bool takes_runs(const Command& command) {
 
 // Prints the names of the newest runs, one in a line, in any of the shells.
 std::string newest_runs(const Command& program) {
-  return program.name + " history --limit 50 2>/dev/null | grep -o \"^r-[^ ]*\"";
+  return program.name + " history --limit 50 2>/dev/null | grep -o \"^r-[0-9a-f-]*\"";
 }
 
 // Commands below, options, and the values that arguments take.

@@ -39,13 +39,22 @@ bool is_training_script(const std::filesystem::path& file) {
   std::istringstream lines(first_bytes_of(file, kHeadBytes));
   bool has_torch = false;
   bool trains = false;
+  // Of Hugging Face. Modules have a train(), too.
+  bool has_trainer = false;
+  bool runs_trainer = false;
+  bool has_transformers = false;
   for (std::string line; std::getline(lines, line);) {
     const std::string_view code = std::string_view(line).substr(0, line.find('#'));
     has_torch = has_torch || code.starts_with("import torch") || code.starts_with("from torch");
     trains = trains || code.find(".backward(") != std::string_view::npos ||
              code.find(".fit(") != std::string_view::npos;
+    const bool is_class = code.starts_with("class ");
+    has_trainer = has_trainer || (!is_class && code.find("Trainer(") != std::string_view::npos);
+    runs_trainer = runs_trainer || code.find(".train(") != std::string_view::npos;
+    has_transformers = has_transformers || code.starts_with("from transformers") ||
+                       code.starts_with("import transformers");
   }
-  return has_torch && trains;
+  return (has_torch && trains) || ((has_torch || has_transformers) && has_trainer && runs_trainer);
 }
 
 // `recipe.yaml` is what `init` writes.

@@ -15,6 +15,7 @@
 #include "base/text.hpp"
 #include "base/trial.hpp"
 #include "daemon/report/report.hpp"
+#include "daemon/report/script_report.hpp"
 #include "daemon/report/story.hpp"
 
 namespace autotuned::daemon {
@@ -23,13 +24,20 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-Result<std::vector<std::string>> disturbances_of(const storage::History& history,
-                                                 const RunId& run) {
-  const auto answers = history.plugin_answers(run);
+// What happened meanwhile is written down when the search has ended.
+bool has_ended_search(const storage::RunRow& run) {
+  return !run.best.empty() || run.state == storage::RunState::training ||
+         run.state == storage::RunState::finished;
+}
+
+Result<Disturbances> disturbances_of(const storage::History& history, const storage::RunRow& run) {
+  const auto answers = history.plugin_answers(run.id);
   if (!answers) return forward_error(answers);
   std::vector<std::string> found = machine_findings(*answers);
+  const bool is_known = is_script(run.recipe) ? !found.empty() : has_ended_search(run);
   std::erase_if(found, [](const std::string& text) { return text.starts_with("clock: "); });
-  return found;
+  if (found.empty() && !is_known) return Disturbances();
+  return Disturbances(std::move(found));
 }
 
 // What its best configuration reached, or the start where nothing else is known.
@@ -38,17 +46,18 @@ double rate_of(const storage::RunRow& run) {
                                            : run.baseline_samples_per_second;
 }
 
-// The newest come first; the fastest of those that nothing disturbed, else the fastest.
+// The newest come first; the fastest of those known to be undisturbed, else the fastest.
 Result<MeasuredRun> fastest_of(const storage::History& history,
                                std::vector<const storage::RunRow*> runs) {
   std::ranges::stable_sort(runs, std::ranges::greater{},
                            [](const storage::RunRow* run) { return rate_of(*run); });
   std::optional<MeasuredRun> fastest;
   for (const storage::RunRow* run : runs) {
-    auto found = disturbances_of(history, run->id);
+    auto found = disturbances_of(history, *run);
     if (!found) return forward_error(found);
-    if (found->empty()) return MeasuredRun{*run, {}};
-    if (!fastest) fastest = {*run, std::move(*found)};
+    MeasuredRun measured{*run, *std::move(found)};
+    if (measured.is_quiet()) return measured;
+    if (!fastest) fastest = std::move(measured);
   }
   return *std::move(fastest);
 }
@@ -179,7 +188,7 @@ Result<std::vector<JobTrend>> job_trends(const storage::History& history,
     if (before.empty()) continue;
     auto fastest = fastest_of(history, std::move(before));
     if (!fastest) return forward_error(fastest);
-    auto disturbances = disturbances_of(history, newest->id);
+    auto disturbances = disturbances_of(history, *newest);
     if (!disturbances) return forward_error(disturbances);
     auto machine = machines.of(newest->environment_key);
     if (!machine) return forward_error(machine);
@@ -189,17 +198,22 @@ Result<std::vector<JobTrend>> job_trends(const storage::History& history,
   return trends;
 }
 
+bool MeasuredRun::is_quiet() const {
+  return disturbances && disturbances->empty();
+}
+
 bool JobTrend::is_comparable() const {
-  return newest.disturbances.empty() && fastest_before.disturbances.empty();
+  return newest.is_quiet() && fastest_before.is_quiet();
 }
 
 Json trends_json(const std::vector<JobTrend>& trends) {
   const auto side = [](const MeasuredRun& measured) {
-    return Json{{"run", measured.run.id.text},
-                {"started_unix_ns", measured.run.started_unix_ns},
-                {"start_samples_per_second", measured.run.baseline_samples_per_second},
-                {"best_samples_per_second", rate_of(measured.run)},
-                {"disturbances", measured.disturbances}};
+    return Json{
+        {"run", measured.run.id.text},
+        {"started_unix_ns", measured.run.started_unix_ns},
+        {"start_samples_per_second", measured.run.baseline_samples_per_second},
+        {"best_samples_per_second", rate_of(measured.run)},
+        {"disturbances", measured.disturbances ? Json(*measured.disturbances) : Json("unknown")}};
   };
   Json list = Json::array();
   for (const JobTrend& trend : trends) {
@@ -219,7 +233,10 @@ std::string trends_text(const std::vector<JobTrend>& trends) {
   if (trends.empty()) return "no job was measured twice on one machine\n";
   Rows rows = {{"job", "machine", "fastest before", "on", "newest", "on", "change"}};
   const auto rate = [](const MeasuredRun& measured) {
-    return rate_text(rate_of(measured.run)) + (measured.disturbances.empty() ? "" : " (busy)");
+    const char* const mark = measured.is_quiet()     ? ""
+                             : measured.disturbances ? " (busy)"
+                                                     : " (unknown)";
+    return rate_text(rate_of(measured.run)) + mark;
   };
   const auto day = [](const MeasuredRun& measured) {
     return time_text(measured.run.started_unix_ns).substr(0, 10);
@@ -235,10 +252,21 @@ std::string trends_text(const std::vector<JobTrend>& trends) {
       table_text(std::move(rows)) +
       "The two runs of a job were not measured side by side: other work on the machine may "
       "explain a\nsmall change. `autotuned compare A B` says what else differs.\n";
-  if (!std::ranges::all_of(trends, &JobTrend::is_comparable)) {
+  const auto has = [&trends](const auto& is_such) {
+    return std::ranges::any_of(trends, [&](const JobTrend& trend) {
+      return is_such(trend.newest) || is_such(trend.fastest_before);
+    });
+  };
+  if (has([](const MeasuredRun& run) { return run.disturbances && !run.is_quiet(); })) {
     text +=
         "busy: something disturbed the machine meanwhile, so a difference says nothing about the "
         "job.\n`autotuned explain RUN` says what it was; run it again on a quiet machine.\n";
+  }
+  if (has([](const MeasuredRun& run) { return !run.disturbances; })) {
+    text +=
+        "unknown: whether something disturbed the machine was not recorded: the search did not "
+        "end, "
+        "or it\nwas a script.\n";
   }
   return text;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,12 +31,17 @@ struct PluginGain {
 
 // A run, and what disturbed the machine while it was tuned: "load: other programs used 1.2 of the 2 CPUs ...". Clock governors
 // are left out, for they are the same for all runs. Its rates are lower than those of the job if there is anything.
+// Nothing where that was not recorded: the search did not end, or it was a script.
+using Disturbances = std::optional<std::vector<std::string>>;
+
 struct MeasuredRun {
   storage::RunRow run;
-  std::vector<std::string> disturbances;
+  Disturbances disturbances;
+
+  [[nodiscard]] bool is_quiet() const;  // known to be undisturbed
 };
 
-// The newest measured run of a job on a machine beside the one that was fastest before it, of the undisturbed ones if there
+// The newest measured run of a job on a machine beside the one that was fastest before it, of those known to be undisturbed if there
 // are any. The two were measured at different times.
 struct JobTrend {
   std::string job;
@@ -43,7 +49,7 @@ struct JobTrend {
   MeasuredRun newest;
   MeasuredRun fastest_before;
 
-  // Whether the difference can be one of the job: neither run was disturbed.
+  // Whether the difference can be one of the job: both runs are known to be undisturbed.
   [[nodiscard]] bool is_comparable() const;
 };
 

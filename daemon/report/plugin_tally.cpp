@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "tuner/advisors.hpp"
+
 namespace autotuned::daemon {
 
 std::string PluginCounts::text() const {
@@ -32,6 +34,7 @@ void PluginTally::answered(const std::string& plugin, const std::string& outcome
 }
 
 void PluginTally::tried(const std::string& plugin) {
+  if (plugin == tuner::kOwnName) return;
   tried_.insert(plugin);
 }
 

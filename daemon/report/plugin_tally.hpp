@@ -30,7 +30,7 @@ class PluginTally {
   void asked(const std::string& plugin);
   // `outcome` empty: it proposed a change that may be tried.
   void answered(const std::string& plugin, const std::string& outcome, bool is_failure);
-  // A trial of its proposal.
+  // A trial of its proposal. Those of the tuner itself (joint changes) are no plugin's.
   void tried(const std::string& plugin);
 
   // All 0 until a plugin was asked: an earlier run may have decided everything.

@@ -441,17 +441,21 @@ std::string ladder_text(const Json& ladder) {
 
 std::string time_of_trial_text(const TrialRecord& trial, const std::vector<TrialBlock>& blocks,
                                bool is_of_script) {
-  std::string text = format_duration(std::chrono::nanoseconds(trial.duration_ns));
-  if (blocks.empty()) return text;
+  const std::string text = format_duration(std::chrono::nanoseconds(trial.duration_ns));
+  if (blocks.empty()) return trial.duration_ns > 0 ? text : "not known";
   std::int64_t measured_ns = 0;
   for (const TrialBlock& block : blocks)
     measured_ns += block.block.duration_ns;
-  return text + fmt::format(": {} in {} blocks; the rest went into {}",
-                            format_duration(std::chrono::nanoseconds(measured_ns)), blocks.size(),
-                            is_of_script ? "checks, steps between blocks such as evaluations, "
-                                           "and waiting for other runs"
-                                         : "starting and warming processes, checks, and waiting "
-                                           "for other runs");
+  const std::string measured =
+      fmt::format("{} in {} block{}", format_duration(std::chrono::nanoseconds(measured_ns)),
+                  blocks.size(), blocks.size() == 1 ? "" : "s");
+  // Of a trial that has not ended, or was interrupted.
+  if (trial.duration_ns <= measured_ns) return measured;
+  return text + fmt::format(": {}; the rest is what lies between blocks, which may be {}", measured,
+                            is_of_script ? "checks, steps such as evaluations, switches, and "
+                                           "waiting for other runs"
+                                         : "starting and warming processes, checks, switches, and "
+                                           "waiting for other runs");
 }
 
 std::string time_text(std::int64_t unix_time_ns) {

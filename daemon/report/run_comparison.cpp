@@ -2,6 +2,7 @@
 #include "daemon/report/run_comparison.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 #include <utility>
 
@@ -102,6 +103,31 @@ Json side_json(const ComparedSide& side) {
           {"checks", std::move(checks)}};
 }
 
+bool is_same_place(const Json& a, const Json& b) {
+  if (!a.is_string() || !b.is_string()) return false;
+  const std::filesystem::path of_a = a.get<std::string>();
+  const std::filesystem::path of_b = b.get<std::string>();
+  if (!of_a.is_absolute() || !of_b.is_absolute()) return false;
+  std::error_code error;
+  const auto resolved_a = std::filesystem::weakly_canonical(of_a, error);
+  if (error) return false;
+  const auto resolved_b = std::filesystem::weakly_canonical(of_b, error);
+  return !error && resolved_a == resolved_b;
+}
+
+// The first in which a section of two recipes (model, data) makes them different jobs: the type, if it differs.
+std::optional<Difference> job_difference(const Json& a, const Json& b) {
+  std::vector<Difference> found = differences_between(a, b);
+  std::erase_if(found, [](const Difference& difference) {
+    // The place of a plugin in the file of the recipe is none of the job.
+    return difference.field == "line" || difference.field == "column" ||
+           is_same_place(difference.a, difference.b);
+  });
+  if (found.empty()) return std::nullopt;
+  const auto type = std::ranges::find(found, "type", &Difference::field);
+  return type != found.end() ? *type : found.front();
+}
+
 // Numbers by name, of both sides and their difference.
 Json numbers_json(const Json& a, const Json& b, bool is_comparable) {
   Json object = Json::object();
@@ -137,6 +163,7 @@ ComparedSide side_of(const RunRecord& record, const std::optional<TrialRecord>& 
   const storage::RunRow& run = record.run;
   ComparedSide side;
   side.recipe = run.recipe;
+  side.recipe_hash = run.recipe_hash;
   side.unit = unit_of(run);
   if (record.environment) {
     side.environment = record.environment->facts;
@@ -206,16 +233,21 @@ std::string different_jobs_text(const ComparedSide& a, const ComparedSide& b) {
   if (is_script(a.recipe) != is_script(b.recipe)) {
     return "one is a recipe and the other a script";
   }
+  const bool is_same_job = !a.recipe_hash.empty() && a.recipe_hash == b.recipe_hash;
   if (is_script(a.recipe)) {
     const std::string of_a = text_of(a.recipe, "name");
     const std::string of_b = text_of(b.recipe, "name");
     if (of_a != of_b) return pair_of("are different scripts", of_a, of_b);
-  } else {
+  } else if (!is_same_job) {
     for (const auto& [section, what] : {std::pair{"model", "train different models"},
                                         std::pair{"data", "train on different data"}}) {
-      const std::string of_a = text_of(member(a.recipe, section), "type");
-      const std::string of_b = text_of(member(b.recipe, section), "type");
-      if (of_a != of_b) return pair_of(what, of_a, of_b);
+      const auto found = job_difference(member(a.recipe, section), member(b.recipe, section));
+      if (!found) continue;
+      const auto value = [](const Json& json) {
+        return json.is_string() ? json.get<std::string>() : to_line(json);
+      };
+      const std::string name = found->field == "type" ? "" : found->field + " ";
+      return pair_of(what, name + value(found->a), value(found->b));
     }
   }
   if (a.unit != b.unit) return "one counts samples and the other steps";

@@ -22,6 +22,7 @@ struct ComparedSide {
   std::string what;  // "fashion-cnn, trial of set_to_none, accepted"
   Json environment;  // the machine's facts
   Json recipe;
+  std::string recipe_hash;       // sides with the same are of one job
   std::string unit = "samples";  // of the rates, unit_of()
   Configuration configuration;
   double samples_per_second = 0.0;  // 0: not measured

@@ -236,7 +236,10 @@ std::vector<Silence> silent_plugins(const RunRecord& record) {
 PluginCounts plugin_counts(const RunRecord& record) {
   PluginTally tally;
   for (const storage::PluginAnswerRow& answer : record.answers) {
-    if (answer.plugin == kMachineName) continue;
+    if (answer.plugin == kMachineName || answer.outcome.starts_with(kRefusedWords) ||
+        answer.outcome.starts_with(kUnsupportedWords)) {
+      continue;
+    }
     tally.asked(answer.plugin);
     if (!answer.is_answered && answer.outcome.empty()) continue;
     tally.answered(answer.plugin, answer.outcome, answer.is_failure);

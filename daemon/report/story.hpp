@@ -65,6 +65,10 @@ struct Silence {
 // question. No plugin can be called so.
 inline constexpr const char* kMachineName = "(machine)";
 
+// How the answers begin that stand for plugins and folders of plugins which could not be loaded, and so were not asked.
+inline constexpr const char* kRefusedWords = "is refused: ";
+inline constexpr const char* kUnsupportedWords = "is unsupported: ";
+
 // Each once, as they were found.
 [[nodiscard]] std::vector<std::string> machine_findings(
     const std::vector<storage::PluginAnswerRow>& answers);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "daemon/report/story.hpp"
+
 namespace autotuned::daemon {
 
 using plugins::FoundPlugin;
@@ -26,8 +28,9 @@ Result<std::vector<std::string>> record_refused_plugins(
   };
   std::vector<std::string> told;
   for (const FoundPlugin& plugin : found) {
-    const std::string outcome =
-        "is " + std::string(plugins::to_string(plugin.state)) + ": " + plugin.refusal;
+    // That this machine lacks something is no failure of the plugin.
+    const bool is_failure = plugin.state == FoundPlugin::State::refused;
+    const std::string outcome = (is_failure ? kRefusedWords : kUnsupportedWords) + plugin.refusal;
     if (!is_wanted(plugin) || is_known(plugin.name, outcome)) continue;
     storage::PluginAnswerRow question;
     question.plugin = plugin.name;
@@ -37,8 +40,6 @@ Result<std::vector<std::string>> record_refused_plugins(
     if (auto stored = history.put_plugin_asked(run, question); !stored) {
       return tl::unexpected(stored.error());
     }
-    // That this machine lacks something is no failure of the plugin.
-    const bool is_failure = plugin.state == FoundPlugin::State::refused;
     auto stored = history.put_plugin_answered(run, plugin.name, outcome, is_failure);
     if (!stored) return tl::unexpected(stored.error());
     told.push_back((plugin.kind == "folder" ? "the plugin folder " : "plugin ") + plugin.name +

@@ -188,6 +188,9 @@ class ScriptSession {
 Result<void> ScriptSession::prepare() {
   auto history = storage::History::open(request_.history, storage::Access::read_write);
   if (!history) return tl::unexpected(history.error());
+  if (auto sound = history->check_pages(); !sound && sound.error().kind == ErrorKind::corrupt) {
+    return tl::unexpected(sound.error());
+  }
   history_.emplace(std::move(*history));
   if (auto count = history_->interrupt_abandoned_trials(); !count) return forward_error(count);
   plugins_ = plugins::find_plugins(

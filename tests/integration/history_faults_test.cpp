@@ -117,7 +117,10 @@ TEST(HistoryFault, DamagedPageIsToldByEveryCommand) {
   }
   // These need the page or would write.
   const std::vector<std::vector<std::string>> failing = {
-      {"show", "last.1"}, {"forget", recipe}, {"history", "prune", "--keep-last", "0"}};
+      {"show", "last.1"},
+      {"forget", recipe},
+      {"history", "prune", "--keep-last", "0"},
+      {"run", recipe, "--retune", "--tune-only", "--no-daemon"}};
   for (const std::vector<std::string>& command : failing) {
     const Outcome outcome = scene.command(command);
     EXPECT_EQ(outcome.code, 1) << command.front() << ": " << outcome.out;

@@ -218,6 +218,25 @@ TEST_F(OpenTest, DamagedPageIsFoundWhoeverNeedsIt) {
   EXPECT_TRUE(folder_.read("history.db") == bytes);
 }
 
+TEST_F(OpenTest, MissingReferenceIsToldAlone) {
+  {
+    History history = open_with_run(file_);
+    must(history.put_trial(sample_run().id, sample_trial()));
+    EXPECT_EQ(history.check_integrity().value(), "ok");
+  }
+  {
+    SQLite::Database database(file_.string(), SQLite::OPEN_READWRITE);
+    database.exec("PRAGMA foreign_keys = OFF");
+    database.exec("DELETE FROM runs");
+  }
+  const auto history = History::open(file_, Access::read_only);
+  ASSERT_TRUE(history) << history.error().message();
+  const std::string found = history->check_integrity().value();
+  EXPECT_THAT(found, StartsWith(std::string(kMissingReference)));
+  EXPECT_THAT(found, HasSubstr("refers to a missing row of runs"));
+  EXPECT_THAT(found, Not(HasSubstr("ok")));
+}
+
 TEST_F(OpenTest, HistoryOfEveryReleasedVersionOpens) {
   const std::filesystem::path data = tests::source_folder() / "tests/storage/data";
   int versions = 0;

@@ -39,13 +39,12 @@ std::string offered(const std::string& words) {
   const TemporaryFolder folder;
   folder.write("completions", bash_completions(program()));
   folder.write("photo.yaml", "");
-  folder.write(
-      "ask",
-      "cd " + folder.path().string() +
-          "\n. ./completions\ntool() { printf 'run  recipe\nr-1  a\nr-2  r-7\n'; }\nCOMP_WORDS=(" +
-          words +
-          ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_tool\n"
-          "printf '%s\\n' \"${COMPREPLY[@]}\" | sort > answer\n");
+  folder.write("ask", "cd " + folder.path().string() +
+                          "\n. ./completions\ntool() { printf 'run  recipe\nr-1  a\nr-2  r-7\nr-2: "
+                          "a note\n'; }\nCOMP_WORDS=(" +
+                          words +
+                          ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_tool\n"
+                          "printf '%s\\n' \"${COMPREPLY[@]}\" | sort -u > answer\n");
   const std::string command = "bash --norc " + (folder / "ask").string();
   EXPECT_EQ(std::system(command.c_str()), 0) << words;
   return folder.read("answer");

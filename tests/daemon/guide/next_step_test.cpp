@@ -54,6 +54,15 @@ TEST(NextSteps, FollowWhatLiesThere) {
             "my job.yaml, recipe.yaml; train.py; 60 pictures in 3 classes");
 }
 
+TEST(NextSteps, KnowAScriptWithATrainerOfHuggingFace) {
+  const TemporaryFolder folder;
+  folder.write("base.py", "import torch\nclass MyTrainer(Base):\n  pass\nmodel.train()\n");
+  folder.write("embed.py", "from transformers import pipeline\ntree.fit(x, y)\n");
+  folder.write("tune.py",
+               "from transformers import Trainer\ntrainer = Trainer(model=m)\ntrainer.train()\n");
+  EXPECT_EQ(commands_in(folder).front(), "autotuned run tune.py");
+}
+
 TEST(NextSteps, RecommendNoRecipeWithMistakes) {
   const TemporaryFolder folder;
   folder.write("a.yaml", "autotuned: 1\n");

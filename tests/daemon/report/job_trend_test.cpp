@@ -23,6 +23,10 @@ class JobTrends : public ::testing::Test {
     storage::RunRow run = small_;
     run.id = {id};
     run.state = storage::RunState::finished;
+    add(run, rate, finding);
+  }
+
+  void add(storage::RunRow run, double rate, const std::string& finding = "") {
     run.best_samples_per_second = rate;
     ASSERT_TRUE(history_.put_run(run));
     if (finding.empty()) return;
@@ -76,6 +80,45 @@ TEST_F(JobTrends, ComparesWithAQuietRunWhereThereIsOne) {
   ASSERT_THAT(found, SizeIs(1));
   EXPECT_EQ(found[0].fastest_before.run.id.text, "r-1");
   EXPECT_TRUE(found[0].is_comparable());
+}
+
+// What disturbed a run is recorded at the end of its search.
+TEST_F(JobTrends, OfARunWhoseSearchDidNotEndIsUnknown) {
+  add("r-1", 800.0);
+  storage::RunRow stopped = small_;
+  stopped.id = {"r-2"};
+  stopped.state = storage::RunState::cancelled;
+  stopped.best = {};
+  add(stopped, 1000.0, "clock: the CPU frequency governor is 'powersave' (2 CPUs)");
+  add("r-3", 790.0);
+  auto found = trends();
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(found[0].fastest_before.run.id.text, "r-1") << "it is known to be quiet";
+  EXPECT_TRUE(found[0].is_comparable());
+
+  stopped.id = {"r-4"};
+  add(stopped, 400.0);
+  found = trends();
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_FALSE(found[0].is_comparable());
+  EXPECT_THAT(trends_text(found), AllOf(HasSubstr("400 samples/s (unknown)"), HasSubstr("unclear"),
+                                        HasSubstr("unknown: "), Not(HasSubstr("busy"))));
+  EXPECT_EQ(trends_json(found).at(0).at("newest").at("disturbances"), "unknown");
+}
+
+TEST_F(JobTrends, OfAScriptIsUnknownUnlessSomethingWasRecorded) {
+  storage::RunRow script = small_;
+  script.recipe = {{"kind", "script"}, {"name", "train.py"}};
+  script.state = storage::RunState::finished;
+  script.id = {"r-1"};
+  add(script, 800.0);
+  script.id = {"r-2"};
+  add(script, 700.0, kLoad);
+  const auto found = trends();
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_FALSE(found[0].is_comparable());
+  EXPECT_THAT(trends_text(found),
+              AllOf(HasSubstr("800 samples/s (unknown)"), HasSubstr("700 samples/s (busy)")));
 }
 
 }  // namespace

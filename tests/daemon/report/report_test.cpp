@@ -335,9 +335,14 @@ TEST(Report, SaysWhatTheTimeOfATrialIsOf) {
   TrialBlock block{.pair = 1, .is_candidate = true, .is_first = true, .block = {}};
   block.block.duration_ns = 4'000'000'000;
   EXPECT_THAT(time_of_trial_text(trial, {block, block}, true),
-              testing::StartsWith("26.0 s: 8.0 s in 2 blocks; the rest went into checks, steps"));
+              testing::StartsWith("26.0 s: 8.0 s in 2 blocks; the rest is what lies between "
+                                  "blocks, which may be checks, steps"));
   EXPECT_THAT(time_of_trial_text(trial, {block, block}, false),
               testing::HasSubstr("starting and warming processes"));
+  trial.duration_ns = 0;  // it was interrupted
+  EXPECT_EQ(time_of_trial_text(trial, {block, block}, true), "8.0 s in 2 blocks");
+  EXPECT_EQ(time_of_trial_text(trial, {block}, false), "4.0 s in 1 block");
+  EXPECT_EQ(time_of_trial_text(trial, {}, false), "not known");
 }
 
 TEST(Report, ChangeOfNothingAndOfAKnobThatWasUnset) {

@@ -140,6 +140,32 @@ TEST(RunComparison, OfDifferentJobsGivesNoRatio) {
   EXPECT_EQ(different_jobs_text(script, steps), "one counts samples and the other steps");
 }
 
+TEST(RunComparison, ParametersOfModelAndDataMakeAnotherJob) {
+  RunRecord record = sample_record();
+  record.run.recipe["model"]["hidden"] = 128;
+  record.run.recipe["data"]["path"] = "/data/./photos";
+  record.run.recipe["data"]["line"] = 3;
+  const ComparedSide small = side_of(record, std::nullopt, {});
+  record.run.recipe["data"]["path"] = "/data/photos";
+  record.run.recipe["data"]["line"] = 4;
+  record.run.recipe["optimizer"]["lr"] = 0.5;
+  EXPECT_EQ(different_jobs_text(small, side_of(record, std::nullopt, {})), "");
+
+  record.run.recipe["model"]["hidden"] = 256;
+  ComparedSide large = side_of(record, std::nullopt, {});
+  EXPECT_EQ(different_jobs_text(small, large), "they train different models (hidden 128 and 256)");
+  record.run.recipe["model"]["hidden"] = 128;
+  record.run.recipe["data"]["path"] = "/data/pictures";
+  EXPECT_EQ(different_jobs_text(small, side_of(record, std::nullopt, {})),
+            "they train on different data (path /data/./photos and /data/pictures)");
+
+  record.run.recipe_hash = "0123456789abcdef";
+  large = side_of(record, std::nullopt, {});
+  ComparedSide same = small;
+  same.recipe_hash = record.run.recipe_hash;
+  EXPECT_EQ(different_jobs_text(same, large), "") << "the files are the same elsewhere";
+}
+
 TEST(Differences, GoIntoObjectsAndLists) {
   const auto found = differences_between({{"a", {{"b", 1}}}, {"list", {1, 2}}, {"same", "x"}},
                                          {{"a", {{"b", 2}}}, {"list", {1}}, {"same", "x"}});

@@ -225,6 +225,18 @@ TEST(Story, CountsOfPluginsAddUp) {
       HasSubstr("4 plugins were asked: 1 tried, 1 not tried, 1 not applicable, 1 left out."));
   EXPECT_EQ(story_json(record).at("plugins"),
             Json({{"asked", 4}, {"tried", 1}, {"untried", 1}, {"inapplicable", 1}, {"failed", 1}}));
+
+  // The tuner itself joined two changes; two plugins could not be loaded, so that nobody asked them.
+  record.trials.push_back(sample_trial(9, "autotuned", Verdict::rejected, {1.0, 0.9, 1.1, 9}));
+  record.answers.push_back({.plugin = "old",
+                            .outcome = "is refused: of another version",
+                            .is_failure = true,
+                            .is_answered = true});
+  record.answers.push_back(
+      {.plugin = "tf32", .outcome = "is unsupported: no GPU", .is_answered = true});
+  EXPECT_EQ(plugin_counts(record).asked, 4);
+  EXPECT_EQ(plugin_counts(record).tried, 1);
+  EXPECT_EQ(silent_plugins(record).size(), 4U) << "they are told all the same";
   record.answers.clear();
   EXPECT_THAT(story_text(record), Not(HasSubstr("plugins were asked")));
 }
