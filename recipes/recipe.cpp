@@ -6,6 +6,7 @@
 #include <cassert>
 #include <cmath>
 #include <tuple>
+#include <utility>
 
 #include "base/file.hpp"
 #include "base/text.hpp"
@@ -88,12 +89,15 @@ void check_batch_size_limit(const YamlNode& root, const Json& values, Checker& c
 void check_loss(const YamlNode& root, const Json& values, Checker& checker) {
   const YamlNode* loss = root.find("loss");
   const Json& type = member(member(values, "model"), "type");
-  const Json& weights = member(member(values, "loss"), "class_weights");
   const Json& classes = member(member(values, "model"), "classes");
-  if (loss != nullptr && weights.is_array() && classes.is_number() &&
-      Json(weights.size()) != classes) {
-    checker.report(*loss, "loss: class_weights has " + std::to_string(weights.size()) +
-                              " weights, the model " + classes.dump() + " classes");
+  for (const auto& [key, counted] :
+       {std::pair{"class_weights", " classes"}, std::pair{"pos_weight", " outputs"}}) {
+    const Json& weights = member(member(values, "loss"), key);
+    if (loss == nullptr || !weights.is_array() || !classes.is_number() ||
+        Json(weights.size()) == classes)
+      continue;
+    checker.report(*loss, std::string("loss: ") + key + " has " + std::to_string(weights.size()) +
+                              " weights, the model " + classes.dump() + counted);
   }
   const Json& loss_type = member(member(values, "loss"), "type");
   if (loss == nullptr || loss_type != kPluginType || type == kPluginType) return;

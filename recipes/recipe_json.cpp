@@ -2,6 +2,7 @@
 // The recipe as JSON, and its identity.
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "base/digest.hpp"
 #include "base/file_pattern.hpp"
@@ -160,8 +161,14 @@ void read_step_rules(Reader& train, StepRules& rules) {
   read("clip_norm", rules.clip_norm, kMost);
   read("clip_value", rules.clip_value, kMost);
   read("ema_decay", rules.ema_decay, 1.0);
-  read("mixup_alpha", rules.mixup_alpha, kMost);
-  read("cutmix_alpha", rules.cutmix_alpha, kMost);
+  constexpr double kLeastAlpha = 1e-6;  // below, the logarithms of what is drawn are infinite
+  constexpr double kMostAlpha = 1000.0;
+  for (const auto& [field, alpha] : {std::pair{"mixup_alpha", &rules.mixup_alpha},
+                                     std::pair{"cutmix_alpha", &rules.cutmix_alpha}}) {
+    read(field, *alpha, kMost);
+    if (*alpha && !(**alpha >= kLeastAlpha && **alpha <= kMostAlpha))
+      train.refuse(field, "a number in its range");
+  }
 }
 
 // Left out where they say nothing, so that a job keeps its identity.

@@ -11,7 +11,7 @@ using enum FieldType;
 
 constexpr Range kPositive{.minimum = 0, .open_minimum = true};
 constexpr Range kNotNegative{.minimum = 0};
-constexpr Range kAlphas{.minimum = 0, .maximum = 1000, .open_minimum = true};
+constexpr Range kAlphas{.minimum = 1e-6, .maximum = 1000};
 constexpr Range kBatchSizes{.minimum = 1, .maximum = 1'048'576};
 
 std::string one_length(const YamlNode& map) {

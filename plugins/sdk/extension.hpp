@@ -87,7 +87,7 @@ class Extension {
   virtual at::Tensor forward(const Forward& original, const at::Tensor& images) {
     return original(images);
   }
-  // Before each training step.
+  // Before each training step. Labels keep their type and, but for the number of samples, their sizes.
   virtual void on_batch(Batch& /*batch*/) {}
   // After each training step; `loss` is a scalar on the device, reading it waits for the device.
   virtual void after_step(std::int64_t /*steps_done*/, const at::Tensor& /*loss*/) {}

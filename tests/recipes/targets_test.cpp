@@ -103,12 +103,31 @@ TEST(Targets, ThatAreTagsHaveTheirLossAndFigure) {
                           "tags, and mse is not for these; use bce, plugin"));
 }
 
+TEST(Targets, ThatAreTagsHaveAWeightEach) {
+  EXPECT_THAT(problems(tagged("loss: {type: bce, pos_weight: [1, 2, 3, 4, 5, 6, 7]}\n")),
+              ElementsAre(testing::AllOf(testing::HasSubstr("loss: pos_weight has 7 weights, the "
+                                                            "model "),
+                                         testing::HasSubstr(" outputs"))));
+}
+
 TEST(Targets, AreMixedForCrossEntropyAlone) {
   const std::string mixing =
       changed(kQuickRecipe, "batch_size: 8", "batch_size: 8, mixup_alpha: 0.2");
   EXPECT_EQ(right(mixing).step_rules.mixup_alpha, 0.2);
   EXPECT_FALSE(right(mixing).step_rules.cutmix_alpha);
   EXPECT_NE(right(mixing).hash(), right(kQuickRecipe).hash());
+  Json json = right(mixing).to_json();
+  for (const double alpha : {1e-6, 1000.0}) {
+    json["train"]["mixup_alpha"] = alpha;
+    EXPECT_TRUE(Recipe::from_json(json)) << alpha;
+  }
+  for (const double alpha : {1e-7, 1001.0}) {
+    json["train"]["mixup_alpha"] = alpha;
+    EXPECT_FALSE(Recipe::from_json(json)) << alpha;
+  }
+  EXPECT_THAT(
+      problems(changed(kQuickRecipe, "batch_size: 8", "batch_size: 8, mixup_alpha: 1e-300")),
+      ElementsAre(testing::HasSubstr("train.mixup_alpha: expected a number from 1e-06 to")));
   EXPECT_THAT(problems(mixing + "loss: mse\n"),
               ElementsAre("recipe.yaml:8:8: train.mixup_alpha: is for the loss cross_entropy; "
                           "leave it out"));

@@ -229,7 +229,9 @@ DeviceBatch Extensions::on_batch(const DeviceBatch& batch) {
     sdk::Batch hooked{result.images, result.labels};
     plugin_call(one->who, "on_batch", [&] { one->extension->on_batch(hooked); });
     if (!hooked.images.defined() || !hooked.labels.defined() || hooked.images.dim() != 4 ||
+        hooked.labels.scalar_type() != result.labels.scalar_type() ||
         hooked.labels.dim() != result.labels.dim() ||
+        hooked.labels.sizes().slice(1) != result.labels.sizes().slice(1) ||
         hooked.images.size(0) != hooked.labels.size(0)) {
       throw PluginError(one->who + ": on_batch: leaves images and labels that do not fit");
     }

@@ -2,19 +2,17 @@
 #include "trainer/job/best_evaluation.hpp"
 
 #include <cmath>
-#include <limits>
 
 namespace autotuned::trainer {
 
 namespace {
 
-// That figure of a test, the higher the better; not a number if it has none.
-double value_of(const TestResult& test, const std::string& figure) {
-  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+// That figure of a test, the higher the better.
+std::optional<double> value_of(const TestResult& test, const std::string& figure) {
   if (figure == "loss") return -test.loss;
-  if (figure == "mae") return test.numbers ? -test.numbers->mae : kNone;
-  if (figure == "r2") return test.numbers ? test.numbers->r2.value_or(kNone) : kNone;
-  if (figure == "f1") return test.tags ? test.tags->all.f1().value_or(kNone) : kNone;
+  if (figure == "mae") return test.numbers ? std::optional(-test.numbers->mae) : std::nullopt;
+  if (figure == "r2") return test.numbers ? test.numbers->r2 : std::nullopt;
+  if (figure == "f1") return test.tags ? test.tags->all.f1() : std::nullopt;
   return test.accuracy;
 }
 
@@ -27,8 +25,9 @@ BestEvaluation::BestEvaluation(const std::optional<recipes::Evaluation>& rules) 
 }
 
 bool BestEvaluation::take(const TestResult& test, std::int64_t epoch) {
-  const double value = value_of(test, figure_);
-  if (std::isnan(value) || (best_ && value <= *best_)) {
+  const std::optional<double> value = value_of(test, figure_);
+  if (!value) return false;
+  if (std::isnan(*value) || (best_ && *value <= *best_)) {
     ++since_;
     return false;
   }
@@ -38,15 +37,23 @@ bool BestEvaluation::take(const TestResult& test, std::int64_t epoch) {
   return true;
 }
 
+bool BestEvaluation::has_figure(const TestResult& test) const {
+  return value_of(test, figure_).has_value();
+}
+
 bool BestEvaluation::is_over() const {
   return patience_ && since_ >= *patience_;
 }
 
 Json BestEvaluation::to_json() const {
-  return {{"value", best_ ? Json(*best_) : Json()}, {"epoch", epoch_}, {"since", since_}};
+  return {{"figure", figure_},
+          {"value", best_ ? Json(*best_) : Json()},
+          {"epoch", epoch_},
+          {"since", since_}};
 }
 
 void BestEvaluation::read(const Json& saved) {
+  if (const Json& figure = member(saved, "figure"); !figure.is_null() && figure != figure_) return;
   best_.reset();
   if (const auto value = get_number(saved, "value")) best_ = *value;
   epoch_ = get_integer(saved, "epoch").value_or(0);

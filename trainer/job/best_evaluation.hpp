@@ -18,13 +18,18 @@ class BestEvaluation {
   explicit BestEvaluation(const std::optional<recipes::Evaluation>& rules);
 
   // One after `epoch` epochs; whether it is better than all before. Equal is not better, nor is what is no number.
+  // One without the figure, such as R² of targets that are all the same, counts for nothing.
   [[nodiscard]] bool take(const TestResult& test, std::int64_t epoch);
+
+  // Whether that test has the figure.
+  [[nodiscard]] bool has_figure(const TestResult& test) const;
 
   // So many in a row were no better than the best one that the recipe ends the training.
   [[nodiscard]] bool is_over() const;
   [[nodiscard]] std::int64_t best_epoch() const { return epoch_; }
 
-  // For the note of a checkpoint, so that a resumed training decides as one without an interruption.
+  // For the note of a checkpoint, so that a resumed training decides as one without an interruption. What was saved of
+  // another figure is not read.
   [[nodiscard]] Json to_json() const;
   void read(const Json& saved);
 

@@ -149,6 +149,7 @@ Job::State::StepTaken Job::State::learn_from(const DeviceBatch& batch) {
 
 DeviceBatch Job::State::mixed_batch(const DeviceBatch& batch) const {
   if (!mix_rules().is_on()) return batch;
+  const Span span(profiler::span::kTransfer);  // the last of what makes the batch on the device
   const Mixing mixing = draw_mixing(mix_rules(), input::seed_of_rank(recipe_.seed, share().rank),
                                     batch.position, batch.images.size(2), batch.images.size(3));
   return mixed(batch, mixing, learner_->classes());

@@ -5,7 +5,9 @@
 #include <ATen/ops/zeros.h>
 
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/text.hpp"
 #include "trainer/common/guarded.hpp"
@@ -61,8 +63,9 @@ void Job::State::find_problems(const Configuration& configuration, RecipeCheck& 
   const auto add = [&found](const std::string& part, Error error) {
     found.problems.push_back({key_of(error, part), std::move(error)});
   };
+  std::vector<std::string> names;  // of the training's classes
   const auto look_at = [&](const std::string& part, const recipes::Typed& spec) {
-    auto data = open(spec);
+    auto data = open(spec, names);
     if (!data) {
       add(part, data.error());
       return;
@@ -93,6 +96,7 @@ void Job::State::find_problems(const Configuration& configuration, RecipeCheck& 
                             format_count((*data)->stored().items));
     }
     if (part != "data") return;
+    names.assign((*data)->class_names().begin(), (*data)->class_names().end());
     if (const auto pipeline = pipeline_of(recipe_, **data, input::pipeline_form_of(configuration));
         !pipeline) {
       add(part, pipeline.error());

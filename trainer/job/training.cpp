@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "profiler/spans.hpp"
 #include "trainer/job/best_evaluation.hpp"
@@ -217,6 +218,7 @@ class Training {
     on_progress_(
         {{"evaluation", evaluation_frame(*test, divide_up(job_.steps(), plan_.steps_per_epoch))}});
     job_.set_rate_factor(plateau_.take(test->loss, job_.rate_factor()));
+    if (is_leader_ && !best_.has_figure(*test)) report_no_figure();
     if (best_.take(*test, divide_up(job_.steps(), plan_.steps_per_epoch))) save_best();
     if (auto decided = take_decisions(); !decided) return decided;
     if (is_over_ && job_.steps() < plan_.steps) report_early_end();
@@ -276,6 +278,15 @@ class Training {
     Error error = saved.error();
     error.what = name + " could not be saved; the training goes on: " + error.what;
     on_progress_(warning_frame(error));
+  }
+
+  void report_no_figure() {
+    if (std::exchange(is_figure_missed_, true)) return;
+    const std::string& figure = job_.recipe().evaluation->best_by;
+    on_progress_(warning_frame(
+        {ErrorKind::invalid,
+         "an evaluation has no " + figure + ", so it is neither better nor worse than another",
+         "evaluate.best_by", "use other test data, or best_by: loss"}));
   }
 
   void report_early_end() {
@@ -365,6 +376,7 @@ class Training {
   bool is_over_ = false;  // no evaluation has been better for too long
   bool evaluates_epochs_;
   BestEvaluation best_;
+  bool is_figure_missed_ = false;  // by an evaluation, and said
   Plateau plateau_;
   TrainingSummary summary_;
   std::int64_t next_checkpoint_ns_ = 0;

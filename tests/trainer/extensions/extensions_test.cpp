@@ -116,6 +116,13 @@ TEST_F(ExtensionTest, WhatItThrowsInAStepIsNamed) {
   EXPECT_THAT(block.error().message(), HasSubstr("plugin tricks: forward: the rabbit is gone"));
 }
 
+TEST_F(ExtensionTest, LabelsOfAnotherTypeAreRefused) {
+  value_of(turn("relabels"));
+  const auto block = job_->run_steps(1, never);
+  ASSERT_FALSE(block);
+  EXPECT_THAT(block.error().message(), HasSubstr("on_batch: leaves images and labels that do not"));
+}
+
 TEST_F(ExtensionTest, ItsKnobHasADomain) {
   EXPECT_THAT(error_of("juggles"), AllOf(HasSubstr(kTrick), HasSubstr("found \"juggles\"")));
 }

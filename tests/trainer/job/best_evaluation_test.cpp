@@ -56,6 +56,37 @@ TEST(BestEvaluation, EndsATrainingThatGetsNoBetter) {
   EXPECT_FALSE(BestEvaluation(std::nullopt).is_over());
 }
 
+// R² of targets that are all the same: says nothing about the model.
+TEST(BestEvaluation, CountsNoneWithoutTheFigure) {
+  recipes::Evaluation rules;
+  rules.best_by = "r2";
+  rules.patience = 1;
+  BestEvaluation best(rules);
+  TestResult test = result(0.0, 1.0);
+  test.numbers = NumberFigures();
+  for (int epoch = 1; epoch < 4; ++epoch) {
+    EXPECT_FALSE(best.has_figure(test));
+    EXPECT_FALSE(best.take(test, epoch));
+    EXPECT_FALSE(best.is_over());
+  }
+  test.numbers->r2 = 0.5;
+  EXPECT_TRUE(best.has_figure(test));
+  EXPECT_TRUE(best.take(test, 4));
+  EXPECT_FALSE(best.take(test, 5));
+  EXPECT_TRUE(best.is_over());
+}
+
+TEST(BestEvaluation, ForgetsThatOfAnotherFigure) {
+  recipes::Evaluation rules;
+  BestEvaluation by_accuracy(rules);
+  EXPECT_TRUE(by_accuracy.take(result(0.5, 1.0), 3));
+  rules.best_by = "loss";
+  BestEvaluation by_loss(rules);
+  by_loss.read(by_accuracy.to_json());
+  EXPECT_EQ(by_loss.best_epoch(), 0);
+  EXPECT_TRUE(by_loss.take(result(0.5, 1.0), 4));
+}
+
 // ReduceLROnPlateau(factor=0.5, patience=1, threshold=0.1): 0.95 and 0.91 are not 10 % below 1, 0.8 is.
 TEST(Plateau, IsPyTorchsReduceLrOnPlateau) {
   const recipes::Typed schedule{

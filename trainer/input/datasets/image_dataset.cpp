@@ -149,7 +149,8 @@ Result<std::unique_ptr<Dataset>> open_table(const Json& parameters, Result<Pictu
                         .classes = table->width,
                         .names = std::move(table->names),
                         .target = {kind, table->width},
-                        .values = std::move(table->values)},
+                        .values = std::move(table->values),
+                        .flags = std::move(table->flags)},
                        PictureFormats::jpeg_and_png);
 }
 

@@ -24,10 +24,10 @@ struct Row {
 };
 
 Result<std::vector<Row>> rows_of(const fs::path& file) {
-  auto table = read_table(file);
-  if (!table) return tl::unexpected(table.error());
+  const auto text = read_table(file);
+  if (!text) return tl::unexpected(text.error());
   std::vector<Row> rows;
-  for (TableRow& row : *table) {
+  const auto read = for_each_row(file, *text, [&](TableRow& row) -> Result<void> {
     std::vector<std::string>& cells = row.cells;
     if (cells.size() != 2 || cells[0].empty() || cells[1].empty()) {
       return fail(ErrorKind::invalid,
@@ -36,7 +36,9 @@ Result<std::vector<Row>> rows_of(const fs::path& file) {
                   table_place(file, row.line), "write `file,label` in every line");
     }
     rows.push_back({std::move(cells[0]), std::move(cells[1]), row.line});
-  }
+    return {};
+  });
+  if (!read) return tl::unexpected(read.error());
   return rows;
 }
 

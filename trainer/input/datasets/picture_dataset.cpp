@@ -117,8 +117,14 @@ class PictureDataset final : public Dataset {
   TargetType target() const override { return labels_.target; }
   void read_target(std::int64_t index, std::span<float> out) const override {
     const auto item = static_cast<std::size_t>(stored_index(index));
-    std::ranges::copy(std::span(labels_.values).subspan(item * out.size(), out.size()),
-                      out.begin());
+    const auto copy = [&](const auto& all) {
+      std::ranges::copy(std::span(all).subspan(item * out.size(), out.size()), out.begin());
+    };
+    if (labels_.target.kind == TargetKind::tags) {
+      copy(labels_.flags);
+    } else {
+      copy(labels_.values);
+    }
   }
   std::int64_t label(std::int64_t index) const override {
     assert(index >= 0 && index < size_);

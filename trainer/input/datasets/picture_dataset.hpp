@@ -38,9 +38,10 @@ struct PictureLabels {
   int classes = 1;
   std::uint64_t seed = 1;
   std::vector<std::string> names = {};  // of the classes; empty: the data have only numbers
-  // Of targets that are no classes: target.width values for each item, and as many `classes`.
+  // Of targets that are no classes: target.width values or flags for each item, and as many `classes`.
   TargetType target = {};
   std::vector<float> values = {};
+  std::vector<std::uint8_t> flags = {};
 };
 
 enum class PictureFormats { jpeg, jpeg_and_png };

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/text.hpp"
 #include "trainer/input/datasets/class_names.hpp"
 #include "trainer/input/datasets/data_file.hpp"
 #include "trainer/input/datasets/dataset_types.hpp"
@@ -21,6 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::int64_t kMostFlagBytes = std::int64_t{1} << 30U;
+
 std::string_view trimmed(std::string_view text) {
   while (text.starts_with(' '))
     text.remove_prefix(1);
@@ -29,12 +32,40 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
+// Of all that is written as one, also if no float holds it; `+1.5` too, which from_chars does not take.
+template <class Float>
+std::from_chars_result parse(std::string_view text, Float& value) {
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
+  return std::from_chars(text.data(), text.data() + text.size(), value);
+}
+
+bool is_written_as_number(std::string_view text) {
+  text = trimmed(text);
+  double value = 0.0;
+  const auto parsed = parse(text, value);
+  return parsed.ec != std::errc::invalid_argument && parsed.ptr == text.data() + text.size();
+}
+
+// "1.5x" is a number with a fault, "info" is none.
+bool begins_as_number(std::string_view text) {
+  if (is_written_as_number(text)) return true;
+  text = trimmed(text);
+  text.remove_prefix(std::min(text.find_first_not_of("+-."), text.size()));
+  return !text.empty() && text.front() >= '0' && text.front() <= '9';
+}
+
 std::optional<float> number_in(std::string_view text) {
   text = trimmed(text);
   float value = 0.0F;
-  const char* const end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, value);
-  if (parsed.ec != std::errc() || parsed.ptr != end || !std::isfinite(value)) return std::nullopt;
+  auto parsed = parse(text, value);
+  if (parsed.ec == std::errc::result_out_of_range) {
+    long double wide = 0.0L;
+    parsed = parse(text, wide);
+    if (std::abs(wide) >= 1.0L) return std::nullopt;
+    value = static_cast<float>(wide);  // too small, not too large
+  }
+  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || !std::isfinite(value))
+    return std::nullopt;
   return value;
 }
 
@@ -43,16 +74,30 @@ bool is_flag(std::string_view text) {
   return text == "0" || text == "1";
 }
 
-// Takes the heading from the front of the rows if none of its cells after the first is a value.
-template <class IsValue>
-std::vector<std::string> take_names(std::vector<TableRow>& rows, IsValue is_value) {
+bool is_blank(std::string_view text) {
+  return trimmed(text).empty();
+}
+
+// The names in the first row; none if it is no heading but a picture, perhaps with a fault.
+Result<std::vector<std::string>> names_in(const fs::path& file, const TableRow& row) {
   std::vector<std::string> names;
-  if (rows.empty()) return names;
-  const std::vector<std::string>& cells = rows.front().cells;
-  if (cells.size() < 2 || std::any_of(cells.begin() + 1, cells.end(), is_value)) return names;
-  for (std::size_t i = 1; i < cells.size(); ++i)
-    names.emplace_back(trimmed(cells[i]));
-  rows.erase(rows.begin());
+  const auto first = row.cells.begin() + 1;
+  if (std::any_of(first, row.cells.end(), begins_as_number) ||
+      std::all_of(first, row.cells.end(), is_blank))
+    return names;
+  std::set<std::string_view> known;
+  for (auto cell = first; cell != row.cells.end(); ++cell) {
+    const std::string_view name = trimmed(*cell);
+    if (name.empty()) {
+      return fail(ErrorKind::invalid, "column " + std::to_string(names.size() + 2) + " has no name",
+                  table_place(file, row.line), "name every column, or leave the heading out");
+    }
+    if (!known.insert(name).second) {
+      return fail(ErrorKind::invalid, "two columns are named \"" + shown_text(name) + "\"",
+                  table_place(file, row.line), "give every column another name");
+    }
+    names.emplace_back(name);
+  }
   return names;
 }
 
@@ -73,6 +118,7 @@ struct CellKind {
   std::string_view name;    // "numbers"
   std::string_view remedy;  // for a cell that holds something else
   std::optional<float> (*read)(std::string_view);
+  bool is_flag = false;
 };
 
 constexpr CellKind kNumbers = {"numbers", "write numbers such as 3, -0.5 or 1e-3", number_in};
@@ -80,47 +126,87 @@ constexpr CellKind kFlags = {"flags", "write 0 or 1",
                              [](std::string_view text) -> std::optional<float> {
                                if (!is_flag(text)) return std::nullopt;
                                return trimmed(text) == "1" ? 1.0F : 0.0F;
-                             }};
+                             },
+                             true};
 
 tl::unexpected<Error> no_files(const fs::path& file) {
   return fail(ErrorKind::invalid, "the table lists no files", file.string(),
               "write a line per picture");
 }
 
-// A value in every cell after the first. REQUIRES: rows.
-Result<PictureTable> values_of(const fs::path& file, const std::vector<TableRow>& rows,
-                               std::vector<std::string> names, const CellKind& kind) {
-  PictureTable table{.files = {}, .values = {}, .width = 1, .names = std::move(names)};
-  const std::string what(kind.name);
-  const std::size_t cells =
-      table.names.empty() ? rows.front().cells.size() : table.names.size() + 1;
-  if (cells < 2 || cells > static_cast<std::size_t>(kMostClasses) + 1) {
-    return fail(ErrorKind::invalid,
-                "has " + std::to_string(cells - 1) + " " + what + " for a picture",
-                table_place(file, rows.front().line),
-                "write 1 to 65536 " + what + " in every line, after the file");
-  }
-  table.width = static_cast<int>(cells - 1);
-  for (const TableRow& row : rows) {
-    if (row.cells.size() != cells || row.cells[0].empty()) {
-      return fail(ErrorKind::invalid,
-                  "expected a file and " + std::to_string(table.width) + " " + what + ", found " +
-                      std::to_string(row.cells.size()) + " cells" +
-                      (row.cells[0].empty() ? ", the first of them empty" : ""),
-                  table_place(file, row.line), "write as many " + what + " in every line");
+// A table with a value in every cell after the first, line by line.
+class ValueTable {
+ public:
+  ValueTable(const fs::path& file, const CellKind& kind, std::span<const std::string> known_names)
+      : file_(file), kind_(kind), what_(kind.name), known_names_(known_names) {}
+
+  Result<void> take(const TableRow& row) {
+    if (std::exchange(is_first_, false)) {
+      auto names = names_in(file_, row);
+      if (!names) return tl::unexpected(names.error());
+      table_.names = *std::move(names);
+      if (auto same = check_names(table_.names, known_names_, file_.string()); !same) return same;
+      if (auto right = set_width(row); !right) return right;
+      if (!table_.names.empty()) return {};
     }
-    table.files.push_back(picture_path(file, row.cells[0]));
+    const std::size_t cells = row.cells.size();
+    if (cells != static_cast<std::size_t>(table_.width) + 1 || row.cells[0].empty()) {
+      return fail(ErrorKind::invalid,
+                  "expected a file and " + std::to_string(table_.width) + " " + what_ + ", found " +
+                      std::to_string(cells) + " cells" +
+                      (row.cells[0].empty() ? ", the first of them empty" : ""),
+                  table_place(file_, row.line), "write as many " + what_ + " in every line");
+    }
+    table_.files.push_back(picture_path(file_, row.cells[0]));
     for (std::size_t i = 1; i < cells; ++i) {
-      const auto value = kind.read(row.cells[i]);
+      const auto value = kind_.read(row.cells[i]);
       if (!value) {
         return fail(ErrorKind::invalid,
-                    "expected " + what + ", found \"" + shown_text(row.cells[i]) + "\"",
-                    table_place(file, row.line), std::string(kind.remedy));
+                    "expected " + what_ + ", found \"" + shown_text(row.cells[i]) + "\"",
+                    table_place(file_, row.line), std::string(kind_.remedy));
       }
-      table.values.push_back(*value);
+      if (kind_.is_flag) {
+        table_.flags.push_back(*value == 1.0F ? 1 : 0);
+      } else {
+        table_.values.push_back(*value);
+      }
     }
+    return {};
   }
-  return table;
+
+  Result<PictureTable> finish() {
+    if (table_.files.empty()) return no_files(file_);
+    return std::move(table_);
+  }
+
+ private:
+  Result<void> set_width(const TableRow& row) {
+    const std::size_t width = row.cells.size() - 1;
+    if (width < 1 || width > static_cast<std::size_t>(kMostClasses)) {
+      return fail(ErrorKind::invalid,
+                  "has " + std::to_string(width) + " " + what_ + " for a picture",
+                  table_place(file_, row.line),
+                  "write 1 to 65536 " + what_ + " in every line, after the file");
+    }
+    table_.width = static_cast<int>(width);
+    return {};
+  }
+
+  const fs::path& file_;
+  const CellKind& kind_;
+  std::string what_;
+  std::span<const std::string> known_names_;
+  bool is_first_ = true;
+  PictureTable table_;
+};
+
+Result<PictureTable> values_of(const fs::path& file, std::string_view text, const CellKind& kind,
+                               std::span<const std::string> known_names) {
+  ValueTable table(file, kind, known_names);
+  const auto read =
+      for_each_row(file, text, [&table](const TableRow& row) { return table.take(row); });
+  if (!read) return tl::unexpected(read.error());
+  return table.finish();
 }
 
 // "cat; dog" as its names.
@@ -134,82 +220,116 @@ std::set<std::string> tags_in(std::string_view cell) {
   return tags;
 }
 
-// REQUIRES: rows, each with two cells.
-Result<PictureTable> lists_of(const fs::path& file, const std::vector<TableRow>& rows,
+bool is_heading_of_lists(const TableRow& row) {
+  const std::string second = lower_case(trimmed(row.cells[1]));
+  return second == "tags" || second == "labels";
+}
+
+// Of a table of tags, whatever its form is.
+struct TagForm {
+  bool has_two_cells = true;  // in each line
+  bool has_names = false;     // cells that are no flags
+  std::int64_t files = 0;
+  bool has_heading = false;  // as a table of lists
+  // If it is one of lists:
+  std::set<std::string> tags = {};
+  std::optional<Error> number = {};  // the first tag that must be a flag written otherwise
+
+  [[nodiscard]] bool has_lists() const { return has_two_cells && has_names; }
+};
+
+bool is_plain_integer(std::string_view text) {
+  return text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+Result<TagForm> tag_form_of(const fs::path& file, std::string_view text) {
+  TagForm form;
+  bool is_first = true;
+  bool is_first_named = false;
+  const auto read = for_each_row(file, text, [&](const TableRow& row) -> Result<void> {
+    const bool is_named = !std::all_of(row.cells.begin() + 1, row.cells.end(), is_flag);
+    ++form.files;
+    form.has_two_cells &= row.cells.size() == 2;
+    const bool was_first = std::exchange(is_first, false);
+    // A heading is no line of a picture, so only the others say what the form is.
+    (was_first ? is_first_named : form.has_names) |= is_named;
+    if (!form.has_two_cells) return {};
+    if (was_first && is_heading_of_lists(row)) {
+      form.has_heading = true;
+      return {};
+    }
+    for (const std::string& tag : tags_in(row.cells[1])) {
+      if (!form.number && is_written_as_number(tag) && !is_plain_integer(tag)) {
+        form.number =
+            Error{ErrorKind::invalid, "\"" + shown_text(tag) + "\" is a number, not a tag",
+                  table_place(file, row.line), "write 0 or 1, or the names of tags"};
+      }
+      form.tags.insert(tag);
+    }
+    return {};
+  });
+  if (!read) return tl::unexpected(read.error());
+  if (form.files == 1) form.has_names = is_first_named;
+  if (form.has_heading) --form.files;
+  return form;
+}
+
+// REQUIRES: form.has_lists(), of the same text.
+Result<PictureTable> lists_of(const fs::path& file, std::string_view text, const TagForm& form,
                               std::span<const std::string> known_names) {
-  std::set<std::string> found;
-  for (const TableRow& row : rows)
-    found.merge(tags_in(row.cells[1]));
-  const auto numbers = number_classes(found, known_names, file.string());
+  if (form.files == 0) return no_files(file);
+  if (form.number) return tl::unexpected(*form.number);
+  const auto numbers = number_classes(form.tags, known_names, file.string());
   if (!numbers) return tl::unexpected(numbers.error());
   if (numbers->empty() || std::ssize(*numbers) > kMostClasses) {
     return fail(ErrorKind::invalid, "has " + std::to_string(numbers->size()) + " different tags",
                 file.string(), "give 1 to 65536 tags");
   }
-  PictureTable table{.files = {},
-                     .values = {},
-                     .width = static_cast<int>(numbers->size()),
-                     .names = names_of(*numbers)};
-  table.values.resize(rows.size() * numbers->size());
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (rows[i].cells[0].empty()) {
-      return fail(ErrorKind::invalid, "names no file", table_place(file, rows[i].line),
+  const std::int64_t bytes = form.files * std::ssize(*numbers);
+  if (bytes > kMostFlagBytes) {
+    return fail(ErrorKind::invalid,
+                "a flag for each of " + format_count(std::ssize(*numbers)) + " tags of " +
+                    format_count(form.files) + " files takes " + format_bytes(bytes) +
+                    ", more than " + format_bytes(kMostFlagBytes),
+                file.string(), "leave out tags that few files have");
+  }
+  PictureTable table{
+      .files = {}, .width = static_cast<int>(numbers->size()), .names = names_of(*numbers)};
+  table.flags.resize(static_cast<std::size_t>(bytes));
+  bool is_first = true;
+  const auto read = for_each_row(file, text, [&](const TableRow& row) -> Result<void> {
+    if (std::exchange(is_first, false) && form.has_heading) return {};
+    if (row.cells[0].empty()) {
+      return fail(ErrorKind::invalid, "names no file", table_place(file, row.line),
                   "write `file,tag;tag` in every line");
     }
-    table.files.push_back(picture_path(file, rows[i].cells[0]));
-    for (const std::string& tag : tags_in(rows[i].cells[1]))
-      table.values[i * numbers->size() + static_cast<std::size_t>(numbers->at(tag))] = 1.0F;
-  }
+    const std::size_t begin = table.files.size() * numbers->size();
+    table.files.push_back(picture_path(file, row.cells[0]));
+    for (const std::string& tag : tags_in(row.cells[1]))
+      table.flags[begin + static_cast<std::size_t>(numbers->at(tag))] = 1;
+    return {};
+  });
+  if (!read) return tl::unexpected(read.error());
   return table;
-}
-
-bool has_two_cells(const TableRow& row) {
-  return row.cells.size() == 2;
-}
-
-bool is_heading_of_lists(const TableRow& row) {
-  const std::string second = lower_case(trimmed(row.cells[1]));
-  return second == "tags" || second == "labels";
 }
 
 }  // namespace
 
 Result<PictureTable> read_number_table(const fs::path& file,
                                        std::span<const std::string> known_names) {
-  auto rows = read_table(file);
-  if (!rows) return tl::unexpected(rows.error());
-  std::vector<std::string> names =
-      take_names(*rows, [](const std::string& cell) { return number_in(cell).has_value(); });
-  if (auto same = check_names(names, known_names, file.string()); !same)
-    return tl::unexpected(same.error());
-  if (rows->empty()) return no_files(file);
-  return values_of(file, *rows, std::move(names), kNumbers);
+  const auto text = read_table(file);
+  if (!text) return tl::unexpected(text.error());
+  return values_of(file, *text, kNumbers, known_names);
 }
 
 Result<PictureTable> read_tag_table(const fs::path& file,
                                     std::span<const std::string> known_names) {
-  auto rows = read_table(file);
-  if (!rows) return tl::unexpected(rows.error());
-  if (rows->empty()) return no_files(file);
-  // A heading is no line of a picture, so only the others say what the form is.
-  const auto is_named = [](const TableRow& row) {
-    return std::any_of(row.cells.begin() + 1, row.cells.end(),
-                       [](const std::string& cell) { return !is_flag(cell); });
-  };
-  const bool has_lists =
-      std::ranges::all_of(*rows, has_two_cells) &&
-      std::any_of(rows->begin() + (rows->size() > 1 ? 1 : 0), rows->end(), is_named);
-  if (has_lists) {
-    if (is_heading_of_lists(rows->front())) rows->erase(rows->begin());
-    if (rows->empty()) return no_files(file);
-    return lists_of(file, *rows, known_names);
-  }
-  std::vector<std::string> names =
-      take_names(*rows, [](const std::string& cell) { return is_flag(cell); });
-  if (auto same = check_names(names, known_names, file.string()); !same)
-    return tl::unexpected(same.error());
-  if (rows->empty()) return no_files(file);
-  return values_of(file, *rows, std::move(names), kFlags);
+  const auto text = read_table(file);
+  if (!text) return tl::unexpected(text.error());
+  const auto form = tag_form_of(file, *text);
+  if (!form) return tl::unexpected(form.error());
+  if (form->has_lists()) return lists_of(file, *text, *form, known_names);
+  return values_of(file, *text, kFlags, known_names);
 }
 
 }  // namespace autotuned::input

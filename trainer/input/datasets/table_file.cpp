@@ -43,17 +43,19 @@ std::optional<std::string> take_cell(std::string_view& text, char separator) {
 
 }  // namespace
 
-Result<std::vector<TableRow>> read_table(const fs::path& file) {
-  const auto read = read_file(file, kMostTableBytes);
-  if (!read) return tl::unexpected(read.error());
+Result<std::string> read_table(const fs::path& file) {
+  return read_file(file, kMostTableBytes);
+}
+
+Result<void> for_each_row(const fs::path& file, std::string_view text, const RowTaker& take) {
   const char separator = lower_case(file.extension().string()) == ".tsv" ? '\t' : ',';
-  std::string_view text = *read;
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  std::vector<TableRow> rows;
+  TableRow row;
   for (std::int64_t line = 1; !text.empty(); ++line) {
     const std::string_view before = text;
-    std::vector<std::string> cells;
+    std::vector<std::string>& cells = row.cells;
+    cells.clear();
     for (bool is_more = true; is_more;) {
       auto cell = take_cell(text, separator);
       if (!cell) {
@@ -69,14 +71,14 @@ Result<std::vector<TableRow>> read_table(const fs::path& file) {
       return fail(ErrorKind::invalid, "text follows a quoted cell", table_place(file, line));
     }
     if (!text.empty()) text.remove_prefix(1);
-    const std::int64_t first_line = line;
-    const std::string_view taken = before.substr(0, before.size() - text.size());
-    const auto breaks = std::ranges::count(taken, '\n');
+    row.line = line;
+    const std::string_view whole = before.substr(0, before.size() - text.size());
+    const auto breaks = std::ranges::count(whole, '\n');
     line += std::max<std::int64_t>(breaks, 1) - 1;
     if (cells.size() == 1 && cells[0].empty()) continue;
-    rows.push_back({std::move(cells), first_line});
+    if (auto taken = take(row); !taken) return taken;
   }
-  return rows;
+  return {};
 }
 
 std::string table_place(const fs::path& file, std::int64_t line) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,10 +18,17 @@ struct TableRow {
   std::int64_t line = 1;           // in the file, from 1
 };
 
-// The lines of a table, without empty ones. Cells are separated by tabs if the name ends in `.tsv`, else by commas; they
-// may be quoted as in RFC 4180. Reads the whole file, at most 1 GiB. Errors name file and line; ErrorKind::invalid: a
-// wrong quote.
-[[nodiscard]] Result<std::vector<TableRow>> read_table(const std::filesystem::path& file);
+// Takes a line, which it may change; an error ends the reading.
+using RowTaker = std::function<Result<void>(TableRow& row)>;
+
+// The text of a table, at most 1 GiB.
+[[nodiscard]] Result<std::string> read_table(const std::filesystem::path& file);
+
+// Gives the lines of that text in order, without empty ones. Cells are separated by tabs if the name of `file` ends in
+// `.tsv`, else by commas; they may be quoted as in RFC 4180. Errors name file and line; ErrorKind::invalid: a wrong
+// quote; or those of `take`.
+[[nodiscard]] Result<void> for_each_row(const std::filesystem::path& file, std::string_view text,
+                                        const RowTaker& take);
 
 // "FILE:LINE", for errors.
 [[nodiscard]] std::string table_place(const std::filesystem::path& file, std::int64_t line);

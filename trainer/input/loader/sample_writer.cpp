@@ -63,22 +63,25 @@ SampleWriter::Scratch SampleWriter::make_scratch() const {
 Result<void> SampleWriter::write(const BatchRing::Chunk& chunk, PixelType type,
                                  Scratch& scratch) const {
   const auto& indices = chunk.indices;
+  const std::size_t bytes = pipeline_.written_bytes(type);
+  auto* out = static_cast<std::uint8_t*>(chunk.buffer.images) +
+              static_cast<std::size_t>(chunk.begin) * bytes;
   for (std::size_t i = 0; i < indices.size(); ++i) {
     if (i + kPrefetchDistance < indices.size()) prefetch(indices[i + kPrefetchDistance]);
-    auto written = write_sample(chunk, i, type, scratch);
+    auto written = write_sample(chunk, i, type, out, scratch);
     if (!written) return written;
+    out += bytes;
   }
   return {};
 }
 
 Result<void> SampleWriter::write_sample(const BatchRing::Chunk& chunk, std::size_t i,
-                                        PixelType type, Scratch& scratch) const {
+                                        PixelType type, std::uint8_t* out, Scratch& scratch) const {
   const std::int64_t index = chunk.indices[i];
   const std::size_t at = static_cast<std::size_t>(chunk.begin) + i;
   Position position = chunk.position;
   position.sample += static_cast<std::int64_t>(i);
   const BatchBuffer& batch = chunk.buffer;
-  auto* const out = static_cast<std::uint8_t*>(batch.images) + at * pipeline_.written_bytes(type);
   const auto try_sample = [&](std::int64_t tried) {
     return about_sample(dataset_, tried, [&] {
       if (target_floats_ == 0) {

@@ -41,9 +41,9 @@ class SampleWriter {
 
  private:
   void prefetch(std::int64_t index) const;
-  // That with index `i` of the chunk.
+  // That with index `i` of the chunk, its image to `out`.
   Result<void> write_sample(const BatchRing::Chunk& chunk, std::size_t i, PixelType type,
-                            Scratch& scratch) const;
+                            std::uint8_t* out, Scratch& scratch) const;
   Result<void> write_image(std::int64_t index, Position position, PixelType type, std::uint8_t* out,
                            Scratch& scratch) const;
   Result<Sample> stored_sample(std::int64_t index, Scratch& scratch) const;

@@ -77,6 +77,34 @@ TEST_F(NumberTable, SaysWhereItIsWrong) {
     EXPECT_THAT(error_of("a.png,1\nb.png," + std::string(number)), HasSubstr("table.csv:2"));
 }
 
+// What is wrong in the first line does not make it a heading, which would lose its sample.
+TEST_F(NumberTable, TakesNoPictureForAHeading) {
+  for (const char* const number :
+       {"nan", "-inf", "", " ", "1e99", "1e999", "1.5x", "+-1", "-.5e"}) {
+    EXPECT_THAT(error_of("a.png," + std::string(number) + "\nb.png,1\n"),
+                AllOf(HasSubstr("table.csv:1"), HasSubstr("expected numbers, found")))
+        << number;
+  }
+  const auto table = read("a.png,+1.5\nb.png,1\n");
+  ASSERT_TRUE(table) << table.error().message();
+  EXPECT_THAT(table->names, IsEmpty());
+  EXPECT_THAT(table->values, ElementsAre(1.5F, 1.0F));
+  EXPECT_THAT(read("file,info,nan_share\na.png,1,2\n")->names, ElementsAre("info", "nan_share"));
+}
+
+TEST_F(NumberTable, TakesNumbersThatAreTooSmallAsZero) {
+  const auto table = read("a.png,1e-46\nb.png,-1e-400\nc.png,1e-40\nd.png, +2 \n");
+  ASSERT_TRUE(table) << table.error().message();
+  EXPECT_THAT(table->values, ElementsAre(0.0F, 0.0F, 1e-40F, 2.0F));
+}
+
+TEST_F(NumberTable, NamesEveryColumnOnce) {
+  EXPECT_THAT(error_of("file,age,\na.png,1,2\n"),
+              AllOf(HasSubstr("table.csv:1"), HasSubstr("column 3 has no name")));
+  EXPECT_THAT(error_of("\nfile,age, age\na.png,1,2\n"),
+              AllOf(HasSubstr("table.csv:2"), HasSubstr("two columns are named \"age\"")));
+}
+
 TEST_F(NumberTable, IsADataSet) {
   std::filesystem::copy(fixture_path("png_grey.png"), folder_ / "a.png");
   std::filesystem::copy(fixture_path("png_grey.png"), folder_ / "b.png");
@@ -118,7 +146,7 @@ TEST_F(TagTable, HasAColumnForEachTag) {
   const auto table = read("file,cat,dog\na.png,1,0\nb.png, 0 ,1\n");
   ASSERT_TRUE(table) << table.error().message();
   EXPECT_THAT(table->names, ElementsAre("cat", "dog"));
-  EXPECT_THAT(table->values, ElementsAre(1.0F, 0.0F, 0.0F, 1.0F));
+  EXPECT_THAT(table->flags, ElementsAre(1, 0, 0, 1));
   const auto numbered = read("a.png,1\nb.png,0\n");
   ASSERT_TRUE(numbered) << numbered.error().message();
   EXPECT_EQ(numbered->width, 1);
@@ -132,12 +160,12 @@ TEST_F(TagTable, OrAListOfTags) {
     const auto table = read(std::string(heading) + "a.png,dog; cat\nb.png,\nc.png,cat;cat\n");
     ASSERT_TRUE(table) << table.error().message();
     EXPECT_THAT(table->names, ElementsAre("cat", "dog"));
-    EXPECT_THAT(table->values, ElementsAre(1.0F, 1.0F, 0.0F, 0.0F, 1.0F, 0.0F));
+    EXPECT_THAT(table->flags, ElementsAre(1, 1, 0, 0, 1, 0));
   }
   // Those of the training number them.
   const auto test = read("a.png,dog\n", {"ant", "cat", "dog"});
   ASSERT_TRUE(test) << test.error().message();
-  EXPECT_THAT(test->values, ElementsAre(0.0F, 0.0F, 1.0F));
+  EXPECT_THAT(test->flags, ElementsAre(0, 0, 1));
   EXPECT_THAT(error_of("a.png,emu\n", {"ant", "cat"}), HasSubstr("emu"));
 }
 
@@ -150,6 +178,51 @@ TEST_F(TagTable, SaysWhereItIsWrong) {
   EXPECT_THAT(error_of("a.png,\nb.png,\n"), HasSubstr("0 different tags"));
   EXPECT_THAT(error_of("file,cat,dog\na.png,1,0\n", {"dog", "cat"}),
               HasSubstr("the columns are cat, dog"));
+}
+
+TEST_F(TagTable, TakesNoPictureForAHeading) {
+  for (const char* const flags : {",", "nan,0", "2,0", "1.0,0.0"}) {
+    EXPECT_THAT(error_of("a.png," + std::string(flags) + "\nb.png,1,0\n"),
+                AllOf(HasSubstr("table.csv:1"), HasSubstr("expected flags, found")))
+        << flags;
+  }
+  EXPECT_THAT(error_of("file,cat,cat\na.png,1,0\n"), HasSubstr("two columns are named \"cat\""));
+}
+
+TEST_F(TagTable, TakesNoNumbersForTags) {
+  for (const char* const number : {"1.0", "-1", "1e0", "nan"}) {
+    EXPECT_THAT(error_of("a.png,cat\nb.png," + std::string(number) + "\n"),
+                AllOf(HasSubstr("table.csv:2"), HasSubstr("write 0 or 1")));
+  }
+  EXPECT_THAT(error_of("a.png,1.0\nb.png,0.0\n"),
+              AllOf(HasSubstr("table.csv:1"), HasSubstr("write 0 or 1")));
+  EXPECT_THAT(read("a.png,12;7\nb.png,12\n")->names, ElementsAre("12", "7"));
+}
+
+TEST_F(TagTable, HasALimit) {
+  std::string text;
+  for (int i = 0; i < 40'000; ++i)
+    text += "a.png,t" + std::to_string(i) + "\n";
+  EXPECT_THAT(error_of(text), HasSubstr("40,000 tags of 40,000 files"));
+}
+
+// As docs/recipe.md shows them.
+TEST_F(TagTable, IsADataSet) {
+  std::filesystem::copy(fixture_path("png_grey.png"), folder_ / "1.png");
+  std::filesystem::copy(fixture_path("png_grey.png"), folder_ / "2.png");
+  for (const char* const text :
+       {"file,cat,dog\n1.png,1,0\n2.png,0,1\n", "1.png,cat\n2.png,dog\n"}) {
+    folder_.write("scenes.csv", text);
+    const auto data = open_dataset(
+        "image_tags", {{"index", (folder_ / "scenes.csv").string()}, {"repeat_to", 3}});
+    ASSERT_TRUE(data) << data.error().message();
+    EXPECT_EQ((*data)->target(), (TargetType{TargetKind::tags, 2}));
+    std::vector<float> values(2);
+    (*data)->read_target(2, values);
+    EXPECT_THAT(values, ElementsAre(1.0F, 0.0F));
+    (*data)->read_target(1, values);
+    EXPECT_THAT(values, ElementsAre(0.0F, 1.0F));
+  }
 }
 
 std::unique_ptr<Dataset> synthetic(std::int64_t targets, std::int64_t seed = 1) {
