@@ -63,6 +63,13 @@ Field train_field() {
             .type = boolean,
             .summary = "Leave out the last batch of an epoch if it is not full.",
             .default_text = "true"},
+           {.key = "ranks",
+            .type = integer,
+            .summary = "Number of processes of this machine that train together. Each has "
+                       "batches of batch_size samples of its own, and gradients are "
+                       "averaged (docs/distributed.md).",
+            .default_text = "1",
+            .range = {.minimum = 1, .maximum = kMostRanks}},
            {.key = "accumulate",
             .type = integer,
             .summary = "Number of equal parts of a batch that go through the model one after "
