@@ -188,8 +188,14 @@ std::string integrity_of(const SQLite::Database& database) {
   };
   // One damaged page makes a hundred lines about the pages behind it.
   SQLite::Statement pages(database, "PRAGMA integrity_check(3)");
-  while (pages.executeStep())
-    add(pages.getColumn(0).getString());
+  try {
+    while (pages.executeStep())
+      add(pages.getColumn(0).getString());
+  } catch (const SQLite::Exception& error) {
+    // After the pages it reads the rows, which stops at a damaged page.
+    if (error.getErrorCode() != SQLITE_CORRUPT) throw;
+    add(error.what());
+  }
   // Its references cannot be followed.
   if (findings != "ok") return findings;
   findings.clear();
