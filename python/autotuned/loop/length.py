@@ -3,9 +3,9 @@
 
 A script that counts epochs or steps keeps their number under a name that says so. That is no
 proof: it decides whether something is worth a try that costs time once, and how long the script is
-tuned at most, never whether a change is right. For the first the fewest steps count that a variable
-near the loop tells. For the second only epochs count, and the most of them: a number of steps may
-be one of something else (of a diffusion, of a solver), and would end the tuning too early.
+tuned at most, never whether a change is right. For the first, the fewest steps count that a
+variable near the loop tells. For the second only epochs count, and the most of them: a number of
+steps may be one of something else (of a diffusion, of a solver), and would end the tuning early.
 """
 
 from __future__ import annotations
