@@ -375,7 +375,7 @@ TEST(Run, LocksTheDeviceOnWhichItsTrainerIs) {
   auto held = lock_file(locks / name, "somebody else", /*wait=*/false);
   ASSERT_TRUE(held);
   Running run = scene.start_run();
-  ASSERT_TRUE(run.wait_for("waiting: the device cpu, held by somebody else"));
+  ASSERT_TRUE(run.wait_for("waiting: the device MIG-" + uuid + ", held by somebody else"));
   held->reset();
   const Outcome outcome = run.finish();
   EXPECT_EQ(outcome.code, 0) << outcome.err;

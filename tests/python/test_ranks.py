@@ -41,7 +41,11 @@ def write_job(folder: pathlib.Path) -> None:
         f"""autotuned: 1
 name: ranks
 device: cpu
-model: {{type: mlp, hidden: {data_parallel.HIDDEN}, classes: {data_parallel.CLASSES}, weights: start.pt}}
+model:
+  type: mlp
+  hidden: {data_parallel.HIDDEN}
+  classes: {data_parallel.CLASSES}
+  weights: start.pt
 data: {{type: idx, images: images, labels: labels, shuffle: false}}
 input:
   - scale: {{by: 1/256}}
@@ -57,7 +61,8 @@ def train_in_pytorch(folder: pathlib.Path, ranks: int) -> dict[str, torch.Tensor
     script = HERE / "scripts" / "data_parallel.py"
     started = [
         subprocess.Popen(
-            [sys.executable, str(script), str(folder), str(rank), str(ranks), str(STEPS), str(BATCH)]
+            [sys.executable, str(script), str(folder)]
+            + [str(number) for number in (rank, ranks, STEPS, BATCH)]
         )
         for rank in range(ranks)
     ]
