@@ -161,12 +161,10 @@ void read_step_rules(Reader& train, StepRules& rules) {
   read("clip_norm", rules.clip_norm, kMost);
   read("clip_value", rules.clip_value, kMost);
   read("ema_decay", rules.ema_decay, 1.0);
-  constexpr double kLeastAlpha = 1e-6;  // below, the logarithms of what is drawn are infinite
-  constexpr double kMostAlpha = 1000.0;
   for (const auto& [field, alpha] : {std::pair{"mixup_alpha", &rules.mixup_alpha},
                                      std::pair{"cutmix_alpha", &rules.cutmix_alpha}}) {
     read(field, *alpha, kMost);
-    if (*alpha && !(**alpha >= kLeastAlpha && **alpha <= kMostAlpha))
+    if (*alpha && !(**alpha >= kMixAlphas.minimum && **alpha <= kMixAlphas.maximum))
       train.refuse(field, "a number in its range");
   }
 }

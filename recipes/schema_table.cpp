@@ -11,7 +11,6 @@ using enum FieldType;
 
 constexpr Range kPositive{.minimum = 0, .open_minimum = true};
 constexpr Range kNotNegative{.minimum = 0};
-constexpr Range kAlphas{.minimum = 1e-6, .maximum = 1000};
 constexpr Range kBatchSizes{.minimum = 1, .maximum = 1'048'576};
 
 std::string one_length(const YamlNode& map) {
@@ -100,13 +99,13 @@ Field train_field() {
             .summary = "Mix each sample of a batch, and its class, with another by a share from "
                        "Beta(alpha, alpha), as torchvision's MixUp. For cross_entropy.",
             .default_in_words = "samples are not mixed",
-            .range = kAlphas},
+            .range = kMixAlphas},
            {.key = "cutmix_alpha",
             .type = number,
             .summary = "Replace a rectangle of each sample by that of another, as torchvision's "
                        "CutMix. With both, each batch gets one of the two at random.",
             .default_in_words = "samples are not cut",
-            .range = kAlphas}},
+            .range = kMixAlphas}},
       .rule = train_fits};
 }
 

@@ -52,6 +52,9 @@ struct Range {
   [[nodiscard]] std::string text() const;
 };
 
+// Of MixUp and CutMix. Below, the logarithms of what is drawn are infinite.
+inline constexpr Range kMixAlphas{.minimum = 1e-6, .maximum = 1000};
+
 struct Variant;
 
 // What is wrong with a map as a whole, or nothing. `values` lacks what was wrong by itself.
