@@ -90,6 +90,13 @@ double schedule_factor(const Typed& schedule, std::int64_t samples_seen,
   return progress < warmup ? factor * rise(warmup, progress) : factor;
 }
 
+LengthDependence length_dependence(const Typed& schedule) {
+  for (const char* const type : {"cosine", "polynomial", "one_cycle"})
+    if (schedule.type == type) return LengthDependence::course;
+  const double share = get_number(schedule.parameters, "warmup_ratio").value_or(0.0);
+  return share > 0.0 ? LengthDependence::warmup : LengthDependence::none;
+}
+
 Result<void> check_schedule(const Typed& schedule) {
   const Json& parameters = schedule.parameters;
   const auto out_of_range = [](const char* name) -> Result<void> {

@@ -14,6 +14,7 @@
 #include "daemon/logs/log_points.hpp"
 #include "daemon/logs/training_log.hpp"
 #include "daemon/report/history_reading.hpp"
+#include "daemon/report/lineage.hpp"
 #include "daemon/web/page_data.hpp"
 #include "daemon/web/page_markup.hpp"
 
@@ -34,11 +35,17 @@ Result<void> write(const std::filesystem::path& file, const char* what, std::str
   return done;
 }
 
-Result<void> write_logs(const ExportOptions& options, const NamedRun& named,
-                        std::vector<Written>& written) {
+Result<void> write_logs(const ExportOptions& options, const storage::History& history,
+                        const NamedRun& named, std::vector<Written>& written) {
   const std::string& run = named.run.id.text;
-  const std::vector<Json> log =
-      read_training_log(std::filesystem::path(named.run.output_dir) / "log" / kTrainingLog, run);
+  const auto earlier = runs_before(history, named.run);
+  if (!earlier) return tl::unexpected(earlier.error());
+  std::vector<std::string> before;
+  for (const storage::RunRow& one : *earlier)
+    before.push_back(one.id.text);
+  const std::filesystem::path file =
+      std::filesystem::path(named.run.output_dir) / "log" / kTrainingLog;
+  const std::vector<Json> log = read_training_log(file, run, before);
   std::vector<LogPoint> points = training_points(log);
   const std::vector<LogPoint> trials = trial_points(named.trials);
   points.insert(points.end(), trials.begin(), trials.end());
@@ -79,7 +86,7 @@ Result<void> write_all(const ExportOptions& options, const storage::History& his
   if (options.tensorboard.empty() && options.csv.empty() && options.jsonl.empty()) return {};
   const auto named = find_named_run(history, options.run);
   if (!named) return tl::unexpected(named.error());
-  return write_logs(options, *named, written);
+  return write_logs(options, history, *named, written);
 }
 
 }  // namespace

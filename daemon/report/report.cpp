@@ -12,6 +12,7 @@
 
 #include "base/printable.hpp"
 #include "base/text.hpp"
+#include "daemon/report/lineage.hpp"
 #include "daemon/report/script_report.hpp"
 #include "daemon/report/test_report.hpp"
 #include "daemon/report/tuning_end.hpp"
@@ -104,14 +105,20 @@ std::string outcome_text(const storage::RunRow& run, const std::vector<TrialReco
     return "kept     nothing: " + unconfirmed_text(run, trials) + "\n";
   }
   if (run.best.empty()) return {};
+  const std::string extended = extended_run(run);
+  const std::string lineage =
+      extended.empty() ? "" : "extends  run " + extended + ", of which the configuration is\n";
   if (is_unsearched(run)) {
-    return "tuning   none, since its budget is 0: the starting configuration stays\n" +
-           training_text(run) + classes_text(run.training);
+    const std::string tuning =
+        extended.empty()
+            ? "tuning   none, since its budget is 0: the starting configuration stays\n"
+            : "tuning   none\n";
+    return lineage + tuning + training_text(run) + classes_text(run.training);
   }
   const bool is_confirmed = run.speedup.pairs > 0;
   const std::string note = quotient_note(run);
   std::string text =
-      fmt::format("start    {}{}\nbest     {}\nfaster   {}{}\n",
+      fmt::format("{}start    {}{}\nbest     {}\nfaster   {}{}\n", lineage,
                   rate_text(run.baseline_samples_per_second, unit_of(run)),
                   is_confirmed ? ", beside the best one" : "",
                   rate_text(run.best_samples_per_second, unit_of(run)),
@@ -184,7 +191,9 @@ Json run_summary_json(const storage::RunRow& run) {
   for (const char* const of_classes : kOfClasses) {
     if (training.is_object()) training.erase(of_classes);
   }
+  const std::string extended = extended_run(run);
   return {{"run", run.id.text},
+          {"extends", extended.empty() ? Json() : Json(extended)},
           {"recipe", run.recipe_name},
           {"recipe_hash", run.recipe_hash},
           {"machine", run.environment_key},

@@ -28,6 +28,7 @@ constexpr std::array kKnown = {
     KnownFile{"model_ema.pt", "the same with the averages of the weights"},
     KnownFile{"model_best.pt", "the weights at the best evaluation"},
     KnownFile{"model_best_ema.pt", "their averages there, which were evaluated"},
+    KnownFile{"training_state.pt", "the state at the end, from which `run --extend` goes on"},
     KnownFile{"best.yaml", "the recipe with the kept configuration"},
     KnownFile{"summary.json", "the result, as `run --json` prints it"},
     KnownFile{"log/training.jsonl", "training curves; `export` writes them for TensorBoard"},
@@ -70,14 +71,24 @@ RunFiles files_of(const storage::RunRow& run) {
     if (is_result && !has_results) continue;
     add(folder / known.name, known.what, found.files);
   }
-  std::vector<fs::path> saved;
+  if (!has_results) {
+    add(folder / ("model_best-" + run.id.text + ".pt"), "the weights at the best evaluation so far",
+        found.files);
+  }
   std::error_code failed;
-  for (fs::directory_iterator entry(folder / ("epochs-" + run.id.text), failed), end;
-       !failed && entry != end; entry.increment(failed))
-    saved.push_back(entry->path());
+  std::vector<fs::path> saved;
+  // The second is what older versions called it.
+  for (const char* const beginning : {"weights-", "epochs-"}) {
+    for (fs::directory_iterator entry(folder / (beginning + run.id.text), failed), end;
+         !failed && entry != end; entry.increment(failed))
+      saved.push_back(entry->path());
+  }
   std::ranges::sort(saved);
-  for (const fs::path& one : saved)
-    add(one, "weights at the end of an epoch", found.files);
+  for (const fs::path& one : saved) {
+    const bool is_of_epoch = one.filename().string().starts_with("model_epoch_");
+    add(one, is_of_epoch ? "weights at the end of an epoch" : "weights after so many steps",
+        found.files);
+  }
   std::vector<fs::path> logs;
   for (fs::directory_iterator entry(folder / "log", failed), end; !failed && entry != end;
        entry.increment(failed)) {

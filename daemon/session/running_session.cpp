@@ -108,7 +108,7 @@ Result<int> RunningSession::run() {
   }
   if (auto written = write_best(); !written) return end_with(written.error());
   if (!request_.tune_only) {
-    if (auto saved = job_->save(model()); !saved) return end_with(saved.error());
+    if (auto saved = save_model(); !saved) return end_with(saved.error());
     if (auto checked = check_trained_model(); !checked) return end_with(checked.error());
   }
   auto finished = finish();
@@ -127,7 +127,18 @@ Result<void> RunningSession::open_run() {
                                  recipe_as_given_.to_json()});
   if (!stored) return stored;
 
-  const storage::RunKey key{recipe_hash, environment, plan_of(request_.recipe), request_.tune_only};
+  if (request_.extends) {
+    auto found = find_extension(*history_, request_, recipe_hash);
+    if (!found) return tl::unexpected(found.error());
+    auto checked = check_schedule_of(*found, request_.recipe, job_->facts());
+    if (!checked) return checked;
+    extension_ = *std::move(found);
+  }
+  const storage::RunKey key{recipe_hash, environment,
+                            extension_
+                                ? plan_of(request_.recipe, extension_->run, extension_->schedule)
+                                : plan_of(request_.recipe),
+                            request_.tune_only};
   auto unfinished = claim_run(*history_, request_, key);
   if (!unfinished) return tl::unexpected(unfinished.error());
   const bool is_continued = unfinished->run.has_value();
@@ -138,9 +149,7 @@ Result<void> RunningSession::open_run() {
     auto other = history_->other_unfinished_run(key);
     if (!other) return tl::unexpected(other.error());
     if (*other) warn({other_run_text(**other)});
-    run_ = new_run(recipe_as_given_, request_, key, knobs_, clock_.unix_time_ns());
-    stored = history_->put_run(run_);
-    if (stored) stored = claim_new_run();
+    stored = begin_run(key);
   }
   if (!stored) return stored;
   has_run_ = true;
@@ -154,7 +163,22 @@ Result<void> RunningSession::open_run() {
           {"is_continued", is_continued},
           {"state", storage::to_string(run_.state)},
           {"device", get_string(job_->facts(), "device").value_or("?")}});
+  if (extension_) {
+    report({{"event", "note"}, {"text", extension_text(*extension_)}});
+  } else if (!is_continued && !request_.tune_only) {
+    // A longer training may be meant to go on with the one that is there.
+    const auto other = find_extension(*history_, request_, recipe_hash);
+    if (other && other->base)
+      report({{"event", "note"}, {"text", extendable_text(*other)}});
+  }
   return history_->set_patience(patience_of(*control_, history_->path()));
+}
+
+Result<void> RunningSession::begin_run(const storage::RunKey& key) {
+  run_ = new_run(recipe_as_given_, request_, key, knobs_, clock_.unix_time_ns());
+  if (extension_ && extension_->base) warn(take_over(*extension_->base, knobs_, run_));
+  if (auto stored = history_->put_run(run_); !stored) return stored;
+  return claim_new_run();
 }
 
 Result<void> RunningSession::claim_new_run() {

@@ -17,6 +17,7 @@
 #include "daemon/common/places.hpp"
 #include "daemon/common/session_request.hpp"
 #include "daemon/common/trainer_plugins.hpp"
+#include "daemon/session/extension.hpp"
 #include "daemon/session/known_knobs.hpp"
 #include "daemon/session/output_folder.hpp"
 #include "daemon/session/session_control.hpp"
@@ -45,6 +46,7 @@ class RunningSession {
 
  private:
   Result<void> open_run();
+  Result<void> begin_run(const storage::RunKey& key);
   Result<void> claim_new_run();
   Result<void> continue_run(storage::RunRow row);
   // Tells of what disturbs the measurements, now and in the story of the run.
@@ -53,6 +55,8 @@ class RunningSession {
   Result<void> tune();
   Result<void> keep_best(const tuner::SessionOutcome& outcome);
   Result<void> train();
+  // The model, and the best one of a training that goes on with another.
+  Result<void> save_model();
   Result<void> write_best();
   // Of the model that was saved: what goes wrong in it changes nothing about that.
   Result<void> check_trained_model();
@@ -103,6 +107,7 @@ class RunningSession {
   std::chrono::nanoseconds start_time_{0};  // of the first trainer
   storage::RunRow run_;
   bool has_run_ = false;
+  std::optional<Extension> extension_;  // what this run goes on with
   int trial_ = 0;  // that is going on; 0: none
   std::vector<TrialRecord> earlier_;
 };

@@ -3,13 +3,17 @@
 #include "daemon/session/running_session.hpp"
 
 #include <optional>
+#include <string>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/file.hpp"
 #include "base/machine/machine_state.hpp"
 #include "daemon/common/exit_codes.hpp"
 #include "daemon/logs/training_log.hpp"
 #include "daemon/report/history_reading.hpp"
+#include "daemon/report/lineage.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/session/continued_run.hpp"
 #include "daemon/session/known_best.hpp"
@@ -28,8 +32,13 @@ constexpr int kTrainingAttempts = 3;
 }  // namespace
 
 Result<void> RunningSession::train() {
+  std::vector<std::string> before;
+  if (const auto earlier = runs_before(*history_, run_)) {
+    for (const storage::RunRow& run : *earlier)
+      before.push_back(run.id.text);
+  }
   std::optional<TrainingLog> log;
-  if (auto opened = TrainingLog::open(output_.log / kTrainingLog, run_.id.text)) {
+  if (auto opened = TrainingLog::open(output_.log / kTrainingLog, run_.id.text, before)) {
     log.emplace(*std::move(opened));
   } else {
     warn({opened.error().message()});
@@ -42,9 +51,10 @@ Result<void> RunningSession::train() {
           (output_.log / kTrainingLog).string()});
   };
   const MachineState before = read_machine_state();
+  const Json extend = extension_ ? extension_->to_request() : Json();
   Result<Json> trained = fail(ErrorKind::internal, "training did not start");
   for (int attempt = 1; attempt <= kTrainingAttempts; ++attempt) {
-    trained = job_->train(run_.best, checkpoint(), on_progress);
+    trained = job_->train(run_.best, checkpoint(), on_progress, extend);
     const bool is_worth_repeating = !trained && (trained.error().kind == ErrorKind::crashed ||
                                                  trained.error().kind == ErrorKind::timeout);
     if (!is_worth_repeating || control_->is_requested()) break;
@@ -61,6 +71,25 @@ Result<void> RunningSession::train() {
   for (const MachineFinding& finding :
        findings_between(before, read_machine_state(), device_.gpu()))
     run_.training["disturbances"].push_back(finding.subject + ": " + finding.text);
+  return {};
+}
+
+Result<void> RunningSession::save_model() {
+  if (auto saved = job_->save(model()); !saved) return tl::unexpected(saved.error());
+  if (!extension_) return {};
+  for (const char* const ending : {".pt", "_ema.pt"}) {
+    const std::filesystem::path best =
+        request_.recipe.output_dir / ("model_best-" + run_.id.text + ending);
+    std::error_code failed;
+    // None where no evaluation was better than those of the run before.
+    if (!std::filesystem::exists(best, failed)) continue;
+    std::filesystem::rename(best, request_.recipe.output_dir / ("model_best" + std::string(ending)),
+                            failed);
+    if (failed) {
+      return tl::unexpected(
+          system_error(failed.value(), "cannot name the best model", best.string()));
+    }
+  }
   return {};
 }
 
@@ -102,7 +131,7 @@ Result<int> RunningSession::conclude_finished() {
   // Only now is there nothing left to resume.
   std::error_code ignored;
   if (!request_.tune_only && std::filesystem::exists(model(), ignored)) {
-    std::filesystem::remove(checkpoint(), ignored);
+    settle_checkpoint(request_.recipe.output_dir, run_.id.text, request_.recipe.keeps_state);
   }
   return conclude(0);
 }

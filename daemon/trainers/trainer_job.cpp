@@ -233,7 +233,8 @@ std::int64_t TrainerJob::memory_left_for(const TrainerClient& client) {
 
 Result<Json> TrainerJob::train(const Configuration& configuration,
                                const std::filesystem::path& checkpoint,
-                               const std::function<void(const Json&)>& on_progress) {
+                               const std::function<void(const Json&)>& on_progress,
+                               const Json& extend) {
   // A fresh process: nothing of the trials is left in it, neither memory nor settings.
   stop();
   has_trained_ = false;
@@ -251,6 +252,7 @@ Result<Json> TrainerJob::train(const Configuration& configuration,
       {{"configuration", configuration.to_json()},
        {"checkpoint_path", checkpoint.string()},
        {"resume", true},
+       {"extend", extend},
        {"checkpoint_every_ns", spec_.recipe.checkpoint_every.count()},
        {"progress_every_ns", kProgressEvery.count()}},
       kSilenceLimit,

@@ -5,6 +5,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/full.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <utility>
@@ -23,6 +24,7 @@ namespace {
 
 constexpr const char* kInitial = "initial";
 constexpr const char* kRateFactor = "schedule/factor";
+constexpr const char* kScheduleBegin = "schedule/begin";
 // For other damaged files, when the job has ended: less than a person or a time limit would wait for.
 constexpr std::chrono::nanoseconds kMostSearching = std::chrono::seconds(10);
 
@@ -332,6 +334,9 @@ Checkpoint Job::State::capture(HostMemory memory) {
   if (rate_factor_ != 1.0) {
     checkpoint.others.emplace_back(kRateFactor, at::full({}, rate_factor_, at::kDouble));
   }
+  if (schedule_begin_ != 0) {
+    checkpoint.others.emplace_back(kScheduleBegin, at::full({}, schedule_begin_, at::kLong));
+  }
   return checkpoint;
 }
 
@@ -341,10 +346,11 @@ double Job::State::learning_rate() const {
   const std::int64_t samples_per_epoch =
       recipe_.train.drop_last ? plan.steps_per_epoch * batch_size : this->samples_per_epoch();
   return recipe_.learning_rate_at(batch_size) * rate_factor_ *
-         recipes::schedule_factor(recipe_.schedule, samples_,
-                                  {.samples_per_epoch = samples_per_epoch,
-                                   .samples = plan.samples,
-                                   .samples_per_step = recipe_.train.batch_size});
+         recipes::schedule_factor(
+             recipe_.schedule, std::max<std::int64_t>(samples_ - schedule_begin_, 0),
+             {.samples_per_epoch = samples_per_epoch,
+              .samples = std::max<std::int64_t>(plan.samples - schedule_begin_, 1),
+              .samples_per_step = recipe_.train.batch_size});
 }
 
 Result<std::int64_t> Job::State::keep(const std::string& name) {
@@ -372,8 +378,11 @@ Result<void> Job::State::restore(const std::string& name,
   steps_ = place ? place->steps : (*checkpoint)->steps;
   samples_ = place ? place->samples.value_or((*checkpoint)->samples) : (*checkpoint)->samples;
   rate_factor_ = 1.0;
-  for (const auto& [saved, tensor] : (*checkpoint)->others)
+  schedule_begin_ = 0;
+  for (const auto& [saved, tensor] : (*checkpoint)->others) {
     if (saved == kRateFactor) rate_factor_ = tensor.item<double>();
+    if (saved == kScheduleBegin) schedule_begin_ = tensor.item<std::int64_t>();
+  }
   return {};
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "base/json.hpp"
 #include "base/result.hpp"
@@ -25,9 +26,20 @@ struct TrainingPlan {
 [[nodiscard]] TrainingPlan plan_of(const recipes::TrainLength& length, std::int64_t batch_size,
                                    std::int64_t train_samples);
 
+// Going on with the training of another run from its end (`run --extend`).
+struct ExtendRequest {
+  std::filesystem::path state;  // its checkpoint at the end
+  std::string run;              // its id, which the checkpoint must name
+  // The course of the learning rate begins anew there; otherwise it is that of the whole length.
+  bool restarts_schedule = false;
+};
+
 struct TrainRequest {
-  std::filesystem::path checkpoint_path;
-  bool resume = false;  // from checkpoint_path, when it is there
+  std::filesystem::path checkpoint_path;  // checkpoint-RUN.pt: RUN is the id of this run
+  bool resume = false;                    // from checkpoint_path, when it is there
+  // Where to start from when it is not; nothing: from the initial state. The best model of an extended training gets a name
+  // of its own, model_best-RUN.pt, so that what the other run has left stays whole.
+  std::optional<ExtendRequest> extend;
   std::int64_t checkpoint_every_ns = 600'000'000'000;
   std::int64_t progress_every_ns = 500'000'000;
 };
@@ -63,8 +75,12 @@ using ProgressSink = std::function<void(const Json&)>;
 // Of several ranks all call it. The leader alone writes files, evaluates and is cancelled, and all go on from its
 // checkpoint. Samples are those of all ranks; losses are the leader's.
 //
-// ErrorKind::invalid: the loss is not finite (names the step), or the checkpoint is of another recipe,
-// seed or batch size.
+// A training that goes on from another run's end is bit for bit one that was so long from the start, where the learning rate
+// does not depend on the length.
+//
+// ErrorKind::invalid: the loss is not finite (names the step), the checkpoint is of another recipe, seed, batch size or run,
+// or there is nothing to extend: it has as many steps already, or evaluate.patience has ended it. ErrorKind::not_found: the
+// state to extend is not there.
 [[nodiscard]] Result<TrainingSummary> train(Job& job, const TrainRequest& request,
                                             const ProgressSink& on_progress,
                                             const CancelCheck& is_cancelled);
