@@ -80,7 +80,8 @@ std::string choices_text(const recipes::Recipe& recipe, const Json& job_facts, s
     return share_text(recipes::schedule_factor(recipe.schedule, seen, length));
   };
   return "it is at " + factor_at(done, done) +
-         " of lr now. `--schedule stretch` takes the curve of the whole new length, which goes on at " +
+         " of lr now. `--schedule stretch` takes the curve of the whole new length, which "
+         "goes on at " +
          factor_at(done, whole) + "; `--schedule restart` begins the curve anew, at " +
          factor_at(0, whole - done) + ", for what is added";
 }
@@ -154,7 +155,8 @@ Result<void> check_schedule_of(const Extension& extension, const recipes::Recipe
   if (!extension.schedule.empty()) return {};
   const std::int64_t done = trained(*extension.base, "samples");
   const std::int64_t whole = tuner::training_samples(recipe, job_facts);
-  const bool was_restarted = extension.base->plan.find(kRestart) != std::string::npos;
+  const Json plan = parse_json(extension.base->plan, "plan").value_or(Json::object());
+  const bool was_restarted = member(plan, "schedule") == kRestart;
   if (depends == LengthDependence::warmup && !was_restarted) {
     // Over, in the new length too: the rate goes on without a jump.
     const double share = get_number(recipe.schedule.parameters, "warmup_ratio").value_or(0.0);

@@ -176,7 +176,15 @@ Result<void> RunningSession::open_run() {
 
 Result<void> RunningSession::begin_run(const storage::RunKey& key) {
   run_ = new_run(recipe_as_given_, request_, key, knobs_, clock_.unix_time_ns());
-  if (extension_ && extension_->base) warn(take_over(*extension_->base, knobs_, run_));
+  if (extension_) {
+    // What was begun on another machine is begun here anew.
+    if (!extension_->base) {
+      auto base = history_->run(extension_->run);
+      if (!base) return tl::unexpected(base.error());
+      extension_->base = *std::move(base);
+    }
+    warn(take_over(*extension_->base, knobs_, run_));
+  }
   if (auto stored = history_->put_run(run_); !stored) return stored;
   return claim_new_run();
 }
