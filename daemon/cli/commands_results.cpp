@@ -75,7 +75,7 @@ std::optional<double> ratio_from(std::string_view text) {
 
 }  // namespace
 
-void add_extension(CLI::App& run, RunOptions& options) {
+void add_sequel(CLI::App& run, RunOptions& options) {
   CLI::Option* const extend = run.add_flag(
       "--extend", options.extend,
       "Go on with the finished training in the output folder, to the recipe's new length");

@@ -29,7 +29,7 @@ struct ResultOptions {
 void add_results(CLI::App& app, ResultOptions& options);
 
 // The options of `run` that go on with a finished training. REQUIRES: the options that exclude it are there.
-void add_extension(CLI::App& run, RunOptions& options);
+void add_sequel(CLI::App& run, RunOptions& options);
 
 // Does what one of them was asked for; nothing when it was another command. `app` has been parsed.
 [[nodiscard]] std::optional<int> run_results(const CLI::App& app, ResultOptions& options);

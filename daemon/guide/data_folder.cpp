@@ -254,8 +254,7 @@ std::string data_of(const Place& place, const NamedTable& table) {
   const char* const type = table.peek.kind == TargetKind::numbers ? "image_targets"
                            : table.peek.kind == TargetKind::tags  ? "image_tags"
                                                                   : "image_index";
-  return std::string("type: ") + type +
-         ", index: " + path_text(place, place.folder / table.name);
+  return std::string("type: ") + type + ", index: " + path_text(place, place.folder / table.name);
 }
 
 // Tables of pictures with a class, numbers or tags for each, the first of which are there.
@@ -289,8 +288,8 @@ std::optional<DataFolder> tables(Place& place, const FolderListing& listing, Dat
   for (std::size_t i = 1; i < training.size(); ++i)
     found.notes.push_back("the table " + training[i].name + " is left out: one is enough");
   for (const NamedTable& test : tests) {
-    const std::string reason = !found.test_data.empty() ? std::string("one is enough")
-                                                        : misfit(table.peek, test.peek);
+    const std::string reason =
+        !found.test_data.empty() ? std::string("one is enough") : misfit(table.peek, test.peek);
     if (!reason.empty()) {
       found.notes.push_back("the table " + test.name + " is left out: " + reason);
       continue;

@@ -28,7 +28,7 @@ struct DataFolder {
   std::string test_data;   // the same of data that are there for tests; empty: none
   std::int64_t count = 0;  // samples; 0: not known
   TargetKind targets = TargetKind::classes;
-  std::int64_t classes = 10;                // outputs of the model: classes, numbers or tags
+  std::int64_t classes = 10;              // outputs of the model: classes, numbers or tags
   std::vector<std::string> columns = {};  // names of the numbers, or of the tags; empty: not known
   int shorter_side = 0;    // of pictures, in pixels: the median of a few; 0: not known
   bool are_bytes = true;   // of arrays: bytes, which become floats

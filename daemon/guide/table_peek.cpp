@@ -289,15 +289,14 @@ TableLook look_at_table(const fs::path& file, std::size_t most_bytes) {
   // The last line may be cut.
   if (!is_whole) text.resize(std::min(text.rfind('\n') + 1, text.size()));
   Peek peek(file);
-  const auto read =
-      for_each_row(file, text, [&peek](TableRow& row) { return peek.take(row); });
+  const auto read = for_each_row(file, text, [&peek](TableRow& row) { return peek.take(row); });
   if (read) return peek.finish(is_whole);
   // A fault of the form has a place, and means nothing in a table about something else.
   const std::string& place = read.error().where;
   if (place.empty()) return {.peek = {}, .problem = read.error().what};
   if (!peek.is_about_pictures()) return {};
-  return {.peek = {}, .problem = "line " + place.substr(place.rfind(':') + 1) + ": " +
-                                 read.error().what};
+  return {.peek = {},
+          .problem = "line " + place.substr(place.rfind(':') + 1) + ": " + read.error().what};
 }
 
 std::string misfit(const TablePeek& training, const TablePeek& test) {

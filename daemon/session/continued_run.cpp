@@ -60,8 +60,8 @@ std::string other_run_text(const RunRow& run) {
   if (const auto schedule = get_string(plan, "schedule")) options += " --schedule " + *schedule;
   return "run " + run.id.text + " of the same job is unfinished and stays as it is (" + what +
          "output " + run.output_dir + "); with these, 'autotuned run " +
-         (file.empty() ? "RECIPE" : file) + " --output " + run.output_dir +
-         options + "' continues it";
+         (file.empty() ? "RECIPE" : file) + " --output " + run.output_dir + options +
+         "' continues it";
 }
 
 Result<ClaimedRun> claim_run(const History& history, const SessionRequest& request,

@@ -22,7 +22,7 @@ struct ClaimedRun {
 };
 
 // What the recipe trains beside its job, as RunRow::plan: seed, length and output folder. Of a run that goes on with the
-// training of another one also that run, and what becomes of a schedule that depends on the length (Extension).
+// training of another one also that run, and what becomes of a schedule that depends on the length (Sequel).
 [[nodiscard]] std::string plan_of(const recipes::Recipe& recipe, const std::string& extends = {},
                                   const std::string& schedule = {});
 

@@ -128,16 +128,15 @@ Result<void> RunningSession::open_run() {
   if (!stored) return stored;
 
   if (request_.extends) {
-    auto found = find_extension(*history_, request_, recipe_hash);
+    auto found = find_sequel(*history_, request_, recipe_hash);
     if (!found) return tl::unexpected(found.error());
     auto checked = check_schedule_of(*found, request_.recipe, job_->facts());
     if (!checked) return checked;
-    extension_ = *std::move(found);
+    sequel_ = *std::move(found);
   }
   const storage::RunKey key{recipe_hash, environment,
-                            extension_
-                                ? plan_of(request_.recipe, extension_->run, extension_->schedule)
-                                : plan_of(request_.recipe),
+                            sequel_ ? plan_of(request_.recipe, sequel_->run, sequel_->schedule)
+                                    : plan_of(request_.recipe),
                             request_.tune_only};
   auto unfinished = claim_run(*history_, request_, key);
   if (!unfinished) return tl::unexpected(unfinished.error());
@@ -163,27 +162,26 @@ Result<void> RunningSession::open_run() {
           {"is_continued", is_continued},
           {"state", storage::to_string(run_.state)},
           {"device", get_string(job_->facts(), "device").value_or("?")}});
-  if (extension_) {
-    report({{"event", "note"}, {"text", extension_text(*extension_)}});
+  if (sequel_) {
+    report({{"event", "note"}, {"text", sequel_text(*sequel_)}});
   } else if (!is_continued && !request_.tune_only) {
     // A longer training may be meant to go on with the one that is there.
-    const auto other = find_extension(*history_, request_, recipe_hash);
-    if (other && other->base)
-      report({{"event", "note"}, {"text", extendable_text(*other)}});
+    const auto other = find_sequel(*history_, request_, recipe_hash);
+    if (other && other->base) report({{"event", "note"}, {"text", extendable_text(*other)}});
   }
   return history_->set_patience(patience_of(*control_, history_->path()));
 }
 
 Result<void> RunningSession::begin_run(const storage::RunKey& key) {
   run_ = new_run(recipe_as_given_, request_, key, knobs_, clock_.unix_time_ns());
-  if (extension_) {
+  if (sequel_) {
     // What was begun on another machine is begun here anew.
-    if (!extension_->base) {
-      auto base = history_->run(extension_->run);
+    if (!sequel_->base) {
+      auto base = history_->run(sequel_->run);
       if (!base) return tl::unexpected(base.error());
-      extension_->base = *std::move(base);
+      sequel_->base = *std::move(base);
     }
-    warn(take_over(*extension_->base, knobs_, run_));
+    warn(take_over(*sequel_->base, knobs_, run_));
   }
   if (auto stored = history_->put_run(run_); !stored) return stored;
   return claim_new_run();

@@ -17,9 +17,9 @@
 #include "daemon/common/places.hpp"
 #include "daemon/common/session_request.hpp"
 #include "daemon/common/trainer_plugins.hpp"
-#include "daemon/session/extension.hpp"
 #include "daemon/session/known_knobs.hpp"
 #include "daemon/session/output_folder.hpp"
+#include "daemon/session/sequel.hpp"
 #include "daemon/session/session_control.hpp"
 #include "daemon/session/session_device.hpp"
 #include "daemon/trainers/trainer_job.hpp"
@@ -107,8 +107,8 @@ class RunningSession {
   std::chrono::nanoseconds start_time_{0};  // of the first trainer
   storage::RunRow run_;
   bool has_run_ = false;
-  std::optional<Extension> extension_;  // what this run goes on with
-  int trial_ = 0;  // that is going on; 0: none
+  std::optional<Sequel> sequel_;  // what this run goes on with
+  int trial_ = 0;                 // that is going on; 0: none
   std::vector<TrialRecord> earlier_;
 };
 

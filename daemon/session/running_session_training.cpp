@@ -51,7 +51,7 @@ Result<void> RunningSession::train() {
           (output_.log / kTrainingLog).string()});
   };
   const MachineState before = read_machine_state();
-  const Json extend = extension_ ? extension_->to_request() : Json();
+  const Json extend = sequel_ ? sequel_->to_request() : Json();
   Result<Json> trained = fail(ErrorKind::internal, "training did not start");
   for (int attempt = 1; attempt <= kTrainingAttempts; ++attempt) {
     trained = job_->train(run_.best, checkpoint(), on_progress, extend);
@@ -76,7 +76,7 @@ Result<void> RunningSession::train() {
 
 Result<void> RunningSession::save_model() {
   if (auto saved = job_->save(model()); !saved) return tl::unexpected(saved.error());
-  if (!extension_) return {};
+  if (!sequel_) return {};
   for (const char* const ending : {".pt", "_ema.pt"}) {
     const std::filesystem::path best =
         request_.recipe.output_dir / ("model_best-" + run_.id.text + ending);

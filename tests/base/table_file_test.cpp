@@ -29,7 +29,9 @@ Table table_of(const std::string& file, const std::string& text) {
 }
 
 TEST(TableFile, SeparatesCellsByCommasOrTabs) {
-  const Table commas = table_of("a.csv", "\xef\xbb\xbf" "a,\"b, \"\"c\"\"\"\r\n\nd,\n");
+  const Table commas = table_of("a.csv",
+                                "\xef\xbb\xbf"
+                                "a,\"b, \"\"c\"\"\"\r\n\nd,\n");
   ASSERT_EQ(commas.cells.size(), 2U);
   EXPECT_THAT(commas.cells[0], ElementsAre("a", "b, \"c\""));
   EXPECT_THAT(commas.cells[1], ElementsAre("d", ""));

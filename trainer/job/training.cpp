@@ -82,7 +82,7 @@ class Training {
     Json expected = identity();
     expected["run"] = request_.extend->run;
     auto started = start_from(request_.extend->state, expected, "train anew, without --extend");
-    return started ? begin_extension() : started;
+    return started ? begin_sequel() : started;
   }
 
   Result<void> start_from(const std::filesystem::path& file, const Json& expected,
@@ -109,7 +109,7 @@ class Training {
   }
 
   // At the end of the other run, whose decisions have been read.
-  Result<void> begin_extension() {
+  Result<void> begin_sequel() {
     if (is_over_) {
       return fail(ErrorKind::invalid,
                   "evaluate.patience has ended the training after epoch " +

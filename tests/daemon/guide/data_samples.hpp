@@ -18,9 +18,9 @@
 namespace autotuned::tests {
 
 inline const std::vector<std::string>& kinds_of_data() {
-  static const std::vector<std::string> kKinds = {
-      "classes", "parts",     "plain", "table", "numbers", "tags",
-      "tag_lists", "idx", "cifar10", "npy", "tar", "nothing"};
+  static const std::vector<std::string> kKinds = {"classes", "parts", "plain",     "table",
+                                                  "numbers", "tags",  "tag_lists", "idx",
+                                                  "cifar10", "npy",   "tar",       "nothing"};
   return kKinds;
 }
 
@@ -67,8 +67,8 @@ inline void write_data(const TemporaryFolder& folder, const std::string& base,
   } else if (kind == "numbers" || kind == "tags" || kind == "tag_lists") {
     pictures("all/", 12);
     const bool has_tabs = kind == "numbers";
-    std::string rows = has_tabs ? "file\tage\theight\n"
-                                : (kind == "tags" ? "file,cat,dog,emu\n" : "file,tags\n");
+    std::string rows =
+        has_tabs ? "file\tage\theight\n" : (kind == "tags" ? "file,cat,dog,emu\n" : "file,tags\n");
     for (int i = 0; i < 12; ++i) {
       rows += "all/" + std::to_string(i) + (i % 5 == 0 ? ".JPG" : ".jpg");
       if (has_tabs) rows += "\t" + std::to_string(i) + "\t1." + std::to_string(i) + "\n";

@@ -39,8 +39,8 @@ TEST(RunFiles, HaveTheStateAndTheWeightsOnTheWay) {
                     HasSubstr("weights after so many steps"), Not(HasSubstr("r-other"))));
 }
 
-// What an extension has found so far lies beside the best model of the run before it.
-TEST(RunFiles, OfAnExtensionThatGoesOnHaveItsBestModel) {
+// What a sequel has found so far lies beside the best model of the run before it.
+TEST(RunFiles, OfASequelThatGoesOnHaveItsBestModel) {
   const TemporaryFolder folder;
   storage::RunRow run = sample_record().run;
   run.output_dir = folder.path().string();

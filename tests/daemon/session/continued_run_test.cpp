@@ -203,7 +203,8 @@ TEST(PlanTest, OtherRunIsToldWithTheCommandThatContinuesIt) {
             "/srv/ada/out' continues it");
   run.plan =
       R"({"epochs":400,"extends":"r-0","output":"/srv/ada/out","schedule":"stretch","seed":3})";
-  EXPECT_TRUE(other_run_text(run).ends_with("/srv/ada/out --extend --schedule stretch' continues it"));
+  EXPECT_TRUE(
+      other_run_text(run).ends_with("/srv/ada/out --extend --schedule stretch' continues it"));
 }
 
 TEST_F(ContinuedRunTest, IsNoneOfAnotherPlan) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/session/extension.hpp"
+#include "daemon/session/sequel.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -56,9 +56,8 @@ bool is_begun(const RunRow& run, const SessionRequest& request) {
 // Epochs are whole ones, so that more of them are more steps, whatever their length.
 bool is_longer(const recipes::TrainLength& length, const RunRow& base) {
   if (length.epochs) return *length.epochs > trained(base, "epochs");
-  const std::int64_t batch_size = base.best.find("batch_size") != nullptr
-                                      ? base.best.integer("batch_size")
-                                      : length.batch_size;
+  const std::int64_t batch_size =
+      base.best.find("batch_size") != nullptr ? base.best.integer("batch_size") : length.batch_size;
   const std::int64_t samples = length.steps.value_or(0) * length.batch_size;
   return (samples + batch_size - 1) / batch_size > trained(base, "steps");
 }
@@ -72,11 +71,10 @@ std::string share_text(double factor) {
 std::string choices_text(const recipes::Recipe& recipe, const Json& job_facts, std::int64_t done,
                          std::int64_t whole) {
   const auto factor_at = [&](std::int64_t seen, std::int64_t samples) {
-    const recipes::CourseLength length{
-        .samples_per_epoch =
-            std::max<std::int64_t>(get_integer(job_facts, "train_samples").value_or(1), 1),
-        .samples = std::max<std::int64_t>(samples, 1),
-        .samples_per_step = recipe.train.batch_size};
+    const recipes::CourseLength length{.samples_per_epoch = std::max<std::int64_t>(
+                                           get_integer(job_facts, "train_samples").value_or(1), 1),
+                                       .samples = std::max<std::int64_t>(samples, 1),
+                                       .samples_per_step = recipe.train.batch_size};
     return share_text(recipes::schedule_factor(recipe.schedule, seen, length));
   };
   return "it is at " + factor_at(done, done) +
@@ -88,12 +86,12 @@ std::string choices_text(const recipes::Recipe& recipe, const Json& job_facts, s
 
 }  // namespace
 
-Json Extension::to_request() const {
+Json Sequel::to_request() const {
   return {{"path", state.string()}, {"run", run}, {"restarts_schedule", schedule == kRestart}};
 }
 
-Result<Extension> find_extension(const storage::History& history, const SessionRequest& request,
-                                 const std::string& recipe_hash) {
+Result<Sequel> find_sequel(const storage::History& history, const SessionRequest& request,
+                           const std::string& recipe_hash) {
   const recipes::Recipe& recipe = request.recipe;
   auto runs = history.runs({.recipe = recipe_hash,
                             .environment = {},
@@ -102,60 +100,59 @@ Result<Extension> find_extension(const storage::History& history, const SessionR
                             .since_unix_ns = {},
                             .limit = -1});
   if (!runs) return tl::unexpected(runs.error());
-  Extension extension{.run = {},
-                      .state = recipe.output_dir / kTrainingState,
-                      .schedule = request.extended_schedule,
-                      .base = {}};
+  Sequel sequel{.run = {},
+                .state = recipe.output_dir / kTrainingState,
+                .schedule = request.extended_schedule,
+                .base = {}};
   for (RunRow& run : *runs) {
     if (run.recipe_hash != recipe_hash || !is_of(run, recipe)) continue;
     if (is_begun(run, request)) {
-      extension.run = extended_run(run);
-      return extension;
+      sequel.run = extended_run(run);
+      return sequel;
     }
     if (run.state != RunState::finished) continue;
-    extension.run = run.id.text;
-    extension.base = std::move(run);
+    sequel.run = run.id.text;
+    sequel.base = std::move(run);
     break;
   }
-  if (!extension.base) {
+  if (!sequel.base) {
     return fail(ErrorKind::not_found,
                 "no finished training of this job with seed " + std::to_string(recipe.seed) +
                     " has its results in the output folder",
                 recipe.output_dir.string(),
                 "without --extend the run trains from the start; only the length may have changed");
   }
-  if (!is_longer(recipe.train, *extension.base)) {
+  if (!is_longer(recipe.train, *sequel.base)) {
     return fail(ErrorKind::invalid,
-                "run " + extension.run + " has trained " + trained_text(*extension.base) +
+                "run " + sequel.run + " has trained " + trained_text(*sequel.base) +
                     ", and the recipe says no more",
                 "train", "raise epochs or steps to the whole length that the training is to have");
   }
   std::error_code ignored;
-  if (!std::filesystem::exists(extension.state, ignored)) {
-    return fail(ErrorKind::not_found,
-                "the state at the end of run " + extension.run + " is not there",
-                extension.state.string(),
+  if (!std::filesystem::exists(sequel.state, ignored)) {
+    return fail(ErrorKind::not_found, "the state at the end of run " + sequel.run + " is not there",
+                sequel.state.string(),
                 "it is kept unless the recipe says keep_state: false; without --extend the run "
                 "trains from the start");
   }
-  return extension;
+  return sequel;
 }
 
-Result<void> check_schedule_of(const Extension& extension, const recipes::Recipe& recipe,
+Result<void> check_schedule_of(const Sequel& sequel, const recipes::Recipe& recipe,
                                const Json& job_facts) {
   using recipes::LengthDependence;
-  if (!extension.base) return {};
+  if (!sequel.base) return {};
   const LengthDependence depends = recipes::length_dependence(recipe.schedule);
   if (depends == LengthDependence::none) {
-    if (extension.schedule.empty()) return {};
+    if (sequel.schedule.empty()) return {};
     return fail(ErrorKind::invalid,
                 "the schedule " + recipe.schedule.type + " does not depend on the length",
-                "--schedule " + extension.schedule, "leave it out");
+                "--schedule " + sequel.schedule, "leave it out");
   }
-  if (!extension.schedule.empty()) return {};
-  const std::int64_t done = trained(*extension.base, "samples");
+  if (!sequel.schedule.empty()) return {};
+  const std::int64_t done = trained(*sequel.base, "samples");
   const std::int64_t whole = tuner::training_samples(recipe, job_facts);
-  const Json plan = parse_json(extension.base->plan, "plan").value_or(Json::object());
+  const Json plan = parse_json(sequel.base->plan, "plan").value_or(Json::object());
   const bool was_restarted = member(plan, "schedule") == kRestart;
   if (depends == LengthDependence::warmup && !was_restarted) {
     // Over, in the new length too: the rate goes on without a jump.
@@ -164,7 +161,7 @@ Result<void> check_schedule_of(const Extension& extension, const recipes::Recipe
   }
   return fail(ErrorKind::invalid,
               "the learning rate of the schedule " + recipe.schedule.type +
-                  " depends on the length of the training, and run " + extension.run +
+                  " depends on the length of the training, and run " + sequel.run +
                   " has come to its end",
               "schedule", choices_text(recipe, job_facts, done, whole));
 }
@@ -193,14 +190,14 @@ std::vector<std::string> take_over(const RunRow& base, const std::vector<recipes
   return told;
 }
 
-std::string extension_text(const Extension& extension) {
-  const std::string done = extension.base ? " after " + trained_text(*extension.base) : "";
-  return "the training of run " + extension.run + " goes on" + done +
+std::string sequel_text(const Sequel& sequel) {
+  const std::string done = sequel.base ? " after " + trained_text(*sequel.base) : "";
+  return "the training of run " + sequel.run + " goes on" + done +
          ", with the configuration of that run; its model stays until the new one is complete";
 }
 
-std::string extendable_text(const Extension& extension) {
-  return "run " + extension.run + " has trained " + trained_text(*extension.base) +
+std::string extendable_text(const Sequel& sequel) {
+  return "run " + sequel.run + " has trained " + trained_text(*sequel.base) +
          " of this job into the same folder: --extend goes on from its end; this run trains from "
          "the start";
 }

@@ -40,8 +40,8 @@ bool always() {
 // Two epochs of 10 steps, with all that a state may have.
 recipes::Recipe short_recipe() {
   recipes::Recipe recipe = small_recipe();
-  recipe.optimizer = {"adamw",
-                      {{"lr", 0.01}, {"betas", {0.9, 0.999}}, {"eps", 1e-8}, {"weight_decay", 0.1}}};
+  recipe.optimizer = {
+      "adamw", {{"lr", 0.01}, {"betas", {0.9, 0.999}}, {"eps", 1e-8}, {"weight_decay", 0.1}}};
   recipe.step_rules.ema_decay = 0.9;
   recipe.evaluation->saves_best = true;
   return recipe;
@@ -76,8 +76,7 @@ class Extended : public testing::Test {
   Folder folder_;
 };
 
-class ExtendedBySchedule : public Extended,
-                           public testing::WithParamInterface<recipes::Typed> {};
+class ExtendedBySchedule : public Extended, public testing::WithParamInterface<recipes::Typed> {};
 
 // Every schedule that does not depend on the length.
 TEST_P(ExtendedBySchedule, IsOneThatWasSoLongFromTheStart) {
@@ -100,15 +99,14 @@ TEST_P(ExtendedBySchedule, IsOneThatWasSoLongFromTheStart) {
 
 INSTANTIATE_TEST_SUITE_P(
     Schedules, ExtendedBySchedule,
-    testing::Values(recipes::Typed{"constant"},
-                    recipes::Typed{"multi_step", {{"epochs", {1, 3}}, {"gamma", 0.5}}},
-                    recipes::Typed{"step", {{"step_epochs", 2}, {"gamma", 0.5}}},
-                    recipes::Typed{"exponential", {{"gamma", 0.7}, {"warmup_epochs", 3}}},
-                    recipes::Typed{"plateau",
-                                   {{"factor", 0.5},
-                                    {"patience", 0},
-                                    {"threshold", 0.5},
-                                    {"min_lr_ratio", 0.0}}}),
+    testing::Values(
+        recipes::Typed{"constant"},
+        recipes::Typed{"multi_step", {{"epochs", {1, 3}}, {"gamma", 0.5}}},
+        recipes::Typed{"step", {{"step_epochs", 2}, {"gamma", 0.5}}},
+        recipes::Typed{"exponential", {{"gamma", 0.7}, {"warmup_epochs", 3}}},
+        recipes::Typed{
+            "plateau",
+            {{"factor", 0.5}, {"patience", 0}, {"threshold", 0.5}, {"min_lr_ratio", 0.0}}}),
     [](const auto& tested) { return tested.param.type; });
 
 TEST_F(Extended, EndsInTheSameBitsWhenItIsInterrupted) {

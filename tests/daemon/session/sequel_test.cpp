@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/session/extension.hpp"
+#include "daemon/session/sequel.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,9 +25,9 @@ using testing::IsEmpty;
 const std::string kEnvironment = "fedcba9876543210";
 const Json kFacts = {{"train_samples", 64}};
 
-class ExtensionTest : public testing::Test {
+class SequelTest : public testing::Test {
  protected:
-  ExtensionTest() {
+  SequelTest() {
     request_.recipe = small_recipe();
     request_.recipe.output_dir = folder_ / "out";
     request_.recipe.train.epochs = 10;
@@ -62,7 +62,7 @@ class ExtensionTest : public testing::Test {
   }
 
   [[nodiscard]] std::string refusal() const {
-    const auto found = find_extension(history_, request_, hash());
+    const auto found = find_sequel(history_, request_, hash());
     return found ? "found" : found.error().message();
   }
 
@@ -72,13 +72,13 @@ class ExtensionTest : public testing::Test {
   SessionRequest request_;
 };
 
-TEST_F(ExtensionTest, GoesOnWithTheNewestFinishedTraining) {
+TEST_F(SequelTest, GoesOnWithTheNewestFinishedTraining) {
   put("r-1", RunState::finished);
   put("r-2", RunState::finished);
   put("r-3", RunState::failed);
   put("r-4", RunState::cancelled);
   request_.recipe.train.epochs = 20;
-  const auto found = find_extension(history_, request_, hash());
+  const auto found = find_sequel(history_, request_, hash());
   ASSERT_TRUE(found) << found.error().message();
   EXPECT_EQ(found->run, "r-2");
   EXPECT_EQ(found->state, folder_ / "out/training_state.pt");
@@ -86,12 +86,11 @@ TEST_F(ExtensionTest, GoesOnWithTheNewestFinishedTraining) {
   EXPECT_EQ(found->to_request(), (Json{{"path", (folder_ / "out/training_state.pt").string()},
                                        {"run", "r-2"},
                                        {"restarts_schedule", false}}));
-  EXPECT_THAT(extension_text(*found),
-              HasSubstr("the training of run r-2 goes on after 10 epochs"));
+  EXPECT_THAT(sequel_text(*found), HasSubstr("the training of run r-2 goes on after 10 epochs"));
   EXPECT_THAT(extendable_text(*found), HasSubstr("--extend goes on from its end"));
 }
 
-TEST_F(ExtensionTest, SaysWhyThereIsNothingToGoOnWith) {
+TEST_F(SequelTest, SaysWhyThereIsNothingToGoOnWith) {
   EXPECT_THAT(refusal(), HasSubstr("no finished training of this job with seed 1"));
   put("r-1", RunState::finished);
   EXPECT_THAT(refusal(), AllOf(HasSubstr("run r-1 has trained 10 epochs"), HasSubstr("raise")));
@@ -114,29 +113,29 @@ TEST_F(ExtensionTest, SaysWhyThereIsNothingToGoOnWith) {
                                HasSubstr("keep_state")));
 }
 
-TEST_F(ExtensionTest, ContinuesOneThatWasInterrupted) {
+TEST_F(SequelTest, ContinuesOneThatWasInterrupted) {
   put("r-1", RunState::finished);
   request_.recipe.train.epochs = 20;
   put("r-2", RunState::cancelled, plan_of(request_.recipe, "r-1"));
-  auto found = find_extension(history_, request_, hash());
+  auto found = find_sequel(history_, request_, hash());
   ASSERT_TRUE(found) << found.error().message();
   EXPECT_EQ(found->run, "r-1");
   EXPECT_FALSE(found->base);
   EXPECT_EQ(plan_of(request_.recipe, found->run, found->schedule), history_.run("r-2")->plan);
   // To another length it is another one.
   request_.recipe.train.epochs = 30;
-  found = find_extension(history_, request_, hash());
+  found = find_sequel(history_, request_, hash());
   ASSERT_TRUE(found) << found.error().message();
   EXPECT_TRUE(found->base);
   // A session that died after the end of its run goes on with that one.
   put("r-3", RunState::finished, plan_of(request_.recipe, "r-1"));
   request_.continue_run = "r-3";
-  found = find_extension(history_, request_, hash());
+  found = find_sequel(history_, request_, hash());
   ASSERT_TRUE(found) << found.error().message();
   EXPECT_EQ(found->run, "r-1");
 }
 
-TEST_F(ExtensionTest, TakesOverWhatTuningFound) {
+TEST_F(SequelTest, TakesOverWhatTuningFound) {
   const RunRow base = put("r-1", RunState::finished);
   RunRow run;
   run.environment_key = kEnvironment;
@@ -153,14 +152,14 @@ TEST_F(ExtensionTest, TakesOverWhatTuningFound) {
 }
 
 // A person must say what becomes of a rate that was to end with the training.
-TEST_F(ExtensionTest, AsksWhatBecomesOfTheLearningRate) {
+TEST_F(SequelTest, AsksWhatBecomesOfTheLearningRate) {
   const RunRow base = put("r-1", RunState::finished);
   request_.recipe.train.epochs = 20;
-  Extension extension{.run = "r-1", .state = {}, .schedule = {}, .base = base};
+  Sequel sequel{.run = "r-1", .state = {}, .schedule = {}, .base = base};
   const auto told = [&](const recipes::Typed& schedule, const std::string& choice) {
     request_.recipe.schedule = schedule;
-    extension.schedule = choice;
-    const auto checked = check_schedule_of(extension, request_.recipe, kFacts);
+    sequel.schedule = choice;
+    const auto checked = check_schedule_of(sequel, request_.recipe, kFacts);
     return checked ? "goes on" : checked.error().message();
   };
   EXPECT_EQ(told({"constant"}, ""), "goes on");
@@ -171,7 +170,7 @@ TEST_F(ExtensionTest, AsksWhatBecomesOfTheLearningRate) {
                     HasSubstr("goes on at 59 %"), HasSubstr("anew, at 1 %")));
   EXPECT_EQ(told(cosine, "stretch"), "goes on");
   EXPECT_EQ(told(cosine, "restart"), "goes on");
-  EXPECT_EQ(extension.to_request().at("restarts_schedule"), true);
+  EXPECT_EQ(sequel.to_request().at("restarts_schedule"), true);
   // A warm-up that is over in both lengths makes no jump.
   const auto warmed = [](double share) {
     return recipes::Typed{"exponential", {{"gamma", 0.9}, {"warmup_ratio", share}}};
@@ -179,7 +178,7 @@ TEST_F(ExtensionTest, AsksWhatBecomesOfTheLearningRate) {
   EXPECT_EQ(told(warmed(0.5), ""), "goes on");
   EXPECT_THAT(told(warmed(0.6), ""), HasSubstr("--schedule stretch"));
   // What has begun has been decided.
-  extension.base.reset();
+  sequel.base.reset();
   EXPECT_EQ(told(cosine, ""), "goes on");
 }
 
