@@ -128,6 +128,8 @@ Result<void> RunningSession::open_run() {
   if (!stored) return stored;
 
   if (request_.extends) {
+    // One that was killed at its end has not named its state yet.
+    if (output_.lock.is_open()) remove_spent_checkpoints(*history_, request_.recipe.output_dir);
     auto found = find_sequel(*history_, request_, recipe_hash);
     if (!found) return tl::unexpected(found.error());
     auto checked = check_schedule_of(*found, request_.recipe, job_->facts());

@@ -19,8 +19,8 @@ namespace autotuned::daemon {
 struct Sequel {
   std::string run;              // whose training goes on
   std::filesystem::path state;  // of its end
-  std::string
-      schedule;  // where it depends on the length: "stretch", "restart"; empty: nothing was said
+  // What becomes of one that depends on the length: "stretch" or "restart"; empty: nothing was said.
+  std::string schedule;
   // That run; nothing if the sequel has begun before and is continued now, so that all of this has been decided.
   std::optional<storage::RunRow> base;
 

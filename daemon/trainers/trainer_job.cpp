@@ -247,15 +247,14 @@ Result<Json> TrainerJob::train(const Configuration& configuration,
   TrainingAdvance advance;
   // The user's own job, which the kernel may judge.
   (*trainer)->client.limit_memory(0);
+  Json fields = {{"configuration", configuration.to_json()},
+                 {"checkpoint_path", checkpoint.string()},
+                 {"resume", true},
+                 {"checkpoint_every_ns", spec_.recipe.checkpoint_every.count()},
+                 {"progress_every_ns", kProgressEvery.count()}};
+  if (!extend.is_null()) fields["extend"] = extend;
   auto trained = (*trainer)->client.request(
-      "train",
-      {{"configuration", configuration.to_json()},
-       {"checkpoint_path", checkpoint.string()},
-       {"resume", true},
-       {"extend", extend},
-       {"checkpoint_every_ns", spec_.recipe.checkpoint_every.count()},
-       {"progress_every_ns", kProgressEvery.count()}},
-      kSilenceLimit,
+      "train", std::move(fields), kSilenceLimit,
       [&](const Json& told) {
         if (member(told, "damaged").is_null() && member(told, "warning").is_null()) {
           on_progress(told);
