@@ -28,7 +28,7 @@ bool is_picture_name(std::string_view cell) {
   return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
 }
 
-std::optional<double> number_in(std::string_view cell) {
+std::optional<double> finite_number_in(std::string_view cell) {
   cell = trimmed(cell);
   if (cell.starts_with('+') && !cell.starts_with("+-")) cell.remove_prefix(1);
   double value = 0.0;
@@ -154,7 +154,7 @@ class Peek {
     const auto remember = [&](std::optional<Found>& found) {
       if (!found) found = Found{line_text(row), i + 1, cell};
     };
-    const auto number = number_in(cell);
+    const auto number = finite_number_in(cell);
     if (trimmed(cell).empty()) remember(empty_);
     if (!number) remember(no_number_);
     if (number && !is_index(cell)) remember(no_index_);

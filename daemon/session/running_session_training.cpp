@@ -32,13 +32,13 @@ constexpr int kTrainingAttempts = 3;
 }  // namespace
 
 Result<void> RunningSession::train() {
-  std::vector<std::string> before;
+  std::vector<std::string> runs_of_training;  // before this one
   if (const auto earlier = runs_before(*history_, run_)) {
     for (const storage::RunRow& run : *earlier)
-      before.push_back(run.id.text);
+      runs_of_training.push_back(run.id.text);
   }
   std::optional<TrainingLog> log;
-  if (auto opened = TrainingLog::open(output_.log / kTrainingLog, run_.id.text, before)) {
+  if (auto opened = TrainingLog::open(output_.log / kTrainingLog, run_.id.text, runs_of_training)) {
     log.emplace(*std::move(opened));
   } else {
     warn({opened.error().message()});
