@@ -16,8 +16,9 @@ struct MemoryShortage {
   std::int64_t wanted = 0;
   std::int64_t device_total = 0;
   std::int64_t device_free = 0;
-  std::int64_t own = 0;     // what this process has of the device
-  std::int64_t unused = 0;  // of that what the allocator keeps and no tensor uses, after it gave back whole pieces
+  std::int64_t own = 0;  // what this process has of the device
+  std::int64_t unused =
+      0;  // of that what the allocator keeps and no tensor uses, after it gave back whole pieces
 };
 
 // The figures in "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of ..."; nothing for another

@@ -106,8 +106,8 @@ class Training {
     const std::int64_t other = get_integer(note, kBatchSize).value_or(own);
     if (other == own) return {};
     const bool is_evaluated = evaluated_step_ == job_.steps();
-    const TrainingPlace place = place_with(own, other, job_.recipe().train,
-                                           job_.samples_per_epoch(), job_.place());
+    const TrainingPlace place =
+        place_with(own, other, job_.recipe().train, job_.samples_per_epoch(), job_.place());
     if (auto restored = job_.restore(kCheckpoint, place); !restored) return restored;
     summary_.resumed_from_step = job_.steps();
     evaluated_step_ = is_evaluated ? job_.steps() : -1;

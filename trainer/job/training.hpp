@@ -34,7 +34,7 @@ struct TrainingPlan {
 
 struct TrainRequest {
   std::filesystem::path checkpoint_path;
-  bool resume = false;  // from checkpoint_path, when it is there
+  bool resume = false;                  // from checkpoint_path, when it is there
   bool takes_other_batch_size = false;  // also from a checkpoint of another batch size
   std::int64_t checkpoint_every_ns = 600'000'000'000;
   std::int64_t progress_every_ns = 500'000'000;

@@ -51,8 +51,8 @@ TEST(AfterOutOfMemory, LeavesOutWhatDidNotRun) {
   TrialRecord slower = trial_of(32, 64);
   slower.verdict = Verdict::rejected;
   slower.rejection = RejectionReason::slower;
-  const auto next = after_out_of_memory(configuration(512, false), kStart,
-                                        {failed, unmeasured, other, slower});
+  const auto next =
+      after_out_of_memory(configuration(512, false), kStart, {failed, unmeasured, other, slower});
   ASSERT_TRUE(next);
   EXPECT_EQ(*next, configuration(64, false));
 }
