@@ -421,6 +421,7 @@ Result<Json> Server::train(const Json& request) {
   const auto resume = get_bool(request, "resume");
   if (!resume) return tl::unexpected(resume.error());
   TrainRequest train{.checkpoint_path = *path, .resume = *resume};
+  train.takes_other_batch_size = get_bool(request, "takes_other_batch_size").value_or(false);
   for (const auto& [field, value] : {std::pair{"checkpoint_every_ns", &train.checkpoint_every_ns},
                                      std::pair{"progress_every_ns", &train.progress_every_ns}}) {
     const auto read = count_or(request, field, *value);

@@ -19,6 +19,7 @@
 #include "daemon/plugin_list/plugin_names.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "daemon/report/job_trend.hpp"
+#include "daemon/report/memory_fallback.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/run_files.hpp"
 #include "daemon/report/script_report.hpp"
@@ -396,10 +397,13 @@ int best(const std::filesystem::path& file, const std::filesystem::path& recipe_
               << "\n";
     return kDone;
   }
+  const auto found_by = history->run(row.run.text);
+  const std::string fallback = found_by ? memory_fallback_text(*found_by) : std::string();
   const std::string speed =
       row.speedup.pairs > 0
           ? estimate_text(row.speedup) + " the speed of the starting configuration."
-          : "the starting configuration; no change was confirmed to be faster.";
+      : fallback.empty() ? "the starting configuration; no change was confirmed to be faster."
+                         : fallback + ".";
   const std::string comment =
       "From run " + row.run.text + ": " + speed + (note.empty() ? "" : "\nNote: " + note + ".");
   std::cout << recipes::to_yaml(recipes::with_configuration(job->recipe, row.best, job->knobs),

@@ -182,6 +182,7 @@ Result<void> Job::State::load(const Configuration& configuration) {
     if (auto set = set_cudnn_benchmark(configuration.flag("cudnn.benchmark")); !set) return set;
   }
   at::set_num_threads(static_cast<int>(configuration.integer("threads.intra_op")));
+  if (recipe_.deterministic) allow_deterministic(facts_.device);
   at::globalContext().setDeterministicAlgorithms(recipe_.deterministic, /*warn_only=*/false);
 
   if (auto opened = open_data(); !opened) return opened;
