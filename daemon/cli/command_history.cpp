@@ -412,8 +412,13 @@ int forget(const std::filesystem::path& file, const std::filesystem::path& recip
   const auto job = read_job_or_report(recipe_file, plugin_folders, as_json);
   if (!job) return kUsageError;
   auto history = open_history(file, storage::Access::read_write);
-  if (!history) return report_error(history.error());
-  const auto forgotten = forget_best(*history, job->recipe.hash(), job->machine);
+  Result<bool> forgotten = false;
+  if (history) {
+    forgotten = forget_best(*history, job->recipe.hash(), job->machine);
+  } else if (history.error().kind != ErrorKind::not_found || !file.empty()) {
+    // Only the default place may be empty still.
+    return report_error(history.error());
+  }
   if (!forgotten) return report_error(forgotten.error());
   const bool is_forgotten = *forgotten;
   if (as_json) {

@@ -186,12 +186,10 @@ class ScriptSession {
 };
 
 Result<void> ScriptSession::prepare() {
-  auto history = storage::History::open(request_.history, storage::Access::read_write);
+  auto history = storage::History::open_to_write(request_.history);
   if (!history) return tl::unexpected(history.error());
-  if (auto sound = history->check_pages(); !sound && sound.error().kind == ErrorKind::corrupt) {
-    return tl::unexpected(sound.error());
-  }
   history_.emplace(std::move(*history));
+  history_->on_unreadable_row([this](const std::string& text) { warn({text}); });
   if (auto count = history_->interrupt_abandoned_trials(); !count) return forward_error(count);
   plugins_ = plugins::find_plugins(
       plugins::plugin_folders(request_.plugin_folders, places_.built_in_plugins), request_.without,
