@@ -107,6 +107,14 @@ Result<AllBest> all_best(const storage::History& history, const Machine& machine
     if (!best) return forward_error(best);
     if (!*best) continue;
     auto found = history.run((*best)->run.text);
+    // A row that was edited or damaged costs itself.
+    const bool is_lost = !found && (found.error().kind == ErrorKind::not_found ||
+                                    found.error().kind == ErrorKind::corrupt);
+    if (is_lost) {
+      report_warning("the best configuration of " + run.recipe_name +
+                     " is left out: " + found.error().message());
+      continue;
+    }
     if (!found) return forward_error(found);
     all.known.push_back({**best, std::move(*found)});
   }
