@@ -329,5 +329,25 @@ TEST_F(RunChecks, OfAChangeThatFailedItsExtensionIsToBlame) {
   EXPECT_EQ(blamed_part(input_, best), change("mine.skip", true));
 }
 
+// As the job of a guard.
+class MeasuredJob final : public TrainingBackend {
+ public:
+  Result<Block> run_block(const Configuration& /*configuration*/,
+                          const BlockRequest& /*request*/) override {
+    return Block{};
+  }
+};
+
+TEST_F(RunChecks, AJobThatIsOnlyMeasuredHasNone) {
+  MeasuredJob job;
+  for (const Configuration& tried : {change("loader.workers", std::int64_t{2}),
+                                     change("precision.autocast", std::string("bf16"))}) {
+    const auto checks = run_checks(input_, job, incumbent_, tried);
+    ASSERT_FALSE(checks);
+    EXPECT_EQ(checks.error().kind, ErrorKind::unsupported);
+  }
+  EXPECT_EQ(job.profile(incumbent_).error().kind, ErrorKind::unsupported);
+}
+
 }  // namespace
 }  // namespace autotuned::tuner
