@@ -158,7 +158,7 @@ int list_best(const std::filesystem::path& file, bool as_json) {
   };
   if (known.empty()) {
     tell_unconfirmed();
-    std::cout << "no best configuration is stored for this machine yet; `autotuned run RECIPE` "
+    std::cout << "no best configuration is stored for this machine yet; `autotuned run FILE` "
                  "searches for one\n";
     return kDone;
   }
@@ -170,7 +170,15 @@ int list_best(const std::filesystem::path& file, bool as_json) {
                     change.empty() ? "the start: nothing faster was found"
                                    : change_text(one.run.starting, change)});
   }
-  std::cout << table_text(std::move(rows)) << "`autotuned best RECIPE` prints one as a recipe.\n";
+  std::cout << table_text(std::move(rows));
+  const auto scripts = std::ranges::count_if(
+      known, [](const KnownBest& one) { return is_script(one.run.recipe); });
+  if (scripts < std::ssize(known)) {
+    std::cout << "`autotuned best RECIPE` prints one as a recipe.\n";
+  }
+  if (scripts > 0) {
+    std::cout << "`autotuned patch SCRIPT` prints what was kept for a script as a diff.\n";
+  }
   tell_unconfirmed();
   return kDone;
 }
@@ -303,7 +311,7 @@ int list_history(const HistoryOptions& options) {
     const bool is_filtered = options.recipe || options.machine || options.plugin ||
                              options.verdict || options.since || has_more;
     std::cout << (is_filtered ? "no runs match these options\n"
-                              : "no runs yet; `autotuned run RECIPE` starts one\n");
+                              : "no runs yet; `autotuned run FILE` starts one\n");
     return kDone;
   }
   const auto scripts =

@@ -155,7 +155,7 @@ Json gains_json(const std::vector<PluginGain>& gains) {
 }
 
 std::string gains_text(const std::vector<PluginGain>& gains) {
-  if (gains.empty()) return "no trials yet; `autotuned run RECIPE` makes some\n";
+  if (gains.empty()) return "no trials yet; `autotuned run FILE` makes some\n";
   Rows rows = {{"plugin", "job", "machine", "tried", "won", "gain"}};
   std::set<std::string> winners;
   std::set<std::string> others;

@@ -89,7 +89,7 @@ TEST(Analyze, FindingsHaveARemedy) {
 
 // What stands in the first block of code behind `words` in a document.
 std::string block_behind(const std::string& document, const std::string& words) {
-  const auto text = read_file(tests::source_folder() / document);
+  const auto text = read_file(tests::source_folder() / document, std::size_t{1} << 20U);
   EXPECT_TRUE(text) << document;
   const std::string fence = "```\n";
   const std::size_t at = text ? text->find(words) : std::string::npos;
