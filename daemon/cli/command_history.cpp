@@ -6,6 +6,7 @@
 #include <ctime>
 #include <iostream>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -42,7 +43,9 @@ std::optional<std::int64_t> day_start_ns(const std::string& text) {
   const std::time_t seconds = std::mktime(&day);
   // mktime makes the 3rd of March of the 31st of February.
   if (seconds == -1 || day.tm_mday != day_of_month) return std::nullopt;
-  return static_cast<std::int64_t>(seconds) * 1'000'000'000;
+  // The years 1678 to 2261, in nanoseconds: no run is older or younger.
+  constexpr std::int64_t kMostSeconds = 9'200'000'000;
+  return std::clamp<std::int64_t>(seconds, -kMostSeconds, kMostSeconds) * 1'000'000'000;
 }
 
 // A recipe, on this machine and with the plugins that are here.
@@ -287,7 +290,7 @@ int list_history(const HistoryOptions& options) {
   std::vector<storage::RunRow> runs;
   auto history = open_history(options.history, storage::Access::read_only);
   // One more than is shown, to know whether there are more.
-  if (filter.limit >= 0) ++filter.limit;
+  if (filter.limit >= 0 && filter.limit < std::numeric_limits<std::int64_t>::max()) ++filter.limit;
   if (options.is_trend) filter.limit = -1;
   if (history) {
     auto found = history->runs(filter);

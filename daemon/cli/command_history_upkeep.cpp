@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <iostream>
 #include <thread>
 
@@ -95,6 +96,10 @@ int back_up_history(const BackupOptions& options) {
 int prune_history(const PruneOptions& options) {
   if (!options.older_than_days && !options.keep_last) {
     std::cerr << "error: prune needs --older-than DAYS or --keep-last N\n";
+    return kUsageError;
+  }
+  if (options.older_than_days && std::isnan(*options.older_than_days)) {
+    std::cerr << "error: --older-than takes a number of days\n";
     return kUsageError;
   }
   storage::PruneRule rule{.keep_last = options.keep_last};

@@ -45,9 +45,8 @@ Result<void> record_cancelled(const Submission& submission, const std::string& r
   if (!history) return tl::unexpected(history.error());
   auto row = history->run(run_id);
   if (!row) return tl::unexpected(row.error());
-  if (row->state != storage::RunState::tuning && row->state != storage::RunState::training) {
-    return {};
-  }
+  // It has ended, or a command outside of the queue goes on with it: then it is not ours to end.
+  if (!row->is_interrupted) return {};
   row->state = storage::RunState::cancelled;
   if (auto count = history->interrupt_running_trials(row->id); !count) {
     return tl::unexpected(count.error());

@@ -169,6 +169,15 @@ TEST(Paced, IsNamedWhereverAResultIsPrinted) {
   }
 }
 
+TEST(HistoryOptions, MayBeLargerThanAnyRunNeeds) {
+  const Scene scene;
+  const std::string id = put_paced_run(scene);
+  EXPECT_THAT(scene.command({"history", "--since", "9999-12-31"}).out, HasSubstr("no runs match"));
+  EXPECT_THAT(scene.command({"history", "--since", "0001-01-01"}).out, HasSubstr(id));
+  EXPECT_THAT(scene.command({"history", "--limit", "9223372036854775807"}).out, HasSubstr(id));
+  EXPECT_EQ(scene.command({"history", "prune", "--older-than", "nan"}).code, 2);
+}
+
 TEST(RunOptions, BudgetOverrulesTheRecipe) {
   const Scene scene;
   scene.write_recipe("  plugins: [set_to_none]\n  budget: 1ms\n");

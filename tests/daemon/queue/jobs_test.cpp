@@ -175,6 +175,20 @@ TEST_F(JobsTest, CancelledRunIsOneInTheHistory) {
   EXPECT_EQ(run->state, storage::RunState::cancelled);
 }
 
+// The next command of the same job took the run over.
+TEST_F(JobsTest, CancelledRunOfAnotherProcessStaysAsItIs) {
+  const std::int64_t id = submit(kHeld);
+  ASSERT_TRUE(wait_until([&] { return !job(id).run_id.empty(); }));
+  store_run(id);
+  const auto history = storage::History::open(history_, storage::Access::read_only);
+  ASSERT_TRUE(history) << history.error().message();
+  const auto claim = history->claim({job(id).run_id});
+  ASSERT_TRUE(claim) << claim.error().message();
+  ASSERT_TRUE(jobs_.cancel(std::to_string(id)));
+  ASSERT_TRUE(wait_until([&] { return told_.contains(id); }));
+  EXPECT_EQ(history->run(job(id).run_id)->state, storage::RunState::tuning);
+}
+
 // The rows that the daemon would change can be read: no other command writes there either.
 TEST_F(JobsTest, CancelledRunIsNotWrittenIntoADamagedHistory) {
   const std::int64_t id = submit(kHeld);
