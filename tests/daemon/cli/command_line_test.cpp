@@ -279,6 +279,12 @@ TEST(RunOptions, OutputThatCannotBeAFolderIsNamedAsItWasGiven) {
   const Outcome broken = scene.run({"--output", (scene.folder() / "a\xFF").string()});
   EXPECT_EQ(broken.code, 2);
   EXPECT_THAT(broken.err, HasSubstr("the path is no UTF-8"));
+  // Nor may a script's run be stored under another name.
+  const std::string script = scene.folder().write("train.py", "import torch\n").string();
+  const Outcome of_script =
+      scene.command({"run", "--history", (scene.folder() / "h\xFF.db").string(), script});
+  EXPECT_EQ(of_script.code, 2);
+  EXPECT_THAT(of_script.err, HasSubstr("the path is no UTF-8"));
   EXPECT_TRUE(scene.fake().requests().empty());
   EXPECT_FALSE(std::filesystem::exists(scene.history()));
 }
