@@ -38,8 +38,11 @@ Result<void> write(const std::filesystem::path& file, const char* what, std::str
 Result<void> write_logs(const ExportOptions& options, const NamedRun& named,
                         std::vector<Written>& written) {
   const std::string& run = named.run.id.text;
-  const std::vector<Json> log =
-      read_training_log(std::filesystem::path(named.run.output_dir) / "log" / kTrainingLog, run);
+  // A script has no output folder of ours.
+  const std::filesystem::path output = named.run.output_dir;
+  const std::vector<Json> log = output.empty()
+                                    ? std::vector<Json>()
+                                    : read_training_log(output / "log" / kTrainingLog, run);
   std::vector<LogPoint> points = training_points(log);
   const std::vector<LogPoint> trials = trial_points(named.trials);
   points.insert(points.end(), trials.begin(), trials.end());
