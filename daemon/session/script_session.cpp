@@ -250,10 +250,11 @@ Result<void> ScriptSession::open_run() {
   stored = history_->put_run(run_);
   if (!stored) return stored;
   has_run_ = true;
-  set_budget(choose_budget());
+  // At once: to another session of this script a run that nobody has claimed is one whose session was killed.
   auto claimed = history_->claim(run_.id);
   if (!claimed) return forward_error(claimed);
   claim_ = *std::move(claimed);
+  set_budget(choose_budget());
   report({{"event", "run"},
           {"run", run_.id.text},
           {"recipe", run_.recipe_name},
