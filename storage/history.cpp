@@ -36,8 +36,8 @@ int wait_for_lock(void* patience, int tries) {
   return 1;
 }
 
-// Without writing: open() for writing brings a history of an earlier version up to date, or makes one. Errors of other kinds are
-// left to that open().
+// Without writing: open() for writing brings a history of an earlier version up to date, or makes one. Errors
+// of other kinds are left to that open().
 Result<void> look_before_writing(const fs::path& file, Missing missing,
                                  std::chrono::milliseconds lock_timeout) {
   const auto looked = History::open(file, Access::read_only, lock_timeout);

@@ -184,8 +184,9 @@ class History {
   // (a network file system, whose locks cannot be trusted), invalid (a folder).
   [[nodiscard]] static Result<History> open(const std::filesystem::path& file, Access access,
                                             std::chrono::milliseconds lock_timeout = kLockTimeout);
-  // For whoever writes: open() with read_write, but `corrupt` also where check_pages() finds damage, because what is written there
-  // could cost more rows. The file is not changed then, and a history of an earlier version stays one.
+  // For whoever writes: open() with read_write, but `corrupt` also where check_pages() finds damage, because
+  // what is written there could cost more rows. The file is not changed then, and a history of an earlier
+  // version stays one.
   [[nodiscard]] static Result<History> open_to_write(
       const std::filesystem::path& file, Missing missing = Missing::make,
       std::chrono::milliseconds lock_timeout = kLockTimeout);

@@ -29,14 +29,14 @@ inline constexpr std::int64_t kCheckSteps = 8;
 [[nodiscard]] CheckRecord check_repeated(const UpdateComparison& updates,
                                          const UpdateComparison& own);
 
-// What the losses of a job are. Of a cross entropy it is known which values are small. Other losses, such as a mean squared error,
-// have the scale of their targets: one of 1e-4 may be large.
+// What the losses of a job are. Of a cross entropy it is known which values are small. Other losses, such as a
+// mean squared error, have the scale of their targets: one of 1e-4 may be large.
 enum class LossKind { cross_entropy, other };
 
 // The check of a change of numerics. It passes if
 //
-// - all values are finite, and the loss of each step is within 10 % of the reference's: of 0.1 at least for a cross entropy, of the
-//   reference's first loss at least for others;
+// - all values are finite, and the loss of each step is within 10 % of the reference's: of 0.1 at least for a
+//   cross entropy, of the reference's first loss at least for others;
 // - the update of each parameter has a norm of 0.8 to 1.25 times the reference's, and a cosine of at least
 //   0.8 with it;
 // - a parameter whose reference update is below a thousandth of the largest one, which is mostly rounding,
@@ -50,8 +50,8 @@ enum class LossKind { cross_entropy, other };
 // Some models amplify rounding: eight steps of a ResNet with small batches from parameters rounded to 16 bits
 // deviate as far as eight steps in 16 bits. `rounded`, if not null, compares such steps of the reference with
 // the reference itself. Each cosine must then reach two thirds of the one in `rounded`, where that is below
-// 0.8, and outputs may differ by 1.5 times as much as in `rounded`, up to 0.9. So may losses other than a cross entropy, by the
-// largest difference of a step in `rounded`, and up to 0.9 of the loss.
+// 0.8, and outputs may differ by 1.5 times as much as in `rounded`, up to 0.9. So may losses other than a cross
+// entropy, by the largest difference of a step in `rounded`, and up to 0.9 of the loss.
 [[nodiscard]] CheckRecord check_numerics(const UpdateComparison& updates,
                                          const UpdateComparison* rounded = nullptr,
                                          LossKind loss = LossKind::cross_entropy);

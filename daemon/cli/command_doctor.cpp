@@ -182,8 +182,7 @@ std::vector<Finding> examine_history(const std::filesystem::path& file) {
                file.string() + " is damaged: " + *integrity +
                    "; move it away to start a new one; 'sqlite3 FILE .recover' may save its rows");
   }
-  return one(Health::ok,
-             fmt::format("{}, integrity ok, {}", file.string(), known_runs(file).text));
+  return one(Health::ok, fmt::format("{}, integrity ok, {}", file.string(), known_runs(file).text));
 }
 
 Finding examine_disk() {

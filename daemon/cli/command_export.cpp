@@ -40,9 +40,8 @@ Result<void> write_logs(const ExportOptions& options, const NamedRun& named,
   const std::string& run = named.run.id.text;
   // A script has no output folder of ours.
   const std::filesystem::path output = named.run.output_dir;
-  const std::vector<Json> log = output.empty()
-                                    ? std::vector<Json>()
-                                    : read_training_log(output / "log" / kTrainingLog, run);
+  const std::vector<Json> log =
+      output.empty() ? std::vector<Json>() : read_training_log(output / "log" / kTrainingLog, run);
   std::vector<LogPoint> points = training_points(log);
   const std::vector<LogPoint> trials = trial_points(named.trials);
   points.insert(points.end(), trials.begin(), trials.end());

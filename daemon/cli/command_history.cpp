@@ -174,8 +174,8 @@ int list_best(const std::filesystem::path& file, bool as_json) {
                                    : change_text(one.run.starting, change)});
   }
   std::cout << table_text(std::move(rows));
-  const auto scripts = std::ranges::count_if(
-      known, [](const KnownBest& one) { return is_script(one.run.recipe); });
+  const auto scripts =
+      std::ranges::count_if(known, [](const KnownBest& one) { return is_script(one.run.recipe); });
   if (scripts < std::ssize(known)) {
     std::cout << "`autotuned best RECIPE` prints one as a recipe.\n";
   }

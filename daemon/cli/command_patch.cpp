@@ -66,8 +66,7 @@ Result<PatchedRun> newest_run_of(const storage::History& history,
     const std::string& id = found.unconfirmed->id.text;
     return fail(ErrorKind::not_found, "run " + id + " of this script has confirmed nothing",
                 script.string(),
-                "`autotuned explain " + id + "` tells what it tried; " + tune +
-                    " tunes it again");
+                "`autotuned explain " + id + "` tells what it tried; " + tune + " tunes it again");
   }
   if (found.of_other_text == nullptr) {
     return fail(ErrorKind::not_found, "no run has tuned this script", script.string(),

@@ -21,8 +21,8 @@ int report_error(const Error& error, int exit_code = kWorkFailed);
 int report_measuring_error(const Error& error);
 void report_warning(const std::string& text);
 
-// A history that exists; `file` empty: the one at the default place. Damaged pages and rows that cannot be read are warned of;
-// read_write is storage::History::open_to_write(), which refuses damaged pages.
+// A history that exists; `file` empty: the one at the default place. Damaged pages and rows that cannot be
+// read are warned of; read_write is storage::History::open_to_write(), which refuses damaged pages.
 [[nodiscard]] Result<storage::History> open_history(const std::filesystem::path& file,
                                                     storage::Access access);
 

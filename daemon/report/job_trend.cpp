@@ -178,8 +178,8 @@ std::string gains_text(const std::vector<PluginGain>& gains) {
     text += printable(fmt::format("tried and never won: {}", fmt::join(others, ", "))) + "\n";
   }
   if (winners.contains(kTogether) || others.contains(kTogether)) {
-    text += fmt::format("{}: changes of several plugins in one trial, which count for none of them\n",
-                        kTogether);
+    text += fmt::format(
+        "{}: changes of several plugins in one trial, which count for none of them\n", kTogether);
   }
   return text;
 }

@@ -57,8 +57,8 @@ Owner owner_of(const fs::path& folder) {
           .ended_unix_ns = get_integer(*summary, "ended_unix_ns").value_or(0)};
 }
 
-// Whether another run has written there since. One that is at work has written no summary yet: what is there is of the run
-// before it.
+// Whether another run has written there since. One that is at work has written no summary yet: what is there is
+// of the run before it.
 bool is_of_other(const Owner& owner, const storage::RunRow& run) {
   using storage::RunState;
   if (owner.run.empty() || owner.run == run.id.text) return false;

@@ -19,8 +19,8 @@ struct RunFile {
 
 struct RunFiles {
   std::vector<RunFile> files;  // that are there: results first, then logs
-  // The run that has written its results into this folder since: then `files` are those with this run's name. Empty where they
-  // are this run's, or nobody can tell.
+  // The run that has written its results into this folder since: then `files` are those with this run's name.
+  // Empty where they are this run's, or nobody can tell.
   std::string other_run;
 };
 

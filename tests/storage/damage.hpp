@@ -13,8 +13,8 @@
 
 namespace autotuned::storage {
 
-// The bytes of the file after its first page of `table` was overwritten. Rows of other tables can still be read. No program may have
-// the file open. Throws where that cannot be done.
+// The bytes of the file after its first page of `table` was overwritten. Rows of other tables can still be read.
+// No program may have the file open. Throws where that cannot be done.
 inline std::string damage_table(const std::filesystem::path& file, const std::string& table) {
   std::size_t page = 0;
   sqlite3* database = nullptr;
@@ -23,11 +23,11 @@ inline std::string damage_table(const std::filesystem::path& file, const std::st
     return 0;
   };
   const std::string question = "SELECT rootpage FROM sqlite_schema WHERE name = '" + table + "'";
-  const bool is_known = sqlite3_open(file.c_str(), &database) == SQLITE_OK &&
-                        sqlite3_exec(database, "PRAGMA wal_checkpoint(TRUNCATE)", nullptr, nullptr,
-                                     nullptr) == SQLITE_OK &&
-                        sqlite3_exec(database, question.c_str(), take_page, &page, nullptr) ==
-                            SQLITE_OK;
+  const bool is_known =
+      sqlite3_open(file.c_str(), &database) == SQLITE_OK &&
+      sqlite3_exec(database, "PRAGMA wal_checkpoint(TRUNCATE)", nullptr, nullptr, nullptr) ==
+          SQLITE_OK &&
+      sqlite3_exec(database, question.c_str(), take_page, &page, nullptr) == SQLITE_OK;
   sqlite3_close(database);
   constexpr std::size_t kPageBytes = 4096;
   std::ifstream input(file, std::ios::binary);

@@ -186,9 +186,7 @@ constexpr std::array kRemedies = {
            .otherwise = Severity::high,
            .reasoning = "saves memory and no time of itself: a job that grows in every step ends",
            .code = "losses.append(loss.detach())  # without detach() the list keeps the graph"},
-    Remedy{.rule = "memory_fragmented",
-           .otherwise = Severity::low,
-           .code = kGrowingSegments},
+    Remedy{.rule = "memory_fragmented", .otherwise = Severity::low, .code = kGrowingSegments},
     Remedy{.rule = "large_host_blocks",
            .otherwise = Severity::low,
            .reasoning =

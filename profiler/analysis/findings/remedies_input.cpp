@@ -18,8 +18,9 @@ constexpr const char* kWaiting = "parts.data_loading_ratio";
 constexpr Remedy waited_for(const char* rule, const char* code) {
   return {.rule = rule,
           .share = kWaiting,
-          .reasoning = "if no step waited for its batch any more: all of the waiting "
-                       "({parts.data_loading_ratio})",
+          .reasoning =
+              "if no step waited for its batch any more: all of the waiting "
+              "({parts.data_loading_ratio})",
           .code = code};
 }
 
@@ -78,11 +79,12 @@ constexpr std::array kRemedies = {
                "# indices of about equal cost for each worker: large and small samples mixed\n"
                "loader = DataLoader(dataset, ...,  # ...: your arguments stay as they are\n"
                "                    prefetch_factor=4)"),
-    waited_for("slow_reading",
-               "class InMemory(torch.utils.data.Dataset):\n"
-               "    def __init__(self, files): self.bytes = [open(f, \"rb\").read() for f in files]\n"
-               "    def __len__(self): return len(self.bytes)\n"
-               "    def __getitem__(self, i): return decode(self.bytes[i])"),
+    waited_for(
+        "slow_reading",
+        "class InMemory(torch.utils.data.Dataset):\n"
+        "    def __init__(self, files): self.bytes = [open(f, \"rb\").read() for f in files]\n"
+        "    def __len__(self): return len(self.bytes)\n"
+        "    def __getitem__(self, i): return decode(self.bytes[i])"),
     waited_for("cold_cache",
                "for file in files:  # once, before the first step\n"
                "    with open(file, \"rb\") as opened:\n"

@@ -155,11 +155,10 @@ TEST_F(PluginGains, CountEachDecidedTrialOnceAndJointOnesForNoPlugin) {
   EXPECT_TRUE(json.at(0).at("plugin").is_null()) << "the largest gain first";
   EXPECT_EQ(json.at(0).at("tried"), 1);
   EXPECT_EQ(json.at(1).at("plugin"), "num_workers");
-  EXPECT_THAT(gains_text(*gains),
-              AllOf(HasSubstr("\n(together) "), HasSubstr("1.50 x"),
-                    HasSubstr("tried and never won: tf32\n"),
-                    HasSubstr("(together): changes of several plugins"),
-                    Not(HasSubstr("autotuned"))));
+  EXPECT_THAT(gains_text(*gains), AllOf(HasSubstr("\n(together) "), HasSubstr("1.50 x"),
+                                        HasSubstr("tried and never won: tf32\n"),
+                                        HasSubstr("(together): changes of several plugins"),
+                                        Not(HasSubstr("autotuned"))));
 }
 
 TEST_F(PluginGains, SayNothingOfJointChangesWhereThereAreNone) {

@@ -35,9 +35,9 @@ TEST(RunFiles, OfAStoppedRunAreNotThoseOfALaterOne) {
   folder.write("summary.json", R"({"run": "r-later", "ended_unix_ns": 2000})");
   const auto own = AllOf(HasSubstr("checkpoint-"), HasSubstr("training.jsonl"),
                          HasSubstr("trainer-1.log"), Not(HasSubstr("r-later")));
-  const auto of_other = AllOf(HasSubstr("checkpoint-"), Not(HasSubstr("training.jsonl")),
-                              Not(HasSubstr("trainer-1.log")),
-                              HasSubstr("has those of a later run, r-later"));
+  const auto of_other =
+      AllOf(HasSubstr("checkpoint-"), Not(HasSubstr("training.jsonl")),
+            Not(HasSubstr("trainer-1.log")), HasSubstr("has those of a later run, r-later"));
   EXPECT_THAT(files_text(run), of_other);
   run.started_unix_ns = 3000;
   EXPECT_THAT(files_text(run), own) << "the other one was before it";
