@@ -35,21 +35,6 @@ std::string random_token() {
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
 }
 
-// The session gets them as JSON, which would make others of them.
-Result<void> check_paths(const SessionRequest& request) {
-  std::vector<std::filesystem::path> paths = {request.recipe.file, request.recipe.output_dir,
-                                              request.history};
-  paths.insert(paths.end(), request.plugin_folders.begin(), request.plugin_folders.end());
-  for (const std::filesystem::path& path : paths) {
-    const Json text = path.string();
-    const auto arrived = parse_json(to_line(text), "a path");
-    if (arrived && *arrived == text) continue;
-    return fail(ErrorKind::invalid, "the path is no UTF-8", path.string(),
-                "rename it, or name another one");
-  }
-  return {};
-}
-
 std::string detached_text(std::int64_t job, const std::string& recipe) {
   return fmt::format(
       "run {0} of the queue: {1}\n"
@@ -143,7 +128,6 @@ int run(const RunOptions& options) {
   if (const auto checked = check_paths(request); !checked) {
     return report_error(checked.error(), kUsageError);
   }
-
   if (!options.no_daemon) {
     auto daemon = DaemonClient::connect();
     if (!daemon) return report_error(daemon.error(), kEnvironmentUnusable);

@@ -10,7 +10,6 @@
 
 #include "base/printable.hpp"
 #include "daemon/guide/folder_listing.hpp"
-#include "daemon/guide/next_step.hpp"
 
 namespace autotuned::daemon {
 

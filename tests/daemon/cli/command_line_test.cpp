@@ -169,6 +169,15 @@ TEST(Paced, IsNamedWhereverAResultIsPrinted) {
   }
 }
 
+TEST(HistoryOptions, MayBeLargerThanAnyRunNeeds) {
+  const Scene scene;
+  const std::string id = put_paced_run(scene);
+  EXPECT_THAT(scene.command({"history", "--since", "9999-12-31"}).out, HasSubstr("no runs match"));
+  EXPECT_THAT(scene.command({"history", "--since", "0001-01-01"}).out, HasSubstr(id));
+  EXPECT_THAT(scene.command({"history", "--limit", "9223372036854775807"}).out, HasSubstr(id));
+  EXPECT_EQ(scene.command({"history", "prune", "--older-than", "nan"}).code, 2);
+}
+
 TEST(RunOptions, BudgetOverrulesTheRecipe) {
   const Scene scene;
   scene.write_recipe("  plugins: [set_to_none]\n  budget: 1ms\n");
@@ -270,6 +279,12 @@ TEST(RunOptions, OutputThatCannotBeAFolderIsNamedAsItWasGiven) {
   const Outcome broken = scene.run({"--output", (scene.folder() / "a\xFF").string()});
   EXPECT_EQ(broken.code, 2);
   EXPECT_THAT(broken.err, HasSubstr("the path is no UTF-8"));
+  // Nor may a script's run be stored under another name.
+  const std::string script = scene.folder().write("train.py", "import torch\n").string();
+  const Outcome of_script =
+      scene.command({"run", "--history", (scene.folder() / "h\xFF.db").string(), script});
+  EXPECT_EQ(of_script.code, 2);
+  EXPECT_THAT(of_script.err, HasSubstr("the path is no UTF-8"));
   EXPECT_TRUE(scene.fake().requests().empty());
   EXPECT_FALSE(std::filesystem::exists(scene.history()));
 }
