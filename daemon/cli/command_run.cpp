@@ -139,7 +139,7 @@ int run(const RunOptions& options) {
   SessionRequest request = request_of(options);
   request.recipe = std::move(*recipe);
   if (*budget) request.recipe_budget = std::exchange(request.recipe.tune.budget, **budget);
-  const auto allowed = recipes::refuse_ranks(request.recipe, options.tune_only);
+  const auto allowed = recipes::refuse_ranks(request.recipe);
   if (!allowed) return usage_error(allowed.error().message());
   request.tune_only = options.tune_only;
   request.block_limit = *block_limit;
