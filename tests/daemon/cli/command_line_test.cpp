@@ -246,6 +246,28 @@ TEST(RunOptions, RanksAreTunedAndTrained) {
   EXPECT_EQ(trained.code, 0) << trained.err;
 }
 
+// All processes of a launcher have the same parent; here they come one after the other.
+TEST(RunOptions, ALauncherOfSeveralProcessesGetsOneRun) {
+  Scene scene;
+  scene.set("WORLD_SIZE=2");
+  scene.set("LOCAL_WORLD_SIZE=2");
+  scene.set("RANK=0");
+  EXPECT_EQ(scene.run({"--ranks", "3"}).code, 2);
+  const Outcome first = scene.run({"--budget", "0s"});
+  EXPECT_EQ(first.code, 0) << first.err;
+  EXPECT_EQ(scene.fake().requests("load").front().at("recipe").at("train").at("ranks"), 2);
+  scene.fake().forget_requests();
+  scene.set("RANK=1");
+  const Outcome second = scene.run({"--budget", "0s"});
+  EXPECT_EQ(second.code, 0) << second.err;
+  EXPECT_TRUE(scene.fake().requests().empty()) << "it has only waited";
+  // Several machines.
+  scene.set("LOCAL_WORLD_SIZE=1");
+  const Outcome many = scene.run({"--budget", "0s"});
+  EXPECT_EQ(many.code, 2);
+  EXPECT_THAT(many.err, HasSubstr("several machines"));
+}
+
 TEST(Check, RefusesRanksOnAGpu) {
   const Scene scene;
   std::string recipe = *read_file(scene.folder() / "recipe.yaml", 1 << 20);

@@ -73,7 +73,7 @@ TEST_F(MeasuredRanks, ABlockIsThatOfAllOfThem) {
 TEST_F(MeasuredRanks, GoOnAfterARefusal) {
   TrainerClient client = start(recipe(2));
   const std::vector<pid_t> others = children_of(client.pid());
-  const auto refused = client.request("run", {{"minimum_ns", 1}, {"reuse", "raw_bytes"}}, kLimit);
+  const auto refused = client.request("run", {{"minimum_ns", 1}, {"reuse", "host_batch"}}, kLimit);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::unsupported);
   const auto unknown = client.request("restore", {{"name", "nothing"}}, kLimit);
@@ -220,7 +220,7 @@ TEST_F(MeasuredRanks, TheNextTrialRunsAfterAFault) {
   const auto same = job.compare_updates(start, with(start, "ddp.bucket_cap_mb", std::int64_t{1}), 4,
                                         tuner::CheckedSteps::later);
   ASSERT_TRUE(same) << same.error().message();
-  EXPECT_TRUE(same->is_equal);
+  EXPECT_TRUE(same->equal);
   // Another process, while the ranks of the first one stand still.
   const auto kept = job.run_block(with(start, "memory.malloc", "keep"), {});
   EXPECT_TRUE(kept) << kept.error().message();
