@@ -85,8 +85,8 @@ TEST_F(MeasuredRanks, GoOnAfterARefusal) {
 
 TEST_F(MeasuredRanks, RepeatTheirStepsAndKnowWhatChangesThem) {
   TrainerClient client = start(recipe(2));
-  const Configuration start = starting(recipe(2));
-  const Json reference = checked(client, start, "reference");
+  const Configuration begin = starting(recipe(2));
+  const Json reference = checked(client, begin, "reference");
   EXPECT_THAT(parameters_of(reference), SizeIs(64));
   EXPECT_THAT(reference.at("losses"), SizeIs(4));
   EXPECT_THAT(reference.at("inputs"), SizeIs(4));
@@ -95,13 +95,13 @@ TEST_F(MeasuredRanks, RepeatTheirStepsAndKnowWhatChangesThem) {
                {{"base", "initial"}, {"reference", "reference"}, {"candidate", "candidate"}});
   };
   // Of two ranks the sums are the same in any bucket.
-  Configuration other = with(start, "ddp.bucket_cap_mb", std::int64_t{1});
+  Configuration other = with(begin, "ddp.bucket_cap_mb", std::int64_t{1});
   other.set("ddp.gradient_as_bucket_view", true);
   const Json same = checked(client, other, "candidate");
   EXPECT_EQ(parameters_of(same), parameters_of(reference));
   EXPECT_EQ(same.at("losses"), reference.at("losses"));
   EXPECT_EQ(compared().at("equal"), true);
-  const Json rounded = checked(client, with(start, "ddp.comm_hook", "bf16"), "candidate");
+  const Json rounded = checked(client, with(begin, "ddp.comm_hook", "bf16"), "candidate");
   EXPECT_NE(parameters_of(rounded), parameters_of(reference));
   EXPECT_THAT(parameters_of(rounded), SizeIs(64)) << "rounded alike on both";
   EXPECT_EQ(compared().at("equal"), false);
@@ -202,8 +202,8 @@ TEST_F(MeasuredRanks, TheNextTrialRunsAfterAFault) {
   spec.folder = folder_;
   daemon::NeverCancelled never;
   daemon::TrainerJob job(std::move(spec), never);
-  const Configuration start = starting(recipe(2));
-  const auto first = job.run_block(start, {});
+  const Configuration begin = starting(recipe(2));
+  const auto first = job.run_block(begin, {});
   ASSERT_TRUE(first) << first.error().message();
   EXPECT_EQ(first->samples, first->steps * 20 * 2);
   const std::vector<pid_t> trainers = children_of(::getpid());
@@ -211,21 +211,21 @@ TEST_F(MeasuredRanks, TheNextTrialRunsAfterAFault) {
   const std::vector<pid_t> others = children_of(trainers.front());
   ASSERT_THAT(others, SizeIs(1));
   ::kill(others.front(), SIGKILL);
-  const auto failed = job.run_block(with(start, "optimizer.set_to_none", false), {});
+  const auto failed = job.run_block(with(begin, "optimizer.set_to_none", false), {});
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().kind, ErrorKind::crashed);
   EXPECT_THAT(failed.error().what, HasSubstr("rank 1 of 2 ended: signal 9"));
 
-  EXPECT_TRUE(job.run_block(with(start, "optimizer.set_to_none", false), {}));
-  const auto same = job.compare_updates(start, with(start, "ddp.bucket_cap_mb", std::int64_t{1}), 4,
+  EXPECT_TRUE(job.run_block(with(begin, "optimizer.set_to_none", false), {}));
+  const auto same = job.compare_updates(begin, with(begin, "ddp.bucket_cap_mb", std::int64_t{1}), 4,
                                         tuner::CheckedSteps::later);
   ASSERT_TRUE(same) << same.error().message();
   EXPECT_TRUE(same->equal);
   // Another process, while the ranks of the first one stand still.
-  const auto kept = job.run_block(with(start, "memory.malloc", "keep"), {});
+  const auto kept = job.run_block(with(begin, "memory.malloc", "keep"), {});
   EXPECT_TRUE(kept) << kept.error().message();
   EXPECT_THAT(children_of(::getpid()), SizeIs(2));
-  const auto again = job.run_block(start, {});
+  const auto again = job.run_block(begin, {});
   EXPECT_TRUE(again) << again.error().message();
 }
 
