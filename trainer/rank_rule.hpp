@@ -13,8 +13,8 @@ namespace autotuned::trainer {
 // Others are answered by the first rank alone: they are about what all ranks have alike, or what only it has.
 [[nodiscard]] inline bool is_for_all_ranks(std::string_view request) {
   constexpr std::array<std::string_view, 12> kForAll = {
-      "check_steps", "checkpoint", "drop",  "import", "prepare", "profile",
-      "restore",     "round",      "run",   "steps",  "trace",   "train"};
+      "check_steps", "checkpoint", "drop", "import", "prepare", "profile",
+      "restore",     "round",      "run",  "steps",  "trace",   "train"};
   return std::ranges::find(kForAll, request) != kForAll.end();
 }
 

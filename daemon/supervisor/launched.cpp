@@ -39,8 +39,9 @@ Result<int> number_of(const LaunchVariable& variable, const char* name) {
 Result<std::optional<LaunchPlace>> place_of(LaunchPlace place, bool is_one_machine) {
   if (!is_one_machine) {
     return fail(ErrorKind::unsupported,
-                place.launcher + " has started processes on several machines, and ranks train on "
-                                 "one machine so far",
+                place.launcher +
+                    " has started processes on several machines, and ranks train on "
+                    "one machine so far",
                 place.launcher, "start them on one: --nnodes 1 of torchrun, --nodes 1 of srun");
   }
   if (place.rank >= place.ranks) {
@@ -107,8 +108,7 @@ Result<std::optional<LaunchPlace>> launch_place_from(const LaunchVariable& varia
   const auto machines =
       is_set("SLURM_STEP_NUM_NODES") ? number_of(variable, "SLURM_STEP_NUM_NODES") : Result<int>(1);
   if (!machines) return tl::unexpected(machines.error());
-  return place_of({.launcher = "srun", .rank = *rank, .ranks = *all, .round = "0"},
-                  *machines == 1);
+  return place_of({.launcher = "srun", .rank = *rank, .ranks = *all, .round = "0"}, *machines == 1);
 }
 
 fs::path meeting_file(const fs::path& folder, const LaunchPlace& place) {
@@ -123,7 +123,8 @@ Result<LaunchedLead> LaunchedLead::begin(const fs::path& file) {
   remove_old_ones(file.parent_path());
   // Locked before it has its name: the others wait for the name, then for the lock.
   const fs::path unnamed = file.string() + ".new";
-  Descriptor lock(::open(unnamed.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  Descriptor lock(
+      ::open(unnamed.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!lock.is_open() || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
     return tl::unexpected(system_error(errno, "cannot be made", unnamed.string()));
   }

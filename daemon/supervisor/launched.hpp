@@ -49,7 +49,6 @@ class LaunchedLead {
 // The exit code of the first process. ErrorKind::timeout: it has not begun within `patience`; ErrorKind::crashed: it is gone
 // without one.
 [[nodiscard]] Result<int> wait_for_lead(
-    const std::filesystem::path& file,
-    std::chrono::nanoseconds patience = std::chrono::minutes(2));
+    const std::filesystem::path& file, std::chrono::nanoseconds patience = std::chrono::minutes(2));
 
 }  // namespace autotuned::daemon

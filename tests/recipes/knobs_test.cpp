@@ -204,7 +204,9 @@ TEST(Knobs, OfSeveralRanksAreThoseOfOneOfThem) {
   Machine machine = sample_machine();
   machine.cpus_allowed = 8;
   const std::vector<Knob> all = knobs_of(machine);
-  const auto knob = [&](int ranks, const char* name) { return *find_knob(with_ranks(all, ranks), name); };
+  const auto knob = [&](int ranks, const char* name) {
+    return *find_knob(with_ranks(all, ranks), name);
+  };
   EXPECT_EQ(with_ranks(all, 1).size(), all.size());
   EXPECT_EQ(knob(1, "threads.intra_op").maximum, 8);
   EXPECT_EQ(knob(3, "threads.intra_op").maximum, 2);

@@ -257,8 +257,8 @@ Result<Block> Job::State::measure_together(const RunRequest& request, const Make
   std::int64_t elapsed_ns = 0;  // of the slowest
   std::int64_t own_ns = 0;
   for (;;) {
-    const std::int64_t count = steps_until_look(
-        record.steps(), elapsed_ns, request.minimum_steps, request.minimum_ns, rank_step_ns_);
+    const std::int64_t count = steps_until_look(record.steps(), elapsed_ns, request.minimum_steps,
+                                                request.minimum_ns, rank_step_ns_);
     for (std::int64_t i = 0; i < count; ++i) {
       auto taken = step();
       if (!taken) return tl::unexpected(taken.error());

@@ -254,7 +254,8 @@ class Job::State {
   double rate_factor_ = 1.0;
   double last_learning_rate_ = 0.0;  // of the step before
   RankGroup* ranks_ = nullptr;
-  std::int64_t rank_step_ns_ = 0;  // of the last block of several ranks, the same on all; 0: not known
+  std::int64_t rank_step_ns_ =
+      0;  // of the last block of several ranks, the same on all; 0: not known
 };
 
 }  // namespace autotuned::trainer

@@ -132,7 +132,8 @@ class Job::State::Tracing {
     if (auto taken = job_.step(is_cancelled_); !taken) return tl::unexpected(taken.error());
     // The first one takes what starting costs, which is no reason to record a step that is cold.
     if (begin_ns_ < 0) begin_ns_ = now_ns();
-    if (job_.as_leader_says(cancel_(now_ns()))) return fail(ErrorKind::cancelled, "stopped by request");
+    if (job_.as_leader_says(cancel_(now_ns())))
+      return fail(ErrorKind::cancelled, "stopped by request");
     return {};
   }
 

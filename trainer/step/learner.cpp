@@ -138,8 +138,8 @@ void Learner::begin_shared_step() {
     std::vector<std::string> names;
     for (std::size_t i = 0; i < parameters_.size(); ++i)
       if (parameters_[i].requires_grad()) names.push_back(names_[i]);
-    reducer_ = std::make_unique<GradientReducer>(*ranks_, trained_parameters(), names,
-                                                 settings_.reducer);
+    reducer_ =
+        std::make_unique<GradientReducer>(*ranks_, trained_parameters(), names, settings_.reducer);
   }
   const at::NoGradGuard no_grad;
   take_tensors_from_leader(*ranks_, buffer_tensors());

@@ -37,7 +37,7 @@ struct LearnerSettings {
   bool set_to_none = false;
   bool is_fused = false;  // the optimizer
   bool is_channels_last = false;
-  bool is_graph = false;  // a step is recorded and replayed; REQUIRES: set_recorder()
+  bool is_graph = false;    // a step is recorded and replayed; REQUIRES: set_recorder()
   ReducerSettings reducer;  // of several ranks
 
   friend bool operator==(const LearnerSettings&, const LearnerSettings&) = default;

@@ -25,7 +25,8 @@ constexpr double kSavedByFewer = 0.25;
 constexpr double kSavedByViews = 0.1;
 
 std::int64_t buckets_of(double bytes, std::int64_t cap) {
-  return std::max<std::int64_t>(1, std::llround(std::ceil(bytes / kMebibyte / static_cast<double>(cap))));
+  return std::max<std::int64_t>(
+      1, std::llround(std::ceil(bytes / kMebibyte / static_cast<double>(cap))));
 }
 
 std::int64_t cap_for(double bytes, std::int64_t buckets) {
@@ -75,16 +76,15 @@ Answer propose(const Situation& situation) {
   for (const std::int64_t cap : caps_to_try(situation, *bytes, *now)) {
     const sdk::Json change = {{kCap, cap}};
     if (situation.has_lost(change)) continue;
-    answer.add(change,
-               situation.expected_gain(change,
-                                       predicted_gain(*exposed, buckets, buckets_of(*bytes, cap))),
-               evidence, *exposed);
+    answer.add(
+        change,
+        situation.expected_gain(change, predicted_gain(*exposed, buckets, buckets_of(*bytes, cap))),
+        evidence, *exposed);
   }
   const sdk::Json views = {{kView, true}};
   if (situation.obstacle(kView).empty() && !situation.incumbent<bool>(kView).value_or(true) &&
       !situation.has_lost(views)) {
-    answer.add(views,
-               situation.expected_gain(views, sdk::gain_without(kSavedByViews * *exposed)),
+    answer.add(views, situation.expected_gain(views, sdk::gain_without(kSavedByViews * *exposed)),
                evidence + ", and are copied out of them", *exposed);
   }
   if (!answer.candidates.empty()) return answer;

@@ -33,8 +33,7 @@ Answer propose(const Situation& situation) {
   for (const char* form : {"bf16", "fp16"}) {
     const sdk::Json change = {{kHook, form}};
     if (situation.has_lost(change)) continue;
-    answer.add(change,
-               situation.expected_gain(change, sdk::gain_without(kSavedShare * *exposed)),
+    answer.add(change, situation.expected_gain(change, sdk::gain_without(kSavedShare * *exposed)),
                evidence + "; in 16 bits they are half as many bytes", *exposed);
   }
   if (!answer.candidates.empty()) return answer;
@@ -44,5 +43,5 @@ Answer propose(const Situation& situation) {
 }  // namespace
 }  // namespace autotuned::plugins
 
-AUTOTUNED_PLUGIN("gradient_compression", "1.0",
-                 "Lets gradients travel between ranks in 16 bits.", autotuned::plugins::propose);
+AUTOTUNED_PLUGIN("gradient_compression", "1.0", "Lets gradients travel between ranks in 16 bits.",
+                 autotuned::plugins::propose);

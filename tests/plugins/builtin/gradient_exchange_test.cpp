@@ -19,12 +19,14 @@ Json waiting_ranks() {
   json["recipe"]["ranks"] = 2;
   json["metrics"]["ranks.exposed_ratio"] = 0.2;
   json["metrics"]["parameters.bytes"] = 80.0 * 1024 * 1024;
-  json["knobs"][kCap] = {{"type", "integer"}, {"minimum", 1},      {"maximum", 1024},
+  json["knobs"][kCap] = {{"type", "integer"}, {"minimum", 1},     {"maximum", 1024},
                          {"default", 25},     {"switch", "live"}, {"risk", "exact"}};
   json["knobs"][kView] = {
       {"type", "boolean"}, {"default", false}, {"switch", "live"}, {"risk", "exact"}};
-  json["knobs"][kHook] = {{"type", "choice"},  {"choices", {"none", "bf16", "fp16"}},
-                          {"default", "none"}, {"switch", "live"},
+  json["knobs"][kHook] = {{"type", "choice"},
+                          {"choices", {"none", "bf16", "fp16"}},
+                          {"default", "none"},
+                          {"switch", "live"},
                           {"risk", "numerics"}};
   for (const char* configuration : {"starting", "incumbent"}) {
     json[configuration][kCap] = 100;

@@ -129,9 +129,9 @@ TEST_F(MeasuredRanks, AreProfiledTogether) {
   EXPECT_EQ(profile.at("metrics").at("step.samples"), 20.0) << "of a rank";
   EXPECT_TRUE(std::filesystem::exists(folder_ / "profile.json"));
   const std::filesystem::path trace = folder_ / "trace.json.gz";
-  EXPECT_EQ(ask(client, "trace", {{"path", trace.string()}, {"active", 2}, {"warmup", 1}})
-                .at("steps"),
-            2);
+  EXPECT_EQ(
+      ask(client, "trace", {{"path", trace.string()}, {"active", 2}, {"warmup", 1}}).at("steps"),
+      2);
   EXPECT_TRUE(std::filesystem::exists(trace));
 }
 

@@ -87,7 +87,8 @@ class SeveralRanks : public testing::Test {
     return std::move(*client);
   }
 
-  Result<Json> train(daemon::TrainerClient& client, const recipes::Recipe& recipe, bool resume = false,
+  Result<Json> train(daemon::TrainerClient& client, const recipes::Recipe& recipe,
+                     bool resume = false,
                      const std::function<void(const Json&)>& on_progress = {}) {
     return client.request("train",
                           {{"configuration", starting(recipe).to_json()},
