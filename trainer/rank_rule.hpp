@@ -18,16 +18,16 @@ namespace autotuned::trainer {
   return std::ranges::find(kForAll, request) != kForAll.end();
 }
 
-// Whether ranks wait for one another during this request. One that fails must leave then, so that the others do not wait
-// for it in vain.
+// Whether ranks wait for one another during this request. One that fails must leave then, so that the others do not
+// wait for it in vain.
 [[nodiscard]] inline bool steps_together(std::string_view request) {
   constexpr std::array<std::string_view, 7> kSteps = {"check_steps", "load",  "profile", "run",
                                                       "steps",       "trace", "train"};
   return std::ranges::find(kSteps, request) != kSteps.end();
 }
 
-// Whether all ranks have the same error at the same step, so that they can go on: what the leader has cancelled, and what
-// is refused before anything was done.
+// Whether all ranks have the same error at the same step, so that they can go on: what the leader has cancelled, and
+// what is refused before anything was done.
 [[nodiscard]] inline bool is_agreed(ErrorKind kind) {
   return kind == ErrorKind::cancelled || kind == ErrorKind::unsupported;
 }

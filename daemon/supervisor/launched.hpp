@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A command that a launcher (torchrun, srun) has started several times on this machine. The first of these processes does
-// the run and starts the ranks itself; the others wait for it and end as it does.
+// A command that a launcher (torchrun, srun) has started several times on this machine. The first of these processes
+// does the run and starts the ranks itself; the others wait for it and end as it does.
 #pragma once
 
 #include <chrono>
@@ -21,14 +21,15 @@ struct LaunchPlace {
   std::string round;  // torchrun starts its processes again after a failure: which time this is
 };
 
-// By the variables of torchrun (RANK, WORLD_SIZE, LOCAL_WORLD_SIZE) or else of srun (SLURM_PROCID, SLURM_STEP_NUM_TASKS,
-// SLURM_STEP_NUM_NODES). Nothing: no launcher, or one that has started a single process. ErrorKind::unsupported: several
-// machines; ErrorKind::invalid names a variable that is wrong. `variable` looks one up (null: it is not set).
+// By the variables of torchrun (RANK, WORLD_SIZE, LOCAL_WORLD_SIZE) or else of srun (SLURM_PROCID,
+// SLURM_STEP_NUM_TASKS, SLURM_STEP_NUM_NODES). Nothing: no launcher, or one that has started a single process.
+// ErrorKind::unsupported: several machines; ErrorKind::invalid names a variable that is wrong. `variable` looks one up
+// (null: it is not set).
 using LaunchVariable = std::function<const char*(const char* name)>;
 [[nodiscard]] Result<std::optional<LaunchPlace>> launch_place_from(const LaunchVariable& variable);
 
-// Where these processes meet: a file in `folder`, which only this user can write, with a name that only they know: their
-// parent's.
+// Where these processes meet: a file in `folder`, which only this user can write, with a name that only they know:
+// their parent's.
 [[nodiscard]] std::filesystem::path meeting_file(const std::filesystem::path& folder,
                                                  const LaunchPlace& place);
 
@@ -46,8 +47,8 @@ class LaunchedLead {
   Descriptor lock_;
 };
 
-// The exit code of the first process. ErrorKind::timeout: it has not begun within `patience`; ErrorKind::crashed: it is gone
-// without one.
+// The exit code of the first process. ErrorKind::timeout: it has not begun within `patience`; ErrorKind::crashed: it
+// is gone without one.
 [[nodiscard]] Result<int> wait_for_lead(
     const std::filesystem::path& file, std::chrono::nanoseconds patience = std::chrono::minutes(2));
 

@@ -26,9 +26,9 @@ class CancelPoll {
   std::int64_t next_ns_ = INT64_MIN;
 };
 
-// How many steps several ranks make before they look together whether a block is over: looking costs a message, which a
-// trainer alone does not pay, so they look once where they know what a step takes. By the figures that all of them have:
-// `steps` in `elapsed_ns` so far, and `step_ns` of a step (0: not known). At least 1.
+// How many steps several ranks make before they look together whether a block is over: looking costs a message, which
+// a trainer alone does not pay, so they look once where they know what a step takes. By the figures that all of them
+// have: `steps` in `elapsed_ns` so far, and `step_ns` of a step (0: not known). At least 1.
 [[nodiscard]] inline std::int64_t steps_until_look(std::int64_t steps, std::int64_t elapsed_ns,
                                                    std::int64_t minimum_steps,
                                                    std::int64_t minimum_ns, std::int64_t step_ns) {

@@ -21,9 +21,9 @@
 
 namespace autotuned::trainer {
 
-// Ranks 1 and above, each a trainer process in our process group that dies with this process, and that gets over a socket
-// pair what the session asks the leader (docs/trainer-protocol.md). One that is stopped (SIGSTOP) while this process runs
-// is ended. The destructor ends them. One thread, which must live as long as the process.
+// Ranks 1 and above, each a trainer process in our process group that dies with this process, and that gets over a
+// socket pair what the session asks the leader (docs/trainer-protocol.md). One that is stopped (SIGSTOP) while this
+// process runs is ended. The destructor ends them. One thread, which must live as long as the process.
 class Followers {
  public:
   // Told what a rank reports beside its answers.

@@ -31,10 +31,11 @@ struct ReducerSettings {
 // The tensors of the leader replace those of all others. Collective; throws as RankGroup does.
 void take_tensors_from_leader(RankGroup& group, const std::vector<at::Tensor>& tensors);
 
-// LibTorch's c10d::Reducer, as DistributedDataParallel uses it where every parameter gets a gradient in every backward pass.
+// LibTorch's c10d::Reducer, as DistributedDataParallel uses it where every parameter gets a gradient in every backward
+// pass.
 //
-// Collective; throws as RankGroup does, and c10::Error after a backward pass in which a parameter got no gradient. A step
-// that has failed leaves it unfit for another one. One thread.
+// Collective; throws as RankGroup does, and c10::Error after a backward pass in which a parameter got no gradient. A
+// step that has failed leaves it unfit for another one. One thread.
 class GradientReducer {
  public:
   // `group` must outlive it. `parameters` are those that are trained, with their `names`, in the same order on all ranks;

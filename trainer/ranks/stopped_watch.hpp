@@ -17,8 +17,8 @@ namespace autotuned::trainer {
 // Longer than any rank stands still by itself, and shorter than anybody wants to wait.
 inline constexpr std::chrono::milliseconds kMostStopped = std::chrono::seconds(10);
 
-// Ends processes (SIGKILL) that stay stopped while this one runs, so that whoever waits for them learns it, and says so on
-// standard error. A session stops all ranks of a trainer at once: that does not count, nor does a process that a
+// Ends processes (SIGKILL) that stay stopped while this one runs, so that whoever waits for them learns it, and says
+// so on standard error. A session stops all ranks of a trainer at once: that does not count, nor does a process that a
 // debugger has stopped. A thread of its own looks at them; the functions are for one thread.
 class StoppedWatch {
  public:

@@ -86,7 +86,8 @@ class Learner {
   // The leader's parameters and buffers replace those of the other ranks. REQUIRES: join().
   void take_state_from_leader();
 
-  // Of the last step of several ranks: how long its backward pass waited for gradients of others, once its own were there.
+  // Of the last step of several ranks: how long its backward pass waited for gradients of others, once its own were
+  // there.
   [[nodiscard]] std::int64_t rank_wait_ns() const {
     return reducer_ != nullptr ? reducer_->waited_ns() : 0;
   }

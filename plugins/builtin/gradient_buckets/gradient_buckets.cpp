@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks average their gradients in buckets, each as soon as it is full, while the backward pass goes on. The last bucket has
-// nothing left to hide behind, and of one large bucket nothing is hidden. Many small ones cost a message each.
+// Ranks average their gradients in buckets, each as soon as it is full, while the backward pass goes on. The last
+// bucket has nothing left to hide behind, and of one large bucket nothing is hidden. Many small ones cost a message
+// each.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
