@@ -295,19 +295,11 @@ bool Recipe::allows(RiskClass risk, const Configuration& change) const {
   return is_any_named;
 }
 
-Result<void> refuse_ranks(const Recipe& recipe, bool is_only_tuned) {
-  if (recipe.train.ranks == 1) return {};
-  const std::string ranks = std::to_string(recipe.train.ranks) + " ranks";
-  if (is_only_tuned || recipe.tune.budget.count() > 0) {
-    return fail(ErrorKind::unsupported, ranks + " can be trained, but not yet tuned", "train.ranks",
-                "write budget: 0s below tune, or --budget 0s, and the starting configuration is "
-                "trained; or use one rank");
-  }
-  if (recipe.device.starts_with("cuda")) {
-    return fail(ErrorKind::unsupported, ranks + " train on the CPU only so far", "train.ranks",
-                "write device: cpu, or use one rank");
-  }
-  return {};
+Result<void> refuse_ranks(const Recipe& recipe) {
+  if (recipe.train.ranks == 1 || !recipe.device.starts_with("cuda")) return {};
+  return fail(ErrorKind::unsupported,
+              std::to_string(recipe.train.ranks) + " ranks train on the CPU only so far",
+              "train.ranks", "write device: cpu, or use one rank");
 }
 
 double Recipe::learning_rate_at(std::int64_t batch_size) const {

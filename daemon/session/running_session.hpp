@@ -38,6 +38,7 @@ class RunningSession {
     knobs_ = knobs_with(recipes::knobs_of(machine_), trainer_plugins_);
     recipe_as_given_ = request_.recipe;
     request_.recipe.start = known_part(knobs_, request_.recipe.start);
+    knobs_ = recipes::with_ranks(std::move(knobs_), request_.recipe.train.ranks);
   }
 
   // The exit code of the command.

@@ -271,7 +271,8 @@ TEST(RecipeErrors, AllAreReportedAtOnceInTheOrderOfTheFile) {
           "recipe.yaml:10:29: unknown knob \"loader.wrokers\" in start; did you mean "
           "\"loader.workers\"?",
           "recipe.yaml:11:16: tune.allow: unknown name \"everything\"; known are numerics, "
-          "semantics, batch_size, checkpoint.async, cuda.graph, cudnn.benchmark, input.cache, "
+          "semantics, batch_size, checkpoint.async, cuda.graph, cudnn.benchmark, "
+          "ddp.bucket_cap_mb, ddp.comm_hook, ddp.gradient_as_bucket_view, input.cache, "
           "input.decode, input.decode_scale, input.dilation, input.jpeg_index, input.order, "
           "input.point_ops, "
           "input.read_ahead, "

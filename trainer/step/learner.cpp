@@ -94,6 +94,10 @@ void Learner::configure(const LearnerSettings& settings) {
     reducer_.reset();
     set_memory_format(settings.is_channels_last);
   }
+  if (settings.reducer != settings_.reducer && reducer_ != nullptr) {
+    reducer_.reset();
+    drop_gradients();  // which may be views of its buckets
+  }
   for (const ParameterGroup& group : groups_)
     group.optimizer->set_fused(settings.is_fused);
   settings_ = settings;
@@ -134,7 +138,8 @@ void Learner::begin_shared_step() {
     std::vector<std::string> names;
     for (std::size_t i = 0; i < parameters_.size(); ++i)
       if (parameters_[i].requires_grad()) names.push_back(names_[i]);
-    reducer_ = std::make_unique<GradientReducer>(*ranks_, trained_parameters(), names);
+    reducer_ =
+        std::make_unique<GradientReducer>(*ranks_, trained_parameters(), names, settings_.reducer);
   }
   const at::NoGradGuard no_grad;
   take_tensors_from_leader(*ranks_, buffer_tensors());

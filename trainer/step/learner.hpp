@@ -37,7 +37,8 @@ struct LearnerSettings {
   bool set_to_none = false;
   bool is_fused = false;  // the optimizer
   bool is_channels_last = false;
-  bool is_graph = false;  // a step is recorded and replayed; REQUIRES: set_recorder()
+  bool is_graph = false;    // a step is recorded and replayed; REQUIRES: set_recorder()
+  ReducerSettings reducer;  // of several ranks
 
   friend bool operator==(const LearnerSettings&, const LearnerSettings&) = default;
 };
@@ -84,6 +85,12 @@ class Learner {
   void join(RankGroup& group);
   // The leader's parameters and buffers replace those of the other ranks. REQUIRES: join().
   void take_state_from_leader();
+
+  // Of the last step of several ranks: how long its backward pass waited for gradients of others, once its own were
+  // there.
+  [[nodiscard]] std::int64_t rank_wait_ns() const {
+    return reducer_ != nullptr ? reducer_->waited_ns() : 0;
+  }
 
   // One step on a batch; the loss as a scalar on the device, not yet waited for.
   [[nodiscard]] at::Tensor step(const DeviceBatch& batch, double learning_rate);
