@@ -125,7 +125,8 @@ Result<void> Job::State::compile_test_pipeline(const input::SampleShape& shape_i
                 "evaluate.input[" + std::to_string(i) + "]." + test_transforms_[i].type,
                 "leave it out");
   }
-  auto pipeline = input::Pipeline::compile(test_data_->type(), test_transforms_, recipe_.seed);
+  auto pipeline = input::Pipeline::compile(test_data_->type(), test_transforms_, recipe_.seed, {},
+                                           test_data_->target().is_mask());
   if (!pipeline) {
     Error& error = pipeline.error();
     error.where = "evaluate." + error.where;
