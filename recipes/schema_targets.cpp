@@ -113,30 +113,30 @@ Variant image_masks(const std::vector<Variant>& types) {
                           .is_required = true,
                           .shape = Shape::single_or_list,
                           .remedy = "put a PNG file for each picture there"});
+  const std::vector<Field> own = {
+      {.key = "classes",
+       .type = FieldType::integer,
+       .summary = "Number of classes. Give classes or names.",
+       .default_in_words = "names is given instead",
+       .range = {.minimum = 2, .maximum = 255}},
+      {.key = "names",
+       .type = FieldType::text,
+       .summary = "Names of the classes, in the order of their numbers. Give names or classes.",
+       .default_in_words = "classes is given instead",
+       .shape = Shape::list},
+      {.key = "values",
+       .type = FieldType::integer,
+       .summary = "Number that the pixels of each class have in the files.",
+       .default_in_words = "class n has the number n",
+       .range = {.minimum = 0, .maximum = 255},
+       .shape = Shape::list},
+      {.key = "ignore_index",
+       .type = FieldType::integer,
+       .summary = "Number of the pixels that do not count, unless values has it.",
+       .default_text = "255",
+       .range = {.minimum = 0, .maximum = 255}}};
   const auto place = std::ranges::find(variant.fields, "masks", &Field::key);
-  variant.fields.insert(
-      place + 1,
-      {{.key = "classes",
-        .type = FieldType::integer,
-        .summary = "Number of classes. Give classes or names.",
-        .default_in_words = "names is given instead",
-        .range = {.minimum = 2, .maximum = 255}},
-       {.key = "names",
-        .type = FieldType::text,
-        .summary = "Names of the classes, in the order of their numbers. Give names or classes.",
-        .default_in_words = "classes is given instead",
-        .shape = Shape::list},
-       {.key = "values",
-        .type = FieldType::integer,
-        .summary = "Number that the pixels of each class have in the files.",
-        .default_in_words = "0, 1, 2, …",
-        .range = {.minimum = 0, .maximum = 255},
-        .shape = Shape::list},
-       {.key = "ignore_index",
-        .type = FieldType::integer,
-        .summary = "Number of the pixels that do not count, unless values has it.",
-        .default_text = "255",
-        .range = {.minimum = 0, .maximum = 255}}});
+  variant.fields.insert(place + 1, own.begin(), own.end());
   variant.name = "image_masks";
   variant.summary =
       "JPEG and PNG files with a mask each, for segmentation; otherwise like image_files.";
