@@ -58,7 +58,7 @@ class ImageMasks : public testing::Test {
     MaskRoom room;
     const auto shape = data.read_mask(index, room);
     EXPECT_TRUE(shape) << (shape ? "" : shape.error().message());
-    if (shape) EXPECT_EQ(*shape, (SampleShape{1, 2, 3}));
+    EXPECT_EQ(shape.value_or(SampleShape{}), (SampleShape{1, 2, 3}));
     return {room.classes.begin(), room.classes.end()};
   }
 
