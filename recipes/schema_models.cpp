@@ -122,8 +122,9 @@ const std::vector<Variant>& models_alone() {
        .summary = "MobileNetV3-Small as in torchvision, for images of 3 channels.",
        .fields = {dropout_field(), classes_field("1000")}},
       {.name = "unet",
-       .summary = "U-Net with batch norm, for masks: a class for each pixel of images of any number "
-                  "of channels, whose height and width are multiples of 2^depth.",
+       .summary =
+           "U-Net with batch norm, for masks: a class for each pixel of images of any number "
+           "of channels, whose height and width are multiples of 2^depth.",
        .fields = {{.key = "width",
                    .type = integer,
                    .summary = "Channels at full size. Each halving of the size doubles them.",

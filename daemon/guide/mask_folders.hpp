@@ -11,9 +11,9 @@
 
 namespace autotuned::daemon {
 
-// In the folder itself, or in its folder `train` with that for tests beside it. Nothing: there is no such pair of folders,
-// or less than half of the first pictures have a mask of their name. Looks at no more than `room` names, and takes them
-// from it.
+// In the folder itself, or in its folder `train` with that for tests beside it. Nothing: there is no such pair of
+// folders, or less than half of the first pictures have a mask of their name. Looks at no more than `room` names, and
+// takes them from it.
 [[nodiscard]] std::optional<DataFolder> folders_of_masks(const std::filesystem::path& folder,
                                                          const std::filesystem::path& from,
                                                          const FolderListing& listing,

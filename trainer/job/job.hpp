@@ -196,7 +196,8 @@ struct TestResult {
   double loss = 0.0;      // mean over samples, without masks in which no pixel counts
   // The share of samples whose class is among the five with the highest logits; nothing with five classes or less.
   std::optional<double> top5_accuracy;
-  // confusion[i][j]: samples of class i that were taken for class j, with masks pixels. Empty with more than 1000 classes.
+  // confusion[i][j]: samples of class i that were taken for class j, with masks pixels. Empty with more than 1000
+  // classes.
   std::vector<std::vector<std::int64_t>> confusion;
   std::optional<NumberFigures> numbers;  // of targets that are numbers
   std::optional<TagFigures> tags;        // of targets that are tags

@@ -204,9 +204,9 @@ Result<TestResult> Job::State::evaluate_here(const CancelCheck& is_cancelled) {
     is_done = batch->ends_epoch;
     result.was_cancelled = cancel(profiler::now_ns());
   }
-  result.loss = loss_sum.item().toDouble() / (counted.defined()
-                                                  ? counted.item().toDouble()
-                                                  : static_cast<double>(result.samples));
+  result.loss =
+      loss_sum.item().toDouble() /
+      (counted.defined() ? counted.item().toDouble() : static_cast<double>(result.samples));
   if (target.is_class()) {
     result.accuracy = correct.item().toDouble() / static_cast<double>(result.samples);
     counts.tell(result);

@@ -72,10 +72,10 @@ Result<void> Job::State::check_test_targets() const {
   const std::string what = train.is_mask() ? "classes" : "tags";
   if ((train.kind == input::TargetKind::tags || train.is_mask()) &&
       !std::ranges::equal(names, of_training)) {
-    return fail(ErrorKind::invalid,
-                "the " + what + " " + named(names) + "; those of the training data " +
-                    named(of_training),
-                "evaluate.data", "name the same " + what + " in both, or in none");
+    return fail(
+        ErrorKind::invalid,
+        "the " + what + " " + named(names) + "; those of the training data " + named(of_training),
+        "evaluate.data", "name the same " + what + " in both, or in none");
   }
   if (train.is_mask() && test_data_->classes() != train_data_->classes()) {
     return fail(ErrorKind::invalid,
@@ -101,10 +101,11 @@ Result<void> Job::State::check_targets(std::int64_t outputs) const {
                 "loss");
   }
   if (mix_rules().is_on() && target.is_mask()) {
-    return fail(ErrorKind::invalid,
-                "mixup_alpha and cutmix_alpha mix the classes of whole samples, and the targets are "
-                "masks",
-                "train", "leave them out");
+    return fail(
+        ErrorKind::invalid,
+        "mixup_alpha and cutmix_alpha mix the classes of whole samples, and the targets are "
+        "masks",
+        "train", "leave them out");
   }
   if (mix_rules().is_on() && recipe_.loss != "cross_entropy") {
     return fail(ErrorKind::invalid, "mixup_alpha and cutmix_alpha are for the loss cross_entropy",

@@ -8,14 +8,14 @@
 
 namespace autotuned::trainer {
 
-// The intersection over union (IoU) of a class is TP / (TP + FP + FN) over the pixels of all samples that count. The mean
-// is over the classes that have one: those that are in a mask, or that a pixel was taken for.
+// The intersection over union (IoU) of a class is TP / (TP + FP + FN) over the pixels of all samples that count. The
+// mean is over the classes that have one: those that are in a mask, or that a pixel was taken for.
 //
 // Waits for the device only in tell(). Throws c10::Error.
 class TestMasks {
  public:
-  // A batch: logits (samples, classes, rows, columns), masks (samples, rows, columns), with the same number of classes in
-  // all batches.
+  // A batch: logits (samples, classes, rows, columns), masks (samples, rows, columns), with the same number of classes
+  // in all batches.
   void add(const at::Tensor& logits, const at::Tensor& masks);
 
   // Sets `masks`, `confusion` and `accuracy`, of pixels.

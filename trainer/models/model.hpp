@@ -18,8 +18,8 @@ namespace autotuned::trainer {
 // Parameters carry the names that the same model has in PyTorch when its layers are attributes.
 class Model : public torch::nn::Module {
  public:
-  // Logits (samples, classes) of images (samples, channels, rows, columns), or with gives_maps() logits (samples, classes,
-  // rows, columns).
+  // Logits (samples, classes) of images (samples, channels, rows, columns), or with gives_maps() logits (samples,
+  // classes, rows, columns).
   virtual at::Tensor forward(const at::Tensor& images) = 0;
 
   [[nodiscard]] std::int64_t classes() const { return classes_; }

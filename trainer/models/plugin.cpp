@@ -16,7 +16,8 @@ namespace autotuned::trainer {
 namespace {
 
 constexpr const char* kRemedy =
-    "let forward(images) return logits of shape (samples, classes), or for masks (samples, classes, "
+    "let forward(images) return logits of shape (samples, classes), or for masks (samples, "
+    "classes, "
     "rows, columns)";
 
 std::string shape_text(const at::Tensor& tensor) {
@@ -42,10 +43,10 @@ class PluginModel final : public Model {
 
   at::Tensor forward(const at::Tensor& images) override {
     at::Tensor logits = plugin_call(who_, "forward", [&] { return model_->forward(images); });
-    const bool fits = logits.defined() && logits.dim() == (gives_maps() ? 4 : 2) &&
-                      logits.size(0) == images.size(0) && logits.size(1) == classes() &&
-                      (!gives_maps() || (logits.size(2) == images.size(2) &&
-                                         logits.size(3) == images.size(3)));
+    const bool fits =
+        logits.defined() && logits.dim() == (gives_maps() ? 4 : 2) &&
+        logits.size(0) == images.size(0) && logits.size(1) == classes() &&
+        (!gives_maps() || (logits.size(2) == images.size(2) && logits.size(3) == images.size(3)));
     if (!fits) {
       throw PluginError(who_ + ": forward: returns " +
                         (logits.defined() ? shape_text(logits) : "nothing") + " for " +

@@ -70,12 +70,11 @@ class UNet final : public Model {
       made.larger = up->register_module(
           "up", torch::nn::ConvTranspose2d(
                     torch::nn::ConvTranspose2dOptions(from, from / 2, 2).stride(2)));
-      made.conv =
-          up->register_module("conv", std::make_shared<DoubleConvolution>(from, from / 2));
+      made.conv = up->register_module("conv", std::make_shared<DoubleConvolution>(from, from / 2));
     }
     const auto out = register_module("outc", std::make_shared<torch::nn::Module>());
-    out_ = out->register_module(
-        "conv", torch::nn::Conv2d(torch::nn::Conv2dOptions(width, classes, 1)));
+    out_ = out->register_module("conv",
+                                torch::nn::Conv2d(torch::nn::Conv2dOptions(width, classes, 1)));
   }
 
   at::Tensor forward(const at::Tensor& images) override {
@@ -119,10 +118,10 @@ MadeModel make_unet(const recipes::Typed& spec, input::SampleShape sample) {
   }
   const std::int64_t multiple = std::int64_t{1} << depth;
   if (sample.height % multiple != 0 || sample.width % multiple != 0) {
-    return unfit(spec.type,
-                 "needs samples whose height and width are multiples of " +
-                     std::to_string(multiple),
-                 sample, "resize or crop them to such a size, pad them, or use a smaller depth");
+    return unfit(
+        spec.type,
+        "needs samples whose height and width are multiples of " + std::to_string(multiple), sample,
+        "resize or crop them to such a size, pad them, or use a smaller depth");
   }
   return std::make_shared<UNet>(sample.channels, width, depth, classes);
 }

@@ -18,8 +18,8 @@
 namespace autotuned::tests {
 
 inline const std::vector<std::string>& kinds_of_data() {
-  static const std::vector<std::string> kKinds = {"classes", "parts", "plain", "masks", "table",
-                                                  "idx", "cifar10", "npy", "tar", "nothing"};
+  static const std::vector<std::string> kKinds = {
+      "classes", "parts", "plain", "masks", "table", "idx", "cifar10", "npy", "tar", "nothing"};
   return kKinds;
 }
 

@@ -19,7 +19,7 @@ inline constexpr int kPalettePng = 3;
 inline std::string png_number(std::uint32_t number) {
   std::string bytes;
   for (const unsigned shift : {24U, 16U, 8U, 0U})
-    bytes += static_cast<char>(number >> shift & 0xffU);
+    bytes += static_cast<char>((number >> shift) & 0xffU);
   return bytes;
 }
 
@@ -41,10 +41,10 @@ inline std::string png_file(int height, int width, const std::vector<std::uint8_
     unsigned packed = 0;
     int filled = 0;
     for (int x = 0; x < width * each; ++x) {
-      packed = packed << static_cast<unsigned>(bits) | numbers.at(at++);
+      packed = (packed << static_cast<unsigned>(bits)) | numbers.at(at++);
       filled += bits;
       if (filled == 8 || x + 1 == width * each) {
-        rows += static_cast<char>(packed << static_cast<unsigned>(8 - filled) & 0xffU);
+        rows += static_cast<char>((packed << static_cast<unsigned>(8 - filled)) & 0xffU);
         packed = 0;
         filled = 0;
       }
@@ -56,8 +56,8 @@ inline std::string png_file(int height, int width, const std::vector<std::uint8_
                      reinterpret_cast<const Bytef*>(rows.data()), rows.size()),
             Z_OK);
   data.resize(length);
-  std::string header =
-      png_number(static_cast<std::uint32_t>(width)) + png_number(static_cast<std::uint32_t>(height));
+  std::string header = png_number(static_cast<std::uint32_t>(width)) +
+                       png_number(static_cast<std::uint32_t>(height));
   header += static_cast<char>(bits);
   header += static_cast<char>(kind);
   header += std::string(3, '\0');

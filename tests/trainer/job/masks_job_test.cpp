@@ -65,8 +65,8 @@ TEST(TestMasks, AreThoseOfAPlainCount) {
   const at::Tensor found = logits.argmax(1);
   const at::Tensor is_counted = masks.ne(static_cast<std::int64_t>(input::kNoClass));
   EXPECT_EQ(result.masks->pixels, is_counted.sum().item<std::int64_t>());
-  EXPECT_DOUBLE_EQ(result.accuracy, found.eq(masks).sum().item<double>() /
-                                        is_counted.sum().item<double>());
+  EXPECT_DOUBLE_EQ(result.accuracy,
+                   found.eq(masks).sum().item<double>() / is_counted.sum().item<double>());
   double sum = 0;
   for (std::int64_t k = 0; k < 3; ++k) {
     const at::Tensor is_found = found.eq(k).logical_and(is_counted);
@@ -216,8 +216,8 @@ TEST(MaskJob, IsCheckedWithoutAStep) {
 }
 
 TEST(MaskJob, SendsMasksAsBytes) {
-  const auto pipeline = input::Pipeline::compile(
-      input::type_of(input::Element::uint8, {3, 20, 30}), {}, 1, {}, /*has_masks=*/true);
+  const auto pipeline = input::Pipeline::compile(input::type_of(input::Element::uint8, {3, 20, 30}),
+                                                 {}, 1, {}, /*has_masks=*/true);
   ASSERT_TRUE(pipeline);
   EXPECT_EQ(sample_bytes({}, *pipeline, {input::TargetKind::class_mask, 1}), 3 * 600 * 4 + 600);
 }

@@ -132,8 +132,8 @@ TEST_P(MaskLoss, IsPyTorchs) {
   at::Tensor masks = masks_of({3, 4, 5}, 4);
   masks[2].masked_fill_(masks[2].eq(1), 0);
   const Loss kind = value_of(loss_from(parameters["type"]));
-  const at::Tensor loss = loss_of(kind, logits, masks,
-                                  value_of(loss_options_from(parameters, 4, at::kCPU)));
+  const at::Tensor loss =
+      loss_of(kind, logits, masks, value_of(loss_options_from(parameters, 4, at::kCPU)));
   loss.backward();
   EXPECT_NEAR(loss.item<double>(), entry["loss"].get<double>(), 1e-6);
   expect_near(logits.grad(), entry["gradient"], 1e-6);

@@ -53,8 +53,7 @@ DamageFound search_damage(const Dataset& data, const Transform& first, int threa
   std::mutex mutex;
   std::map<std::int64_t, Error> errors;
   share_work({.items = items, .threads = threads, .most = most, .is_cancelled = is_cancelled}, [&] {
-    return [&, memory = (*decoder)->make_memory(), room = OutputBuffer(),
-            mask_room = MaskRoom(),
+    return [&, memory = (*decoder)->make_memory(), room = OutputBuffer(), mask_room = MaskRoom(),
             bytes = std::vector<std::uint8_t>()](std::int64_t index) mutable {
       auto error = damage_of(data, index, **decoder, memory.get(), room, mask_room, bytes);
       ++looked_at;

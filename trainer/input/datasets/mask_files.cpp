@@ -74,8 +74,9 @@ Result<MaskClasses> mask_classes_from(const Json& parameters) {
   const auto count = bounded_integer(parameters, "classes", 1, kMostMaskClasses, named);
   if (!count) return tl::unexpected(count.error());
   if ((named && *named != *count) || *count > kMostMaskClasses) {
-    return wrong("names", "has " + std::to_string(classes.names.size()) + " names for " +
-                              std::to_string(*count) + " classes",
+    return wrong("names",
+                 "has " + std::to_string(classes.names.size()) + " names for " +
+                     std::to_string(*count) + " classes",
                  "leave `classes` out; there are at most 255");
   }
   classes.count = static_cast<int>(*count);
@@ -85,8 +86,8 @@ Result<MaskClasses> mask_classes_from(const Json& parameters) {
   const Json& values = member(parameters, "values");
   if (values.is_array() && std::ssize(values) != *count) {
     return wrong("values",
-                 "has " + std::to_string(values.size()) + " numbers for " +
-                     std::to_string(*count) + " classes",
+                 "has " + std::to_string(values.size()) + " numbers for " + std::to_string(*count) +
+                     " classes",
                  "give the number that the pixels of each class have");
   }
   classes.of_number.fill(MaskClasses::kNone);
@@ -122,8 +123,9 @@ Result<std::vector<std::string>> masks_of(const std::vector<std::string>& pictur
   for (const std::vector<std::string>* const files : {&pictures, &masks}) {
     const std::string* const second = second_of_name(*files, with_folder);
     if (second == nullptr) continue;
-    return fail(ErrorKind::invalid, "another file has the same name, so masks and pictures cannot "
-                                    "be matched",
+    return fail(ErrorKind::invalid,
+                "another file has the same name, so masks and pictures cannot "
+                "be matched",
                 *second, "give every picture and its mask a name of their own");
   }
   std::map<std::string, std::string, std::less<>> by_name;

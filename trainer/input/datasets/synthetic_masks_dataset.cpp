@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Images with class masks that a model can learn, without any file: on a ground of class 0 lies a disc of each other
-// class, the later ones on top. Each class has a brightness of its own in every channel; a pixel is the mean of that and
-// of noise. The edge of a disc does not count, as in PASCAL VOC.
+// class, the later ones on top. Each class has a brightness of its own in every channel; a pixel is the mean of that
+// and of noise. The edge of a disc does not count, as in PASCAL VOC.
 #include <algorithm>
 #include <cassert>
 #include <cmath>
@@ -48,9 +48,8 @@ class SyntheticMasksDataset final : public Dataset {
 
   Result<SampleShape> read_mask(std::int64_t index, MaskRoom& room) const override {
     const SampleShape& shape = made_.shape;
-    room.classes.assign(static_cast<std::size_t>(shape.height) *
-                            static_cast<std::size_t>(shape.width),
-                        0);
+    room.classes.assign(
+        static_cast<std::size_t>(shape.height) * static_cast<std::size_t>(shape.width), 0);
     const std::vector<Disc> discs = discs_of(index);
     std::size_t at = 0;
     for (int y = 0; y < shape.height; ++y)
@@ -96,11 +95,10 @@ class SyntheticMasksDataset final : public Dataset {
     std::vector<Disc> discs;
     for (int i = 1; i < made_.classes; ++i) {
       const std::uint64_t first = static_cast<std::uint64_t>(i) * 3;
-      discs.push_back(
-          {.row = share_of(draws.at(first)) * made_.shape.height,
-           .column = share_of(draws.at(first + 1)) * made_.shape.width,
-           .radius = side * (kLeastRadius +
-                             (kMostRadius - kLeastRadius) * share_of(draws.at(first + 2)))});
+      discs.push_back({.row = share_of(draws.at(first)) * made_.shape.height,
+                       .column = share_of(draws.at(first + 1)) * made_.shape.width,
+                       .radius = side * (kLeastRadius + (kMostRadius - kLeastRadius) *
+                                                            share_of(draws.at(first + 2)))});
     }
     return discs;
   }

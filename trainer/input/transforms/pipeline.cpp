@@ -324,10 +324,10 @@ Result<void> Pipeline::run_mask(const Sample& mask, Position position, std::uint
   };
   if (stored_.is_complete &&
       !(stored_.height.contains(mask.shape.height) && stored_.width.contains(mask.shape.width))) {
-    return fail(ErrorKind::invalid,
-                "the mask has " + size_text(mask.shape) +
-                    " pixels, which it had not when training began",
-                {}, "do not change the data during training");
+    return fail(
+        ErrorKind::invalid,
+        "the mask has " + size_text(mask.shape) + " pixels, which it had not when training began",
+        {}, "do not change the data during training");
   }
   const std::uint64_t place = place_of(position);
   Sample moved = mask;

@@ -62,14 +62,15 @@ class Pipeline {
   [[nodiscard]] const PipelineForm& form() const { return form_; }
   [[nodiscard]] const PipelineChances& chances() const { return chances_; }
 
-  // The parts of the pipeline in order, for people: "decode_jpeg + random_crop". The last one is "masks" if there are such.
+  // The parts of the pipeline in order, for people: "decode_jpeg + random_crop". The last one is "masks" if there are
+  // such.
   [[nodiscard]] const std::vector<std::string>& parts() const { return parts_; }
 
   // The size of a class mask in a batch; 0: there are none.
   [[nodiscard]] std::size_t mask_bytes() const {
-    return has_masks_ ? static_cast<std::size_t>(shape_.height) *
-                            static_cast<std::size_t>(shape_.width)
-                      : 0;
+    return has_masks_
+               ? static_cast<std::size_t>(shape_.height) * static_cast<std::size_t>(shape_.width)
+               : 0;
   }
 
   // Whether samples are kept, by form().cache: as they are before rest().
@@ -142,9 +143,10 @@ class Pipeline {
                                       void* out, Scratch& scratch) const {
     return run_from(cached_parts_, cached, position, type, out, scratch);
   }
-  // Writes mask_bytes() to `out`: the stored class mask of the sample at this position, moved as run() moves the picture,
-  // whatever the form. For the caller's times, this is the last of parts(). Errors lack `where`. ErrorKind::invalid: the
-  // mask has not the size of its picture. REQUIRES: compiled with masks; `mask` does not lie in scratch.rooms.
+  // Writes mask_bytes() to `out`: the stored class mask of the sample at this position, moved as run() moves the
+  // picture, whatever the form. For the caller's times, this is the last of parts(). Errors lack `where`.
+  // ErrorKind::invalid: the mask has not the size of its picture. REQUIRES: compiled with masks; `mask` does not lie in
+  // scratch.rooms.
   [[nodiscard]] Result<void> run_mask(const Sample& mask, Position position, std::uint8_t* out,
                                       Scratch& scratch) const;
   // Makes a batch for the model from `samples` samples that run() wrote to `assembled` one after the other. Overwrites

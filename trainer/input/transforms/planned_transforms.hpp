@@ -74,8 +74,8 @@ struct MaskStage {
   std::uint64_t seed = 0;  // of its draws, which are those of the picture
 };
 
-// Those that move class masks as the transforms move their pictures. REQUIRES: make_stages() accepts the transforms, which
-// are in the recipe's order. ErrorKind::unsupported: masks cannot follow a transform.
+// Those that move class masks as the transforms move their pictures. REQUIRES: make_stages() accepts the transforms,
+// which are in the recipe's order. ErrorKind::unsupported: masks cannot follow a transform.
 [[nodiscard]] Result<std::vector<MaskStage>> make_mask_stages(
     const SampleType& stored, const std::vector<PlannedTransform>& planned);
 

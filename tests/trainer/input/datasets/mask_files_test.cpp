@@ -28,10 +28,9 @@ using testing::HasSubstr;
 const std::vector<std::uint8_t> kNumbers = {0, 1, 2, 255, 1, 0};
 
 std::string picture(int height = 2, int width = 3) {
-  return png_file(
-      height, width,
-      std::vector<std::uint8_t>(static_cast<std::size_t>(height) * static_cast<std::size_t>(width),
-                                7));
+  return png_file(height, width,
+                  std::vector<std::uint8_t>(
+                      static_cast<std::size_t>(height) * static_cast<std::size_t>(width), 7));
 }
 
 class ImageMasks : public testing::Test {
@@ -148,9 +147,8 @@ TEST_F(ImageMasks, ThatCannotBeReadAreSkippedWithTheirPictures) {
   const auto broken = (*data)->read_mask(1, room);
   ASSERT_FALSE(broken);
   EXPECT_TRUE(is_damage(broken.error()));
-  const DamageFound found =
-      search_damage(**data, {"decode", Json::object()}, 1, std::chrono::seconds(9),
-                    [] { return false; });
+  const DamageFound found = search_damage(**data, {"decode", Json::object()}, 1,
+                                          std::chrono::seconds(9), [] { return false; });
   ASSERT_EQ(found.errors.size(), 1U);
   EXPECT_THAT(found.errors.front().where, HasSubstr("masks/b.png"));
 }

@@ -157,9 +157,8 @@ TEST(MaskBatches, OfDamagedMasksAreReplacedWithTheirPictures) {
                                                  {"classes", 12},
                                                  {"on_error", "skip"}});
   ASSERT_TRUE(data) << data.error().message();
-  const Pipeline pipeline = pipeline_for(**data, {{"decode", Json::object()},
-                                                  {"to_float", Json::object()},
-                                                  {"scale", {{"by", 255}}}});
+  const Pipeline pipeline = pipeline_for(
+      **data, {{"decode", Json::object()}, {"to_float", Json::object()}, {"scale", {{"by", 255}}}});
   EXPECT_EQ(pipeline.mask_bytes(), 4U);
   for (const Room& room : batches(**data, pipeline, 0, 1)) {
     for (std::size_t i = 0; i < kBatch; ++i) {

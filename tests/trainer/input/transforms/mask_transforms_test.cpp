@@ -101,13 +101,12 @@ TEST(ClassMasks, ComeFromOutsideWithoutAClass) {
 
 TEST(ClassMasks, KeepWhatOnlyColoursChange) {
   const std::vector<std::uint8_t> mask = mask_pixels(kShape.height, kShape.width);
-  const Pipeline pipeline =
-      with_masks(type_of(Element::uint8, kShape),
-                 {{"color_jitter", {{"brightness", 0.5}, {"hue", 0.2}}},
-                  {"random_erasing", {{"probability", 1}}},
-                  {"random_mask", {{"ratio", 0.5}}},
-                  {"rgb_to_yuv", Json::object()},
-                  {"normalize", {{"mean", 127}, {"std", 50}}}});
+  const Pipeline pipeline = with_masks(type_of(Element::uint8, kShape),
+                                       {{"color_jitter", {{"brightness", 0.5}, {"hue", 0.2}}},
+                                        {"random_erasing", {{"probability", 1}}},
+                                        {"random_mask", {{"ratio", 0.5}}},
+                                        {"rgb_to_yuv", Json::object()},
+                                        {"normalize", {{"mean", 127}, {"std", 50}}}});
   EXPECT_EQ(moved(pipeline, mask_sample(kShape, mask)), mask);
   EXPECT_EQ(pipeline.parts().back(), "masks");
 }
@@ -120,8 +119,8 @@ TEST(ClassMasks, AreCutAndResizedWithTheirPictures) {
     for (int x = 0; x < shape.width; ++x)
       mask.push_back(static_cast<std::uint8_t>(y / 10 * 20 + x / 10));
   const std::vector<std::uint8_t> pixels = picture_of(mask);
-  const Pipeline pipeline = with_masks(type_of(Element::uint8, shape),
-                                       {{"random_resized_crop", {{"size", {25, 30}}}}});
+  const Pipeline pipeline =
+      with_masks(type_of(Element::uint8, shape), {{"random_resized_crop", {{"size", {25, 30}}}}});
   int near = 0;
   for (std::int64_t i = 0; i < 10; ++i) {
     const auto picture = run<std::uint8_t>(pipeline, {Element::uint8, shape, pixels}, {0, i});
@@ -141,8 +140,9 @@ TEST(ClassMasks, AreThoseOfTorchvision) {
     SCOPED_TRACE(one.at("transform").dump() + " " + one.at("shape").dump());
     const SampleShape shape{3, one.at("shape").at(0), one.at("shape").at(1)};
     const Json& transform = one.at("transform");
-    const Pipeline pipeline = with_masks(type_of(Element::uint8, shape),
-                                         {{transform.at("type"), transform.at("parameters")}});
+    const std::vector<Transform> transforms = {
+        {transform.at("type").get<std::string>(), transform.at("parameters")}};
+    const Pipeline pipeline = with_masks(type_of(Element::uint8, shape), transforms);
     EXPECT_EQ(pipeline.shape().height, one.at("result_shape").at(0));
     EXPECT_EQ(pipeline.shape().width, one.at("result_shape").at(1));
     const auto mask = mask_pixels(shape.height, shape.width);
