@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes data/segmentation.json: what a U-Net and the losses of masks compute, written here with torch.nn.
+"""Writes data/segmentation.json: what a U-Net and the losses of masks compute in torch.nn.
 
 The network is that of github.com/milesial/Pytorch-UNet without bilinear, of any width and depth.
 

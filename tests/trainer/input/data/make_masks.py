@@ -4,8 +4,9 @@
 
 usage: make_masks.py
 
-masks.json has what transforms of torchvision.transforms.v2 make of tv_tensors.Mask. The tests of trainer/input compare with it.
-It is kept in the tree, so that no test needs Python. Made with torch 2.11.0 and torchvision 0.26.0.
+masks.json has what transforms of torchvision.transforms.v2 make of tv_tensors.Mask. The tests
+of trainer/input compare with it. It is kept in the tree, so that no test needs Python. Made with
+torch 2.11.0 and torchvision 0.26.0.
 """
 
 import json
@@ -23,7 +24,7 @@ def chunk(name: bytes, content: bytes) -> bytes:
 
 
 def make_png() -> None:
-    """A mask for pictures of 37 x 51 pixels: two classes with an edge that does not count, as a palette."""
+    """A mask for pictures of 37 x 51 pixels: two classes, and an edge that does not count."""
     height, width = 37, 51
     rows = b""
     for y in range(height):
