@@ -135,7 +135,7 @@ Variant image_masks(const std::vector<Variant>& types) {
        .summary = "Number of the pixels that do not count, unless values has it.",
        .default_text = "255",
        .range = {.minimum = 0, .maximum = 255}}};
-  const auto place = std::ranges::find(variant.fields, "masks", &Field::key);
+  const auto place = std::ranges::find(variant.fields, std::string_view("masks"), &Field::key);
   variant.fields.insert(place + 1, own.begin(), own.end());
   variant.name = "image_masks";
   variant.summary =

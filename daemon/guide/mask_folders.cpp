@@ -55,13 +55,15 @@ std::optional<Pair> pair_in(const fs::path& folder, const fs::path& from,
   const std::string masks = folder_named(kMasks, listing);
   if (images.empty() || masks.empty()) return std::nullopt;
   std::set<std::string> stems;
-  for (const std::string& name : list_folder(folder / masks, room).files)
+  const FolderListing of_masks = list_folder(folder / masks, room);
+  const FolderListing of_images = list_folder(folder / images, room);
+  for (const std::string& name : of_masks.files)
     if (lower_ending(name) == ".png") stems.insert(stem_of(name));
   Pair pair;
   std::set<std::string> endings;  // as they are written
   std::size_t looked_at = 0;
   std::size_t matched = 0;
-  for (const std::string& name : list_folder(folder / images, room).files) {
+  for (const std::string& name : of_images.files) {
     const std::string ending = lower_ending(name);
     if (ending != ".jpg" && ending != ".jpeg" && ending != ".png") continue;
     ++pair.count;
