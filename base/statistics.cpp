@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <functional>
 #include <utility>
 
 namespace autotuned {
@@ -23,6 +24,26 @@ double robust_deviation(std::vector<double> values) {
   for (double& value : values)
     value = std::abs(value - centre);
   return kPerMedianDeviation * median(std::move(values));
+}
+
+UpperHalf upper_half(std::vector<double> values) {
+  if (values.empty()) return {};
+  std::ranges::sort(values, std::greater{});
+  const double share =
+      static_cast<double>((values.size() + 1) / 2) / static_cast<double>(values.size());
+  values.resize((values.size() + 1) / 2);
+  const double count = static_cast<double>(values.size());
+  UpperHalf half;
+  for (const double value : values)
+    half.mean += value / count;
+  if (values.size() < 2) return half;
+  // Of the mean of the values above a quantile: their variance, and that of how many there are.
+  double variance = 0.0;
+  for (const double value : values)
+    variance += (value - half.mean) * (value - half.mean) / (count - 1.0);
+  const double edge = half.mean - values.back();
+  half.standard_error = std::sqrt((variance + (1.0 - share) * edge * edge) / count);
+  return half;
 }
 
 }  // namespace autotuned

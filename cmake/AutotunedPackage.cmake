@@ -25,7 +25,7 @@ endfunction()
 set(_sdk "${CMAKE_SOURCE_DIR}/plugins/sdk")
 autotuned_share(include/autotuned/plugins/sdk
   "${_sdk}/autotuned_plugin.h" "${_sdk}/autotuned_trainer.h" "${_sdk}/built_plugin.hpp"
-  "${_sdk}/built_trainer.hpp" "${_sdk}/extension.hpp" "${_sdk}/json_parts.hpp" "${_sdk}/operator.hpp"
+  "${_sdk}/built_trainer.hpp" "${_sdk}/extension.hpp" "${_sdk}/operator.hpp"
   "${_sdk}/parameters.hpp" "${_sdk}/plugin.hpp" "${_sdk}/situation.hpp" "${_sdk}/workload.hpp" "${_sdk}/README.md")
 foreach(kind extension policy workload yaml)
   file(GLOB _templates CONFIGURE_DEPENDS "${_sdk}/templates/${kind}/*.in")

@@ -32,6 +32,7 @@ function(autotuned_library name)
     else()
       autotuned_use_precompiled_header(${name} library)
     endif()
+    _autotuned_join_sources(${name} ${arg_PRIVATE})
   else()
     add_library(${name} INTERFACE ${arg_SOURCES})
     target_link_libraries(${name} INTERFACE autotuned_options ${arg_PUBLIC})
@@ -138,6 +139,19 @@ function(autotuned_test name)
 endif()
 ")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${labels_file}")
+endfunction()
+
+# Most of a compilation is templates of nlohmann/json.hpp and LibTorch, which files that are compiled together instantiate
+# once. Names in unnamed namespaces must differ within a library; -DAUTOTUNED_UNITY_BUILD=OFF compiles each file by itself.
+function(_autotuned_join_sources name)
+  if(NOT AUTOTUNED_UNITY_BUILD)
+    return()
+  endif()
+  set(at_a_time 8)
+  if("LibTorch::LibTorch" IN_LIST ARGN)
+    set(at_a_time 4)  # 2 GB each
+  endif()
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${at_a_time})
 endfunction()
 
 macro(_autotuned_check_arguments function name)

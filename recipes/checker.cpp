@@ -15,8 +15,6 @@
 namespace autotuned::recipes {
 namespace {
 
-// More do not help anybody, and a hostile file could ask for a hundred thousand.
-constexpr std::size_t kMaxProblems = 100;
 // A longer word is no slip of a known one, and comparing it is slow.
 constexpr std::size_t kMaxComparedBytes = 64;
 

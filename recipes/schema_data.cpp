@@ -8,7 +8,6 @@ namespace {
 using enum FieldType;
 
 constexpr Range kPositiveInteger{.minimum = 1};
-constexpr Range kPositive{.minimum = 0, .open_minimum = true};
 constexpr Range kFactor{.minimum = 0, .maximum = 100};
 constexpr Range kTurn{.minimum = -0.5, .maximum = 0.5};
 constexpr Range kClasses{.minimum = 2, .maximum = 65'536};

@@ -9,8 +9,6 @@ namespace {
 
 using enum FieldType;
 
-constexpr Range kPositive{.minimum = 0, .open_minimum = true};
-constexpr Range kNotNegative{.minimum = 0};
 constexpr Range kBatchSizes{.minimum = 1, .maximum = 1'048'576};
 
 std::string one_length(const YamlNode& map) {

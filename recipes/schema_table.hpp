@@ -52,6 +52,9 @@ struct Range {
   [[nodiscard]] std::string text() const;
 };
 
+inline constexpr Range kPositive{.minimum = 0, .open_minimum = true};
+inline constexpr Range kNotNegative{.minimum = 0};
+
 // Of MixUp and CutMix. Below, the logarithms of what is drawn are infinite.
 inline constexpr Range kMixAlphas{.minimum = 1e-6, .maximum = 1000};
 

@@ -7,8 +7,6 @@ namespace {
 
 using enum FieldType;
 
-constexpr Range kPositive{.minimum = 0, .open_minimum = true};
-constexpr Range kNotNegative{.minimum = 0};
 constexpr Range kShare{.minimum = 0, .maximum = 1};
 constexpr Range kDivisor{.minimum = 1, .maximum = 1e12};
 

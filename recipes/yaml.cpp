@@ -18,8 +18,6 @@ namespace {
 
 constexpr std::size_t kMaxDepth = 32;
 constexpr std::size_t kMaxNodes = 100'000;
-// After so many the file is not a slip of the pen any more.
-constexpr std::size_t kMaxProblems = 100;
 
 // Thrown through yaml-cpp to leave a document that is not worth reading on.
 struct Stop {};

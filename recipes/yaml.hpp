@@ -43,6 +43,8 @@ struct YamlEntry {
 };
 
 inline constexpr std::size_t kMaxYamlBytes = 1U << 20U;
+// Reported for one file. More help nobody, and a hostile file could ask for a hundred thousand.
+inline constexpr std::size_t kMaxProblems = 100;
 
 // Reads one document. Refused with a position: aliases and anchors, tags, duplicate keys, keys that are
 // not scalars, more than one document, depth over 32, more than 100,000 nodes, over kMaxYamlBytes.

@@ -77,7 +77,7 @@ struct Writer {
 };
 
 // Fills in what was stored.
-struct Reader {
+struct RowReader {
   const Row& row;
 
   // clang-format off
@@ -245,7 +245,7 @@ Fields written(const Record& record, Fields keys = {}) {
 template <class Record>
 Record read(const Row& row) {
   Record record;
-  const Reader reader{row};
+  const RowReader reader{row};
   columns(reader, record);
   return record;
 }

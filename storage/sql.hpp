@@ -96,7 +96,7 @@ class Row {
   const SQLite::Statement& statement_;
 };
 
-// Rows that a list leaves out because they cannot be read, so that the others can be.
+// Reports the unreadable rows that a list skips.
 class UnreadableRows {
  public:
   // Called with one sentence for each such row.

@@ -34,6 +34,20 @@ double PairRates::log_level() const {
   return std::log(candidate * reference) / 2.0;
 }
 
+ProcessRates process_rates(const std::vector<PairRates>& pairs) {
+  std::vector<double> candidates;
+  std::vector<double> references;
+  for (const PairRates& pair : pairs) {
+    candidates.push_back(std::log(pair.candidate));
+    references.push_back(std::log(pair.reference));
+  }
+  const UpperHalf candidate = upper_half(std::move(candidates));
+  const UpperHalf reference = upper_half(std::move(references));
+  return {.log_ratio = candidate.mean - reference.mean,
+          .log_level = (candidate.mean + reference.mean) / 2.0,
+          .error_ratio = std::hypot(candidate.standard_error, reference.standard_error)};
+}
+
 void Measurement::begin_process_pair(bool is_evidence) {
   ++process_pairs_;
   is_evidence_ = is_evidence;
@@ -47,20 +61,16 @@ void Measurement::add(const PairRates& pair) {
   reference_rates_.push_back(pair.reference);
   if (is_evidence_) {
     of_this_process_.push_back(pair);
-  } else {
-    blocks_.add(pair.log_ratio(), pair.log_level());
+    return;
   }
+  if (process_pairs_ > 0) first_look_.push_back(pair);
+  blocks_.add(pair.log_ratio(), pair.log_level());
 }
 
 void Measurement::end_process_pair() {
   if (of_this_process_.empty()) return;
-  std::vector<double> ratios;
-  std::vector<double> levels;
-  for (const PairRates& pair : of_this_process_) {
-    ratios.push_back(pair.log_ratio());
-    levels.push_back(pair.log_level());
-  }
-  processes_.add(median(std::move(ratios)), median(std::move(levels)));
+  const ProcessRates rates = process_rates(of_this_process_);
+  processes_.add(rates.log_ratio, rates.log_level);
 }
 
 void Measurement::add_total(bool is_candidate, const Block& block) {
@@ -83,6 +93,7 @@ OneTimeCost Measurement::one_time() const {
 
 double Measurement::likely_ratio() const {
   if (observations() > 0) return std::exp(median(processes_.log_ratios()));
+  if (!first_look_.empty()) return std::exp(process_rates(first_look_).log_ratio);
   return std::exp(median(blocks_.log_ratios()));
 }
 
@@ -103,14 +114,7 @@ double Measurement::noise_ratio() const {
 }
 
 double Measurement::process_error_ratio() const {
-  // Of the median of normal values, over that of their mean: the square root of pi / 2.
-  constexpr double kMedianErrorPerMeanError = 1.2533;
-  std::vector<double> ratios;
-  for (const PairRates& pair : of_this_process_)
-    ratios.push_back(pair.log_ratio());
-  if (ratios.size() < 2) return 0.0;
-  const double pairs = static_cast<double>(ratios.size());
-  return kMedianErrorPerMeanError * robust_deviation(std::move(ratios)) / std::sqrt(pairs);
+  return process_rates(of_this_process_).error_ratio;
 }
 
 double Measurement::total_ratio() const {

@@ -20,7 +20,7 @@ namespace autotuned::tuner {
 // single pair of processes is widened by it on both sides.
 inline constexpr double kProcessAllowance = 1.10;
 
-// The rates of a pair of blocks, or the median rates of a pair of processes, in samples per second.
+// The rates of a pair of blocks, in samples per second.
 struct PairRates {
   double candidate = 0.0;
   double reference = 0.0;
@@ -29,12 +29,22 @@ struct PairRates {
   [[nodiscard]] double log_level() const;  // log of the geometric mean of the two rates
 };
 
+// What the blocks of a pair of processes say: of each process the geometric mean rate of its faster half of blocks. On a
+// shared machine other programs slow some blocks, by much; the faster half is what they leave alone (docs/statistics.md).
+struct ProcessRates {
+  double log_ratio = 0.0;
+  double log_level = 0.0;
+  double error_ratio =
+      0.0;  // the standard error of log_ratio; 0 for fewer than three pairs of blocks
+};
+[[nodiscard]] ProcessRates process_rates(const std::vector<PairRates>& pairs);
+
 class Measurement {
  public:
   explicit Measurement(const ComparisonRules& rules) : blocks_(rules), processes_(rules) {}
 
-  // Blocks that are added after this call belong to the next pair of processes. If `is_evidence`, the median
-  // of the pair becomes one observation at end_process_pair(); else the pair is only a first look.
+  // Blocks that are added after this call belong to the next pair of processes. If `is_evidence`, their
+  // process_rates() become one observation at end_process_pair(); else the pair is only a first look.
   void begin_process_pair(bool is_evidence);
   void add(const PairRates& pair);
   void add_total(bool is_candidate, const Block& block);
@@ -50,9 +60,8 @@ class Measurement {
   // that of the first pair's blocks, widened by kProcessAllowance. `pairs` counts pairs of blocks.
   [[nodiscard]] Estimate estimate() const;
   [[nodiscard]] double noise_ratio() const;
-  // The standard error of the median log-ratio of the blocks of the current pair of processes; 0 before its
-  // second pair of blocks. It depends on the spread of the ratios and not on their level, so it may decide
-  // when to stop (docs/statistics.md).
+  // ProcessRates::error_ratio of the current pair of processes. It is the same if the two are exchanged, so it may
+  // decide when to stop (docs/statistics.md).
   [[nodiscard]] double process_error_ratio() const;
   // All samples over all time, candidate over reference; 0 before the first pair.
   [[nodiscard]] double total_ratio() const;
@@ -65,7 +74,8 @@ class Measurement {
   [[nodiscard]] int process_pairs() const { return process_pairs_; }
   // The number of pairs of processes that are evidence.
   [[nodiscard]] int observations() const { return processes_.estimate().pairs; }
-  // The median ratio over pairs of processes that are evidence, or else over the blocks of the first pair.
+  // The median ratio over pairs of processes that are evidence; without any that of the first look; in one process the
+  // median ratio of the pairs of blocks.
   [[nodiscard]] double likely_ratio() const;
   [[nodiscard]] double candidate_rate() const;  // median of the blocks, samples per second
   [[nodiscard]] double reference_rate() const;
@@ -95,6 +105,7 @@ class Measurement {
   bool is_evidence_ = false;
   int pairs_ = 0;
   int process_pairs_ = 0;
+  std::vector<PairRates> first_look_;
   std::vector<PairRates> of_this_process_;
   std::vector<double> candidate_rates_;
   std::vector<double> reference_rates_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tuning session: baseline, profile, proposals, trials, confirmation. Decides; does no I/O itself.
 //
-// Called by the session process (daemon/session/session_process.cpp) with a real job, and by tests with
-// simulated jobs and a simulated clock. Single-threaded.
+// Called by the session process (daemon/session/running_session.cpp, script_session.cpp) with a real job, and by tests
+// with simulated jobs and a simulated clock. Single-threaded.
 #pragma once
 
 #include <chrono>

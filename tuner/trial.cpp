@@ -22,13 +22,12 @@ constexpr int kMostPairs = 2000;
 // Over the trials of a run that switch knobs live, and again over those that need processes.
 constexpr double kRunError = 0.02;
 
-// After the first look: on with fresh processes if the median shows this share of the least gain worth having. Stopping
+// After the first look: on with fresh processes if it shows this share of the least gain worth having. Stopping
 // here makes no false winner more likely.
 constexpr double kPromisingShare = 0.5;
 // Fresh pairs of processes after which one that does not even look like that is given up.
 constexpr int kFewestToGiveUp = 3;
-// Of a pair of processes: blocks until their median is known this well, and for no longer than starting the two took. More
-// blocks than that would be better spent on more processes.
+// Of a pair of processes: blocks until their ratio is known this well, and for no longer than time_for_blocks().
 constexpr double kWantedErrorRatio = 0.01;
 constexpr int kFewestBlockPairs = 3;
 constexpr int kFewestToKnow = 5;  // of three, two may agree by chance
@@ -57,6 +56,14 @@ nanoseconds most_time_of(const TrialPlan& plan, nanoseconds pair_time) {
   if (plan.pairs_afterwards == 0) return plan.most_time;
   const nanoseconds missing = plan.pairs_afterwards * pair_time - plan.time_afterwards;
   return plan.most_time - std::max(nanoseconds{0}, missing);
+}
+
+// The most time for the blocks of a pair of processes that took `starting` to start. A trial that needs so many pairs has
+// time for them, as far as half of what starting takes allows. Beyond twice of that, more processes tell more than more
+// blocks.
+nanoseconds time_for_blocks(nanoseconds most_time, nanoseconds starting) {
+  constexpr int kWantedProcessPairs = 10;
+  return std::clamp(most_time / kWantedProcessPairs - starting, starting / 2, 2 * starting);
 }
 
 double half_width_ratio(const Estimate& estimate) {
@@ -272,7 +279,7 @@ Result<void> TrialRunner::measure_processes(Course& course) {
       const nanoseconds taken = clock_->now() - begin;
       pair_time_ = std::max(nanoseconds(1), taken / pair);
       if (pair < kFewestBlockPairs) continue;
-      if (taken + pair_time_ > starting) break;
+      if (taken + pair_time_ > time_for_blocks(plan.most_time, starting)) break;
       if (pair >= kFewestToKnow && course.measurement.process_error_ratio() <= kWantedErrorRatio) {
         break;
       }

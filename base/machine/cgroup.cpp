@@ -7,12 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "base/file.hpp"
+#include "base/machine/system_text.hpp"
 
 namespace autotuned {
 namespace {
-
-constexpr std::size_t kMaxBytes = std::size_t{4} << 20U;
 
 struct Hierarchy {
   bool is_unified = false;
@@ -26,10 +24,6 @@ struct Mount {
   std::string root;     // the group that lies at the mount point
   std::string point;
 };
-
-std::string read_text(const std::string& file) {
-  return read_file(file, kMaxBytes).value_or("");
-}
 
 bool has_item(std::string_view list, std::string_view item) {
   while (!list.empty()) {
@@ -59,7 +53,7 @@ std::string without_escapes(std::string_view text) {
 
 std::vector<Hierarchy> read_hierarchies(const std::string& root) {
   std::vector<Hierarchy> found;
-  std::istringstream lines(read_text(root + "/proc/self/cgroup"));
+  std::istringstream lines(system_text(root + "/proc/self/cgroup"));
   for (std::string line; std::getline(lines, line);) {
     const std::size_t first = line.find(':');
     const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
@@ -76,7 +70,7 @@ std::vector<Hierarchy> read_hierarchies(const std::string& root) {
 // A line: id parent major:minor root point options [tags…] - type source super-options
 std::vector<Mount> read_mounts(const std::string& root) {
   std::vector<Mount> found;
-  std::istringstream lines(read_text(root + "/proc/self/mountinfo"));
+  std::istringstream lines(system_text(root + "/proc/self/mountinfo"));
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
     std::vector<std::string> word;
@@ -117,7 +111,7 @@ std::optional<std::int64_t> read_number(std::istream& text) {
 }
 
 std::optional<std::int64_t> read_number_of(const std::string& file) {
-  std::istringstream text(read_text(file));
+  std::istringstream text(system_text(file));
   return read_number(text);
 }
 
@@ -167,7 +161,7 @@ std::vector<Group> read_groups(const std::string& root) {
 
 // The number behind "NAME " at the start of a line.
 std::optional<std::int64_t> read_field(const std::string& file, std::string_view name) {
-  std::istringstream words(read_text(file));
+  std::istringstream words(system_text(file));
   std::string word;
   for (std::int64_t number = 0; words >> word >> number;) {
     if (word == name) return number;
@@ -199,7 +193,7 @@ CgroupLimits read_cgroup_limits(const std::string& root) {
   CgroupLimits limits;
   for (const Group& group : read_groups(root)) {
     if (group.is_unified) {
-      std::istringstream cpu_max(read_text(group.folder + "/cpu.max"));
+      std::istringstream cpu_max(system_text(group.folder + "/cpu.max"));
       const std::optional<std::int64_t> quota = read_number(cpu_max);
       limit_cpus(limits, quota, quota ? read_number(cpu_max) : std::nullopt);
       limit_memory(limits, read_number_of(group.folder + "/memory.max"));

@@ -13,26 +13,17 @@
 #include <utility>
 
 #include "base/digest.hpp"
-#include "base/file.hpp"
 #include "base/machine/allocator_library.hpp"
 #include "base/machine/cgroup.hpp"
 #include "base/machine/nvml.hpp"
+#include "base/machine/system_text.hpp"
 
 namespace autotuned {
 namespace {
 
-constexpr std::size_t kMaxBytes = std::size_t{64} << 20U;  // cpuinfo of a machine with 4,096 CPUs
-
 // Sorted, as has_cpu_feature() and the header promise.
 constexpr std::array<std::string_view, 6> kFeatures = {"amx_bf16",    "amx_tile", "avx2",
                                                        "avx512_bf16", "avx512f",  "f16c"};
-
-std::string read_text(const std::string& file) {
-  std::string text = read_file(file, kMaxBytes).value_or("");
-  while (!text.empty() && text.back() == '\n')
-    text.pop_back();
-  return text;
-}
 
 // The value of the first "name : value" line.
 std::string field(const std::string& text, std::string_view name) {
@@ -73,7 +64,7 @@ int count_cores(const std::string& root, const std::vector<int>& cpus) {
   for (const int cpu : cpus) {
     const std::string topology =
         fmt::format("{}/sys/devices/system/cpu/cpu{}/topology/", root, cpu);
-    const std::string siblings = read_text(topology + "thread_siblings_list");
+    const std::string siblings = system_text(topology + "thread_siblings_list");
     cores.insert(siblings.empty() ? fmt::format("cpu {}", cpu) : siblings);
   }
   return static_cast<int>(cores.size());
@@ -126,12 +117,12 @@ std::span<const std::string_view> known_cpu_features() {
 }
 
 std::vector<int> allowed_cpus_below(const std::string& root) {
-  return parse_cpu_list(field(read_text(root + "/proc/self/status"), "Cpus_allowed_list"));
+  return parse_cpu_list(field(system_text(root + "/proc/self/status"), "Cpus_allowed_list"));
 }
 
 Machine detect_machine_below(const std::string& root) {
   Machine machine;
-  const std::string cpuinfo = read_text(root + "/proc/cpuinfo");
+  const std::string cpuinfo = system_text(root + "/proc/cpuinfo");
   machine.cpu_model = field(cpuinfo, "model name");
   if (machine.cpu_model.empty()) machine.cpu_model = "unknown CPU";
   std::istringstream flags(field(cpuinfo, "flags"));
@@ -151,12 +142,12 @@ Machine detect_machine_below(const std::string& root) {
   }
   machine.physical_cores = std::min(machine.physical_cores, machine.cpus_allowed);
 
-  machine.memory_allowed_bytes = kib_field(read_text(root + "/proc/meminfo"), "MemTotal");
+  machine.memory_allowed_bytes = kib_field(system_text(root + "/proc/meminfo"), "MemTotal");
   if (limits.memory_bytes) {
     machine.memory_allowed_bytes = std::min(machine.memory_allowed_bytes, *limits.memory_bytes);
   }
-  machine.kernel = fmt::format("{} {}", read_text(root + "/proc/sys/kernel/ostype"),
-                               read_text(root + "/proc/sys/kernel/osrelease"));
+  machine.kernel = fmt::format("{} {}", system_text(root + "/proc/sys/kernel/ostype"),
+                               system_text(root + "/proc/sys/kernel/osrelease"));
   machine.gpu_reason = "not searched for";
   return machine;
 }

@@ -11,27 +11,22 @@
 #include <string_view>
 #include <utility>
 
-#include "base/file.hpp"
 #include "base/folder_names.hpp"
 #include "base/machine/cgroup.hpp"
 #include "base/machine/machine.hpp"
+#include "base/machine/system_text.hpp"
 #include "base/text.hpp"
 
 namespace autotuned {
 namespace {
 
-constexpr std::size_t kMaxBytes = std::size_t{4} << 20U;
 constexpr double kLeastInterval = 0.5;  // seconds: the kernel counts hundredths
 constexpr double kMuchStolen = 0.01;
 constexpr double kMuchSlowed = 0.01;
 constexpr std::int64_t kMuchSwapped = 1 << 20;
 
-std::string read_text(const std::string& file) {
-  return read_file(file, kMaxBytes).value_or("");
-}
-
 std::optional<std::int64_t> read_number(const std::string& file) {
-  std::istringstream text(read_text(file));
+  std::istringstream text(system_text(file));
   std::int64_t number = 0;
   if (text >> number) return number;
   return std::nullopt;
@@ -62,7 +57,7 @@ std::optional<MachineState::CpuTime> read_cpu_time(const std::string& root,
     wanted.insert("cpu" + std::to_string(cpu));
   MachineState::CpuTime time;
   bool is_known = false;
-  std::istringstream lines(read_text(root + "/proc/stat"));
+  std::istringstream lines(system_text(root + "/proc/stat"));
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
     std::string name;
@@ -96,7 +91,7 @@ struct ProcessTime {
 // /proc/N/stat: "N (name) state parent …"; a name may hold anything.
 std::optional<ProcessTime> read_process_time(const std::string& file) {
   constexpr int kBetween = 9;  // from the parent to the times
-  const std::string text = read_text(file);
+  const std::string text = system_text(file);
   const std::size_t name_end = text.rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
   std::istringstream words(text.substr(name_end + 1));
@@ -115,7 +110,7 @@ std::optional<ProcessTime> read_process_time(const std::string& file) {
 }
 
 double read_own_cpu_time(const std::string& root, std::vector<int> own) {
-  std::istringstream self(read_text(root + "/proc/self/stat"));
+  std::istringstream self(system_text(root + "/proc/self/stat"));
   int process_id = 0;
   if (!(self >> process_id)) return 0.0;
   own.push_back(process_id);
@@ -186,14 +181,14 @@ MachineState read_machine_state_below(const std::string& root, const std::vector
   state.cpus = static_cast<int>(cpus.size());
   for (const int cpu : cpus) {
     const std::string folder = fmt::format("{}/sys/devices/system/cpu/cpu{}/", root, cpu);
-    std::istringstream governor(read_text(folder + "cpufreq/scaling_governor"));
+    std::istringstream governor(system_text(folder + "cpufreq/scaling_governor"));
     if (std::string name; governor >> name) ++state.governors[name];
     for (const char* file : {"core_throttle_count", "package_throttle_count"}) {
       const auto events = read_number(folder + "thermal_throttle/" + file);
       if (events) state.heat_events = state.heat_events.value_or(0) + *events;
     }
   }
-  const std::string memory = read_text(root + "/proc/meminfo");
+  const std::string memory = system_text(root + "/proc/meminfo");
   state.memory_available_bytes = number_behind(memory, "MemAvailable:").value_or(0) * 1024;
   if (const auto left = read_cgroup_memory_left(root);
       left && (state.memory_available_bytes == 0 || *left < state.memory_available_bytes)) {
@@ -201,7 +196,7 @@ MachineState read_machine_state_below(const std::string& root, const std::vector
   }
   state.cpu_time = read_cpu_time(root, cpus);
   state.own_cpu_time = read_own_cpu_time(root, own);
-  const std::string counts = read_text(root + "/proc/vmstat");
+  const std::string counts = system_text(root + "/proc/vmstat");
   const auto in = number_behind(counts, "pswpin");
   const auto out = number_behind(counts, "pswpout");
   if (in && out) state.swapped_bytes = (*in + *out) * ::sysconf(_SC_PAGESIZE);

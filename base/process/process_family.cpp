@@ -30,12 +30,12 @@ struct Status {
   std::int64_t start_ticks = 0;
 };
 
-std::string folder_of(pid_t process) {
+std::string folder_of_process(pid_t process) {
   return "/proc/" + std::to_string(process);
 }
 
 std::optional<Status> status_of(pid_t process) {
-  const auto text = read_file(folder_of(process) + "/stat", kMaxStatBytes);
+  const auto text = read_file(folder_of_process(process) + "/stat", kMaxStatBytes);
   if (!text) return std::nullopt;
   // The name, in brackets, may hold anything. Behind it are the fields from 3, the state, on.
   const std::size_t name_end = text->rfind(')');
@@ -69,7 +69,8 @@ std::vector<Status> all_processes() {
     const char* const end = name->data() + name->size();
     if (std::from_chars(name->data(), end, process).ptr != end) continue;
     struct stat status {};
-    if (::stat(folder_of(process).c_str(), &status) != 0 || status.st_uid != ::getuid()) continue;
+    if (::stat(folder_of_process(process).c_str(), &status) != 0 || status.st_uid != ::getuid())
+      continue;
     if (const auto read = status_of(process)) found.push_back(*read);
   }
   return found;
@@ -90,7 +91,8 @@ bool ProcessFamily::is_marked(Process process) {
   if (mark_.empty()) return false;
   const auto known = is_marked_.find(process);
   if (known != is_marked_.end()) return known->second;
-  const auto environment = read_file(folder_of(process.number) + "/environ", kMaxEnvironmentBytes);
+  const auto environment =
+      read_file(folder_of_process(process.number) + "/environ", kMaxEnvironmentBytes);
   bool has_mark = false;
   std::string_view rest = environment ? std::string_view(*environment) : std::string_view();
   while (!rest.empty() && !has_mark) {

@@ -15,13 +15,13 @@ namespace {
 
 constexpr std::chrono::seconds kMembersStay{1};
 
-std::string folder_of(pid_t process) {
+std::string proc_folder(pid_t process) {
   return "/proc/" + std::to_string(process);
 }
 
 // Of its pages, each divided by how many processes have it mapped; what it holds where that is not for us to know.
 std::int64_t proportional_bytes(pid_t process) {
-  const auto text = read_file(folder_of(process) + "/smaps_rollup", 16384);
+  const auto text = read_file(proc_folder(process) + "/smaps_rollup", 16384);
   if (!text) return resident_bytes(process);
   constexpr std::string_view kName = "\nPss:";
   const std::size_t name = text->find(kName);
@@ -36,7 +36,7 @@ std::int64_t proportional_bytes(pid_t process) {
 }  // namespace
 
 std::int64_t resident_bytes(pid_t process) {
-  const auto text = read_file(folder_of(process) + "/statm", 4096);
+  const auto text = read_file(proc_folder(process) + "/statm", 4096);
   if (!text) return 0;
   const std::size_t space = text->find(' ');
   std::int64_t pages = 0;

@@ -15,10 +15,10 @@
 
 #include "base/clock.hpp"
 #include "base/machine/machine_state.hpp"
-#include "base/statistics.hpp"
 #include "bench/error_rates/disturbance.hpp"
 #include "bench/error_rates/placebo_series.hpp"
 #include "bench/recipe_job.hpp"
+#include "tuner/measurement.hpp"
 #include "tuner/trial.hpp"
 
 namespace {
@@ -32,7 +32,7 @@ using std::chrono::nanoseconds;
 constexpr int kBaselineBlocks = 5;
 // Of the added work, while it is calibrated.
 constexpr std::int64_t kCalibrationPasses = 5000;
-constexpr int kCalibrationPairs = 7;
+constexpr int kCalibrationPairs = 30;
 constexpr nanoseconds kBlock = std::chrono::milliseconds(100);
 
 struct Options {
@@ -80,14 +80,16 @@ Configuration with_integer(Configuration configuration, const std::string& knob,
 // How many passes of added work make up the wanted gain when half of them go: with S a step's time and p a pass's,
 // (S + 2 N p) / (S + N p) = 1 + gain.
 std::int64_t passes_for(bench::RecipeJob& job, double gain_ratio) {
-  std::vector<double> shares;  // p / S
   const Configuration with = with_integer(job.start(), "placebo.passes", kCalibrationPasses);
+  // One pass costs nothing; the extension is on, as in the trials.
+  const Configuration without = with_integer(job.start(), "placebo.passes", 1);
+  std::vector<tuner::PairRates> pairs;
   for (int pair = 0; pair < kCalibrationPairs; ++pair) {
-    const double plain = job.samples_per_second(job.start(), kBlock);
-    const double loaded = job.samples_per_second(with, kBlock);
-    shares.push_back((plain / loaded - 1.0) / static_cast<double>(kCalibrationPasses));
+    const double plain = job.samples_per_second(without, kBlock);
+    pairs.push_back({.candidate = plain, .reference = job.samples_per_second(with, kBlock)});
   }
-  const double share = std::max(median(shares), 1e-9);
+  const double more = std::expm1(tuner::process_rates(pairs).log_ratio);
+  const double share = std::max(more / static_cast<double>(kCalibrationPasses), 1e-9);  // p / S
   return std::max<std::int64_t>(std::llround(gain_ratio / (1.0 - gain_ratio) / share), 1);
 }
 

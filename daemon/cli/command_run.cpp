@@ -30,10 +30,6 @@ namespace autotuned::daemon {
 
 namespace {
 
-int usage_error(const std::string& text) {
-  return report_error({ErrorKind::invalid, text, "", ""}, kUsageError);
-}
-
 std::string random_token() {
   std::random_device random;
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());

@@ -32,10 +32,6 @@ namespace {
 
 constexpr std::string_view kPythonPath = "PYTHONPATH=";
 
-int usage_error(const std::string& text) {
-  return report_error({ErrorKind::invalid, text, "", ""}, kUsageError);
-}
-
 // The name of an option that means something for recipes only; empty where none was given.
 std::string option_of_recipes(const RunOptions& options) {
   if (!options.settings.empty()) return "--set";

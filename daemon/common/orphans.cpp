@@ -22,9 +22,6 @@ namespace autotuned::daemon {
 
 namespace {
 
-// Longer than the kernel lets one variable be, and it stands first or among the first.
-constexpr std::size_t kMaxEnvironmentBytes = std::size_t{4} << 20U;
-
 constexpr int kLooks = 3;
 
 bool carries(pid_t process, const std::set<std::string>& tokens) {

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -14,6 +15,10 @@ namespace autotuned::daemon {
 
 // The variable that sessions, trainers and what they start have, and its value: the token of the job.
 inline constexpr const char* kJobVariable = "AUTOTUNED_JOB";
+
+// How much of a process's environment is read for it: more than the kernel lets one variable take, and it stands
+// among the first.
+inline constexpr std::size_t kMaxEnvironmentBytes = std::size_t{4} << 20U;
 
 // Processes of this user with one of these tokens, ourselves left out.
 [[nodiscard]] std::vector<pid_t> processes_of(const std::set<std::string>& tokens);

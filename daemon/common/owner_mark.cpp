@@ -22,8 +22,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "process-";
 constexpr std::string_view kUnknown = "-unknown";
-// As in orphans.cpp.
-constexpr std::size_t kMaxEnvironmentBytes = std::size_t{4} << 20U;
 
 struct ProcessState {
   char state = '?';

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is a job slower than it was? One trial of the tuner in which what it is held against stands in the place of a candidate:
-// the trial accepts where that is faster, which is the loss of this side.
+// Is a job slower than it was? One trial of the tuner with the other side as its candidate: if the trial accepts it, the
+// other side is faster, so this side is slower than it was.
 #pragma once
 
 #include <chrono>
@@ -31,8 +31,8 @@ struct GuardSide {
 struct GuardPlan {
   GuardSide own;
   GuardSide against;
-  // What `against` may be faster by, as a share of this side's rate, before it counts. Above 0: that two are equally fast
-  // can be shown up to such a margin only.
+  // `against` counts as faster only beyond this share of this side's rate. Above 0: that two sides are equally fast can be
+  // shown only within a margin.
   double tolerance_ratio = 0.05;
   std::chrono::nanoseconds budget = std::chrono::minutes(2);
 

@@ -12,19 +12,19 @@ namespace autotuned::daemon {
 namespace {
 
 // A command with the words that lead to it: "history backup". The program itself has none.
-struct Place {
+struct WordPlace {
   std::string words;
   const Command* command = nullptr;
 };
 
-void add_places(const Command& command, const std::string& words, std::vector<Place>& places) {
+void add_places(const Command& command, const std::string& words, std::vector<WordPlace>& places) {
   places.push_back({words, &command});
   for (const Command& below : command.commands)
     add_places(below, words.empty() ? below.name : words + " " + below.name, places);
 }
 
-std::vector<Place> places_of(const Command& program) {
-  std::vector<Place> places;
+std::vector<WordPlace> places_of(const Command& program) {
+  std::vector<WordPlace> places;
   add_places(program, "", places);
   return places;
 }
@@ -79,9 +79,9 @@ std::vector<std::string> words_of(const Command& command) {
 }
 
 // Patterns of a `case` for each option with a value: "'run --budget'|'run --set'".
-std::string patterns(const std::vector<Place>& places, bool (*is_meant)(const CommandOption&)) {
+std::string patterns(const std::vector<WordPlace>& places, bool (*is_meant)(const CommandOption&)) {
   std::vector<std::string> found;
-  for (const Place& place : places) {
+  for (const WordPlace& place : places) {
     for (const CommandOption& option : place.command->options) {
       if (option.value.empty() || is_argument(option) || !is_meant(option)) continue;
       for (const std::string& name : option.names)
@@ -166,9 +166,9 @@ std::string fish_option(const CommandOption& option) {
 }  // namespace
 
 std::string bash_completions(const Command& program) {
-  const std::vector<Place> places = places_of(program);
+  const std::vector<WordPlace> places = places_of(program);
   std::vector<std::string> commands;
-  for (const Place& place : places) {
+  for (const WordPlace& place : places) {
     const std::size_t blank = place.words.rfind(' ');
     const bool is_below = blank != std::string::npos;
     if (place.words.empty()) continue;
@@ -188,7 +188,7 @@ std::string bash_completions(const Command& program) {
       "  done\n",
       program.name, joined(commands, "|"));
   text += "  case \"$command $previous\" in\n";
-  for (const Place& place : places) {
+  for (const WordPlace& place : places) {
     for (const CommandOption& option : place.command->options) {
       if (is_argument(option) || option.choices.empty()) continue;
       for (const std::string& name : option.names) {
@@ -208,7 +208,7 @@ std::string bash_completions(const Command& program) {
   }
   if (!of_others.empty()) text += "    " + of_others + ") return ;;\n";
   text += "  esac\n  case $command in\n";
-  for (const Place& place : places) {
+  for (const WordPlace& place : places) {
     text += fmt::format("    {}) words={}{}{} ;;\n", quoted(place.words),
                         quoted(joined(words_of(*place.command))),
                         takes_files(*place.command) ? " files=yes" : "",
@@ -267,7 +267,7 @@ std::string fish_completions(const Command& program) {
       "# Completions of {0} for fish: {0} completions fish | source\n"
       "complete -c {0} -f\n",
       program.name);
-  for (const Place& place : places_of(program)) {
+  for (const WordPlace& place : places_of(program)) {
     const std::string begin =
         "complete -c " + program.name + " -n " + fish_quoted(fish_condition(place.words));
     for (const Command& below : place.command->commands)

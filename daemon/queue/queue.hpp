@@ -29,7 +29,7 @@ struct QueuedRun {
   std::string recipe_name;
   std::string recipe_file;
   std::string folder;             // in which it was submitted
-  bool cancel_requested = false;  // and acknowledged, whatever happens
+  bool cancel_requested = false;  // by a client, which was told so; kept on disk
   std::string run_id;             // in the history; empty until there is one
   int exit_code = 0;              // of the command; when it has ended
   std::string error;              // why it failed
@@ -57,7 +57,7 @@ struct ToldJobs {
 struct QueueLimits {
   std::size_t waiting = 1000;  // more submissions are refused
   std::size_t ended = 200;     // older ones are forgotten
-  int starts_in_turn = 12;     // after so many that failed a job lets the others of its device past
+  int starts_in_turn = 12;     // after so many failed starts in a row, other jobs of its device go first
 };
 
 class Queue {
@@ -69,7 +69,7 @@ class Queue {
   // Ids up to this one were given before.
   void skip_ids(std::int64_t highest) { highest_before_ = highest; }
 
-  // The job with its id. A token that is known gives the job that has it, and nothing new.
+  // The job with its id. If the token is known, returns its job and adds none.
   // ErrorKind::busy when too many wait.
   [[nodiscard]] Result<QueuedRun> submit(QueuedRun job);
   // Takes back the newest job, which could not be stored.
@@ -83,7 +83,7 @@ class Queue {
   // One for each device on which nothing runs: the one that has waited longest, of those that can start if
   // there are any.
   [[nodiscard]] std::vector<std::int64_t> startable() const;
-  // It could not be started so often that others go before it.
+  // Whether it failed to start so often that other jobs go first.
   [[nodiscard]] bool lets_others_past(const QueuedRun& job) const {
     return job.failed_starts >= limits_.starts_in_turn;
   }

@@ -17,6 +17,10 @@ int report_error(const Error& error, int exit_code) {
   return exit_code;
 }
 
+int usage_error(const std::string& text) {
+  return report_error({ErrorKind::invalid, text, "", ""}, kUsageError);
+}
+
 int report_measuring_error(const Error& error) {
   if (error.kind == ErrorKind::cancelled) {
     std::cerr << "cancelled\n";

@@ -16,6 +16,8 @@ namespace autotuned::daemon {
 
 // Prints it on standard error, with nothing that steers a terminal, and returns `exit_code`.
 int report_error(const Error& error, int exit_code = kWorkFailed);
+// The same of a command line that makes no sense. Returns kUsageError.
+int usage_error(const std::string& text);
 // The same for a command that measures without a run: with the exit code of a cancel, of what this machine cannot do, or of
 // work that failed.
 int report_measuring_error(const Error& error);

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/printable.hpp"
+#include "base/statistics.hpp"
 #include "base/text.hpp"
 #include "base/trial.hpp"
 #include "daemon/report/report.hpp"
@@ -60,12 +61,6 @@ Result<MeasuredRun> fastest_of(const storage::History& history,
     if (!fastest) fastest = std::move(measured);
   }
   return *std::move(fastest);
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
 // Names of machines by the keys of their environments, each read once.

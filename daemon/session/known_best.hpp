@@ -2,6 +2,7 @@
 // What earlier runs of a job have found, for a run that is about to be tuned.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,9 @@
 #include "tuner/context.hpp"
 
 namespace autotuned::daemon {
+
+// The most trials of earlier runs that plugins are told of.
+inline constexpr std::int64_t kHistoryTrials = 200;
 
 // The environments of this machine for which a best configuration of the job is stored; that of the newest run first.
 [[nodiscard]] Result<std::vector<std::string>> best_environments(const storage::History& history,

@@ -42,12 +42,6 @@ namespace autotuned::daemon {
 using std::chrono::nanoseconds;
 using storage::RunState;
 
-namespace {
-
-constexpr std::int64_t kHistoryTrials = 200;
-
-}  // namespace
-
 Result<int> RunningSession::run() {
   auto history = storage::History::open(request_.history, storage::Access::read_write);
   if (!history) return end_with(history.error());

@@ -41,7 +41,6 @@ namespace {
 using std::chrono::nanoseconds;
 using storage::RunState;
 
-constexpr std::int64_t kHistoryTrials = 200;
 constexpr int kHashDigits = 16;
 // Of a script that has run before here, or whose variables tell how long it still trains, tuning takes no more than one part
 // in so many, unless the user says how much.
@@ -52,7 +51,7 @@ constexpr nanoseconds kLeastBudget = std::chrono::seconds(20);
 constexpr nanoseconds kMostTurnWait = std::chrono::minutes(1);
 constexpr int kMostWaitShare = 10;
 // The script may wait for what is written.
-constexpr std::chrono::milliseconds kHistoryPatience{2'000};
+constexpr std::chrono::milliseconds kPatienceBesideScript{2'000};
 
 // What the job is known by: what runs with which arguments, wherever it lies, under this Python. What may be changed
 // belongs to it, as in a recipe: a search that was complete without a permission is not complete with it.
@@ -268,7 +267,7 @@ Result<void> ScriptSession::open_run() {
   if (!told) return forward_error(told);
   warn(*told);
   return history_->set_patience(
-      [](std::chrono::milliseconds waited) { return waited < kHistoryPatience; });
+      [](std::chrono::milliseconds waited) { return waited < kPatienceBesideScript; });
 }
 
 void ScriptSession::set_budget(BudgetChoice budget) {

@@ -15,7 +15,7 @@ namespace {
 
 // A verdict takes seven pairs at least: the candidate is refused before it can be accepted.
 constexpr std::size_t kFewestBlocks = 6;
-constexpr double kToleratedShare = 0.5;    // of the logarithm of the gain
+constexpr double kShareOfGain = 0.5;       // of the logarithm of the gain
 constexpr double kAlwaysTolerated = 0.01;  // of that of the ratio
 // Looked at after every block, from six on: two would refuse one honest candidate of ten on a busy machine.
 constexpr double kErrors = 4.0;  // standard errors
@@ -64,7 +64,7 @@ std::optional<std::string> OutsideTime::add(const Configuration& configuration, 
   if (!(reported > 0.0)) return std::nullopt;
   // How busy the machine was is told by the other one alone: this one could make its own spread as wide as it needs.
   const double noise = kErrors * std::sqrt(2.0) * error_of(other.outside());
-  if (reported - shown - noise <= std::max(kAlwaysTolerated, kToleratedShare * reported)) {
+  if (reported - shown - noise <= std::max(kAlwaysTolerated, kShareOfGain * reported)) {
     return std::nullopt;
   }
   return fmt::format(

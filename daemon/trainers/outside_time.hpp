@@ -3,10 +3,10 @@
 //
 // A trainer reports how long a block took. Whoever asked for it saw more time pass until the trainer was at rest again: a
 // little, for both configurations of a trial alike. A gain has to be seen in that time, too: over all blocks of the trial, the
-// ratio of the rates by it must show half of the logarithm of the gain that the trainer reports. Only where the two differ in
-// what an extension does: what our own trainer does between blocks, such as dropping batches that were loaded, may take long
-// and is no work of theirs. What a switch to the next configuration does is not seen: to capture a graph is no cheat, and
-// what it takes is charged elsewhere (tuner/one_time_cost.hpp).
+// ratio of the rates by it must show half of the logarithm of the gain that the trainer reports. This is asked only if the
+// two configurations differ in an extension's knob: what our own trainer does between blocks, such as dropping batches that
+// were loaded, may take long and is no work of an extension. What a switch to the next configuration does is not seen: to
+// capture a graph is no cheat, and its time is charged elsewhere (tuner/one_time_cost.hpp).
 #pragma once
 
 #include <array>

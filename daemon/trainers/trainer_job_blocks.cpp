@@ -24,14 +24,13 @@ constexpr std::int64_t kProfileWarmupSteps = 3;
 // Of a job whose steps take seconds, fewer must do: the budget is for trials.
 constexpr nanoseconds kProfileLimit = std::chrono::seconds(10);
 constexpr const char* kTimedCheckpoint = "timed.checkpoint";
-constexpr nanoseconds kSlowStep = std::chrono::seconds(1);
 constexpr int kStepsAfterReset = 3;
 constexpr const char* kGraph = "cuda.graph";
 // A busy machine takes less for a switch that costs nothing.
 constexpr nanoseconds kNotableSwitch = std::chrono::seconds(1);
 
 // Of a block, the CPU time that another trainer may use: one in so many, and never less than what it takes to stop it.
-constexpr int kToleratedShare = 100;
+constexpr int kToleratedPart = 100;
 constexpr nanoseconds kLeastDisturbance = std::chrono::microseconds(500);
 
 // Where checkpoints take this share of the time, a block has one, like any stretch of the training as long
@@ -173,7 +172,7 @@ Result<Json> TrainerJob::ask_undisturbed(Trainer& trainer, const std::string& na
   for (Trainer& other : trainers_) {
     if (&other == &trainer) continue;
     const nanoseconds used = other.processes.cpu_time_since_last_look();
-    if (used <= std::max(kLeastDisturbance, elapsed / kToleratedShare)) continue;
+    if (used <= std::max(kLeastDisturbance, elapsed / kToleratedPart)) continue;
     return fail(
         ErrorKind::unsupported,
         "what the waiting trainer (process " + std::to_string(other.client.pid()) +

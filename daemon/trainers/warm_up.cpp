@@ -10,7 +10,6 @@ constexpr double kNotableGain = 1.02;
 constexpr int kFlatBlocks = 3;
 constexpr int kMostBlocks = 20;
 constexpr std::chrono::nanoseconds kMostTime = std::chrono::seconds(3);
-constexpr std::chrono::nanoseconds kSlowStep = std::chrono::seconds(1);
 constexpr int kSlowBlocks = 2;
 
 }  // namespace

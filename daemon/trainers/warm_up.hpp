@@ -6,6 +6,9 @@
 
 namespace autotuned::daemon {
 
+// Steps that take longer get fewer blocks and steps of warm-up.
+inline constexpr std::chrono::nanoseconds kSlowStep = std::chrono::seconds(1);
+
 // Fed with untimed blocks, one after the other. Over when three blocks in a row were not faster than the fastest
 // before them by more than 2 %; after 20 blocks or 3 s in any case. Steps of over a second are warm after
 // two blocks, and more would cost the trials their budget.

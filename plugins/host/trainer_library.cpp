@@ -19,7 +19,7 @@
 namespace autotuned::plugins {
 namespace {
 
-constexpr const char* kAlias = "autotuned_trainer_v1";
+constexpr const char* kTrainerAlias = "autotuned_trainer_v1";
 constexpr std::string_view kStart = "lib";
 constexpr std::string_view kEnding = "_trainer.so";
 
@@ -98,7 +98,7 @@ Result<void> check_descriptor(const std::filesystem::path& path, const std::stri
                                   FieldType::text,       // metadata
                                   FieldType::function};  // surface: an address, whatever of
   static_assert(sizeof(autotuned_trainer) == kFields.size() * sizeof(std::uint64_t));
-  const auto fields = read_descriptor(path, kAlias, kFields);
+  const auto fields = read_descriptor(path, kTrainerAlias, kFields);
   if (!fields) return tl::unexpected(fields.error());
   if ((*fields)[0].number != AUTOTUNED_TRAINER_MAGIC ||
       (*fields)[1].number < sizeof(autotuned_trainer)) {
@@ -123,7 +123,7 @@ Result<TrainerLibrary> examine_trainer_library(const std::filesystem::path& path
   if (auto checked = check_library_file(path); !checked) {
     return tl::unexpected(std::move(checked.error()));
   }
-  if (auto checked = check_alias(path, kAlias); !checked) {
+  if (auto checked = check_alias(path, kTrainerAlias); !checked) {
     return tl::unexpected(std::move(checked.error()));
   }
   const Result<std::string> text = read_section(path, AUTOTUNED_TRAINER_SECTION);
@@ -187,7 +187,7 @@ Result<TrainerLibrary> examine_trainer_library(const std::filesystem::path& path
 }
 
 Result<const void*> load_trainer_library(const TrainerLibrary& library) {
-  const Result<const void*> alias = load_alias(library.path, kAlias);
+  const Result<const void*> alias = load_alias(library.path, kTrainerAlias);
   if (!alias) return tl::unexpected(alias.error());
   return static_cast<const autotuned_trainer*>(*alias)->surface;
 }

@@ -20,8 +20,6 @@
 #include <utility>
 #include <vector>
 
-#include "plugins/sdk/json_parts.hpp"
-
 namespace autotuned::sdk {
 
 using Json = nlohmann::json;
@@ -72,7 +70,7 @@ struct Gpu {
 // An earlier trial of this plugin.
 struct Trial {
   Json change = Json::object();
-  // What it was compared with, every knob; null when not told. Trials against the same share it.
+  // What it was compared with, every knob; null when not told. Lies in the situation's document and keeps it alive.
   std::shared_ptr<const Json> reference;
   std::string verdict;  // accepted | rejected | failed | interrupted
   std::string failure;  // out_of_memory, crashed, timeout, …; empty unless failed
@@ -98,33 +96,22 @@ struct Place {
   double share_ratio = 0.0;  // of their time
 };
 
-// A value type; owns what it reads. One thread at a time, also for reading.
+// An immutable value; copies share the document. Any thread.
 class Situation {
  public:
-  explicit Situation(Json json) : json_(std::move(json)) {}
-  // Of JSON text, which is read part by part, when somebody asks. Throws where it is none; what lies inside
-  // a part may throw later, from the functions that read it.
-  [[nodiscard]] static Situation read(std::string text);
-
-  // Of what somebody else owns, who keeps it as long as this and its copies live.
+  explicit Situation(Json json) : json_(std::make_shared<const Json>(std::move(json))) {}
+  // Throws if the text is no JSON.
+  [[nodiscard]] static Situation read(std::string_view text) {
+    return Situation(Json::parse(text));
+  }
+  // Of what somebody else owns, who keeps it as long as this, its copies and their trials live.
   [[nodiscard]] static Situation of(const Json& json) {
-    Situation situation{Json()};
-    situation.others_ = &json;
-    return situation;
+    return Situation(std::shared_ptr<const Json>(std::shared_ptr<const Json>(), &json));
   }
 
   // The whole of it, for what has no function here.
-  [[nodiscard]] const Json& json() const {
-    while (!unread_.empty())
-      read_section(unread_.size() - 1);
-    return others_ != nullptr ? *others_ : json_;
-  }
-  [[nodiscard]] const Json& section(std::string_view name) const {
-    for (std::size_t i = 0; i < unread_.size(); ++i) {
-      if (unread_[i].name == name) return read_section(i);
-    }
-    return member(others_ != nullptr ? *others_ : json_, name);
-  }
+  [[nodiscard]] const Json& json() const { return *json_; }
+  [[nodiscard]] const Json& section(std::string_view name) const { return member(*json_, name); }
 
   // A figure of the incumbent's last profile (docs/metrics.md); empty when it was not measured.
   [[nodiscard]] std::optional<double> metric(std::string_view name) const {
@@ -178,8 +165,8 @@ class Situation {
   [[nodiscard]] std::string obstacle(std::string_view knob, const std::string& choice) const;
 
   // This plugin's own trials in this run, oldest first, and in earlier runs.
-  [[nodiscard]] std::vector<Trial> trials() const { return trials_of("trials", nullptr); }
-  [[nodiscard]] std::vector<Trial> history() const { return trials_of("history", nullptr); }
+  [[nodiscard]] std::vector<Trial> trials() const { return trials_of("trials"); }
+  [[nodiscard]] std::vector<Trial> history() const { return trials_of("history"); }
   // Whether `trial` compared with what is the incumbent now, leaving out the knob `except`.
   [[nodiscard]] bool is_against_incumbent(const Trial& trial, std::string_view except = {}) const;
   // Whether this change was tried in this run against this very incumbent and did not win. History does
@@ -190,63 +177,19 @@ class Situation {
   [[nodiscard]] double expected_gain(const Json& change, double predicted) const;
 
   [[nodiscard]] std::int64_t integer(std::string_view part, std::string_view name) const {
-    return as<std::int64_t>(entry(part, name)).value_or(0);
+    return as<std::int64_t>(member(section(part), name)).value_or(0);
   }
   [[nodiscard]] std::string text(std::string_view part, std::string_view name) const {
-    return as<std::string>(entry(part, name)).value_or("");
+    return as<std::string>(member(section(part), name)).value_or("");
   }
 
  private:
-  [[nodiscard]] Json parsed(const detail::JsonPart& part) const {
-    return Json::parse(text_.begin() + static_cast<std::ptrdiff_t>(part.begin),
-                       text_.begin() + static_cast<std::ptrdiff_t>(part.begin + part.size));
-  }
-  const Json& read_section(std::size_t unread) const {
-    const detail::JsonPart part = unread_[unread];
-    Json& read = json_[part.name] = parsed(part);
-    unread_.erase(unread_.begin() + static_cast<std::ptrdiff_t>(unread));
-    return read;
-  }
-  // A section that nobody has read, so that a part of it can be read alone; else null.
-  [[nodiscard]] const detail::JsonPart* unread(std::string_view name) const {
-    const auto found = std::ranges::find(unread_, name, &detail::JsonPart::name);
-    return found == unread_.end() ? nullptr : &*found;
-  }
-  // The parts of what begins there; looked for once.
-  [[nodiscard]] const std::vector<detail::JsonPart>& parts_at(std::size_t begin) const {
-    const auto found = parts_.find(begin);
-    if (found != parts_.end()) return found->second;
-    return parts_.emplace(begin, detail::json_parts(text_, begin)).first->second;
-  }
-  // A member of a section.
-  [[nodiscard]] Json entry(std::string_view section_name, std::string_view name) const;
+  explicit Situation(std::shared_ptr<const Json> json) : json_(std::move(json)) {}
+  // Those of a section: of one change if it is given.
+  [[nodiscard]] std::vector<Trial> trials_of(std::string_view name,
+                                             const Json* change = nullptr) const;
 
-  // A trial of which only the change has been read: most questions are about those of one change.
-  struct Listed {
-    Json change;
-    std::size_t index = 0;  // in its section
-    detail::JsonPart part;  // in the text, where it is to be read from there
-  };
-  [[nodiscard]] const std::vector<Listed>& listed(std::string_view name) const;
-  [[nodiscard]] Trial read_trial(std::string_view name, const Listed& one) const;
-  // Configurations are long, and many trials have the same one.
-  [[nodiscard]] std::shared_ptr<const Json> shared(const detail::JsonPart& part) const;
-  [[nodiscard]] std::shared_ptr<const Json> shared(const Json& reference) const;
-  // Those of this change, or all for null.
-  [[nodiscard]] std::vector<Trial> trials_of(std::string_view name, const Json* change) const;
-
-  struct Reference {
-    detail::JsonPart part;  // where it stood in the text; of no size: in JSON
-    std::shared_ptr<const Json> json;
-  };
-
-  mutable Json json_;  // what was read
-  std::string text_;
-  mutable std::vector<detail::JsonPart> unread_;  // sections of the text
-  mutable std::map<std::size_t, std::vector<detail::JsonPart>> parts_;
-  mutable std::map<std::string, std::vector<Listed>, std::less<>> listed_;
-  mutable std::vector<Reference> references_;
-  const Json* others_ = nullptr;  // instead of json_
+  std::shared_ptr<const Json> json_;
 };
 
 // The ratio of rates when `share` of the step's time goes away: 0.5 → 2. At most 20.
@@ -274,26 +217,6 @@ class Situation {
   return buffer;
 }
 
-inline Situation Situation::read(std::string text) {
-  Situation situation(Json::object());
-  situation.text_ = std::move(text);
-  if (detail::JsonWalk(situation.text_, 0).next() != '{') {
-    return Situation(Json::parse(situation.text_));
-  }
-  situation.unread_ = detail::json_parts(situation.text_, 0);
-  return situation;
-}
-
-inline Json Situation::entry(std::string_view section_name, std::string_view name) const {
-  const detail::JsonPart* const part = unread(section_name);
-  if (part == nullptr) return member(section(section_name), name);
-  if (text_[part->begin] != '{') return {};
-  for (const detail::JsonPart& one : parts_at(part->begin)) {
-    if (one.name == name) return parsed(one);
-  }
-  return {};
-}
-
 inline std::optional<Gpu> Situation::gpu() const {
   if (!is_on_gpu()) return std::nullopt;
   const std::string device = text("job", "device");
@@ -319,9 +242,10 @@ inline std::optional<Gpu> Situation::gpu() const {
 }
 
 inline std::optional<Knob> Situation::knob(std::string_view name) const {
-  Json json = entry("knobs", name);
+  const Json& knobs = section("knobs");
   // One entry stands for every variable of the trainer's environment.
-  if (json.is_null() && name.starts_with("env.")) json = entry("knobs", "env.*");
+  const bool is_variable = name.starts_with("env.") && member(knobs, name).is_null();
+  const Json& json = member(knobs, is_variable ? "env.*" : name);
   if (!json.is_object()) return std::nullopt;
   Knob knob{.name = std::string(name),
             .type = as<std::string>(member(json, "type")).value_or(""),
@@ -417,82 +341,28 @@ inline double Situation::expected_gain(const Json& change, double predicted) con
   return predicted;
 }
 
-inline std::shared_ptr<const Json> Situation::shared(const detail::JsonPart& part) const {
-  const std::string_view text = text_;
-  for (const Reference& known : references_) {
-    if (known.part.size == part.size && part.size > 0 &&
-        text.substr(known.part.begin, part.size) == text.substr(part.begin, part.size))
-      return known.json;
-  }
-  references_.push_back({part, std::make_shared<const Json>(parsed(part))});
-  return references_.back().json;
-}
-
-inline std::shared_ptr<const Json> Situation::shared(const Json& reference) const {
-  for (const Reference& known : references_) {
-    if (*known.json == reference) return known.json;
-  }
-  references_.push_back({{}, std::make_shared<const Json>(reference)});
-  return references_.back().json;
-}
-
-inline const std::vector<Situation::Listed>& Situation::listed(std::string_view name) const {
-  if (const auto known = listed_.find(name); known != listed_.end()) return known->second;
-  std::vector<Listed> list;
-  if (const detail::JsonPart* const part = unread(name); part != nullptr) {
-    if (text_[part->begin] == '[') {
-      for (const detail::JsonPart& one : detail::json_parts(text_, part->begin)) {
-        list.push_back({Json(), list.size(), one});
-        for (const detail::JsonPart& field : parts_at(one.begin)) {
-          if (field.name == "change") list.back().change = parsed(field);
-        }
-      }
-    }
-  } else if (const Json& section_of = section(name); section_of.is_array()) {
-    for (const Json& json : section_of)
-      list.push_back({member(json, "change"), list.size(), {}});
-  }
-  return listed_.emplace(name, std::move(list)).first->second;
-}
-
-inline Trial Situation::read_trial(std::string_view name, const Listed& one) const {
-  const bool is_text = one.part.size > 0;
-  const Json* const json = is_text ? nullptr : &section(name)[one.index];
-  const auto field = [&](std::string_view field_name) -> Json {
-    if (!is_text) return member(*json, field_name);
-    for (const detail::JsonPart& part : parts_at(one.part.begin)) {
-      if (part.name == field_name) return parsed(part);
-    }
-    return {};
-  };
-  const auto number = [&](const char* field_name) {
-    return as<double>(field(field_name)).value_or(0.0);
-  };
-  Trial trial{.reference = nullptr,
-              .verdict = as<std::string>(field("verdict")).value_or(""),
-              .failure = as<std::string>(field("failure")).value_or(""),
-              .ratio = number("ratio"),
-              .ratio_low = number("ratio_low"),
-              .ratio_high = number("ratio_high"),
-              .candidate_samples_per_second = number("candidate_samples_per_second"),
-              .peak_memory_bytes = as<std::int64_t>(field("peak_memory_bytes")).value_or(0)};
-  if (one.change.is_object()) trial.change = one.change;
-  if (!is_text) {
-    if (const Json& reference = member(*json, "reference"); reference.is_object()) {
-      trial.reference = shared(reference);
-    }
-    return trial;
-  }
-  for (const detail::JsonPart& part : parts_at(one.part.begin)) {
-    if (part.name == "reference" && text_[part.begin] == '{') trial.reference = shared(part);
-  }
-  return trial;
-}
-
 inline std::vector<Trial> Situation::trials_of(std::string_view name, const Json* change) const {
   std::vector<Trial> trials;
-  for (const Listed& one : listed(name)) {
-    if (change == nullptr || one.change == *change) trials.push_back(read_trial(name, one));
+  const Json& list = section(name);
+  if (!list.is_array()) return trials;
+  for (const Json& json : list) {
+    const Json& its_change = member(json, "change");
+    if (change != nullptr && its_change != *change) continue;
+    const auto number = [&](const char* field) {
+      return as<double>(member(json, field)).value_or(0.0);
+    };
+    Trial& trial = trials.emplace_back();
+    if (its_change.is_object()) trial.change = its_change;
+    if (const Json& reference = member(json, "reference"); reference.is_object()) {
+      trial.reference = std::shared_ptr<const Json>(json_, &reference);
+    }
+    trial.verdict = as<std::string>(member(json, "verdict")).value_or("");
+    trial.failure = as<std::string>(member(json, "failure")).value_or("");
+    trial.ratio = number("ratio");
+    trial.ratio_low = number("ratio_low");
+    trial.ratio_high = number("ratio_high");
+    trial.candidate_samples_per_second = number("candidate_samples_per_second");
+    trial.peak_memory_bytes = as<std::int64_t>(member(json, "peak_memory_bytes")).value_or(0);
   }
   return trials;
 }

@@ -17,7 +17,7 @@ using traces::Events;
 using traces::Trace;
 
 // What lies deeper stands in the row at this depth.
-constexpr std::uint32_t kDeepest = 100;
+constexpr std::uint32_t kDeepestBar = 100;
 constexpr std::uint32_t kNoTrack = traces::kNoDetail;
 
 // Threads with events within the window, the fullest ones, those of devices last. Fills `rows` with these events.
@@ -105,7 +105,7 @@ Bars bars_of(const Trace& trace, const Launches& launches, Interval window, std:
     const auto index = static_cast<std::uint32_t>(all.size());
     all.push_back({.track = track,
                    .name = events.name[row],
-                   .depth = std::min(static_cast<std::uint32_t>(open.size()), kDeepest),
+                   .depth = std::min(static_cast<std::uint32_t>(open.size()), kDeepestBar),
                    .kind = events.kind[row],
                    .time = {events.start_ns[row], events.end_ns(row)},
                    .inside = open.empty() ? kNoBar : open.back()});

@@ -19,7 +19,7 @@ using traces::NameId;
 using traces::Trace;
 
 // Deeper calls are charged to the one at this depth: a hostile trace may nest a million.
-constexpr int kDeepest = 200;
+constexpr int kDeepestCall = 200;
 
 bool only_makes_room(std::string_view name) {
   return name.starts_with("aten::empty") || name.starts_with("aten::new_empty") ||
@@ -76,7 +76,7 @@ class CallKeeper {
     }
     for (auto inner = path.rbegin(); inner != path.rend(); ++inner) {
       const int depth = above == kNoNode ? 0 : depths_[above] + 1;
-      if (depth < kDeepest) {
+      if (depth < kDeepestCall) {
         const auto call = static_cast<std::uint32_t>(use_.calls.size());
         use_.calls.push_back({name_index(*inner, above), above});
         depths_.push_back(depth);

@@ -19,7 +19,7 @@ using traces::NameId;
 using traces::Trace;
 
 constexpr std::uint32_t kNoModule = kNoNode;
-constexpr int kDeepest = 100;  // below it, a module belongs to the one that holds it
+constexpr int kDeepestModule = 100;  // below it, a module belongs to the one that holds it
 
 bool is_backward_node(const Trace& trace, Row row) {
   const Events& events = trace.events;
@@ -192,7 +192,7 @@ class ModuleFinder {
   }
 
   std::uint32_t child(std::uint32_t parent, NameId name) {
-    if (parent != kNoModule && table_.rows[parent].depth >= kDeepest) return parent;
+    if (parent != kNoModule && table_.rows[parent].depth >= kDeepestModule) return parent;
     const auto [found, is_new] =
         children_.try_emplace({parent, name}, static_cast<std::uint32_t>(table_.rows.size()));
     if (!is_new) return found->second;

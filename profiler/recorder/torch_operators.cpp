@@ -75,7 +75,7 @@ ThreadSums& sums_of_this_thread() {
   return *sums;
 }
 
-std::unique_ptr<at::ObserverContext> on_enter(const at::RecordFunction& /*function*/) {
+std::unique_ptr<at::ObserverContext> on_operator_enter(const at::RecordFunction& /*function*/) {
   const SpanRecorder* spans = SpanRecorder::current();
   ThreadSums& thread = sums_of_this_thread();
   thread.open.push_back({.span = spans != nullptr ? spans->open_span() : ""});
@@ -83,7 +83,7 @@ std::unique_ptr<at::ObserverContext> on_enter(const at::RecordFunction& /*functi
   return nullptr;
 }
 
-void on_exit(const at::RecordFunction& function, at::ObserverContext* /*context*/) {
+void on_operator_exit(const at::RecordFunction& function, at::ObserverContext* /*context*/) {
   const std::int64_t time = now_ns();
   ThreadSums& thread = sums_of_this_thread();
   if (thread.open.empty()) return;
@@ -110,7 +110,7 @@ OperatorRecorder::OperatorRecorder() : state_(std::make_unique<State>()) {
   }
   ++recording;
   state_->handle = at::addGlobalCallback(
-      at::RecordFunctionCallback(on_enter, on_exit)
+      at::RecordFunctionCallback(on_operator_enter, on_operator_exit)
           .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
 }
 

@@ -91,6 +91,27 @@ TEST(ProcessPairs, ATrueFivePercentIsFoundInAMinute) {
   RecordProperty("found", found);
 }
 
+// On a shared machine other programs slow some of the blocks, as recorded in docs/statistics.md.
+TEST(ProcessPairs, ATrueFivePercentIsFoundAlthoughOthersSlowSomeBlocks) {
+  constexpr int kTrials = 200;
+  int found = 0;
+  int false_winners = 0;
+  for (int i = 0; i < kTrials; ++i) {
+    for (const double gain : {1.05, 1.0}) {
+      ProcessTrial one(static_cast<std::uint64_t>(i) + 1, gain, 0.007);
+      one.simulation.job.noise = 0.03;
+      one.simulation.job.slowed_share = 0.3;
+      one.simulation.job.start_duration = milliseconds(700);
+      const bool is_accepted = one.run().verdict == Verdict::accepted;
+      (gain > 1.0 ? found : false_winners) += is_accepted ? 1 : 0;
+    }
+  }
+  EXPECT_GE(found, kTrials * 9 / 10);
+  EXPECT_LE(false_winners, most_events(kTrials, 0.01));
+  RecordProperty("found", found);
+  RecordProperty("false_winners", false_winners);
+}
+
 TEST(ProcessPairs, EachObservationIsOfFreshProcesses) {
   ProcessTrial one(1, 1.5, 0.01);
   const TrialRecord trial = one.run();

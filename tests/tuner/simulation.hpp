@@ -60,6 +60,9 @@ class SimulatedJob final : public TrainingBackend {
   bool is_training = false;  // what the user gets: nothing is taken back
   std::optional<Error> rounded_fault;
   double noise = 0.01;
+  // Of blocks that other programs slow: their share, and the mean of the logarithm of what they lose.
+  double slowed_share = 0.0;
+  double slowdown = 0.13;
   double ceiling_ratio = 2.0;                 // of the rate, with a batch that is on the device
   std::map<std::string, double> rung_ratios;  // of the lower rungs that the trainer knows
   std::int64_t step_ns = 10'000'000;
@@ -113,8 +116,8 @@ class SimulatedJob final : public TrainingBackend {
       free = rung->second;
     }
     ++blocks_of[request.reuse];
-    const double per_second =
-        rate(configuration) * free * effect_of(configuration) * std::exp(noise * normal_(engine_));
+    const double per_second = rate(configuration) * free * effect_of(configuration) *
+                              std::exp(noise * normal_(engine_) - lost());
     const std::int64_t steps = std::max<std::int64_t>(
         request.minimum_steps, (request.minimum_duration.count() + step_ns - 1) / step_ns);
     Block block;
@@ -194,6 +197,13 @@ class SimulatedJob final : public TrainingBackend {
     if (running != processes_.end()) return running->second;
     if (!processes_.empty()) clock_->advance(start_duration);
     return processes_[key] = std::exp(process_effect * normal_(engine_));
+  }
+
+  // The logarithm of what other programs take from a block.
+  double lost() {
+    if (slowed_share == 0.0) return 0.0;
+    if (!std::bernoulli_distribution(slowed_share)(engine_)) return 0.0;
+    return std::exponential_distribution<double>(1.0 / slowdown)(engine_);
   }
 
   std::int64_t compared_steps_ = 0;

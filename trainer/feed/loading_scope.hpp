@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private to trainer/: includes LibTorch.
+// Scopes in which loader threads run. Private to trainer/: includes LibTorch.
 #pragma once
 
 #include "trainer/feed/feed.hpp"

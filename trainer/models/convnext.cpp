@@ -19,9 +19,7 @@
 namespace autotuned::trainer {
 namespace {
 
-constexpr double kWeightDeviation = 0.02;
 constexpr double kLayerScale = 1e-6;
-constexpr double kNormEpsilon = 1e-6;
 constexpr int kLeastSide = 32;  // of an image: it is divided by 4, and by 2 three times
 
 struct Stage {
@@ -30,10 +28,6 @@ struct Stage {
 };
 constexpr std::array<Stage, 4> kStages = {Stage{96, 3}, Stage{192, 3}, Stage{384, 9},
                                           Stage{768, 3}};
-
-torch::nn::LayerNorm layer_norm(std::int64_t width) {
-  return torch::nn::LayerNorm(torch::nn::LayerNormOptions({width}).eps(kNormEpsilon));
-}
 
 at::Tensor channels_last_axis(const at::Tensor& x) {
   return x.permute({0, 2, 3, 1});
@@ -48,9 +42,9 @@ at::Tensor normalised(torch::nn::LayerNorm& norm, const at::Tensor& x) {
   return channels_second_axis(call(norm, channels_last_axis(x)));
 }
 
-class Block final : public torch::nn::Module {
+class ConvNeXtBlock final : public torch::nn::Module {
  public:
-  Block(std::int64_t width, double drop_ratio)
+  ConvNeXtBlock(std::int64_t width, double drop_ratio)
       : layer_scale_(register_parameter("layer_scale", at::full({width, 1, 1}, kLayerScale))) {
     const auto block = register_module("block", std::make_shared<torch::nn::Module>());
     depthwise_ = block->register_module(
@@ -103,11 +97,11 @@ class ConvNext final : public Model {
       }
       const auto module = features->register_module(std::to_string(2 * i + 1),
                                                     std::make_shared<torch::nn::Module>());
-      std::vector<std::shared_ptr<Block>> blocks;
+      std::vector<std::shared_ptr<ConvNeXtBlock>> blocks;
       for (int j = 0; j < stage.blocks; ++j, ++done_blocks) {
         const double ratio = drop_ratio * done_blocks / (all_blocks - 1.0);
-        blocks.push_back(module->register_module(std::to_string(j),
-                                                 std::make_shared<Block>(stage.width, ratio)));
+        blocks.push_back(module->register_module(
+            std::to_string(j), std::make_shared<ConvNeXtBlock>(stage.width, ratio)));
       }
       halvings_.push_back(halving);
       stages_.push_back(std::move(blocks));
@@ -123,7 +117,7 @@ class ConvNext final : public Model {
     for (std::size_t i = 0; i < stages_.size(); ++i) {
       Halving& halving = halvings_[i];
       if (!halving.conv.is_empty()) x = call(halving.conv, normalised(halving.norm, x));
-      for (const std::shared_ptr<Block>& block : stages_[i])
+      for (const std::shared_ptr<ConvNeXtBlock>& block : stages_[i])
         x = call(block, x);
     }
     return call(head_, normalised(norm_, at::adaptive_avg_pool2d(x, {1, 1})).flatten(1));
@@ -151,7 +145,7 @@ class ConvNext final : public Model {
   torch::nn::Conv2d stem_ = nullptr;
   torch::nn::LayerNorm stem_norm_ = nullptr;
   std::vector<Halving> halvings_;
-  std::vector<std::vector<std::shared_ptr<Block>>> stages_;
+  std::vector<std::vector<std::shared_ptr<ConvNeXtBlock>>> stages_;
   torch::nn::LayerNorm norm_ = nullptr;
   torch::nn::Linear head_ = nullptr;
 };

@@ -8,6 +8,7 @@
 #include <ATen/ops/relu.h>
 #include <torch/nn/module.h>
 #include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/normalization.h>
 
 #include <cmath>
 #include <cstddef>
@@ -27,6 +28,14 @@ namespace autotuned::trainer {
 [[nodiscard]] inline at::Tensor relu_and_halve(const at::Tensor& x) {
   return at::relu(at::max_pool2d(x, 2));
 }
+
+// Over the last dimension, as vision transformers and ConvNeXt have it.
+[[nodiscard]] inline torch::nn::LayerNorm layer_norm(std::int64_t width) {
+  return torch::nn::LayerNorm(torch::nn::LayerNormOptions({width}).eps(1e-6));
+}
+
+// The deviation with which these models draw their weights (fill_normal()).
+inline constexpr double kWeightDeviation = 0.02;
 
 // Normal numbers, none beyond 2, scaled: PyTorch's and timm's trunc_normal_, which draw them from uniform ones.
 inline void fill_normal(const at::Tensor& tensor, double deviation) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that Python writes and that are no TorchScript. Private to trainer/: includes LibTorch.
+// Files of models other than TorchScript. Private to trainer/: includes LibTorch.
 #pragma once
 
 #include <filesystem>
@@ -7,7 +7,7 @@
 
 namespace autotuned::trainer {
 
-// What a file is that holds no TorchScript model, as a clause with what to do; empty: not known. Does not throw.
+// Says what a file holds instead of TorchScript, and what to do; empty if that is unknown. Does not throw.
 [[nodiscard]] std::string what_instead_of_torchscript(const std::filesystem::path& file);
 
 }  // namespace autotuned::trainer

@@ -5,12 +5,12 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <sstream>
 #include <utility>
 
 #include "plugins/sdk/workload.hpp"
 #include "trainer/common/generator_kept.hpp"
 #include "trainer/common/plugin_call.hpp"
+#include "trainer/models/shape_text.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -19,12 +19,6 @@ constexpr const char* kRemedy =
     "let forward(images) return logits of shape (samples, classes), or for masks (samples, "
     "classes, "
     "rows, columns)";
-
-std::string shape_text(const at::Tensor& tensor) {
-  std::ostringstream text;
-  text << tensor.scalar_type() << tensor.sizes();
-  return text.str();
-}
 
 class PluginModel final : public Model {
  public:

@@ -10,7 +10,6 @@
 #include <exception>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -18,6 +17,7 @@
 #include "trainer/models/families.hpp"
 #include "trainer/models/model_file.hpp"
 #include "trainer/models/scripted.hpp"
+#include "trainer/models/shape_text.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -51,12 +51,6 @@ Result<std::invoke_result_t<Work>> explained(const std::string& what, const std:
   } catch (const std::exception& error) {
     return fail(ErrorKind::invalid, what + ": " + essence(error.what()), file, remedy);
   }
-}
-
-std::string shape_text(const at::Tensor& tensor) {
-  std::ostringstream text;
-  text << tensor.scalar_type() << tensor.sizes();
-  return text.str();
 }
 
 // Where a script keeps a tensor.

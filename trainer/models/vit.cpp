@@ -23,14 +23,8 @@
 namespace autotuned::trainer {
 namespace {
 
-constexpr double kWeightDeviation = 0.02;
 constexpr double kClassTokenDeviation = 1e-6;
-constexpr double kNormEpsilon = 1e-6;
 constexpr std::int64_t kMlpRatio = 4;
-
-torch::nn::LayerNorm layer_norm(std::int64_t width) {
-  return torch::nn::LayerNorm(torch::nn::LayerNormOptions({width}).eps(kNormEpsilon));
-}
 
 class Attention final : public torch::nn::Module {
  public:
@@ -57,9 +51,9 @@ class Attention final : public torch::nn::Module {
   torch::nn::Linear proj_;
 };
 
-class Mlp final : public torch::nn::Module {
+class FeedForward final : public torch::nn::Module {
  public:
-  explicit Mlp(std::int64_t width)
+  explicit FeedForward(std::int64_t width)
       : fc1_(register_module("fc1", torch::nn::Linear(width, width * kMlpRatio))),
         fc2_(register_module("fc2", torch::nn::Linear(width * kMlpRatio, width))) {}
 
@@ -70,13 +64,13 @@ class Mlp final : public torch::nn::Module {
   torch::nn::Linear fc2_;
 };
 
-class Block final : public torch::nn::Module {
+class EncoderBlock final : public torch::nn::Module {
  public:
-  Block(std::int64_t width, std::int64_t heads)
+  EncoderBlock(std::int64_t width, std::int64_t heads)
       : norm1_(register_module("norm1", layer_norm(width))),
         attn_(register_module("attn", std::make_shared<Attention>(width, heads))),
         norm2_(register_module("norm2", layer_norm(width))),
-        mlp_(register_module("mlp", std::make_shared<Mlp>(width))) {}
+        mlp_(register_module("mlp", std::make_shared<FeedForward>(width))) {}
 
   at::Tensor forward(const at::Tensor& x) {
     const at::Tensor attended = x + call(attn_, call(norm1_, x));
@@ -87,7 +81,7 @@ class Block final : public torch::nn::Module {
   torch::nn::LayerNorm norm1_;
   std::shared_ptr<Attention> attn_;
   torch::nn::LayerNorm norm2_;
-  std::shared_ptr<Mlp> mlp_;
+  std::shared_ptr<FeedForward> mlp_;
 };
 
 // A random part of each sample's patches, in random order; the class token always stays.
@@ -138,8 +132,8 @@ class Vit final : public Model {
     }
     const auto blocks = register_module("blocks", std::make_shared<torch::nn::Module>());
     for (std::int64_t i = 0; i < shape.depth; ++i) {
-      blocks_.push_back(blocks->register_module(std::to_string(i),
-                                                std::make_shared<Block>(shape.embed, shape.heads)));
+      blocks_.push_back(blocks->register_module(
+          std::to_string(i), std::make_shared<EncoderBlock>(shape.embed, shape.heads)));
     }
     norm_ = register_module(shape.pools_average ? "fc_norm" : "norm", layer_norm(shape.embed));
     head_ = register_module("head", torch::nn::Linear(shape.embed, classes));
@@ -150,7 +144,7 @@ class Vit final : public Model {
     at::Tensor x = call(patches_, images).flatten(2).transpose(1, 2);
     x = at::cat({class_token_.expand({x.size(0), -1, -1}), x}, 1) + positions_;
     if (patch_dropout_ != nullptr) x = call(patch_dropout_, x);
-    for (const std::shared_ptr<Block>& block : blocks_)
+    for (const std::shared_ptr<EncoderBlock>& block : blocks_)
       x = call(block, x);
     if (shape_.pools_average) {
       return call(head_, call(norm_, x.slice(1, 1).mean(1)));
@@ -179,7 +173,7 @@ class Vit final : public Model {
   at::Tensor class_token_;
   at::Tensor positions_;
   std::shared_ptr<PatchDropout> patch_dropout_;
-  std::vector<std::shared_ptr<Block>> blocks_;
+  std::vector<std::shared_ptr<EncoderBlock>> blocks_;
   torch::nn::LayerNorm norm_ = nullptr;
   torch::nn::Linear head_ = nullptr;
 };

@@ -19,7 +19,7 @@ struct StepKey {
 };
 
 // One graph at a time, of the batch that comes usually. A step unlike it, such as the short last batch of an
-// epoch, runs by itself and changes nothing; once such steps come in a row, the next one is recorded instead.
+// epoch, runs by itself and changes nothing; once kRunsBefore equal ones came in a row, the next one is recorded instead.
 class GraphPlan {
  public:
   enum class Action {
@@ -28,11 +28,11 @@ class GraphPlan {
     replay,
   };
 
-  // So many alike run before one is recorded: they make the optimizer's state, libraries choose their
-  // algorithms, and TorchScript specialises its code in the second and third run. None of that can be recorded.
+  // This many equal steps run first: in them the optimizer makes its state, libraries choose their algorithms, and
+  // TorchScript specialises its code in the second and third run. None of that can be recorded.
   static constexpr int kRunsBefore = 4;
 
-  // For the step that comes next; it is taken.
+  // What to do for the next step. Counts that step as made.
   [[nodiscard]] Action next(StepKey key) {
     if (recorded_ && *recorded_ == key) {
       runs_ = 0;

@@ -20,7 +20,7 @@ struct Place {
   double share = 0;    // of these operators' time, 0 to 1
 };
 
-// By the signal of a rule about certain operators, whether or not the rule fires. Operators without a known
+// Key: the signal of a rule that concerns certain operators, whether or not the rule fires. Operators without a known
 // module are left out.
 using Places = std::map<std::string, Place>;
 

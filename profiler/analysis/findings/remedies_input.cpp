@@ -16,7 +16,7 @@ constexpr const char* kWaiting = "parts.data_loading_ratio";
 constexpr const char* kNoWaiting =
     "if no step waited for its batch any more: all of the waiting ({parts.data_loading_ratio})";
 
-constexpr std::array kRemedies = {
+constexpr std::array kInputRemedies = {
     Remedy{.rule = "data_loading",
            .share = kWaiting,
            .reasoning = "if no step waited for its batch any more",
@@ -100,7 +100,7 @@ constexpr std::array kRemedies = {
 }  // namespace
 
 std::span<const Remedy> input_remedies() {
-  return kRemedies;
+  return kInputRemedies;
 }
 
 }  // namespace autotuned::analysis

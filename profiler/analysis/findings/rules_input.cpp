@@ -7,7 +7,7 @@
 namespace autotuned::analysis {
 namespace {
 
-constexpr std::array kRules = {
+constexpr std::array kInputRules = {
     Rule{.id = "data_loading",
          .signal = "parts.data_loading_ratio",
          .threshold = 0.05,
@@ -136,7 +136,7 @@ constexpr std::array kRules = {
 }  // namespace
 
 std::span<const Rule> input_rules() {
-  return kRules;
+  return kInputRules;
 }
 
 }  // namespace autotuned::analysis

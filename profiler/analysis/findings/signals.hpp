@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "profiler/analysis/events/breakdown.hpp"
@@ -36,6 +37,11 @@ void add_loading_signals(const AnalysisInput& input, Signals& signals);
 void add_device_signals(const AnalysisInput& input, Signals& signals);
 // Signals of the devices' events that show changes during the recording: of kernels, and of the use of a device.
 void add_steadiness_signals(const AnalysisInput& input, Signals& signals);
+
+// Whether `part` is in `text`.
+[[nodiscard]] inline bool has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
 
 // How long an event lasts within `stretches`, in ns.
 [[nodiscard]] inline double inside_ns(const traces::Events& events, std::size_t row,

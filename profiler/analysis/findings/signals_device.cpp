@@ -19,10 +19,6 @@ using traces::Trace;
 
 constexpr int kFirstWithTensorCores = 7;  // compute capability
 
-bool has(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 void add_copy_signals(const AnalysisInput& input, Signals& signals) {
   const Events& events = input.trace.events;
   const Stretches& stretches = input.breakdown.stretches;

@@ -37,10 +37,6 @@ struct Making {
   Intervals reads;
 };
 
-bool has(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 // The annotations of threads in which samples are made, without those that hold another, by thread and time.
 std::map<std::uint32_t, std::vector<Row>> parts_of_threads(const Trace& trace) {
   const Events& events = trace.events;

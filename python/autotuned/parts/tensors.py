@@ -11,9 +11,9 @@ import torch
 
 
 def map_tensors(change: Callable[..., Any], *trees: Any) -> Any:
-    """The tree with `change` of each tensor.
+    """Applies `change` to each tensor of a tree.
 
-    Of several trees of one shape, of the tensors at one place.
+    With several trees of one shape, `change` gets the tensors at the same place of each.
     """
     first = trees[0]
     if isinstance(first, torch.Tensor):

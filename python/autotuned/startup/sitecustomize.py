@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loaded by the Python that a session starts, because this folder is in front of its PYTHONPATH.
+"""Loaded by the Python that runs the script, because this folder is in front of its PYTHONPATH.
 
 Does nothing until the script imports PyTorch. Takes itself out of the environment at once, so
 that no child finds it, and gives the turn to a sitecustomize of the user's.

@@ -20,6 +20,9 @@ struct SampleShape {
   friend bool operator==(const SampleShape&, const SampleShape&) = default;
 };
 
+// Channels of a picture in colour.
+inline constexpr int kRgb = 3;
+
 // The most pixels of a picture file. PIL refuses larger ones as an attack.
 inline constexpr std::int64_t kMostPixels = 178'956'970;
 

@@ -16,10 +16,10 @@ namespace {
 constexpr std::uint64_t kSplitSeed = 0x73706c6974U;
 
 // Some of the stored samples of another data set, numbered anew.
-class Part final : public Dataset {
+class PartOfDataset final : public Dataset {
  public:
   // `items` of `all_items`, ascending. `size`: how many samples that makes, going through them again and again.
-  Part(std::shared_ptr<const Dataset> data, std::vector<std::uint32_t> items,
+  PartOfDataset(std::shared_ptr<const Dataset> data, std::vector<std::uint32_t> items,
        std::int64_t all_items, std::int64_t size)
       : data_(std::move(data)),
         items_(std::move(items)),
@@ -101,8 +101,8 @@ Result<SplitData> split_dataset(std::unique_ptr<Dataset> data, double share, std
   const std::int64_t train_size = size / all_items * std::ssize(train) + rest;
   const std::shared_ptr<const Dataset> shared = std::move(data);
   SplitData split;
-  split.train = std::make_unique<Part>(shared, std::move(train), all_items, train_size);
-  split.test = std::make_unique<Part>(shared, std::move(test), all_items, test_count);
+  split.train = std::make_unique<PartOfDataset>(shared, std::move(train), all_items, train_size);
+  split.test = std::make_unique<PartOfDataset>(shared, std::move(test), all_items, test_count);
   return split;
 }
 

@@ -23,22 +23,22 @@ constexpr const char* kFetchAgain = "copy or download it again";
 using Block = std::array<std::uint8_t, kBlockBytes>;
 
 // Of a header.
-struct Part {
+struct HeaderField {
   std::size_t begin;
   std::size_t bytes;
 };
-constexpr Part kName{0, 100};
-constexpr Part kSize{124, 12};
-constexpr Part kChecksum{148, 8};
+constexpr HeaderField kName{0, 100};
+constexpr HeaderField kSize{124, 12};
+constexpr HeaderField kChecksum{148, 8};
 constexpr std::size_t kType = 156;
-constexpr Part kMagic{257, 8};
-constexpr Part kPrefix{345, 155};
+constexpr HeaderField kTarMagic{257, 8};
+constexpr HeaderField kPrefix{345, 155};
 
-std::span<const std::uint8_t> bytes_of(const Block& header, Part part) {
+std::span<const std::uint8_t> bytes_of(const Block& header, HeaderField part) {
   return std::span(header).subspan(part.begin, part.bytes);
 }
 
-std::string text_of(const Block& header, Part part) {
+std::string text_of(const Block& header, HeaderField part) {
   const auto bytes = bytes_of(header, part);
   return {bytes.begin(), std::ranges::find(bytes, 0)};
 }
@@ -84,7 +84,7 @@ bool is_zero(std::span<const std::uint8_t> bytes) {
 
 std::string name_of(const Block& header) {
   // GNU tar keeps other things where ustar has the folders.
-  const bool is_ustar = text_of(header, kMagic) == "ustar";
+  const bool is_ustar = text_of(header, kTarMagic) == "ustar";
   const std::string prefix = is_ustar ? text_of(header, kPrefix) : "";
   return prefix.empty() ? text_of(header, kName) : prefix + "/" + text_of(header, kName);
 }

@@ -17,7 +17,6 @@
 namespace autotuned::input {
 namespace {
 
-constexpr int kRgb = 3;
 constexpr std::size_t kRowBytes =
     4;  // red, green, blue and one unused: vector code reads it twice as fast
 // Smooth upsampling of colour looks at the neighbours: at the edge of what is decoded it gives other

@@ -55,7 +55,7 @@ jvirt_barray_ptr take_coefficients(j_common_ptr info, int pool, boolean /*pre_ze
   return new (memory) jvirt_barray_control{take_blocks(info, pool, blocks, rows), blocks, rows, 0};
 }
 
-void do_nothing(j_common_ptr /*info*/) {}
+void keep_memory(j_common_ptr /*info*/) {}
 
 // Rows are cleared as they are first seen: of a file that is cut, most never are.
 JBLOCKARRAY rows_of(j_common_ptr info, jvirt_barray_ptr coefficients, JDIMENSION first,
@@ -78,7 +78,7 @@ void take_memory_from(PictureMemory& memory, jpeg_decompress_struct& info) {
   info.mem->alloc_sarray = take_samples;
   info.mem->alloc_barray = take_blocks;
   info.mem->request_virt_barray = take_coefficients;
-  info.mem->realize_virt_arrays = do_nothing;
+  info.mem->realize_virt_arrays = keep_memory;
   info.mem->access_virt_barray = rows_of;
 }
 

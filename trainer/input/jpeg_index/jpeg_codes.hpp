@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The codes of a Huffman table of a JPEG file.
+// The codes of a Huffman table of a JPEG file, and its markers.
 #pragma once
 
 #include <array>
@@ -10,6 +10,12 @@
 namespace autotuned::input {
 
 inline constexpr int kLongestCode = 16;  // bits
+
+// A marker is this byte and one that says which it is.
+inline constexpr std::uint8_t kMark = 0xff;
+inline constexpr std::uint8_t kFirstRestart = 0xd0;
+inline constexpr std::uint8_t kRestarts = 8;
+inline constexpr std::uint8_t kEndOfImage = 0xd9;
 
 // Calls take(symbol, code, bits) for each code, shortest first. False: the table is invalid. At each length the pattern
 // of all ones must stay unused.

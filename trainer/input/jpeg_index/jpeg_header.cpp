@@ -4,12 +4,13 @@
 #include <algorithm>
 #include <string_view>
 
+#include "trainer/input/jpeg_index/jpeg_codes.hpp"
+
 namespace autotuned::input {
 namespace {
 
 using Bytes = std::span<const std::uint8_t>;
 
-constexpr std::uint8_t kMark = 0xff;
 constexpr std::uint8_t kStartOfImage = 0xd8;
 constexpr std::uint8_t kBaseline = 0xc0;
 constexpr std::uint8_t kExtended = 0xc1;

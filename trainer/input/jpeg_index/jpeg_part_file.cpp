@@ -18,10 +18,6 @@ namespace {
 
 using Bytes = std::span<const std::uint8_t>;
 
-constexpr std::uint8_t kMark = 0xff;
-constexpr std::uint8_t kFirstRestart = 0xd0;
-constexpr std::uint8_t kRestarts = 8;
-constexpr std::uint8_t kEndOfImage = 0xd9;
 constexpr std::uint8_t kEndOfBlock = 0;
 constexpr int kMostSide = 65'500;  // that libjpeg takes
 // Smooth upsampling looks so far beside and above.

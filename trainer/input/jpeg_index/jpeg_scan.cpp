@@ -13,10 +13,6 @@
 namespace autotuned::input {
 namespace {
 
-constexpr std::uint8_t kMark = 0xff;
-constexpr std::uint8_t kFirstRestart = 0xd0;
-constexpr std::uint8_t kRestarts = 8;
-constexpr std::uint8_t kEndOfImage = 0xd9;
 constexpr int kBlockEnd = 64;
 // What a reader may look at behind the end: a whole block of the longest codes, and a word.
 constexpr std::size_t kPadding = 64 * 4 + 16;

@@ -15,8 +15,6 @@
 namespace autotuned::input {
 namespace {
 
-constexpr int kChannels = 3;
-
 // PIL's conversion to "L".
 std::int32_t grey_of(std::int32_t red, std::int32_t green, std::int32_t blue) {
   return (red * 19595 + green * 38470 + blue * 7471 + 0x8000) >> 16;
@@ -176,7 +174,7 @@ class ColorJitterStage final : public Stage {
     std::uint8_t* to = nullptr;
     const Sample result = room.take(sample.element, sample.shape, to);
     std::ranges::copy(sample.bytes, to);
-    const std::size_t count = sample.bytes.size() / kChannels;
+    const std::size_t count = sample.bytes.size() / kRgb;
     const Planes planes{to, to + count, to + 2 * count, count};
     // Draws 0 to 3 belong to the kinds, whether they are used or not, those from 4 on to the order.
     std::array<std::size_t, 4> order = {0, 1, 2, 3};
@@ -240,7 +238,7 @@ void change_saturation(float factor, const Planes& planes) {
 }
 
 MadeStage make_color_jitter(const Transform& transform, const SampleType& input) {
-  if (input.channels != kChannels) {
+  if (input.channels != kRgb) {
     return fail(ErrorKind::invalid,
                 "needs red, green and blue, but the samples have " +
                     std::to_string(input.channels) + " channels",

@@ -221,9 +221,9 @@ class RotationStage final : public Stage {
 
 // --- random_erasing -------------------------------------------------------------------------------
 
-constexpr int kTries = 10;
+constexpr int kErasingTries = 10;
 // Draw 0 decides whether; each try has area, proportions, top and left.
-constexpr std::uint64_t kDrawsOfTry = 4;
+constexpr std::uint64_t kDrawsOfErasingTry = 4;
 
 class ErasingStage final : public Stage {
  public:
@@ -257,8 +257,8 @@ class ErasingStage final : public Stage {
   // Nothing: no part that was tried is smaller than the picture.
   std::optional<Window> drawn(const SampleShape& shape, const RandomStream& draws) const {
     const double area = static_cast<double>(shape.height) * shape.width;
-    for (std::uint64_t i = 0; i < kTries; ++i) {
-      const std::uint64_t first = 1 + i * kDrawsOfTry;
+    for (std::uint64_t i = 0; i < kErasingTries; ++i) {
+      const std::uint64_t first = 1 + i * kDrawsOfErasingTry;
       const double wanted = area * scale_.at(draws.at(first));
       const double ratio = std::exp(log_ratio_.at(draws.at(first + 1)));
       const double height = std::nearbyint(std::sqrt(wanted * ratio));

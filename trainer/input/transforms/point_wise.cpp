@@ -12,7 +12,7 @@
 namespace autotuned::input {
 namespace {
 
-constexpr float kMostByte = 255.0F;
+constexpr float kLargestByte = 255.0F;
 
 AUTOTUNED_VECTOR_CODE void divide(float* values, std::size_t count, float by) {
   for (std::size_t i = 0; i < count; ++i)
@@ -98,7 +98,7 @@ Result<PointOperation> PointOperation::create(const Transform& transform, int ch
 void PointOperation::apply(float* values, std::size_t count, int channel) const {
   switch (kind_) {
     case Kind::to_float:
-      divide(values, count, kMostByte);
+      divide(values, count, kLargestByte);
       return;
     case Kind::scale:
       multiply(values, count, by_);
@@ -114,7 +114,7 @@ PixelFormula PointOperation::formula(int channels) const {
   switch (kind_) {
     case Kind::to_float:
       formula.kind = PixelFormula::Kind::divide;
-      formula.divisors.assign(static_cast<std::size_t>(channels), kMostByte);
+      formula.divisors.assign(static_cast<std::size_t>(channels), kLargestByte);
       break;
     case Kind::scale:
       formula.kind = PixelFormula::Kind::multiply;

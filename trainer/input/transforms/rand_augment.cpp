@@ -15,7 +15,6 @@
 namespace autotuned::input {
 namespace {
 
-constexpr int kChannels = 3;
 constexpr int kMostByte = 255;
 
 // In the order in which they are drawn.
@@ -175,7 +174,7 @@ class RandAugmentStage final : public Stage {
   // `to` has the pixels of `before`.
   void change(Operation operation, double sign, const Sample& before, std::uint8_t* to) const {
     const SampleShape& shape = before.shape;
-    const std::size_t count = before.bytes.size() / kChannels;
+    const std::size_t count = before.bytes.size() / kRgb;
     const Planes planes{to, to + count, to + 2 * count, count};
     // torchvision's proportions, of pictures of 331 x 331.
     const auto distance = [&](int side) {
@@ -243,7 +242,7 @@ Result<int> number_parameter(const Transform& transform, const char* name, int o
 }  // namespace
 
 MadeStage make_rand_augment(const Transform& transform, const SampleType& input) {
-  if (input.channels != kChannels) {
+  if (input.channels != kRgb) {
     return fail(ErrorKind::invalid,
                 "needs red, green and blue, but the samples have " +
                     std::to_string(input.channels) + " channels",

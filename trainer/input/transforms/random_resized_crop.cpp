@@ -9,8 +9,8 @@
 namespace autotuned::input {
 namespace {
 
-constexpr int kTries = 10;
-constexpr std::uint64_t kDrawsOfTry = 4;  // area, proportions, top, left
+constexpr int kCropTries = 10;
+constexpr std::uint64_t kDrawsOfCropTry = 4;  // area, proportions, top, left
 
 class AreaCropStage final : public CutStage {
  public:
@@ -27,8 +27,8 @@ class AreaCropStage final : public CutStage {
 
   Result<Window> window(const SampleShape& from, const RandomStream& draws) const override {
     const double area = static_cast<double>(from.height) * from.width;
-    for (std::uint64_t i = 0; i < kTries; ++i) {
-      const std::uint64_t first = i * kDrawsOfTry;
+    for (std::uint64_t i = 0; i < kCropTries; ++i) {
+      const std::uint64_t first = i * kDrawsOfCropTry;
       const double wanted = area * scale_.at(draws.at(first));
       const double ratio = std::exp(log_ratio_.at(draws.at(first + 1)));
       const double width = std::nearbyint(std::sqrt(wanted * ratio));

@@ -10,20 +10,18 @@
 namespace autotuned::input {
 namespace {
 
-constexpr int kChannels = 3;
-
-struct Row {
-  std::array<float, kChannels> weight;
+struct YuvRow {
+  std::array<float, kRgb> weight;
   float offset;
 };
-constexpr std::array<Row, kChannels> kMatrix = {{{{0.299F, 0.587F, 0.114F}, 0.0F},
-                                                 {{-0.16874F, -0.33126F, 0.5F}, 128.0F},
-                                                 {{0.5F, -0.41869F, -0.08131F}, 128.0F}}};
+constexpr std::array<YuvRow, kRgb> kMatrix = {{{{0.299F, 0.587F, 0.114F}, 0.0F},
+                                               {{-0.16874F, -0.33126F, 0.5F}, 128.0F},
+                                               {{0.5F, -0.41869F, -0.08131F}, 128.0F}}};
 
 // From left to right, each step rounded: a matrix product that fuses multiplication and addition may
 // differ in the last bits.
 template <class T>
-float weighted(const Row& row, T red, T green, T blue) {
+float weighted(const YuvRow& row, T red, T green, T blue) {
   return row.weight[0] * static_cast<float>(red) + row.weight[1] * static_cast<float>(green) +
          row.weight[2] * static_cast<float>(blue) + row.offset;
 }
@@ -66,8 +64,8 @@ class RgbToYuvStage final : public PixelStage {
 
   SampleType output() const override { return output_; }
   std::optional<PixelFormula> formula() const override {
-    PixelFormula formula{.kind = PixelFormula::Kind::matrix, .channels = kChannels};
-    for (const Row& row : kMatrix) {
+    PixelFormula formula{.kind = PixelFormula::Kind::matrix, .channels = kRgb};
+    for (const YuvRow& row : kMatrix) {
       formula.weights.insert(formula.weights.end(), row.weight.begin(), row.weight.end());
       formula.offsets.push_back(row.offset);
     }
@@ -89,7 +87,7 @@ class RgbToYuvStage final : public PixelStage {
 }  // namespace
 
 MadeStage make_rgb_to_yuv(const Transform& /*transform*/, const SampleType& input) {
-  if (input.channels != kChannels) {
+  if (input.channels != kRgb) {
     return fail(ErrorKind::invalid,
                 "needs red, green and blue, but the samples have " +
                     std::to_string(input.channels) + " channels",

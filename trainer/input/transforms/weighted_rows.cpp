@@ -63,7 +63,7 @@ void weigh_many(const std::uint8_t* rows, std::size_t width, const Pair* pairs, 
 }
 
 #if defined(AUTOTUNED_AVX2)
-constexpr std::size_t kVectorBytes = 32;
+constexpr std::size_t kRowVectorBytes = 32;
 
 // 32 columns: sums of upper and of lower halves, in the order in which unpacking and packing work.
 constexpr std::size_t kParts = 4;
@@ -95,7 +95,7 @@ AUTOTUNED_AVX2 inline __m256i load(const std::uint8_t* from) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
 }
 
-// REQUIRES: at least kVectorBytes columns.
+// REQUIRES: at least kRowVectorBytes columns.
 AUTOTUNED_AVX2 void weigh_avx2(const std::uint8_t* rows, std::size_t width, const Pair* pairs,
                                std::size_t count, std::uint8_t* to) {
   const __m256i rounding = _mm256_set1_epi32(kRounding);
@@ -118,9 +118,9 @@ AUTOTUNED_AVX2 void weigh_avx2(const std::uint8_t* rows, std::size_t width, cons
     const __m256i result =
         _mm256_packus_epi16(_mm256_packs_epi32(top[0], top[1]), _mm256_packs_epi32(top[2], top[3]));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + at), result);
-    if (at + kVectorBytes == width) return;
+    if (at + kRowVectorBytes == width) return;
     // The last ones once more with those before them.
-    at = std::min(at + kVectorBytes, width - kVectorBytes);
+    at = std::min(at + kRowVectorBytes, width - kRowVectorBytes);
   }
 }
 
@@ -175,7 +175,7 @@ void RowWeights::weigh(std::size_t pixel, const std::uint8_t* rows, std::size_t 
   rows += first * width;
   if (count > kMostQuickWeights) return weigh_many(rows, width, pairs, count, out);
 #if defined(AUTOTUNED_AVX2)
-  if (width >= kVectorBytes && has_avx2()) return weigh_avx2(rows, width, pairs, count, out);
+  if (width >= kRowVectorBytes && has_avx2()) return weigh_avx2(rows, width, pairs, count, out);
 #endif
   weigh_plain(rows, width, pairs, count, out);
 }
