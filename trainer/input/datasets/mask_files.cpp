@@ -19,7 +19,7 @@ namespace autotuned::input {
 namespace {
 
 // Where the headers of nearly every file end.
-constexpr std::size_t kHeaderBytes = std::size_t{64} << 10U;
+constexpr std::size_t kMaskHeaderBytes = std::size_t{64} << 10U;
 // Masks that are decoded before the training: some milliseconds each.
 constexpr std::int64_t kMostDecoded = 50;
 constexpr std::int64_t kMostNumber = 255;
@@ -175,8 +175,8 @@ Result<SampleShape> MaskFiles::begin(std::int64_t item, std::size_t most_bytes,
 Result<void> MaskFiles::look_at(std::int64_t item, const SampleShape& picture,
                                 MaskPeek& peek) const {
   MaskRoom& room = peek.room;
-  auto shape = begin(item, kHeaderBytes, room);
-  if (!shape && !file(item).empty() && room.file.size() == kHeaderBytes) {
+  auto shape = begin(item, kMaskHeaderBytes, room);
+  if (!shape && !file(item).empty() && room.file.size() == kMaskHeaderBytes) {
     shape = begin(item, kMostPictureBytes, room);
   }
   if (!shape) return tl::unexpected(shape.error());
