@@ -61,6 +61,12 @@ std::string model(const DataFolder& data, bool has_gpu) {
         "model: {{type: fashion_cnn, classes: {}}}\n\n",
         data.classes);
   }
+  if (data.has_masks) {
+    return fmt::format(
+        "# A U-Net of half the usual width: a class for every pixel.\n"
+        "model: {{type: unet, width: 32, classes: {}}}\n\n",
+        data.classes);
+  }
   if (side_for(data, has_gpu) == kSmallSide) {
     return fmt::format(
         "# Four convolutions of 128 channels, for small pictures.\n"
@@ -126,14 +132,17 @@ std::string training(const DataFolder& data) {
 }
 
 std::string evaluation(const DataFolder& data) {
+  const std::string figure = data.has_masks ? "# Mean IoU on " : "# Accuracy on ";
   if (!data.test_data.empty()) {
-    return "# Accuracy on samples that are not trained on, after every epoch.\nevaluate:\n  data: "
+    return figure +
+           "samples that are not trained on, after every epoch.\nevaluate:\n  data: "
            "{" +
            data.test_data + "}\n\n";
   }
   const bool is_few = data.count > 0 && data.count < kFewSamples;
   if (data.samples == Samples::none || !data.has_labels || is_few) return {};
-  return "# Accuracy on a tenth of the samples, which is then not trained on, after every epoch.\n"
+  return figure +
+         "a tenth of the samples, which is then not trained on, after every epoch.\n"
          "evaluate: {split: 10%}\n\n";
 }
 

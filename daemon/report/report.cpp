@@ -60,8 +60,10 @@ std::string training_text(const storage::RunRow& run) {
   if (const auto loss = get_number(run.training, "final_loss")) {
     text += fmt::format(", loss {:.4f}", *loss);
   }
+  const auto miou = get_number(run.training, "test_miou");
+  if (miou) text += fmt::format(", mean IoU {:.4f}", *miou);
   if (const auto accuracy = get_number(run.training, "test_accuracy")) {
-    text += fmt::format(", test accuracy {:.2f} %", *accuracy * 100);
+    text += fmt::format(", {} accuracy {:.2f} %", miou ? "pixel" : "test", *accuracy * 100);
   }
   if (const auto accuracy = get_number(run.training, "test_top5_accuracy")) {
     text += fmt::format(", top 5 {:.2f} %", *accuracy * 100);

@@ -182,16 +182,26 @@ struct TagFigures {
   std::vector<Tag> tags;
 };
 
+// How class masks were found, in pixels that count.
+struct MaskFigures {
+  std::int64_t pixels = 0;
+  std::optional<double> miou;  // mean over the classes that have one
+  // Intersection over union of each class; nothing if it is nowhere and was never found.
+  std::vector<std::optional<double>> ious;
+};
+
 struct TestResult {
   std::int64_t samples = 0;
-  double accuracy = 0.0;  // of classes
-  double loss = 0.0;      // mean over samples
+  double accuracy = 0.0;  // of classes; with masks of pixels
+  double loss = 0.0;      // mean over samples, without masks in which no pixel counts
   // The share of samples whose class is among the five with the highest logits; nothing with five classes or less.
   std::optional<double> top5_accuracy;
-  // confusion[i][j]: samples of class i that were taken for class j. Empty with more than 1000 classes.
+  // confusion[i][j]: samples of class i that were taken for class j, with masks pixels. Empty with more than 1000
+  // classes.
   std::vector<std::vector<std::int64_t>> confusion;
   std::optional<NumberFigures> numbers;  // of targets that are numbers
   std::optional<TagFigures> tags;        // of targets that are tags
+  std::optional<MaskFigures> masks;      // of targets that are class masks
   // Of classes, of the values of a target, or of tags; empty: they have only numbers.
   std::vector<std::string> class_names;
   bool was_cancelled = false;

@@ -114,7 +114,7 @@ Result<input::Pipeline> pipeline_of(const recipes::Recipe& recipe, const input::
     transforms.push_back({transform.type, transform.parameters});
   }
   return input::Pipeline::compile(data.type(), transforms, input::seed_of_rank(recipe.seed, rank),
-                                  form);
+                                  form, data.target().is_mask());
 }
 
 std::vector<std::string> obeyed_knobs() {

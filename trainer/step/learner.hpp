@@ -97,8 +97,9 @@ class Learner {
 
   struct Score {
     at::Tensor loss_sum;  // over samples
-    at::Tensor correct;   // number of samples; not defined if targets are no classes
-    at::Tensor logits;    // of each
+    at::Tensor counted;  // samples in it; not defined: all. Of masks those with a pixel that counts
+    at::Tensor correct;  // number of samples; not defined if targets are no classes
+    at::Tensor logits;   // of each
   };
   // While one lives, steps run as they are, operator by operator, for who looks at them; with the arithmetic
   // of recorded ones.
@@ -116,7 +117,7 @@ class Learner {
   // Without gradients, in evaluation mode, with the averages of the parameters where the recipe has these averaged, and
   // with the loss as it is without smoothing and class weights. Scalars on the device.
   [[nodiscard]] Score score(const DeviceBatch& batch);
-  // The same way: the model's answer, in 32 bit on the host.
+  // The same way: the model's answer, in 32 bit on the host; of one for every pixel a grid of at most 64 x 64 pixels.
   [[nodiscard]] at::Tensor outputs(const DeviceBatch& batch);
 
   // Calls `on_gradient(i)` whenever parameter i of those that are trained gets a gradient, until the returned object goes
