@@ -12,6 +12,7 @@ enum class Target {
   classes,  // one class for each sample
   numbers,  // one or more numbers for each sample: regression
   tags,     // for each of several tags, whether the sample has it
+  masks,    // one class for each pixel: segmentation
 };
 
 // Of a type of data in a recipe; classes if there is no such type.
@@ -23,7 +24,10 @@ enum class Target {
 // The values of evaluate.best_by for such targets, the default first.
 [[nodiscard]] std::vector<std::string> figures_of(Target target);
 
-// "classes", "numbers", "tags": for messages.
+// Whether a model of that type can have such targets. Of the user's own models only a trainer knows.
+[[nodiscard]] bool is_model_for(Target target, std::string_view model_type);
+
+// "classes", "numbers", "tags", "masks": for messages.
 [[nodiscard]] std::string_view name_of(Target target);
 
 }  // namespace autotuned::recipes

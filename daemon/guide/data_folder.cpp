@@ -19,6 +19,7 @@
 #include "base/text.hpp"
 #include "daemon/guide/folder_listing.hpp"
 #include "daemon/guide/label_peek.hpp"
+#include "daemon/guide/mask_folders.hpp"
 #include "daemon/guide/picture_header.hpp"
 
 namespace autotuned::daemon {
@@ -473,6 +474,7 @@ Result<DataFolder> look_at_data(const fs::path& folder, const fs::path& from,
   std::optional<DataFolder> found = cifar10(place, listing, nothing);
   if (!found) found = idx(place, listing);
   if (!found) found = tables(place, listing, nothing);
+  if (!found) found = folders_of_masks(folder, from, listing, place.room);
   if (!found) found = class_folders(place, listing);
   if (!found) found = arrays(place, listing, nothing);
   if (!found) found = shards(place, listing);

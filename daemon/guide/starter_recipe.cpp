@@ -10,7 +10,6 @@
 
 #include "base/printable.hpp"
 #include "daemon/guide/folder_listing.hpp"
-#include "daemon/guide/next_step.hpp"
 
 namespace autotuned::daemon {
 
@@ -72,6 +71,12 @@ std::string model(const DataFolder& data, bool has_gpu) {
     return fmt::format(
         "# Two convolutions and a linear layer, for images of any number of channels.\n"
         "model: {{type: fashion_cnn, classes: {}}}\n\n",
+        data.classes);
+  }
+  if (data.has_masks) {
+    return fmt::format(
+        "# A U-Net of half the usual width: a class for every pixel.\n"
+        "model: {{type: unet, width: 32, classes: {}}}\n\n",
         data.classes);
   }
   if (side_for(data, has_gpu) == kSmallSide) {
@@ -158,6 +163,7 @@ std::string training(const DataFolder& data) {
 
 // The figures of an evaluation.
 std::string figures(const DataFolder& data) {
+  if (data.has_masks) return "Mean IoU";
   if (data.targets == TargetKind::numbers) return "Mean absolute error and R²";
   return data.targets == TargetKind::tags ? "Micro-F1" : "Accuracy";
 }

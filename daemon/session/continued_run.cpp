@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/printable.hpp"
 #include "daemon/report/lineage.hpp"
 #include "daemon/session/output_folder.hpp"
 
@@ -59,9 +60,9 @@ std::string other_run_text(const RunRow& run) {
   if (!extended_run(run).empty()) options += " --extend";
   if (const auto schedule = get_string(plan, "schedule")) options += " --schedule " + *schedule;
   return "run " + run.id.text + " of the same job is unfinished and stays as it is (" + what +
-         "output " + run.output_dir + "); with these, 'autotuned run " +
-         (file.empty() ? "RECIPE" : file) + " --output " + run.output_dir + options +
-         "' continues it";
+         "output " + run.output_dir + "); with these, `autotuned run " +
+         (file.empty() ? "RECIPE" : shell_word(file)) + " --output " + shell_word(run.output_dir) +
+         options + "` continues it";
 }
 
 Result<ClaimedRun> claim_run(const History& history, const SessionRequest& request,

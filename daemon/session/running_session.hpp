@@ -39,6 +39,7 @@ class RunningSession {
     knobs_ = knobs_with(recipes::knobs_of(machine_), trainer_plugins_);
     recipe_as_given_ = request_.recipe;
     request_.recipe.start = known_part(knobs_, request_.recipe.start);
+    knobs_ = recipes::with_ranks(std::move(knobs_), request_.recipe.train.ranks);
   }
 
   // The exit code of the command.
@@ -55,6 +56,10 @@ class RunningSession {
   Result<void> tune();
   Result<void> keep_best(const tuner::SessionOutcome& outcome);
   Result<void> train();
+  // After the training ran out of memory: whether there is another configuration to go on with, which is recorded then.
+  Result<bool> fall_back(const Error& error);
+  // Later runs of this job begin with what the training went on with.
+  Result<void> keep_what_fits();
   // The model, and the best one of a training that goes on with another.
   Result<void> save_model();
   Result<void> write_best();

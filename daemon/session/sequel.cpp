@@ -9,6 +9,7 @@
 
 #include "base/text.hpp"
 #include "daemon/report/lineage.hpp"
+#include "daemon/report/memory_fallback.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/session/continued_run.hpp"
 #include "daemon/session/known_knobs.hpp"
@@ -56,8 +57,9 @@ bool is_begun(const RunRow& run, const SessionRequest& request) {
 // Epochs are whole ones, so that more of them are more steps, whatever their length.
 bool is_longer(const recipes::TrainLength& length, const RunRow& base) {
   if (length.epochs) return *length.epochs > trained(base, "epochs");
+  const Configuration used = trained_configuration(base);
   const std::int64_t batch_size =
-      base.best.find("batch_size") != nullptr ? base.best.integer("batch_size") : length.batch_size;
+      used.find("batch_size") != nullptr ? used.integer("batch_size") : length.batch_size;
   const std::int64_t samples = length.steps.value_or(0) * length.batch_size;
   return (samples + batch_size - 1) / batch_size > trained(base, "steps");
 }
@@ -170,7 +172,8 @@ std::vector<std::string> take_over(const RunRow& base, const std::vector<recipes
                                    RunRow& run) {
   std::vector<std::string> told;
   run.state = RunState::training;
-  run.best = run.starting.with(known_part(knobs, base.best));
+  const Configuration used = trained_configuration(base);
+  run.best = run.starting.with(known_part(knobs, used));
   run.baseline_samples_per_second = base.baseline_samples_per_second;
   run.best_samples_per_second = base.best_samples_per_second;
   run.speedup = base.speedup;
@@ -178,7 +181,7 @@ std::vector<std::string> take_over(const RunRow& base, const std::vector<recipes
   run.ceiling_bound_by = base.ceiling_bound_by;
   run.ceiling_ladder = base.ceiling_ladder;
   run.tuning_duration_ns = base.tuning_duration_ns;
-  if (const Configuration gone = unknown_part(knobs, base.best); !gone.empty()) {
+  if (const Configuration gone = unknown_part(knobs, used); !gone.empty()) {
     told.push_back("the kept change " + change_text(base.starting, gone) + " of run " +
                    base.id.text + " has gone with its plugin: the training goes on without it");
   }

@@ -37,8 +37,9 @@ struct FeedSettings {
 
 struct DeviceBatch {
   at::Tensor images;  // float32 (samples, channels, rows, columns), in the settings' memory format
-  // The targets: classes are int64 (samples), or after mixed() float32 (samples, classes); others are float32 (samples,
-  // values).
+  // The targets: classes are int64 (samples), or after mixed() float32 (samples, classes); numbers and tags are float32
+  // (samples, values); class masks are int64 (samples, rows, columns), with input::kNoClass where a pixel does not
+  // count.
   at::Tensor labels;
   std::int64_t samples = 0;
   std::int64_t wait_ns = 0;  // for the loader

@@ -49,9 +49,9 @@ Result<void> look_once(Learner& learner, const std::vector<std::int64_t>& sample
     shape.insert(shape.end(), sample_shape.begin(), sample_shape.end());
     learner.model().eval();
     const at::Tensor logits = learner.model().forward(at::zeros(shape));
-    if (logits.dim() == 2 && logits.size(0) == kSamples && logits.size(1) == learner.classes()) {
-      return {};
-    }
+    std::vector<std::int64_t> wanted = {kSamples, learner.classes()};
+    if (learner.model().gives_maps()) wanted.insert(wanted.end(), shape.end() - 2, shape.end());
+    if (logits.sizes() == at::IntArrayRef(wanted)) return {};
     return fail(ErrorKind::invalid, "it does not give one number per class for each sample",
                 "model", "let forward return logits of shape (samples, classes)");
   });

@@ -26,6 +26,13 @@ struct TrainingPlan {
 [[nodiscard]] TrainingPlan plan_of(const recipes::TrainLength& length, std::int64_t batch_size,
                                    std::int64_t train_samples);
 
+// Where a training goes on with batches of `batch_size` that was at `place` with batches of `other_size`: at the same sample,
+// with the steps and samples that it would have made of that size. An epoch of which the other size has left only what it
+// drops is over.
+[[nodiscard]] TrainingPlace place_with(std::int64_t batch_size, std::int64_t other_size,
+                                       const recipes::TrainLength& length,
+                                       std::int64_t train_samples, TrainingPlace place);
+
 // Going on with the training of another run from its end (`run --extend`).
 struct ExtendRequest {
   std::filesystem::path state;  // its checkpoint at the end
@@ -37,6 +44,7 @@ struct ExtendRequest {
 struct TrainRequest {
   std::filesystem::path checkpoint_path;  // checkpoint-RUN.pt: RUN is the id of this run
   bool resume = false;                    // from checkpoint_path, when it is there
+  bool takes_other_batch_size = false;    // also from a checkpoint of another batch size
   // Where to start from when it is not; nothing: from the initial state. The best model of an extended training gets a name
   // of its own, model_best-RUN.pt, so that what the other run has left stays whole.
   std::optional<ExtendRequest> extend;
@@ -75,10 +83,11 @@ using ProgressSink = std::function<void(const Json&)>;
 // Of several ranks all call it. The leader alone writes files, evaluates and is cancelled, and all go on from its
 // checkpoint. Samples are those of all ranks; losses are the leader's.
 //
+// From a checkpoint of another batch size it goes on at the same sample, in steps of its own size, if the request permits it.
 // A training that goes on from another run's end is bit for bit one that was so long from the start, where the learning rate
 // does not depend on the length.
 //
-// ErrorKind::invalid: the loss is not finite (names the step), the checkpoint is of another recipe, seed, batch size or run,
+// ErrorKind::invalid: the loss is not finite (names the step), the checkpoint is of another recipe, seed or run, or of another batch size without permission,
 // or there is nothing to extend: it has as many steps already, or evaluate.patience has ended it. ErrorKind::not_found: the
 // state to extend is not there.
 [[nodiscard]] Result<TrainingSummary> train(Job& job, const TrainRequest& request,

@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace autotuned::input {
 
@@ -76,18 +78,28 @@ enum class TargetKind {
   class_number,  // int64, from 0 to the number of classes - 1
   numbers,       // float32, finite
   tags,          // float32, each 0 or 1: the sample has the tag, or does not
+  class_mask,    // uint8 (rows, columns) of the image: the class of each pixel, or kNoClass
 };
+
+// Of a pixel of a class mask that does not count.
+inline constexpr std::uint8_t kNoClass = 255;
+inline constexpr int kMostMaskClasses = 255;
 
 struct TargetType {
   TargetKind kind = TargetKind::class_number;
-  int width = 1;  // values of a sample; 1 with classes
+  int width = 1;  // values of a sample; 1 with classes and class masks
 
   [[nodiscard]] bool is_class() const { return kind == TargetKind::class_number; }
-  // Floats of a sample in a batch; 0 with classes, which are integers.
+  [[nodiscard]] bool is_mask() const { return kind == TargetKind::class_mask; }
+  // Floats of a sample in a batch; 0 with classes and class masks, which are integers.
   [[nodiscard]] std::size_t floats() const {
-    return is_class() ? 0 : static_cast<std::size_t>(width);
+    return is_class() || is_mask() ? 0 : static_cast<std::size_t>(width);
   }
-  [[nodiscard]] std::size_t bytes() const {
+  // Of a sample in a batch of images of that shape.
+  [[nodiscard]] std::size_t bytes(const SampleShape& image = {}) const {
+    if (is_mask()) {
+      return static_cast<std::size_t>(image.height) * static_cast<std::size_t>(image.width);
+    }
     return is_class() ? sizeof(std::int64_t) : floats() * sizeof(float);
   }
   friend bool operator==(const TargetType&, const TargetType&) = default;
@@ -122,6 +134,15 @@ struct SampleOrigin {
   FileStamp stamp;
   std::int64_t item = 0;       // Dataset::stored_index()
   JpegIndex* index = nullptr;  // of JPEG files; null: none is used
+};
+
+class PngDecoder;
+
+// Memory for the class mask of one sample, kept by a thread between samples.
+struct MaskRoom {
+  std::vector<std::uint8_t> classes;  // the mask
+  std::vector<std::uint8_t> file;
+  std::shared_ptr<PngDecoder> decoder;  // null: none was needed yet
 };
 
 // One sample between two transforms. Does not own its bytes.
