@@ -116,6 +116,7 @@ function(autotuned_test name)
     autotuned_use_precompiled_header(${name} test)
   endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${AUTOTUNED_TEST_DIR}")
+  _autotuned_join_sources(${name} ${arg_LINK})
 
   file(RELATIVE_PATH folder "${CMAKE_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}")
   string(REGEX REPLACE "^tests/" "" folder "${folder}")
@@ -142,7 +143,7 @@ endif()
 endfunction()
 
 # Most of a compilation is templates of nlohmann/json.hpp and LibTorch, which files that are compiled together instantiate
-# once. Names in unnamed namespaces must differ within a library; -DAUTOTUNED_UNITY_BUILD=OFF compiles each file by itself.
+# once. Names in unnamed namespaces must differ within a target; -DAUTOTUNED_UNITY_BUILD=OFF compiles each file by itself.
 function(_autotuned_join_sources name)
   if(NOT AUTOTUNED_UNITY_BUILD)
     return()
