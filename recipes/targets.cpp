@@ -13,17 +13,20 @@ Target target_of(std::string_view data_type) {
 std::vector<std::string> losses_of(Target target) {
   if (target == Target::numbers) return {"mse", "l1", "smooth_l1", "huber", kPluginType};
   if (target == Target::tags) return {"bce", kPluginType};
+  if (target == Target::tokens) return {"cross_entropy"};
   return {"cross_entropy", "bce", "mse", kPluginType};
 }
 
 std::vector<std::string> figures_of(Target target) {
   if (target == Target::numbers) return {"loss", "mae", "r2"};
   if (target == Target::tags) return {"f1", "loss"};
+  if (target == Target::tokens) return {"loss", "accuracy"};
   return {"accuracy", "loss"};
 }
 
 std::string_view name_of(Target target) {
   if (target == Target::numbers) return "numbers";
+  if (target == Target::tokens) return "tokens";
   return target == Target::tags ? "tags" : "classes";
 }
 

@@ -12,7 +12,11 @@ enum class Target {
   classes,  // one class for each sample
   numbers,  // one or more numbers for each sample: regression
   tags,     // for each of several tags, whether the sample has it
+  tokens,   // for each token of a block the one that follows: language models
 };
+
+// The type of model that takes tokens, and nothing else.
+inline constexpr const char* kTokenModel = "gpt";
 
 // Of a type of data in a recipe; classes if there is no such type.
 [[nodiscard]] Target target_of(std::string_view data_type);
@@ -23,7 +27,7 @@ enum class Target {
 // The values of evaluate.best_by for such targets, the default first.
 [[nodiscard]] std::vector<std::string> figures_of(Target target);
 
-// "classes", "numbers", "tags": for messages.
+// "classes", "numbers", "tags", "tokens": for messages.
 [[nodiscard]] std::string_view name_of(Target target);
 
 }  // namespace autotuned::recipes

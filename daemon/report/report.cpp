@@ -14,6 +14,7 @@
 #include "base/text.hpp"
 #include "daemon/report/script_report.hpp"
 #include "daemon/report/test_report.hpp"
+#include "daemon/report/token_report.hpp"
 #include "daemon/report/tuning_end.hpp"
 #include "tuner/comparison.hpp"
 
@@ -74,15 +75,16 @@ std::string training_text(const storage::RunRow& run) {
   if (const auto share = get_number(run.training, "test_f1")) {
     text += fmt::format(", micro-F1 {:.4f}", *share);
   }
+  text += token_figures_text(run.training, "test_", ", ", "");
   if (const auto damaged = get_integer(run.training, "damaged_files"); damaged && *damaged > 0) {
     text += fmt::format(", {} damaged files skipped", format_count(*damaged));
   }
   text += "\n";
   const auto rate = trained_samples_per_second(run);
   if (!rate) return text;
-  if (run.best_samples_per_second <= 0.0) return text + "         at " + rate_text(*rate) + "\n";
-  text += fmt::format("         at {}; tuning measured {}\n", rate_text(*rate),
-                      rate_text(run.best_samples_per_second));
+  if (run.best_samples_per_second <= 0.0) return text + "         at " + rate_of(run, *rate) + "\n";
+  text += fmt::format("         at {}; tuning measured {}\n", rate_of(run, *rate),
+                      rate_of(run, run.best_samples_per_second));
   const double duration_ns = get_number(run.training, "duration_ns").value_or(0.0);
   if (duration_ns < kTellingTrainingNs) return text;
   if (*rate >= kSlowTrainingRatio * run.best_samples_per_second) return text;
@@ -110,14 +112,12 @@ std::string outcome_text(const storage::RunRow& run, const std::vector<TrialReco
   }
   const bool is_confirmed = run.speedup.pairs > 0;
   const std::string note = quotient_note(run);
-  std::string text =
-      fmt::format("start    {}{}\nbest     {}\nfaster   {}{}\n",
-                  rate_text(run.baseline_samples_per_second, unit_of(run)),
-                  is_confirmed ? ", beside the best one" : "",
-                  rate_text(run.best_samples_per_second, unit_of(run)),
-                  is_confirmed ? estimate_text(run.speedup)
-                               : "nothing confirmed: the starting configuration stays",
-                  note.empty() ? "" : ": " + note);
+  std::string text = fmt::format(
+      "start    {}{}\nbest     {}\nfaster   {}{}\n", rate_of(run, run.baseline_samples_per_second),
+      is_confirmed ? ", beside the best one" : "", rate_of(run, run.best_samples_per_second),
+      is_confirmed ? estimate_text(run.speedup)
+                   : "nothing confirmed: the starting configuration stays",
+      note.empty() ? "" : ": " + note);
   if (const std::int64_t cost_ns = one_time_ns(trials); cost_ns > 0 && is_confirmed) {
     text += fmt::format("once     {} in a training, which is repaid\n",
                         format_duration(std::chrono::nanoseconds(cost_ns)));

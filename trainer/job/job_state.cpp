@@ -190,7 +190,9 @@ Result<void> Job::State::load(const Configuration& configuration) {
   if (!compiled) return tl::unexpected(compiled.error());
   const input::Pipeline& pipeline = **compiled;
   if (auto tested = compile_test_pipeline(pipeline.shape()); !tested) return tested;
-  auto learner = Learner::create(recipe_, pipeline.shape(), device_, &workloads_);
+  const auto fitted = fitted_recipe();
+  if (!fitted) return tl::unexpected(fitted.error());
+  auto learner = Learner::create(*fitted, pipeline.shape(), device_, &workloads_);
   if (!learner) return tl::unexpected(learner.error());
   learner_ = std::move(*learner);
   if (auto fits = check_targets(learner_->classes()); !fits) return fits;
@@ -457,6 +459,9 @@ void Job::State::describe(const input::Pipeline& pipeline) {
   facts_.train_samples = train_data_->size();
   facts_.test_samples = test_data_ != nullptr ? test_data_->size() : 0;
   facts_.sample_shape = {shape.channels, shape.height, shape.width};
+  const input::TargetType target = train_data_->target();
+  facts_.tokens_per_sample = target.has_tokens() ? target.width : 0;
+  if (target.has_tokens()) facts_.sample_shape = {target.width};
   facts_.classes = learner_->classes();
   facts_.keep_float32_obstacle = learner_->model().why_opaque();
   facts_.can_move_crop = pipeline.chances().can_move_crop;

@@ -91,6 +91,9 @@ LossOptions evaluation_options_from(const Json& parameters) {
 
 at::Tensor loss_of(Loss loss, const at::Tensor& logits, const at::Tensor& labels,
                    const LossOptions& options) {
+  if (logits.dim() == 3 && labels.dim() == 2) {  // of tokens
+    return loss_of(loss, logits.flatten(0, 1), labels.flatten(), options);
+  }
   if (loss == Loss::cross_entropy) {
     if (options.label_smoothing == 0.0 && !options.class_weights.defined() &&
         !labels.is_floating_point()) {

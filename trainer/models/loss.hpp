@@ -33,7 +33,7 @@ struct LossOptions {
 };
 
 // A scalar of logits (samples, outputs) and labels: classes (samples) in int64, or numbers, tags or shares of classes
-// (samples, outputs) in float32.
+// (samples, outputs) in float32. Or of logits (samples, tokens, vocabulary) and tokens (samples, tokens) in int64.
 // Throws c10::Error, or what a plugin's does.
 using LossFunction = std::function<at::Tensor(const at::Tensor& logits, const at::Tensor& labels)>;
 
@@ -47,7 +47,7 @@ using LossFunction = std::function<at::Tensor(const at::Tensor& logits, const at
 // The same for evaluations: without what serves the training alone, label_smoothing and weights.
 [[nodiscard]] LossOptions evaluation_options_from(const Json& parameters);
 
-// The mean over the samples as a scalar, computed as PyTorch does: in float32 under autocast, too.
+// The mean over the samples, or over all tokens of all samples, as a scalar, computed as PyTorch does: in float32 under autocast, too.
 // Throws c10::Error. REQUIRES: labels that recipes::losses_of() has for the loss, numbers of the logits' shape.
 [[nodiscard]] at::Tensor loss_of(Loss loss, const at::Tensor& logits, const at::Tensor& labels,
                                  const LossOptions& options = {});

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
 #include "recipes/recipe.hpp"
@@ -14,16 +15,26 @@
 
 namespace autotuned::trainer {
 
+// A second name of a parameter in a state dictionary of PyTorch.
+struct TiedName {
+  std::string name;
+  std::string of;  // the parameter
+};
+
 // Parameters carry the names that the same model has in PyTorch when its layers are attributes.
 class Model : public torch::nn::Module {
  public:
-  // Logits (samples, classes) of images (samples, channels, rows, columns).
+  // Logits (samples, classes) of images (samples, channels, rows, columns), or (samples, tokens, classes) of tokens, int64
+  // (samples, tokens).
   virtual at::Tensor forward(const at::Tensor& images) = 0;
 
   [[nodiscard]] std::int64_t classes() const { return classes_; }
   // Why its modules are not called through call() (call.hpp), so that nothing can be done around one of
   // them; empty: they are.
   [[nodiscard]] virtual std::string why_opaque() const { return {}; }
+
+  // Of parameters that two modules share.
+  [[nodiscard]] virtual std::vector<TiedName> tied_names() const { return {}; }
 
  protected:
   explicit Model(std::int64_t classes) : classes_(classes) {}

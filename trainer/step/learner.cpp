@@ -282,7 +282,10 @@ at::Tensor Learner::outputs(const DeviceBatch& batch) {
   const at::NoGradGuard no_grad;
   const AutocastGuard autocast(device_.type(), settings_.autocast);
   const EvaluationMode evaluation_mode(*model_);
-  return forward(batch.images).to(at::kCPU, at::kFloat, /*non_blocking=*/false, /*copy=*/true);
+  at::Tensor logits = forward(batch.images);
+  // The last token depends on all of them, and with a large vocabulary they would take too much.
+  if (logits.dim() == 3) logits = logits.select(1, logits.size(1) - 1);
+  return logits.to(at::kCPU, at::kFloat, /*non_blocking=*/false, /*copy=*/true);
 }
 
 Learner::Score Learner::score(const DeviceBatch& batch) {
@@ -293,10 +296,11 @@ Learner::Score Learner::score(const DeviceBatch& batch) {
     const WeightAverage::Scope averaged(average_.get());
     return forward(batch.images);
   }();
-  const bool has_classes = batch.labels.dim() == 1;
+  const bool has_classes = !batch.labels.is_floating_point();
+  const std::int64_t of_classes = logits.dim() == 3 ? 2 : 1;  // 2: of tokens
   return {.loss_sum = compute_loss(test_loss_, logits, batch.labels).to(at::kDouble) *
                       static_cast<double>(batch.samples),
-          .correct = has_classes ? logits.argmax(1).eq(batch.labels).sum() : at::Tensor(),
+          .correct = has_classes ? logits.argmax(of_classes).eq(batch.labels).sum() : at::Tensor(),
           .logits = logits};
 }
 

@@ -28,9 +28,11 @@ enum class Element {
   encoded,  // a picture file's bytes
   uint8,    // 0 .. 255, in the order channel, row, column
   float32,  // in the same order
+  token,    // int32: numbers of tokens of a text, in its order, and no picture
 };
 
 [[nodiscard]] constexpr std::size_t bytes_of(Element element) {
+  if (element == Element::token) return sizeof(std::int32_t);
   return element == Element::float32 ? sizeof(float) : 1;
 }
 
@@ -76,19 +78,23 @@ enum class TargetKind {
   class_number,  // int64, from 0 to the number of classes - 1
   numbers,       // float32, finite
   tags,          // float32, each 0 or 1: the sample has the tag, or does not
+  next_tokens,   // of each token the one that follows: the sample itself holds them
 };
 
 struct TargetType {
   TargetKind kind = TargetKind::class_number;
-  int width = 1;  // values of a sample; 1 with classes
+  // Values of a sample; 1 with classes. With tokens: how many the model sees, one less than the sample has.
+  int width = 1;
 
   [[nodiscard]] bool is_class() const { return kind == TargetKind::class_number; }
-  // Floats of a sample in a batch; 0 with classes, which are integers.
+  [[nodiscard]] bool has_tokens() const { return kind == TargetKind::next_tokens; }
+  // Floats of a sample in a batch; 0 with classes, which are integers, and with tokens.
   [[nodiscard]] std::size_t floats() const {
-    return is_class() ? 0 : static_cast<std::size_t>(width);
+    return is_class() || has_tokens() ? 0 : static_cast<std::size_t>(width);
   }
+  // With tokens: of a label that says nothing.
   [[nodiscard]] std::size_t bytes() const {
-    return is_class() ? sizeof(std::int64_t) : floats() * sizeof(float);
+    return floats() == 0 ? sizeof(std::int64_t) : floats() * sizeof(float);
   }
   friend bool operator==(const TargetType&, const TargetType&) = default;
 };
