@@ -60,6 +60,15 @@ TEST(StarterRecipe, FitsTheSizeOfThePictures) {
   EXPECT_THAT(starter_recipe(data, spec), Not(HasSubstr("evaluate:"))) << "too few to test on";
 }
 
+TEST(StarterRecipe, OfATextHasAModelForIt) {
+  const TemporaryFolder folder;
+  tests::write_data(folder, "", "text");
+  const std::string text = recipe_for(folder);
+  EXPECT_THAT(text, HasSubstr("model: {type: gpt,"));
+  EXPECT_THAT(text, HasSubstr("Loss and perplexity of the last tenth"));
+  EXPECT_THAT(text, Not(HasSubstr("input:"))) << "pictures have transforms";
+}
+
 TEST(StarterRecipe, NamesTheSchemaForEditors) {
   const StarterSpec spec{
       .name = "mine", .recipe = "recipe.yaml", .schema = "/usr/share/recipe.schema.json"};
