@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -48,12 +49,14 @@ Result<void> look_once(Learner& learner, const JobFacts& facts) {
     std::vector<std::int64_t> shape = {kSamples};
     shape.insert(shape.end(), facts.sample_shape.begin(), facts.sample_shape.end());
     const bool has_tokens = facts.tokens_per_sample > 0;
+    // With a large vocabulary the answer to a whole block takes much memory.
+    if (has_tokens) shape.back() = std::min<std::int64_t>(facts.tokens_per_sample, 16);
     learner.model().eval();
     const at::Tensor logits =
         learner.model().forward(at::zeros(shape, has_tokens ? at::kLong : at::kFloat));
     // One for each sample, or for each token of it.
     std::vector<std::int64_t> expected = {kSamples};
-    if (has_tokens) expected.push_back(facts.tokens_per_sample);
+    if (has_tokens) expected.push_back(shape.back());
     expected.push_back(learner.classes());
     if (logits.sizes() == at::IntArrayRef(expected)) return {};
     return fail(ErrorKind::invalid, "it does not give one number per class for each sample",
