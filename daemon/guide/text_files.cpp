@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kContext = 128;
+constexpr std::int64_t kTextContext = 128;
 constexpr std::int64_t kLeastTextBytes = 65'536;
 // Of more, the trainer does not look for the largest token.
 constexpr std::int64_t kMostTokensLookedAt = std::int64_t{1} << 26U;
@@ -36,7 +36,7 @@ bool holds_tokens(const fs::path& file) {
 
 // `files` as a value of YAML.
 std::string data_text(const std::string& files, std::string_view more = {}) {
-  return fmt::format("type: tokens, files: {}, context: {}{}", files, kContext, more);
+  return fmt::format("type: tokens, files: {}, context: {}{}", files, kTextContext, more);
 }
 
 std::string pattern_text(const fs::path& file, const fs::path& from) {
@@ -45,7 +45,7 @@ std::string pattern_text(const fs::path& file, const fs::path& from) {
 
 DataFolder of_bytes(std::int64_t bytes) {
   DataFolder found{.samples = Samples::tokens};
-  found.count = bytes / kContext;
+  found.count = bytes / kTextContext;
   found.are_bytes = false;  // that become floats
   return found;
 }
@@ -81,13 +81,13 @@ DataFolder look_at_text(const fs::path& file, const fs::path& from) {
 
 std::optional<DataFolder> texts_in(const fs::path& folder, const FolderListing& listing,
                                    const fs::path& from) {
-  const auto has = [&listing](const char* name) {
+  const auto is_there = [&listing](const char* name) {
     return std::ranges::binary_search(listing.files, std::string(name));
   };
-  if (has("train.bin")) {
+  if (is_there("train.bin")) {
     DataFolder found = look_at_text(folder / "train.bin", from);
     for (const char* const name : {"val.bin", "test.bin"}) {
-      if (!found.test_data.empty() || !has(name)) continue;
+      if (!found.test_data.empty() || !is_there(name)) continue;
       found.test_data = look_at_text(folder / name, from).data;
       found.found += std::string(", with ") + name + " for tests";
     }

@@ -19,15 +19,15 @@
 
 #include "trainer/models/call.hpp"
 #include "trainer/models/families.hpp"
+#include "trainer/models/layers.hpp"
 
 namespace autotuned::trainer {
 namespace {
 
-constexpr double kWeightDeviation = 0.02;
-constexpr double kNormEpsilon = 1e-5;
-constexpr std::int64_t kMlpRatio = 4;
+constexpr double kGptNormEpsilon = 1e-5;
+constexpr std::int64_t kGptMlpRatio = 4;
 
-struct Shape {
+struct GptShape {
   std::int64_t layers = 0;
   std::int64_t heads = 0;
   std::int64_t width = 0;
@@ -38,14 +38,14 @@ struct Shape {
   bool is_tied = true;
 };
 
-torch::nn::Linear linear(std::int64_t from, std::int64_t to, bool has_bias) {
+torch::nn::Linear gpt_linear(std::int64_t from, std::int64_t to, bool has_bias) {
   return torch::nn::Linear(torch::nn::LinearOptions(from, to).bias(has_bias));
 }
 
 // LibTorch's own has a bias always.
-class LayerNorm final : public torch::nn::Module {
+class GptLayerNorm final : public torch::nn::Module {
  public:
-  LayerNorm(std::int64_t width, bool has_bias)
+  GptLayerNorm(std::int64_t width, bool has_bias)
       : weight_(register_parameter("weight", at::ones({width}))) {
     if (has_bias) bias_ = register_parameter("bias", at::zeros({width}));
   }
@@ -53,7 +53,7 @@ class LayerNorm final : public torch::nn::Module {
   at::Tensor forward(const at::Tensor& x) const {
     return at::layer_norm(x, weight_.sizes(), weight_,
                           bias_.defined() ? std::optional<at::Tensor>(bias_) : std::nullopt,
-                          kNormEpsilon);
+                          kGptNormEpsilon);
   }
 
  private:
@@ -61,13 +61,14 @@ class LayerNorm final : public torch::nn::Module {
   at::Tensor bias_;  // undefined: none
 };
 
-class Attention final : public torch::nn::Module {
+class GptAttention final : public torch::nn::Module {
  public:
-  explicit Attention(const Shape& shape)
+  explicit GptAttention(const GptShape& shape)
       : heads_(shape.heads),
         dropout_(shape.dropout),
-        c_attn_(register_module("c_attn", linear(shape.width, 3 * shape.width, shape.has_bias))),
-        c_proj_(register_module("c_proj", linear(shape.width, shape.width, shape.has_bias))) {}
+        c_attn_(
+            register_module("c_attn", gpt_linear(shape.width, 3 * shape.width, shape.has_bias))),
+        c_proj_(register_module("c_proj", gpt_linear(shape.width, shape.width, shape.has_bias))) {}
 
   at::Tensor forward(const at::Tensor& x) {
     const std::int64_t samples = x.size(0);
@@ -91,14 +92,14 @@ class Attention final : public torch::nn::Module {
   torch::nn::Linear c_proj_;
 };
 
-class Mlp final : public torch::nn::Module {
+class GptMlp final : public torch::nn::Module {
  public:
-  explicit Mlp(const Shape& shape)
+  explicit GptMlp(const GptShape& shape)
       : dropout_(shape.dropout),
-        c_fc_(
-            register_module("c_fc", linear(shape.width, kMlpRatio * shape.width, shape.has_bias))),
-        c_proj_(register_module("c_proj",
-                                linear(kMlpRatio * shape.width, shape.width, shape.has_bias))) {}
+        c_fc_(register_module("c_fc",
+                              gpt_linear(shape.width, kGptMlpRatio * shape.width, shape.has_bias))),
+        c_proj_(register_module(
+            "c_proj", gpt_linear(kGptMlpRatio * shape.width, shape.width, shape.has_bias))) {}
 
   at::Tensor forward(const at::Tensor& x) {
     return at::dropout(call(c_proj_, at::gelu(call(c_fc_, x))), dropout_, is_training());
@@ -110,13 +111,13 @@ class Mlp final : public torch::nn::Module {
   torch::nn::Linear c_proj_;
 };
 
-class Block final : public torch::nn::Module {
+class GptBlock final : public torch::nn::Module {
  public:
-  explicit Block(const Shape& shape)
-      : ln_1_(register_module("ln_1", std::make_shared<LayerNorm>(shape.width, shape.has_bias))),
-        attn_(register_module("attn", std::make_shared<Attention>(shape))),
-        ln_2_(register_module("ln_2", std::make_shared<LayerNorm>(shape.width, shape.has_bias))),
-        mlp_(register_module("mlp", std::make_shared<Mlp>(shape))) {}
+  explicit GptBlock(const GptShape& shape)
+      : ln_1_(register_module("ln_1", std::make_shared<GptLayerNorm>(shape.width, shape.has_bias))),
+        attn_(register_module("attn", std::make_shared<GptAttention>(shape))),
+        ln_2_(register_module("ln_2", std::make_shared<GptLayerNorm>(shape.width, shape.has_bias))),
+        mlp_(register_module("mlp", std::make_shared<GptMlp>(shape))) {}
 
   at::Tensor forward(const at::Tensor& x) {
     const at::Tensor attended = x + call(attn_, call(ln_1_, x));
@@ -124,16 +125,16 @@ class Block final : public torch::nn::Module {
   }
 
  private:
-  std::shared_ptr<LayerNorm> ln_1_;
-  std::shared_ptr<Attention> attn_;
-  std::shared_ptr<LayerNorm> ln_2_;
-  std::shared_ptr<Mlp> mlp_;
+  std::shared_ptr<GptLayerNorm> ln_1_;
+  std::shared_ptr<GptAttention> attn_;
+  std::shared_ptr<GptLayerNorm> ln_2_;
+  std::shared_ptr<GptMlp> mlp_;
 };
 
 // A linear layer without a bias. Tied, its weight is a parameter of another module.
-class Head final : public torch::nn::Module {
+class GptHead final : public torch::nn::Module {
  public:
-  explicit Head(at::Tensor weight, bool is_tied)
+  explicit GptHead(at::Tensor weight, bool is_tied)
       : weight_(is_tied ? std::move(weight) : register_parameter("weight", std::move(weight))) {}
 
   at::Tensor forward(const at::Tensor& x) const { return at::linear(x, weight_); }
@@ -145,21 +146,22 @@ class Head final : public torch::nn::Module {
 
 class Gpt final : public Model {
  public:
-  explicit Gpt(const Shape& shape)
+  explicit Gpt(const GptShape& shape)
       : Model(shape.vocabulary), dropout_(shape.dropout), is_tied_(shape.is_tied) {
     const auto transformer = register_module("transformer", std::make_shared<torch::nn::Module>());
     wte_ = transformer->register_module("wte", torch::nn::Embedding(shape.vocabulary, shape.width));
     wpe_ = transformer->register_module("wpe", torch::nn::Embedding(shape.context, shape.width));
     const auto blocks = transformer->register_module("h", std::make_shared<torch::nn::Module>());
     for (std::int64_t i = 0; i < shape.layers; ++i) {
-      blocks_.push_back(blocks->register_module(std::to_string(i), std::make_shared<Block>(shape)));
+      blocks_.push_back(
+          blocks->register_module(std::to_string(i), std::make_shared<GptBlock>(shape)));
     }
-    ln_f_ = transformer->register_module("ln_f",
-                                         std::make_shared<LayerNorm>(shape.width, shape.has_bias));
+    ln_f_ = transformer->register_module(
+        "ln_f", std::make_shared<GptLayerNorm>(shape.width, shape.has_bias));
     // Made also where it is tied: it draws random numbers.
-    const torch::nn::Linear last = linear(shape.width, shape.vocabulary, /*has_bias=*/false);
+    const torch::nn::Linear last = gpt_linear(shape.width, shape.vocabulary, /*has_bias=*/false);
     lm_head_ = register_module(
-        "lm_head", std::make_shared<Head>(is_tied_ ? wte_->weight : last->weight, is_tied_));
+        "lm_head", std::make_shared<GptHead>(is_tied_ ? wte_->weight : last->weight, is_tied_));
     initialise(shape.layers);
   }
 
@@ -167,7 +169,7 @@ class Gpt final : public Model {
   at::Tensor forward(const at::Tensor& tokens) override {
     const at::Tensor positions = wpe_->weight.narrow(0, 0, tokens.size(1));
     at::Tensor x = at::dropout(call(wte_, tokens) + positions, dropout_, is_training());
-    for (const std::shared_ptr<Block>& block : blocks_)
+    for (const std::shared_ptr<GptBlock>& block : blocks_)
       x = call(block, x);
     return call(lm_head_, call(ln_f_, x));
   }
@@ -187,7 +189,7 @@ class Gpt final : public Model {
         if (one->bias.defined()) one->bias.zero_();
       } else if (auto* const embedding = module->as<torch::nn::EmbeddingImpl>()) {
         embedding->weight.normal_(0.0, kWeightDeviation);
-      } else if (auto* const head = module->as<Head>()) {
+      } else if (auto* const head = module->as<GptHead>()) {
         head->weight().normal_(0.0, kWeightDeviation);
       }
     }
@@ -202,23 +204,23 @@ class Gpt final : public Model {
   bool is_tied_;
   torch::nn::Embedding wte_ = nullptr;
   torch::nn::Embedding wpe_ = nullptr;
-  std::vector<std::shared_ptr<Block>> blocks_;
-  std::shared_ptr<LayerNorm> ln_f_;
-  std::shared_ptr<Head> lm_head_;
+  std::vector<std::shared_ptr<GptBlock>> blocks_;
+  std::shared_ptr<GptLayerNorm> ln_f_;
+  std::shared_ptr<GptHead> lm_head_;
 };
 
 }  // namespace
 
 MadeModel make_gpt(const recipes::Typed& spec, input::SampleShape sample) {
   ModelParameters parameters(spec);
-  const Shape shape{.layers = parameters.integer("layers"),
-                    .heads = parameters.integer("heads"),
-                    .width = parameters.integer("width"),
-                    .context = parameters.integer("context"),
-                    .vocabulary = parameters.integer("vocabulary"),
-                    .dropout = parameters.number("dropout"),
-                    .has_bias = parameters.flag("bias"),
-                    .is_tied = parameters.flag("tied")};
+  const GptShape shape{.layers = parameters.integer("layers"),
+                       .heads = parameters.integer("heads"),
+                       .width = parameters.integer("width"),
+                       .context = parameters.integer("context"),
+                       .vocabulary = parameters.integer("vocabulary"),
+                       .dropout = parameters.number("dropout"),
+                       .has_bias = parameters.flag("bias"),
+                       .is_tied = parameters.flag("tied")};
   if (parameters.error()) return tl::unexpected(*parameters.error());
   if (shape.width % shape.heads != 0) {
     return fail(ErrorKind::invalid,

@@ -20,7 +20,7 @@ class PartOfDataset final : public Dataset {
  public:
   // `items` of `all_items`, ascending. `size`: how many samples that makes, going through them again and again.
   PartOfDataset(std::shared_ptr<const Dataset> data, std::vector<std::uint32_t> items,
-       std::int64_t all_items, std::int64_t size)
+                std::int64_t all_items, std::int64_t size)
       : data_(std::move(data)),
         items_(std::move(items)),
         all_items_(all_items),
@@ -96,7 +96,7 @@ Result<SplitData> split_sequence(std::unique_ptr<Dataset> data, std::int64_t tes
   SplitData split;
   const auto part_of = [&](std::vector<std::uint32_t> items) {
     const std::int64_t count = std::ssize(items);
-    return std::make_unique<Part>(shared, std::move(items), size, count);
+    return std::make_unique<PartOfDataset>(shared, std::move(items), size, count);
   };
   split.train = part_of(std::move(train));
   split.test = part_of(std::move(test));

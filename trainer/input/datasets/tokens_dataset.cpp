@@ -26,7 +26,7 @@ constexpr std::int64_t kMostVocabulary = 16'777'216;
 constexpr std::int64_t kByteVocabulary = 256;
 // So many are looked at when files are opened: a tenth of a second.
 constexpr std::int64_t kMostScanned = std::int64_t{1} << 26U;
-constexpr std::int64_t kChunk = 65'536;
+constexpr std::int64_t kScanChunk = 65'536;
 
 // How a token lies in a file, in little-endian.
 struct TokenType {
@@ -36,10 +36,10 @@ struct TokenType {
 
   friend bool operator==(const TokenType&, const TokenType&) = default;
 };
-constexpr std::array kTypes = {TokenType{"uint8", 1, false},  TokenType{"uint16", 2, false},
-                               TokenType{"uint32", 4, false}, TokenType{"uint64", 8, false},
-                               TokenType{"int8", 1, true},    TokenType{"int16", 2, true},
-                               TokenType{"int32", 4, true},   TokenType{"int64", 8, true}};
+constexpr std::array kTokenTypes = {TokenType{"uint8", 1, false},  TokenType{"uint16", 2, false},
+                                    TokenType{"uint32", 4, false}, TokenType{"uint64", 8, false},
+                                    TokenType{"int8", 1, true},    TokenType{"int16", 2, true},
+                                    TokenType{"int32", 4, true},   TokenType{"int64", 8, true}};
 
 struct TokenFile {
   std::string path;
@@ -101,13 +101,13 @@ bool is_compressed(std::string_view path) {
                              [path](std::string_view ending) { return path.ends_with(ending); });
 }
 
-Result<TokenFile> open_array(const std::string& path, DataFile file) {
+Result<TokenFile> open_token_array(const std::string& path, DataFile file) {
   const auto header = read_npy_header(file, path);
   if (!header) return tl::unexpected(header.error());
-  const auto* const type = std::ranges::find_if(kTypes, [&](const TokenType& known) {
+  const auto* const type = std::ranges::find_if(kTokenTypes, [&](const TokenType& known) {
     return known.item_bytes == header->item_bytes && known.is_signed == (header->kind == 'i');
   });
-  if (header->kind == 'f' || header->shape.size() != 1 || type == kTypes.end()) {
+  if (header->kind == 'f' || header->shape.size() != 1 || type == kTokenTypes.end()) {
     return fail(ErrorKind::invalid,
                 "holds " + header->shape_text() + " of " + header->type_text() + " as tokens", path,
                 "save integers in one dimension");
@@ -119,14 +119,14 @@ Result<TokenFile> open_array(const std::string& path, DataFile file) {
 Result<TokenFile> open_token_file(const std::string& path, std::string_view dtype) {
   auto file = open_data_file(path);
   if (!file) return tl::unexpected(file.error());
-  if (path.ends_with(".npy")) return open_array(path, std::move(*file));
+  if (path.ends_with(".npy")) return open_token_array(path, std::move(*file));
   if (dtype.empty() && is_compressed(path)) {
     return fail(ErrorKind::unsupported, "is compressed, and tokens are read at any position", path,
                 "unpack it");
   }
   if (dtype.empty()) dtype = path.ends_with(".bin") ? "uint16" : "uint8";
-  const auto* const type = std::ranges::find(kTypes, dtype, &TokenType::name);
-  if (type == kTypes.end()) {
+  const auto* const type = std::ranges::find(kTokenTypes, dtype, &TokenType::name);
+  if (type == kTokenTypes.end()) {
     return fail(ErrorKind::unsupported, "`dtype` is " + shown_text(dtype), "data",
                 "use uint8, uint16, uint32, int32 or int64");
   }
@@ -159,26 +159,26 @@ Result<std::vector<TokenFile>> open_token_files(const Json& parameters) {
   return files;
 }
 
-struct Scan {
+struct TokenScan {
   std::int64_t highest = 0;
   bool is_whole = true;     // all tokens were looked at
   bool looks_wider = true;  // every second token is 0, and others are not
 };
 
 // Looks at the first tokens, in the order of the files.
-Result<Scan> scan(const std::vector<TokenFile>& files, std::int64_t vocabulary) {
-  Scan found;
+Result<TokenScan> scan_tokens(const std::vector<TokenFile>& files, std::int64_t vocabulary) {
+  TokenScan found;
   bool has_other = false;
   std::int64_t room = kMostScanned;
   std::vector<std::int32_t> tokens;
   for (const TokenFile& file : files) {
-    for (std::int64_t first = 0; first < file.count; first += kChunk) {
+    for (std::int64_t first = 0; first < file.count; first += kScanChunk) {
       if (room <= 0) {
         found.is_whole = false;
         found.looks_wider = found.looks_wider && has_other;
         return found;
       }
-      tokens.resize(static_cast<std::size_t>(std::min(kChunk, file.count - first)));
+      tokens.resize(static_cast<std::size_t>(std::min(kScanChunk, file.count - first)));
       if (auto read = read_tokens(file, first, vocabulary, tokens); !read) {
         return tl::unexpected(read.error());
       }
@@ -203,7 +203,7 @@ std::span<std::int32_t> as_tokens(std::span<std::uint8_t> bytes) {
   return {reinterpret_cast<std::int32_t*>(bytes.data()), bytes.size() / sizeof(std::int32_t)};
 }
 
-struct Blocks {
+struct TokenBlocks {
   std::int64_t context = 1;
   std::int64_t stride = 1;
   std::int64_t vocabulary = 2;
@@ -212,7 +212,7 @@ struct Blocks {
 
 class TokensDataset final : public Dataset {
  public:
-  TokensDataset(std::vector<TokenFile> files, const Blocks& blocks)
+  TokensDataset(std::vector<TokenFile> files, const TokenBlocks& blocks)
       : files_(std::move(files)), blocks_(blocks) {
     std::int64_t end = 0;
     for (const TokenFile& file : files_)
@@ -231,7 +231,7 @@ class TokensDataset final : public Dataset {
   std::optional<std::int64_t> overlap() const override {
     return (blocks_.context + blocks_.stride - 1) / blocks_.stride - 1;
   }
-  bool has_bytes() const override { return files_.front().type == kTypes[0]; }
+  bool has_bytes() const override { return files_.front().type == kTokenTypes[0]; }
 
   Result<void> read(std::int64_t index, std::span<std::uint8_t> out) const override {
     std::span<std::int32_t> rest = as_tokens(out);
@@ -281,7 +281,7 @@ class TokensDataset final : public Dataset {
 
   std::vector<TokenFile> files_;
   std::vector<std::int64_t> ends_;  // of each file, in tokens
-  Blocks blocks_;
+  TokenBlocks blocks_;
 };
 
 // The next token follows from the one before with a probability of 3/4, and is drawn from all otherwise.
@@ -354,11 +354,11 @@ Result<std::unique_ptr<Dataset>> open_tokens(const Json& parameters) {
                 where, "use a longer stride");
   }
 
-  Blocks blocks{.context = *context, .stride = *stride, .vocabulary = *given};
-  const bool are_bytes = files->front().type == kTypes[0];
+  TokenBlocks blocks{.context = *context, .stride = *stride, .vocabulary = *given};
+  const bool are_bytes = files->front().type == kTokenTypes[0];
   if (are_bytes && *given == 0) blocks.vocabulary = kByteVocabulary;
   if (!are_bytes || blocks.vocabulary < kByteVocabulary) {
-    const auto scanned = scan(*files, *given != 0 ? *given : kMostVocabulary);
+    const auto scanned = scan_tokens(*files, *given != 0 ? *given : kMostVocabulary);
     if (!scanned) return tl::unexpected(scanned.error());
     if (*given == 0 && !scanned->is_whole) {
       return fail(ErrorKind::invalid,
