@@ -99,4 +99,16 @@ std::string printable_quoted(const std::string& quoted) {
   return text;
 }
 
+std::string shell_word(const std::string& name) {
+  const bool is_plain = std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.' || c == '/';
+  });
+  if (is_plain && !name.empty()) return name;
+  std::string word = "'";
+  for (const char c : name)
+    word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return printable(word + "'");
+}
+
 }  // namespace autotuned

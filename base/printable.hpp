@@ -18,4 +18,7 @@ namespace autotuned {
 // keeps its meaning.
 [[nodiscard]] std::string printable_quoted(const std::string& quoted);
 
+// A name as a shell takes it for one word, quoted if that is needed: for commands that a message tells people to type.
+[[nodiscard]] std::string shell_word(const std::string& name);
+
 }  // namespace autotuned

@@ -65,6 +65,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # Out of a precompiled header it no longer knows which inlined code is the library's.
     $<$<BOOL:${AUTOTUNED_PRECOMPILED_HEADERS}>:-Wno-stringop-overflow>
     $<$<BOOL:${AUTOTUNED_PRECOMPILED_HEADERS}>:-Wno-array-bounds>
+    # Of a class whose members' types are in an unnamed namespace it warns unless that is in the main file.
+    $<$<BOOL:${AUTOTUNED_UNITY_BUILD}>:-Wno-subobject-linkage>
     # What ccache needs to keep objects built with a precompiled header.
     -fpch-preprocess)
 endif()

@@ -65,6 +65,9 @@ constexpr std::array kDefinitions = {
     MetricDefinition{"operators.mean_ns", "ns", duration, "mean self time of an operator call"},
     MetricDefinition{"parameters.bytes", "bytes", size, "bytes of all parameters"},
     MetricDefinition{"parameters.count", "1", count, "number of elements of all parameters"},
+    MetricDefinition{"ranks.exposed_ratio", "1", ratio,
+                     "share of the step in which a finished backward pass waits for gradients of "
+                     "other ranks; 0 with one rank"},
     MetricDefinition{"samples_per_second", "1/s", rate, "samples trained per second of step time"},
     MetricDefinition{"step.backward_ratio", "1", ratio, "share of the step in the backward pass"},
     MetricDefinition{
@@ -145,6 +148,7 @@ Metrics metrics_of(const ProfileFacts& facts) {
   metrics["step.other_ratio"] = over(step->total_ns - named_ns, step->total_ns);
   metrics["step.duration_ns"] = over(step->total_ns, facts.steps);
   metrics["step.samples"] = over(facts.samples, facts.steps);
+  metrics["ranks.exposed_ratio"] = std::min(1.0, over(facts.rank_wait_ns, step->total_ns));
   metrics["samples_per_second"] = 1e9 * over(facts.samples, step->total_ns);
 
   metrics["loader.cost_ratio"] = metrics["step.data_wait_ratio"];

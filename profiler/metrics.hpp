@@ -57,6 +57,8 @@ struct ProfileFacts {
   std::int64_t cache_fill_ns = 0;
   bool is_float_from_uint8 = false;  // samples stored as 8 bit, handed over as float32
 
+  std::int64_t rank_wait_ns = 0;  // of backward passes, for gradients of other ranks
+
   std::int64_t transfer_bytes = 0;           // moved to the device, or used in place by it
   std::int64_t pageable_transfer_bytes = 0;  // the part copied from memory that is not pinned
 

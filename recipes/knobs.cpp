@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::string_view kEnvironmentPrefix = "env.";
 constexpr std::size_t kMaxTextBytes = 4096;
+constexpr std::string_view kRanksPrefix = "ddp.";
+constexpr std::string_view kBucketCap = "ddp.bucket_cap_mb";
 
 std::string list_text(const Knob& knob) {
   std::string result = knob.choices.front() + ", or a list of";
@@ -206,6 +208,24 @@ std::vector<Knob> knobs_of(const Machine& machine) {
   benchmark.one_time_cost = "timing algorithms for every shape";
   benchmark.unavailable = needs_gpu;
 
+  // Two steps after a change: the first one makes the buckets, in the order in which gradients come.
+  Knob& bucket = knobs.emplace_back(
+      integer(std::string(kBucketCap), 1, 1024, 25, "MiB",
+              "Most bytes of the gradients that ranks average at a time, while the backward pass "
+              "goes on."));
+  bucket.warmup_steps = 2;
+
+  Knob& hook = knobs.emplace_back(
+      choice("ddp.comm_hook", {"none", "bf16", "fp16"},
+             "The 16-bit form in which gradients travel between ranks; none: as they are."));
+  hook.risk = RiskClass::numerics;
+  hook.warmup_steps = 2;
+
+  Knob& view = knobs.emplace_back(
+      boolean("ddp.gradient_as_bucket_view",
+              "Gradients are views of the buckets in which ranks average them, not copies."));
+  view.warmup_steps = 2;
+
   Knob& cache = knobs.emplace_back(
       choice("input.cache", {"none", "raw", "decoded", "prefix", "decoded_file", "prefix_file"},
              "Samples are kept in memory or in a file: raw as stored, decoded, or prefix "
@@ -347,6 +367,22 @@ std::vector<Knob> knobs_of(const Machine& machine) {
              "every_step: the loss is read after every step, which waits for the device."));
 
   std::ranges::sort(knobs, {}, &Knob::name);
+  return knobs;
+}
+
+bool is_of_ranks(std::string_view knob) {
+  return knob.starts_with(kRanksPrefix);
+}
+
+std::vector<Knob> with_ranks(std::vector<Knob> knobs, int ranks) {
+  for (Knob& knob : knobs) {
+    if (is_of_ranks(knob.name)) {
+      if (ranks == 1) knob.unavailable = "needs several ranks (train.ranks)";
+      if (ranks > 2 && knob.name == kBucketCap) knob.risk = RiskClass::numerics;
+    } else if (knob.name == "threads.intra_op" || knob.name == "loader.workers") {
+      knob.maximum = std::max<std::int64_t>(1, knob.maximum / ranks);
+    }
+  }
   return knobs;
 }
 

@@ -57,6 +57,13 @@ struct Knob {
 // any name that starts with "env." and goes on with [A-Z0-9_]+ is a text knob that needs a restart.
 [[nodiscard]] std::vector<Knob> knobs_of(const Machine& machine);
 
+// Whether a knob is about what several ranks exchange.
+[[nodiscard]] bool is_of_ranks(std::string_view knob);
+
+// The knobs as a job of so many ranks has them: each rank may use its part of the CPUs. With one rank those of ranks
+// are unavailable; with more than two another bucket size is another order of sums, so its class is numerics.
+[[nodiscard]] std::vector<Knob> with_ranks(std::vector<Knob> knobs, int ranks);
+
 // Also answers for env.NAME. Nothing for an unknown name.
 [[nodiscard]] std::optional<Knob> find_knob(const std::vector<Knob>& knobs, std::string_view name);
 

@@ -128,12 +128,13 @@ void check_targets(const YamlNode& root, const Json& values, Checker& checker) {
                        " is not for these; use " + joined(losses_of(target)));
   }
   for (const char* const mixing : {"mixup_alpha", "cutmix_alpha"}) {
-    if (!loss.is_string() || loss == "cross_entropy" ||
-        member(member(values, "train"), mixing).is_null())
-      continue;
-    checker.report(
-        node_or(root.find("train"), *data),
-        std::string("train.") + mixing + ": is for the loss cross_entropy; leave it out");
+    if (!loss.is_string() || member(member(values, "train"), mixing).is_null()) continue;
+    if (loss == "cross_entropy" && target != Target::masks) continue;
+    const char* const why = target == Target::masks
+                                ? ": mixes the classes of whole samples, and masks have one for "
+                                  "each pixel; leave it out"
+                                : ": is for the loss cross_entropy; leave it out";
+    checker.report(node_or(root.find("train"), *data), std::string("train.") + mixing + why);
   }
   const std::string of_others = target == Target::tags ? "label_smoothing" : "pos_weight";
   if (!member(member(values, "loss"), of_others.c_str()).is_null()) {
@@ -141,6 +142,15 @@ void check_targets(const YamlNode& root, const Json& values, Checker& checker) {
                    "loss: " + targets + ", and " + of_others + " is not for these; leave it out");
   }
   const YamlNode* const model = root.find("model");
+  const Json& model_type = member(member(values, "model"), "type");
+  // check_tokens() says it of tokens.
+  if (model != nullptr && model_type.is_string() && target != Target::tokens &&
+      model_type != kTokenModel && !is_model_for(target, model_type.get<std::string>())) {
+    checker.report(*model, "model: " + targets + ", and " + model_type.get<std::string>() +
+                               " is not for these; use " +
+                               (target == Target::masks ? "unet, torchscript or a plugin"
+                                                        : "a model that classifies whole samples"));
+  }
   const YamlNode* const width = model != nullptr ? model->find("classes") : nullptr;
   if (width != nullptr && target == Target::classes &&
       member(member(values, "model"), "classes") == 1) {
@@ -330,19 +340,11 @@ bool Recipe::allows(RiskClass risk, const Configuration& change) const {
   return is_any_named;
 }
 
-Result<void> refuse_ranks(const Recipe& recipe, bool is_only_tuned) {
-  if (recipe.train.ranks == 1) return {};
-  const std::string ranks = std::to_string(recipe.train.ranks) + " ranks";
-  if (is_only_tuned || recipe.tune.budget.count() > 0) {
-    return fail(ErrorKind::unsupported, ranks + " can be trained, but not yet tuned", "train.ranks",
-                "write budget: 0s below tune, or --budget 0s, and the starting configuration is "
-                "trained; or use one rank");
-  }
-  if (recipe.device.starts_with("cuda")) {
-    return fail(ErrorKind::unsupported, ranks + " train on the CPU only so far", "train.ranks",
-                "write device: cpu, or use one rank");
-  }
-  return {};
+Result<void> refuse_ranks(const Recipe& recipe) {
+  if (recipe.train.ranks == 1 || !recipe.device.starts_with("cuda")) return {};
+  return fail(ErrorKind::unsupported,
+              std::to_string(recipe.train.ranks) + " ranks train on the CPU only so far",
+              "train.ranks", "write device: cpu, or use one rank");
 }
 
 double Recipe::learning_rate_at(std::int64_t batch_size) const {

@@ -122,8 +122,8 @@ struct Recipe {
   [[nodiscard]] std::string hash() const;
 };
 
-// What several ranks cannot do yet, as ErrorKind::unsupported: be tuned, and train on a GPU that the recipe names.
-[[nodiscard]] Result<void> refuse_ranks(const Recipe& recipe, bool is_only_tuned = false);
+// What several ranks cannot do yet, as ErrorKind::unsupported: train on a GPU that the recipe names.
+[[nodiscard]] Result<void> refuse_ranks(const Recipe& recipe);
 
 // Reads and checks a recipe against the schema and against the knobs of this machine; all mistakes at
 // once. Relative paths in it are relative to the recipe's folder... except `output.dir`, which is

@@ -129,6 +129,25 @@ const std::vector<Variant>& models_alone() {
       {.name = "mobilenet_v3_small",
        .summary = "MobileNetV3-Small as in torchvision, for images of 3 channels.",
        .fields = {dropout_field(), classes_field("1000")}},
+      {.name = "unet",
+       .summary =
+           "U-Net with batch norm, for masks: a class for each pixel of images of any number "
+           "of channels, whose height and width are multiples of 2^depth.",
+       .fields = {{.key = "width",
+                   .type = integer,
+                   .summary = "Channels at full size. Each halving of the size doubles them.",
+                   .default_text = "64",
+                   .range = {.minimum = 1, .maximum = 1024}},
+                  {.key = "depth",
+                   .type = integer,
+                   .summary = "How many times the size is halved.",
+                   .default_text = "4",
+                   .range = {.minimum = 1, .maximum = 8}},
+                  {.key = "classes",
+                   .type = integer,
+                   .summary = "Number of classes of a pixel.",
+                   .default_text = "2",
+                   .range = {.minimum = 2, .maximum = 255}}}},
       {.name = "vit",
        .summary = "Vision Transformer as in timm, for images whose height and width "
                   "are multiples of the patch.",
@@ -230,7 +249,8 @@ const std::vector<Variant>& models_alone() {
        .fields = {{.key = "file",
                    .type = path,
                    .summary = "The file. Its forward takes images (samples, channels, height, "
-                              "width) and returns logits (samples, classes).",
+                              "width) and returns logits (samples, classes), or for masks "
+                              "(samples, classes, height, width).",
                    .is_required = true},
                   {.key = "classes",
                    .type = integer,

@@ -153,8 +153,9 @@ Field evaluate_field() {
                {.key = "best_by",
                 .type = choice,
                 .summary = "The figure by which one evaluation is better than another.",
-                .default_in_words = "accuracy; with numbers and tokens loss; with tags f1",
-                .choices = {"accuracy", "loss", "mae", "r2", "f1"}},
+                .default_in_words =
+                    "accuracy; with numbers and tokens loss; with tags f1; with masks miou",
+                .choices = {"accuracy", "loss", "mae", "r2", "f1", "miou"}},
                {.key = "save_best",
                 .type = boolean,
                 .summary = "Save the weights of the best evaluation as model_best.pt beside "

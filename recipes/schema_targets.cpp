@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Data sets whose targets are no classes: one entry each.
 #include <algorithm>
+#include <cstdint>
+#include <string>
 #include <utility>
 
 #include "recipes/schema_table.hpp"
@@ -149,6 +151,79 @@ Variant synthetic_tags(const std::vector<Variant>& types) {
   return variant;
 }
 
+std::string masks_have_classes(const YamlNode& map, const Json& values) {
+  const Json& names = member(values, "names");
+  const Json& numbers = member(values, "values");
+  const bool has_classes = map.find("classes") != nullptr;
+  const bool has_names = map.find("names") != nullptr;
+  if (has_classes == has_names) {
+    return has_names ? "classes and names exclude each other; keep one of them"
+                     : "the classes are missing: expected classes, or names";
+  }
+  const std::int64_t count = names.is_array() ? static_cast<std::int64_t>(names.size())
+                                              : get_integer(values, "classes").value_or(0);
+  if (count == 0 || !numbers.is_array() || count == static_cast<std::int64_t>(numbers.size())) {
+    return {};
+  }
+  return "values has " + std::to_string(numbers.size()) + " numbers for " + std::to_string(count) +
+         " classes";
+}
+
+Variant image_masks(const std::vector<Variant>& types) {
+  Variant variant = like(types, "image_files", "labels",
+                         {.key = "masks",
+                          .type = FieldType::files,
+                          .summary = "The masks, such as masks/*.png: PNG files of 8 bits or "
+                                     "less, grey or with a palette, that have the number of a "
+                                     "class in each pixel. A mask has its picture's name, "
+                                     "without the ending, and its size.",
+                          .is_required = true,
+                          .shape = Shape::single_or_list,
+                          .remedy = "put a PNG file for each picture there"});
+  const std::vector<Field> own = {
+      {.key = "classes",
+       .type = FieldType::integer,
+       .summary = "Number of classes. Give classes or names.",
+       .default_in_words = "names is given instead",
+       .range = {.minimum = 2, .maximum = 255}},
+      {.key = "names",
+       .type = FieldType::text,
+       .summary = "Names of the classes, in the order of their numbers. Give names or classes.",
+       .default_in_words = "classes is given instead",
+       .shape = Shape::list},
+      {.key = "values",
+       .type = FieldType::integer,
+       .summary = "Number that the pixels of each class have in the files.",
+       .default_in_words = "class n has the number n",
+       .range = {.minimum = 0, .maximum = 255},
+       .shape = Shape::list},
+      {.key = "ignore_index",
+       .type = FieldType::integer,
+       .summary = "Number of the pixels that do not count, unless values has it.",
+       .default_text = "255",
+       .range = {.minimum = 0, .maximum = 255}}};
+  const auto place = std::ranges::find(variant.fields, std::string_view("masks"), &Field::key);
+  variant.fields.insert(place + 1, own.begin(), own.end());
+  variant.name = "image_masks";
+  variant.summary =
+      "JPEG and PNG files with a mask each, for segmentation; otherwise like image_files.";
+  variant.rule = masks_have_classes;
+  variant.target = Target::masks;
+  return variant;
+}
+
+Variant synthetic_masks(const std::vector<Variant>& types) {
+  Variant variant = *find_variant(types, "synthetic");
+  for (Field& field : variant.fields)
+    if (field.key == "classes") field.range = {.minimum = 2, .maximum = 255};
+  variant.name = "synthetic_masks";
+  variant.summary =
+      "Artificial images of bytes with masks that can be learned, for tests: discs on a ground, "
+      "each of a class. Every run sees the same images.";
+  variant.target = Target::masks;
+  return variant;
+}
+
 }  // namespace
 
 std::vector<Variant> with_target_types(std::vector<Variant> types) {
@@ -156,8 +231,10 @@ std::vector<Variant> with_target_types(std::vector<Variant> types) {
     const auto place = std::ranges::find(types, name, &Variant::name);
     types.insert(place + 1, std::move(added));
   };
-  put_after("image_index", image_tags(types));
+  put_after("image_index", image_masks(types));
+  put_after("image_masks", image_tags(types));
   put_after("image_tags", image_targets(types));
+  put_after("synthetic", synthetic_masks(types));
   put_after("synthetic_normal", synthetic_tags(types));
   put_after("synthetic_tags", synthetic_targets(types));
   put_after("synthetic_targets", synthetic_tokens(types));

@@ -89,6 +89,24 @@ Field bend_field(std::string_view key) {
           .range = kPositive};
 }
 
+Field class_weights_field() {
+  return {.key = "class_weights",
+          .type = number,
+          .summary = "Weight of each class. The loss is the weighted mean, as in PyTorch.",
+          .default_in_words = "every class has the same weight",
+          .range = kNotNegative,
+          .shape = Shape::list};
+}
+
+// Without a default in the recipe, as the other parameters of losses.
+Field smooth_field() {
+  return {.key = "smooth",
+          .type = number,
+          .summary = "Added above and below the fraction.",
+          .default_in_words = "1e-5",
+          .range = kPositive};
+}
+
 std::string some_class_counts(const YamlNode& /*map*/, const Json& values) {
   const Json& weights = member(values, "class_weights");
   if (!weights.is_array()) return {};
@@ -167,14 +185,9 @@ Field gamma_field(std::string_view summary, std::string_view by_default) {
 const std::vector<Variant>& loss_types() {
   static const std::vector<Variant> types{
       {.name = "cross_entropy",
-       .summary = "PyTorch's cross entropy of logits and labels.",
-       .fields = {label_smoothing_field(),
-                  {.key = "class_weights",
-                   .type = number,
-                   .summary = "Weight of each class. The loss is the weighted mean, as in PyTorch.",
-                   .default_in_words = "every class has the same weight",
-                   .range = kNotNegative,
-                   .shape = Shape::list}},
+       .summary = "PyTorch's cross entropy of logits and labels, or of masks: the mean over the "
+                  "pixels that count.",
+       .fields = {label_smoothing_field(), class_weights_field()},
        .rule = some_class_counts},
       {.name = "bce",
        .summary =
@@ -199,6 +212,20 @@ const std::vector<Variant>& loss_types() {
       {.name = "huber",
        .summary = "PyTorch's Huber loss, of numbers: smooth_l1 times delta.",
        .fields = {bend_field("delta")}},
+      {.name = "dice",
+       .summary = "Of masks: 1 - mean over samples and classes of 2 |found and there| / (|found| + "
+                  "|there|), with the probabilities of the pixels that count.",
+       .fields = {smooth_field()}},
+      {.name = "dice_ce",
+       .summary = "Of masks: cross_entropy plus dice.",
+       .fields = {class_weights_field(),
+                  smooth_field(),
+                  {.key = "dice_weight",
+                   .type = number,
+                   .summary = "Factor of dice in the sum.",
+                   .default_in_words = "1",
+                   .range = kPositive}},
+       .rule = some_class_counts},
       {.name = kPluginType, .summary = "The loss of the model's plugin."},
   };
   return types;

@@ -12,6 +12,7 @@ enum class Target {
   classes,  // one class for each sample
   numbers,  // one or more numbers for each sample: regression
   tags,     // for each of several tags, whether the sample has it
+  masks,    // one class for each pixel: segmentation
   tokens,   // for each token of a block the one that follows: language models
 };
 
@@ -27,7 +28,11 @@ inline constexpr const char* kTokenModel = "gpt";
 // The values of evaluate.best_by for such targets, the default first.
 [[nodiscard]] std::vector<std::string> figures_of(Target target);
 
-// "classes", "numbers", "tags", "tokens": for messages.
+// Whether a model of that type can have such targets. Of the user's own models only a trainer knows, but tokens are
+// not for them.
+[[nodiscard]] bool is_model_for(Target target, std::string_view model_type);
+
+// "classes", "numbers", "tags", "masks", "tokens": for messages.
 [[nodiscard]] std::string_view name_of(Target target);
 
 }  // namespace autotuned::recipes

@@ -159,7 +159,7 @@ Result<void> set_up_writer(SQLite::Database& database, std::chrono::milliseconds
 Result<void> set_up_reader(SQLite::Database& database, std::int64_t version, const fs::path& file) {
   if (version == 0) {
     return fail(ErrorKind::not_found, "the history is empty", file,
-                "'autotuned run RECIPE' starts one");
+                "'autotuned run FILE' starts one");
   }
   database.exec("PRAGMA query_only = ON");
   return {};

@@ -36,6 +36,19 @@ int wait_for_lock(void* patience, int tries) {
   return 1;
 }
 
+// Without writing: open() for writing brings a history of an earlier version up to date, or makes one. Errors
+// of other kinds are left to that open().
+Result<void> look_before_writing(const fs::path& file, Missing missing,
+                                 std::chrono::milliseconds lock_timeout) {
+  const auto looked = History::open(file, Access::read_only, lock_timeout);
+  const Result<void> sound = looked ? looked->check_pages() : forward_error(looked);
+  if (sound) return {};
+  const ErrorKind kind = sound.error().kind;
+  const bool is_refused = kind == ErrorKind::corrupt || kind == ErrorKind::busy ||
+                          (kind == ErrorKind::not_found && missing == Missing::refuse);
+  return is_refused ? sound : Result<void>();
+}
+
 }  // namespace
 
 std::string_view to_string(RunState state) {
@@ -71,6 +84,14 @@ Result<History> History::open(const fs::path& file, Access access,
   auto connection = Connection::open(file, access, lock_timeout);
   if (!connection) return tl::unexpected(connection.error());
   return History(*std::move(connection));
+}
+
+Result<History> History::open_to_write(const fs::path& file, Missing missing,
+                                       std::chrono::milliseconds lock_timeout) {
+  if (const auto looked = look_before_writing(file, missing, lock_timeout); !looked) {
+    return forward_error(looked);
+  }
+  return open(file, Access::read_write, lock_timeout);
 }
 
 Result<void> History::set_patience(LockPatience patience) {

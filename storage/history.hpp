@@ -158,6 +158,9 @@ inline constexpr std::string_view kEndedMeanwhile = "the session ended while thi
 
 enum class Access { read_write, read_only };
 
+// What open_to_write() does without a file: makes it, or answers not_found.
+enum class Missing { make, refuse };
+
 // How long a call waits for another program that is writing. SQLite holds its lock for milliseconds; only a
 // stopped or stuck program holds it longer.
 inline constexpr std::chrono::milliseconds kLockTimeout{10'000};
@@ -181,6 +184,12 @@ class History {
   // (a network file system, whose locks cannot be trusted), invalid (a folder).
   [[nodiscard]] static Result<History> open(const std::filesystem::path& file, Access access,
                                             std::chrono::milliseconds lock_timeout = kLockTimeout);
+  // For whoever writes: open() with read_write, but `corrupt` also where check_pages() finds damage, because
+  // what is written there could cost more rows. The file is not changed then, and a history of an earlier
+  // version stays one.
+  [[nodiscard]] static Result<History> open_to_write(
+      const std::filesystem::path& file, Missing missing = Missing::make,
+      std::chrono::milliseconds lock_timeout = kLockTimeout);
   ~History();
   History(History&&) noexcept;
   History& operator=(History&&) noexcept;

@@ -107,7 +107,7 @@ Result<void> check_readable(const fs::path& file) {
   if (::faccessat(AT_FDCWD, file.c_str(), R_OK, AT_EACCESS) == 0) return {};
   if (errno == ENOENT || errno == ENOTDIR) {
     return fail(ErrorKind::not_found, "there is no history yet", file,
-                "'autotuned run RECIPE' starts one");
+                "'autotuned run FILE' starts one");
   }
   return refuse("cannot read the history", file);
 }

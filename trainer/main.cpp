@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // autotuned-trainer: the process that trains. Started by a session, which talks to it on descriptor 3.
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/descriptor.hpp"
 #include "base/frame.hpp"
@@ -15,6 +18,7 @@
 #include "base/process/process.hpp"
 #include "trainer/common/device.hpp"
 #include "trainer/ranks/rank_place.hpp"
+#include "trainer/ranks/stopped_watch.hpp"
 #include "trainer/server.hpp"
 
 namespace {
@@ -45,6 +49,12 @@ int main() {
   if (!place) {
     std::fputs(("autotuned-trainer: " + place.error().message() + "\n").c_str(), stderr);
     return 2;
+  }
+  // The first rank looks after the others, and each of these after the first one.
+  std::optional<autotuned::trainer::StoppedWatch> watch;
+  if (*place) {
+    watch.emplace(std::vector<autotuned::trainer::StoppedWatch::Watched>{
+        {::getppid(), "rank 0 of " + std::to_string((*place)->ranks)}});
   }
   autotuned::FrameChannel channel{autotuned::Descriptor(kSocket)};
   autotuned::trainer::Server server(std::move(channel), autotuned::detect_machine(),

@@ -1,25 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// What several ranks can be asked so far.
+// Which requests all of several ranks take part in, and what becomes of them when one fails.
 #pragma once
 
 #include <algorithm>
 #include <array>
-#include <string>
 #include <string_view>
 
 #include "base/result.hpp"
 
 namespace autotuned::trainer {
 
-// An error of kind `unsupported` for requests on a loaded job that only a trainer alone can answer: blocks end by each
-// process's own clock, and the states of ranks differ in their places in the data.
-[[nodiscard]] inline Result<void> check_for_ranks(std::string_view request, int ranks) {
-  constexpr std::array<std::string_view, 5> kPossible = {"digest", "place", "prepare", "save",
-                                                         "train"};
-  if (ranks == 1 || std::ranges::find(kPossible, request) != kPossible.end()) return {};
-  return fail(ErrorKind::unsupported,
-              "several ranks can be trained, but not yet measured, profiled or compared",
-              std::string(request), "set train.ranks to 1, or only train: --budget 0s");
+// Others are answered by the first rank alone: they are about what all ranks have alike, or what only it has.
+[[nodiscard]] inline bool is_for_all_ranks(std::string_view request) {
+  constexpr std::array<std::string_view, 12> kForAll = {
+      "check_steps", "checkpoint", "drop", "import", "prepare", "profile",
+      "restore",     "round",      "run",  "steps",  "trace",   "train"};
+  return std::ranges::find(kForAll, request) != kForAll.end();
+}
+
+// Whether ranks wait for one another during this request. One that fails must leave then, so that the others do not
+// wait for it in vain.
+[[nodiscard]] inline bool steps_together(std::string_view request) {
+  constexpr std::array<std::string_view, 7> kSteps = {"check_steps", "load",  "profile", "run",
+                                                      "steps",       "trace", "train"};
+  return std::ranges::find(kSteps, request) != kSteps.end();
+}
+
+// Whether all ranks have the same error at the same step, so that they can go on: what the leader has cancelled, and
+// what is refused before anything was done.
+[[nodiscard]] inline bool is_agreed(ErrorKind kind) {
+  return kind == ErrorKind::cancelled || kind == ErrorKind::unsupported;
 }
 
 }  // namespace autotuned::trainer

@@ -136,7 +136,10 @@ bool Server::is_cancelled() {
     is_gone_ = frame.error().kind != ErrorKind::timeout;
     return is_gone_;
   }
-  if (is_cancel(*frame)) return true;
+  if (is_cancel(*frame)) {
+    if (followers_ != nullptr) followers_->cancel();
+    return true;
+  }
   pending_.push_back(std::move(*frame));
   return false;
 }
@@ -168,7 +171,7 @@ Result<Json> Server::handle(const std::string& name, const Json& request) {
   }
   if (name == "load") return load(request);
   if (name == "check") return check(request);
-  if (name == "prepare" || name == "train") {
+  if (is_for_all_ranks(name) && job_ != nullptr) {
     if (followers_ != nullptr) return handle_on_all(name, request);
     if (place_) return handle_together(name, request);
   }
@@ -177,9 +180,6 @@ Result<Json> Server::handle(const std::string& name, const Json& request) {
 
 Result<Json> Server::handle_here(const std::string& name, const Json& request) {
   if (job_ == nullptr) return fail(ErrorKind::invalid, "nothing is loaded", name);
-  if (auto may = check_for_ranks(name, job_->recipe().train.ranks); !may) {
-    return tl::unexpected(may.error());
-  }
   if (auto may = check_may_be_timed(name, has_traced_gpu_); !may) {
     return tl::unexpected(may.error());
   }
@@ -264,6 +264,7 @@ Result<Json> Server::check_steps(const Json& request) {
   const auto checked = job_->check_steps(check, [this] { return is_cancelled(); });
   if (!checked) return tl::unexpected(checked.error());
   Json json = checked->block.to_json();
+  if (auto told = tell_parameters(json); !told) return tl::unexpected(told.error());
   Json& inputs = json["inputs"] = Json::array();
   for (const StepInput& one : checked->inputs) {
     inputs.push_back({{"labels", hexadecimal(one.labels)},
@@ -312,13 +313,13 @@ Result<Json> Server::profile(const Json& request) {
   if (!maximum) return tl::unexpected(maximum.error());
   const std::string checkpoint = get_string(request, "checkpoint_path").value_or("");
   // What cannot be written is not timed: no reason to end a profile.
-  if (!checkpoint.empty()) (void)job_->time_checkpoint(checkpoint);
+  if (!checkpoint.empty() && !place_) (void)job_->time_checkpoint(checkpoint);
   const auto profile = job_->profile(
       *count, *warmup, [this] { return is_cancelled(); }, *maximum);
   if (!profile) return tl::unexpected(profile.error());
   Json json = to_json(*profile);
   const std::string path = get_string(request, "path").value_or("");
-  if (!path.empty()) {
+  if (!path.empty() && !place_) {
     if (auto written = write_file_atomically(path, to_line(json)); !written) {
       return tl::unexpected(written.error());
     }
@@ -421,6 +422,7 @@ Result<Json> Server::train(const Json& request) {
   const auto resume = get_bool(request, "resume");
   if (!resume) return tl::unexpected(resume.error());
   TrainRequest train{.checkpoint_path = *path, .resume = *resume};
+  train.takes_other_batch_size = get_bool(request, "takes_other_batch_size").value_or(false);
   for (const auto& [field, value] : {std::pair{"checkpoint_every_ns", &train.checkpoint_every_ns},
                                      std::pair{"progress_every_ns", &train.progress_every_ns}}) {
     const auto read = count_or(request, field, *value);
@@ -435,10 +437,8 @@ Result<Json> Server::train(const Json& request) {
                    return is_cancelled();
                  }).map([](const TrainingSummary& summary) { return to_json(summary); });
   if (!trained || job_->ranks() == nullptr) return trained;
-  const auto digest = job_->parameter_digest();
-  if (!digest) return tl::unexpected(digest.error());
+  if (auto told = tell_parameters(*trained); !told) return tl::unexpected(told.error());
   (*trained)["ranks"] = job_->recipe().train.ranks;
-  (*trained)[kParameterDigest] = *digest;
   return trained;
 }
 

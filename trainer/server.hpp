@@ -19,7 +19,7 @@
 
 namespace autotuned::trainer {
 
-// The member of the answer to `train` of several ranks that says which parameters a rank has.
+// The member of the answers to `train` and `check_steps` of several ranks that says which parameters a rank has.
 inline constexpr const char* kParameterDigest = "parameters_sha256";
 
 // Whether this progress says something that only this rank knows, unlike how far the training is.
@@ -43,10 +43,10 @@ class Server {
   [[nodiscard]] Result<Json> receive();
   void answer(const Json& request);
   [[nodiscard]] Result<Json> handle(const std::string& name, const Json& request);
-  // The same on all ranks: the leader's answer, or the error of the rank that failed first.
+  // The same on all ranks: the answer for all of them, or the error of the rank that failed first.
   [[nodiscard]] Result<Json> handle_on_all(const std::string& name, const Json& request);
   [[nodiscard]] Result<Json> handle_here(const std::string& name, const Json& request);
-  // The part of one rank; after an error, except of `prepare`, it has left the others.
+  // The part of one rank. After an error that the others do not have as well, it has left them.
   [[nodiscard]] Result<Json> handle_together(const std::string& name, const Json& request);
   [[nodiscard]] Result<Json> load_together(const Json& request);
   [[nodiscard]] Result<Json> load_here(const Json& request);
@@ -68,6 +68,8 @@ class Server {
   [[nodiscard]] Result<Json> compare(const Json& request);
   [[nodiscard]] Result<Json> restore(const std::string& name, const Json& request);
   [[nodiscard]] Result<Json> train(const Json& request);
+  // Of several ranks: adds which parameters this one has.
+  [[nodiscard]] Result<void> tell_parameters(Json& answer);
   [[nodiscard]] Result<Json> handle_checkpoint(const std::string& name, const Json& request);
 
   FrameChannel channel_;

@@ -2,13 +2,16 @@
 // Requests to several ranks: the leader passes them on and answers for all.
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "trainer/rank_rule.hpp"
 #include "trainer/server.hpp"
 
 namespace autotuned::trainer {
@@ -47,6 +50,48 @@ Error cause_of(const Result<Json>& own, const std::vector<Followers::Answer>& an
   return {ErrorKind::internal, "no rank has failed", "train.ranks", {}};
 }
 
+std::int64_t amount(const Json& object, const char* field) {
+  return get_integer(object, field).value_or(0);
+}
+
+// Makes the leader's block that of all ranks: the time of the slowest, and the samples, the CPU time and the memory of
+// all. Losses stay the leader's.
+void add_ranks(Json& block, const std::vector<Followers::Answer>& answers) {
+  const auto figures = [](const Json& one) {
+    Json shown;
+    for (const char* field : {"duration_ns", "data_wait_ns", "cpu_ns", "peak_host_memory_bytes"})
+      shown[field] = amount(one, field);
+    return shown;
+  };
+  Json ranks = Json::array({figures(block)});
+  for (const Followers::Answer& one : answers) {
+    ranks.push_back(figures(*one.answer));
+    for (const char* field : {"samples", "cpu_ns", "peak_host_memory_bytes", "one_time_samples"})
+      block[field] = amount(block, field) + amount(*one.answer, field);
+    for (const char* field :
+         {"duration_ns", "data_wait_ns", "peak_device_memory_bytes", "one_time_ns"})
+      block[field] = std::max(amount(block, field), amount(*one.answer, field));
+  }
+  block["end_ns"] = amount(block, "start_ns") + amount(block, "duration_ns");
+  block["ranks"] = std::move(ranks);
+}
+
+// docs/metrics.md: of which metrics all ranks have a part.
+void add_profiles(Json& profile, const std::vector<Followers::Answer>& answers) {
+  constexpr const char* kMemory = "memory.peak_host_bytes";
+  constexpr const char* kExposed = "ranks.exposed_ratio";
+  Json& metrics = profile["metrics"];
+  double memory = get_number(metrics, kMemory).value_or(0.0);
+  double exposed = get_number(metrics, kExposed).value_or(0.0);
+  for (const Followers::Answer& one : answers) {
+    const Json& theirs = member(*one.answer, "metrics");
+    memory += get_number(theirs, kMemory).value_or(0.0);
+    exposed = std::min(exposed, get_number(theirs, kExposed).value_or(exposed));
+  }
+  metrics[kMemory] = memory;
+  metrics[kExposed] = exposed;
+}
+
 }  // namespace
 
 Result<void> Server::start_ranks(int ranks) {
@@ -69,38 +114,49 @@ Result<Json> Server::handle_on_all(const std::string& name, const Json& request)
   const auto answers =
       followers_->answers(own ? kRankPatience : kFailurePatience, pass_on(request_id_));
   bool are_all_well = own.has_value();
-  bool is_any_lost = false;
+  bool is_refused_by_all = !own.has_value();
   for (const Followers::Answer& one : answers) {
     are_all_well = are_all_well && one.answer;
-    is_any_lost = is_any_lost || one.has_ended;
+    is_refused_by_all = is_refused_by_all && !one.has_ended && !one.answer &&
+                        one.answer.error().kind == own.error().kind;
   }
   if (!are_all_well) {
     const Error cause = cause_of(own, answers, ranks);
-    // All have refused the same change, and nothing has changed.
-    const bool is_refused = name == "prepare" && !own && !is_any_lost;
-    if (!is_refused) leave_ranks();
+    // All have refused the same, and nothing has changed.
+    const bool is_whole =
+        is_refused_by_all && (!steps_together(name) || is_agreed(own.error().kind));
+    if (!is_whole) leave_ranks();
     return tl::unexpected(cause);
   }
   for (const Followers::Answer& one : answers) {
     if (member(*one.answer, kParameterDigest) == member(*own, kParameterDigest)) continue;
     leave_ranks();
     return fail(ErrorKind::internal,
-                "after the training the parameters of rank " + std::to_string(one.rank) +
-                    " are not those of rank 0",
+                "after '" + name + "' the parameters of rank " + std::to_string(one.rank) + " of " +
+                    std::to_string(ranks) + " are not those of rank 0",
                 "train.ranks", "train with one rank, and report this");
   }
+  if (name == "run" || name == "steps" || name == "check_steps") add_ranks(*own, answers);
+  if (name == "profile") add_profiles(*own, answers);
   return own;
 }
 
 Result<Json> Server::handle_together(const std::string& name, const Json& request) {
-  if (name == "prepare") return handle_here(name, request);
   auto done = name == "load" ? load_together(request) : handle_here(name, request);
-  if (!done) {
+  if (!done && steps_together(name) && (name == "load" || !is_agreed(done.error().kind))) {
     // Whoever waits for this rank fails now, instead of when its patience is over.
     job_.reset();
     group_.reset();
   }
   return done;
+}
+
+Result<void> Server::tell_parameters(Json& answer) {
+  if (job_->ranks() == nullptr) return {};
+  const auto digest = job_->parameter_digest();
+  if (!digest) return tl::unexpected(digest.error());
+  answer[kParameterDigest] = *digest;
+  return {};
 }
 
 Result<Json> Server::load_together(const Json& request) {

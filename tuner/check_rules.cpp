@@ -22,6 +22,10 @@ constexpr double kNegligibleNorm = 1e-3;  // of the largest reference update
 constexpr double kNegligibleGrowth = 1e-2;
 constexpr double kLossTolerance = 0.1;
 constexpr double kLeastLossScale = 0.1;
+constexpr double kLeastOtherLossScale = 1e-12;
+constexpr double kOfOwnLoss = 1.5;
+constexpr double kMostOwnLossShare = 0.9;
+constexpr double kOfOwnReachedLoss = 3.0;
 constexpr std::size_t kMostNamedParameters = 100;
 constexpr double kMostOutputShare = 0.5;
 constexpr double kOfOwnOutputShare = 1.5;
@@ -85,19 +89,64 @@ std::optional<std::string> parameter_fault(const UpdateComparison::Parameter& pa
   return std::nullopt;
 }
 
-std::optional<std::string> loss_fault(const UpdateComparison& updates) {
+// How far rounding the start alone moves a loss of the job; 0: not known.
+double own_loss_difference(const UpdateComparison* rounded) {
+  double largest = 0.0;
+  if (rounded == nullptr) return largest;
+  const std::size_t steps =
+      std::min(rounded->reference_losses.size(), rounded->candidate_losses.size());
+  for (std::size_t i = 0; i < steps; ++i) {
+    const double apart = std::abs(rounded->candidate_losses[i] - rounded->reference_losses[i]);
+    if (std::isfinite(apart)) largest = std::max(largest, apart);
+  }
+  return largest;
+}
+
+// How far the loss of a step may be from the reference's.
+class LossLimit {
+ public:
+  // REQUIRES: the reference has a loss.
+  LossLimit(const UpdateComparison& updates, const UpdateComparison* rounded, Stage stage,
+            LossKind kind)
+      : kind_(kind),
+        stage_(stage),
+        first_(std::abs(updates.reference_losses.front())),
+        own_(kind == LossKind::other ? own_loss_difference(rounded) : 0.0) {}
+
+  [[nodiscard]] double of(double reference) const {
+    if (kind_ == LossKind::cross_entropy) {
+      return kLossTolerance * std::max(std::abs(reference), kLeastLossScale);
+    }
+    // Targets give such a loss its scale, so that no number is small for all jobs.
+    const double scale = std::max({std::abs(reference), first_, kLeastOtherLossScale});
+    const double least = kLossTolerance * scale;
+    return stage_ == Stage::reached
+               ? std::max(least, kOfOwnReachedLoss * own_)
+               : std::clamp(kOfOwnLoss * own_, least, kMostOwnLossShare * scale);
+  }
+
+ private:
+  LossKind kind_;
+  Stage stage_;
+  double first_;
+  double own_;
+};
+
+std::optional<std::string> loss_fault(const UpdateComparison& updates,
+                                      const UpdateComparison* rounded, Stage stage, LossKind kind) {
   if (updates.reference_losses.size() != updates.candidate_losses.size()) {
     return fmt::format("{} losses against {} of the reference", updates.candidate_losses.size(),
                        updates.reference_losses.size());
   }
+  if (updates.reference_losses.empty()) return std::nullopt;
+  const LossLimit limit(updates, rounded, stage, kind);
   for (std::size_t i = 0; i < updates.reference_losses.size(); ++i) {
     const double reference = updates.reference_losses[i];
     const double candidate = updates.candidate_losses[i];
-    const double scale = std::max(std::abs(reference), kLeastLossScale);
-    if (!(std::abs(candidate - reference) <= kLossTolerance * scale)) {
-      return fmt::format("the loss of step {} is {:.4g} against {:.4g} (within 10 %)", i + 1,
-                         candidate, reference);
-    }
+    const double most = limit.of(reference);
+    if (std::abs(candidate - reference) <= most) continue;  // NaN is a fault
+    return fmt::format("the loss of step {} is {:.4g} against {:.4g} (at most {:.2g} apart)", i + 1,
+                       candidate, reference, most);
   }
   return std::nullopt;
 }
@@ -248,8 +297,8 @@ std::optional<std::string> why_not_comparable(const UpdateComparison& updates) {
   return std::nullopt;
 }
 
-CheckRecord numerics(const UpdateComparison& updates, const UpdateComparison* rounded,
-                     Stage stage) {
+CheckRecord numerics(const UpdateComparison& updates, const UpdateComparison* rounded, Stage stage,
+                     LossKind loss) {
   CheckRecord check{.risk = "numerics", .passed = false, .steps = updates.steps};
   if (!updates.finite || !losses_are_finite(updates.candidate_losses)) {
     check.detail = "NaN or infinity " + with_steps(updates.steps);
@@ -299,7 +348,7 @@ CheckRecord numerics(const UpdateComparison& updates, const UpdateComparison* ro
     check.detail = *fault + ", " + with_steps(updates.steps);
     return check;
   }
-  if (fault = loss_fault(updates); fault) {
+  if (fault = loss_fault(updates, rounded, stage, loss); fault) {
     check.detail = *fault;
     return check;
   }
@@ -408,12 +457,13 @@ CheckRecord check_repeated(const UpdateComparison& updates, const UpdateComparis
   return check;
 }
 
-CheckRecord check_numerics(const UpdateComparison& updates, const UpdateComparison* rounded) {
-  return numerics(updates, rounded, Stage::initial);
+CheckRecord check_numerics(const UpdateComparison& updates, const UpdateComparison* rounded,
+                           LossKind loss) {
+  return numerics(updates, rounded, Stage::initial, loss);
 }
 
 CheckRecord check_reached(const UpdateComparison& updates, bool is_exact,
-                          const UpdateComparison* rounded) {
+                          const UpdateComparison* rounded, LossKind loss) {
   if (const auto why = why_not_comparable(updates)) {
     const auto fault = input_fault(updates, is_exact);
     return {.risk = is_exact ? "exact" : "numerics",
@@ -421,7 +471,7 @@ CheckRecord check_reached(const UpdateComparison& updates, bool is_exact,
             .steps = updates.steps,
             .detail = fault ? *fault : "updates cannot be compared, because " + *why};
   }
-  return is_exact ? check_equal(updates) : numerics(updates, rounded, Stage::reached);
+  return is_exact ? check_equal(updates) : numerics(updates, rounded, Stage::reached, loss);
 }
 
 CheckRecord check_semantics(const UpdateComparison& updates, const std::string& rule) {

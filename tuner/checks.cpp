@@ -88,8 +88,16 @@ Claim claim_of(const SessionInput& input, const Configuration& change) {
   return may_round ? Claim::exact_or_numerics : Claim::exact;
 }
 
+LossKind loss_of(const SessionInput& input) {
+  // What a script minimises is not known.
+  const std::string& loss = input.recipe.loss;
+  const bool is_entropy = !input.is_script && (loss == "cross_entropy" || loss == "bce");
+  return is_entropy ? LossKind::cross_entropy : LossKind::other;
+}
+
 // From the state that the candidate's process has reached.
-Result<CheckRecord> look_from_reached(TrainingBackend& backend, const Configuration& reference,
+Result<CheckRecord> look_from_reached(const SessionInput& input, TrainingBackend& backend,
+                                      const Configuration& reference,
                                       const Configuration& candidate, Claim claim) {
   auto updates = backend.compare_updates(reference, candidate, kCheckSteps, CheckedSteps::reached);
   if (!updates) return forward_error(updates);
@@ -97,12 +105,13 @@ Result<CheckRecord> look_from_reached(TrainingBackend& backend, const Configurat
     CheckRecord check = check_reached(*updates, /*is_exact=*/true);
     if (check.passed || claim == Claim::exact) return check;
   }
-  CheckRecord check = check_reached(*updates, /*is_exact=*/false);
+  const LossKind loss = loss_of(input);
+  CheckRecord check = check_reached(*updates, /*is_exact=*/false, /*rounded=*/nullptr, loss);
   if (check.passed || !updates->finite) return check;
   // Is it the candidate that goes astray, or would the job by itself?
   auto rounded = backend.compare_rounded(reference);
   if (!rounded) return forward_error(rounded);
-  return check_reached(*updates, /*is_exact=*/false, &*rounded);
+  return check_reached(*updates, /*is_exact=*/false, &*rounded, loss);
 }
 
 Result<CheckRecord> run_exact(const SessionInput& input, TrainingBackend& backend,
@@ -139,19 +148,20 @@ Result<CheckRecord> run_numerics(const SessionInput& input, TrainingBackend& bac
   auto updates =
       backend.compare_updates(input.starting, same_batch, kCheckSteps, CheckedSteps::later);
   if (!updates) return forward_error(updates);
-  CheckRecord later = check_numerics(*updates);
+  const LossKind loss = loss_of(input);
+  CheckRecord later = check_numerics(*updates, /*rounded=*/nullptr, loss);
   if (!later.passed && updates->finite) {
     // Is it the candidate that goes astray, or would the job by itself?
     auto rounded = backend.compare_rounded(input.starting);
     if (!rounded && rounded.error().kind != ErrorKind::unsupported) return forward_error(rounded);
-    if (rounded) later = check_numerics(*updates, &*rounded);
+    if (rounded) later = check_numerics(*updates, &*rounded, loss);
   }
   const bool is_only_look = looks_at(backend).size() == 1;
   if (!is_only_look) later.detail += kAfterMeasuring;
   if (!later.passed || is_only_look) return later;
   updates = backend.compare_updates(input.starting, same_batch, 1, CheckedSteps::first);
   if (!updates) return forward_error(updates);
-  CheckRecord first = check_numerics(*updates);
+  CheckRecord first = check_numerics(*updates, /*rounded=*/nullptr, loss);
   return first.passed ? later : first;
 }
 
@@ -174,7 +184,7 @@ Result<std::vector<CheckRecord>> run_checks(const SessionInput& input, TrainingB
   const Configuration whole = same_job(input, candidate);
   const Configuration reference = needs_numerics ? input.starting : same_job(input, incumbent);
   if (differ_in_extension(input, reference, whole) && backend.share_process(whole, candidate)) {
-    auto reached = look_from_reached(backend, reference, whole, claim_of(input, change));
+    auto reached = look_from_reached(input, backend, reference, whole, claim_of(input, change));
     if (reached) reached->detail += kAfterBlocks;
     auto passed = keep(std::move(reached));
     if (!passed) return forward_error(passed);
@@ -217,7 +227,7 @@ Result<CheckRecord> check_trained(const SessionInput& input, TrainingBackend& ba
     return fail(ErrorKind::unsupported,
                 "a knob that makes another training job needs a process of its own");
   }
-  auto check = look_from_reached(backend, input.starting, candidate,
+  auto check = look_from_reached(input, backend, input.starting, candidate,
                                  claim_of(input, input.starting.change_to(candidate)));
   if (check) check->detail += kAfterTraining;
   return check;

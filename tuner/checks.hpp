@@ -29,9 +29,14 @@ inline constexpr std::int64_t kCheckSteps = 8;
 [[nodiscard]] CheckRecord check_repeated(const UpdateComparison& updates,
                                          const UpdateComparison& own);
 
+// What the losses of a job are. Of a cross entropy it is known which values are small. Other losses, such as a
+// mean squared error, have the scale of their targets: one of 1e-4 may be large.
+enum class LossKind { cross_entropy, other };
+
 // The check of a change of numerics. It passes if
 //
-// - all values are finite, and the loss of each step is within 10 % of the reference's (of 0.1 at least);
+// - all values are finite, and the loss of each step is within 10 % of the reference's: of 0.1 at least for a
+//   cross entropy, of the reference's first loss at least for others;
 // - the update of each parameter has a norm of 0.8 to 1.25 times the reference's, and a cosine of at least
 //   0.8 with it;
 // - a parameter whose reference update is below a thousandth of the largest one, which is mostly rounding,
@@ -45,9 +50,11 @@ inline constexpr std::int64_t kCheckSteps = 8;
 // Some models amplify rounding: eight steps of a ResNet with small batches from parameters rounded to 16 bits
 // deviate as far as eight steps in 16 bits. `rounded`, if not null, compares such steps of the reference with
 // the reference itself. Each cosine must then reach two thirds of the one in `rounded`, where that is below
-// 0.8, and outputs may differ by 1.5 times as much as in `rounded`, up to 0.9.
+// 0.8, and outputs may differ by 1.5 times as much as in `rounded`, up to 0.9. So may losses other than a cross
+// entropy, by the largest difference of a step in `rounded`, and up to 0.9 of the loss.
 [[nodiscard]] CheckRecord check_numerics(const UpdateComparison& updates,
-                                         const UpdateComparison* rounded = nullptr);
+                                         const UpdateComparison* rounded = nullptr,
+                                         LossKind loss = LossKind::cross_entropy);
 
 // The check of steps from a state that a training has reached (CheckedSteps::reached). As check_equal() if
 // `is_exact`, else as check_numerics(), with two differences:
@@ -55,10 +62,12 @@ inline constexpr std::int64_t kCheckSteps = 8;
 // - If the steps would not move the reference, or lead it to NaN, updates say nothing. Then only the inputs
 //   are compared.
 // - With `rounded`, where rounding the start changes the norm of an update, its norm ratio may differ from 1
-//   by 1.5 times as much as in `rounded` (0.2 at least). Outputs may differ by three times as much as in
-//   `rounded`, because late in a training the steps change outputs by less than 16 bits do.
+//   by 1.5 times as much as in `rounded` (0.2 at least). Outputs, and losses other than a cross entropy, may
+//   differ by three times as much as in `rounded`, because late in a training the steps change outputs by
+//   less than 16 bits do.
 [[nodiscard]] CheckRecord check_reached(const UpdateComparison& updates, bool is_exact,
-                                        const UpdateComparison* rounded = nullptr);
+                                        const UpdateComparison* rounded = nullptr,
+                                        LossKind loss = LossKind::cross_entropy);
 
 // The check of a change of semantics. Such a change trains differently by design, so only finite values are
 // required. `rule` says what became of batch size and learning rate, and is added to the detail.
@@ -86,7 +95,8 @@ inline constexpr std::int64_t kCheckSteps = 8;
 
 // The check after the training with `best`, in the process that trained, from the trained weights. REQUIRES:
 // checked_after_training() is not the starting configuration. This function, checked_after_training() and
-// blamed_part() read only these fields of `input`: recipe, knobs, extension_knobs, starting, job_facts.
+// blamed_part() read only these fields of `input`: recipe, is_script, knobs, extension_knobs, starting,
+// job_facts.
 [[nodiscard]] Result<CheckRecord> check_trained(const SessionInput& input, TrainingBackend& backend,
                                                 const Configuration& best);
 

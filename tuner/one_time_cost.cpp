@@ -36,7 +36,9 @@ bool is_charged_proposal(const TrialRecord& trial) {
 std::int64_t training_samples(const recipes::Recipe& recipe, const Json& job_facts) {
   // A script tells what is left of its training, where its variables tell that.
   if (const auto left = get_integer(job_facts, "samples_left")) return *left;
-  if (!recipe.train.epochs) return recipe.train.steps.value_or(0) * recipe.train.batch_size;
+  if (!recipe.train.epochs) {
+    return recipe.train.steps.value_or(0) * recipe.train.batch_size * recipe.train.ranks;
+  }
   return *recipe.train.epochs * get_integer(job_facts, "train_samples").value_or(0);
 }
 

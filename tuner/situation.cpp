@@ -52,14 +52,26 @@ Json recipe_json(const SessionInput& input) {
   Json transforms = Json::array();
   for (const recipes::Typed& transform : recipe.input)
     transforms.push_back(transform.type);
-  return {{"batch_size", recipe.train.batch_size},
-          {"train_samples_total", training_samples(recipe, input.job_facts)},
-          {"checkpoint_every_ns", recipe.checkpoint_every.count()},
-          {"optimizer", recipe.optimizer.type},
-          {"model", recipe.model.type},
-          {"data", recipe.data.type},
-          {"input", std::move(transforms)},
-          {"deterministic", recipe.deterministic}};
+  Json json = {{"batch_size", recipe.train.batch_size},
+               {"train_samples_total", training_samples(recipe, input.job_facts)},
+               {"checkpoint_every_ns", recipe.checkpoint_every.count()},
+               {"optimizer", recipe.optimizer.type},
+               {"model", recipe.model.type},
+               {"data", recipe.data.type},
+               {"input", std::move(transforms)},
+               {"deterministic", recipe.deterministic}};
+  if (recipe.train.ranks > 1) json["ranks"] = recipe.train.ranks;
+  return json;
+}
+
+// What one of several ranks has of the machine: metrics and knobs are those of a rank.
+Json environment_json(const SessionInput& input) {
+  Machine machine = input.machine;
+  if (const int ranks = input.recipe.train.ranks; ranks > 1) {
+    machine.cpus_allowed = std::max(1, machine.cpus_allowed / ranks);
+    machine.physical_cores = std::max(1, machine.physical_cores / ranks);
+  }
+  return machine.to_json();
 }
 
 std::string_view scaling_name(recipes::LearningRateScaling scaling) {
@@ -126,7 +138,7 @@ Json situation_for(const std::string& plugin, const SessionInput& input,
   return {{"schema", kSchema},
           {"metrics", metrics},
           {"places", places},
-          {"environment", input.machine.to_json()},
+          {"environment", environment_json(input)},
           {"job", input.job_facts},
           {"recipe", recipe_json(input)},
           {"knobs", knobs_json(input)},

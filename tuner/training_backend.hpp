@@ -96,6 +96,8 @@ struct Profile {
 // Every call blocks until the answer is there. An error means that the *configuration* failed (out of memory,
 // crash, timeout, unsupported). The backend still works after any error except ErrorKind::cancelled, which
 // means that somebody asked the run to stop.
+//
+// A job that is only measured, such as that of a guard, leaves checks and profiles as they are: ErrorKind::unsupported.
 class TrainingBackend {
  public:
   TrainingBackend() = default;
@@ -135,15 +137,27 @@ class TrainingBackend {
   // them.
   virtual Result<UpdateComparison> compare_updates(const Configuration& reference,
                                                    const Configuration& candidate,
-                                                   std::int64_t steps, CheckedSteps which) = 0;
+                                                   std::int64_t steps, CheckedSteps which) {
+    static_cast<void>(reference);
+    static_cast<void>(candidate);
+    static_cast<void>(steps);
+    static_cast<void>(which);
+    return fail(ErrorKind::unsupported, kOnlyMeasured);
+  }
 
   // Repeats the steps of the last compare_updates() twice under `configuration`: from the same state (the
   // reference) and from that state with its parameters rounded to 16 bits (the candidate). It shows how much
   // rounding alone changes the updates of this job. ErrorKind::unsupported: the job cannot do that, and the
   // usual limits apply.
-  virtual Result<UpdateComparison> compare_rounded(const Configuration& configuration) = 0;
+  virtual Result<UpdateComparison> compare_rounded(const Configuration& configuration) {
+    static_cast<void>(configuration);
+    return fail(ErrorKind::unsupported, kOnlyMeasured);
+  }
 
-  virtual Result<Profile> profile(const Configuration& configuration) = 0;
+  virtual Result<Profile> profile(const Configuration& configuration) {
+    static_cast<void>(configuration);
+    return fail(ErrorKind::unsupported, kOnlyMeasured);
+  }
 
   // Traces a few steps under `configuration` within about `limit`, in a process of its own in which nothing
   // is timed and which has ended when the call returns. Adds signals to the metrics of `profile`, which is
@@ -156,6 +170,9 @@ class TrainingBackend {
     static_cast<void>(limit);
     return {};
   }
+
+ private:
+  static constexpr const char* kOnlyMeasured = "this job is only measured";
 };
 
 }  // namespace autotuned::tuner

@@ -6,6 +6,8 @@ import os
 import pathlib
 import platform
 import re
+import shutil
+import subprocess
 import time
 
 from report import last_line
@@ -30,12 +32,58 @@ def find(value, key):
     return None
 
 
-def link_libtorch(root, folder):
+def torch_of(python):
+    """The folder of torch that this Python would import, or None. Nothing is imported."""
+    code = "import importlib.util as u; found = u.find_spec('torch'); print(found.origin if found else '')"
+    try:
+        done = subprocess.run([python, "-c", code], cwd="/", capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    origin = done.stdout.strip()
+    return pathlib.Path(origin).parent if done.returncode == 0 and origin else None
+
+
+def python_with_torch(given):
+    """The Python that PyTorch is measured with: the given one, or python3 if that has torch. None: there is none."""
+    if given is not None:
+        return given
+    python = shutil.which("python3")
+    return pathlib.Path(python) if python and torch_of(python) else None
+
+
+def version_of(torch):
+    file = torch / "version.py"
+    told = re.search(r"__version__ = '([^']+)'", file.read_text()) if file.exists() else None
+    return told.group(1) if told else "?"
+
+
+def wanted_version(root):
+    """Of torch, as the build has it; None where the list is not there."""
+    file = root / "scripts/requirements.txt"
+    told = re.search(r"^torch==([0-9.]+)", file.read_text(), re.M) if file.exists() else None
+    return told.group(1) if told else None
+
+
+def link_libtorch(root, folder, python):
+    """Makes .deps/python where there is none: a link to the folder, or to where this Python has its torch. Why the programs
+    will not find LibTorch; empty if they will."""
     place = root / ".deps/python"
-    if folder is None or place.exists():
-        return
-    place.parent.mkdir(exist_ok=True)
-    place.symlink_to(folder.resolve())
+    wanted = wanted_version(root)
+    if not place.exists():
+        torch = torch_of(python) if folder is None and python is not None else None
+        if torch is not None and wanted in (None, version_of(torch).partition("+")[0]):
+            folder = torch.parent
+        if folder is None:
+            found = f"; {python} has {version_of(torch)}" if torch is not None else ""
+            return (f"there is none: give --libtorch the folder that holds torch/ and nvidia/, such as the site-packages of "
+                    f"a Python with torch {wanted or 'of the build'}{found}")
+        place.parent.mkdir(exist_ok=True)
+        place.unlink(missing_ok=True)  # a link to what is gone
+        place.symlink_to(folder.resolve())
+    there = version_of(place / "torch")
+    if wanted not in (None, there.partition("+")[0]):
+        return f"{place.resolve()} has torch {there}, and the programs were built with {wanted}"
+    return ""
 
 
 def environment():
@@ -51,10 +99,8 @@ def libraries(root):
         name, _, version = folder.name.removesuffix(".dist-info").partition("-")
         if name.startswith(("torch", "nvidia")):
             versions[name] = version
-    version = place / "torch/version.py"
-    if version.exists():
-        told = re.search(r"__version__ = '([^']+)'", version.read_text())
-        versions["torch"] = told.group(1) if told else "?"
+    if (place / "torch/version.py").exists():
+        versions["torch"] = version_of(place / "torch")
     return versions
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The recipes RESNET and PICTURE_BOUND of jobs.py in PyTorch on the GPU. Prints one line of JSON.
+"""The recipes RESNET, RESNET50 and PICTURE_BOUND of jobs.py in PyTorch on the GPU. Prints one line of JSON.
 
-usage: torch_peer.py rate [--batch 64] [--compile]            ResNet-18, whose pictures need no loading
-       torch_peer.py trace FILE [--batch 64]                  the same under torch.profiler
+usage: torch_peer.py rate [--model resnet18] [--batch 64] [--autocast] [--lr 0.001] [--weight-decay 0] [--compile]
+                                                              a ResNet, whose pictures need no loading
+       torch_peer.py trace FILE [as rate]                     the same under torch.profiler
        torch_peer.py pictures [--batch 64] [--workers 8]      large pictures, made by a DataLoader
 """
 
@@ -39,17 +40,48 @@ def basic_block(torch, inputs, outputs, stride):
     return Block()
 
 
-def resnet18(torch):
+def bottleneck(torch, inputs, width, stride):
     nn = torch.nn
+    outputs = 4 * width
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv1 = nn.Conv2d(inputs, width, 1, bias=False)
+            self.bn1 = nn.BatchNorm2d(width)
+            self.conv2 = nn.Conv2d(width, width, 3, stride, 1, bias=False)
+            self.bn2 = nn.BatchNorm2d(width)
+            self.conv3 = nn.Conv2d(width, outputs, 1, bias=False)
+            self.bn3 = nn.BatchNorm2d(outputs)
+            self.relu = nn.ReLU(inplace=True)
+            self.downsample = None
+            if stride != 1 or inputs != outputs:
+                self.downsample = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False),
+                                                nn.BatchNorm2d(outputs))
+
+        def forward(self, x):
+            y = self.relu(self.bn1(self.conv1(x)))
+            y = self.relu(self.bn2(self.conv2(y)))
+            y = self.bn3(self.conv3(y))
+            return self.relu(y + (x if self.downsample is None else self.downsample(x)))
+
+    return Block()
+
+
+def resnet(torch, name):
+    """ResNet-18 or ResNet-50 as torchvision has them."""
+    nn = torch.nn
+    block, growth, depths = (basic_block, 1, (2, 2, 2, 2)) if name == "resnet18" else (bottleneck, 4, (3, 4, 6, 3))
     layers = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)]
     channels = 64
-    for outputs, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
-        layers += [basic_block(torch, channels, outputs, stride), basic_block(torch, outputs, outputs, 1)]
-        channels = outputs
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000))
+    for width, stride, depth in zip((64, 128, 256, 512), (1, 2, 2, 2), depths):
+        for number in range(depth):
+            layers.append(block(torch, channels, width, stride if number == 0 else 1))
+            channels = growth * width
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 1000))
 
 
-def resnet18_batches(torch, batch):
+def resnet_batches(torch, batch):
     """As much as a loader would have ready: batches in page-locked memory."""
     ready = [(torch.rand(batch, 3, 224, 224).pin_memory(), (torch.arange(batch) % 1000).pin_memory()) for _ in range(4)]
     return itertools.cycle(ready)
@@ -87,22 +119,27 @@ def picture_batches(torch, batch, workers):
 
 
 class Job:
-    def __init__(self, torch, model, batches, is_compiled):
+    def __init__(self, torch, model, batches, given):
         self.torch = torch
         self.model = model.cuda()
-        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.001, momentum=0.9)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=given.lr, momentum=0.9,
+                                         weight_decay=given.weight_decay)
         self.batches = batches
-        self.loss = torch.compile(self.loss_of) if is_compiled else self.loss_of
+        self.has_autocast = given.autocast
+        self.scaler = torch.amp.GradScaler("cuda", enabled=given.autocast)  # which else does nothing
+        self.loss = torch.compile(self.loss_of) if given.compile else self.loss_of
 
     def loss_of(self, pictures, labels):
-        return self.torch.nn.functional.cross_entropy(self.model(pictures), labels)
+        with self.torch.autocast("cuda", self.torch.float16, enabled=self.has_autocast):
+            return self.torch.nn.functional.cross_entropy(self.model(pictures), labels)
 
     def step(self):
         # Copied beside the step before.
         pictures, labels = (part.cuda(non_blocking=True) for part in next(self.batches))
         self.optimizer.zero_grad(set_to_none=True)
-        self.loss(pictures, labels).backward()
-        self.optimizer.step()
+        self.scaler.scale(self.loss(pictures, labels)).backward()
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
 
 
 def main():
@@ -110,6 +147,10 @@ def main():
     parser.add_argument("what", choices=["rate", "trace", "pictures"])
     parser.add_argument("file", nargs="?")
     parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--model", choices=["resnet18", "resnet50"], default="resnet18")
+    parser.add_argument("--autocast", action="store_true")
+    parser.add_argument("--lr", type=float, default=0.001)
+    parser.add_argument("--weight-decay", type=float, default=0.0)
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--workers", type=int, default=8)
     given = parser.parse_args()
@@ -119,9 +160,9 @@ def main():
         raise SystemExit("torch sees no GPU")
     torch.manual_seed(1)
     if given.what == "pictures":
-        job = Job(torch, pooling_cnn(torch), picture_batches(torch, given.batch, given.workers), given.compile)
+        job = Job(torch, pooling_cnn(torch), picture_batches(torch, given.batch, given.workers), given)
     else:
-        job = Job(torch, resnet18(torch), resnet18_batches(torch, given.batch), given.compile)
+        job = Job(torch, resnet(torch, given.model), resnet_batches(torch, given.batch), given)
     for _ in range(WARMUP):
         job.step()
     torch.cuda.synchronize()

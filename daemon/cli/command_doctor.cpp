@@ -8,9 +8,12 @@
 #include <chrono>
 #include <iostream>
 #include <iterator>
+#include <sstream>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/machine/machine_state.hpp"
 #include "base/text.hpp"
@@ -146,27 +149,40 @@ Finding examine_plugins(const Places& places) {
           std::to_string(ready) + " ready" + unusable};
 }
 
-Finding examine_history(const std::filesystem::path& file) {
+// One for each pair of tables of which a row of the one lacks a row of the other.
+std::vector<Finding> missing_references(const std::string& file, const std::string& lines) {
+  std::vector<Finding> findings;
+  std::istringstream rest(lines);
+  for (std::string line; std::getline(rest, line);) {
+    findings.push_back({Health::warning, "history",
+                        file + ": " + line +
+                            "; everything else can be read. A copy that 'autotuned history backup' "
+                            "made earlier may have both"});
+  }
+  return findings;
+}
+
+std::vector<Finding> examine_history(const std::filesystem::path& file) {
+  const auto one = [](Health health, std::string text) {
+    return std::vector{Finding{health, "history", std::move(text)}};
+  };
   auto history = storage::History::open(file, storage::Access::read_only);
   if (!history && history.error().kind == ErrorKind::not_found) {
-    return {Health::ok, "history", file.string() + " does not exist yet; the first run creates it"};
+    return one(Health::ok, file.string() + " does not exist yet; the first run creates it");
   }
-  if (!history) return {Health::broken, "history", history.error().message()};
+  if (!history) return one(Health::broken, history.error().message());
   auto integrity = history->check_integrity();
-  if (!integrity) return {Health::broken, "history", integrity.error().message()};
-  if (*integrity != "ok") {
-    const bool is_reference = integrity->starts_with(storage::kMissingReference);
-    std::ranges::replace(*integrity, '\n', is_reference ? ',' : ' ');
-    if (is_reference) {
-      return {Health::warning, "history",
-              file.string() + ": " + *integrity + "; everything else can be read"};
-    }
-    return {Health::broken, "history",
-            file.string() + " is damaged: " + *integrity +
-                "; move it away to start a new one; 'sqlite3 FILE .recover' may save its rows"};
+  if (!integrity) return one(Health::broken, integrity.error().message());
+  if (integrity->starts_with(storage::kMissingReference)) {
+    return missing_references(file.string(), *integrity);
   }
-  return {Health::ok, "history",
-          fmt::format("{}, integrity ok, {}", file.string(), known_runs(file).text)};
+  if (*integrity != "ok") {
+    std::ranges::replace(*integrity, '\n', ' ');
+    return one(Health::broken,
+               file.string() + " is damaged: " + *integrity +
+                   "; move it away to start a new one; 'sqlite3 FILE .recover' may save its rows");
+  }
+  return one(Health::ok, fmt::format("{}, integrity ok, {}", file.string(), known_runs(file).text));
 }
 
 Finding examine_disk() {
@@ -258,10 +274,10 @@ int doctor(const std::filesystem::path& history_file, bool as_json) {
       examine_precision(machine),
       examine_gpu(machine),
       examine_trainer(places, machine),
-      examine_plugins(places),
-      examine_history(history),
-      examine_locks(),
-      examine_disk()};
+      examine_plugins(places)};
+  std::ranges::move(examine_history(history), std::back_inserter(findings));
+  findings.push_back(examine_locks());
+  findings.push_back(examine_disk());
   add_disturbances(machine, before, first_look, findings);
   bool is_broken = false;
   Json list = Json::array();

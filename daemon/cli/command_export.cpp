@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // export: a run for others, as a page or as figures that other programs plot.
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <string>
@@ -37,8 +38,10 @@ Result<void> write(const std::filesystem::path& file, const char* what, std::str
 Result<void> write_logs(const ExportOptions& options, const NamedRun& named,
                         std::vector<Written>& written) {
   const std::string& run = named.run.id.text;
+  // A script has no output folder of ours.
+  const std::filesystem::path output = named.run.output_dir;
   const std::vector<Json> log =
-      read_training_log(std::filesystem::path(named.run.output_dir) / "log" / kTrainingLog, run);
+      output.empty() ? std::vector<Json>() : read_training_log(output / "log" / kTrainingLog, run);
   std::vector<LogPoint> points = training_points(log);
   const std::vector<LogPoint> trials = trial_points(named.trials);
   points.insert(points.end(), trials.begin(), trials.end());
@@ -82,6 +85,19 @@ Result<void> write_all(const ExportOptions& options, const storage::History& his
   return write_logs(options, *named, written);
 }
 
+// The second would replace the first. Empty where there is none.
+std::string file_named_twice(const ExportOptions& options) {
+  std::vector<std::filesystem::path> files;
+  for (const std::filesystem::path* file : {&options.html, &options.csv, &options.jsonl}) {
+    if (file->empty()) continue;
+    std::error_code ignored;
+    const auto place = std::filesystem::absolute(*file, ignored).lexically_normal();
+    if (std::ranges::find(files, place) != files.end()) return file->string();
+    files.push_back(place);
+  }
+  return {};
+}
+
 }  // namespace
 
 int export_run(const ExportOptions& options) {
@@ -91,6 +107,11 @@ int export_run(const ExportOptions& options) {
                          "no output was named",
                          {},
                          "give --html FILE, --tensorboard DIR, --csv FILE or --jsonl FILE"},
+                        kUsageError);
+  }
+  if (const std::string twice = file_named_twice(options); !twice.empty()) {
+    return report_error({ErrorKind::invalid, "two outputs have the same name", twice,
+                         "give each a file of its own"},
                         kUsageError);
   }
   auto history = open_history(options.history, storage::Access::read_only);

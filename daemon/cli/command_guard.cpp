@@ -6,6 +6,7 @@
 #include <optional>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "base/file.hpp"
@@ -31,6 +32,7 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr const char* kBest = "best";
+constexpr const char* kLogsOfThis = "guard-this";
 constexpr nanoseconds kBetweenLines = std::chrono::seconds(5);
 
 // What is on this machine, and what both sides share.
@@ -119,7 +121,8 @@ std::optional<GuardSide> other_side(const GuardOptions& options, const GuardSide
   return side;
 }
 
-Result<TrainerJobSpec> spec_of(const GuardSide& side, const Here& here, const DeviceLock& lock,
+// `locks`: for the trainers to inherit.
+Result<TrainerJobSpec> spec_of(const GuardSide& side, const Here& here, std::vector<int> locks,
                                const std::filesystem::path& folder) {
   auto libraries = libraries_for(side.recipe, here.trainer_plugins);
   if (!libraries) return tl::unexpected(libraries.error());
@@ -130,15 +133,9 @@ Result<TrainerJobSpec> spec_of(const GuardSide& side, const Here& here, const De
   spec.plugins = *std::move(libraries);
   spec.trainer = side.trainer;
   spec.folder = folder;
-  spec.device_locks = lock.descriptors();
+  spec.device_locks = std::move(locks);
   spec.measurement_lock = measurement_lock_file();
   spec.on_warning = report_warning;
-  std::error_code failed;
-  std::filesystem::create_directories(spec.folder, failed);
-  if (failed) {
-    return tl::unexpected(
-        system_error(failed.value(), "cannot make the folder for logs", spec.folder.string()));
-  }
   return spec;
 }
 
@@ -146,13 +143,25 @@ Result<GuardResult> measure(const GuardPlan& plan, const Here& here, bool as_jso
   const auto lock = lock_device_for("guard", plan.own.recipe, here.machine);
   if (!lock) return tl::unexpected(lock.error());
   const std::filesystem::path log = plan.own.recipe.output_dir / "log";
-  auto own_spec = spec_of(plan.own, here, *lock, log / "guard-this");
+  // It stands for both folders.
+  const auto logs = lock_logs_for("guard", plan.own.recipe, log / kLogsOfThis);
+  if (!logs) return forward_error(logs);
+  std::vector<int> locks = lock->descriptors();
+  if (logs->is_open()) locks.push_back(logs->get());
+  auto own_spec = spec_of(plan.own, here, locks, log / kLogsOfThis);
   if (!own_spec) return tl::unexpected(own_spec.error());
   SignalCancel cancel;
   TrainerJob own(*std::move(own_spec), cancel);
   std::optional<TrainerJob> against;
   if (plan.has_two_jobs()) {
-    auto spec = spec_of(plan.against, here, *lock, log / "guard-against");
+    const std::filesystem::path folder = log / "guard-against";
+    std::error_code failed;
+    std::filesystem::create_directories(folder, failed);
+    if (failed) {
+      return tl::unexpected(
+          system_error(failed.value(), "cannot make the folder for logs", folder.string()));
+    }
+    auto spec = spec_of(plan.against, here, locks, folder);
     if (!spec) return tl::unexpected(spec.error());
     against.emplace(*std::move(spec), cancel);
   }

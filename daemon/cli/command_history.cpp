@@ -6,6 +6,7 @@
 #include <ctime>
 #include <iostream>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "daemon/plugin_list/plugin_names.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "daemon/report/job_trend.hpp"
+#include "daemon/report/memory_fallback.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/run_files.hpp"
 #include "daemon/report/script_report.hpp"
@@ -42,7 +44,9 @@ std::optional<std::int64_t> day_start_ns(const std::string& text) {
   const std::time_t seconds = std::mktime(&day);
   // mktime makes the 3rd of March of the 31st of February.
   if (seconds == -1 || day.tm_mday != day_of_month) return std::nullopt;
-  return static_cast<std::int64_t>(seconds) * 1'000'000'000;
+  // The years 1678 to 2261, in nanoseconds: no run is older or younger.
+  constexpr std::int64_t kMostSeconds = 9'200'000'000;
+  return std::clamp<std::int64_t>(seconds, -kMostSeconds, kMostSeconds) * 1'000'000'000;
 }
 
 // A recipe, on this machine and with the plugins that are here.
@@ -107,6 +111,14 @@ Result<AllBest> all_best(const storage::History& history, const Machine& machine
     if (!best) return forward_error(best);
     if (!*best) continue;
     auto found = history.run((*best)->run.text);
+    // A row that was edited or damaged costs itself.
+    const bool is_lost = !found && (found.error().kind == ErrorKind::not_found ||
+                                    found.error().kind == ErrorKind::corrupt);
+    if (is_lost) {
+      report_warning("the best configuration of " + run.recipe_name +
+                     " is left out: " + found.error().message());
+      continue;
+    }
     if (!found) return forward_error(found);
     all.known.push_back({**best, std::move(*found)});
   }
@@ -150,7 +162,7 @@ int list_best(const std::filesystem::path& file, bool as_json) {
   };
   if (known.empty()) {
     tell_unconfirmed();
-    std::cout << "no best configuration is stored for this machine yet; `autotuned run RECIPE` "
+    std::cout << "no best configuration is stored for this machine yet; `autotuned run FILE` "
                  "searches for one\n";
     return kDone;
   }
@@ -162,7 +174,15 @@ int list_best(const std::filesystem::path& file, bool as_json) {
                     change.empty() ? "the start: nothing faster was found"
                                    : change_text(one.run.starting, change)});
   }
-  std::cout << table_text(std::move(rows)) << "`autotuned best RECIPE` prints one as a recipe.\n";
+  std::cout << table_text(std::move(rows));
+  const auto scripts =
+      std::ranges::count_if(known, [](const KnownBest& one) { return is_script(one.run.recipe); });
+  if (scripts < std::ssize(known)) {
+    std::cout << "`autotuned best RECIPE` prints one as a recipe.\n";
+  }
+  if (scripts > 0) {
+    std::cout << "`autotuned patch SCRIPT` prints what was kept for a script as a diff.\n";
+  }
   tell_unconfirmed();
   return kDone;
 }
@@ -271,7 +291,7 @@ int list_history(const HistoryOptions& options) {
   std::vector<storage::RunRow> runs;
   auto history = open_history(options.history, storage::Access::read_only);
   // One more than is shown, to know whether there are more.
-  if (filter.limit >= 0) ++filter.limit;
+  if (filter.limit >= 0 && filter.limit < std::numeric_limits<std::int64_t>::max()) ++filter.limit;
   if (options.is_trend) filter.limit = -1;
   if (history) {
     auto found = history->runs(filter);
@@ -295,7 +315,7 @@ int list_history(const HistoryOptions& options) {
     const bool is_filtered = options.recipe || options.machine || options.plugin ||
                              options.verdict || options.since || has_more;
     std::cout << (is_filtered ? "no runs match these options\n"
-                              : "no runs yet; `autotuned run RECIPE` starts one\n");
+                              : "no runs yet; `autotuned run FILE` starts one\n");
     return kDone;
   }
   const auto scripts =
@@ -396,10 +416,13 @@ int best(const std::filesystem::path& file, const std::filesystem::path& recipe_
               << "\n";
     return kDone;
   }
+  const auto found_by = history->run(row.run.text);
+  const std::string fallback = found_by ? memory_fallback_text(*found_by) : std::string();
   const std::string speed =
       row.speedup.pairs > 0
           ? estimate_text(row.speedup) + " the speed of the starting configuration."
-          : "the starting configuration; no change was confirmed to be faster.";
+      : fallback.empty() ? "the starting configuration; no change was confirmed to be faster."
+                         : fallback + ".";
   const std::string comment =
       "From run " + row.run.text + ": " + speed + (note.empty() ? "" : "\nNote: " + note + ".");
   std::cout << recipes::to_yaml(recipes::with_configuration(job->recipe, row.best, job->knobs),
@@ -412,8 +435,13 @@ int forget(const std::filesystem::path& file, const std::filesystem::path& recip
   const auto job = read_job_or_report(recipe_file, plugin_folders, as_json);
   if (!job) return kUsageError;
   auto history = open_history(file, storage::Access::read_write);
-  if (!history) return report_error(history.error());
-  const auto forgotten = forget_best(*history, job->recipe.hash(), job->machine);
+  Result<bool> forgotten = false;
+  if (history) {
+    forgotten = forget_best(*history, job->recipe.hash(), job->machine);
+  } else if (history.error().kind != ErrorKind::not_found || !file.empty()) {
+    // Only the default place may be empty still.
+    return report_error(history.error());
+  }
   if (!forgotten) return report_error(forgotten.error());
   const bool is_forgotten = *forgotten;
   if (as_json) {

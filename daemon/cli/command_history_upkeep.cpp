@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <iostream>
 #include <thread>
 
@@ -48,7 +49,7 @@ Result<Removed> remove_runs(storage::History& history, const storage::PrunePlan&
 
 void print_removed(const Removed& removed, const storage::PrunePlan& plan, bool is_dry_run) {
   if (is_dry_run && !removed.runs.empty()) {
-    std::vector<std::vector<std::string>> rows = {{"run", "started", "recipe", "trials"}};
+    std::vector<std::vector<std::string>> rows = {{"run", "started", "job", "trials"}};
     for (const storage::PrunableRun& run : removed.runs) {
       rows.push_back({run.id.text, time_text(run.started_unix_ns), run.recipe_name,
                       std::to_string(run.trials)});
@@ -60,7 +61,8 @@ void print_removed(const Removed& removed, const storage::PrunePlan& plan, bool 
                            format_count(removed.trials));
   if (plan.kept_for_best > 0) {
     std::cout << fmt::format(
-        "kept {} that a best configuration comes from ('autotuned forget' removes it)\n",
+        "kept {} that a best configuration comes from ('autotuned forget RECIPE' drops that of a "
+        "recipe)\n",
         format_count(plan.kept_for_best));
   }
   if (plan.kept_unfinished > 0) {
@@ -94,6 +96,10 @@ int back_up_history(const BackupOptions& options) {
 int prune_history(const PruneOptions& options) {
   if (!options.older_than_days && !options.keep_last) {
     std::cerr << "error: prune needs --older-than DAYS or --keep-last N\n";
+    return kUsageError;
+  }
+  if (options.older_than_days && std::isnan(*options.older_than_days)) {
+    std::cerr << "error: --older-than takes a number of days\n";
     return kUsageError;
   }
   storage::PruneRule rule{.keep_last = options.keep_last};

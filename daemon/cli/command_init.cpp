@@ -115,7 +115,7 @@ int init(const InitOptions& options) {
   std::vector<std::string> notes = data->notes;
   if (data->samples == Samples::none) {
     for (const std::string& script : look_around(folder).scripts) {
-      notes.push_back(script + " is a script with PyTorch: `autotuned run " + script +
+      notes.push_back(script + " is a script with PyTorch: `autotuned run " + shell_word(script) +
                       "` tunes it without a recipe");
     }
   }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/digest.hpp"
+#include "base/printable.hpp"
 #include "base/process/process.hpp"
 #include "base/trial.hpp"
 #include "daemon/cli/command_functions.hpp"
@@ -55,6 +56,7 @@ Result<PatchedRun> newest_run_of(const storage::History& history,
                             .since_unix_ns = {},
                             .limit = kRunsLookedAt});
   if (!runs) return forward_error(runs);
+  const std::string tune = "`autotuned run " + shell_word(script.string()) + "`";
   const RunsOfScript found = find_runs_of_script(*runs, *content, script.filename().string());
   if (found.tuned != nullptr) {
     return PatchedRun{*found.tuned,
@@ -64,16 +66,15 @@ Result<PatchedRun> newest_run_of(const storage::History& history,
     const std::string& id = found.unconfirmed->id.text;
     return fail(ErrorKind::not_found, "run " + id + " of this script has confirmed nothing",
                 script.string(),
-                "`autotuned explain " + id + "` tells what it tried; `autotuned run " +
-                    script.string() + "` tunes it again");
+                "`autotuned explain " + id + "` tells what it tried; " + tune + " tunes it again");
   }
   if (found.of_other_text == nullptr) {
     return fail(ErrorKind::not_found, "no run has tuned this script", script.string(),
-                "`autotuned run " + script.string() + "` does");
+                tune + " does");
   }
   return fail(ErrorKind::not_found,
               "it has changed since run " + found.of_other_text->id.text + " tuned it",
-              script.string(), "`autotuned run " + script.string() + "` tunes it as it is now");
+              script.string(), tune + " tunes it as it is now");
 }
 
 // What the change of one knob gave: in the last accepted trial of it, in this run or an earlier one of the job.

@@ -75,12 +75,10 @@ Result<Json> record(const recipes::Recipe& recipe, const std::vector<recipes::Kn
   spec.trainer = find_places().trainer;
   spec.folder = file.parent_path() / "log";
   spec.device_locks = lock->descriptors();
-  std::error_code failed;
-  std::filesystem::create_directories(spec.folder, failed);
-  if (failed) {
-    return tl::unexpected(
-        system_error(failed.value(), "cannot make the folder for logs", spec.folder.string()));
-  }
+  // A run on another device may write there.
+  const auto logs = lock_logs_for("profile", recipe, spec.folder);
+  if (!logs) return forward_error(logs);
+  if (logs->is_open()) spec.device_locks.push_back(logs->get());
   spec.on_damage = [](const Json& damaged) {
     std::cerr << printable("skipped " + get_string(damaged, "file").value_or("?") + ": " +
                            get_string(damaged, "what").value_or("?"))

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <random>
@@ -22,6 +24,7 @@
 #include "daemon/plugin_list/plugin_names.hpp"
 #include "daemon/queue/client.hpp"
 #include "daemon/report/history_reading.hpp"
+#include "daemon/supervisor/launched.hpp"
 #include "daemon/supervisor/supervisor.hpp"
 #include "daemon/trainers/data_check.hpp"
 #include "storage/history.hpp"
@@ -33,21 +36,6 @@ namespace {
 std::string random_token() {
   std::random_device random;
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
-}
-
-// The session gets them as JSON, which would make others of them.
-Result<void> check_paths(const SessionRequest& request) {
-  std::vector<std::filesystem::path> paths = {request.recipe.file, request.recipe.output_dir,
-                                              request.history};
-  paths.insert(paths.end(), request.plugin_folders.begin(), request.plugin_folders.end());
-  for (const std::filesystem::path& path : paths) {
-    const Json text = path.string();
-    const auto arrived = parse_json(to_line(text), "a path");
-    if (arrived && *arrived == text) continue;
-    return fail(ErrorKind::invalid, "the path is no UTF-8", path.string(),
-                "rename it, or name another one");
-  }
-  return {};
 }
 
 std::string detached_text(std::int64_t job, const std::string& recipe) {
@@ -88,10 +76,7 @@ int run_in_daemon(DaemonClient client, SessionRequest request, const std::filesy
   return screen.conclude(outcome, options.as_json, options.require_gain);
 }
 
-}  // namespace
-
-int run(const RunOptions& options) {
-  if (!options.command.empty()) return run_script(options);
+int run_recipe(const RunOptions& options) {
   if (!options.allow.empty()) {
     return usage_error("--allow is for scripts; a recipe says it in tune.allow");
   }
@@ -135,7 +120,7 @@ int run(const RunOptions& options) {
   SessionRequest request = request_of(options);
   request.recipe = std::move(*recipe);
   if (*budget) request.recipe_budget = std::exchange(request.recipe.tune.budget, **budget);
-  const auto allowed = recipes::refuse_ranks(request.recipe, options.tune_only);
+  const auto allowed = recipes::refuse_ranks(request.recipe);
   if (!allowed) return usage_error(allowed.error().message());
   request.tune_only = options.tune_only;
   request.block_limit = *block_limit;
@@ -143,7 +128,6 @@ int run(const RunOptions& options) {
   if (const auto checked = check_paths(request); !checked) {
     return report_error(checked.error(), kUsageError);
   }
-
   if (!options.no_daemon) {
     auto daemon = DaemonClient::connect();
     if (!daemon) return report_error(daemon.error(), kEnvironmentUnusable);
@@ -157,6 +141,46 @@ int run(const RunOptions& options) {
       std::move(request), SupervisorLimits{}, [&screen](const Json& event) { screen.show(event); },
       [&screen] { screen.tick(); });
   return screen.conclude(outcome, options.as_json, options.require_gain);
+}
+
+// Of several processes that a launcher has started on this machine: rank 0 does the run, with as many ranks.
+int run_launched(const LaunchPlace& place, const RunOptions& options) {
+  const auto folder = lock_folder();
+  if (!folder) return report_error(folder.error(), kEnvironmentUnusable);
+  const std::filesystem::path file = meeting_file(*folder, place);
+  if (place.rank > 0) {
+    // What a person interrupts is the run, and this process ends with it.
+    std::signal(SIGINT, SIG_IGN);
+    const auto code = wait_for_lead(file);
+    return code ? *code : report_error(code.error(), kWorkFailed);
+  }
+  auto lead = LaunchedLead::begin(file);
+  if (!lead) return report_error(lead.error(), kEnvironmentUnusable);
+  RunOptions own = options;
+  own.ranks = place.ranks;
+  own.no_daemon = true;  // whose processes the launcher does not know
+  int code = kUsageError;
+  if (options.ranks.value_or(place.ranks) != place.ranks) {
+    code = usage_error("--ranks " + std::to_string(*options.ranks) + ": " + place.launcher +
+                       " has started " + std::to_string(place.ranks) +
+                       " processes; leave the option out");
+  } else if (options.detach) {
+    code = usage_error("--detach: " + place.launcher + " waits for its processes");
+  } else {
+    code = run_recipe(own);
+  }
+  lead->end(code);
+  return code;
+}
+
+}  // namespace
+
+int run(const RunOptions& options) {
+  if (!options.command.empty()) return run_script(options);
+  const auto place =
+      launch_place_from([](const char* name) -> const char* { return std::getenv(name); });
+  if (!place) return report_error(place.error(), kUsageError);
+  return *place ? run_launched(**place, options) : run_recipe(options);
 }
 
 }  // namespace autotuned::daemon

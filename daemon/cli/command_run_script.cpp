@@ -133,6 +133,9 @@ int run_script(const RunOptions& options) {
   const auto budget = budget_of(options);
   if (!budget) return report_error(budget.error(), kUsageError);
   SessionRequest request = request_of(options);
+  if (const auto checked = check_paths(request); !checked) {
+    return report_error(checked.error(), kUsageError);
+  }
   request.script = describe(command);
   request.script->allow = options.allow;
   request.script->budget = *budget;

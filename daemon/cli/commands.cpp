@@ -94,7 +94,7 @@ void add_run(CLI::App& app, RunOptions& options) {
       ->type_name("CLASS");
   command
       .add_option("--budget", options.budget,
-                  "Time for tuning, instead of the recipe's (90s, 10min)")
+                  "Time for tuning, instead of the job's own (90s, 10min)")
       ->type_name("TIME");
   command.add_option("-s,--set", options.settings, "Start from this knob value (KNOB=VALUE)")
       ->type_name("KNOB=VALUE");
@@ -162,7 +162,7 @@ CLI::App& add_prune(CLI::App& list, PruneOptions& options) {
 
 void add_history_list(CLI::App& app, HistoryOptions& options) {
   CLI::App& command = *app.add_subcommand("history", "List runs, newest first");
-  command.add_option("--recipe", options.recipe, "Only runs of this recipe (its name)")
+  command.add_option("--recipe", options.recipe, "Only runs of this recipe or script (its name)")
       ->type_name("NAME");
   command.add_option("--machine", options.machine, "Only runs of this environment (its key)")
       ->type_name("KEY");

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "daemon/common/exit_codes.hpp"
 #include "daemon/guide/completions.hpp"
@@ -184,7 +185,8 @@ std::optional<std::string> unknown_command(const CLI::App& app, int argc, char**
   if (name.starts_with('-') || std::ranges::find(known, name) != known.end()) return std::nullopt;
   const std::string beginning = "there is no command '" + name + "'; ";
   for (const char* const ending : {".yaml", ".yml", ".py"}) {
-    if (name.ends_with(ending)) return beginning + "`autotuned run " + name + "` runs that file";
+    if (name.ends_with(ending))
+      return beginning + "`autotuned run " + shell_word(name) + "` runs that file";
   }
   const auto near = nearest_name(name, known);
   return beginning + (near ? "did you mean '" + *near + "'?" : "`autotuned --help` lists them");

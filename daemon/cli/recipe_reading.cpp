@@ -73,9 +73,9 @@ std::optional<recipes::Recipe> read_recipe_or_report(
   if (file.extension() == ".py") {
     const std::string name = file.string();
     report_problems({{name, 0, 0,
-                      "a script of Python, where a recipe is expected; `autotuned run " + name +
-                          "` tunes a script as it is, and `autotuned patch " + name +
-                          "` prints what was kept"}},
+                      "a script of Python, where a recipe is expected; `autotuned run " +
+                          shell_word(name) + "` tunes a script as it is, and `autotuned patch " +
+                          shell_word(name) + "` prints what was kept"}},
                     as_json);
     return std::nullopt;
   }

@@ -18,10 +18,6 @@ Configuration plain(const Configuration& configuration) {
   return rest;
 }
 
-tl::unexpected<Error> unsupported() {
-  return fail(ErrorKind::unsupported, "a guard only measures rates");
-}
-
 }  // namespace
 
 Configuration on_this_side(Configuration configuration) {
@@ -60,21 +56,6 @@ bool GuardJobs::share_process(const Configuration& one, const Configuration& oth
 Result<Block> GuardJobs::run_block(const Configuration& configuration,
                                    const tuner::BlockRequest& request) {
   return working(configuration).run_block(plain(configuration), request);
-}
-
-Result<tuner::UpdateComparison> GuardJobs::compare_updates(const Configuration& /*reference*/,
-                                                           const Configuration& /*candidate*/,
-                                                           std::int64_t /*steps*/,
-                                                           tuner::CheckedSteps /*which*/) {
-  return unsupported();
-}
-
-Result<tuner::UpdateComparison> GuardJobs::compare_rounded(const Configuration& /*configuration*/) {
-  return unsupported();
-}
-
-Result<tuner::Profile> GuardJobs::profile(const Configuration& /*configuration*/) {
-  return unsupported();
 }
 
 }  // namespace autotuned::daemon

@@ -2,7 +2,6 @@
 // The two sides of a guard as one job that the tuner measures: two configurations of one trainer, or two trainers.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "base/configuration.hpp"
@@ -17,7 +16,7 @@ inline constexpr const char* kGuardSide = "guard.side";
 [[nodiscard]] Configuration on_this_side(Configuration configuration);
 [[nodiscard]] Configuration on_other_side(Configuration configuration);
 
-// While one of two jobs is asked something, the trainers of the other one are stopped (SIGSTOP).
+// Is only measured. While one of two jobs is asked something, the trainers of the other one are stopped (SIGSTOP).
 class GuardJobs final : public tuner::TrainingBackend {
  public:
   // `against` is null where both sides are configurations of `own`. Both must outlive this.
@@ -33,13 +32,6 @@ class GuardJobs final : public tuner::TrainingBackend {
                                    const Configuration& other) const override;
   Result<Block> run_block(const Configuration& configuration,
                           const tuner::BlockRequest& request) override;
-  // ErrorKind::unsupported: a guard only measures.
-  Result<tuner::UpdateComparison> compare_updates(const Configuration& reference,
-                                                  const Configuration& candidate,
-                                                  std::int64_t steps,
-                                                  tuner::CheckedSteps which) override;
-  Result<tuner::UpdateComparison> compare_rounded(const Configuration& configuration) override;
-  Result<tuner::Profile> profile(const Configuration& configuration) override;
 
  private:
   // The job of that side; the other one rests.

@@ -20,6 +20,7 @@
 #include "base/text.hpp"
 #include "daemon/guide/folder_listing.hpp"
 #include "daemon/guide/label_peek.hpp"
+#include "daemon/guide/mask_folders.hpp"
 #include "daemon/guide/picture_header.hpp"
 #include "daemon/guide/text_files.hpp"
 
@@ -437,6 +438,7 @@ Result<DataFolder> look_at_data(const fs::path& folder, const fs::path& from,
   std::optional<DataFolder> found = cifar10(place, listing, nothing);
   if (!found) found = idx(place, listing);
   if (!found) found = table(place, listing);
+  if (!found) found = folders_of_masks(folder, from, listing, place.room);
   if (!found) found = class_folders(place, listing);
   if (!found) found = arrays(place, listing, nothing);
   if (!found) found = shards(place, listing);

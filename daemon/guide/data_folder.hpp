@@ -30,6 +30,7 @@ struct DataFolder {
   std::int64_t classes = 10;
   int shorter_side = 0;    // of pictures, in pixels: the median of a few; 0: not known
   bool are_bytes = true;   // of arrays: bytes, which become floats
+  bool has_masks = false;  // of pictures: a class for every pixel
   bool has_labels = true;  // else they are drawn at random, and only the speed means something
   std::vector<std::string> notes;  // what lies there and is left out, and why
 };

@@ -78,18 +78,6 @@ std::string shortened(const std::vector<std::string>& names) {
 
 }  // namespace
 
-std::string shell_word(const std::string& name) {
-  const bool is_plain = std::ranges::all_of(name, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-' || c == '.' || c == '/';
-  });
-  if (is_plain) return name;
-  std::string word = "'";
-  for (const char c : name)
-    word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return printable(word + "'");
-}
-
 Surroundings look_around(const std::filesystem::path& folder, const RecipeLook& is_sound) {
   constexpr std::int64_t kMostNames = 5'000;
   Surroundings here;

@@ -45,9 +45,6 @@ struct NextStep {
 [[nodiscard]] std::vector<NextStep> next_steps(const Surroundings& here,
                                                const std::optional<storage::RunRow>& last);
 
-// A name as a shell takes it for one word: quoted where that is needed.
-[[nodiscard]] std::string shell_word(const std::string& name);
-
 // As lines under one another; the first begins with "next" in nine columns.
 [[nodiscard]] std::string next_steps_text(const std::vector<NextStep>& steps);
 

@@ -10,7 +10,6 @@
 
 #include "base/printable.hpp"
 #include "daemon/guide/folder_listing.hpp"
-#include "daemon/guide/next_step.hpp"
 
 namespace autotuned::daemon {
 
@@ -64,6 +63,12 @@ std::string model(const DataFolder& data, bool has_gpu) {
     return fmt::format(
         "# Two convolutions and a linear layer, for images of any number of channels.\n"
         "model: {{type: fashion_cnn, classes: {}}}\n\n",
+        data.classes);
+  }
+  if (data.has_masks) {
+    return fmt::format(
+        "# A U-Net of half the usual width: a class for every pixel.\n"
+        "model: {{type: unet, width: 32, classes: {}}}\n\n",
         data.classes);
   }
   if (side_for(data, has_gpu) == kSmallSide) {
@@ -136,8 +141,13 @@ std::string training(const DataFolder& data) {
 }
 
 std::string evaluation(const DataFolder& data) {
+  const std::string figure = data.has_masks                    ? "# Mean IoU on "
+                             : data.samples == Samples::tokens ? "# Loss and perplexity on "
+                                                               : "# Accuracy on ";
   if (!data.test_data.empty()) {
-    return "# Test on samples that are not trained on, after every epoch.\nevaluate:\n  data: {" +
+    return figure +
+           "samples that are not trained on, after every epoch.\nevaluate:\n  data: "
+           "{" +
            data.test_data + "}\n\n";
   }
   if (data.samples == Samples::tokens && data.count >= kFewSamples) {
@@ -146,7 +156,8 @@ std::string evaluation(const DataFolder& data) {
   }
   const bool is_few = data.count > 0 && data.count < kFewSamples;
   if (data.samples == Samples::none || !data.has_labels || is_few) return {};
-  return "# Accuracy on a tenth of the samples, which is then not trained on, after every epoch.\n"
+  return figure +
+         "a tenth of the samples, which is then not trained on, after every epoch.\n"
          "evaluate: {split: 10%}\n\n";
 }
 

@@ -40,14 +40,13 @@ bool is_shortage(const Error& error) {
 // For a run that was cancelled, and whose session was ended before it could write that down.
 Result<void> record_cancelled(const Submission& submission, const std::string& run_id) {
   if (run_id.empty()) return {};
-  auto history = storage::History::open(submission.session.history, storage::Access::read_write,
-                                        kHistoryLimit);
+  auto history = storage::History::open_to_write(submission.session.history,
+                                                 storage::Missing::refuse, kHistoryLimit);
   if (!history) return tl::unexpected(history.error());
   auto row = history->run(run_id);
   if (!row) return tl::unexpected(row.error());
-  if (row->state != storage::RunState::tuning && row->state != storage::RunState::training) {
-    return {};
-  }
+  // It has ended, or a command outside of the queue goes on with it: then it is not ours to end.
+  if (!row->is_interrupted) return {};
   row->state = storage::RunState::cancelled;
   if (auto count = history->interrupt_running_trials(row->id); !count) {
     return tl::unexpected(count.error());
@@ -134,6 +133,9 @@ void Jobs::tell_history(const QueuedRun& job) {
   }
   log_line(LogLevel::warning, "history_not_told",
            {{"job", std::to_string(job.id)}, {"error", recorded.error().message()}});
+  note(job.id, {{"event", "warning"},
+                {"text", "the history does not know that the run was cancelled: " +
+                             recorded.error().message()}});
 }
 
 void Jobs::schedule() {

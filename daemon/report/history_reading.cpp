@@ -35,15 +35,18 @@ void report_warning(const std::string& text) {
 }
 
 Result<storage::History> open_history(const std::filesystem::path& file, storage::Access access) {
-  auto history =
-      storage::History::open(file.empty() ? storage::History::default_path() : file, access);
+  const std::filesystem::path place = file.empty() ? storage::History::default_path() : file;
+  auto history = access == storage::Access::read_write
+                     ? storage::History::open_to_write(place, storage::Missing::refuse)
+                     : storage::History::open(place, access);
   if (!history) return history;
   history->on_unreadable_row(&report_warning);
+  if (access == storage::Access::read_write) return history;
   // SQLite reports a damaged page only to a command that visits it; the others would go on as if nothing were wrong.
   const auto checked = history->check_pages();
-  if (checked || checked.error().kind != ErrorKind::corrupt) return history;
-  if (access == storage::Access::read_write) return forward_error(checked);
-  report_warning(checked.error().message() + "; what is shown may lack rows");
+  if (!checked && checked.error().kind == ErrorKind::corrupt) {
+    report_warning(checked.error().message() + "; what is shown may lack rows");
+  }
   return history;
 }
 

@@ -23,8 +23,8 @@ int usage_error(const std::string& text);
 int report_measuring_error(const Error& error);
 void report_warning(const std::string& text);
 
-// `file` empty: the default place. Damaged pages and rows that cannot be read are warned of. With damaged pages read_write is
-// refused as `corrupt`: what is written there could cost more rows.
+// A history that exists; `file` empty: the one at the default place. Damaged pages and rows that cannot be
+// read are warned of; read_write is storage::History::open_to_write(), which refuses damaged pages.
 [[nodiscard]] Result<storage::History> open_history(const std::filesystem::path& file,
                                                     storage::Access access);
 

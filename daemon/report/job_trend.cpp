@@ -18,6 +18,7 @@
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
 #include "daemon/report/story.hpp"
+#include "tuner/advisors.hpp"
 
 namespace autotuned::daemon {
 
@@ -61,6 +62,12 @@ Result<MeasuredRun> fastest_of(const storage::History& history,
     if (!fastest) fastest = std::move(measured);
   }
   return *std::move(fastest);
+}
+
+constexpr const char* kTogether = "(together)";
+
+std::string plugin_text(const PluginGain& gain) {
+  return gain.plugin.empty() ? kTogether : gain.plugin;
 }
 
 // Names of machines by the keys of their environments, each read once.
@@ -107,9 +114,11 @@ Result<std::vector<PluginGain>> plugin_gains(const storage::History& history) {
                               trial.verdict == Verdict::rejected ||
                               trial.verdict == Verdict::failed;
       if (trial.kind != TrialKind::proposal || !is_decided) continue;
-      const auto key = std::tuple(trial.plugin, run.recipe_name, *machine);
+      // The tuner's own proposals are pairs of changes that plugins had proposed one by one.
+      const std::string plugin = trial.plugin == tuner::kOwnName ? "" : trial.plugin;
+      const auto key = std::tuple(plugin, run.recipe_name, *machine);
       PluginGain& gain = found[key];
-      gain.plugin = trial.plugin;
+      gain.plugin = plugin;
       gain.job = run.recipe_name;
       gain.machine = *machine;
       ++gain.tried;
@@ -130,7 +139,7 @@ Result<std::vector<PluginGain>> plugin_gains(const storage::History& history) {
 Json gains_json(const std::vector<PluginGain>& gains) {
   Json list = Json::array();
   for (const PluginGain& gain : gains) {
-    list.push_back({{"plugin", gain.plugin},
+    list.push_back({{"plugin", gain.plugin.empty() ? Json() : Json(gain.plugin)},
                     {"recipe", gain.job},
                     {"machine", gain.machine},
                     {"tried", gain.tried},
@@ -141,17 +150,17 @@ Json gains_json(const std::vector<PluginGain>& gains) {
 }
 
 std::string gains_text(const std::vector<PluginGain>& gains) {
-  if (gains.empty()) return "no trials yet; `autotuned run RECIPE` makes some\n";
+  if (gains.empty()) return "no trials yet; `autotuned run FILE` makes some\n";
   Rows rows = {{"plugin", "job", "machine", "tried", "won", "gain"}};
   std::set<std::string> winners;
   std::set<std::string> others;
   for (const PluginGain& gain : gains) {
     if (gain.won == 0) {
-      others.insert(gain.plugin);
+      others.insert(plugin_text(gain));
       continue;
     }
-    winners.insert(gain.plugin);
-    rows.push_back({gain.plugin, gain.job, gain.machine, format_count(gain.tried),
+    winners.insert(plugin_text(gain));
+    rows.push_back({plugin_text(gain), gain.job, gain.machine, format_count(gain.tried),
                     format_count(gain.won), fmt::format("{:.2f} x", gain.gain_ratio)});
   }
   for (const std::string& winner : winners)
@@ -162,6 +171,10 @@ std::string gains_text(const std::vector<PluginGain>& gains) {
                                             "beside what was known until then\n";
   if (!others.empty()) {
     text += printable(fmt::format("tried and never won: {}", fmt::join(others, ", "))) + "\n";
+  }
+  if (winners.contains(kTogether) || others.contains(kTogether)) {
+    text += fmt::format(
+        "{}: changes of several plugins in one trial, which count for none of them\n", kTogether);
   }
   return text;
 }

@@ -13,8 +13,10 @@
 
 namespace autotuned::daemon {
 
-// What became of the proposals of a plugin for one job on one machine.
+// What became of the proposals of a plugin for one job on one machine. Each decided trial of a proposal counts
+// once, in one of them.
 struct PluginGain {
+  // Empty: of none, changes that were tried together after each had its trial alone.
   std::string plugin;
   std::string job;
   std::string machine;     // "AMD EPYC 9V74, 2 CPUs"

@@ -12,6 +12,7 @@
 
 #include "base/printable.hpp"
 #include "base/text.hpp"
+#include "daemon/report/memory_fallback.hpp"
 #include "daemon/report/script_report.hpp"
 #include "daemon/report/test_report.hpp"
 #include "daemon/report/token_report.hpp"
@@ -60,8 +61,10 @@ std::string training_text(const storage::RunRow& run) {
   if (const auto loss = get_number(run.training, "final_loss")) {
     text += fmt::format(", loss {:.4f}", *loss);
   }
+  const auto miou = get_number(run.training, "test_miou");
+  if (miou) text += fmt::format(", mean IoU {:.4f}", *miou);
   if (const auto accuracy = get_number(run.training, "test_accuracy")) {
-    text += fmt::format(", test accuracy {:.2f} %", *accuracy * 100);
+    text += fmt::format(", {} accuracy {:.2f} %", miou ? "pixel" : "test", *accuracy * 100);
   }
   if (const auto accuracy = get_number(run.training, "test_top5_accuracy")) {
     text += fmt::format(", top 5 {:.2f} %", *accuracy * 100);
@@ -86,7 +89,8 @@ std::string training_text(const storage::RunRow& run) {
   text += fmt::format("         at {}; tuning measured {}\n", rate_of(run, *rate),
                       rate_of(run, run.best_samples_per_second));
   const double duration_ns = get_number(run.training, "duration_ns").value_or(0.0);
-  if (duration_ns < kTellingTrainingNs) return text;
+  // With another configuration it was bound to be slower.
+  if (duration_ns < kTellingTrainingNs || !memory_fallback_text(run).empty()) return text;
   if (*rate >= kSlowTrainingRatio * run.best_samples_per_second) return text;
   text += fmt::format("slow     {:.0f} % of what tuning measured",
                       100 * *rate / run.best_samples_per_second);
@@ -136,6 +140,9 @@ std::string outcome_text(const storage::RunRow& run, const std::vector<TrialReco
                       change_text(run.starting, run.starting.change_to(run.best)),
                       format_duration(std::chrono::nanoseconds(run.tuning_duration_ns)));
   text += training_text(run) + classes_text(run.training);
+  if (const std::string fallback = memory_fallback_text(run); !fallback.empty()) {
+    text += "memory   " + fallback + "\n";
+  }
   if (const std::string steps = steps_under_text(run.training); !steps.empty()) {
     text += "steps    while it was tuned: " + steps + "\n";
   }

@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/run_comparison.hpp"
+#include "daemon/report/script_report.hpp"
 #include "profiler/metrics.hpp"
 
 namespace autotuned::daemon {
@@ -127,6 +128,13 @@ std::string notes_text(const ComparedSide& a, const ComparedSide& b) {
   return text;
 }
 
+// What the two are runs of.
+const char* job_word(const ComparedSide& a, const ComparedSide& b) {
+  const bool is_of_script = is_script(a.recipe);
+  if (is_of_script != is_script(b.recipe)) return "job";
+  return is_of_script ? "script" : "recipe";
+}
+
 // "knob batch_size 32 → 128", those that people change first.
 std::vector<std::string> changes_between(const ComparedSide& a, const ComparedSide& b) {
   std::vector<std::string> changes;
@@ -137,7 +145,7 @@ std::vector<std::string> changes_between(const ComparedSide& a, const ComparedSi
     }
   };
   add("knob", differences_between(a.configuration.to_json(), b.configuration.to_json()));
-  add("recipe", differences_between(a.recipe, b.recipe));
+  add(job_word(a, b), differences_between(a.recipe, b.recipe));
   add("machine", differences_between(a.environment, b.environment));
   return changes;
 }
@@ -146,7 +154,9 @@ std::vector<std::string> changes_between(const ComparedSide& a, const ComparedSi
 std::string changed_text(const ComparedSide& a, const ComparedSide& b) {
   constexpr std::size_t kShown = 6;
   const std::vector<std::string> changes = changes_between(a, b);
-  if (changes.empty()) return "nothing: machine, recipe and knobs are the same";
+  if (changes.empty()) {
+    return fmt::format("nothing: machine, {} and knobs are the same", job_word(a, b));
+  }
   std::string text;
   for (std::size_t i = 0; i < std::min(changes.size(), kShown); ++i)
     text += (i > 0 ? "; " : "") + changes[i];
@@ -184,7 +194,7 @@ std::string comparison_summary(const ComparedSide& a, const ComparedSide& b) {
 std::string comparison_text(const ComparedSide& a, const ComparedSide& b) {
   std::string text = table_text({{"A", a.name, a.what}, {"B", b.name, b.what}}) + notes_text(a, b);
   text += differences_text("environment", differences_between(a.environment, b.environment));
-  text += differences_text("recipe", differences_between(a.recipe, b.recipe));
+  text += differences_text(job_word(a, b), differences_between(a.recipe, b.recipe));
   text += differences_text(
       "knob", differences_between(a.configuration.to_json(), b.configuration.to_json()));
   text += rates_text(a, b);

@@ -43,11 +43,40 @@ void add(const fs::path& path, std::string what, std::vector<RunFile>& files) {
 }
 
 // The run whose results lie there; empty where it cannot be told.
-std::string owner_of(const fs::path& folder) {
+struct Owner {
+  std::string run;
+  std::int64_t ended_unix_ns = 0;
+};
+
+Owner owner_of(const fs::path& folder) {
   const auto text = read_file(folder / "summary.json", kMostSummaryBytes);
   if (!text) return {};
   const auto summary = parse_json(*text, "summary.json");
-  return summary ? get_string(*summary, "run").value_or("") : std::string();
+  if (!summary) return {};
+  return {.run = get_string(*summary, "run").value_or(""),
+          .ended_unix_ns = get_integer(*summary, "ended_unix_ns").value_or(0)};
+}
+
+// Whether another run has written there since. One that is at work has written no summary yet: what is there is
+// of the run before it.
+bool is_of_other(const Owner& owner, const storage::RunRow& run) {
+  using storage::RunState;
+  if (owner.run.empty() || owner.run == run.id.text) return false;
+  if (run.state == RunState::finished) return true;
+  const bool is_at_work =
+      (run.state == RunState::tuning || run.state == RunState::training) && !run.is_interrupted;
+  return !is_at_work && owner.ended_unix_ns > run.started_unix_ns;
+}
+
+void add_epochs(const fs::path& folder, std::vector<RunFile>& files) {
+  std::vector<fs::path> saved;
+  std::error_code failed;
+  for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end;
+       entry.increment(failed))
+    saved.push_back(entry->path());
+  std::ranges::sort(saved);
+  for (const fs::path& one : saved)
+    add(one, "weights at the end of an epoch", files);
 }
 
 }  // namespace
@@ -56,29 +85,24 @@ RunFiles files_of(const storage::RunRow& run) {
   RunFiles found;
   if (run.output_dir.empty()) return found;
   const fs::path folder = run.output_dir;
-  const std::string owner = owner_of(folder);
-  // One that has not finished has written no summary: what is there is of the run before it.
-  if (!owner.empty() && owner != run.id.text && run.state == storage::RunState::finished) {
-    found.other_run = owner;
-    return found;
-  }
+  const fs::path epochs = folder / ("epochs-" + run.id.text);
+  const Owner owner = owner_of(folder);
   add(folder / ("checkpoint-" + run.id.text + ".pt"),
       "the checkpoint that the training goes on from", found.files);
-  const bool has_results = owner == run.id.text;
+  if (is_of_other(owner, run)) {
+    found.other_run = owner.run;
+    add_epochs(epochs, found.files);
+    return found;
+  }
+  const bool has_results = owner.run == run.id.text;
   for (const KnownFile& known : kKnown) {
     const bool is_result = std::string_view(known.name).find('/') == std::string_view::npos;
     if (is_result && !has_results) continue;
     add(folder / known.name, known.what, found.files);
   }
-  std::vector<fs::path> saved;
-  std::error_code failed;
-  for (fs::directory_iterator entry(folder / ("epochs-" + run.id.text), failed), end;
-       !failed && entry != end; entry.increment(failed))
-    saved.push_back(entry->path());
-  std::ranges::sort(saved);
-  for (const fs::path& one : saved)
-    add(one, "weights at the end of an epoch", found.files);
+  add_epochs(epochs, found.files);
   std::vector<fs::path> logs;
+  std::error_code failed;
   for (fs::directory_iterator entry(folder / "log", failed), end; !failed && entry != end;
        entry.increment(failed)) {
     if (entry->path().filename().string().starts_with("trainer-")) logs.push_back(entry->path());
@@ -98,15 +122,18 @@ std::string files_text(const storage::RunRow& run) {
     return "files    none: the script writes its own, and what it printed went to its terminal\n";
   }
   const RunFiles found = files_of(run);
-  if (!found.other_run.empty()) {
-    return "files    " + printable(run.output_dir) + " has those of a later run, " +
-           printable(found.other_run) + "\n";
+  std::string text;
+  if (!found.files.empty()) {
+    std::vector<std::vector<std::string>> rows = {{"file", "size", "what it is"}};
+    for (const RunFile& file : found.files)
+      rows.push_back({file.path.string(), format_bytes(file.size_bytes), file.what});
+    text = table_text(std::move(rows));
   }
-  if (found.files.empty()) return {};
-  std::vector<std::vector<std::string>> rows = {{"file", "size", "what it is"}};
-  for (const RunFile& file : found.files)
-    rows.push_back({file.path.string(), format_bytes(file.size_bytes), file.what});
-  return table_text(std::move(rows));
+  if (!found.other_run.empty()) {
+    text += std::string(text.empty() ? "files    " : "other    ") + printable(run.output_dir) +
+            " has those of a later run, " + printable(found.other_run) + "\n";
+  }
+  return text;
 }
 
 }  // namespace autotuned::daemon

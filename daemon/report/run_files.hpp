@@ -19,13 +19,14 @@ struct RunFile {
 
 struct RunFiles {
   std::vector<RunFile> files;  // that are there: results first, then logs
-  // The run that has written its results into this folder since; empty where they are this run's, or nobody can tell.
+  // The run that has written its results into this folder since: then `files` are those with this run's name.
+  // Empty where they are this run's, or nobody can tell.
   std::string other_run;
 };
 
 [[nodiscard]] RunFiles files_of(const storage::RunRow& run);
 
-// A table under "files", or who has them now; empty where the folder is gone or has none.
+// A table, and who has the others now; empty where the folder is gone or has none.
 [[nodiscard]] std::string files_text(const storage::RunRow& run);
 
 }  // namespace autotuned::daemon

@@ -7,6 +7,7 @@
 
 #include "base/printable.hpp"
 #include "base/text.hpp"
+#include "daemon/report/memory_fallback.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
 #include "daemon/report/story.hpp"
@@ -416,6 +417,9 @@ std::string cost(const storage::RunRow& run) {
   if (const auto duration_ns = get_number(run.training, "duration_ns")) {
     text += fmt::format("Training took {}.\n",
                         format_duration(nanoseconds(static_cast<std::int64_t>(*duration_ns))));
+  }
+  if (const std::string fallback = memory_fallback_text(run); !fallback.empty()) {
+    text += "Warning: " + fallback + ".\n";
   }
   if (const std::string check = trained_check_text(run); !check.empty()) {
     text += (has_failed_check(run) ? "Warning: " : "Note: ") + check + ".\n";

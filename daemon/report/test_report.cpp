@@ -17,11 +17,11 @@ std::string name_of(const Json& one) {
   return printable(name.is_string() ? name.get<std::string>() : "class " + name.dump());
 }
 
-std::string recall_text(const Json& one) {
-  return fmt::format("{:.2f} % ({})", 100 * get_number(one, "recall").value_or(0.0), name_of(one));
+std::string share_text(const Json& one, const char* figure) {
+  return fmt::format("{:.2f} % ({})", 100 * get_number(one, figure).value_or(0.0), name_of(one));
 }
 
-// The cell of the matrix with the most samples that were taken for another class; empty: there is none.
+// The cell of the matrix with the most samples (of masks: pixels) that were taken for another class; empty: there is none.
 std::string confusion_text(const Json& classes, const Json& matrix) {
   if (!matrix.is_array() || matrix.size() != classes.size()) return {};
   std::int64_t most = 0;
@@ -38,9 +38,11 @@ std::string confusion_text(const Json& classes, const Json& matrix) {
     }
   }
   if (most == 0) return {};
-  return fmt::format("; most often taken for another: {} for {}, {} of {}", name_of(classes[of]),
-                     name_of(classes[taken_for]), format_count(most),
-                     format_count(get_integer(classes[of], "samples").value_or(0)));
+  const bool has_pixels = classes[of].contains("pixels");
+  const auto all = get_integer(classes[of], has_pixels ? "pixels" : "samples");
+  return fmt::format("; most often taken for another: {} for {}, {} of {}{}", name_of(classes[of]),
+                     name_of(classes[taken_for]), format_count(most), format_count(all.value_or(0)),
+                     has_pixels ? " pixels" : "");
 }
 
 }  // namespace
@@ -48,16 +50,19 @@ std::string confusion_text(const Json& classes, const Json& matrix) {
 std::string classes_text(const Json& training) {
   const Json& classes = member(training, "test_classes");
   if (!classes.is_array()) return {};
+  const bool has_masks = training.contains("test_miou");
+  const char* const figure = has_masks ? "iou" : "recall";
   const Json* worst = nullptr;
   const Json* best = nullptr;
   for (const Json& one : classes) {
-    const auto recall = get_number(one, "recall");
-    if (!recall) continue;  // without a test sample
-    if (worst == nullptr || *recall < get_number(*worst, "recall").value_or(0.0)) worst = &one;
-    if (best == nullptr || *recall > get_number(*best, "recall").value_or(0.0)) best = &one;
+    const auto share = get_number(one, figure);
+    if (!share) continue;  // without a test sample
+    if (worst == nullptr || *share < get_number(*worst, figure).value_or(0.0)) worst = &one;
+    if (best == nullptr || *share > get_number(*best, figure).value_or(0.0)) best = &one;
   }
   if (worst == nullptr) return {};
-  return fmt::format("classes  recall from {} to {}{}\n", recall_text(*worst), recall_text(*best),
+  return fmt::format("classes  {} from {} to {}{}\n", has_masks ? "IoU" : "recall",
+                     share_text(*worst, figure), share_text(*best, figure),
                      confusion_text(classes, member(training, "test_confusion")));
 }
 

@@ -9,7 +9,7 @@
 namespace autotuned::daemon {
 
 // "classes  recall from 61.20 % (shirt) to 98.10 % (bag); most often taken for another: shirt for coat, 96 of 1,000", a
-// line with its end. `training` is that of a run. Empty: nothing is known of its classes.
+// line with its end; of masks "classes  IoU from …". `training` is that of a run. Empty: nothing is known of its classes.
 [[nodiscard]] std::string classes_text(const Json& training);
 
 }  // namespace autotuned::daemon

@@ -7,16 +7,28 @@
 
 #include <chrono>
 #include <iostream>
+#include <system_error>
 #include <utility>
 
+#include "base/file.hpp"
 #include "base/printable.hpp"
 #include "base/process/process.hpp"
 #include "daemon/common/owner_mark.hpp"
 #include "daemon/common/places.hpp"
 #include "daemon/common/used_device.hpp"
 #include "daemon/report/history_reading.hpp"
+#include "daemon/session/output_folder.hpp"
 
 namespace autotuned::daemon {
+namespace {
+
+// For others who wait.
+std::string holder_text(const std::string& command, const recipes::Recipe& recipe) {
+  return "autotuned " + command + ", process " + std::to_string(getpid()) + ", recipe " +
+         recipe.name;
+}
+
+}  // namespace
 
 SignalCancel::SignalCancel() {
   sigset_t signals;
@@ -41,8 +53,7 @@ Result<DeviceLock> lock_device_for(const std::string& command, const recipes::Re
                                    const Machine& machine) {
   const auto folder = lock_folder();
   if (!folder) return tl::unexpected(folder.error());
-  const std::string holder =
-      "autotuned " + command + ", process " + std::to_string(getpid()) + ", recipe " + recipe.name;
+  const std::string holder = holder_text(command, recipe);
   bool is_waiting = false;
   end_left_behind(std::chrono::seconds(2));
   const std::string device = device_of(recipe, machine);
@@ -55,6 +66,26 @@ Result<DeviceLock> lock_device_for(const std::string& command, const recipes::Re
   });
   if (lock && !lock->problem.empty()) {
     report_warning("runs of other users may use the device meanwhile: " + lock->problem);
+  }
+  return lock;
+}
+
+Result<Descriptor> lock_logs_for(const std::string& command, const recipes::Recipe& recipe,
+                                 const std::filesystem::path& folder) {
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed) {
+    return tl::unexpected(
+        system_error(failed.value(), "cannot make the folder for logs", folder.string()));
+  }
+  auto lock = lock_file(folder / kOutputLock, holder_text(command, recipe), /*wait=*/false);
+  if (!lock && lock.error().kind == ErrorKind::unsupported) {
+    report_warning("another run may write into the same folder: " + lock.error().message());
+    return Descriptor();
+  }
+  if (!lock && lock.error().kind == ErrorKind::busy) {
+    return fail(ErrorKind::busy, "another command writes its logs here: " + lock.error().what,
+                folder.string(), "wait for its end, or name another output folder");
   }
   return lock;
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device of a command that starts trainers itself, without a session process, and the signals that end it.
+// The device of a command that starts trainers itself, without a session process, its folder of logs, and the
+// signals that end it.
 #pragma once
 
 #include <csignal>
+#include <filesystem>
 #include <string>
 
 #include "base/descriptor.hpp"
@@ -36,5 +38,12 @@ class SignalCancel final : public CancelSource {
 [[nodiscard]] Result<DeviceLock> lock_device_for(const std::string& command,
                                                  const recipes::Recipe& recipe,
                                                  const Machine& machine);
+
+// Makes the folder in which trainers write, and keeps runs and other commands out of it while a copy of the
+// descriptor is open: trainers inherit it. Not open where the file system has no locks, which standard error
+// says. ErrorKind::busy names who is there.
+[[nodiscard]] Result<Descriptor> lock_logs_for(const std::string& command,
+                                               const recipes::Recipe& recipe,
+                                               const std::filesystem::path& folder);
 
 }  // namespace autotuned::daemon

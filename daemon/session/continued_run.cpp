@@ -7,6 +7,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/printable.hpp"
+
 namespace autotuned::daemon {
 namespace {
 
@@ -50,9 +52,9 @@ std::string other_run_text(const RunRow& run) {
   }
   const std::string file = get_string(run.recipe, "file").value_or("");
   return "run " + run.id.text + " of the same job is unfinished and stays as it is (" + what +
-         "output " + run.output_dir + "); with these, 'autotuned run " +
-         (file.empty() ? "RECIPE" : file) + " --output " + run.output_dir +
-         (run.is_tune_only ? " --tune-only" : "") + "' continues it";
+         "output " + run.output_dir + "); with these, `autotuned run " +
+         (file.empty() ? "RECIPE" : shell_word(file)) + " --output " + shell_word(run.output_dir) +
+         (run.is_tune_only ? " --tune-only" : "") + "` continues it";
 }
 
 Result<ClaimedRun> claim_run(const History& history, const SessionRequest& request,

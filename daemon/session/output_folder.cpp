@@ -75,7 +75,7 @@ Result<OutputFolder> open_output_folder(const fs::path& folder, const std::strin
     auto checked = check_folder(place, /*may_be_link=*/place == folder);
     if (!checked) return tl::unexpected(checked.error());
   }
-  auto lock = lock_output(output.log / "run.lock", holder);
+  auto lock = lock_output(output.log / kOutputLock, holder);
   if (lock) {
     output.lock = *std::move(lock);
     for (const fs::path& place : {folder, output.log})

@@ -10,6 +10,9 @@
 
 namespace autotuned::daemon {
 
+// In the folder of logs: whoever holds it writes there.
+inline constexpr const char* kOutputLock = "run.lock";
+
 struct OutputFolder {
   std::filesystem::path log;  // the folder for what trainers print and exchange
   Descriptor lock;            // the folder is ours while a copy of it is open

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "daemon/report/memory_fallback.hpp"
 #include "daemon/report/report.hpp"
 
 namespace autotuned::daemon {
@@ -72,6 +73,7 @@ Json end_of_search(const tuner::SessionOutcome& outcome, std::chrono::nanosecond
 
 std::string best_comment(const storage::RunRow& run) {
   const std::string note = stand_in_note(run.recipe);
+  const std::string fallback = memory_fallback_text(run);
   const std::string speed =
       run.speedup.pairs > 0
           ? estimate_text(run.speedup) + " the speed of the starting one"
@@ -80,6 +82,7 @@ std::string best_comment(const storage::RunRow& run) {
                                                                     : " before the budget ended");
   return "The best configuration of run " + run.id.text + ": " + speed + ".\n" +
          (note.empty() ? "" : "Note: " + note + ".\n") +
+         (fallback.empty() ? "" : "Warning: " + fallback + ". This is what it went on with.\n") +
          (has_failed_check(run) ? "Warning: " + trained_check_text(run) + ".\n" : "") +
          "It is a recipe: `autotuned run` takes it.";
 }

@@ -43,11 +43,8 @@ using std::chrono::nanoseconds;
 using storage::RunState;
 
 Result<int> RunningSession::run() {
-  auto history = storage::History::open(request_.history, storage::Access::read_write);
+  auto history = storage::History::open_to_write(request_.history);
   if (!history) return end_with(history.error());
-  if (auto sound = history->check_pages(); !sound && sound.error().kind == ErrorKind::corrupt) {
-    return end_with(sound.error());
-  }
   history_.emplace(std::move(*history));
   history_->on_unreadable_row([this](const std::string& text) { warn({text}); });
   // Of runs of other jobs, which nobody may ever go on with.

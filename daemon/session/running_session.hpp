@@ -38,6 +38,7 @@ class RunningSession {
     knobs_ = knobs_with(recipes::knobs_of(machine_), trainer_plugins_);
     recipe_as_given_ = request_.recipe;
     request_.recipe.start = known_part(knobs_, request_.recipe.start);
+    knobs_ = recipes::with_ranks(std::move(knobs_), request_.recipe.train.ranks);
   }
 
   // The exit code of the command.
@@ -53,6 +54,10 @@ class RunningSession {
   Result<void> tune();
   Result<void> keep_best(const tuner::SessionOutcome& outcome);
   Result<void> train();
+  // After the training ran out of memory: whether there is another configuration to go on with, which is recorded then.
+  Result<bool> fall_back(const Error& error);
+  // Later runs of this job begin with what the training went on with.
+  Result<void> keep_what_fits();
   Result<void> write_best();
   // Of the model that was saved: what goes wrong in it changes nothing about that.
   Result<void> check_trained_model();

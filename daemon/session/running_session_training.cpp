@@ -10,10 +10,12 @@
 #include "daemon/common/exit_codes.hpp"
 #include "daemon/logs/training_log.hpp"
 #include "daemon/report/history_reading.hpp"
+#include "daemon/report/memory_fallback.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/session/continued_run.hpp"
 #include "daemon/session/known_best.hpp"
 #include "daemon/session/run_row.hpp"
+#include "daemon/session/smaller_training.hpp"
 #include "daemon/session/trained_check.hpp"
 #include "recipes/recipe_yaml.hpp"
 
@@ -42,30 +44,71 @@ Result<void> RunningSession::train() {
           (output_.log / kTrainingLog).string()});
   };
   const MachineState before = read_machine_state();
+  const Json as_begun = run_.training;
   Result<Json> trained = fail(ErrorKind::internal, "training did not start");
   for (int attempt = 1; attempt <= kTrainingAttempts; ++attempt) {
-    trained = job_->train(run_.best, checkpoint(), on_progress);
-    const bool is_worth_repeating = !trained && (trained.error().kind == ErrorKind::crashed ||
-                                                 trained.error().kind == ErrorKind::timeout);
-    if (!is_worth_repeating || control_->is_requested()) break;
+    trained = job_->train(trained_configuration(run_), checkpoint(), on_progress);
+    if (trained || control_->is_requested()) break;
+    const ErrorKind kind = trained.error().kind;
+    if (kind == ErrorKind::out_of_memory) {
+      const auto has_other = fall_back(trained.error());
+      if (!has_other) return tl::unexpected(has_other.error());
+      if (!*has_other) break;
+      attempt = 0;
+      continue;
+    }
+    if (kind != ErrorKind::crashed && kind != ErrorKind::timeout) break;
     warn({trained.error().message()});
   }
-  if (!trained) return tl::unexpected(trained.error());
+  if (!trained) {
+    // Whatever else has that memory may be gone when the same command is given again.
+    if (trained.error().kind == ErrorKind::out_of_memory) run_.training = as_begun;
+    return tl::unexpected(trained.error());
+  }
   if (get_bool(*trained, "cancelled").value_or(false)) {
     return fail(ErrorKind::cancelled, "stopped while training");
   }
+  const Json fallbacks = member(run_.training, kFallbacks);
   run_.training = *trained;
   run_.training.update(end_of_search_);
+  if (!fallbacks.is_null()) run_.training[kFallbacks] = fallbacks;
   // What was measured beside it: only that may be blamed for a slow training.
   run_.training["disturbances"] = Json::array();
   for (const MachineFinding& finding :
        findings_between(before, read_machine_state(), device_.gpu()))
     run_.training["disturbances"].push_back(finding.subject + ": " + finding.text);
-  return {};
+  return keep_what_fits();
+}
+
+Result<bool> RunningSession::fall_back(const Error& error) {
+  const Configuration failed = trained_configuration(run_);
+  const auto trials = history_->trials(run_.id);
+  if (!trials) return tl::unexpected(trials.error());
+  const auto next = after_out_of_memory(failed, run_.starting, *trials);
+  if (!next) return false;
+  add_fallback(*next, error, clock_.unix_time_ns(), run_);
+  warn({"the training ran out of memory, and goes on from its last checkpoint with " +
+        change_text(failed, failed.change_to(*next)) + ": " + error.message()});
+  return history_->update_run(run_).map([] { return true; });
+}
+
+Result<void> RunningSession::keep_what_fits() {
+  const Configuration fits = trained_configuration(run_);
+  if (fits == run_.best) return {};
+  auto best = history_->best(run_.recipe_hash, run_.environment_key);
+  if (!best) return tl::unexpected(best.error());
+  if (!*best || (*best)->best != run_.best) return {};
+  storage::BestRow row = **std::move(best);
+  row.run = run_.id;
+  row.best = fits;
+  row.speedup = {};  // nobody has measured it against the start; the next run does
+  row.updated_unix_ns = clock_.unix_time_ns();
+  return history_->put_best(row);
 }
 
 Result<void> RunningSession::write_best() {
-  recipes::Recipe best = recipes::with_configuration(request_.recipe, run_.best, knobs_);
+  recipes::Recipe best =
+      recipes::with_configuration(request_.recipe, trained_configuration(run_), knobs_);
   if (request_.recipe_budget) best.tune.budget = *request_.recipe_budget;
   return write_file_atomically(request_.recipe.output_dir / "best.yaml",
                                recipes::to_yaml(best, best_comment(run_)));
@@ -73,7 +116,9 @@ Result<void> RunningSession::write_best() {
 
 Result<void> RunningSession::check_trained_model() {
   report({{"event", "phase"}, {"phase", "checking the trained model"}});
-  Json check = check_training(run_, job_input(), *job_, start_time_);
+  storage::RunRow trained = run_;
+  trained.best = trained_configuration(run_);
+  Json check = check_training(trained, job_input(), *job_, start_time_);
   if (check.is_null()) return {};
   run_.training["check"] = std::move(check);
   const std::string text = trained_check_text(run_);

@@ -185,12 +185,10 @@ class ScriptSession {
 };
 
 Result<void> ScriptSession::prepare() {
-  auto history = storage::History::open(request_.history, storage::Access::read_write);
+  auto history = storage::History::open_to_write(request_.history);
   if (!history) return tl::unexpected(history.error());
-  if (auto sound = history->check_pages(); !sound && sound.error().kind == ErrorKind::corrupt) {
-    return tl::unexpected(sound.error());
-  }
   history_.emplace(std::move(*history));
+  history_->on_unreadable_row([this](const std::string& text) { warn({text}); });
   if (auto count = history_->interrupt_abandoned_trials(); !count) return forward_error(count);
   plugins_ = plugins::find_plugins(
       plugins::plugin_folders(request_.plugin_folders, places_.built_in_plugins), request_.without,
@@ -251,10 +249,11 @@ Result<void> ScriptSession::open_run() {
   stored = history_->put_run(run_);
   if (!stored) return stored;
   has_run_ = true;
-  set_budget(choose_budget());
+  // At once: to another session of this script a run that nobody has claimed is one whose session was killed.
   auto claimed = history_->claim(run_.id);
   if (!claimed) return forward_error(claimed);
   claim_ = *std::move(claimed);
+  set_budget(choose_budget());
   report({{"event", "run"},
           {"run", run_.id.text},
           {"recipe", run_.recipe_name},

@@ -113,7 +113,8 @@ Result<void> SupervisedSession::tell(const Json& message) {
     return fail(ErrorKind::invalid,
                 "the request to the session has " + std::to_string(body.size()) +
                     " bytes, at most " + std::to_string(kMaxFrameBytes) + " can be sent",
-                "the session process", "make the recipe smaller");
+                "the session process",
+                request_.script ? "give the script shorter arguments" : "make the recipe smaller");
   }
   attempt_->unsent += encode_frame(body);
   return send_unsent();

@@ -197,8 +197,15 @@ Result<Json> TrainerJob::ask(Trainer& trainer, const std::string& name, Json fie
   suspend_others(&trainer);
   // Nothing of trials runs any more beside what has trained.
   trainer.client.limit_memory(has_trained_ ? 0 : memory_left_for(trainer.client));
-  return trainer.client.request(name, std::move(fields), limit,
-                                [this](const Json& told) { take_trouble(told); });
+  auto answer = trainer.client.request(name, std::move(fields), limit,
+                                       [this](const Json& told) { take_trouble(told); });
+  // Ranks have left one another after most errors, and nothing is loaded then.
+  const bool is_of_ranks = !answer && spec_.recipe.train.ranks > 1;
+  if (is_of_ranks && answer.error().kind != ErrorKind::cancelled &&
+      answer.error().kind != ErrorKind::unsupported) {
+    trainer.client.stop();
+  }
+  return answer;
 }
 
 void TrainerJob::take_end(TrainerEnd end) const {
@@ -251,6 +258,7 @@ Result<Json> TrainerJob::train(const Configuration& configuration,
       {{"configuration", configuration.to_json()},
        {"checkpoint_path", checkpoint.string()},
        {"resume", true},
+       {"takes_other_batch_size", true},
        {"checkpoint_every_ns", spec_.recipe.checkpoint_every.count()},
        {"progress_every_ns", kProgressEvery.count()}},
       kSilenceLimit,

@@ -91,7 +91,9 @@ Result<void> TrainerJob::plan_from(Trainer& trainer, tuner::CheckedSteps which) 
   check_plan_.place = *std::move(place);
   if (which != tuner::CheckedSteps::reached) return {};
   check_plan_.base = kReached;
-  check_plan_.place["samples"] = tuner::training_samples(spec_.recipe, facts_) / 10 * kLateTenths;
+  // Of a rank, where there are several.
+  check_plan_.place["samples"] =
+      tuner::training_samples(spec_.recipe, facts_) / spec_.recipe.train.ranks / 10 * kLateTenths;
   if (auto kept = keep_copy(trainer, "checkpoint", {{"name", kReached}}, kReached); !kept) {
     return kept;
   }

@@ -12,6 +12,7 @@
 #include "daemon/report/history_reading.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/run_comparison.hpp"
+#include "daemon/report/script_report.hpp"
 #include "daemon/report/story.hpp"
 
 namespace autotuned::daemon {
@@ -163,7 +164,8 @@ Result<std::string> run_page_text(const storage::History& history, const std::st
   const auto named = find_named_run(history, name);
   if (!named) return tl::unexpected(named.error());
   const storage::RunRow& run = named->run;
-  return printable_lines("run      " + run.id.text + "\nrecipe   " + run.recipe_name +
+  const char* const job = is_script(run.recipe) ? "script" : "recipe";
+  return printable_lines("run      " + run.id.text + "\n" + job + "   " + run.recipe_name +
                          "\nstate    " + state_text(run) + "\n" + summary_text(run, named->trials));
 }
 

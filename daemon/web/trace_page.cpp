@@ -76,6 +76,10 @@ std::optional<Error> fault_of(const std::filesystem::path& file, const storage::
 
 WebAnswer trace_page(const storage::RunRow& run, const std::string& which,
                      const std::function<bool()>& is_stopped) {
+  if (run.output_dir.empty()) {
+    return error_web_answer({ErrorKind::not_found, "runs of a script leave no trace", run.id.text,
+                             "`autotuned analyze` reads those of torch.profiler"});
+  }
   const std::filesystem::path trace =
       std::filesystem::path(run.output_dir) / "log" / (which + ".pt.trace.json.gz");
   if (const auto fault = fault_of(trace, run)) return error_web_answer(*fault);

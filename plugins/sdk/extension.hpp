@@ -53,7 +53,8 @@ class KnobValues {
 // What a training step works on; a hook may put other tensors in their place.
 struct Batch {
   at::Tensor images;  // float32 (samples, channels, height, width)
-  // The targets: classes are int64 (samples); numbers and tags are float32 (samples, values).
+  // The targets: classes are int64 (samples); numbers and tags are float32 (samples, values); masks are int64 (samples,
+  // height, width), with 255 where a pixel does not count.
   at::Tensor labels;
 };
 

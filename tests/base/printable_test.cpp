@@ -53,5 +53,13 @@ TEST(Printable, LeavesTextAlone) {
   EXPECT_EQ(printable_lines("one\ntwo\x1b[2J\r\n"), "one\ntwo?[2J?\n");
 }
 
+TEST(ShellWord, IsOneWordForAShell) {
+  EXPECT_EQ(shell_word("out/recipe-1.yaml"), "out/recipe-1.yaml");
+  EXPECT_EQ(shell_word("my photos/a.yaml"), "'my photos/a.yaml'");
+  EXPECT_EQ(shell_word("it's;rm"), "'it'\\''s;rm'");
+  EXPECT_EQ(shell_word(""), "''");
+  EXPECT_EQ(shell_word("a\x1b[2J"), "'a?[2J'");
+}
+
 }  // namespace
 }  // namespace autotuned

@@ -143,6 +143,20 @@ TEST(Forget, LetsTheNextRunSearchAnew) {
   EXPECT_EQ(scene.run({"--tune-only"}).json().at("trials").size(), 3);
 }
 
+TEST(Forget, MakesNoHistory) {
+  const Scene scene;
+  const std::string recipe = scene.recipe().string();
+  const Outcome outcome = scene.command({"forget", recipe});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("nothing to forget"));
+  const std::string elsewhere = (scene.folder() / "elsewhere.db").string();
+  const Outcome named = scene.command({"forget", recipe, "--history", elsewhere});
+  EXPECT_EQ(named.code, 1);
+  EXPECT_THAT(named.err, HasSubstr("there is no history yet"));
+  EXPECT_FALSE(std::filesystem::exists(scene.history()));
+  EXPECT_FALSE(std::filesystem::exists(elsewhere));
+}
+
 // As many as one list shows, all newer.
 TEST(Best, IsFoundBehindTheRunsOfOtherMachines) {
   const Scene scene;

@@ -61,6 +61,9 @@ TEST(Export, SaysThatNothingIsToBeWritten) {
   EXPECT_EQ(outcome.code, 2);
   EXPECT_THAT(outcome.err, HasSubstr("--tensorboard DIR"));
   EXPECT_EQ(scene.command({"export", "last", "--csv", ""}).code, 2);
+  const Outcome twice = scene.command({"export", "last", "--csv", "a", "--jsonl", "./a"});
+  EXPECT_EQ(twice.code, 2);
+  EXPECT_THAT(twice.err, HasSubstr("two outputs have the same name"));
 }
 
 TEST(Show, ListsTheFilesOfARun) {

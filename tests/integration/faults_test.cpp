@@ -218,6 +218,68 @@ TEST(FaultInTraining, ThatStaysFailsAndTheSameCommandGoesOn) {
   EXPECT_TRUE(scene.fake().requests("run").empty());
 }
 
+// The kept batches fit in trials, and not in a training, where memory comes to be in pieces.
+TEST(FaultInTraining, ThatRunsOutOfMemoryGoesOnWithSmallerBatches) {
+  const Json fault = {{"do", "error"},
+                      {"kind", "out_of_memory"},
+                      {"request", "train_step"},
+                      {"step", 5},
+                      {"when", {"batch_size=32"}}};
+  const Scene scene{{{"factors", {{"batch_size=16", 1.9}, {"batch_size=32", 3.6}}},
+                     {"faults", Json::array({fault})}}};
+  scene.write_recipe("  plugins: [batch_size]\n  allow: [batch_size]\n");
+  const Outcome outcome = scene.run();
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json run = outcome.json();
+  EXPECT_EQ(run.at("best").at("configuration").at("batch_size"), 32);
+  EXPECT_EQ(run.at("training").at("steps"), 10);
+  EXPECT_EQ(run.at("training").at("resumed_from_step"), 5);
+  const Json fallbacks = run.at("training").at("fallbacks");
+  ASSERT_EQ(fallbacks.size(), 1);
+  EXPECT_EQ(fallbacks[0].at("change"), Json::object({{"batch_size", 16}}));
+  EXPECT_EQ(fallbacks[0].at("configuration").at("batch_size"), 16);
+  EXPECT_THAT(fallbacks[0].at("error").get<std::string>(), HasSubstr("the fake says"));
+  EXPECT_THAT(outcome.err, HasSubstr("the training ran out of memory, and goes on from its last "
+                                     "checkpoint with batch_size 32 → 16: fake: the fake says"));
+  // Who asks later is told, too; and neither the recipe nor the next run has what does not fit.
+  for (const char* command : {"show", "explain"}) {
+    EXPECT_THAT(scene.command({command, "last"}).out,
+                HasSubstr("the training ran out of memory and went on with batch_size 32 → 16"))
+        << command;
+  }
+  EXPECT_THAT(scene.folder().read("out/best.yaml"), HasSubstr("batch_size: 16"));
+  const Outcome next = scene.run();
+  ASSERT_EQ(next.code, 0) << next.err;
+  EXPECT_NE(next.json().at("run"), run.at("run"));
+  EXPECT_EQ(next.json().at("best").at("configuration").at("batch_size"), 16);
+  EXPECT_FALSE(next.json().at("training").contains("fallbacks"));
+}
+
+TEST(FaultInTraining, ThatFitsUnderNoConfigurationBeginsAgainWithTheKeptOne) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {
+      {{"do", "error"}, {"kind", "out_of_memory"}, {"request", "train_step"}, {"step", 5}}};
+  const Scene scene{behaviour};
+  const Outcome outcome = scene.run();
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("the fake says out_of_memory"));
+  EXPECT_EQ(outcome.json().at("state"), "training");
+  EXPECT_FALSE(outcome.json().at("training").contains("fallbacks"));
+  // With the kept configuration, and with the starting one.
+  EXPECT_EQ(scene.fake().requests("train").size(), 2);
+
+  scene.fake().behave(Scene::fast_job());
+  scene.fake().forget_requests();
+  const Outcome again = scene.run();
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(again.json().at("run"), outcome.json().at("run"));
+  EXPECT_EQ(again.json().at("training").at("resumed_from_step"), 5);
+  const auto asked = scene.fake().requests("train");
+  ASSERT_EQ(asked.size(), 1);
+  EXPECT_EQ(asked[0].at("configuration"), again.json().at("best").at("configuration"));
+  EXPECT_EQ(asked[0].at("takes_other_batch_size"), true);
+}
+
 TEST(FaultInTraining, ModelThatCannotBeSavedIsAnError) {
   Json behaviour = Scene::fast_job();
   behaviour["faults"] = {{{"do", "error"}, {"kind", "disk_full"}, {"request", "save"}}};

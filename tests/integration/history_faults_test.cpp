@@ -8,6 +8,8 @@
 
 #include <filesystem>
 #include <regex>
+#include <string>
+#include <vector>
 
 #include "storage/history.hpp"
 #include "tests/integration/scene.hpp"
@@ -180,6 +182,42 @@ TEST(HistoryFault, RowThatCannotBeReadCostsItselfOnly) {
   const Outcome shown = scene.command({"show", before});
   EXPECT_EQ(shown.code, 1);
   EXPECT_THAT(shown.err, testing::AllOf(HasSubstr(before), HasSubstr("training")));
+}
+
+// Somebody has removed a row with other tools.
+TEST(HistoryFault, RowThatIsMissingCostsThoseThatReferToIt) {
+  const Scene scene;
+  ASSERT_EQ(scene.run({"--tune-only"}).code, 0);
+  ASSERT_EQ(scene.run({"--tune-only"}).code, 0);
+  const std::string found =
+      scene.command({"best", scene.recipe().string(), "--json"}).json().at("run");
+  sqlite3* database = nullptr;
+  execute(scene.history(), &database,
+          ("PRAGMA foreign_keys = OFF; DELETE FROM runs WHERE id = '" + found + "'").c_str());
+  sqlite3_close(database);
+
+  const Outcome best = scene.command({"best"});
+  EXPECT_EQ(best.code, 0) << best.err;
+  EXPECT_THAT(best.err, testing::AllOf(HasSubstr("the best configuration of small is left out"),
+                                       HasSubstr(found)));
+  const Outcome doctor = scene.command({"doctor", "--json"});
+  EXPECT_EQ(doctor.code, 0) << doctor.err;
+  std::vector<std::string> told;
+  for (const Json& finding : doctor.json().at("findings")) {
+    if (finding.at("subject") == "history") told.push_back(finding.at("text"));
+  }
+  for (const char* table : {"trials", "best_configurations"}) {
+    EXPECT_THAT(told, testing::Contains(HasSubstr(": a row of " + std::string(table) +
+                                                  " refers to a missing row of runs; ")));
+  }
+  for (const std::string& text : told) {
+    EXPECT_EQ(text.find("a row of "), text.rfind("a row of ")) << text;
+    EXPECT_THAT(text, testing::AllOf(HasSubstr("everything else can be read"),
+                                     HasSubstr("history backup")));
+  }
+  const std::string copy = (scene.folder() / "copy.db").string();
+  const Outcome backed_up = scene.command({"history", "backup", copy});
+  EXPECT_EQ(backed_up.code, 0) << backed_up.err;
 }
 
 // What became of the run cannot be stored: the command says so, and what the history still has is gone on with.

@@ -53,6 +53,11 @@ TEST(OutputFolder, TwoRunsAtATimeAreOneTooMany) {
   EXPECT_THAT(second.err, HasSubstr("another run writes into the output folder"));
   EXPECT_THAT(second.err, HasSubstr("run " + run));
   EXPECT_THAT(second.err, HasSubstr("--output"));
+  // It would remove the traces that the run is writing, and number its logs anew.
+  const Outcome profile = scene.command({"profile", scene.recipe().string()});
+  EXPECT_EQ(profile.code, 1);
+  EXPECT_THAT(profile.err, HasSubstr("another command writes its logs here"));
+  EXPECT_THAT(profile.err, HasSubstr("run " + run));
   EXPECT_EQ(scene.fake().requests().size(), requests);
   EXPECT_EQ(scene.runs().size(), 1);
   const Descriptor gate = scene.fake().open_gate();

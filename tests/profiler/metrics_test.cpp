@@ -57,6 +57,7 @@ ProfileFacts some_facts() {
   facts.parameters = 5;
   facts.parameter_bytes = 20;
   facts.has_every_gradient = true;
+  facts.rank_wait_ns = 150;
   return facts;
 }
 
@@ -97,6 +98,7 @@ TEST(Metrics, AreComputedFromTheFacts) {
                             {"memory.page_faults_per_step", 2.5},
                             {"cpu.kernel_ratio", 0.2},
                             {"cpu.utilization_ratio", 0.75},
+                            {"ranks.exposed_ratio", 0.15},
                             {"checkpoint.copy_ns", 5.0},
                             {"checkpoint.write_ns", 20.0},
                             {"train.checkpoint_ratio", 0.2},

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import struct
@@ -25,7 +26,7 @@ BATCH = 8
 SAMPLES = 173
 
 
-def write_job(folder: pathlib.Path) -> None:
+def write_job(folder: pathlib.Path, start: str = "", tune: str = "budget: 0s") -> None:
     """The data for both sides, and the parameters that both start from."""
     torch.manual_seed(3)
     side = data_parallel.SIDE
@@ -51,8 +52,8 @@ input:
   - scale: {{by: 1/256}}
 optimizer: {{type: sgd, lr: {data_parallel.RATE}, momentum: {data_parallel.MOMENTUM}}}
 train: {{steps: {STEPS}, batch_size: {BATCH}}}
-start: {{threads.intra_op: 1}}
-tune: {{budget: 0s}}
+start: {{threads.intra_op: 1{start}}}
+tune: {{{tune}}}
 """
     )
 
@@ -71,6 +72,20 @@ def train_in_pytorch(folder: pathlib.Path, ranks: int) -> dict[str, torch.Tensor
     return torch.load(folder / "expected.pt")
 
 
+def run_in(
+    folder: pathlib.Path, program: list[str], *options: str
+) -> subprocess.CompletedProcess[str]:
+    own = ["run", "recipe.yaml", "--no-daemon", "--history", "history.sqlite", "--output", "out"]
+    return subprocess.run(
+        [*program, *own, *options],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+
 class Ranks(unittest.TestCase):
     def test_they_train_as_distributed_data_parallel_does(self) -> None:
         # Two numbers have one sum; three have one for each order, and Gloo's is the same in both.
@@ -79,25 +94,8 @@ class Ranks(unittest.TestCase):
                 folder = pathlib.Path(name)
                 write_job(folder)
                 expected = train_in_pytorch(folder, ranks)
-                done = subprocess.run(
-                    [
-                        os.environ["AUTOTUNED_PROGRAM"],
-                        "run",
-                        "recipe.yaml",
-                        "--ranks",
-                        str(ranks),
-                        "--no-daemon",
-                        "--history",
-                        "history.sqlite",
-                        "--output",
-                        "out",
-                    ],
-                    cwd=folder,
-                    capture_output=True,
-                    text=True,
-                    timeout=PATIENCE_S,
-                    check=False,
-                )
+                program = os.environ["AUTOTUNED_PROGRAM"]
+                done = run_in(folder, [program], "--ranks", str(ranks))
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
                 trained = torch.load(folder / "out" / "model.pt")
                 start = torch.load(folder / "start.pt")
@@ -105,6 +103,26 @@ class Ranks(unittest.TestCase):
                 for parameter, value in expected.items():
                     self.assertTrue(torch.equal(trained[parameter], value), parameter)
                     self.assertFalse(torch.equal(start[parameter], value), parameter)
+
+    def test_they_are_tuned_and_torchrun_starts_them(self) -> None:
+        # What plugin set_to_none then proposes to change.
+        start = ", optimizer.set_to_none: off"
+        tune = "budget: 8s, plugins: [set_to_none, gradient_buckets]"
+        program = os.environ["AUTOTUNED_PROGRAM"]
+        torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+        torchrun += ["--nproc-per-node", "2", "--no-python"]
+        for launcher in ([], torchrun):
+            with self.subTest(launcher=launcher), tempfile.TemporaryDirectory() as name:
+                folder = pathlib.Path(name)
+                write_job(folder, start, tune)
+                options = () if launcher else ("--ranks", "2")
+                done = run_in(folder, [*launcher, program], "--json", *options)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                run = json.loads(done.stdout.strip().splitlines()[-1])
+                self.assertEqual(run["training"]["steps"], STEPS)
+                self.assertGreater(run["baseline"]["samples_per_second"], 0.0)
+                for trial in run["trials"]:
+                    self.assertNotEqual(trial["verdict"], "failed", trial)
 
 
 if __name__ == "__main__":

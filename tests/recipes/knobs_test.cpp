@@ -200,6 +200,30 @@ TEST(Knobs, DescribeThemselvesAsJson) {
   EXPECT_EQ(knob("precision.autocast").to_json()["choices"], Json({"off", "bf16", "fp16"}));
 }
 
+TEST(Knobs, OfSeveralRanksAreThoseOfOneOfThem) {
+  Machine machine = sample_machine();
+  machine.cpus_allowed = 8;
+  const std::vector<Knob> all = knobs_of(machine);
+  const auto knob = [&](int ranks, const char* name) {
+    return *find_knob(with_ranks(all, ranks), name);
+  };
+  EXPECT_EQ(with_ranks(all, 1).size(), all.size());
+  EXPECT_EQ(knob(1, "threads.intra_op").maximum, 8);
+  EXPECT_EQ(knob(3, "threads.intra_op").maximum, 2);
+  EXPECT_EQ(knob(3, "loader.workers").maximum, 2);
+  EXPECT_EQ(knob(64, "loader.workers").maximum, 1);
+  // What ranks exchange.
+  for (const char* name : {"ddp.bucket_cap_mb", "ddp.comm_hook", "ddp.gradient_as_bucket_view"}) {
+    EXPECT_TRUE(is_of_ranks(name));
+    EXPECT_THAT(knob(1, name).unavailable, ::testing::HasSubstr("needs several ranks"));
+    EXPECT_EQ(knob(2, name).unavailable, "");
+  }
+  EXPECT_FALSE(is_of_ranks("threads.intra_op"));
+  // Two numbers have one sum.
+  EXPECT_EQ(knob(2, "ddp.bucket_cap_mb").risk, RiskClass::exact);
+  EXPECT_EQ(knob(3, "ddp.bucket_cap_mb").risk, RiskClass::numerics);
+}
+
 // docs/knobs.md holds one row per knob, in the words of the table.
 TEST(Knobs, DocumentIsUpToDate) {
   Machine larger = sample_machine();

@@ -95,10 +95,10 @@ constexpr Mistake kMistakes[] = {
      "3:7: loss: unknown type \"cross_entrophy\"; did you mean \"cross_entropy\"?"},
     {"unknown_loss_in_braces", "name: quick", "name: quick\nloss: {type: hinge}",
      "3:14: loss: unknown type \"hinge\"; known are cross_entropy, bce, mse, l1, smooth_l1, huber, "
-     "plugin"},
+     "dice, dice_ce, plugin"},
     {"loss_that_is_a_list", "name: quick", "name: quick\nloss: [mse]",
-     "3:7: loss: expected one of cross_entropy, bce, mse, l1, smooth_l1, huber, plugin, or a map, "
-     "found a list"},
+     "3:7: loss: expected one of cross_entropy, bce, mse, l1, smooth_l1, huber, dice, dice_ce, "
+     "plugin, or a map, found a list"},
     {"two_ways_to_clip", "batch_size: 8", "batch_size: 8, clip_norm: 1, clip_value: 1",
      "8:8: train: clip_norm and clip_value exclude each other; keep one of them"},
     {"more_parts_than_samples", "batch_size: 8", "batch_size: 8, accumulate: 9",
@@ -165,16 +165,16 @@ constexpr Mistake kMistakes[] = {
      "3:15: model: unknown type \"transformer\"; known are fashion_cnn, mlp, simple_cnn, "
      "pooling_cnn, "
      "resnet18, resnet34, resnet50, convnext_tiny, efficientnet_b0, mobilenet_v3_large, "
-     "mobilenet_v3_small, vit, gpt, paced, torchscript, plugin"},
+     "mobilenet_v3_small, unet, vit, gpt, paced, torchscript, plugin"},
     {"missing_type", "type: mlp, ", "",
      "3:8: \"type\" is missing in model: expected one of fashion_cnn, mlp, simple_cnn, "
      "pooling_cnn, "
      "resnet18, resnet34, resnet50, convnext_tiny, efficientnet_b0, mobilenet_v3_large, "
-     "mobilenet_v3_small, vit, gpt, paced, torchscript, plugin"},
+     "mobilenet_v3_small, unet, vit, gpt, paced, torchscript, plugin"},
     {"type_is_a_list", "type: mlp", "type: [mlp]",
      "3:15: model.type: expected one of fashion_cnn, mlp, simple_cnn, pooling_cnn, "
      "resnet18, resnet34, resnet50, convnext_tiny, efficientnet_b0, mobilenet_v3_large, "
-     "mobilenet_v3_small, vit, gpt, paced, torchscript, plugin, found a list"},
+     "mobilenet_v3_small, unet, vit, gpt, paced, torchscript, plugin, found a list"},
     {"typed_is_a_word", "{type: mlp, hidden: 16, classes: 4}", "mlp",
      "3:8: model: expected a map with a type, found \"mlp\""},
     {"unknown_transform",
@@ -271,7 +271,8 @@ TEST(RecipeErrors, AllAreReportedAtOnceInTheOrderOfTheFile) {
           "recipe.yaml:10:29: unknown knob \"loader.wrokers\" in start; did you mean "
           "\"loader.workers\"?",
           "recipe.yaml:11:16: tune.allow: unknown name \"everything\"; known are numerics, "
-          "semantics, batch_size, checkpoint.async, cuda.graph, cudnn.benchmark, input.cache, "
+          "semantics, batch_size, checkpoint.async, cuda.graph, cudnn.benchmark, "
+          "ddp.bucket_cap_mb, ddp.comm_hook, ddp.gradient_as_bucket_view, input.cache, "
           "input.decode, input.decode_scale, input.dilation, input.jpeg_index, input.order, "
           "input.point_ops, "
           "input.read_ahead, "

@@ -134,6 +134,72 @@ TEST(Targets, AreMixedForCrossEntropyAlone) {
                           "leave it out"));
 }
 
+constexpr std::string_view kMlp = "mlp, hidden: 16, classes: 4";
+
+std::string masked(std::string_view more) {
+  return changed(changed(kQuickRecipe, kClasses,
+                         "synthetic_masks, samples: 64, shape: [1, 8, 8], classes: 4"),
+                 kMlp, "unet, width: 4, depth: 2, classes: 4") +
+         std::string(more);
+}
+
+TEST(Targets, ThatAreMasksHaveTheirModelLossesAndFigures) {
+  const Recipe recipe = right(masked("evaluate: {split: 10%}\n"));
+  EXPECT_EQ(recipe.evaluation->best_by, "miou");
+  EXPECT_EQ(recipe.loss, "cross_entropy");
+  EXPECT_EQ(right(to_yaml(recipe, "")).to_json(), recipe.to_json());
+  for (const char* loss :
+       {"dice", "dice_ce", "{type: dice, smooth: 1}", "{type: cross_entropy, label_smoothing: 0.1}",
+        "{type: dice_ce, class_weights: [1, 2, 3, 4], dice_weight: 0.5}"}) {
+    const Recipe with_loss = right(masked("loss: " + std::string(loss) + "\n"));
+    EXPECT_EQ(right(to_yaml(with_loss, "")).to_json(), with_loss.to_json());
+  }
+  EXPECT_THAT(problems(masked("loss: bce\n")),
+              ElementsAre("recipe.yaml:9:7: loss: the targets of data of type synthetic_masks are "
+                          "masks, and bce is not for these; use cross_entropy, dice, dice_ce, "
+                          "plugin"));
+  EXPECT_THAT(problems(std::string(kQuickRecipe) + "loss: dice\n"),
+              ElementsAre(testing::HasSubstr("are classes, and dice is not for these")));
+  EXPECT_THAT(problems(masked("evaluate: {split: 10%, best_by: f1}\n")),
+              ElementsAre(testing::HasSubstr("which have no f1; use miou, accuracy, loss")));
+  EXPECT_THAT(problems(masked("loss: {type: dice_ce, class_weights: [1, 2]}\n")),
+              ElementsAre(testing::HasSubstr("class_weights has 2 weights, the model 4 classes")));
+}
+
+TEST(Targets, ThatAreMasksNeedAModelForThem) {
+  EXPECT_THAT(problems(changed(masked(""), "unet, width: 4, depth: 2, classes: 4", kMlp)),
+              ElementsAre(testing::HasSubstr("model: the targets of data of type synthetic_masks "
+                                             "are masks, and mlp is not for these; use unet")));
+  EXPECT_THAT(problems(changed(kQuickRecipe, kMlp, "unet")),
+              ElementsAre(testing::HasSubstr("are classes, and unet is not for these")));
+  EXPECT_TRUE(is_model_for(Target::masks, "torchscript"));
+  EXPECT_TRUE(is_model_for(Target::tags, "plugin"));
+  EXPECT_THAT(problems(changed(masked(""), "batch_size: 8", "batch_size: 8, mixup_alpha: 0.2")),
+              ElementsAre(testing::HasSubstr("train.mixup_alpha: mixes the classes of whole "
+                                             "samples")));
+}
+
+// Of files in the folder of this test's source, which are there wherever it runs.
+TEST(Targets, ThatAreMasksInFilesHaveClassesOrNames) {
+  const std::string files = tests::source_folder() / "tests/trainer/input/data/png_*.png";
+  const auto of_files = [&](const std::string& more) {
+    return changed(masked(""), "synthetic_masks, samples: 64, shape: [1, 8, 8], classes: 4",
+                   "image_masks, files: \"" + files + "\", masks: \"" + files + "\"" + more);
+  };
+  const Recipe recipe = right(of_files(", names: [ground, cat], values: [0, 255]"));
+  EXPECT_EQ(recipe.data.parameters["ignore_index"], 255);
+  EXPECT_EQ(right(to_yaml(recipe, "")).to_json(), recipe.to_json());
+  EXPECT_NE(right(of_files(", classes: 2")).hash(), recipe.hash());
+  EXPECT_THAT(problems(of_files("")),
+              ElementsAre(testing::HasSubstr("expected classes, or names")));
+  EXPECT_THAT(problems(of_files(", classes: 2, names: [a, b]")),
+              ElementsAre(testing::HasSubstr("classes and names exclude each other")));
+  EXPECT_THAT(problems(of_files(", classes: 3, values: [0, 255]")),
+              ElementsAre(testing::HasSubstr("values has 2 numbers for 3 classes")));
+  EXPECT_THAT(problems(of_files(", classes: 256")),
+              ElementsAre(testing::HasSubstr("an integer from 2 to 255")));
+}
+
 constexpr std::string_view kTokens =
     "autotuned: 1\nname: text\nmodel: {type: gpt, layers: 1, heads: 2, width: 8}\n"
     "data: {type: synthetic_tokens, samples: 9, context: 4, vocabulary: 7}\n"

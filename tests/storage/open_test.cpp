@@ -13,6 +13,7 @@
 #include "storage/migrations.hpp"
 #include "tests/base/temporary_folder.hpp"
 #include "tests/places.hpp"
+#include "tests/storage/damage.hpp"
 #include "tests/storage/sample.hpp"
 
 namespace autotuned::storage {
@@ -193,16 +194,7 @@ TEST_F(OpenTest, DamagedPageIsFoundWhoeverNeedsIt) {
     must(history.put_block({sample_run().id, 1}, sample_block()));
     EXPECT_TRUE(history.check_pages());
   }
-  std::string bytes = folder_.read("history.db");
-  {
-    SQLite::Database database(file_.string(), SQLite::OPEN_READONLY);
-    const auto page = static_cast<std::size_t>(
-        database.execAndGet("SELECT rootpage FROM sqlite_schema WHERE name = 'blocks'").getInt64());
-    const auto size = static_cast<std::size_t>(database.execAndGet("PRAGMA page_size").getInt64());
-    ASSERT_EQ(bytes.size() % size, 0U);
-    bytes.replace((page - 1) * size, size, std::string(size, '\x7f'));
-  }
-  folder_.write("history.db", bytes);
+  const std::string bytes = damage_table(file_, "blocks");
   const auto history = History::open(file_, Access::read_only);
   ASSERT_TRUE(history) << history.error().message();
   EXPECT_EQ(history->runs({}).value().size(), 1U);
@@ -215,6 +207,29 @@ TEST_F(OpenTest, DamagedPageIsFoundWhoeverNeedsIt) {
   EXPECT_THAT(checked.error().remedy, HasSubstr(".recover"));
   // It says where, although the references of the damaged table cannot be followed.
   EXPECT_THAT(history->check_integrity().value(), HasSubstr("age "));
+  EXPECT_TRUE(folder_.read("history.db") == bytes);
+}
+
+TEST_F(OpenTest, DamagedPageIsRefusedToWhoeverWrites) {
+  EXPECT_EQ(History::open_to_write(file_, Missing::refuse).error().kind, ErrorKind::not_found);
+  EXPECT_THAT(names_in(folder_.path()), ElementsAre());
+  EXPECT_TRUE(History::open_to_write(file_)) << "a new one is made";
+  static_cast<void>(open_with_run(file_));
+  EXPECT_TRUE(History::open_to_write(file_));
+  const std::string bytes = damage_table(file_, "blocks");
+  const auto history = History::open_to_write(file_);
+  ASSERT_FALSE(history);
+  EXPECT_EQ(history.error().kind, ErrorKind::corrupt);
+  EXPECT_THAT(history.error().message(),
+              AllOf(HasSubstr("the history is damaged: "), HasSubstr(".recover")));
+  EXPECT_TRUE(folder_.read("history.db") == bytes);
+}
+
+// Bringing it up to date would be the first thing to write.
+TEST_F(OpenTest, DamagedHistoryOfAnEarlierVersionStaysOne) {
+  std::filesystem::copy_file(tests::source_folder() / "tests/storage/data/v2.db", file_);
+  const std::string bytes = damage_table(file_, "blocks");
+  EXPECT_EQ(History::open_to_write(file_).error().kind, ErrorKind::corrupt);
   EXPECT_TRUE(folder_.read("history.db") == bytes);
 }
 
@@ -307,6 +322,7 @@ TEST_F(OpenTest, NewHistoryLockedByAnotherIsBusy) {
   SQLite::Database other(file_.string(), SQLite::OPEN_READWRITE);
   other.exec("BEGIN EXCLUSIVE");
   EXPECT_EQ(History::open(file_, Access::read_write, kShort).error().kind, ErrorKind::busy);
+  EXPECT_EQ(History::open_to_write(file_, Missing::make, kShort).error().kind, ErrorKind::busy);
 }
 
 std::string outcome(const std::filesystem::path& file, Access access) {

@@ -44,6 +44,17 @@ TEST_F(BackupTest, HoldsEverythingAndIsPrivate) {
   EXPECT_EQ(copied.check_integrity().value(), "ok");
 }
 
+// It says of itself what is missing, as the history does; the rest is worth a copy.
+TEST_F(BackupTest, HoldsRowsThatLackAnother) {
+  must(open_with_run(file_).put_trial(sample_run().id, sample_trial()));
+  run_sql(file_, "PRAGMA foreign_keys = OFF; DELETE FROM runs");
+  const History history = History::open(file_, Access::read_only).value();
+  const auto size = history.backup(copy_, false);
+  ASSERT_TRUE(size) << size.error().message();
+  EXPECT_THAT(History::open(copy_, Access::read_only)->check_integrity().value(),
+              ::testing::StartsWith(std::string(kMissingReference)));
+}
+
 TEST_F(BackupTest, CopyCanBeGoneOnWith) {
   ASSERT_TRUE(open_with_run(file_).backup(copy_, false));
   must(History::open(copy_, Access::read_write)->put_trial(sample_run().id, sample_trial()));

@@ -206,6 +206,22 @@ TEST(Advice, PlansWithTheMemoryThatWasFree) {
   EXPECT_EQ(memory_to_plan_with_bytes(input), 2LL << 30) << "the recipe's own word";
 }
 
+// Metrics and knobs are those of a rank, so what there is of the machine must be.
+TEST(Advice, TellsWhatOneOfSeveralRanksHas) {
+  SessionInput input = simulated_input();
+  input.machine.cpus_allowed = 8;
+  input.machine.physical_cores = 5;
+  const auto told = [&input] {
+    return situation_for("any", input, input.starting, Json::object(), Json::object(), {});
+  };
+  EXPECT_EQ(told()["environment"]["cpus_allowed"], 8);
+  EXPECT_FALSE(told()["recipe"].contains("ranks"));
+  input.recipe.train.ranks = 4;
+  EXPECT_EQ(told()["environment"]["cpus_allowed"], 2);
+  EXPECT_EQ(told()["environment"]["physical_cores"], 1);
+  EXPECT_EQ(told()["recipe"]["ranks"], 4);
+}
+
 // Two values of one extension's knob, of which the first fails; whether the second was tried.
 int trials_with_a_failing_extension(ErrorKind kind) {
   Simulation simulation;

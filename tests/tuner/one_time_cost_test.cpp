@@ -78,6 +78,8 @@ TEST(TrainingSamples, AreThoseOfTheRecipe) {
   input.recipe.train.epochs.reset();
   input.recipe.train.steps = 100;
   EXPECT_EQ(training_samples(input.recipe, Json::object()), 3200);
+  input.recipe.train.ranks = 4;
+  EXPECT_EQ(training_samples(input.recipe, Json::object()), 12800);
 }
 
 TEST(TrainingSamples, OfAScriptAreThoseThatAreLeft) {

@@ -113,6 +113,28 @@ TEST_F(RunChecks, TheJobsOwnTurnsAreLookedAtWhereTheCandidateFailsLater) {
   EXPECT_EQ(looks, 2) << "none for the one step";
 }
 
+TEST_F(RunChecks, SmallLossesAreSmallOnlyOfACrossEntropy) {
+  job_.updates = [](const Configuration&, const Configuration&, std::int64_t steps) {
+    UpdateComparison updates = SimulatedJob::equal(steps);
+    updates.equal = false;
+    updates.reference_losses.assign(static_cast<std::size_t>(steps), 1e-4);
+    updates.candidate_losses.assign(static_cast<std::size_t>(steps), 3e-4);
+    return updates;
+  };
+  const Configuration bf16 = change("precision.autocast", std::string("bf16"));
+  for (const char* loss : {"cross_entropy", "bce"}) {
+    input_.recipe.loss = loss;
+    EXPECT_TRUE(run(bf16)[0].passed) << loss;
+  }
+  for (const char* loss : {"mse", "l1", "plugin"}) {
+    input_.recipe.loss = loss;
+    EXPECT_THAT(run(bf16)[0].detail, HasSubstr("the loss of step 1")) << loss;
+  }
+  input_.recipe.loss = "cross_entropy";
+  input_.is_script = true;
+  EXPECT_FALSE(run(bf16)[0].passed) << "nobody knows what it minimises";
+}
+
 TEST_F(RunChecks, NumericsAreComparedAtTheStartingBatchSize) {
   incumbent_.set("batch_size", std::int64_t{128});
   run(change("precision.autocast", std::string("bf16")));
@@ -305,6 +327,26 @@ TEST_F(RunChecks, OfAChangeThatFailedItsExtensionIsToBlame) {
   EXPECT_EQ(blamed_part(input_, best), change("precision.autocast", std::string("bf16")));
   best.set("mine.skip", true);
   EXPECT_EQ(blamed_part(input_, best), change("mine.skip", true));
+}
+
+// As the job of a guard.
+class MeasuredJob final : public TrainingBackend {
+ public:
+  Result<Block> run_block(const Configuration& /*configuration*/,
+                          const BlockRequest& /*request*/) override {
+    return Block{};
+  }
+};
+
+TEST_F(RunChecks, AJobThatIsOnlyMeasuredHasNone) {
+  MeasuredJob job;
+  for (const Configuration& tried : {change("loader.workers", std::int64_t{2}),
+                                     change("precision.autocast", std::string("bf16"))}) {
+    const auto checks = run_checks(input_, job, incumbent_, tried);
+    ASSERT_FALSE(checks);
+    EXPECT_EQ(checks.error().kind, ErrorKind::unsupported);
+  }
+  EXPECT_EQ(job.profile(incumbent_).error().kind, ErrorKind::unsupported);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <torch/version.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <exception>
 #include <optional>
 
@@ -104,6 +105,10 @@ Result<void> set_cudnn_benchmark(bool is_on) {
   chosen = is_on;
   at::globalContext().setBenchmarkCuDNN(is_on);
   return {};
+}
+
+void allow_deterministic(const std::string& device) {
+  if (!parsed(device).is_cpu()) ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
 }
 
 std::string libtorch_version() {

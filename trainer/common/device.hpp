@@ -33,6 +33,10 @@ struct Devices {
 // looked at, so that a later change would do nothing. ErrorKind::invalid: the process has begun with the other value.
 [[nodiscard]] Result<void> set_cudnn_benchmark(bool is_on);
 
+// cuBLAS sums in a fixed order only if the environment says how much memory it may take for that, and LibTorch's deterministic
+// algorithms refuse to go on without. Sets the variable where nobody has; nothing for the CPU. Before the device's first use.
+void allow_deterministic(const std::string& device);
+
 // Of a device name; 0 for the CPU.
 [[nodiscard]] std::int64_t device_memory_bytes(const std::string& device);
 

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/result.hpp"
+#include "trainer/common/memory_shortage.hpp"
 
 namespace autotuned::trainer {
 
@@ -37,6 +38,9 @@ namespace autotuned::trainer {
     if (cause != std::string::npos) message.erase(0, cause + kCause.size());
   }
   std::string what = message.substr(0, message.find('\n'));
+  if (const auto shortage = memory_shortage_from(what); shortage && is_libtorchs(error)) {
+    return to_error(*shortage, where);
+  }
   if (!is_libtorchs(error)) return Error{ErrorKind::internal, std::move(what), where, ""};
   const auto says = [&message](std::string_view text) {
     return message.find(text) != std::string::npos;

@@ -222,10 +222,19 @@ class Feed::State final : public BatchSource {
   }
 
   at::Tensor empty_targets(std::int64_t samples, bool is_pinned) const {
+    if (target_.is_mask()) {
+      return at::empty({samples, shape_.height, shape_.width},
+                       at::dtype(at::kByte).pinned_memory(is_pinned));
+    }
     if (target_.floats() == 0) {
       return at::empty({samples}, at::dtype(at::kLong).pinned_memory(is_pinned));
     }
     return at::empty({samples, target_.width}, at::dtype(at::kFloat).pinned_memory(is_pinned));
+  }
+
+  // Class masks travel as bytes.
+  at::Tensor as_labels(const at::Tensor& targets) const {
+    return target_.is_mask() ? targets.to(at::kLong) : targets;
   }
 
   input::LoaderSettings loader_settings(const FeedSettings& settings,
@@ -242,7 +251,9 @@ class Feed::State final : public BatchSource {
     for (const HostSlot& slot : ring) {
       input::BatchBuffer& buffer = result.ring.emplace_back();
       buffer.images = slot.images.mutable_data_ptr();
-      if (target_.floats() == 0) {
+      if (target_.is_mask()) {
+        buffer.masks = slot.labels.mutable_data_ptr<std::uint8_t>();
+      } else if (target_.floats() == 0) {
         buffer.labels = slot.labels.mutable_data_ptr<std::int64_t>();
       } else {
         buffer.values = slot.labels.mutable_data_ptr<float>();
@@ -327,7 +338,7 @@ class Feed::State final : public BatchSource {
     const HostSlot& slot = buffers_.ring[static_cast<std::size_t>(taken->slot)];
     DeviceBatch batch = described(*taken);
     if (target_.has_tokens()) return with_tokens(batch, first_samples(slot.images, taken->samples));
-    batch.labels = first_samples(slot.labels, taken->samples);
+    batch.labels = as_labels(first_samples(slot.labels, taken->samples));
     if (slot.direct.defined()) {
       batch.images = first_samples(slot.direct, taken->samples);
       return batch;
@@ -347,7 +358,7 @@ class Feed::State final : public BatchSource {
   DeviceBatch landed(const TakenBatch& taken) const {
     DeviceBatch batch = described(taken);
     if (target_.has_tokens()) return with_tokens(batch, buffers_.copier->images(taken));
-    batch.labels = buffers_.copier->labels(taken);
+    batch.labels = as_labels(buffers_.copier->labels(taken));
     batch.images = buffers_.copier->images(taken);
     if (settings_.is_uint8) batch.images = look_up(batch.images);
     if (!device_pass_.is_empty()) batch.images = device_pass_.run(batch.images);

@@ -38,8 +38,9 @@ struct FeedSettings {
 struct DeviceBatch {
   // float32 (samples, channels, rows, columns), in the settings' memory format; or tokens, int64 (samples, tokens)
   at::Tensor images;
-  // The targets: classes are int64 (samples), or after mixed() float32 (samples, classes); others are float32 (samples,
-  // values). Of tokens the next one of each, int64 (samples, tokens).
+  // The targets: classes are int64 (samples), or after mixed() float32 (samples, classes); numbers and tags are float32
+  // (samples, values); class masks are int64 (samples, rows, columns), with input::kNoClass where a pixel does not
+  // count. Of tokens the next one of each, int64 (samples, tokens).
   at::Tensor labels;
   std::int64_t samples = 0;
   std::int64_t wait_ns = 0;  // for the loader

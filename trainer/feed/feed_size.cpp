@@ -16,8 +16,8 @@ std::int64_t image_bytes(const FeedSettings& settings, const input::Pipeline& fi
          (sends_bytes(settings, first) ? std::int64_t{1} : std::int64_t{sizeof(float)});
 }
 
-std::int64_t bytes_of(const input::TargetType& target) {
-  return static_cast<std::int64_t>(target.bytes());
+std::int64_t bytes_of(const input::TargetType& target, const input::Pipeline& first) {
+  return static_cast<std::int64_t>(target.bytes(first.shape()));
 }
 
 std::int64_t rounded_up(std::int64_t bytes) {
@@ -41,7 +41,7 @@ bool sends_bytes(const FeedSettings& settings, const input::Pipeline& first) {
 
 std::int64_t sample_bytes(const FeedSettings& settings, const input::Pipeline& first,
                           const input::TargetType& target) {
-  return image_bytes(settings, first) + bytes_of(target);
+  return image_bytes(settings, first) + bytes_of(target, first);
 }
 
 std::int64_t pinned_bytes(const FeedSettings& settings, const input::Pipeline& first,
@@ -49,7 +49,7 @@ std::int64_t pinned_bytes(const FeedSettings& settings, const input::Pipeline& f
   if (!settings.pin_memory || !is_on_gpu) return 0;
   return host_batches(settings, is_on_gpu) *
          (rounded_up(settings.batch_size * image_bytes(settings, first)) +
-          rounded_up(settings.batch_size * bytes_of(target)));
+          rounded_up(settings.batch_size * bytes_of(target, first)));
 }
 
 Result<void> check_pinned_bytes(const FeedSettings& settings, const input::Pipeline& first,

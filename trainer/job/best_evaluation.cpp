@@ -13,6 +13,7 @@ std::optional<double> value_of(const TestResult& test, const std::string& figure
   if (figure == "mae") return test.numbers ? std::optional(-test.numbers->mae) : std::nullopt;
   if (figure == "r2") return test.numbers ? test.numbers->r2 : std::nullopt;
   if (figure == "f1") return test.tags ? test.tags->all.f1() : std::nullopt;
+  if (figure == "miou") return test.masks ? test.masks->miou : std::nullopt;
   return test.accuracy;
 }
 

@@ -183,6 +183,14 @@ struct TagFigures {
   std::vector<Tag> tags;
 };
 
+// How class masks were found, in pixels that count.
+struct MaskFigures {
+  std::int64_t pixels = 0;
+  std::optional<double> miou;  // mean over the classes that have one
+  // Intersection over union of each class; nothing if it is nowhere and was never found.
+  std::vector<std::optional<double>> ious;
+};
+
 // Of a language model.
 struct TokenFigures {
   double perplexity = 0.0;              // e to the power of the loss
@@ -191,14 +199,16 @@ struct TokenFigures {
 
 struct TestResult {
   std::int64_t samples = 0;
-  double accuracy = 0.0;  // of classes, or of the next tokens
-  double loss = 0.0;      // mean over samples
+  double accuracy = 0.0;  // of classes, or of the next tokens; with masks of pixels
+  double loss = 0.0;      // mean over samples, without masks in which no pixel counts
   // The share of samples whose class is among the five with the highest logits; nothing with five classes or less.
   std::optional<double> top5_accuracy;
-  // confusion[i][j]: samples of class i that were taken for class j. Empty with more than 1000 classes.
+  // confusion[i][j]: samples of class i that were taken for class j, with masks pixels. Empty with more than 1000
+  // classes.
   std::vector<std::vector<std::int64_t>> confusion;
   std::optional<NumberFigures> numbers;  // of targets that are numbers
   std::optional<TagFigures> tags;        // of targets that are tags
+  std::optional<MaskFigures> masks;      // of targets that are class masks
   std::optional<TokenFigures> tokens;    // of targets that are tokens
   // Of classes, of the values of a target, or of tags; empty: they have only numbers.
   std::vector<std::string> class_names;
@@ -215,14 +225,14 @@ class Job {
  public:
   class State;  // job_state.hpp, private to trainer/
 
-  // `configuration` names every knob. A model in the initial state, which a checkpoint named `initial`
-  // keeps. Restart knobs take effect here and nowhere else. `libraries`: the workloads that the recipe
-  // names, and the extensions whose knobs this job obeys; those not in the configuration have their
-  // defaults. Code of an extension runs once a knob of it is turned; an error of it is
-  // ErrorKind::internal and leaves the job unfit for more.
-  // `ranks`: the job is one of several ranks, which make the same calls in the same order; it must outlive the job (null: the
-  // job trains alone). Of the calls that step only advance() is for several ranks, after start_together(). An error of
-  // one rank fails what the others do together with it, and leaves all of them unfit for more.
+  // `configuration` names every knob. A model in the initial state, which a checkpoint named `initial` keeps. Restart
+  // knobs take effect here and nowhere else. `libraries`: the workloads that the recipe names, and the extensions
+  // whose knobs this job obeys; those not in the configuration have their defaults. Code of an extension runs once a
+  // knob of it is turned; an error of it is ErrorKind::internal and leaves the job unfit for more. `ranks`: the job is
+  // one of several ranks, which make the same calls in the same order; it must outlive the job (null: the job trains
+  // alone). Steps are made together, after start_together() where they are trained with. An error of one rank in steps
+  // fails those of the others, and leaves all of them unfit for more, except ErrorKind::cancelled, which the leader
+  // decides for all, and ErrorKind::unsupported, before anything was done.
   [[nodiscard]] static Result<std::unique_ptr<Job>> load(
       const recipes::Recipe& recipe, const Configuration& configuration, const Machine& machine,
       const Devices& devices, std::vector<plugins::TrainerLibrary> libraries = {},
@@ -252,6 +262,8 @@ class Job {
   // after an error.
   [[nodiscard]] Result<Prepared> prepare(const Configuration& configuration);
 
+  // Of several ranks a block begins and ends on all of them at once, with the same steps; it has the samples and the
+  // time of this rank.
   [[nodiscard]] Result<Block> run(const RunRequest& request, const CancelCheck& is_cancelled);
   // Exactly `count` steps, every loss read.
   [[nodiscard]] Result<Block> run_steps(std::int64_t count, const CancelCheck& is_cancelled);
@@ -268,7 +280,7 @@ class Job {
   // Only the first call does. ErrorKind::out_of_memory: before anything was done.
   [[nodiscard]] Result<void> time_checkpoint(const std::filesystem::path& file);
 
-  // Writes what the steps did, operator by operator, as torch.profiler would.
+  // Writes what the steps did, operator by operator, as torch.profiler would. Of several ranks only the leader writes.
   [[nodiscard]] Result<JobTrace> trace(const TraceRequest& request,
                                        const CancelCheck& is_cancelled);
 

@@ -5,6 +5,7 @@
 #include <ATen/ops/stack.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "profiler/recorder/torch_operators.hpp"
@@ -84,9 +85,14 @@ class Job::State::BlockRecord {
   std::int64_t steps() const { return block_.steps; }
   std::int64_t elapsed_ns() const { return now_ns() - block_.start_ns; }
 
-  Block finish() {
+  Block finish() { return finish_after(stop()); }
+  // What there is to wait for has come; how long it took so far.
+  std::int64_t stop() {
     job_->synchronize();
-    block_.duration_ns = elapsed_ns();
+    return elapsed_ns();
+  }
+  Block finish_after(std::int64_t duration_ns) {
+    block_.duration_ns = duration_ns;
     block_.cpu_ns = process_cpu_ns() - cpu_before_ns_;
     block_.peak_host_memory_bytes = host_peak_.peak_bytes();
     block_.peak_device_memory_bytes = job_->device_peak_bytes();
@@ -160,8 +166,8 @@ Result<void> Job::State::warm_up(std::int64_t steps, const CancelCheck& is_cance
   CancelPoll cancel(is_cancelled);
   for (std::int64_t i = 0; i < steps; ++i) {
     if (auto taken = step(is_cancelled); !taken) return tl::unexpected(taken.error());
-    if (cancel(now_ns())) return cancelled();
-    if (now_ns() >= deadline_ns) break;
+    if (as_leader_says(cancel(now_ns()))) return cancelled();
+    if (as_leader_says(now_ns() >= deadline_ns)) break;
   }
   return {};
 }
@@ -198,9 +204,18 @@ Result<Block> Job::State::run(const RunRequest& request, const CancelCheck& is_c
   CancelPoll cancel(is_cancelled);
   for (std::int64_t i = 0; i < request.warmup_steps; ++i) {
     if (auto taken = step(); !taken) return tl::unexpected(taken.error());
-    if (cancel(now_ns())) return cancelled();
+    if (as_leader_says(cancel(now_ns()))) return cancelled();
   }
+  auto block =
+      ranks_ == nullptr ? measure(request, step, cancel) : measure_together(request, step, cancel);
+  if (!block) return block;
+  add_one_time_cost(*block);
+  if (reused) feed_->done();
+  return block;
+}
 
+Result<Block> Job::State::measure(const RunRequest& request, const MakeStep& step,
+                                  CancelPoll& cancel) {
   BlockRecord record(*this);
   RingRule ring(feed_->fullness());
   for (;;) {
@@ -225,10 +240,60 @@ Result<Block> Job::State::run(const RunRequest& request, const CancelCheck& is_c
       return tl::unexpected(ended.error());
     }
   }
-  Block block = record.finish();
-  add_one_time_cost(block);
-  if (reused) feed_->done();
-  return block;
+  return record.finish();
+}
+
+Result<Block> Job::State::measure_together(const RunRequest& request, const MakeStep& step,
+                                           CancelPoll& cancel) {
+  // The leader's checkpoint, as in training; the others wait for it in their next step.
+  const bool writes = !request.checkpoint_file.empty() && is_leader();
+  if (request.reuse != Reuse::nothing) rank_step_ns_ = 0;
+  // Nobody's clock starts before all are here.
+  std::array<double, 1> start = {is_leader() && cancel(now_ns()) ? 1.0 : 0.0};
+  ranks_->take_largest(start);
+  if (start[0] != 0.0) return cancelled();
+  BlockRecord record(*this);
+  RingRule ring(feed_->fullness());
+  std::int64_t elapsed_ns = 0;  // of the slowest
+  std::int64_t own_ns = 0;
+  for (;;) {
+    const std::int64_t count = steps_until_look(record.steps(), elapsed_ns, request.minimum_steps,
+                                                request.minimum_ns, rank_step_ns_);
+    for (std::int64_t i = 0; i < count; ++i) {
+      auto taken = step();
+      if (!taken) return tl::unexpected(taken.error());
+      record.add(*taken);
+      if (!writes || record.steps() != 1) continue;
+      if (auto begun = begin_block_checkpoint(request.checkpoint_file); !begun) {
+        return tl::unexpected(begun.error());
+      }
+    }
+    own_ns = record.stop();
+    RingRule::Next mine = RingRule::Next::go_on;
+    if (record.steps() >= request.minimum_steps && own_ns >= request.minimum_ns) {
+      mine = ring.after(own_ns, request.minimum_ns, feed_->fullness());
+    }
+    // A block ends when no rank needs more of it. What all say comes after the clock of a block that ends.
+    std::array<double, 3> said = {
+        mine == RingRule::Next::end ? 0.0 : (mine == RingRule::Next::go_on ? 1.0 : 2.0),
+        is_leader() && cancel(now_ns()) ? 1.0 : 0.0, static_cast<double>(own_ns)};
+    ranks_->take_largest(said);
+    if (said[1] != 0.0) return cancelled();
+    elapsed_ns = static_cast<std::int64_t>(said[2]);
+    rank_step_ns_ = std::max<std::int64_t>(elapsed_ns / record.steps(), 1);
+    if (said[0] == 0.0) break;
+    if (said[0] == 1.0) continue;
+    record = BlockRecord(*this);
+    elapsed_ns = 0;
+  }
+  if (request.reuse != Reuse::nothing) rank_step_ns_ = 0;
+  if (writes) {
+    if (auto ended = end_block_checkpoint(request.checkpoint_file); !ended) {
+      return tl::unexpected(ended.error());
+    }
+    own_ns = record.stop();
+  }
+  return record.finish_after(own_ns);
 }
 
 Result<Block> Job::State::run_steps(std::int64_t count, const CancelCheck& is_cancelled) {
@@ -239,7 +304,7 @@ Result<Block> Job::State::run_steps(std::int64_t count, const CancelCheck& is_ca
     auto taken = step(is_cancelled);
     if (!taken) return tl::unexpected(taken.error());
     record.add(*taken);
-    if (cancel(now_ns())) return cancelled();
+    if (as_leader_says(cancel(now_ns()))) return cancelled();
   }
   return record.finish();
 }
@@ -270,11 +335,12 @@ Result<profiler::ProfileFacts> Job::State::record_steps(std::int64_t count,
       facts.steps += 1;
       facts.samples += taken->samples;
       facts.transfer_bytes += taken->bytes;
+      facts.rank_wait_ns += learner_->rank_wait_ns();
       for (const bool has : has_gradient) {
         facts.has_every_gradient = facts.has_every_gradient && has;
       }
-      if (cancel(now_ns())) return cancelled();
-      if (now_ns() >= deadline_ns) break;
+      if (as_leader_says(cancel(now_ns()))) return cancelled();
+      if (as_leader_says(now_ns() >= deadline_ns)) break;
     }
     synchronize();
     facts.wall_ns = now_ns() - start;
@@ -325,7 +391,8 @@ Result<JobProfile> Job::State::profile(std::int64_t count, std::int64_t warmup_s
   auto facts = record_steps(count, is_cancelled, deadline);
   if (!facts) return tl::unexpected(facts.error());
   for (;;) {
-    const auto next = ring.after(now_ns() - begin, maximum_ns, feed_->fullness());
+    const auto next = static_cast<RefillRule::Next>(of_leader(
+        static_cast<std::int64_t>(ring.after(now_ns() - begin, maximum_ns, feed_->fullness()))));
     if (next == RefillRule::Next::keep) break;
     const bool is_again = next == RefillRule::Next::record_again;
     if (is_again) {

@@ -48,8 +48,11 @@ std::int64_t Job::State::cache_bytes_allowed(input::CachePlace place) const {
   const bool is_file = place == input::CachePlace::file;
   const auto& given = is_file ? recipe_.tune.cache_disk_bytes : recipe_.tune.cache_memory_bytes;
   if (given) return *given;
-  const std::int64_t free = is_file ? free_disk_bytes(existing_folder(recipe_.output_dir))
-                                    : available_memory_bytes(memory_allowed_bytes_);
+  // Each of several ranks keeps what it trains on, and takes its part; what it is allowed is its part already.
+  const std::int64_t ranks = recipe_.train.ranks;
+  const std::int64_t free = (is_file ? free_disk_bytes(existing_folder(recipe_.output_dir))
+                                     : available_memory_bytes(memory_allowed_bytes_ * ranks)) /
+                            ranks;
   const double share = is_file ? recipe_.tune.cache_disk_ratio : recipe_.tune.cache_memory_ratio;
   // What is kept is not available any more, but ours.
   return static_cast<std::int64_t>(share * static_cast<double>(free + kept_bytes(place)));

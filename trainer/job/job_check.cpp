@@ -54,11 +54,12 @@ Result<void> look_once(Learner& learner, const JobFacts& facts) {
     learner.model().eval();
     const at::Tensor logits =
         learner.model().forward(at::zeros(shape, has_tokens ? at::kLong : at::kFloat));
-    // One for each sample, or for each token of it.
-    std::vector<std::int64_t> expected = {kSamples};
-    if (has_tokens) expected.push_back(shape.back());
-    expected.push_back(learner.classes());
-    if (logits.sizes() == at::IntArrayRef(expected)) return {};
+    // One for each sample, or for each token or pixel of it.
+    std::vector<std::int64_t> wanted = {kSamples};
+    if (has_tokens) wanted.push_back(shape.back());
+    wanted.push_back(learner.classes());
+    if (learner.model().gives_maps()) wanted.insert(wanted.end(), shape.end() - 2, shape.end());
+    if (logits.sizes() == at::IntArrayRef(wanted)) return {};
     return fail(ErrorKind::invalid, "it does not give one number per class for each sample",
                 "model", "let forward return logits of shape (samples, classes)");
   });

@@ -22,6 +22,7 @@
 #include "trainer/job/job_state.hpp"
 #include "trainer/job/step_clock.hpp"
 #include "trainer/job/test_counts.hpp"
+#include "trainer/job/test_masks.hpp"
 #include "trainer/job/test_tags.hpp"
 #include "trainer/job/test_values.hpp"
 
@@ -133,7 +134,8 @@ Result<void> Job::State::compile_test_pipeline(const input::SampleShape& shape_i
                 "evaluate.input[" + std::to_string(i) + "]." + test_transforms_[i].type,
                 "leave it out");
   }
-  auto pipeline = input::Pipeline::compile(test_data_->type(), test_transforms_, recipe_.seed);
+  auto pipeline = input::Pipeline::compile(test_data_->type(), test_transforms_, recipe_.seed, {},
+                                           test_data_->target().is_mask());
   if (!pipeline) {
     Error& error = pipeline.error();
     error.where = "evaluate." + error.where;
@@ -178,10 +180,12 @@ Result<TestResult> Job::State::evaluate_here(const CancelCheck& is_cancelled) {
   CancelPoll cancel(is_cancelled);
   TestResult result;
   at::Tensor loss_sum;
+  at::Tensor counted;  // samples in the sum; not defined: all
   at::Tensor correct;
   TestCounts counts;
   TestValues values;
   TestTags tags;
+  TestMasks masks;
   const input::TargetType target = test_data_->target();
   for (bool is_done = false; !is_done && !result.was_cancelled;) {
     auto batch = (*feed)->next();
@@ -190,6 +194,9 @@ Result<TestResult> Job::State::evaluate_here(const CancelCheck& is_cancelled) {
     }
     const Learner::Score score = learner_->score(*batch);
     loss_sum = loss_sum.defined() ? loss_sum + score.loss_sum : score.loss_sum;
+    if (score.counted.defined()) {
+      counted = counted.defined() ? counted + score.counted : score.counted;
+    }
     if (score.correct.defined()) {
       correct = correct.defined() ? correct + score.correct : score.correct;
     }
@@ -197,6 +204,8 @@ Result<TestResult> Job::State::evaluate_here(const CancelCheck& is_cancelled) {
       counts.add(score.logits, batch->labels);
     } else if (target.kind == input::TargetKind::tags) {
       tags.add(score.logits, batch->labels);
+    } else if (target.is_mask()) {
+      masks.add(score.logits, batch->labels);
     } else if (target.kind == input::TargetKind::numbers) {
       values.add(score.logits, batch->labels);
     }
@@ -205,7 +214,9 @@ Result<TestResult> Job::State::evaluate_here(const CancelCheck& is_cancelled) {
     is_done = batch->ends_epoch;
     result.was_cancelled = cancel(profiler::now_ns());
   }
-  result.loss = loss_sum.item().toDouble() / static_cast<double>(result.samples);
+  result.loss =
+      loss_sum.item().toDouble() /
+      (counted.defined() ? counted.item().toDouble() : static_cast<double>(result.samples));
   if (target.is_class()) {
     result.accuracy = correct.item().toDouble() / static_cast<double>(result.samples);
     counts.tell(result);
@@ -217,6 +228,7 @@ Result<TestResult> Job::State::evaluate_here(const CancelCheck& is_cancelled) {
   }
   values.tell(result);
   tags.tell(result);
+  masks.tell(result);
   result.class_names = list_of(train_data_->class_names());
   return result;
 }

@@ -13,7 +13,7 @@
 namespace autotuned::trainer {
 
 Result<void> Job::State::check_ranks(const Configuration& configuration) const {
-  if (recipe_.train.ranks == 1) return {};
+  if (recipe_.train.ranks == 1) return check_alone(configuration);
   const auto refuse = [](std::string what, std::string remedy) {
     return fail(ErrorKind::unsupported, std::move(what), "train.ranks", std::move(remedy));
   };
@@ -38,6 +38,19 @@ Result<void> Job::State::check_ranks(const Configuration& configuration) const {
                   std::to_string(samples) + " samples, and a batch of " + std::to_string(batch) +
                   " never fills",
               "train.ranks", "use fewer ranks or smaller batches");
+}
+
+Result<void> Job::State::check_alone(const Configuration& configuration) const {
+  for (const recipes::Knob& knob : built_in_knobs_) {
+    const KnobValue* const value = configuration.find(knob.name);
+    if (!recipes::is_of_ranks(knob.name) || value == nullptr || *value == knob.default_value) {
+      continue;
+    }
+    return fail(ErrorKind::unsupported,
+                "needs several ranks, which exchange gradients; this job has one", knob.name,
+                "leave it out, or set train.ranks");
+  }
+  return {};
 }
 
 input::Share Job::State::share() const {
@@ -71,6 +84,13 @@ void Job::State::seed_step() const {
   generator.set_current_seed(
       input::RandomStream(input::seed_of_rank(recipe_.seed, ranks_->rank()), 0)
           .at(static_cast<std::uint64_t>(steps_)));
+}
+
+std::int64_t Job::State::of_leader(std::int64_t mine) const {
+  if (ranks_ == nullptr) return mine;
+  auto number = static_cast<double>(mine);
+  ranks_->take_from_leader({&number, 1});
+  return static_cast<std::int64_t>(number);
 }
 
 bool Job::State::as_leader_says(bool mine) const {

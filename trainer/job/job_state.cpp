@@ -5,6 +5,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/full.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <utility>
@@ -51,6 +52,15 @@ std::optional<at::ScalarType> autocast_type(const std::string& value) {
   return std::nullopt;
 }
 
+ReducerSettings reducer_settings_of(const Configuration& configuration) {
+  const std::string& form = configuration.text("ddp.comm_hook");
+  return {.bucket_bytes = configuration.integer("ddp.bucket_cap_mb") << 20,
+          .is_view = configuration.flag("ddp.gradient_as_bucket_view"),
+          .form = form == "bf16"   ? GradientForm::bf16
+                  : form == "fp16" ? GradientForm::fp16
+                                   : GradientForm::own};
+}
+
 Result<LearnerSettings> learner_settings_of(const Configuration& configuration,
                                             const Model& model) {
   auto kept = kept_modules(model, configuration.text("precision.keep_float32"));
@@ -61,7 +71,8 @@ Result<LearnerSettings> learner_settings_of(const Configuration& configuration,
       .set_to_none = configuration.flag("optimizer.set_to_none"),
       .is_fused = configuration.flag("optimizer.fused"),
       .is_channels_last = configuration.text("layout.memory_format") == "channels_last",
-      .is_graph = configuration.flag("cuda.graph")};
+      .is_graph = configuration.flag("cuda.graph"),
+      .reducer = reducer_settings_of(configuration)};
 }
 
 // A trainer gets env.NAME from whoever starts it; all that is left is to see that it did.
@@ -103,7 +114,7 @@ Result<input::Pipeline> pipeline_of(const recipes::Recipe& recipe, const input::
     transforms.push_back({transform.type, transform.parameters});
   }
   return input::Pipeline::compile(data.type(), transforms, input::seed_of_rank(recipe.seed, rank),
-                                  form);
+                                  form, data.target().is_mask());
 }
 
 std::vector<std::string> obeyed_knobs() {
@@ -111,6 +122,9 @@ std::vector<std::string> obeyed_knobs() {
           "checkpoint.async",
           "cuda.graph",
           "cudnn.benchmark",
+          "ddp.bucket_cap_mb",
+          "ddp.comm_hook",
+          "ddp.gradient_as_bucket_view",
           "env.*",
           "input.cache",
           "input.decode",
@@ -146,7 +160,7 @@ Job::State::State(recipes::Recipe recipe, const Machine& machine, const std::str
       workloads_(recipe_.file, libraries),
       extensions_(std::move(libraries)),
       knobs_(built_in_knobs_),
-      cpus_allowed_(machine.cpus_allowed),
+      cpus_allowed_(std::max(1, machine.cpus_allowed / recipe_.train.ranks)),
       memory_allowed_bytes_(machine.memory_allowed_bytes),
       device_(device),
       ranks_(ranks) {
@@ -182,6 +196,7 @@ Result<void> Job::State::load(const Configuration& configuration) {
     if (auto set = set_cudnn_benchmark(configuration.flag("cudnn.benchmark")); !set) return set;
   }
   at::set_num_threads(static_cast<int>(configuration.integer("threads.intra_op")));
+  if (recipe_.deterministic) allow_deterministic(facts_.device);
   at::globalContext().setDeterministicAlgorithms(recipe_.deterministic, /*warn_only=*/false);
 
   if (auto opened = open_data(); !opened) return opened;
@@ -283,6 +298,7 @@ Result<Prepared> Job::State::prepare(const Configuration& configuration) {
   }
   at::set_num_threads(static_cast<int>(configuration.integer("threads.intra_op")));
   configuration_ = configuration;
+  rank_step_ns_ = 0;
   prepared.switch_ns = profiler::now_ns() - start;
   return prepared;
 }

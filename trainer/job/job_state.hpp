@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <filesystem>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -32,6 +33,7 @@
 
 namespace autotuned::trainer {
 
+class CancelPoll;    // step_clock.hpp
 struct RecipeCheck;  // job_check.hpp
 
 // The recipe's transforms of training in one of their forms.
@@ -117,13 +119,16 @@ class Job::State {
   class Tracing;
 
   Result<void> check(const Configuration& configuration) const;
-  // job_ranks.cpp: what cannot be trained on several ranks yet.
+  // job_ranks.cpp: what cannot be trained on several ranks yet, or on one alone.
   Result<void> check_ranks(const Configuration& configuration) const;
+  Result<void> check_alone(const Configuration& configuration) const;
   [[nodiscard]] input::Share share() const;
   // Draws of a rank that is not the leader depend on seed, rank and step alone, so that no checkpoint need keep them.
   void seed_step() const;
-  // The leader's answer, on all ranks.
+  // The leader's answer or number, on all ranks.
   [[nodiscard]] bool as_leader_says(bool mine) const;
+  [[nodiscard]] std::int64_t of_leader(std::int64_t mine) const;
+  [[nodiscard]] bool is_leader() const { return ranks_ == nullptr || ranks_->is_leader(); }
   // job_evaluation.cpp
   Result<TestResult> evaluate_here(const CancelCheck& is_cancelled);
   // Ok if a graph can be recorded under this configuration; opens the library for it.
@@ -179,6 +184,11 @@ class Job::State {
   Result<void> keep_outputs(const char* name, const CancelCheck& is_cancelled);
   // Two steps before the end of this epoch or, where it is nearer, of the next; nothing where epochs are shorter.
   [[nodiscard]] std::optional<input::Position> near_epoch_end() const;
+  // The timed part of run(), as a trainer alone and as one of several ranks, which end it together.
+  using MakeStep = std::function<Result<StepTaken>()>;
+  Result<Block> measure(const RunRequest& request, const MakeStep& step, CancelPoll& cancel);
+  Result<Block> measure_together(const RunRequest& request, const MakeStep& step,
+                                 CancelPoll& cancel);
   Result<StepTaken> step(const CancelCheck& is_cancelled);
   StepTaken step_on(const DeviceBatch& batch);
   StepTaken learn_from(const DeviceBatch& batch);
@@ -249,6 +259,8 @@ class Job::State {
   double rate_factor_ = 1.0;
   double last_learning_rate_ = 0.0;  // of the step before
   RankGroup* ranks_ = nullptr;
+  std::int64_t rank_step_ns_ =
+      0;  // of the last block of several ranks, the same on all; 0: not known
 };
 
 }  // namespace autotuned::trainer

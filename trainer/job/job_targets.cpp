@@ -9,6 +9,7 @@
 #include "recipes/targets.hpp"
 #include "trainer/input/datasets/class_names.hpp"
 #include "trainer/job/job_state.hpp"
+#include "trainer/models/model.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -19,6 +20,8 @@ recipes::Target target_of(const input::TargetType& type) {
       return recipes::Target::classes;
     case input::TargetKind::numbers:
       return recipes::Target::numbers;
+    case input::TargetKind::class_mask:
+      return recipes::Target::masks;
     case input::TargetKind::next_tokens:
       return recipes::Target::tokens;
     case input::TargetKind::tags:
@@ -46,7 +49,7 @@ std::string named(std::span<const std::string> names) {
 Error too_many_classes(const input::Dataset& data, std::int64_t most) {
   std::string what = "the data has " + std::to_string(data.classes()) + " classes, the model " +
                      std::to_string(most);
-  for (std::int64_t i = 0; i < data.size(); ++i) {
+  for (std::int64_t i = 0; data.target().is_class() && i < data.size(); ++i) {
     if (data.label(i) < most) continue;
     what += ": " + data.name(i) + " has the label " + std::to_string(data.label(i));
     break;
@@ -68,10 +71,20 @@ Result<void> Job::State::check_test_targets() const {
   const std::span<const std::string> names = test_data_->class_names();
   const std::span<const std::string> of_training = train_data_->class_names();
   // What is not named cannot be matched.
-  if (train.kind == input::TargetKind::tags && !std::ranges::equal(names, of_training)) {
+  const std::string what = train.is_mask() ? "classes" : "tags";
+  if ((train.kind == input::TargetKind::tags || train.is_mask()) &&
+      !std::ranges::equal(names, of_training)) {
+    return fail(
+        ErrorKind::invalid,
+        "the " + what + " " + named(names) + "; those of the training data " + named(of_training),
+        "evaluate.data", "name the same " + what + " in both, or in none");
+  }
+  if (train.is_mask() && test_data_->classes() != train_data_->classes()) {
     return fail(ErrorKind::invalid,
-                "the tags " + named(names) + "; those of the training data " + named(of_training),
-                "evaluate.data", "name the same tags in both, or in none");
+                "the masks have " + std::to_string(test_data_->classes()) +
+                    " classes, and those of the training data " +
+                    std::to_string(train_data_->classes()),
+                "evaluate.data", "give both the same classes");
   }
   if (train == test) return {};
   return fail(
@@ -89,12 +102,30 @@ Result<void> Job::State::check_targets(std::int64_t outputs) const {
                     " is not for these",
                 "loss");
   }
+  if (mix_rules().is_on() && target.is_mask()) {
+    return fail(
+        ErrorKind::invalid,
+        "mixup_alpha and cutmix_alpha mix the classes of whole samples, and the targets are "
+        "masks",
+        "train", "leave them out");
+  }
   if (mix_rules().is_on() && recipe_.loss != "cross_entropy") {
     return fail(ErrorKind::invalid, "mixup_alpha and cutmix_alpha are for the loss cross_entropy",
                 "train", "leave them out");
   }
   if (target.has_tokens()) return check_tokens(outputs);
-  if (!target.is_class()) {
+  const bool gives_maps = learner_->model().gives_maps();
+  if (target.is_mask() && !gives_maps) {
+    return fail(ErrorKind::invalid,
+                "the targets of the data are masks, and it classifies whole samples", "model",
+                "use unet, or let forward return logits (samples, classes, rows, columns)");
+  }
+  if (!target.is_mask() && gives_maps) {
+    return fail(ErrorKind::invalid,
+                "it classifies every pixel, and the targets of the data are " + name_of(target),
+                "model", "use data with masks, such as image_masks");
+  }
+  if (!target.is_class() && !target.is_mask()) {
     if (target.width == outputs) return {};
     return fail(ErrorKind::invalid,
                 "a sample of the data has " + text_of(target) + ", and the model " +

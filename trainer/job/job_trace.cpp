@@ -75,6 +75,7 @@ class Job::State::Tracing {
   }
 
   Result<JobTrace> write() {
+    if (!job_.is_leader()) return JobTrace{.steps = steps_, .duration_ns = duration_ns_};
     if (gpu_ != nullptr) {
       for (const std::string& note : gpu_->notes())
         recording_.notes.push_back(note);
@@ -122,13 +123,17 @@ class Job::State::Tracing {
     recording_.notes.push_back("the GPU was not recorded: " + error.message());
   }
 
-  bool is_late() const { return begin_ns_ >= 0 && now_ns() - begin_ns_ >= request_.maximum_ns; }
+  // Of several ranks the leader decides, and all ask as often.
+  bool is_late() const {
+    return job_.as_leader_says(begin_ns_ >= 0 && now_ns() - begin_ns_ >= request_.maximum_ns);
+  }
 
   Result<void> step() {
     if (auto taken = job_.step(is_cancelled_); !taken) return tl::unexpected(taken.error());
     // The first one takes what starting costs, which is no reason to record a step that is cold.
     if (begin_ns_ < 0) begin_ns_ = now_ns();
-    if (cancel_(now_ns())) return fail(ErrorKind::cancelled, "stopped by request");
+    if (job_.as_leader_says(cancel_(now_ns())))
+      return fail(ErrorKind::cancelled, "stopped by request");
     return {};
   }
 
@@ -160,7 +165,8 @@ class Job::State::Tracing {
       if (auto done = step(); !done) return done;
       ++steps_;
     }
-    const std::filesystem::path& checkpoint = request_.checkpoint_file;
+    const std::filesystem::path checkpoint =
+        job_.is_leader() ? request_.checkpoint_file : std::filesystem::path();
     if (!checkpoint.empty()) {
       if (auto begun = job_.begin_block_checkpoint(checkpoint); !begun) return begun;
     }

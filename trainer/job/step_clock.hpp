@@ -2,6 +2,7 @@
 // When to stop stepping: small rules of the measuring loop.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 
@@ -24,6 +25,23 @@ class CancelPoll {
   const std::function<bool()>& is_cancelled_;
   std::int64_t next_ns_ = INT64_MIN;
 };
+
+// How many steps several ranks make before they look together whether a block is over: looking costs a message, which
+// a trainer alone does not pay, so they look once where they know what a step takes. By the figures that all of them
+// have: `steps` in `elapsed_ns` so far, and `step_ns` of a step (0: not known). At least 1.
+[[nodiscard]] inline std::int64_t steps_until_look(std::int64_t steps, std::int64_t elapsed_ns,
+                                                   std::int64_t minimum_steps,
+                                                   std::int64_t minimum_ns, std::int64_t step_ns) {
+  constexpr std::int64_t kMostBetweenNs = 1'000'000'000;  // a cancel is noticed by then
+  // Rather a step too many than a second look.
+  constexpr std::int64_t kSpareShare = 50;
+  const std::int64_t required = std::max<std::int64_t>(minimum_steps - steps, 1);
+  if (step_ns <= 0) return required;
+  const std::int64_t left_ns = std::max<std::int64_t>(minimum_ns - elapsed_ns, 0);
+  const std::int64_t by_time = (left_ns + left_ns / kSpareShare + step_ns - 1) / step_ns;
+  return std::clamp<std::int64_t>(std::max(required, by_time), 1,
+                                  std::max<std::int64_t>(kMostBetweenNs / step_ns, 1));
+}
 
 // A block that ends with fewer ready batches than it started with has lived off work done before its
 // clock started: a full ring would hide a slow loader. So a block that is long enough goes on until

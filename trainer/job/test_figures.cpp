@@ -22,6 +22,10 @@ Json name_of(const TestResult& test, std::size_t number) {
   return number < test.class_names.size() ? Json(test.class_names[number]) : Json(number);
 }
 
+Json or_null(const std::optional<double>& figure) {
+  return figure ? Json(*figure) : Json();
+}
+
 Json classes_of(const TestResult& test) {
   std::vector<std::int64_t> taken(test.confusion.size());  // samples that were taken for a class
   for (const std::vector<std::int64_t>& row : test.confusion) {
@@ -32,16 +36,13 @@ Json classes_of(const TestResult& test) {
   for (std::size_t i = 0; i < test.confusion.size(); ++i) {
     const std::vector<std::int64_t>& row = test.confusion[i];
     const std::int64_t samples = std::accumulate(row.begin(), row.end(), std::int64_t{0});
-    classes.push_back({{"class", name_of(test, i)},
-                       {"samples", samples},
-                       {"precision", share_of(row[i], taken[i])},
-                       {"recall", share_of(row[i], samples)}});
+    Json& one = classes.emplace_back(Json{{"class", name_of(test, i)},
+                                          {test.masks ? "pixels" : "samples", samples},
+                                          {"precision", share_of(row[i], taken[i])},
+                                          {"recall", share_of(row[i], samples)}});
+    if (test.masks) one["iou"] = or_null(test.masks->ious[i]);
   }
   return classes;
-}
-
-Json or_null(const std::optional<double>& figure) {
-  return figure ? Json(*figure) : Json();
 }
 
 void add_numbers(const TestResult& test, Json& json) {
@@ -94,6 +95,7 @@ Json test_json(const std::optional<TestResult>& test) {
     return json;
   }
   json["test_accuracy"] = test->accuracy;
+  if (test->masks) json["test_miou"] = or_null(test->masks->miou);
   if (test->tokens) add_tokens(*test->tokens, "test_", json);
   if (test->top5_accuracy) json["test_top5_accuracy"] = *test->top5_accuracy;
   if (test->confusion.empty()) return json;
@@ -111,6 +113,7 @@ Json evaluation_frame(const TestResult& test, std::int64_t epoch) {
     frame["f1"] = or_null(test.tags->all.f1());
   } else {
     frame["accuracy"] = test.accuracy;
+    if (test.masks) frame["miou"] = or_null(test.masks->miou);
     if (test.tokens) add_tokens(*test.tokens, "", frame);
   }
   return frame;

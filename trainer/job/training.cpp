@@ -22,6 +22,7 @@ using profiler::now_ns;
 using profiler::Span;
 
 constexpr const char* kCheckpoint = "training";
+constexpr const char* kBatchSize = "batch size";
 
 std::int64_t divide_up(std::int64_t what, std::int64_t by) {
   return (what + by - 1) / by;
@@ -82,6 +83,7 @@ class Training {
     const Json expected = identity();
     for (const auto& [field, value] : expected.items()) {
       if (member(*read, field.c_str()) == value) continue;
+      if (field == kBatchSize && request_.takes_other_batch_size) continue;
       return fail(ErrorKind::invalid, "the checkpoint is of another " + field,
                   request_.checkpoint_path.string(), "delete it to train from the start");
     }
@@ -94,14 +96,29 @@ class Training {
     is_over_ = best_.is_over();
     plateau_.read(member(*read, "plateau"));
     evaluated_step_ = get_integer(*read, "evaluated_step").value_or(job_.steps());
+    if (auto moved = count_in_own_steps(*read); !moved) return moved;
     return job_.drop(kCheckpoint);
+  }
+
+  // After a restore from a checkpoint of another batch size.
+  Result<void> count_in_own_steps(const Json& note) {
+    const std::int64_t own = job_.configuration().integer("batch_size");
+    const std::int64_t other = get_integer(note, kBatchSize).value_or(own);
+    if (other == own) return {};
+    const bool is_evaluated = evaluated_step_ == job_.steps();
+    const TrainingPlace place =
+        place_with(own, other, job_.recipe().train, job_.samples_per_epoch(), job_.place());
+    if (auto restored = job_.restore(kCheckpoint, place); !restored) return restored;
+    summary_.resumed_from_step = job_.steps();
+    evaluated_step_ = is_evaluated ? job_.steps() : -1;
+    return {};
   }
 
   // What a checkpoint must share with the training that goes on from it.
   Json identity() const {
     return {{"recipe", job_.recipe().hash()},
             {"seed", job_.recipe().seed},
-            {"batch size", job_.configuration().integer("batch_size")}};
+            {kBatchSize, job_.configuration().integer("batch_size")}};
   }
 
   Result<void> go() {
@@ -416,6 +433,25 @@ TrainingPlan plan_of(const recipes::TrainLength& length, std::int64_t batch_size
   plan.samples = plan.steps / plan.steps_per_epoch * samples_per_epoch +
                  plan.steps % plan.steps_per_epoch * batch_size;
   return plan;
+}
+
+TrainingPlace place_with(std::int64_t batch_size, std::int64_t other_size,
+                         const recipes::TrainLength& length, std::int64_t train_samples,
+                         TrainingPlace place) {
+  const TrainingPlan plan = plan_of(length, batch_size, train_samples);
+  const auto steps_in = [&length, batch_size](std::int64_t samples) {
+    return length.drop_last ? samples / batch_size : divide_up(samples, batch_size);
+  };
+  const std::int64_t left = train_samples - place.sample;
+  if ((length.drop_last && left < other_size) || steps_in(left) <= 0) {
+    ++place.epoch;
+    place.sample = 0;
+  }
+  const std::int64_t done = plan.steps_per_epoch - steps_in(train_samples - place.sample);
+  place.steps = std::min(place.epoch * plan.steps_per_epoch + done, plan.steps);
+  place.samples =
+      length.drop_last ? place.steps * batch_size : place.epoch * train_samples + place.sample;
+  return place;
 }
 
 Result<TrainingSummary> train(Job& job, const TrainRequest& request,

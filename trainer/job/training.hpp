@@ -25,9 +25,17 @@ struct TrainingPlan {
 [[nodiscard]] TrainingPlan plan_of(const recipes::TrainLength& length, std::int64_t batch_size,
                                    std::int64_t train_samples);
 
+// Where a training goes on with batches of `batch_size` that was at `place` with batches of `other_size`: at the same sample,
+// with the steps and samples that it would have made of that size. An epoch of which the other size has left only what it
+// drops is over.
+[[nodiscard]] TrainingPlace place_with(std::int64_t batch_size, std::int64_t other_size,
+                                       const recipes::TrainLength& length,
+                                       std::int64_t train_samples, TrainingPlace place);
+
 struct TrainRequest {
   std::filesystem::path checkpoint_path;
-  bool resume = false;  // from checkpoint_path, when it is there
+  bool resume = false;                  // from checkpoint_path, when it is there
+  bool takes_other_batch_size = false;  // also from a checkpoint of another batch size
   std::int64_t checkpoint_every_ns = 600'000'000'000;
   std::int64_t progress_every_ns = 500'000'000;
 };
@@ -63,8 +71,10 @@ using ProgressSink = std::function<void(const Json&)>;
 // Of several ranks all call it. The leader alone writes files, evaluates and is cancelled, and all go on from its
 // checkpoint. Samples are those of all ranks; losses are the leader's.
 //
-// ErrorKind::invalid: the loss is not finite (names the step), or the checkpoint is of another recipe,
-// seed or batch size.
+// From a checkpoint of another batch size it goes on at the same sample, in steps of its own size, if the request permits it.
+//
+// ErrorKind::invalid: the loss is not finite (names the step), or the checkpoint is of another recipe or
+// seed, or of another batch size without permission.
 [[nodiscard]] Result<TrainingSummary> train(Job& job, const TrainRequest& request,
                                             const ProgressSink& on_progress,
                                             const CancelCheck& is_cancelled);

@@ -23,6 +23,7 @@ using MadeModel = Result<std::shared_ptr<Model>>;
 [[nodiscard]] MadeModel make_convnext(const recipes::Typed& spec, input::SampleShape sample);
 [[nodiscard]] MadeModel make_efficientnet(const recipes::Typed& spec, input::SampleShape sample);
 [[nodiscard]] MadeModel make_mobilenet(const recipes::Typed& spec, input::SampleShape sample);
+[[nodiscard]] MadeModel make_unet(const recipes::Typed& spec, input::SampleShape sample);
 [[nodiscard]] MadeModel make_vit(const recipes::Typed& spec, input::SampleShape sample);
 [[nodiscard]] MadeModel make_gpt(const recipes::Typed& spec, input::SampleShape sample);
 [[nodiscard]] MadeModel make_paced(const recipes::Typed& spec, input::SampleShape sample);

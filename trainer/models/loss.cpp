@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/models/loss.hpp"
 
+#include <ATen/Context.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/binary_cross_entropy_with_logits.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/full.h>
@@ -13,6 +16,8 @@
 #include <optional>
 #include <tuple>
 #include <vector>
+
+#include "trainer/input/common/sample.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -49,6 +54,37 @@ at::Tensor loss_of_numbers(Loss loss, const at::Tensor& outputs, const at::Tenso
   return at::mse_loss(outputs, numbers);
 }
 
+at::Tensor cross_entropy(at::Tensor logits, at::Tensor labels, const LossOptions& options) {
+  constexpr std::int64_t kNothing = -100;  // PyTorch's default: no label is left out
+  const bool are_masks = labels.dim() == 3;
+  const std::int64_t ignored = are_masks ? input::kNoClass : kNothing;
+  // That of masks adds up in any order on a GPU, that of rows does not.
+  if (are_masks && !logits.is_cpu() && at::globalContext().deterministicAlgorithms()) {
+    logits = logits.permute({0, 2, 3, 1}).flatten(0, 2);
+    labels = labels.flatten();
+  }
+  if (options.label_smoothing == 0.0 && !options.class_weights.defined() &&
+      !labels.is_floating_point()) {
+    return at::cross_entropy_loss(logits, labels, {}, at::Reduction::Mean, ignored);
+  }
+  std::optional<at::Tensor> weights;
+  if (options.class_weights.defined()) weights = options.class_weights;
+  return at::cross_entropy_loss(logits.to(at::kFloat), labels, weights, at::Reduction::Mean,
+                                ignored, options.label_smoothing);
+}
+
+at::Tensor dice(const at::Tensor& logits, const at::Tensor& labels, double smooth) {
+  const at::Tensor classes =
+      at::arange(logits.size(1), labels.options()).view({1, logits.size(1), 1, 1});
+  const at::Tensor wanted = labels.unsqueeze(1);
+  const at::Tensor is_class = wanted.eq(classes).to(at::kFloat);  // nowhere of kNoClass
+  const at::Tensor counts = wanted.ne(static_cast<std::int64_t>(input::kNoClass)).to(at::kFloat);
+  const at::Tensor shares = logits.to(at::kFloat).softmax(1) * counts;
+  const at::Tensor overlap = (shares * is_class).sum({2, 3});
+  const at::Tensor sizes = shares.sum({2, 3}) + is_class.sum({2, 3});
+  return 1.0 - ((2.0 * overlap + smooth) / (sizes + smooth)).mean();
+}
+
 }  // namespace
 
 Result<Loss> loss_from(const std::string& name) {
@@ -58,6 +94,8 @@ Result<Loss> loss_from(const std::string& name) {
   if (name == "l1") return Loss::l1;
   if (name == "smooth_l1") return Loss::smooth_l1;
   if (name == "huber") return Loss::huber;
+  if (name == "dice") return Loss::dice;
+  if (name == "dice_ce") return Loss::dice_ce;
   return fail(ErrorKind::unsupported, "this trainer has no loss '" + name + "'");
 }
 
@@ -86,6 +124,8 @@ LossOptions evaluation_options_from(const Json& parameters) {
   LossOptions options;
   for (const char* const name : {"beta", "delta"})
     if (const auto bend = get_number(parameters, name)) options.bend = *bend;
+  if (const auto smooth = get_number(parameters, "smooth")) options.smooth = *smooth;
+  if (const auto weight = get_number(parameters, "dice_weight")) options.dice_weight = *weight;
   return options;
 }
 
@@ -94,15 +134,11 @@ at::Tensor loss_of(Loss loss, const at::Tensor& logits, const at::Tensor& labels
   if (logits.dim() == 3 && labels.dim() == 2) {  // of tokens
     return loss_of(loss, logits.flatten(0, 1), labels.flatten(), options);
   }
-  if (loss == Loss::cross_entropy) {
-    if (options.label_smoothing == 0.0 && !options.class_weights.defined() &&
-        !labels.is_floating_point()) {
-      return at::cross_entropy_loss(logits, labels);
-    }
-    std::optional<at::Tensor> weights;
-    if (options.class_weights.defined()) weights = options.class_weights;
-    return at::cross_entropy_loss(logits.to(at::kFloat), labels, weights, at::Reduction::Mean,
-                                  /*ignore_index=*/-100, options.label_smoothing);
+  if (loss == Loss::cross_entropy) return cross_entropy(logits, labels, options);
+  if (loss == Loss::dice) return dice(logits, labels, options.smooth);
+  if (loss == Loss::dice_ce) {
+    return cross_entropy(logits, labels, options) +
+           options.dice_weight * dice(logits, labels, options.smooth);
   }
   if (loss == Loss::bce && labels.is_floating_point()) {
     std::optional<at::Tensor> weights;

@@ -14,12 +14,16 @@
 namespace autotuned::trainer {
 
 enum class Loss {
-  cross_entropy,
+  cross_entropy,  // with class masks the mean over the pixels that count
   bce,  // mean over samples and outputs of the binary cross entropy of logit and one-hot label, or tag
   mse,  // mean over samples and outputs of (output - target)^2; of classes the target is one-hot
   l1,   // mean over samples and outputs of |output - target|, of numbers
   smooth_l1,  // the same with a parabola below `bend` (PyTorch's beta)
   huber,      // smooth_l1 times `bend` (PyTorch's delta)
+  // Of class masks: 1 - the mean over samples and classes of (2 sum(p y) + s) / (sum(p) + sum(y) + s), summed over the
+  // pixels of the sample that count, with the probability p (softmax), y = 1 where the class is there, s = `smooth`.
+  dice,
+  dice_ce,  // cross_entropy + `dice_weight` times dice
 };
 
 struct LossOptions {
@@ -29,11 +33,15 @@ struct LossOptions {
       class_weights;  // of cross_entropy: one for each class, on the logits' device; or not defined
   // Of bce with tags: of samples that have a tag, a scalar or one for each tag, on the logits' device; or not defined.
   at::Tensor pos_weight;
-  double bend = 1.0;  // of smooth_l1 and huber: the difference from which on they are linear
+  double bend = 1.0;         // of smooth_l1 and huber: the difference from which on they are linear
+  double smooth = 1e-5;      // of dice and dice_ce, above 0
+  double dice_weight = 1.0;  // of dice_ce
 };
 
 // A scalar of logits (samples, outputs) and labels: classes (samples) in int64, or numbers, tags or shares of classes
-// (samples, outputs) in float32. Or of logits (samples, tokens, vocabulary) and tokens (samples, tokens) in int64.
+// (samples, outputs) in float32; or of logits (samples, classes, rows, columns) and class masks (samples, rows,
+// columns) in int64, with input::kNoClass where a pixel does not count; or of logits (samples, tokens, vocabulary) and
+// tokens (samples, tokens) in int64.
 // Throws c10::Error, or what a plugin's does.
 using LossFunction = std::function<at::Tensor(const at::Tensor& logits, const at::Tensor& labels)>;
 
@@ -47,7 +55,8 @@ using LossFunction = std::function<at::Tensor(const at::Tensor& logits, const at
 // The same for evaluations: without what serves the training alone, label_smoothing and weights.
 [[nodiscard]] LossOptions evaluation_options_from(const Json& parameters);
 
-// The mean over the samples, or over all tokens of all samples, as a scalar, computed as PyTorch does: in float32 under autocast, too.
+// The mean over the samples, or over all tokens of all samples, as a scalar, computed as PyTorch does: in float32 under
+// autocast, too. The cross entropy of masks without a pixel that counts is no number, as in PyTorch.
 // Throws c10::Error. REQUIRES: labels that recipes::losses_of() has for the loss, numbers of the logits' shape.
 [[nodiscard]] at::Tensor loss_of(Loss loss, const at::Tensor& logits, const at::Tensor& labels,
                                  const LossOptions& options = {});

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,11 +25,13 @@ struct TiedName {
 // Parameters carry the names that the same model has in PyTorch when its layers are attributes.
 class Model : public torch::nn::Module {
  public:
-  // Logits (samples, classes) of images (samples, channels, rows, columns), or (samples, tokens, classes) of tokens, int64
-  // (samples, tokens).
+  // Logits (samples, classes) of images (samples, channels, rows, columns), or with gives_maps() logits (samples,
+  // classes, rows, columns); or (samples, tokens, classes) of tokens, int64 (samples, tokens).
   virtual at::Tensor forward(const at::Tensor& images) = 0;
 
   [[nodiscard]] std::int64_t classes() const { return classes_; }
+  // Whether it classifies every pixel of an image, instead of the image.
+  [[nodiscard]] bool gives_maps() const { return gives_maps_; }
   // Why its modules are not called through call() (call.hpp), so that nothing can be done around one of
   // them; empty: they are.
   [[nodiscard]] virtual std::string why_opaque() const { return {}; }
@@ -37,11 +40,22 @@ class Model : public torch::nn::Module {
   [[nodiscard]] virtual std::vector<TiedName> tied_names() const { return {}; }
 
  protected:
-  explicit Model(std::int64_t classes) : classes_(classes) {}
+  explicit Model(std::int64_t classes, bool gives_maps = false)
+      : classes_(classes), gives_maps_(gives_maps) {}
 
  private:
   std::int64_t classes_;
+  bool gives_maps_;
 };
+
+// What a model of its own tells by its answer to some images of a shape.
+struct OutputForm {
+  std::int64_t classes = 0;
+  bool gives_maps = false;
+};
+// Nothing if these are logits of none of the two forms.
+[[nodiscard]] std::optional<OutputForm> output_form(const at::Tensor& logits, std::int64_t samples,
+                                                    input::SampleShape image);
 
 // Initialised with PyTorch's defaults from LibTorch's CPU generator, as it stands when called.
 // ErrorKind::unsupported for an unknown type, ErrorKind::invalid for a sample too small for it.

@@ -15,12 +15,15 @@
 namespace autotuned::trainer {
 namespace {
 
-constexpr const char* kRemedy = "let forward(images) return logits of shape (samples, classes)";
+constexpr const char* kRemedy =
+    "let forward(images) return logits of shape (samples, classes), or for masks (samples, "
+    "classes, "
+    "rows, columns)";
 
 class PluginModel final : public Model {
  public:
-  PluginModel(std::shared_ptr<sdk::WorkloadModel> model, std::int64_t classes, std::string who)
-      : Model(classes), model_(std::move(model)), who_(std::move(who)) {
+  PluginModel(std::shared_ptr<sdk::WorkloadModel> model, const OutputForm& form, std::string who)
+      : Model(form.classes, form.gives_maps), model_(std::move(model)), who_(std::move(who)) {
     for (const auto& parameter : model_->named_parameters(/*recurse=*/false)) {
       register_parameter(parameter.key(), parameter.value(), parameter.value().requires_grad());
     }
@@ -34,8 +37,10 @@ class PluginModel final : public Model {
 
   at::Tensor forward(const at::Tensor& images) override {
     at::Tensor logits = plugin_call(who_, "forward", [&] { return model_->forward(images); });
-    const bool fits = logits.defined() && logits.dim() == 2 && logits.size(0) == images.size(0) &&
-                      logits.size(1) == classes();
+    const bool fits =
+        logits.defined() && logits.dim() == (gives_maps() ? 4 : 2) &&
+        logits.size(0) == images.size(0) && logits.size(1) == classes() &&
+        (!gives_maps() || (logits.size(2) == images.size(2) && logits.size(3) == images.size(3)));
     if (!fits) {
       throw PluginError(who_ + ": forward: returns " +
                         (logits.defined() ? shape_text(logits) : "nothing") + " for " +
@@ -58,9 +63,9 @@ class PluginModel final : public Model {
   std::string who_;
 };
 
-// How many classes it tells apart, found by letting it look at black images.
-Result<std::int64_t> classes_of(sdk::WorkloadModel& model, input::SampleShape sample,
-                                const std::string& who) {
+// How many classes it tells apart, and where, found by letting it look at black images.
+Result<OutputForm> form_of(sdk::WorkloadModel& model, input::SampleShape sample,
+                           const std::string& who) {
   constexpr std::int64_t kSamples = 2;
   const GeneratorKept generator_kept;
   const at::NoGradGuard no_grad;
@@ -77,12 +82,12 @@ Result<std::int64_t> classes_of(sdk::WorkloadModel& model, input::SampleShape sa
   if (!logits->defined()) {
     return fail(ErrorKind::invalid, "forward: returns nothing", who, kRemedy);
   }
-  if (!logits->is_floating_point() || logits->dim() != 2 || logits->size(0) != kSamples ||
-      logits->size(1) < 1) {
+  const auto form = output_form(*logits, kSamples, sample);
+  if (!form) {
     return fail(ErrorKind::invalid, "forward: returns " + shape_text(*logits) + " for two samples",
                 who, kRemedy);
   }
-  return logits->size(1);
+  return *form;
 }
 
 }  // namespace
@@ -98,9 +103,9 @@ Result<std::shared_ptr<Model>> wrap_plugin_model(std::shared_ptr<sdk::WorkloadMo
     return fail(ErrorKind::invalid, "make_model: the model has no parameters to train", who,
                 "register them with register_module or register_parameter");
   }
-  const auto classes = classes_of(*model, sample, who);
-  if (!classes) return tl::unexpected(classes.error());
-  return std::make_shared<PluginModel>(std::move(model), *classes, who);
+  const auto form = form_of(*model, sample, who);
+  if (!form) return tl::unexpected(form.error());
+  return std::make_shared<PluginModel>(std::move(model), *form, who);
 }
 
 }  // namespace autotuned::trainer

@@ -104,8 +104,11 @@ std::string difference(const std::vector<Place>& before, const std::vector<Place
 // script does not train counts as a buffer.
 class TorchScriptModel final : public Model, public Scripted {
  public:
-  TorchScriptModel(torch::jit::Module script, std::int64_t classes)
-      : Model(classes), original_(script), script_(std::move(script)), places_(places_of(script_)) {
+  TorchScriptModel(torch::jit::Module script, const OutputForm& form)
+      : Model(form.classes, form.gives_maps),
+        original_(script),
+        script_(std::move(script)),
+        places_(places_of(script_)) {
     std::set<const void*> seen;
     mirror(script_, *this, seen);
     train(true);
@@ -185,9 +188,9 @@ bool has_trained_parameter(const torch::jit::Module& script) {
   return false;
 }
 
-// How many classes the script tells apart, found by letting it look at black images.
-Result<std::int64_t> classes_of(torch::jit::Module& script, input::SampleShape sample,
-                                const std::string& file) {
+// How many classes the script tells apart, and where, found by letting it look at black images.
+Result<OutputForm> form_of(torch::jit::Module& script, input::SampleShape sample,
+                           const std::string& file) {
   constexpr std::int64_t kSamples = 2;
   const GeneratorKept generator_kept;
   const at::NoGradGuard no_grad;
@@ -200,18 +203,20 @@ Result<std::int64_t> classes_of(torch::jit::Module& script, input::SampleShape s
                       {at::zeros({kSamples, sample.channels, sample.height, sample.width})});
                 });
   if (!output) return tl::unexpected(output.error());
-  constexpr const char* kRemedy = "let forward(images) return logits of shape (samples, classes)";
+  constexpr const char* kRemedy =
+      "let forward(images) return logits of shape (samples, classes), or for masks (samples, "
+      "classes, rows, columns)";
   if (!output->isTensor()) {
     return fail(ErrorKind::invalid, "forward returns a " + output->tagKind() + " and not a tensor",
                 file, kRemedy);
   }
   const at::Tensor& logits = output->toTensor();
-  if (!logits.is_floating_point() || logits.dim() != 2 || logits.size(0) != kSamples ||
-      logits.size(1) < 1) {
+  const auto form = output_form(logits, kSamples, sample);
+  if (!form) {
     return fail(ErrorKind::invalid, "forward returns " + shape_text(logits) + " for two samples",
                 file, kRemedy);
   }
-  return logits.size(1);
+  return *form;
 }
 
 }  // namespace
@@ -243,15 +248,15 @@ MadeModel make_torchscript(const recipes::Typed& spec, input::SampleShape sample
     return fail(ErrorKind::invalid, "the TorchScript model has no parameters to train", file,
                 std::string(kHowToSave) + ", without freezing it");
   }
-  const auto classes = classes_of(*script, sample, file);
-  if (!classes) return tl::unexpected(classes.error());
-  if (expected != 0 && expected != *classes) {
+  const auto form = form_of(*script, sample, file);
+  if (!form) return tl::unexpected(form.error());
+  if (expected != 0 && expected != form->classes) {
     return fail(ErrorKind::invalid,
-                "the TorchScript model tells " + std::to_string(*classes) +
+                "the TorchScript model tells " + std::to_string(form->classes) +
                     " classes apart, the recipe says " + std::to_string(expected),
                 file, "leave classes out of the recipe's model");
   }
-  return std::make_shared<TorchScriptModel>(std::move(*script), *classes);
+  return std::make_shared<TorchScriptModel>(std::move(*script), *form);
 }
 
 }  // namespace autotuned::trainer

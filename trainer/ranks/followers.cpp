@@ -69,7 +69,15 @@ Result<std::unique_ptr<Followers>> Followers::start(const std::filesystem::path&
         made->name_of(follower) + " did not say hello within " + format_duration(hello_limit),
         "train.ranks");
   }
+  made->watch();
   return made;
+}
+
+void Followers::watch() {
+  std::vector<StoppedWatch::Watched> watched;
+  for (const Follower& follower : followers_)
+    watched.push_back({follower.process.pid(), name_of(follower)});
+  watch_ = std::make_unique<StoppedWatch>(std::move(watched));
 }
 
 Result<void> Followers::start_one(int rank, const std::filesystem::path& program,
@@ -104,11 +112,11 @@ std::string Followers::name_of(const Follower& follower) const {
 
 Error Followers::ended(Follower& follower) const {
   const auto exit = follower.process.wait(kEndLimit);
-  return {ErrorKind::crashed,
-          name_of(follower) +
-              (exit ? " ended: " + exit->message() : " does not answer any more, but runs on"),
-          "train.ranks",
-          {}};
+  std::string what = exit ? " ended: " + exit->message() : " does not answer any more, but runs on";
+  if (watch_ != nullptr && watch_->has_ended(follower.process.pid())) {
+    what = " was stopped (SIGSTOP) for " + format_duration(kMostStopped) + " and has been ended";
+  }
+  return {ErrorKind::crashed, name_of(follower) + what, "train.ranks", {}};
 }
 
 Result<void> Followers::send(const Json& request) {
@@ -117,6 +125,12 @@ Result<void> Followers::send(const Json& request) {
     if (!follower.channel.send(request)) return tl::unexpected(ended(follower));
   }
   return {};
+}
+
+void Followers::cancel() {
+  // One that is gone is told with the answers.
+  for (Follower& follower : followers_)
+    (void)follower.channel.send({{"request", "cancel"}});
 }
 
 std::vector<Followers::Answer> Followers::answers(nanoseconds patience, const Told& told) {

@@ -17,12 +17,13 @@
 #include "base/process/process.hpp"
 #include "base/result.hpp"
 #include "trainer/ranks/rank_place.hpp"
+#include "trainer/ranks/stopped_watch.hpp"
 
 namespace autotuned::trainer {
 
-// Ranks 1 and above, each a trainer process in our process group that dies with this process, and that gets over a socket
-// pair what the session asks the leader (docs/trainer-protocol.md). The destructor ends them. One thread, which must
-// live as long as the process.
+// Ranks 1 and above, each a trainer process in our process group that dies with this process, and that gets over a
+// socket pair what the session asks the leader (docs/trainer-protocol.md). One that is stopped (SIGSTOP) while this
+// process runs is ended. The destructor ends them. One thread, which must live as long as the process.
 class Followers {
  public:
   // Told what a rank reports beside its answers.
@@ -42,6 +43,9 @@ class Followers {
 
   // To all of them. ErrorKind::crashed names a rank that is gone.
   [[nodiscard]] Result<void> send(const Json& request);
+
+  // Tells all of them that the request in progress has been cancelled.
+  void cancel();
 
   // What one of them answered to the last request.
   struct Answer {
@@ -66,12 +70,14 @@ class Followers {
   Followers(Descriptor store, RankPlace place);
   [[nodiscard]] Result<void> start_one(int rank, const std::filesystem::path& program,
                                        std::vector<std::string> environment);
+  void watch();
   [[nodiscard]] Error ended(Follower& follower) const;
   [[nodiscard]] std::string name_of(const Follower& follower) const;
 
   Descriptor store_;  // a file in memory, which nobody else on the machine can open
   RankPlace place_;
   std::vector<Follower> followers_;
+  std::unique_ptr<StoppedWatch> watch_;  // ends before those that it looks at
 };
 
 }  // namespace autotuned::trainer

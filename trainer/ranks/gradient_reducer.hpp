@@ -5,6 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,20 +14,34 @@
 
 namespace autotuned::trainer {
 
+// The form in which gradients travel.
+enum class GradientForm { own, bf16, fp16 };
+
+// How ranks exchange gradients. The defaults are those of DistributedDataParallel.
+struct ReducerSettings {
+  // Gradients travel in buckets of at most so many bytes, except a parameter that alone has more. With the default the
+  // bucket that is full first has 1 MiB.
+  std::int64_t bucket_bytes = std::int64_t{25} << 20;
+  bool is_view = false;  // gradients are views of the buckets, instead of copies
+  GradientForm form = GradientForm::own;
+
+  friend bool operator==(const ReducerSettings&, const ReducerSettings&) = default;
+};
+
 // The tensors of the leader replace those of all others. Collective; throws as RankGroup does.
 void take_tensors_from_leader(RankGroup& group, const std::vector<at::Tensor>& tensors);
 
-// LibTorch's c10d::Reducer with the settings that DistributedDataParallel has by default: buckets of 25 MiB, gradients
-// that are no views of buckets, and every parameter gets a gradient in every backward pass.
+// LibTorch's c10d::Reducer, as DistributedDataParallel uses it where every parameter gets a gradient in every backward
+// pass.
 //
-// Collective; throws as RankGroup does, and c10::Error after a backward pass in which a parameter got no gradient. A step
-// that has failed leaves it unfit for another one. One thread.
+// Collective; throws as RankGroup does, and c10::Error after a backward pass in which a parameter got no gradient. A
+// step that has failed leaves it unfit for another one. One thread.
 class GradientReducer {
  public:
   // `group` must outlive it. `parameters` are those that are trained, with their `names`, in the same order on all ranks;
   // their memory format stays as it is for the life of the reducer.
   GradientReducer(RankGroup& group, std::vector<at::Tensor> parameters,
-                  const std::vector<std::string>& names);
+                  const std::vector<std::string>& names, const ReducerSettings& settings = {});
   ~GradientReducer();
   GradientReducer(const GradientReducer&) = delete;
   GradientReducer& operator=(const GradientReducer&) = delete;
@@ -35,6 +50,9 @@ class GradientReducer {
   void begin_step();
   // Before the backward pass whose gradients, with what earlier passes of the step have added, become the mean.
   void begin_last_backward();
+  // Of the last backward pass that was averaged: how long it waited for gradients of other ranks after its own were all
+  // there. 0 before the first.
+  [[nodiscard]] std::int64_t waited_ns() const;
 
  private:
   class State;

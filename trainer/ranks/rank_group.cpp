@@ -79,6 +79,14 @@ bool RankGroup::as_leader_says(bool mine) {
   return answer != 0.0;
 }
 
+void RankGroup::take_largest(std::span<double> numbers) {
+  std::vector<at::Tensor> tensors = {
+      at::from_blob(numbers.data(), {std::ssize(numbers)}, at::dtype(at::kDouble))};
+  c10d::AllreduceOptions options;
+  options.reduceOp = c10d::ReduceOp::MAX;
+  state_->group->allreduce(tensors, options)->wait();
+}
+
 bool is_of_connection(const Error& error) {
   // Gloo names its source file in each of its errors.
   return error.what.find("gloo/") != std::string::npos;

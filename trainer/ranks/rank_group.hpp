@@ -37,6 +37,8 @@ class RankGroup {
   void take_from_leader(std::span<double> numbers);
   // The same with one answer.
   [[nodiscard]] bool as_leader_says(bool mine);
+  // Of each number the largest that any rank has, on all of them. Nobody returns before all have come.
+  void take_largest(std::span<double> numbers);
 
   class State;  // rank_group_state.hpp, private to trainer/ranks
   [[nodiscard]] State& state() { return *state_; }

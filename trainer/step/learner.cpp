@@ -5,8 +5,10 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_zero.h>
+#include <ATen/ops/zeros.h>
 
 #include <cassert>
+#include <utility>
 
 #include "profiler/spans.hpp"
 #include "trainer/models/call.hpp"
@@ -40,6 +42,34 @@ Result<LossFunction> loss_function(const recipes::Recipe& recipe, const LossOpti
       return loss_of(loss, logits, labels, options);
     };
   });
+}
+
+constexpr std::int64_t kMaskDimensions = 3;  // samples, rows, columns
+
+// The loss of each sample by itself, so that it does not depend on the size of batches; and of how many.
+std::pair<at::Tensor, at::Tensor> sum_over_masks(const LossFunction& loss, const at::Tensor& logits,
+                                                 const at::Tensor& labels) {
+  at::Tensor sum = at::zeros({}, logits.options().dtype(at::kDouble));
+  at::Tensor counted = at::zeros({}, labels.options());
+  for (std::int64_t i = 0; i < labels.size(0); ++i) {
+    const at::Tensor mask = labels.narrow(0, i, 1);
+    const at::Tensor counts = mask.ne(static_cast<std::int64_t>(input::kNoClass)).any();
+    const at::Tensor one = loss(logits.narrow(0, i, 1), mask).to(at::kDouble);
+    sum = sum + one.masked_fill(counts.logical_not(), 0.0);
+    counted = counted + counts;
+  }
+  return {sum, counted};
+}
+
+// What a check compares: of a large map only some pixels, which the same change reaches as the others. Of tokens the
+// last one, which depends on all of them: with a large vocabulary they would take too much.
+at::Tensor part_to_keep(const at::Tensor& outputs) {
+  constexpr std::int64_t kMostSide = 64;
+  if (outputs.dim() == 3) return outputs.select(1, outputs.size(1) - 1);
+  if (outputs.dim() != 4) return outputs;
+  const auto step = [](std::int64_t side) { return (side + kMostSide - 1) / kMostSide; };
+  return outputs.slice(2, 0, outputs.size(2), step(outputs.size(2)))
+      .slice(3, 0, outputs.size(3), step(outputs.size(3)));
 }
 
 }  // namespace
@@ -94,6 +124,10 @@ void Learner::configure(const LearnerSettings& settings) {
     reducer_.reset();
     set_memory_format(settings.is_channels_last);
   }
+  if (settings.reducer != settings_.reducer && reducer_ != nullptr) {
+    reducer_.reset();
+    drop_gradients();  // which may be views of its buckets
+  }
   for (const ParameterGroup& group : groups_)
     group.optimizer->set_fused(settings.is_fused);
   settings_ = settings;
@@ -134,7 +168,8 @@ void Learner::begin_shared_step() {
     std::vector<std::string> names;
     for (std::size_t i = 0; i < parameters_.size(); ++i)
       if (parameters_[i].requires_grad()) names.push_back(names_[i]);
-    reducer_ = std::make_unique<GradientReducer>(*ranks_, trained_parameters(), names);
+    reducer_ =
+        std::make_unique<GradientReducer>(*ranks_, trained_parameters(), names, settings_.reducer);
   }
   const at::NoGradGuard no_grad;
   take_tensors_from_leader(*ranks_, buffer_tensors());
@@ -282,10 +317,8 @@ at::Tensor Learner::outputs(const DeviceBatch& batch) {
   const at::NoGradGuard no_grad;
   const AutocastGuard autocast(device_.type(), settings_.autocast);
   const EvaluationMode evaluation_mode(*model_);
-  at::Tensor logits = forward(batch.images);
-  // The last token depends on all of them, and with a large vocabulary they would take too much.
-  if (logits.dim() == 3) logits = logits.select(1, logits.size(1) - 1);
-  return logits.to(at::kCPU, at::kFloat, /*non_blocking=*/false, /*copy=*/true);
+  return part_to_keep(forward(batch.images))
+      .to(at::kCPU, at::kFloat, /*non_blocking=*/false, /*copy=*/true);
 }
 
 Learner::Score Learner::score(const DeviceBatch& batch) {
@@ -296,10 +329,19 @@ Learner::Score Learner::score(const DeviceBatch& batch) {
     const WeightAverage::Scope averaged(average_.get());
     return forward(batch.images);
   }();
+  if (batch.labels.dim() == kMaskDimensions) {
+    const auto [sum, counted] = sum_over_masks(
+        [this](const at::Tensor& outputs, const at::Tensor& labels) {
+          return compute_loss(test_loss_, outputs, labels);
+        },
+        logits, batch.labels);
+    return {.loss_sum = sum, .counted = counted, .correct = {}, .logits = logits};
+  }
   const bool has_classes = !batch.labels.is_floating_point();
   const std::int64_t of_classes = logits.dim() == 3 ? 2 : 1;  // 2: of tokens
   return {.loss_sum = compute_loss(test_loss_, logits, batch.labels).to(at::kDouble) *
                       static_cast<double>(batch.samples),
+          .counted = {},
           .correct = has_classes ? logits.argmax(of_classes).eq(batch.labels).sum() : at::Tensor(),
           .logits = logits};
 }

@@ -37,7 +37,8 @@ struct LearnerSettings {
   bool set_to_none = false;
   bool is_fused = false;  // the optimizer
   bool is_channels_last = false;
-  bool is_graph = false;  // a step is recorded and replayed; REQUIRES: set_recorder()
+  bool is_graph = false;    // a step is recorded and replayed; REQUIRES: set_recorder()
+  ReducerSettings reducer;  // of several ranks
 
   friend bool operator==(const LearnerSettings&, const LearnerSettings&) = default;
 };
@@ -85,13 +86,20 @@ class Learner {
   // The leader's parameters and buffers replace those of the other ranks. REQUIRES: join().
   void take_state_from_leader();
 
+  // Of the last step of several ranks: how long its backward pass waited for gradients of others, once its own were
+  // there.
+  [[nodiscard]] std::int64_t rank_wait_ns() const {
+    return reducer_ != nullptr ? reducer_->waited_ns() : 0;
+  }
+
   // One step on a batch; the loss as a scalar on the device, not yet waited for.
   [[nodiscard]] at::Tensor step(const DeviceBatch& batch, double learning_rate);
 
   struct Score {
     at::Tensor loss_sum;  // over samples
-    at::Tensor
-        correct;        // number of samples, or of tokens; defined if targets are classes or tokens
+    at::Tensor counted;  // samples in it; not defined: all. Of masks those with a pixel that counts
+    // Number of samples, or of tokens; defined if targets are classes or tokens.
+    at::Tensor correct;
     at::Tensor logits;  // of each
   };
   // While one lives, steps run as they are, operator by operator, for who looks at them; with the arithmetic
@@ -110,7 +118,8 @@ class Learner {
   // Without gradients, in evaluation mode, with the averages of the parameters where the recipe has these averaged, and
   // with the loss as it is without smoothing and class weights. Scalars on the device.
   [[nodiscard]] Score score(const DeviceBatch& batch);
-  // The same way: the model's answer, of tokens at the last position, in 32 bit on the host.
+  // The same way: the model's answer, in 32 bit on the host; of one for every pixel a grid of at most 64 x 64 pixels, of
+  // tokens at the last position.
   [[nodiscard]] at::Tensor outputs(const DeviceBatch& batch);
 
   // Calls `on_gradient(i)` whenever parameter i of those that are trained gets a gradient, until the returned object goes

@@ -45,7 +45,7 @@ function runRows(runs, machines, isChosen, choose) {
 
 // `choice` lives as long as the page: {recipe, machine, compare: [names]}. `redraw` shows it anew.
 export function runsNodes(history, choice, redraw) {
-  if (history.runs.length === 0) return [quiet("No runs yet: `autotuned run RECIPE` makes one.")];
+  if (history.runs.length === 0) return [quiet("No runs yet: `autotuned run FILE` makes one.")];
   const machines = [...new Set(history.runs.map((run) => run.machine))].map((key) => ({ key, name: machineText(history.machines[key], key) }));
   const recipes = [...new Set(history.runs.map((run) => run.recipe))].sort();
   const runs = chosenRuns(history.runs, choice);

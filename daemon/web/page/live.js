@@ -39,6 +39,7 @@ function takeBlock(state, event) {
 }
 
 function figureText(evaluation) {
+  if (typeof evaluation.miou === "number") return `mean IoU ${evaluation.miou.toFixed(4)}`;
   if (typeof evaluation.accuracy === "number") return `accuracy ${percentText(evaluation.accuracy)}`;
   if (typeof evaluation.mae === "number") return `mean absolute error ${evaluation.mae.toPrecision(4)}`;
   if (typeof evaluation.f1 === "number") return `micro-F1 ${evaluation.f1.toFixed(4)}`;

@@ -27,9 +27,10 @@ Answer propose(const Situation& situation) {
   if (is_incomplete &&
       !sdk::as<bool>(sdk::member(situation.section("permissions"), "numerics")).value_or(false)) {
     return sdk::none(
-        "some parameters get no gradient in a step; an optimizer treats a released gradient "
-        "differently from a zero one, so the training would not be the same bit for bit, and the "
-        "recipe does not allow numerics");
+        std::string("some parameters get no gradient in a step; an optimizer treats a released "
+                    "gradient differently from a zero one, so the training would not be the same "
+                    "bit for bit, and ") +
+        (situation.is_script() ? "--allow" : "the recipe") + " does not allow numerics");
   }
   const auto zero_grad = situation.metric("step.zero_grad_ratio");
   const auto fill = situation.metric("operators.fill_ratio");

@@ -36,6 +36,10 @@ constexpr const char* kAutocast =
 constexpr const char* kUint8 =
     "# the Dataset gives uint8; batches become floats where they are used\n"
     "images = images.to(device, non_blocking=True).float().div_(255).sub_(mean).div_(std)";
+constexpr const char* kGrowingSegments =
+    "import os\n"
+    "os.environ[\"PYTORCH_CUDA_ALLOC_CONF\"] = \"expandable_segments:True\"\n"
+    "import torch  # after the variable is set";
 constexpr const char* kChannelsLast =
     "model = model.to(memory_format=torch.channels_last)\n"
     "images = images.to(memory_format=torch.channels_last)  # of every batch";
@@ -80,9 +84,7 @@ constexpr std::array kRemedies = {
     Remedy{.rule = "device_allocations",
            .share = "waiting.device_allocation_ratio",
            .reasoning = kGone,
-           .code = "import os\n"
-                   "os.environ[\"PYTORCH_CUDA_ALLOC_CONF\"] = \"expandable_segments:True\"\n"
-                   "import torch  # after the variable is set"},
+           .code = kGrowingSegments},
     // Copies.
     Remedy{.rule = "pageable_copies",
            .share = "copies.pageable_ratio",
@@ -184,11 +186,7 @@ constexpr std::array kRemedies = {
            .otherwise = Severity::high,
            .reasoning = "saves memory and no time of itself: a job that grows in every step ends",
            .code = "losses.append(loss.detach())  # without detach() the list keeps the graph"},
-    Remedy{.rule = "memory_fragmented",
-           .otherwise = Severity::low,
-           .code = "import os\n"
-                   "os.environ[\"PYTORCH_CUDA_ALLOC_CONF\"] = \"expandable_segments:True\"\n"
-                   "import torch  # after the variable is set"},
+    Remedy{.rule = "memory_fragmented", .otherwise = Severity::low, .code = kGrowingSegments},
     Remedy{.rule = "large_host_blocks",
            .otherwise = Severity::low,
            .reasoning =

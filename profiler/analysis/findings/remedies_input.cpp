@@ -13,8 +13,16 @@ constexpr const char* kMoreWorkers =
     "                    persistent_workers=True)";
 // What hides behind the step costs nothing: only the waiting can go.
 constexpr const char* kWaiting = "parts.data_loading_ratio";
-constexpr const char* kNoWaiting =
-    "if no step waited for its batch any more: all of the waiting ({parts.data_loading_ratio})";
+
+// Of a rule whose remedy can save all of that waiting, and no more.
+constexpr Remedy waited_for(const char* rule, const char* code) {
+  return {.rule = rule,
+          .share = kWaiting,
+          .reasoning =
+              "if no step waited for its batch any more: all of the waiting "
+              "({parts.data_loading_ratio})",
+          .code = code};
+}
 
 constexpr std::array kInputRemedies = {
     Remedy{.rule = "data_loading",
@@ -47,26 +55,19 @@ constexpr std::array kInputRemedies = {
                "    def __len__(self): return len(self.samples)\n"
                "    def __getitem__(self, i): return transform(self.samples[i]), self.labels[i]\n"
                "# and a DataLoader with num_workers > 0 around it"},
-    Remedy{.rule = "prefetch_starved",
-           .share = kWaiting,
-           .reasoning = kNoWaiting,
-           .code = kMoreWorkers},
-    Remedy{.rule = "loader_order",
-           .share = kWaiting,
-           .reasoning = kNoWaiting,
-           .code = "transform = v2.Compose([\n"
-                   "    v2.RandomResizedCrop(224),         # first: what follows has fewer pixels\n"
-                   "    v2.RandomHorizontalFlip(),\n"
-                   "    v2.ColorJitter(0.4, 0.4, 0.4),\n"
-                   "    v2.ToDtype(torch.float32, scale=True),\n"
-                   "])"},
-    Remedy{.rule = "too_few_cores",
-           .share = kWaiting,
-           .reasoning = kNoWaiting,
-           .code = "# once, before training: decoded and resized, so that a step only copies\n"
-                   "samples = torch.stack([resize(image) for image, _ in dataset])  # uint8\n"
-                   "labels = torch.tensor([label for _, label in dataset])\n"
-                   "dataset = torch.utils.data.TensorDataset(samples, labels)"},
+    waited_for("prefetch_starved", kMoreWorkers),
+    waited_for("loader_order",
+               "transform = v2.Compose([\n"
+               "    v2.RandomResizedCrop(224),         # first: what follows has fewer pixels\n"
+               "    v2.RandomHorizontalFlip(),\n"
+               "    v2.ColorJitter(0.4, 0.4, 0.4),\n"
+               "    v2.ToDtype(torch.float32, scale=True),\n"
+               "])"),
+    waited_for("too_few_cores",
+               "# once, before training: decoded and resized, so that a step only copies\n"
+               "samples = torch.stack([resize(image) for image, _ in dataset])  # uint8\n"
+               "labels = torch.tensor([label for _, label in dataset])\n"
+               "dataset = torch.utils.data.TensorDataset(samples, labels)"),
     Remedy{.rule = "too_many_workers",
            .otherwise = Severity::low,
            .reasoning =
@@ -74,27 +75,20 @@ constexpr std::array kInputRemedies = {
                "step down",
            .code = "workers = len(os.sched_getaffinity(0))\n"
                    "loader = DataLoader(dataset, ..., num_workers=workers)  # ...: as it is"},
-    Remedy{.rule = "uneven_workers",
-           .share = kWaiting,
-           .reasoning = kNoWaiting,
-           .code = "# indices of about equal cost for each worker: large and small samples mixed\n"
-                   "loader = DataLoader(dataset, ...,  # ...: your arguments stay as they are\n"
-                   "                    prefetch_factor=4)"},
-    Remedy{
-        .rule = "slow_reading",
-        .share = kWaiting,
-        .reasoning = kNoWaiting,
-        .code =
-            "class InMemory(torch.utils.data.Dataset):\n"
-            "    def __init__(self, files): self.bytes = [open(f, \"rb\").read() for f in files]\n"
-            "    def __len__(self): return len(self.bytes)\n"
-            "    def __getitem__(self, i): return decode(self.bytes[i])"},
-    Remedy{.rule = "cold_cache",
-           .share = kWaiting,
-           .reasoning = kNoWaiting,
-           .code = "for file in files:  # once, before the first step\n"
-                   "    with open(file, \"rb\") as opened:\n"
-                   "        while opened.read(1 << 20): pass"},
+    waited_for("uneven_workers",
+               "# indices of about equal cost for each worker: large and small samples mixed\n"
+               "loader = DataLoader(dataset, ...,  # ...: your arguments stay as they are\n"
+               "                    prefetch_factor=4)"),
+    waited_for(
+        "slow_reading",
+        "class InMemory(torch.utils.data.Dataset):\n"
+        "    def __init__(self, files): self.bytes = [open(f, \"rb\").read() for f in files]\n"
+        "    def __len__(self): return len(self.bytes)\n"
+        "    def __getitem__(self, i): return decode(self.bytes[i])"),
+    waited_for("cold_cache",
+               "for file in files:  # once, before the first step\n"
+               "    with open(file, \"rb\") as opened:\n"
+               "        while opened.read(1 << 20): pass"),
 };
 
 }  // namespace

@@ -2,6 +2,10 @@
 // `autotuned analyze` and `findings`, from the command line to what they print.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <sstream>
+#include <string>
+
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "daemon/common/exit_codes.hpp"
@@ -83,6 +87,55 @@ TEST(Analyze, FindingsHaveARemedy) {
                     HasSubstr("\n      optimizer.zero_grad(set_to_none=True)\n")));
   // The largest possible gain comes first.
   EXPECT_LT(text.find("\n    high: "), text.find("\n    low: "));
+}
+
+// What stands in the first block of code behind `words` in a document.
+std::string block_behind(const std::string& document, const std::string& words) {
+  const auto text = read_file(tests::source_folder() / document, std::size_t{1} << 20U);
+  EXPECT_TRUE(text) << document;
+  const std::string fence = "```\n";
+  const std::size_t at = text ? text->find(words) : std::string::npos;
+  const std::size_t begin = at == std::string::npos ? at : text->find(fence, at);
+  const std::size_t end = begin == std::string::npos ? begin : text->find(fence, begin + 1);
+  if (end == std::string::npos) {
+    ADD_FAILURE() << document << " has no block behind: " << words;
+    return {};
+  }
+  return text->substr(begin + fence.size(), end - begin - fence.size());
+}
+
+std::string without_trailing_blanks(const std::string& text) {
+  std::istringstream lines(text);
+  std::string cut;
+  for (std::string line; std::getline(lines, line);)
+    cut += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  return cut;
+}
+
+// "  …" stands for lines that a document leaves out.
+TEST(Analyze, PrintsWhatTheDocumentsShow) {
+  const std::string name = "tests/profiler/data/workers.pt.trace.json.gz";
+  const std::string command = "autotuned analyze " + name;
+  const std::string file = data_file("workers");
+  std::string printed = without_trailing_blanks(run({"analyze", file}).out);
+  ASSERT_TRUE(printed.starts_with(file)) << printed;
+  printed.replace(0, file.size(), name);
+
+  EXPECT_THAT(printed, HasSubstr(block_behind("README.md", "`" + command + "`")));
+  std::string shown = block_behind("docs/profiling-views.md", "The overview of a small network");
+  ASSERT_TRUE(shown.starts_with("$ " + command + "\n")) << shown;
+  shown.erase(0, shown.find('\n') + 1);
+  const std::string omission = "  …\n";
+  std::size_t at = 0;
+  while (!shown.empty()) {
+    const std::string part = shown.substr(0, shown.find(omission));
+    shown.erase(0, std::min(shown.size(), part.size() + omission.size()));
+    const std::size_t found = printed.find(part, at);
+    ASSERT_NE(found, std::string::npos) << part << "is not in:\n" << printed;
+    EXPECT_TRUE(at > 0 || found == 0) << part;
+    at = found + part.size();
+  }
+  EXPECT_EQ(at, printed.size()) << "it ends with:\n" << printed.substr(at);
 }
 
 TEST(Analyze, SplitsTheTimeOfOperators) {

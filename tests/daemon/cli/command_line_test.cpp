@@ -169,6 +169,15 @@ TEST(Paced, IsNamedWhereverAResultIsPrinted) {
   }
 }
 
+TEST(HistoryOptions, MayBeLargerThanAnyRunNeeds) {
+  const Scene scene;
+  const std::string id = put_paced_run(scene);
+  EXPECT_THAT(scene.command({"history", "--since", "9999-12-31"}).out, HasSubstr("no runs match"));
+  EXPECT_THAT(scene.command({"history", "--since", "0001-01-01"}).out, HasSubstr(id));
+  EXPECT_THAT(scene.command({"history", "--limit", "9223372036854775807"}).out, HasSubstr(id));
+  EXPECT_EQ(scene.command({"history", "prune", "--older-than", "nan"}).code, 2);
+}
+
 TEST(RunOptions, BudgetOverrulesTheRecipe) {
   const Scene scene;
   scene.write_recipe("  plugins: [set_to_none]\n  budget: 1ms\n");
@@ -234,28 +243,50 @@ TEST(RunOptions, BudgetsThatAreNoDurationSayHowToWriteOne) {
   EXPECT_TRUE(scene.fake().requests().empty());
 }
 
-TEST(RunOptions, RanksThatCannotBeTunedYetSayWhatToDo) {
+TEST(RunOptions, RanksAreTunedAndTrained) {
   const Scene scene;
-  const Outcome tuned = scene.run({"--ranks", "2"});
-  EXPECT_EQ(tuned.code, 2);
-  EXPECT_THAT(tuned.err, AllOf(HasSubstr("2 ranks can be trained, but not yet tuned"),
-                               HasSubstr("--budget 0s")));
-  EXPECT_EQ(scene.run({"--ranks", "2", "--budget", "0s", "--tune-only"}).code, 2);
   EXPECT_EQ(scene.run({"--ranks", "0", "--budget", "0s"}).code, 2);
   EXPECT_TRUE(scene.fake().requests().empty());
+  const Outcome tuned = scene.run({"--ranks", "2"});
+  EXPECT_EQ(tuned.code, 0) << tuned.err;
+  EXPECT_FALSE(scene.fake().requests("run").empty());
+  EXPECT_EQ(scene.fake().requests("load").front().at("recipe").at("train").at("ranks"), 2);
   const Outcome trained = scene.run({"--ranks", "2", "--budget", "0s"});
   EXPECT_EQ(trained.code, 0) << trained.err;
 }
 
-TEST(Check, RefusesRanksThatWouldBeTuned) {
+// All processes of a launcher have the same parent; here they come one after the other.
+TEST(RunOptions, ALauncherOfSeveralProcessesGetsOneRun) {
+  Scene scene;
+  scene.set("WORLD_SIZE=2");
+  scene.set("LOCAL_WORLD_SIZE=2");
+  scene.set("RANK=0");
+  EXPECT_EQ(scene.run({"--ranks", "3"}).code, 2);
+  const Outcome first = scene.run({"--budget", "0s"});
+  EXPECT_EQ(first.code, 0) << first.err;
+  EXPECT_EQ(scene.fake().requests("load").front().at("recipe").at("train").at("ranks"), 2);
+  scene.fake().forget_requests();
+  scene.set("RANK=1");
+  const Outcome second = scene.run({"--budget", "0s"});
+  EXPECT_EQ(second.code, 0) << second.err;
+  EXPECT_TRUE(scene.fake().requests().empty()) << "it has only waited";
+  // Several machines.
+  scene.set("LOCAL_WORLD_SIZE=1");
+  const Outcome many = scene.run({"--budget", "0s"});
+  EXPECT_EQ(many.code, 2);
+  EXPECT_THAT(many.err, HasSubstr("several machines"));
+}
+
+TEST(Check, RefusesRanksOnAGpu) {
   const Scene scene;
   std::string recipe = *read_file(scene.folder() / "recipe.yaml", 1 << 20);
   const std::string train = "batch_size: 8";
   recipe.replace(recipe.find(train), train.size(), train + ", ranks: 2");
+  recipe.replace(recipe.find("device: cpu"), 11, "device: cuda:0");
   scene.folder().write("recipe.yaml", recipe);
   const Outcome outcome = scene.command({"check", (scene.folder() / "recipe.yaml").string()});
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("train.ranks: 2 ranks can be trained, but not yet tuned"));
+  EXPECT_THAT(outcome.err, HasSubstr("train.ranks: 2 ranks train on the CPU only so far"));
 }
 
 TEST(RunOptions, OutputThatCannotBeAFolderIsNamedAsItWasGiven) {
@@ -270,6 +301,12 @@ TEST(RunOptions, OutputThatCannotBeAFolderIsNamedAsItWasGiven) {
   const Outcome broken = scene.run({"--output", (scene.folder() / "a\xFF").string()});
   EXPECT_EQ(broken.code, 2);
   EXPECT_THAT(broken.err, HasSubstr("the path is no UTF-8"));
+  // Nor may a script's run be stored under another name.
+  const std::string script = scene.folder().write("train.py", "import torch\n").string();
+  const Outcome of_script =
+      scene.command({"run", "--history", (scene.folder() / "h\xFF.db").string(), script});
+  EXPECT_EQ(of_script.code, 2);
+  EXPECT_THAT(of_script.err, HasSubstr("the path is no UTF-8"));
   EXPECT_TRUE(scene.fake().requests().empty());
   EXPECT_FALSE(std::filesystem::exists(scene.history()));
 }

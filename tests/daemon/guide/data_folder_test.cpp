@@ -50,6 +50,38 @@ TEST(DataFolders, WhatIsHiddenOrNoFileIsLeftOutWithANote) {
                                        HasSubstr("left out: 1 name of no file, such as link.jpg")));
 }
 
+TEST(DataFolders, PicturesWithMasks) {
+  const TemporaryFolder folder;
+  tests::write_data(folder, "", "masks");
+  const DataFolder found = look(folder);
+  EXPECT_EQ(found.samples, Samples::pictures);
+  EXPECT_TRUE(found.has_masks);
+  EXPECT_EQ(found.found, "12 pictures with masks");
+  EXPECT_EQ(found.count, 12);
+  EXPECT_EQ(found.classes, 2);
+  EXPECT_EQ(found.shorter_side, 37);
+  EXPECT_EQ(found.data,
+            R"(type: image_masks, files: ["images/*.JPG", "images/*.jpg"], masks: "masks/*.png", )"
+            "classes: 2");
+  EXPECT_THAT(found.notes, ElementsAre(HasSubstr("the number of classes is a guess")));
+  // Two folders of pictures are classes, whatever their names.
+  const TemporaryFolder others;
+  for (const char* name : {"images/a.jpg", "images/b.jpg", "masks/c.png"})
+    others.write(name, tests::small_picture());
+  EXPECT_FALSE(look(others).has_masks);
+  EXPECT_EQ(look(others).classes, 2);
+}
+
+TEST(DataFolders, PicturesWithMasksForTests) {
+  const TemporaryFolder folder;
+  tests::write_data(folder, "train/", "masks");
+  tests::write_data(folder, "val/", "masks");
+  const DataFolder found = look(folder);
+  EXPECT_EQ(found.found, "12 pictures with masks, 12 more for tests");
+  EXPECT_THAT(found.data, HasSubstr(R"(masks: "train/masks/*.png")"));
+  EXPECT_THAT(found.test_data, HasSubstr(R"("val/images/*.jpg")"));
+}
+
 TEST(DataFolders, TrainingAndValidationBesideEachOther) {
   const TemporaryFolder folder;
   tests::write_data(folder, "", "parts");

@@ -18,15 +18,22 @@
 namespace autotuned::tests {
 
 inline const std::vector<std::string>& kinds_of_data() {
-  static const std::vector<std::string> kKinds = {"classes", "parts",   "plain",  "table",
-                                                  "idx",     "cifar10", "npy",    "tar",
-                                                  "text",    "tokens",  "nothing"};
+  static const std::vector<std::string> kKinds = {"classes", "parts", "plain",   "masks",
+                                                  "table",   "idx",   "cifar10", "npy",
+                                                  "tar",     "text",  "tokens",  "nothing"};
   return kKinds;
 }
 
 // A JPEG file of 37 x 51 pixels.
 inline std::string small_picture() {
   std::ifstream input(source_folder() / "tests/trainer/input/data/444_37x51.jpg", std::ios::binary);
+  return {std::istreambuf_iterator<char>(input), {}};
+}
+
+// A mask of it, with two classes.
+inline std::string small_mask() {
+  std::ifstream input(source_folder() / "tests/trainer/input/data/classes_37x51.png",
+                      std::ios::binary);
   return {std::istreambuf_iterator<char>(input), {}};
 }
 
@@ -56,6 +63,10 @@ inline void write_data(const TemporaryFolder& folder, const std::string& base,
     }
   } else if (kind == "plain") {
     pictures("", 12);
+  } else if (kind == "masks") {
+    pictures("images/", 12);
+    for (int i = 0; i < 12; ++i)
+      folder.write(base + "masks/" + std::to_string(i) + ".png", small_mask());
   } else if (kind == "table") {
     pictures("all/", 12);
     std::string rows = "file,label\n";

@@ -60,6 +60,18 @@ TEST(StarterRecipe, FitsTheSizeOfThePictures) {
   EXPECT_THAT(starter_recipe(data, spec), Not(HasSubstr("evaluate:"))) << "too few to test on";
 }
 
+TEST(StarterRecipe, HasAModelForMasks) {
+  const TemporaryFolder folder;
+  tests::write_data(folder, "", "masks");
+  const std::string text = recipe_for(folder);
+  EXPECT_THAT(text, HasSubstr("model: {type: unet, width: 32, classes: 2}"));
+  DataFolder many{.samples = Samples::pictures, .found = "500 pictures with masks"};
+  many.has_masks = true;
+  many.count = 500;
+  EXPECT_THAT(starter_recipe(many, {.name = "mine", .recipe = "recipe.yaml"}),
+              HasSubstr("# Mean IoU on a tenth of the samples"));
+}
+
 TEST(StarterRecipe, OfATextHasAModelForIt) {
   const TemporaryFolder folder;
   tests::write_data(folder, "", "text");

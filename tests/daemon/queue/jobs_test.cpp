@@ -8,9 +8,12 @@
 #include <filesystem>
 #include <map>
 
+#include "storage/history.hpp"
 #include "tests/base/temporary_folder.hpp"
 #include "tests/daemon/queue/submission_sample.hpp"
+#include "tests/daemon/small_run.hpp"
 #include "tests/daemon/supervisor/supervision.hpp"
+#include "tests/storage/damage.hpp"
 
 namespace autotuned::daemon {
 namespace {
@@ -47,7 +50,7 @@ class JobsTest : public testing::Test {
         sample_submission("jobs-test-" + std::to_string(getpid()) + "-" + std::to_string(id));
     submission.folder = work(id);
     submission.device = device;
-    submission.session.history = folder_ / "history.db";
+    submission.session.history = history_;
     submission.environment = {"AUTOTUNED_TRAINER=" + part};
     EXPECT_EQ(jobs_.submit(submission).value_or(-1), id);
     return id;
@@ -64,6 +67,14 @@ class JobsTest : public testing::Test {
   bool wait_until(Condition is_so) {
     return run_until(context_, is_so);
   }
+  // What the session has stored of its run so far: it is being tuned.
+  void store_run(std::int64_t id) {
+    auto history = storage::History::open(history_, storage::Access::read_write);
+    ASSERT_TRUE(history) << history.error().message();
+    storage::RunRow run = put_small_run(*history);
+    run.id = {job(id).run_id};
+    ASSERT_TRUE(history->put_run(run));
+  }
   // What watchers are told.
   void note_end(std::int64_t id) {
     const QueuedRun* changed = jobs_.queue().find(id);
@@ -72,6 +83,7 @@ class JobsTest : public testing::Test {
   }
 
   const TemporaryFolder folder_;
+  const fs::path history_ = folder_ / "history.db";
   boost::asio::io_context context_{1};
   std::map<std::int64_t, Json> told_;
   std::int64_t submitted_ = 0;
@@ -147,6 +159,49 @@ TEST_F(JobsTest, CountsHowTrainersEnded) {
   EXPECT_EQ(counters.at("trainer_ends").at("out_of_host_memory"), times);
   // What a trainer does outside of trials is none's outcome.
   EXPECT_EQ(counters.at("trial_outcomes"), (Json{{"ok", times}, {"out_of_host_memory", times}}));
+}
+
+TEST_F(JobsTest, CancelledRunIsOneInTheHistory) {
+  const std::int64_t id = submit(kHeld);
+  ASSERT_TRUE(wait_until([&] { return !job(id).run_id.empty(); }));
+  store_run(id);
+  ASSERT_TRUE(jobs_.cancel(std::to_string(id)));
+  ASSERT_TRUE(wait_until([&] { return told_.contains(id); }));
+  EXPECT_EQ(told_.at(id).at("state"), "cancelled");
+  const auto history = storage::History::open(history_, storage::Access::read_only);
+  ASSERT_TRUE(history) << history.error().message();
+  const auto run = history->run(job(id).run_id);
+  ASSERT_TRUE(run) << run.error().message();
+  EXPECT_EQ(run->state, storage::RunState::cancelled);
+}
+
+// The next command of the same job took the run over.
+TEST_F(JobsTest, CancelledRunOfAnotherProcessStaysAsItIs) {
+  const std::int64_t id = submit(kHeld);
+  ASSERT_TRUE(wait_until([&] { return !job(id).run_id.empty(); }));
+  store_run(id);
+  const auto history = storage::History::open(history_, storage::Access::read_only);
+  ASSERT_TRUE(history) << history.error().message();
+  const auto claim = history->claim({job(id).run_id});
+  ASSERT_TRUE(claim) << claim.error().message();
+  ASSERT_TRUE(jobs_.cancel(std::to_string(id)));
+  ASSERT_TRUE(wait_until([&] { return told_.contains(id); }));
+  EXPECT_EQ(history->run(job(id).run_id)->state, storage::RunState::tuning);
+}
+
+// The rows that the daemon would change can be read: no other command writes there either.
+TEST_F(JobsTest, CancelledRunIsNotWrittenIntoADamagedHistory) {
+  const std::int64_t id = submit(kHeld);
+  ASSERT_TRUE(wait_until([&] { return !job(id).run_id.empty(); }));
+  store_run(id);
+  const std::string bytes = storage::damage_table(history_, "blocks");
+  ASSERT_TRUE(jobs_.cancel(std::to_string(id)));
+  ASSERT_TRUE(wait_until([&] { return told_.contains(id); }));
+  EXPECT_EQ(told_.at(id).at("state"), "cancelled");
+  EXPECT_TRUE(folder_.read("history.db") == bytes);
+  EXPECT_THAT(folder_.read("d/00000001.events"),
+              AllOf(HasSubstr("the history does not know that the run was cancelled"),
+                    HasSubstr("is damaged")));
 }
 
 // Its submission cannot be read, as on a disk with a bad sector.

@@ -6,6 +6,7 @@
 #include "daemon/report/story.hpp"
 #include "tests/base/temporary_folder.hpp"
 #include "tests/daemon/small_run.hpp"
+#include "tuner/advisors.hpp"
 
 namespace autotuned::daemon {
 namespace {
@@ -119,6 +120,50 @@ TEST_F(JobTrends, OfAScriptIsUnknownUnlessSomethingWasRecorded) {
   EXPECT_FALSE(found[0].is_comparable());
   EXPECT_THAT(trends_text(found),
               AllOf(HasSubstr("800 samples/s (unknown)"), HasSubstr("700 samples/s (busy)")));
+}
+
+class PluginGains : public JobTrends {
+ protected:
+  void add_trial(const std::string& plugin, Verdict verdict, double ratio = 0.0) {
+    TrialRecord trial;
+    trial.number = ++trials_;
+    trial.plugin = plugin;
+    trial.risk = "exact";
+    trial.change.set("loader.workers", std::int64_t{trials_});
+    trial.verdict = verdict;
+    trial.estimate.ratio = ratio;
+    ASSERT_TRUE(history_.put_trial(small_.id, trial));
+  }
+
+  int trials_ = 0;
+};
+
+TEST_F(PluginGains, CountEachDecidedTrialOnceAndJointOnesForNoPlugin) {
+  add_trial("num_workers", Verdict::accepted, 1.2);
+  add_trial("num_workers", Verdict::rejected);
+  add_trial("tf32", Verdict::rejected);
+  add_trial(tuner::kOwnName, Verdict::accepted, 1.5);
+  add_trial(tuner::kOwnName, Verdict::interrupted);
+  const auto gains = plugin_gains(history_);
+  ASSERT_TRUE(gains) << gains.error().message();
+  std::int64_t tried = 0;
+  for (const PluginGain& gain : *gains)
+    tried += gain.tried;
+  EXPECT_EQ(tried, 4);
+  const Json json = gains_json(*gains);
+  ASSERT_EQ(json.size(), 3U);
+  EXPECT_TRUE(json.at(0).at("plugin").is_null()) << "the largest gain first";
+  EXPECT_EQ(json.at(0).at("tried"), 1);
+  EXPECT_EQ(json.at(1).at("plugin"), "num_workers");
+  EXPECT_THAT(gains_text(*gains), AllOf(HasSubstr("\n(together) "), HasSubstr("1.50 x"),
+                                        HasSubstr("tried and never won: tf32\n"),
+                                        HasSubstr("(together): changes of several plugins"),
+                                        Not(HasSubstr("autotuned"))));
+}
+
+TEST_F(PluginGains, SayNothingOfJointChangesWhereThereAreNone) {
+  add_trial("num_workers", Verdict::accepted, 1.2);
+  EXPECT_THAT(gains_text(plugin_gains(history_).value()), Not(HasSubstr("(together)")));
 }
 
 }  // namespace

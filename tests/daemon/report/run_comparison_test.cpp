@@ -31,6 +31,17 @@ TEST(RunComparison, OfARunWithItself) {
   EXPECT_EQ(comparison_json(side, side).at("ratio"), 1.0);
 }
 
+TEST(RunComparison, NamesAScriptAsOne) {
+  RunRecord record = sample_record();
+  const ComparedSide recipe = side_of(record, std::nullopt, {});
+  record.run.recipe = {{"kind", "script"}, {"name", "train.py"}};
+  const ComparedSide script = side_of(record, std::nullopt, {});
+  EXPECT_THAT(comparison_text(script, script), HasSubstr("script: the same"));
+  EXPECT_THAT(comparison_summary(script, script),
+              HasSubstr("nothing: machine, script and knobs are the same"));
+  EXPECT_THAT(comparison_summary(script, recipe), HasSubstr("changed  job "));
+}
+
 TEST(RunComparison, ShowsWhatDiffers) {
   RunRecord other = sample_record();
   other.run.id = {"r-20261122-000000"};

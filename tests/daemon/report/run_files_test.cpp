@@ -22,6 +22,32 @@ TEST(RunFiles, ATrainerThatSaidNothingHasNoLog) {
   EXPECT_THAT(files_text(run), AllOf(HasSubstr("trainer-2.log"), Not(HasSubstr("trainer-1.log"))));
 }
 
+// Which left a checkpoint, and whose logs the other run has replaced.
+TEST(RunFiles, OfAStoppedRunAreNotThoseOfALaterOne) {
+  const TemporaryFolder folder;
+  storage::RunRow run = sample_record().run;
+  run.output_dir = folder.path().string();
+  run.state = storage::RunState::cancelled;
+  run.started_unix_ns = 1000;
+  folder.write("checkpoint-" + run.id.text + ".pt", "state");
+  folder.write("log/training.jsonl", "{}\n");
+  folder.write("log/trainer-1.log", "out of memory\n");
+  folder.write("summary.json", R"({"run": "r-later", "ended_unix_ns": 2000})");
+  const auto own = AllOf(HasSubstr("checkpoint-"), HasSubstr("training.jsonl"),
+                         HasSubstr("trainer-1.log"), Not(HasSubstr("r-later")));
+  const auto of_other =
+      AllOf(HasSubstr("checkpoint-"), Not(HasSubstr("training.jsonl")),
+            Not(HasSubstr("trainer-1.log")), HasSubstr("has those of a later run, r-later"));
+  EXPECT_THAT(files_text(run), of_other);
+  run.started_unix_ns = 3000;
+  EXPECT_THAT(files_text(run), own) << "the other one was before it";
+  run.started_unix_ns = 1000;
+  run.state = storage::RunState::training;
+  EXPECT_THAT(files_text(run), own) << "it goes on at this moment";
+  run.is_interrupted = true;
+  EXPECT_THAT(files_text(run), of_other);
+}
+
 TEST(RunFiles, OfAScriptAreItsOwn) {
   storage::RunRow run = sample_record().run;
   run.recipe = {{"kind", "script"}, {"name", "train.py"}};

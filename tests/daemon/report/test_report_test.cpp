@@ -34,6 +34,24 @@ TEST(TestReport, NamesTheWorstAndTheBestClass) {
             std::string::npos);
 }
 
+TEST(TestReport, TellsTheOverlapOfMasks) {
+  const Json training = Json::parse(R"({
+    "steps": 10, "test_accuracy": 0.9312, "test_miou": 0.7312,
+    "test_classes": [
+      {"class": "ground", "pixels": 9000, "iou": 0.95, "precision": 0.99, "recall": 0.96},
+      {"class": "cat", "pixels": 1000, "iou": 0.5, "precision": 0.6, "recall": 0.7},
+      {"class": "dog", "pixels": 0, "iou": null, "precision": null, "recall": null}],
+    "test_confusion": [[8640, 360, 0], [300, 700, 0], [0, 0, 0]]})");
+  EXPECT_EQ(classes_text(training),
+            "classes  IoU from 50.00 % (cat) to 95.00 % (ground); most often taken for another: "
+            "ground for cat, 360 of 9,000 pixels\n");
+  storage::RunRow run;
+  run.best.set("batch_size", std::int64_t{1});
+  run.training = training;
+  EXPECT_NE(summary_text(run, {}).find("10 steps, mean IoU 0.7312, pixel accuracy 93.12 %"),
+            std::string::npos);
+}
+
 TEST(TestReport, SaysNothingOfWhatIsNotKnown) {
   EXPECT_EQ(classes_text(Json::object()), "");
   EXPECT_EQ(classes_text({{"test_classes", Json::array()}}), "");

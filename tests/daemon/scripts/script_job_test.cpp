@@ -217,6 +217,19 @@ TEST(ScriptJob, MeasuresInTurnWithOtherRuns) {
   EXPECT_THAT(scene.told()[1], HasSubstr("goes on beside the others"));
 }
 
+// As a recipe that trains.
+TEST(ScriptJob, TakesNoTurnsOnceItOnlyTrains) {
+  const TemporaryFolder folder;
+  const auto file = folder / "measurement.lock";
+  ScriptScene scene(Json::object(), file);
+  ScriptJob& job = scene.loaded();
+  ASSERT_TRUE(job.run_block(job.starting(), {}));
+  const auto other = lock_file(file, "process 7", /*wait=*/false);
+  ASSERT_TRUE(other);
+  EXPECT_TRUE(job.finish(job.starting(), "nothing was kept"));
+  EXPECT_THAT(scene.told(), testing::IsEmpty());
+}
+
 // The agent answers once another has had the lock: if the job kept it, neither would go on.
 TEST(ScriptJob, AnEvaluationDoesNotKeepOthersFromMeasuring) {
   for (const char* stalled : {"prepare", "run", "place"}) {

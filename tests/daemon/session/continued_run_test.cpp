@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/session/continued_run.hpp"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <filesystem>
 #include <functional>
@@ -196,8 +196,11 @@ TEST(PlanTest, OtherRunIsToldWithTheCommandThatContinuesIt) {
   run.recipe = {{"file", "/srv/ada/small.yaml"}};
   EXPECT_EQ(other_run_text(run),
             "run r-1 of the same job is unfinished and stays as it is (seed 3, epochs 400, output "
-            "/srv/ada/out); with these, 'autotuned run /srv/ada/small.yaml --output "
-            "/srv/ada/out' continues it");
+            "/srv/ada/out); with these, `autotuned run /srv/ada/small.yaml --output "
+            "/srv/ada/out` continues it");
+  run.recipe = {{"file", "/srv/ada/my jobs/small.yaml"}};
+  EXPECT_THAT(other_run_text(run),
+              testing::HasSubstr("`autotuned run '/srv/ada/my jobs/small.yaml' --output "));
 }
 
 TEST_F(ContinuedRunTest, IsNoneOfAnotherPlan) {

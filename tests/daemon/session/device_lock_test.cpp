@@ -11,11 +11,13 @@
 #include <cstdlib>
 
 #include "daemon/common/places.hpp"
+#include "daemon/session/command_device.hpp"
 #include "tests/base/temporary_folder.hpp"
 
 namespace autotuned::daemon {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr uid_t kNobody = 65534;
@@ -233,6 +235,25 @@ TEST_F(LockFolderTest, CanBeAnotherOne) {
   setenv("AUTOTUNED_LOCKS", "locks", 1);
   ASSERT_FALSE(lock_folder());
   EXPECT_THAT(lock_folder().error().message(), HasSubstr("AUTOTUNED_LOCKS"));
+}
+
+TEST(LogsLock, KeepsOtherCommandsOutOfTheFolder) {
+  const TemporaryFolder folder;
+  const auto logs = folder / "out/log";
+  recipes::Recipe recipe;
+  recipe.name = "small";
+  {
+    const auto held = lock_logs_for("profile", recipe, logs);
+    ASSERT_TRUE(held) << held.error().message();
+    EXPECT_TRUE(held->is_open());
+    const auto other = lock_logs_for("guard", recipe, logs);
+    ASSERT_FALSE(other);
+    EXPECT_EQ(other.error().kind, ErrorKind::busy);
+    EXPECT_THAT(other.error().message(),
+                AllOf(HasSubstr(logs.string()), HasSubstr("autotuned profile, process "),
+                      HasSubstr("recipe small"), HasSubstr("another output folder")));
+  }
+  EXPECT_TRUE(lock_logs_for("guard", recipe, logs)) << "it has ended";
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/file.hpp"
 #include "tests/daemon/trainers/trainer_job_scene.hpp"
 
 namespace autotuned::daemon {
@@ -41,6 +42,15 @@ TEST_F(TrainerJobTest, TellsOfAWarningOnce) {
   EXPECT_EQ(warnings_, std::vector<std::string>({"the cache is full"}));
   for (const Json& told : progress)
     EXPECT_FALSE(told.contains("warning"));
+}
+
+// A training may take days: it takes no turn, and keeps nobody from theirs.
+TEST_F(TrainerJobTest, TrainsWhoeverMeasures) {
+  ASSERT_TRUE(job().start(start_));
+  const auto other = lock_file(scene_.folder() / "measurement.lock", "process 7", /*wait=*/false);
+  ASSERT_TRUE(other);
+  EXPECT_TRUE(job().train(start_, scene_.folder() / "c", [](const Json&) {}));
+  EXPECT_THAT(warnings_, testing::IsEmpty());
 }
 
 TEST_F(TrainerJobTest, SwitchesLiveWithWarmUp) {

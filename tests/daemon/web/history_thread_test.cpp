@@ -142,5 +142,17 @@ TEST(HistoryAnswers, TellRunsComparisonsAndWhatIsMissing) {
   EXPECT_THAT(other.body, HasSubstr("another run"));
 }
 
+// Nothing that lies in the folder of the daemon is theirs.
+TEST(HistoryAnswers, KnowNoTraceOfAScript) {
+  const TemporaryFolder folder;
+  RunRecord record = sample_record();
+  record.run.output_dir.clear();
+  store(record, folder / "history.db");
+  const WebAnswer answer =
+      answer_from_history(ProfileQuery{"last", "start"}, folder / "history.db", never);
+  EXPECT_EQ(answer.status, 404U);
+  EXPECT_THAT(answer.body, HasSubstr("runs of a script leave no trace"));
+}
+
 }  // namespace
 }  // namespace autotuned::daemon

@@ -99,7 +99,8 @@ std::string code_of(const std::string& page) {
 
 // Words with the first part of a knob or metric that are none.
 std::vector<std::string> unknown_words(const std::string& text) {
-  static const std::set<std::string> kKeysOfRecipes = {"train.batch_size", "train.drop_last"};
+  static const std::set<std::string> kKeysOfRecipes = {"train.batch_size", "train.drop_last",
+                                                       "train.ranks"};
   static const std::set<std::string> kKnobsOfScripts = {"optimizer.foreach"};
   std::set<std::string> parts;
   for (const std::string& name : known()) {

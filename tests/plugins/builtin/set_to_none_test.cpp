@@ -22,7 +22,11 @@ TEST(SetToNone, ReleasesWhatTheOptimizerMissesThenOnlyAsNumerics) {
   json["permissions"]["numerics"] = true;
   EXPECT_THAT(first_reason(ask("set_to_none", json)), HasSubstr("is checked as numerics"));
   json["permissions"]["numerics"] = false;
-  EXPECT_THAT(none_because(ask("set_to_none", json)), HasSubstr("does not allow numerics"));
+  EXPECT_THAT(none_because(ask("set_to_none", json)),
+              HasSubstr("and the recipe does not allow numerics"));
+  json["permissions"]["option"] = "--allow";
+  EXPECT_THAT(none_because(ask("set_to_none", json)),
+              HasSubstr("and --allow does not allow numerics"));
   json["metrics"].erase("gradients.complete");
   EXPECT_FALSE(first_change(ask("set_to_none", json)).is_null()) << "the check decides then";
 }

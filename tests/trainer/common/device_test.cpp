@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 
 #include <cstddef>
+#include <cstdlib>
 #include <utility>
 
 #include "trainer/feed/device_copier.hpp"
@@ -145,6 +146,21 @@ TEST(Device, CopiesHaveOneStreamForLife) {
   for (int i = 0; i < 40; ++i)
     EXPECT_EQ(copy_stream(device), first);
   EXPECT_EQ(guard.drawn, drawn);
+}
+
+// Without the variable LibTorch refuses each matrix product of a deterministic job on a GPU.
+TEST(Device, LetsCublasBeDeterministic) {
+  constexpr const char* kVariable = "CUBLAS_WORKSPACE_CONFIG";
+  ::unsetenv(kVariable);
+  allow_deterministic("cpu");
+  EXPECT_EQ(std::getenv(kVariable), nullptr);
+  (void)fake_device();
+  allow_deterministic(kDevice);
+  EXPECT_STREQ(std::getenv(kVariable), ":4096:8");
+  ::setenv(kVariable, ":16:8", 1);
+  allow_deterministic(kDevice);
+  EXPECT_STREQ(std::getenv(kVariable), ":16:8") << "what somebody has chosen stays";
+  ::unsetenv(kVariable);
 }
 
 // The process has begun with one value, and cuDNN keeps what it chose under that.

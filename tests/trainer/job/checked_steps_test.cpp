@@ -80,9 +80,6 @@ class CheckedJob final : public tuner::TrainingBackend {
   Result<Block> run_block(const Configuration&, const tuner::BlockRequest&) override {
     return fail(ErrorKind::unsupported, "a check times nothing");
   }
-  Result<tuner::Profile> profile(const Configuration&) override {
-    return fail(ErrorKind::unsupported, "a check times nothing");
-  }
 
  private:
   CheckedSteps steps_of(const Configuration& configuration, const std::string& name,

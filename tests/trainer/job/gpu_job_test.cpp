@@ -3,8 +3,6 @@
 // where there is no GPU; it has never run on one.
 #include <gmock/gmock.h>
 
-#include <cstdlib>
-
 #include "tests/trainer/small_job.hpp"
 #include "tests/trainer/updates.hpp"
 #include "trainer/job/job.hpp"
@@ -19,8 +17,6 @@ constexpr std::int64_t kCheckSteps = 8;
 class GpuJob : public testing::Test {
  protected:
   void SetUp() override {
-    // What cuBLAS needs for deterministic sums, before it starts.
-    setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 1);
     static const Devices devices = open_devices();
     devices_ = devices;
     if (!devices_.cuda_reason.empty()) GTEST_SKIP() << devices_.cuda_reason;
@@ -186,6 +182,9 @@ TEST_F(GpuJob, GoesOnAfterItRanOutOfMemory) {
   const auto large = prepared ? job->run_steps(1, never) : tl::unexpected(prepared.error());
   ASSERT_FALSE(large) << "this GPU has more memory than the test expects";
   EXPECT_EQ(large.error().kind, ErrorKind::out_of_memory) << large.error().message();
+  // LibTorch's message was understood.
+  EXPECT_THAT(large.error().what, HasSubstr("the GPU has no memory left for another"));
+  EXPECT_THAT(large.error().remedy, HasSubstr("smaller batches"));
   value_of(job->prepare(start));
   EXPECT_TRUE(job->restore("initial"));
   value_of(job->run_steps(5, never));

@@ -12,6 +12,26 @@ namespace {
 
 using Next = RingRule::Next;
 
+TEST(StepsUntilLook, ReachTheMinimumOfABlockAtOnce) {
+  // A step more than 100 ms need, by 2 % and rounded up.
+  EXPECT_EQ(steps_until_look(0, 0, 1, 100'000'000, 5'000'000), 21);
+  EXPECT_EQ(steps_until_look(0, 0, 40, 100'000'000, 5'000'000), 40);
+  EXPECT_EQ(steps_until_look(21, 98'000'000, 1, 100'000'000, 5'000'000), 1);
+  // The time is over, and a rank wants more.
+  EXPECT_EQ(steps_until_look(21, 105'000'000, 1, 100'000'000, 5'000'000), 1);
+}
+
+TEST(StepsUntilLook, BeginWithWhatIsAskedForWhereNothingIsKnown) {
+  EXPECT_EQ(steps_until_look(0, 0, 1, 100'000'000, 0), 1);
+  EXPECT_EQ(steps_until_look(0, 0, 3, 100'000'000, 0), 3);
+}
+
+// So that a cancel is noticed.
+TEST(StepsUntilLook, LastASecondAtMost) {
+  EXPECT_EQ(steps_until_look(0, 0, 1, 60'000'000'000, 100'000'000), 10);
+  EXPECT_EQ(steps_until_look(0, 0, 5, 0, 3'000'000'000), 1);
+}
+
 TEST(RingRule, EndsWhenTheRingIsAsFullAsAtTheStart) {
   RingRule rule(3);
   EXPECT_EQ(rule.after(100, 100, 2), Next::go_on);

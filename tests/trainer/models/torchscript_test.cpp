@@ -210,8 +210,10 @@ TEST_F(TorchScript, NamesWhatCannotBeTrained) {
   still.save(folder_ / "net.pt");
   EXPECT_THAT(error_of(spec()), HasSubstr("no parameters to train"));
 
-  EXPECT_THAT(error_with("def forward(self, x):\n    return x\n"),
-              HasSubstr("returns Float[2, 2, 4, 4] for two samples"));
+  EXPECT_THAT(error_with("def forward(self, x):\n    return x.mean(2)\n"),
+              HasSubstr("returns Float[2, 2, 4] for two samples"));
+  EXPECT_THAT(error_with("def forward(self, x):\n    return x.narrow(3, 0, 3)\n"),
+              HasSubstr("returns Float[2, 2, 4, 3] for two samples"));
   EXPECT_THAT(error_with("def forward(self, x):\n    return torch.zeros([3, 5])\n"),
               HasSubstr("(samples, classes)"));
   EXPECT_THAT(error_with("def forward(self, x):\n    return [x]\n"), HasSubstr("not a tensor"));

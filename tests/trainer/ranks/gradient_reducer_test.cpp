@@ -42,6 +42,30 @@ TEST(GradientReducer, MakesTheMeanOfAllRanks) {
   });
 }
 
+// These gradients have 16 bits and fewer.
+TEST(GradientReducer, MakesTheSameMeanInEveryForm) {
+  for (const GradientForm form : {GradientForm::own, GradientForm::bf16, GradientForm::fp16}) {
+    for (const bool is_view : {false, true}) {
+      as_ranks(2, kLong, [form, is_view](RankGroup& group) {
+        const at::Tensor weight = parameter();
+        const at::Tensor bias = parameter();
+        GradientReducer reducer(group, {weight, bias}, {"weight", "bias"},
+                                {.bucket_bytes = 8, .is_view = is_view, .form = form});
+        for (int step = 0; step < 3; ++step) {
+          weight.mutable_grad().reset();
+          bias.mutable_grad().reset();
+          reducer.begin_step();
+          reducer.begin_last_backward();
+          backward(weight + bias * 2.0, group.is_leader() ? 1.0 : 4.0);
+          EXPECT_TRUE(at::equal(weight.grad(), at::full({3}, 2.5))) << weight.grad();
+          EXPECT_TRUE(at::equal(bias.grad(), at::full({3}, 5.0))) << bias.grad();
+          EXPECT_GE(reducer.waited_ns(), 0);
+        }
+      });
+    }
+  }
+}
+
 // Only once in a step.
 TEST(GradientReducer, AddsUpThePartsOfAStepFirst) {
   as_ranks(2, kLong, [](RankGroup& group) {

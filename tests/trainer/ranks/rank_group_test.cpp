@@ -43,6 +43,14 @@ TEST(RankGroup, TakesTheNumbersOfTheLeader) {
   }
 }
 
+TEST(RankGroup, TakesTheLargestNumbers) {
+  as_ranks(3, kLong, [](RankGroup& group) {
+    std::array<double, 3> numbers = {group.rank() + 0.5, -1.0 * group.rank(), 4e15};
+    group.take_largest(numbers);
+    EXPECT_THAT(numbers, ElementsAre(2.5, 0.0, 4e15));
+  });
+}
+
 // One that has failed leaves, and nobody waits for it.
 TEST(RankGroup, FailsAtOnceWhenTheLeaderHasLeft) {
   as_ranks(2, kLong, [](RankGroup& group) {

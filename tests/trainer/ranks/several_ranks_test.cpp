@@ -1,20 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trainings on several ranks by the real trainer, over its protocol.
-#include <gmock/gmock.h>
-#include <unistd.h>
-
-#include <csignal>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <string>
-#include <thread>
-#include <vector>
-
-#include "daemon/trainers/trainer_client.hpp"
-#include "daemon/trainers/trainer_environment.hpp"
-#include "tests/places.hpp"
-#include "tests/trainer/small_job.hpp"
+#include "tests/trainer/ranks/ranks_scene.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -22,94 +8,6 @@ namespace {
 using daemon::TrainerClient;
 using testing::HasSubstr;
 using testing::SizeIs;
-
-constexpr std::chrono::minutes kLimit(2);
-constexpr std::int64_t kManyEpochs = 1'000'000;
-
-class Flag final : public daemon::CancelSource {
- public:
-  [[nodiscard]] int descriptor() const override { return -1; }
-  bool is_requested() override { return is_set; }
-
-  bool is_set = false;
-};
-
-std::vector<pid_t> children_of(pid_t process) {
-  const std::string number = std::to_string(process);
-  std::ifstream list("/proc/" + number + "/task/" + number + "/children");
-  std::vector<pid_t> children;
-  for (pid_t child = 0; list >> child;)
-    children.push_back(child);
-  return children;
-}
-
-bool is_running(pid_t process) {
-  std::ifstream stat("/proc/" + std::to_string(process) + "/stat");
-  std::string text;
-  if (!std::getline(stat, text)) return false;
-  return text[text.rfind(')') + 2] != 'Z';
-}
-
-// Waits as long as it takes: the test as a whole has a limit.
-void wait_for(const std::function<bool()>& is_so) {
-  while (!is_so())
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-}
-
-class SeveralRanks : public testing::Test {
- protected:
-  SeveralRanks() : folder_(std::filesystem::temp_directory_path() / unique_name()) {
-    std::filesystem::create_directory(folder_);
-  }
-  ~SeveralRanks() override { std::filesystem::remove_all(folder_); }
-
-  static recipes::Recipe recipe(int ranks) {
-    recipes::Recipe recipe = small_recipe();
-    recipe.train.ranks = ranks;
-    return recipe;
-  }
-
-  // Which has loaded the recipe.
-  TrainerClient start(const recipes::Recipe& recipe) {
-    daemon::TrainerSpec spec;
-    spec.program = tests::build_folder() / "bin/autotuned-trainer";
-    spec.environment = daemon::trainer_environment();
-    auto client = TrainerClient::start(spec, cancel_);
-    EXPECT_TRUE(client) << client.error().message();
-    const auto loaded = client->request(
-        "load", {{"recipe", recipe.to_json()}, {"configuration", starting(recipe).to_json()}},
-        kLimit);
-    EXPECT_TRUE(loaded) << loaded.error().message();
-    return std::move(*client);
-  }
-
-  Result<Json> train(TrainerClient& client, const recipes::Recipe& recipe, bool resume = false,
-                     const std::function<void(const Json&)>& on_progress = {}) {
-    return client.request("train",
-                          {{"configuration", starting(recipe).to_json()},
-                           {"checkpoint_path", (folder_ / "checkpoint.pt").string()},
-                           {"resume", resume},
-                           {"progress_every_ns", 1}},
-                          kLimit, on_progress);
-  }
-  Json trained(const recipes::Recipe& recipe) {
-    TrainerClient client = start(recipe);
-    return value_of(train(client, recipe));
-  }
-
-  Flag cancel_;
-  std::filesystem::path folder_;
-
- private:
-  static std::string unique_name() {
-    return "autotuned-ranks-" + std::to_string(::getpid()) + "-" +
-           testing::UnitTest::GetInstance()->current_test_info()->name();
-  }
-};
-
-std::string parameters_of(const Json& trained) {
-  return get_string(trained, "parameters_sha256").value_or("");
-}
 
 // The trainer itself compares the parameters of all ranks.
 TEST_F(SeveralRanks, TrainToTheSameParameters) {
@@ -225,10 +123,6 @@ TEST_F(SeveralRanks, FailTogether) {
 
 TEST_F(SeveralRanks, RefuseWhatTheyCannotDoYet) {
   TrainerClient client = start(recipe(2));
-  const auto refused = client.request("run", {{"minimum_ns", 1}}, kLimit);
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().kind, ErrorKind::unsupported);
-
   recipes::Recipe few = recipe(4);
   few.train.batch_size = 60;
   const auto never = client.request(

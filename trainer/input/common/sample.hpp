@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace autotuned::input {
 
@@ -78,22 +80,32 @@ enum class TargetKind {
   class_number,  // int64, from 0 to the number of classes - 1
   numbers,       // float32, finite
   tags,          // float32, each 0 or 1: the sample has the tag, or does not
+  class_mask,    // uint8 (rows, columns) of the image: the class of each pixel, or kNoClass
   next_tokens,   // of each token the one that follows: the sample itself holds them
 };
 
+// Of a pixel of a class mask that does not count.
+inline constexpr std::uint8_t kNoClass = 255;
+inline constexpr int kMostMaskClasses = 255;
+
 struct TargetType {
   TargetKind kind = TargetKind::class_number;
-  // Values of a sample; 1 with classes. With tokens: how many the model sees, one less than the sample has.
+  // Values of a sample; 1 with classes and class masks. With tokens: how many the model sees, one less than the sample
+  // has.
   int width = 1;
 
   [[nodiscard]] bool is_class() const { return kind == TargetKind::class_number; }
+  [[nodiscard]] bool is_mask() const { return kind == TargetKind::class_mask; }
   [[nodiscard]] bool has_tokens() const { return kind == TargetKind::next_tokens; }
-  // Floats of a sample in a batch; 0 with classes, which are integers, and with tokens.
+  // Floats of a sample in a batch; 0 with classes and class masks, which are integers, and with tokens.
   [[nodiscard]] std::size_t floats() const {
-    return is_class() || has_tokens() ? 0 : static_cast<std::size_t>(width);
+    return is_class() || is_mask() || has_tokens() ? 0 : static_cast<std::size_t>(width);
   }
-  // With tokens: of a label that says nothing.
-  [[nodiscard]] std::size_t bytes() const {
+  // Of a sample in a batch of images of that shape. With tokens: of a label that says nothing.
+  [[nodiscard]] std::size_t bytes(const SampleShape& image = {}) const {
+    if (is_mask()) {
+      return static_cast<std::size_t>(image.height) * static_cast<std::size_t>(image.width);
+    }
     return floats() == 0 ? sizeof(std::int64_t) : floats() * sizeof(float);
   }
   friend bool operator==(const TargetType&, const TargetType&) = default;
@@ -128,6 +140,15 @@ struct SampleOrigin {
   FileStamp stamp;
   std::int64_t item = 0;       // Dataset::stored_index()
   JpegIndex* index = nullptr;  // of JPEG files; null: none is used
+};
+
+class PngDecoder;
+
+// Memory for the class mask of one sample, kept by a thread between samples.
+struct MaskRoom {
+  std::vector<std::uint8_t> classes;  // the mask
+  std::vector<std::uint8_t> file;
+  std::shared_ptr<PngDecoder> decoder;  // null: none was needed yet
 };
 
 // One sample between two transforms. Does not own its bytes.

@@ -19,7 +19,7 @@ constexpr std::size_t kMostNamedFiles = 20;
 
 // Why a sample cannot be decoded; nothing for one that can, or whose reading failed otherwise.
 std::optional<Error> damage_of(const Dataset& data, std::int64_t index, const Stage& decoder,
-                               StageMemory* memory, OutputBuffer& room,
+                               StageMemory* memory, OutputBuffer& room, MaskRoom& mask_room,
                                std::vector<std::uint8_t>& bytes) {
   Result<void> done;
   const auto read = data.read_encoded(index, bytes);
@@ -30,8 +30,11 @@ std::optional<Error> damage_of(const Dataset& data, std::int64_t index, const St
                                        RandomStream(0, 0), memory, room);
     if (!decoded) done = tl::unexpected(decoded.error());
   }
+  if (!done) done.error().where = data.name(index);
+  if (done && data.target().is_mask()) {
+    if (auto mask = data.read_mask(index, mask_room); !mask) done = tl::unexpected(mask.error());
+  }
   if (done || !is_damage(done.error())) return std::nullopt;
-  done.error().where = data.name(index);
   return std::move(done.error());
 }
 
@@ -50,9 +53,9 @@ DamageFound search_damage(const Dataset& data, const Transform& first, int threa
   std::mutex mutex;
   std::map<std::int64_t, Error> errors;
   share_work({.items = items, .threads = threads, .most = most, .is_cancelled = is_cancelled}, [&] {
-    return [&, memory = (*decoder)->make_memory(), room = OutputBuffer(),
+    return [&, memory = (*decoder)->make_memory(), room = OutputBuffer(), mask_room = MaskRoom(),
             bytes = std::vector<std::uint8_t>()](std::int64_t index) mutable {
-      auto error = damage_of(data, index, **decoder, memory.get(), room, bytes);
+      auto error = damage_of(data, index, **decoder, memory.get(), room, mask_room, bytes);
       ++looked_at;
       if (!error) return;
       const std::lock_guard guard(mutex);

@@ -14,11 +14,13 @@ Result<std::unique_ptr<Dataset>> open_dataset(const std::string& type, const Jso
   if (type == "idx") return open_idx(parameters);
   if (type == "image_files") return open_image_files(parameters, known_classes);
   if (type == "image_index") return open_image_index(parameters, known_classes);
+  if (type == "image_masks") return open_image_masks(parameters);
   if (type == "image_tags") return open_image_tags(parameters, known_classes);
   if (type == "image_targets") return open_image_targets(parameters, known_classes);
   if (type == "jpeg_files") return open_jpeg_files(parameters, known_classes);
   if (type == "npy") return open_npy(parameters);
   if (type == "synthetic") return open_synthetic(parameters);
+  if (type == "synthetic_masks") return open_synthetic_masks(parameters);
   if (type == "synthetic_normal") return open_synthetic_normal(parameters);
   if (type == "synthetic_tags") return open_synthetic_tags(parameters);
   if (type == "synthetic_targets") return open_synthetic_targets(parameters);
@@ -26,9 +28,9 @@ Result<std::unique_ptr<Dataset>> open_dataset(const std::string& type, const Jso
   if (type == "tar") return open_tar(parameters);
   if (type == "tokens") return open_tokens(parameters);
   return fail(ErrorKind::unsupported, "the data set type `" + type + "` is not known", "data",
-              "use cifar10, idx, image_files, image_index, image_tags, image_targets, jpeg_files, "
-              "npy, synthetic, synthetic_normal, synthetic_tags, synthetic_targets, "
-              "synthetic_tokens, tar or tokens");
+              "use cifar10, idx, image_files, image_index, image_masks, image_tags, image_targets, "
+              "jpeg_files, npy, synthetic, synthetic_masks, synthetic_normal, synthetic_tags, "
+              "synthetic_targets, synthetic_tokens, tar or tokens");
 }
 
 Result<void> Dataset::read(std::int64_t index, std::span<std::uint8_t> /*out*/) const {
@@ -38,6 +40,10 @@ Result<void> Dataset::read(std::int64_t index, std::span<std::uint8_t> /*out*/) 
 Result<FileStamp> Dataset::read_encoded(std::int64_t index,
                                         std::vector<std::uint8_t>& /*out*/) const {
   return fail(ErrorKind::internal, "the samples are not encoded", name(index));
+}
+
+Result<SampleShape> Dataset::read_mask(std::int64_t index, MaskRoom& /*room*/) const {
+  return fail(ErrorKind::internal, "the samples have no masks", name(index));
 }
 
 Dataset::Stored Dataset::stored() const {

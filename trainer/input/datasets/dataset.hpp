@@ -27,7 +27,8 @@ class Dataset {
 
   [[nodiscard]] virtual std::int64_t size() const = 0;  // 1 .. 2^32-1
   [[nodiscard]] virtual SampleType type() const = 0;
-  // Labels are 0 .. classes()-1. Of targets that are no classes: their number, target().width; of tokens the vocabulary.
+  // Labels, and the classes of a mask, are 0 .. classes()-1. Of numbers and tags: how many, target().width. Of tokens:
+  // the vocabulary.
   [[nodiscard]] virtual int classes() const = 0;
   [[nodiscard]] virtual TargetType target() const { return {}; }
 
@@ -35,6 +36,9 @@ class Dataset {
   [[nodiscard]] virtual std::int64_t label(std::int64_t index) const = 0;
   // Writes the target of a sample. REQUIRES: target().floats() > 0; `out` has as many values.
   virtual void read_target(std::int64_t /*index*/, std::span<float> /*out*/) const {}
+  // Puts the class mask of a sample, as large as its stored picture, into `room.classes`. Errors name the file.
+  // REQUIRES: target().is_mask().
+  [[nodiscard]] virtual Result<SampleShape> read_mask(std::int64_t index, MaskRoom& room) const;
 
   // Writes the stored bytes of one sample. REQUIRES: not encoded; `out` has room for exactly the
   // elements, aligned for them. Errors name the file that could not be read.
@@ -92,6 +96,8 @@ class Dataset {
 //              classes: a label from here on is an error (default: the highest label + 1)
 //   cifar10    files: patterns of binary files; whole in memory
 //   image_files  files: patterns of JPEG and PNG files; otherwise like jpeg_files
+//   image_masks  files: patterns of JPEG and PNG files, masks: patterns of PNG files of the same names
+//              (mask_files.hpp); classes or names, values, ignore_index, repeat_to, on_error
 //   image_index  index: a CSV file of files and labels (image_index.hpp); classes, repeat_to, on_error
 //   image_tags  index: a table of files and their tags (picture_table.hpp); repeat_to, on_error
 //   image_targets  index: a table of files and numbers (picture_table.hpp); repeat_to, on_error
@@ -110,6 +116,7 @@ class Dataset {
 //   synthetic_targets  samples, shape, seed; targets: the numbers of a sample, from -1 to 1. A pattern per number
 //              under noise
 //   synthetic_tags  the same with tags: their number
+//   synthetic_masks  samples, shape, classes, seed: discs of the classes above 0 on a ground of class 0, under noise
 //   synthetic_tokens  samples, context, vocabulary, seed: three of four tokens follow from the one before
 //   tokens     files: patterns of files of tokens, joined in their order; read on demand
 //              context: tokens that the model sees; stride: from one block to the next (default: context)

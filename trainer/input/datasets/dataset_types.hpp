@@ -45,6 +45,7 @@ struct SyntheticParameters {
     const Json& parameters, std::span<const std::string> known_classes);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_image_index(
     const Json& parameters, std::span<const std::string> known_classes);
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_image_masks(const Json& parameters);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_image_tags(
     const Json& parameters, std::span<const std::string> known_names);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_image_targets(
@@ -53,6 +54,7 @@ struct SyntheticParameters {
     const Json& parameters, std::span<const std::string> known_classes);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_npy(const Json& parameters);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_synthetic(const Json& parameters);
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_synthetic_masks(const Json& parameters);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_synthetic_normal(const Json& parameters);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_synthetic_tags(const Json& parameters);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_synthetic_targets(const Json& parameters);

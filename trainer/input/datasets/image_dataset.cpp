@@ -15,6 +15,7 @@
 #include "trainer/input/datasets/data_file.hpp"
 #include "trainer/input/datasets/dataset_types.hpp"
 #include "trainer/input/datasets/image_index.hpp"
+#include "trainer/input/datasets/mask_files.hpp"
 #include "trainer/input/datasets/picture_dataset.hpp"
 #include "trainer/input/datasets/picture_table.hpp"
 
@@ -168,6 +169,26 @@ Result<std::unique_ptr<Dataset>> open_image_tags(const Json& parameters,
   const auto file = get_string(parameters, "index");
   if (!file) return tl::unexpected(file.error());
   return open_table(parameters, read_tag_table(*file, known_names), TargetKind::tags);
+}
+
+Result<std::unique_ptr<Dataset>> open_image_masks(const Json& parameters) {
+  auto pictures = file_list(parameters, "files");
+  if (!pictures) return tl::unexpected(pictures.error());
+  const auto masks = file_list(parameters, "masks");
+  if (!masks) return tl::unexpected(masks.error());
+  auto classes = mask_classes_from(parameters);
+  if (!classes) return tl::unexpected(classes.error());
+  auto matched = masks_of(*pictures, *masks);
+  if (!matched) return tl::unexpected(matched.error());
+  PictureLabels labels{.of_items = {},
+                       .classes = classes->count,
+                       .names = classes->names,
+                       .target = {TargetKind::class_mask, 1}};
+  auto source = std::make_unique<FileSource>(*matched);
+  labels.masks = std::make_shared<MaskFiles>(std::move(source), std::move(*matched), *pictures,
+                                             std::move(*classes));
+  return open_pictures(parameters, std::make_unique<FileSource>(std::move(*pictures)),
+                       std::move(labels), PictureFormats::jpeg_and_png);
 }
 
 }  // namespace autotuned::input

@@ -13,6 +13,7 @@
 #include "trainer/input/datasets/damage.hpp"
 #include "trainer/input/datasets/damage_search.hpp"
 #include "trainer/input/datasets/dataset_types.hpp"
+#include "trainer/input/datasets/mask_files.hpp"
 #include "trainer/input/decode/picture_decoder.hpp"
 
 namespace autotuned::input {
@@ -53,19 +54,26 @@ struct LookedAt {
   SampleType type;
   Dataset::Stored stored;
   std::int64_t good = 0;
+  std::string doubt;
   DamageFound damaged;  // where damaged files are errors
 };
 
-// `Decoder` is a JpegDecoder or a PictureDecoder. `damage`: null where a file that is damaged ends it all.
+// `Decoder` is a JpegDecoder or a PictureDecoder. `masks`: null where there are none. `damage`: null where a file that
+// is damaged ends it all.
 template <typename Decoder>
-Result<LookedAt> look_at_all(const PictureSource& source, Damage* damage) {
+Result<LookedAt> look_at_all(const PictureSource& source, const MaskFiles* masks, Damage* damage) {
   Decoder decoder;
+  MaskPeek peek;
   std::vector<std::uint8_t> bytes;
   LookedAt all;
   SampleType& type = all.type;
   const std::int64_t count = std::min(source.size(), kMostInspected);
   for (std::int64_t i = 0; i < count; ++i) {
-    const auto looked = look_at(source, i, decoder, bytes);
+    auto looked = look_at(source, i, decoder, bytes);
+    if (looked && masks != nullptr) {
+      if (auto fits = masks->look_at(i, looked->shape, peek); !fits)
+        looked = tl::unexpected(std::move(fits.error()));
+    }
     if (!looked) {
       if (!is_damage(looked.error())) return tl::unexpected(looked.error());
       if (damage == nullptr) {
@@ -84,6 +92,7 @@ Result<LookedAt> look_at_all(const PictureSource& source, Damage* damage) {
     all.stored.bytes += looked->bytes;
     all.stored.decoded_bytes += shape.elements();
   }
+  all.doubt = peek.doubt();
   all.damaged.looked_at = count;
   all.stored.items = source.size();
   if (!all.damaged.errors.empty()) return all;
@@ -107,6 +116,7 @@ class PictureDataset final : public Dataset {
         size_(size),
         type_(all.type),
         stored_(all.stored),
+        doubt_(all.doubt),
         labels_(std::move(labels)),
         damage_(std::move(damage)) {}
 
@@ -140,7 +150,24 @@ class PictureDataset final : public Dataset {
                                  std::vector<std::uint8_t>& out) const override {
     return source_->read_front(stored_index(index), kMostPictureBytes, out);
   }
-  void will_need(std::int64_t index) const override { source_->will_need(stored_index(index)); }
+  Result<SampleShape> read_mask(std::int64_t index, MaskRoom& room) const override {
+    const MaskFiles& masks = *labels_.masks;
+    const std::int64_t item = stored_index(index);
+    auto shape = masks.read(item, room);
+    if (!shape || item < kMostInspected) return shape;
+    PictureDecoder decoder;
+    std::vector<std::uint8_t> bytes;
+    const auto picture = look_at(*source_, item, decoder, bytes);
+    if (!picture) return tl::unexpected(picture.error());
+    if (auto fits = masks.check_size(item, *shape, picture->shape); !fits)
+      return tl::unexpected(std::move(fits.error()));
+    return shape;
+  }
+  void will_need(std::int64_t index) const override {
+    source_->will_need(stored_index(index));
+    if (labels_.masks != nullptr) labels_.masks->will_need(stored_index(index));
+  }
+  std::string doubt() const override { return doubt_; }
   std::int64_t stored_index(std::int64_t index) const override { return index % source_->size(); }
   Stored stored() const override { return stored_; }
   std::string name(std::int64_t index) const override { return source_->name(stored_index(index)); }
@@ -151,6 +178,7 @@ class PictureDataset final : public Dataset {
   std::int64_t size_;
   SampleType type_;
   Stored stored_;
+  std::string doubt_;
   PictureLabels labels_;
   std::unique_ptr<Damage> damage_;
 };
@@ -188,8 +216,8 @@ Result<std::unique_ptr<Dataset>> open_pictures(const Json& parameters,
   if (!skips) return tl::unexpected(skips.error());
   auto damage = *skips ? std::make_unique<Damage>(source->size()) : nullptr;
   const auto all = formats == PictureFormats::jpeg
-                       ? look_at_all<JpegDecoder>(*source, damage.get())
-                       : look_at_all<PictureDecoder>(*source, damage.get());
+                       ? look_at_all<JpegDecoder>(*source, labels.masks.get(), damage.get())
+                       : look_at_all<PictureDecoder>(*source, labels.masks.get(), damage.get());
   if (!all) return tl::unexpected(all.error());
   auto data = std::make_unique<PictureDataset>(std::move(source), *size, *all, std::move(labels),
                                                std::move(damage));

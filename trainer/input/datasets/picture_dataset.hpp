@@ -33,15 +33,18 @@ class PictureSource {
   [[nodiscard]] virtual std::string name(std::int64_t item) const = 0;
 };
 
+class MaskFiles;
+
 struct PictureLabels {
   std::vector<std::uint16_t> of_items;  // empty: random
   int classes = 1;
   std::uint64_t seed = 1;
   std::vector<std::string> names = {};  // of the classes; empty: the data have only numbers
-  // Of targets that are no classes: target.width values or flags for each item, and as many `classes`.
+  // Of numbers and tags: target.width values or flags for each item, and as many `classes`.
   TargetType target = {};
   std::vector<float> values = {};
   std::vector<std::uint8_t> flags = {};
+  std::shared_ptr<const MaskFiles> masks = {};  // of class masks
 };
 
 enum class PictureFormats { jpeg, jpeg_and_png };

@@ -38,6 +38,9 @@ class PartOfDataset final : public Dataset {
   void read_target(std::int64_t index, std::span<float> out) const override {
     data_->read_target(original(index), out);
   }
+  Result<SampleShape> read_mask(std::int64_t index, MaskRoom& room) const override {
+    return data_->read_mask(original(index), room);
+  }
   Result<void> read(std::int64_t index, std::span<std::uint8_t> out) const override {
     return data_->read(original(index), out);
   }

@@ -30,6 +30,7 @@ bool is_png(std::span<const std::uint8_t> file) {
 
 // An error leaves libpng by longjmp: between setjmp and there nothing may need a destructor.
 struct PngDecoder::State {
+  PngPixels kind = PngPixels::colours;
   std::jmp_buf target{};
   std::array<char, 128> message{};
   bool is_cut = false;
@@ -88,13 +89,17 @@ struct PngDecoder::State {
     return true;
   }
 
-  bool ask_for_rgb() {
+  bool ask_for_pixels() {
     if (setjmp(target) != 0) return false;
-    png_set_palette_to_rgb(png);
-    png_set_expand_gray_1_2_4_to_8(png);
-    png_set_strip_16(png);
-    png_set_gray_to_rgb(png);
-    png_set_strip_alpha(png);
+    if (kind == PngPixels::numbers) {
+      png_set_packing(png);  // of less than 8 bits: a byte each
+    } else {
+      png_set_palette_to_rgb(png);
+      png_set_expand_gray_1_2_4_to_8(png);
+      png_set_strip_16(png);
+      png_set_gray_to_rgb(png);
+      png_set_strip_alpha(png);
+    }
     is_interlaced = png_set_interlace_handling(png) > 1;
     png_read_update_info(png, info);
     return true;
@@ -110,13 +115,18 @@ struct PngDecoder::State {
     if (is_interlaced) png_read_image(png, rows.data());
     const auto width = static_cast<std::size_t>(part.width);
     const std::size_t plane = width * static_cast<std::size_t>(part.height);
-    const std::size_t skipped = static_cast<std::size_t>(part.left) * kRgb;
+    const std::size_t skipped =
+        static_cast<std::size_t>(part.left) * static_cast<std::size_t>(shape.channels);
     for (int y = 0; y < part.top + part.height; ++y) {
       if (!is_interlaced) png_read_row(png, pixels.data(), nullptr);
       if (y < part.top) continue;
       const std::uint8_t* const row =
           is_interlaced ? rows[static_cast<std::size_t>(y)] : pixels.data();
-      split_row<kRgb>(row + skipped, width, out, plane);
+      if (kind == PngPixels::numbers) {
+        std::memcpy(out, row + skipped, width);
+      } else {
+        split_row<kRgb>(row + skipped, width, out, plane);
+      }
       out += width;
     }
     if (is_interlaced || remainder == Remainder::left) return;
@@ -138,7 +148,9 @@ struct PngDecoder::State {
   }
 };
 
-PngDecoder::PngDecoder() : state_(std::make_unique<State>()) {}
+PngDecoder::PngDecoder(PngPixels pixels) : state_(std::make_unique<State>()) {
+  state_->kind = pixels;
+}
 
 PngDecoder::~PngDecoder() {
   state_->forget();
@@ -157,12 +169,18 @@ Result<SampleShape> PngDecoder::begin(std::span<const std::uint8_t> file) {
                 "has " + std::to_string(height) + " x " + std::to_string(width) + " pixels", {},
                 "make it smaller");
   }
-  if (png_get_bit_depth(state.png, state.info) == 16 &&
-      png_get_color_type(state.png, state.info) == PNG_COLOR_TYPE_GRAY) {
+  const int colours = png_get_color_type(state.png, state.info);
+  if (png_get_bit_depth(state.png, state.info) == 16 && colours == PNG_COLOR_TYPE_GRAY) {
     return fail(ErrorKind::unsupported, "has grey of 16 bits", {}, "convert it to 8 bits");
   }
-  if (!state.ask_for_rgb()) return state.failure();
-  state.shape = {kRgb, static_cast<int>(height), static_cast<int>(width)};
+  const bool has_numbers = state.kind == PngPixels::numbers;
+  if (has_numbers && colours != PNG_COLOR_TYPE_GRAY && colours != PNG_COLOR_TYPE_PALETTE) {
+    return fail(ErrorKind::unsupported, "has colours or transparency, and not a number per pixel",
+                {},
+                "save the number of the class of each pixel, as grey of 8 bits or by a palette");
+  }
+  if (!state.ask_for_pixels()) return state.failure();
+  state.shape = {has_numbers ? 1 : kRgb, static_cast<int>(height), static_cast<int>(width)};
   return state.shape;
 }
 
@@ -172,7 +190,8 @@ Result<void> PngDecoder::decode(std::uint8_t* out) {
 
 Result<void> PngDecoder::decode_part(const Window& part, std::uint8_t* out, Remainder remainder) {
   State& state = *state_;
-  const std::size_t row_bytes = static_cast<std::size_t>(state.shape.width) * kRgb;
+  const std::size_t row_bytes =
+      static_cast<std::size_t>(state.shape.width) * static_cast<std::size_t>(state.shape.channels);
   const auto height = static_cast<std::size_t>(state.shape.height);
   state.pixels.resize(state.is_interlaced ? row_bytes * height : row_bytes);
   state.rows.clear();

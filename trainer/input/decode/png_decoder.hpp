@@ -14,14 +14,21 @@ namespace autotuned::input {
 // Whether these bytes begin as PNG files do.
 [[nodiscard]] bool is_png(std::span<const std::uint8_t> file);
 
-// Decodes as PIL's convert("RGB") does: palettes and grey as RGB, the upper byte of 16 bits, transparency
-// dropped, no correction by gamma or profile. Grey of 16 bits, which PIL clips to white, is refused
-// (ErrorKind::unsupported). A damaged or cut file is ErrorKind::corrupt. Errors lack `where`.
+enum class PngPixels {
+  // As PIL's convert("RGB"): palettes and grey as RGB, the upper byte of 16 bits, transparency dropped, no correction
+  // by gamma or profile. Grey of 16 bits, which PIL clips to white, is refused (ErrorKind::unsupported).
+  colours,
+  // One channel of the numbers that the file has: indices of its palette, or grey of up to 8 bits, which stay what they
+  // are whatever the number of bits. Files with other colours are refused (ErrorKind::unsupported).
+  numbers,
+};
+
+// A damaged or cut file is ErrorKind::corrupt. Errors lack `where`.
 //
 // The interface is JpegDecoder's, whose requirements hold. One thread at a time.
 class PngDecoder {
  public:
-  PngDecoder();
+  explicit PngDecoder(PngPixels pixels = PngPixels::colours);
   ~PngDecoder();
   PngDecoder(const PngDecoder&) = delete;
   PngDecoder& operator=(const PngDecoder&) = delete;

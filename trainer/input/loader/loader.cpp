@@ -337,7 +337,7 @@ Result<void> Loader::State::supply(Supply what) {
     const auto batch = next();
     if (!batch) return tl::unexpected(batch.error());
     stand_in_ = made_samples(ring_.buffer(batch->slot), batch->samples,
-                             pipeline_->made_bytes(pixel_type_), dataset_.target().floats());
+                             pipeline_->made_bytes(pixel_type_), writer_->target_size());
     release(batch->slot);
     return {};
   }

@@ -24,7 +24,8 @@ namespace autotuned::input {
 struct BatchBuffer {
   void* images = nullptr;          // batch_size x Pipeline::made_bytes(pixel_type)
   std::int64_t* labels = nullptr;  // batch_size, of targets that are classes
-  float* values = nullptr;         // batch_size x TargetType::width, of other targets
+  float* values = nullptr;         // batch_size x TargetType::width, of numbers and tags
+  std::uint8_t* masks = nullptr;   // batch_size x Pipeline::mask_bytes(), of class masks
 };
 
 // The order of samples; fixed for the life of a loader.

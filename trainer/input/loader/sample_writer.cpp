@@ -24,6 +24,10 @@ constexpr std::size_t kPrefetchDistance = 2;
 
 using Clock = std::chrono::steady_clock;
 
+std::int64_t ns_of(Clock::time_point time) {
+  return std::chrono::nanoseconds(time.time_since_epoch()).count();
+}
+
 // Calls what may throw, and names the sample in its errors.
 template <class Work>
 Result<void> about_sample(const Dataset& dataset, std::int64_t index, Work&& work) {
@@ -47,7 +51,7 @@ SampleWriter::SampleWriter(const Dataset& dataset, const Pipeline& pipeline, Kep
       cache_(kept.cache),
       index_(pipeline.is_indexed() ? kept.index : nullptr),
       stored_(dataset.type().element),
-      target_floats_(dataset.target().floats()) {
+      target_size_{.floats = dataset.target().floats(), .mask_bytes = pipeline.mask_bytes()} {
   if (stored_ != Element::encoded) {
     const SampleShape shape = dataset.type().shape();
     stored_bytes_ = static_cast<std::size_t>(shape.elements()) * bytes_of(stored_);
@@ -84,12 +88,15 @@ Result<void> SampleWriter::write_sample(const BatchRing::Chunk& chunk, std::size
   const BatchBuffer& batch = chunk.buffer;
   const auto try_sample = [&](std::int64_t tried) {
     return about_sample(dataset_, tried, [&] {
-      if (target_floats_ == 0) {
+      const auto [floats, mask_bytes] = target_size_;
+      if (floats > 0) {
+        dataset_.read_target(tried, {batch.values + at * floats, floats});
+      } else if (mask_bytes == 0) {
         batch.labels[at] = dataset_.label(tried);
-      } else {
-        dataset_.read_target(tried, {batch.values + at * target_floats_, target_floats_});
       }
-      return write_image(tried, position, type, out, scratch);
+      auto done = write_image(tried, position, type, out, scratch);
+      if (!done || mask_bytes == 0) return done;
+      return write_mask(tried, position, batch.masks + at * mask_bytes, scratch);
     });
   };
   auto written = try_sample(index);
@@ -149,6 +156,26 @@ Result<void> SampleWriter::write_image(std::int64_t index, Position position, Pi
   return {};
 }
 
+Result<void> SampleWriter::write_mask(std::int64_t index, Position position, std::uint8_t* out,
+                                      Scratch& scratch) const {
+  const bool is_timed = !scratch.part_ns.empty();
+  const auto start = is_timed ? Clock::now() : Clock::time_point();
+  const auto shape = dataset_.read_mask(index, scratch.mask);
+  if (!shape) return tl::unexpected(shape.error());
+  const Sample mask = {
+      .element = Element::uint8, .shape = *shape, .bytes = scratch.mask.classes, .origin = {}};
+  auto done = pipeline_.run_mask(mask, position, out, scratch);
+  if (!is_timed) return done;
+  const auto end = Clock::now();
+  scratch.part_ns.back() += std::chrono::nanoseconds(end - start).count();
+  if (scratch.keeps_spans) {
+    scratch.spans.push_back({.part = static_cast<int>(scratch.part_ns.size()) - 1,
+                             .start_ns = ns_of(start),
+                             .end_ns = ns_of(end)});
+  }
+  return done;
+}
+
 Result<SampleWriter::Begin> SampleWriter::begin_of(std::int64_t index, Scratch& scratch) const {
   const std::int64_t item = dataset_.stored_index(index);
   if (cache_ != nullptr) {
@@ -185,11 +212,8 @@ Result<Sample> SampleWriter::stored_sample(std::int64_t index, Scratch& scratch)
     const auto end = Clock::now();
     scratch.stored_ns += std::chrono::nanoseconds(end - start).count();
     if (scratch.keeps_spans) {
-      const auto ns = [](Clock::time_point time) {
-        return std::chrono::nanoseconds(time.time_since_epoch()).count();
-      };
       scratch.spans.push_back(
-          {.part = PartSpan::kReading, .start_ns = ns(start), .end_ns = ns(end)});
+          {.part = PartSpan::kReading, .start_ns = ns_of(start), .end_ns = ns_of(end)});
     }
   }
   if (!read) return tl::unexpected(std::move(read.error()));

@@ -14,11 +14,17 @@
 
 namespace autotuned::input {
 
+// What a sample takes of a BatchBuffer beside its image; a label if both are 0.
+struct TargetSize {
+  std::size_t floats = 0;
+  std::size_t mask_bytes = 0;
+};
+
 // Const and free of locks: any number of threads at once, each with a scratch of its own.
 class SampleWriter {
  public:
-  // All must outlive this. REQUIRES: the pipeline was compiled for the data's type, and cache and index belong to that
-  // data and such a pipeline.
+  // All must outlive this. REQUIRES: the pipeline was compiled for the data's type, with masks if targets are such, and
+  // cache and index belong to that data and such a pipeline.
   SampleWriter(const Dataset& dataset, const Pipeline& pipeline, Kept kept = {});
 
   // Memory for one sample, kept by a thread between calls.
@@ -34,6 +40,8 @@ class SampleWriter {
   // Adds a sample to the cache and the index, unless it is there. Errors as write().
   [[nodiscard]] Result<void> keep(std::int64_t index, Scratch& scratch) const;
 
+  [[nodiscard]] TargetSize target_size() const { return target_size_; }
+
   // Whether a batch holds samples as they are stored.
   [[nodiscard]] bool only_copies(PixelType type) const {
     return !pipeline_.has_stages() && stored_ == pipeline_.written_element(type);
@@ -46,6 +54,8 @@ class SampleWriter {
                             std::uint8_t* out, Scratch& scratch) const;
   Result<void> write_image(std::int64_t index, Position position, PixelType type, std::uint8_t* out,
                            Scratch& scratch) const;
+  Result<void> write_mask(std::int64_t index, Position position, std::uint8_t* out,
+                          Scratch& scratch) const;
   Result<Sample> stored_sample(std::int64_t index, Scratch& scratch) const;
   // The input of write_image(): the stored sample, or the sample in the cache.
   struct Begin {
@@ -60,7 +70,7 @@ class SampleWriter {
   JpegIndex* const index_;
   const Element stored_;
   std::size_t stored_bytes_ = 0;  // of every sample; unless encoded
-  const std::size_t target_floats_;
+  const TargetSize target_size_;
 };
 
 }  // namespace autotuned::input

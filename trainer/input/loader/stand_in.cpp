@@ -30,6 +30,9 @@ class FewSamples final : public Dataset {
   void read_target(std::int64_t index, std::span<float> out) const override {
     dataset_.read_target(original(index), out);
   }
+  [[nodiscard]] Result<SampleShape> read_mask(std::int64_t index, MaskRoom& room) const override {
+    return dataset_.read_mask(original(index), room);
+  }
   [[nodiscard]] std::span<const std::uint8_t> view(std::int64_t index) const override {
     return bytes_[place(index)];
   }
@@ -75,17 +78,19 @@ class StoredSamples final : public StandIn {
 class MadeSamples final : public StandIn {
  public:
   MadeSamples(const BatchBuffer& batch, std::int64_t samples, std::size_t sample_bytes,
-              std::size_t target_floats)
+              TargetSize target)
       : sample_bytes_(sample_bytes),
-        target_floats_(target_floats),
+        target_(target),
         kept_(std::min(static_cast<std::size_t>(samples),
                        std::max<std::size_t>(1, kMostBytes / sample_bytes))) {
     const auto* const images = static_cast<const std::uint8_t*>(batch.images);
     images_.assign(images, images + kept_ * sample_bytes);
-    if (target_floats == 0) {
-      labels_.assign(batch.labels, batch.labels + kept_);
+    if (target.floats > 0) {
+      values_.assign(batch.values, batch.values + kept_ * target.floats);
+    } else if (target.mask_bytes > 0) {
+      masks_.assign(batch.masks, batch.masks + kept_ * target.mask_bytes);
     } else {
-      values_.assign(batch.values, batch.values + kept_ * target_floats);
+      labels_.assign(batch.labels, batch.labels + kept_);
     }
   }
 
@@ -97,11 +102,14 @@ class MadeSamples final : public StandIn {
       const std::size_t kept = at % kept_;
       std::memcpy(images + at * sample_bytes_, images_.data() + kept * sample_bytes_,
                   sample_bytes_);
-      if (target_floats_ == 0) {
-        chunk.buffer.labels[at] = labels_[kept];
+      if (target_.floats > 0) {
+        std::memcpy(chunk.buffer.values + at * target_.floats,
+                    values_.data() + kept * target_.floats, target_.floats * sizeof(float));
+      } else if (target_.mask_bytes > 0) {
+        std::memcpy(chunk.buffer.masks + at * target_.mask_bytes,
+                    masks_.data() + kept * target_.mask_bytes, target_.mask_bytes);
       } else {
-        std::memcpy(chunk.buffer.values + at * target_floats_,
-                    values_.data() + kept * target_floats_, target_floats_ * sizeof(float));
+        chunk.buffer.labels[at] = labels_[kept];
       }
     }
     return {};
@@ -110,11 +118,12 @@ class MadeSamples final : public StandIn {
 
  private:
   std::size_t sample_bytes_;
-  std::size_t target_floats_;
+  TargetSize target_;
   std::size_t kept_;  // samples
   std::vector<std::uint8_t> images_;
   std::vector<std::int64_t> labels_;  // of classes
-  std::vector<float> values_;         // of other targets
+  std::vector<float> values_;         // of numbers and tags
+  std::vector<std::uint8_t> masks_;   // of class masks
 };
 
 Result<std::vector<std::uint8_t>> read_sample(const Dataset& dataset, std::int64_t index) {
@@ -158,9 +167,9 @@ Result<std::unique_ptr<const StandIn>> stored_samples(const Dataset& dataset,
 }
 
 std::unique_ptr<const StandIn> made_samples(const BatchBuffer& batch, std::int64_t samples,
-                                            std::size_t sample_bytes, std::size_t target_floats) {
+                                            std::size_t sample_bytes, TargetSize target) {
   assert(samples >= 1);
-  return std::make_unique<MadeSamples>(batch, samples, sample_bytes, target_floats);
+  return std::make_unique<MadeSamples>(batch, samples, sample_bytes, target);
 }
 
 }  // namespace autotuned::input

@@ -38,10 +38,10 @@ class StandIn {
                                                                     Position from,
                                                                     std::int64_t most_samples);
 
-// The samples of a batch of that type and their targets, of TargetType::floats(). REQUIRES: samples >= 1.
+// The samples of a batch of that type and their targets. REQUIRES: samples >= 1.
 [[nodiscard]] std::unique_ptr<const StandIn> made_samples(const BatchBuffer& batch,
                                                           std::int64_t samples,
                                                           std::size_t sample_bytes,
-                                                          std::size_t target_floats);
+                                                          TargetSize target);
 
 }  // namespace autotuned::input

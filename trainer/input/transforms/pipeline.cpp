@@ -92,7 +92,7 @@ Result<void> check_end(const SampleType& end) {
 }  // namespace
 
 Result<Pipeline> Pipeline::compile(const SampleType& stored, std::span<const Transform> transforms,
-                                   std::uint64_t seed, PipelineForm form) {
+                                   std::uint64_t seed, PipelineForm form, bool has_masks) {
   auto planned = planned_as_written(transforms, seed);
   if (!planned) return tl::unexpected(planned.error());
   auto built = make_stages(stored, *planned, form);  // also for the errors of what is written
@@ -101,6 +101,13 @@ Result<Pipeline> Pipeline::compile(const SampleType& stored, std::span<const Tra
     return tl::unexpected(checked.error());
   }
   Pipeline pipeline;
+  if (has_masks) {
+    auto stages = make_mask_stages(stored, *planned);
+    if (!stages) return tl::unexpected(stages.error());
+    for (MaskStage& one : *stages)
+      pipeline.mask_steps_.push_back({std::move(one.stage), one.seed, nullptr, 0});
+    pipeline.has_masks_ = true;
+  }
   pipeline.stored_ = stored;
   pipeline.form_ = form;
   pipeline.shape_ = built->types.back().shape();
@@ -221,6 +228,7 @@ Result<Pipeline> Pipeline::compile(const SampleType& stored, std::span<const Tra
         std::make_unique<TableStage>(*pipeline.table_, type_of(Element::float32, pipeline.shape_)),
         0);
   }
+  if (has_masks) pipeline.parts_.emplace_back("masks");
   return pipeline;
 }
 
@@ -298,8 +306,8 @@ Result<void> Pipeline::run_from(std::size_t first_step, const Sample& begin, Pos
     count_bytes(scratch, part, sample.bytes.size(), made->bytes.size());
     sample = *made;
   }
-  count_bytes(scratch, steps_.size(), sample.bytes.size(), written_bytes(type));
-  const PartClock clock(scratch, steps_.size());
+  count_bytes(scratch, tail_part(), sample.bytes.size(), written_bytes(type));
+  const PartClock clock(scratch, tail_part());
   if (pass_stages_now > 0) {
     pass_.run(sample, place, pass_stages_now, out, scratch.pass);
   } else if (is_table_last) {
@@ -310,10 +318,42 @@ Result<void> Pipeline::run_from(std::size_t first_step, const Sample& begin, Pos
   return {};
 }
 
+Result<void> Pipeline::run_mask(const Sample& mask, Position position, std::uint8_t* out,
+                                Scratch& scratch) const {
+  assert(has_masks_);
+  const auto size_text = [](const SampleShape& shape) {
+    return std::to_string(shape.height) + " x " + std::to_string(shape.width);
+  };
+  if (stored_.is_complete &&
+      !(stored_.height.contains(mask.shape.height) && stored_.width.contains(mask.shape.width))) {
+    return fail(
+        ErrorKind::invalid,
+        "the mask has " + size_text(mask.shape) + " pixels, which it had not when training began",
+        {}, "do not change the data during training");
+  }
+  const std::uint64_t place = place_of(position);
+  Sample moved = mask;
+  for (std::size_t i = 0; i < mask_steps_.size(); ++i) {
+    // Not straight to `out`, which has room for a mask of the right size alone.
+    OutputBuffer& room = scratch.rooms[i % 2];
+    room.write_to(nullptr);
+    auto made = apply(mask_steps_[i], moved, place, nullptr, room);
+    if (!made) return tl::unexpected(std::move(made.error()));
+    moved = *made;
+  }
+  if (moved.shape.height != shape_.height || moved.shape.width != shape_.width) {
+    return fail(ErrorKind::invalid,
+                "the mask has " + size_text(mask.shape) + " pixels, other than its picture", {},
+                "make the mask as large as its picture");
+  }
+  std::memcpy(out, moved.bytes.data(), moved.bytes.size());
+  return {};
+}
+
 void Pipeline::finish_batch(void* assembled, std::int64_t samples, Position first, PixelType type,
                             void* batch, Scratch& scratch) const {
   assert(has_batch_stages(type));
-  const PartClock clock(scratch, steps_.size());
+  const PartClock clock(scratch, tail_part());
   pass_.run_over_batch({before_pass_, shape_, assembled, samples, place_of(first)},
                        pass_stages(type), batch, scratch.pass);
 }

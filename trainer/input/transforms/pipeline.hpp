@@ -43,10 +43,12 @@ class Pipeline {
   // No stages and no table: samples are the stored ones. Only a value to assign to.
   Pipeline() = default;
 
+  // `has_masks`: class masks are moved as the pictures are.
   // ErrorKind::invalid or unsupported: a transform at a wrong position or with wrong parameters, and what to do.
   [[nodiscard]] static Result<Pipeline> compile(const SampleType& stored,
                                                 std::span<const Transform> transforms,
-                                                std::uint64_t seed, PipelineForm form = {});
+                                                std::uint64_t seed, PipelineForm form = {},
+                                                bool has_masks = false);
 
   [[nodiscard]] const SampleType& stored() const { return stored_; }
   // The shape of samples for the model.
@@ -60,8 +62,16 @@ class Pipeline {
   [[nodiscard]] const PipelineForm& form() const { return form_; }
   [[nodiscard]] const PipelineChances& chances() const { return chances_; }
 
-  // The parts of the pipeline in order, for people: "decode_jpeg + random_crop".
+  // The parts of the pipeline in order, for people: "decode_jpeg + random_crop". The last one is "masks" if there are
+  // such.
   [[nodiscard]] const std::vector<std::string>& parts() const { return parts_; }
+
+  // The size of a class mask in a batch; 0: there are none.
+  [[nodiscard]] std::size_t mask_bytes() const {
+    return has_masks_
+               ? static_cast<std::size_t>(shape_.height) * static_cast<std::size_t>(shape_.width)
+               : 0;
+  }
 
   // Whether samples are kept, by form().cache: as they are before rest().
   [[nodiscard]] bool is_cached() const { return !cached_key_.empty(); }
@@ -102,6 +112,7 @@ class Pipeline {
   struct Scratch {
     std::vector<std::uint8_t> stored;  // for the caller's reads
     std::vector<std::uint8_t> cached;  // for the caller's reads from a cache
+    MaskRoom mask;                     // for the caller's reads of class masks
     std::array<OutputBuffer, 2> rooms;
     std::vector<std::unique_ptr<StageMemory>> memories;
     PixelPass::Scratch pass;
@@ -132,6 +143,12 @@ class Pipeline {
                                       void* out, Scratch& scratch) const {
     return run_from(cached_parts_, cached, position, type, out, scratch);
   }
+  // Writes mask_bytes() to `out`: the stored class mask of the sample at this position, moved as run() moves the
+  // picture, whatever the form. For the caller's times, this is the last of parts(). Errors lack `where`.
+  // ErrorKind::invalid: the mask has not the size of its picture. REQUIRES: compiled with masks; `mask` does not lie in
+  // scratch.rooms.
+  [[nodiscard]] Result<void> run_mask(const Sample& mask, Position position, std::uint8_t* out,
+                                      Scratch& scratch) const;
   // Makes a batch for the model from `samples` samples that run() wrote to `assembled` one after the other. Overwrites
   // `assembled`. REQUIRES: has_batch_stages(type).
   void finish_batch(void* assembled, std::int64_t samples, Position first, PixelType type,
@@ -145,6 +162,11 @@ class Pipeline {
         cut;  // the stage makes only the part that this cut keeps; null: all
     std::uint64_t cut_seed = 0;
   };
+
+  // The part of the pass or the table; none: beyond all parts.
+  [[nodiscard]] std::size_t tail_part() const {
+    return steps_.size() < parts_.size() - (has_masks_ ? 1U : 0U) ? steps_.size() : parts_.size();
+  }
 
   [[nodiscard]] std::size_t table_stages() const { return table_ ? 1 : 0; }
   // The number of stages of the pass that make this type.
@@ -164,6 +186,8 @@ class Pipeline {
   PipelineForm form_;
   PipelineChances chances_;
   std::vector<Step> steps_;
+  std::vector<Step> mask_steps_;  // in the recipe's order
+  bool has_masks_ = false;
   PixelPass pass_;  // the pixel-wise stages at the end and the table, unless per_sample
   Element before_pass_ = Element::uint8;  // what it takes
   std::vector<PixelFormula> device_formulas_;

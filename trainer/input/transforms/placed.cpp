@@ -295,6 +295,15 @@ class ErasingStage final : public Stage {
   SampleType type_;
 };
 
+// --- class masks ----------------------------------------------------------------------------------
+
+// The same transform for a class mask.
+Transform with_no_class(const Transform& transform) {
+  Transform of_mask = transform;
+  of_mask.parameters["fill"] = kNoClass;
+  return of_mask;
+}
+
 }  // namespace
 
 Affine rotation(double degrees, const SampleShape& shape) {
@@ -318,6 +327,14 @@ void move_pixels(const Affine& source, const Sample& sample, const std::vector<f
   } else {
     move_nearest(source, sample.floats(), sample.shape, fill, reinterpret_cast<float*>(to));
   }
+}
+
+MadeStage make_mask_pad(const Transform& transform, const SampleType& input) {
+  return make_pad(with_no_class(transform), input);
+}
+
+MadeStage make_mask_rotation(const Transform& transform, const SampleType& input) {
+  return make_random_rotation(with_no_class(transform), input);
 }
 
 MadeStage make_pad(const Transform& transform, const SampleType& input) {

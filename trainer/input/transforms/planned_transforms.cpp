@@ -221,4 +221,28 @@ Result<BuiltStages> make_stages(const SampleType& stored,
   return built;
 }
 
+Result<std::vector<MaskStage>> make_mask_stages(const SampleType& stored,
+                                                const std::vector<PlannedTransform>& planned) {
+  SampleType type = stored;
+  type.element = Element::uint8;
+  type.channels = 1;
+  type.skips_damaged = false;
+  std::vector<MaskStage> stages;
+  for (const PlannedTransform& one : planned) {
+    if (one.kind->make_for_mask == nullptr) {
+      if (one.kind->geometry == Geometry::keeps) continue;
+      return tl::unexpected(at_transform({ErrorKind::unsupported,
+                                          "moves pixels in ways that masks cannot follow",
+                                          {},
+                                          "use random_flip, random_rotation and color_jitter"},
+                                         one));
+    }
+    auto stage = one.kind->make_for_mask(*one.transform, type);
+    if (!stage) return tl::unexpected(at_transform(stage.error(), one));
+    type = (*stage)->output();
+    stages.push_back({std::move(*stage), one.seed});
+  }
+  return stages;
+}
+
 }  // namespace autotuned::input

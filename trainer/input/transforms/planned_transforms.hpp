@@ -68,6 +68,17 @@ struct BuiltStages {
                                               const std::vector<PlannedTransform>& planned,
                                               const PipelineForm& form);
 
+// What moves a class mask.
+struct MaskStage {
+  std::unique_ptr<Stage> stage;
+  std::uint64_t seed = 0;  // of its draws, which are those of the picture
+};
+
+// Those that move class masks as the transforms move their pictures. REQUIRES: make_stages() accepts the transforms,
+// which are in the recipe's order. ErrorKind::unsupported: masks cannot follow a transform.
+[[nodiscard]] Result<std::vector<MaskStage>> make_mask_stages(
+    const SampleType& stored, const std::vector<PlannedTransform>& planned);
+
 // The begin of the longest point-wise run at the end, if its input is bytes: one table can replace it.
 [[nodiscard]] std::optional<std::size_t> table_begin(const std::vector<PlannedTransform>& planned,
                                                      const BuiltStages& built);

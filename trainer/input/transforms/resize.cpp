@@ -2,7 +2,7 @@
 // resize and resize_shorter: bilinear with antialiasing, byte for byte what PIL's Image.resize gives: two passes over a
 // triangle filter as wide as the reduction, weights of 22 binary digits, rounded after each pass. Columns
 // come first, as in every PIL before Pillow 13, which begins with the rows where these become fewer
-// and the columns more.
+// and the columns more. Class masks: the nearest pixel, as torchvision's Resize of a Mask.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -140,32 +140,57 @@ Sample resized(const Sample& sample, const SampleShape& shape, ResizeMemory& kep
   return result;
 }
 
+// The position of each of `to` pixels among `from`: PyTorch's interpolate(mode="nearest"), in 32 bits as there.
+int nearest_of(int at, int from, int to) {
+  const float scale = static_cast<float>(from) / static_cast<float>(to);
+  return std::min(static_cast<int>(std::floor(static_cast<float>(at) * scale)), from - 1);
+}
+
+// The same by the nearest pixels. REQUIRES: one channel of bytes.
+Sample nearest(const Sample& sample, const SampleShape& shape, OutputBuffer& room) {
+  std::uint8_t* to = nullptr;
+  const Sample result = room.take(Element::uint8, shape, to);
+  const auto width = static_cast<std::size_t>(sample.shape.width);
+  for (int y = 0; y < shape.height; ++y) {
+    const auto row = static_cast<std::size_t>(nearest_of(y, sample.shape.height, shape.height));
+    const std::uint8_t* const from = sample.bytes.data() + row * width;
+    for (int x = 0; x < shape.width; ++x)
+      *to++ = from[nearest_of(x, sample.shape.width, shape.width)];
+  }
+  return result;
+}
+
 class ResizeStage final : public Stage {
  public:
-  ResizeStage(Size size, int channels) : shape_{channels, size.height, size.width} {}
+  // `is_mask`: of class masks, without a memory.
+  ResizeStage(Size size, int channels, bool is_mask)
+      : shape_{channels, size.height, size.width}, is_mask_(is_mask) {}
 
   SampleType output() const override { return type_of(Element::uint8, shape_); }
   std::unique_ptr<StageMemory> make_memory() const override {
-    return std::make_unique<ResizeMemory>();
+    return is_mask_ ? nullptr : std::make_unique<ResizeMemory>();
   }
 
   Result<Sample> apply(const Sample& sample, const RandomStream& /*draws*/, StageMemory* memory,
                        OutputBuffer& room) const override {
+    if (is_mask_) return nearest(sample, shape_, room);
     return resized(sample, shape_, *static_cast<ResizeMemory*>(memory), room);
   }
 
  private:
   SampleShape shape_;
+  bool is_mask_;
 };
 
 class ResizeShorterStage final : public Stage {
  public:
-  ResizeShorterStage(Size least, const SampleType& input)
-      : least_(least), output_(type_after(least, input)) {}
+  // `is_mask`: of class masks, without a memory.
+  ResizeShorterStage(Size least, const SampleType& input, bool is_mask)
+      : least_(least), output_(type_after(least, input)), is_mask_(is_mask) {}
 
   SampleType output() const override { return output_; }
   std::unique_ptr<StageMemory> make_memory() const override {
-    return std::make_unique<ResizeMemory>();
+    return is_mask_ ? nullptr : std::make_unique<ResizeMemory>();
   }
 
   Result<Sample> apply(const Sample& sample, const RandomStream& /*draws*/, StageMemory* memory,
@@ -177,9 +202,10 @@ class ResizeShorterStage final : public Stage {
                       std::to_string(to.width) + " pixels, which is too large",
                   {}, "remove it");
     }
-    return resized(sample,
-                   {sample.shape.channels, static_cast<int>(to.height), static_cast<int>(to.width)},
-                   *static_cast<ResizeMemory*>(memory), room);
+    const SampleShape shape = {sample.shape.channels, static_cast<int>(to.height),
+                               static_cast<int>(to.width)};
+    if (is_mask_) return nearest(sample, shape, room);
+    return resized(sample, shape, *static_cast<ResizeMemory*>(memory), room);
   }
 
  private:
@@ -218,20 +244,37 @@ class ResizeShorterStage final : public Stage {
 
   Size least_;
   SampleType output_;
+  bool is_mask_;
 };
+
+MadeStage made_resize(const Transform& transform, const SampleType& input, bool is_mask) {
+  const auto size = size_parameter(transform);
+  if (!size) return tl::unexpected(size.error());
+  return std::make_unique<ResizeStage>(*size, input.channels, is_mask);
+}
+
+MadeStage made_resize_shorter(const Transform& transform, const SampleType& input, bool is_mask) {
+  const auto size = size_parameter(transform);
+  if (!size) return tl::unexpected(size.error());
+  return std::make_unique<ResizeShorterStage>(*size, input, is_mask);
+}
 
 }  // namespace
 
 MadeStage make_resize(const Transform& transform, const SampleType& input) {
-  const auto size = size_parameter(transform);
-  if (!size) return tl::unexpected(size.error());
-  return std::make_unique<ResizeStage>(*size, input.channels);
+  return made_resize(transform, input, false);
 }
 
 MadeStage make_resize_shorter(const Transform& transform, const SampleType& input) {
-  const auto size = size_parameter(transform);
-  if (!size) return tl::unexpected(size.error());
-  return std::make_unique<ResizeShorterStage>(*size, input);
+  return made_resize_shorter(transform, input, false);
+}
+
+MadeStage make_mask_resize(const Transform& transform, const SampleType& input) {
+  return made_resize(transform, input, true);
+}
+
+MadeStage make_mask_resize_shorter(const Transform& transform, const SampleType& input) {
+  return made_resize_shorter(transform, input, true);
 }
 
 }  // namespace autotuned::input

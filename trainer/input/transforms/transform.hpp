@@ -209,6 +209,10 @@ struct TransformKind {
   // ErrorKind::invalid or unsupported, named by the parameter.
   Result<std::unique_ptr<Stage>> (*make)(const Transform& transform,
                                          const SampleType& input) = nullptr;
+  // The same for a class mask of the picture, with the same draws: its stage needs no memory, and gives kNoClass to
+  // pixels that come from outside. Null: the mask stays as it is if `geometry` keeps positions, or else cannot follow.
+  Result<std::unique_ptr<Stage>> (*make_for_mask)(const Transform& transform,
+                                                  const SampleType& input) = nullptr;
 };
 
 // Whether a cut right after `kind` gives the same pixels right before it; before a mirroring transform it takes the

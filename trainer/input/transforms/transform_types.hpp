@@ -34,6 +34,13 @@ using MadeStage = Result<std::unique_ptr<Stage>>;
 // to_float, scale and normalize.
 [[nodiscard]] MadeStage make_point_wise(const Transform& transform, const SampleType& input);
 
+// Of class masks: by the nearest pixel, and kNoClass from outside.
+[[nodiscard]] MadeStage make_mask_rotation(const Transform& transform, const SampleType& input);
+[[nodiscard]] MadeStage make_mask_pad(const Transform& transform, const SampleType& input);
+[[nodiscard]] MadeStage make_mask_resize(const Transform& transform, const SampleType& input);
+[[nodiscard]] MadeStage make_mask_resize_shorter(const Transform& transform,
+                                                 const SampleType& input);
+
 // A copy of a part. REQUIRES: the part lies within the picture.
 [[nodiscard]] Sample cut_out(const Sample& sample, const Window& part, OutputBuffer& room);
 

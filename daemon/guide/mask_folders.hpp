@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pictures with a mask each, in two folders beside each other: images/ and masks/.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+#include "daemon/guide/data_folder.hpp"
+#include "daemon/guide/folder_listing.hpp"
+
+namespace autotuned::daemon {
+
+// In the folder itself, or in its folder `train` with that for tests beside it. Nothing: there is no such pair of
+// folders, or less than half of the first pictures have a mask of their name. Looks at no more than `room` names, and
+// takes them from it.
+[[nodiscard]] std::optional<DataFolder> folders_of_masks(const std::filesystem::path& folder,
+                                                         const std::filesystem::path& from,
+                                                         const FolderListing& listing,
+                                                         std::int64_t& room);
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// A training that ran out of memory under the kept configuration and went on with another one. RunRow::training has it as
+// `fallbacks`: [{"configuration", "change", "error", "unix_ns"}], the first one first. `change` is to the kept configuration.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/configuration.hpp"
+#include "base/result.hpp"
+#include "storage/history.hpp"
+
+namespace autotuned::daemon {
+
+inline constexpr const char* kFallbacks = "fallbacks";
+
+// What the run trains with: the last one that it fell back to, or the kept one.
+[[nodiscard]] Configuration trained_configuration(const storage::RunRow& run);
+
+// From now on the run trains with `next`, because what it trained with failed with `error`.
+void add_fallback(const Configuration& next, const Error& error, std::int64_t unix_ns,
+                  storage::RunRow& run);
+
+// "the training ran out of memory and went on with batch_size 512 → 256: ..."; empty if it never did.
+[[nodiscard]] std::string memory_fallback_text(const storage::RunRow& run);
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/report/memory_fallback.hpp"
+
+#include <gmock/gmock.h>
+
+#include "daemon/report/report.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+storage::RunRow kept_run() {
+  storage::RunRow run;
+  run.starting.set("batch_size", std::int64_t{32});
+  run.best.set("batch_size", std::int64_t{512});
+  run.baseline_samples_per_second = 1000.0;
+  run.best_samples_per_second = 4000.0;
+  run.speedup = {.ratio = 4.0, .low = 3.9, .high = 4.1, .pairs = 20};
+  return run;
+}
+
+Configuration batches_of(std::int64_t size) {
+  Configuration configuration;
+  configuration.set("batch_size", size);
+  return configuration;
+}
+
+TEST(MemoryFallback, TheLastOneTrains) {
+  storage::RunRow run = kept_run();
+  EXPECT_EQ(trained_configuration(run), run.best);
+  EXPECT_EQ(memory_fallback_text(run), "");
+  const Error error{ErrorKind::out_of_memory, "the GPU is full\nand more", "training step",
+                    "use smaller batches"};
+  add_fallback(batches_of(256), error, 7, run);
+  add_fallback(batches_of(128), error, 8, run);
+  EXPECT_EQ(trained_configuration(run), batches_of(128));
+  EXPECT_EQ(run.best, batches_of(512)) << "what was measured stays";
+  ASSERT_EQ(run.training.at(kFallbacks).size(), 2);
+  EXPECT_EQ(run.training.at(kFallbacks)[0].at("change"), Json::object({{"batch_size", 256}}));
+  EXPECT_EQ(run.training.at(kFallbacks)[1].at("unix_ns"), 8);
+  EXPECT_EQ(memory_fallback_text(run),
+            "the training ran out of memory and went on with batch_size 512 → 128: training step: "
+            "the GPU is full");
+}
+
+TEST(MemoryFallback, IsToldBesideTheTraining) {
+  storage::RunRow run = kept_run();
+  // As slow as the smaller batches.
+  run.training = {{"steps", 10}, {"samples", 20'000}, {"duration_ns", 20'000'000'000}};
+  EXPECT_THAT(summary_text(run, {}), HasSubstr("slow     25 % of what tuning measured"));
+  add_fallback(batches_of(32), {ErrorKind::out_of_memory, "full", "", ""}, 7, run);
+  const std::string text = summary_text(run, {});
+  EXPECT_THAT(text, HasSubstr("memory   the training ran out of memory and went on with "
+                              "batch_size 512 → 32: full\n"));
+  EXPECT_THAT(text, Not(HasSubstr("slow     ")));
+}
+
+TEST(MemoryFallback, ThatCannotBeReadIsNone) {
+  storage::RunRow run = kept_run();
+  run.training = {{kFallbacks, "odd"}};
+  EXPECT_EQ(trained_configuration(run), run.best);
+  run.training = {{kFallbacks, Json::array({1})}};
+  EXPECT_EQ(trained_configuration(run), run.best);
+}
+
+}  // namespace
+}  // namespace autotuned::daemon

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/session/smaller_training.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace autotuned::daemon {
+namespace {
+
+Configuration configuration(std::int64_t batch_size, bool is_graph) {
+  Configuration made;
+  made.set("batch_size", batch_size);
+  made.set("cuda.graph", is_graph);
+  return made;
+}
+
+TrialRecord trial_of(std::int64_t reference, std::int64_t batch_size) {
+  TrialRecord trial;
+  trial.reference = configuration(reference, false);
+  trial.change.set("batch_size", batch_size);
+  trial.verdict = Verdict::accepted;
+  trial.estimate.pairs = 8;
+  return trial;
+}
+
+const Configuration kStart = configuration(32, false);
+
+TEST(AfterOutOfMemory, TakesTheNextSmallerSizeThatWasMeasured) {
+  const std::vector<TrialRecord> trials = {trial_of(32, 128), trial_of(128, 512),
+                                           trial_of(512, 256), trial_of(512, 1024)};
+  auto next = after_out_of_memory(configuration(512, true), kStart, trials);
+  for (const std::int64_t expected : {256, 128, 32}) {
+    ASSERT_TRUE(next);
+    EXPECT_EQ(*next, configuration(expected, true)) << "other knobs stay";
+    next = after_out_of_memory(*next, kStart, trials);
+  }
+  ASSERT_TRUE(next);
+  EXPECT_EQ(*next, kStart);
+  EXPECT_FALSE(after_out_of_memory(kStart, kStart, trials));
+}
+
+TEST(AfterOutOfMemory, LeavesOutWhatDidNotRun) {
+  TrialRecord failed = trial_of(32, 256);
+  failed.verdict = Verdict::failed;
+  TrialRecord unmeasured = trial_of(32, 192);
+  unmeasured.estimate.pairs = 0;
+  TrialRecord other = trial_of(32, 160);
+  other.verdict = Verdict::rejected;
+  other.rejection = RejectionReason::not_same_model;
+  TrialRecord slower = trial_of(32, 64);
+  slower.verdict = Verdict::rejected;
+  slower.rejection = RejectionReason::slower;
+  const auto next =
+      after_out_of_memory(configuration(512, false), kStart, {failed, unmeasured, other, slower});
+  ASSERT_TRUE(next);
+  EXPECT_EQ(*next, configuration(64, false));
+}
+
+TEST(AfterOutOfMemory, DoesNotGoBackToLargerBatches) {
+  EXPECT_FALSE(after_out_of_memory(configuration(8, true), kStart, {}));
+  EXPECT_EQ(after_out_of_memory(configuration(32, true), kStart, {}), kStart);
+}
+
+}  // namespace
+}  // namespace autotuned::daemon

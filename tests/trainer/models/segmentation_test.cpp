@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// The U-Net and the losses of masks against PyTorch's (segmentation_reference.py).
+#include <ATen/Functions.h>
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "tests/trainer/models/formula.hpp"
+#include "tests/trainer/small_job.hpp"
+#include "trainer/input/common/sample.hpp"
+#include "trainer/models/loss.hpp"
+
+namespace autotuned::trainer {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::uint32_t kMasks = 2'000'000;
+constexpr std::uint32_t kLogits = 3'000'000;
+
+const std::vector<Json>& entries() {
+  static const std::vector<Json> all = reference("segmentation.json");
+  return all;
+}
+
+at::Tensor masks_of(const std::vector<std::int64_t>& shape, int classes) {
+  at::Tensor masks = at::empty(shape, at::kLong);
+  auto* const numbers = masks.mutable_data_ptr<std::int64_t>();
+  for (std::int64_t j = 0; j < masks.numel(); ++j) {
+    const double share = (number(static_cast<std::uint32_t>(j), kMasks) + 1) / 2;
+    const auto drawn = static_cast<std::int64_t>(share * (classes + 1));
+    numbers[j] = drawn == classes ? input::kNoClass : drawn;
+  }
+  return masks;
+}
+
+void expect_near(const at::Tensor& actual, const Json& expected, double tolerance) {
+  const at::Tensor flat = actual.detach().to(at::kDouble).flatten().contiguous();
+  ASSERT_EQ(flat.numel(), static_cast<std::int64_t>(expected.size()));
+  for (std::int64_t i = 0; i < flat.numel(); ++i) {
+    const double value = expected[static_cast<std::size_t>(i)];
+    EXPECT_NEAR(flat[i].item<double>(), value, tolerance * (1 + std::fabs(value))) << i;
+  }
+}
+
+at::Tensor norms_of(const std::vector<at::Tensor>& tensors) {
+  std::vector<double> norms;
+  for (const at::Tensor& tensor : tensors)
+    norms.push_back(tensor.detach().to(at::kDouble).norm().item<double>());
+  return at::tensor(norms);
+}
+
+std::shared_ptr<Model> made(const Json& model, const Json& sample) {
+  recipes::Typed spec{model["type"], model};
+  spec.parameters.erase("type");
+  at::manual_seed(3);
+  return value_of(
+      make_model(spec, {.channels = sample[0], .height = sample[1], .width = sample[2]}));
+}
+
+TEST(UNet, HasTheNamesAndTheInitialState) {
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Json& entry = entries().at(i);
+    const auto model = made(entry["model"], entry["sample"]);
+    ASSERT_TRUE(model);
+    EXPECT_TRUE(model->gives_maps());
+    std::vector<std::string> names;
+    for (const auto& parameter : model->named_parameters()) {
+      std::string sizes;
+      for (const std::int64_t size : parameter.value().sizes())
+        sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
+      names.push_back(parameter.key() + " [" + sizes + "]");
+    }
+    EXPECT_EQ(Json(names), entry["names"]);
+    EXPECT_EQ(Json(model->named_buffers().keys()), entry["buffers"]);
+    expect_near(norms_of(model->parameters()), entry["initial_norms"], 1e-5);
+  }
+  // As its authors count them.
+  EXPECT_EQ(entries().at(1)["parameters"], 31'037'698);
+}
+
+TEST(UNet, ComputesTheSame) {
+  const Json& entry = entries().at(0);
+  const auto model = made(entry["model"], entry["sample"]);
+  ASSERT_TRUE(model);
+  fill(*model);
+  model->to(at::kDouble);
+  const at::Tensor images = images_of({2, 2, 8, 12}).to(at::kDouble);
+  model->eval();
+  {
+    const at::NoGradGuard no_grad;
+    const at::Tensor logits = model->forward(images);
+    EXPECT_EQ(logits.sizes(), (at::IntArrayRef{2, 3, 8, 12}));
+    expect_near(logits, entry["eval_output"], 1e-8);
+  }
+  model->train();
+  const at::Tensor loss =
+      loss_of(Loss::cross_entropy, model->forward(images), masks_of({2, 8, 12}, 3));
+  loss.backward();
+  EXPECT_NEAR(loss.item<double>(), entry["loss"].get<double>(), 1e-8);
+  std::vector<at::Tensor> gradients;
+  for (const at::Tensor& parameter : model->parameters())
+    gradients.push_back(parameter.grad());
+  expect_near(norms_of(gradients), entry["gradient_norms"], 1e-7);
+  std::vector<double> sums;
+  for (const at::Tensor& buffer : model->buffers())
+    sums.push_back(buffer.to(at::kDouble).sum().item<double>());
+  expect_near(at::tensor(sums), entry["buffer_sums"], 1e-7);
+}
+
+TEST(UNet, RefusesSizesThatItCannotHalve) {
+  const recipes::Typed spec{"unet", {{"width", 4}, {"depth", 3}, {"classes", 2}}};
+  const auto odd = make_model(spec, {.channels = 3, .height = 24, .width = 20});
+  ASSERT_FALSE(odd);
+  EXPECT_THAT(odd.error().message(), HasSubstr("height and width are multiples of 8"));
+  EXPECT_TRUE(make_model(spec, {.channels = 3, .height = 24, .width = 8}));
+}
+
+class MaskLoss : public testing::TestWithParam<std::size_t> {};
+
+INSTANTIATE_TEST_SUITE_P(All, MaskLoss, testing::Range<std::size_t>(2, 10));
+
+TEST_P(MaskLoss, IsPyTorchs) {
+  const Json& entry = entries().at(GetParam());
+  const Json& parameters = entry["parameters"];
+  SCOPED_TRACE(parameters.dump());
+  at::Tensor logits = at::empty({3, 4, 4, 5});
+  fill(logits, kLogits, 3.0);
+  logits.requires_grad_();
+  at::Tensor masks = masks_of({3, 4, 5}, 4);
+  masks[2].masked_fill_(masks[2].eq(1), 0);
+  const Loss kind = value_of(loss_from(parameters["type"]));
+  const at::Tensor loss =
+      loss_of(kind, logits, masks, value_of(loss_options_from(parameters, 4, at::kCPU)));
+  loss.backward();
+  EXPECT_NEAR(loss.item<double>(), entry["loss"].get<double>(), 1e-6);
+  expect_near(logits.grad(), entry["gradient"], 1e-6);
+}
+
+// Pixels that do not count have no gradient, and change nothing.
+TEST(MaskLosses, LeaveOutWhatDoesNotCount) {
+  for (const Loss kind : {Loss::cross_entropy, Loss::dice, Loss::dice_ce}) {
+    at::Tensor logits = at::empty({1, 3, 4, 4});
+    fill(logits, kLogits);
+    at::Tensor masks = at::ones({1, 4, 4}, at::kLong);
+    masks.select(1, 0).fill_(static_cast<std::int64_t>(input::kNoClass));
+    const double before = loss_of(kind, logits, masks).item<double>();
+    logits.select(2, 0).fill_(7.0);
+    logits.requires_grad_();
+    const at::Tensor after = loss_of(kind, logits, masks);
+    EXPECT_NEAR(after.item<double>(), before, 1e-6);
+    after.backward();
+    EXPECT_EQ(logits.grad().select(2, 0).abs().sum().item<double>(), 0.0);
+    EXPECT_GT(logits.grad().abs().sum().item<double>(), 0.0);
+  }
+}
+
+}  // namespace
+}  // namespace autotuned::trainer

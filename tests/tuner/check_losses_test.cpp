@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Losses of other kinds than a cross entropy have the scale of their targets.
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "tuner/checks.hpp"
+
+namespace autotuned::tuner {
+namespace {
+
+using testing::HasSubstr;
+
+// Of targets that are small numbers.
+class SmallLosses : public testing::Test {
+ protected:
+  static UpdateComparison losses(double reference, double candidate) {
+    UpdateComparison updates{.steps = 8, .equal = false, .finite = true};
+    updates.parameters.push_back({"weight", 1.0, 1.0, 1.0});
+    updates.reference_losses.assign(8, reference);
+    updates.candidate_losses.assign(8, candidate);
+    return updates;
+  }
+  static CheckRecord check(const UpdateComparison& updates,
+                           const UpdateComparison* rounded = nullptr) {
+    return check_numerics(updates, rounded, LossKind::other);
+  }
+  static CheckRecord check_late(const UpdateComparison& updates, const UpdateComparison& rounded) {
+    return check_reached(updates, /*is_exact=*/false, &rounded, LossKind::other);
+  }
+};
+
+TEST_F(SmallLosses, AreHeldAgainstTheirOwnScale) {
+  EXPECT_TRUE(check_numerics(losses(1e-4, 3e-4)).passed) << "of a cross entropy it is next to none";
+  const CheckRecord thrice = check(losses(1e-4, 3e-4));
+  EXPECT_FALSE(thrice.passed);
+  EXPECT_EQ(thrice.detail, "the loss of step 1 is 0.0003 against 0.0001 (at most 1e-05 apart)");
+  EXPECT_FALSE(check(losses(1e-9, 3e-9)).passed);
+  EXPECT_FALSE(check(losses(1e6, 3e6)).passed);
+  EXPECT_TRUE(check(losses(1e-4, 1.004e-4)).passed) << "rounding to 16 bits";
+  EXPECT_TRUE(check(losses(0.0, 0.0)).passed);
+  EXPECT_TRUE(check(losses(0.0, 1e-14)).passed) << "rounding to 32 bits";
+  EXPECT_FALSE(check(losses(1e-4, std::nan(""))).passed);
+}
+
+TEST_F(SmallLosses, OfLaterStepsAreHeldAgainstTheFirst) {
+  UpdateComparison updates = losses(1.0, 1.0);
+  updates.reference_losses[7] = 1e-3;
+  updates.candidate_losses[7] = 3e-3;
+  EXPECT_TRUE(check(updates).passed) << "both have learned it";
+  updates.candidate_losses[7] = 0.2;
+  EXPECT_THAT(check(updates).detail, HasSubstr("the loss of step 8 is 0.2 against 0.001"));
+}
+
+TEST_F(SmallLosses, MayDifferAsRoundingTheStartMakesThem) {
+  UpdateComparison own = losses(1e-4, 1e-4);
+  own.candidate_losses[3] = 1.2e-4;
+  const UpdateComparison apart = losses(1e-4, 1.25e-4);
+  EXPECT_FALSE(check(apart).passed);
+  EXPECT_TRUE(check(apart, &own).passed);
+  EXPECT_FALSE(check(losses(1e-4, 1.5e-4), &own).passed);
+  EXPECT_TRUE(check_late(losses(1e-4, 1.5e-4), own).passed) << "three times as much late";
+  EXPECT_FALSE(check_late(losses(1e-4, 3e-4), own).passed);
+  // Whatever the job does by itself from its start.
+  own.candidate_losses[3] = 1.0;
+  EXPECT_FALSE(check(losses(1e-4, 3e-4), &own).passed);
+}
+
+}  // namespace
+}  // namespace autotuned::tuner

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a model took the pixels of an evaluation for, counted on the device. Private to trainer/: includes LibTorch.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "trainer/job/job.hpp"
+
+namespace autotuned::trainer {
+
+// The intersection over union (IoU) of a class is TP / (TP + FP + FN) over the pixels of all samples that count. The
+// mean is over the classes that have one: those that are in a mask, or that a pixel was taken for.
+//
+// Waits for the device only in tell(). Throws c10::Error.
+class TestMasks {
+ public:
+  // A batch: logits (samples, classes, rows, columns), masks (samples, rows, columns), with the same number of classes
+  // in all batches.
+  void add(const at::Tensor& logits, const at::Tensor& masks);
+
+  // Sets `masks`, `confusion` and `accuracy`, of pixels.
+  void tell(TestResult& result) const;
+
+ private:
+  std::int64_t classes_ = 0;
+  at::Tensor cells_;  // (classes * classes), by class and by what it was taken for
+};
+
+}  // namespace autotuned::trainer

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sees that another rank has been stopped (SIGSTOP), which no connection tells.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace autotuned::trainer {
+
+// Longer than any rank stands still by itself, and shorter than anybody wants to wait.
+inline constexpr std::chrono::milliseconds kMostStopped = std::chrono::seconds(10);
+
+// Ends processes (SIGKILL) that stay stopped while this one runs, so that whoever waits for them learns it, and says
+// so on standard error. A session stops all ranks of a trainer at once: that does not count, nor does a process that a
+// debugger has stopped. A thread of its own looks at them; the functions are for one thread.
+class StoppedWatch {
+ public:
+  struct Watched {
+    pid_t process = 0;  // a child that nobody has reaped, or the parent
+    std::string name;   // "rank 2 of 3"
+  };
+
+  explicit StoppedWatch(std::vector<Watched> watched,
+                        std::chrono::milliseconds limit = kMostStopped);
+  ~StoppedWatch();
+  StoppedWatch(const StoppedWatch&) = delete;
+  StoppedWatch& operator=(const StoppedWatch&) = delete;
+
+  // Whether it has ended that process.
+  [[nodiscard]] bool has_ended(pid_t process) const;
+
+ private:
+  void look_until_over(std::chrono::milliseconds limit);
+
+  std::vector<Watched> watched_;
+  mutable std::mutex mutex_;
+  std::condition_variable over_;
+  bool is_over_ = false;
+  std::set<pid_t> ended_;
+  std::thread thread_;
+};
+
+}  // namespace autotuned::trainer
