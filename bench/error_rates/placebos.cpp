@@ -11,6 +11,7 @@
 // --trials 0 prints its table.
 #include <CLI/CLI.hpp>
 #include <cmath>
+#include <fstream>
 #include <random>
 
 #include "base/clock.hpp"
@@ -45,11 +46,15 @@ struct Options {
   double gain_ratio = 0.0;
   int disturbers = 0;
   std::filesystem::path file;
+  std::filesystem::path blocks;
 };
 
-// Nobody reads it.
-class NoLedger final : public tuner::Ledger {
+// Writes blocks to a file, if there is one, and nothing else.
+class BlockLedger final : public tuner::Ledger {
  public:
+  explicit BlockLedger(const std::filesystem::path& file) {
+    if (!file.empty()) blocks_.open(file, std::ios::app);
+  }
   void warned(const std::string& text) override { fmt::print(stderr, "{}\n", text); }
   void progressed(const tuner::TuningProgress&) override {}
   Result<void> baseline(const Configuration&, double) override { return {}; }
@@ -59,11 +64,21 @@ class NoLedger final : public tuner::Ledger {
   Result<void> asking(const std::string&) override { return {}; }
   Result<void> answered(const std::string&, const std::string&, bool) override { return {}; }
   Result<void> trial_started(const TrialRecord&) override { return {}; }
-  Result<void> block_measured(const TrialRecord&, const TrialBlock&, const Estimate&) override {
+  // A line: trial, pair of processes, pair of blocks, candidate, first, samples, steps, nanoseconds.
+  Result<void> block_measured(const TrialRecord& trial, const TrialBlock& measured,
+                              const Estimate&) override {
+    if (!blocks_.is_open()) return {};
+    blocks_ << fmt::format("{} {} {} {:d} {:d} {} {} {}\n", trial.number, measured.process_pair,
+                           measured.pair, measured.is_candidate, measured.is_first,
+                           measured.block.samples, measured.block.steps,
+                           measured.block.duration_ns);
     return {};
   }
   Result<void> checked(const TrialRecord&, const CheckRecord&) override { return {}; }
   Result<void> trial_finished(const TrialRecord&) override { return {}; }
+
+ private:
+  std::ofstream blocks_;
 };
 
 struct Contest {
@@ -175,7 +190,7 @@ void run_trials(const Options& options, int first_number, int count,
   input.job_facts = job.facts();
   static_cast<void>(job.metrics(reference));
 
-  NoLedger ledger;
+  BlockLedger ledger(options.blocks);
   tuner::TrialRunner runner(input, job.job(), ledger, clock);
   int tried = 0;
   for (int i = 0; i < count; ++i) {
@@ -213,6 +228,7 @@ int main(int argc, char** argv) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_option("--json", options.file, "File that the trials are appended to, one a line");
+  app.add_option("--blocks", options.blocks, "File that each block is appended to, one a line");
   CLI11_PARSE(app, argc, argv);
   if (options.kind == "live" && options.gain_ratio > 0.0) {
     fmt::print(stderr,
