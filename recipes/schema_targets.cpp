@@ -78,7 +78,7 @@ Field context_field() {
           .unit = "tokens"};
 }
 
-Field shuffle_field(const std::vector<Variant>& types) {
+Field shuffle_field_of(const std::vector<Variant>& types) {
   return *find_field(find_variant(types, "synthetic")->fields, "shuffle");
 }
 
@@ -115,7 +115,7 @@ Variant tokens(const std::vector<Variant>& types) {
                                  "it, unless they are bytes.",
                       .default_in_words = "256 for bytes, otherwise the highest token + 1",
                       .range = {.minimum = 2, .maximum = 16'777'216}},
-                     shuffle_field(types)},
+                     shuffle_field_of(types)},
           .target = Target::tokens};
 }
 
@@ -132,7 +132,7 @@ Variant synthetic_tokens(const std::vector<Variant>& types) {
                       .summary = "Number of different tokens.",
                       .is_required = true,
                       .range = {.minimum = 2, .maximum = 16'777'216}},
-                     shuffle_field(types)},
+                     shuffle_field_of(types)},
           .target = Target::tokens};
 }
 

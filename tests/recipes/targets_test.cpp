@@ -225,6 +225,12 @@ TEST(Targets, ThatAreTokensAreNoPictures) {
       problems(changed(kTokens, "{type: gpt, layers: 1, heads: 2, width: 8}", "{type: mlp}")),
       ElementsAre("recipe.yaml:3:8: model: data of type synthetic_tokens need the model "
                   "gpt"));
+  EXPECT_THAT(problems(changed(kTokens, "{type: gpt, layers: 1, heads: 2, width: 8}",
+                               "{type: unet, classes: 2}")),
+              ElementsAre(testing::HasSubstr("need the model gpt")));
+  EXPECT_TRUE(is_model_for(Target::tokens, kTokenModel));
+  EXPECT_FALSE(is_model_for(Target::tokens, "torchscript"));
+  EXPECT_FALSE(is_model_for(Target::masks, kTokenModel));
   EXPECT_THAT(problems(changed(kQuickRecipe, "{type: mlp, hidden: 16, classes: 4}",
                                "{type: gpt, layers: 1, heads: 2, width: 8}")),
               ElementsAre(testing::HasSubstr("model: gpt needs data of type tokens or "
