@@ -101,7 +101,9 @@ struct Recipe {
   std::filesystem::path output_dir;  // absolute
   std::chrono::nanoseconds checkpoint_every = std::chrono::minutes(10);
   std::optional<std::int64_t> save_every_epochs;  // the weights, each time as a file of its own
-  std::int64_t kept_saves = 3;                    // of those files
+  std::optional<std::int64_t> save_every_steps;   // the same; of the recipe's own batch size
+  std::int64_t kept_saves = 3;                    // of the files of both
+  bool keeps_state = true;                        // of the training's end, to go on from it
   std::filesystem::path file;                     // absolute; empty when read from JSON
 
   // Every knob: the defaults (with several ranks each gets its part of the threads), the recipe's batch size, then

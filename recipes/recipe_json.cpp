@@ -225,6 +225,20 @@ void read_evaluation(Reader& evaluate, Target target, Evaluation& evaluation) {
   if (evaluation.patience.value_or(1) < 1) evaluate.refuse("patience", "an integer of at least 1");
 }
 
+void read_saves(Reader& output, Recipe& recipe) {
+  // Within this bound samples can be counted without overflow.
+  constexpr std::int64_t kMost = 1'000'000'000'000;
+  for (const auto& [field, every] : {std::pair{"save_every", &recipe.save_every_epochs},
+                                     std::pair{"save_every_steps", &recipe.save_every_steps}}) {
+    output.read(field, *every);
+    if (every->value_or(1) < 1 || every->value_or(1) > kMost)
+      output.refuse(field, "an integer from 1 to " + std::to_string(kMost));
+  }
+  if (output.has("keep")) output.read("keep", recipe.kept_saves);
+  if (recipe.kept_saves < 1) output.refuse("keep", "an integer of at least 1");
+  if (output.has("keep_state")) output.read("keep_state", recipe.keeps_state);
+}
+
 // A name, or an object with parameters.
 void read_loss(const Json& loss, Reader& reader, Recipe& recipe) {
   if (!loss.is_object()) {
@@ -353,10 +367,10 @@ Json Recipe::to_json() const {
     json["schedule"] = typed_json(schedule);
   }
   if (evaluation) json["evaluate"] = evaluation_json(*evaluation, target_of(data.type));
-  if (save_every_epochs) {
-    json["output"]["save_every"] = *save_every_epochs;
-    json["output"]["keep"] = kept_saves;
-  }
+  if (save_every_epochs) json["output"]["save_every"] = *save_every_epochs;
+  if (save_every_steps) json["output"]["save_every_steps"] = *save_every_steps;
+  if (save_every_epochs || save_every_steps) json["output"]["keep"] = kept_saves;
+  if (!keeps_state) json["output"]["keep_state"] = false;
   return json;
 }
 
@@ -405,11 +419,7 @@ Result<Recipe> Recipe::from_json(const Json& value) {
   Reader output = reader.inside("output");
   output.read("dir", output_dir);
   output.read("checkpoint_every_ns", recipe.checkpoint_every);
-  output.read("save_every", recipe.save_every_epochs);
-  if (output.has("keep")) output.read("keep", recipe.kept_saves);
-  if (recipe.save_every_epochs.value_or(1) < 1)
-    output.refuse("save_every", "an integer of at least 1");
-  if (recipe.kept_saves < 1) output.refuse("keep", "an integer of at least 1");
+  read_saves(output, recipe);
   reader.absorb(output);
 
   if (reader.error()) return tl::unexpected(*reader.error());

@@ -170,6 +170,10 @@ Recipe with_configuration(const Recipe& recipe, const Configuration& best,
       const std::int64_t samples = *recipe.train.steps * recipe.train.batch_size;
       result.train.steps = (samples + batch_size - 1) / batch_size;
     }
+    if (recipe.save_every_steps) {
+      const std::int64_t samples = *recipe.save_every_steps * recipe.train.batch_size;
+      result.save_every_steps = (samples + batch_size - 1) / batch_size;
+    }
     // So are those of a warm-up, in which as many samples are seen.
     if (const auto steps = get_integer(recipe.schedule.parameters, "warmup_steps")) {
       const std::int64_t samples = *steps * recipe.train.batch_size;

@@ -30,6 +30,23 @@ double rise(double warmup, double progress) {
   return kWarmupStart + (1.0 - kWarmupStart) * progress / warmup;
 }
 
+// Of schedules whose course does not end with the training. A warm-up with a length of its own is counted in samples, so that
+// a longer training has the same factors, bit for bit.
+double warmup_factor(const Json& parameters, std::int64_t samples_seen,
+                     const CourseLength& length) {
+  double samples = 0.0;
+  if (const auto steps = get_number(parameters, "warmup_steps")) {
+    samples = *steps * static_cast<double>(length.samples_per_step);
+  } else if (const auto epochs = get_number(parameters, "warmup_epochs")) {
+    samples = *epochs * static_cast<double>(length.samples_per_epoch);
+  } else {
+    const double share = get_number(parameters, "warmup_ratio").value_or(0.0);
+    samples = share * static_cast<double>(length.samples);
+  }
+  const auto seen = static_cast<double>(samples_seen);
+  return seen < samples ? rise(samples, seen) : 1.0;
+}
+
 double cosine_factor(double least, double descended) {
   return least + (1.0 - least) * (1.0 + std::cos(std::numbers::pi * descended)) / 2.0;
 }
@@ -74,10 +91,10 @@ double schedule_factor(const Typed& schedule, std::int64_t samples_seen,
                        const CourseLength& length) {
   const Json& parameters = schedule.parameters;
   if (schedule.type == "one_cycle") return one_cycle_factor(parameters, samples_seen, length);
-  const double progress =
-      std::min(static_cast<double>(samples_seen) / static_cast<double>(length.samples), 1.0);
-  const double warmup = warmup_share(parameters, length);
   if (schedule.type == "cosine" || schedule.type == "polynomial") {
+    const double progress =
+        std::min(static_cast<double>(samples_seen) / static_cast<double>(length.samples), 1.0);
+    const double warmup = warmup_share(parameters, length);
     if (progress < warmup) return rise(warmup, progress);
     if (warmup >= 1.0) return 1.0;
     const double done = (progress - warmup) / (1.0 - warmup);
@@ -86,8 +103,15 @@ double schedule_factor(const Typed& schedule, std::int64_t samples_seen,
     }
     return cosine_factor(parameters.at("min_lr_ratio"), done);
   }
-  const double factor = epochs_factor(schedule, samples_seen / length.samples_per_epoch);
-  return progress < warmup ? factor * rise(warmup, progress) : factor;
+  return epochs_factor(schedule, samples_seen / length.samples_per_epoch) *
+         warmup_factor(parameters, samples_seen, length);
+}
+
+LengthDependence length_dependence(const Typed& schedule) {
+  for (const char* const type : {"cosine", "polynomial", "one_cycle"})
+    if (schedule.type == type) return LengthDependence::course;
+  const double share = get_number(schedule.parameters, "warmup_ratio").value_or(0.0);
+  return share > 0.0 ? LengthDependence::warmup : LengthDependence::none;
 }
 
 Result<void> check_schedule(const Typed& schedule) {

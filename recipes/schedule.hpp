@@ -24,6 +24,11 @@ struct CourseLength {
 [[nodiscard]] double schedule_factor(const Typed& schedule, std::int64_t samples_seen,
                                      const CourseLength& length);
 
+// What of a schedule follows from the length of the training: nothing, its warm-up, or its whole course.
+enum class LengthDependence { none, warmup, course };
+// REQUIRES: check_schedule(schedule).
+[[nodiscard]] LengthDependence length_dependence(const Typed& schedule);
+
 // ErrorKind::invalid for an unknown type, or a parameter that is missing.
 [[nodiscard]] Result<void> check_schedule(const Typed& schedule);
 

@@ -322,17 +322,30 @@ Field make_recipe_field() {
                       {.key = "save_every",
                        .type = integer,
                        .summary = "Save the weights after every so many epochs, as "
-                                  "epochs-RUN/model_epoch_N.pt.",
+                                  "weights-RUN/model_epoch_N.pt.",
                        .default_in_words = "only at the end",
                        .range = {.minimum = 1, .maximum = 1e6},
                        .unit = "epochs"},
+                      {.key = "save_every_steps",
+                       .type = integer,
+                       .summary = "Save the weights after every so many steps with batch_size "
+                                  "samples, as weights-RUN/model_step_N.pt.",
+                       .default_in_words = "only at the end",
+                       .range = {.minimum = 1, .maximum = 1e12},
+                       .unit = "steps"},
                       {.key = "keep",
                        .type = integer,
-                       .summary = "Number of the files of save_every that are kept. Older ones are "
-                                  "deleted.",
+                       .summary = "Number of the files of save_every and save_every_steps together "
+                                  "that are kept. Older ones are deleted.",
                        .default_text = "3",
                        .range = {.minimum = 1, .maximum = 1e6},
-                       .unit = "files"}}}}};
+                       .unit = "files"},
+                      {.key = "keep_state",
+                       .type = boolean,
+                       .summary = "Keep the state at the end of the training as "
+                                  "training_state.pt, from which `autotuned run --extend` goes on. "
+                                  "It has one to four times the size of model.pt.",
+                       .default_text = "true"}}}}};
 }
 
 }  // namespace

@@ -58,8 +58,8 @@ Variant image_tags(const std::vector<Variant>& types) {
       {.key = "index",
        .type = FieldType::path,
        .summary = "A CSV or TSV file with a line per picture: `file,0,1,…`, with a 0 or 1 for each "
-                  "tag, where a first line may name the tags; or `file,cat;dog`, with the names of "
-                  "the tags that it has. Paths are relative to its folder.",
+                  "tag, where a first line may name the tags; or `file,cat;dog` or `file,cat|dog`, "
+                  "with the names of the tags that it has. Paths are relative to its folder.",
        .is_required = true});
   variant.name = "image_tags";
   variant.summary =

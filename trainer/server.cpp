@@ -79,6 +79,19 @@ Result<std::vector<plugins::TrainerLibrary>> libraries_from(const Json& request)
   return libraries;
 }
 
+// Of `train`.
+Result<std::optional<ExtendRequest>> extend_from(const Json& request) {
+  const Json& told = member(request, "extend");
+  if (told.is_null()) return std::nullopt;
+  const auto state = get_string(told, "path");
+  if (!state) return tl::unexpected(state.error());
+  const auto run = get_string(told, "run");
+  if (!run) return tl::unexpected(run.error());
+  const auto restarts = get_bool(told, "restarts_schedule");
+  if (!restarts) return tl::unexpected(restarts.error());
+  return ExtendRequest{.state = *state, .run = *run, .restarts_schedule = *restarts};
+}
+
 // What `load` and `check` are about.
 struct AskedJob {
   recipes::Recipe recipe;
@@ -429,6 +442,9 @@ Result<Json> Server::train(const Json& request) {
     if (!read) return tl::unexpected(read.error());
     *value = *read;
   }
+  auto extend = extend_from(request);
+  if (!extend) return tl::unexpected(extend.error());
+  train.extend = *std::move(extend);
   const ProgressSink on_progress = [this, id = member(request, "id")](const Json& progress) {
     if (place_ && !is_of_any_rank(progress)) return;  // the leader tells how far all are
     send({{"id", id}, {"progress", progress}});

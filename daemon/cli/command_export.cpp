@@ -15,6 +15,7 @@
 #include "daemon/logs/log_points.hpp"
 #include "daemon/logs/training_log.hpp"
 #include "daemon/report/history_reading.hpp"
+#include "daemon/report/lineage.hpp"
 #include "daemon/web/page_data.hpp"
 #include "daemon/web/page_markup.hpp"
 
@@ -35,13 +36,19 @@ Result<void> write(const std::filesystem::path& file, const char* what, std::str
   return done;
 }
 
-Result<void> write_logs(const ExportOptions& options, const NamedRun& named,
-                        std::vector<Written>& written) {
+Result<void> write_logs(const ExportOptions& options, const storage::History& history,
+                        const NamedRun& named, std::vector<Written>& written) {
   const std::string& run = named.run.id.text;
+  const auto earlier = runs_before(history, named.run);
+  if (!earlier) return tl::unexpected(earlier.error());
+  std::vector<std::string> before;
+  for (const storage::RunRow& one : *earlier)
+    before.push_back(one.id.text);
   // A script has no output folder of ours.
   const std::filesystem::path output = named.run.output_dir;
-  const std::vector<Json> log =
-      output.empty() ? std::vector<Json>() : read_training_log(output / "log" / kTrainingLog, run);
+  const std::vector<Json> log = output.empty()
+                                    ? std::vector<Json>()
+                                    : read_training_log(output / "log" / kTrainingLog, run, before);
   std::vector<LogPoint> points = training_points(log);
   const std::vector<LogPoint> trials = trial_points(named.trials);
   points.insert(points.end(), trials.begin(), trials.end());
@@ -82,7 +89,7 @@ Result<void> write_all(const ExportOptions& options, const storage::History& his
   if (options.tensorboard.empty() && options.csv.empty() && options.jsonl.empty()) return {};
   const auto named = find_named_run(history, options.run);
   if (!named) return tl::unexpected(named.error());
-  return write_logs(options, *named, written);
+  return write_logs(options, history, *named, written);
 }
 
 // The second would replace the first. Empty where there is none.

@@ -36,6 +36,8 @@ struct RunOptions {
   std::optional<int> ranks;  // instead of the recipe's train.ranks
   std::string block_limit = "60s";
   bool retune = false;
+  bool extend = false;   // go on with the training that the output folder has
+  std::string schedule;  // with extend: "stretch", "restart" or empty
   bool tune_only = false;
   bool ablate = false;
   bool require_gain = false;

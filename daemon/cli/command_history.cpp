@@ -20,6 +20,7 @@
 #include "daemon/plugin_list/plugin_names.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "daemon/report/job_trend.hpp"
+#include "daemon/report/lineage.hpp"
 #include "daemon/report/memory_fallback.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/run_files.hpp"
@@ -337,7 +338,11 @@ int list_history(const HistoryOptions& options) {
     rows.push_back({run.id.text, time_text(run.started_unix_ns), run.recipe_name, state_text(run),
                     rate(run.baseline_samples_per_second), rate(run.best_samples_per_second),
                     run.best.empty() ? "-" : estimate_text(run.speedup)});
-    if (const std::string note = stand_in_note(run.recipe); !note.empty()) {
+    const std::string extended = extended_run(run);
+    for (const std::string& note :
+         {stand_in_note(run.recipe),
+          extended.empty() ? "" : "goes on with the training of run " + extended}) {
+      if (note.empty()) continue;
       std::string& runs_with_it = notes[note];
       runs_with_it += (runs_with_it.empty() ? "" : ", ") + run.id.text;
     }
@@ -355,9 +360,13 @@ int show(const std::filesystem::path& file, const std::string& id, bool as_json)
   auto named = find_named_run(*history, id);
   if (!named) return report_error(named.error(), exit_code_of(named.error()));
   if (named->trial) return print_trial(*history, named->run, *named->trial, as_json);
+  const auto lineage = lineage_of(*history, named->run);
+  if (!lineage) return report_error(lineage.error());
   if (as_json) {
-    const auto run = stored_run_json(*history, named->run, named->trials);
+    auto run = stored_run_json(*history, named->run, named->trials);
     if (!run) return report_error(run.error());
+    for (const storage::RunRow& part : *lineage)
+      if (lineage->size() > 1) (*run)["lineage"].push_back(part.id.text);
     std::cout << to_line(*run) << "\n";
     return kDone;
   }
@@ -382,6 +391,9 @@ int show(const std::filesystem::path& file, const std::string& id, bool as_json)
   for (const storage::TrialTrainerEnd& found : *ends)
     rows.push_back({found.trial > 0 ? std::to_string(found.trial) : "none", found.end.text()});
   if (rows.size() > 1) std::cout << "\n" << table_text(rows);
+  if (const std::string parts = lineage_text(*lineage); !parts.empty()) {
+    std::cout << "\n" << parts;
+  }
   if (const std::string files = files_text(named->run); !files.empty()) {
     std::cout << "\n" << files;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -120,6 +121,10 @@ int run_recipe(const RunOptions& options) {
   SessionRequest request = request_of(options);
   request.recipe = std::move(*recipe);
   if (*budget) request.recipe_budget = std::exchange(request.recipe.tune.budget, **budget);
+  // The configuration stays that of the training that it goes on with.
+  if (request.extends) {
+    request.recipe_budget = std::exchange(request.recipe.tune.budget, std::chrono::nanoseconds(0));
+  }
   const auto allowed = recipes::refuse_ranks(request.recipe);
   if (!allowed) return usage_error(allowed.error().message());
   request.tune_only = options.tune_only;

@@ -38,6 +38,7 @@ std::string option_of_recipes(const RunOptions& options) {
   if (options.output) return "--output";
   if (options.ranks) return "--ranks";
   if (options.tune_only) return "--tune-only";
+  if (options.extend) return "--extend";
   if (options.detach) return "--detach";
   if (options.require_gain) return "--require-gain";
   if (options.as_json) return "--json";

@@ -120,6 +120,7 @@ void add_run(CLI::App& app, RunOptions& options) {
   command
       .add_flag("--require-gain", options.require_gain, "Exit with 3 when nothing faster was found")
       ->excludes(detach);
+  add_sequel(command, options);
   add_plugin_folders(command, options.plugin_folders);
   command.add_option("--without", options.without, "Leave this plugin out")->type_name("NAME");
   command

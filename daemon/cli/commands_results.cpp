@@ -75,6 +75,22 @@ std::optional<double> ratio_from(std::string_view text) {
 
 }  // namespace
 
+void add_sequel(CLI::App& run, RunOptions& options) {
+  CLI::Option* const extend = run.add_flag(
+      "--extend", options.extend,
+      "Go on with the finished training in the output folder, to the recipe's new length");
+  // Its configuration stays, so nothing is searched or measured.
+  for (const char* const other :
+       {"--budget", "--tune-only", "--ablate", "--retune", "--require-gain"})
+    extend->excludes(run.get_option(other));
+  run.add_option("--schedule", options.schedule,
+                 "With --extend, where the learning rate depends on the length: stretch (the "
+                 "curve of the new length) or restart (the curve anew for what is added)")
+      ->check(CLI::IsMember({"stretch", "restart"}))
+      ->needs(extend)
+      ->type_name("HOW");
+}
+
 void add_results(CLI::App& app, ResultOptions& options) {
   add_export(app, options.exported);
   add_guard(app, options);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of the command line that hands results on and judges them: export, guard.
+// The part of the command line that hands results on, judges them and goes on with them: export, guard, run --extend.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -27,6 +27,9 @@ struct ResultOptions {
 
 // Adds the commands; `options` must live until the command line is parsed.
 void add_results(CLI::App& app, ResultOptions& options);
+
+// The options of `run` that go on with a finished training. REQUIRES: the options that exclude it are there.
+void add_sequel(CLI::App& run, RunOptions& options);
 
 // Does what one of them was asked for; nothing when it was another command. `app` has been parsed.
 [[nodiscard]] std::optional<int> run_results(const CLI::App& app, ResultOptions& options);

@@ -25,6 +25,8 @@ SessionRequest request_of(const RunOptions& options) {
   request.without = options.without;
   request.retune = options.retune;
   request.is_ablated = options.ablate;
+  request.extends = options.extend;
+  request.extended_schedule = options.schedule;
   return request;
 }
 

@@ -53,6 +53,7 @@ Json SessionRequest::to_json() const {
                {"continue_run", continue_run},
                {"faults", fault_list},
                {"block_limit_ns", block_limit.count()}};
+  if (extends) json["extends"] = {{"schedule", extended_schedule}};
   if (script) {
     json["script"] = script->to_json();
   } else {
@@ -93,6 +94,10 @@ Result<SessionRequest> SessionRequest::from_json(const Json& value) {
   request.tune_only = *tune_only;
   request.is_ablated = *is_ablated;
   request.continue_run = *continue_run;
+  if (const Json& told = member(value, "extends"); !told.is_null()) {
+    request.extends = true;
+    request.extended_schedule = get_string(told, "schedule").value_or("");
+  }
   request.block_limit = std::chrono::nanoseconds(*block_limit_ns);
   for (const Json& folder : member(value, "plugin_folders")) {
     if (folder.is_string()) request.plugin_folders.emplace_back(folder.get<std::string>());

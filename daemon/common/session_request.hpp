@@ -49,6 +49,10 @@ struct SessionRequest {
   bool retune = false;      // search anew: no known best, and no run that was begun otherwise
   bool tune_only = false;   // do not train
   bool is_ablated = false;  // measure at the end what each kept change gives
+  // Go on with the training of the run whose results lie in the output folder. What becomes of a schedule that depends on
+  // the length: "stretch", "restart", or empty: nothing was said.
+  bool extends = false;
+  std::string extended_schedule;
   // Set when a session of this run died and is started again: continue exactly that run.
   std::string continue_run;
   std::vector<PluginFault> faults;  // to be recorded, and left out

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -227,47 +226,85 @@ std::optional<DataFolder> plain_pictures(Place& place, const FolderListing& list
   return found;
 }
 
-// A table with lines of `file,label`, the first of which name pictures that are there.
-std::optional<DataFolder> table(const Place& place, const FolderListing& listing) {
-  const auto most_bytes = static_cast<std::size_t>(64 * place.most);
-  for (const std::string& name : listing.files) {
-    if (lower_ending(name) != ".csv") continue;
-    const std::string text = first_bytes_of(place.folder / name, most_bytes);
-    std::set<std::string> labels;
-    std::int64_t highest = -1;
-    bool has_numbers = true;
-    Pictures pictures;
-    std::string_view rest = text;
-    while (!rest.empty()) {
-      const std::size_t end = std::min(rest.find('\n'), rest.size());
-      const std::string_view line = trimmed(rest.substr(0, end));
-      rest.remove_prefix(std::min(end + 1, rest.size()));
-      const std::size_t comma = line.rfind(',');
-      if (comma == std::string_view::npos || !is_picture(trimmed(line.substr(0, comma)))) continue;
-      const fs::path file = place.folder / trimmed(line.substr(0, comma));
-      std::error_code ignored;
-      // One that is not there is no such table; later ones are the trainer's to miss.
-      if (pictures.count == 0 && !fs::is_regular_file(file, ignored)) break;
-      if (pictures.examples.size() < 8) pictures.examples.push_back(file);
-      ++pictures.count;
-      const std::string label(trimmed(line.substr(comma + 1)));
-      labels.insert(label);
-      std::int64_t number = -1;
-      const auto parsed = std::from_chars(label.data(), label.data() + label.size(), number);
-      has_numbers = has_numbers && parsed.ec == std::errc() && number >= 0;
-      highest = std::max(highest, number);
-    }
-    if (pictures.count < 2 || labels.size() < 2) continue;
-    DataFolder found{.samples = Samples::pictures};
-    found.count = pictures.count;
-    found.classes = has_numbers ? highest + 1 : std::ssize(labels);
-    found.found = (text.size() == most_bytes ? "more than " : "") +
-                  counted(found.count, "picture") + " in the table " + name;
-    found.shorter_side = median_side(pictures);
-    found.data = "type: image_index, index: " + path_text(place, place.folder / name);
-    return found;
+// "train", "a, b, c and 4 more": names for people.
+std::string listed(const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 4;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kMost); ++i)
+    text += (i == 0 ? "" : ", ") + names[i];
+  if (names.size() > kMost) text += " and " + std::to_string(names.size() - kMost) + " more";
+  return text;
+}
+
+struct NamedTable {
+  std::string name;
+  TablePeek peek;
+};
+
+std::string described(const NamedTable& table) {
+  const TablePeek& peek = table.peek;
+  std::string text = (peek.is_whole ? "" : "more than ") + counted(peek.pictures, "picture");
+  if (peek.kind != TargetKind::classes) {
+    const char* const what = peek.kind == TargetKind::numbers ? "number" : "tag";
+    text += " with " + counted(peek.outputs, what);
+    if (!peek.columns.empty()) text += " (" + listed(peek.columns) + ")";
   }
-  return std::nullopt;
+  return text + " in the table " + table.name;
+}
+
+std::string data_of(const Place& place, const NamedTable& table) {
+  const char* const type = table.peek.kind == TargetKind::numbers ? "image_targets"
+                           : table.peek.kind == TargetKind::tags  ? "image_tags"
+                                                                  : "image_index";
+  return std::string("type: ") + type + ", index: " + path_text(place, place.folder / table.name);
+}
+
+// Tables of pictures with a class, numbers or tags for each, the first of which are there.
+std::optional<DataFolder> tables(Place& place, const FolderListing& listing, DataFolder& nothing) {
+  const auto most_bytes = static_cast<std::size_t>(64 * place.most);
+  std::vector<NamedTable> training;
+  std::vector<NamedTable> tests;
+  for (const std::string& name : listing.files) {
+    if (lower_ending(name) != ".csv" && lower_ending(name) != ".tsv") continue;
+    TableLook look = look_at_table(place.folder / name, most_bytes);
+    if (!look.problem.empty())
+      nothing.notes.push_back("the table " + name + " is left out: " + look.problem);
+    if (!look.peek) continue;
+    const bool is_test = lower(name).starts_with("val") || lower(name).starts_with("test");
+    (is_test ? tests : training).push_back({name, *std::move(look.peek)});
+  }
+  if (training.empty()) std::swap(training, tests);
+  if (training.empty()) return std::nullopt;
+  const NamedTable& table = training.front();
+  DataFolder found{.samples = Samples::pictures};
+  found.targets = table.peek.kind;
+  found.count = table.peek.pictures;
+  found.classes = table.peek.outputs;
+  found.columns = table.peek.columns;
+  found.found = described(table);
+  Pictures examples;
+  examples.examples = table.peek.examples;
+  found.shorter_side = median_side(examples);
+  found.data = data_of(place, table);
+  if (!table.peek.note.empty()) found.notes.push_back(table.peek.note);
+  for (std::size_t i = 1; i < training.size(); ++i)
+    found.notes.push_back("the table " + training[i].name + " is left out: one is enough");
+  for (const NamedTable& test : tests) {
+    const std::string reason =
+        !found.test_data.empty() ? std::string("one is enough") : misfit(table.peek, test.peek);
+    if (!reason.empty()) {
+      found.notes.push_back("the table " + test.name + " is left out: " + reason);
+      continue;
+    }
+    found.test_data = data_of(place, test);
+    found.found += ", " + format_count(test.peek.pictures) + " more in " + test.name;
+  }
+  if (table.peek.kind == TargetKind::classes) return found;
+  if (const auto folders = class_folders(place, listing)) {
+    found.notes.push_back("the folders could be classes (" + folders->found +
+                          "): for these, move the table " + table.name + " elsewhere");
+  }
+  return found;
 }
 
 // The files of MNIST and its relatives: train-images-idx3-ubyte.gz beside train-labels-idx1-ubyte.gz.
@@ -437,7 +474,7 @@ Result<DataFolder> look_at_data(const fs::path& folder, const fs::path& from,
   DataFolder nothing;
   std::optional<DataFolder> found = cifar10(place, listing, nothing);
   if (!found) found = idx(place, listing);
-  if (!found) found = table(place, listing);
+  if (!found) found = tables(place, listing, nothing);
   if (!found) found = folders_of_masks(folder, from, listing, place.room);
   if (!found) found = class_folders(place, listing);
   if (!found) found = arrays(place, listing, nothing);

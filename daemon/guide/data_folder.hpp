@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "daemon/guide/table_peek.hpp"
 
 namespace autotuned::daemon {
 
@@ -27,7 +28,9 @@ struct DataFolder {
   std::string data;
   std::string test_data;   // the same of data that are there for tests; empty: none
   std::int64_t count = 0;  // samples; 0: not known
-  std::int64_t classes = 10;
+  TargetKind targets = TargetKind::classes;
+  std::int64_t classes = 10;              // outputs of the model: classes, numbers or tags
+  std::vector<std::string> columns = {};  // names of the numbers, or of the tags; empty: not known
   int shorter_side = 0;    // of pictures, in pixels: the median of a few; 0: not known
   bool are_bytes = true;   // of arrays: bytes, which become floats
   bool has_masks = false;  // of pictures: a class for every pixel

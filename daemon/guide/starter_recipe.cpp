@@ -50,6 +50,18 @@ std::string heading(const DataFolder& data, const StarterSpec& spec) {
   return text + commented("device: auto", "the first GPU; without one, the CPU") + "\n";
 }
 
+// "An output for each number: age, height."; empty for classes.
+std::string outputs_text(const DataFolder& data) {
+  if (data.targets == TargetKind::classes) return {};
+  std::string text =
+      data.targets == TargetKind::numbers ? "An output for each number" : "An output for each tag";
+  constexpr std::size_t kMost = 8;
+  if (data.columns.empty() || data.columns.size() > kMost) return text + ". ";
+  for (std::size_t i = 0; i < data.columns.size(); ++i)
+    text += (i == 0 ? ": " : ", ") + printable(data.columns[i]);
+  return text + ". ";
+}
+
 std::string model(const DataFolder& data, bool has_gpu) {
   if (data.samples == Samples::none) {
     return "# One hidden layer. `autotuned schema` lists the other models.\n"
@@ -73,14 +85,14 @@ std::string model(const DataFolder& data, bool has_gpu) {
   }
   if (side_for(data, has_gpu) == kSmallSide) {
     return fmt::format(
-        "# Four convolutions of 128 channels, for small pictures.\n"
+        "# {}Four convolutions of 128 channels, for small pictures.\n"
         "model: {{type: simple_cnn, classes: {}}}\n\n",
-        data.classes);
+        outputs_text(data), data.classes);
   }
   return fmt::format(
-      "# ResNet-18 as in torchvision, with new parameters.\n"
+      "# {}ResNet-18 as in torchvision, with new parameters.\n"
       "model: {{type: resnet18, classes: {}}}\n\n",
-      data.classes);
+      outputs_text(data), data.classes);
 }
 
 std::string source(const DataFolder& data) {
@@ -116,10 +128,16 @@ std::string transforms(const DataFolder& data, bool has_gpu) {
            commented("  - normalize: {mean: 0.5, std: 0.5}", "0 to 1 become -1 to 1") + "\n";
   }
   const int side = side_for(data, has_gpu);
-  return intro + commented("  - decode", "JPEG or PNG into red, green and blue") +
-         commented(fmt::format("  - random_resized_crop: {{size: {}}}", side),
-                   fmt::format("a random part becomes {0} x {0} pixels", side)) +
-         commented("  - random_flip", "leave it out where left and right differ: digits, text") +
+  // A part of a picture may have other sizes and places than the numbers tell of.
+  const std::string size =
+      data.targets == TargetKind::numbers
+          ? commented(fmt::format("  - resize: {{size: {}}}", side),
+                      "add random_flip where left and right do not matter")
+          : commented(fmt::format("  - random_resized_crop: {{size: {}}}", side),
+                      fmt::format("a random part becomes {0} x {0} pixels", side)) +
+                commented("  - random_flip",
+                          "leave it out where left and right differ: digits, text");
+  return intro + commented("  - decode", "JPEG or PNG into red, green and blue") + size +
          from_bytes +
          "  - normalize: {mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225]}   # as for "
          "ImageNet\n\n";
@@ -133,21 +151,37 @@ std::int64_t batch_for(std::int64_t samples) {
   return batch;
 }
 
+std::string loss(const DataFolder& data) {
+  if (data.targets == TargetKind::numbers) {
+    return "# The numbers are used as they are: divide them in the table where they are far from "
+           "1.\n" +
+           commented("loss: mse", "or l1, smooth_l1, huber") + "\n";
+  }
+  if (data.targets == TargetKind::tags) {
+    return commented("loss: bce", "each tag by itself") + "\n";
+  }
+  return {};
+}
+
 std::string training(const DataFolder& data) {
   const std::int64_t batch = batch_for(data.count);
-  return "optimizer: {type: adamw, lr: 0.001}\n\ntrain:\n" +
+  return loss(data) + "optimizer: {type: adamw, lr: 0.001}\n\ntrain:\n" +
          commented("  epochs: 5", "see every sample five times") +
          commented(fmt::format("  batch_size: {}", batch), "samples per step") + "\n";
 }
 
+// The figures of an evaluation.
+std::string figures(const DataFolder& data) {
+  if (data.has_masks) return "Mean IoU";
+  if (data.samples == Samples::tokens) return "Loss and perplexity";
+  if (data.targets == TargetKind::numbers) return "Mean absolute error and R²";
+  return data.targets == TargetKind::tags ? "Micro-F1" : "Accuracy";
+}
+
 std::string evaluation(const DataFolder& data) {
-  const std::string figure = data.has_masks                    ? "# Mean IoU on "
-                             : data.samples == Samples::tokens ? "# Loss and perplexity on "
-                                                               : "# Accuracy on ";
   if (!data.test_data.empty()) {
-    return figure +
-           "samples that are not trained on, after every epoch.\nevaluate:\n  data: "
-           "{" +
+    return "# " + figures(data) +
+           " on samples that are not trained on, after every epoch.\nevaluate:\n  data: {" +
            data.test_data + "}\n\n";
   }
   if (data.samples == Samples::tokens && data.count >= kFewSamples) {
@@ -156,8 +190,8 @@ std::string evaluation(const DataFolder& data) {
   }
   const bool is_few = data.count > 0 && data.count < kFewSamples;
   if (data.samples == Samples::none || !data.has_labels || is_few) return {};
-  return figure +
-         "a tenth of the samples, which is then not trained on, after every epoch.\n"
+  return "# " + figures(data) +
+         " on a tenth of the samples, which is then not trained on, after every epoch.\n"
          "evaluate: {split: 10%}\n\n";
 }
 

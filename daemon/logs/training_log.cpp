@@ -29,6 +29,12 @@ void copy_numbers(const Json& from, const std::string& prefix, Json& to) {
   }
 }
 
+// Whether a line of the log is of that run, or of one before it.
+bool is_of(const Json& line, const std::string& run, const std::vector<std::string>& before) {
+  const std::string written_by = get_string(line, "run").value_or("");
+  return written_by == run || std::ranges::find(before, written_by) != before.end();
+}
+
 // Nothing follows that would tell the end.
 bool is_last(const Json& progress) {
   const auto step = get_integer(progress, "step");
@@ -38,11 +44,12 @@ bool is_last(const Json& progress) {
 
 }  // namespace
 
-Result<TrainingLog> TrainingLog::open(const std::filesystem::path& file, const std::string& run) {
+Result<TrainingLog> TrainingLog::open(const std::filesystem::path& file, const std::string& run,
+                                      const std::vector<std::string>& before) {
   std::string first;
   if (std::ifstream earlier(file); earlier) std::getline(earlier, first);
   const auto line = parse_json(first, file.string());
-  const bool goes_on = line && get_string(*line, "run").value_or("") == run;
+  const bool goes_on = line && is_of(*line, run, before);
   errno = 0;
   std::ofstream stream(file, goes_on ? std::ios::app : std::ios::trunc);
   if (!stream) {
@@ -79,12 +86,13 @@ bool TrainingLog::add(const Json& progress, std::int64_t unix_ns, nanoseconds no
   return stream_.good();
 }
 
-std::vector<Json> read_training_log(const std::filesystem::path& file, const std::string& run) {
+std::vector<Json> read_training_log(const std::filesystem::path& file, const std::string& run,
+                                    const std::vector<std::string>& before) {
   std::vector<Json> lines;
   std::ifstream stream(file);
   for (std::string text; std::getline(stream, text);) {
     auto line = parse_json(text, file.string());
-    if (!line || get_string(*line, "run").value_or("") != run) continue;
+    if (!line || !is_of(*line, run, before)) continue;
     const auto step = get_integer(*line, "step");
     if (!step) continue;
     // An evaluation comes with the step before it.

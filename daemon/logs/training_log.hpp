@@ -26,9 +26,11 @@ inline constexpr const char* kTrainingLog = "training.jsonl";
 // length: they come at most once in a second, and less often the longer it has gone on. Evaluations always come.
 class TrainingLog {
  public:
-  // Goes on behind what the same run has written; what another run has written is dropped.
+  // Goes on behind what the same run has written, or one of `before`, whose training it goes on with; what another run has
+  // written is dropped.
   [[nodiscard]] static Result<TrainingLog> open(const std::filesystem::path& file,
-                                                const std::string& run);
+                                                const std::string& run,
+                                                const std::vector<std::string>& before = {});
 
   // What a trainer tells while it trains (docs/trainer-protocol.md); what is neither a step nor an evaluation is passed
   // over. `now` is monotonic. False when it cannot be written, from then on.
@@ -46,9 +48,10 @@ class TrainingLog {
   std::chrono::nanoseconds written_{0};  // the last step
 };
 
-// The lines of this run. Where a training went on from a checkpoint, what it had made beyond that is left out. No file, and
+// The lines of this run, and of the runs `before` it, whose training it goes on with. Where a training went on from a checkpoint, what it had made beyond that is left out. No file, and
 // lines that cannot be read, are nothing: a kill may have cut the last one.
 [[nodiscard]] std::vector<Json> read_training_log(const std::filesystem::path& file,
-                                                  const std::string& run);
+                                                  const std::string& run,
+                                                  const std::vector<std::string>& before = {});
 
 }  // namespace autotuned::daemon

@@ -15,6 +15,7 @@
 #include "base/statistics.hpp"
 #include "base/text.hpp"
 #include "base/trial.hpp"
+#include "daemon/report/lineage.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
 #include "daemon/report/story.hpp"
@@ -42,8 +43,10 @@ Result<Disturbances> disturbances_of(const storage::History& history, const stor
   return Disturbances(std::move(found));
 }
 
-// What its best configuration reached, or the start where nothing else is known.
+// What its best configuration reached, or the start where nothing else is known; 0: it has measured nothing. One that goes on
+// with a training tells the rates of the run before it.
 double rate_of(const storage::RunRow& run) {
+  if (!extended_run(run).empty()) return 0.0;
   return run.best_samples_per_second > 0.0 ? run.best_samples_per_second
                                            : run.baseline_samples_per_second;
 }

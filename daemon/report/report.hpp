@@ -10,6 +10,7 @@
 
 #include "base/json.hpp"
 #include "base/trial.hpp"
+#include "daemon/report/figures.hpp"
 #include "storage/history.hpp"
 
 namespace autotuned::daemon {
@@ -38,17 +39,6 @@ namespace autotuned::daemon {
 [[nodiscard]] Json trainer_end_json(const TrainerEnd& end);
 [[nodiscard]] Json check_json(const CheckRecord& check);
 
-// "loader.workers 0 → 2, batch_size 32 → 256".
-[[nodiscard]] std::string change_text(const Configuration& reference, const Configuration& change);
-
-// "1.23 x (1.18 to 1.29)". An end that too few pairs have not shown yet is left out: "1.23 x (at least 1.18)".
-[[nodiscard]] std::string estimate_text(const Estimate& estimate);
-// "1.18 to 1.29"; "too few pairs for an interval" where neither end is known.
-[[nodiscard]] std::string interval_text(const Estimate& estimate, int decimals);
-// Whether one end is known.
-[[nodiscard]] bool has_interval(const Estimate& estimate);
-// "+23.4 % (between +18.0 % and +29.1 %, 22 pairs of blocks)".
-[[nodiscard]] std::string gain_text(const Estimate& estimate);
 // The rate at which a run really trained; nothing when that is not known.
 [[nodiscard]] std::optional<double> trained_samples_per_second(const storage::RunRow& run);
 
@@ -63,15 +53,6 @@ namespace autotuned::daemon {
 
 // What rates of this run count: "samples", or "steps" of a script whose samples cannot be counted.
 [[nodiscard]] std::string_view unit_of(const storage::RunRow& run);
-// "1,234 samples/s".
-[[nodiscard]] std::string rate_text(double samples_per_second, std::string_view unit = "samples");
-
-// What is free on a rung of a ladder, for people: "with its files in memory". Empty for no rung of ours.
-[[nodiscard]] std::string_view rung_text(std::string_view rung);
-// What a job reaches of each rung of a ladder (tuner::ladder_json()): "at most 98 % of the rate with its files in memory, 25 %
-// with ready batches on the device". Nothing for a ladder of one rung, which is the ceiling itself.
-[[nodiscard]] std::string ladder_text(const Json& ladder);
-
 // The check after the training of this run failed; false where there was none.
 [[nodiscard]] bool has_failed_check(const storage::RunRow& run);
 // What must be said of that check; nothing where it passed or there was nothing to check.
@@ -94,12 +75,5 @@ namespace autotuned::daemon {
 [[nodiscard]] std::string time_of_trial_text(const TrialRecord& trial,
                                              const std::vector<TrialBlock>& blocks,
                                              bool is_of_script);
-
-// "2026-11-21 10:15:03" in local time.
-[[nodiscard]] std::string time_text(std::int64_t unix_time_ns);
-
-// Rows of cells as columns that line up; the first row is the heading. Counts UTF-8 characters. Cells are made
-// printable(): they may be texts of others.
-[[nodiscard]] std::string table_text(std::vector<std::vector<std::string>> rows);
 
 }  // namespace autotuned::daemon

@@ -28,6 +28,7 @@ constexpr std::array kKnown = {
     KnownFile{"model_ema.pt", "the same with the averages of the weights"},
     KnownFile{"model_best.pt", "the weights at the best evaluation"},
     KnownFile{"model_best_ema.pt", "their averages there, which were evaluated"},
+    KnownFile{"training_state.pt", "the state at the end, from which `run --extend` goes on"},
     KnownFile{"best.yaml", "the recipe with the kept configuration"},
     KnownFile{"summary.json", "the result, as `run --json` prints it"},
     KnownFile{"log/training.jsonl", "training curves; `export` writes them for TensorBoard"},
@@ -68,15 +69,21 @@ bool is_of_other(const Owner& owner, const storage::RunRow& run) {
   return !is_at_work && owner.ended_unix_ns > run.started_unix_ns;
 }
 
-void add_epochs(const fs::path& folder, std::vector<RunFile>& files) {
+// Weights that were saved on the way.
+void add_saved(const fs::path& folder, const std::string& run, std::vector<RunFile>& files) {
   std::vector<fs::path> saved;
-  std::error_code failed;
-  for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end;
-       entry.increment(failed))
-    saved.push_back(entry->path());
+  // The second is what older versions called it.
+  for (const char* const beginning : {"weights-", "epochs-"}) {
+    std::error_code failed;
+    for (fs::directory_iterator entry(folder / (beginning + run), failed), end;
+         !failed && entry != end; entry.increment(failed))
+      saved.push_back(entry->path());
+  }
   std::ranges::sort(saved);
-  for (const fs::path& one : saved)
-    add(one, "weights at the end of an epoch", files);
+  for (const fs::path& one : saved) {
+    const bool is_of_epoch = one.filename().string().starts_with("model_epoch_");
+    add(one, is_of_epoch ? "weights at the end of an epoch" : "weights after so many steps", files);
+  }
 }
 
 }  // namespace
@@ -85,13 +92,12 @@ RunFiles files_of(const storage::RunRow& run) {
   RunFiles found;
   if (run.output_dir.empty()) return found;
   const fs::path folder = run.output_dir;
-  const fs::path epochs = folder / ("epochs-" + run.id.text);
   const Owner owner = owner_of(folder);
   add(folder / ("checkpoint-" + run.id.text + ".pt"),
       "the checkpoint that the training goes on from", found.files);
   if (is_of_other(owner, run)) {
     found.other_run = owner.run;
-    add_epochs(epochs, found.files);
+    add_saved(folder, run.id.text, found.files);
     return found;
   }
   const bool has_results = owner.run == run.id.text;
@@ -100,7 +106,11 @@ RunFiles files_of(const storage::RunRow& run) {
     if (is_result && !has_results) continue;
     add(folder / known.name, known.what, found.files);
   }
-  add_epochs(epochs, found.files);
+  if (!has_results) {
+    add(folder / ("model_best-" + run.id.text + ".pt"), "the weights at the best evaluation so far",
+        found.files);
+  }
+  add_saved(folder, run.id.text, found.files);
   std::vector<fs::path> logs;
   std::error_code failed;
   for (fs::directory_iterator entry(folder / "log", failed), end; !failed && entry != end;

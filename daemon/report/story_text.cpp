@@ -7,6 +7,7 @@
 
 #include "base/printable.hpp"
 #include "base/text.hpp"
+#include "daemon/report/lineage.hpp"
 #include "daemon/report/memory_fallback.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
@@ -47,6 +48,10 @@ std::string opening(const RunRecord& record) {
   const storage::RunRow& run = record.run;
   std::string text = fmt::format("Run {} of {}, started {}: {}.\n", run.id.text, run.recipe_name,
                                  time_text(run.started_unix_ns), state_text(run));
+  if (const std::string extended = extended_run(run); !extended.empty()) {
+    text += "It goes on with the training of run " + extended +
+            ", from which its configuration and all rates but that of its own training are.\n";
+  }
   if (!run.error.empty()) text += "It ended with an error: " + run.error + ".\n";
   if (const std::string note = stand_in_note(run.recipe); !note.empty()) {
     text += "Note: " + note + ".\n";

@@ -26,7 +26,7 @@ std::string told_rate(const Json& event) {
                           get_number(event, "tokens_per_second").value_or(0.0));
 }
 
-std::string rate_of(const storage::RunRow& run, double samples_per_second) {
+std::string run_rate_text(const storage::RunRow& run, double samples_per_second) {
   const auto tokens = static_cast<double>(tokens_per_sample(run.recipe));
   return rate_with_tokens(samples_per_second, samples_per_second * tokens, unit_of(run));
 }

@@ -20,7 +20,7 @@ namespace autotuned::daemon {
 // The rate in an event: `samples_per_second`, with `tokens_per_second` if it is there.
 [[nodiscard]] std::string told_rate(const Json& event);
 // A rate of a run.
-[[nodiscard]] std::string rate_of(const storage::RunRow& run, double samples_per_second);
+[[nodiscard]] std::string run_rate_text(const storage::RunRow& run, double samples_per_second);
 
 // `perplexity` and `bits_per_byte`, whichever `figures` has under its name behind `prefix`: "perplexity 5.931" and
 // "2.568 bits per byte", each between `before` and `after`.

@@ -21,7 +21,7 @@ nanoseconds time_now() {
 
 }  // namespace
 
-ProgressView::ProgressView(std::FILE* out, const ViewOptions& options)
+ProgressView::ProgressView(std::FILE* out, const ScreenView& options)
     : out_(out), options_(options), panel_(out) {
   progress_.started = time_now();
   progress_.is_only_watched = options.is_only_watched;

@@ -13,7 +13,7 @@
 
 namespace autotuned::daemon {
 
-struct ViewOptions {
+struct ScreenView {
   bool is_live = false;  // `out` is a terminal that can draw a panel
   bool is_coloured = false;
   bool is_only_watched = false;  // Ctrl-C leaves the run alone
@@ -24,7 +24,7 @@ struct ViewOptions {
 class ProgressView {
  public:
   // `out` must outlive the view. A live one draws its panel at once.
-  ProgressView(std::FILE* out, const ViewOptions& options);
+  ProgressView(std::FILE* out, const ScreenView& options);
 
   // An event of a session (docs/architecture.md). Unknown events are passed over.
   void show(const Json& event);
@@ -38,7 +38,7 @@ class ProgressView {
   void draw(const std::vector<Line>& lasting);
 
   std::FILE* out_;
-  ViewOptions options_;
+  ScreenView options_;
   RunProgress progress_;
   TerminalPanel panel_;
   bool is_finished_ = false;

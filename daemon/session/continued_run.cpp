@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "base/printable.hpp"
+#include "daemon/report/lineage.hpp"
+#include "daemon/session/output_folder.hpp"
 
 namespace autotuned::daemon {
 namespace {
@@ -33,13 +35,16 @@ Result<std::optional<RunRow>> find_run(const History& history, const SessionRequ
 
 }  // namespace
 
-std::string plan_of(const recipes::Recipe& recipe) {
+std::string plan_of(const recipes::Recipe& recipe, const std::string& extends,
+                    const std::string& schedule) {
   Json plan = {{"seed", recipe.seed},
                {"epochs", nullptr},
                {"steps", nullptr},
                {"output", recipe.output_dir.string()}};
   if (recipe.train.epochs) plan["epochs"] = *recipe.train.epochs;
   if (recipe.train.steps) plan["steps"] = *recipe.train.steps;
+  if (!extends.empty()) plan["extends"] = extends;
+  if (!schedule.empty()) plan["schedule"] = schedule;
   return to_line(plan);
 }
 
@@ -51,10 +56,13 @@ std::string other_run_text(const RunRow& run) {
     if (value.is_number()) what += std::string(field) + " " + value.dump() + ", ";
   }
   const std::string file = get_string(run.recipe, "file").value_or("");
+  std::string options = run.is_tune_only ? " --tune-only" : "";
+  if (!extended_run(run).empty()) options += " --extend";
+  if (const auto schedule = get_string(plan, "schedule")) options += " --schedule " + *schedule;
   return "run " + run.id.text + " of the same job is unfinished and stays as it is (" + what +
          "output " + run.output_dir + "); with these, `autotuned run " +
          (file.empty() ? "RECIPE" : shell_word(file)) + " --output " + shell_word(run.output_dir) +
-         (run.is_tune_only ? " --tune-only" : "") + "` continues it";
+         options + "` continues it";
 }
 
 Result<ClaimedRun> claim_run(const History& history, const SessionRequest& request,
@@ -124,8 +132,8 @@ void remove_spent_checkpoints(const History& history, const std::filesystem::pat
     const auto run = history.run(id);
     const bool is_spent = run && run->id.text == id && run->output_dir == folder.string() &&
                           run->state == storage::RunState::finished && !run->is_tune_only;
-    std::error_code ignored;
-    if (is_spent) std::filesystem::remove(entry->path(), ignored);
+    if (!is_spent) continue;
+    settle_checkpoint(folder, id, member(member(run->recipe, "output"), "keep_state") != false);
   }
 }
 

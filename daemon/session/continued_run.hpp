@@ -21,8 +21,10 @@ struct ClaimedRun {
   Descriptor claim;                    // of that run, see History::claim()
 };
 
-// What the recipe trains beside its job, as RunRow::plan: seed, length and output folder.
-[[nodiscard]] std::string plan_of(const recipes::Recipe& recipe);
+// What the recipe trains beside its job, as RunRow::plan: seed, length and output folder. Of a run that goes on with the
+// training of another one also that run, and what becomes of a schedule that depends on the length (Sequel).
+[[nodiscard]] std::string plan_of(const recipes::Recipe& recipe, const std::string& extends = {},
+                                  const std::string& schedule = {});
 
 // That a run of the job is unfinished which this request does not go on with, and what does; one line.
 [[nodiscard]] std::string other_run_text(const storage::RunRow& run);
@@ -48,8 +50,8 @@ struct ClaimedRun {
 // For people, where that failed.
 [[nodiscard]] std::string unstored_end_text(const storage::RunRow& run, const Error& error);
 
-// Removes checkpoints of finished trainings from this folder, which a process leaves if it is killed after it
-// saved the model. REQUIRES: the folder is locked.
+// Settles the checkpoints of finished trainings in this folder (settle_checkpoint()), which a process leaves if it is killed
+// after it saved the model. REQUIRES: the folder is locked.
 void remove_spent_checkpoints(const storage::History& history, const std::filesystem::path& folder);
 
 // Stores the faults that the run has not recorded yet: the same fault may be reported more than once.

@@ -88,4 +88,17 @@ Result<OutputFolder> open_output_folder(const fs::path& folder, const std::strin
   return output;
 }
 
+void settle_checkpoint(const fs::path& folder, const std::string& run, bool keeps_state) {
+  const fs::path checkpoint = folder / ("checkpoint-" + run + ".pt");
+  const fs::path state = folder / kTrainingState;
+  std::error_code ignored;
+  if (!fs::exists(checkpoint, ignored)) return;
+  if (keeps_state) {
+    fs::rename(checkpoint, state, ignored);
+    return;
+  }
+  fs::remove(state, ignored);
+  fs::remove(checkpoint, ignored);
+}
+
 }  // namespace autotuned::daemon

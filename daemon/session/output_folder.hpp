@@ -25,4 +25,13 @@ struct OutputFolder {
 [[nodiscard]] Result<OutputFolder> open_output_folder(const std::filesystem::path& folder,
                                                       const std::string& holder);
 
+// In the output folder: the state at the end of the training whose model lies there.
+inline constexpr const char* kTrainingState = "training_state.pt";
+
+// What becomes of the last checkpoint of a run once its model is in the folder: the state from which another run goes on, or
+// nothing. The state of an earlier model goes in both cases. Does nothing if the checkpoint has gone; what cannot be done
+// is left for the next run. REQUIRES: the folder is locked.
+void settle_checkpoint(const std::filesystem::path& folder, const std::string& run,
+                       bool keeps_state);
+
 }  // namespace autotuned::daemon

@@ -99,7 +99,7 @@ Result<int> RunningSession::run() {
   }
   if (auto written = write_best(); !written) return end_with(written.error());
   if (!request_.tune_only) {
-    if (auto saved = job_->save(model()); !saved) return end_with(saved.error());
+    if (auto saved = save_model(); !saved) return end_with(saved.error());
     if (auto checked = check_trained_model(); !checked) return end_with(checked.error());
   }
   auto finished = finish();
@@ -118,7 +118,19 @@ Result<void> RunningSession::open_run() {
                                  recipe_as_given_.to_json()});
   if (!stored) return stored;
 
-  const storage::RunKey key{recipe_hash, environment, plan_of(request_.recipe), request_.tune_only};
+  if (request_.extends) {
+    // One that was killed at its end has not named its state yet.
+    if (output_.lock.is_open()) remove_spent_checkpoints(*history_, request_.recipe.output_dir);
+    auto found = find_sequel(*history_, request_, recipe_hash);
+    if (!found) return tl::unexpected(found.error());
+    auto checked = check_schedule_of(*found, request_.recipe, job_->facts());
+    if (!checked) return checked;
+    sequel_ = *std::move(found);
+  }
+  const storage::RunKey key{recipe_hash, environment,
+                            sequel_ ? plan_of(request_.recipe, sequel_->run, sequel_->schedule)
+                                    : plan_of(request_.recipe),
+                            request_.tune_only};
   auto unfinished = claim_run(*history_, request_, key);
   if (!unfinished) return tl::unexpected(unfinished.error());
   const bool is_continued = unfinished->run.has_value();
@@ -129,9 +141,7 @@ Result<void> RunningSession::open_run() {
     auto other = history_->other_unfinished_run(key);
     if (!other) return tl::unexpected(other.error());
     if (*other) warn({other_run_text(**other)});
-    run_ = new_run(recipe_as_given_, request_, key, knobs_, clock_.unix_time_ns());
-    stored = history_->put_run(run_);
-    if (stored) stored = claim_new_run();
+    stored = begin_run(key);
   }
   if (!stored) return stored;
   has_run_ = true;
@@ -145,7 +155,29 @@ Result<void> RunningSession::open_run() {
           {"is_continued", is_continued},
           {"state", storage::to_string(run_.state)},
           {"device", get_string(job_->facts(), "device").value_or("?")}});
+  if (sequel_) {
+    report({{"event", "note"}, {"text", sequel_text(*sequel_)}});
+  } else if (!is_continued && !request_.tune_only) {
+    // A longer training may be meant to go on with the one that is there.
+    const auto other = find_sequel(*history_, request_, recipe_hash);
+    if (other && other->base) report({{"event", "note"}, {"text", extendable_text(*other)}});
+  }
   return history_->set_patience(patience_of(*control_, history_->path()));
+}
+
+Result<void> RunningSession::begin_run(const storage::RunKey& key) {
+  run_ = new_run(recipe_as_given_, request_, key, knobs_, clock_.unix_time_ns());
+  if (sequel_) {
+    // What was begun on another machine is begun here anew.
+    if (!sequel_->base) {
+      auto base = history_->run(sequel_->run);
+      if (!base) return tl::unexpected(base.error());
+      sequel_->base = *std::move(base);
+    }
+    warn(take_over(*sequel_->base, knobs_, run_));
+  }
+  if (auto stored = history_->put_run(run_); !stored) return stored;
+  return claim_new_run();
 }
 
 Result<void> RunningSession::claim_new_run() {

@@ -19,6 +19,7 @@
 #include "daemon/common/trainer_plugins.hpp"
 #include "daemon/session/known_knobs.hpp"
 #include "daemon/session/output_folder.hpp"
+#include "daemon/session/sequel.hpp"
 #include "daemon/session/session_control.hpp"
 #include "daemon/session/session_device.hpp"
 #include "daemon/trainers/trainer_job.hpp"
@@ -46,6 +47,7 @@ class RunningSession {
 
  private:
   Result<void> open_run();
+  Result<void> begin_run(const storage::RunKey& key);
   Result<void> claim_new_run();
   Result<void> continue_run(storage::RunRow row);
   // Tells of what disturbs the measurements, now and in the story of the run.
@@ -58,6 +60,8 @@ class RunningSession {
   Result<bool> fall_back(const Error& error);
   // Later runs of this job begin with what the training went on with.
   Result<void> keep_what_fits();
+  // The model, and the best one of a training that goes on with another.
+  Result<void> save_model();
   Result<void> write_best();
   // Of the model that was saved: what goes wrong in it changes nothing about that.
   Result<void> check_trained_model();
@@ -108,7 +112,8 @@ class RunningSession {
   std::chrono::nanoseconds start_time_{0};  // of the first trainer
   storage::RunRow run_;
   bool has_run_ = false;
-  int trial_ = 0;  // that is going on; 0: none
+  std::optional<Sequel> sequel_;  // what this run goes on with
+  int trial_ = 0;                 // that is going on; 0: none
   std::vector<TrialRecord> earlier_;
 };
 

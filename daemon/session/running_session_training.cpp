@@ -3,13 +3,17 @@
 #include "daemon/session/running_session.hpp"
 
 #include <optional>
+#include <string>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/file.hpp"
 #include "base/machine/machine_state.hpp"
 #include "daemon/common/exit_codes.hpp"
 #include "daemon/logs/training_log.hpp"
 #include "daemon/report/history_reading.hpp"
+#include "daemon/report/lineage.hpp"
 #include "daemon/report/memory_fallback.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/session/continued_run.hpp"
@@ -30,8 +34,13 @@ constexpr int kTrainingAttempts = 3;
 }  // namespace
 
 Result<void> RunningSession::train() {
+  std::vector<std::string> runs_of_training;  // before this one
+  if (const auto earlier = runs_before(*history_, run_)) {
+    for (const storage::RunRow& run : *earlier)
+      runs_of_training.push_back(run.id.text);
+  }
   std::optional<TrainingLog> log;
-  if (auto opened = TrainingLog::open(output_.log / kTrainingLog, run_.id.text)) {
+  if (auto opened = TrainingLog::open(output_.log / kTrainingLog, run_.id.text, runs_of_training)) {
     log.emplace(*std::move(opened));
   } else {
     warn({opened.error().message()});
@@ -45,9 +54,10 @@ Result<void> RunningSession::train() {
   };
   const MachineState before = read_machine_state();
   const Json as_begun = run_.training;
+  const Json extend = sequel_ ? sequel_->to_request() : Json();
   Result<Json> trained = fail(ErrorKind::internal, "training did not start");
   for (int attempt = 1; attempt <= kTrainingAttempts; ++attempt) {
-    trained = job_->train(trained_configuration(run_), checkpoint(), on_progress);
+    trained = job_->train(trained_configuration(run_), checkpoint(), on_progress, extend);
     if (trained || control_->is_requested()) break;
     const ErrorKind kind = trained.error().kind;
     if (kind == ErrorKind::out_of_memory) {
@@ -106,6 +116,25 @@ Result<void> RunningSession::keep_what_fits() {
   return history_->put_best(row);
 }
 
+Result<void> RunningSession::save_model() {
+  if (auto saved = job_->save(model()); !saved) return tl::unexpected(saved.error());
+  if (!sequel_) return {};
+  for (const char* const ending : {".pt", "_ema.pt"}) {
+    const std::filesystem::path best =
+        request_.recipe.output_dir / ("model_best-" + run_.id.text + ending);
+    std::error_code failed;
+    // None where no evaluation was better than those of the run before.
+    if (!std::filesystem::exists(best, failed)) continue;
+    std::filesystem::rename(best, request_.recipe.output_dir / ("model_best" + std::string(ending)),
+                            failed);
+    if (failed) {
+      return tl::unexpected(
+          system_error(failed.value(), "cannot name the best model", best.string()));
+    }
+  }
+  return {};
+}
+
 Result<void> RunningSession::write_best() {
   recipes::Recipe best =
       recipes::with_configuration(request_.recipe, trained_configuration(run_), knobs_);
@@ -147,7 +176,7 @@ Result<int> RunningSession::conclude_finished() {
   // Only now is there nothing left to resume.
   std::error_code ignored;
   if (!request_.tune_only && std::filesystem::exists(model(), ignored)) {
-    std::filesystem::remove(checkpoint(), ignored);
+    settle_checkpoint(request_.recipe.output_dir, run_.id.text, request_.recipe.keeps_state);
   }
   return conclude(0);
 }

@@ -240,7 +240,8 @@ std::int64_t TrainerJob::memory_left_for(const TrainerClient& client) {
 
 Result<Json> TrainerJob::train(const Configuration& configuration,
                                const std::filesystem::path& checkpoint,
-                               const std::function<void(const Json&)>& on_progress) {
+                               const std::function<void(const Json&)>& on_progress,
+                               const Json& extend) {
   // A fresh process: nothing of the trials is left in it, neither memory nor settings.
   stop();
   has_trained_ = false;
@@ -253,15 +254,15 @@ Result<Json> TrainerJob::train(const Configuration& configuration,
   TrainingAdvance advance;
   // The user's own job, which the kernel may judge.
   (*trainer)->client.limit_memory(0);
+  Json fields = {{"configuration", configuration.to_json()},
+                 {"checkpoint_path", checkpoint.string()},
+                 {"resume", true},
+                 {"takes_other_batch_size", true},
+                 {"checkpoint_every_ns", spec_.recipe.checkpoint_every.count()},
+                 {"progress_every_ns", kProgressEvery.count()}};
+  if (!extend.is_null()) fields["extend"] = extend;
   auto trained = (*trainer)->client.request(
-      "train",
-      {{"configuration", configuration.to_json()},
-       {"checkpoint_path", checkpoint.string()},
-       {"resume", true},
-       {"takes_other_batch_size", true},
-       {"checkpoint_every_ns", spec_.recipe.checkpoint_every.count()},
-       {"progress_every_ns", kProgressEvery.count()}},
-      kSilenceLimit,
+      "train", std::move(fields), kSilenceLimit,
       [&](const Json& told) {
         if (member(told, "damaged").is_null() && member(told, "warning").is_null()) {
           on_progress(told);

@@ -102,9 +102,10 @@ class TrainerJob final : public tuner::TrainingBackend {
 
   // Trains to the recipe's end with `configuration` in a trainer of its own; every other one is
   // stopped first. Returns the answer to `train`, and leaves that trainer for save(), and for compare_updates() from where
-  // the training has come to (tuner::CheckedSteps::reached).
+  // the training has come to (tuner::CheckedSteps::reached). `extend` is that field of `train`: where to start from when the
+  // checkpoint is not there; null: from the initial state.
   Result<Json> train(const Configuration& configuration, const std::filesystem::path& checkpoint,
-                     const std::function<void(const Json&)>& on_progress);
+                     const std::function<void(const Json&)>& on_progress, const Json& extend = {});
   // Stops its trainers (SIGSTOP) until it is asked something again: another job is going to be measured.
   void rest() { suspend_others(nullptr); }
   // Writes the model that train() left.

@@ -31,6 +31,7 @@ TEST(RecipeYaml, ReadsBackAsTheSameRecipe) {
   with("start: {loader.workers: 2, optimizer.set_to_none: on, precision.autocast: off}\n");
   with("start: {env.A: 'on', env.B: '# no comment', env.C: \"a\\\"b\\\\\", env.D: '1'}\n");
   with("output: {dir: out, save_every: 5, keep: 2}\n");
+  with("output: {dir: out, save_every_steps: 500, keep: 1, keep_state: false}\n");
   with("output: {dir: 'a: b, {c}'}\ndevice: cuda:3\nseed: 9223372036854775807\n");
   with("schedule: {type: cosine, warmup_ratio: 0.05, min_lr_ratio: 1/3}\nloss: mse\n");
   with("schedule: {type: cosine, warmup_epochs: 0.5}\n");
@@ -108,6 +109,17 @@ TEST(RecipeYaml, KeepsTheSamplesOfAWarmup) {
   const Recipe result = with_configuration(
       recipe, recipe.starting_configuration(sample_knobs()).with(change), sample_knobs());
   EXPECT_EQ(result.schedule.parameters.at("warmup_steps"), 3);  // 80 samples and more
+}
+
+TEST(RecipeYaml, KeepsTheSamplesBetweenTwoSavedFiles) {
+  const Recipe recipe =
+      right(std::string(kQuickRecipe) + "output: {save_every_steps: 10, save_every: 3}\n");
+  Configuration change;
+  change.set("batch_size", std::int64_t{32});
+  const Recipe result = with_configuration(
+      recipe, recipe.starting_configuration(sample_knobs()).with(change), sample_knobs());
+  EXPECT_EQ(result.save_every_steps, 3);  // 80 samples and more
+  EXPECT_EQ(result.save_every_epochs, 3);
 }
 
 TEST(RecipeYaml, KeepsTheJobWhenTheBestIsTheStart) {

@@ -36,6 +36,37 @@ void expect_near(const std::vector<double>& actual, const std::array<double, kCo
     EXPECT_NEAR(actual[i], expected[i], 1e-11) << i;
 }
 
+TEST(Schedule, KnowsWhatOfItDependsOnTheLength) {
+  const auto dependence = [](const std::string& schedule) {
+    return length_dependence(with(schedule).schedule);
+  };
+  EXPECT_EQ(length_dependence(right(kQuickRecipe).schedule), LengthDependence::none);
+  for (const char* none :
+       {"{type: constant, warmup_steps: 7}", "{type: step, step_epochs: 2, warmup_epochs: 1}",
+        "{type: multi_step, epochs: [2, 5]}", "{type: exponential, gamma: 0.9}"})
+    EXPECT_EQ(dependence(none), LengthDependence::none) << none;
+  EXPECT_EQ(dependence("{type: exponential, gamma: 0.9, warmup_ratio: 0.1}"),
+            LengthDependence::warmup);
+  for (const char* course :
+       {"{type: cosine}", "{type: polynomial, warmup_steps: 3}", "{type: one_cycle}"})
+    EXPECT_EQ(dependence(course), LengthDependence::course) << course;
+}
+
+// So that a training which goes on from a shorter one's end ends in the same bits.
+TEST(Schedule, DoesNotDependOnTheLengthByRoundingEither) {
+  for (const char* schedule : {"{type: exponential, gamma: 0.7, warmup_epochs: 1.5}",
+                               "{type: constant, warmup_steps: 13}"}) {
+    const Typed typed = with(schedule).schedule;
+    for (std::int64_t seen = 0; seen < 300; seen += 10) {
+      const auto factor_of = [&](std::int64_t samples) {
+        return schedule_factor(
+            typed, seen, {.samples_per_epoch = 70, .samples = samples, .samples_per_step = 10});
+      };
+      EXPECT_EQ(factor_of(300), factor_of(1'130)) << schedule << " " << seen;
+    }
+  }
+}
+
 TEST(Schedule, ConstantIsExactlyOne) {
   for (const double factor : course("{type: constant}", 20))
     EXPECT_EQ(factor, 1.0);

@@ -230,6 +230,10 @@ void Job::set_rate_factor(double factor) {
   state_->set_rate_factor(factor);
 }
 
+void Job::begin_schedule() {
+  state_->begin_schedule();
+}
+
 double Job::last_learning_rate() const {
   return state_->last_learning_rate();
 }

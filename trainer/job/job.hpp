@@ -291,6 +291,8 @@ class Job {
   // Multiplies the learning rate besides the schedule: 1 in the initial state; checkpoints carry it.
   [[nodiscard]] double rate_factor() const;
   void set_rate_factor(double factor);
+  // The course of the schedule begins anew with the next step and ends with the training; checkpoints carry where it began.
+  void begin_schedule();
   // Of the last step that this object made; 0 before the first.
   [[nodiscard]] double last_learning_rate() const;
 

@@ -24,6 +24,7 @@ namespace {
 
 constexpr const char* kInitial = "initial";
 constexpr const char* kRateFactor = "schedule/factor";
+constexpr const char* kScheduleBegin = "schedule/begin";
 // For other damaged files, when the job has ended: less than a person or a time limit would wait for.
 constexpr std::chrono::nanoseconds kMostSearching = std::chrono::seconds(10);
 
@@ -99,10 +100,6 @@ std::string restart_part(const Configuration& configuration,
     part += (part.empty() ? "" : " ") + name + "=" + text;
   }
   return part;
-}
-
-tl::unexpected<Error> no_checkpoint(const std::string& name) {
-  return fail(ErrorKind::not_found, "there is no checkpoint of this name", name);
 }
 
 }  // namespace
@@ -350,6 +347,9 @@ Checkpoint Job::State::capture(HostMemory memory) {
   if (rate_factor_ != 1.0) {
     checkpoint.others.emplace_back(kRateFactor, at::full({}, rate_factor_, at::kDouble));
   }
+  if (schedule_begin_ != 0) {
+    checkpoint.others.emplace_back(kScheduleBegin, at::full({}, schedule_begin_, at::kLong));
+  }
   return checkpoint;
 }
 
@@ -359,18 +359,11 @@ double Job::State::learning_rate() const {
   const std::int64_t samples_per_epoch =
       recipe_.train.drop_last ? plan.steps_per_epoch * batch_size : this->samples_per_epoch();
   return recipe_.learning_rate_at(batch_size) * rate_factor_ *
-         recipes::schedule_factor(recipe_.schedule, samples_,
-                                  {.samples_per_epoch = samples_per_epoch,
-                                   .samples = plan.samples,
-                                   .samples_per_step = recipe_.train.batch_size});
-}
-
-Result<std::int64_t> Job::State::keep(const std::string& name) {
-  Checkpoint checkpoint = capture();
-  checkpoint.outputs = std::exchange(outputs_, {});
-  const std::int64_t bytes = checkpoint.bytes();
-  checkpoints_[name] = std::move(checkpoint);
-  return bytes;
+         recipes::schedule_factor(
+             recipe_.schedule, std::max<std::int64_t>(samples_ - schedule_begin_, 0),
+             {.samples_per_epoch = samples_per_epoch,
+              .samples = std::max<std::int64_t>(plan.samples - schedule_begin_, 1),
+              .samples_per_step = recipe_.train.batch_size});
 }
 
 Result<void> Job::State::restore(const std::string& name,
@@ -390,8 +383,11 @@ Result<void> Job::State::restore(const std::string& name,
   steps_ = place ? place->steps : (*checkpoint)->steps;
   samples_ = place ? place->samples.value_or((*checkpoint)->samples) : (*checkpoint)->samples;
   rate_factor_ = 1.0;
-  for (const auto& [saved, tensor] : (*checkpoint)->others)
+  schedule_begin_ = 0;
+  for (const auto& [saved, tensor] : (*checkpoint)->others) {
     if (saved == kRateFactor) rate_factor_ = tensor.item<double>();
+    if (saved == kScheduleBegin) schedule_begin_ = tensor.item<std::int64_t>();
+  }
   return {};
 }
 
@@ -402,18 +398,9 @@ TrainingPlace Job::State::place() const {
 
 Result<void> Job::State::drop(const std::string& name) {
   if (name == kInitial) return fail(ErrorKind::invalid, "is always kept", name);
-  if (checkpoints_.erase(name) == 0) return no_checkpoint(name);
+  if (auto found = find(name); !found) return tl::unexpected(found.error());
+  checkpoints_.erase(name);
   return {};
-}
-
-Result<const Checkpoint*> Job::State::find(const std::string& name) const {
-  const auto found = checkpoints_.find(name);
-  if (found == checkpoints_.end()) return no_checkpoint(name);
-  return &found->second;
-}
-
-void Job::State::put(const std::string& name, Checkpoint checkpoint) {
-  checkpoints_[name] = std::move(checkpoint);
 }
 
 Error Job::State::told_with_others(Error error, const input::Dataset& data,

@@ -105,6 +105,7 @@ class Job::State {
   [[nodiscard]] std::int64_t samples() const { return samples_; }
   [[nodiscard]] double rate_factor() const { return rate_factor_; }
   void set_rate_factor(double factor) { rate_factor_ = factor; }
+  void begin_schedule() { schedule_begin_ = samples_; }
   [[nodiscard]] double last_learning_rate() const { return last_learning_rate_; }
 
  private:
@@ -257,6 +258,7 @@ class Job::State {
   std::int64_t steps_ = 0;
   std::int64_t samples_ = 0;
   double rate_factor_ = 1.0;
+  std::int64_t schedule_begin_ = 0;  // in samples
   double last_learning_rate_ = 0.0;  // of the step before
   RankGroup* ranks_ = nullptr;
   std::int64_t rank_step_ns_ =

@@ -9,10 +9,12 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "profiler/spans.hpp"
 #include "trainer/job/best_evaluation.hpp"
 #include "trainer/job/plateau.hpp"
+#include "trainer/job/saved_weights.hpp"
 #include "trainer/job/test_figures.hpp"
 
 namespace autotuned::trainer {
@@ -41,6 +43,7 @@ class Training {
         ranks_(job.recipe().train.ranks),
         is_leader_(job.ranks() == nullptr || job.ranks()->is_leader()),
         evaluates_epochs_(job.recipe().evaluation && job.recipe().evaluation->every == "epoch"),
+        saves_(job.recipe(), job.configuration().integer("batch_size"), plan_.steps_per_epoch),
         best_(job.recipe().evaluation),
         plateau_(job.recipe().schedule) {}
 
@@ -73,19 +76,27 @@ class Training {
     if (!std::filesystem::is_directory(folder, ignored)) {
       return fail(ErrorKind::not_found, "there is no such folder for checkpoints", folder.string());
     }
-    if (!request_.resume || !std::filesystem::exists(request_.checkpoint_path, ignored)) {
-      return job_.restore("initial");
+    if (request_.resume && std::filesystem::exists(request_.checkpoint_path, ignored)) {
+      return start_from(request_.checkpoint_path, identity(), "delete it to train from the start");
     }
-    const auto note = job_.import_from(request_.checkpoint_path, kCheckpoint);
+    if (!request_.extend) return job_.restore("initial");
+    Json expected = identity();
+    expected["run"] = request_.extend->run;
+    auto started = start_from(request_.extend->state, expected, "train anew, without --extend");
+    return started ? begin_sequel() : started;
+  }
+
+  Result<void> start_from(const std::filesystem::path& file, const Json& expected,
+                          const char* remedy) {
+    const auto note = job_.import_from(file, kCheckpoint);
     if (!note) return tl::unexpected(note.error());
-    const auto read = parse_json(*note, request_.checkpoint_path.string());
+    const auto read = parse_json(*note, file.string());
     if (!read) return tl::unexpected(read.error());
-    const Json expected = identity();
     for (const auto& [field, value] : expected.items()) {
       if (member(*read, field.c_str()) == value) continue;
       if (field == kBatchSize && request_.takes_other_batch_size) continue;
-      return fail(ErrorKind::invalid, "the checkpoint is of another " + field,
-                  request_.checkpoint_path.string(), "delete it to train from the start");
+      return fail(ErrorKind::invalid, "the checkpoint is of another " + field, file.string(),
+                  remedy);
     }
     if (auto restored = job_.restore(kCheckpoint); !restored) return restored;
     summary_.resumed_from_step = job_.steps();
@@ -98,6 +109,25 @@ class Training {
     evaluated_step_ = get_integer(*read, "evaluated_step").value_or(job_.steps());
     if (auto moved = count_in_own_steps(*read); !moved) return moved;
     return job_.drop(kCheckpoint);
+  }
+
+  // At the end of the other run, whose decisions have been read.
+  Result<void> begin_sequel() {
+    if (is_over_) {
+      return fail(ErrorKind::invalid,
+                  "evaluate.patience has ended the training after epoch " +
+                      std::to_string(job_.steps() / plan_.steps_per_epoch) +
+                      ", and would end a longer one there, too",
+                  "evaluate.patience", "raise it, or leave it out");
+    }
+    if (job_.steps() >= plan_.steps) {
+      return fail(ErrorKind::invalid,
+                  "the training has " + std::to_string(job_.steps()) +
+                      " steps already, and is to have " + std::to_string(plan_.steps),
+                  "train", "raise epochs or steps");
+    }
+    if (request_.extend->restarts_schedule) job_.begin_schedule();
+    return {};
   }
 
   // After a restore from a checkpoint of another batch size.
@@ -123,7 +153,7 @@ class Training {
 
   Result<void> go() {
     bool is_evaluated = false;
-    if (job_.steps() > 0) save_epoch();
+    if (job_.steps() > 0) save_due();
     if (misses_evaluation()) {
       if (auto evaluated = evaluate(); !evaluated) return evaluated;
       if (summary_.was_cancelled) return stop();
@@ -139,7 +169,7 @@ class Training {
         if (summary_.was_cancelled) return stop();
         is_evaluated = true;
       }
-      save_epoch();
+      save_due();
       if (!is_leader_) continue;
       if (auto looked = look_at_checkpoint(); !looked) miss_checkpoint(looked.error());
       if (now_ns() >= next_checkpoint_ns_ && job_.steps() < plan_.steps && !is_over_) {
@@ -171,9 +201,9 @@ class Training {
     const std::int64_t steps_before = job_.steps();
     const std::int64_t start = now_ns();
     const StretchLimits limits{
-        .steps = plan_.steps - steps_before,
+        .steps = std::min(plan_.steps - steps_before, saves_.steps_to_next(steps_before)),
         .deadline_ns = std::min(next_checkpoint_ns_, progress_.ns + request_.progress_every_ns),
-        .stops_at_epoch_end = evaluates_epochs_ || job_.recipe().save_every_epochs};
+        .stops_at_epoch_end = evaluates_epochs_ || saves_.counts_epochs()};
     auto stretch = job_.advance(limits, is_cancelled_);
     if (!stretch) return stretch;
     summary_.duration_ns += now_ns() - start;
@@ -258,27 +288,23 @@ class Training {
   }
 
   void save_best() {
-    if (is_leader_ && job_.recipe().evaluation->saves_best) save("model_best.pt");
+    if (!is_leader_ || !job_.recipe().evaluation->saves_best) return;
+    save(request_.extend ? "model_best-" + id_of_run() + ".pt" : "model_best.pt");
   }
 
-  // At the end of an epoch whose weights the recipe wants, save them; those of older epochs go.
-  void save_epoch() {
-    const std::int64_t every = job_.recipe().save_every_epochs.value_or(0);
-    const std::int64_t epoch = job_.steps() / plan_.steps_per_epoch;
-    if (!is_leader_ || every == 0 || job_.steps() % plan_.steps_per_epoch != 0 ||
-        epoch % every != 0)
-      return;
+  // After a step whose weights the recipe wants, save them; older ones go.
+  void save_due() {
+    if (!is_leader_) return;
+    const std::vector<std::string> names = saves_.due_after(job_.steps());
+    if (names.empty()) return;
     const std::int64_t start = now_ns();
     // A folder of this run: what an earlier training has left, or somebody else, is neither replaced nor mistaken for it.
-    const std::string folder = "epochs-" + id_of_run();
+    const std::string folder = "weights-" + id_of_run();
     std::error_code ignored;
-    std::filesystem::create_directory(beside(folder), ignored);  // if it fails, so does the file
-    save(folder + "/model_epoch_" + std::to_string(epoch) + ".pt");
-    const std::int64_t old = epoch - every * job_.recipe().kept_saves;
-    for (const char* form : {".pt", "_ema.pt"}) {
-      const std::string name = folder + "/model_epoch_" + std::to_string(old) + form;
-      if (old > 0) std::filesystem::remove(beside(name), ignored);
-    }
+    std::filesystem::create_directory(beside(folder), ignored);  // if it fails, so do the files
+    for (const std::string& name : names)
+      save(folder + "/" + name + ".pt");
+    saves_.remove_old(beside(folder));
     progress_.ns += now_ns() - start;
   }
 
@@ -324,6 +350,7 @@ class Training {
 
   std::string note() const {
     Json note = identity();
+    note["run"] = id_of_run();
     note["duration_ns"] = summary_.duration_ns;
     note["evaluation_ns"] = summary_.evaluation_ns;
     note["final_loss"] = summary_.final_loss;
@@ -397,6 +424,7 @@ class Training {
   bool is_leader_;
   bool is_over_ = false;  // no evaluation has been better for too long
   bool evaluates_epochs_;
+  SavedWeights saves_;
   BestEvaluation best_;
   bool is_figure_missed_ = false;  // by an evaluation, and said
   Plateau plateau_;

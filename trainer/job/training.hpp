@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "base/json.hpp"
 #include "base/result.hpp"
@@ -32,10 +33,21 @@ struct TrainingPlan {
                                        const recipes::TrainLength& length,
                                        std::int64_t train_samples, TrainingPlace place);
 
+// Going on with the training of another run from its end (`run --extend`).
+struct ExtendRequest {
+  std::filesystem::path state;  // its checkpoint at the end
+  std::string run;              // its id, which the checkpoint must name
+  // The course of the learning rate begins anew there; otherwise it is that of the whole length.
+  bool restarts_schedule = false;
+};
+
 struct TrainRequest {
-  std::filesystem::path checkpoint_path;
-  bool resume = false;                  // from checkpoint_path, when it is there
-  bool takes_other_batch_size = false;  // also from a checkpoint of another batch size
+  std::filesystem::path checkpoint_path;  // checkpoint-RUN.pt: RUN is the id of this run
+  bool resume = false;                    // from checkpoint_path, when it is there
+  bool takes_other_batch_size = false;    // also from a checkpoint of another batch size
+  // Where to start from when it is not; nothing: from the initial state. The best model of an extended training gets a name
+  // of its own, model_best-RUN.pt, so that what the other run has left stays whole.
+  std::optional<ExtendRequest> extend;
   std::int64_t checkpoint_every_ns = 600'000'000'000;
   std::int64_t progress_every_ns = 500'000'000;
 };
@@ -72,9 +84,12 @@ using ProgressSink = std::function<void(const Json&)>;
 // checkpoint. Samples are those of all ranks; losses are the leader's.
 //
 // From a checkpoint of another batch size it goes on at the same sample, in steps of its own size, if the request permits it.
+// A training that goes on from another run's end is bit for bit one that was so long from the start, where the learning rate
+// does not depend on the length.
 //
-// ErrorKind::invalid: the loss is not finite (names the step), or the checkpoint is of another recipe or
-// seed, or of another batch size without permission.
+// ErrorKind::invalid: the loss is not finite (names the step), the checkpoint is of another recipe, seed or run, or of another batch size without permission,
+// or there is nothing to extend: it has as many steps already, or evaluate.patience has ended it. ErrorKind::not_found: the
+// state to extend is not there.
 [[nodiscard]] Result<TrainingSummary> train(Job& job, const TrainRequest& request,
                                             const ProgressSink& on_progress,
                                             const CancelCheck& is_cancelled);

@@ -51,6 +51,17 @@ TEST(SessionRequest, KnowsWhatTheRecipeSaysWhereAnOptionSaysOtherwise) {
   EXPECT_EQ(SessionRequest::from_json(sent.to_json())->recipe_budget, std::chrono::minutes(7));
 }
 
+TEST(SessionRequest, KnowsThatATrainingIsToGoOn) {
+  SessionRequest sent = sample();
+  EXPECT_FALSE(SessionRequest::from_json(sent.to_json())->extends);
+  sent.extends = true;
+  sent.extended_schedule = "stretch";
+  const auto received = SessionRequest::from_json(sent.to_json());
+  ASSERT_TRUE(received) << received.error().message();
+  EXPECT_TRUE(received->extends);
+  EXPECT_EQ(received->extended_schedule, "stretch");
+}
+
 TEST(SessionRequest, MissingFieldIsNamed) {
   for (const char* field : {"recipe", "history", "retune", "tune_only", "is_ablated",
                             "continue_run", "block_limit_ns"}) {

@@ -120,6 +120,53 @@ TEST(DataFolders, TablesNameTheirPictures) {
   EXPECT_EQ(found.count, 12);
 }
 
+TEST(DataFolders, TablesHaveNumbersOrTags) {
+  const TemporaryFolder numbers;
+  tests::write_data(numbers, "", "numbers");
+  DataFolder found = look(numbers);
+  EXPECT_EQ(found.data, "type: image_targets, index: table.tsv");
+  EXPECT_EQ(found.targets, TargetKind::numbers);
+  EXPECT_EQ(found.classes, 2);
+  EXPECT_EQ(found.shorter_side, 37);
+  EXPECT_EQ(found.found, "12 pictures with 2 numbers (age, height) in the table table.tsv");
+  const TemporaryFolder tags;
+  tests::write_data(tags, "", "tags");
+  found = look(tags);
+  EXPECT_EQ(found.data, "type: image_tags, index: table.csv");
+  EXPECT_EQ(found.found, "12 pictures with 3 tags (cat, dog, emu) in the table table.csv");
+  const TemporaryFolder lists;
+  tests::write_data(lists, "", "tag_lists");
+  found = look(lists);
+  EXPECT_EQ(found.targets, TargetKind::tags);
+  EXPECT_EQ(found.classes, 2);
+}
+
+TEST(DataFolders, TablesOfTestsLieBesideTheirTraining) {
+  const TemporaryFolder folder;
+  tests::write_data(folder, "", "numbers");
+  folder.write("val.csv", "file,age,height\nall/1.jpg,1,2.5\nall/2.jpg,2,2\n");
+  folder.write("test.csv", "file,age\nall/1.jpg,1.5\nall/2.jpg,2\n");
+  folder.write("faces.csv", "file,age\nall/1.jpg,1.5\nall/2.jpg,unknown\n");
+  const DataFolder found = look(folder);
+  EXPECT_EQ(found.data, "type: image_targets, index: table.tsv");
+  EXPECT_EQ(found.test_data, "type: image_targets, index: val.csv");
+  EXPECT_THAT(found.found, HasSubstr(", 2 more in val.csv"));
+  EXPECT_THAT(found.notes,
+              ElementsAre(HasSubstr("table test.csv is left out: it has other columns"),
+                          HasSubstr("table faces.csv is left out: line 3 has \"unknown\"")));
+}
+
+TEST(DataFolders, FoldersMayBeClassesBesideATable) {
+  const TemporaryFolder folder;
+  tests::write_data(folder, "", "classes");
+  folder.write("widths.csv", "file,width\ncat/1.jpg,3.5\ndog/1.jpg,2\n");
+  const DataFolder found = look(folder);
+  EXPECT_EQ(found.targets, TargetKind::numbers);
+  EXPECT_THAT(found.notes,
+              ElementsAre("the folders could be classes (60 pictures in 3 classes): for these, "
+                          "move the table widths.csv elsewhere"));
+}
+
 TEST(DataFolders, ArraysAndShards) {
   const TemporaryFolder idx;
   tests::write_data(idx, "", "idx");

@@ -18,9 +18,9 @@
 namespace autotuned::tests {
 
 inline const std::vector<std::string>& kinds_of_data() {
-  static const std::vector<std::string> kKinds = {"classes", "parts", "plain",   "masks",
-                                                  "table",   "idx",   "cifar10", "npy",
-                                                  "tar",     "text",  "tokens",  "nothing"};
+  static const std::vector<std::string> kKinds = {
+      "classes", "parts",   "plain", "masks", "table", "numbers", "tags",   "tag_lists",
+      "idx",     "cifar10", "npy",   "tar",   "text",  "tokens",  "nothing"};
   return kKinds;
 }
 
@@ -75,6 +75,18 @@ inline void write_data(const TemporaryFolder& folder, const std::string& base,
               (i % 2 == 0 ? "even\n" : "odd\n");
     }
     folder.write(base + "table.csv", rows);
+  } else if (kind == "numbers" || kind == "tags" || kind == "tag_lists") {
+    pictures("all/", 12);
+    const bool has_tabs = kind == "numbers";
+    std::string rows =
+        has_tabs ? "file\tage\theight\n" : (kind == "tags" ? "file,cat,dog,emu\n" : "file,tags\n");
+    for (int i = 0; i < 12; ++i) {
+      rows += "all/" + std::to_string(i) + (i % 5 == 0 ? ".JPG" : ".jpg");
+      if (has_tabs) rows += "\t" + std::to_string(i) + "\t1." + std::to_string(i) + "\n";
+      if (kind == "tags") rows += i % 2 == 0 ? ",1,0,1\n" : ",0,0,1\n";
+      if (kind == "tag_lists") rows += i % 2 == 0 ? ",cat|dog\n" : ",\n";
+    }
+    folder.write(base + (has_tabs ? "table.tsv" : "table.csv"), rows);
   } else if (kind == "idx") {
     for (const auto& [name, count] : {std::pair{"train", 64}, std::pair{"t10k", 16}}) {
       const auto bytes = static_cast<std::size_t>(count);

@@ -72,6 +72,31 @@ TEST(StarterRecipe, HasAModelForMasks) {
               HasSubstr("# Mean IoU on a tenth of the samples"));
 }
 
+TEST(StarterRecipe, FitsTheTargetsOfATable) {
+  const TemporaryFolder numbers;
+  tests::write_data(numbers, "", "numbers");
+  const std::string regression = recipe_for(numbers);
+  EXPECT_THAT(regression, HasSubstr("# An output for each number: age, height. "));
+  EXPECT_THAT(regression, HasSubstr("model: {type: simple_cnn, classes: 2}"));
+  EXPECT_THAT(regression, HasSubstr("\nloss: mse "));
+  EXPECT_THAT(regression, HasSubstr("  - resize: {size: 32}"));
+  EXPECT_THAT(regression, Not(HasSubstr("random_resized_crop")));
+  const TemporaryFolder tags;
+  tests::write_data(tags, "", "tags");
+  const std::string labels = recipe_for(tags);
+  EXPECT_THAT(labels, HasSubstr("# An output for each tag: cat, dog, emu. "));
+  EXPECT_THAT(labels, HasSubstr("\nloss: bce "));
+  EXPECT_THAT(labels, HasSubstr("random_resized_crop"));
+  // With enough of them a part is tested on, by other figures.
+  DataFolder many{.samples = Samples::pictures};
+  many.data = "type: image_targets, index: table.csv";
+  many.count = 1000;
+  many.targets = TargetKind::numbers;
+  many.classes = 1;
+  EXPECT_THAT(starter_recipe(many, {.name = "mine", .recipe = "recipe.yaml"}),
+              HasSubstr("# Mean absolute error and R² on a tenth of the samples"));
+}
+
 TEST(StarterRecipe, OfATextHasAModelForIt) {
   const TemporaryFolder folder;
   tests::write_data(folder, "", "text");

@@ -93,6 +93,23 @@ TEST_F(TrainingLogTest, GoesOnBehindTheSameRunAndDropsAnother) {
   EXPECT_THAT(steps_of(read_training_log(file_, "r-2")), ElementsAre(1));
 }
 
+// A run that goes on with the training of another one: what the other has written stays, and belongs to it.
+TEST_F(TrainingLogTest, GoesOnBehindARunWhoseTrainingItExtends) {
+  {
+    TrainingLog log = open("r-1");
+    EXPECT_TRUE(log.add(step_told(10), 1, seconds(1)));
+    EXPECT_TRUE(log.add(step_told(20), 2, seconds(2)));
+  }
+  for (const char* run : {"r-2", "r-3"}) {  // the first of them failed
+    auto log = TrainingLog::open(file_, run, {"r-1"});
+    ASSERT_TRUE(log) << log.error().message();
+    EXPECT_TRUE(log->add(step_told(21), 3, seconds(1)));
+  }
+  EXPECT_THAT(steps_of(read_training_log(file_, "r-3", {"r-1"})), ElementsAre(10, 20, 21));
+  EXPECT_EQ(read_training_log(file_, "r-3", {"r-1"}).back().at("run"), "r-3");
+  EXPECT_THAT(steps_of(read_training_log(file_, "r-1")), ElementsAre(10, 20));
+}
+
 TEST_F(TrainingLogTest, SaysThatItCannotBeWritten) {
   const auto log = TrainingLog::open(folder_ / "none/training.jsonl", "r-1");
   ASSERT_FALSE(log);

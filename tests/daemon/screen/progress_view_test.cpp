@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-std::string shown(const ViewOptions& options, const std::vector<Json>& events) {
+std::string shown(const ScreenView& options, const std::vector<Json>& events) {
   char* text = nullptr;
   std::size_t size = 0;
   std::FILE* out = open_memstream(&text, &size);

@@ -184,6 +184,9 @@ TEST(PlanTest, IsSeedLengthAndOutput) {
               other.train.steps = 400;
             }),
             plan);
+  EXPECT_EQ(plan_of(recipe, "r-1", "restart"),
+            R"({"epochs":400,"extends":"r-1","output":"/srv/ada/out","schedule":"restart",)"
+            R"("seed":3,"steps":null})");
   EXPECT_EQ(changed([](auto& other) { other.name = "another"; }), plan);
   EXPECT_EQ(changed([](auto& other) { other.tune.budget = std::chrono::seconds(1); }), plan);
 }
@@ -201,6 +204,10 @@ TEST(PlanTest, OtherRunIsToldWithTheCommandThatContinuesIt) {
   run.recipe = {{"file", "/srv/ada/my jobs/small.yaml"}};
   EXPECT_THAT(other_run_text(run),
               testing::HasSubstr("`autotuned run '/srv/ada/my jobs/small.yaml' --output "));
+  run.plan =
+      R"({"epochs":400,"extends":"r-0","output":"/srv/ada/out","schedule":"stretch","seed":3})";
+  EXPECT_TRUE(
+      other_run_text(run).ends_with("/srv/ada/out --extend --schedule stretch` continues it"));
 }
 
 TEST_F(ContinuedRunTest, IsNoneOfAnotherPlan) {
@@ -210,8 +217,8 @@ TEST_F(ContinuedRunTest, IsNoneOfAnotherPlan) {
   EXPECT_FALSE(claim_run(*history_, {}, other)->run);
 }
 
-// Killed between the end of a training and the removal of its checkpoint.
-TEST_F(ContinuedRunTest, CheckpointsOfTrainingsThatHaveEndedAreRemoved) {
+// Killed between the end of a training and what becomes of its checkpoint.
+TEST_F(ContinuedRunTest, CheckpointsOfTrainingsThatHaveEndedAreSettled) {
   const auto put = [&](const std::string& id, RunState state, bool is_tune_only = false) {
     RunRow run = put_run(id);
     run.state = state;
@@ -233,6 +240,7 @@ TEST_F(ContinuedRunTest, CheckpointsOfTrainingsThatHaveEndedAreRemoved) {
   folder_.write("model.pt", "weights");
   remove_spent_checkpoints(*history_, folder_.path());
   EXPECT_FALSE(is_there("r-finished"));
+  EXPECT_EQ(folder_.read("training_state.pt"), "state");
   for (const char* kept : {"r-training", "r-cancelled", "r-tuned", "of-somebody"})
     EXPECT_TRUE(is_there(kept)) << kept;
 }

@@ -179,7 +179,7 @@ TEST(SavedEpochs, KeepTheLastOnes) {
   std::ofstream(folder / "model_epoch_2.pt") << "of somebody else";
   (void)train_all(*job, {.checkpoint_path = folder / "checkpoint-r-1.pt"});
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder / "epochs-r-1"))
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "weights-r-1"))
     names.push_back(entry.path().filename().string());
   EXPECT_THAT(names, testing::UnorderedElementsAre("model_epoch_4.pt", "model_epoch_4_ema.pt",
                                                    "model_epoch_6.pt", "model_epoch_6_ema.pt"));

@@ -8,9 +8,9 @@
 #include <set>
 #include <utility>
 
+#include "base/table_file.hpp"
 #include "trainer/input/datasets/class_names.hpp"
 #include "trainer/input/datasets/dataset_types.hpp"
-#include "trainer/input/datasets/table_file.hpp"
 
 namespace autotuned::input {
 namespace {
@@ -42,18 +42,16 @@ Result<std::vector<Row>> rows_of(const fs::path& file) {
   return rows;
 }
 
-bool is_heading(const Row& row) {
-  const std::string file = lower_case(row.file);
-  return lower_case(row.label) == "label" &&
-         (file == "file" || file == "filename" || file == "path");
-}
-
 std::optional<std::int64_t> integer_in(const std::string& text) {
   std::int64_t value = 0;
   const char* const end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, value);
   if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
   return value;
+}
+
+bool is_heading(const Row& row) {
+  return is_heading_of_files(row.file) && !integer_in(row.label);
 }
 
 }  // namespace

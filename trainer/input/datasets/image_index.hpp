@@ -19,7 +19,8 @@ struct ImageIndex {
   std::vector<std::string> names;  // of the classes; empty: labels are integers
 };
 
-// CSV or TSV (table_file.hpp): a line `file,label` per picture, files relative to the folder of the index. A first line of `file,label` (or `filename,label`, `path,label`, in any case) is a heading.
+// CSV or TSV (base/table_file.hpp): a line `file,label` per picture, files relative to the folder of the index. A first line whose first cell is
+// a word such as `file`, `filename`, `path` or `image` (is_heading_of_files()), and whose second is no integer, is a heading.
 // Labels are integers from 0 to classes-1. If at least one is not an integer, all are names, numbered in the order of
 // the names. `classes` 0: as many as the table has. Errors name file and line.
 //

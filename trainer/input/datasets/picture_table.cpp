@@ -11,11 +11,11 @@
 #include <string_view>
 #include <utility>
 
+#include "base/table_file.hpp"
 #include "base/text.hpp"
 #include "trainer/input/datasets/class_names.hpp"
 #include "trainer/input/datasets/data_file.hpp"
 #include "trainer/input/datasets/dataset_types.hpp"
-#include "trainer/input/datasets/table_file.hpp"
 
 namespace autotuned::input {
 namespace {
@@ -209,11 +209,11 @@ Result<PictureTable> values_of(const fs::path& file, std::string_view text, cons
   return table.finish();
 }
 
-// "cat; dog" as its names.
+// "cat; dog" or "cat|dog" as its names.
 std::set<std::string> tags_in(std::string_view cell) {
   std::set<std::string> tags;
   while (!cell.empty()) {
-    const std::size_t end = std::min(cell.find(';'), cell.size());
+    const std::size_t end = std::min(cell.find_first_of(";|"), cell.size());
     if (const std::string_view tag = trimmed(cell.substr(0, end)); !tag.empty()) tags.emplace(tag);
     cell.remove_prefix(std::min(end + 1, cell.size()));
   }
@@ -221,8 +221,8 @@ std::set<std::string> tags_in(std::string_view cell) {
 }
 
 bool is_heading_of_lists(const TableRow& row) {
-  const std::string second = lower_case(trimmed(row.cells[1]));
-  return second == "tags" || second == "labels";
+  // A picture has an ending.
+  return is_heading_of_labels(row.cells[1]) && row.cells[0].find('.') == std::string::npos;
 }
 
 // Of a table of tags, whatever its form is.

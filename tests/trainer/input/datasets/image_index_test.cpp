@@ -74,6 +74,7 @@ TEST_F(ReadImageIndex, ReadsWhatOtherProgramsWrite) {
   ASSERT_TRUE(index) << index.error().message();
   EXPECT_THAT(index->files, ElementsAre(path("a, \"b\".png"), "/c.png"));
   EXPECT_THAT(index->labels, ElementsAre(1, 0));
+  EXPECT_THAT(read("image,species\na.png,cat\n")->names, ElementsAre("cat"));
   // Only a heading is none.
   EXPECT_THAT(read("file,label\nfile,label\n")->files, ElementsAre(path("file")));
 }

@@ -162,6 +162,10 @@ TEST_F(TagTable, OrAListOfTags) {
     EXPECT_THAT(table->names, ElementsAre("cat", "dog"));
     EXPECT_THAT(table->flags, ElementsAre(1, 1, 0, 0, 1, 0));
   }
+  const auto table = read("file,tag\na.png,cat|dog\nb.png,tags\n");
+  ASSERT_TRUE(table) << table.error().message();
+  EXPECT_THAT(table->names, ElementsAre("cat", "dog", "tags"));
+  EXPECT_THAT(read("b.png,tags\na.png,cat\n")->files, testing::SizeIs(2)) << "a picture";
   // Those of the training number them.
   const auto test = read("a.png,dog\n", {"ant", "cat", "dog"});
   ASSERT_TRUE(test) << test.error().message();

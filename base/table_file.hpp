@@ -11,7 +11,7 @@
 
 #include "base/result.hpp"
 
-namespace autotuned::input {
+namespace autotuned {
 
 struct TableRow {
   std::vector<std::string> cells;  // at least one
@@ -36,4 +36,9 @@ using RowTaker = std::function<Result<void>(TableRow& row)>;
 // In small letters, for headings.
 [[nodiscard]] std::string lower_case(std::string_view text);
 
-}  // namespace autotuned::input
+// Whether a cell stands above the files of pictures (`file`, `filename`, `path`, `image`), and above what they are labelled
+// with (`label`, `class`, `category`, `tags`); in any case of letters.
+[[nodiscard]] bool is_heading_of_files(std::string_view cell);
+[[nodiscard]] bool is_heading_of_labels(std::string_view cell);
+
+}  // namespace autotuned

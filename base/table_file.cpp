@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/input/datasets/table_file.hpp"
+#include "base/table_file.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <utility>
 
 #include "base/file.hpp"
+#include "base/text.hpp"
 
-namespace autotuned::input {
+namespace autotuned {
 namespace {
 
 namespace fs = std::filesystem;
@@ -92,4 +94,16 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-}  // namespace autotuned::input
+bool is_heading_of_files(std::string_view cell) {
+  static constexpr std::array<std::string_view, 9> kWords = {
+      "file", "files", "filename", "file_name", "path", "filepath", "image", "image_path", "img"};
+  return std::ranges::find(kWords, lower_case(trimmed(cell))) != kWords.end();
+}
+
+bool is_heading_of_labels(std::string_view cell) {
+  static constexpr std::array<std::string_view, 8> kWords = {
+      "label", "labels", "class", "classes", "category", "categories", "tag", "tags"};
+  return std::ranges::find(kWords, lower_case(trimmed(cell))) != kWords.end();
+}
+
+}  // namespace autotuned

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs that are parts of one training: each goes on from the end of the one before it (`run --extend`).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "storage/history.hpp"
+
+namespace autotuned::daemon {
+
+// The id of the run with whose training this one goes on; empty: it began its own.
+[[nodiscard]] std::string extended_run(const storage::RunRow& run);
+
+// The runs before this one, the first of them first. It begins behind a run that the history no longer has.
+[[nodiscard]] Result<std::vector<storage::RunRow>> runs_before(const storage::History& history,
+                                                               const storage::RunRow& run);
+
+// The same with this run and those that go on with it: of several the newest that has not failed.
+[[nodiscard]] Result<std::vector<storage::RunRow>> lineage_of(const storage::History& history,
+                                                              const storage::RunRow& run);
+
+// A table of these runs; empty for fewer than two.
+[[nodiscard]] std::string lineage_text(const std::vector<storage::RunRow>& lineage);
+
+}  // namespace autotuned::daemon

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/report/lineage.hpp"
+
+#include <gmock/gmock.h>
+
+#include "daemon/report/job_trend.hpp"
+#include "daemon/report/report.hpp"
+#include "tests/base/temporary_folder.hpp"
+#include "tests/daemon/small_run.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+using storage::RunRow;
+using storage::RunState;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+class Lineage : public testing::Test {
+ protected:
+  RunRow put(const std::string& id, int epochs, const std::string& extends,
+             RunState state = RunState::finished) {
+    RunRow run = small_;
+    run.id = {id};
+    run.state = state;
+    run.plan = Json{{"epochs", epochs}, {"seed", 1}}.dump();
+    if (!extends.empty())
+      run.plan = Json{{"epochs", epochs}, {"seed", 1}, {"extends", extends}}.dump();
+    run.best.set("batch_size", std::int64_t{8});
+    run.best_samples_per_second = 100.0;
+    run.baseline_samples_per_second = 100.0;
+    if (state == RunState::finished) run.training = {{"steps", 1000 * epochs}};
+    EXPECT_TRUE(history_.put_run(run));
+    return run;
+  }
+
+  [[nodiscard]] std::vector<std::string> lineage(const RunRow& run) const {
+    std::vector<std::string> ids;
+    for (const RunRow& part : lineage_of(history_, run).value())
+      ids.push_back(part.id.text);
+    return ids;
+  }
+
+  TemporaryFolder folder_;
+  storage::History history_ =
+      storage::History::open(folder_ / "history.db", storage::Access::read_write).value();
+  const RunRow small_ = put_small_run(history_);
+};
+
+TEST_F(Lineage, IsTheSameFromEachOfItsRuns) {
+  const RunRow first = put("r-1", 10, "");
+  put("r-2", 20, "r-1", RunState::failed);
+  const RunRow second = put("r-3", 20, "r-1");
+  const RunRow third = put("r-4", 30, "r-3", RunState::cancelled);
+  for (const RunRow& run : {first, second, third})
+    EXPECT_THAT(lineage(run), ElementsAre("r-1", "r-3", "r-4"));
+  EXPECT_THAT(lineage(put("r-5", 10, "")), ElementsAre("r-5"));
+  EXPECT_EQ(extended_run(third), "r-3");
+  EXPECT_THAT(extended_run(small_), IsEmpty()) << "of a version that had no plans";
+  const std::string text = lineage_text(lineage_of(history_, second).value());
+  EXPECT_THAT(text, AllOf(HasSubstr("part 1    r-1  10 epochs  10,000  finished\n"),
+                          HasSubstr("part 3    r-4  30 epochs  -       cancelled\n")));
+  EXPECT_THAT(lineage_text({first}), IsEmpty());
+}
+
+TEST_F(Lineage, BeginsBehindARunThatIsGone) {
+  const RunRow orphan = put("r-9", 20, "r-gone");
+  EXPECT_THAT(lineage(orphan), ElementsAre("r-9"));
+  EXPECT_TRUE(runs_before(history_, orphan).value().empty());
+  // Two that name each other are the work of an editor.
+  put("r-10", 20, "r-11");
+  EXPECT_THAT(lineage(put("r-11", 20, "r-10")), ElementsAre("r-10", "r-11"));
+}
+
+TEST_F(Lineage, IsToldWithARun) {
+  const RunRow first = put("r-1", 10, "");
+  const RunRow second = put("r-2", 20, "r-1");
+  EXPECT_THAT(run_text(second, {}), HasSubstr("extends  run r-1, of which the configuration is\n"));
+  EXPECT_THAT(run_text(first, {}), Not(HasSubstr("extends")));
+  EXPECT_EQ(run_summary_json(second).at("extends"), "r-1");
+  EXPECT_EQ(run_summary_json(first).at("extends"), Json());
+  // Its rates are those of the first, so it is no other measurement.
+  EXPECT_THAT(job_trends(history_, history_.runs({}).value()).value(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace autotuned::daemon

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/session/sequel.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "daemon/session/continued_run.hpp"
+#include "daemon/session/output_folder.hpp"
+#include "tests/base/temporary_folder.hpp"
+#include "tests/daemon/small_recipe.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+using storage::RunRow;
+using storage::RunState;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const std::string kEnvironment = "fedcba9876543210";
+const Json kFacts = {{"train_samples", 64}};
+
+class SequelTest : public testing::Test {
+ protected:
+  SequelTest() {
+    request_.recipe = small_recipe();
+    request_.recipe.output_dir = folder_ / "out";
+    request_.recipe.train.epochs = 10;
+    request_.extends = true;
+    folder_.write("out/training_state.pt", "state");
+    EXPECT_TRUE(history_.put_environment({kEnvironment, Json::object(), "2.11.0", ""}));
+    EXPECT_TRUE(history_.put_recipe({hash(), "small", "", Json::object()}));
+  }
+
+  [[nodiscard]] std::string hash() const { return request_.recipe.hash(); }
+
+  // A run of the recipe as it is now, with another plan if one is given.
+  RunRow put(const std::string& id, RunState state, const std::string& plan = {}) {
+    RunRow run;
+    run.id = {id};
+    run.recipe_hash = hash();
+    run.recipe_name = "small";
+    run.environment_key = kEnvironment;
+    run.plan = plan.empty() ? plan_of(request_.recipe) : plan;
+    run.recipe = Json::object();
+    run.output_dir = request_.recipe.output_dir.string();
+    run.state = state;
+    run.best.set("batch_size", std::int64_t{8});
+    run.baseline_samples_per_second = 100.0;
+    run.best_samples_per_second = 150.0;
+    run.speedup = {.ratio = 1.5, .low = 1.4, .high = 1.6, .pairs = 20};
+    run.tuning_duration_ns = 7;
+    const std::int64_t epochs = request_.recipe.train.epochs.value_or(1);
+    run.training = {{"steps", 8 * epochs}, {"samples", 64 * epochs}, {"epochs", epochs}};
+    EXPECT_TRUE(history_.put_run(run));
+    return run;
+  }
+
+  [[nodiscard]] std::string refusal() const {
+    const auto found = find_sequel(history_, request_, hash());
+    return found ? "found" : found.error().message();
+  }
+
+  TemporaryFolder folder_;
+  storage::History history_ =
+      storage::History::open(folder_ / "history.db", storage::Access::read_write).value();
+  SessionRequest request_;
+};
+
+TEST_F(SequelTest, GoesOnWithTheNewestFinishedTraining) {
+  put("r-1", RunState::finished);
+  put("r-2", RunState::finished);
+  put("r-3", RunState::failed);
+  put("r-4", RunState::cancelled);
+  request_.recipe.train.epochs = 20;
+  const auto found = find_sequel(history_, request_, hash());
+  ASSERT_TRUE(found) << found.error().message();
+  EXPECT_EQ(found->run, "r-2");
+  EXPECT_EQ(found->state, folder_ / "out/training_state.pt");
+  ASSERT_TRUE(found->base);
+  EXPECT_EQ(found->to_request(), (Json{{"path", (folder_ / "out/training_state.pt").string()},
+                                       {"run", "r-2"},
+                                       {"restarts_schedule", false}}));
+  EXPECT_THAT(sequel_text(*found), HasSubstr("the training of run r-2 goes on after 10 epochs"));
+  EXPECT_THAT(extendable_text(*found), HasSubstr("--extend goes on from its end"));
+}
+
+TEST_F(SequelTest, SaysWhyThereIsNothingToGoOnWith) {
+  EXPECT_THAT(refusal(), HasSubstr("no finished training of this job with seed 1"));
+  put("r-1", RunState::finished);
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("run r-1 has trained 10 epochs"), HasSubstr("raise")));
+  request_.recipe.train.epochs = 20;
+  request_.recipe.seed = 2;
+  EXPECT_THAT(refusal(), HasSubstr("with seed 2"));
+  request_.recipe.seed = 1;
+  request_.recipe.output_dir = folder_ / "elsewhere";
+  EXPECT_THAT(refusal(), HasSubstr("elsewhere"));
+  request_.recipe.output_dir = folder_ / "out";
+  EXPECT_EQ(refusal(), "found");
+  // Steps of the recipe's batch size, which is that of the run.
+  request_.recipe.train.epochs.reset();
+  request_.recipe.train.steps = 80;
+  EXPECT_THAT(refusal(), HasSubstr("has trained 10 epochs"));
+  request_.recipe.train.steps = 81;
+  EXPECT_EQ(refusal(), "found");
+  std::filesystem::remove(folder_ / "out/training_state.pt");
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("the state at the end of run r-1 is not there"),
+                               HasSubstr("keep_state")));
+}
+
+TEST_F(SequelTest, ContinuesOneThatWasInterrupted) {
+  put("r-1", RunState::finished);
+  request_.recipe.train.epochs = 20;
+  put("r-2", RunState::cancelled, plan_of(request_.recipe, "r-1"));
+  auto found = find_sequel(history_, request_, hash());
+  ASSERT_TRUE(found) << found.error().message();
+  EXPECT_EQ(found->run, "r-1");
+  EXPECT_FALSE(found->base);
+  EXPECT_EQ(plan_of(request_.recipe, found->run, found->schedule), history_.run("r-2")->plan);
+  // To another length it is another one.
+  request_.recipe.train.epochs = 30;
+  found = find_sequel(history_, request_, hash());
+  ASSERT_TRUE(found) << found.error().message();
+  EXPECT_TRUE(found->base);
+  // A session that died after the end of its run goes on with that one.
+  put("r-3", RunState::finished, plan_of(request_.recipe, "r-1"));
+  request_.continue_run = "r-3";
+  found = find_sequel(history_, request_, hash());
+  ASSERT_TRUE(found) << found.error().message();
+  EXPECT_EQ(found->run, "r-1");
+}
+
+TEST_F(SequelTest, TakesOverWhatTuningFound) {
+  const RunRow base = put("r-1", RunState::finished);
+  RunRow run;
+  run.environment_key = kEnvironment;
+  run.starting.set("batch_size", std::int64_t{4});
+  EXPECT_THAT(take_over(base, recipes::knobs_of(Machine{}), run), IsEmpty());
+  EXPECT_EQ(run.state, RunState::training);
+  EXPECT_EQ(run.best.integer("batch_size"), 8);
+  EXPECT_EQ(run.speedup.ratio, 1.5);
+  EXPECT_EQ(run.tuning_duration_ns, 7);
+  RunRow elsewhere;
+  elsewhere.environment_key = "another";
+  EXPECT_THAT(take_over(base, {}, elsewhere),
+              ElementsAre(HasSubstr("has gone with its plugin"), HasSubstr("another LibTorch")));
+}
+
+// A person must say what becomes of a rate that was to end with the training.
+TEST_F(SequelTest, AsksWhatBecomesOfTheLearningRate) {
+  const RunRow base = put("r-1", RunState::finished);
+  request_.recipe.train.epochs = 20;
+  Sequel sequel{.run = "r-1", .state = {}, .schedule = {}, .base = base};
+  const auto told = [&](const recipes::Typed& schedule, const std::string& choice) {
+    request_.recipe.schedule = schedule;
+    sequel.schedule = choice;
+    const auto checked = check_schedule_of(sequel, request_.recipe, kFacts);
+    return checked ? "goes on" : checked.error().message();
+  };
+  EXPECT_EQ(told({"constant"}, ""), "goes on");
+  EXPECT_THAT(told({"constant"}, "restart"), HasSubstr("does not depend on the length"));
+  const recipes::Typed cosine{"cosine", {{"warmup_ratio", 0.1}, {"min_lr_ratio", 0.0}}};
+  EXPECT_THAT(told(cosine, ""),
+              AllOf(HasSubstr("schedule cosine depends on the length"), HasSubstr("at 0 % of lr"),
+                    HasSubstr("goes on at 59 %"), HasSubstr("anew, at 1 %")));
+  EXPECT_EQ(told(cosine, "stretch"), "goes on");
+  EXPECT_EQ(told(cosine, "restart"), "goes on");
+  EXPECT_EQ(sequel.to_request().at("restarts_schedule"), true);
+  // A warm-up that is over in both lengths makes no jump.
+  const auto warmed = [](double share) {
+    return recipes::Typed{"exponential", {{"gamma", 0.9}, {"warmup_ratio", share}}};
+  };
+  EXPECT_EQ(told(warmed(0.5), ""), "goes on");
+  EXPECT_THAT(told(warmed(0.6), ""), HasSubstr("--schedule stretch"));
+  // What has begun has been decided.
+  sequel.base.reset();
+  EXPECT_EQ(told(cosine, ""), "goes on");
+}
+
+TEST(SettledCheckpoint, IsTheStateOfTheModelOrGone) {
+  const TemporaryFolder folder;
+  folder.write("training_state.pt", "of an earlier one");
+  settle_checkpoint(folder.path(), "r-2", true);
+  EXPECT_EQ(folder.read("training_state.pt"), "of an earlier one") << "there is no checkpoint";
+  folder.write("checkpoint-r-2.pt", "state");
+  settle_checkpoint(folder.path(), "r-2", true);
+  EXPECT_EQ(folder.read("training_state.pt"), "state");
+  folder.write("checkpoint-r-3.pt", "state");
+  settle_checkpoint(folder.path(), "r-3", false);
+  EXPECT_EQ(folder.entries(), 0);
+}
+
+}  // namespace
+}  // namespace autotuned::daemon

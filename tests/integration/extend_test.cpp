@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// A finished training that is made longer, with the real trainer.
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/integration/scene.hpp"
+#include "tests/places.hpp"
+
+namespace autotuned {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class Extend : public testing::Test {
+ protected:
+  Extend() {
+    scene_.set("AUTOTUNED_TRAINER=" + (tests::build_folder() / "bin/autotuned-trainer").string());
+  }
+
+  // `more` are lines of the recipe.
+  void write_recipe(int epochs, const std::string& more = "") const {
+    scene_.folder().write("recipe.yaml",
+                          "autotuned: 1\n"
+                          "name: small\n"
+                          "device: cpu\n"
+                          "model: {type: mlp, hidden: 16, classes: 4}\n"
+                          "data: {type: synthetic, samples: 640, shape: [1, 8, 8], classes: 4}\n"
+                          "input:\n  - scale: {by: 1/255}\n"
+                          "optimizer: {type: adam, lr: 0.01}\n"
+                          "evaluate: {split: 10%, save_best: true}\n"
+                          "train: {epochs: " +
+                              std::to_string(epochs) + ", batch_size: 32, ema_decay: 0.9}\n" +
+                              "tune: {budget: 0s}\n"
+                              "output: {dir: '" +
+                              (scene_.folder() / "out").string() + "'" +
+                              (more.empty() ? "}\n" : more));
+  }
+
+  [[nodiscard]] std::string file(const std::string& name) const {
+    return scene_.folder().read("out/" + name);
+  }
+
+  Scene scene_;
+};
+
+TEST_F(Extend, IsATrainingThatWasSoLongFromTheStart) {
+  write_recipe(4);
+  const std::string elsewhere = (scene_.folder() / "whole").string();
+  const Outcome whole = scene_.run({"--output", elsewhere});
+  ASSERT_EQ(whole.code, 0) << whole.err;
+
+  write_recipe(2);
+  const Outcome first = scene_.run();
+  ASSERT_EQ(first.code, 0) << first.err;
+  const std::string first_id = first.json().at("run");
+  const std::string first_model = file("model.pt");
+  EXPECT_FALSE(file("training_state.pt").empty());
+
+  // Nothing is longer yet.
+  const Outcome same = scene_.run({"--extend"});
+  EXPECT_EQ(same.code, 1);
+  EXPECT_THAT(same.err, HasSubstr("run " + first_id + " has trained 2 epochs"));
+  EXPECT_EQ(file("model.pt"), first_model);
+
+  write_recipe(4);
+  const Outcome extended = scene_.run({"--extend"});
+  ASSERT_EQ(extended.code, 0) << extended.err;
+  EXPECT_THAT(extended.err, HasSubstr("the training of run " + first_id + " goes on"));
+  const Json run = extended.json();
+  EXPECT_EQ(run.at("extends"), first_id);
+  EXPECT_EQ(run.at("training").at("steps"), whole.json().at("training").at("steps"));
+  EXPECT_EQ(run.at("training").at("resumed_from_step"), first.json().at("training").at("steps"));
+  for (const char* name : {"model.pt", "model_ema.pt"})
+    EXPECT_TRUE(file(name) == scene_.folder().read("whole/" + std::string(name))) << name;
+  const std::string id = run.at("run");
+  EXPECT_FALSE(std::filesystem::exists(scene_.folder() / ("out/checkpoint-" + id + ".pt")));
+  EXPECT_FALSE(std::filesystem::exists(scene_.folder() / ("out/model_best-" + id + ".pt")));
+  EXPECT_TRUE(std::filesystem::exists(scene_.folder() / "out/model_best.pt"));
+
+  // One lineage, seen from both.
+  for (const std::string& part : {first_id, id}) {
+    EXPECT_THAT(scene_.command({"show", part}).out,
+                AllOf(HasSubstr("part 1    " + first_id), HasSubstr("part 2    " + id)));
+    EXPECT_EQ(scene_.command({"show", part, "--json"}).json().at("lineage"),
+              Json::array({first_id, id}));
+  }
+  EXPECT_THAT(scene_.command({"show", id}).out, HasSubstr("training_state.pt"));
+  EXPECT_THAT(scene_.command({"history"}).out,
+              HasSubstr(id + ": goes on with the training of run " + first_id));
+  // Its curves are those of both.
+  const std::string csv = (scene_.folder() / "curves.csv").string();
+  ASSERT_EQ(scene_.command({"export", id, "--csv", csv}).code, 0);
+  EXPECT_THAT(scene_.folder().read("curves.csv"), HasSubstr("test/accuracy"));
+}
+
+TEST_F(Extend, GoesOnAfterAnInterruptionAndAgain) {
+  write_recipe(1);
+  ASSERT_EQ(scene_.run().code, 0);
+  const std::string model = file("model.pt");
+  const std::string state = file("training_state.pt");
+  write_recipe(4'000);
+  Running running = scene_.start_run({"--extend"});
+  ASSERT_TRUE(running.wait_for("\ntraining "));
+  running.signal(SIGINT);
+  EXPECT_EQ(running.finish().code, 130);
+  EXPECT_TRUE(file("model.pt") == model) << "until the new one is complete";
+  EXPECT_TRUE(file("training_state.pt") == state);
+  const Json interrupted = scene_.last_run();
+  EXPECT_EQ(interrupted.at("state"), "cancelled");
+  // Another length is another run, from the same state.
+  write_recipe(2);
+  const Outcome other = scene_.run({"--extend"});
+  ASSERT_EQ(other.code, 0) << other.err;
+  EXPECT_NE(other.json().at("run"), interrupted.at("run"));
+  EXPECT_THAT(other.err, HasSubstr("--extend' continues it"));
+  write_recipe(3);
+  const Outcome third = scene_.run({"--extend"});
+  ASSERT_EQ(third.code, 0) << third.err;
+  EXPECT_EQ(third.json().at("extends"), other.json().at("run"));
+}
+
+TEST_F(Extend, AsksForTheCourseOfTheLearningRate) {
+  const std::string cosine = "}\nschedule: {type: cosine}\n";
+  write_recipe(1, cosine);
+  ASSERT_EQ(scene_.run().code, 0);
+  write_recipe(2, cosine);
+  const Outcome asked = scene_.run({"--extend"});
+  EXPECT_EQ(asked.code, 1);
+  EXPECT_THAT(asked.err, AllOf(HasSubstr("--schedule stretch"), HasSubstr("--schedule restart")));
+  EXPECT_EQ(scene_.runs().size(), 1U);
+  const Outcome restarted = scene_.run({"--extend", "--schedule", "restart"});
+  EXPECT_EQ(restarted.code, 0) << restarted.err;
+}
+
+TEST_F(Extend, NeedsTheStateAndSaysSo) {
+  write_recipe(1, ", keep_state: false}\n");
+  ASSERT_EQ(scene_.run().code, 0);
+  EXPECT_FALSE(std::filesystem::exists(scene_.folder() / "out/training_state.pt"));
+  write_recipe(2);
+  const Outcome refused = scene_.run({"--extend"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("keep_state"));
+  // Without the option it is another training, as ever; where it could go on, that is said.
+  const Outcome anew = scene_.run();
+  ASSERT_EQ(anew.code, 0) << anew.err;
+  EXPECT_EQ(anew.json().at("training").at("resumed_from_step"), 0);
+  EXPECT_THAT(anew.err, Not(HasSubstr("--extend goes on")));
+  write_recipe(3);
+  EXPECT_THAT(scene_.run().err, HasSubstr("--extend goes on from its end"));
+}
+
+}  // namespace
+}  // namespace autotuned
