@@ -143,8 +143,9 @@ void check_targets(const YamlNode& root, const Json& values, Checker& checker) {
   }
   const YamlNode* const model = root.find("model");
   const Json& model_type = member(member(values, "model"), "type");
-  if (model != nullptr && model_type.is_string() &&
-      !is_model_for(target, model_type.get<std::string>())) {
+  // check_tokens() says it of tokens.
+  if (model != nullptr && model_type.is_string() && target != Target::tokens &&
+      model_type != kTokenModel && !is_model_for(target, model_type.get<std::string>())) {
     checker.report(*model, "model: " + targets + ", and " + model_type.get<std::string>() +
                                " is not for these; use " +
                                (target == Target::masks ? "unet, torchscript or a plugin"
@@ -169,6 +170,40 @@ void check_targets(const YamlNode& root, const Json& values, Checker& checker) {
     checker.report(node_or(evaluate->find("best_by"), *evaluate),
                    "evaluate.best_by: " + targets + ", which have no " + figure.get<std::string>() +
                        "; use " + joined(figures_of(target)));
+  }
+}
+
+// That tokens come with the model for them, and without what is for pictures.
+void check_tokens(const YamlNode& root, const Json& values, Checker& checker) {
+  const YamlNode* const data = root.find("data");
+  const YamlNode* const model = root.find("model");
+  const Json& type = member(member(values, "data"), "type");
+  const Json& model_type = member(member(values, "model"), "type");
+  if (data == nullptr || model == nullptr || !type.is_string() || !model_type.is_string()) return;
+  const bool has_tokens = target_of(type.get<std::string>()) == Target::tokens;
+  if (has_tokens != (model_type == kTokenModel)) {
+    checker.report(*model, has_tokens ? "model: data of type " + type.get<std::string>() +
+                                            " need the model " + kTokenModel
+                                      : "model: " + model_type.get<std::string>() +
+                                            " needs data of type tokens or synthetic_tokens");
+  }
+  if (!has_tokens) return;
+  const Json& evaluate = member(values, "evaluate");
+  const YamlNode* const evaluation = root.find("evaluate");
+  const auto refuse = [&](const YamlNode* node, const Json& list, const char* key) {
+    if (node == nullptr || !list.is_array() || list.empty()) return;
+    checker.report(*node, std::string(key) +
+                              ": transforms are for pictures, and the samples are tokens; leave "
+                              "it out");
+  };
+  refuse(root.find("input"), member(values, "input"), "input");
+  refuse(evaluation != nullptr ? evaluation->find("input") : nullptr, member(evaluate, "input"),
+         "evaluate.input");
+  for (const char* const mixing : {"mixup_alpha", "cutmix_alpha"}) {
+    if (member(member(values, "train"), mixing).is_null()) continue;
+    checker.report(node_or(root.find("train"), *data),
+                   std::string("train.") + mixing +
+                       ": mixes pictures, and the samples are tokens; leave it out");
   }
 }
 
@@ -238,6 +273,7 @@ tl::expected<Recipe, std::vector<Diagnostic>> parse_recipe(std::string_view text
     check_batch_size_limit(root, *values, checker);
     check_loss(root, *values, checker);
     check_targets(root, *values, checker);
+    check_tokens(root, *values, checker);
     check_plateau(root, *values, checker);
     check_evaluation(root, checker);
   }

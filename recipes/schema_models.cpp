@@ -47,6 +47,14 @@ std::string heads_divide_embedding(const YamlNode& /*map*/, const Json& values) 
          std::to_string(heads);
 }
 
+std::string heads_divide_width(const YamlNode& /*map*/, const Json& values) {
+  const auto width = get_integer(values, "width");
+  const auto heads = get_integer(values, "heads");
+  if (!width || !heads || *width % *heads == 0) return {};
+  return "width, " + std::to_string(*width) + ", must be a multiple of heads, " +
+         std::to_string(*heads);
+}
+
 // What the training starts with and leaves alone. Not of a plugin, whose parameters may have these names.
 std::vector<Variant> with_start(std::vector<Variant> types) {
   for (Variant& variant : types) {
@@ -183,6 +191,49 @@ const std::vector<Variant>& models_alone() {
              .range = {.minimum = 0, .maximum = 1, .open_maximum = true}},
             classes_field("1000")},
        .rule = heads_divide_embedding},
+      {.name = "gpt",
+       .summary = "GPT-2 as in nanoGPT, for data of tokens: pre-norm, GELU, causal attention.",
+       .fields = {{.key = "layers",
+                   .type = integer,
+                   .summary = "Number of blocks.",
+                   .is_required = true,
+                   .range = {.minimum = 1, .maximum = 256}},
+                  {.key = "heads",
+                   .type = integer,
+                   .summary = "Attention heads in a block.",
+                   .is_required = true,
+                   .range = {.minimum = 1, .maximum = 256}},
+                  {.key = "width",
+                   .type = integer,
+                   .summary = "Width of the embedding, a multiple of heads.",
+                   .is_required = true,
+                   .range = {.minimum = 1, .maximum = 16'384}},
+                  {.key = "context",
+                   .type = integer,
+                   .summary = "Positions that have an embedding: the longest block that it takes.",
+                   .default_in_words = "the context of the data",
+                   .range = {.minimum = 1, .maximum = 65'536},
+                   .unit = "tokens"},
+                  {.key = "vocabulary",
+                   .type = integer,
+                   .summary = "Number of different tokens.",
+                   .default_in_words = "the vocabulary of the data",
+                   .range = {.minimum = 2, .maximum = 16'777'216}},
+                  {.key = "dropout",
+                   .type = number,
+                   .summary = "Share of the embedding, of the attention and of what a block adds "
+                              "that a training step sets to 0.",
+                   .default_text = "0",
+                   .range = {.minimum = 0, .maximum = 1, .open_maximum = true}},
+                  {.key = "bias",
+                   .type = boolean,
+                   .summary = "Whether linear layers and norms have a bias.",
+                   .default_text = "true"},
+                  {.key = "tied",
+                   .type = boolean,
+                   .summary = "Whether the last layer has the weights of the embedding.",
+                   .default_text = "true"}},
+       .rule = heads_divide_width},
       {.name = "paced",
        .summary = "Simulates an accelerator: reads every pixel, trains one linear layer on the "
                   "means of the channels, and lets each training step wait without using the CPU.",

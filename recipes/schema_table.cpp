@@ -153,7 +153,8 @@ Field evaluate_field() {
                {.key = "best_by",
                 .type = choice,
                 .summary = "The figure by which one evaluation is better than another.",
-                .default_in_words = "accuracy; with numbers loss; with tags f1; with masks miou",
+                .default_in_words =
+                    "accuracy; with numbers and tokens loss; with tags f1; with masks miou",
                 .choices = {"accuracy", "loss", "mae", "r2", "f1", "miou"}},
                {.key = "save_best",
                 .type = boolean,

@@ -110,7 +110,8 @@ inline constexpr const char* kPluginType = "plugin";
 [[nodiscard]] const Field& recipe_field();
 [[nodiscard]] const std::vector<Variant>& model_types();
 [[nodiscard]] const std::vector<Variant>& data_types();
-// `types` with those whose targets are no classes. REQUIRES: image_index, synthetic and synthetic_normal among them.
+// `types` with those whose targets are no classes. REQUIRES: image_index, synthetic, synthetic_normal and tar
+// among them.
 [[nodiscard]] std::vector<Variant> with_target_types(std::vector<Variant> types);
 [[nodiscard]] const std::vector<Variant>& transform_types();
 [[nodiscard]] const std::vector<Variant>& loss_types();

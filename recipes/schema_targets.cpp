@@ -69,6 +69,73 @@ Variant image_tags(const std::vector<Variant>& types) {
   return variant;
 }
 
+Field context_field() {
+  return {.key = "context",
+          .type = FieldType::integer,
+          .summary = "Tokens of a block that the model sees; it learns the one after each.",
+          .default_text = "256",
+          .range = {.minimum = 1, .maximum = 65'536},
+          .unit = "tokens"};
+}
+
+Field shuffle_field_of(const std::vector<Variant>& types) {
+  return *find_field(find_variant(types, "synthetic")->fields, "shuffle");
+}
+
+Variant tokens(const std::vector<Variant>& types) {
+  return {.name = "tokens",
+          .summary =
+              "Text for language models: files of bytes, or of numbers of tokens, read "
+              "during the training. A sample is a block of them.",
+          .fields = {{.key = "files",
+                      .type = FieldType::files,
+                      .summary = "The files, joined in this order. A .bin file holds plain numbers "
+                                 "as nanoGPT writes them, a .npy file an array of one dimension; "
+                                 "of any other file each byte is a token.",
+                      .is_required = true,
+                      .shape = Shape::single_or_list,
+                      .remedy = "put a text there, such as book.txt"},
+                     context_field(),
+                     {.key = "stride",
+                      .type = FieldType::integer,
+                      .summary = "Distance from the beginning of one block to that of the next. "
+                                 "With 1 a block begins at every token.",
+                      .default_in_words = "context, so that blocks do not overlap",
+                      .range = {.minimum = 1, .maximum = 1e12},
+                      .unit = "tokens"},
+                     {.key = "dtype",
+                      .type = FieldType::choice,
+                      .summary = "Type of the numbers in the files. That of a .npy file is its "
+                                 "own.",
+                      .default_in_words = "uint16 for .bin, bytes for other files",
+                      .choices = {"uint8", "uint16", "uint32", "int32", "int64"}},
+                     {.key = "vocabulary",
+                      .type = FieldType::integer,
+                      .summary = "Number of different tokens. More than 67 million tokens need "
+                                 "it, unless they are bytes.",
+                      .default_in_words = "256 for bytes, otherwise the highest token + 1",
+                      .range = {.minimum = 2, .maximum = 16'777'216}},
+                     shuffle_field_of(types)},
+          .target = Target::tokens};
+}
+
+Variant synthetic_tokens(const std::vector<Variant>& types) {
+  const Variant& synthetic = *find_variant(types, "synthetic");
+  return {.name = "synthetic_tokens",
+          .summary =
+              "Artificial tokens for tests: three of four follow from the one before. Every "
+              "run sees the same.",
+          .fields = {*find_field(synthetic.fields, "samples"),
+                     context_field(),
+                     {.key = "vocabulary",
+                      .type = FieldType::integer,
+                      .summary = "Number of different tokens.",
+                      .is_required = true,
+                      .range = {.minimum = 2, .maximum = 16'777'216}},
+                     shuffle_field_of(types)},
+          .target = Target::tokens};
+}
+
 Variant synthetic_tags(const std::vector<Variant>& types) {
   Variant variant = like(types, "synthetic", "classes",
                          {.key = "tags",
@@ -170,6 +237,8 @@ std::vector<Variant> with_target_types(std::vector<Variant> types) {
   put_after("synthetic", synthetic_masks(types));
   put_after("synthetic_normal", synthetic_tags(types));
   put_after("synthetic_tags", synthetic_targets(types));
+  put_after("synthetic_targets", synthetic_tokens(types));
+  put_after("tar", tokens(types));
   return types;
 }
 

@@ -14,6 +14,7 @@ std::vector<std::string> losses_of(Target target) {
   if (target == Target::numbers) return {"mse", "l1", "smooth_l1", "huber", kPluginType};
   if (target == Target::tags) return {"bce", kPluginType};
   if (target == Target::masks) return {"cross_entropy", "dice", "dice_ce", kPluginType};
+  if (target == Target::tokens) return {"cross_entropy"};
   return {"cross_entropy", "bce", "mse", kPluginType};
 }
 
@@ -21,10 +22,14 @@ std::vector<std::string> figures_of(Target target) {
   if (target == Target::numbers) return {"loss", "mae", "r2"};
   if (target == Target::tags) return {"f1", "loss"};
   if (target == Target::masks) return {"miou", "accuracy", "loss"};
+  if (target == Target::tokens) return {"loss", "accuracy"};
   return {"accuracy", "loss"};
 }
 
 bool is_model_for(Target target, std::string_view model_type) {
+  if (target == Target::tokens || model_type == kTokenModel) {
+    return target == Target::tokens && model_type == kTokenModel;
+  }
   if (model_type == "torchscript" || model_type == kPluginType) return true;
   return (target == Target::masks) == (model_type == "unet");
 }
@@ -32,6 +37,7 @@ bool is_model_for(Target target, std::string_view model_type) {
 std::string_view name_of(Target target) {
   if (target == Target::numbers) return "numbers";
   if (target == Target::masks) return "masks";
+  if (target == Target::tokens) return "tokens";
   return target == Target::tags ? "tags" : "classes";
 }
 

@@ -19,6 +19,7 @@ Json to_json(const JobFacts& facts) {
           {"test_samples", facts.test_samples},
           {"sample_shape", facts.sample_shape},
           {"sample_dtype", "uint8"},
+          {"tokens_per_sample", facts.tokens_per_sample},
           {"classes", facts.classes},
           {"keep_float32_obstacle", facts.keep_float32_obstacle},
           {"can_move_crop", facts.can_move_crop},

@@ -26,6 +26,7 @@
 #include "daemon/guide/data_folder.hpp"
 #include "daemon/guide/next_step.hpp"
 #include "daemon/guide/starter_recipe.hpp"
+#include "daemon/guide/text_files.hpp"
 #include "daemon/plugin_list/plugin_names.hpp"
 #include "daemon/report/history_reading.hpp"
 
@@ -96,13 +97,17 @@ int init(const InitOptions& options) {
                          printable(text), "rename it, or link to it by another name"},
                         kUsageError);
   }
-  StarterSpec spec{.name = starter_name(folder.filename().string())};
+  std::error_code ignored;
+  const bool is_text = is_text_file(folder) && fs::is_regular_file(folder, ignored);
+  StarterSpec spec{.name = starter_name((is_text ? folder.stem() : folder.filename()).string())};
   spec.recipe = !options.output.empty() ? options.output
                 : folder == *here       ? fs::path("recipe.yaml")
                                         : fs::path(spec.name + ".yaml");
   spec.schema = schema_here();
   spec.has_gpu = !detect_machine().gpus.empty();
-  const auto data = look_at_data(folder, (*here / spec.recipe).parent_path());
+  const fs::path from = (*here / spec.recipe).parent_path();
+  const Result<DataFolder> data =
+      is_text ? Result<DataFolder>(look_at_text(folder, from)) : look_at_data(folder, from);
   if (!data) return report_error(data.error(), kUsageError);
   if (auto written = write_new_file(spec.recipe, starter_recipe(*data, spec)); !written) {
     return report_error(written.error(), exit_code_of(written.error()));

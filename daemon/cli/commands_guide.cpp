@@ -212,12 +212,12 @@ Command table_of(const CLI::App& app) {
 }
 
 void add_init(CLI::App& app, GuideOptions& options) {
-  CLI::App& command =
-      *app.add_subcommand("init", "Write a recipe for what lies in a folder; overwrites nothing");
+  CLI::App& command = *app.add_subcommand(
+      "init", "Write a recipe for what lies in a folder, or for a text; overwrites nothing");
   command
       .add_option("DIR", options.init.folder,
                   "Folder with the data (default: this one); pictures in a folder for each class, "
-                  "also below train/ and val/, arrays, shards, or none")
+                  "also below train/ and val/, arrays, shards, texts, or none; or a text, FILE.txt")
       ->type_name("DIR");
   command
       .add_option("--output", options.init.output,

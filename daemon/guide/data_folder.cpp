@@ -21,6 +21,7 @@
 #include "daemon/guide/label_peek.hpp"
 #include "daemon/guide/mask_folders.hpp"
 #include "daemon/guide/picture_header.hpp"
+#include "daemon/guide/text_files.hpp"
 
 namespace autotuned::daemon {
 
@@ -479,6 +480,7 @@ Result<DataFolder> look_at_data(const fs::path& folder, const fs::path& from,
   if (!found) found = arrays(place, listing, nothing);
   if (!found) found = shards(place, listing);
   if (!found) found = plain_pictures(place, listing);
+  if (!found) found = texts_in(folder, listing, from);
   nothing.test_data.clear();
   if (!found) return nothing;
   found->notes.insert(found->notes.end(), nothing.notes.begin(), nothing.notes.end());

@@ -17,6 +17,7 @@ enum class Samples {
   none,      // nothing that a recipe can train on
   pictures,  // JPEG and PNG files, to be decoded: 3 channels of bytes
   arrays,    // every sample has the same shape already
+  tokens,    // texts and tokens, for a language model
 };
 
 struct DataFolder {

@@ -67,6 +67,10 @@ std::string model(const DataFolder& data, bool has_gpu) {
     return "# One hidden layer. `autotuned schema` lists the other models.\n"
            "model: {type: mlp, hidden: 256, classes: 10}\n\n";
   }
+  if (data.samples == Samples::tokens) {
+    return "# A small GPT: four blocks, 128 numbers for a token.\n"
+           "model: {type: gpt, layers: 4, heads: 4, width: 128, dropout: 0.1}\n\n";
+  }
   if (data.samples == Samples::arrays) {
     return fmt::format(
         "# Two convolutions and a linear layer, for images of any number of channels.\n"
@@ -100,6 +104,11 @@ std::string source(const DataFolder& data) {
            "data: {type: synthetic, samples: 10000, shape: [1, 28, 28], classes: 10}\n\n";
   }
   std::string comment = "# The order is new in every epoch.";
+  if (data.samples == Samples::tokens) {
+    comment =
+        "# A sample is a block of `context` tokens and the one after it. The order is new in every "
+        "epoch.";
+  }
   if (data.samples == Samples::pictures) {
     comment = data.has_labels
                   ? "# A picture that cannot be read is replaced by the next one, and named."
@@ -164,6 +173,7 @@ std::string training(const DataFolder& data) {
 // The figures of an evaluation.
 std::string figures(const DataFolder& data) {
   if (data.has_masks) return "Mean IoU";
+  if (data.samples == Samples::tokens) return "Loss and perplexity";
   if (data.targets == TargetKind::numbers) return "Mean absolute error and R²";
   return data.targets == TargetKind::tags ? "Micro-F1" : "Accuracy";
 }
@@ -173,6 +183,10 @@ std::string evaluation(const DataFolder& data) {
     return "# " + figures(data) +
            " on samples that are not trained on, after every epoch.\nevaluate:\n  data: {" +
            data.test_data + "}\n\n";
+  }
+  if (data.samples == Samples::tokens && data.count >= kFewSamples) {
+    return "# Loss and perplexity of the last tenth, which is then not trained on, after every "
+           "epoch.\nevaluate: {split: 10%}\n\n";
   }
   const bool is_few = data.count > 0 && data.count < kFewSamples;
   if (data.samples == Samples::none || !data.has_labels || is_few) return {};

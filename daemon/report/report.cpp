@@ -13,6 +13,7 @@
 #include "daemon/report/memory_fallback.hpp"
 #include "daemon/report/script_report.hpp"
 #include "daemon/report/test_report.hpp"
+#include "daemon/report/token_report.hpp"
 #include "daemon/report/tuning_end.hpp"
 
 namespace autotuned::daemon {
@@ -57,15 +58,17 @@ std::string training_text(const storage::RunRow& run) {
   if (const auto share = get_number(run.training, "test_f1")) {
     text += fmt::format(", micro-F1 {:.4f}", *share);
   }
+  text += token_figures_text(run.training, "test_", ", ", "");
   if (const auto damaged = get_integer(run.training, "damaged_files"); damaged && *damaged > 0) {
     text += fmt::format(", {} damaged files skipped", format_count(*damaged));
   }
   text += "\n";
   const auto rate = trained_samples_per_second(run);
   if (!rate) return text;
-  if (run.best_samples_per_second <= 0.0) return text + "         at " + rate_text(*rate) + "\n";
-  text += fmt::format("         at {}; tuning measured {}\n", rate_text(*rate),
-                      rate_text(run.best_samples_per_second));
+  if (run.best_samples_per_second <= 0.0)
+    return text + "         at " + run_rate_text(run, *rate) + "\n";
+  text += fmt::format("         at {}; tuning measured {}\n", run_rate_text(run, *rate),
+                      run_rate_text(run, run.best_samples_per_second));
   const double duration_ns = get_number(run.training, "duration_ns").value_or(0.0);
   // With another configuration it was bound to be slower.
   if (duration_ns < kTellingTrainingNs || !memory_fallback_text(run).empty()) return text;
@@ -100,14 +103,13 @@ std::string outcome_text(const storage::RunRow& run, const std::vector<TrialReco
   }
   const bool is_confirmed = run.speedup.pairs > 0;
   const std::string note = quotient_note(run);
-  std::string text =
-      fmt::format("{}start    {}{}\nbest     {}\nfaster   {}{}\n", lineage,
-                  rate_text(run.baseline_samples_per_second, unit_of(run)),
-                  is_confirmed ? ", beside the best one" : "",
-                  rate_text(run.best_samples_per_second, unit_of(run)),
-                  is_confirmed ? estimate_text(run.speedup)
-                               : "nothing confirmed: the starting configuration stays",
-                  note.empty() ? "" : ": " + note);
+  std::string text = fmt::format(
+      "{}start    {}{}\nbest     {}\nfaster   {}{}\n", lineage,
+      run_rate_text(run, run.baseline_samples_per_second),
+      is_confirmed ? ", beside the best one" : "", run_rate_text(run, run.best_samples_per_second),
+      is_confirmed ? estimate_text(run.speedup)
+                   : "nothing confirmed: the starting configuration stays",
+      note.empty() ? "" : ": " + note);
   if (const std::int64_t cost_ns = one_time_ns(trials); cost_ns > 0 && is_confirmed) {
     text += fmt::format("once     {} in a training, which is repaid\n",
                         format_duration(std::chrono::nanoseconds(cost_ns)));

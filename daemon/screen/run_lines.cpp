@@ -12,6 +12,7 @@
 
 #include "base/text.hpp"
 #include "daemon/report/report.hpp"
+#include "daemon/report/token_report.hpp"
 #include "daemon/screen/characters.hpp"
 
 namespace autotuned::daemon {
@@ -170,8 +171,8 @@ std::string left_text(const TrainingUnderWay& training, std::chrono::nanoseconds
 
 std::string training_text(const TrainingUnderWay& training, std::chrono::nanoseconds now) {
   return fmt::format("{:3.0f} %, step {}, loss {:.4f}, {}{}", 100 * training.done_ratio(),
-                     format_count(training.step), training.loss,
-                     rate_text(training.samples_per_second), left_text(training, now));
+                     format_count(training.step), training.loss, training.rate_text(),
+                     left_text(training, now));
 }
 
 // "accuracy 88.86 %, ", of numbers "mean absolute error 0.0412, R² 0.9713, ", of tags
@@ -185,6 +186,7 @@ std::string figures_text(const Json& evaluation) {
   if (const auto accuracy = get_number(evaluation, "accuracy")) {
     text += fmt::format("{}accuracy {:.2f} %, ", has_masks ? "pixel " : "", *accuracy * 100);
   }
+  text += token_figures_text(evaluation, "", "", ", ");
   if (const auto error = get_number(evaluation, "mae")) {
     text += fmt::format("mean absolute error {:.4g}, ", *error);
   }
@@ -357,13 +359,12 @@ void add_training(Lines& lines, const TrainingUnderWay& training, std::chrono::n
   const std::string drawn_bar =
       room >= 8 ? bar(training.done_ratio(), std::min(room, 24)) + " " : "";
   lines.push_back(Line{label("done"), {drawn_bar, Tone::good}, {text, Tone::plain}});
-  lines.push_back(
-      {label(""),
-       {joined({fmt::format("step {} of {}", format_count(training.step),
-                            format_count(training.steps_total)),
-                fmt::format("loss {:.4f}", training.loss), rate_text(training.samples_per_second)},
-               columns),
-        Tone::plain}});
+  lines.push_back({label(""),
+                   {joined({fmt::format("step {} of {}", format_count(training.step),
+                                        format_count(training.steps_total)),
+                            fmt::format("loss {:.4f}", training.loss), training.rate_text()},
+                           columns),
+                    Tone::plain}});
 }
 
 // Its path below `here`, where it is there.
@@ -392,7 +393,7 @@ Lines lasting_lines(const Json& event, const RunProgress& progress, const Look& 
   if (name == "waiting")
     return labelled({"waiting: ", Tone::doubtful}, text_in(event, "for"), look);
   if (name == "baseline") {
-    return labelled(label("start"), rate_text(number_in(event, "samples_per_second")), look);
+    return labelled(label("start"), told_rate(event), look);
   }
   if (name == "ceiling") return upper_bound_lines(event, progress, look);
   if (name == "tuning") return earlier_lines(progress, look);

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "daemon/report/report.hpp"
+#include "daemon/report/token_report.hpp"
 
 namespace autotuned::daemon {
 
@@ -136,6 +137,7 @@ void take_training(RunProgress& progress, const Json& told, nanoseconds now) {
               .samples = number_in(told, "samples"),
               .samples_total = number_in(told, "samples_total"),
               .samples_per_second = number_in(told, "samples_per_second"),
+              .tokens_per_second = number_in(told, "tokens_per_second"),
               .loss = number_in(told, "loss"),
               .told_at = now};
   // The last one comes with the evaluation, or with the result.
@@ -148,6 +150,10 @@ void take_training(RunProgress& progress, const Json& told, nanoseconds now) {
 
 double TrainingUnderWay::done_ratio() const {
   return samples_total > 0.0 ? std::clamp(samples / samples_total, 0.0, 1.0) : 0.0;
+}
+
+std::string TrainingUnderWay::rate_text() const {
+  return rate_with_tokens(samples_per_second, tokens_per_second);
 }
 
 nanoseconds TrainingUnderWay::left(nanoseconds now) const {

@@ -41,10 +41,12 @@ struct TrainingUnderWay {
   double samples = 0.0;
   double samples_total = 0.0;
   double samples_per_second = 0.0;
+  double tokens_per_second = 0.0;  // 0: samples are no tokens
   double loss = 0.0;
   std::chrono::nanoseconds told_at{0};
 
   [[nodiscard]] double done_ratio() const;
+  [[nodiscard]] std::string rate_text() const;
   // At `now`, by the rate that was told last.
   [[nodiscard]] std::chrono::nanoseconds left(std::chrono::nanoseconds now) const;
 };

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/report/token_report.hpp"
+
 namespace autotuned::daemon {
 
 HistoryLedger::HistoryLedger(storage::History& history, storage::RunRow& run,
@@ -31,7 +33,10 @@ Result<void> HistoryLedger::baseline(const Configuration& starting, double sampl
   run_->starting = starting;
   run_->baseline_samples_per_second = samples_per_second;
   if (auto stored = history_->update_run(*run_); !stored) return stored;
-  events_({{"event", "baseline"}, {"samples_per_second", samples_per_second}});
+  Json event = {{"event", "baseline"}, {"samples_per_second", samples_per_second}};
+  if (const std::int64_t tokens = tokens_per_sample(run_->recipe); tokens > 0)
+    event["tokens_per_second"] = samples_per_second * static_cast<double>(tokens);
+  events_(event);
   return {};
 }
 

@@ -165,16 +165,16 @@ constexpr Mistake kMistakes[] = {
      "3:15: model: unknown type \"transformer\"; known are fashion_cnn, mlp, simple_cnn, "
      "pooling_cnn, "
      "resnet18, resnet34, resnet50, convnext_tiny, efficientnet_b0, mobilenet_v3_large, "
-     "mobilenet_v3_small, unet, vit, paced, torchscript, plugin"},
+     "mobilenet_v3_small, unet, vit, gpt, paced, torchscript, plugin"},
     {"missing_type", "type: mlp, ", "",
      "3:8: \"type\" is missing in model: expected one of fashion_cnn, mlp, simple_cnn, "
      "pooling_cnn, "
      "resnet18, resnet34, resnet50, convnext_tiny, efficientnet_b0, mobilenet_v3_large, "
-     "mobilenet_v3_small, unet, vit, paced, torchscript, plugin"},
+     "mobilenet_v3_small, unet, vit, gpt, paced, torchscript, plugin"},
     {"type_is_a_list", "type: mlp", "type: [mlp]",
      "3:15: model.type: expected one of fashion_cnn, mlp, simple_cnn, pooling_cnn, "
      "resnet18, resnet34, resnet50, convnext_tiny, efficientnet_b0, mobilenet_v3_large, "
-     "mobilenet_v3_small, unet, vit, paced, torchscript, plugin, found a list"},
+     "mobilenet_v3_small, unet, vit, gpt, paced, torchscript, plugin, found a list"},
     {"typed_is_a_word", "{type: mlp, hidden: 16, classes: 4}", "mlp",
      "3:8: model: expected a map with a type, found \"mlp\""},
     {"unknown_transform",

@@ -200,6 +200,58 @@ TEST(Targets, ThatAreMasksInFilesHaveClassesOrNames) {
               ElementsAre(testing::HasSubstr("an integer from 2 to 255")));
 }
 
+constexpr std::string_view kTokens =
+    "autotuned: 1\nname: text\nmodel: {type: gpt, layers: 1, heads: 2, width: 8}\n"
+    "data: {type: synthetic_tokens, samples: 9, context: 4, vocabulary: 7}\n"
+    "optimizer: {type: adamw}\ntrain: {epochs: 1, batch_size: 2}\n";
+
+TEST(Targets, ThatAreTokensHaveTheirModelLossAndFigures) {
+  EXPECT_EQ(target_of("tokens"), Target::tokens);
+  const Recipe recipe = right(std::string(kTokens) + "evaluate: {split: 20%}\n");
+  EXPECT_EQ(recipe.evaluation->best_by, "loss");
+  EXPECT_EQ(right(to_yaml(recipe, "")).to_json(), recipe.to_json());
+  EXPECT_EQ(right(std::string(kTokens) + "evaluate: {split: 20%, best_by: accuracy}\n")
+                .evaluation->best_by,
+            "accuracy");
+  EXPECT_THAT(problems(std::string(kTokens) + "loss: mse\n"),
+              ElementsAre("recipe.yaml:7:7: loss: the targets of data of type synthetic_tokens are "
+                          "tokens, and mse is not for these; use cross_entropy"));
+  EXPECT_THAT(problems(changed(kTokens, "width: 8", "width: 9")),
+              ElementsAre(testing::HasSubstr("width, 9, must be a multiple of heads, 2")));
+}
+
+TEST(Targets, ThatAreTokensAreNoPictures) {
+  EXPECT_THAT(
+      problems(changed(kTokens, "{type: gpt, layers: 1, heads: 2, width: 8}", "{type: mlp}")),
+      ElementsAre("recipe.yaml:3:8: model: data of type synthetic_tokens need the model "
+                  "gpt"));
+  EXPECT_THAT(problems(changed(kTokens, "{type: gpt, layers: 1, heads: 2, width: 8}",
+                               "{type: unet, classes: 2}")),
+              ElementsAre(testing::HasSubstr("need the model gpt")));
+  EXPECT_TRUE(is_model_for(Target::tokens, kTokenModel));
+  EXPECT_FALSE(is_model_for(Target::tokens, "torchscript"));
+  EXPECT_FALSE(is_model_for(Target::masks, kTokenModel));
+  EXPECT_THAT(problems(changed(kQuickRecipe, "{type: mlp, hidden: 16, classes: 4}",
+                               "{type: gpt, layers: 1, heads: 2, width: 8}")),
+              ElementsAre(testing::HasSubstr("model: gpt needs data of type tokens or "
+                                             "synthetic_tokens")));
+  EXPECT_THAT(
+      problems(changed(kTokens, "batch_size: 2", "batch_size: 2, cutmix_alpha: 1") +
+               "input:\n  - to_float\nevaluate:\n  split: 10%\n  input:\n    - to_float\n"),
+      ElementsAre(
+          "recipe.yaml:6:8: train.cutmix_alpha: mixes pictures, and the samples are tokens; leave "
+          "it out",
+          testing::HasSubstr("input: transforms are for pictures, and the samples are tokens"),
+          testing::HasSubstr("evaluate.input: transforms are for pictures")));
+}
+
+// The text that it trains on is in this repository.
+TEST(Targets, ThatAreTokensHaveARecipe) {
+  const auto recipe = read_recipe(tests::source_folder() / "recipes/gpt_text.yaml", sample_knobs());
+  ASSERT_TRUE(recipe) << recipe.error().front().text();
+  EXPECT_EQ(recipe->model.type, kTokenModel);
+}
+
 // A trainer is sent JSON, which nobody may have checked.
 TEST(Targets, AreCheckedInJsonToo) {
   Json json = right(std::string(kQuickRecipe) + "evaluate: {split: 10%}\n").to_json();

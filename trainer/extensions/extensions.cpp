@@ -228,7 +228,8 @@ DeviceBatch Extensions::on_batch(const DeviceBatch& batch) {
   for (One* const one : applied_) {
     sdk::Batch hooked{result.images, result.labels};
     plugin_call(one->who, "on_batch", [&] { one->extension->on_batch(hooked); });
-    if (!hooked.images.defined() || !hooked.labels.defined() || hooked.images.dim() != 4 ||
+    if (!hooked.images.defined() || !hooked.labels.defined() ||
+        hooked.images.dim() != result.images.dim() ||
         hooked.labels.scalar_type() != result.labels.scalar_type() ||
         hooked.labels.dim() != result.labels.dim() ||
         hooked.labels.sizes().slice(1) != result.labels.sizes().slice(1) ||

@@ -190,14 +190,16 @@ class Feed::State final : public BatchSource {
   }
 
   bool is_direct(const FeedSettings& settings) const {
-    return device_.is_cpu() && !sends_bytes(settings, first_pipeline_) &&
+    return device_.is_cpu() && !sends_bytes(settings, first_pipeline_) && !target_.has_tokens() &&
            (!settings.is_channels_last || shape_.channels == 1);
   }
 
   Buffers allocate(const FeedSettings& settings) const {
     const std::array<std::int64_t, 4> sizes = {settings.batch_size, shape_.channels, shape_.height,
                                                shape_.width};
-    const at::ScalarType type = sends_bytes(settings, first_pipeline_) ? at::kByte : at::kFloat;
+    const at::ScalarType type = target_.has_tokens()                     ? at::kInt
+                                : sends_bytes(settings, first_pipeline_) ? at::kByte
+                                                                         : at::kFloat;
     const auto images = at::dtype(type);
     const bool is_pinned = settings.pin_memory && !device_.is_cpu();
     Buffers buffers;
@@ -220,12 +222,12 @@ class Feed::State final : public BatchSource {
   }
 
   at::Tensor empty_targets(std::int64_t samples, bool is_pinned) const {
-    if (target_.is_class()) {
-      return at::empty({samples}, at::dtype(at::kLong).pinned_memory(is_pinned));
-    }
     if (target_.is_mask()) {
       return at::empty({samples, shape_.height, shape_.width},
                        at::dtype(at::kByte).pinned_memory(is_pinned));
+    }
+    if (target_.floats() == 0) {
+      return at::empty({samples}, at::dtype(at::kLong).pinned_memory(is_pinned));
     }
     return at::empty({samples, target_.width}, at::dtype(at::kFloat).pinned_memory(is_pinned));
   }
@@ -249,10 +251,10 @@ class Feed::State final : public BatchSource {
     for (const HostSlot& slot : ring) {
       input::BatchBuffer& buffer = result.ring.emplace_back();
       buffer.images = slot.images.mutable_data_ptr();
-      if (target_.is_class()) {
-        buffer.labels = slot.labels.mutable_data_ptr<std::int64_t>();
-      } else if (target_.is_mask()) {
+      if (target_.is_mask()) {
         buffer.masks = slot.labels.mutable_data_ptr<std::uint8_t>();
+      } else if (target_.floats() == 0) {
+        buffer.labels = slot.labels.mutable_data_ptr<std::int64_t>();
       } else {
         buffer.values = slot.labels.mutable_data_ptr<float>();
       }
@@ -320,6 +322,13 @@ class Feed::State final : public BatchSource {
             .position = taken.position};
   }
 
+  static DeviceBatch with_tokens(DeviceBatch batch, const at::Tensor& blocks) {
+    TokenBatch split = split_tokens(blocks);
+    batch.images = std::move(split.tokens);
+    batch.labels = std::move(split.next);
+    return batch;
+  }
+
   Result<DeviceBatch> next_on_host() {
     assert(!held_);
     auto taken = take();
@@ -328,6 +337,7 @@ class Feed::State final : public BatchSource {
     const Span span(profiler::span::kTransfer);
     const HostSlot& slot = buffers_.ring[static_cast<std::size_t>(taken->slot)];
     DeviceBatch batch = described(*taken);
+    if (target_.has_tokens()) return with_tokens(batch, first_samples(slot.images, taken->samples));
     batch.labels = as_labels(first_samples(slot.labels, taken->samples));
     if (slot.direct.defined()) {
       batch.images = first_samples(slot.direct, taken->samples);
@@ -347,6 +357,7 @@ class Feed::State final : public BatchSource {
 
   DeviceBatch landed(const TakenBatch& taken) const {
     DeviceBatch batch = described(taken);
+    if (target_.has_tokens()) return with_tokens(batch, buffers_.copier->images(taken));
     batch.labels = as_labels(buffers_.copier->labels(taken));
     batch.images = buffers_.copier->images(taken);
     if (settings_.is_uint8) batch.images = look_up(batch.images);

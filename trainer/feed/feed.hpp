@@ -36,10 +36,11 @@ struct FeedSettings {
 };
 
 struct DeviceBatch {
-  at::Tensor images;  // float32 (samples, channels, rows, columns), in the settings' memory format
+  // float32 (samples, channels, rows, columns), in the settings' memory format; or tokens, int64 (samples, tokens)
+  at::Tensor images;
   // The targets: classes are int64 (samples), or after mixed() float32 (samples, classes); numbers and tags are float32
   // (samples, values); class masks are int64 (samples, rows, columns), with input::kNoClass where a pixel does not
-  // count.
+  // count. Of tokens the next one of each, int64 (samples, tokens).
   at::Tensor labels;
   std::int64_t samples = 0;
   std::int64_t wait_ns = 0;  // for the loader
@@ -48,7 +49,7 @@ struct DeviceBatch {
   input::Position position = {};  // of the first sample
 };
 
-// On the CPU a float32 batch is used where the loader wrote it, without a copy.
+// On the CPU a float32 batch is used where the loader wrote it, without a copy. Tokens travel as int32.
 //
 // On a GPU the batch is copied; with non_blocking on a stream of its own, one batch ahead of the step.
 // That part is written against LibTorch's device-generic interface and has not been run on a GPU yet.

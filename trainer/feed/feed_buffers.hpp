@@ -22,6 +22,18 @@ inline at::Tensor first_samples(const at::Tensor& tensor, std::int64_t samples) 
   return samples == tensor.size(0) ? tensor : tensor.narrow(0, 0, samples);
 }
 
+// Of blocks of tokens int32 (samples, 1, 1, length + 1): what the model sees, and the token that follows each; both int64
+// (samples, length), on the device of the blocks.
+struct TokenBatch {
+  at::Tensor tokens;
+  at::Tensor next;
+};
+inline TokenBatch split_tokens(const at::Tensor& blocks) {
+  const at::Tensor all = blocks.flatten(1).to(at::kLong);
+  const std::int64_t length = all.size(1) - 1;
+  return {all.narrow(1, 0, length).contiguous(), all.narrow(1, 1, length).contiguous()};
+}
+
 struct HostSlot {
   at::Tensor images;
   at::Tensor labels;

@@ -253,7 +253,8 @@ Result<std::string> Job::parameter_digest() {
 
 Result<std::int64_t> Job::save_model(const std::filesystem::path& file) {
   return guarded("save", [&]() -> Result<std::int64_t> {
-    const Checkpoint checkpoint = state_->capture();
+    Checkpoint checkpoint = state_->capture();
+    state_->add_tied_names(checkpoint);
     // Beside it, so that both are there once the answer is.
     if (!checkpoint.averages.empty()) {
       std::filesystem::path beside = file;

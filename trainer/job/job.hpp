@@ -35,8 +35,9 @@ struct JobFacts {
   std::int64_t parameters = 0;
   std::int64_t parameter_bytes = 0;
   std::int64_t train_samples = 0;
-  std::int64_t test_samples = 0;  // 0 without evaluation
-  std::vector<std::int64_t> sample_shape;
+  std::int64_t test_samples = 0;           // 0 without evaluation
+  std::vector<std::int64_t> sample_shape;  // of tokens {tokens_per_sample}
+  std::int64_t tokens_per_sample = 0;      // that the model sees; 0: samples are no tokens
   std::int64_t classes = 0;
   std::string keep_float32_obstacle;  // why no module can be kept in 32 bit; empty: they can
   // What input.order, input.decode, input.point_ops and input.dilation could change.
@@ -190,9 +191,15 @@ struct MaskFigures {
   std::vector<std::optional<double>> ious;
 };
 
+// Of a language model.
+struct TokenFigures {
+  double perplexity = 0.0;              // e to the power of the loss
+  std::optional<double> bits_per_byte;  // nothing if a token is no byte
+};
+
 struct TestResult {
   std::int64_t samples = 0;
-  double accuracy = 0.0;  // of classes; with masks of pixels
+  double accuracy = 0.0;  // of classes, or of the next tokens; with masks of pixels
   double loss = 0.0;      // mean over samples, without masks in which no pixel counts
   // The share of samples whose class is among the five with the highest logits; nothing with five classes or less.
   std::optional<double> top5_accuracy;
@@ -202,6 +209,7 @@ struct TestResult {
   std::optional<NumberFigures> numbers;  // of targets that are numbers
   std::optional<TagFigures> tags;        // of targets that are tags
   std::optional<MaskFigures> masks;      // of targets that are class masks
+  std::optional<TokenFigures> tokens;    // of targets that are tokens
   // Of classes, of the values of a target, or of tags; empty: they have only numbers.
   std::vector<std::string> class_names;
   bool was_cancelled = false;

@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -40,16 +41,23 @@ std::string key_of(const Error& error, const std::string& part) {
   return recipes::find_knob(recipes::knobs_of(Machine{}), where) ? "start." + where : part;
 }
 
-// On black samples: whether it can take them at all, and how many outputs it has.
-Result<void> look_once(Learner& learner, const std::vector<std::int64_t>& sample_shape) {
+// On black samples, or blocks of the first token: whether it can take them at all, and how many outputs it has.
+Result<void> look_once(Learner& learner, const JobFacts& facts) {
   constexpr std::int64_t kSamples = 2;
   return guarded("model", [&]() -> Result<void> {
     const at::NoGradGuard no_grad;
     std::vector<std::int64_t> shape = {kSamples};
-    shape.insert(shape.end(), sample_shape.begin(), sample_shape.end());
+    shape.insert(shape.end(), facts.sample_shape.begin(), facts.sample_shape.end());
+    const bool has_tokens = facts.tokens_per_sample > 0;
+    // With a large vocabulary the answer to a whole block takes much memory.
+    if (has_tokens) shape.back() = std::min<std::int64_t>(facts.tokens_per_sample, 16);
     learner.model().eval();
-    const at::Tensor logits = learner.model().forward(at::zeros(shape));
-    std::vector<std::int64_t> wanted = {kSamples, learner.classes()};
+    const at::Tensor logits =
+        learner.model().forward(at::zeros(shape, has_tokens ? at::kLong : at::kFloat));
+    // One for each sample, or for each token or pixel of it.
+    std::vector<std::int64_t> wanted = {kSamples};
+    if (has_tokens) wanted.push_back(shape.back());
+    wanted.push_back(learner.classes());
     if (learner.model().gives_maps()) wanted.insert(wanted.end(), shape.end() - 2, shape.end());
     if (logits.sizes() == at::IntArrayRef(wanted)) return {};
     return fail(ErrorKind::invalid, "it does not give one number per class for each sample",
@@ -108,7 +116,7 @@ void Job::State::find_problems(const Configuration& configuration, RecipeCheck& 
   if (!found.problems.empty()) return;  // what follows would say the same again
   if (auto loaded = load(configuration); !loaded) {
     add("model", loaded.error());
-  } else if (auto seen = look_once(*learner_, facts_.sample_shape); !seen) {
+  } else if (auto seen = look_once(*learner_, facts_); !seen) {
     add("model", seen.error());
   }
   for (const Error& warning : take_warnings())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What checkpoints cost a training.
+// Checkpoints in memory, and what they cost a training.
 #include <algorithm>
 #include <system_error>
 #include <utility>
@@ -12,6 +12,26 @@ namespace autotuned::trainer {
 
 using profiler::now_ns;
 using profiler::Span;
+
+Result<std::int64_t> Job::State::keep(const std::string& name) {
+  Checkpoint checkpoint = capture();
+  checkpoint.outputs = std::exchange(outputs_, {});
+  const std::int64_t bytes = checkpoint.bytes();
+  checkpoints_[name] = std::move(checkpoint);
+  return bytes;
+}
+
+Result<const Checkpoint*> Job::State::find(const std::string& name) const {
+  const auto found = checkpoints_.find(name);
+  if (found == checkpoints_.end()) {
+    return fail(ErrorKind::not_found, "there is no checkpoint of this name", name);
+  }
+  return &found->second;
+}
+
+void Job::State::put(const std::string& name, Checkpoint checkpoint) {
+  checkpoints_[name] = std::move(checkpoint);
+}
 
 Result<void> Job::State::time_checkpoint(const std::filesystem::path& file) {
   if (checkpoint_copy_ns_ > 0) return {};

@@ -3,7 +3,9 @@
 #include <ATen/TensorOperators.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <numbers>
 #include <optional>
 #include <span>
 #include <string>
@@ -41,6 +43,12 @@ std::vector<std::string> list_of(std::span<const std::string> names) {
 Error in_test_data(Error error) {
   error.where = "evaluate.data" + (error.where.empty() ? "" : ", " + error.where);
   return error;
+}
+
+TokenFigures token_figures(double loss, bool has_bytes) {
+  TokenFigures figures{.perplexity = std::exp(loss), .bits_per_byte = {}};
+  if (has_bytes) figures.bits_per_byte = loss / std::numbers::ln2;
+  return figures;
 }
 
 std::string text_of(const input::SampleShape& shape) {
@@ -189,14 +197,16 @@ Result<TestResult> Job::State::evaluate_here(const CancelCheck& is_cancelled) {
     if (score.counted.defined()) {
       counted = counted.defined() ? counted + score.counted : score.counted;
     }
-    if (target.is_class()) {
+    if (score.correct.defined()) {
       correct = correct.defined() ? correct + score.correct : score.correct;
+    }
+    if (target.is_class()) {
       counts.add(score.logits, batch->labels);
     } else if (target.kind == input::TargetKind::tags) {
       tags.add(score.logits, batch->labels);
     } else if (target.is_mask()) {
       masks.add(score.logits, batch->labels);
-    } else {
+    } else if (target.kind == input::TargetKind::numbers) {
       values.add(score.logits, batch->labels);
     }
     (*feed)->done();
@@ -210,6 +220,11 @@ Result<TestResult> Job::State::evaluate_here(const CancelCheck& is_cancelled) {
   if (target.is_class()) {
     result.accuracy = correct.item().toDouble() / static_cast<double>(result.samples);
     counts.tell(result);
+  }
+  if (target.has_tokens()) {
+    result.accuracy =
+        correct.item().toDouble() / static_cast<double>(result.samples * target.width);
+    result.tokens = token_figures(result.loss, test_data_->has_bytes());
   }
   values.tell(result);
   tags.tell(result);

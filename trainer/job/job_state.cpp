@@ -102,10 +102,6 @@ std::string restart_part(const Configuration& configuration,
   return part;
 }
 
-tl::unexpected<Error> no_checkpoint(const std::string& name) {
-  return fail(ErrorKind::not_found, "there is no checkpoint of this name", name);
-}
-
 }  // namespace
 
 Result<input::Pipeline> pipeline_of(const recipes::Recipe& recipe, const input::Dataset& data,
@@ -206,7 +202,9 @@ Result<void> Job::State::load(const Configuration& configuration) {
   if (!compiled) return tl::unexpected(compiled.error());
   const input::Pipeline& pipeline = **compiled;
   if (auto tested = compile_test_pipeline(pipeline.shape()); !tested) return tested;
-  auto learner = Learner::create(recipe_, pipeline.shape(), device_, &workloads_);
+  const auto fitted = fitted_recipe();
+  if (!fitted) return tl::unexpected(fitted.error());
+  auto learner = Learner::create(*fitted, pipeline.shape(), device_, &workloads_);
   if (!learner) return tl::unexpected(learner.error());
   learner_ = std::move(*learner);
   if (auto fits = check_targets(learner_->classes()); !fits) return fits;
@@ -368,14 +366,6 @@ double Job::State::learning_rate() const {
               .samples_per_step = recipe_.train.batch_size});
 }
 
-Result<std::int64_t> Job::State::keep(const std::string& name) {
-  Checkpoint checkpoint = capture();
-  checkpoint.outputs = std::exchange(outputs_, {});
-  const std::int64_t bytes = checkpoint.bytes();
-  checkpoints_[name] = std::move(checkpoint);
-  return bytes;
-}
-
 Result<void> Job::State::restore(const std::string& name,
                                  const std::optional<TrainingPlace>& place) {
   const auto checkpoint = find(name);
@@ -408,18 +398,9 @@ TrainingPlace Job::State::place() const {
 
 Result<void> Job::State::drop(const std::string& name) {
   if (name == kInitial) return fail(ErrorKind::invalid, "is always kept", name);
-  if (checkpoints_.erase(name) == 0) return no_checkpoint(name);
+  if (auto found = find(name); !found) return tl::unexpected(found.error());
+  checkpoints_.erase(name);
   return {};
-}
-
-Result<const Checkpoint*> Job::State::find(const std::string& name) const {
-  const auto found = checkpoints_.find(name);
-  if (found == checkpoints_.end()) return no_checkpoint(name);
-  return &found->second;
-}
-
-void Job::State::put(const std::string& name, Checkpoint checkpoint) {
-  checkpoints_[name] = std::move(checkpoint);
 }
 
 Error Job::State::told_with_others(Error error, const input::Dataset& data,
@@ -481,6 +462,9 @@ void Job::State::describe(const input::Pipeline& pipeline) {
   facts_.train_samples = train_data_->size();
   facts_.test_samples = test_data_ != nullptr ? test_data_->size() : 0;
   facts_.sample_shape = {shape.channels, shape.height, shape.width};
+  const input::TargetType target = train_data_->target();
+  facts_.tokens_per_sample = target.has_tokens() ? target.width : 0;
+  if (target.has_tokens()) facts_.sample_shape = {target.width};
   facts_.classes = learner_->classes();
   facts_.keep_float32_obstacle = learner_->model().why_opaque();
   facts_.can_move_crop = pipeline.chances().can_move_crop;

@@ -51,6 +51,7 @@ class Job::State {
   Result<void> load(const Configuration& configuration);
   Result<Prepared> prepare(const Configuration& configuration);
   Checkpoint capture(HostMemory memory = HostMemory::pageable);
+  void add_tied_names(Checkpoint& checkpoint) const { learner_->add_tied_names(checkpoint); }
   Result<std::int64_t> keep(const std::string& name);
   Result<void> restore(const std::string& name, const std::optional<TrainingPlace>& place = {});
   [[nodiscard]] TrainingPlace place() const;
@@ -144,6 +145,10 @@ class Job::State {
   // job_targets.cpp: that both data sets have such targets as the loss, and a model with so many outputs.
   [[nodiscard]] Result<void> check_targets(std::int64_t outputs) const;
   [[nodiscard]] Result<void> check_test_targets() const;
+  [[nodiscard]] Result<void> check_tokens(std::int64_t outputs) const;
+  // The recipe with what its model takes from the data. ErrorKind::invalid: it takes pictures and the data are tokens, or
+  // the reverse.
+  [[nodiscard]] Result<recipes::Recipe> fitted_recipe() const;
   Result<void> compile_test_pipeline(const input::SampleShape& shape_in_training);
   // Knobs that neither the feed nor the learner obeys.
   void configure_steps(const Configuration& configuration);

@@ -22,6 +22,8 @@ recipes::Target target_of(const input::TargetType& type) {
       return recipes::Target::numbers;
     case input::TargetKind::class_mask:
       return recipes::Target::masks;
+    case input::TargetKind::next_tokens:
+      return recipes::Target::tokens;
     case input::TargetKind::tags:
       break;
   }
@@ -111,6 +113,7 @@ Result<void> Job::State::check_targets(std::int64_t outputs) const {
     return fail(ErrorKind::invalid, "mixup_alpha and cutmix_alpha are for the loss cross_entropy",
                 "train", "leave them out");
   }
+  if (target.has_tokens()) return check_tokens(outputs);
   const bool gives_maps = learner_->model().gives_maps();
   if (target.is_mask() && !gives_maps) {
     return fail(ErrorKind::invalid,
@@ -139,6 +142,45 @@ Result<void> Job::State::check_targets(std::int64_t outputs) const {
     }
   }
   return {};
+}
+
+Result<void> Job::State::check_tokens(std::int64_t outputs) const {
+  if (mix_rules().is_on()) {
+    return fail(ErrorKind::invalid,
+                "mixup_alpha and cutmix_alpha mix pictures, and the samples are tokens", "train",
+                "leave them out");
+  }
+  for (const input::Dataset* one : {train_data_.get(), test_data_.get()}) {
+    if (one == nullptr || one->classes() <= outputs) continue;
+    return fail(ErrorKind::invalid,
+                std::string("the vocabulary of the ") +
+                    (one == train_data_.get() ? "data" : "test data") + " is " +
+                    std::to_string(one->classes()) + ", that of the model " +
+                    std::to_string(outputs),
+                "model", "set vocabulary of the model");
+  }
+  return {};
+}
+
+Result<recipes::Recipe> Job::State::fitted_recipe() const {
+  const input::TargetType target = train_data_->target();
+  recipes::Recipe fitted = recipe_;
+  Json& parameters = fitted.model.parameters;
+  if (target.has_tokens() != (fitted.model.type == recipes::kTokenModel)) {
+    return fail(ErrorKind::invalid,
+                target.has_tokens()
+                    ? fitted.model.type + " takes pictures, and the data are tokens"
+                    : fitted.model.type + " takes tokens, and the data are pictures",
+                "model",
+                target.has_tokens() ? std::string("use the model ") + recipes::kTokenModel
+                                    : "use data of type tokens");
+  }
+  if (!target.has_tokens()) return fitted;
+  for (const auto& [name, value] :
+       {std::pair{"context", target.width}, std::pair{"vocabulary", train_data_->classes()}}) {
+    if (member(parameters, name).is_null()) parameters[name] = value;
+  }
+  return fitted;
 }
 
 }  // namespace autotuned::trainer

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <numeric>
+#include <string>
 #include <vector>
 
 namespace autotuned::trainer {
@@ -74,6 +75,11 @@ void add_tags(const TestResult& test, Json& json) {
   }
 }
 
+void add_tokens(const TokenFigures& tokens, const std::string& prefix, Json& json) {
+  json[prefix + "perplexity"] = tokens.perplexity;
+  if (tokens.bits_per_byte) json[prefix + "bits_per_byte"] = *tokens.bits_per_byte;
+}
+
 }  // namespace
 
 Json test_json(const std::optional<TestResult>& test) {
@@ -90,6 +96,7 @@ Json test_json(const std::optional<TestResult>& test) {
   }
   json["test_accuracy"] = test->accuracy;
   if (test->masks) json["test_miou"] = or_null(test->masks->miou);
+  if (test->tokens) add_tokens(*test->tokens, "test_", json);
   if (test->top5_accuracy) json["test_top5_accuracy"] = *test->top5_accuracy;
   if (test->confusion.empty()) return json;
   json["test_classes"] = classes_of(*test);
@@ -107,6 +114,7 @@ Json evaluation_frame(const TestResult& test, std::int64_t epoch) {
   } else {
     frame["accuracy"] = test.accuracy;
     if (test.masks) frame["miou"] = or_null(test.masks->miou);
+    if (test.tokens) add_tokens(*test.tokens, "", frame);
   }
   return frame;
 }

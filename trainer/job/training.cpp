@@ -227,16 +227,21 @@ class Training {
     const auto seconds = static_cast<double>(now - progress_.ns) / 1e9;
     const std::int64_t epoch =
         std::min(plan_.epochs, (job_.steps() - 1) / plan_.steps_per_epoch + 1);
-    on_progress_({{"step", job_.steps()},
-                  {"steps_total", plan_.steps},
-                  {"epoch", epoch},
-                  {"epochs_total", plan_.epochs},
-                  {"samples", ranks_ * job_.samples()},
-                  {"samples_total", ranks_ * plan_.samples},
-                  {"samples_per_second",
-                   static_cast<double>(ranks_ * (job_.samples() - progress_.samples)) / seconds},
-                  {"learning_rate", job_.last_learning_rate()},
-                  {"loss", summary_.final_loss}});
+    const double rate =
+        static_cast<double>(ranks_ * (job_.samples() - progress_.samples)) / seconds;
+    Json told = {{"step", job_.steps()},
+                 {"steps_total", plan_.steps},
+                 {"epoch", epoch},
+                 {"epochs_total", plan_.epochs},
+                 {"samples", ranks_ * job_.samples()},
+                 {"samples_total", ranks_ * plan_.samples},
+                 {"samples_per_second", rate},
+                 {"learning_rate", job_.last_learning_rate()},
+                 {"loss", summary_.final_loss}};
+    if (const std::int64_t tokens = job_.facts().tokens_per_sample; tokens > 0) {
+      told["tokens_per_second"] = rate * static_cast<double>(tokens);
+    }
+    on_progress_(told);
     progress_ = {.ns = now, .samples = job_.samples()};
   }
 

@@ -25,6 +25,7 @@ using MadeModel = Result<std::shared_ptr<Model>>;
 [[nodiscard]] MadeModel make_mobilenet(const recipes::Typed& spec, input::SampleShape sample);
 [[nodiscard]] MadeModel make_unet(const recipes::Typed& spec, input::SampleShape sample);
 [[nodiscard]] MadeModel make_vit(const recipes::Typed& spec, input::SampleShape sample);
+[[nodiscard]] MadeModel make_gpt(const recipes::Typed& spec, input::SampleShape sample);
 [[nodiscard]] MadeModel make_paced(const recipes::Typed& spec, input::SampleShape sample);
 [[nodiscard]] MadeModel make_torchscript(const recipes::Typed& spec, input::SampleShape sample);
 
@@ -36,6 +37,7 @@ class ModelParameters {
   [[nodiscard]] std::int64_t integer(const char* name) { return keep(get_integer, name); }
   [[nodiscard]] double number(const char* name) { return keep(get_number, name); }
   [[nodiscard]] std::string text(const char* name) { return keep(get_string, name); }
+  [[nodiscard]] bool flag(const char* name) { return keep(get_bool, name); }
   [[nodiscard]] bool has(const char* name) const {
     return !member(spec_.parameters, name).is_null();
   }

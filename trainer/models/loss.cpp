@@ -131,6 +131,9 @@ LossOptions evaluation_options_from(const Json& parameters) {
 
 at::Tensor loss_of(Loss loss, const at::Tensor& logits, const at::Tensor& labels,
                    const LossOptions& options) {
+  if (logits.dim() == 3 && labels.dim() == 2) {  // of tokens
+    return loss_of(loss, logits.flatten(0, 1), labels.flatten(), options);
+  }
   if (loss == Loss::cross_entropy) return cross_entropy(logits, labels, options);
   if (loss == Loss::dice) return dice(logits, labels, options.smooth);
   if (loss == Loss::dice_ce) {

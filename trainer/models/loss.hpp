@@ -40,7 +40,8 @@ struct LossOptions {
 
 // A scalar of logits (samples, outputs) and labels: classes (samples) in int64, or numbers, tags or shares of classes
 // (samples, outputs) in float32; or of logits (samples, classes, rows, columns) and class masks (samples, rows,
-// columns) in int64, with input::kNoClass where a pixel does not count.
+// columns) in int64, with input::kNoClass where a pixel does not count; or of logits (samples, tokens, vocabulary) and
+// tokens (samples, tokens) in int64.
 // Throws c10::Error, or what a plugin's does.
 using LossFunction = std::function<at::Tensor(const at::Tensor& logits, const at::Tensor& labels)>;
 
@@ -54,8 +55,8 @@ using LossFunction = std::function<at::Tensor(const at::Tensor& logits, const at
 // The same for evaluations: without what serves the training alone, label_smoothing and weights.
 [[nodiscard]] LossOptions evaluation_options_from(const Json& parameters);
 
-// The mean over the samples as a scalar, computed as PyTorch does: in float32 under autocast, too. The cross entropy of
-// masks without a pixel that counts is no number, as in PyTorch.
+// The mean over the samples, or over all tokens of all samples, as a scalar, computed as PyTorch does: in float32 under
+// autocast, too. The cross entropy of masks without a pixel that counts is no number, as in PyTorch.
 // Throws c10::Error. REQUIRES: labels that recipes::losses_of() has for the loss, numbers of the logits' shape.
 [[nodiscard]] at::Tensor loss_of(Loss loss, const at::Tensor& logits, const at::Tensor& labels,
                                  const LossOptions& options = {});

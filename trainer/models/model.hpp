@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
 #include "recipes/recipe.hpp"
@@ -15,11 +16,17 @@
 
 namespace autotuned::trainer {
 
+// A second name of a parameter in a state dictionary of PyTorch.
+struct TiedName {
+  std::string name;
+  std::string of;  // the parameter
+};
+
 // Parameters carry the names that the same model has in PyTorch when its layers are attributes.
 class Model : public torch::nn::Module {
  public:
   // Logits (samples, classes) of images (samples, channels, rows, columns), or with gives_maps() logits (samples,
-  // classes, rows, columns).
+  // classes, rows, columns); or (samples, tokens, classes) of tokens, int64 (samples, tokens).
   virtual at::Tensor forward(const at::Tensor& images) = 0;
 
   [[nodiscard]] std::int64_t classes() const { return classes_; }
@@ -28,6 +35,9 @@ class Model : public torch::nn::Module {
   // Why its modules are not called through call() (call.hpp), so that nothing can be done around one of
   // them; empty: they are.
   [[nodiscard]] virtual std::string why_opaque() const { return {}; }
+
+  // Of parameters that two modules share.
+  [[nodiscard]] virtual std::vector<TiedName> tied_names() const { return {}; }
 
  protected:
   explicit Model(std::int64_t classes, bool gives_maps = false)

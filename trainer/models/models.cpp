@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "recipes/targets.hpp"
 #include "trainer/models/families.hpp"
 
 namespace autotuned::trainer {
@@ -29,6 +30,7 @@ Result<std::shared_ptr<Model>> make_model(const recipes::Typed& spec, input::Sam
   }
   if (spec.type == "unet") return make_unet(spec, sample);
   if (spec.type == "vit") return make_vit(spec, sample);
+  if (spec.type == recipes::kTokenModel) return make_gpt(spec, sample);
   if (spec.type == "paced") return make_paced(spec, sample);
   if (spec.type == "torchscript") return make_torchscript(spec, sample);
   return fail(ErrorKind::unsupported, "this trainer has no model '" + spec.type + "'");

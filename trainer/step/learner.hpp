@@ -98,8 +98,9 @@ class Learner {
   struct Score {
     at::Tensor loss_sum;  // over samples
     at::Tensor counted;  // samples in it; not defined: all. Of masks those with a pixel that counts
-    at::Tensor correct;  // number of samples; not defined if targets are no classes
-    at::Tensor logits;   // of each
+    // Number of samples, or of tokens; defined if targets are classes or tokens.
+    at::Tensor correct;
+    at::Tensor logits;  // of each
   };
   // While one lives, steps run as they are, operator by operator, for who looks at them; with the arithmetic
   // of recorded ones.
@@ -117,7 +118,8 @@ class Learner {
   // Without gradients, in evaluation mode, with the averages of the parameters where the recipe has these averaged, and
   // with the loss as it is without smoothing and class weights. Scalars on the device.
   [[nodiscard]] Score score(const DeviceBatch& batch);
-  // The same way: the model's answer, in 32 bit on the host; of one for every pixel a grid of at most 64 x 64 pixels.
+  // The same way: the model's answer, in 32 bit on the host; of one for every pixel a grid of at most 64 x 64 pixels, of
+  // tokens at the last position.
   [[nodiscard]] at::Tensor outputs(const DeviceBatch& batch);
 
   // Calls `on_gradient(i)` whenever parameter i of those that are trained gets a gradient, until the returned object goes
@@ -129,6 +131,8 @@ class Learner {
   // Copies of everything but position and counts, in the memory of the host: that of a GPU is for the training.
   // Page-locked memory is filled faster, and takes longer to get the first time.
   [[nodiscard]] Checkpoint capture(HostMemory memory = HostMemory::pageable);
+  // Adds the parameters and averages that have a second name in PyTorch (Model::tied_names()).
+  void add_tied_names(Checkpoint& checkpoint) const;
   // ErrorKind::invalid when the checkpoint is of another model; then nothing has changed.
   [[nodiscard]] Result<void> restore(const Checkpoint& checkpoint);
 

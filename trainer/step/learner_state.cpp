@@ -6,11 +6,13 @@
 #include <ATen/ops/empty_strided.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <string>
 #include <string_view>
 
+#include "trainer/models/model.hpp"
 #include "trainer/step/learner.hpp"
 
 namespace autotuned::trainer {
@@ -145,6 +147,17 @@ Checkpoint Learner::capture(HostMemory memory) {
     checkpoint.others.emplace_back("generator/device", generator_state(device_));
   }
   return checkpoint;
+}
+
+void Learner::add_tied_names(Checkpoint& checkpoint) const {
+  for (const TiedName& tied : model_->tied_names()) {
+    for (NamedTensors* const list : {&checkpoint.parameters, &checkpoint.averages}) {
+      const auto found = std::ranges::find(*list, tied.of, &NamedTensors::value_type::first);
+      if (found == list->end()) continue;
+      const at::Tensor tensor = found->second;
+      list->emplace_back(tied.name, tensor);
+    }
+  }
 }
 
 Result<void> Learner::restore(const Checkpoint& checkpoint) {

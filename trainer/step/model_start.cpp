@@ -2,6 +2,7 @@
 #include "trainer/step/model_start.hpp"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/equal.h>
 
 #include <algorithm>
 #include <map>
@@ -87,11 +88,30 @@ Result<void> check_names(const std::vector<std::string>& names, const NamedTenso
   return {};
 }
 
+// A file of Python's has a tied parameter under both names.
+Result<void> drop_tied(const std::string& file, const Model& model,
+                       std::map<std::string, at::Tensor>& saved) {
+  for (const TiedName& tied : model.tied_names()) {
+    const auto second = saved.find(tied.name);
+    if (second == saved.end()) continue;
+    const auto first = saved.find(tied.of);
+    if (first != saved.end() && !at::equal(first->second, second->second)) {
+      return fail(ErrorKind::invalid,
+                  file + ": " + tied.name + " and " + tied.of +
+                      " differ, and the model has one tensor for both",
+                  "model.weights", "write tied: false");
+    }
+    saved.erase(second);
+  }
+  return {};
+}
+
 Result<void> take_weights(const std::string& file, const std::vector<std::string>& except,
-                          const NamedTensors& tensors) {
+                          const NamedTensors& tensors, const Model& model) {
   const auto read = read_model(file);
   if (!read) return tl::unexpected(read.error());
-  const std::map<std::string, at::Tensor> saved(read->begin(), read->end());
+  std::map<std::string, at::Tensor> saved(read->begin(), read->end());
+  if (auto dropped = drop_tied(file, model, saved); !dropped) return dropped;
   std::vector<std::string> missing;
   std::vector<std::string> unlike;
   std::vector<std::string> unknown;
@@ -145,7 +165,8 @@ Result<void> start_as(const recipes::Typed& spec, Model& model) {
   const NamedTensors tensors = tensors_of(model);
   if (file.is_string()) {
     if (auto known = check_names(except, tensors, "model.weights_except"); !known) return known;
-    if (auto taken = take_weights(file.get<std::string>(), except, tensors); !taken) return taken;
+    if (auto taken = take_weights(file.get<std::string>(), except, tensors, model); !taken)
+      return taken;
   }
   if (frozen.empty()) return {};
   if (auto known = check_names(frozen, tensors, "model.freeze"); !known) return known;

@@ -56,6 +56,17 @@ TEST(Init, WritesARecipeThatIsReadForEachKindOfData) {
   }
 }
 
+TEST(Init, WritesARecipeForAText) {
+  const Scene scene;
+  scene.folder().write("here/books/my book.txt", std::string(20'000, 'a'));
+  const Outcome written = in_folder(scene, "here", {"init", "books/my book.txt"});
+  EXPECT_EQ(written.code, 0) << written.err;
+  EXPECT_THAT(written.out, AllOf(HasSubstr("found    a text of 20,000 bytes in my book.txt"),
+                                 HasSubstr("wrote    my-book.yaml")));
+  EXPECT_EQ(in_folder(scene, "here", {"check", "my-book.yaml"}).code, 0);
+  EXPECT_EQ(in_folder(scene, "here", {"init", "books/none.txt"}).code, 2);
+}
+
 TEST(Init, OverwritesNothing) {
   const Scene scene;
   const auto file = scene.folder().write("here/recipe.yaml", "mine\n");

@@ -5,6 +5,7 @@
 
 #include "daemon/guide/label_peek.hpp"
 #include "daemon/guide/picture_header.hpp"
+#include "daemon/guide/text_files.hpp"
 #include "tests/daemon/guide/data_samples.hpp"
 
 namespace autotuned::daemon {
@@ -184,6 +185,37 @@ TEST(DataFolders, ArraysAndShards) {
   EXPECT_EQ(look(tar).data, R"(type: tar, files: "train-*.tar")");
   EXPECT_EQ(look(tar).test_data, R"(type: tar, files: "val-0*.tar")");
   EXPECT_EQ(look(tar).classes, 3);
+}
+
+TEST(DataFolders, TextsAndTokens) {
+  const TemporaryFolder texts;
+  tests::write_data(texts, "", "text");
+  EXPECT_EQ(look(texts).samples, Samples::tokens);
+  EXPECT_EQ(look(texts).found, "2 texts of 80,000 bytes");
+  EXPECT_EQ(look(texts).data, R"(type: tokens, files: "*.txt", context: 128)");
+  EXPECT_EQ(look(texts).count, 625);
+  texts.write("cat.jpg", tests::small_picture());
+  EXPECT_EQ(look(texts).samples, Samples::pictures) << "pictures come first";
+  const TemporaryFolder tokens;
+  tests::write_data(tokens, "", "tokens");
+  EXPECT_EQ(look(tokens).found, "20,000 tokens in train.bin, with val.bin for tests");
+  EXPECT_EQ(look(tokens).data, "type: tokens, files: train.bin, context: 128");
+  EXPECT_EQ(look(tokens).test_data, "type: tokens, files: val.bin, context: 128");
+  EXPECT_THAT(look(tokens).notes, ElementsAre(HasSubstr("taken for uint16")));
+  const TemporaryFolder few;
+  few.write("readme.txt", std::string(1000, 'a'));
+  EXPECT_EQ(look(few).samples, Samples::none);
+}
+
+TEST(DataFolders, OneTextMayBeNamed) {
+  const TemporaryFolder folder;
+  const auto file = folder.write("my book.TXT", std::string(1280, 'a'));
+  ASSERT_TRUE(is_text_file(file));
+  EXPECT_FALSE(is_text_file("table.csv"));
+  const DataFolder found = look_at_text(file, folder.path());
+  EXPECT_EQ(found.found, "a text of 1,280 bytes in my book.TXT");
+  EXPECT_EQ(found.data, R"(type: tokens, files: "my book.TXT", context: 128)");
+  EXPECT_EQ(found.count, 10);
 }
 
 TEST(DataFolders, PicklesAreNeverOpened) {

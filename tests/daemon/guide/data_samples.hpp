@@ -19,8 +19,8 @@ namespace autotuned::tests {
 
 inline const std::vector<std::string>& kinds_of_data() {
   static const std::vector<std::string> kKinds = {
-      "classes",   "parts", "plain",   "masks", "table", "numbers", "tags",
-      "tag_lists", "idx",   "cifar10", "npy",   "tar",   "nothing"};
+      "classes", "parts",   "plain", "masks", "table", "numbers", "tags",   "tag_lists",
+      "idx",     "cifar10", "npy",   "tar",   "text",  "tokens",  "nothing"};
   return kKinds;
 }
 
@@ -115,6 +115,13 @@ inline void write_data(const TemporaryFolder& folder, const std::string& base,
       }
       folder.write(base + name, shard + input::tar_end());
     }
+  } else if (kind == "text") {
+    for (const char* name : {"one.txt", "two.txt"})
+      folder.write(base + name, std::string(40'000, 'a'));
+  } else if (kind == "tokens") {
+    for (const auto& [name, tokens] : {std::pair{"train.bin", 20'000}, std::pair{"val.bin", 2'000}})
+      folder.write(base + name, input::bytes_of_numbers(std::vector<std::uint16_t>(
+                                    static_cast<std::size_t>(tokens), 7)));
   } else {
     folder.write(base + "notes.txt", "nothing to train on\n");
   }

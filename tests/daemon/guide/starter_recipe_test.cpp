@@ -97,6 +97,15 @@ TEST(StarterRecipe, FitsTheTargetsOfATable) {
               HasSubstr("# Mean absolute error and R² on a tenth of the samples"));
 }
 
+TEST(StarterRecipe, OfATextHasAModelForIt) {
+  const TemporaryFolder folder;
+  tests::write_data(folder, "", "text");
+  const std::string text = recipe_for(folder);
+  EXPECT_THAT(text, HasSubstr("model: {type: gpt,"));
+  EXPECT_THAT(text, HasSubstr("Loss and perplexity of the last tenth"));
+  EXPECT_THAT(text, Not(HasSubstr("input:"))) << "pictures have transforms";
+}
+
 TEST(StarterRecipe, NamesTheSchemaForEditors) {
   const StarterSpec spec{
       .name = "mine", .recipe = "recipe.yaml", .schema = "/usr/share/recipe.schema.json"};

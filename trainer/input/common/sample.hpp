@@ -30,9 +30,11 @@ enum class Element {
   encoded,  // a picture file's bytes
   uint8,    // 0 .. 255, in the order channel, row, column
   float32,  // in the same order
+  token,    // int32: numbers of tokens of a text, in its order, and no picture
 };
 
 [[nodiscard]] constexpr std::size_t bytes_of(Element element) {
+  if (element == Element::token) return sizeof(std::int32_t);
   return element == Element::float32 ? sizeof(float) : 1;
 }
 
@@ -79,6 +81,7 @@ enum class TargetKind {
   numbers,       // float32, finite
   tags,          // float32, each 0 or 1: the sample has the tag, or does not
   class_mask,    // uint8 (rows, columns) of the image: the class of each pixel, or kNoClass
+  next_tokens,   // of each token the one that follows: the sample itself holds them
 };
 
 // Of a pixel of a class mask that does not count.
@@ -87,20 +90,23 @@ inline constexpr int kMostMaskClasses = 255;
 
 struct TargetType {
   TargetKind kind = TargetKind::class_number;
-  int width = 1;  // values of a sample; 1 with classes and class masks
+  // Values of a sample; 1 with classes and class masks. With tokens: how many the model sees, one less than the sample
+  // has.
+  int width = 1;
 
   [[nodiscard]] bool is_class() const { return kind == TargetKind::class_number; }
   [[nodiscard]] bool is_mask() const { return kind == TargetKind::class_mask; }
-  // Floats of a sample in a batch; 0 with classes and class masks, which are integers.
+  [[nodiscard]] bool has_tokens() const { return kind == TargetKind::next_tokens; }
+  // Floats of a sample in a batch; 0 with classes and class masks, which are integers, and with tokens.
   [[nodiscard]] std::size_t floats() const {
-    return is_class() || is_mask() ? 0 : static_cast<std::size_t>(width);
+    return is_class() || is_mask() || has_tokens() ? 0 : static_cast<std::size_t>(width);
   }
-  // Of a sample in a batch of images of that shape.
+  // Of a sample in a batch of images of that shape. With tokens: of a label that says nothing.
   [[nodiscard]] std::size_t bytes(const SampleShape& image = {}) const {
     if (is_mask()) {
       return static_cast<std::size_t>(image.height) * static_cast<std::size_t>(image.width);
     }
-    return is_class() ? sizeof(std::int64_t) : floats() * sizeof(float);
+    return floats() == 0 ? sizeof(std::int64_t) : floats() * sizeof(float);
   }
   friend bool operator==(const TargetType&, const TargetType&) = default;
 };

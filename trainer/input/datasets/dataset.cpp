@@ -24,11 +24,13 @@ Result<std::unique_ptr<Dataset>> open_dataset(const std::string& type, const Jso
   if (type == "synthetic_normal") return open_synthetic_normal(parameters);
   if (type == "synthetic_tags") return open_synthetic_tags(parameters);
   if (type == "synthetic_targets") return open_synthetic_targets(parameters);
+  if (type == "synthetic_tokens") return open_synthetic_tokens(parameters);
   if (type == "tar") return open_tar(parameters);
+  if (type == "tokens") return open_tokens(parameters);
   return fail(ErrorKind::unsupported, "the data set type `" + type + "` is not known", "data",
               "use cifar10, idx, image_files, image_index, image_masks, image_tags, image_targets, "
               "jpeg_files, npy, synthetic, synthetic_masks, synthetic_normal, synthetic_tags, "
-              "synthetic_targets or tar");
+              "synthetic_targets, synthetic_tokens, tar or tokens");
 }
 
 Result<void> Dataset::read(std::int64_t index, std::span<std::uint8_t> /*out*/) const {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,13 +27,14 @@ class Dataset {
 
   [[nodiscard]] virtual std::int64_t size() const = 0;  // 1 .. 2^32-1
   [[nodiscard]] virtual SampleType type() const = 0;
-  // Labels, and the classes of a mask, are 0 .. classes()-1. Of numbers and tags: how many, target().width.
+  // Labels, and the classes of a mask, are 0 .. classes()-1. Of numbers and tags: how many, target().width. Of tokens:
+  // the vocabulary.
   [[nodiscard]] virtual int classes() const = 0;
   [[nodiscard]] virtual TargetType target() const { return {}; }
 
   // The class of a sample; 0 if targets are no classes. REQUIRES (here and below): 0 <= index < size().
   [[nodiscard]] virtual std::int64_t label(std::int64_t index) const = 0;
-  // Writes the target of a sample. REQUIRES: target() has floats; `out` has target().width values.
+  // Writes the target of a sample. REQUIRES: target().floats() > 0; `out` has as many values.
   virtual void read_target(std::int64_t /*index*/, std::span<float> /*out*/) const {}
   // Puts the class mask of a sample, as large as its stored picture, into `room.classes`. Errors name the file.
   // REQUIRES: target().is_mask().
@@ -68,6 +70,12 @@ class Dataset {
     std::int64_t decoded_bytes = 0;
   };
   [[nodiscard]] virtual Stored stored() const;
+
+  // Of samples that are blocks of one sequence, in its order: how many of those before a sample share targets with it.
+  // Nothing: the samples do not depend on one another.
+  [[nodiscard]] virtual std::optional<std::int64_t> overlap() const { return std::nullopt; }
+  // Whether each token is a byte of a text.
+  [[nodiscard]] virtual bool has_bytes() const { return false; }
 
   // A property of the data that is probably a mistake, with what to write in the recipe then; empty if there is none.
   [[nodiscard]] virtual std::string doubt() const { return {}; }
@@ -109,6 +117,10 @@ class Dataset {
 //              under noise
 //   synthetic_tags  the same with tags: their number
 //   synthetic_masks  samples, shape, classes, seed: discs of the classes above 0 on a ground of class 0, under noise
+//   synthetic_tokens  samples, context, vocabulary, seed: three of four tokens follow from the one before
+//   tokens     files: patterns of files of tokens, joined in their order; read on demand
+//              context: tokens that the model sees; stride: from one block to the next (default: context)
+//              dtype: of files without a header (default: uint16 of .bin, else uint8); vocabulary
 //   tar        files: patterns of tar files with KEY.jpg (.jpeg, .png) and KEY.cls, an integer, next to each
 //              other; headers are read when it is opened, samples on demand; classes, repeat_to, on_error
 //

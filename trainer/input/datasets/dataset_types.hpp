@@ -58,6 +58,8 @@ struct SyntheticParameters {
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_synthetic_normal(const Json& parameters);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_synthetic_tags(const Json& parameters);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_synthetic_targets(const Json& parameters);
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_synthetic_tokens(const Json& parameters);
 [[nodiscard]] Result<std::unique_ptr<Dataset>> open_tar(const Json& parameters);
+[[nodiscard]] Result<std::unique_ptr<Dataset>> open_tokens(const Json& parameters);
 
 }  // namespace autotuned::input

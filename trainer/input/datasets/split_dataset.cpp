@@ -20,7 +20,7 @@ class PartOfDataset final : public Dataset {
  public:
   // `items` of `all_items`, ascending. `size`: how many samples that makes, going through them again and again.
   PartOfDataset(std::shared_ptr<const Dataset> data, std::vector<std::uint32_t> items,
-       std::int64_t all_items, std::int64_t size)
+                std::int64_t all_items, std::int64_t size)
       : data_(std::move(data)),
         items_(std::move(items)),
         all_items_(all_items),
@@ -33,6 +33,7 @@ class PartOfDataset final : public Dataset {
   int classes() const override { return data_->classes(); }
   std::span<const std::string> class_names() const override { return data_->class_names(); }
   TargetType target() const override { return data_->target(); }
+  bool has_bytes() const override { return data_->has_bytes(); }
   std::int64_t label(std::int64_t index) const override { return data_->label(original(index)); }
   void read_target(std::int64_t index, std::span<float> out) const override {
     data_->read_target(original(index), out);
@@ -78,6 +79,33 @@ class PartOfDataset final : public Dataset {
   std::unique_ptr<Damage> damage_;
 };
 
+Result<SplitData> split_sequence(std::unique_ptr<Dataset> data, std::int64_t test_count,
+                                 std::int64_t overlap) {
+  const std::int64_t size = data->size();
+  const std::int64_t first = size - test_count;  // of the test
+  if (first <= overlap) {
+    return fail(ErrorKind::invalid,
+                "nothing is left to train on: each of the " + std::to_string(size) +
+                    " blocks shares tokens with the test",
+                "evaluate.split", "give more data or a smaller share, or use evaluate.data");
+  }
+  std::vector<std::uint32_t> train;
+  std::vector<std::uint32_t> test;
+  for (std::int64_t i = 0; i < first - overlap; ++i)
+    train.push_back(static_cast<std::uint32_t>(i));
+  for (std::int64_t i = first; i < size; i += overlap + 1)
+    test.push_back(static_cast<std::uint32_t>(i));
+  const std::shared_ptr<const Dataset> shared = std::move(data);
+  SplitData split;
+  const auto part_of = [&](std::vector<std::uint32_t> items) {
+    const std::int64_t count = std::ssize(items);
+    return std::make_unique<PartOfDataset>(shared, std::move(items), size, count);
+  };
+  split.train = part_of(std::move(train));
+  split.test = part_of(std::move(test));
+  return split;
+}
+
 }  // namespace
 
 Result<SplitData> split_dataset(std::unique_ptr<Dataset> data, double share, std::uint64_t seed) {
@@ -89,6 +117,9 @@ Result<SplitData> split_dataset(std::unique_ptr<Dataset> data, double share, std
   }
   const std::int64_t test_count = std::clamp<std::int64_t>(
       std::llround(static_cast<double>(all_items) * share), 1, all_items - 1);
+  if (const auto overlap = data->overlap()) {
+    return split_sequence(std::move(data), test_count, *overlap);
+  }
   EpochOrder order(all_items, seed ^ kSplitSeed, true);
   const auto drawn = order.of_epoch(0);
   std::vector<std::uint32_t> test(drawn.begin(), drawn.begin() + test_count);

@@ -17,7 +17,9 @@ struct SplitData {
 
 // Takes `share` of the stored samples, rounded, at least one and at most all but one, for the test: drawn by the seed,
 // in the order of the data. No file is in both parts; only the training part repeats files (repeat_to). Both parts
-// share the data. ErrorKind::invalid: there is only one sample. REQUIRES: 0 < share < 1.
+// share the data. Of blocks of one sequence (Dataset::overlap()) the test gets the end: of its blocks those that share no
+// targets with one another, and the training none that shares targets with the test.
+// ErrorKind::invalid: there is only one sample, or no block is left for the training. REQUIRES: 0 < share < 1.
 [[nodiscard]] Result<SplitData> split_dataset(std::unique_ptr<Dataset> data, double share,
                                               std::uint64_t seed);
 

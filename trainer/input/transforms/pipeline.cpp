@@ -147,7 +147,8 @@ Result<Pipeline> Pipeline::compile(const SampleType& stored, std::span<const Tra
     pipeline.table_ = std::move(*table);
   } else {
     pipeline.why_no_table_ =
-        built->makes_floats.empty()
+        stored.element == Element::token ? "the samples are tokens"
+        : built->makes_floats.empty()
             ? "the data consists of floats"
             : "`" + built->makes_floats + "` makes floats that do not come from one byte each";
     const auto earlier = make_stages(stored, moved, form);
@@ -241,6 +242,7 @@ Pipeline::Scratch Pipeline::make_scratch() const {
 
 Element Pipeline::written_element(PixelType type) const {
   if (has_batch_stages(type)) return before_pass_;
+  if (stored_.element == Element::token) return Element::token;
   if (!device_formulas_.empty()) return Element::uint8;
   return type == PixelType::uint8 ? Element::uint8 : Element::float32;
 }

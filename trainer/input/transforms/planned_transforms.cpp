@@ -25,6 +25,8 @@ std::optional<Error> misplaced(const TransformKind& kind, const SampleType& inpu
     case Element::uint8:
       if (kind.takes_uint8) return std::nullopt;
       return refuse("the pixels are already decoded", "remove " + name + "");
+    case Element::token:
+      return refuse("is for pictures, and the samples are tokens", "remove " + name);
     case Element::float32:
       break;
   }
@@ -162,7 +164,8 @@ std::size_t steady_prefix(const std::vector<PlannedTransform>& planned) {
 std::optional<std::size_t> table_begin(const std::vector<PlannedTransform>& planned,
                                        const BuiltStages& built) {
   const std::size_t at = first_of_run(planned, planned.size(), &TransformKind::is_point_wise);
-  if (built.types[at].element == Element::float32) return std::nullopt;
+  const Element element = built.types[at].element;
+  if (element == Element::float32 || element == Element::token) return std::nullopt;
   return at;
 }
 
