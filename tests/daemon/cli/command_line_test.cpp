@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands that tell stories, options of `run`, and plugins that take down who looks at them: the
-// real `autotuned` over a fake trainer.
+// The commands that tell stories, and options of `run`: the real `autotuned` over a fake trainer.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -375,53 +374,6 @@ TEST(EarlierTrials, AreThoseOfOtherRuns) {
   EXPECT_EQ(last, "it was shown 0 trials of other runs");
 }
 
-Json plugin_named(const Json& list, const std::string& name) {
-  for (const Json& plugin : list) {
-    if (plugin.at("name") == name) return plugin;
-  }
-  ADD_FAILURE() << name << " is not listed";
-  return Json::object();
-}
-
-TEST(PluginSurvey, OneThatCrashesOrHangsAtLoadingIsListed) {
-  const Scene scene;
-  std::vector<std::string> command = {"plugins"};
-  for (const char* name : {"crashes_at_loading", "hangs_at_loading", "undefined_symbol"}) {
-    command.emplace_back("--plugin-dir");
-    command.push_back(Scene::fixture(name));
-  }
-  const Outcome text = scene.command(command);
-  EXPECT_EQ(text.code, 0) << text.err;
-  EXPECT_THAT(text.out, HasSubstr("signal 11 (Segmentation fault)"));
-  command.emplace_back("--json");
-  const Json list = scene.command(command).json();
-  const Json crashed = plugin_named(list, "crashes_at_loading");
-  EXPECT_EQ(crashed.at("state"), "crashed");
-  EXPECT_THAT(crashed.at("refusal").get<std::string>(), HasSubstr("signal 11"));
-  EXPECT_THAT(crashed.at("path").get<std::string>(), HasSubstr("libcrashes_at_loading.so"));
-  EXPECT_EQ(crashed.at("sha256").get<std::string>().size(), 64);
-  const Json hung = plugin_named(list, "hangs_at_loading");
-  EXPECT_EQ(hung.at("state"), "crashed");
-  EXPECT_THAT(hung.at("refusal").get<std::string>(),
-              HasSubstr("did not return when it was loaded: no answer within 2"));
-  EXPECT_EQ(plugin_named(list, "undefined_symbol").at("state"), "refused");
-  EXPECT_EQ(plugin_named(list, "set_to_none").at("state"), "ready");
-  EXPECT_TRUE(scene.all_ended());
-}
-
-TEST(PluginSurvey, DoctorGoesOnWithoutOneThatCrashes) {
-  Scene scene;
-  scene.set("AUTOTUNED_PLUGIN_PATH=" + Scene::fixture("crashes_at_loading"));
-  const Outcome outcome = scene.command({"doctor", "--json"});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  const Json findings = outcome.json().at("findings");
-  const auto about_plugins = std::ranges::find_if(
-      findings, [](const Json& finding) { return finding.at("subject") == "plugins"; });
-  ASSERT_NE(about_plugins, findings.end());
-  EXPECT_EQ(about_plugins->at("health"), "warning");
-  EXPECT_THAT(about_plugins->at("text").get<std::string>(), HasSubstr("signal 11"));
-}
-
 // Whoever names a file, gives a description or crashes a trainer has no say in what a terminal does.
 TEST(TextOfOthers, SteersNoTerminal) {
   const std::string hostile = "Grüße\x1b]0;owned\x07漢\xC2\x9B\xE2\x80\xAE";
@@ -497,11 +449,6 @@ TEST(DeletedFolder, IsNamedWithWhatToDo) {
   ASSERT_NE(disk, findings.end());
   EXPECT_EQ(disk->at("health"), "broken");
   EXPECT_THAT(disk->at("text").get<std::string>(), HasSubstr(text));
-}
-
-TEST(PluginSurvey, ItsProcessIsNotForPeople) {
-  const Scene scene;
-  EXPECT_EQ(scene.command({"plugin-process"}).code, 2);
 }
 
 }  // namespace

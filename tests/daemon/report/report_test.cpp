@@ -42,7 +42,7 @@ storage::RunRow sample_run() {
   return run;
 }
 
-TrialRecord sample_trial() {
+TrialRecord own_sample_trial() {
   TrialRecord trial;
   trial.number = 1;
   trial.plugin = "set_to_none";
@@ -61,13 +61,13 @@ Json json_of(const storage::RunRow& run, const std::vector<TrialRecord>& trials 
 }
 
 TEST(Report, RunAsText) {
-  TrialRecord failed = sample_trial();
+  TrialRecord failed = own_sample_trial();
   failed.number = 2;
   failed.verdict = Verdict::failed;
   failed.failure = ErrorKind::timeout;
   // Its pairs decide nothing.
   EXPECT_EQ(
-      run_text(sample_run(), {sample_trial(), failed}),
+      run_text(sample_run(), {own_sample_trial(), failed}),
       "run      r-20261121-7f3a9c\n"
       "recipe   small\n"
       "state    finished\n"
@@ -94,9 +94,9 @@ TEST(Report, RunAsText) {
 // What a run ends with: whoever watched it has seen its trials.
 TEST(Report, TheSummaryIsTheEndOfTheText) {
   storage::RunRow run = sample_run();
-  const std::string summary = summary_text(run, {sample_trial()});
+  const std::string summary = summary_text(run, {own_sample_trial()});
   EXPECT_TRUE(summary.starts_with("start    1,000 samples/s, beside the best one\n")) << summary;
-  EXPECT_TRUE(run_text(run, {sample_trial()}).ends_with("\n\n" + summary)) << summary;
+  EXPECT_TRUE(run_text(run, {own_sample_trial()}).ends_with("\n\n" + summary)) << summary;
   run.error = "the disk is full";
   run.best = {};
   EXPECT_EQ(summary_text(run, {}), "error    the disk is full\n");
@@ -214,12 +214,12 @@ TEST(Report, ARunWithoutABudgetSaysThatItSearchedNothing) {
 
 // Not among what was tried: the fields of the contract stay what they are.
 TEST(Report, AblationStandsAlone) {
-  TrialRecord ablation = sample_trial();
+  TrialRecord ablation = own_sample_trial();
   ablation.number = 2;
   ablation.kind = TrialKind::ablation;
   ablation.verdict = Verdict::rejected;
   ablation.estimate = {.ratio = 1.004, .low = 0.99, .high = 1.015, .pairs = 30};
-  const std::string text = run_text(sample_run(), {sample_trial(), ablation});
+  const std::string text = run_text(sample_run(), {own_sample_trial(), ablation});
   EXPECT_NE(text.find("\nThe final configuration against the same without one change:\n"
                       "without      change                          verdict        gives  interval"
                       "        pairs\n"
@@ -228,12 +228,12 @@ TEST(Report, AblationStandsAlone) {
             std::string::npos)
       << text;
   EXPECT_EQ(text.find("\n2  "), std::string::npos);
-  const Json json = json_of(sample_run(), {sample_trial(), ablation});
+  const Json json = json_of(sample_run(), {own_sample_trial(), ablation});
   EXPECT_EQ(json.at("trials").size(), 1U);
   ASSERT_EQ(json.at("ablation").size(), 1U);
   EXPECT_EQ(json.at("ablation").at(0).at("ratio"), 1.004);
-  EXPECT_TRUE(json_of(sample_run(), {sample_trial()}).at("ablation").empty());
-  EXPECT_EQ(ablation_text({sample_trial()}), "");
+  EXPECT_TRUE(json_of(sample_run(), {own_sample_trial()}).at("ablation").empty());
+  EXPECT_EQ(ablation_text({own_sample_trial()}), "");
 }
 
 TEST(Report, FailedRunTellsWhyAndPromisesNothing) {
@@ -250,7 +250,7 @@ TEST(Report, FailedRunTellsWhyAndPromisesNothing) {
 }
 
 TEST(Report, RunAsJson) {
-  const Json run = json_of(sample_run(), {sample_trial()});
+  const Json run = json_of(sample_run(), {own_sample_trial()});
   EXPECT_EQ(run.at("run"), "r-20261121-7f3a9c");
   EXPECT_EQ(run.at("baseline").at("samples_per_second"), 1000.0);
   EXPECT_EQ(run.at("best").at("speedup_low"), 1.25);
@@ -260,7 +260,7 @@ TEST(Report, RunAsJson) {
 }
 
 TEST(Report, TellsWhatTheBestConfigurationCostsOnce) {
-  TrialRecord proposal = sample_trial();
+  TrialRecord proposal = own_sample_trial();
   proposal.one_time_ns = 5'000'000'000;
   EXPECT_EQ(json_of(sample_run(), {proposal}).at("best").at("one_time_ns"), 0) << "not confirmed";
   EXPECT_EQ(run_text(sample_run(), {proposal}).find("\nonce "), std::string::npos);

@@ -22,7 +22,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-const std::string kEnvironment = "fedcba9876543210";
+const std::string kSequelEnvironment = "fedcba9876543210";
 const Json kFacts = {{"train_samples", 64}};
 
 class SequelTest : public testing::Test {
@@ -33,7 +33,7 @@ class SequelTest : public testing::Test {
     request_.recipe.train.epochs = 10;
     request_.extends = true;
     folder_.write("out/training_state.pt", "state");
-    EXPECT_TRUE(history_.put_environment({kEnvironment, Json::object(), "2.11.0", ""}));
+    EXPECT_TRUE(history_.put_environment({kSequelEnvironment, Json::object(), "2.11.0", ""}));
     EXPECT_TRUE(history_.put_recipe({hash(), "small", "", Json::object()}));
   }
 
@@ -45,7 +45,7 @@ class SequelTest : public testing::Test {
     run.id = {id};
     run.recipe_hash = hash();
     run.recipe_name = "small";
-    run.environment_key = kEnvironment;
+    run.environment_key = kSequelEnvironment;
     run.plan = plan.empty() ? plan_of(request_.recipe) : plan;
     run.recipe = Json::object();
     run.output_dir = request_.recipe.output_dir.string();
@@ -138,7 +138,7 @@ TEST_F(SequelTest, ContinuesOneThatWasInterrupted) {
 TEST_F(SequelTest, TakesOverWhatTuningFound) {
   const RunRow base = put("r-1", RunState::finished);
   RunRow run;
-  run.environment_key = kEnvironment;
+  run.environment_key = kSequelEnvironment;
   run.starting.set("batch_size", std::int64_t{4});
   EXPECT_THAT(take_over(base, recipes::knobs_of(Machine{}), run), IsEmpty());
   EXPECT_EQ(run.state, RunState::training);
