@@ -21,27 +21,12 @@
 #include "storage/history.hpp"
 #include "tests/integration/moments.hpp"
 #include "tests/integration/scene.hpp"
+#include "tests/integration/serving.hpp"
 
 namespace autotuned {
 namespace {
 
 using testing::HasSubstr;
-
-Running start_daemon(const Scene& scene) {
-  Running daemon = scene.start({"serve"});
-  EXPECT_TRUE(daemon.wait_for(" serving "));
-  return daemon;
-}
-
-Json status(const Scene& scene) {
-  const Outcome outcome = scene.command({"status", "--json"});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  return outcome.json();
-}
-
-void detach(const Scene& scene) {
-  EXPECT_EQ(scene.command({"run", scene.recipe().string(), "--detach"}).code, 0);
-}
 
 // Each proposal was decided once, however often somebody was killed.
 void expect_decided_once(const Json& run) {
@@ -92,7 +77,7 @@ TEST(ServeKill, QueueKeepsItsOrderAtRandomMoments) {
   {
     Running daemon = start_daemon(scene);
     for (int i = 0; i < kJobs; ++i)
-      detach(scene);
+      (void)detach(scene);
     daemon.signal(SIGKILL);
   }
   for (int kill = 0; kill < 8; ++kill) {
@@ -188,7 +173,7 @@ TEST(ServeKill, EndThatCouldNotBeWrittenDownIsNotTold) {
   std::optional<Running> watcher;
   {
     Running daemon = start_daemon(scene);
-    detach(scene);
+    (void)detach(scene);
     watcher.emplace(scene.start({"attach", "1"}));
     ASSERT_TRUE(watcher->wait_for("\ntuned "));
     // A folder in its place keeps the file from being replaced.
@@ -220,7 +205,7 @@ TEST(ServeKill, AcknowledgedCancelHolds) {
   const Scene scene{behaviour};
   {
     Running daemon = start_daemon(scene);
-    detach(scene);
+    (void)detach(scene);
     Running watcher = scene.start({"attach", "1"});
     ASSERT_TRUE(watcher.wait_for("\ntuned "));
     EXPECT_EQ(scene.command({"cancel", "1"}).code, 0);
@@ -273,7 +258,7 @@ TEST(ServeKill, OrphansAreEndedBeforeTheDeviceIsUsedAgain) {
   std::optional<Running> orphan;
   {
     Running daemon = start_daemon(scene);
-    detach(scene);
+    (void)detach(scene);
     Running watcher = scene.start({"attach", "1"});
     ASSERT_TRUE(watcher.wait_for("\ntuned "));
     const Json job =
@@ -300,7 +285,7 @@ TEST(ServeKill, DeviceStaysLockedByWhatAKilledDaemonLeftBehind) {
   const auto lock = scene.folder() / "run/device-cpu.lock";
   {
     Running daemon = start_daemon(scene);
-    detach(scene);
+    (void)detach(scene);
     Running watcher = scene.start({"attach", "1"});
     ASSERT_TRUE(watcher.wait_for("\ntuned "));
     std::set<pid_t> known = {scene.session_of(daemon.pid())};
@@ -405,7 +390,7 @@ TEST(ServeHostile, ConnectionsAreCounted) {
 TEST(ServeHostile, WatcherThatDoesNotReadHoldsNobodyUp) {
   const Scene scene;
   Running daemon = start_daemon(scene);
-  detach(scene);
+  (void)detach(scene);
   std::vector<Wire> deaf;
   for (int i = 0; i < 20; ++i) {
     deaf.emplace_back(scene);

@@ -12,6 +12,7 @@
 #include <iterator>
 
 #include "tests/integration/scene.hpp"
+#include "tests/integration/serving.hpp"
 
 namespace autotuned {
 namespace {
@@ -29,27 +30,9 @@ Json paused_job() {
   return behaviour;
 }
 
-Running start_daemon(const Scene& scene) {
-  Running daemon = scene.start({"serve"});
-  EXPECT_TRUE(daemon.wait_for(" serving "));
-  return daemon;
-}
-
 Outcome stop(const Scene& scene, Running& daemon) {
   EXPECT_EQ(scene.command({"stop"}).code, 0);
   return daemon.finish();
-}
-
-std::string detach(const Scene& scene) {
-  const Outcome outcome = scene.command({"run", scene.recipe().string(), "--detach", "--json"});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  return outcome.json().at("job").dump();
-}
-
-Json status(const Scene& scene) {
-  const Outcome outcome = scene.command({"status", "--json"});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  return outcome.json();
 }
 
 std::string state_of(const Json& status, int id) {

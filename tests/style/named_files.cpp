@@ -28,7 +28,7 @@ bool is_name_of_a_file(std::string_view word) {
   });
 }
 
-std::vector<std::string> names_in(std::string_view line) {
+std::vector<std::string> named_files_in(std::string_view line) {
   std::vector<std::string> names;
   // Most lines name none.
   if (std::ranges::none_of(kEndings, [&](std::string_view ending) {
@@ -78,7 +78,7 @@ std::vector<std::string> NamedFiles::missing(const SourceFile& file, Naming nami
   std::size_t number = 0;
   for (const std::string& line : lines_of(file.text)) {
     ++number;
-    for (const std::string& name : names_in(line)) {
+    for (const std::string& name : named_files_in(line)) {
       if (is_there(name, naming)) continue;
       found.push_back(file.path + ":" + std::to_string(number) + ": there is no " + name);
     }

@@ -38,7 +38,7 @@ Configuration setting(const char* knob, KnobValue value) {
 
 const Configuration kCache = setting("input.cache", std::string("prefix"));
 const Configuration kIndex = setting("input.jpeg_index", true);
-const Configuration kWorkers = setting("loader.workers", std::int64_t{2});
+const Configuration kTwoWorkers = setting("loader.workers", std::int64_t{2});
 
 TEST(Repayment, HoldsTheCostAgainstWhatTheWholeTrainingSaves) {
   // 100 s at the reference's rate, 80 s at the candidate's.
@@ -104,10 +104,10 @@ TEST(ChargedNs, IsAtLeastWhatTheFirstVisitsDoNotSave) {
 
 TEST(KnownOneTime, AddsUpThePartsOfAChange) {
   const std::vector<TrialRecord> trials = {trial_of(kCache, 1.5, 20.0), trial_of(kIndex, 1.2, 3.0),
-                                           trial_of(kWorkers, 1.2, 0.0)};
+                                           trial_of(kTwoWorkers, 1.2, 0.0)};
   EXPECT_EQ(known_one_time_ns(trials, kCache), 20'000'000'000);
-  EXPECT_EQ(known_one_time_ns(trials, kCache.with(kIndex).with(kWorkers)), 23'000'000'000);
-  EXPECT_EQ(known_one_time_ns(trials, kWorkers), 0);
+  EXPECT_EQ(known_one_time_ns(trials, kCache.with(kIndex).with(kTwoWorkers)), 23'000'000'000);
+  EXPECT_EQ(known_one_time_ns(trials, kTwoWorkers), 0);
   EXPECT_EQ(known_one_time_ns(trials, setting("input.cache", std::string("raw"))), 0);
   EXPECT_EQ(known_one_time_ns({}, kCache), 0);
 }
@@ -116,9 +116,9 @@ TEST(KnownOneTime, CountsNoPartTwice) {
   TrialRecord confirmation = trial_of(kCache, 2.0, 40.0);
   confirmation.kind = TrialKind::confirmation;
   const std::vector<TrialRecord> trials = {trial_of(kCache, 1.0, 18.0), trial_of(kCache, 1.5, 20.0),
-                                           trial_of(kCache.with(kWorkers), 1.5, 19.0),
+                                           trial_of(kCache.with(kTwoWorkers), 1.5, 19.0),
                                            confirmation};
-  EXPECT_EQ(known_one_time_ns(trials, kCache.with(kWorkers)), 20'000'000'000);
+  EXPECT_EQ(known_one_time_ns(trials, kCache.with(kTwoWorkers)), 20'000'000'000);
 }
 
 TEST(OneTimeWork, IsInTheWordsOfTheKnobs) {
@@ -138,19 +138,19 @@ TEST(OneTimeWork, IsInTheWordsOfTheKnobs) {
 
 TEST(RememberedBest, LosesWhatAShortTrainingDoesNotRepay) {
   const Configuration starting = simulated_input().starting;
-  const Configuration best = starting.with(kCache).with(kWorkers);
+  const Configuration best = starting.with(kCache).with(kTwoWorkers);
   // Saves 0.2 ms a sample.
   const std::vector<TrialRecord> trials = {trial_of(kCache, 1.25, 20.0),
-                                           trial_of(kWorkers, 1.25, 0.0)};
+                                           trial_of(kTwoWorkers, 1.25, 0.0)};
   EXPECT_EQ(without_unrepaid(best, starting, trials, 101'000), best);
-  EXPECT_EQ(without_unrepaid(best, starting, trials, 100'000), starting.with(kWorkers));
+  EXPECT_EQ(without_unrepaid(best, starting, trials, 100'000), starting.with(kTwoWorkers));
   EXPECT_EQ(without_unrepaid(best, starting, trials, 0), best) << "a length that nobody knows";
   EXPECT_EQ(without_unrepaid(best, starting, {}, 1), best);
 }
 
 TEST(RememberedBest, LacksWhatALongTrainingRepays) {
   const Configuration starting = simulated_input().starting;
-  const Configuration best = starting.with(kWorkers);
+  const Configuration best = starting.with(kTwoWorkers);
   TrialRecord refused = trial_of(kCache, 1.25, 20.0);
   refused.verdict = Verdict::rejected;
   refused.rejection = RejectionReason::not_repaid;
@@ -227,14 +227,14 @@ TEST_F(Filling, OfSamplesThatComeOnceIsNotKept) {
 
 // By then the process has filled it: what the trial saw counts.
 TEST_F(Filling, CountsInTheConfirmationWhatTrialsHaveSeen) {
-  simulation_.advisors.plugins["workers"] = once(kWorkers.to_json(), 1.5);
+  simulation_.advisors.plugins["workers"] = once(kTwoWorkers.to_json(), 1.5);
   simulation_.job.one_time = [this](const Configuration& configuration) {
     const bool is_first = simulation_.ledger.trials.size() <= 1;
     return is_first && configuration.text("input.cache") == "prefix" ? cost_ : OneTimeCost{};
   };
   const SessionOutcome outcome = run(100);
   ASSERT_EQ(outcome.trials.size(), 3U);
-  EXPECT_EQ(outcome.trials[1].change, kWorkers);
+  EXPECT_EQ(outcome.trials[1].change, kTwoWorkers);
   EXPECT_EQ(outcome.trials[1].one_time_ns, 0);
   EXPECT_EQ(outcome.trials[2].kind, TrialKind::confirmation);
   EXPECT_EQ(outcome.trials[2].verdict, Verdict::accepted);
@@ -246,7 +246,7 @@ TEST_F(Filling, OfBothIsChargedToNeither) {
   simulation_.input.recipe.start.set("input.cache", std::string("prefix"));
   simulation_.input.starting =
       simulation_.input.recipe.starting_configuration(simulation_.input.knobs);
-  simulation_.advisors.plugins = {{"workers", once(kWorkers.to_json(), 1.5)}};
+  simulation_.advisors.plugins = {{"workers", once(kTwoWorkers.to_json(), 1.5)}};
   const SessionOutcome outcome = run(1);
   ASSERT_FALSE(outcome.trials.empty());
   EXPECT_EQ(outcome.trials[0].verdict, Verdict::accepted);

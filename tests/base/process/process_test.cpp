@@ -24,7 +24,7 @@ namespace {
 using testing::HasSubstr;
 using namespace std::chrono_literals;
 
-constexpr std::chrono::nanoseconds kForEver{-1};
+constexpr std::chrono::nanoseconds kNoLimit{-1};
 
 ProcessSpec child(std::vector<std::string> arguments) {
   ProcessSpec spec;
@@ -60,7 +60,7 @@ std::string output_of(ProcessSpec spec) {
   const TemporaryFolder folder;
   spec.log = folder / "log";
   Process process = Process::start(spec).value();
-  EXPECT_EQ(process.wait(kForEver)->message(), "exit code 0");
+  EXPECT_EQ(process.wait(kNoLimit)->message(), "exit code 0");
   return folder.read("log");
 }
 
@@ -74,7 +74,7 @@ std::string read_line(const Descriptor& line) {
 
 TEST(Process, ReportsHowItEnded) {
   Process process = Process::start(child({"exit", "3"})).value();
-  const auto ended = process.wait(kForEver);
+  const auto ended = process.wait(kNoLimit);
   ASSERT_TRUE(ended.has_value());
   EXPECT_EQ(ended->code, 3);
   EXPECT_EQ(ended->signal, 0);
@@ -85,7 +85,7 @@ TEST(Process, ReportsHowItEnded) {
 TEST(Process, ReportsTheSignal) {
   // SIGTERM, not SIGSEGV: sanitizers catch that one.
   Process process = Process::start(child({"raise", std::to_string(SIGTERM)})).value();
-  const auto ended = process.wait(kForEver);
+  const auto ended = process.wait(kNoLimit);
   EXPECT_EQ(ended->signal, SIGTERM);
   EXPECT_EQ(ended->message(), "signal 15 (Terminated)");
   EXPECT_EQ((ProcessExit{.signal = SIGSEGV}).message(), "signal 11 (Segmentation fault)");
@@ -129,7 +129,7 @@ TEST(Process, TheLogIsAppendedToAndPrivate) {
   ProcessSpec spec = child({"print"});
   spec.log = folder / "log";
   for (int i = 0; i < 2; ++i) {
-    EXPECT_EQ(Process::start(spec).value().wait(kForEver)->code, 0);
+    EXPECT_EQ(Process::start(spec).value().wait(kNoLimit)->code, 0);
   }
   EXPECT_EQ(folder.read("log"), "out 2\nerr\nout 2\nerr\n");
   struct stat status {};
@@ -139,7 +139,7 @@ TEST(Process, TheLogIsAppendedToAndPrivate) {
 
 TEST(Process, StandardInputIsEmpty) {
   Process process = Process::start(child({"input"})).value();
-  EXPECT_EQ(process.wait(kForEver)->code, 0);
+  EXPECT_EQ(process.wait(kNoLimit)->code, 0);
 }
 
 TEST(Process, OnlyTheNamedDescriptorsAreOpen) {
@@ -164,7 +164,7 @@ TEST(Process, NumbersThatCollideAreSorted) {
   ProcessSpec spec = child({"write", std::to_string(a), std::to_string(b), std::to_string(c)});
   spec.descriptors = {{a, b}, {b, a}, {c, c}};
   Process process = Process::start(spec).value();
-  EXPECT_EQ(process.wait(kForEver)->code, 0);
+  EXPECT_EQ(process.wait(kNoLimit)->code, 0);
   EXPECT_EQ(read_line(first.ours), std::to_string(b));
   EXPECT_EQ(read_line(second.ours), std::to_string(a));
   EXPECT_EQ(read_line(third.ours), std::to_string(c));
@@ -181,7 +181,7 @@ TEST(Process, NumbersThatAreFreeHereAreSorted) {
     const int other = free + offset;
     ProcessSpec spec = child({"write", std::to_string(one), std::to_string(other)});
     spec.descriptors = {{first.theirs.get(), one}, {second.theirs.get(), other}};
-    EXPECT_EQ(Process::start(spec).value().wait(kForEver)->code, 0);
+    EXPECT_EQ(Process::start(spec).value().wait(kNoLimit)->code, 0);
     EXPECT_EQ(read_line(first.ours), std::to_string(one));
     EXPECT_EQ(read_line(second.ours), std::to_string(other));
   }
@@ -217,7 +217,7 @@ TEST(Process, WaitGivesUpAndCanBeRepeated) {
   EXPECT_EQ(started.process.wait(0ns), std::nullopt);
   EXPECT_EQ(started.process.wait(1ms), std::nullopt);
   started.process.signal_group(SIGUSR1);
-  EXPECT_EQ(started.process.wait(kForEver)->signal, SIGUSR1);
+  EXPECT_EQ(started.process.wait(kNoLimit)->signal, SIGUSR1);
 }
 
 TEST(Process, ThePidfdTellsPollOfTheEnd) {
@@ -233,7 +233,7 @@ TEST(Process, TerminateAsksFirst) {
   const ProcessExit ended = started.process.terminate(1h);
   EXPECT_EQ(ended.code, 7);
   EXPECT_EQ(started.process.pid(), -1);
-  EXPECT_EQ(started.process.wait(kForEver)->code, 7);
+  EXPECT_EQ(started.process.wait(kNoLimit)->code, 7);
   EXPECT_EQ(started.process.terminate(1h).code, 7);
   started.process.signal_group(SIGTERM);  // nobody, in particular not our own group
 }
@@ -291,7 +291,7 @@ TEST(Process, ADeadChildHasNotEndedWhileSomebodyTracesIt) {
   }
   pair.ours.reset();
   EXPECT_EQ(::waitpid(tracer, nullptr, 0), tracer);
-  EXPECT_EQ(started.process.wait(kForEver)->signal, SIGKILL);
+  EXPECT_EQ(started.process.wait(kNoLimit)->signal, SIGKILL);
   if (is_traced != 'y') GTEST_SKIP() << "tracing is not permitted here";
 }
 
@@ -305,7 +305,7 @@ TEST(Process, TerminateReachesGrandchildren) {
 TEST(Process, TerminateReachesGrandchildrenOfAChildThatHasEnded) {
   Connected started = Connected::start({"grandchild-stays"});
   ASSERT_TRUE(started.is_ready());
-  EXPECT_EQ(started.process.wait(kForEver)->code, 5);
+  EXPECT_EQ(started.process.wait(kNoLimit)->code, 5);
   // Until then the group's number must not go to anybody else, so the child is still there.
   EXPECT_EQ(::kill(started.process.pid(), 0), 0);
   EXPECT_EQ(started.process.terminate(1h).code, 5);
@@ -352,7 +352,7 @@ TEST(Process, MovesWithoutEndingAndEndsWhatItReplaces) {
 TEST(Process, WorksWhereSigchldWasIgnored) {
   const auto handler = std::signal(SIGCHLD, SIG_IGN);
   Process process = Process::start(child({"exit", "4"})).value();
-  EXPECT_EQ(process.wait(kForEver)->code, 4);
+  EXPECT_EQ(process.wait(kNoLimit)->code, 4);
   std::signal(SIGCHLD, handler);
 }
 
@@ -360,7 +360,7 @@ TEST(Process, ManyAtOnceLeaveNoDescriptorsBehind) {
   const Descriptor before(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   for (int i = 0; i < 20; ++i) {
     Process process = Process::start(child({"exit", "0"})).value();
-    if (i % 2 == 0) (void)process.wait(kForEver);
+    if (i % 2 == 0) (void)process.wait(kNoLimit);
   }
   const Descriptor after(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   EXPECT_EQ(after.get(), before.get() + 1);
@@ -375,7 +375,7 @@ TEST(DieWithParent, EndsWithTheParent) {
 
 TEST(DieWithParent, LeavesAtOnceWhenTheParentIsGone) {
   Process process = Process::start(child({"orphan"})).value();
-  EXPECT_EQ(process.wait(kForEver)->code, EXIT_FAILURE);
+  EXPECT_EQ(process.wait(kNoLimit)->code, EXIT_FAILURE);
 }
 
 TEST(EnvironmentOf, TakesWhatIsSet) {

@@ -39,7 +39,8 @@ class Lineage : public testing::Test {
 
   [[nodiscard]] std::vector<std::string> lineage(const RunRow& run) const {
     std::vector<std::string> ids;
-    for (const RunRow& part : lineage_of(history_, run).value())
+    const auto parts = lineage_of(history_, run).value();
+    for (const RunRow& part : parts)
       ids.push_back(part.id.text);
     return ids;
   }

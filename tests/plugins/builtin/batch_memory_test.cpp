@@ -17,7 +17,7 @@
 namespace autotuned::plugins {
 namespace {
 
-constexpr const char* kBatchSize = "batch_size";
+constexpr const char* kBatchKnob = "batch_size";
 constexpr std::int64_t kMiB = 1 << 20;
 constexpr std::int64_t kCapacity = 16'384 * kMiB;
 constexpr std::int64_t kSampleBytes = 600'000;  // of the input
@@ -186,7 +186,7 @@ Found search(const Network& network, std::int64_t limit, int broken_probe,
              AtChange at_change = AtChange::give_back) {
   Process process(network, kCapacity, at_change);
   Json json = situation("resnet18_gpu");
-  json["incumbent"][kBatchSize] = kStart;
+  json["incumbent"][kBatchKnob] = kStart;
   json["job"]["train_samples"] = 10'000'000;
   json["permissions"]["batch_size_max"] = 1'000'000;
   json["permissions"]["memory_limit_bytes"] = limit;
@@ -195,14 +195,14 @@ Found search(const Network& network, std::int64_t limit, int broken_probe,
   std::set<std::int64_t> ran = {kStart};
   std::int64_t failed = 2'000'000;
   for (int question = 0; question < 40; ++question) {
-    const std::int64_t now = json["incumbent"][kBatchSize];
+    const std::int64_t now = json["incumbent"][kBatchKnob];
     found.size = now;
     const Json change = first_change(ask("batch_size", json));
     if (change.is_null()) {
       EXPECT_TRUE(ran.contains(found.size)) << found.size << " never ran";
       return found;
     }
-    const std::int64_t size = change.at(kBatchSize);
+    const std::int64_t size = change.at(kBatchKnob);
     EXPECT_LT(size, failed) << "it asks for what has failed";
     std::int64_t peak = 0;
     if (static_cast<int>(found.probes.size()) == broken_probe) {

@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-Json photos() {
+Json masked_photos() {
   return situation("photo_masking_cpu");
 }
 
@@ -34,13 +34,13 @@ const std::vector<std::string> kOfTheInput = {"crop_decoding",  "crop_first",   
 
 TEST(Order, OfPhotosIsThatOfWhatTheyCouldSave) {
   EXPECT_THAT(
-      order_of(kOfTheInput, photos()),
+      order_of(kOfTheInput, masked_photos()),
       ElementsAre("num_workers", "input_cache", "crop_decoding", "input_dilation", "point_ops"));
 }
 
 // What comes behind decoding grows as decoding shrinks.
 TEST(Order, FollowsTheProfile) {
-  Json asked = photos();
+  Json asked = masked_photos();
   asked["metrics"]["input.decode_ratio"] = 0.1;
   EXPECT_THAT(order_of({"crop_decoding", "input_dilation", "point_ops"}, asked),
               ElementsAre("input_dilation", "point_ops", "crop_decoding"));
@@ -48,7 +48,7 @@ TEST(Order, FollowsTheProfile) {
 
 // Shares are what could be saved at most, so that the tuner can leave out what is too small.
 TEST(Order, TellsTheWholeShare) {
-  Json asked = photos();
+  Json asked = masked_photos();
   asked["metrics"]["loader.cost_ratio"] = 0.5;
   asked["metrics"]["input.decode_ratio"] = 0.8;
   EXPECT_NEAR(first_share(ask("crop_decoding", asked)), 0.4, 1e-9);

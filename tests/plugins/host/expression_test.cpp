@@ -13,14 +13,14 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-sdk::Situation fashion() {
+sdk::Situation fashion_situation() {
   return sdk::Situation(situation("fashion_cnn_cpu"));
 }
 
 // Why a condition does not hold; empty when it does; the parser's word when it is none.
 std::string failure(std::string_view text) {
   const auto condition = Condition::parse(text);
-  return condition ? condition->failure(fashion()) : "no condition: " + condition.error();
+  return condition ? condition->failure(fashion_situation()) : "no condition: " + condition.error();
 }
 
 TEST(Condition, ComparesNumbers) {
@@ -85,7 +85,7 @@ TEST(Condition, RefusesWhatIsNone) {
 }
 
 sdk::Knob knob(const std::string& name) {
-  return *fashion().knob(name);
+  return *fashion_situation().knob(name);
 }
 
 // The values as JSON text, or the error.
@@ -146,14 +146,14 @@ TEST(Values, RefuseBrokenRanges) {
 
 std::string filled(std::string_view text) {
   const auto sentence = Sentence::parse(text);
-  return sentence ? sentence->fill(fashion()) : "unparsed: " + sentence.error();
+  return sentence ? sentence->fill(fashion_situation()) : "unparsed: " + sentence.error();
 }
 
 // The share of an expectation in a situation.
 std::optional<double> share_of(std::string_view text) {
   const auto saving = Saving::parse(text);
   EXPECT_TRUE(saving) << saving.error();
-  return saving ? saving->share(fashion()) : std::nullopt;
+  return saving ? saving->share(fashion_situation()) : std::nullopt;
 }
 
 std::string why_no_saving(std::string_view text) {
@@ -167,7 +167,7 @@ TEST(Saving, IsAPartOfAShare) {
   const auto saving = Saving::parse(" 15 % of operators.gemm_conv_ratio ");
   ASSERT_TRUE(saving) << saving.error();
   EXPECT_DOUBLE_EQ(saving->hoped_ratio(), 0.15);
-  EXPECT_DOUBLE_EQ(saving->share(fashion()).value_or(0.0), 0.62);
+  EXPECT_DOUBLE_EQ(saving->share(fashion_situation()).value_or(0.0), 0.62);
   EXPECT_EQ(share_of("50% of operators.gather_ratio"), std::nullopt);  // was not measured
 }
 

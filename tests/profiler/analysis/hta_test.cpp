@@ -20,7 +20,7 @@
 namespace autotuned::analysis {
 namespace {
 
-std::filesystem::path data_file(const std::string& name) {
+std::filesystem::path hta_file(const std::string& name) {
   return tests::source_folder() / "tests/profiler/data" / name;
 }
 
@@ -80,13 +80,13 @@ std::map<std::string, double> figures_of(const traces::Trace& trace) {
 }
 
 TEST(Hta, Agrees) {
-  const auto text = read_file(data_file("hta.json"), 1 << 20);
+  const auto text = read_file(hta_file("hta.json"), 1 << 20);
   ASSERT_TRUE(text);
   const auto record = parse_json(*text, "hta.json");
   ASSERT_TRUE(record) << record.error().message();
   ASSERT_GE(record->size(), 3U);
   for (const auto& [file, theirs] : record->items()) {
-    const auto trace = read_trace_text(in_one_step(read_packed_json(data_file(file))));
+    const auto trace = read_trace_text(in_one_step(read_packed_json(hta_file(file))));
     ASSERT_TRUE(trace) << file << ": " << trace.error().message();
     const auto ours = figures_of(*trace);
     EXPECT_GT(theirs.size(), 5U) << file;

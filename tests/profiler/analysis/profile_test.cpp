@@ -235,7 +235,7 @@ TEST(Communication, WhoIsEarlyWaits) {
   EXPECT_EQ(table[1].waiting_ns, 0);  // the other rank has none: nothing is known
 }
 
-TraceText two_steps_of_one_call() {
+TraceText two_calls_in_steps() {
   TraceText text;
   for (int step = 0; step < 2; ++step) {
     const int at = 100 * step;
@@ -248,7 +248,7 @@ TraceText two_steps_of_one_call() {
 }
 
 TEST(Flame, MergesTheSameCallsOfAllSteps) {
-  const Flame flame = profile_of(two_steps_of_one_call()).flame;
+  const Flame flame = profile_of(two_calls_in_steps()).flame;
   ASSERT_EQ(flame.frames.size(), 2U);
   EXPECT_EQ(flame.names[flame.frames[0].name], "aten::linear");
   EXPECT_EQ(flame.frames[0].parent, kNoNode);
@@ -260,7 +260,7 @@ TEST(Flame, MergesTheSameCallsOfAllSteps) {
 }
 
 TEST(Flame, LeavesOutTheShortest) {
-  const auto trace = read_trace_text(two_steps_of_one_call().text());
+  const auto trace = read_trace_text(two_calls_in_steps().text());
   ASSERT_TRUE(trace);
   const Flame flame =
       flame_of(*trace, call_tree(*trace, launches_of(*trace), CallTreeOf::everything), 1);
@@ -270,7 +270,7 @@ TEST(Flame, LeavesOutTheShortest) {
 }
 
 TEST(Flame, HasThePythonFunctionsToo) {
-  TraceText text = two_steps_of_one_call();
+  TraceText text = two_calls_in_steps();
   for (int step = 0; step < 2; ++step) {
     const int at = 100 * step;
     text.python("train.py(1): step", at + 5, 80);

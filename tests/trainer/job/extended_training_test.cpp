@@ -16,14 +16,15 @@ namespace {
 
 using testing::HasSubstr;
 
-struct Trained {
+struct ExtendedTraining {
   TrainingSummary summary;
   std::string digest;
   std::vector<double> rates;  // as they were told
 };
 
-Trained train_all(Job& job, const TrainRequest& request, const CancelCheck& is_cancelled = never) {
-  Trained trained;
+ExtendedTraining train_all(Job& job, const TrainRequest& request,
+                           const CancelCheck& is_cancelled = never) {
+  ExtendedTraining trained;
   const ProgressSink sink = [&trained](const Json& frame) {
     if (frame.contains("learning_rate")) trained.rates.push_back(frame["learning_rate"]);
   };
@@ -62,7 +63,7 @@ std::string refusal(const recipes::Recipe& recipe, const TrainRequest& request) 
 class Extended : public testing::Test {
  protected:
   // Trains the short recipe; its last checkpoint is the state.
-  Trained train_short(const recipes::Recipe& recipe) const {
+  ExtendedTraining train_short(const recipes::Recipe& recipe) const {
     return train_all(*load(recipe), {.checkpoint_path = state()});
   }
   [[nodiscard]] std::filesystem::path state() const { return folder_ / "checkpoint-r-1.pt"; }
@@ -84,10 +85,10 @@ TEST_P(ExtendedBySchedule, IsOneThatWasSoLongFromTheStart) {
   recipe.schedule = GetParam();
   ASSERT_EQ(recipes::length_dependence(recipe.schedule), recipes::LengthDependence::none);
   const recipes::Recipe whole_recipe = longer(recipe, 5);
-  const Trained whole =
+  const ExtendedTraining whole =
       train_all(*load(whole_recipe), {.checkpoint_path = folder_ / "checkpoint-r-0.pt"});
   train_short(recipe);
-  const Trained extended = train_all(*load(whole_recipe), request());
+  const ExtendedTraining extended = train_all(*load(whole_recipe), request());
   EXPECT_EQ(extended.digest, whole.digest);
   EXPECT_EQ(extended.summary.resumed_from_step, 20);
   EXPECT_EQ(extended.summary.steps, 50);
@@ -116,11 +117,11 @@ TEST_F(Extended, EndsInTheSameBitsWhenItIsInterrupted) {
   const std::string whole =
       train_all(*load(whole_recipe), {.checkpoint_path = folder_ / "checkpoint-r-0.pt"}).digest;
   train_short(recipe);
-  const Trained part = train_all(*load(whole_recipe), request(), always);
+  const ExtendedTraining part = train_all(*load(whole_recipe), request(), always);
   ASSERT_TRUE(part.summary.was_cancelled);
   // From its own checkpoint: the state has gone.
   std::filesystem::remove(state());
-  const Trained rest = train_all(*load(whole_recipe), request());
+  const ExtendedTraining rest = train_all(*load(whole_recipe), request());
   EXPECT_EQ(rest.summary.resumed_from_step, part.summary.steps);
   EXPECT_EQ(rest.digest, whole);
 }
@@ -141,7 +142,7 @@ TEST_F(Extended, GoesOnInTheMiddleOfAnEpoch) {
 TEST_F(Extended, CanBeginACourseAnew) {
   recipes::Recipe recipe = short_recipe();
   recipe.schedule = {"cosine", {{"warmup_ratio", 0.0}, {"min_lr_ratio", 0.0}}};
-  const Trained first = train_short(recipe);
+  const ExtendedTraining first = train_short(recipe);
   EXPECT_LT(first.rates.back(), 0.001) << "at its end";
   const recipes::Recipe whole = longer(recipe, 4);
   // The first step of what is added.

@@ -38,7 +38,7 @@ recipes::Recipe number_recipe(const std::string& loss = "mse") {
   return recipe;
 }
 
-std::string message_of(const recipes::Recipe& recipe) {
+std::string refusal_of(const recipes::Recipe& recipe) {
   const auto job = Job::load(recipe, starting(recipe), test_machine(), cpu_only());
   return job ? std::string() : job.error().message();
 }
@@ -168,19 +168,19 @@ TEST(NumberJob, SplitsAndAccumulates) {
 TEST(NumberJob, SaysWhatDoesNotFit) {
   recipes::Recipe wide = number_recipe();
   wide.model.parameters["classes"] = 3;
-  EXPECT_THAT(message_of(wide),
+  EXPECT_THAT(refusal_of(wide),
               HasSubstr("a sample of the data has 2 numbers, and the model 3 outputs"));
-  EXPECT_THAT(message_of(number_recipe("cross_entropy")),
+  EXPECT_THAT(refusal_of(number_recipe("cross_entropy")),
               HasSubstr("loss: the targets of the data are numbers, and cross_entropy"));
   recipes::Recipe other = number_recipe();
   other.evaluation->data = numbers(50, 1);
-  EXPECT_THAT(message_of(other), HasSubstr("evaluate.data: a sample has 1 number, and one of the "
+  EXPECT_THAT(refusal_of(other), HasSubstr("evaluate.data: a sample has 1 number, and one of the "
                                            "training data has 2 numbers"));
   other.evaluation->data = small_recipe().evaluation->data;
-  EXPECT_THAT(message_of(other), HasSubstr("evaluate.data: the targets are classes"));
+  EXPECT_THAT(refusal_of(other), HasSubstr("evaluate.data: the targets are classes"));
   recipes::Recipe narrow = small_recipe();
   narrow.model.parameters["classes"] = 1;
-  EXPECT_THAT(message_of(narrow), HasSubstr("one output"));
+  EXPECT_THAT(refusal_of(narrow), HasSubstr("one output"));
 }
 
 TEST(TagLoss, IsPyTorchs) {
@@ -256,7 +256,7 @@ TEST(TagJob, LearnsThem) {
   EXPECT_GT(*summary->test->tags->all.f1(), 0.7);
   recipes::Recipe other = tag_recipe();
   other.evaluation->data = numbers(50, 2);
-  EXPECT_THAT(message_of(other), HasSubstr("evaluate.data: the targets are numbers, and those of "
+  EXPECT_THAT(refusal_of(other), HasSubstr("evaluate.data: the targets are numbers, and those of "
                                            "the training data are tags"));
 }
 

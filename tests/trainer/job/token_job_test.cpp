@@ -46,7 +46,7 @@ recipes::Recipe token_recipe() {
   return recipe;
 }
 
-std::string message_of(const recipes::Recipe& recipe) {
+std::string token_refusal_of(const recipes::Recipe& recipe) {
   const auto job = Job::load(recipe, starting(recipe), test_machine(), cpu_only());
   return job ? std::string() : job.error().message();
 }
@@ -246,32 +246,34 @@ TEST(TokenJob, TrainsOnAText) {
 TEST(TokenJob, SaysWhatDoesNotFit) {
   recipes::Recipe recipe = token_recipe();
   recipe.model = small_recipe().model;
-  EXPECT_THAT(message_of(recipe), HasSubstr("mlp takes pictures, and the data are tokens; use the "
-                                            "model gpt"));
+  EXPECT_THAT(token_refusal_of(recipe),
+              HasSubstr("mlp takes pictures, and the data are tokens; use the "
+                        "model gpt"));
   recipe = small_recipe();
   recipe.model = token_recipe().model;
-  EXPECT_THAT(message_of(recipe), HasSubstr("gpt takes tokens, and the data are pictures"));
+  EXPECT_THAT(token_refusal_of(recipe), HasSubstr("gpt takes tokens, and the data are pictures"));
   recipe = token_recipe();
   recipe.input = small_recipe().input;
   EXPECT_THAT(problems_of(recipe),
               testing::ElementsAre(HasSubstr("is for pictures, and the samples are tokens")));
   recipe = token_recipe();
   recipe.step_rules.mixup_alpha = 1.0;
-  EXPECT_THAT(message_of(recipe), HasSubstr("mix pictures, and the samples are tokens"));
+  EXPECT_THAT(token_refusal_of(recipe), HasSubstr("mix pictures, and the samples are tokens"));
   recipe = token_recipe();
   recipe.loss = "mse";
-  EXPECT_THAT(message_of(recipe), HasSubstr("mse is not for these"));
+  EXPECT_THAT(token_refusal_of(recipe), HasSubstr("mse is not for these"));
   recipe = token_recipe();
   recipe.model.parameters["vocabulary"] = 15;
-  EXPECT_THAT(message_of(recipe),
+  EXPECT_THAT(token_refusal_of(recipe),
               HasSubstr("the vocabulary of the data is 16, that of the model 15"));
   recipe = token_recipe();
   recipe.evaluation->data.parameters["vocabulary"] = 17;
-  EXPECT_THAT(message_of(recipe), HasSubstr("the vocabulary of the test data is 17"));
+  EXPECT_THAT(token_refusal_of(recipe), HasSubstr("the vocabulary of the test data is 17"));
   recipe = token_recipe();
   recipe.evaluation->data.parameters["context"] = 11;
-  EXPECT_THAT(message_of(recipe), HasSubstr("evaluate.data: a sample has 11 tokens, and one of the "
-                                            "training data has 12 tokens"));
+  EXPECT_THAT(token_refusal_of(recipe),
+              HasSubstr("evaluate.data: a sample has 11 tokens, and one of the "
+                        "training data has 12 tokens"));
   recipe = token_recipe();
   recipe.model.parameters["context"] = 11;
   EXPECT_THAT(problems_of(recipe),

@@ -50,8 +50,8 @@ std::string shape_text(const at::Tensor& tensor) {
   return "[" + text + "]";
 }
 
-void expect_close(const std::vector<double>& actual, const Json& expected, double relative,
-                  double absolute) {
+void expect_near_reference(const std::vector<double>& actual, const Json& expected, double relative,
+                           double absolute) {
   ASSERT_EQ(actual.size(), expected.size());
   for (std::size_t i = 0; i < actual.size(); ++i) {
     const double value = expected[i];
@@ -90,7 +90,7 @@ TEST(Gpt, HasTheNamesAndTheInitialStateOfThatInPython) {
     }
     EXPECT_EQ(count, entry["parameters"]);
     EXPECT_EQ(Json(names), entry["names"]);
-    expect_close(norms, entry["initial_norms"], 1e-5, 1e-9);
+    expect_near_reference(norms, entry["initial_norms"], 1e-5, 1e-9);
   }
 }
 
@@ -111,7 +111,7 @@ TEST(Gpt, ComputesWhatThatInPythonDoes) {
       const at::NoGradGuard no_grad;
       const at::Tensor logits = model->forward(inputs);
       EXPECT_EQ(logits.sizes(), (at::IntArrayRef{samples, tokens, model->classes()}));
-      expect_close(numbers_of(logits), entry["eval_output"], 1e-8, 1e-8);
+      expect_near_reference(numbers_of(logits), entry["eval_output"], 1e-8, 1e-8);
     }
     model->train();
     at::manual_seed(5);
@@ -122,7 +122,7 @@ TEST(Gpt, ComputesWhatThatInPythonDoes) {
     std::vector<double> norms;
     for (const at::Tensor& parameter : model->parameters())
       norms.push_back(norm_of(parameter.grad()));
-    expect_close(norms, entry["gradient_norms"], 1e-7, 1e-8);
+    expect_near_reference(norms, entry["gradient_norms"], 1e-7, 1e-8);
   }
 }
 

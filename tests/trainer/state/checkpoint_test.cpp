@@ -13,7 +13,7 @@
 namespace autotuned::trainer {
 namespace {
 
-std::string digest_after(Job& job, std::int64_t steps) {
+std::string digest_at(Job& job, std::int64_t steps) {
   value_of(job.run_steps(steps, never));
   return value_of(job.digest());
 }
@@ -31,25 +31,25 @@ TEST(Checkpoint, RestoringGoesOnAsIfNothingHadBeen) {
     value_of(job->run_steps(13, never));
     EXPECT_GT(value_of(job->keep("middle")), 0);
     const std::string middle = value_of(job->digest());
-    const std::string end = digest_after(*job, 12);
+    const std::string end = digest_at(*job, 12);
     EXPECT_EQ(job->steps(), 25);
 
     ASSERT_TRUE(job->restore("middle"));
     EXPECT_EQ(job->steps(), 13);
     EXPECT_EQ(job->samples(), 13 * 20);
     EXPECT_EQ(value_of(job->digest()), middle);
-    EXPECT_EQ(digest_after(*job, 12), end);
+    EXPECT_EQ(digest_at(*job, 12), end);
   }
 }
 
 TEST(Checkpoint, TheInitialStateIsAlwaysThere) {
   const auto job = load(small_recipe());
   const std::string start = value_of(job->digest());
-  const std::string after = digest_after(*job, 4);
+  const std::string after = digest_at(*job, 4);
   EXPECT_NE(after, start);
   ASSERT_TRUE(job->restore("initial"));
   EXPECT_EQ(value_of(job->digest()), start);
-  EXPECT_EQ(digest_after(*job, 4), after);
+  EXPECT_EQ(digest_at(*job, 4), after);
   EXPECT_FALSE(job->drop("initial"));
 }
 
@@ -76,7 +76,7 @@ TEST(Checkpoint, ATrainerGoesOnFromTheFileOfAnother) {
   ASSERT_TRUE(two->restore("theirs"));
   EXPECT_EQ(two->steps(), 7);
   EXPECT_EQ(value_of(two->digest()), value_of(one->digest()));
-  EXPECT_EQ(digest_after(*two, 9), digest_after(*one, 9));
+  EXPECT_EQ(digest_at(*two, 9), digest_at(*one, 9));
 }
 
 TEST(Checkpoint, RefusesFilesThatAreNone) {

@@ -22,7 +22,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::int64_t kSteps = 8;  // those of the check
+constexpr std::int64_t kCheckSteps = 8;  // those of the check
 
 // With a batch normalisation, for images of 2 x 12 x 12.
 class Normalized final : public Model {
@@ -78,7 +78,7 @@ class Loop {
     at::manual_seed(recipe_.seed + 1);
     // As images are: not all directions alike.
     const at::Tensor patterns = at::rand({4, shape[0], shape[1], shape[2]});
-    for (std::int64_t step = 0; step < kSteps; ++step) {
+    for (std::int64_t step = 0; step < kCheckSteps; ++step) {
       const at::Tensor labels = at::randint(4, {20}, at::kLong);
       const at::Tensor images =
           patterns.index_select(0, labels) + 0.3 * at::randn({20, shape[0], shape[1], shape[2]});
@@ -118,7 +118,7 @@ CheckRecord check_of(const Loop& reference, const Loop& candidate) {
 }
 
 // With attention and layer normalisation.
-recipes::Recipe vit_recipe() {
+recipes::Recipe checked_vit_recipe() {
   recipes::Recipe recipe = patch_dropout_recipe();
   recipe.model.parameters["depth"] = 1;
   recipe.model.parameters["patch_dropout"] = 0.0;
@@ -126,7 +126,8 @@ recipes::Recipe vit_recipe() {
 }
 
 class NumericsCheck : public testing::TestWithParam<recipes::Recipe> {};
-INSTANTIATE_TEST_SUITE_P(Models, NumericsCheck, testing::Values(small_cnn_recipe(), vit_recipe()),
+INSTANTIATE_TEST_SUITE_P(Models, NumericsCheck,
+                         testing::Values(small_cnn_recipe(), checked_vit_recipe()),
                          [](const auto& test) { return test.param.model.type; });
 
 TEST_P(NumericsCheck, AcceptsTheSameTraining) {
@@ -196,7 +197,7 @@ TEST_P(NumericsCheck, AcceptsCorrectChanges) {
   const auto losses_under = [&](const Configuration& configuration, const char* name) {
     value_of(job->prepare(configuration));
     EXPECT_TRUE(job->restore("initial"));
-    std::vector<double> losses = value_of(job->run_steps(kSteps, never)).losses;
+    std::vector<double> losses = value_of(job->run_steps(kCheckSteps, never)).losses;
     value_of(job->keep(name));
     return losses;
   };

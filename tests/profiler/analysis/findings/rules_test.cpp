@@ -16,7 +16,8 @@ using testing::HasSubstr;
 using testing::Not;
 
 constexpr int kMs = 1000;
-constexpr const char* kWaiting = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__";
+constexpr const char* kRuleWaiting =
+    "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__";
 constexpr const char* kMaking = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__";
 
 struct RuleCase {
@@ -71,7 +72,7 @@ TraceText waits_of(const std::vector<int>& waits_ms) {
   for (int i = 0; i < static_cast<int>(waits_ms.size()); ++i) {
     const int at = i * 100 * kMs;
     text.step(i, at, 100 * kMs);
-    text.event("user_annotation", kWaiting, at, waits_ms[static_cast<std::size_t>(i)] * kMs);
+    text.event("user_annotation", kRuleWaiting, at, waits_ms[static_cast<std::size_t>(i)] * kMs);
     text.event("cpu_op", "aten::mm", at + 60 * kMs, 30 * kMs);
   }
   return text;
@@ -87,7 +88,7 @@ TraceText made_by(const std::vector<std::vector<Transform>>& threads, int cpus =
   TraceText text;
   text.json()["cpusAllowed"] = cpus;
   text.step(1, 0, 100)
-      .event("user_annotation", kWaiting, 0, 50)
+      .event("user_annotation", kRuleWaiting, 0, 50)
       .event("cpu_op", "aten::mm", 50, 50);
   int thread = 10;
   for (const auto& parts : threads) {
@@ -112,8 +113,8 @@ RuleCases input_cases() {
   const std::vector<Transform> half = {{"read_sample", 10}, {"random_crop", 80}};
   const std::vector<Transform> little = {{"read_sample", 1}, {"random_crop", 4}};
   return {
-      {"data_loading", step_with("user_annotation", kWaiting, 20),
-       step_with("user_annotation", kWaiting, 2)},
+      {"data_loading", step_with("user_annotation", kRuleWaiting, 20),
+       step_with("user_annotation", kRuleWaiting, 2)},
       {"loading_in_training_process", step_with("user_annotation", kMaking, 20),
        step_with("user_annotation", kMaking, 2)},
       {"periodic_wait", waits_of({60, 2, 2, 60, 2, 2, 60, 2, 2, 60}),
@@ -154,7 +155,7 @@ TraceText kernels_apart(double gap) {
 // Six operators, `apart` us one from the other.
 TraceText loaded_step(double apart) {
   TraceText text;
-  text.step(1, 0, 100 + 6 * (300 + apart)).event("user_annotation", kWaiting, 0, 100);
+  text.step(1, 0, 100 + 6 * (300 + apart)).event("user_annotation", kRuleWaiting, 0, 100);
   for (int i = 0; i < 6; ++i)
     text.event("cpu_op", "aten::mm", 100 + i * (300 + apart), 300);
   return text;
@@ -311,7 +312,7 @@ RuleCases all_cases() {
   return all;
 }
 
-TraceAnalysis analysis_of(const TraceText& text) {
+TraceAnalysis analysis_for_rules(const TraceText& text) {
   const auto trace = read_trace_text(text.text());
   EXPECT_TRUE(trace) << trace.error().message();
   return analyze(*trace);
@@ -327,7 +328,7 @@ const Finding* find(const TraceAnalysis& analysis, const std::string& rule) {
 // That a rule fires shows that its signal exists, and that its evidence is complete that those in it do.
 TEST(EveryRule, FiresOnWhatItIsAbout) {
   for (const RuleCase& one : all_cases()) {
-    const TraceAnalysis analysis = analysis_of(one.fires);
+    const TraceAnalysis analysis = analysis_for_rules(one.fires);
     const Finding* finding = find(analysis, one.rule);
     EXPECT_NE(finding, nullptr) << one.rule;
     if (finding == nullptr) continue;
@@ -338,7 +339,7 @@ TEST(EveryRule, FiresOnWhatItIsAbout) {
 // Not because nothing is known: the signal is there.
 TEST(EveryRule, IsSilentWhereAllIsRight) {
   for (const RuleCase& one : all_cases()) {
-    const TraceAnalysis analysis = analysis_of(one.quiet);
+    const TraceAnalysis analysis = analysis_for_rules(one.quiet);
     EXPECT_EQ(find(analysis, one.rule), nullptr) << one.rule;
     const auto rule = std::ranges::find(rules(), std::string(one.rule),
                                         [](const Rule& known) { return known.id; });
@@ -348,7 +349,7 @@ TEST(EveryRule, IsSilentWhereAllIsRight) {
 }
 
 double before_crop(const TraceText& text) {
-  return analysis_of(text).signals.at("loading.before_crop_share_ratio");
+  return analysis_for_rules(text).signals.at("loading.before_crop_share_ratio");
 }
 
 // Their crop was before what is kept of them, and none of what follows it is before another sample's.

@@ -12,10 +12,10 @@
 namespace autotuned::input {
 namespace {
 
-const Transform kDecode{"decode_jpeg"};
-const Transform kYuv{"rgb_to_yuv"};
-const Transform kToFloat{"to_float"};
-const Transform kScale{"scale", {{"by", "1/255"}}};
+const Transform kDecoded{"decode_jpeg"};
+const Transform kAsYuv{"rgb_to_yuv"};
+const Transform kAsFloat{"to_float"};
+const Transform kScaled{"scale", {{"by", "1/255"}}};
 const Transform kNormalize{"normalize", {{"mean", {0.1, 0.2, 0.3}}, {"std", {0.5, 0.25, 2}}}};
 const Transform kMask{"random_mask", {{"ratio", 0.25}, {"dilate", "4-neighbour"}}};
 
@@ -126,25 +126,25 @@ TEST(PipelineForms, GiveTheSameBytes) {
       source.sample(), {source.element, source.shape, other}, source.sample()};
   for (const auto& transforms : std::vector<std::vector<Transform>>{
            {},
-           {kScale},
+           {kScaled},
            {kMask},
-           {kYuv, kScale},
-           {kToFloat, kNormalize},
-           {crop(11, 13), kMask, kYuv, kScale},
-           {kToFloat, kNormalize, crop(9, 16)},
-           {kYuv, crop(7, 5), kScale},
-           {kMask, crop(10, 10), kToFloat},
-           {kToFloat, kMask, crop(8, 9), kNormalize, kYuv},
-           {kScale, kYuv, crop(12, 12), kMask, center(7), kNormalize},
-           {{"resize", {{"size", 19}}}, kMask, kToFloat, crop(6, 6)},
-           {crop(14, 14), kToFloat, crop(6, 7), kMask},
+           {kAsYuv, kScaled},
+           {kAsFloat, kNormalize},
+           {crop(11, 13), kMask, kAsYuv, kScaled},
+           {kAsFloat, kNormalize, crop(9, 16)},
+           {kAsYuv, crop(7, 5), kScaled},
+           {kMask, crop(10, 10), kAsFloat},
+           {kAsFloat, kMask, crop(8, 9), kNormalize, kAsYuv},
+           {kScaled, kAsYuv, crop(12, 12), kMask, center(7), kNormalize},
+           {{"resize", {{"size", 19}}}, kMask, kAsFloat, crop(6, 6)},
+           {crop(14, 14), kAsFloat, crop(6, 7), kMask},
            {{"random_resized_crop", {{"size", 12}}},
             {"random_flip"},
             {"color_jitter", {{"brightness", 0.4}, {"contrast", 0.4}, {"hue", 0.1}}},
-            kToFloat,
+            kAsFloat,
             kNormalize},
-           {kPad, crop(20, 20), kTurn, kAugment, kToFloat, kErase, kNormalize, kYuv},
-           {kErase, crop(9, 9), kPad, center(8), kMask, kScale},
+           {kPad, crop(20, 20), kTurn, kAugment, kAsFloat, kErase, kNormalize, kAsYuv},
+           {kErase, crop(9, 9), kPad, center(8), kMask, kScaled},
        }) {
     std::string names;
     for (const Transform& transform : transforms)
@@ -162,7 +162,7 @@ TEST(PipelineForms, KeepWhatNothingRandomMade) {
     return made.is_cached() ? std::to_string(made.cached_parts()) + ": " + made.cached_type().text()
                             : "nothing";
   };
-  const std::vector<Transform> photo = {kDecode, kYuv, crop(20, 30), kScale};
+  const std::vector<Transform> photo = {kDecoded, kAsYuv, crop(20, 30), kScaled};
   EXPECT_EQ(kept(photo, {}), "nothing");
   EXPECT_EQ(kept(photo, {.cache = CacheKind::raw}), "0: 3 x 100 x 90");
   EXPECT_EQ(kept(photo, {.cache = CacheKind::decoded}), "1: 3 x 100 x 90");
@@ -170,17 +170,18 @@ TEST(PipelineForms, KeepWhatNothingRandomMade) {
   EXPECT_EQ(kept(photo, {.crops_first = true, .cache = CacheKind::prefix}), "1: 3 x 100 x 90");
   EXPECT_EQ(kept(photo, {.decodes_crop = true, .cache = CacheKind::prefix}), "1: 3 x 100 x 90");
   // The decoder makes a crop that is always the same.
-  EXPECT_EQ(kept({kDecode, center(40), kMask}, {.decodes_crop = true, .cache = CacheKind::prefix}),
+  EXPECT_EQ(kept({kDecoded, center(40), kMask}, {.decodes_crop = true, .cache = CacheKind::prefix}),
             "1: 3 x 40 x 40");
-  EXPECT_EQ(kept({kDecode, center(40), kMask}, {.decodes_crop = true, .cache = CacheKind::decoded}),
-            "1: 3 x 100 x 90");
+  EXPECT_EQ(
+      kept({kDecoded, center(40), kMask}, {.decodes_crop = true, .cache = CacheKind::decoded}),
+      "1: 3 x 100 x 90");
   // Of pixels that are stored as such nothing is decoded; all before the pass or table may be kept.
   const SampleType pixels = type_of(Element::uint8, {3, 10, 9});
-  EXPECT_FALSE(formed(pixels, {kToFloat}, {.cache = CacheKind::decoded}).is_cached());
-  EXPECT_EQ(formed(pixels, {kToFloat}, {.cache = CacheKind::prefix}).cached_parts(), 0U);
-  EXPECT_EQ(formed(pixels, {kYuv}, {.cache = CacheKind::prefix}).cached_parts(), 1U);
+  EXPECT_FALSE(formed(pixels, {kAsFloat}, {.cache = CacheKind::decoded}).is_cached());
+  EXPECT_EQ(formed(pixels, {kAsFloat}, {.cache = CacheKind::prefix}).cached_parts(), 0U);
+  EXPECT_EQ(formed(pixels, {kAsYuv}, {.cache = CacheKind::prefix}).cached_parts(), 1U);
   const PipelineForm fused{.point_ops = PointOps::fused, .cache = CacheKind::prefix};
-  EXPECT_EQ(formed(pixels, {kYuv}, fused).cached_parts(), 0U);
+  EXPECT_EQ(formed(pixels, {kAsYuv}, fused).cached_parts(), 0U);
   // The same is kept under the same key, whatever comes after.
   const auto key = [&](PipelineForm form) { return formed(files, photo, form).cached_key(); };
   EXPECT_EQ(key({.cache = CacheKind::decoded}),
@@ -188,12 +189,12 @@ TEST(PipelineForms, KeepWhatNothingRandomMade) {
   EXPECT_NE(key({.cache = CacheKind::decoded}), key({.cache = CacheKind::prefix}));
   EXPECT_NE(key({.cache = CacheKind::raw}), key({.cache = CacheKind::decoded}));
   // A picture that is decoded smaller is another one. Where its size follows from a random cut, none is kept.
-  const std::vector<Transform> resized = {kDecode, {"resize", {{"size", 20}}}, kScale};
+  const std::vector<Transform> resized = {kDecoded, {"resize", {{"size", 20}}}, kScaled};
   const PipelineForm half{.cache = CacheKind::decoded, .decode_scale = 2};
   EXPECT_EQ(kept(resized, half), "1: 3 x 1 to 100 x 1 to 90");
   EXPECT_NE(formed(files, resized, half).cached_key(),
             formed(files, resized, {.cache = CacheKind::decoded}).cached_key());
-  const std::vector<Transform> cut = {kDecode, {"random_resized_crop", {{"size", 20}}}, kScale};
+  const std::vector<Transform> cut = {kDecoded, {"random_resized_crop", {{"size", 20}}}, kScaled};
   EXPECT_EQ(kept(cut, half), "nothing");
   EXPECT_EQ(kept(cut, {.cache = CacheKind::prefix, .decode_scale = 2}), "nothing");
   EXPECT_EQ(kept(cut, {.cache = CacheKind::raw, .decode_scale = 2}), "0: 3 x 100 x 90");
@@ -203,15 +204,15 @@ TEST(PipelineForms, OfFilesToo) {
   const std::vector<std::uint8_t> file = encoded({45, 61, 90, 2, 2});
   const std::vector<Sample> samples(3, Sample{.element = Element::encoded, .bytes = file});
   for (const auto& transforms : std::vector<std::vector<Transform>>{
-           {kDecode, crop(20, 30), kScale},
-           {kDecode, crop(20, 30)},
-           {kDecode, crop(20, 30), kMask, kYuv, kScale},
-           {kDecode, crop(20, 30), {"resize", {{"size", 19}}}, crop(6, 6), kNormalize},
-           {kDecode, kYuv, crop(20, 30), kScale},
-           {kDecode, center(40), crop(20, 30), kScale},
-           {kDecode, kFlip, crop(20, 30), kScale},
-           {kDecode, kFlip, kYuv, center(40), kFlip, crop(20, 30)},
-           {kDecode, kFlip, {"random_resized_crop", {{"size", 9}}}, kToFloat},
+           {kDecoded, crop(20, 30), kScaled},
+           {kDecoded, crop(20, 30)},
+           {kDecoded, crop(20, 30), kMask, kAsYuv, kScaled},
+           {kDecoded, crop(20, 30), {"resize", {{"size", 19}}}, crop(6, 6), kNormalize},
+           {kDecoded, kAsYuv, crop(20, 30), kScaled},
+           {kDecoded, center(40), crop(20, 30), kScaled},
+           {kDecoded, kFlip, crop(20, 30), kScaled},
+           {kDecoded, kFlip, kAsYuv, center(40), kFlip, crop(20, 30)},
+           {kDecoded, kFlip, {"random_resized_crop", {{"size", 9}}}, kAsFloat},
        }) {
     SCOPED_TRACE(transforms.size());
     expect_one_result(type_of(Element::encoded, {3, 45, 61}), samples, transforms);
@@ -225,12 +226,12 @@ TEST(PipelineForms, CropsBeforeFlipsAreMirrored) {
     const SampleType stored = type_of(Element::encoded, {3, 23, width});
     const Sample sample{.element = Element::encoded, .bytes = file};
     for (const auto& transforms : std::vector<std::vector<Transform>>{
-             {kDecode, kFlip, crop(10, 9)},
-             {kDecode, kFlip, crop(23, 16)},
-             {kDecode, kFlip, center(16)},
-             {kDecode, kFlip, center(15)},
-             {kDecode, {"random_flip", {{"probability", 0.25}}}, crop(20, 12), kFlip, crop(9, 7)},
-             {kDecode, kFlip, kToFloat, kFlip, center(11), kScale},
+             {kDecoded, kFlip, crop(10, 9)},
+             {kDecoded, kFlip, crop(23, 16)},
+             {kDecoded, kFlip, center(16)},
+             {kDecoded, kFlip, center(15)},
+             {kDecoded, {"random_flip", {{"probability", 0.25}}}, crop(20, 12), kFlip, crop(9, 7)},
+             {kDecoded, kFlip, kAsFloat, kFlip, center(11), kScaled},
          }) {
       const Pipeline written = formed(stored, transforms, {});
       std::set<std::vector<float>> different;
@@ -258,7 +259,7 @@ TEST(PipelineForms, CropsBeforeFlipsAreMirrored) {
 // Where the middle of a picture is mirrored depends on the draw, so that none is kept for all.
 TEST(PipelineForms, KeepNoCropThatMayBeMirrored) {
   const SampleType files = type_of(Element::encoded, {3, 100, 91});
-  const Pipeline made = formed(files, {kDecode, kFlip, center(40)},
+  const Pipeline made = formed(files, {kDecoded, kFlip, center(40)},
                                {.crops_first = true, .cache = CacheKind::prefix});
   EXPECT_EQ(made.parts()[1], "center_crop");
   EXPECT_EQ(made.cached_parts(), 1U);
@@ -270,14 +271,14 @@ TEST(PipelineForms, OfPicturesThatAreDecodedSmaller) {
   const std::vector<Sample> samples(4, Sample{.element = Element::encoded, .bytes = file});
   const SampleType stored = type_of(Element::encoded, {3, 91, 122});
   for (const auto& transforms : std::vector<std::vector<Transform>>{
-           {kDecode, {"resize", {{"size", {20, 31}}}}, kScale},
-           {kDecode, {"resize", {{"size", 20}}}, crop(9, 9), kMask, kYuv},
-           {kDecode, center(77), {"resize", {{"size", 9}}}, kToFloat},
-           {kDecode, crop(50, 60), {"resize", {{"size", 13}}}, crop(6, 6), kNormalize},
-           {kDecode,
+           {kDecoded, {"resize", {{"size", {20, 31}}}}, kScaled},
+           {kDecoded, {"resize", {{"size", 20}}}, crop(9, 9), kMask, kAsYuv},
+           {kDecoded, center(77), {"resize", {{"size", 9}}}, kAsFloat},
+           {kDecoded, crop(50, 60), {"resize", {{"size", 13}}}, crop(6, 6), kNormalize},
+           {kDecoded,
             {"random_resized_crop", {{"size", 11}}},
             {"random_flip"},
-            kToFloat,
+            kAsFloat,
             kNormalize},
        }) {
     SCOPED_TRACE(transforms[1].type);
@@ -292,7 +293,7 @@ TEST(PipelineForms, OfPicturesThatAreDecodedSmaller) {
 TEST(PipelineForms, OfFloatsToo) {
   const Fixture floats = fixture("normalized");
   expect_one_result(floats.type(), {floats.sample(), floats.sample()},
-                    {kMask, kScale, crop(5, 4), kNormalize});
+                    {kMask, kScaled, crop(5, 4), kNormalize});
 }
 
 TEST(PipelineForms, OfPicturesTooLargeForTheNearestCache) {
@@ -301,7 +302,7 @@ TEST(PipelineForms, OfPicturesTooLargeForTheNearestCache) {
   for (std::size_t i = 0; i < bytes.size(); ++i)
     bytes[i] = static_cast<std::uint8_t>(mix64(i));
   expect_one_result(type_of(Element::uint8, shape), {{Element::uint8, shape, bytes}},
-                    {kMask, kYuv, kMask, kScale});
+                    {kMask, kAsYuv, kMask, kScaled});
 }
 
 // A crop passes what declares that it changes pixels one by one, and nothing else.
@@ -313,13 +314,14 @@ TEST(PipelineForms, SayWhatTheyWouldChange) {
     return std::tuple(found.can_move_crop, found.can_decode_crop, found.pixel_stages);
   };
   using Chances = std::tuple<bool, bool, int>;
-  EXPECT_EQ(chances(files, {kDecode, crop(8, 8), kMask, kYuv, kScale}), Chances(false, true, 3));
-  EXPECT_EQ(chances(files, {kDecode, kToFloat, crop(8, 8)}), Chances(true, true, 0));
-  EXPECT_EQ(chances(files, {kDecode, kMask, crop(8, 8), kToFloat}), Chances(false, false, 0));
-  EXPECT_EQ(chances(files, {kDecode, {"resize", {{"size", 50}}}, crop(8, 8)}),
+  EXPECT_EQ(chances(files, {kDecoded, crop(8, 8), kMask, kAsYuv, kScaled}),
+            Chances(false, true, 3));
+  EXPECT_EQ(chances(files, {kDecoded, kAsFloat, crop(8, 8)}), Chances(true, true, 0));
+  EXPECT_EQ(chances(files, {kDecoded, kMask, crop(8, 8), kAsFloat}), Chances(false, false, 0));
+  EXPECT_EQ(chances(files, {kDecoded, {"resize", {{"size", 50}}}, crop(8, 8)}),
             Chances(false, false, 0));
-  EXPECT_EQ(chances(pixels, {crop(8, 8), kMask, kToFloat}), Chances(false, false, 1));
-  EXPECT_EQ(chances(pixels, {crop(80, 80), kYuv, kScale, crop(8, 8)}), Chances(true, false, 0));
+  EXPECT_EQ(chances(pixels, {crop(8, 8), kMask, kAsFloat}), Chances(false, false, 1));
+  EXPECT_EQ(chances(pixels, {crop(80, 80), kAsYuv, kScaled, crop(8, 8)}), Chances(true, false, 0));
 }
 
 TEST(PipelineForms, SayHowSmallPicturesMayBeDecoded) {
@@ -328,29 +330,29 @@ TEST(PipelineForms, SayHowSmallPicturesMayBeDecoded) {
     return formed(stored, transforms, {}).chances().decode_scale;
   };
   const auto resize = [](int size) { return Transform{"resize", {{"size", size}}}; };
-  EXPECT_EQ(scale(files, {kDecode, resize(46)}), 1);
-  EXPECT_EQ(scale(files, {kDecode, resize(45)}), 2);
-  EXPECT_EQ(scale(files, {kDecode, resize(22)}), 4);
-  EXPECT_EQ(scale(files, {kDecode, resize(3)}), 8);
-  EXPECT_EQ(scale(files, {kDecode, crop(40, 40), resize(12)}), 2);
-  EXPECT_EQ(scale(files, {kDecode, {"random_resized_crop", {{"size", 12}}}}), 4);
+  EXPECT_EQ(scale(files, {kDecoded, resize(46)}), 1);
+  EXPECT_EQ(scale(files, {kDecoded, resize(45)}), 2);
+  EXPECT_EQ(scale(files, {kDecoded, resize(22)}), 4);
+  EXPECT_EQ(scale(files, {kDecoded, resize(3)}), 8);
+  EXPECT_EQ(scale(files, {kDecoded, crop(40, 40), resize(12)}), 2);
+  EXPECT_EQ(scale(files, {kDecoded, {"random_resized_crop", {{"size", 12}}}}), 4);
   // Something else sees the picture first, or nothing is decoded.
-  EXPECT_EQ(scale(files, {kDecode, {"random_flip"}, resize(3)}), 1);
-  EXPECT_EQ(scale(files, {kDecode, crop(40, 40), crop(30, 30), resize(3)}), 1);
+  EXPECT_EQ(scale(files, {kDecoded, {"random_flip"}, resize(3)}), 1);
+  EXPECT_EQ(scale(files, {kDecoded, crop(40, 40), crop(30, 30), resize(3)}), 1);
   EXPECT_EQ(scale(type_of(Element::uint8, {3, 100, 90}), {resize(3)}), 1);
 }
 
 TEST(PipelineForms, SayWhetherTheyDilate) {
   const SampleType pixels = type_of(Element::uint8, {3, 100, 90});
-  EXPECT_TRUE(formed(pixels, {kToFloat, kMask}, {}).chances().dilates);
-  EXPECT_FALSE(formed(pixels, {kToFloat}, {}).chances().dilates);
+  EXPECT_TRUE(formed(pixels, {kAsFloat, kMask}, {}).chances().dilates);
+  EXPECT_FALSE(formed(pixels, {kAsFloat}, {}).chances().dilates);
   EXPECT_FALSE(formed(pixels, {{"random_mask", {{"ratio", 0.5}}}}, {}).chances().dilates);
 }
 
 // With the crop first, what is left may be a table, so that bytes can travel.
 TEST(PipelineForms, CropsFirstMakeRoomForATable) {
   const SampleType pixels = type_of(Element::uint8, {3, 20, 20});
-  const std::vector<Transform> transforms = {kToFloat, crop(8, 8), kNormalize};
+  const std::vector<Transform> transforms = {kAsFloat, crop(8, 8), kNormalize};
   EXPECT_EQ(formed(pixels, transforms, {}).table(), nullptr);
   EXPECT_NE(formed(pixels, transforms, {.crops_first = true}).table(), nullptr);
 }
@@ -359,7 +361,7 @@ TEST(PipelineForms, CropsFirstMakeRoomForATable) {
 TEST(PipelineForms, ErrorsAreThoseOfTheRecipe) {
   const SampleType pixels = type_of(Element::uint8, {3, 20, 20});
   for (const PipelineForm& form : all_forms()) {
-    const auto large = Pipeline::compile(pixels, std::vector{kToFloat, center(21)}, 1, form);
+    const auto large = Pipeline::compile(pixels, std::vector{kAsFloat, center(21)}, 1, form);
     ASSERT_FALSE(large);
     EXPECT_EQ(large.error().where, "input[1].center_crop");
   }
@@ -370,7 +372,7 @@ TEST(TransformKinds, DeclareTheirStages) {
   const SampleType files = type_of(Element::encoded, {3, 20, 20});
   const SampleType pixels = type_of(Element::uint8, {3, 20, 20});
   for (const Transform& transform :
-       {kDecode, crop(3, 3), center(3), kMask, kYuv, kToFloat, kScale, kNormalize, kFlip, kPad,
+       {kDecoded, crop(3, 3), center(3), kMask, kAsYuv, kAsFloat, kScaled, kNormalize, kFlip, kPad,
         kTurn, kErase, kAugment, Transform{"resize", {{"size", 5}}}}) {
     SCOPED_TRACE(transform.type);
     const TransformKind& kind = *find_transform(transform.type);
@@ -402,7 +404,7 @@ class Noise final : public NumberedDataset {
   }
 };
 
-const std::vector<Transform> kLoaded = {kToFloat, crop(6, 6), kMask, kYuv, kScale};
+const std::vector<Transform> kLoaded = {kAsFloat, crop(6, 6), kMask, kAsYuv, kScaled};
 
 // Two epochs and a bit of what a loader gives, whose pipeline is another one every few batches.
 std::vector<std::vector<float>> samples_of(const std::vector<const Pipeline*>& forms, int workers) {

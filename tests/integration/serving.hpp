@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// A daemon in a scene, and what its clients ask it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/integration/scene.hpp"
+
+namespace autotuned {
+
+inline Running start_daemon(const Scene& scene) {
+  Running daemon = scene.start({"serve"});
+  EXPECT_TRUE(daemon.wait_for(" serving "));
+  return daemon;
+}
+
+// Submits the scene's recipe; the number of its job.
+inline std::string detach(const Scene& scene) {
+  const Outcome outcome = scene.command({"run", scene.recipe().string(), "--detach", "--json"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  return outcome.json().at("job").dump();
+}
+
+inline Json status(const Scene& scene) {
+  const Outcome outcome = scene.command({"status", "--json"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  return outcome.json();
+}
+
+}  // namespace autotuned
