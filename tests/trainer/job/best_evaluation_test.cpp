@@ -127,13 +127,14 @@ TEST(Plateau, LowersTheRateOfATraining) {
   EXPECT_EQ(job->rate_factor(), 0.125);
 }
 
-struct Trained {
+struct EvaluatedTraining {
   TrainingSummary summary;
   std::vector<Json> progress;
 };
 
-Trained train_all(Job& job, const TrainRequest& request, const CancelCheck& is_cancelled = never) {
-  Trained trained;
+EvaluatedTraining train_all(Job& job, const TrainRequest& request,
+                            const CancelCheck& is_cancelled = never) {
+  EvaluatedTraining trained;
   const ProgressSink sink = [&trained](const Json& frame) { trained.progress.push_back(frame); };
   trained.summary = value_of(train(job, request, sink, is_cancelled));
   return trained;
@@ -152,7 +153,7 @@ recipes::Recipe recipe_that_learns_nothing() {
 TEST(EarlyEnd, KeepsTheBestModel) {
   const Folder folder;
   const auto job = load(recipe_that_learns_nothing());
-  const Trained trained = train_all(*job, {.checkpoint_path = folder / "c"});
+  const EvaluatedTraining trained = train_all(*job, {.checkpoint_path = folder / "c"});
   EXPECT_EQ(trained.summary.epochs, 3);
   EXPECT_FALSE(trained.summary.was_cancelled);
   EXPECT_TRUE(trained.summary.test);
@@ -190,7 +191,7 @@ TEST(SavedEpochs, KeepTheLastOnes) {
 TEST(EarlyEnd, IsTheSameWithInterruptions) {
   const Folder folder;
   const auto job = load(recipe_that_learns_nothing());
-  Trained last;
+  EvaluatedTraining last;
   int attempts = 0;
   do {
     const std::int64_t begin = attempts == 0 ? 0 : last.summary.steps;
@@ -199,7 +200,8 @@ TEST(EarlyEnd, IsTheSameWithInterruptions) {
     ASSERT_LT(++attempts, 100);
   } while (last.summary.was_cancelled);
   EXPECT_EQ(last.summary.steps, 30);
-  const Trained again = train_all(*job, {.checkpoint_path = folder / "c", .resume = true});
+  const EvaluatedTraining again =
+      train_all(*job, {.checkpoint_path = folder / "c", .resume = true});
   EXPECT_EQ(again.summary.steps, 30);
   EXPECT_FALSE(again.summary.was_cancelled);
 }

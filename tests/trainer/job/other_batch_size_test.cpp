@@ -52,16 +52,17 @@ TEST(PlaceWith, IsNotBeyondTheEnd) {
   EXPECT_EQ(place_with(100, 512, steps, 1000, {.epoch = 0, .sample = 512}).steps, 2);
 }
 
-struct Trained {
+struct OtherBatchTraining {
   TrainingSummary summary;
   std::vector<std::int64_t> evaluated_epochs;
 };
 
-Trained train_with(std::int64_t batch_size, const TrainRequest& request,
-                   const CancelCheck& is_cancelled = never, const ProgressSink& told = {}) {
+OtherBatchTraining train_with(std::int64_t batch_size, const TrainRequest& request,
+                              const CancelCheck& is_cancelled = never,
+                              const ProgressSink& told = {}) {
   const recipes::Recipe recipe = small_recipe();
   const auto job = load(recipe, with(starting(recipe), "batch_size", batch_size));
-  Trained trained;
+  OtherBatchTraining trained;
   const ProgressSink sink = [&](const Json& frame) {
     if (const Json& one = member(frame, "evaluation"); !one.is_null()) {
       trained.evaluated_epochs.push_back(one["epoch"].get<std::int64_t>());
@@ -79,7 +80,7 @@ TEST(OtherBatchSize, GoesOnFromItsCheckpoint) {
   // Each is cut short after one step of 40 samples.
   for (int i = 1; i <= 2; ++i)
     EXPECT_EQ(train_with(40, request, [] { return true; }).summary.steps, i);
-  const Trained rest = train_with(20, request);
+  const OtherBatchTraining rest = train_with(20, request);
   EXPECT_EQ(rest.summary.resumed_from_step, 4);
   EXPECT_EQ(rest.summary.steps, 20);
   EXPECT_EQ(rest.summary.samples, 400);
@@ -96,7 +97,7 @@ TEST(OtherBatchSize, DoesNotEvaluateAnEpochAgain) {
     std::filesystem::copy_file(folder / "c", folder / "five");
   };
   (void)train_with(40, {.checkpoint_path = folder / "c", .checkpoint_every_ns = 0}, never, keep);
-  const Trained rest = train_with(
+  const OtherBatchTraining rest = train_with(
       20, {.checkpoint_path = folder / "five", .resume = true, .takes_other_batch_size = true});
   EXPECT_EQ(rest.summary.resumed_from_step, 10);
   EXPECT_EQ(rest.summary.steps, 20);
