@@ -18,7 +18,7 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr std::chrono::minutes kLong(1);
+constexpr std::chrono::minutes kGroupPatience(1);
 
 std::string error_of(const std::function<void()>& act) {
   try {
@@ -31,7 +31,7 @@ std::string error_of(const std::function<void()>& act) {
 
 TEST(RankGroup, TakesTheNumbersOfTheLeader) {
   for (const int ranks : {2, 3}) {
-    as_ranks(ranks, kLong, [ranks](RankGroup& group) {
+    as_ranks(ranks, kGroupPatience, [ranks](RankGroup& group) {
       EXPECT_EQ(group.ranks(), ranks);
       EXPECT_EQ(group.is_leader(), group.rank() == 0);
       std::array<double, 2> numbers = {group.rank() + 0.5, 7.0 * group.rank()};
@@ -44,7 +44,7 @@ TEST(RankGroup, TakesTheNumbersOfTheLeader) {
 }
 
 TEST(RankGroup, TakesTheLargestNumbers) {
-  as_ranks(3, kLong, [](RankGroup& group) {
+  as_ranks(3, kGroupPatience, [](RankGroup& group) {
     std::array<double, 3> numbers = {group.rank() + 0.5, -1.0 * group.rank(), 4e15};
     group.take_largest(numbers);
     EXPECT_THAT(numbers, ElementsAre(2.5, 0.0, 4e15));
@@ -53,7 +53,7 @@ TEST(RankGroup, TakesTheLargestNumbers) {
 
 // One that has failed leaves, and nobody waits for it.
 TEST(RankGroup, FailsAtOnceWhenTheLeaderHasLeft) {
-  as_ranks(2, kLong, [](RankGroup& group) {
+  as_ranks(2, kGroupPatience, [](RankGroup& group) {
     if (group.is_leader()) return;
     const std::string error = error_of([&] { (void)group.as_leader_says(true); });
     EXPECT_TRUE(is_of_connection({ErrorKind::internal, error, "", ""})) << error;

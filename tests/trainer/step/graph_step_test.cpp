@@ -140,13 +140,13 @@ TEST(GraphStep, ReadsEveryBatchWhereTheRecordedOneLay) {
                                .before_recording = [] {},
                                .memory = {}};
   std::vector<at::Tensor> losses;
-  constexpr int kSteps = kRuns + 4;
-  for (int i = 0; i < kSteps; ++i)
+  constexpr int kGraphSteps = kRuns + 4;
+  for (int i = 0; i < kGraphSteps; ++i)
     losses.push_back(steps.step(batch_of(2, static_cast<float>(i)), parts));
-  for (int i = 0; i < kSteps; ++i)  // each is the caller's own
+  for (int i = 0; i < kGraphSteps; ++i)  // each is the caller's own
     EXPECT_EQ(losses[static_cast<std::size_t>(i)].item<float>(), 128.0F * static_cast<float>(i));
-  ASSERT_EQ(seen.size(), kSteps);
-  for (std::size_t i = kRuns; i < kSteps; ++i)
+  ASSERT_EQ(seen.size(), kGraphSteps);
+  for (std::size_t i = kRuns; i < kGraphSteps; ++i)
     EXPECT_EQ(seen[i], seen[kRuns]);
   EXPECT_EQ(calls.asides, kRuns);
   EXPECT_EQ(calls.records, 1);
