@@ -16,7 +16,7 @@ using testing::Optional;
 
 constexpr const char* kKnob = "mine.trick";
 
-Configuration with(const std::string& knob, bool value) {
+Configuration with_flag(const std::string& knob, bool value) {
   Configuration configuration;
   configuration.set(knob, value);
   return configuration;
@@ -35,7 +35,7 @@ std::optional<std::string> said_of(double gain, double candidate_ms, double refe
       block.duration_ns = 100'000'000;
       block.samples = std::llround(1000.0 * (is_candidate ? 1.0 + gain : 1.0));
       const double outside = is_candidate ? candidate_ms + noise : reference_ms - noise;
-      said = time.add(with(knob, is_candidate), is_candidate, block,
+      said = time.add(with_flag(knob, is_candidate), is_candidate, block,
                       std::chrono::nanoseconds(block.duration_ns + std::llround(outside * 1e6)));
     }
   }
@@ -81,7 +81,7 @@ TEST(OutsideTime, AGainThatIsPaidForInLumpsIsNamed) {
       block.duration_ns = 100'000'000;
       block.samples = is_candidate ? 2000 : 1000;
       const int outside_ms = is_candidate && pair % 3 == 0 ? 302 : 2;
-      said = time.add(with(kKnob, is_candidate), is_candidate, block,
+      said = time.add(with_flag(kKnob, is_candidate), is_candidate, block,
                       std::chrono::milliseconds(100 + outside_ms));
     }
   }
@@ -100,10 +100,10 @@ TEST(OutsideTime, TheReferenceIsNeverAccused) {
     Block block;
     block.duration_ns = 100'000'000;
     block.samples = 1000;
-    EXPECT_EQ(time.add(with(kKnob, true), true, block, std::chrono::milliseconds(101)),
+    EXPECT_EQ(time.add(with_flag(kKnob, true), true, block, std::chrono::milliseconds(101)),
               std::nullopt);
     block.samples = 1014;
-    EXPECT_EQ(time.add(with(kKnob, false), false, block, std::chrono::milliseconds(110)),
+    EXPECT_EQ(time.add(with_flag(kKnob, false), false, block, std::chrono::milliseconds(110)),
               std::nullopt);
   }
 }
@@ -118,13 +118,13 @@ TEST(OutsideTime, AnotherConfigurationBeginsAnew) {
   block.duration_ns = 100'000'000;
   for (int i = 0; i < 7; ++i) {
     block.samples = 1000;
-    EXPECT_EQ(time.add(with(kKnob, false), false, block, std::chrono::milliseconds(101)),
+    EXPECT_EQ(time.add(with_flag(kKnob, false), false, block, std::chrono::milliseconds(101)),
               std::nullopt);
     block.samples = 2000;
-    const auto said = time.add(with(kKnob, true), true, block, std::chrono::milliseconds(210));
+    const auto said = time.add(with_flag(kKnob, true), true, block, std::chrono::milliseconds(210));
     EXPECT_EQ(said.has_value(), i >= 5) << i;
   }
-  Configuration third = with(kKnob, true);
+  Configuration third = with_flag(kKnob, true);
   third.set("another", true);
   EXPECT_EQ(time.add(third, true, block, std::chrono::milliseconds(210)), std::nullopt);
 }
