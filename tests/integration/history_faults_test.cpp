@@ -25,8 +25,8 @@ void execute(const std::filesystem::path& file, sqlite3** database, const char* 
       << sqlite3_errmsg(*database);
 }
 
-void expect_refused(const Scene& scene, const std::string& reason) {
-  const std::string before = scene.folder().read("state/history.db");
+// `before`: what the file holds.
+void expect_refused(const Scene& scene, const std::string& reason, const std::string& before) {
   const Outcome outcome = scene.run();
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, HasSubstr(scene.history().string()));
@@ -34,6 +34,10 @@ void expect_refused(const Scene& scene, const std::string& reason) {
   EXPECT_THAT(outcome.json().at("error").get<std::string>(), HasSubstr(reason));
   EXPECT_EQ(scene.folder().read("state/history.db"), before);
   EXPECT_TRUE(scene.fake().requests("run").empty());
+}
+
+void expect_refused(const Scene& scene, const std::string& reason) {
+  expect_refused(scene, reason, scene.folder().read("state/history.db"));
 }
 
 TEST(HistoryFault, FileThatIsNoHistoryIsLeftAlone) {
@@ -68,9 +72,11 @@ TEST(HistoryFault, LockedOneIsNamed) {
   const Scene scene;
   ASSERT_EQ(scene.run({"--tune-only"}).code, 0);
   scene.fake().forget_requests();
+  // To close the file again would give up this process's locks.
+  const std::string before = scene.folder().read("state/history.db");
   sqlite3* database = nullptr;
   execute(scene.history(), &database, "BEGIN EXCLUSIVE");
-  expect_refused(scene, "locked");
+  expect_refused(scene, "locked", before);
   sqlite3_close(database);
   EXPECT_EQ(scene.run({"--tune-only"}).code, 0);
 }
@@ -203,7 +209,8 @@ TEST(HistoryFault, RowThatIsMissingCostsThoseThatReferToIt) {
   const Outcome doctor = scene.command({"doctor", "--json"});
   EXPECT_EQ(doctor.code, 0) << doctor.err;
   std::vector<std::string> told;
-  for (const Json& finding : doctor.json().at("findings")) {
+  const Json findings = doctor.json().at("findings");
+  for (const Json& finding : findings) {
     if (finding.at("subject") == "history") told.push_back(finding.at("text"));
   }
   for (const char* table : {"trials", "best_configurations"}) {

@@ -249,7 +249,7 @@ TEST(RunOptions, RanksAreTunedAndTrained) {
   const Outcome tuned = scene.run({"--ranks", "2"});
   EXPECT_EQ(tuned.code, 0) << tuned.err;
   EXPECT_FALSE(scene.fake().requests("run").empty());
-  EXPECT_EQ(scene.fake().requests("load").front().at("recipe").at("train").at("ranks"), 2);
+  EXPECT_EQ(scene.fake().requests("hello").front().at("recipe").at("train").at("ranks"), 2);
   const Outcome trained = scene.run({"--ranks", "2", "--budget", "0s"});
   EXPECT_EQ(trained.code, 0) << trained.err;
 }
@@ -263,7 +263,7 @@ TEST(RunOptions, ALauncherOfSeveralProcessesGetsOneRun) {
   EXPECT_EQ(scene.run({"--ranks", "3"}).code, 2);
   const Outcome first = scene.run({"--budget", "0s"});
   EXPECT_EQ(first.code, 0) << first.err;
-  EXPECT_EQ(scene.fake().requests("load").front().at("recipe").at("train").at("ranks"), 2);
+  EXPECT_EQ(scene.fake().requests("hello").front().at("recipe").at("train").at("ranks"), 2);
   scene.fake().forget_requests();
   scene.set("RANK=1");
   const Outcome second = scene.run({"--budget", "0s"});
