@@ -18,7 +18,7 @@ Json to_json(const JobFacts& facts) {
           {"train_samples", facts.train_samples},
           {"test_samples", facts.test_samples},
           {"sample_shape", facts.sample_shape},
-          {"sample_dtype", "uint8"},
+          {"sample_dtype", facts.tokens_per_sample > 0 ? "int64" : "uint8"},
           {"tokens_per_sample", facts.tokens_per_sample},
           {"classes", facts.classes},
           {"keep_float32_obstacle", facts.keep_float32_obstacle},

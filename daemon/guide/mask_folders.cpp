@@ -55,12 +55,16 @@ std::optional<Pair> pair_in(const fs::path& folder, const fs::path& from,
   const std::string masks = folder_named(kMasks, listing);
   if (images.empty() || masks.empty()) return std::nullopt;
   std::set<std::string> stems;
+  std::set<std::string> mask_endings;  // as they are written
   const FolderListing of_masks = list_folder(folder / masks, room);
   const FolderListing of_images = list_folder(folder / images, room);
-  for (const std::string& name : of_masks.files)
-    if (lower_ending(name) == ".png") stems.insert(stem_of(name));
+  for (const std::string& name : of_masks.files) {
+    if (lower_ending(name) != ".png") continue;
+    stems.insert(stem_of(name));
+    mask_endings.insert(name.substr(name.rfind('.')));
+  }
   Pair pair;
-  std::set<std::string> endings;  // as they are written
+  std::set<std::string> endings;
   std::size_t looked_at = 0;
   std::size_t matched = 0;
   for (const std::string& name : of_images.files) {
@@ -78,11 +82,14 @@ std::optional<Pair> pair_in(const fs::path& folder, const fs::path& from,
     const std::string named = as_named_from(folder / part, from).string();
     return yaml_text((named == "." ? std::string() : as_pattern(named) + "/") + "*" + ending);
   };
-  std::string files;
-  for (const std::string& ending : endings)
-    files += (files.empty() ? "" : ", ") + pattern(images, ending);
-  pair.data = "type: image_masks, files: " + (endings.size() == 1 ? files : "[" + files + "]") +
-              ", masks: " + pattern(masks, ".png") +
+  const auto patterns = [&](const std::string& part, const std::set<std::string>& of_part) {
+    std::string files;
+    for (const std::string& ending : of_part)
+      files += (files.empty() ? "" : ", ") + pattern(part, ending);
+    return of_part.size() == 1 ? files : "[" + files + "]";
+  };
+  pair.data = "type: image_masks, files: " + patterns(images, endings) +
+              ", masks: " + patterns(masks, mask_endings) +
               ", classes: " + std::to_string(kGuessedClasses);
   return pair;
 }

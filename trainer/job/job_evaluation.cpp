@@ -214,9 +214,13 @@ Result<TestResult> Job::State::evaluate_here(const CancelCheck& is_cancelled) {
     is_done = batch->ends_epoch;
     result.was_cancelled = cancel(profiler::now_ns());
   }
-  result.loss =
-      loss_sum.item().toDouble() /
-      (counted.defined() ? counted.item().toDouble() : static_cast<double>(result.samples));
+  const double of_samples =
+      counted.defined() ? counted.item().toDouble() : static_cast<double>(result.samples);
+  if (target.is_mask() && of_samples == 0 && !result.was_cancelled) {
+    return fail(ErrorKind::invalid, "no pixel of its masks counts", "evaluate.data",
+                "correct `values` or `ignore_index`");
+  }
+  result.loss = loss_sum.item().toDouble() / of_samples;
   if (target.is_class()) {
     result.accuracy = correct.item().toDouble() / static_cast<double>(result.samples);
     counts.tell(result);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "recipes/targets.hpp"
+#include "trainer/input/common/sample.hpp"
 #include "trainer/input/datasets/class_names.hpp"
 #include "trainer/job/job_state.hpp"
 #include "trainer/models/model.hpp"
@@ -59,7 +60,7 @@ Error too_many_classes(const input::Dataset& data, std::int64_t most) {
 
 }  // namespace
 
-Result<void> Job::State::check_test_targets() const {
+Result<void> Job::State::check_test_targets() {
   const input::TargetType train = train_data_->target();
   const input::TargetType test = test_data_->target();
   if (train.kind != test.kind) {
@@ -67,6 +68,13 @@ Result<void> Job::State::check_test_targets() const {
                 "the targets are " + name_of(test) + ", and those of the training data are " +
                     name_of(train),
                 "evaluate.data", "use data with such targets");
+  }
+  if (train.has_tokens() && train_data_->has_bytes() != test_data_->has_bytes()) {
+    warnings_.push_back({ErrorKind::invalid,
+                         train_data_->has_bytes()
+                             ? "these are numbers of tokens, and the training data are bytes"
+                             : "these are bytes, and the training data are numbers of tokens",
+                         "evaluate.data", "write both in the same way"});
   }
   const std::span<const std::string> names = test_data_->class_names();
   const std::span<const std::string> of_training = train_data_->class_names();
@@ -125,6 +133,12 @@ Result<void> Job::State::check_targets(std::int64_t outputs) const {
                 "it classifies every pixel, and the targets of the data are " + name_of(target),
                 "model", "use data with masks, such as image_masks");
   }
+  if (gives_maps && outputs > input::kMostMaskClasses) {
+    return fail(ErrorKind::invalid,
+                "it has " + std::to_string(outputs) + " outputs, and masks have at most " +
+                    std::to_string(input::kMostMaskClasses) + " classes",
+                "model", "set classes of the model");
+  }
   if (!target.is_class() && !target.is_mask()) {
     if (target.width == outputs) return {};
     return fail(ErrorKind::invalid,
@@ -176,8 +190,11 @@ Result<recipes::Recipe> Job::State::fitted_recipe() const {
                                     : "use data of type tokens");
   }
   if (!target.has_tokens()) return fitted;
+  // A token that the training data lack may be in the test data.
+  const int vocabulary =
+      std::max(train_data_->classes(), test_data_ != nullptr ? test_data_->classes() : 0);
   for (const auto& [name, value] :
-       {std::pair{"context", target.width}, std::pair{"vocabulary", train_data_->classes()}}) {
+       {std::pair{"context", target.width}, std::pair{"vocabulary", vocabulary}}) {
     if (member(parameters, name).is_null()) parameters[name] = value;
   }
   return fitted;

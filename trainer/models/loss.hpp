@@ -56,7 +56,8 @@ using LossFunction = std::function<at::Tensor(const at::Tensor& logits, const at
 [[nodiscard]] LossOptions evaluation_options_from(const Json& parameters);
 
 // The mean over the samples, or over all tokens of all samples, as a scalar, computed as PyTorch does: in float32 under
-// autocast, too. The cross entropy of masks without a pixel that counts is no number, as in PyTorch.
+// autocast, too. The cross entropy of masks without a pixel that counts is 0, with gradients of 0; PyTorch's is no
+// number.
 // Throws c10::Error. REQUIRES: labels that recipes::losses_of() has for the loss, numbers of the logits' shape.
 [[nodiscard]] at::Tensor loss_of(Loss loss, const at::Tensor& logits, const at::Tensor& labels,
                                  const LossOptions& options = {});

@@ -88,20 +88,27 @@ Result<void> check_names(const std::vector<std::string>& names, const NamedTenso
   return {};
 }
 
-// A file of Python's has a tied parameter under both names.
-Result<void> drop_tied(const std::string& file, const Model& model,
-                       std::map<std::string, at::Tensor>& saved) {
+bool is_equal(const at::Tensor& a, const at::Tensor& b) {
+  if (a.scalar_type() == b.scalar_type()) return at::equal(a, b);
+  return at::equal(a.to(at::kDouble), b.to(at::kDouble));
+}
+
+// A file of Python's has a tied parameter under both names, or under the second alone.
+Result<void> drop_tied(const std::string& file, const std::vector<std::string>& except,
+                       const Model& model, std::map<std::string, at::Tensor>& saved) {
   for (const TiedName& tied : model.tied_names()) {
     const auto second = saved.find(tied.name);
     if (second == saved.end()) continue;
-    const auto first = saved.find(tied.of);
-    if (first != saved.end() && !at::equal(first->second, second->second)) {
+    const at::Tensor tensor = second->second;
+    saved.erase(second);
+    if (is_below_any(tied.of, except) || is_below_any(tied.name, except)) continue;
+    const auto [first, is_only] = saved.try_emplace(tied.of, tensor);
+    if (!is_only && !is_equal(first->second, tensor)) {
       return fail(ErrorKind::invalid,
                   file + ": " + tied.name + " and " + tied.of +
                       " differ, and the model has one tensor for both",
                   "model.weights", "write tied: false");
     }
-    saved.erase(second);
   }
   return {};
 }
@@ -111,7 +118,7 @@ Result<void> take_weights(const std::string& file, const std::vector<std::string
   const auto read = read_model(file);
   if (!read) return tl::unexpected(read.error());
   std::map<std::string, at::Tensor> saved(read->begin(), read->end());
-  if (auto dropped = drop_tied(file, model, saved); !dropped) return dropped;
+  if (auto dropped = drop_tied(file, except, model, saved); !dropped) return dropped;
   std::vector<std::string> missing;
   std::vector<std::string> unlike;
   std::vector<std::string> unknown;

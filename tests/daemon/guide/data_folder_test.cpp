@@ -72,6 +72,17 @@ TEST(DataFolders, PicturesWithMasks) {
   EXPECT_EQ(look(others).classes, 2);
 }
 
+TEST(DataFolders, EndingsOfMasksAreThoseOfTheFiles) {
+  const TemporaryFolder folder;
+  for (const char* name : {"a", "b"}) {
+    folder.write("images/" + std::string(name) + ".jpg", tests::small_picture());
+    folder.write("masks/" + std::string(name) + ".PNG", tests::small_mask());
+  }
+  EXPECT_THAT(look(folder).data, HasSubstr(R"(masks: "masks/*.PNG", )"));
+  folder.write("masks/c.png", tests::small_mask());
+  EXPECT_THAT(look(folder).data, HasSubstr(R"(masks: ["masks/*.PNG", "masks/*.png"], )"));
+}
+
 TEST(DataFolders, PicturesWithMasksForTests) {
   const TemporaryFolder folder;
   tests::write_data(folder, "train/", "masks");

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/base/temporary_folder.hpp"
+#include "tests/trainer/input/png_file.hpp"
 #include "tests/trainer/small_job.hpp"
 #include "trainer/feed/feed_size.hpp"
 #include "trainer/job/best_evaluation.hpp"
@@ -206,6 +208,39 @@ TEST(MaskJob, SaysWhatDoesNotFit) {
   recipes::Recipe odd = mask_recipe();
   odd.input[1].parameters["size"] = 18;
   EXPECT_THAT(message_of(odd), HasSubstr("height and width are multiples of 4"));
+  recipes::Recipe many = mask_recipe();
+  many.model.parameters["classes"] = 256;
+  EXPECT_THAT(message_of(many),
+              HasSubstr("it has 256 outputs, and masks have at most 255 classes"));
+}
+
+TEST(MaskJob, IsNotEvaluatedWithoutAPixelThatCounts) {
+  const TemporaryFolder folder;
+  const auto write = [&](const std::string& part, std::uint8_t number) {
+    for (const char* const name : {"a", "b"}) {
+      folder.write(part + "/images/" + name + ".png",
+                   input::png_file(8, 8, std::vector<std::uint8_t>(64, 7)));
+      folder.write(part + "/masks/" + name + ".png",
+                   input::png_file(8, 8, std::vector<std::uint8_t>(64, number)));
+    }
+    return recipes::Typed{"image_masks",
+                          {{"files", (folder / (part + "/images/*.png")).string()},
+                           {"masks", (folder / (part + "/masks/*.png")).string()},
+                           {"classes", 3}}};
+  };
+  recipes::Recipe recipe = mask_recipe();
+  recipe.data = write("train", 1);
+  recipe.evaluation->data = write("test", input::kNoClass);
+  recipe.input = {{"decode", Json::object()},
+                  {"scale", {{"by", "1/255"}}},
+                  {"normalize", {{"mean", 0.5}, {"std", 0.25}}}};
+  recipe.train.batch_size = 2;
+  const auto job = load(recipe);
+  ASSERT_NE(job, nullptr);
+  const auto result = job->evaluate(never);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().kind, ErrorKind::invalid);
+  EXPECT_THAT(result.error().message(), HasSubstr("evaluate.data: no pixel of its masks counts"));
 }
 
 TEST(MaskJob, IsCheckedWithoutAStep) {

@@ -89,6 +89,7 @@ TEST(TokenJob, LearnsAndIsEvaluated) {
   EXPECT_EQ(job->facts().classes, 16);
   EXPECT_EQ(job->facts().sample_shape, (std::vector<std::int64_t>{12}));
   EXPECT_EQ(to_json(job->facts()).at("tokens_per_sample"), 12);
+  EXPECT_EQ(to_json(job->facts()).at("sample_dtype"), "int64");
   const TestResult before = value_of(job->evaluate(never));
   EXPECT_NEAR(before.loss, std::log(16.0), 0.1);
   EXPECT_EQ(before.samples, 30);
@@ -243,6 +244,38 @@ TEST(TokenJob, TrainsOnAText) {
   EXPECT_EQ(value_of(again->evaluate(never)).loss, test.loss);
 }
 
+TEST(TokenJob, HasTheVocabularyOfBothData) {
+  recipes::Recipe recipe = token_recipe();
+  recipe.evaluation->data.parameters["vocabulary"] = 17;
+  const auto job = load(recipe);
+  ASSERT_NE(job, nullptr);
+  EXPECT_EQ(job->facts().classes, 17);
+  EXPECT_THAT(job->take_warnings(), IsEmpty());
+}
+
+TEST(TokenJob, DoubtsBytesBesideNumbersOfTokens) {
+  const Folder folder;
+  std::ofstream(folder / "a.txt") << "to be, or not to be: that is the question";
+  const recipes::Typed text = {"tokens", {{"files", (folder / "a.txt").string()}, {"context", 12}}};
+  const auto warning_of = [](const recipes::Typed& training, const recipes::Typed& tests) {
+    recipes::Recipe recipe = token_recipe();
+    recipe.data = training;
+    recipe.evaluation->data = tests;
+    recipe.train.batch_size = 2;
+    const auto job = load(recipe);
+    const std::vector<Error> warnings =
+        job != nullptr ? job->take_warnings() : std::vector<Error>();
+    EXPECT_EQ(warnings.size(), 1U);
+    return warnings.empty() ? std::string() : warnings.front().message();
+  };
+  EXPECT_THAT(warning_of(text, made_up(30)),
+              HasSubstr("evaluate.data: these are numbers of tokens, and the training data are "
+                        "bytes"));
+  EXPECT_THAT(warning_of(made_up(30), text),
+              HasSubstr("evaluate.data: these are bytes, and the training data are numbers of "
+                        "tokens"));
+}
+
 TEST(TokenJob, SaysWhatDoesNotFit) {
   recipes::Recipe recipe = token_recipe();
   recipe.model = small_recipe().model;
@@ -267,6 +300,7 @@ TEST(TokenJob, SaysWhatDoesNotFit) {
   EXPECT_THAT(token_refusal_of(recipe),
               HasSubstr("the vocabulary of the data is 16, that of the model 15"));
   recipe = token_recipe();
+  recipe.model.parameters["vocabulary"] = 16;
   recipe.evaluation->data.parameters["vocabulary"] = 17;
   EXPECT_THAT(token_refusal_of(recipe), HasSubstr("the vocabulary of the test data is 17"));
   recipe = token_recipe();

@@ -207,6 +207,40 @@ TEST(Gpt, RefusesWeightsThatDifferWhereItHasOne) {
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message(),
               HasSubstr("lm_head.weight and transformer.wte.weight differ"));
+  // What keeps its initial values is not compared.
+  spec.parameters["weights_except"] = {"transformer.wte"};
+  const at::Tensor initial = tied->named_parameters()["transformer.wte.weight"].detach().clone();
+  ASSERT_TRUE(start_as(spec, *tied));
+  EXPECT_TRUE(at::equal(tied->named_parameters()["transformer.wte.weight"], initial));
+}
+
+TEST(Gpt, TakesATiedWeightUnderEitherName) {
+  const Folder folder;
+  const auto source = made(small(), 8);
+  ASSERT_TRUE(source);
+  fill(*source);
+  const std::string first = "transformer.wte.weight";
+  const at::Tensor expected = source->named_parameters()[first].detach();
+  // `of_head`: what the file has under the second name.
+  const auto started_with = [&](const at::Tensor& of_head, bool has_first) {
+    Checkpoint checkpoint;
+    for (const auto& parameter : source->named_parameters()) {
+      if (parameter.key() == first && !has_first) continue;
+      checkpoint.parameters.emplace_back(parameter.key(), parameter.value().detach());
+    }
+    checkpoint.parameters.emplace_back("lm_head.weight", of_head);
+    EXPECT_TRUE(write_model(folder / "some.pt", checkpoint));
+    recipes::Typed spec = spec_of(small());
+    spec.parameters["weights"] = (folder / "some.pt").string();
+    const auto model = value_of(make_model(spec, block_of(8)));
+    const auto started = start_as(spec, *model);
+    if (!started) return started.error().message();
+    EXPECT_TRUE(at::equal(model->named_parameters()[first], expected));
+    return std::string();
+  };
+  EXPECT_EQ(started_with(expected, false), "");
+  EXPECT_EQ(started_with(expected.to(at::kDouble), true), "");
+  EXPECT_THAT(started_with(expected.to(at::kDouble) + 1, true), HasSubstr("differ"));
 }
 
 }  // namespace

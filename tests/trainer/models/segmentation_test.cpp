@@ -157,5 +157,26 @@ TEST(MaskLosses, LeaveOutWhatDoesNotCount) {
   }
 }
 
+TEST(MaskLosses, OfNoPixelThatCountsChangeNothing) {
+  const at::Tensor masks =
+      at::full({2, 4, 4}, static_cast<std::int64_t>(input::kNoClass), at::kLong);
+  at::Tensor images = at::empty({2, 1, 4, 4});
+  fill(images, kLogits);
+  const LossOptions weighted{.class_weights = at::tensor(std::vector<float>{1.0F, 2.0F, 0.5F})};
+  const LossOptions both{.label_smoothing = 0.1, .class_weights = weighted.class_weights};
+  for (const Loss kind : {Loss::cross_entropy, Loss::dice_ce}) {
+    for (const LossOptions& options :
+         {LossOptions{}, LossOptions{.label_smoothing = 0.1}, weighted, both}) {
+      at::Tensor weight = at::ones({3, 1, 1, 1}).requires_grad_();
+      const at::Tensor loss = loss_of(kind, at::conv2d(images, weight), masks, options);
+      EXPECT_EQ(loss.item<double>(), 0.0);
+      loss.backward();
+      const at::NoGradGuard no_grad;
+      weight.sub_(weight.grad(), 0.1);
+      EXPECT_TRUE(at::equal(weight, at::ones({3, 1, 1, 1})));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace autotuned::trainer

@@ -214,7 +214,7 @@ Error MaskFiles::unknown_number(std::int64_t item, const SampleShape& shape,
     return classes_.of_number[number] == MaskClasses::kNone;
   });
   const auto at = found - room.classes.begin();
-  return {ErrorKind::corrupt,
+  return {ErrorKind::invalid,  // a mistake of the recipe, so no damage that is skipped
           "the pixel in row " + std::to_string(at / shape.width) + ", column " +
               std::to_string(at % shape.width) + " has the number " + std::to_string(*found) +
               ", which is no class: " + classes_.text,

@@ -231,7 +231,10 @@ class TokensDataset final : public Dataset {
   std::optional<std::int64_t> overlap() const override {
     return (blocks_.context + blocks_.stride - 1) / blocks_.stride - 1;
   }
-  bool has_bytes() const override { return files_.front().type == kTokenTypes[0]; }
+  // Smaller vocabularies are of numbers that only fit into a byte.
+  bool has_bytes() const override {
+    return files_.front().type == kTokenTypes[0] && blocks_.vocabulary >= kByteVocabulary;
+  }
 
   Result<void> read(std::int64_t index, std::span<std::uint8_t> out) const override {
     std::span<std::int32_t> rest = as_tokens(out);

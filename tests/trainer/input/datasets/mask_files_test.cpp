@@ -132,13 +132,13 @@ TEST_F(ImageMasks, SayWhatIsWrongWithWhichFile) {
   EXPECT_THAT(error_of(), AllOf(HasSubstr("masks/b.png"), HasSubstr("is no PNG file")));
 
   // All of them at once.
-  folder_.write("masks/c.png", png_file(2, 3, {9, 9, 9, 9, 9, 9}));
+  folder_.write("masks/c.png", png_file(3, 2, kNumbers));
   EXPECT_THAT(error_of(), AllOf(HasSubstr("1 more of 3 files"), HasSubstr("masks/c.png")));
 }
 
 TEST_F(ImageMasks, ThatCannotBeReadAreSkippedWithTheirPictures) {
   write_three();
-  folder_.write("masks/b.png", png_file(2, 3, {9, 9, 9, 9, 9, 9}));
+  folder_.write("masks/b.png", "no picture");
   const auto data = open({{"classes", 3}, {"on_error", "skip"}});
   ASSERT_TRUE(data) << data.error().message();
   ASSERT_NE((*data)->damage(), nullptr);
@@ -151,6 +151,17 @@ TEST_F(ImageMasks, ThatCannotBeReadAreSkippedWithTheirPictures) {
                                           std::chrono::seconds(9), [] { return false; });
   ASSERT_EQ(found.errors.size(), 1U);
   EXPECT_THAT(found.errors.front().where, HasSubstr("masks/b.png"));
+}
+
+// That is a mistake of the recipe, which no other sample can stand in for.
+TEST_F(ImageMasks, AreNotSkippedForANumberThatIsNoClass) {
+  write_three();
+  folder_.write("masks/b.png", png_file(2, 3, {9, 9, 9, 9, 9, 9}));
+  const auto data = open({{"classes", 3}, {"on_error", "skip"}});
+  ASSERT_FALSE(data);
+  EXPECT_EQ(data.error().kind, ErrorKind::invalid);
+  EXPECT_THAT(data.error().message(),
+              AllOf(HasSubstr("masks/b.png"), HasSubstr("has the number 9")));
 }
 
 TEST_F(ImageMasks, RefuseClassesThatDoNotFit) {

@@ -74,6 +74,15 @@ TEST_F(TokenFiles, OfATextAreItsBytes) {
   EXPECT_EQ(close->overlap(), 2);
 }
 
+// A tokenizer of few tokens writes bytes, too.
+TEST_F(TokenFiles, OfASmallVocabularyAreNoBytes) {
+  folder_.write("a.txt", std::string("\x01\x02\x03\x40", 4));
+  const auto small = open(path("a.txt"), {{"context", 3}, {"vocabulary", 65}});
+  ASSERT_NE(small, nullptr);
+  EXPECT_FALSE(small->has_bytes());
+  EXPECT_TRUE(open(path("a.txt"), {{"context", 3}, {"vocabulary", 300}})->has_bytes());
+}
+
 TEST_F(TokenFiles, AreJoined) {
   folder_.write("1.txt", "abc");
   folder_.write("2.txt", "");
