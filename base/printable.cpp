@@ -74,6 +74,23 @@ std::string without_steering(std::string text, bool keeps_lines) {
   return text;
 }
 
+// As bash, zsh and other shells read it: the name as it is, without what printable() replaces.
+std::string escaped_word(const std::string& name) {
+  std::string word = "$'";
+  for (std::size_t at = 0; at < name.size();) {
+    const Character character = character_at(name, at);
+    for (std::size_t end = at + character.bytes; at < end; ++at) {
+      if (steers(character.code)) {
+        word += fmt::format("\\x{:02x}", static_cast<unsigned char>(name[at]));
+      } else {
+        if (name[at] == '\'' || name[at] == '\\') word += '\\';
+        word += name[at];
+      }
+    }
+  }
+  return word + "'";
+}
+
 }  // namespace
 
 std::string printable(std::string text) {
@@ -99,16 +116,19 @@ std::string printable_quoted(const std::string& quoted) {
   return text;
 }
 
-std::string shell_word(const std::string& name) {
+std::string shell_word(const std::string& given) {
+  // Not an option.
+  const std::string name = given.starts_with('-') ? "./" + given : given;
   const bool is_plain = std::ranges::all_of(name, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
            c == '-' || c == '.' || c == '/';
   });
   if (is_plain && !name.empty()) return name;
+  if (printable(name) != name) return escaped_word(name);
   std::string word = "'";
   for (const char c : name)
     word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return printable(word + "'");
+  return word + "'";
 }
 
 }  // namespace autotuned

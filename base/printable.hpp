@@ -18,7 +18,8 @@ namespace autotuned {
 // keeps its meaning.
 [[nodiscard]] std::string printable_quoted(const std::string& quoted);
 
-// A name as a shell takes it for one word, quoted if that is needed: for commands that a message tells people to type.
+// A name of a file as a shell takes it for one word, quoted if that is needed: for commands that a message tells people to type.
+// One that begins with '-' gets "./" in front; with characters that printable() replaces it is a word as bash has it, $'a\x1bb'.
 [[nodiscard]] std::string shell_word(const std::string& name);
 
 }  // namespace autotuned

@@ -114,8 +114,8 @@ Result<void> publish_new(const fs::path& temporary, const fs::path& target) {
 
 // With the runs that rest: those that a best configuration names, and the newest that found the same
 // configuration by search and not by verifying what another one had found. ?3 lists those that somebody is at
-// work on. Unfinished is also the newest run of a job and plan of which an older, unfinished one stays: without it, the older one
-// would be continued.
+// work on. Unfinished is also one whose training an unfinished run goes on with, and the newest run of a job and plan
+// of which an older, unfinished one stays: without it, the older one would be continued.
 constexpr const char* kPlanSql = R"sql(
 WITH resting AS (
   SELECT run_id FROM best_configurations
@@ -132,11 +132,14 @@ WITH resting AS (
           ORDER BY finder.sequence DESC LIMIT 1)
   FROM best_configurations AS best
 ),
-at_work AS (SELECT value FROM json_each(?3))
+at_work AS (SELECT value FROM json_each(?3)),
+extended AS (SELECT CASE WHEN json_valid(plan) THEN json_extract(plan, '$.extends') END AS run_id
+             FROM runs WHERE state NOT IN ('finished', 'failed'))
 SELECT id, recipe_name, started_unix_ns,
   (SELECT count(*) FROM trials WHERE trials.run_id = runs.id) AS trial_count,
   id IN (SELECT run_id FROM resting WHERE run_id IS NOT NULL) AS is_best,
-  sequence IN at_work OR (state <> 'failed' AND NOT EXISTS (
+  sequence IN at_work OR id IN (SELECT run_id FROM extended WHERE run_id IS NOT NULL)
+  OR (state <> 'failed' AND NOT EXISTS (
     SELECT 1 FROM runs AS newer
     WHERE newer.recipe_hash = runs.recipe_hash AND newer.environment_key = runs.environment_key
       AND newer.plan = runs.plan AND newer.is_tune_only = runs.is_tune_only
@@ -215,7 +218,11 @@ Result<bool> History::remove_run(const RunId& run) {
     const std::vector<Value> id = {text(run.text)};
     auto removable = prepare(database,
                              "SELECT sequence, state FROM runs WHERE id = ?1 "
-                             "AND id NOT IN (SELECT run_id FROM best_configurations)",
+                             "AND id NOT IN (SELECT run_id FROM best_configurations) "
+                             "AND NOT EXISTS (SELECT 1 FROM runs AS sequel "
+                             "WHERE sequel.state NOT IN ('finished', 'failed') AND "
+                             "CASE WHEN json_valid(sequel.plan) "
+                             "THEN json_extract(sequel.plan, '$.extends') END = runs.id)",
                              id);
     if (!removable.executeStep()) return false;
     const Row row(removable);

@@ -102,6 +102,14 @@ double own_loss_difference(const UpdateComparison* rounded) {
   return largest;
 }
 
+// However a loss passes through 0.
+double largest_of(const std::vector<double>& losses) {
+  double largest = 0.0;
+  for (const double loss : losses)
+    if (std::isfinite(loss)) largest = std::max(largest, std::abs(loss));
+  return largest;
+}
+
 // How far the loss of a step may be from the reference's.
 class LossLimit {
  public:
@@ -110,7 +118,7 @@ class LossLimit {
             LossKind kind)
       : kind_(kind),
         stage_(stage),
-        first_(std::abs(updates.reference_losses.front())),
+        largest_(largest_of(updates.reference_losses)),
         own_(kind == LossKind::other ? own_loss_difference(rounded) : 0.0) {}
 
   [[nodiscard]] double of(double reference) const {
@@ -118,7 +126,7 @@ class LossLimit {
       return kLossTolerance * std::max(std::abs(reference), kLeastLossScale);
     }
     // Targets give such a loss its scale, so that no number is small for all jobs.
-    const double scale = std::max({std::abs(reference), first_, kLeastOtherLossScale});
+    const double scale = std::max({std::abs(reference), largest_, kLeastOtherLossScale});
     const double least = kLossTolerance * scale;
     return stage_ == Stage::reached
                ? std::max(least, kOfOwnReachedLoss * own_)
@@ -128,7 +136,7 @@ class LossLimit {
  private:
   LossKind kind_;
   Stage stage_;
-  double first_;
+  double largest_;
   double own_;
 };
 

@@ -41,9 +41,7 @@ Result<void> write_logs(const ExportOptions& options, const storage::History& hi
   const std::string& run = named.run.id.text;
   const auto earlier = runs_before(history, named.run);
   if (!earlier) return tl::unexpected(earlier.error());
-  std::vector<std::string> before;
-  for (const storage::RunRow& one : *earlier)
-    before.push_back(one.id.text);
+  const std::vector<std::string> before = ids_before(*earlier, named.run);
   // A script has no output folder of ours.
   const std::filesystem::path output = named.run.output_dir;
   const std::vector<Json> log = output.empty()

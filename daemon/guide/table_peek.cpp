@@ -281,13 +281,36 @@ class Peek {
   std::int64_t highest_ = -1;  // of the integers
 };
 
+// The bytes up to the last end of a line that is in no quoted cell. Quotes in other places are faults, for whoever reads it.
+std::size_t whole_lines_of(const fs::path& file, std::string_view text) {
+  const char separator = lower_case(file.extension().string()) == ".tsv" ? '\t' : ',';
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  std::size_t end = 0;
+  bool is_quoted = false;
+  bool begins_cell = true;
+  for (std::size_t at = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+       at < text.size(); ++at) {
+    if (is_quoted) {
+      if (text[at] != '"') continue;
+      const bool is_doubled = at + 1 < text.size() && text[at + 1] == '"';
+      if (is_doubled) ++at;
+      is_quoted = is_doubled;
+      continue;
+    }
+    is_quoted = begins_cell && text[at] == '"';
+    begins_cell = text[at] == separator || text[at] == '\n';
+    if (text[at] == '\n') end = at + 1;
+  }
+  return end;
+}
+
 }  // namespace
 
 TableLook look_at_table(const fs::path& file, std::size_t most_bytes) {
   std::string text = first_bytes_of(file, most_bytes);
   const bool is_whole = text.size() < most_bytes;
   // The last line may be cut.
-  if (!is_whole) text.resize(std::min(text.rfind('\n') + 1, text.size()));
+  if (!is_whole) text.resize(whole_lines_of(file, text));
   Peek peek(file);
   const auto read = for_each_row(file, text, [&peek](TableRow& row) { return peek.take(row); });
   if (read) return peek.finish(is_whole);

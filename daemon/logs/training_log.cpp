@@ -49,7 +49,8 @@ Result<TrainingLog> TrainingLog::open(const std::filesystem::path& file, const s
   std::string first;
   if (std::ifstream earlier(file); earlier) std::getline(earlier, first);
   const auto line = parse_json(first, file.string());
-  const bool goes_on = line && is_of(*line, run, before);
+  // Of a longer training, whose lines may begin behind what is known: each is looked at when it is read.
+  const bool goes_on = !before.empty() || (line && is_of(*line, run, before));
   errno = 0;
   std::ofstream stream(file, goes_on ? std::ios::app : std::ios::trunc);
   if (!stream) {

@@ -26,8 +26,8 @@ inline constexpr const char* kTrainingLog = "training.jsonl";
 // length: they come at most once in a second, and less often the longer it has gone on. Evaluations always come.
 class TrainingLog {
  public:
-  // Goes on behind what the same run has written, or one of `before`, whose training it goes on with; what another run has
-  // written is dropped.
+  // Goes on behind what the same run has written; what another run has written is dropped. A run that goes on with the training
+  // of those `before` it drops nothing.
   [[nodiscard]] static Result<TrainingLog> open(const std::filesystem::path& file,
                                                 const std::string& run,
                                                 const std::vector<std::string>& before = {});

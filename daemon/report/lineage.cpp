@@ -50,6 +50,16 @@ Result<std::vector<RunRow>> runs_before(const storage::History& history, const R
   return before;
 }
 
+std::vector<std::string> ids_before(const std::vector<RunRow>& before, const RunRow& run) {
+  std::vector<std::string> ids;
+  const auto add = [&ids](const RunRow& one) {
+    if (std::string id = extended_run(one); !id.empty()) ids.push_back(std::move(id));
+  };
+  std::ranges::for_each(before, add);
+  add(run);
+  return ids;
+}
+
 Result<std::vector<RunRow>> lineage_of(const storage::History& history, const RunRow& run) {
   auto lineage = runs_before(history, run);
   if (!lineage) return lineage;

@@ -17,7 +17,11 @@ namespace autotuned::daemon {
 [[nodiscard]] Result<std::vector<storage::RunRow>> runs_before(const storage::History& history,
                                                                const storage::RunRow& run);
 
-// The same with this run and those that go on with it: of several the newest that has not failed.
+// The ids of these, of which `before` is what runs_before() found, and of the run behind which they begin.
+[[nodiscard]] std::vector<std::string> ids_before(const std::vector<storage::RunRow>& before,
+                                                  const storage::RunRow& run);
+
+// runs_before() with this run and those that go on with it: of several the newest that has not failed.
 [[nodiscard]] Result<std::vector<storage::RunRow>> lineage_of(const storage::History& history,
                                                               const storage::RunRow& run);
 

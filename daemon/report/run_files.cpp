@@ -109,6 +109,8 @@ RunFiles files_of(const storage::RunRow& run) {
   if (!has_results) {
     add(folder / ("model_best-" + run.id.text + ".pt"), "the weights at the best evaluation so far",
         found.files);
+    add(folder / ("model_best-" + run.id.text + "_ema.pt"),
+        "their averages there, which were evaluated", found.files);
   }
   add_saved(folder, run.id.text, found.files);
   std::vector<fs::path> logs;

@@ -93,6 +93,11 @@ void settle_checkpoint(const fs::path& folder, const std::string& run, bool keep
   const fs::path state = folder / kTrainingState;
   std::error_code ignored;
   if (!fs::exists(checkpoint, ignored)) return;
+  // Of a training that has ended since. What is not there is as old as can be.
+  if (fs::last_write_time(state, ignored) > fs::last_write_time(checkpoint, ignored)) {
+    fs::remove(checkpoint, ignored);
+    return;
+  }
   if (keeps_state) {
     fs::rename(checkpoint, state, ignored);
     return;

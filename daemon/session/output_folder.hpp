@@ -29,7 +29,8 @@ struct OutputFolder {
 inline constexpr const char* kTrainingState = "training_state.pt";
 
 // What becomes of the last checkpoint of a run once its model is in the folder: the state from which another run goes on, or
-// nothing. The state of an earlier model goes in both cases. Does nothing if the checkpoint has gone; what cannot be done
+// nothing. The state of an earlier model goes in both cases; one that is newer
+// than the checkpoint stays, and the checkpoint goes. Does nothing if the checkpoint has gone; what cannot be done
 // is left for the next run. REQUIRES: the folder is locked.
 void settle_checkpoint(const std::filesystem::path& folder, const std::string& run,
                        bool keeps_state);

@@ -34,11 +34,10 @@ constexpr int kTrainingAttempts = 3;
 }  // namespace
 
 Result<void> RunningSession::train() {
-  std::vector<std::string> runs_of_training;  // before this one
-  if (const auto earlier = runs_before(*history_, run_)) {
-    for (const storage::RunRow& run : *earlier)
-      runs_of_training.push_back(run.id.text);
-  }
+  const auto earlier = runs_before(*history_, run_);
+  if (!earlier) warn({earlier.error().message()});
+  const std::vector<std::string> runs_of_training =  // before this one
+      ids_before(earlier ? *earlier : std::vector<storage::RunRow>(), run_);
   std::optional<TrainingLog> log;
   if (auto opened = TrainingLog::open(output_.log / kTrainingLog, run_.id.text, runs_of_training)) {
     log.emplace(*std::move(opened));
@@ -71,6 +70,7 @@ Result<void> RunningSession::train() {
     warn({trained.error().message()});
   }
   if (!trained) {
+    if (sequel_ && cannot_begin(trained.error(), checkpoint())) run_.state = RunState::failed;
     // Whatever else has that memory may be gone when the same command is given again.
     if (trained.error().kind == ErrorKind::out_of_memory) run_.training = as_begun;
     return tl::unexpected(trained.error());
@@ -122,15 +122,12 @@ Result<void> RunningSession::save_model() {
   for (const char* const ending : {".pt", "_ema.pt"}) {
     const std::filesystem::path best =
         request_.recipe.output_dir / ("model_best-" + run_.id.text + ending);
-    std::error_code failed;
+    std::error_code ignored;
     // None where no evaluation was better than those of the run before.
-    if (!std::filesystem::exists(best, failed)) continue;
-    std::filesystem::rename(best, request_.recipe.output_dir / ("model_best" + std::string(ending)),
-                            failed);
-    if (failed) {
-      return tl::unexpected(
-          system_error(failed.value(), "cannot name the best model", best.string()));
-    }
+    if (!std::filesystem::exists(best, ignored)) continue;
+    auto named =
+        publish_file(best, request_.recipe.output_dir / ("model_best" + std::string(ending)));
+    if (!named) return named;
   }
   return {};
 }

@@ -118,11 +118,13 @@ Result<Sequel> find_sequel(const storage::History& history, const SessionRequest
     break;
   }
   if (!sequel.base) {
-    return fail(ErrorKind::not_found,
-                "no finished training of this job with seed " + std::to_string(recipe.seed) +
-                    " has its results in the output folder",
-                recipe.output_dir.string(),
-                "without --extend the run trains from the start; only the length may have changed");
+    return fail(
+        ErrorKind::not_found,
+        "no finished training of this job with seed " + std::to_string(recipe.seed) +
+            " has its results in the output folder",
+        recipe.output_dir.string(),
+        "without --extend the run trains from the start; only the length may have changed, and "
+        "`history prune` may have removed the run");
   }
   if (!is_longer(recipe.train, *sequel.base)) {
     return fail(ErrorKind::invalid,
@@ -185,12 +187,28 @@ std::vector<std::string> take_over(const RunRow& base, const std::vector<recipes
     told.push_back("the kept change " + change_text(base.starting, gone) + " of run " +
                    base.id.text + " has gone with its plugin: the training goes on without it");
   }
+  if (used != base.best || !unknown_part(knobs, used).empty()) {
+    // Without the rates the run counts as one that has not searched.
+    run.baseline_samples_per_second = 0.0;
+    run.best_samples_per_second = 0.0;
+    run.speedup = {};
+    told.push_back("what tuning measured in run " + base.id.text +
+                   " is of another configuration than the one that trains now: this run tells no "
+                   "speedup");
+  }
   if (base.environment_key != run.environment_key) {
     told.push_back("run " + base.id.text +
                    " trained on another kind of machine, or with another LibTorch: what is added "
                    "may round differently");
   }
   return told;
+}
+
+bool cannot_begin(const Error& error, const std::filesystem::path& checkpoint) {
+  std::error_code ignored;
+  const bool is_refused = error.kind == ErrorKind::invalid || error.kind == ErrorKind::corrupt ||
+                          error.kind == ErrorKind::not_found;
+  return is_refused && !std::filesystem::exists(checkpoint, ignored);
 }
 
 std::string sequel_text(const Sequel& sequel) {

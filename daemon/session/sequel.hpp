@@ -42,9 +42,14 @@ struct Sequel {
 
 // Makes a new run one that goes on with `base`: with its configuration, as far as these knobs are there, and with what its tuning
 // measured. Returns what must be said.
+// No rates and no speedup where the configuration is another one than that of `base.best`.
 [[nodiscard]] std::vector<std::string> take_over(const storage::RunRow& base,
                                                  const std::vector<recipes::Knob>& knobs,
                                                  storage::RunRow& run);
+
+// Whether the trainer's error says that there is nothing to go on with, and `checkpoint` of this run is not there yet: the same
+// command would end there again.
+[[nodiscard]] bool cannot_begin(const Error& error, const std::filesystem::path& checkpoint);
 
 // For people: that a training goes on; and that it could, for a run that begins anew.
 [[nodiscard]] std::string sequel_text(const Sequel& sequel);

@@ -58,7 +58,10 @@ TEST(ShellWord, IsOneWordForAShell) {
   EXPECT_EQ(shell_word("my photos/a.yaml"), "'my photos/a.yaml'");
   EXPECT_EQ(shell_word("it's;rm"), "'it'\\''s;rm'");
   EXPECT_EQ(shell_word(""), "''");
-  EXPECT_EQ(shell_word("a\x1b[2J"), "'a?[2J'");
+  EXPECT_EQ(shell_word("a\x1b[2J's\\"), R"($'a\x1b[2J\'s\\')");
+  EXPECT_EQ(shell_word("a\xE2\x80\xAEü"), R"($'a\xe2\x80\xaeü')");
+  EXPECT_EQ(shell_word("--help"), "./--help");
+  EXPECT_EQ(shell_word("-a b"), "'./-a b'");
 }
 
 }  // namespace

@@ -283,6 +283,22 @@ TEST_F(PruneTest, RunThatEndedStaysWhileAnOlderUnfinishedOneDoes) {
   EXPECT_EQ(history_.plan_pruning({.keep_last = 0}).value().kept_unfinished, 1);
 }
 
+TEST_F(PruneTest, WhatAnUnfinishedRunExtendsStays) {
+  put("r-base", 1);
+  put("r-other", 2);
+  RunRow sequel = sample_run("r-sequel");
+  sequel.started_unix_ns = 3;
+  sequel.state = RunState::cancelled;
+  sequel.plan = R"({"extends":"r-base"})";
+  must(history_.put_run(sequel));
+  EXPECT_THAT(planned({.keep_last = 0}), ElementsAre("r-other"));
+  EXPECT_FALSE(history_.remove_run({"r-base"}).value());
+  sequel.state = RunState::failed;
+  must(history_.update_run(sequel));
+  EXPECT_THAT(planned({.keep_last = 0}), ElementsAre("r-base", "r-other", "r-sequel"));
+  EXPECT_TRUE(history_.remove_run({"r-base"}).value());
+}
+
 TEST_F(PruneTest, RemovedRunsLeaveNothingAndOthersEverything) {
   put("r-1", 1);
   put("r-2", 2);

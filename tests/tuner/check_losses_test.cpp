@@ -52,6 +52,16 @@ TEST_F(SmallLosses, OfLaterStepsAreHeldAgainstTheFirst) {
   EXPECT_THAT(check(updates).detail, HasSubstr("the loss of step 8 is 0.2 against 0.001"));
 }
 
+// A loss that may be negative.
+TEST_F(SmallLosses, ThatPassThroughNothingAreHeldAgainstTheLargest) {
+  UpdateComparison updates = losses(1e-6, 1.5e-6);
+  EXPECT_FALSE(check(updates).passed);
+  updates.reference_losses[7] = updates.candidate_losses[7] = -1.0;
+  EXPECT_TRUE(check(updates).passed);
+  updates.candidate_losses[0] = 0.2;
+  EXPECT_FALSE(check(updates).passed);
+}
+
 TEST_F(SmallLosses, MayDifferAsRoundingTheStartMakesThem) {
   UpdateComparison own = losses(1e-4, 1e-4);
   own.candidate_losses[3] = 1.2e-4;

@@ -35,6 +35,14 @@ bool BestEvaluation::take(const TestResult& test, std::int64_t epoch) {
   best_ = value;
   epoch_ = epoch;
   since_ = 0;
+  return !saved_ || *best_ > *saved_;
+}
+
+bool BestEvaluation::take_last(const TestResult& test) {
+  const std::optional<double> value = value_of(test, figure_);
+  if (!value || std::isnan(*value)) return false;
+  if ((best_ && *value <= *best_) || (saved_ && *value <= *saved_)) return false;
+  saved_ = value;
   return true;
 }
 
@@ -47,16 +55,20 @@ bool BestEvaluation::is_over() const {
 }
 
 Json BestEvaluation::to_json() const {
-  return {{"figure", figure_},
-          {"value", best_ ? Json(*best_) : Json()},
-          {"epoch", epoch_},
-          {"since", since_}};
+  Json saved = {{"figure", figure_},
+                {"value", best_ ? Json(*best_) : Json()},
+                {"epoch", epoch_},
+                {"since", since_}};
+  if (saved_) saved["saved_best"] = *saved_;
+  return saved;
 }
 
 void BestEvaluation::read(const Json& saved) {
   if (const Json& figure = member(saved, "figure"); !figure.is_null() && figure != figure_) return;
   best_.reset();
   if (const auto value = get_number(saved, "value")) best_ = *value;
+  saved_.reset();
+  if (const auto value = get_number(saved, "saved_best")) saved_ = *value;
   epoch_ = get_integer(saved, "epoch").value_or(0);
   since_ = get_integer(saved, "since").value_or(0);
 }

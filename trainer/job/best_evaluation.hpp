@@ -17,9 +17,16 @@ class BestEvaluation {
   // Without evaluations nothing ever ends.
   explicit BestEvaluation(const std::optional<recipes::Evaluation>& rules);
 
-  // One after `epoch` epochs; whether it is better than all before. Equal is not better, nor is what is no number.
+  // One after `epoch` epochs; whether it is better than all before, so that its weights are to be saved. Equal is not better, nor
+  // is what is no number.
   // One without the figure, such as R² of targets that are all the same, counts for nothing.
   [[nodiscard]] bool take(const TestResult& test, std::int64_t epoch);
+
+  // The same for one at the end that a longer training would not have there: it decides nothing, but what was saved of it gives
+  // way to better ones only.
+  [[nodiscard]] bool take_last(const TestResult& test);
+  // The best of those, the higher the better; nothing if none was better than all before.
+  [[nodiscard]] const std::optional<double>& saved() const { return saved_; }
 
   // Whether that test has the figure.
   [[nodiscard]] bool has_figure(const TestResult& test) const;
@@ -37,8 +44,9 @@ class BestEvaluation {
   std::string figure_;  // evaluate.best_by
   std::optional<std::int64_t> patience_;
   std::optional<double> best_;
-  std::int64_t epoch_ = 0;  // of the best
-  std::int64_t since_ = 0;  // evaluations after the best
+  std::optional<double> saved_;  // by take_last()
+  std::int64_t epoch_ = 0;       // of the best
+  std::int64_t since_ = 0;       // evaluations after the best
 };
 
 }  // namespace autotuned::trainer

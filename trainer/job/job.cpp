@@ -230,8 +230,8 @@ void Job::set_rate_factor(double factor) {
   state_->set_rate_factor(factor);
 }
 
-void Job::begin_schedule() {
-  state_->begin_schedule();
+void Job::begin_schedule(bool is_anew) {
+  state_->begin_schedule(is_anew);
 }
 
 double Job::last_learning_rate() const {

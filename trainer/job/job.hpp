@@ -291,8 +291,9 @@ class Job {
   // Multiplies the learning rate besides the schedule: 1 in the initial state; checkpoints carry it.
   [[nodiscard]] double rate_factor() const;
   void set_rate_factor(double factor);
-  // The course of the schedule begins anew with the next step and ends with the training; checkpoints carry where it began.
-  void begin_schedule();
+  // The course of the schedule begins anew with the next step, or has begun with the training, wherever it began before; it ends
+  // with the training. Checkpoints carry where it began.
+  void begin_schedule(bool is_anew);
   // Of the last step that this object made; 0 before the first.
   [[nodiscard]] double last_learning_rate() const;
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <utility>
 
@@ -387,6 +388,12 @@ Result<void> Job::State::restore(const std::string& name,
   for (const auto& [saved, tensor] : (*checkpoint)->others) {
     if (saved == kRateFactor) rate_factor_ = tensor.item<double>();
     if (saved == kScheduleBegin) schedule_begin_ = tensor.item<std::int64_t>();
+  }
+  if (samples_ != (*checkpoint)->samples && (*checkpoint)->samples > 0) {
+    // At the same share of the samples, which are counted otherwise now.
+    schedule_begin_ =
+        std::llround(static_cast<double>(schedule_begin_) * static_cast<double>(samples_) /
+                     static_cast<double>((*checkpoint)->samples));
   }
   return {};
 }

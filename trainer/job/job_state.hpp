@@ -105,7 +105,7 @@ class Job::State {
   [[nodiscard]] std::int64_t samples() const { return samples_; }
   [[nodiscard]] double rate_factor() const { return rate_factor_; }
   void set_rate_factor(double factor) { rate_factor_ = factor; }
-  void begin_schedule() { schedule_begin_ = samples_; }
+  void begin_schedule(bool is_anew) { schedule_begin_ = is_anew ? samples_ : 0; }
   [[nodiscard]] double last_learning_rate() const { return last_learning_rate_; }
 
  private:

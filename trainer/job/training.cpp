@@ -126,7 +126,7 @@ class Training {
                       " steps already, and is to have " + std::to_string(plan_.steps),
                   "train", "raise epochs or steps");
     }
-    if (request_.extend->restarts_schedule) job_.begin_schedule();
+    job_.begin_schedule(request_.extend->restarts_schedule);
     return {};
   }
 
@@ -180,10 +180,11 @@ class Training {
     }
     // So that nothing is trained twice when the model cannot be saved.
     if (auto written = write_checkpoint(); !written) return written;
-    if (job_.recipe().evaluation && !is_evaluated) {
-      if (auto evaluated = evaluate(); !evaluated) return evaluated;
-    }
-    return {};
+    if (!job_.recipe().evaluation || is_evaluated) return {};
+    const auto saved_before = best_.saved();
+    if (auto evaluated = evaluate(/*decides=*/false); !evaluated) return evaluated;
+    const bool is_saved = best_.saved() != saved_before && job_.recipe().evaluation->saves_best;
+    return is_saved ? write_checkpoint() : Result<void>();
   }
 
   // An interruption came between the end of an epoch and its evaluation.
@@ -253,7 +254,8 @@ class Training {
       on_progress_(warning_frame(warning));
   }
 
-  Result<void> evaluate() {
+  // One that a longer training would not have there decides nothing, here and in a sequel.
+  Result<void> evaluate(bool decides = true) {
     const std::int64_t start = now_ns();
     job_.pause_loading();
     const auto test = job_.evaluate(is_cancelled_);
@@ -266,12 +268,12 @@ class Training {
     const std::int64_t took = now_ns() - start;
     summary_.evaluation_ns += took;
     summary_.test = *test;
-    evaluated_step_ = job_.steps();
-    on_progress_(
-        {{"evaluation", evaluation_frame(*test, divide_up(job_.steps(), plan_.steps_per_epoch))}});
-    job_.set_rate_factor(plateau_.take(test->loss, job_.rate_factor()));
+    if (decides) evaluated_step_ = job_.steps();
+    const std::int64_t epoch = divide_up(job_.steps(), plan_.steps_per_epoch);
+    on_progress_({{"evaluation", evaluation_frame(*test, epoch)}});
+    if (decides) job_.set_rate_factor(plateau_.take(test->loss, job_.rate_factor()));
     if (is_leader_ && !best_.has_figure(*test)) report_no_figure();
-    if (best_.take(*test, divide_up(job_.steps(), plan_.steps_per_epoch))) save_best();
+    if (decides ? best_.take(*test, epoch) : best_.take_last(*test)) save_best();
     if (auto decided = take_decisions(); !decided) return decided;
     if (is_over_ && job_.steps() < plan_.steps) report_early_end();
     progress_.ns += now_ns() - start;  // the rate of training leaves it out

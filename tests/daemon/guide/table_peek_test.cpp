@@ -136,6 +136,15 @@ TEST_F(TablePeeks, ReadOnlySoFar) {
   EXPECT_EQ(found.peek->pictures, 2);
 }
 
+TEST_F(TablePeeks, DoNotCutAQuotedCell) {
+  const std::string text = "0.jpg,\"a \"\"b\"\"\nc\"\n1.jpg,dog\n2.jpg,\"two\nlines\"\n";
+  const TableLook found = look(text, "table.csv", text.size() - 4);
+  ASSERT_TRUE(found.peek) << found.problem;
+  EXPECT_FALSE(found.peek->is_whole);
+  EXPECT_EQ(found.peek->pictures, 2);
+  EXPECT_THAT(found.peek->labels, ElementsAre("a \"b\"\nc", "dog"));
+}
+
 TEST_F(TablePeeks, OfATestFitThatOfTheTraining) {
   const TablePeek training = peek("file,cat,dog\n0.jpg,0,1\n1.jpg,1,1\n");
   EXPECT_THAT(misfit(training, training), IsEmpty());

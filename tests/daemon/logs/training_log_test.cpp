@@ -110,6 +110,19 @@ TEST_F(TrainingLogTest, GoesOnBehindARunWhoseTrainingItExtends) {
   EXPECT_THAT(steps_of(read_training_log(file_, "r-1")), ElementsAre(10, 20));
 }
 
+// As after `history prune`: the log begins with a run that nobody knows any more.
+TEST_F(TrainingLogTest, OfALongerTrainingDropsNothing) {
+  {
+    TrainingLog log = open("r-gone");
+    EXPECT_TRUE(log.add(step_told(10), 1, seconds(1)));
+  }
+  auto log = TrainingLog::open(file_, "r-3", {"r-2"});
+  ASSERT_TRUE(log) << log.error().message();
+  EXPECT_TRUE(log->add(step_told(21), 3, seconds(1)));
+  EXPECT_THAT(steps_of(read_training_log(file_, "r-gone")), ElementsAre(10));
+  EXPECT_THAT(steps_of(read_training_log(file_, "r-3", {"r-2"})), ElementsAre(21));
+}
+
 TEST_F(TrainingLogTest, SaysThatItCannotBeWritten) {
   const auto log = TrainingLog::open(folder_ / "none/training.jsonl", "r-1");
   ASSERT_FALSE(log);

@@ -71,6 +71,9 @@ TEST_F(Lineage, BeginsBehindARunThatIsGone) {
   const RunRow orphan = put("r-9", 20, "r-gone");
   EXPECT_THAT(lineage(orphan), ElementsAre("r-9"));
   EXPECT_TRUE(runs_before(history_, orphan).value().empty());
+  EXPECT_THAT(ids_before({}, orphan), ElementsAre("r-gone"));
+  EXPECT_THAT(ids_before({orphan}, put("r-8", 30, "r-9")), ElementsAre("r-gone", "r-9"));
+  EXPECT_THAT(ids_before({}, put("r-7", 30, "")), IsEmpty());
   // Two that name each other are the work of an editor.
   put("r-10", 20, "r-11");
   EXPECT_THAT(lineage(put("r-11", 20, "r-10")), ElementsAre("r-10", "r-11"));

@@ -74,8 +74,9 @@ TEST(RunFiles, OfASequelThatGoesOnHaveItsBestModel) {
   folder.write("summary.json", R"({"run": "r-before"})");
   folder.write("model_best.pt", "weights");
   folder.write("model_best-" + run.id.text + ".pt", "weights");
+  folder.write("model_best-" + run.id.text + "_ema.pt", "weights");
   EXPECT_THAT(files_text(run), AllOf(HasSubstr("the weights at the best evaluation so far"),
-                                     Not(HasSubstr("model_best.pt"))));
+                                     HasSubstr("_ema.pt"), Not(HasSubstr("model_best.pt"))));
 }
 
 TEST(RunFiles, OfAScriptAreItsOwn) {

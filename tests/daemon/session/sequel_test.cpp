@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 
+#include "daemon/report/memory_fallback.hpp"
 #include "daemon/session/continued_run.hpp"
 #include "daemon/session/output_folder.hpp"
 #include "tests/base/temporary_folder.hpp"
@@ -148,7 +150,33 @@ TEST_F(SequelTest, TakesOverWhatTuningFound) {
   RunRow elsewhere;
   elsewhere.environment_key = "another";
   EXPECT_THAT(take_over(base, {}, elsewhere),
-              ElementsAre(HasSubstr("has gone with its plugin"), HasSubstr("another LibTorch")));
+              ElementsAre(HasSubstr("has gone with its plugin"), HasSubstr("tells no speedup"),
+                          HasSubstr("another LibTorch")));
+  EXPECT_EQ(elsewhere.speedup.pairs, 0);
+}
+
+// It has never measured what it trained with in the end.
+TEST_F(SequelTest, TakesNoSpeedupOfAnotherConfiguration) {
+  RunRow base = put("r-1", RunState::finished);
+  Configuration smaller;
+  smaller.set("batch_size", std::int64_t{4});
+  add_fallback(smaller, {ErrorKind::out_of_memory, "no memory", {}, {}}, 1, base);
+  RunRow run;
+  run.environment_key = kSequelEnvironment;
+  EXPECT_THAT(take_over(base, recipes::knobs_of(Machine{}), run),
+              ElementsAre(HasSubstr("what tuning measured in run r-1")));
+  EXPECT_EQ(run.best.integer("batch_size"), 4);
+  EXPECT_EQ(run.speedup.pairs, 0);
+  EXPECT_EQ(run.best_samples_per_second, 0.0);
+}
+
+TEST_F(SequelTest, CannotBeginWhatTheTrainerRefuses) {
+  const Error refused{ErrorKind::invalid, "of another run", {}, {}};
+  EXPECT_TRUE(cannot_begin(refused, folder_ / "out/checkpoint-r-2.pt"));
+  EXPECT_FALSE(
+      cannot_begin({ErrorKind::crashed, "gone", {}, {}}, folder_ / "out/checkpoint-r-2.pt"));
+  folder_.write("out/checkpoint-r-2.pt", "state");
+  EXPECT_FALSE(cannot_begin(refused, folder_ / "out/checkpoint-r-2.pt")) << "it has begun";
 }
 
 // A person must say what becomes of a rate that was to end with the training.
@@ -180,6 +208,17 @@ TEST_F(SequelTest, AsksWhatBecomesOfTheLearningRate) {
   // What has begun has been decided.
   sequel.base.reset();
   EXPECT_EQ(told(cosine, ""), "goes on");
+}
+
+TEST(SettledCheckpoint, DoesNotReplaceTheStateOfANewerTraining) {
+  const TemporaryFolder folder;
+  const auto checkpoint = folder.write("checkpoint-r-1.pt", "old");
+  const auto state = folder.write("training_state.pt", "new");
+  std::filesystem::last_write_time(
+      checkpoint, std::filesystem::last_write_time(state) - std::chrono::seconds(1));
+  settle_checkpoint(folder.path(), "r-1", true);
+  EXPECT_EQ(folder.read("training_state.pt"), "new");
+  EXPECT_EQ(folder.entries(), 1);
 }
 
 TEST(SettledCheckpoint, IsTheStateOfTheModelOrGone) {

@@ -56,6 +56,25 @@ TEST(BestEvaluation, EndsATrainingThatGetsNoBetter) {
   EXPECT_FALSE(BestEvaluation(std::nullopt).is_over());
 }
 
+// As a longer training would decide, but what was saved at the end is replaced by better ones only.
+TEST(BestEvaluation, OfTheEndAloneCountsForWhatIsSaved) {
+  recipes::Evaluation rules;
+  rules.patience = 2;
+  BestEvaluation first(rules);
+  EXPECT_TRUE(first.take(result(0.5, 1.0), 1));
+  EXPECT_FALSE(first.take_last(result(0.4, 1.0)));
+  EXPECT_FALSE(first.saved());
+  EXPECT_TRUE(first.take_last(result(0.7, 1.0)));
+  EXPECT_FALSE(first.take_last(result(0.7, 1.0))) << "again, after an interruption";
+  BestEvaluation sequel(rules);
+  sequel.read(first.to_json());
+  EXPECT_FALSE(sequel.take(result(0.6, 1.0), 2)) << "worse than what is saved";
+  EXPECT_EQ(sequel.best_epoch(), 2) << "and the best of a longer training";
+  EXPECT_FALSE(sequel.take(result(0.6, 1.0), 3));
+  EXPECT_FALSE(sequel.is_over());
+  EXPECT_TRUE(sequel.take(result(0.8, 1.0), 4));
+}
+
 // R² of targets that are all the same: says nothing about the model.
 TEST(BestEvaluation, CountsNoneWithoutTheFigure) {
   recipes::Evaluation rules;

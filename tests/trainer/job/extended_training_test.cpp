@@ -10,6 +10,7 @@
 #include "recipes/schedule.hpp"
 #include "tests/trainer/small_job.hpp"
 #include "trainer/job/training.hpp"
+#include "trainer/state/checkpoint.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -161,6 +162,60 @@ TEST_F(Extended, CanBeginACourseAnew) {
   EXPECT_EQ(rest->steps(), 40);
   EXPECT_LT(rest->last_learning_rate(), 0.001);
   EXPECT_GT(rest->last_learning_rate(), 0.0);
+}
+
+TEST_F(Extended, StretchesACourseThatWasBegunAnew) {
+  recipes::Recipe recipe = short_recipe();
+  recipe.schedule = {"cosine", {{"warmup_ratio", 0.0}, {"min_lr_ratio", 0.0}}};
+  train_short(recipe);
+  train_all(*load(longer(recipe, 4)), request(/*restarts_schedule=*/true));
+  const recipes::Recipe whole = longer(recipe, 8);
+  const auto job = load(whole);
+  const ExtendRequest after{.state = folder_ / "checkpoint-r-2.pt", .run = "r-2"};
+  const TrainRequest third{
+      .checkpoint_path = folder_ / "checkpoint-r-3.pt", .resume = true, .extend = after};
+  EXPECT_EQ(train_all(*job, third, always).summary.steps, 41);
+  // Half of the whole length.
+  EXPECT_NEAR(job->last_learning_rate(), 0.005, 1e-12);
+}
+
+// An evaluation that a longer training would not have there: what it saved gives way to a better one only.
+TEST_F(Extended, KnowsWhatWasSavedAtTheEnd) {
+  recipes::Recipe recipe = short_recipe();
+  recipe.optimizer.parameters["lr"] = 1e-30;  // nothing gets better
+  recipe.evaluation->every = "end";
+  train_short(recipe);
+  ASSERT_TRUE(std::filesystem::exists(folder_ / "model_best.pt"));
+  const Json best =
+      member(parse_json(value_of(read_checkpoint(state())).note, "note").value_or(Json()), "best");
+  EXPECT_TRUE(member(best, "saved_best").is_number());
+  EXPECT_TRUE(member(best, "value").is_null()) << "it decides nothing";
+  EXPECT_TRUE(train_all(*load(longer(recipe, 3)), request()).summary.test);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "model_best-r-2.pt"));
+}
+
+// Batches of 60 drop 20 samples of each epoch, so that those of 20 have made more.
+TEST_F(Extended, KeepsWhereACourseBeganWithSmallerBatches) {
+  recipes::Recipe recipe = short_recipe();
+  recipe.schedule = {"cosine", {{"warmup_ratio", 0.0}, {"min_lr_ratio", 0.0}}};
+  const auto with_batches = [](const recipes::Recipe& of, std::int64_t size) {
+    return load(of, with(starting(of), "batch_size", size));
+  };
+  train_all(*with_batches(recipe, 60), {.checkpoint_path = state()});
+  const recipes::Recipe whole = longer(recipe, 4);
+  TrainRequest sequel = request(/*restarts_schedule=*/true);
+  EXPECT_EQ(train_all(*with_batches(whole, 60), sequel, always).summary.steps, 7);
+  sequel.takes_other_batch_size = true;
+  const auto job = with_batches(whole, 20);
+  EXPECT_EQ(train_all(*job, sequel, always).summary.steps, 24);
+  // After 360 of 420 samples, which are 460 now.
+  const std::int64_t begin = 394;
+  EXPECT_NEAR(
+      job->last_learning_rate(),
+      0.01 * recipes::schedule_factor(
+                 whole.schedule, 460 - begin,
+                 {.samples_per_epoch = 200, .samples = 800 - begin, .samples_per_step = 20}),
+      1e-12);
 }
 
 // What the other run has left stays whole until this one is complete.
