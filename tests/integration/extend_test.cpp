@@ -118,7 +118,7 @@ TEST_F(Extend, GoesOnAfterAnInterruptionAndAgain) {
   const Outcome other = scene_.run({"--extend"});
   ASSERT_EQ(other.code, 0) << other.err;
   EXPECT_NE(other.json().at("run"), interrupted.at("run"));
-  EXPECT_THAT(other.err, HasSubstr("--extend' continues it"));
+  EXPECT_THAT(other.err, HasSubstr("--extend` continues it"));
   write_recipe(3);
   const Outcome third = scene_.run({"--extend"});
   ASSERT_EQ(third.code, 0) << third.err;

@@ -15,7 +15,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::SizeIs;
 
-constexpr const char* kTuned = "plugins: [tricks], budget: 30s, allow: [numerics]";
+constexpr const char* kTuned = "plugins: [tricks], budget: 60s, allow: [numerics]";
 
 class TrainerPlugins : public testing::Test {
  protected:
