@@ -154,7 +154,7 @@ Field evaluate_field() {
                 .type = choice,
                 .summary = "The figure by which one evaluation is better than another.",
                 .default_in_words =
-                    "accuracy; with numbers and tokens loss; with tags f1; with masks miou",
+                    "accuracy; numbers and tokens: loss; tags: f1; masks: miou",
                 .choices = {"accuracy", "loss", "mae", "r2", "f1", "miou"}},
                {.key = "save_best",
                 .type = boolean,
