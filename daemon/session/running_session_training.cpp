@@ -105,13 +105,16 @@ Result<bool> RunningSession::fall_back(const Error& error) {
 Result<void> RunningSession::keep_what_fits() {
   const Configuration fits = trained_configuration(run_);
   if (fits == run_.best) return {};
+  // It fits again when they have ended.
+  if (is_memory_taken_by_others(run_)) return {};
   auto best = history_->best(run_.recipe_hash, run_.environment_key);
   if (!best) return tl::unexpected(best.error());
   if (!*best || (*best)->best != run_.best) return {};
   storage::BestRow row = **std::move(best);
   row.run = run_.id;
   row.best = fits;
-  row.speedup = {};  // nobody has measured it against the start; the next run does
+  row.is_complete = false;  // the shortage may pass: the next run searches on from here
+  row.speedup = {};         // nobody has measured it against the start; the next run does
   row.updated_unix_ns = clock_.unix_time_ns();
   return history_->put_best(row);
 }

@@ -424,7 +424,7 @@ class Training {
   TrainingPlan plan_;  // of this rank
   std::int64_t ranks_;
   bool is_leader_;
-  bool is_over_ = false;  // no evaluation has been better for too long
+  bool is_over_ = false;          // no evaluation has been better for too long
   bool is_within_epoch_ = false;  // where it goes on from a checkpoint of another batch size
   bool evaluates_epochs_;
   SavedWeights saves_;

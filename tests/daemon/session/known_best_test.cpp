@@ -193,8 +193,8 @@ TEST_F(RefusedBest, IsNotExcusedByATrainingWithoutIt) {
   storage::RunRow fell_back = run_of("r-20261121-000002", kLong);
   fell_back.best = start_.with(workers_);
   add_fallback(start_, {ErrorKind::out_of_memory, "full", "", ""}, 7, fell_back);
-  add_checked_run(fell_back.id.text, fell_back.best,
-                  Json{{"passed", true}}, fell_back.training.at(kFallbacks));
+  add_checked_run(fell_back.id.text, fell_back.best, Json{{"passed", true}},
+                  fell_back.training.at(kFallbacks));
   take_over(kLong);
   EXPECT_THAT(input_.refused, testing::ElementsAre(workers_));
 }

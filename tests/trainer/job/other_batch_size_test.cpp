@@ -104,7 +104,7 @@ TEST(OtherBatchSize, DoesNotEvaluateAnEpochAgain) {
   EXPECT_THAT(rest.evaluated_epochs, testing::ElementsAre(2));
 }
 
-// A step of 20 samples is none of 64, so that in steps of 64 the second epoch has not begun.
+// After 20 samples of the second epoch an epoch still has four steps of 45: counted in these it has not begun.
 TEST(OtherBatchSize, DoesNotEvaluateWithinAnEpoch) {
   const Folder folder;
   const TrainRequest request{
@@ -113,12 +113,12 @@ TEST(OtherBatchSize, DoesNotEvaluateWithinAnEpoch) {
   const auto look = [&](const Json& frame) {
     if (!member(frame, "evaluation").is_null()) is_second = true;
   };
-  const OtherBatchTraining first =
-      train_with(20, request, [&] { return is_second; }, look);
+  const OtherBatchTraining first = train_with(
+      20, request, [&] { return is_second; }, look);
   ASSERT_TRUE(first.summary.was_cancelled);
   EXPECT_EQ(first.summary.steps, 11);
   EXPECT_THAT(first.evaluated_epochs, testing::ElementsAre(1));
-  const OtherBatchTraining rest = train_with(64, request);
+  const OtherBatchTraining rest = train_with(45, request);
   EXPECT_THAT(rest.evaluated_epochs, testing::ElementsAre(2));
 }
 
