@@ -37,8 +37,8 @@ bool is_of(const Json& line, const std::string& run, const std::vector<std::stri
   return written_by == run || std::ranges::find(before, written_by) != before.end();
 }
 
-// Where the training was, by samples where both lines have them: steps become others when it goes on with batches of another
-// size. Both have steps.
+// Where the training was, by samples where both lines have them: steps become others when it goes on with batches of
+// another size. Both have steps.
 std::strong_ordering compare_places(const Json& one, const Json& other) {
   for (const char* field : {"samples", "step"}) {
     const auto mine = get_integer(one, field);

@@ -254,7 +254,7 @@ TEST(RunOptions, RanksAreTunedAndTrained) {
   EXPECT_EQ(trained.code, 0) << trained.err;
 }
 
-// All processes of a launcher have the same parent; here they come one after the other.
+// All processes of a launcher are below it; here they come one after the other.
 TEST(RunOptions, ALauncherOfSeveralProcessesGetsOneRun) {
   Scene scene;
   scene.set("WORLD_SIZE=2");
