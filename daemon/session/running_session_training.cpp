@@ -113,8 +113,7 @@ Result<void> RunningSession::keep_what_fits() {
   storage::BestRow row = **std::move(best);
   row.run = run_.id;
   row.best = fits;
-  row.is_complete = false;  // the shortage may pass: the next run searches on from here
-  row.speedup = {};         // nobody has measured it against the start; the next run does
+  row.speedup = {};  // nobody has measured it against the start; the next run does
   row.updated_unix_ns = clock_.unix_time_ns();
   return history_->put_best(row);
 }
