@@ -327,7 +327,7 @@ bool Recipe::allows(RiskClass risk, const Configuration& change) const {
   if (risk <= permitted) return true;
 
   // Else the knobs that are permitted by name must account for the risk, and the others for none.
-  const std::vector<Knob> knobs = knobs_of(Machine{});
+  const std::vector<Knob> knobs = with_ranks(knobs_of(Machine{}), train.ranks);
   bool is_any_named = false;
   for (const auto& [knob_name, value] : change.values()) {
     if (std::ranges::find(tune.allow, knob_name) != tune.allow.end()) {

@@ -6,8 +6,6 @@
 #include <array>
 #include <string_view>
 
-#include "base/result.hpp"
-
 namespace autotuned::trainer {
 
 // Others are answered by the first rank alone: they are about what all ranks have alike, or what only it has.
@@ -24,12 +22,6 @@ namespace autotuned::trainer {
   constexpr std::array<std::string_view, 7> kSteps = {"check_steps", "load",  "profile", "run",
                                                       "steps",       "trace", "train"};
   return std::ranges::find(kSteps, request) != kSteps.end();
-}
-
-// Whether all ranks have the same error at the same step, so that they can go on: what the leader has cancelled, and
-// what is refused before anything was done.
-[[nodiscard]] inline bool is_agreed(ErrorKind kind) {
-  return kind == ErrorKind::cancelled || kind == ErrorKind::unsupported;
 }
 
 }  // namespace autotuned::trainer

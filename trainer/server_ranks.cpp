@@ -121,11 +121,15 @@ Result<Json> Server::handle_on_all(const std::string& name, const Json& request)
                         one.answer.error().kind == own.error().kind;
   }
   if (!are_all_well) {
-    const Error cause = cause_of(own, answers, ranks);
+    Error cause = cause_of(own, answers, ranks);
     // All have refused the same, and nothing has changed.
     const bool is_whole =
         is_refused_by_all && (!steps_together(name) || is_agreed(own.error().kind));
-    if (!is_whole) leave_ranks();
+    if (!is_whole) {
+      leave_ranks();
+      // To the other side it means that the job is as it was.
+      if (cause.kind == ErrorKind::unsupported) cause.kind = ErrorKind::internal;
+    }
     return tl::unexpected(cause);
   }
   for (const Followers::Answer& one : answers) {

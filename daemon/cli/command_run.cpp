@@ -148,7 +148,8 @@ int run_recipe(const RunOptions& options) {
   return screen.conclude(outcome, options.as_json, options.require_gain);
 }
 
-// Of several processes that a launcher has started on this machine: rank 0 does the run, with as many ranks.
+// Of several processes that a launcher has started on this machine: rank 0 does the run, with as many ranks unless the
+// user says another number.
 int run_launched(const LaunchPlace& place, const RunOptions& options) {
   const auto folder = lock_folder();
   if (!folder) return report_error(folder.error(), kEnvironmentUnusable);
@@ -162,16 +163,22 @@ int run_launched(const LaunchPlace& place, const RunOptions& options) {
   auto lead = LaunchedLead::begin(file);
   if (!lead) return report_error(lead.error(), kEnvironmentUnusable);
   RunOptions own = options;
-  own.ranks = place.ranks;
+  // What the user says counts: in the shell of an interactive step the variables stay, and nothing else was started.
+  own.ranks = options.ranks.value_or(place.ranks);
   own.no_daemon = true;  // whose processes the launcher does not know
   int code = kUsageError;
-  if (options.ranks.value_or(place.ranks) != place.ranks) {
-    code = usage_error("--ranks " + std::to_string(*options.ranks) + ": " + place.launcher +
-                       " has started " + std::to_string(place.ranks) +
-                       " processes; leave the option out");
+  const std::string started =
+      place.launcher + " has started " + std::to_string(place.ranks) + " processes";
+  if (*own.ranks > recipes::kMostRanks) {
+    code = usage_error(started + ", and a run has " + std::to_string(recipes::kMostRanks) +
+                       " ranks at most: start fewer, or say --ranks N");
   } else if (options.detach) {
     code = usage_error("--detach: " + place.launcher + " waits for its processes");
   } else {
+    if (!options.ranks) {
+      std::cerr << started << ": this run trains with " << place.ranks
+                << " ranks (--ranks N for another number)\n";
+    }
     code = run_recipe(own);
   }
   lead->end(code);

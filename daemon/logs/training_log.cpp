@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <compare>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -33,6 +35,17 @@ void copy_numbers(const Json& from, const std::string& prefix, Json& to) {
 bool is_of(const Json& line, const std::string& run, const std::vector<std::string>& before) {
   const std::string written_by = get_string(line, "run").value_or("");
   return written_by == run || std::ranges::find(before, written_by) != before.end();
+}
+
+// Where the training was, by samples where both lines have them: steps become others when it goes on with batches of
+// another size. Both have steps.
+std::strong_ordering compare_places(const Json& one, const Json& other) {
+  for (const char* field : {"samples", "step"}) {
+    const auto mine = get_integer(one, field);
+    const auto theirs = get_integer(other, field);
+    if (mine && theirs) return *mine <=> *theirs;
+  }
+  return std::strong_ordering::equal;
 }
 
 // Nothing follows that would tell the end.
@@ -69,12 +82,15 @@ bool TrainingLog::add(const Json& progress, std::int64_t unix_ns, nanoseconds no
   Json line = {{"run", run_}, {"unix_ns", unix_ns}};
   if (evaluation.is_object()) {
     line["step"] = step_;
+    if (samples_) line["samples"] = *samples_;
     copy_numbers(evaluation, "test_", line);
     if (const auto epoch = get_integer(evaluation, "epoch")) line["epoch"] = *epoch;
     for (const char* name : {"test_epoch", "test_samples"})
       line.erase(name);
   } else {
     step_ = *step;
+    const auto samples = get_integer(progress, "samples");
+    samples_ = samples ? std::optional(*samples) : std::nullopt;
     if (!std::exchange(has_begun_, true)) {
       begun_ = now;
     } else if (now - written_ < distance_after(now - begun_) && !is_last(progress)) {
@@ -97,9 +113,9 @@ std::vector<Json> read_training_log(const std::filesystem::path& file, const std
     const auto step = get_integer(*line, "step");
     if (!step) continue;
     // An evaluation comes with the step before it.
-    while (!lines.empty() && lines.back().at("step").get<std::int64_t>() > *step)
+    while (!lines.empty() && compare_places(lines.back(), *line) > 0)
       lines.pop_back();
-    const bool is_again = !lines.empty() && lines.back().at("step") == *step &&
+    const bool is_again = !lines.empty() && compare_places(lines.back(), *line) == 0 &&
                           lines.back().contains("loss") == line->contains("loss");
     if (is_again) lines.pop_back();
     lines.push_back(*std::move(line));

@@ -3,13 +3,14 @@
 //
 //   {"run": "r-…", "unix_ns": …, "step": 100, "epoch": 1, "samples": 12800, "samples_per_second": 5120.0, "learning_rate": 0.01,
 //    "loss": 0.51}
-//   {"run": "r-…", "unix_ns": …, "step": 120, "epoch": 1, "test_accuracy": 0.87, "test_loss": 0.36}
+//   {"run": "r-…", "unix_ns": …, "step": 120, "samples": 15360, "epoch": 1, "test_accuracy": 0.87, "test_loss": 0.36}
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,7 +43,8 @@ class TrainingLog {
 
   std::ofstream stream_;
   std::string run_;
-  std::int64_t step_ = 0;  // the last one that was told
+  std::int64_t step_ = 0;                // the last one that was told
+  std::optional<std::int64_t> samples_;  // after it, where it said so
   bool has_begun_ = false;
   std::chrono::nanoseconds begun_{0};
   std::chrono::nanoseconds written_{0};  // the last step

@@ -21,6 +21,10 @@ inline constexpr const char* kFallbacks = "fallbacks";
 void add_fallback(const Configuration& next, const Error& error, std::int64_t unix_ns,
                   storage::RunRow& run);
 
+// Whether other programs on the GPU were to blame for one of these shortages: without them the kept configuration may
+// fit.
+[[nodiscard]] bool is_memory_taken_by_others(const storage::RunRow& run);
+
 // "the training ran out of memory and went on with batch_size 512 → 256: ..."; empty if it never did.
 [[nodiscard]] std::string memory_fallback_text(const storage::RunRow& run);
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/report/memory_fallback.hpp"
 #include "daemon/session/known_knobs.hpp"
 #include "tuner/one_time_cost.hpp"
 
@@ -47,7 +48,7 @@ Result<std::vector<Refused>> refused_here(const storage::History& history,
   std::vector<Configuration> passed;
   for (const storage::RunRow& row : *runs) {
     const Json& check = member(row.training, "check");
-    if (member(check, "passed") == true) passed.push_back(row.best);
+    if (member(check, "passed") == true) passed.push_back(trained_configuration(row));
     if (member(check, "passed") != false) continue;
     auto settings = Configuration::from_json(member(check, "refused"));
     if (!settings || settings->empty()) continue;

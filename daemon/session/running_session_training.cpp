@@ -105,6 +105,8 @@ Result<bool> RunningSession::fall_back(const Error& error) {
 Result<void> RunningSession::keep_what_fits() {
   const Configuration fits = trained_configuration(run_);
   if (fits == run_.best) return {};
+  // It fits again when they have ended.
+  if (is_memory_taken_by_others(run_)) return {};
   auto best = history_->best(run_.recipe_hash, run_.environment_key);
   if (!best) return tl::unexpected(best.error());
   if (!*best || (*best)->best != run_.best) return {};

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
+#include <cstddef>
 #include <sstream>
 #include <string_view>
 #include <system_error>
@@ -26,6 +27,10 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::string_view kPrefix = "launched-";
 constexpr std::chrono::milliseconds kLook(50);
+constexpr const char* kTorchrunRank = "RANK";
+constexpr const char* kSrunRank = "SLURM_PROCID";
+constexpr int kMostLevels = 32;
+constexpr std::size_t kLargestEnvironment = std::size_t{4} << 20U;
 
 Result<int> number_of(const LaunchVariable& variable, const char* name) {
   const char* const text = variable(name);
@@ -54,16 +59,49 @@ Result<std::optional<LaunchPlace>> place_of(LaunchPlace place, bool is_one_machi
   return place;
 }
 
-// Field 22 of its status; another process with this number has another one. Empty where it cannot be read.
-std::string start_of(pid_t process) {
+// A field of its status, from 3 on. Empty where it cannot be read.
+std::string status_field(pid_t process, int number) {
   const auto text = read_file("/proc/" + std::to_string(process) + "/stat", 4096);
   if (!text) return {};
   // The name, in brackets, may hold anything.
   std::istringstream fields(text->substr(std::min(text->size(), text->rfind(')') + 1)));
   std::string field;
-  for (int i = 3; i <= 22; ++i)
+  for (int i = 3; i <= number; ++i)
     fields >> field;
   return fields ? field : std::string();
+}
+
+// Another process with this number has another one.
+std::string start_of(pid_t process) {
+  return status_field(process, 22);
+}
+
+pid_t parent_of(pid_t process) {
+  const std::string field = status_field(process, 4);
+  pid_t parent = 0;
+  std::from_chars(field.data(), field.data() + field.size(), parent);
+  return parent;
+}
+
+// Whether the process was started with this variable; false where that cannot be read.
+bool was_started_with(pid_t process, const char* variable) {
+  const auto environment =
+      read_file("/proc/" + std::to_string(process) + "/environ", kLargestEnvironment);
+  const std::string begin = std::string(variable) + "=";
+  return environment && (environment->starts_with(begin) ||
+                         environment->find(std::string(1, '\0') + begin) != std::string::npos);
+}
+
+// The nearest process above this one that has no rank itself: between the two may be scripts, one for each rank.
+pid_t launcher_of(const LaunchPlace& place) {
+  const char* const variable = place.launcher == "torchrun" ? kTorchrunRank : kSrunRank;
+  pid_t process = ::getppid();
+  for (int level = 0; level < kMostLevels && was_started_with(process, variable); ++level) {
+    const pid_t parent = parent_of(process);
+    if (parent <= 0) break;
+    process = parent;
+  }
+  return process;
 }
 
 void remove_old_ones(const fs::path& folder) {
@@ -85,8 +123,8 @@ void remove_old_ones(const fs::path& folder) {
 
 Result<std::optional<LaunchPlace>> launch_place_from(const LaunchVariable& variable) {
   const auto is_set = [&variable](const char* name) { return variable(name) != nullptr; };
-  if (is_set("RANK") && is_set("WORLD_SIZE") && is_set("LOCAL_WORLD_SIZE")) {
-    const auto rank = number_of(variable, "RANK");
+  if (is_set(kTorchrunRank) && is_set("WORLD_SIZE") && is_set("LOCAL_WORLD_SIZE")) {
+    const auto rank = number_of(variable, kTorchrunRank);
     if (!rank) return tl::unexpected(rank.error());
     const auto all = number_of(variable, "WORLD_SIZE");
     if (!all) return tl::unexpected(all.error());
@@ -100,8 +138,8 @@ Result<std::optional<LaunchPlace>> launch_place_from(const LaunchVariable& varia
                     *all == *here);
   }
   // Of a step that srun has started: in the script of a batch job there are none.
-  if (!is_set("SLURM_PROCID") || !is_set("SLURM_STEP_NUM_TASKS")) return std::nullopt;
-  const auto rank = number_of(variable, "SLURM_PROCID");
+  if (!is_set(kSrunRank) || !is_set("SLURM_STEP_NUM_TASKS")) return std::nullopt;
+  const auto rank = number_of(variable, kSrunRank);
   if (!rank) return tl::unexpected(rank.error());
   const auto all = number_of(variable, "SLURM_STEP_NUM_TASKS");
   if (!all) return tl::unexpected(all.error());
@@ -114,9 +152,9 @@ Result<std::optional<LaunchPlace>> launch_place_from(const LaunchVariable& varia
 fs::path meeting_file(const fs::path& folder, const LaunchPlace& place) {
   std::string round = place.round;
   std::erase_if(round, [](char c) { return c < '0' || c > '9'; });
-  const pid_t parent = ::getppid();
+  const pid_t launcher = launcher_of(place);
   return folder /
-         (std::string(kPrefix) + std::to_string(parent) + "-" + start_of(parent) + "-" + round);
+         (std::string(kPrefix) + std::to_string(launcher) + "-" + start_of(launcher) + "-" + round);
 }
 
 Result<LaunchedLead> LaunchedLead::begin(const fs::path& file) {

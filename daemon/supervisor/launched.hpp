@@ -29,7 +29,7 @@ using LaunchVariable = std::function<const char*(const char* name)>;
 [[nodiscard]] Result<std::optional<LaunchPlace>> launch_place_from(const LaunchVariable& variable);
 
 // Where these processes meet: a file in `folder`, which only this user can write, with a name that only they know:
-// their parent's.
+// that of the nearest process above them that has no rank, which is the launcher, also where each runs in a script.
 [[nodiscard]] std::filesystem::path meeting_file(const std::filesystem::path& folder,
                                                  const LaunchPlace& place);
 

@@ -111,6 +111,8 @@ class Ranks(unittest.TestCase):
         program = os.environ["AUTOTUNED_PROGRAM"]
         torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
         torchrun += ["--nproc-per-node", "2", "--no-python"]
+        # Each process in a shell of its own, as in a script.
+        torchrun += ["sh", "-c", '"$0" "$@"; exit $?']
         for launcher in ([], torchrun):
             with self.subTest(launcher=launcher), tempfile.TemporaryDirectory() as name:
                 folder = pathlib.Path(name)

@@ -224,6 +224,18 @@ TEST(Recipe, AllowsExactlyWhatItSays) {
   EXPECT_FALSE(allows("batch_size", semantics, {"batch_size", "unheard.of"}));
 }
 
+// With more than two ranks the order of a sum depends on the bucket.
+TEST(Recipe, AllowsByTheClassesOfItsRanks) {
+  Recipe recipe = right(std::string(kQuickRecipe) + "tune: {allow: [batch_size]}\n");
+  Configuration change;
+  change.set("batch_size", std::int64_t{64});
+  change.set("ddp.bucket_cap_mb", std::int64_t{1});
+  recipe.train.ranks = 2;
+  EXPECT_TRUE(recipe.allows(RiskClass::semantics, change));
+  recipe.train.ranks = 4;
+  EXPECT_FALSE(recipe.allows(RiskClass::semantics, change));
+}
+
 TEST(Recipe, SurvivesJson) {
   for (const std::string_view text : {kFullRecipe, kQuickRecipe}) {
     const Recipe recipe = right(text);

@@ -21,12 +21,5 @@ TEST(RankRule, OnlyStepsAreWaitedFor) {
     EXPECT_FALSE(steps_together(request)) << request;
 }
 
-TEST(RankRule, WhatAllRefuseOrStopBreaksNothing) {
-  EXPECT_TRUE(is_agreed(ErrorKind::cancelled));
-  EXPECT_TRUE(is_agreed(ErrorKind::unsupported));
-  EXPECT_FALSE(is_agreed(ErrorKind::out_of_memory));
-  EXPECT_FALSE(is_agreed(ErrorKind::invalid));
-}
-
 }  // namespace
 }  // namespace autotuned::trainer

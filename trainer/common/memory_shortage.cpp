@@ -89,6 +89,7 @@ Error to_error(const MemoryShortage& shortage, std::string where) {
         "pieces";
   }
   if (have_others_much) {
+    // daemon/report/memory_fallback.cpp looks for these words.
     remedy += std::string(remedy.empty() ? "" : ", and ") + "end the other programs on this GPU";
   }
   if (remedy.empty()) remedy = "use smaller batches";

@@ -122,7 +122,12 @@ class Feed::State final : public BatchSource {
                   "a batch is used where it was made: handing it over is free", "feed");
     }
     auto taken = take();
-    if (!taken) return tl::unexpected(taken.error());
+    if (!taken) {
+      Error error = taken.error();
+      // Here that would say something about the reuse; it is a file that cannot be read.
+      if (error.kind == ErrorKind::unsupported) error.kind = ErrorKind::corrupt;
+      return tl::unexpected(std::move(error));
+    }
     taken->wait_ns = 0;
     taken->is_repeated = true;
     repeated_ = *taken;

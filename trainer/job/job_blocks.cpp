@@ -118,7 +118,7 @@ Result<Job::State::StepTaken> Job::State::step(const CancelCheck& is_cancelled) 
   const Span span(profiler::span::kStep);
   auto batch = feed_->next();
   if (!batch) {
-    return tl::unexpected(told_with_others(batch.error(), *train_data_, is_cancelled));
+    return tl::unexpected(error_of_batch(batch.error(), *train_data_, is_cancelled));
   }
   StepTaken taken = learn_from(*batch);
   feed_->run_ahead();
@@ -187,7 +187,9 @@ Result<Block> Job::State::run(const RunRequest& request, const CancelCheck& is_c
   std::optional<DeviceBatch> reused;
   if (request.reuse == Reuse::device_batch) {
     auto batch = feed_->next();
-    if (!batch) return tl::unexpected(batch.error());
+    if (!batch) {
+      return tl::unexpected(error_of_batch(batch.error(), *train_data_, is_cancelled));
+    }
     reused = std::move(*batch);
     reused->wait_ns = 0;
   } else if (request.reuse != Reuse::nothing) {
@@ -364,9 +366,10 @@ Result<profiler::ProfileFacts> Job::State::record_steps(std::int64_t count,
 }
 
 Result<void> Job::State::drop_ready_batches(const CancelCheck& is_cancelled) {
-  for (int left = feed_->fullness(); left > 0; --left) {
+  // As many on all ranks, which stay at the same sample.
+  for (std::int64_t left = of_leader(feed_->fullness()); left > 0; --left) {
     if (auto batch = feed_->next(); !batch) {
-      return tl::unexpected(told_with_others(batch.error(), *train_data_, is_cancelled));
+      return tl::unexpected(error_of_batch(batch.error(), *train_data_, is_cancelled));
     }
     feed_->done();
   }

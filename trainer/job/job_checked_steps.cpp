@@ -91,7 +91,7 @@ Result<void> Job::State::keep_outputs(const char* name, const CancelCheck& is_ca
   const input::Position here = feed_->position();
   feed_->seek({});
   const auto batch = feed_->next();
-  if (!batch) return tl::unexpected(told_with_others(batch.error(), *train_data_, is_cancelled));
+  if (!batch) return tl::unexpected(error_of_batch(batch.error(), *train_data_, is_cancelled));
   outputs_.emplace_back(name, learner_->outputs(*batch));
   feed_->done();
   feed_->seek(here);

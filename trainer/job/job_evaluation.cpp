@@ -160,7 +160,8 @@ Result<TestResult> Job::State::evaluate(const CancelCheck& is_cancelled) {
   if (ranks_ == nullptr) return evaluate_here(is_cancelled);
   auto result =
       ranks_->is_leader() ? evaluate_here(is_cancelled) : Result<TestResult>(TestResult());
-  if (result) result->was_cancelled = as_leader_says(result->was_cancelled);
+  if (!result) return tl::unexpected(of_this_rank(std::move(result.error())));
+  result->was_cancelled = as_leader_says(result->was_cancelled);
   return result;
 }
 
@@ -190,7 +191,7 @@ Result<TestResult> Job::State::evaluate_here(const CancelCheck& is_cancelled) {
   for (bool is_done = false; !is_done && !result.was_cancelled;) {
     auto batch = (*feed)->next();
     if (!batch) {
-      return tl::unexpected(told_with_others(batch.error(), *test_data_, is_cancelled));
+      return tl::unexpected(error_of_batch(batch.error(), *test_data_, is_cancelled));
     }
     const Learner::Score score = learner_->score(*batch);
     loss_sum = loss_sum.defined() ? loss_sum + score.loss_sum : score.loss_sum;

@@ -86,6 +86,18 @@ void Job::State::seed_step() const {
           .at(static_cast<std::uint64_t>(steps_)));
 }
 
+Error Job::State::of_this_rank(Error error) const {
+  if (ranks_ != nullptr && is_agreed(error.kind)) error.kind = ErrorKind::corrupt;
+  return error;
+}
+
+Error Job::State::error_of_batch(Error error, const input::Dataset& data,
+                                 const CancelCheck& is_cancelled) {
+  // The search takes long, and the others would wait for this rank meanwhile.
+  if (ranks_ != nullptr) return of_this_rank(std::move(error));
+  return told_with_others(std::move(error), data, is_cancelled);
+}
+
 std::int64_t Job::State::of_leader(std::int64_t mine) const {
   if (ranks_ == nullptr) return mine;
   auto number = static_cast<double>(mine);

@@ -62,6 +62,11 @@ class Job::State {
   // An error of a batch of these data: where a damaged file ends the job, with the names of all others, which are looked
   // for unless it is cancelled; then it says that, and the damage that is known by then becomes a warning.
   Error told_with_others(Error error, const input::Dataset& data, const CancelCheck& is_cancelled);
+  // An error that one of several ranks has alone, such as a file of its share: never of a kind that they go on after
+  // together (is_agreed()), so that this rank leaves and the others do not wait for it. Alone: the error itself.
+  [[nodiscard]] Error of_this_rank(Error error) const;
+  // The error of a batch of these data as the job tells it: told_with_others(), or that of this rank.
+  Error error_of_batch(Error error, const input::Dataset& data, const CancelCheck& is_cancelled);
   std::vector<Error> take_damaged_files();
   [[nodiscard]] std::int64_t damaged_files() const;
   std::vector<Error> take_warnings() { return std::exchange(warnings_, {}); }

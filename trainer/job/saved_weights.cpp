@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <limits>
+#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -16,6 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kEpoch = "model_epoch_";
 constexpr std::string_view kStep = "model_step_";
+constexpr std::string_view kAverages = "_ema.pt";
 // More than a recipe takes; within them steps can be counted without overflow.
 constexpr std::int64_t kMostEpochs = 1'000'000;
 constexpr std::int64_t kMostSteps = 1'000'000'000'000;
@@ -25,7 +27,7 @@ std::optional<std::int64_t> number_in(std::string_view name, std::string_view be
                                       std::int64_t most) {
   if (!name.starts_with(begin)) return std::nullopt;
   name.remove_prefix(begin.size());
-  for (const std::string_view ending : {"_ema.pt", ".pt"}) {
+  for (const std::string_view ending : {kAverages, std::string_view(".pt")}) {
     if (!name.ends_with(ending)) continue;
     name.remove_suffix(ending.size());
     std::int64_t number = 0;
@@ -68,28 +70,39 @@ std::int64_t SavedWeights::steps_to_next(std::int64_t steps) const {
 
 void SavedWeights::remove_old(const fs::path& folder) const {
   // Of one step the file of the epoch counts as the older one.
-  using Age = std::pair<std::int64_t, bool>;
-  const auto age_of = [this](std::string_view name) -> std::optional<Age> {
+  using Place = std::pair<std::int64_t, bool>;
+  const auto place_of = [this](std::string_view name) -> std::optional<Place> {
     if (const auto epoch = number_in(name, kEpoch, kMostEpochs))
-      return Age{*epoch * steps_per_epoch_, false};
-    if (const auto step = number_in(name, kStep, kMostSteps)) return Age{*step, true};
+      return Place{*epoch * steps_per_epoch_, false};
+    if (const auto step = number_in(name, kStep, kMostSteps)) return Place{*step, true};
     return std::nullopt;
   };
-  std::vector<std::pair<Age, fs::path>> files;
-  std::set<Age> ages;
+  std::vector<std::pair<Place, fs::path>> files;
+  std::map<Place, fs::file_time_type> written;  // a model and its averages belong together
   std::error_code failed;
   for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end;
        entry.increment(failed)) {
-    const auto age = age_of(entry->path().filename().string());
-    if (!age) continue;
-    files.emplace_back(*age, entry->path());
-    ages.insert(*age);
+    const std::string name = entry->path().filename().string();
+    const auto place = place_of(name);
+    if (!place) continue;
+    files.emplace_back(*place, entry->path());
+    std::error_code ignored;
+    const fs::file_time_type time = entry->last_write_time(ignored);
+    if (name.ends_with(kAverages)) {
+      written.try_emplace(*place, time);
+    } else {
+      written[*place] = time;
+    }
   }
+  // Steps change their size when a training goes on with other batches: the times tell what is old.
+  std::set<std::pair<fs::file_time_type, Place>> ages;
+  for (const auto& [place, time] : written)
+    ages.emplace(time, place);
   while (static_cast<std::int64_t>(ages.size()) > kept_)
     ages.erase(ages.begin());
-  for (const auto& [age, file] : files) {
+  for (const auto& [place, file] : files) {
     std::error_code ignored;
-    if (!ages.contains(age)) fs::remove(file, ignored);
+    if (!ages.contains({written.at(place), place})) fs::remove(file, ignored);
   }
 }
 

@@ -28,15 +28,15 @@ class CancelPoll {
 
 // How many steps several ranks make before they look together whether a block is over: looking costs a message, which
 // a trainer alone does not pay, so they look once where they know what a step takes. By the figures that all of them
-// have: `steps` in `elapsed_ns` so far, and `step_ns` of a step (0: not known). At least 1.
+// have: `steps` in `elapsed_ns` so far, and `step_ns` of a step (0: not known; then they look after one). At least 1.
 [[nodiscard]] inline std::int64_t steps_until_look(std::int64_t steps, std::int64_t elapsed_ns,
                                                    std::int64_t minimum_steps,
                                                    std::int64_t minimum_ns, std::int64_t step_ns) {
   constexpr std::int64_t kMostBetweenNs = 1'000'000'000;  // a cancel is noticed by then
   // Rather a step too many than a second look.
   constexpr std::int64_t kSpareShare = 50;
+  if (step_ns <= 0) return 1;
   const std::int64_t required = std::max<std::int64_t>(minimum_steps - steps, 1);
-  if (step_ns <= 0) return required;
   const std::int64_t left_ns = std::max<std::int64_t>(minimum_ns - elapsed_ns, 0);
   const std::int64_t by_time = (left_ns + left_ns / kSpareShare + step_ns - 1) / step_ns;
   return std::clamp<std::int64_t>(std::max(required, by_time), 1,

@@ -140,7 +140,9 @@ class Training {
         place_with(own, other, job_.recipe().train, job_.samples_per_epoch(), job_.place());
     if (auto restored = job_.restore(kCheckpoint, place); !restored) return restored;
     summary_.resumed_from_step = job_.steps();
-    evaluated_step_ = is_evaluated ? job_.steps() : -1;
+    // By chance the steps of this size may be whole epochs.
+    is_within_epoch_ = place.sample > 0;
+    evaluated_step_ = is_evaluated || is_within_epoch_ ? job_.steps() : -1;
     return {};
   }
 
@@ -153,7 +155,7 @@ class Training {
 
   Result<void> go() {
     bool is_evaluated = false;
-    if (job_.steps() > 0) save_due();
+    if (job_.steps() > 0 && !is_within_epoch_) save_due();
     if (misses_evaluation()) {
       if (auto evaluated = evaluate(); !evaluated) return evaluated;
       if (summary_.was_cancelled) return stop();
@@ -424,7 +426,8 @@ class Training {
   TrainingPlan plan_;  // of this rank
   std::int64_t ranks_;
   bool is_leader_;
-  bool is_over_ = false;  // no evaluation has been better for too long
+  bool is_over_ = false;          // no evaluation has been better for too long
+  bool is_within_epoch_ = false;  // where it goes on from a checkpoint of another batch size
   bool evaluates_epochs_;
   SavedWeights saves_;
   BestEvaluation best_;

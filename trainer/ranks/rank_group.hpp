@@ -48,6 +48,12 @@ class RankGroup {
   std::unique_ptr<State> state_;
 };
 
+// Whether all ranks have the same error at the same step, so that they can go on: what the leader has cancelled, and
+// what is refused before anything was done. A rank tells what it alone has as another kind.
+[[nodiscard]] inline bool is_agreed(ErrorKind kind) {
+  return kind == ErrorKind::cancelled || kind == ErrorKind::unsupported;
+}
+
 // Whether this is how LibTorch tells that another rank cannot be reached, rather than a failure of this rank's own.
 [[nodiscard]] bool is_of_connection(const Error& error);
 

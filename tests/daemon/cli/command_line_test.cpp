@@ -254,15 +254,21 @@ TEST(RunOptions, RanksAreTunedAndTrained) {
   EXPECT_EQ(trained.code, 0) << trained.err;
 }
 
-// All processes of a launcher have the same parent; here they come one after the other.
+// All processes of a launcher are below it; here they come one after the other.
 TEST(RunOptions, ALauncherOfSeveralProcessesGetsOneRun) {
   Scene scene;
   scene.set("WORLD_SIZE=2");
   scene.set("LOCAL_WORLD_SIZE=2");
   scene.set("RANK=0");
-  EXPECT_EQ(scene.run({"--ranks", "3"}).code, 2);
+  const Outcome other = scene.run({"--ranks", "3", "--budget", "0s"});
+  EXPECT_EQ(other.code, 0) << other.err;
+  EXPECT_THAT(other.err, Not(HasSubstr("torchrun has started")));
+  EXPECT_EQ(scene.fake().requests("load").front().at("recipe").at("train").at("ranks"), 3);
+  scene.fake().forget_requests();
   const Outcome first = scene.run({"--budget", "0s"});
   EXPECT_EQ(first.code, 0) << first.err;
+  EXPECT_THAT(first.err,
+              HasSubstr("torchrun has started 2 processes: this run trains with 2 ranks"));
   EXPECT_EQ(scene.fake().requests("hello").front().at("recipe").at("train").at("ranks"), 2);
   scene.fake().forget_requests();
   scene.set("RANK=1");
@@ -274,6 +280,17 @@ TEST(RunOptions, ALauncherOfSeveralProcessesGetsOneRun) {
   const Outcome many = scene.run({"--budget", "0s"});
   EXPECT_EQ(many.code, 2);
   EXPECT_THAT(many.err, HasSubstr("several machines"));
+}
+
+TEST(RunOptions, ALauncherOfTooManyProcessesIsRefused) {
+  Scene scene;
+  scene.set("WORLD_SIZE=65");
+  scene.set("LOCAL_WORLD_SIZE=65");
+  scene.set("RANK=0");
+  const Outcome outcome = scene.run({"--budget", "0s"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("torchrun has started 65 processes, and a run has 64 ranks"));
+  EXPECT_TRUE(scene.fake().requests().empty());
 }
 
 TEST(Check, RefusesRanksOnAGpu) {

@@ -123,6 +123,30 @@ TEST_F(TrainingLogTest, OfALongerTrainingDropsNothing) {
   EXPECT_THAT(steps_of(read_training_log(file_, "r-3", {"r-2"})), ElementsAre(21));
 }
 
+// With larger batches the same place has a smaller number of steps.
+TEST_F(TrainingLogTest, GoesOnWithBatchesOfAnotherSize) {
+  const auto told = [](std::int64_t step, std::int64_t samples) {
+    Json progress = step_told(step);
+    progress["samples"] = samples;
+    return progress;
+  };
+  {
+    TrainingLog log = open("r-1");
+    EXPECT_TRUE(log.add(told(10, 200), 1, seconds(1)));
+    EXPECT_TRUE(log.add(told(20, 400), 2, seconds(2)));
+    EXPECT_TRUE(log.add({{"evaluation", {{"epoch", 1}, {"accuracy", 0.75}}}}, 3, seconds(2)));
+    EXPECT_TRUE(log.add(told(30, 600), 4, seconds(3)));
+  }
+  {
+    // From the checkpoint of step 20, which is step 10 of this size.
+    TrainingLog log = open("r-1");
+    EXPECT_TRUE(log.add(told(11, 440), 5, seconds(1)));
+  }
+  const std::vector<Json> lines = read_training_log(file_, "r-1");
+  EXPECT_THAT(steps_of(lines), ElementsAre(10, 20, 20, 11));
+  EXPECT_EQ(lines[2].at("samples"), 400);
+}
+
 TEST_F(TrainingLogTest, SaysThatItCannotBeWritten) {
   const auto log = TrainingLog::open(folder_ / "none/training.jsonl", "r-1");
   ASSERT_FALSE(log);

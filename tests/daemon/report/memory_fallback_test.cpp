@@ -57,10 +57,23 @@ TEST(MemoryFallback, IsToldBesideTheTraining) {
   EXPECT_THAT(text, Not(HasSubstr("slow     ")));
 }
 
+TEST(MemoryFallback, KnowsWhenOtherProgramsHadTheMemory) {
+  storage::RunRow run = kept_run();
+  EXPECT_FALSE(is_memory_taken_by_others(run));
+  add_fallback(batches_of(256), {ErrorKind::out_of_memory, "full", "", "use smaller batches"}, 7,
+               run);
+  EXPECT_FALSE(is_memory_taken_by_others(run));
+  add_fallback(batches_of(128),
+               {ErrorKind::out_of_memory, "full", "", "end the other programs on this GPU"}, 8,
+               run);
+  EXPECT_TRUE(is_memory_taken_by_others(run));
+}
+
 TEST(MemoryFallback, ThatCannotBeReadIsNone) {
   storage::RunRow run = kept_run();
   run.training = {{kFallbacks, "odd"}};
   EXPECT_EQ(trained_configuration(run), run.best);
+  EXPECT_FALSE(is_memory_taken_by_others(run));
   run.training = {{kFallbacks, Json::array({1})}};
   EXPECT_EQ(trained_configuration(run), run.best);
 }

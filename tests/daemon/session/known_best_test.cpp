@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/machine/machine.hpp"
+#include "daemon/report/memory_fallback.hpp"
 #include "tests/base/temporary_folder.hpp"
 #include "tests/daemon/queue/submission_sample.hpp"
 
@@ -136,12 +137,14 @@ TEST_F(KnownBest, OfASearchThatWasCutIsSearchedFurther) {
 // A run of the same job whose training was checked.
 class RefusedBest : public KnownBest {
  protected:
-  void add_checked_run(const std::string& id, const Configuration& best, const Json& check) {
+  void add_checked_run(const std::string& id, const Configuration& best, const Json& check,
+                       const Json& fallbacks = {}) {
     add_run(id, kLong, best, std::nullopt);
     storage::RunRow run = *history_->run(id);
     run.state = storage::RunState::finished;
     run.best = best;
     run.training["check"] = check;
+    if (!fallbacks.is_null()) run.training[kFallbacks] = fallbacks;
     EXPECT_TRUE(history_->update_run(run));
   }
   static Json failed_with(const Configuration& refused) {
@@ -182,6 +185,18 @@ TEST_F(RefusedBest, CountsByTheNewestCheckOfIt) {
   EXPECT_THAT(take_over(kLong), IsEmpty());
   EXPECT_THAT(input_.refused, IsEmpty());
   EXPECT_EQ(input_.known_best, start_.with(workers_));
+}
+
+// What was checked is what was trained: after a shortage of memory that is not what was kept.
+TEST_F(RefusedBest, IsNotExcusedByATrainingWithoutIt) {
+  add_checked_run("r-20261121-000001", start_.with(workers_), failed_with(workers_));
+  storage::RunRow fell_back = run_of("r-20261121-000002", kLong);
+  fell_back.best = start_.with(workers_);
+  add_fallback(start_, {ErrorKind::out_of_memory, "full", "", ""}, 7, fell_back);
+  add_checked_run(fell_back.id.text, fell_back.best, Json{{"passed", true}},
+                  fell_back.training.at(kFallbacks));
+  take_over(kLong);
+  EXPECT_THAT(input_.refused, testing::ElementsAre(workers_));
 }
 
 }  // namespace

@@ -104,5 +104,23 @@ TEST(OtherBatchSize, DoesNotEvaluateAnEpochAgain) {
   EXPECT_THAT(rest.evaluated_epochs, testing::ElementsAre(2));
 }
 
+// After 20 samples of the second epoch an epoch still has four steps of 45: counted in these it has not begun.
+TEST(OtherBatchSize, DoesNotEvaluateWithinAnEpoch) {
+  const Folder folder;
+  const TrainRequest request{
+      .checkpoint_path = folder / "c", .resume = true, .takes_other_batch_size = true};
+  bool is_second = false;
+  const auto look = [&](const Json& frame) {
+    if (!member(frame, "evaluation").is_null()) is_second = true;
+  };
+  const OtherBatchTraining first = train_with(
+      20, request, [&] { return is_second; }, look);
+  ASSERT_TRUE(first.summary.was_cancelled);
+  EXPECT_EQ(first.summary.steps, 11);
+  EXPECT_THAT(first.evaluated_epochs, testing::ElementsAre(1));
+  const OtherBatchTraining rest = train_with(45, request);
+  EXPECT_THAT(rest.evaluated_epochs, testing::ElementsAre(2));
+}
+
 }  // namespace
 }  // namespace autotuned::trainer

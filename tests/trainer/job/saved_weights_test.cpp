@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -75,6 +76,29 @@ TEST(SavedWeights, LeaveTheNewestAndWhatIsNotTheirs) {
                                    "model_step_100000000000000000000.pt", "model_epoch_x.pt",
                                    "model_step_30.pt.part", "notes.txt"));
   SavedWeights(recipe, 20, 10).remove_old(folder / "none");
+}
+
+// Steps of smaller batches come before it went on with larger ones.
+TEST(SavedWeights, AreOldByTheTimeOfWriting) {
+  const Folder folder;
+  std::filesystem::create_directory(folder / "w");
+  const std::filesystem::file_time_type begin(std::chrono::hours(1));
+  const auto write = [&](const char* name, int minute) {
+    const std::filesystem::path file = folder / ("w/" + std::string(name));
+    std::ofstream(file) << "x";
+    std::filesystem::last_write_time(file, begin + std::chrono::minutes(minute));
+  };
+  write("model_step_90.pt", 1);
+  write("model_step_120.pt", 2);
+  write("model_step_45_ema.pt", 1);
+  write("model_step_45.pt", 3);
+  write("model_step_60.pt", 4);
+  write("model_step_90_ema.pt", 9);
+  recipes::Recipe recipe = saving({}, 15);
+  recipe.kept_saves = 2;
+  SavedWeights(recipe, 40, 10).remove_old(folder / "w");
+  EXPECT_THAT(names_in(folder / "w"),
+              UnorderedElementsAre("model_step_45.pt", "model_step_45_ema.pt", "model_step_60.pt"));
 }
 
 TEST(SavedWeights, OfATrainingInSteps) {

@@ -69,6 +69,13 @@ TEST(RankGroup, SaysWhoCannotReachTheOthers) {
   EXPECT_THAT(group.error().what, testing::HasSubstr("rank 0 of 2 cannot reach the others"));
 }
 
+TEST(RankGroup, GoesOnAfterWhatAllRefuseOrStop) {
+  EXPECT_TRUE(is_agreed(ErrorKind::cancelled));
+  EXPECT_TRUE(is_agreed(ErrorKind::unsupported));
+  EXPECT_FALSE(is_agreed(ErrorKind::out_of_memory));
+  EXPECT_FALSE(is_agreed(ErrorKind::corrupt));
+}
+
 TEST(RankGroup, TellsAConnectionFromOtherErrors) {
   EXPECT_FALSE(is_of_connection({ErrorKind::invalid, "the loss is not finite at step 3", "", ""}));
   EXPECT_TRUE(

@@ -121,6 +121,30 @@ TEST_F(SeveralRanks, FailTogether) {
   EXPECT_THAT(failed.error().what, HasSubstr("the loss is not finite at step"));
 }
 
+// The other one does not wait for it, whatever is wrong with the file.
+TEST_F(SeveralRanks, EndWhenOneCannotReadAFileOfItsShare) {
+  const std::filesystem::path data = tests::source_folder() / "tests/trainer/input/data";
+  recipes::Recipe pictures = recipe(2);
+  pictures.data = {"image_files", {{"files", (folder_ / "*/*.jpg").string()}}};
+  pictures.input = {{"decode", Json::object()}, {"to_float", Json::object()}};
+  pictures.evaluation.reset();
+  pictures.train.batch_size = 2;
+  pictures.train.epochs = kManyEpochs;
+  for (const char* name : {"ant", "cat"}) {
+    std::filesystem::create_directory(folder_ / name);
+    for (const char* file : {"1.jpg", "2.jpg", "3.jpg", "4.jpg"})
+      std::filesystem::copy_file(data / "420_16x32.jpg", folder_ / name / file);
+  }
+  TrainerClient client = start(pictures);
+  std::filesystem::copy_file(data / "cmyk.jpg", folder_ / "cat/3.jpg",
+                             std::filesystem::copy_options::overwrite_existing);
+  const auto failed = train(client, pictures);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().kind, ErrorKind::corrupt);
+  EXPECT_THAT(failed.error().message(), HasSubstr("cat/3.jpg"));
+  EXPECT_THAT(failed.error().message(), HasSubstr("CMYK"));
+}
+
 TEST_F(SeveralRanks, RefuseWhatTheyCannotDoYet) {
   TrainerClient client = start(recipe(2));
   recipes::Recipe few = recipe(4);
