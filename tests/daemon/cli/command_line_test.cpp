@@ -249,7 +249,7 @@ TEST(RunOptions, RanksAreTunedAndTrained) {
   const Outcome tuned = scene.run({"--ranks", "2"});
   EXPECT_EQ(tuned.code, 0) << tuned.err;
   EXPECT_FALSE(scene.fake().requests("run").empty());
-  EXPECT_EQ(scene.fake().requests("hello").front().at("recipe").at("train").at("ranks"), 2);
+  EXPECT_EQ(scene.fake().requests("load").front().at("ranks"), 2);
   const Outcome trained = scene.run({"--ranks", "2", "--budget", "0s"});
   EXPECT_EQ(trained.code, 0) << trained.err;
 }
@@ -263,13 +263,13 @@ TEST(RunOptions, ALauncherOfSeveralProcessesGetsOneRun) {
   const Outcome other = scene.run({"--ranks", "3", "--budget", "0s"});
   EXPECT_EQ(other.code, 0) << other.err;
   EXPECT_THAT(other.err, Not(HasSubstr("torchrun has started")));
-  EXPECT_EQ(scene.fake().requests("load").front().at("recipe").at("train").at("ranks"), 3);
+  EXPECT_EQ(scene.fake().requests("load").front().at("ranks"), 3);
   scene.fake().forget_requests();
   const Outcome first = scene.run({"--budget", "0s"});
   EXPECT_EQ(first.code, 0) << first.err;
   EXPECT_THAT(first.err,
               HasSubstr("torchrun has started 2 processes: this run trains with 2 ranks"));
-  EXPECT_EQ(scene.fake().requests("hello").front().at("recipe").at("train").at("ranks"), 2);
+  EXPECT_EQ(scene.fake().requests("load").front().at("ranks"), 2);
   scene.fake().forget_requests();
   scene.set("RANK=1");
   const Outcome second = scene.run({"--budget", "0s"});

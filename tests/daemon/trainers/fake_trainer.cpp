@@ -255,7 +255,10 @@ class FakeTrainer {
   }
 
   void misbehave(const std::string& name, Json fields = Json::object()) {
-    fields.erase("recipe");
+    if (fields.contains("recipe")) {
+      fields["ranks"] = fields["recipe"].value("train", Json::object()).value("ranks", Json());
+      fields.erase("recipe");
+    }
     const Json fault = behaviour_.fault_at(name, configuration_, fields);
     if (fault.is_null()) return;
     const std::string kind = fault.at("do");
