@@ -153,8 +153,7 @@ Field evaluate_field() {
                {.key = "best_by",
                 .type = choice,
                 .summary = "The figure by which one evaluation is better than another.",
-                .default_in_words =
-                    "accuracy; numbers and tokens: loss; tags: f1; masks: miou",
+                .default_in_words = "accuracy; numbers and tokens: loss; tags: f1; masks: miou",
                 .choices = {"accuracy", "loss", "mae", "r2", "f1", "miou"}},
                {.key = "save_best",
                 .type = boolean,

@@ -57,7 +57,8 @@ struct ToldJobs {
 struct QueueLimits {
   std::size_t waiting = 1000;  // more submissions are refused
   std::size_t ended = 200;     // older ones are forgotten
-  int starts_in_turn = 12;     // after so many failed starts in a row, other jobs of its device go first
+  int starts_in_turn =
+      12;  // after so many failed starts in a row, other jobs of its device go first
 };
 
 class Queue {

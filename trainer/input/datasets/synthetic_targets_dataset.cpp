@@ -55,9 +55,11 @@ class SyntheticTargetsDataset final : public Dataset {
     const SampleShape& shape = made_.shape;
     std::size_t at = 0;
     for (int row = 0; row < shape.channels * shape.height; ++row) {
-      const int cell_row = row / shape.height * kTargetGrid + row % shape.height * kTargetGrid / shape.height;
+      const int cell_row =
+          row / shape.height * kTargetGrid + row % shape.height * kTargetGrid / shape.height;
       for (int x = 0; x < shape.width; ++x, ++at) {
-        const auto cell = static_cast<std::size_t>(cell_row * kTargetGrid + x * kTargetGrid / shape.width);
+        const auto cell =
+            static_cast<std::size_t>(cell_row * kTargetGrid + x * kTargetGrid / shape.width);
         out[at] = static_cast<std::uint8_t>((out[at] + cells[cell]) / 2);
       }
     }
@@ -80,7 +82,8 @@ class SyntheticTargetsDataset final : public Dataset {
   }
 
   [[nodiscard]] std::vector<unsigned> brightness(std::int64_t index) const {
-    std::vector<double> sums(static_cast<std::size_t>(made_.shape.channels) * kTargetGrid * kTargetGrid);
+    std::vector<double> sums(static_cast<std::size_t>(made_.shape.channels) * kTargetGrid *
+                             kTargetGrid);
     for (int k = 0; k < made_.classes; ++k) {
       const double amount = value(index, static_cast<std::uint64_t>(k));
       const RandomStream directions(made_.seed, stream_of(k, kDirections));
