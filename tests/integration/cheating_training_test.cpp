@@ -45,7 +45,7 @@ class CheatingTraining : public testing::TestWithParam<Cheat> {
         "data: {plugin: tiny, samples: 2048}\ninput:\n  - scale: {by: 1/255}\n"
         "optimizer: {type: sgd, lr: 0.1}\ntrain: {epochs: 2, batch_size: 32}\n"
         "evaluate: {data: {plugin: tiny, samples: 256}, every: end}\n"
-        "tune: {plugins: [cheats], budget: 30s, allow: [numerics]}\noutput: {dir: '" +
+        "tune: {plugins: [cheats], budget: 60s, allow: [numerics]}\noutput: {dir: '" +
             (scene_.folder() / "out").string() + "'}\n");
   }
 
