@@ -28,7 +28,6 @@ constexpr nanoseconds kMostReserve = seconds(20);
 constexpr int kReserveShare = 5;  // of the whole budget
 constexpr int kReservePairs = 10;
 constexpr int kLargeGainShare = 2;  // of what is left: others wait for their trials
-constexpr int kReserveProcessPairs = 8;
 // The guard against plugins that never run out of proposals that cost no time.
 constexpr std::size_t kMostTrials = 200;
 
@@ -95,7 +94,8 @@ Result<SearchEnd> Search::run() {
     }
     end_.is_budget_spent = false;
     const std::optional<Next> next = next_trial();
-    end_.is_complete = proposals_.empty();  // a second look is at what was tried
+    // A second look is at what was tried. What a plugin that failed would have proposed, nobody knows.
+    end_.is_complete = proposals_.empty() && left_out_.empty();
     if (!next) {
       for (const Candidate* candidate : pending())
         end_.untried.push_back({candidate->plugin, incumbent_->configuration(), candidate->change});

@@ -18,6 +18,9 @@
 
 namespace autotuned::tuner {
 
+// So many pairs of fresh processes have time after a trial, for the confirmation.
+inline constexpr int kReserveProcessPairs = 8;
+
 // A proposal that had no trial when the budget was spent.
 struct UntriedProposal {
   std::string plugin;
@@ -26,8 +29,9 @@ struct UntriedProposal {
 };
 
 struct SearchEnd {
-  bool is_budget_spent = false;               // something was left to try, but no budget
-  bool is_complete = false;                   // no proposal was left untried
+  bool is_budget_spent = false;  // something was left to try, but no budget
+  // No proposal was left untried, and no plugin was left out because it failed.
+  bool is_complete = false;
   std::vector<UntriedProposal> untried = {};  // the most promising first
 };
 

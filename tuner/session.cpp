@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -13,6 +15,7 @@
 #include "tuner/candidates.hpp"
 #include "tuner/confirmation.hpp"
 #include "tuner/diagnosis.hpp"
+#include "tuner/evidence.hpp"
 #include "tuner/incumbent.hpp"
 #include "tuner/search.hpp"
 #include "tuner/trial_series.hpp"
@@ -22,12 +25,14 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Whether the time ended a trial before the fewest pairs of a verdict, and no later trial of the change had more. One that
-// needs fresh processes may have had time for its first look only.
-bool is_left_open(const TrialRecord& trial, const std::vector<TrialRecord>& trials) {
-  const auto is_open = [](const TrialRecord& one) {
+// Whether the time ended a trial before it decided on a gain that is worth having, and no later
+// trial of the change decided. So it is of one that had less than any verdict takes, whatever its
+// pairs say: a first look at fresh processes alone, or fewer pairs of blocks than an interval has.
+bool is_left_open(const TrialRecord& trial, const std::vector<TrialRecord>& trials,
+                  double min_gain_ratio) {
+  const auto is_open = [=](const TrialRecord& one) {
     return one.kind == TrialKind::proposal && one.rejection == RejectionReason::undecided_in_time &&
-           (one.process_pairs == 1 ||
+           (one.estimate.ratio >= 1.0 + min_gain_ratio || one.process_pairs == 1 ||
             (one.process_pairs == 0 && one.estimate.low <= 0.0 && one.estimate.ratio > 1.0));
   };
   return is_open(trial) && std::ranges::none_of(trials, [&](const TrialRecord& later) {
@@ -35,6 +40,36 @@ bool is_left_open(const TrialRecord& trial, const std::vector<TrialRecord>& tria
                   later.reference == trial.reference && later.change == trial.change &&
                   !is_open(later) && later.verdict != Verdict::interrupted;
          });
+}
+
+// What it would have confirmed is as good as untried: the next run of the job tries it again.
+bool is_open_confirmation(const TrialRecord& trial) {
+  return trial.kind == TrialKind::confirmation &&
+         trial.rejection == RejectionReason::undecided_in_time;
+}
+
+const char* budget_name(bool is_script) {
+  return is_script ? "--budget" : "tune.budget";
+}
+
+// Of one trial, with the baseline before it and the confirmation after it, where every block is as
+// short as can be.
+nanoseconds least_budget() {
+  constexpr int kBaselinePairs = 3;
+  return (kBaselinePairs + kLeastTrialPairs + kConfirmationPairs) * 2 *
+         BlockRequest{}.minimum_duration;
+}
+
+// Pairs of fresh processes of one trial and its confirmation: the first look, the fewest that
+// decide, and those for which a search leaves time.
+int least_process_pairs() {
+  return 1 + fastest_test(accept_error_ratio_after(0)).fewest_pairs + kReserveProcessPairs;
+}
+
+// The blocks of a pair that decides take half as long as its two starts, or longer.
+nanoseconds least_budget_of_processes(nanoseconds start_time) {
+  return (2 * least_process_pairs() + fastest_test(accept_error_ratio_after(0)).fewest_pairs) *
+         start_time;
 }
 
 class Session {
@@ -156,15 +191,17 @@ Result<void> Session::verify_known_best() {
   return verify(*input_, *budget_, series_, input_->starting.with(known.change), known.reason);
 }
 
-// What one trial of a knob that is switched live needs, with what comes before it and the confirmation after it.
+// What one trial of a knob that is switched live needs, with what comes before it and the
+// confirmation after it. By now it is known how long blocks take.
 void Session::warn_of_budget() {
+  if (budget_->whole() < least_budget()) return;  // that was said before the baseline
   const nanoseconds needed = budget_->elapsed() + series_.least_time(CeilingPlan{}.pairs + 1) +
                              series_.least_time(kLeastTrialPairs) +
                              series_.least_time(kConfirmationPairs);
   if (needed <= budget_->whole()) return;
   ledger_->warned(fmt::format("{} {} is too small for one trial here: about {} are needed",
-                              input_->is_script ? "--budget" : "tune.budget",
-                              format_duration(budget_->whole()), format_duration(needed)));
+                              budget_name(input_->is_script), format_duration(budget_->whole()),
+                              format_duration(needed)));
 }
 
 Result<SearchEnd> Session::search_or_go_on(bool is_searched) {
@@ -211,7 +248,8 @@ SessionOutcome Session::outcome_of(const TrialRecord* decisive, const SearchEnd&
   outcome.untried = end.untried;
   outcome.tuning_time = tuning_time;
   const bool is_cut_short = std::ranges::any_of(outcome.trials, [&](const TrialRecord& trial) {
-    return is_left_open(trial, outcome.trials);
+    return is_open_confirmation(trial) ||
+           is_left_open(trial, outcome.trials, input_->recipe.tune.min_gain_ratio);
   });
   outcome.is_budget_spent = end.is_budget_spent || is_cut_short;
   outcome.is_complete = end.is_complete && !is_cut_short;
@@ -228,7 +266,33 @@ SessionOutcome unsearched(const SessionInput& input) {
   return outcome;
 }
 
+// Before the baseline, where there will be a search.
+void warn_before_baseline(const SessionInput& input, Ledger& ledger) {
+  if (!input.earlier.empty() || (input.known_best && input.is_known_best_complete)) return;
+  const std::string warning =
+      budget_warning(input.recipe.tune.budget, input.is_script, input.start_time, "about");
+  if (!warning.empty()) ledger.warned(warning);
+}
+
 }  // namespace
+
+std::string budget_warning(nanoseconds budget, bool is_script, nanoseconds start_time,
+                           std::string_view how_exact) {
+  if (budget <= nanoseconds{0}) return {};
+  const std::string said =
+      fmt::format("{} {} is too small for ", budget_name(is_script), format_duration(budget));
+  if (budget < least_budget()) {
+    return said + fmt::format("one trial here: at least {} are needed, more where steps are slow",
+                              format_duration(least_budget()));
+  }
+  // Nothing starts a script again.
+  const nanoseconds needed = least_budget_of_processes(start_time);
+  if (is_script || needed <= budget) return {};
+  return said + fmt::format(
+                    "a change that needs processes of its own: a trial and its confirmation take "
+                    "{} {}, for {} starts of a trainer; only changes without a restart are decided",
+                    how_exact, format_duration(needed), 2 * least_process_pairs());
+}
 
 Result<SessionOutcome> run_session(const SessionInput& input, TrainingBackend& backend,
                                    Advisors& advisors, Ledger& ledger, const Clock& clock) {
@@ -238,6 +302,7 @@ Result<SessionOutcome> run_session(const SessionInput& input, TrainingBackend& b
                      .trials_expected = 0,
                      .budget = budget.whole(),
                      .budget_spent = budget.elapsed()});
+  warn_before_baseline(input, ledger);
   const auto baseline = measure_baseline(input, backend, ledger, clock);
   if (!baseline) return forward_error(baseline);
   return Session(input, *baseline, budget, backend, advisors, ledger, clock).run();

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <chrono>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -31,11 +33,20 @@ struct SessionOutcome {
   std::chrono::nanoseconds tuning_time{0};
   bool is_searched = true;  // false: the budget is 0 and nothing was measured
   bool is_budget_spent = false;
-  bool is_complete = false;  // no proposal was left untried
+  // No proposal was left untried, no gain was left undecided, and every plugin answered.
+  bool is_complete = false;
   // Proposals for which no budget was left, the most promising first.
   std::vector<UntriedProposal> untried;
   bool is_from_history = false;  // SessionInput::known_best was verified
 };
+
+// What to say of a budget before anything is measured: that it is too small for one trial, or for one
+// of a change that needs processes of its own; "" if it is neither. `start_time`: the time to start a
+// trainer and load the recipe, or as much of it as is known; 0: nothing is. `how_exact` stands before
+// the time that is needed: "about", "at least".
+[[nodiscard]] std::string budget_warning(std::chrono::nanoseconds budget, bool is_script,
+                                         std::chrono::nanoseconds start_time,
+                                         std::string_view how_exact);
 
 // Runs to the end of tuning. With a budget of 0 it measures nothing and returns the starting configuration,
 // because a stored one would have to be verified first. ErrorKind::cancelled: somebody asked the job to stop;

@@ -58,12 +58,13 @@ nanoseconds most_time_of(const TrialPlan& plan, nanoseconds pair_time) {
   return plan.most_time - std::max(nanoseconds{0}, missing);
 }
 
-// The most time for the blocks of a pair of processes that took `starting` to start. A trial that needs so many pairs has
-// time for them, as far as half of what starting takes allows. Beyond twice of that, more processes tell more than more
-// blocks.
-nanoseconds time_for_blocks(nanoseconds most_time, nanoseconds starting) {
+// The most time for the blocks of a pair of processes that took `starting` to start. A trial that
+// needs so many pairs, or as many as a verdict takes (`fewest`), has time for them, as far as half of
+// what starting takes allows. Beyond twice of that, more processes tell more than more blocks.
+nanoseconds time_for_blocks(nanoseconds most_time, nanoseconds starting, int fewest) {
   constexpr int kWantedProcessPairs = 10;
-  return std::clamp(most_time / kWantedProcessPairs - starting, starting / 2, 2 * starting);
+  return std::clamp(most_time / std::max(kWantedProcessPairs, fewest) - starting, starting / 2,
+                    2 * starting);
 }
 
 double half_width_ratio(const Estimate& estimate) {
@@ -223,7 +224,8 @@ Result<void> TrialRunner::look_first(Course& course) {
   auto ready = make_ready(course, ProcessChoice::fresh, course.toss());
   if (!ready || course.is_over()) return ready;
   const nanoseconds started = clock_->now();
-  process_pair_time_ = std::max(process_pair_time_, started - before);
+  course.starting = started - before;
+  process_pair_time_ = std::max(process_pair_time_, course.starting);
   course.measurement.begin_process_pair(/*is_evidence=*/false);
   for (int pair = 0; pair < kFirstLookPairs; ++pair) {
     auto measured = measure_pair(course);
@@ -247,13 +249,17 @@ Result<void> TrialRunner::measure_processes(Course& course) {
     if (!looked || course.is_over()) return looked;
   }
   const int fewest = fastest_test(plan.rules.accept_error_ratio).fewest_pairs;
-  if (plan.has_first_look && fewest * process_pair_time_ > plan.most_time) {
-    decide_trial(*course.trial, course.measurement, plan.is_watched_for_stalls, false);
-    course.trial->reason += fmt::format(
-        "; a verdict takes {} in fresh processes, the budget has no more than {} for it",
-        format_duration(fewest * process_pair_time_),
-        format_duration(std::max(nanoseconds{0}, plan.most_time)));
-    return {};
+  if (plan.has_first_look) {
+    // With the blocks: without them a trial would begin that cannot end.
+    const nanoseconds needed =
+        fewest * (course.starting + time_for_blocks(plan.most_time, course.starting, fewest));
+    if (needed > plan.most_time) {
+      decide_trial(*course.trial, course.measurement, plan.is_watched_for_stalls, false);
+      course.trial->reason += fmt::format(
+          "; a verdict takes {} in fresh processes, the budget has no more than {} for it",
+          format_duration(needed), format_duration(std::max(nanoseconds{0}, plan.most_time)));
+      return {};
+    }
   }
   const double promising = std::log1p(kPromisingShare * plan.rules.min_gain_ratio);
   const nanoseconds started = clock_->now();
@@ -279,7 +285,7 @@ Result<void> TrialRunner::measure_processes(Course& course) {
       const nanoseconds taken = clock_->now() - begin;
       pair_time_ = std::max(nanoseconds(1), taken / pair);
       if (pair < kFewestBlockPairs) continue;
-      if (taken + pair_time_ > time_for_blocks(plan.most_time, starting)) break;
+      if (taken + pair_time_ > time_for_blocks(plan.most_time, starting, fewest)) break;
       if (pair >= kFewestToKnow && course.measurement.process_error_ratio() <= kWantedErrorRatio) {
         break;
       }

@@ -103,6 +103,7 @@ class TrialRunner {
     const TrialPlan* plan;
     std::mt19937_64 coins;
     Measurement measurement;
+    std::chrono::nanoseconds starting{0};  // of the two processes of the first look
     bool is_hopeless = false;          // measuring ended early because it did not look like a gain
     bool has_reference_fault = false;  // the error is one of the reference, not of the ledger
   };

@@ -12,6 +12,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -164,7 +165,8 @@ TEST(Keeping, WhatDoesNotFitIntoTheBudgetIsPassedOver) {
   EXPECT_EQ(outcome->best.integer("loader.workers"), 2);
   EXPECT_TRUE(outcome->is_budget_spent) << "something was left untried";
   EXPECT_EQ(outcome->trials[0].plugin, "live");
-  EXPECT_THAT(simulation.ledger.warnings, IsEmpty());
+  EXPECT_THAT(simulation.ledger.warnings,
+              ElementsAre(HasSubstr("too small for a change that needs processes of its own")));
 }
 
 TEST(Keeping, AFirstLookThatLeavesNoTimeIsToldAsUndecided) {
@@ -180,6 +182,51 @@ TEST(Keeping, AFirstLookThatLeavesNoTimeIsToldAsUndecided) {
   EXPECT_THAT(outcome->trials[0].reason, HasSubstr("in fresh processes, the budget has no more"));
   EXPECT_EQ(outcome->best.integer("loader.workers"), 2);
   EXPECT_TRUE(outcome->is_budget_spent);
+  EXPECT_FALSE(outcome->is_complete);
+}
+
+// After the first look each process takes five times as long to start: some pairs of them, and no verdict.
+TEST(Keeping, ProcessesThatTheTimeCutShortLeaveTheSearchIncomplete) {
+  Simulation simulation;
+  add_restart_and_live(simulation);
+  simulation.advisors.plugins.erase("live");
+  simulation.input.recipe.tune.budget = seconds(120);
+  int fresh = 0;
+  simulation.job.start_fault = [&](const Configuration&,
+                                   ProcessChoice process) -> std::optional<Error> {
+    if (process == ProcessChoice::fresh && ++fresh > 2) {
+      simulation.job.start_duration = seconds(10);
+    }
+    return std::nullopt;
+  };
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome);
+  ASSERT_FALSE(outcome->trials.empty());
+  const TrialRecord& trial = outcome->trials[0];
+  EXPECT_EQ(trial.rejection, RejectionReason::undecided_in_time) << trial.reason;
+  EXPECT_GE(trial.process_pairs, 2);
+  EXPECT_LE(trial.process_pairs, 7);
+  EXPECT_FALSE(outcome->is_complete);
+  EXPECT_TRUE(outcome->is_budget_spent);
+}
+
+// Faster by the median in all of its pairs, which are too few to show rare stalls.
+TEST(Keeping, TooFewPairsForRareStallsLeaveTheSearchIncomplete) {
+  Simulation simulation;
+  simulation.input.recipe.tune.budget = seconds(12);
+  simulation.advisors.plugins["live"] = once({{"loader.workers", 2}}, 1.9);
+  simulation.job.noise = 0.001;
+  simulation.job.rate = [](const Configuration& configuration) {
+    return 1000.0 * faster_with(configuration, "loader.workers", std::int64_t{2}, 1.05);
+  };
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome);
+  ASSERT_FALSE(outcome->trials.empty());
+  EXPECT_EQ(outcome->trials[0].rejection, RejectionReason::undecided_in_time)
+      << outcome->trials[0].reason;
+  EXPECT_GT(outcome->trials[0].estimate.low, 1.0);
+  EXPECT_THAT(outcome->trials[0].reason, HasSubstr("fewer can miss rare stalls"));
+  EXPECT_FALSE(outcome->is_complete);
 }
 
 // Fewer pairs than any verdict takes: the search is not over, and the next run of the job goes on with it.
@@ -213,7 +260,41 @@ TEST(Keeping, ABudgetForNoTrialIsSaidBeforehand) {
   ASSERT_TRUE(outcome);
   EXPECT_TRUE(outcome->is_budget_spent);
   EXPECT_THAT(simulation.ledger.warnings,
-              Contains(HasSubstr("is too small for one trial here: about ")));
+              ElementsAre(HasSubstr("is too small for one trial here: at least ")));
+}
+
+// By the baseline it is known that steps are slow.
+TEST(Keeping, ABudgetForNoTrialOfSlowStepsIsSaidAfterTheBaseline) {
+  Simulation simulation;
+  simulation.input.recipe.tune.budget = seconds(20);
+  simulation.job.step_ns = 1'500'000'000;
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome);
+  EXPECT_THAT(simulation.ledger.warnings,
+              ElementsAre(HasSubstr("is too small for one trial here: about ")));
+}
+
+TEST(Keeping, WhatABudgetDoesNotSufficeForIsKnownBeforeTheBaseline) {
+  EXPECT_EQ(budget_warning(seconds(0), false, seconds(1), "about"), "") << "nothing is measured";
+  EXPECT_EQ(budget_warning(seconds(39), false, seconds(1), "about"), "");
+  EXPECT_EQ(budget_warning(seconds(38), true, seconds(1), "about"), "") << "a script starts once";
+  EXPECT_EQ(budget_warning(seconds(38), false, seconds(0), "about"), "");
+  EXPECT_EQ(
+      budget_warning(seconds(38), false, seconds(1), "at least"),
+      "tune.budget 38.0 s is too small for a change that needs processes of its own: a trial and "
+      "its confirmation take at least 39.0 s, for 32 starts of a trainer; only changes without a "
+      "restart are decided");
+  EXPECT_THAT(budget_warning(seconds(2), true, seconds(0), "about"),
+              HasSubstr("--budget 2.0 s is too small for one trial here: at least 4.2 s"));
+}
+
+// Nothing is searched: what it would not suffice for is not tried.
+TEST(Keeping, ABudgetThatVerifiesWhatIsKnownIsNotTooSmall) {
+  Simulation simulation;
+  simulation.input.known_best = simulation.input.starting;
+  simulation.input.recipe.tune.budget = seconds(2);
+  ASSERT_TRUE(simulation.run());
+  EXPECT_THAT(simulation.ledger.warnings, IsEmpty());
 }
 
 TEST(Keeping, AConfirmationOfARestartKnobIsOfFreshProcesses) {

@@ -79,6 +79,65 @@ TEST(KnownBest, ABudgetThatIsTooSmallLeavesTheSearchIncomplete) {
   EXPECT_FALSE(outcome->is_complete);
 }
 
+// The gain that its trial has shown is hidden by noise as soon as it is confirmed.
+void hide_from_confirmation(Simulation& simulation) {
+  simulation.advisors.plugins["loading"] = once({{"loader.workers", 2}}, 1.5);
+  simulation.input.recipe.tune.budget = std::chrono::seconds(20);
+  simulation.job.fault = [&simulation](const Configuration&) -> std::optional<Error> {
+    for (const auto& [number, trial] : simulation.ledger.trials) {
+      if (trial.kind == TrialKind::confirmation) simulation.job.noise = 0.6;
+    }
+    return std::nullopt;
+  };
+  simulation.job.rate = [&simulation](const Configuration& configuration) {
+    const bool is_hidden = simulation.job.noise > 0.1;
+    return 1000.0 *
+           faster_with(configuration, "loader.workers", std::int64_t{2}, is_hidden ? 1.1 : 1.5);
+  };
+}
+
+TEST(KnownBest, AConfirmationThatItsTimeCutShortLeavesTheSearchIncomplete) {
+  Simulation first;
+  hide_from_confirmation(first);
+  const auto cut = first.run();
+  ASSERT_TRUE(cut);
+  ASSERT_EQ(cut->trials.size(), 2U);
+  EXPECT_EQ(cut->trials[0].verdict, Verdict::accepted);
+  EXPECT_EQ(cut->trials[1].kind, TrialKind::confirmation);
+  ASSERT_EQ(cut->trials[1].rejection, RejectionReason::undecided_in_time) << cut->trials[1].reason;
+  EXPECT_EQ(cut->best, first.input.starting);
+  EXPECT_FALSE(cut->is_complete);
+  EXPECT_TRUE(cut->is_budget_spent);
+
+  // What it would have confirmed is tried again.
+  Simulation second;
+  second.advisors.plugins["loading"] = once({{"loader.workers", 2}}, 1.5);
+  second.job.rate = [](const Configuration& configuration) {
+    return 1000.0 * faster_with(configuration, "loader.workers", std::int64_t{2}, 1.5);
+  };
+  second.input.known_best = cut->best;
+  second.input.is_known_best_complete = false;
+  second.input.decided = {cut->trials[0]};
+  const auto whole = second.run();
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->best.integer("loader.workers"), 2);
+  EXPECT_TRUE(whole->is_complete);
+}
+
+// What it would have proposed, nobody knows.
+TEST(KnownBest, APluginThatFailsLeavesTheSearchIncomplete) {
+  Simulation simulation;
+  add_three_plugins(simulation);
+  simulation.advisors.plugins["broken"] = [](const Json&) -> Result<Json> {
+    return fail(ErrorKind::crashed, "boom");
+  };
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->best.integer("loader.workers"), 2);
+  EXPECT_FALSE(outcome->is_complete);
+  EXPECT_FALSE(outcome->is_budget_spent);
+}
+
 // What is remembered would have to be verified first.
 TEST(KnownBest, WithoutABudgetNothingIsMeasuredAndTheStartIsTrained) {
   const SessionOutcome whole = whole_search();

@@ -141,6 +141,23 @@ TEST(ProcessPairs, TheTimeOfTheFewestHoldsAllOfThem) {
   EXPECT_EQ(trial.verdict, Verdict::accepted) << trial.reason;
 }
 
+// Two starts take 4 s, and the blocks of a pair half of that at most: seven pairs would fit by their starts alone.
+TEST(ProcessPairs, AreNotBegunWhereTheyFitOnlyWithoutTheirBlocks) {
+  const auto run = [](std::chrono::nanoseconds most_time) {
+    ProcessTrial one(1, 1.5, 0.0);
+    one.plan.time_share = one.plan.most_time = most_time;
+    EXPECT_TRUE(one.simulation.job.run_block(one.simulation.input.starting, {}));
+    return one.run();
+  };
+  const TrialRecord cut = run(seconds(40));
+  EXPECT_EQ(cut.process_pairs, 1);
+  EXPECT_EQ(cut.rejection, RejectionReason::undecided_in_time);
+  EXPECT_THAT(cut.reason, HasSubstr("a verdict takes 42.0 s in fresh processes"));
+  const TrialRecord decided = run(seconds(43));
+  EXPECT_EQ(decided.verdict, Verdict::accepted) << decided.reason;
+  EXPECT_EQ(decided.process_pairs, 8);
+}
+
 TEST(ProcessPairs, WhatDoesNotLookLikeAGainEndsWithTheFirstLook) {
   ProcessTrial one(1, 0.8, 0.01);
   const TrialRecord trial = one.run();
