@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "daemon/report/memory_fallback.hpp"
+#include "daemon/report/story.hpp"
 #include "daemon/session/known_knobs.hpp"
 #include "tuner/one_time_cost.hpp"
 
@@ -14,7 +15,8 @@ namespace autotuned::daemon {
 namespace {
 
 constexpr std::int64_t kDecidedTrials = 200;
-constexpr std::int64_t kCheckedRuns = 200;  // the newest, in which a failed check is looked for
+// The newest, in which a failed check and the search that found the best are looked for.
+constexpr std::int64_t kCheckedRuns = 200;
 
 // Of the training of a run of this job; 0: not known.
 std::int64_t samples_of(const storage::History& history, const std::string& run,
@@ -34,15 +36,61 @@ bool contains(const Configuration& whole, const Configuration& part) {
   return whole.with(part) == whole;
 }
 
+// Newest first.
+Result<std::vector<storage::RunRow>> runs_of_job(const storage::History& history,
+                                                 const storage::RunRow& run) {
+  return history.runs({.recipe = run.recipe_hash,
+                       .environment = run.environment_key,
+                       .plugin = {},
+                       .verdict = {},
+                       .since_unix_ns = {},
+                       .limit = kCheckedRuns});
+}
+
+bool is_of_search(const storage::PluginAnswerRow& answer) {
+  return answer.plugin != kMachineName && !answer.outcome.starts_with(kRefusedWords) &&
+         !answer.outcome.starts_with(kUnsupportedWords);
+}
+
+// Of `plugins`, those that the search which found `best` did not ask in this version, or got no answer
+// from. None where that search is not known any more. A run that only verified it has asked nobody:
+// then the search is that of the newest run before that asked and came to its end.
+Result<std::vector<std::string>> not_asked(const storage::History& history,
+                                           const storage::RunRow& run, const storage::BestRow& best,
+                                           const std::map<std::string, std::string>& plugins) {
+  const auto runs = runs_of_job(history, run);
+  if (!runs) return tl::unexpected(runs.error());
+  auto row = std::ranges::find(*runs, best.run.text,
+                               [](const storage::RunRow& one) { return one.id.text; });
+  for (; row != runs->end(); ++row) {
+    if (row->id.text != best.run.text && row->best.empty()) continue;
+    const auto answers = history.plugin_answers(row->id);
+    if (!answers) return tl::unexpected(answers.error());
+    if (std::ranges::none_of(*answers, is_of_search)) continue;
+    std::vector<std::string> missing;
+    for (const auto& [name, version] : plugins) {
+      const bool is_known = std::ranges::any_of(*answers, [&](const auto& answer) {
+        return is_of_search(answer) && answer.plugin == name && answer.version == version &&
+               answer.is_answered && !answer.is_failure;
+      });
+      if (!is_known) missing.push_back(name);
+    }
+    return missing;
+  }
+  return std::vector<std::string>();
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names)
+    text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
 // By the checks of trained models in runs of this job here. The newest one of some settings counts.
 Result<std::vector<Refused>> refused_here(const storage::History& history,
                                           const storage::RunRow& run) {
-  auto runs = history.runs({.recipe = run.recipe_hash,
-                            .environment = run.environment_key,
-                            .plugin = {},
-                            .verdict = {},
-                            .since_unix_ns = {},
-                            .limit = kCheckedRuns});
+  auto runs = runs_of_job(history, run);
   if (!runs) return tl::unexpected(runs.error());
   std::vector<Refused> refused;
   std::vector<Configuration> passed;
@@ -89,6 +137,7 @@ Result<std::optional<storage::BestRow>> find_best(const storage::History& histor
 }
 
 Result<std::string> add_known_best(const storage::History& history, const storage::RunRow& run,
+                                   const std::map<std::string, std::string>& plugins,
                                    tuner::SessionInput& input) {
   if (run.is_retuned) return std::string();
   const auto refused = refused_here(history, run);
@@ -107,8 +156,16 @@ Result<std::string> add_known_best(const storage::History& history, const storag
 
   const std::string& found_by = (*best)->run.text;
   std::string why_on;
-  if (!(*best)->is_complete)
+  if (!(*best)->is_complete) {
     why_on = "the search of run " + found_by + " did not try every proposal";
+  } else {
+    const auto missing = not_asked(history, run, **best, plugins);
+    if (!missing) return tl::unexpected(missing.error());
+    if (!missing->empty()) {
+      why_on = "the search of run " + found_by +
+               " had no answer of these plugins as they are now: " + joined(*missing);
+    }
+  }
   // It may be from before a plugin was removed.
   std::optional<Configuration> known = known_best(input.knobs, run.starting, (*best)->best);
   for (const Configuration& settings : input.refused) {
@@ -141,6 +198,33 @@ Result<std::string> add_known_best(const storage::History& history, const storag
   input.known_best = std::move(known);
   if (why_on.empty()) return told;
   return (told.empty() ? told : told + "; ") + why_on + "; this one goes on with the search";
+}
+
+Result<std::string> keep_best(storage::History& history, const storage::RunRow& run,
+                              const tuner::SessionOutcome& outcome, std::int64_t now_unix_ns) {
+  const bool is_undecided = run.starting.change_to(outcome.best).empty() &&
+                            std::ranges::any_of(outcome.trials, [](const TrialRecord& trial) {
+                              return trial.kind == TrialKind::verification &&
+                                     trial.rejection == RejectionReason::undecided_in_time;
+                            });
+  if (outcome.is_searched && !is_undecided) {
+    return history
+        .put_best({run.recipe_hash, run.environment_key, run.id, outcome.best, outcome.speedup,
+                   now_unix_ns, outcome.is_complete})
+        .map([] { return std::string(); });
+  }
+  const auto best = history.best(run.recipe_hash, run.environment_key);
+  if (!best) return tl::unexpected(best.error());
+  if (!*best || (*best)->best == outcome.best) return std::string();
+  const std::string found_by = (*best)->run.text;
+  if (!is_undecided) {
+    return "run " + found_by +
+           " found a faster configuration for this job: with a budget, a run verifies it and "
+           "trains with it";
+  }
+  return "the time of this run did not decide whether what run " + found_by +
+         " found is still faster here: it stays known, and the next run verifies it again; "
+         "--budget gives it more time";
 }
 
 Result<void> refuse_best(storage::History& history, const storage::RunRow& run) {

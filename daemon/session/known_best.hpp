@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,7 +11,7 @@
 #include "base/machine/machine.hpp"
 #include "base/result.hpp"
 #include "storage/history.hpp"
-#include "tuner/context.hpp"
+#include "tuner/session.hpp"
 
 namespace autotuned::daemon {
 
@@ -29,11 +30,19 @@ inline constexpr std::int64_t kHistoryTrials = 200;
 // Puts what is refused since the check of an earlier training failed with it, and the remembered best configuration into
 // `input`, whose recipe, job facts, knobs and earlier trials are set: nothing
 // for a run that was begun to search anew, no knob that is not there any more, and no change whose one-time cost this
-// training does not repay. Returns what to say where this run goes on with the search that found it, because that was cut
-// short or was for a training of another length; else an empty text.
+// training does not repay. `plugins` are those that take part, each with its version. Returns what to say where this run
+// goes on with the search that found it, because that was cut short, lacked one of them or was for a training of another
+// length; else an empty text.
 [[nodiscard]] Result<std::string> add_known_best(const storage::History& history,
                                                  const storage::RunRow& run,
+                                                 const std::map<std::string, std::string>& plugins,
                                                  tuner::SessionInput& input);
+
+// Stores what the tuning of `run` found. What an earlier run found stays where this one has not searched, and where its time
+// ended before the verification of it decided and it found nothing else. Returns what to say then, or an empty text.
+[[nodiscard]] Result<std::string> keep_best(storage::History& history, const storage::RunRow& run,
+                                            const tuner::SessionOutcome& outcome,
+                                            std::int64_t now_unix_ns);
 
 // After the check of its training failed: what is to blame is not offered to later runs of this job, and a remembered best
 // configuration that has it is forgotten.

@@ -21,6 +21,13 @@ std::vector<std::string> PluginAdvisors::names() const {
   return names;
 }
 
+std::map<std::string, std::string> PluginAdvisors::versions() const {
+  std::map<std::string, std::string> versions;
+  for (const plugins::FoundPlugin* plugin : taking_part_)
+    versions[plugin->name] = plugin->version;
+  return versions;
+}
+
 Result<Json> PluginAdvisors::ask(const std::string& plugin, const Json& situation) {
   for (const plugins::FoundPlugin* candidate : taking_part_) {
     if (candidate->name == plugin) return candidate->policy->propose(situation);

@@ -2,6 +2,7 @@
 // The loaded plugins, as the tuner asks them.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,8 @@ class PluginAdvisors final : public tuner::Advisors {
                  const std::optional<std::vector<std::string>>& only);
 
   [[nodiscard]] std::vector<std::string> names() const override;
+  // The same, each with its version.
+  [[nodiscard]] std::map<std::string, std::string> versions() const;
   Result<Json> ask(const std::string& plugin, const Json& situation) override;
 
  private:

@@ -161,6 +161,9 @@ class ScriptSession {
   void store();
 
   void report(const Json& event) { control_->report(event); }
+  void tell(const std::string& note) {
+    if (!note.empty()) report({{"event", "note"}, {"text", note}});
+  }
   void warn(const std::vector<std::string>& sentences) {
     for (const std::string& text : sentences)
       report({{"event", "warning"}, {"text", text}});
@@ -341,22 +344,21 @@ Result<tuner::SessionOutcome> ScriptSession::search() {
       history_->earlier_trials(run_.environment_key, run_.recipe_hash, kHistoryTrials, run_.id);
   if (!history) return forward_error(history);
   input.history = *std::move(history);
-  const auto note = add_known_best(*history_, run_, input);
+  PluginAdvisors advisors(plugins_, std::nullopt);
+  const auto note = add_known_best(*history_, run_, advisors.versions(), input);
   if (!note) return forward_error(note);
-  if (!note->empty()) report({{"event", "note"}, {"text", *note}});
+  tell(*note);
   HistoryLedger ledger(*history_, run_, plugins_, clock_,
                        [this](const Json& event) { report(event); });
-  PluginAdvisors advisors(plugins_, std::nullopt);
   for (const StepsUnder& part : job_->steps_under())
     steps_before_search_ += part.steps;
   before_search_ = machine_beside_script(job_->hello());
   auto outcome = tuner::run_session(input, *job_, advisors, ledger, clock_);
   if (outcome) {
     after_search_ = machine_beside_script(job_->hello());
-    auto stored =
-        history_->put_best({run_.recipe_hash, run_.environment_key, run_.id, outcome->best,
-                            outcome->speedup, clock_.unix_time_ns(), outcome->is_complete});
-    if (!stored) return forward_error(stored);
+    const auto kept = keep_best(*history_, run_, *outcome, clock_.unix_time_ns());
+    if (!kept) return forward_error(kept);
+    tell(*kept);
   }
   return outcome;
 }

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
 #include <optional>
 
 #include "base/machine/machine.hpp"
@@ -63,15 +64,24 @@ class KnownBest : public testing::Test {
     row.is_complete = is_complete;
     EXPECT_TRUE(history_->put_best(row));
   }
+  // What a run was told by a plugin.
+  void add_answer(const std::string& run, const std::string& plugin, const std::string& version,
+                  bool is_failure = false, const std::string& outcome = "") {
+    storage::PluginAnswerRow question;
+    question.plugin = plugin;
+    question.version = version;
+    EXPECT_TRUE(history_->put_plugin_asked({run}, question));
+    EXPECT_TRUE(history_->put_plugin_answered({run}, plugin, outcome, is_failure));
+  }
   // What a new run of that length is told.
-  std::string take_over(int epochs) {
+  std::string take_over(int epochs, const std::map<std::string, std::string>& plugins = {}) {
     const storage::RunRow run = run_of("r-20261123-ffffff", epochs);
     input_ = tuner::SessionInput();
     input_.recipe = recipe_;
     input_.knobs = knobs_;
     input_.starting = start_;
     input_.job_facts = {{"train_samples", 1000}};
-    const auto note = add_known_best(*history_, run, input_);
+    const auto note = add_known_best(*history_, run, plugins, input_);
     EXPECT_TRUE(note) << note.error().message();
     return note.value_or("");
   }
@@ -132,6 +142,103 @@ TEST_F(KnownBest, OfASearchThatWasCutIsSearchedFurther) {
   add_run("r-20261121-000001", kLong, start_, RejectionReason::no_gain, /*is_complete=*/false);
   EXPECT_THAT(take_over(kLong), HasSubstr("did not try every proposal"));
   EXPECT_EQ(input_.decided.size(), 1U);
+}
+
+TEST_F(KnownBest, IsSearchedFurtherByAPluginThatTheSearchDidNotHave) {
+  add_run("r-20261121-000001", kLong, start_.with(workers_), RejectionReason::no_gain);
+  add_answer("r-20261121-000001", "amp", "1");
+  add_answer("r-20261121-000001", "odd", "1", /*is_failure=*/true, "it threw");
+  add_answer("r-20261121-000001", "gpu", "1", false, "is unsupported: no GPU");
+  EXPECT_THAT(take_over(kLong, {{"amp", "1"}}), IsEmpty());
+  EXPECT_TRUE(input_.is_known_best_complete);
+  EXPECT_THAT(take_over(kLong, {}), IsEmpty()) << "one that was there then may be gone";
+
+  EXPECT_THAT(
+      take_over(kLong, {{"amp", "1"}, {"new", "1"}}),
+      HasSubstr("run r-20261121-000001 had no answer of these plugins as they are now: new"));
+  EXPECT_FALSE(input_.is_known_best_complete);
+  EXPECT_EQ(input_.known_best, start_.with(workers_));
+  EXPECT_EQ(input_.decided.size(), 1U) << "what was decided is not tried again";
+  EXPECT_THAT(take_over(kLong, {{"amp", "2"}}), HasSubstr(": amp; "));
+  EXPECT_THAT(take_over(kLong, {{"amp", "1"}, {"odd", "1"}}), HasSubstr(": odd; "));
+  EXPECT_THAT(take_over(kLong, {{"gpu", "1"}}), HasSubstr(": gpu; "));
+}
+
+// A run that only verified what is known has asked nobody.
+TEST_F(KnownBest, IsOfTheSearchBeforeTheRunsThatVerifiedIt) {
+  const Configuration best = start_.with(workers_);
+  add_run("r-20261121-000001", kLong, best, RejectionReason::no_gain);
+  add_answer("r-20261121-000001", "amp", "1");
+  storage::RunRow searched = *history_->run("r-20261121-000001");
+  searched.best = best;
+  EXPECT_TRUE(history_->update_run(searched));
+  // Its search was killed.
+  EXPECT_TRUE(history_->put_run(run_of("r-20261121-000002", kLong)));
+  add_answer("r-20261121-000002", "new", "1");
+  add_run("r-20261121-000003", kLong, best, RejectionReason::no_gain);
+  add_answer("r-20261121-000003", "(machine)", "", false, "CPU: it is hot");
+  EXPECT_THAT(take_over(kLong, {{"amp", "1"}}), IsEmpty());
+  EXPECT_TRUE(input_.is_known_best_complete);
+  EXPECT_THAT(take_over(kLong, {{"amp", "1"}, {"new", "1"}}), HasSubstr(": new; "));
+}
+
+// What a run with little time leaves of what another has found.
+class KeptBest : public KnownBest {
+ protected:
+  tuner::SessionOutcome outcome_with(const Configuration& best,
+                                     std::optional<RejectionReason> verification) {
+    tuner::SessionOutcome outcome;
+    outcome.best = best;
+    outcome.speedup = {.ratio = 1.0, .low = 1.0, .high = 1.0, .pairs = 0};
+    TrialRecord trial;
+    trial.kind = TrialKind::verification;
+    trial.reference = start_;
+    trial.change = workers_;
+    trial.verdict = verification ? Verdict::rejected : Verdict::accepted;
+    trial.rejection = verification;
+    outcome.trials.push_back(trial);
+    return outcome;
+  }
+  std::string keep(const tuner::SessionOutcome& outcome) {
+    const storage::RunRow run = run_of("r-20261122-000009", kLong);
+    if (!history_->run(run.id.text)) {
+      EXPECT_TRUE(history_->put_run(run));
+    }
+    const auto note = keep_best(*history_, run, outcome, 7);
+    EXPECT_TRUE(note) << note.error().message();
+    return note.value_or("");
+  }
+  storage::BestRow stored() { return **history_->best("h", "e"); }
+};
+
+TEST_F(KeptBest, StaysWhereTheVerificationWasCutShort) {
+  add_run("r-20261121-000001", kLong, start_.with(workers_), std::nullopt);
+  EXPECT_THAT(keep(outcome_with(start_, RejectionReason::undecided_in_time)),
+              HasSubstr("what run r-20261121-000001 found is still faster here: it stays known"));
+  EXPECT_EQ(stored().best, start_.with(workers_));
+  EXPECT_EQ(stored().run.text, "r-20261121-000001");
+}
+
+TEST_F(KeptBest, GoesWhereItIsNoLongerFaster) {
+  add_run("r-20261121-000001", kLong, start_.with(workers_), std::nullopt);
+  EXPECT_THAT(keep(outcome_with(start_, RejectionReason::slower)), IsEmpty());
+  EXPECT_EQ(stored().best, start_);
+}
+
+TEST_F(KeptBest, IsReplacedByWhatASearchFoundInstead) {
+  add_run("r-20261121-000001", kLong, start_.with(workers_), std::nullopt);
+  EXPECT_THAT(keep(outcome_with(start_.with(cache_), RejectionReason::undecided_in_time)),
+              IsEmpty());
+  EXPECT_EQ(stored().best, start_.with(cache_));
+}
+
+TEST_F(KeptBest, StaysWhereNothingWasSearched) {
+  add_run("r-20261121-000001", kLong, start_.with(workers_), std::nullopt);
+  tuner::SessionOutcome outcome = outcome_with(start_, std::nullopt);
+  outcome.trials.clear();
+  outcome.is_searched = false;
+  EXPECT_THAT(keep(outcome), HasSubstr("with a budget, a run verifies it"));
+  EXPECT_EQ(stored().best, start_.with(workers_));
 }
 
 // A run of the same job whose training was checked.
