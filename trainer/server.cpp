@@ -252,7 +252,9 @@ Result<Json> Server::check(const Json& request) {
     json["key"] = problem.key;
     problems.push_back(std::move(json));
   }
-  return Json{{"problems", problems}, {"notes", checked->notes}};
+  return Json{{"problems", problems},
+              {"notes", checked->notes},
+              {"parameter_bytes", checked->parameter_bytes}};
 }
 
 Result<Json> Server::prepare(const Json& request) {

@@ -57,6 +57,7 @@ int check(const std::filesystem::path& file,
   // Without its plugins there is nothing to look at.
   if (workload_problems(*recipe, trainer_plugins).empty())
     looked = check_data_and_model(*recipe, file, knobs, trainer_plugins);
+  add_shortages(*recipe, file, looked);
   for (auto& problem : looked.problems)
     problems.push_back(std::move(problem));
   // A note may name the reason of a mistake.

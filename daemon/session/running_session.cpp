@@ -2,9 +2,12 @@
 #include "daemon/session/running_session.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <filesystem>
 #include <iterator>
 #include <optional>
 #include <random>
+#include <system_error>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -13,6 +16,7 @@
 #include "base/machine/machine.hpp"
 #include "base/machine/machine_state.hpp"
 #include "daemon/common/exit_codes.hpp"
+#include "daemon/common/output_room.hpp"
 #include "daemon/common/places.hpp"
 #include "daemon/common/session_request.hpp"
 #include "daemon/common/trainer_plugins.hpp"
@@ -90,6 +94,7 @@ Result<int> RunningSession::run() {
     if (!concluded) return end_with(concluded.error());
     return concluded;
   }
+  if (auto checked = check_room(); !checked) return end_with(checked.error());
   if (run_.state == RunState::tuning) {
     if (auto loaded = load_plugins(); !loaded) return end_with(loaded.error());
     if (auto tuned = tune(); !tuned) return end_with(tuned.error());
@@ -217,6 +222,23 @@ Result<void> RunningSession::continue_run(storage::RunRow row) {
   return history_->update_run(run_);
 }
 
+// Before the tuning: a full disk costs less here than at the end of the training.
+Result<void> RunningSession::check_room() {
+  if (request_.tune_only) return {};
+  std::error_code none;  // the first checkpoint replaces the one that is there
+  const std::uintmax_t known = std::filesystem::file_size(checkpoint(), none);
+  const auto finding =
+      output_room(request_.recipe, get_integer(job_->facts(), "parameter_bytes").value_or(0),
+                  none ? 0 : static_cast<std::int64_t>(known));
+  if (!finding) return {};
+  if (finding->is_certain) {
+    return fail(ErrorKind::disk_full, finding->text, request_.recipe.output_dir.string(),
+                kRoomRemedy);
+  }
+  warn({request_.recipe.output_dir.string() + ": " + finding->text + "; " + kRoomRemedy});
+  return {};
+}
+
 void RunningSession::take_event_of_search(const Json& event) {
   const std::string name = get_string(event, "event").value_or("");
   if (name == "trial_started") {
@@ -311,19 +333,19 @@ Result<void> RunningSession::tune() {
       input.earlier.push_back(*std::move(known));
     }
   }
+  PluginAdvisors advisors(plugins_, request_.recipe.tune.plugins);
   if (input.recipe.tune.budget.count() > 0) {
     auto history =
         history_->earlier_trials(run_.environment_key, run_.recipe_hash, kHistoryTrials, run_.id);
     if (!history) return tl::unexpected(history.error());
     input.history = std::move(*history);
-    const auto note = add_known_best(*history_, run_, input);
+    const auto note = add_known_best(*history_, run_, advisors.versions(), input);
     if (!note) return tl::unexpected(note.error());
     if (!note->empty()) report({{"event", "note"}, {"text", *note}});
   }
 
   HistoryLedger ledger(*history_, run_, plugins_, clock_,
                        [this](const Json& event) { take_event_of_search(event); });
-  PluginAdvisors advisors(plugins_, request_.recipe.tune.plugins);
   std::vector<MachineFinding> findings = findings_at(state_at_start_, device_.gpu());
   std::ranges::move(found_device_, std::back_inserter(findings));
   if (auto told = record_findings(findings); !told) return told;
@@ -339,7 +361,9 @@ Result<void> RunningSession::tune() {
                                        run_.ceiling_bound_by, run_.ceiling_ladder);
   if (!ceiling) return ceiling;
   if (auto stored = history_->update_run(run_); !stored) return stored;
-  if (auto kept = keep_best(*outcome); !kept) return kept;
+  const auto kept = keep_best(*history_, run_, *outcome, clock_.unix_time_ns());
+  if (!kept) return tl::unexpected(kept.error());
+  if (!kept->empty()) report({{"event", "note"}, {"text", *kept}});
   report({{"event", "tuned"},
           {"speedup", run_.speedup.ratio},
           {"speedup_low", run_.speedup.low},
@@ -350,23 +374,6 @@ Result<void> RunningSession::tune() {
           {"is_complete", outcome->is_complete},
           {"configuration", run_.best.to_json()},
           {"change", change_text(run_.starting, run_.starting.change_to(run_.best))}});
-  return {};
-}
-
-// What an earlier run found stays where this one has not searched.
-Result<void> RunningSession::keep_best(const tuner::SessionOutcome& outcome) {
-  if (outcome.is_searched) {
-    return history_->put_best({run_.recipe_hash, run_.environment_key, run_.id, run_.best,
-                               run_.speedup, clock_.unix_time_ns(), outcome.is_complete});
-  }
-  const auto best = history_->best(run_.recipe_hash, run_.environment_key);
-  if (!best) return tl::unexpected(best.error());
-  if (*best && (*best)->best != run_.best) {
-    report({{"event", "note"},
-            {"text", "run " + (*best)->run.text +
-                         " found a faster configuration for this job: with a budget, a run "
-                         "verifies it and trains with it"}});
-  }
   return {};
 }
 

@@ -52,9 +52,10 @@ class RunningSession {
   Result<void> continue_run(storage::RunRow row);
   // Tells of what disturbs the measurements, now and in the story of the run.
   Result<void> record_findings(const std::vector<MachineFinding>& findings);
+  // Whether the disk has room for what the training writes: warns, or says what is certain to fail.
+  Result<void> check_room();
   Result<void> load_plugins();
   Result<void> tune();
-  Result<void> keep_best(const tuner::SessionOutcome& outcome);
   Result<void> train();
   // After the training ran out of memory: whether there is another configuration to go on with, which is recorded then.
   Result<bool> fall_back(const Error& error);

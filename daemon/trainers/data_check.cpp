@@ -9,11 +9,13 @@
 #include <utility>
 
 #include "base/file.hpp"
+#include "daemon/common/output_room.hpp"
 #include "daemon/common/places.hpp"
 #include "daemon/common/trainer_plugins.hpp"
 #include "daemon/trainers/trainer_client.hpp"
 #include "daemon/trainers/trainer_environment.hpp"
 #include "recipes/key_place.hpp"
+#include "tuner/session.hpp"
 
 namespace autotuned::daemon {
 
@@ -21,9 +23,10 @@ namespace {
 
 constexpr std::chrono::seconds kLimit{30};
 
-// The trainer's answer to `check`.
+// The trainer's answer to `check`, and how long it took to start.
 Result<Json> ask_trainer(const recipes::Recipe& recipe, const std::vector<recipes::Knob>& knobs,
-                         const std::vector<plugins::FoundPlugin>& trainer_plugins) {
+                         const std::vector<plugins::FoundPlugin>& trainer_plugins,
+                         std::chrono::nanoseconds& start_time) {
   const Configuration configuration = recipe.starting_configuration(knobs);
   auto libraries = libraries_for(recipe, trainer_plugins);
   if (!libraries) return tl::unexpected(libraries.error());
@@ -34,8 +37,10 @@ Result<Json> ask_trainer(const recipes::Recipe& recipe, const std::vector<recipe
   spec.environment = std::move(*environment);
   spec.log = "/dev/null";
   NeverCancelled cancel;
+  const auto begin = std::chrono::steady_clock::now();
   auto trainer = TrainerClient::start(spec, cancel);
   if (!trainer) return tl::unexpected(trainer.error());
+  start_time = std::chrono::steady_clock::now() - begin;
   auto answer = trainer->request("check",
                                  {{"recipe", recipe.to_json()},
                                   {"configuration", configuration.to_json()},
@@ -58,7 +63,7 @@ DataCheck check_data_and_model(const recipes::Recipe& recipe, const std::filesys
                                const std::vector<recipes::Knob>& knobs,
                                const std::vector<plugins::FoundPlugin>& trainer_plugins) {
   DataCheck check;
-  const auto answer = ask_trainer(recipe, knobs, trainer_plugins);
+  const auto answer = ask_trainer(recipe, knobs, trainer_plugins, check.start_time);
   if (!answer) {
     check.notes.push_back("data and model were not looked at: " + answer.error().message());
     return check;
@@ -71,7 +76,25 @@ DataCheck check_data_and_model(const recipes::Recipe& recipe, const std::filesys
   }
   for (const Json& note : member(*answer, "notes"))
     if (note.is_string()) check.notes.push_back(note.get<std::string>());
+  check.parameter_bytes = get_integer(*answer, "parameter_bytes").value_or(0);
   return check;
+}
+
+void add_shortages(const recipes::Recipe& recipe, const std::filesystem::path& file,
+                   DataCheck& check) {
+  if (const auto room = output_room(recipe, check.parameter_bytes)) {
+    const std::string told =
+        "output.dir: " + recipe.output_dir.string() + ": " + room->text + "; " + kRoomRemedy;
+    if (room->is_certain) {
+      const std::string text = read_file(file, recipes::kMaxYamlBytes).value_or(std::string());
+      check.problems.push_back(recipes::diagnostic_at(text, file.string(), "output.dir", told));
+    } else {
+      check.notes.push_back(told);
+    }
+  }
+  const std::string budget =
+      tuner::budget_warning(recipe.tune.budget, /*is_script=*/false, check.start_time, "at least");
+  if (!budget.empty()) check.notes.push_back(budget);
 }
 
 Error as_recipe_problem(const Error& error, const recipes::Recipe& recipe,

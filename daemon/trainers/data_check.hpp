@@ -2,6 +2,8 @@
 // What is wrong with a recipe that only its data, its model or its output folder can tell. A trainer is asked.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -14,7 +16,10 @@ namespace autotuned::daemon {
 
 struct DataCheck {
   std::vector<recipes::Diagnostic> problems;
-  std::vector<std::string> notes;  // what was not looked at, and why; what may not be meant so
+  std::vector<std::string> notes;    // what was not looked at, and why; what may not be meant so
+  std::int64_t parameter_bytes = 0;  // of the model; 0: not known
+  std::chrono::nanoseconds start_time{
+      0};  // of the trainer alone, without what it loads; 0: not known
 };
 
 // Starts a trainer, on the CPU, for at most half a minute. `file` is the recipe as messages name it. A trainer that is
@@ -23,6 +28,10 @@ struct DataCheck {
     const recipes::Recipe& recipe, const std::filesystem::path& file,
     const std::vector<recipes::Knob>& knobs,
     const std::vector<plugins::FoundPlugin>& trainer_plugins);
+
+// Adds what the free disk space and tune.budget do not suffice for, as far as it is known before the first step.
+void add_shortages(const recipes::Recipe& recipe, const std::filesystem::path& file,
+                   DataCheck& check);
 
 // Why a trainer could not load the recipe, as the mistake at its place in the recipe, after all others have been told to
 // `tell_other`. The error itself where the recipe is not at fault.

@@ -119,6 +119,7 @@ void Job::State::find_problems(const Configuration& configuration, RecipeCheck& 
   } else if (auto seen = look_once(*learner_, facts_); !seen) {
     add("model", seen.error());
   }
+  found.parameter_bytes = facts_.parameter_bytes;
   for (const Error& warning : take_warnings())
     found.notes.push_back(warning.message());
 }

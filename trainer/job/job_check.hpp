@@ -2,6 +2,7 @@
 // What can be known of a recipe before its first step and takes its data or its model to know.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,8 @@ struct RecipeProblem {
 
 struct RecipeCheck {
   std::vector<RecipeProblem> problems;
-  std::vector<std::string> notes;  // what was not looked at, and what may not be meant so
+  std::vector<std::string> notes;    // what was not looked at, and what may not be meant so
+  std::int64_t parameter_bytes = 0;  // of the model; 0: it was not built
 };
 
 // Opens the data, compiles the transforms, builds the model and lets it look at two black samples, all on the CPU:

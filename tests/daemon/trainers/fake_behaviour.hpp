@@ -13,6 +13,7 @@
 //    "trace": "/path/to/rank0.pt.trace.json.gz",         that `trace` answers with; else two steps on a CPU
 //    "notes": ["..."],                                   of that answer
 //    "lock": "/path/to/measurement.lock",                the record then tells whether somebody holds it: "is_locked"
+//    "parameter_bytes": 1e15,                            of its model; else 400
 //    "damaged": 2,                                       files that `load` and `run` tell of
 //    "hangs_after_hello": 1,                             reads nothing
 //    "block_lasts_ms": 20,                               of real time; else none

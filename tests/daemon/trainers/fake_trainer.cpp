@@ -89,6 +89,11 @@ class FakeTrainer {
 
   Json answer_to(const std::string& name, const Json& request) {
     if (name == "load") return load(request);
+    if (name == "check") {
+      return {{"problems", Json::array()},
+              {"notes", Json::array()},
+              {"parameter_bytes", parameter_bytes()}};
+    }
     if (name == "prepare") {
       configuration_ = request.at("configuration");
       std::this_thread::sleep_for(
@@ -147,13 +152,22 @@ class FakeTrainer {
         std::chrono::milliseconds(static_cast<int>(behaviour_.number(field, 0))));
   }
 
+  [[nodiscard]] std::int64_t parameter_bytes() const {
+    return static_cast<std::int64_t>(behaviour_.number("parameter_bytes", 400));
+  }
+
   Json load(const Json& request) {
     configuration_ = request.at("configuration");
     checkpoints_["initial"] = configuration_;
-    Json facts = {
-        {"parameters", 100},  {"parameter_bytes", 400},   {"train_samples", 64},
-        {"test_samples", 16}, {"sample_shape", {8}},      {"sample_dtype", "uint8"},
-        {"classes", 4},       {"device_memory_bytes", 0}, {"device", behaviour_.device()}};
+    Json facts = {{"parameters", 100},
+                  {"parameter_bytes", parameter_bytes()},
+                  {"train_samples", 64},
+                  {"test_samples", 16},
+                  {"sample_shape", {8}},
+                  {"sample_dtype", "uint8"},
+                  {"classes", 4},
+                  {"device_memory_bytes", 0},
+                  {"device", behaviour_.device()}};
     if (const Json uuids = behaviour_.uuids(); !uuids.empty()) facts["device_uuid"] = uuids.front();
     return facts;
   }

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run that had too little leaves of what is known, and what is said of that before anything starts.
+#include <gmock/gmock.h>
+
+#include <cstdint>
+#include <filesystem>
+
+#include "tests/integration/scene.hpp"
+
+namespace autotuned {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+std::vector<std::string> trials_of(const Outcome& outcome) {
+  std::vector<std::string> told;
+  for (const Json& trial : outcome.json().at("trials"))
+    told.push_back(trial.at("kind").get<std::string>() + " " +
+                   trial.at("plugin").get<std::string>());
+  return told;
+}
+
+Json best_of(const Scene& scene) {
+  return scene.command({"best", scene.recipe().string(), "--json"}).json();
+}
+
+// The second run has time for a few pairs, which noise hides.
+TEST(Knowledge, StaysWhereTheNextRunHasNoTimeToVerifyIt) {
+  Json behaviour = Scene::fast_job();
+  const Scene scene(behaviour);
+  scene.write_recipe("  plugins: [set_to_none]\n");
+  ASSERT_EQ(scene.run().code, 0);
+  const Json best = best_of(scene);
+  ASSERT_GT(best.at("speedup"), 1.2) << best.dump();
+
+  scene.fake().behave({{"noise", 0.5}});
+  const Outcome cut = scene.run({"--budget", "1ms"});
+  ASSERT_EQ(cut.code, 0) << cut.err;
+  EXPECT_THAT(cut.err, HasSubstr(" found is still faster here: it stays known"));
+  EXPECT_EQ(cut.json().at("best").at("speedup"), 1.0);
+  EXPECT_EQ(best_of(scene), best);
+
+  scene.fake().behave(behaviour);
+  EXPECT_THAT(trials_of(scene.run()), ElementsAre("verification autotuned"));
+}
+
+TEST(Knowledge, OfAPluginThatWasLeftOutIsSearchedForLater) {
+  const Scene scene;
+  const std::vector<std::string> without = {"--without", "set_to_none"};
+  ASSERT_EQ(scene.run(without).code, 0);
+  EXPECT_THAT(trials_of(scene.run(without)), ElementsAre("verification autotuned"));
+  const Outcome whole = scene.run();
+  EXPECT_THAT(whole.err, HasSubstr("had no answer of these plugins as they are now: set_to_none"));
+  EXPECT_THAT(trials_of(whole), ElementsAre("verification autotuned", "proposal set_to_none",
+                                            "confirmation autotuned"));
+  EXPECT_NEAR(whole.json().at("best").at("speedup").get<double>(), 1.56, 0.03);
+  EXPECT_THAT(trials_of(scene.run()), ElementsAre("verification autotuned"));
+}
+
+// A job of a model with so many bytes of parameters.
+Json job_with_model_of(std::int64_t bytes) {
+  Json behaviour = Scene::fast_job();
+  behaviour["parameter_bytes"] = bytes;
+  return behaviour;
+}
+
+TEST(Shortage, AModelThatDoesNotFitIsSaidBeforeTheTuning) {
+  const Scene scene(job_with_model_of(std::int64_t{1} << 55));
+  const auto told = AllOf(HasSubstr("the model takes 32.0 PiB: it cannot be written"),
+                          HasSubstr((scene.folder() / "out").string()), HasSubstr("--output"));
+  const Outcome checked = scene.command({"check", scene.recipe().string()});
+  EXPECT_EQ(checked.code, 2);
+  EXPECT_THAT(checked.err, AllOf(told, HasSubstr("recipe.yaml:"), HasSubstr(" output.dir: ")));
+  const Outcome run = scene.run();
+  EXPECT_EQ(run.code, 1);
+  EXPECT_THAT(run.err, told);
+  EXPECT_TRUE(scene.fake().requests("run").empty()) << "nothing was measured";
+  EXPECT_EQ(scene.run({"--tune-only"}).code, 0) << "which writes no model";
+}
+
+TEST(Shortage, CheckpointsThatMayNotFitAreAWarning) {
+  const Scene scene;
+  const auto free =
+      static_cast<std::int64_t>(std::filesystem::space(scene.folder().path()).available);
+  scene.fake().behave(job_with_model_of(free / 2));
+  const auto told = AllOf(HasSubstr("of the disk are free, and the training may need "),
+                          HasSubstr("two checkpoints of "), Not(HasSubstr("cannot be written")));
+  const Outcome checked = scene.command({"check", scene.recipe().string()});
+  EXPECT_EQ(checked.code, 0);
+  EXPECT_THAT(checked.err, told);
+  const Outcome run = scene.run();
+  EXPECT_EQ(run.code, 0);
+  EXPECT_THAT(run.err, told);
+}
+
+TEST(Shortage, ABudgetForNoTrialIsSaidByCheck) {
+  const Scene scene;
+  scene.write_recipe("  budget: 1s\n");
+  const Outcome checked = scene.command({"check", scene.recipe().string(), "--json"});
+  EXPECT_EQ(checked.code, 0);
+  EXPECT_THAT(checked.json().at("notes").dump(),
+              HasSubstr("tune.budget 1.0 s is too small for one trial here: at least 4.2 s"));
+}
+
+}  // namespace
+}  // namespace autotuned
