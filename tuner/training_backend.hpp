@@ -18,7 +18,8 @@
 namespace autotuned::tuner {
 
 // In which process a configuration is measured.
-enum class ProcessChoice { reuse, fresh };
+// `alone`: a fresh one, and no other process of the job runs beside it.
+enum class ProcessChoice { reuse, fresh, alone };
 
 struct BlockRequest {
   std::chrono::nanoseconds minimum_duration = std::chrono::milliseconds(100);
@@ -111,8 +112,8 @@ class TrainingBackend {
   [[nodiscard]] virtual bool trains_for_real() const { return false; }
 
   // Makes `configuration` ready to be measured in a trial. Starts a trainer if no running one has the same
-  // restart knobs, or always with ProcessChoice::fresh; warms it until its rate is steady; puts its training
-  // back to the initial state. Not timed.
+  // restart knobs, or always with ProcessChoice::fresh and ::alone; warms it until its rate is steady; puts its
+  // training back to the initial state. Not timed.
   virtual Result<void> make_ready(const Configuration& configuration, ProcessChoice process) {
     static_cast<void>(configuration);
     static_cast<void>(process);

@@ -46,7 +46,11 @@ Result<void> GuardJobs::start(const Configuration& own, const Configuration& aga
 
 Result<void> GuardJobs::make_ready(const Configuration& configuration,
                                    tuner::ProcessChoice process) {
-  return working(configuration).make_ready(plain(configuration), process);
+  TrainerJob& job = working(configuration);
+  if (process == tuner::ProcessChoice::alone && against_ != nullptr) {
+    (&job == own_ ? against_ : own_)->stop();
+  }
+  return job.make_ready(plain(configuration), process);
 }
 
 bool GuardJobs::share_process(const Configuration& one, const Configuration& other) const {

@@ -243,6 +243,7 @@ Result<Block> TrainerJob::run_block(const Configuration& configuration,
   if (!lock) return tl::unexpected(lock.error());
   const std::string key = restart_key(configuration);
   if (failed_key_ == key) end_others(key);
+  if (process == tuner::ProcessChoice::alone) stop();
   failed_key_.clear();
   const bool is_alone = keys_beside(key).empty();
   auto block =

@@ -237,6 +237,19 @@ TEST_F(TrainerJobTest, ATrainerIsMadeReadyInAProcessOfItsOwnAtTheInitialState) {
 }
 
 TEST_F(TrainerJobTest, AFreshProcessTakesThePlaceOfTheRunningOne) {
+TEST_F(TrainerJobTest, AProcessThatIsToBeAloneIsTheOnlyOne) {
+  const Configuration keep = with("memory.malloc", std::string("keep"));
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().make_ready(start_, tuner::ProcessChoice::reuse));
+  ASSERT_TRUE(job().make_ready(keep, tuner::ProcessChoice::reuse));
+  ASSERT_TRUE(job().make_ready(start_, tuner::ProcessChoice::alone));
+  EXPECT_EQ(trainers(), 3U);
+  ASSERT_EQ(scene_.requests("stop").size(), 2U);
+  const Json third = scene_.requests("hello").at(2);
+  for (const Json& stop : scene_.requests("stop"))
+    EXPECT_LT(stop.at("line"), third.at("line")) << "before it starts";
+}
+
   const Configuration keep = with("memory.malloc", std::string("keep"));
   ASSERT_TRUE(job().start(start_));
   ASSERT_TRUE(job().make_ready(start_, tuner::ProcessChoice::reuse));
