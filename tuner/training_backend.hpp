@@ -27,8 +27,9 @@ struct BlockRequest {
   // What is kept from step to step instead of being loaded anew: one of kRungs (tuner/ceiling.hpp), or "" for
   // nothing. If that would not change the block, the answer is ErrorKind::unsupported.
   std::string reuse = {};
-  // Of a trial's candidate: a gain that it claims must be one by every clock.
-  bool is_candidate = false;
+  // Of a trial's candidate: what it is compared with. A gain that it claims must be one by every clock. Null: of any
+  // other block, which claims none.
+  const Configuration* reference = nullptr;
 };
 
 // How the updates of two configurations differ after the same steps from the same state.

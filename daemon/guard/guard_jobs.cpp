@@ -59,7 +59,13 @@ bool GuardJobs::share_process(const Configuration& one, const Configuration& oth
 
 Result<Block> GuardJobs::run_block(const Configuration& configuration,
                                    const tuner::BlockRequest& request) {
-  return working(configuration).run_block(plain(configuration), request);
+  tuner::BlockRequest asked = request;
+  Configuration reference;
+  if (request.reference != nullptr) {
+    reference = plain(*request.reference);
+    asked.reference = &reference;
+  }
+  return working(configuration).run_block(plain(configuration), asked);
 }
 
 }  // namespace autotuned::daemon
