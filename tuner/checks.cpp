@@ -78,13 +78,12 @@ bool differ_in_extension(const SessionInput& input, const Configuration& one,
   });
 }
 
-// What a change claims. `exact_or_numerics`: equal bits, but the device or the recipe does not insist on them.
+// What a change claims. `exact_or_numerics`: equal bits, but the recipe does not insist on them.
 enum class Claim { exact, exact_or_numerics, numerics };
 
 Claim claim_of(const SessionInput& input, const Configuration& change) {
   if (!part_of(input, change, RiskClass::numerics).empty()) return Claim::numerics;
-  const bool may_round =
-      may_differ_between_runs(input) || input.recipe.allows(RiskClass::numerics, change);
+  const bool may_round = input.recipe.allows(RiskClass::numerics, change);
   return may_round ? Claim::exact_or_numerics : Claim::exact;
 }
 
@@ -95,6 +94,16 @@ LossKind loss_of(const SessionInput& input) {
   return is_entropy ? LossKind::cross_entropy : LossKind::other;
 }
 
+// Of an exact change whose `updates` are not equal: bits cannot be asked for where two runs of one configuration differ.
+// `check` where they do not.
+Result<CheckRecord> judge_by_repetition(TrainingBackend& backend, const Configuration& reference,
+                                        const UpdateComparison& updates, CheckRecord check,
+                                        CheckedSteps which) {
+  auto own = backend.compare_updates(reference, reference, kCheckSteps, which);
+  if (!own) return forward_error(own);
+  return own->equal ? std::move(check) : check_repeated(updates, *own);
+}
+
 // From the state that the candidate's process has reached.
 Result<CheckRecord> look_from_reached(const SessionInput& input, TrainingBackend& backend,
                                       const Configuration& reference,
@@ -103,7 +112,13 @@ Result<CheckRecord> look_from_reached(const SessionInput& input, TrainingBackend
   if (!updates) return forward_error(updates);
   if (claim != Claim::numerics) {
     CheckRecord check = check_reached(*updates, /*is_exact=*/true);
-    if (check.passed || claim == Claim::exact) return check;
+    if (check.passed) return check;
+    if (claim == Claim::exact) {
+      if (updates->equal || !may_differ_between_runs(input)) return check;
+      // From the state that the reference is in after its own steps, near the one that was reached.
+      return judge_by_repetition(backend, reference, *updates, std::move(check),
+                                 CheckedSteps::reached);
+    }
   }
   const LossKind loss = loss_of(input);
   CheckRecord check = check_reached(*updates, /*is_exact=*/false, /*rounded=*/nullptr, loss);
@@ -123,10 +138,10 @@ Result<CheckRecord> run_exact(const SessionInput& input, TrainingBackend& backen
     if (!updates) return forward_error(updates);
     CheckRecord check = check_equal(*updates);
     if (!check.passed && !updates->equal && may_differ_between_runs(input)) {
-      // Bits cannot be asked for where two runs of one configuration differ.
-      auto own = backend.compare_updates(incumbent, incumbent, kCheckSteps, looks.back());
-      if (!own) return forward_error(own);
-      if (!own->equal) check = check_repeated(*updates, *own);
+      auto judged =
+          judge_by_repetition(backend, incumbent, *updates, std::move(check), looks.back());
+      if (!judged) return judged;
+      check = *std::move(judged);
     }
     if (which == CheckedSteps::later && looks.size() > 1) check.detail += kAfterMeasuring;
     if (!check.passed || which == looks.back()) {

@@ -18,7 +18,8 @@
 namespace autotuned::tuner {
 
 // In which process a configuration is measured.
-enum class ProcessChoice { reuse, fresh };
+// `alone`: a fresh one, and no other process of the job runs beside it.
+enum class ProcessChoice { reuse, fresh, alone };
 
 struct BlockRequest {
   std::chrono::nanoseconds minimum_duration = std::chrono::milliseconds(100);
@@ -26,8 +27,9 @@ struct BlockRequest {
   // What is kept from step to step instead of being loaded anew: one of kRungs (tuner/ceiling.hpp), or "" for
   // nothing. If that would not change the block, the answer is ErrorKind::unsupported.
   std::string reuse = {};
-  // Of a trial's candidate: a gain that it claims must be one by every clock.
-  bool is_candidate = false;
+  // Of a trial's candidate: what it is compared with. A gain that it claims must be one by every clock. Null: of any
+  // other block, which claims none.
+  const Configuration* reference = nullptr;
 };
 
 // How the updates of two configurations differ after the same steps from the same state.
@@ -111,8 +113,8 @@ class TrainingBackend {
   [[nodiscard]] virtual bool trains_for_real() const { return false; }
 
   // Makes `configuration` ready to be measured in a trial. Starts a trainer if no running one has the same
-  // restart knobs, or always with ProcessChoice::fresh; warms it until its rate is steady; puts its training
-  // back to the initial state. Not timed.
+  // restart knobs, or always with ProcessChoice::fresh and ::alone; warms it until its rate is steady; puts its
+  // training back to the initial state. Not timed.
   virtual Result<void> make_ready(const Configuration& configuration, ProcessChoice process) {
     static_cast<void>(configuration);
     static_cast<void>(process);

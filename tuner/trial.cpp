@@ -104,7 +104,7 @@ Result<void> TrialRunner::make_ready(Course& course, ProcessChoice process,
       return {};
     }
     return fail_by_reference(course, ready.error(),
-                             backend_->make_ready(configuration, ProcessChoice::fresh));
+                             backend_->make_ready(configuration, ProcessChoice::alone));
   }
   return {};
 }
@@ -120,7 +120,7 @@ Result<void> TrialRunner::measure_pair(Course& course) {
     const bool is_candidate = is_first == is_candidate_first;
     const Configuration& configuration = is_candidate ? candidate : trial.reference;
     BlockRequest request = course.plan->block;
-    request.is_candidate = is_candidate;
+    request.reference = is_candidate ? &trial.reference : nullptr;
     auto block = backend_->run_block(configuration, request);
     if (!block && block.error().kind == ErrorKind::cancelled) return forward_error(block);
     if (!block && is_candidate) {

@@ -46,7 +46,11 @@ Result<void> GuardJobs::start(const Configuration& own, const Configuration& aga
 
 Result<void> GuardJobs::make_ready(const Configuration& configuration,
                                    tuner::ProcessChoice process) {
-  return working(configuration).make_ready(plain(configuration), process);
+  TrainerJob& job = working(configuration);
+  if (process == tuner::ProcessChoice::alone && against_ != nullptr) {
+    (&job == own_ ? against_ : own_)->stop();
+  }
+  return job.make_ready(plain(configuration), process);
 }
 
 bool GuardJobs::share_process(const Configuration& one, const Configuration& other) const {
@@ -55,7 +59,13 @@ bool GuardJobs::share_process(const Configuration& one, const Configuration& oth
 
 Result<Block> GuardJobs::run_block(const Configuration& configuration,
                                    const tuner::BlockRequest& request) {
-  return working(configuration).run_block(plain(configuration), request);
+  tuner::BlockRequest asked = request;
+  Configuration reference;
+  if (request.reference != nullptr) {
+    reference = plain(*request.reference);
+    asked.reference = &reference;
+  }
+  return working(configuration).run_block(plain(configuration), asked);
 }
 
 }  // namespace autotuned::daemon

@@ -39,7 +39,7 @@ struct TrainerJobSpec {
   std::filesystem::path folder;  // for logs and exchanged checkpoints; must exist
   std::chrono::nanoseconds block_limit = std::chrono::seconds(60);  // beyond the block's own length
   std::vector<int> device_locks;                                    // inherited by every trainer
-  // Held around each block, profile and trace, and what goes before them: devices share the CPUs. Empty: none.
+  // Held around each block, check, profile and trace, and what goes before them: devices share the CPUs. Empty: none.
   std::filesystem::path measurement_lock;
   std::chrono::nanoseconds measurement_lock_limit = std::chrono::minutes(10);
   std::int64_t memory_limit_bytes = 0;  // of the host, for all trainers of trials; 0: any
@@ -181,9 +181,10 @@ class TrainerJob final : public tuner::TrainingBackend {
   Result<Block> measure_block(const Configuration& configuration,
                               const tuner::BlockRequest& request);
   // Waits until the code of extensions that a block began has ended, while the others are still stopped, and refuses a gain
-  // that lies in what the block leaves out. `begin` is when it was asked for.
+  // that lies in what the block leaves out. `begin` is when it was asked for; `reference` is that of the request. Only a
+  // candidate is refused, also where extensions tell it from its reference and one of the two cannot be seen out.
   Result<void> see_out(const Trainer& trainer, const Configuration& configuration,
-                       bool is_candidate, std::chrono::steady_clock::time_point begin,
+                       const Configuration* reference, std::chrono::steady_clock::time_point begin,
                        const Block& block);
   // Does `work` for `configuration`; where there is no memory for it beside other trainers, without them, and
   // remembers that where this helps.
@@ -248,7 +249,7 @@ class TrainerJob final : public tuner::TrainingBackend {
   int started_ = 0;       // chooses the log
   MeasurementLock measurement_lock_;
   OutsideTime outside_time_;
-  bool is_never_at_rest_ = false;  // also where no extension has run
+  std::map<std::string, bool> comes_to_rest_;  // by key: whether it did after its last block
   std::set<std::pair<std::string, std::string>>
       misfits_;             // keys that do not fit at once, both orders
   std::string failed_key_;  // of the block that failed last, beside another trainer

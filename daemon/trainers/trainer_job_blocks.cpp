@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is timed: blocks and profiles, and how a trainer is made ready for them.
+#include <fmt/format.h>
+#include <sys/types.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -8,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "daemon/common/trainer_plugins.hpp"
 #include "daemon/trainers/trainer_job.hpp"
 #include "daemon/trainers/trainer_rest.hpp"
 #include "daemon/trainers/warm_up.hpp"
@@ -37,6 +41,21 @@ constexpr nanoseconds kLeastDisturbance = std::chrono::microseconds(500);
 // as the time between two. More rarely than that, a block that long would cost the trials their budget.
 constexpr double kNotableCheckpoints = 0.01;
 constexpr nanoseconds kMostBetweenCheckpoints = std::chrono::seconds(10);
+
+// A trial of an extension's knob whose reference works on after its blocks.
+constexpr const char* kBesideSpinning =
+    "the trainer of the reference is never at rest after a block: a knob of an extension cannot be "
+    "timed while threads spin (env.OMP_WAIT_POLICY, env.GOMP_SPINCOUNT)";
+
+// The same of the candidate, which has not come to rest within `limit`.
+std::string at_work_text(pid_t trainer, nanoseconds limit, const Block& block) {
+  const auto seconds = [](nanoseconds time) { return std::chrono::duration<double>(time).count(); };
+  return fmt::format(
+      "the trainer (process {}) was still at work {:.2f} s after a block of {:.2f} s had ended: "
+      "work is put off past its blocks, or threads spin, and a knob of an extension cannot be "
+      "timed while threads spin",
+      trainer, seconds(limit), seconds(nanoseconds(block.duration_ns)));
+}
 
 }  // namespace
 
@@ -224,6 +243,7 @@ Result<void> TrainerJob::make_ready(const Configuration& configuration,
   const auto lock = lock_measurement();
   if (!lock) return tl::unexpected(lock.error());
   failed_key_.clear();
+  if (process == tuner::ProcessChoice::alone) stop();
   if (process == tuner::ProcessChoice::fresh) {
     const std::string key = restart_key(configuration);
     for (Trainer& trainer : trainers_) {
@@ -253,17 +273,33 @@ Result<Block> TrainerJob::run_block(const Configuration& configuration,
 }
 
 Result<void> TrainerJob::see_out(const Trainer& trainer, const Configuration& configuration,
-                                 bool is_candidate, Clock::time_point begin, const Block& block) {
-  if (spec_.extension_knobs.empty() || is_never_at_rest_) return {};
-  auto seen = see_block_out(trainer.client.pid(), configuration, begin, block);
-  if (!seen) {
-    // Threads that spin without any extension are no fault of one, and nothing can be seen beside them.
-    if (uses_extension(configuration)) return tl::unexpected(seen.error());
-    is_never_at_rest_ = true;
-    return {};
+                                 const Configuration* reference, Clock::time_point begin,
+                                 const Block& block) {
+  if (spec_.extension_knobs.empty()) return {};
+  const auto known = [this](const std::string& key) -> std::optional<bool> {
+    const auto found = comes_to_rest_.find(key);
+    return found == comes_to_rest_.end() ? std::nullopt : std::optional(found->second);
+  };
+  // Of the same process where a live knob tells the two apart.
+  const auto reference_rests = reference == nullptr ? std::nullopt : known(restart_key(*reference));
+  const bool was_restless = known(trainer.key) == false;
+  const nanoseconds limit = rest_limit(configuration, block, was_restless);
+  const bool is_seen = wait_for_rest(trainer.client.pid(), limit);
+  const nanoseconds seen = Clock::now() - begin;
+  comes_to_rest_[trainer.key] = is_seen;
+  if (reference != nullptr) {
+    const bool differ = differ_in_extensions(spec_.extension_knobs, configuration, *reference);
+    // Threads that spin without any extension are no fault of one. But an extension of both may wait for threads
+    // that hide what it does.
+    const bool may_hide = uses_extension(configuration) && reference_rests == true;
+    if (!is_seen && (differ || may_hide)) {
+      return fail(ErrorKind::unsupported, at_work_text(trainer.client.pid(), limit, block));
+    }
+    if (differ && reference_rests == false) return fail(ErrorKind::unsupported, kBesideSpinning);
   }
-  if (*seen == nanoseconds(0)) return {};
-  if (auto fault = outside_time_.add(configuration, is_candidate, block, *seen)) {
+  if (!is_seen) return {};
+  const bool is_candidate = reference != nullptr;
+  if (auto fault = outside_time_.add(configuration, is_candidate, block, seen)) {
     return fail(ErrorKind::unsupported, *std::move(fault));
   }
   return {};
@@ -295,7 +331,7 @@ Result<Block> TrainerJob::measure_block(const Configuration& configuration,
     block->one_time_ns += switch_time(**trainer, configuration).count();
   }
   if (block && request.reuse.empty()) {
-    const auto seen = see_out(**trainer, configuration, request.is_candidate, begin, *block);
+    const auto seen = see_out(**trainer, configuration, request.reference, begin, *block);
     if (!seen) return tl::unexpected(seen.error());
   }
   return block;

@@ -112,6 +112,9 @@ Result<tuner::UpdateComparison> TrainerJob::compare_updates(const Configuration&
                                                             const Configuration& candidate,
                                                             std::int64_t steps,
                                                             tuner::CheckedSteps which) {
+  // Its steps use all CPUs, which another session may be measuring on.
+  const auto lock = lock_measurement();
+  if (!lock) return tl::unexpected(lock.error());
   const Copies copies(*this);
   check_plan_ = {.steps = steps, .place = nullptr, .base = kInitial};
   drop_reached_file();
@@ -160,6 +163,8 @@ Result<tuner::UpdateComparison> TrainerJob::compare_updates(const Configuration&
 }
 
 Result<tuner::UpdateComparison> TrainerJob::compare_rounded(const Configuration& configuration) {
+  const auto lock = lock_measurement();
+  if (!lock) return tl::unexpected(lock.error());
   const Copies copies(*this);
   auto found = trainer_for(configuration);
   if (!found) return tl::unexpected(found.error());

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/trainers/trainer_rest.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -41,6 +39,7 @@ bool has_runnable_thread(pid_t process) {
 
 constexpr const char* kWaitPolicy = "env.OMP_WAIT_POLICY";
 constexpr nanoseconds kLeastLimit = std::chrono::seconds(3);
+constexpr nanoseconds kBriefLimit = std::chrono::milliseconds(20);
 constexpr int kLimitBlocks = 20;
 
 }  // namespace
@@ -62,24 +61,11 @@ bool wait_for_rest(pid_t process, nanoseconds limit) {
   return true;
 }
 
-Result<nanoseconds> see_block_out(pid_t trainer, const Configuration& configuration,
-                                  Clock::time_point begin, const Block& block) {
-  if (const KnobValue* const policy = configuration.find(kWaitPolicy);
-      policy != nullptr && *policy == KnobValue(std::string("active"))) {
-    return nanoseconds(0);
-  }
-  const nanoseconds duration(block.duration_ns);
-  const nanoseconds limit = std::max(kLeastLimit, kLimitBlocks * duration);
-  if (!wait_for_rest(trainer, limit)) {
-    return fail(
-        ErrorKind::unsupported,
-        fmt::format(
-            "the trainer (process {}) was still at work {:.1f} s after a block of {:.2f} s had "
-            "ended: work is put off past its blocks",
-            trainer, std::chrono::duration<double>(limit).count(),
-            std::chrono::duration<double>(duration).count()));
-  }
-  return Clock::now() - begin;
+nanoseconds rest_limit(const Configuration& configuration, const Block& block, bool was_restless) {
+  const KnobValue* const policy = configuration.find(kWaitPolicy);
+  const bool spins = policy != nullptr && *policy == KnobValue(std::string("active"));
+  if (was_restless || spins) return kBriefLimit;
+  return std::max(kLeastLimit, kLimitBlocks * nanoseconds(block.duration_ns));
 }
 
 }  // namespace autotuned::daemon

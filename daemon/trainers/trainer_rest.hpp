@@ -7,7 +7,6 @@
 #include <chrono>
 
 #include "base/configuration.hpp"
-#include "base/result.hpp"
 #include "base/trial.hpp"
 
 namespace autotuned::daemon {
@@ -16,11 +15,10 @@ namespace autotuned::daemon {
 // milliseconds. False when that has not come about within `limit`.
 [[nodiscard]] bool wait_for_rest(pid_t process, std::chrono::nanoseconds limit);
 
-// Waits for that after a block that was asked for at `begin`, and gives what time has passed since. 0 where threads of this
-// configuration spin while they wait (env.OMP_WAIT_POLICY: active), so that nothing can be seen. ErrorKind::unsupported
-// where the trainer works on for very much longer than the block took.
-[[nodiscard]] Result<std::chrono::nanoseconds> see_block_out(
-    pid_t trainer, const Configuration& configuration, std::chrono::steady_clock::time_point begin,
-    const Block& block);
+// How long that is waited for after `block`: much longer than what a trainer may honestly have left to do. A moment where
+// the wait would be in vain: if the trainer did not come to rest the last time (`was_restless`), or if threads of its
+// configuration spin while they wait (env.OMP_WAIT_POLICY: active).
+[[nodiscard]] std::chrono::nanoseconds rest_limit(const Configuration& configuration,
+                                                  const Block& block, bool was_restless);
 
 }  // namespace autotuned::daemon

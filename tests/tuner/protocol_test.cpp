@@ -181,6 +181,26 @@ TEST(ProcessPairs, ACandidateThatDoesNotStartIsAFailedTrial) {
   EXPECT_EQ(trial.estimate.pairs, 0);
 }
 
+// A candidate that breaks the start of its neighbour breaks it again as long as it runs.
+TEST(ProcessPairs, AReferenceThatDoesNotStartBesideTheCandidateStartsAlone) {
+  // Whichever of the two the coin starts first.
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    ProcessTrial one(seed, 1.5, 0.0);
+    one.simulation.job.start_fault = [](const Configuration& configuration,
+                                        ProcessChoice process) -> std::optional<Error> {
+      if (is_set(configuration) || process == ProcessChoice::alone) return std::nullopt;
+      return Error{.kind = ErrorKind::crashed, .what = "the neighbour has what it needs"};
+    };
+    const TrialRecord trial = one.run();
+    EXPECT_EQ(trial.verdict, Verdict::failed);
+    EXPECT_THAT(trial.reason, HasSubstr("the neighbour has what it needs"));
+    EXPECT_THAT(trial.reason, HasSubstr("the reference failed beside the candidate"));
+    ASSERT_FALSE(one.simulation.job.readied.empty());
+    EXPECT_EQ(one.simulation.job.readied.back().first, one.simulation.input.starting);
+    EXPECT_EQ(one.simulation.job.readied.back().second, ProcessChoice::alone);
+  }
+}
+
 TEST(Trial, BothArmsAreMadeReadyBeforeTheFirstBlock) {
   ProcessTrial one(1, 1.0, 0.0);
   one.simulation.job.fault = [&](const Configuration&) -> std::optional<Error> {

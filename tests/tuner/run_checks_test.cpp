@@ -284,6 +284,67 @@ TEST_F(RunChecks, AnExactExtensionIsComparedThereWithTheIncumbent) {
   EXPECT_FALSE(checks[0].passed);
 }
 
+// "Exact" is not held to the limits of numerics where the device does not repeat itself: only its own differences count.
+TEST_F(RunChecks, AnExactExtensionIsComparedThereWithTheDevicesOwnDifferences) {
+  add_extension(recipes::RiskClass::exact);
+  input_.recipe.tune.allow = {};
+  input_.job_facts["device"] = "cuda:0";
+  double candidate_ratio = 1.02;
+  double own_ratio = 1.01;
+  job_.updates = [&](const Configuration& reference, const Configuration& candidate,
+                     std::int64_t steps) {
+    asked_.push_back({reference, candidate, steps});
+    UpdateComparison updates = SimulatedJob::equal(steps);
+    updates.parameters[0].norm_ratio = reference == candidate ? own_ratio : candidate_ratio;
+    updates.equal = updates.parameters[0].norm_ratio == 1.0;
+    return updates;
+  };
+  job_.rounded_updates = [](const Configuration&, std::int64_t steps) {
+    ADD_FAILURE() << "how far rounding leads the job astray does not matter";
+    return SimulatedJob::equal(steps);
+  };
+  auto checks = run(change("mine.skip", true));
+  EXPECT_TRUE(checks.back().passed) << checks.back().detail;
+  ASSERT_GE(asked_.size(), 2U);
+  EXPECT_EQ(asked_[0].candidate, incumbent_.with(change("mine.skip", true)));
+  EXPECT_EQ(asked_[1].reference, incumbent_);
+  EXPECT_EQ(asked_[1].candidate, incumbent_);
+  ASSERT_GE(job_.looks.size(), 2U);
+  EXPECT_EQ(job_.looks[0], CheckedSteps::reached);
+  EXPECT_EQ(job_.looks[1], CheckedSteps::reached);
+  EXPECT_EQ(checks[0].risk, "exact");
+  EXPECT_THAT(checks[0].detail, HasSubstr("two runs of one configuration differ"));
+
+  // A cheat that begins late is seen from there alone. The limits of the numerics would let it pass.
+  candidate_ratio = 1.1;
+  job_.looks.clear();
+  checks = run(change("mine.skip", true));
+  ASSERT_EQ(checks.size(), 1U);
+  EXPECT_FALSE(checks[0].passed);
+  EXPECT_THAT(checks[0].detail, HasSubstr("the update of weight is 0.1 of its length away"));
+  EXPECT_THAT(checks[0].detail, HasSubstr("from the weights at the end of the blocks"));
+  EXPECT_THAT(job_.looks, ElementsAre(CheckedSteps::reached, CheckedSteps::reached));
+  const Configuration best = input_.starting.with(change("mine.skip", true));
+  EXPECT_FALSE(check_trained(input_, job_, best)->passed);
+
+  // A device that does repeat itself is held to its bits.
+  candidate_ratio = 1.02;
+  own_ratio = 1.0;
+  checks = run(change("mine.skip", true));
+  ASSERT_EQ(checks.size(), 1U);
+  EXPECT_FALSE(checks[0].passed);
+
+  // With permission the limits of numerics apply.
+  job_.rounded_updates = [](const Configuration&, std::int64_t steps) {
+    return SimulatedJob::equal(steps);
+  };
+  input_.recipe.tune.allow = {"numerics"};
+  candidate_ratio = 1.1;
+  checks = run(change("mine.skip", true));
+  EXPECT_TRUE(checks[0].passed) << checks[0].detail;
+  EXPECT_EQ(checks[0].risk, "numerics");
+}
+
 TEST_F(RunChecks, ATrainedModelIsCheckedAgainstTheStart) {
   const Configuration best = incumbent_.with(change("batch_size", std::int64_t{64}));
   auto check = check_trained(input_, job_, best);

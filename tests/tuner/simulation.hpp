@@ -92,6 +92,7 @@ class SimulatedJob final : public TrainingBackend {
   Result<void> make_ready(const Configuration& configuration, ProcessChoice choice) override {
     readied.emplace_back(configuration, choice);
     if (auto error = start_fault(configuration, choice)) return tl::unexpected(*error);
+    if (choice == ProcessChoice::alone) processes_.clear();
     if (choice == ProcessChoice::fresh) processes_.erase(restart_key(configuration));
     static_cast<void>(effect_of(configuration));
     return {};

@@ -62,6 +62,9 @@ std::int64_t Job::steps() const {
 std::int64_t Job::samples() const {
   return state_->samples();
 }
+bool Job::times_parts() const {
+  return !state_->feed().statistics().part_ns.empty();
+}
 
 Result<void> Job::take_from_leader(std::span<double> numbers) {
   return guarded("ranks", [&]() -> Result<void> {

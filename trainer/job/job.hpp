@@ -275,6 +275,8 @@ class Job {
   [[nodiscard]] Result<JobProfile> profile(std::int64_t steps, std::int64_t warmup_steps,
                                            const CancelCheck& is_cancelled,
                                            std::int64_t maximum_ns = INT64_MAX);
+  // Whether the loader times the parts of samples, which slows it: only while a profile or a trace is made.
+  [[nodiscard]] bool times_parts() const;
 
   // Copies the state and writes it to `file`, which is gone then; later profiles tell how long the two took.
   // Only the first call does. ErrorKind::out_of_memory: before anything was done.

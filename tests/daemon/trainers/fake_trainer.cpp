@@ -11,9 +11,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -309,6 +311,15 @@ class FakeTrainer {
       if (fault.value("hides", false)) spin_hidden();
       while (getppid() != 0) {
       }
+    }
+    // A thread that does the same in the trainer itself, to its end or so long.
+    if (kind == "stir") {
+      std::thread([ms = fault.value("for_ms", 0)] {
+        static std::atomic<std::uint64_t> sum = 0;
+        const auto begin = std::chrono::steady_clock::now();
+        while (ms == 0 || std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(ms))
+          ++sum;
+      }).detach();
     }
     if (kind == "leave_orphan" && fork() == 0) {
       // Out of the group, and with all that the trainer inherited but its socket.

@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/daemon/trainers/trainer_job_scene.hpp"
@@ -236,6 +237,19 @@ TEST_F(TrainerJobTest, ATrainerIsMadeReadyInAProcessOfItsOwnAtTheInitialState) {
   EXPECT_EQ(scene_.requests("run").size(), 1U);
 }
 
+TEST_F(TrainerJobTest, AProcessThatIsToBeAloneIsTheOnlyOne) {
+  const Configuration keep = with("memory.malloc", std::string("keep"));
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().make_ready(start_, tuner::ProcessChoice::reuse));
+  ASSERT_TRUE(job().make_ready(keep, tuner::ProcessChoice::reuse));
+  ASSERT_TRUE(job().make_ready(start_, tuner::ProcessChoice::alone));
+  EXPECT_EQ(trainers(), 3U);
+  ASSERT_EQ(scene_.requests("stop").size(), 2U);
+  const Json third = scene_.requests("hello").at(2);
+  for (const Json& stop : scene_.requests("stop"))
+    EXPECT_LT(stop.at("line"), third.at("line")) << "before it starts";
+}
+
 TEST_F(TrainerJobTest, AFreshProcessTakesThePlaceOfTheRunningOne) {
   const Configuration keep = with("memory.malloc", std::string("keep"));
   ASSERT_TRUE(job().start(start_));
@@ -248,6 +262,136 @@ TEST_F(TrainerJobTest, AFreshProcessTakesThePlaceOfTheRunningOne) {
   ASSERT_TRUE(job().run_block(start_, {}));
   ASSERT_TRUE(job().run_block(keep, {}));
   EXPECT_EQ(trainers(), 3U) << "the other one stays";
+}
+
+// --- Trainers that are still at work after a block, some with threads that spin as libgomp's may ---
+
+// A thread that works until the trainer ends, or for `for_ms` after each block.
+Json stirs(const std::string& request, const std::string& when, int for_ms = 0) {
+  Json fault = {{"do", "stir"}, {"request", request}, {"when", {when}}};
+  if (for_ms > 0) fault["for_ms"] = for_ms;
+  return fault;
+}
+
+constexpr const char* kSpins = "env.GOMP_SPINCOUNT";
+
+// What one trainer without an extension does says nothing about the next one.
+TEST_F(TrainerJobTest, ACandidateThatSpinsDoesNotHideThoseAfterIt) {
+  Json puts_off = stirs("run", "mine.skip=on");
+  puts_off["once"] = true;
+  scene_.behave({{"faults", {stirs("load", "env.GOMP_SPINCOUNT=infinite"), puts_off}}});
+  ASSERT_TRUE(job().start(start_));
+  const Configuration spinning = with(kSpins, std::string("infinite"));
+  ASSERT_TRUE(job().run_block(start_, {}));
+  const auto spun = job().run_block(spinning, {.reference = &start_});
+  EXPECT_TRUE(spun) << spun.error().message();
+  ASSERT_TRUE(job().run_block(start_, {}));
+  const auto block = job().run_block(with("mine.skip", true), {.reference = &start_});
+  ASSERT_FALSE(block);
+  EXPECT_EQ(block.error().kind, ErrorKind::unsupported);
+  EXPECT_THAT(block.error().what, testing::HasSubstr("past its blocks"));
+  EXPECT_TRUE(job().run_block(start_, {})) << "the reference goes on";
+}
+
+TEST_F(TrainerJobTest, AnExtensionIsNotTimedWhileItsOwnTrainerSpins) {
+  scene_.behave({{"faults",
+                  {stirs("load", "env.GOMP_SPINCOUNT=infinite"),
+                   stirs("load", "env.OMP_WAIT_POLICY=active")}}});
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().run_block(start_, {}));
+  const std::vector<std::pair<std::string, std::string>> settings = {
+      {kSpins, "infinite"}, {"env.OMP_WAIT_POLICY", "active"}};
+  for (const auto& [name, value] : settings) {
+    Configuration both = with("mine.skip", true);
+    both.set(name, value);
+    const auto block = job().run_block(both, {.reference = &start_});
+    ASSERT_FALSE(block) << name;
+    EXPECT_EQ(block.error().kind, ErrorKind::unsupported);
+    EXPECT_THAT(block.error().what, testing::HasSubstr("cannot be timed while threads spin"));
+    EXPECT_TRUE(job().run_block(start_, {})) << "the reference goes on";
+  }
+}
+
+// What an extension of both does may wait for the threads that hide it.
+TEST_F(TrainerJobTest, ThreadsThatSpinAreNoPlaceToHideForAnExtensionOfBoth) {
+  scene_.behave({{"faults", {stirs("load", "env.GOMP_SPINCOUNT=infinite")}}});
+  ASSERT_TRUE(job().start(start_));
+  const Configuration skipping = with("mine.skip", true);
+  Configuration spinning = skipping;
+  spinning.set(kSpins, std::string("infinite"));
+  ASSERT_TRUE(job().run_block(skipping, {}));
+  const auto block = job().run_block(spinning, {.reference = &skipping});
+  ASSERT_FALSE(block);
+  EXPECT_THAT(block.error().what, testing::HasSubstr("cannot be timed while threads spin"));
+  // Where the recipe starts with both, other knobs can be tuned.
+  ASSERT_TRUE(job().run_block(spinning, {}));
+  Configuration candidate = spinning;
+  candidate.set("loader.workers", std::int64_t{2});
+  const auto other = job().run_block(candidate, {.reference = &spinning});
+  EXPECT_TRUE(other) << other.error().message();
+}
+
+TEST_F(TrainerJobTest, AnExtensionOfBothIsSeenOutWhereALiveKnobTellsThemApart) {
+  Json puts_off = stirs("run", "loader.workers=2");
+  puts_off["once"] = true;
+  scene_.behave({{"faults", {puts_off}}});
+  ASSERT_TRUE(job().start(start_));
+  const Configuration skipping = with("mine.skip", true);
+  Configuration candidate = skipping;
+  candidate.set("loader.workers", std::int64_t{2});
+  ASSERT_TRUE(job().run_block(skipping, {}));
+  const auto block = job().run_block(candidate, {.reference = &skipping});
+  ASSERT_FALSE(block);
+  EXPECT_THAT(block.error().what, testing::HasSubstr("past its blocks"));
+}
+
+// That is the candidate's bad luck, and never ends the run.
+TEST_F(TrainerJobTest, AnExtensionIsNotTimedBesideAReferenceThatSpins) {
+  scene_.behave({{"faults", {stirs("load", "env.GOMP_SPINCOUNT=infinite")}}});
+  ASSERT_TRUE(job().start(start_));
+  const Configuration spinning = with(kSpins, std::string("infinite"));
+  ASSERT_TRUE(job().run_block(spinning, {}));
+  const auto block = job().run_block(with("mine.skip", true), {.reference = &spinning});
+  ASSERT_FALSE(block);
+  EXPECT_EQ(block.error().kind, ErrorKind::unsupported);
+  EXPECT_THAT(block.error().what, testing::HasSubstr("the trainer of the reference"));
+  EXPECT_THAT(block.error().what, testing::HasSubstr("cannot be timed while threads spin"));
+  EXPECT_TRUE(job().run_block(spinning, {}));
+  // No extension tells these two apart.
+  EXPECT_TRUE(job().run_block(start_, {.reference = &spinning}));
+}
+
+// As what omp_wait_policy proposes does.
+TEST_F(TrainerJobTest, AnExtensionIsTimedBesideAReferenceThatSpinsForAWhile) {
+  scene_.behave({{"faults", {stirs("run", "env.GOMP_SPINCOUNT=300000", /*for_ms=*/30)}}});
+  ASSERT_TRUE(job().start(start_));
+  const Configuration spinning = with(kSpins, std::string("300000"));
+  Configuration candidate = spinning;
+  candidate.set("mine.skip", true);
+  for (int pair = 0; pair < 3; ++pair) {
+    ASSERT_TRUE(job().run_block(spinning, {}));
+    const auto block = job().run_block(candidate, {.reference = &spinning});
+    EXPECT_TRUE(block) << block.error().message();
+  }
+}
+
+// A busy machine may have kept it from its rest.
+TEST_F(TrainerJobTest, OneThatComesToRestAfterAllIsSeenOutAgain) {
+  Json once = stirs("load", "memory.malloc=keep", /*for_ms=*/5000);
+  once["once"] = true;
+  scene_.behave({{"faults", {once}}});
+  ASSERT_TRUE(job().start(start_));
+  const Configuration keep = with("memory.malloc", std::string("keep"));
+  Configuration candidate = keep;
+  candidate.set("mine.skip", true);
+  ASSERT_TRUE(job().run_block(keep, {}));
+  EXPECT_FALSE(job().run_block(candidate, {.reference = &keep}));
+  bool is_timed = false;
+  for (int block = 0; block < 400 && !is_timed; ++block) {
+    ASSERT_TRUE(job().run_block(keep, {}));
+    is_timed = job().run_block(candidate, {.reference = &keep}).has_value();
+  }
+  EXPECT_TRUE(is_timed);
 }
 
 }  // namespace

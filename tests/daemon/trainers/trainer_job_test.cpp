@@ -254,6 +254,11 @@ TEST_F(TrainerJobTest, MeasuresWhileNoOtherSessionDoes) {
   auto profile = job().profile(start_);
   ASSERT_TRUE(profile);
   ASSERT_TRUE(job().add_trace(start_, *profile, std::chrono::seconds(20)));
+  // A check starts a trainer and makes whole steps.
+  const Configuration candidate = with("mine.skip", true);
+  ASSERT_TRUE(job().compare_updates(start_, candidate, 6, tuner::CheckedSteps::reached));
+  ASSERT_TRUE(job().compare_rounded(start_));
+  EXPECT_EQ(scene_.requests("check_steps").size(), 4U);
   for (const Json& request : scene_.requests()) {
     const std::string name = request.at("request");
     // What goes before a measurement belongs to it; loading at the start is nobody's trial.

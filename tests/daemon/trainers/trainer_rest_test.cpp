@@ -61,5 +61,23 @@ TEST(TrainerRest, AProcessThatHasEndedIsAtRest) {
   EXPECT_TRUE(wait_for_rest(number, milliseconds(50)));
 }
 
+TEST(TrainerRest, ATrainerGetsMuchLongerThanItsBlock) {
+  Block block;
+  block.duration_ns = 100'000'000;
+  EXPECT_EQ(rest_limit({}, block, false), std::chrono::seconds(3));
+  block.duration_ns = 1'000'000'000;
+  EXPECT_EQ(rest_limit({}, block, false), std::chrono::seconds(20));
+}
+
+TEST(TrainerRest, OneThatIsNotGoingToRestGetsAMoment) {
+  Block block;
+  block.duration_ns = 1'000'000'000;
+  EXPECT_LE(rest_limit({}, block, true), milliseconds(50));
+  Configuration spins;
+  spins.set("env.OMP_WAIT_POLICY", std::string("active"));
+  EXPECT_LE(rest_limit(spins, block, false), milliseconds(50));
+  EXPECT_GE(rest_limit(spins, block, false), milliseconds(10)) << "the threads may be too few";
+}
+
 }  // namespace
 }  // namespace autotuned::daemon

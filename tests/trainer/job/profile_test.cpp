@@ -144,6 +144,27 @@ TEST(Profile, SeesNoGatherWhereThereIsNone) {
   EXPECT_EQ(value_of(job->profile(2, 0, never)).metrics.at("operators.gather_ratio"), 0.0);
 }
 
+// The loader would go on timing parts in every block after it.
+TEST(Profile, ThatFailsLeavesNoPartTimed) {
+  const auto job = load(small_recipe());
+  EXPECT_FALSE(job->times_parts());
+  // Stopped while it warms up, and in its first step.
+  for (const std::int64_t warmup_steps : {2, 0}) {
+    bool was_timed = false;
+    const auto stop = [&] {
+      was_timed = was_timed || job->times_parts();
+      return was_timed;
+    };
+    const auto profile = job->profile(5, warmup_steps, stop);
+    ASSERT_FALSE(profile) << warmup_steps;
+    EXPECT_EQ(profile.error().kind, ErrorKind::cancelled);
+    EXPECT_TRUE(was_timed) << warmup_steps;
+    EXPECT_FALSE(job->times_parts()) << warmup_steps;
+  }
+  ASSERT_TRUE(job->profile(1, 0, never));
+  EXPECT_FALSE(job->times_parts());
+}
+
 TEST(Profile, DoesNotChangeTheTraining) {
   const auto one = load(small_cnn_recipe());
   value_of(one->profile(6, 2, never));
