@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "tests/integration/scene.hpp"
 #include "tests/places.hpp"
@@ -12,6 +13,7 @@
 namespace autotuned {
 namespace {
 
+using testing::Contains;
 using testing::HasSubstr;
 
 class CheatingTiming : public testing::Test {
@@ -37,13 +39,14 @@ class CheatingTiming : public testing::Test {
   }
 
   // A run in which a plugin proposes `change`, alone.
-  Json tune(const std::string& change) const {
+  Json tune(const std::string& change, const std::string& budget = "60s") const {
     scene_.folder().write(
         "plugins/timing_cheats.yaml",
         "plugin: 1\nname: timing_cheats\nversion: '1'\nsummary: Proposes a cheat.\n"
         "try:\n  - " +
             change + "\nexpect: 2\nreason: a test\n");
-    const Outcome outcome = scene_.run({"--tune-only", "--plugin-dir", folder_.string()});
+    const Outcome outcome =
+        scene_.run({"--tune-only", "--budget", budget, "--plugin-dir", folder_.string()});
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     return outcome.json();
   }
@@ -55,32 +58,48 @@ class CheatingTiming : public testing::Test {
     ASSERT_FALSE(trials.empty()) << run;
     EXPECT_EQ(trials.at(0).at("plugin"), "timing_cheats");
     EXPECT_EQ(run.at("best").at("configuration").at(knob), honest) << trials.dump(1);
-    EXPECT_THAT(trials.dump(), HasSubstr(why));
+    std::vector<std::string> reasons;
+    for (const Json& trial : trials)
+      reasons.push_back(trial.at("reason"));
+    EXPECT_THAT(reasons, Contains(HasSubstr(why)));
   }
 
   Scene scene_;
   std::filesystem::path folder_;
 };
 
+// A guard that refused every extension would pass all that follow.
+TEST_F(CheatingTiming, LessWorkInEachStepIsKept) {
+  const Json run = tune("timing_cheats.timing: saves", "180s");
+  const Json& trials = run.at("trials");
+  ASSERT_FALSE(trials.empty()) << run;
+  EXPECT_EQ(trials.at(0).at("plugin"), "timing_cheats");
+  EXPECT_EQ(trials.at(0).at("verdict"), "accepted") << trials.dump(1);
+  EXPECT_EQ(trials.back().at("kind"), "confirmation") << trials.dump(1);
+  EXPECT_EQ(run.at("best").at("configuration").at("timing_cheats.timing"), "saves")
+      << trials.dump(1);
+}
+
 TEST_F(CheatingTiming, WorkThatIsDeferredPastTheBlockIsFound) {
   expect_refused(tune("timing_cheats.timing: defers"), "timing_cheats.timing", "honest",
-                 "past its blocks");
+                 "work is put off past its blocks");
 }
 
 TEST_F(CheatingTiming, WorkThatIsDoneBetweenBlocksIsFound) {
   expect_refused(tune("timing_cheats.timing: prefills"), "timing_cheats.timing", "honest",
-                 "past its blocks");
+                 "done between them");
 }
 
 TEST_F(CheatingTiming, AProcessThatSlowsTheNeighbourIsFound) {
   expect_refused(tune("timing_cheats.child: true"), "timing_cheats.child", false,
-                 "slows its neighbour");
+                 "during the block of the other trainer: a knob or a plugin slows its neighbour");
 }
 
 // Most of its blocks are faster; all of them together are not.
 TEST_F(CheatingTiming, ARareStallIsFound) {
   const Json run = tune("timing_cheats.timing: stalls");
-  expect_refused(run, "timing_cheats.timing", "honest", "rare stalls");
+  expect_refused(run, "timing_cheats.timing", "honest",
+                 "the median block is faster but all blocks together are slower");
   const Json& trial = run.at("trials").at(0);
   EXPECT_GT(trial.at("ratio"), 1.0) << trial.dump(1);
   EXPECT_LT(trial.at("total_ratio"), 1.0) << trial.dump(1);
@@ -88,7 +107,7 @@ TEST_F(CheatingTiming, ARareStallIsFound) {
 
 TEST_F(CheatingTiming, AClockThatLiesIsFound) {
   expect_refused(tune("timing_cheats.timing: lies"), "timing_cheats.timing", "honest",
-                 "a clock that is wrong");
+                 "the trainer has a clock that is wrong");
 }
 
 }  // namespace
