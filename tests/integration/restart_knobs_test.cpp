@@ -37,7 +37,7 @@ bool is_stopped(pid_t process) {
   return name_end != std::string::npos && stat.compare(name_end, 3, ") T") == 0;
 }
 
-// Which of two trainers was seen to be stopped beside one that was not, by a setting of its environment.
+// Which trainer was seen to be stopped while the other was not: that with a setting of the environment, or that without.
 class StopWatch {
  public:
   StopWatch(const Scene& scene, std::string setting)
@@ -57,12 +57,20 @@ class StopWatch {
 
  private:
   void look() {
+    struct Arm {
+      bool runs = false;
+      bool waits = false;
+    };
+    Arm candidate;
+    Arm reference;
     for (const pid_t trainer : scene_->trainers()) {
-      if (!is_stopped(trainer)) continue;
       const bool is_candidate =
           read_process(trainer, "environ").find(setting_) != std::string::npos;
-      (is_candidate ? saw_candidate_wait_ : saw_reference_wait_) = true;
+      Arm& arm = is_candidate ? candidate : reference;
+      (is_stopped(trainer) ? arm.waits : arm.runs) = true;
     }
+    saw_candidate_wait_ = saw_candidate_wait_ || (candidate.waits && reference.runs);
+    saw_reference_wait_ = saw_reference_wait_ || (reference.waits && candidate.runs);
   }
 
   const Scene* scene_;
