@@ -4,6 +4,7 @@
 //
 //   verdicts [--data FOLDER] [--windows N]
 //   verdicts --processes [--verdicts N]
+//   verdicts --runs N [--placebos K] [--data FOLDER]
 //   verdicts --live [--verdicts N] [--block-ms MS] [--pairs N] [--disturb THREADS]
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -12,16 +13,16 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <random>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "bench/error_rates/disturbance.hpp"
 #include "bench/error_rates/exact_bounds.hpp"
 #include "bench/error_rates/process_verdicts.hpp"
+#include "bench/error_rates/recorded_noise.hpp"
+#include "bench/error_rates/run_verdicts.hpp"
 #include "tuner/comparison.hpp"
 
 namespace autotuned::bench {
@@ -89,30 +90,6 @@ void count(Row& row, const Comparison& comparison, double seconds) {
 
 // --- replay ---
 
-struct RecordedBlock {
-  double start_s = 0.0;
-  double end_s = 0.0;
-  double log_rate = 0.0;
-};
-
-std::vector<RecordedBlock> read_trace(const std::filesystem::path& file) {
-  std::ifstream stream(file);
-  std::string line;
-  std::getline(stream, line);  // names of the columns
-  std::vector<RecordedBlock> blocks;
-  while (std::getline(stream, line)) {
-    std::istringstream fields(line);
-    double start_ns = 0.0;
-    double duration_ns = 0.0;
-    double steps = 0.0;
-    char comma = 0;
-    if (!(fields >> start_ns >> comma >> duration_ns >> comma >> steps)) continue;
-    blocks.push_back(
-        {start_ns / 1e9, (start_ns + duration_ns) / 1e9, std::log(steps / duration_ns)});
-  }
-  return blocks;
-}
-
 // One comparison over the window that starts with block `begin`. The candidate's blocks are those of
 // the trace, sped up; false when the window goes beyond the trace.
 bool replay_window(const std::vector<RecordedBlock>& trace, std::size_t begin,
@@ -138,15 +115,14 @@ bool replay_window(const std::vector<RecordedBlock>& trace, std::size_t begin,
 int replay(const std::filesystem::path& folder, int windows) {
   print_header("Replayed noise, overlapping windows of 30 s, fresh coins for each");
   for (const double gain : {1.0, 1.05, 2.0}) {
-    for (const char* name : {"quiet2", "disturbed2", "disturbed1"}) {
-      const auto trace = read_trace(folder / (std::string(name) + ".csv"));
+    for (const char* name : kNoiseNames) {
       // Else not even the first window fits.
-      if (trace.empty() || trace.back().end_s < trace.front().start_s + kWindowSeconds) {
-        const double seconds = trace.empty() ? 0.0 : trace.back().end_s - trace.front().start_s;
-        std::fprintf(stderr, "%s.csv: the trace has %.1f s, a window takes %.0f s\n",
-                     (folder / name).c_str(), seconds, kWindowSeconds);
+      const auto read = read_trace(folder, name, kWindowSeconds);
+      if (!read) {
+        std::fprintf(stderr, "%s\n", read.error().message().c_str());
         return 1;
       }
+      const std::vector<RecordedBlock>& trace = *read;
       Row row{.name = name, .gain_ratio = gain};
       std::mt19937_64 coins(1);
       while (row.verdicts < windows) {
@@ -216,12 +192,21 @@ int main(int argc, char** argv) {
   int windows = 1000;
   bool is_live = false;
   bool is_simulated = false;
+  autotuned::bench::RunVerdictsPlan runs;
   autotuned::bench::LiveOptions options;
   app.add_option("--data", data, "folder of the recorded noise");
   app.add_option("--windows", windows, "verdicts per row, at least")->check(CLI::PositiveNumber);
   app.add_flag("--live", is_live, "time equal work now, instead of replaying");
   app.add_flag("--processes", is_simulated,
                "simulate trials over pairs of processes that differ by chance");
+  CLI::Option* const whole_runs =
+      app.add_option("--runs", runs.runs,
+                     "replay whole runs of placebos on the recorded noise, so many per row")
+          ->check(CLI::PositiveNumber);
+  app.add_option("--placebos", runs.placebos,
+                 "of a whole run, so many of live knobs and as many of restart knobs")
+      ->check(CLI::PositiveNumber)
+      ->needs(whole_runs);
   app.add_option("--verdicts", options.verdicts, "live or simulated verdicts per row")
       ->check(CLI::PositiveNumber);
   app.add_option("--block-ms", options.block_ms, "length of a live block")
@@ -235,6 +220,11 @@ int main(int argc, char** argv) {
   if (is_simulated) {
     autotuned::bench::print_process_verdicts(options.verdicts);
     return 0;
+  }
+  if (whole_runs->count() > 0) {
+    const auto printed = autotuned::bench::print_run_verdicts(data, runs);
+    if (!printed) std::fprintf(stderr, "%s\n", printed.error().message().c_str());
+    return printed ? 0 : 1;
   }
   return is_live ? autotuned::bench::live(options) : autotuned::bench::replay(data, windows);
 }

@@ -14,11 +14,13 @@ PROGRAM = os.environ["AUTOTUNED_VERDICTS"]
 NAMES = ("quiet2", "disturbed2", "disturbed1")
 
 
-def write_traces(folder: str, blocks: int) -> None:
+def write_traces(folder: str, blocks: int, block_s: float = 1.0) -> None:
     rolls = random.Random(1)
     for name in NAMES:
         lines = ["start_ns,duration_ns,steps"]
-        lines += [f"{i * 1_000_000_000},{int(1e9 * (0.9 + 0.1 * rolls.random()))},100" for i in range(blocks)]
+        for i in range(blocks):
+            duration_s = block_s * (0.9 + 0.1 * rolls.random())
+            lines.append(f"{int(i * block_s * 1e9)},{int(duration_s * 1e9)},100")
         (pathlib.Path(folder) / f"{name}.csv").write_text("\n".join(lines) + "\n")
 
 
@@ -59,6 +61,27 @@ class Verdicts(unittest.TestCase):
                 done = run("--data", folder, "--windows", "1")
             self.assertEqual(done.returncode, 1, blocks)
             self.assertIn("quiet2.csv: the trace has", done.stderr)
+
+    def test_replays_whole_runs_of_placebos_alone_and_beside_a_true_gain(self):
+        with tempfile.TemporaryDirectory() as folder:
+            write_traces(folder, 400, block_s=0.12)
+            rows = table("--data", folder, "--runs", "3", "--placebos", "2")
+        self.assertEqual([row["noise"] for row in rows], [name for name in NAMES for _ in range(2)])
+        self.assertEqual([row["true gain beside them"] for row in rows], ["none", "+10 %"] * 3)
+        for row in rows:
+            self.assertEqual(row["runs"], "3")
+            # Each of two live and two restart knobs.
+            self.assertGreaterEqual(float(row["trials of a run"]), 4)
+            self.assertLessEqual(share(row["a placebo was kept"]), share(row["a placebo won"]) + 0.01, row)
+        # Noise of three per cent hides no tenth: a command that accepted nothing would show no error either.
+        self.assertEqual([row["the gain was kept"] for row in rows], ["", "100.00 %"] * 3)
+
+    def test_refuses_whole_runs_on_a_trace_that_is_too_short(self):
+        with tempfile.TemporaryDirectory() as folder:
+            write_traces(folder, 20)
+            done = run("--data", folder, "--runs", "1")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("quiet2.csv: the trace has", done.stderr)
 
     def test_times_equal_work_a_little_less_and_half_of_it(self):
         # Figures are for a quiet machine: here only what the rows are about.

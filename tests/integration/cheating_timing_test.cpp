@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "tests/integration/scene.hpp"
 #include "tests/places.hpp"
@@ -13,6 +14,7 @@ namespace autotuned {
 namespace {
 
 using testing::AnyOf;
+using testing::Contains;
 using testing::HasSubstr;
 
 class CheatingTiming : public testing::Test {
@@ -66,32 +68,50 @@ class CheatingTiming : public testing::Test {
     ASSERT_FALSE(trials.empty()) << run;
     EXPECT_EQ(trials.at(0).at("plugin"), "timing_cheats");
     EXPECT_EQ(run.at("best").at("configuration").at(knob), honest) << trials.dump(1);
-    EXPECT_THAT(trials.dump(), why);
+    std::vector<std::string> reasons;
+    for (const Json& trial : trials)
+      reasons.push_back(trial.at("reason"));
+    EXPECT_THAT(reasons, Contains(why));
   }
 
   Scene scene_;
   std::filesystem::path folder_;
 };
 
+// A guard that refused every extension would pass all that follow.
+TEST_F(CheatingTiming, LessWorkInEachStepIsKept) {
+  write_recipe("{plugin: tiny}", "batch_size: 32", "honest", "180s");
+  const Json run = tune("timing_cheats.timing: saves");
+  const Json& trials = run.at("trials");
+  ASSERT_FALSE(trials.empty()) << run;
+  EXPECT_EQ(trials.at(0).at("plugin"), "timing_cheats");
+  EXPECT_EQ(trials.at(0).at("verdict"), "accepted") << trials.dump(1);
+  EXPECT_EQ(trials.back().at("kind"), "confirmation") << trials.dump(1);
+  EXPECT_EQ(run.at("best").at("configuration").at("timing_cheats.timing"), "saves")
+      << trials.dump(1);
+}
+
 TEST_F(CheatingTiming, WorkThatIsDeferredPastTheBlockIsFound) {
   expect_refused(tune("timing_cheats.timing: defers"), "timing_cheats.timing", "honest",
-                 HasSubstr("past its blocks"));
+                 HasSubstr("work is put off past its blocks"));
 }
 
 TEST_F(CheatingTiming, WorkThatIsDoneBetweenBlocksIsFound) {
   expect_refused(tune("timing_cheats.timing: prefills"), "timing_cheats.timing", "honest",
-                 HasSubstr("past its blocks"));
+                 HasSubstr("done between them"));
 }
 
 TEST_F(CheatingTiming, AProcessThatSlowsTheNeighbourIsFound) {
-  expect_refused(tune("timing_cheats.child: true"), "timing_cheats.child", false,
-                 HasSubstr("slows its neighbour"));
+  expect_refused(
+      tune("timing_cheats.child: true"), "timing_cheats.child", false,
+      HasSubstr("during the block of the other trainer: a knob or a plugin slows its neighbour"));
 }
 
 // Most of its blocks are faster; all of them together are not.
 TEST_F(CheatingTiming, ARareStallIsFound) {
   const Json run = tune("timing_cheats.timing: stalls");
-  expect_refused(run, "timing_cheats.timing", "honest", HasSubstr("rare stalls"));
+  expect_refused(run, "timing_cheats.timing", "honest",
+                 HasSubstr("the median block is faster but all blocks together are slower"));
   const Json& trial = run.at("trials").at(0);
   EXPECT_GT(trial.at("ratio"), 1.0) << trial.dump(1);
   EXPECT_LT(trial.at("total_ratio"), 1.0) << trial.dump(1);
@@ -99,7 +119,7 @@ TEST_F(CheatingTiming, ARareStallIsFound) {
 
 TEST_F(CheatingTiming, AClockThatLiesIsFound) {
   expect_refused(tune("timing_cheats.timing: lies"), "timing_cheats.timing", "honest",
-                 HasSubstr("a clock that is wrong"));
+                 HasSubstr("the trainer has a clock that is wrong"));
 }
 
 // A permitted change comes first whose trainer is never at rest: its threads spin. It says nothing about what comes after it.

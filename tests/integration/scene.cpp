@@ -42,6 +42,13 @@ pid_t parent_of(pid_t process) {
   return name_end == std::string::npos ? 0 : std::atoi(stat.c_str() + name_end + 4);
 }
 
+// The name of the file that it runs; "" when it is gone.
+std::string executable_of(pid_t process) {
+  std::error_code gone;
+  return std::filesystem::read_symlink("/proc/" + std::to_string(process) + "/exe", gone)
+      .filename();
+}
+
 // Appends what there is; false at the end of the stream.
 bool read_into(const Descriptor& from, std::string& text) {
   std::array<char, 4096> bytes{};
@@ -199,6 +206,15 @@ bool Scene::all_ended() const {
   return true;
 }
 
+std::vector<pid_t> Scene::trainers() const {
+  std::vector<pid_t> found = processes();
+  std::erase_if(found, [](pid_t process) {
+    const std::string executable = executable_of(process);
+    return executable != "fake_trainer" && executable != "autotuned-trainer";
+  });
+  return found;
+}
+
 bool Scene::kill_trainer() const {
   for (const char* program : {"fake_trainer", "autotuned-trainer"}) {
     const pid_t found = find_one(program, -1);
@@ -218,9 +234,7 @@ pid_t Scene::session_of(pid_t program) const {
 
 pid_t Scene::find_one(const std::string& executable, pid_t parent) const {
   for (const int number : processes()) {
-    const std::filesystem::path process = "/proc/" + std::to_string(number);
-    std::error_code gone;
-    if (std::filesystem::read_symlink(process / "exe", gone).filename() != executable) continue;
+    if (executable_of(number) != executable) continue;
     if (parent < 0 || parent_of(number) == parent) return number;
   }
   return -1;

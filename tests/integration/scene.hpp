@@ -73,6 +73,8 @@ class Scene {
 
   // Waits until every process of this scene has ended; false when one does not.
   [[nodiscard]] bool all_ended() const;
+  // Those of this scene that run now.
+  [[nodiscard]] std::vector<pid_t> trainers() const;
   // SIGKILL to a trainer of this scene; false when there is none.
   [[nodiscard]] bool kill_trainer() const;
   // The session process that `program` started; -1 when there is none.
