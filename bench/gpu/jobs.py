@@ -11,14 +11,13 @@ import time
 from machine import environment, torch_of
 from report import last_line
 
-# A step of many small kernels, which the host starts one by one: what cuda.graph is for.
+# The model of vit_patch_dropout.yaml: a step of many small kernels, which the host starts one by one: what cuda.graph is for.
 LAUNCH_BOUND = """autotuned: 1
 name: launch-bound
 device: cuda
-model: {type: vit, size: tiny, patch: 16, classes: 10}
-data: {type: synthetic, samples: 4096, shape: [3, 64, 64], classes: 10}
-input: [to_float]
-optimizer: {type: adamw, lr: 0.001}
+model: {type: vit, size: tiny, patch: 16, patch_dropout: 0.5, classes: 1000}
+data: {type: synthetic_normal, samples: 512, shape: [3, 224, 224], classes: 1000}
+optimizer: {type: sgd, lr: 0.001, momentum: 0.9}
 train: {steps: 1000, batch_size: 8}
 start: {loader.workers: 1}
 tune: {plugins: [cuda_graph], allow: [numerics]}
@@ -80,6 +79,8 @@ RECIPES = ["resnet18_cifar.yaml", "simple_cnn_cifar.yaml", "vit_patch_dropout_gp
 PHOTOS = "photo_masking_gpu.yaml"
 # Ours beside those of torch.profiler, of all kernels of a step.
 MOST_DIFFERENCE = 0.01
+# What tuning gives at least, as the lower end of the interval.
+LEAST_SPEEDUP = {"launch_bound": 2.0, "resnet18_cifar": 3.0}
 
 
 def bound(ratio):
@@ -101,6 +102,10 @@ class Jobs:
     def left(self, most):
         return min(most, self.deadline - time.monotonic())
 
+    def leave_out(self, name, why):
+        """Of a comparison with PyTorch. These stages run beside a GPU alone, where nothing may be left out."""
+        self.report.add(name, "failed", note=f"left out although there is a GPU: {why}")
+
     def call(self, command, seconds):
         return self.report.run([self.autotuned, *command], seconds, environment())
 
@@ -121,10 +126,14 @@ class Jobs:
                 for trial in result["trials"] if trial["verdict"] == "accepted"]
         figure = (f"{result['baseline']['samples_per_second']:.0f} to {best['samples_per_second']:.0f} samples/s, "
                   f"{best['speedup']:.2f} x ({bound(best['speedup_low'])} to {bound(best['speedup_high'])})")
-        if on_gpu(err):
-            self.report.add(name, "done", figure, "; ".join(kept) or "nothing kept")
-        else:
+        aim = LEAST_SPEEDUP.get(name, 0.0)
+        note = "; ".join(kept) or "nothing kept"
+        if not on_gpu(err):
             self.report.add(name, "failed", figure, "the job was not on a GPU")
+        elif (best["speedup_low"] or 0.0) < aim:
+            self.report.add(name, "below", figure, f"{note}; the aim is {aim:g} x at the lower end")
+        else:
+            self.report.add(name, "done", figure, note)
         return result
 
     def rate(self, recipe):
@@ -159,9 +168,10 @@ class Jobs:
         else:
             without = [1000 * batch / before, 1000 * batch / after]
             share = with_it / (sum(without) / 2)
-            if share > MOST_RECORDING:
+            is_cheap = share <= MOST_RECORDING
+            if not is_cheap:
                 notes.append(f"over the aim of {MOST_RECORDING}")
-            self.report.add(name, "done", f"step {without[0]:.3f} ms without, {with_it:.3f} ms with, "
+            self.report.add(name, "done" if is_cheap else "below", f"step {without[0]:.3f} ms without, {with_it:.3f} ms with, "
                             f"{without[1]:.3f} ms after it: {share:.3f} of one without",
                             "; ".join([f"{recorded['events']} events, {kernels} kernels", *notes]))
         if kernels == 0:
@@ -219,7 +229,7 @@ class Jobs:
             theirs = self.report.place("resnet18_torch.pt.trace.json", folder)
             told, why = self.peer(["trace", theirs, *RESNET_PEER], 180)
             if told is None:
-                self.report.add(name, "left out", note=why)
+                self.leave_out(name, why)
                 return
             self.call(["profile", recipe, "--steps", "10", "--json", "--output", ours], self.left(120))
             our_ms, why = self.kernel_ms(ours)
@@ -242,7 +252,7 @@ class Jobs:
         for mode, (more, share) in {"PyTorch eager": ([], 0.25), "torch.compile": (["--compile"], 0.5)}.items():
             told, why = self.peer(["rate", *arguments, *more], 240, share)
             if told is None:
-                self.report.add(f"{name}, {mode}", "left out", note=why)
+                self.leave_out(f"{name}, {mode}", why)
             else:
                 theirs[mode] = told["samples_per_second"]
         if theirs:
@@ -250,10 +260,11 @@ class Jobs:
         ours = sorted(rate for rate in ours if rate is not None)
         self.report.add(name, "done", " and ".join(f"{rate:.0f}" for rate in ours) + " samples/s")
         for mode, rate in theirs.items():
-            is_aim = mode == "PyTorch eager" and ours[0] / rate < LEAST_OF_EAGER
-            self.report.add(f"{name}, {mode}", "done",
+            # torch.compile fuses what eager PyTorch and we do not: it is told, and no aim.
+            is_below = mode == "PyTorch eager" and ours[0] / rate < LEAST_OF_EAGER
+            self.report.add(f"{name}, {mode}", "below" if is_below else "done",
                             f"{rate:.0f} samples/s, ours is {ours[0] / rate:.3f} to {ours[-1] / rate:.3f} of it",
-                            f"below the aim of {LEAST_OF_EAGER}" if is_aim else "")
+                            f"the aim is {LEAST_OF_EAGER}" if is_below else "")
 
     def compare_loading(self, run):
         """The rate of large pictures: ours as tuned, and that of a DataLoader with a worker for each CPU."""
@@ -263,7 +274,7 @@ class Jobs:
         if run is not None:
             told, why = self.peer(["pictures", "--batch", PICTURE_BATCH, "--workers", workers], 120)
         if told is None:
-            self.report.add(name, "left out", note=why)
+            self.leave_out(name, why)
             return
         theirs = told["samples_per_second"]
         ours = run["best"]["samples_per_second"]

@@ -33,7 +33,8 @@ class Report:
         return "\n".join(lines)
 
     def has_failures(self):
-        return any(row["result"] == "failed" for row in self.rows)
+        """`below`: it ran, and did not reach its aim."""
+        return any(row["result"] in ("failed", "below") for row in self.rows)
 
     def to_json(self):
         return json.dumps({"facts": self.facts, "rows": self.rows, "runs": self.runs}, indent=2) + "\n"

@@ -5,6 +5,8 @@ usage: torch_peer.py rate [--model resnet18] [--batch 64] [--autocast] [--lr 0.0
                                                               a ResNet, whose pictures need no loading
        torch_peer.py trace FILE [as rate]                     the same under torch.profiler
        torch_peer.py pictures [--batch 64] [--workers 8]      large pictures, made by a DataLoader
+
+--device cpu and --seconds are for a rehearsal without a GPU.
 """
 
 import argparse
@@ -13,7 +15,6 @@ import json
 import time
 
 STEPS, WARMUP = 10, 5
-RATE_SECONDS = 10
 
 
 def basic_block(torch, inputs, outputs, stride):
@@ -81,9 +82,11 @@ def resnet(torch, name):
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 1000))
 
 
-def resnet_batches(torch, batch):
+def resnet_batches(torch, batch, is_pinned):
     """As much as a loader would have ready: batches in page-locked memory."""
-    ready = [(torch.rand(batch, 3, 224, 224).pin_memory(), (torch.arange(batch) % 1000).pin_memory()) for _ in range(4)]
+    ready = [(torch.rand(batch, 3, 224, 224), torch.arange(batch) % 1000) for _ in range(4)]
+    if is_pinned:
+        ready = [tuple(part.pin_memory() for part in parts) for parts in ready]
     return itertools.cycle(ready)
 
 
@@ -95,7 +98,7 @@ def pooling_cnn(torch):
     return nn.Sequential(*layers, nn.Conv2d(30, 10, 3, padding=1), nn.Flatten())
 
 
-def picture_batches(torch, batch, workers):
+def picture_batches(torch, batch, workers, is_pinned):
     """Crops of 256 x 256 in colours of YUV, made by the workers of a DataLoader, again and again."""
     stored = torch.randint(0, 256, (512, 3, 320, 320), dtype=torch.uint8)
     matrix = torch.tensor([[0.299, 0.587, 0.114], [-0.16874, -0.33126, 0.5], [0.5, -0.41869, -0.08131]])
@@ -113,7 +116,7 @@ def picture_batches(torch, batch, workers):
     # Forked: the class above cannot be sent to processes that start anew, and they do not use the GPU.
     of_workers = {"multiprocessing_context": "fork", "persistent_workers": True} if workers > 0 else {}
     loader = torch.utils.data.DataLoader(Pictures(), batch_size=batch, shuffle=True, drop_last=True, num_workers=workers,
-                                         pin_memory=True, **of_workers)
+                                         pin_memory=is_pinned, **of_workers)
     while True:
         yield from loader
 
@@ -121,21 +124,22 @@ def picture_batches(torch, batch, workers):
 class Job:
     def __init__(self, torch, model, batches, given):
         self.torch = torch
-        self.model = model.cuda()
+        self.device = given.device
+        self.model = model.to(self.device)
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=given.lr, momentum=0.9,
                                          weight_decay=given.weight_decay)
         self.batches = batches
         self.has_autocast = given.autocast
-        self.scaler = torch.amp.GradScaler("cuda", enabled=given.autocast)  # which else does nothing
+        self.scaler = torch.amp.GradScaler(self.device, enabled=given.autocast)  # which else does nothing
         self.loss = torch.compile(self.loss_of) if given.compile else self.loss_of
 
     def loss_of(self, pictures, labels):
-        with self.torch.autocast("cuda", self.torch.float16, enabled=self.has_autocast):
+        with self.torch.autocast(self.device, self.torch.float16, enabled=self.has_autocast):
             return self.torch.nn.functional.cross_entropy(self.model(pictures), labels)
 
     def step(self):
         # Copied beside the step before.
-        pictures, labels = (part.cuda(non_blocking=True) for part in next(self.batches))
+        pictures, labels = (part.to(self.device, non_blocking=True) for part in next(self.batches))
         self.optimizer.zero_grad(set_to_none=True)
         self.scaler.scale(self.loss(pictures, labels)).backward()
         self.scaler.step(self.optimizer)
@@ -153,32 +157,36 @@ def main():
     parser.add_argument("--weight-decay", type=float, default=0.0)
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--workers", type=int, default=8)
+    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
+    parser.add_argument("--seconds", type=float, default=10)
     given = parser.parse_args()
     import torch
 
-    if not torch.cuda.is_available():
+    is_gpu = given.device == "cuda"
+    if is_gpu and not torch.cuda.is_available():
         raise SystemExit("torch sees no GPU")
+    synchronize = torch.cuda.synchronize if is_gpu else lambda: None
     torch.manual_seed(1)
     if given.what == "pictures":
-        job = Job(torch, pooling_cnn(torch), picture_batches(torch, given.batch, given.workers), given)
+        job = Job(torch, pooling_cnn(torch), picture_batches(torch, given.batch, given.workers, is_gpu), given)
     else:
-        job = Job(torch, resnet(torch, given.model), resnet_batches(torch, given.batch), given)
+        job = Job(torch, resnet(torch, given.model), resnet_batches(torch, given.batch, is_gpu), given)
     for _ in range(WARMUP):
         job.step()
-    torch.cuda.synchronize()
+    synchronize()
     if given.what != "trace":
         begin, steps = time.monotonic(), 0
-        while time.monotonic() - begin < RATE_SECONDS:
+        while time.monotonic() - begin < given.seconds:
             for _ in range(STEPS):
                 job.step()
-            torch.cuda.synchronize()
+            synchronize()
             steps += STEPS
         seconds = time.monotonic() - begin
         print(json.dumps({"samples_per_second": steps * given.batch / seconds, "torch": torch.__version__}))
         return
     from torch.profiler import ProfilerActivity, profile, schedule
 
-    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA],
+    with profile(activities=[ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if is_gpu else [])],
                  schedule=schedule(wait=0, warmup=WARMUP, active=STEPS),
                  on_trace_ready=lambda done: done.export_chrome_trace(given.file)) as recording:
         for _ in range(WARMUP + STEPS):

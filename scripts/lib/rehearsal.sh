@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154
-# A wheel on an empty system, as somebody meets it who has never seen the tree. Sourced by scripts/wheel.
+# A wheel or a package on an empty system, as somebody meets it who has never seen the tree. Sourced by scripts/wheel and
+# scripts/package.
 
 # The mirror of this machine, which its network is known to reach; nothing where none is set: debootstrap knows its own.
 # shellcheck disable=SC2016
@@ -41,26 +42,56 @@ must_refuse() {
   note "$*: refused, as it must be"
 }
 
-# rehearse_on SUITE WITH_TORCH WHEEL
-rehearse_on() {
-  local suite=$1 torch=$2 wheel=$3 folder
-  local home=opt/somebody bin=/opt/somebody/venv/bin mirror
+# make_empty_system SUITE FOLDER PACKAGE...: with these packages and a virtual environment, /opt/somebody/venv
+make_empty_system() {
+  local suite=$1 folder=$2 mirror said
+  shift 2
+  have debootstrap || stop "debootstrap is missing" "PATH" "install the package debootstrap"
   mirror=$(debian_mirror)
-  folder=$(mktemp -d)/root
   step "empty system: $suite"
-  as_root debootstrap --variant=minbase --include=ca-certificates,python3,python3-venv "$suite" "$folder" \
-    ${mirror:+"$mirror"} >"$log" 2>&1 || {
-    tail -n 5 "$log" >&2
+  said=$(as_root debootstrap --variant=minbase --include="$(IFS=, && echo "$*")" "$suite" "$folder" \
+    ${mirror:+"$mirror"} 2>&1) || {
+    tail -n 5 <<<"$said" >&2
     stop "no empty system can be made" "debootstrap $suite (its last lines are above)" "install debootstrap, check the network"
   }
   # How this machine reaches its network.
   cp -L /etc/resolv.conf "$folder/etc/resolv.conf"
   [[ ! -f /etc/pip.conf ]] || cp -L /etc/pip.conf "$folder/etc/pip.conf"
   cp -L /etc/ssl/certs/ca-certificates.crt "$folder/etc/ssl/certs/ca-certificates.crt"
-  mkdir -p "$folder/$home"
+  mkdir -p "$folder/opt/somebody"
+  inside "$folder" python3 -m venv /opt/somebody/venv
+}
+
+# rehearse_package ARCHIVE: on a Debian whose libraries are others than those of the build
+rehearse_package() {
+  local archive=$1 folder at=/opt/somebody/autotuned pip=/opt/somebody/venv/bin/pip
+  local run="cd $at && build/release/bin/autotuned"
+  folder=$(mktemp -d)/root
+  make_empty_system trixie "$folder" ca-certificates python3 python3-venv dataset-fashion-mnist
+  tar -C "$folder/opt/somebody" -xzf "$archive"
+  must "$folder" "libtorch" sh -c "$run doctor 2>&1; true"
+  must "$folder" "Successfully installed torch" "$pip" install --no-cache-dir --no-deps "torch==2.11.*"
+  # Somebody makes this link by hand, or bench/gpu/run --libtorch does.
+  # shellcheck disable=SC2016
+  inside "$folder" sh -c 'mkdir -p "$0/.deps" && ln -s /opt/somebody/venv/lib/python3*/site-packages "$0/.deps/python"' "$at"
+  must "$folder" "LibTorch 2.11" sh -c "$run doctor"
+  must "$folder" '"ready"' sh -c "$run plugins --json"
+  must "$folder" "test accuracy" sh -c "$run run recipes/fashion_cnn.yaml --budget 30s 2>&1"
+  must "$folder" "no NVIDIA driver" "$at/RUN-GPU-TESTS"
+  # 4: all of it ran, and there is no GPU.
+  must "$folder" "ended with 4" sh -c "cd $at && bench/gpu/run --minutes 5 2>&1; echo ended with \$?"
+  as_root rm -rf "$(dirname "$folder")"
+  step "the package works on an empty system"
+}
+
+# rehearse_on SUITE WITH_TORCH WHEEL
+rehearse_on() {
+  local suite=$1 torch=$2 wheel=$3 folder
+  local home=opt/somebody bin=/opt/somebody/venv/bin
+  folder=$(mktemp -d)/root
+  make_empty_system "$suite" "$folder" ca-certificates python3 python3-venv
   cp "$wheel" "$root"/tests/python/scripts/{classifier,common}.py "$root/tests/profiler/data/workers.pt.trace.json.gz" \
     "$root/recipes/fashion_cnn.yaml" "$folder/$home/"
-  inside "$folder" python3 -m venv /opt/somebody/venv
   must "$folder" "Successfully installed autotuned" "$bin/pip" install "/opt/somebody/$(basename "$wheel")"
   must "$folder" "autotuned" "$bin/autotuned" --version
   must "$folder" "data_loading" "$bin/autotuned" analyze /opt/somebody/workers.pt.trace.json.gz
@@ -79,7 +110,6 @@ rehearse_on() {
 
 # rehearse WITH_TORCH WHEEL
 rehearse() {
-  have debootstrap || stop "debootstrap is missing" "PATH" "install the package debootstrap"
   rehearse_on bookworm "$1" "$2"
   rehearse_on trixie "$1" "$2"
   step "the wheel works on empty systems"

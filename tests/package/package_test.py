@@ -66,6 +66,18 @@ class Packed(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn('"ready"', done.stdout)
 
+    def test_no_link_leads_out_of_the_package(self):
+        for link in self.root.rglob("*"):
+            if link.is_symlink():
+                self.assertTrue(link.resolve().is_relative_to(self.root.resolve()), f"{link} -> {link.readlink()}")
+
+    def test_the_agent_of_scripts_is_packed(self):
+        self.assertTrue((self.release / "share/autotuned/python/autotuned/agent/attach.py").is_file())
+
+    def test_each_packed_library_has_its_licence(self):
+        licences = {file.name for file in (self.release / "share/doc/autotuned/licences").iterdir()}
+        self.assertTrue(any(name.startswith("libyaml-cpp") for name in licences), licences)
+
     def test_photos_are_packed_where_there_are_some(self):
         photos = {file.name for file in (SOURCE / ".deps/photos").glob("*.jpg")}
         self.assertEqual({file.name for file in (self.root / ".deps/photos").glob("*.jpg")}, photos)
