@@ -6,7 +6,7 @@ window, and a run of 200 trials is a file under 500 kB that is drawn within a se
 usage: in_chromium.py BUILD [SHOTS]
 
 BUILD is the build folder. Screenshots go into SHOTS (default: BUILD/web-shots), at 390, 768 and 1440 pixels, light and dark.
-Exits with 77 where there is no Chromium (the package chromium).
+Exits with 77 where there is no Chromium (scripts/setup --browser installs it).
 """
 
 import base64
