@@ -105,7 +105,8 @@ struct Variant {
 };
 
 // The name of the variants with is_plugin, also in the checked recipe: {"type": "plugin", "plugin": NAME,
-// "parameters": {...}, "line", "column": in the recipe}. The loss of the model's plugin is {"type": "plugin"} alone.
+// "parameters": {...}, "line", "column": in the recipe}. The loss of the model's plugin is
+// {"type": "plugin"} alone.
 inline constexpr const char* kPluginType = "plugin";
 
 // The recipe itself, as a map without a key.

@@ -26,8 +26,8 @@ namespace autotuned::daemon {
 [[nodiscard]] Result<std::vector<storage::RunRow>> lineage_of(const storage::History& history,
                                                               const storage::RunRow& run);
 
-// Of each: {"run", "length": "20 epochs", "steps": null if it has not trained, "state", "is_interrupted"}; empty for
-// fewer than two.
+// Of each: {"run", "length": "20 epochs", "steps": null if it has not trained, "state",
+// "is_interrupted"}; empty for fewer than two.
 [[nodiscard]] Json lineage_json(const std::vector<storage::RunRow>& lineage);
 
 // A table of these runs; empty for fewer than two.
