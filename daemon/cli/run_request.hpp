@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What runs of recipes and of scripts take over from the options of `run` alike, and who does the work
-// where a launcher has started a command several times.
+// What runs of recipes and of scripts take over from the options of `run` alike, and who does the
+// work where a launcher has started a command several times.
 #pragma once
 
 #include <chrono>
@@ -32,8 +32,8 @@ namespace autotuned::daemon {
 // "torchrun has started 2 processes".
 [[nodiscard]] std::string started_text(const LaunchPlace& place);
 
-// The ranks that a launcher has started, for a command without --ranks, which says so on standard error.
-// Nothing: they are too many, and that was reported.
+// The ranks that a launcher has started, for a command without --ranks, which says so on standard
+// error. Nothing: they are too many, and that was reported.
 [[nodiscard]] std::optional<int> measured_ranks(const LaunchPlace& place);
 
 }  // namespace autotuned::daemon

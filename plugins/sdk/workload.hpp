@@ -61,7 +61,7 @@ struct Workload {
   // The initial values may draw from LibTorch's CPU generator, which has the recipe's seed.
   std::shared_ptr<WorkloadModel> (*make_model)(const Parameters&, SampleShape) = nullptr;
   std::unique_ptr<WorkloadData> (*open_data)(const Parameters&) = nullptr;
-  // A scalar to make small, the mean over the samples. Also of models that the plugin does not bring:
+  // A scalar to make small, the mean over the samples. Also of models that are not the plugin's:
   // docs/plugin-guide.md tells what logits and labels are there.
   at::Tensor (*loss)(const at::Tensor& logits, const at::Tensor& labels) = nullptr;
 };

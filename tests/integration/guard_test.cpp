@@ -104,8 +104,8 @@ TEST(Guard, MeasuresNothingWhereNothingDiffers) {
   EXPECT_TRUE(scene.fake().requests().empty());
 }
 
-// As of `run`: the first process of a launcher measures, with as many ranks, and the others end as it
-// does. Here they come one after the other.
+// As of `run`: the first process of a launcher measures, with as many ranks, and the others end as
+// it does. Here they come one after the other.
 TEST(Guard, OfALauncherOnlyTheFirstProcessMeasures) {
   Scene scene;
   scene.set("WORLD_SIZE=2");

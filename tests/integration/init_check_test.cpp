@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `init` writes, looked at by the real trainer: its data are there, its model takes them, and it
-// trains.
+// What `init` writes, looked at by the real trainer: its data are there, its model takes them, and
+// it trains.
 #include <gmock/gmock.h>
 
 #include <filesystem>
