@@ -87,7 +87,7 @@ TEST_F(TrainerPlugins, ALossGoesWithABuiltInModel) {
   const Outcome outcome = run();
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.json().at("training").at("steps"), 128);
-  EXPECT_GT(outcome.json().at("training").at("test_accuracy"), 0.9);
+  EXPECT_GT(outcome.json().at("training").at("test_accuracy"), 0.5);
   EXPECT_THAT(scene_.folder().read("out/best.yaml"), HasSubstr("loss: {plugin: usual_loss}"));
   write_recipe("{type: mlp, hidden: 12, classes: 4}\nloss: {plugin: usual_los}", "budget: 0s");
   const Outcome wrong =
